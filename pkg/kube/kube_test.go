@@ -152,6 +152,23 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+func TestOwnersRefused(t *testing.T) {
+	secrets := schema.GroupResource{Resource: "secrets"}
+	refused := apierrors.NewForbidden(secrets, "m", errors.New("cannot set an ownerRef on a resource you can't delete: , <nil>"))
+	for name, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"none":            {nil, false},
+		"the plugin's":    {fmt.Errorf("cannot apply Secret m: %w", refused), true},
+		"another right":   {apierrors.NewForbidden(secrets, "m", errors.New("no")), false},
+		"no admission":    {errors.New("cannot set an ownerRef on a resource you can't delete"), false},
+		"of another kind": {apierrors.NewConflict(secrets, "m", errors.New("cannot set an ownerRef on a resource you can't delete")), false},
+	} {
+		t.Run(name, func(t *testing.T) { NewWithT(t).Expect(OwnersRefused(tc.err)).To(Equal(tc.want)) })
+	}
+}
+
 func TestPassing(t *testing.T) {
 	resource := corev1.Resource("secrets")
 	for situation, tc := range map[string]struct {

@@ -76,6 +76,14 @@ func Refused(err error) bool {
 	return denied || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || Undeclared(err) != ""
 }
 
+// ownersRefused is how the admission plugin OwnerReferencesPermissionEnforcement, which OpenShift has, refuses other owner references of an object that exists (kubernetes/plugin/pkg/admission/gc/gc_admission.go).
+const ownersRefused = "cannot set an ownerRef on a resource you can't delete"
+
+// OwnersRefused reports whether the API server refused a request only because it changes the owner references of an object that the client may not delete.
+func OwnersRefused(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), ownersRefused)
+}
+
 // undeclared is how server-side apply refuses a field that the schema of a kind does not have (structured-merge-diff, typed/validate.go). The answer has no reason of its own.
 var undeclared = regexp.MustCompile(`\.([^\s:]+): field not declared in schema`)
 

@@ -2,6 +2,7 @@ package hostconfig
 
 import (
 	"context"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -172,7 +173,7 @@ func (s *scope) handOut(mode bootmode.Mode, secret string) (bool, error) {
 // warnOfNetworkMismatch emits the event once: the message of the condition reports whether it was emitted.
 func (s *scope) warnOfNetworkMismatch(mismatch string) {
 	recorded := s.Recorded(bootstrapv1.DataSecretAvailableCondition)
-	if mismatch != "" && (recorded == nil || recorded.Message != mismatch) {
+	if mismatch != "" && (recorded == nil || !strings.HasPrefix(recorded.Message, mismatch)) {
 		s.queueEvent(corev1.EventTypeWarning, "NMStateConfigMismatch", "%s", mismatch)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,6 +19,10 @@ import (
 func summarise(s *scope, failure error) []metav1.Condition {
 	found := map[string]metav1.Condition{}
 	for _, c := range s.conditions {
+		found[c.Type] = c
+	}
+	if c, ok := found[bootstrapv1.DataSecretAvailableCondition]; ok && s.ownersRefused != "" { // of any Secret of the config
+		c.Message = strings.TrimPrefix(c.Message+". "+s.ownersRefused, ". ")
 		found[c.Type] = c
 	}
 	result := slices.Clone(s.Config.Status.Conditions)

@@ -82,19 +82,37 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 	if s.DataSecret, err = r.existing(ctx, s.DataSecret, secret); err != nil {
 		return false, err
 	}
-	switch {
-	case s.dataSecretTaken():
+	if s.dataSecretTaken() {
 		s.again.In(reconcile.CacheLag)
 		return s.waitForDataSecret()
-	case s.DataSecret != nil: // not one that took its place meanwhile
-		secret.UID = s.DataSecret.UID
 	}
-	if _, err := r.applier.Apply(ctx, secret, nil); err != nil {
+	if err := r.applySecret(ctx, s, secret, s.DataSecret); err != nil {
 		return false, fmt.Errorf("cannot write the bootstrap data: %w", err)
 	}
 	r.data.Wrote(keyOf(s.Config), digest, cached)
 	r.ignitions.Drop(keyOf(s.Config))
 	return true, nil
+}
+
+// applySecret writes a Secret of the config over the one that was found, nil when there is none. The API server refuses it for a Secret that took the place of that one meanwhile.
+func (r *Reconciler) applySecret(ctx context.Context, s *scope, wanted *corev1.Secret, found *metav1.PartialObjectMetadata) error {
+	if found != nil {
+		wanted.UID = found.UID
+	}
+	return r.writeOwned(s, wanted, found, func() error {
+		_, err := r.applier.Apply(ctx, wanted, nil)
+		return err
+	})
+}
+
+// writeOwned calls write, which writes a Secret of the config over the one that was found. Where the API server refuses the owner references of the Secret, all else is written, and a condition reports it.
+func (r *Reconciler) writeOwned(s *scope, wanted client.Object, found *metav1.PartialObjectMetadata, write func() error) error {
+	refused, err := r.owners.Write(wanted, found, write)
+	if refused > 0 {
+		s.again.In(refused)
+		s.ownersRefused = reconcile.OwnersRefusedMessage("Secret", found.Name, reconcile.HubRights)
+	}
+	return err
 }
 
 // existing returns the Secret of the name of wanted: the one that the cache shows, else the one that the API server has, nil where neither has one. The first write is forced: it would
@@ -143,7 +161,8 @@ func (r *Reconciler) keepOwner(ctx context.Context, s *scope, secret *metav1.Par
 	after.OwnerReferences = []metav1.OwnerReference{desired.OwnerOf(s.Config)}
 	metav1.SetMetaDataLabel(&after.ObjectMeta, clusterv1.ClusterNameLabel, s.Machine.Spec.ClusterName)
 	// Only as it was read: a Secret that took its place meanwhile is foreign.
-	if err := client.IgnoreNotFound(kube.PatchMetadata(ctx, r.Client, secret, after, FieldOwner)); err != nil {
+	err := r.writeOwned(s, after, secret, func() error { return kube.PatchMetadata(ctx, r.Client, secret, after, FieldOwner) })
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot restore the owner of Secret %s: %w", secret.Name, err)
 	}
 	return nil

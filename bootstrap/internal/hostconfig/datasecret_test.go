@@ -23,6 +23,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -332,6 +333,71 @@ func TestOwnerOfTheDataIsRestored(t *testing.T) {
 	w.Expect(metav1.GetControllerOf(secret)).To(HaveField("UID", w.config().UID))
 	w.Expect(secret.Labels).NotTo(BeEmpty())
 	w.Expect(secret.Data).NotTo(BeEmpty())
+}
+
+// A hub that is OpenShift, without openshift-hub.yaml: the API server refuses other owner references of Secrets. All else goes on.
+func TestOwnersOfSecretsThatTheHubRefusesAreReported(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.reconcile()
+	w.makeImage()
+	w.reconcile()
+	secret := read(w, "m", &corev1.Secret{})
+	w.change(secret, func() { secret.OwnerReferences, secret.Labels = nil, nil })
+	w.undeletable = kubetest.Undeletable{"Secret"}
+	w.Expect(w.reconcile().RequeueAfter).NotTo(BeZero(), "no event reports that the right was granted")
+	w.lasts(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason)
+	w.Expect(w.message(bootstrapv1.DataSecretAvailableCondition)).To(And(ContainSubstring("Secret m keeps its owner references"), ContainSubstring("Apply openshift-hub.yaml")))
+	secret = read(w, "m", &corev1.Secret{})
+	w.Expect(secret.OwnerReferences).To(BeEmpty())
+	w.Expect(secret.Labels).NotTo(BeEmpty(), "all else is restored")
+	writes := w.writes
+	w.reconcile()
+	w.Expect(w.writes).To(Equal(writes), "what was refused is not repeated at once")
+
+	w.undeletable = nil
+	w.clock = w.clock.Add(time.Hour)
+	w.reconcile()
+	w.Expect(metav1.GetControllerOf(read(w, "m", &corev1.Secret{}))).To(HaveField("UID", w.config().UID))
+	w.lasts(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason)
+	w.Expect(w.message(bootstrapv1.DataSecretAvailableCondition)).NotTo(ContainSubstring("owner references"))
+}
+
+// The same hub: data that has lost its owner, and has to follow another image.
+func TestDataFollowTheirSourceThoughTheHubRefusesTheirOwner(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.reconcile()
+	w.makeImage()
+	w.reconcile()
+	secret := read(w, "m", &corev1.Secret{})
+	w.change(secret, func() {
+		secret.OwnerReferences, secret.Annotations[SourceAnnotation], secret.Data["value"] = nil, "of a former image", []byte("former")
+	})
+	w.undeletable = kubetest.Undeletable{"Secret"}
+	w.restart()
+	w.reconcile()
+	secret = read(w, "m", &corev1.Secret{})
+	w.Expect(secret.Data).NotTo(HaveKeyWithValue("value", BeEquivalentTo("former")))
+	w.Expect(secret.OwnerReferences).To(BeEmpty())
+	w.lasts(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason)
+	w.Expect(w.message(bootstrapv1.DataSecretAvailableCondition)).To(ContainSubstring("Secret m keeps its owner references"))
+	w.create(bareMetalHost(), discovered("a", "m", bootMAC))
+	w.reconcile()
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "its host is bound all the same")
+}
+
+// The same hub, once the host is installed: the conditions stay.
+func TestAnInstalledHostStaysReadyThoughTheHubRefusesTheOwnerOfItsData(t *testing.T) {
+	w := installing(t)
+	w.enter("a", "installed")
+	w.knowNode()
+	w.reconcile()
+	secret := read(w, "m", &corev1.Secret{})
+	w.change(secret, func() { secret.OwnerReferences = nil })
+	w.undeletable = kubetest.Undeletable{"Secret"}
+	w.restart()
+	w.reconcile()
+	w.lasts(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
+	w.Expect(w.message(bootstrapv1.DataSecretAvailableCondition)).To(ContainSubstring("Secret m keeps its owner references"))
 }
 
 func TestChangedSettingsReachAnUnusedInfraEnv(t *testing.T) {

@@ -155,10 +155,7 @@ func (r *Reconciler) applyFencingSecret(ctx context.Context, s *scope, credentia
 	case made != nil && containsAll(made.Annotations, wanted.Annotations) && metav1.IsControlledBy(made, s.Config) && containsAll(made.Labels, wanted.Labels):
 		return nil
 	}
-	if made != nil { // not one that took its place meanwhile
-		wanted.UID = made.UID
-	}
-	if _, err := r.applier.Apply(ctx, wanted, nil); err != nil {
+	if err := r.applySecret(ctx, s, wanted, made); err != nil {
 		return fmt.Errorf("cannot write the credentials with which the host is fenced: %w", err)
 	}
 	return nil

@@ -92,6 +92,8 @@ type Reconciler struct {
 	downloads *flowcontrol.Backoff
 	// refusals spaces the attempts at what the API server refuses.
 	refusals *flowcontrol.Backoff
+	// owners writes the owner references of Secrets, which the API server may refuse.
+	owners *reconcile.Owners
 	// wake reconciles configs whose ignition was downloaded.
 	wake chan event.GenericEvent
 	// What was written last, by config: to itself, the InfraEnv that was made, the digest of what the data was made from, whether the Machine is protected.
@@ -154,6 +156,7 @@ func New(options Options) *Reconciler {
 	r.protected = reconcile.NewWritten[bool](now)
 	r.unbound, r.bound = reconcile.NewLasting(now), reconcile.NewLasting(now)
 	r.deferred = reconcile.NewDeferral(now)
+	r.owners = reconcile.NewOwners(now)
 	return r
 }
 

@@ -37,6 +37,8 @@ type findings struct {
 	// wanted is what the Agent is to be told, once it is known; fencing is the part of it that is about its BMC.
 	wanted  *aiv1beta1.AgentSpec
 	fencing desired.Fencing
+	// ownersRefused reports that the API server refused the owner references of a Secret of the config; empty when it did not.
+	ownersRefused string
 
 	conditions []metav1.Condition
 	events     []notice

@@ -58,6 +58,8 @@ type world struct {
 	writes, reports int
 	// refusal is what the API server answers to all that is applied; nil: it takes it.
 	refusal error
+	// undeletable are the kinds whose owner references the API server does not let the manager change.
+	undeletable kubetest.Undeletable
 	// clock is the time by which the reconciler judges what lasts.
 	clock time.Time
 	// outdated is the one Agent that the cache has, when it is behind.
@@ -121,6 +123,9 @@ func (w *world) counting() interceptor.Funcs {
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			w.writes++
+			if err := w.undeletable.Patch(ctx, c, o, p); err != nil {
+				return err
+			}
 			return c.Patch(ctx, o, p, opts...)
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
@@ -130,6 +135,9 @@ func (w *world) counting() interceptor.Funcs {
 			}
 			if len((&client.ApplyOptions{}).ApplyOptions(opts).DryRun) > 0 { // the fake client would store it
 				return nil
+			}
+			if err := w.undeletable.Apply(ctx, c, o); err != nil {
+				return err
 			}
 			if err := w.precondition(ctx, c, o); err != nil {
 				return err

@@ -116,6 +116,8 @@ type hub struct {
 	failing    string
 	// holdFails is what a change of the AgentClusterInstall by a patch comes to.
 	holdFails error
+	// undeletable are the kinds whose owner references the API server does not let the manager change.
+	undeletable kubetest.Undeletable
 }
 
 // wrote keeps what was written, also by those that write side by side.
@@ -150,6 +152,9 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 			if _, install := obj.(*hiveext.AgentClusterInstall); install && h.holdFails != nil {
 				return h.holdFails
 			}
+			if err := h.undeletable.Patch(ctx, c, obj, patch); err != nil {
+				return err
+			}
 			return c.Patch(ctx, obj, patch, opts...)
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
@@ -159,6 +164,9 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 			}
 			if len((&client.ApplyOptions{}).ApplyOptions(opts).DryRun) > 0 { // the fake client would store it
 				return nil
+			}
+			if err := h.undeletable.Apply(ctx, c, obj); err != nil {
+				return err
 			}
 			if err := c.Apply(ctx, obj, opts...); err != nil {
 				return err

@@ -11,7 +11,9 @@ import (
 	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -61,8 +63,14 @@ func (r *Reconciler) ownTemplate(ctx context.Context, s *scope, template *unstru
 	}
 	before := template.DeepCopy()
 	template.SetOwnerReferences(util.EnsureOwnerRef(template.GetOwnerReferences(), owner))
-	if err := kube.PatchMetadata(ctx, r.Client, before, template, FieldOwner); client.IgnoreNotFound(err) != nil {
+	refused, err := r.owners.Write(template, before, func() error { return kube.PatchMetadata(ctx, r.Client, before, template, FieldOwner) })
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot make the Cluster an owner of %s %s: %w", before.GetKind(), before.GetName(), err)
+	}
+	if refused > 0 {
+		s.again.In(refused)
+		s.found.Block(status.TemplateOwner, controlplanev1.MachinesCreatedReason, reconcile.OwnersRefusedMessage(before.GetKind(), before.GetName(), "Add the verb delete to the rights for its infrastructure provider (docs/getting-started.md)"))
+		return nil
 	}
 	r.recent.Wrote(key, before.GetResourceVersion())
 	return nil

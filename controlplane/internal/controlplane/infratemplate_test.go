@@ -3,9 +3,11 @@ package controlplane
 import (
 	"context"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -13,7 +15,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 )
+
+// An OpenShift hub whose administrator left out the verb delete for the templates of another infrastructure provider: the cluster is installed all the same.
+func TestATemplateWhoseOwnersTheHubRefusesIsReported(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.undeletable = kubetest.Undeletable{"Metal3MachineTemplate"}
+	h.install()
+	h.elapse()
+	h.Expect(h.reconcile().RequeueAfter).NotTo(BeZero(), "no event reports that the right was granted")
+	created := conditions.Get(h.controlPlane(), controlplanev1.MachinesCreatedCondition)
+	h.Expect(created.Status).To(Equal(metav1.ConditionTrue))
+	h.Expect(created.Message).To(And(ContainSubstring("Metal3MachineTemplate hosts keeps its owner references"), ContainSubstring("Add the verb delete")))
+	writes := len(h.writes)
+	h.reconcile()
+	h.Expect(h.writes[writes:]).NotTo(ContainElement("patch hosts"), "what was refused is not repeated at once")
+	h.undeletable = nil
+	h.r.now = func() time.Time { return time.Now().Add(time.Hour) }
+	h.reconcile()
+	h.Expect(h.writes).To(ContainElement("patch hosts"))
+}
 
 // The roles name Metal3's kinds; those of other infrastructure providers have to be added.
 func TestATemplateThatMayNotBeWrittenIsTold(t *testing.T) {

@@ -46,7 +46,7 @@ func (r *Reconciler) keepCredentials(ctx context.Context, s *scope) (bool, error
 	if !usable { // the condition KubeconfigAvailable reports it
 		return true, nil
 	}
-	if _, err := r.applier.Apply(ctx, desired.RecoveryCredentials(s.Facts, from.Data[desired.AdminKubeconfigKey], source), kept); err != nil {
+	if err := r.applyOwnedAtOnce(ctx, s, desired.RecoveryCredentials(s.Facts, from.Data[desired.AdminKubeconfigKey], source), kept); err != nil {
 		return false, fmt.Errorf("cannot keep a copy of assisted-service's kubeconfig in Secret %s: %w", s.RecoverySecretName(), err)
 	}
 	return true, nil
@@ -57,7 +57,7 @@ func (r *Reconciler) keepsCredentials(s *scope) bool {
 	if s.Recovery == nil {
 		return !s.HasAdminKubeconfig()
 	}
-	if !metav1.IsControlledBy(s.Recovery, s.ControlPlane) {
+	if !metav1.IsControlledBy(s.Recovery, s.ControlPlane) && !r.leavesOwners(s, s.Recovery) {
 		return false
 	}
 	return !s.HasAdminKubeconfig() || r.isCopied(s.AdminKubeconfig, s.Recovery)

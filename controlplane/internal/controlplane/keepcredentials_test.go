@@ -17,6 +17,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 )
 
 // recovery is the Secret with the copy of assisted-service's kubeconfig.
@@ -109,6 +110,44 @@ func TestACopyFromABackupIsAdopted(t *testing.T) {
 		h.Expect(metav1.IsControlledBy(h.recovery(), h.controlPlane())).To(BeTrue(), "else it would stay when the cluster is deleted")
 		h.Expect(h.recovery().Data).To(Equal(kept.Data))
 	}
+}
+
+// A hub that is OpenShift, without openshift-hub.yaml, after a restore: what does not depend on the owner goes on.
+func TestKubeconfigsWhoseOwnersTheHubRefusesAreReported(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.install()
+	h.editPublished(func(s *corev1.Secret) { s.OwnerReferences = nil })
+	kept := h.recovery()
+	kept.OwnerReferences = nil
+	h.Expect(h.Update(t.Context(), kept)).To(Succeed())
+	h.undeletable = kubetest.Undeletable{"Secret"}
+	h.reconcile()
+	h.expectToken("token-1")
+	h.elapse()
+	h.reconcile()
+	c := h.condition(controlplanev1.KubeconfigAvailableCondition)
+	h.Expect(c.Status).To(Equal(metav1.ConditionTrue))
+	h.Expect(c.Message).To(And(ContainSubstring("keeps its owner references"), ContainSubstring("Apply openshift-hub.yaml")))
+	writes := len(h.writes)
+	h.reconcile()
+	h.Expect(h.writes[writes:]).To(BeEmpty(), "what was refused is not repeated at once")
+
+	h.r.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
+	h.reconcile()
+	h.expectToken("token-2")
+	h.Expect(h.published().OwnerReferences).To(BeEmpty())
+	h.giveKubeconfig("another")
+	h.reconcile()
+	h.Expect(h.recovery().Data["kubeconfig"]).To(Equal(kubeconfigOf("another")))
+
+	h.undeletable = nil
+	h.r.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + 2*time.Hour) }
+	h.reconcile()
+	h.Expect(metav1.IsControlledBy(h.published(), h.controlPlane())).To(BeTrue())
+	h.Expect(metav1.IsControlledBy(h.recovery(), h.controlPlane())).To(BeTrue())
+	h.elapse()
+	h.reconcile()
+	h.Expect(h.condition(controlplanev1.KubeconfigAvailableCondition).Message).NotTo(ContainSubstring("owner references"))
 }
 
 func TestAForeignCopyIsNeitherUsedNorChanged(t *testing.T) {

@@ -131,7 +131,7 @@ func (r *Reconciler) publish(ctx context.Context, s *scope, admin *corev1.Secret
 	published := desired.Kubeconfig(s.Facts, content, annotations)
 	metav1.SetMetaDataAnnotation(&published.ObjectMeta, facts.KubeconfigSourceAnnotation, sourceOf(admin).String())
 	first := s.found.Kubeconfig == nil && r.recent.Unseen(appliedKey(published), "") == 0 // else it was published, and is on its way into the cache
-	if err := r.apply(ctx, s, published, s.found.Kubeconfig); err != nil {
+	if err := r.applyOwned(ctx, s, published, s.found.Kubeconfig); err != nil {
 		return false, fmt.Errorf("cannot publish the kubeconfig: %w", err)
 	}
 	if first {
@@ -171,7 +171,7 @@ func (r *Reconciler) withAdditions(ctx context.Context, s *scope, content []byte
 
 // adopt makes a published kubeconfig that came back from a backup ours again, or gives it another source. Its content stays.
 func (r *Reconciler) adopt(ctx context.Context, s *scope, source *kubeconfigSource) error {
-	if s.found.Kubeconfig == nil || source == nil && metav1.IsControlledBy(s.found.Kubeconfig, s.ControlPlane) {
+	if s.found.Kubeconfig == nil || source == nil && (metav1.IsControlledBy(s.found.Kubeconfig, s.ControlPlane) || r.leavesOwners(s, s.found.Kubeconfig)) {
 		return nil
 	}
 	current := &corev1.Secret{}
@@ -183,7 +183,7 @@ func (r *Reconciler) adopt(ctx context.Context, s *scope, source *kubeconfigSour
 		metav1.SetMetaDataAnnotation(&published.ObjectMeta, facts.KubeconfigSourceAnnotation, source.String())
 	}
 	published.ResourceVersion = current.ResourceVersion
-	if err := r.apply(ctx, s, published, current); err != nil {
+	if err := r.applyOwned(ctx, s, published, current); err != nil {
 		return fmt.Errorf("cannot take over the kubeconfig in Secret %s: %w", published.Name, err)
 	}
 	s.found.Kubeconfig = &metav1.PartialObjectMetadata{ObjectMeta: published.ObjectMeta}

@@ -50,7 +50,7 @@ func (r *Reconciler) propagate(ctx context.Context, s *scope, deployment client.
 		return nil //nolint:nilerr // a condition tells it
 	}
 	wanted := desired.AdminKubeconfig(s.Facts, deployment, content, map[string]string{facts.KubeconfigSourceAnnotation: version})
-	if _, err := r.applier.Apply(ctx, wanted, copied); err != nil {
+	if err := r.applyOwnedAtOnce(ctx, s, wanted, copied); err != nil {
 		return fmt.Errorf("cannot give assisted-service the kubeconfig: %w", err)
 	}
 	return nil

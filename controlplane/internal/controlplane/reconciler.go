@@ -23,6 +23,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/preflight"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
@@ -169,6 +170,8 @@ type Reconciler struct {
 	requestBackoff *flowcontrol.Backoff
 	// passed is when what is in asks was passed on last.
 	passed *lru.Cache[string, time.Time]
+	// owners writes owner references that the API server may refuse.
+	owners *reconcile.Owners
 	// retries says when to come back after an error.
 	retries *retries
 	// wake reconciles control planes whose release image was looked up.
@@ -209,6 +212,7 @@ func New(options Options) *Reconciler {
 	r.silent = reconcile.NewLasting(func() time.Time { return r.now() })
 	r.missing = reconcile.NewLasting(func() time.Time { return r.now() })
 	r.failing = reconcile.NewLasting(func() time.Time { return r.now() })
+	r.owners = reconcile.NewOwners(func() time.Time { return r.now() })
 	r.inspections = newInspections(func() time.Time { return r.now() })
 	r.requestBackoff = flowcontrol.NewBackOff(initialRequestDelay, maxRequestDelay)
 	r.requestBackoff.Clock = injected{now: func() time.Time { return r.now() }}
@@ -311,6 +315,41 @@ func (r *Reconciler) applyBy(ctx context.Context, s *scope, by *apply.Applier, k
 		r.recent.Wrote(key, version)
 	}
 	return wrote, err
+}
+
+// applyOwned is apply of a Secret whose owner references the API server may refuse: all else is written then, and the condition KubeconfigAvailable reports it.
+func (r *Reconciler) applyOwned(ctx context.Context, s *scope, desired *corev1.Secret, observed client.Object) error {
+	return r.writeOwned(s, desired, observed, func() error { return r.apply(ctx, s, desired, observed) })
+}
+
+// applyOwnedAtOnce is applyOwned of what is written whether or not the cache has the last write.
+func (r *Reconciler) applyOwnedAtOnce(ctx context.Context, s *scope, desired *corev1.Secret, observed client.Object) error {
+	return r.writeOwned(s, desired, observed, func() error {
+		_, err := r.applier.Apply(ctx, desired, observed)
+		return err
+	})
+}
+
+func (r *Reconciler) writeOwned(s *scope, desired *corev1.Secret, observed client.Object, write func() error) error {
+	refused, err := r.owners.Write(desired, observed, write)
+	r.reportOwners(s, desired, refused)
+	return err
+}
+
+// leavesOwners reports whether the owner references of a Secret stay as they are for some time, since the API server has refused others.
+func (r *Reconciler) leavesOwners(s *scope, secret client.Object) bool {
+	left := r.owners.Left(secret)
+	r.reportOwners(s, secret, left)
+	return left > 0
+}
+
+// reportOwners reports that owner references of a Secret were refused, and when they are written again; zero: they were not refused.
+func (r *Reconciler) reportOwners(s *scope, secret client.Object, left time.Duration) {
+	if left == 0 {
+		return
+	}
+	s.again.In(left)
+	s.found.Block(status.KubeconfigOwner, controlplanev1.KubeconfigAvailableReason, reconcile.OwnersRefusedMessage("Secret", secret.GetName(), reconcile.HubRights))
 }
 
 // appliedKey is the one under which it is remembered that an object was applied.

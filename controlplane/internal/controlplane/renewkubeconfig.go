@@ -135,7 +135,7 @@ func (r *Reconciler) publishToken(ctx context.Context, s *scope, current *corev1
 		facts.KubeconfigExpirationAnnotation: token.Expires.UTC().Format(time.RFC3339),
 	})
 	recordAuthorities(published, authorities)
-	if _, err := r.applier.Apply(ctx, published, current); err != nil {
+	if err := r.applyOwnedAtOnce(ctx, s, published, current); err != nil {
 		return fmt.Errorf("cannot publish the renewed kubeconfig: %w", err)
 	}
 	s.again.In(renewal.Sub(r.now()))

@@ -126,8 +126,14 @@ func (r *Reconciler) giveUpKubeconfig(ctx context.Context, s *scope) (bool, erro
 	s.block(controlplanev1.RetryingInstallationReason, "waiting for the deletion of Secret "+kubeconfig.Name)
 	after := kubeconfig.DeepCopy()
 	after.OwnerReferences = []metav1.OwnerReference{s.GivenUpOwner()}
-	if err := client.IgnoreNotFound(kube.PatchMetadata(ctx, r.Client, kubeconfig, after, FieldOwner)); err != nil {
+	refused, err := r.owners.Write(after, kubeconfig, func() error { return kube.PatchMetadata(ctx, r.Client, kubeconfig, after, FieldOwner) })
+	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("cannot give up the kubeconfig in Secret %s: %w", kubeconfig.Name, err)
+	}
+	if refused > 0 {
+		s.again.In(refused)
+		s.block(controlplanev1.RetryingInstallationReason, fmt.Sprintf("Secret %s of the failed installation is not deleted yet: the API server refuses to change its owner references, as OpenShift does for a client that may not delete Secrets. "+
+			"%s, or delete the Secret: the kubeconfig of the failed installation is lost, and no server is wiped", kubeconfig.Name, reconcile.HubRights))
 	}
 	return false, nil
 }

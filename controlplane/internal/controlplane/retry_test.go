@@ -21,6 +21,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 )
 
 const keptBy = "test.example.com/keep"
@@ -168,6 +169,34 @@ func TestAFailedInstallationIsGivenUpInOrderAndBegunAnew(t *testing.T) {
 	h.setState("error", hiveext.ClusterInstallationFailedReason, 30)
 	h.reconcile()
 	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, ContainSubstring(`{"asked":"1",`)), "once for each value")
+}
+
+// A hub that is OpenShift, without openshift-hub.yaml: the API server does not let the manager give the kubeconfig to the garbage collector.
+func TestAKubeconfigThatTheHubDoesNotGiveUpIsReported(t *testing.T) {
+	h := newFailedHub(t)
+	h.undeletable = kubetest.Undeletable{"Secret"}
+	h.askForRetry("1")
+	h.reconcile()
+	h.reconcile()
+	for _, m := range h.machines() {
+		if m.Name != "others" {
+			h.letGo(m.Name, &m)
+		}
+	}
+	h.reconcile()
+	h.letGo("c1", &hivev1.ClusterDeployment{})
+	h.reconcile()
+	h.letGo("c1", &hiveext.AgentClusterInstall{})
+	h.reconcile()
+	h.silence()
+	h.Expect(h.reconcile().RequeueAfter).NotTo(BeZero(), "no event reports that the right was granted")
+	h.Expect(*h.installedCondition()).To(And(HaveField("Reason", controlplanev1.RetryingInstallationReason), HaveField("Message", And(
+		ContainSubstring("Secret cluster1-kubeconfig of the failed installation is not deleted yet"), ContainSubstring("Apply openshift-hub.yaml"), ContainSubstring("no server is wiped")))))
+	h.undeletable = nil
+	h.r.now = func() time.Time { return time.Now().Add(time.Hour) }
+	h.silence()
+	h.reconcile()
+	h.collectKubeconfig()
 }
 
 func TestAFailedInstallationIsNotTriedAgain(t *testing.T) {

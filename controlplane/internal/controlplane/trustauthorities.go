@@ -53,7 +53,7 @@ func (r *Reconciler) publishAuthorities(ctx context.Context, s *scope, current *
 	published := desired.Kubeconfig(s.Facts, content, kube.Only(current.Annotations, facts.KubeconfigAnnotations()...))
 	recordAuthorities(published, authorities)
 	published.ResourceVersion = current.ResourceVersion
-	if _, err := r.applier.Apply(ctx, published, current); err != nil {
+	if err := r.applyOwnedAtOnce(ctx, s, published, current); err != nil {
 		return fmt.Errorf("cannot publish the kubeconfig with other authorities: %w", err)
 	}
 	if !bytes.Equal(content, before) {

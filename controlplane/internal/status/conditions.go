@@ -180,7 +180,7 @@ func (v *View) kubeconfigAvailable() metav1.Condition {
 		return no(t, problem.Reason, problem.Message)
 	case v.Found.Kubeconfig != nil:
 		c := yes(t, controlplanev1.KubeconfigAvailableReason)
-		for _, task := range []Task{KubeconfigAuthorities, KubeconfigRenewal} {
+		for _, task := range []Task{KubeconfigOwner, KubeconfigAuthorities, KubeconfigRenewal} {
 			if failed := v.Found.Blocked(task); failed != nil {
 				c.Message = failed.Message
 			}

@@ -53,16 +53,19 @@ const (
 	KubeconfigRenewal Task = "renewal of the kubeconfig"
 	// KubeconfigAuthorities are those that the spec states.
 	KubeconfigAuthorities Task = "authorities of the kubeconfig"
-	Retry                 Task = "another attempt at a failed installation"
-	MachineCreation       Task = "creation of Machines"
-	MachineSync           Task = "update of Machines"
-	Remediation           Task = "remediation"
-	ScaleUp               Task = "scale-up"
-	ScaleDown             Task = "scale-down"
-	HostRelease           Task = "release of a host from etcd"
-	KubeletApproval       Task = "approval of certificates of kubelets"
-	Upgrade               Task = "upgrade"
-	Deletion              Task = "deletion"
+	// KubeconfigOwner is that of the published kubeconfig and of its copies.
+	KubeconfigOwner Task = "owner of the kubeconfig"
+	Retry           Task = "another attempt at a failed installation"
+	MachineCreation Task = "creation of Machines"
+	TemplateOwner   Task = "owner of the infrastructure template"
+	MachineSync     Task = "update of Machines"
+	Remediation     Task = "remediation"
+	ScaleUp         Task = "scale-up"
+	ScaleDown       Task = "scale-down"
+	HostRelease     Task = "release of a host from etcd"
+	KubeletApproval Task = "approval of certificates of kubelets"
+	Upgrade         Task = "upgrade"
+	Deletion        Task = "deletion"
 )
 
 // Outcome is why something is not done, as a condition reports it.

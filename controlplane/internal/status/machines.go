@@ -28,7 +28,11 @@ func (v *View) machinesCreated() metav1.Condition {
 	case v.Deleting():
 		return no(t, clusterv1.DeletingReason, "the control plane is being deleted")
 	case missing <= 0:
-		return yes(t, controlplanev1.MachinesCreatedReason)
+		c := yes(t, controlplanev1.MachinesCreatedReason)
+		if refused := v.Found.Blocked(TemplateOwner); refused != nil {
+			c.Message = refused.Message
+		}
+		return c
 	case v.Found.Blocked(MachineCreation) != nil:
 		return v.blocked(t, MachineCreation)
 	case v.Found.Blocked(Installation) != nil:

@@ -1,0 +1,89 @@
+package reconcile
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+)
+
+// No event reports that a right was granted. Owner references that were refused are written again after initialOwnersDelay; the delay doubles up to maxOwnersDelay.
+const (
+	initialOwnersDelay = time.Minute
+	maxOwnersDelay     = 10 * time.Minute
+)
+
+// Owners writes objects whose owner references the API server may refuse: that of OpenShift refuses them of a client that may not delete the object.
+type Owners struct {
+	backoff *flowcontrol.Backoff
+	now     func() time.Time
+}
+
+// NewOwners returns an Owners for which no object was refused yet.
+func NewOwners(now func() time.Time) *Owners {
+	backoff := flowcontrol.NewBackOff(initialOwnersDelay, maxOwnersDelay)
+	backoff.Clock = ownersClock{now: now}
+	return &Owners{backoff: backoff, now: now}
+}
+
+type ownersClock struct {
+	clock.RealClock
+
+	now func() time.Time
+}
+
+// Now returns the time.
+func (c ownersClock) Now() time.Time { return c.now() }
+
+// Left returns the delay after which owner references of an object, which were refused, are written again; zero if they may be written.
+func (o *Owners) Left(found client.Object) time.Duration {
+	if id := ownersKey(found); o.backoff.IsInBackOffSinceUpdate(id, o.now()) {
+		return o.backoff.Get(id)
+	}
+	return 0
+}
+
+// Write calls write, which writes wanted over found; found is nil when the object does not exist. If the API server refuses the owner references of wanted, wanted gets those of found, and write is called
+// again: everything else is written. In this case refused is the delay after which the owner references are written again; otherwise it is zero.
+func (o *Owners) Write(wanted, found client.Object, write func() error) (refused time.Duration, err error) {
+	if kube.IsNil(found) {
+		return 0, write()
+	}
+	id := ownersKey(found)
+	if hasAll(found.GetOwnerReferences(), wanted.GetOwnerReferences()) || o.Left(found) == 0 {
+		if err := write(); !kube.OwnersRefused(err) {
+			if err == nil {
+				o.backoff.Reset(id)
+			}
+			return 0, err
+		}
+		o.backoff.Next(id, o.now())
+		o.backoff.GC()
+	}
+	wanted.SetOwnerReferences(found.GetOwnerReferences())
+	return o.backoff.Get(id), write()
+}
+
+func ownersKey(obj client.Object) string { return Key(string(obj.GetUID()), obj) }
+
+func hasAll(have, wanted []metav1.OwnerReference) bool {
+	return !slices.ContainsFunc(wanted, func(w metav1.OwnerReference) bool {
+		return !slices.ContainsFunc(have, func(h metav1.OwnerReference) bool { return equality.Semantic.DeepEqual(h, w) })
+	})
+}
+
+// OwnersRefusedMessage reports, for a condition, that the owner references of an object of a kind were refused, and the right that permits them.
+func OwnersRefusedMessage(kind, name, right string) string {
+	return fmt.Sprintf("%s %s keeps its owner references: the API server refuses others of a client that may not delete the object, as OpenShift does. %s. Until then clusterctl move leaves %[1]s %[2]s behind, and it is not deleted together with its owner",
+		kind, name, right)
+}
+
+// HubRights is the action for Secrets whose owner references were refused.
+const HubRights = "Apply openshift-hub.yaml of this provider's release, or set openshiftHub in the Helm chart (docs/operations/acm-hub.md)"
