@@ -22,11 +22,16 @@ func (r *Reconciler) keepCredentials(ctx context.Context, s *scope) (bool, error
 	if !s.Installed() || !s.OwnsKubeconfig(s.found.Kubeconfig) || r.keepsCredentials(s) {
 		return true, nil
 	}
+	if r.isForeignRecovery(s) {
+		s.blockRecovery()
+		return true, nil
+	}
 	kept, err := r.readRecovery(ctx, s)
 	switch {
 	case err != nil:
 		return false, err
 	case kept != nil && !s.OwnsRecovery(kept):
+		r.foreignRecoveries.Add(recoveryKey(s, kept), struct{}{})
 		s.blockRecovery()
 		return true, nil
 	}
@@ -61,6 +66,19 @@ func (r *Reconciler) keepsCredentials(s *scope) bool {
 		return false
 	}
 	return !s.HasAdminKubeconfig() || r.isCopied(s.AdminKubeconfig, s.Recovery)
+}
+
+// isForeignRecovery reports whether the Secret that has the name of the copy was foreign in this version when it was read: its labels are not cached.
+func (r *Reconciler) isForeignRecovery(s *scope) bool {
+	if s.Recovery == nil {
+		return false
+	}
+	return r.foreignRecoveries.Contains(recoveryKey(s, s.Recovery))
+}
+
+// recoveryKey identifies a version of the Secret, and all that decides whether it is foreign.
+func recoveryKey(s *scope, recovery client.Object) string {
+	return fmt.Sprintf("%s %s %v", secretVersion(recovery), s.ControlPlane.UID, s.Owner())
 }
 
 // blockRecovery reports that a foreign Secret has the name of the copy. A move would leave the cluster without credentials once its token has ended.

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
@@ -148,6 +150,37 @@ func TestKubeconfigsWhoseOwnersTheHubRefusesAreReported(t *testing.T) {
 	h.elapse()
 	h.reconcile()
 	h.Expect(h.condition(controlplanev1.KubeconfigAvailableCondition).Message).NotTo(ContainSubstring("owner references"))
+}
+
+// The labels that decide are not cached: a foreign Secret is read once for each of its versions.
+func TestAForeignCopyIsReadOnce(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.install()
+	foreign := h.recovery()
+	foreign.OwnerReferences, foreign.Labels, foreign.Annotations = nil, nil, nil
+	h.Expect(h.Update(t.Context(), foreign)).To(Succeed())
+	reads := 0
+	h.r.Live = interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if key.Name == foreign.Name {
+				reads++
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
+	})
+	for range 3 {
+		h.reconcile()
+	}
+	h.Expect(reads).To(Equal(1))
+	h.elapse()
+	h.reconcile()
+	h.Expect(h.condition(controlplanev1.KubeconfigAvailableCondition).Message).To(ContainSubstring("c1-recovery-credentials is not of this cluster"))
+
+	ours := h.recovery()
+	h.gather().Owner().Mark(ours)
+	h.Expect(h.Update(t.Context(), ours)).To(Succeed())
+	h.reconcile()
+	h.Expect(metav1.IsControlledBy(h.recovery(), h.controlPlane())).To(BeTrue(), "another version is read again")
 }
 
 func TestAForeignCopyIsNeitherUsedNorChanged(t *testing.T) {

@@ -154,6 +154,8 @@ type Reconciler struct {
 	registries contents[*preflight.Registries]
 	// adminDigests holds the digests of assisted-service's kubeconfigs by version of their Secrets.
 	adminDigests *lru.Cache[string, string]
+	// foreignRecoveries holds, by owner, the versions of Secrets that have the name of a copy of assisted-service's kubeconfig and are foreign.
+	foreignRecoveries *lru.Cache[string, struct{}]
 	// deferred counts, by UID of the control plane, for how long its status differs from the stored one in words alone.
 	deferred *reconcile.Deferral
 	// silent remembers since when the kubelets of control-plane Nodes do not report.
@@ -191,21 +193,22 @@ type Reconciler struct {
 func New(options Options) *Reconciler {
 	options.Recorder = reconcile.LogEvents(options.Recorder, ctrl.Log.WithName("events"))
 	r := &Reconciler{
-		Options:      options,
-		applier:      apply.New(options.Client, FieldOwner),
-		metadata:     apply.New(options.Client, metadataOwner),
-		pullSecrets:  newContents[pullSecretContents](),
-		registries:   newContents[*preflight.Registries](),
-		adminDigests: lru.New[string, string](rememberedClusters),
-		asked:        lru.New[types.UID, pendingRequests](rememberedClusters),
-		passed:       lru.New[string, time.Time](rememberedClusters),
-		retries:      newRetries(),
-		wake:         make(chan event.GenericEvent, wakeUps),
-		progress:     reconcile.NewProgress(ctrl.Log.WithName("progress")),
-		started:      time.Now(),
-		now:          time.Now,
-		track:        func(client.Object) error { return nil },
-		trackReboots: func(client.Object) error { return nil },
+		Options:           options,
+		applier:           apply.New(options.Client, FieldOwner),
+		metadata:          apply.New(options.Client, metadataOwner),
+		pullSecrets:       newContents[pullSecretContents](),
+		registries:        newContents[*preflight.Registries](),
+		adminDigests:      lru.New[string, string](rememberedClusters),
+		foreignRecoveries: lru.New[string, struct{}](rememberedClusters),
+		asked:             lru.New[types.UID, pendingRequests](rememberedClusters),
+		passed:            lru.New[string, time.Time](rememberedClusters),
+		retries:           newRetries(),
+		wake:              make(chan event.GenericEvent, wakeUps),
+		progress:          reconcile.NewProgress(ctrl.Log.WithName("progress")),
+		started:           time.Now(),
+		now:               time.Now,
+		track:             func(client.Object) error { return nil },
+		trackReboots:      func(client.Object) error { return nil },
 	}
 	r.recent = reconcile.NewWrites(func() time.Time { return r.now() })
 	r.deferred = reconcile.NewDeferral(func() time.Time { return r.now() })
