@@ -142,25 +142,36 @@ func (r *Reconciler) recordedBy(ctx context.Context, s *scope, agents []*aiv1bet
 	r.agentWaiters.begun(keyOf(s.Config), names...)
 	var claims []string
 	for _, name := range names {
-		list := &bootstrapv1.OpenshiftAssistedConfigList{}
-		if err := r.Client.List(ctx, list, client.InNamespace(s.Config.Namespace), client.MatchingFields{configByAgent: name}, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("cannot look for configs that recorded Agent %s: %w", name, err)
+		found, err := r.claimsOn(ctx, s, name)
+		if err != nil {
+			return nil, err
 		}
-		for i := range list.Items {
-			other := &list.Items[i]
-			if other.Name == s.Config.Name {
-				continue
-			}
-			claim, err := r.claimOf(ctx, s, other)
-			if err != nil {
-				return nil, err
-			}
-			if claim != "" {
-				claims = append(claims, fmt.Sprintf("OpenshiftAssistedConfig %s, which %s, recorded Agent %s", other.Name, claim, name))
-			}
-		}
+		claims = append(claims, found...)
 	}
 	slices.Sort(claims)
+	return claims, nil
+}
+
+// claimsOn names the other configs of the namespace for which something was installed on the server of one Agent.
+func (r *Reconciler) claimsOn(ctx context.Context, s *scope, agent string) ([]string, error) {
+	list := &bootstrapv1.OpenshiftAssistedConfigList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(s.Config.Namespace), client.MatchingFields{configByAgent: agent}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("cannot look for configs that recorded Agent %s: %w", agent, err)
+	}
+	var claims []string
+	for i := range list.Items {
+		other := &list.Items[i]
+		if other.Name == s.Config.Name {
+			continue
+		}
+		claim, err := r.claimOf(ctx, s, other)
+		if err != nil {
+			return nil, err
+		}
+		if claim != "" {
+			claims = append(claims, fmt.Sprintf("OpenshiftAssistedConfig %s, which %s, recorded Agent %s", other.Name, claim, agent))
+		}
+	}
 	return claims, nil
 }
 

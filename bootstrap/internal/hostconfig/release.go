@@ -56,6 +56,12 @@ func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) 
 		if !facts.Bound(agent) || s.BoundElsewhere(agent) {
 			continue // after its InfraEnv: a host that still runs the discovery agent would come back
 		}
+		switch claims, err := r.claimsOn(ctx, s, agent.Name); {
+		case err != nil:
+			return false, err
+		case len(claims) > 0:
+			continue // keepOthersAgents waits for it
+		}
 		if s.ClusterDeleting() || !s.MayHaveNode(agent) {
 			var err error
 			if agent, err = r.skipSpokeCleanup(ctx, agent); err != nil {

@@ -234,6 +234,36 @@ func TestAgentOfAnotherInstalledMachineIsKept(t *testing.T) {
 	w.Expect(w.message(bootstrapv1.DeletingCondition)).NotTo(ContainSubstring("other"), "the deletion proceeds")
 }
 
+// TestBoundAgentOfAnotherInstalledMachineIsKept: another client bound the Agent that assisted-service moved. Its deletion would remove the Node of the other Machine from the cluster.
+func TestBoundAgentOfAnotherInstalledMachineIsKept(t *testing.T) {
+	w := booted(t)
+	machine, config := otherMachine("a")
+	machine.Status.NodeRef.Name = "node"
+	w.create(machine, config)
+	moved := discovered("a", "m", bootMAC)
+	moved.Spec.ClusterDeploymentName = &aiv1beta1.ClusterReference{Namespace: namespace, Name: "cp"}
+	own := discovered("b", "m", "52:54:00:00:00:99")
+	own.Spec.ClusterDeploymentName = moved.Spec.ClusterDeploymentName
+	w.create(moved, own)
+	w.reconcile()
+	w.remove(read(w, "m", &clusterv1.Machine{}))
+	w.remove(w.config())
+	w.takeInfraEnvIn()
+	w.reconcile()
+	w.Expect(w.gone("b", &aiv1beta1.Agent{})).To(BeTrue(), "the Agent that no config recorded is deleted")
+	for range 2 {
+		w.reconcile()
+		w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.ServerInUseReason)
+		w.Expect(w.message(bootstrapv1.DeletingCondition)).To(ContainSubstring("OpenshiftAssistedConfig other, which has a Node, recorded Agent a"))
+		w.Expect(w.agent("a").DeletionTimestamp).To(BeNil())
+		w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil())
+		w.restart()
+	}
+	w.remove(config)
+	w.reconcile()
+	w.Expect(w.gone("a", &aiv1beta1.Agent{})).To(BeTrue(), "the claim has ended")
+}
+
 // TestWholeClusterIsDeletedThoughAnotherConfigRecordedTheAgent: Cluster API deletes the control plane after the workers, so that a worker must not wait for a control-plane Machine of the same Cluster.
 func TestWholeClusterIsDeletedThoughAnotherConfigRecordedTheAgent(t *testing.T) {
 	deleteCluster := func(w *world) {
