@@ -46,10 +46,15 @@ var (
 		Buckets: []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
 		Help:    "Time that registries took to answer, or not to answer, what digest a release image has.",
 	}, []string{"result"})
+
+	lookups = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: namespace, Name: "release_lookups_total",
+		Help: "Look-ups of release images in all their registries, by their result.",
+	}, []string{"result"})
 )
 
 func init() {
-	metrics.Registry.MustRegister(problems, installations, hosts, reactions, registries)
+	metrics.Registry.MustRegister(problems, installations, hosts, reactions, registries, lookups)
 }
 
 // Problems counts those that began with a change of an object's conditions.
@@ -99,6 +104,9 @@ func observe(histogram *prometheus.HistogramVec, stages []Stage) {
 func RegistryRequest(result string, took time.Duration) {
 	registries.WithLabelValues(result).Observe(took.Seconds())
 }
+
+// ReleaseLookup counts a look-up of a release image in its mirrors and in its own registry: result is that of all of them together.
+func ReleaseLookup(result string) { lookups.WithLabelValues(result).Inc() }
 
 // Handover is something that somebody else has done, and upon which a manager acts.
 type Handover string

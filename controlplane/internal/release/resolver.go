@@ -136,6 +136,7 @@ func (r *Resolver) query(q question) error {
 		return err
 	}
 	byDigest, err := r.queryEach(q)
+	measure.ReleaseLookup(resultOf(err))
 	if err != nil {
 		f := r.lastFailure(q)
 		f.err, f.retryAt = err, r.now().Add(f.delays.Step())

@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/registry"
 	. "github.com/onsi/gomega"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure/measuretest"
 )
 
 const upstream = "quay.invalid/ocp/release:4.19.3-x86_64"
@@ -180,6 +182,24 @@ func TestAPlainTokenServerGetsNoCredentials(t *testing.T) {
 	_, _, err = resolveFrom(t, NewResolver(transport), upstream, Sources{}, credentials)
 	g.Expect(err).To(MatchError(ErrUnavailable))
 	g.Expect(sent.Load()).To(BeNil())
+}
+
+// The alert goes by look-ups: that a mirror has no such image is no answer of the source, which may have it.
+func TestLookupsAreCountedByTheResultOfAllRegistries(t *testing.T) {
+	g := NewWithT(t)
+	count := func(result string) float64 {
+		value, err := measuretest.Count("capi_openshift_agent_release_lookups_total", map[string]string{"result": result})
+		g.Expect(err).NotTo(HaveOccurred())
+		return value
+	}
+	mirror, _ := newRegistry(t, nil)
+	absent := strings.Replace(mirror, "4.19.3", "4.99.0", 1)
+	for result, mirrors := range map[string][]string{"unavailable": {absent}, "found": {absent, mirror}} {
+		before, others := count(result), count("not_found")
+		_, _, _ = resolveFrom(t, NewResolver(nil), "127.0.0.1:1/ocp:4.99.0", Sources{Mirrors: mirrors, Insecure: mirrors}, Credentials{})
+		g.Expect(count(result)-before).To(BeEquivalentTo(1), result)
+		g.Expect(count("not_found")).To(Equal(others))
+	}
 }
 
 func TestABlockedRegistryIsNotQueried(t *testing.T) {
