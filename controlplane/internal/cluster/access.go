@@ -33,26 +33,30 @@ import (
 )
 
 const (
-	// dialTime is how long it may take until an API server takes a connection, answerTime until it answers, callTime all that is to be done at once.
-	dialTime   = 5 * time.Second
-	answerTime = 10 * time.Second
-	callTime   = 20 * time.Second
-	// silence is after how long a silent connection is looked after. It is well below facts.GracePeriod, and below the minute after which load balancers drop it.
-	silence = 45 * time.Second
-	// unusedStay is how long a connection is kept on which nothing is watched any more, keepAlive how often the operating system looks after a silent one.
-	unusedStay, keepAlive = time.Minute, 30 * time.Second
-	// secondTry is after what time an API server is asked again that did not accept the credentials.
-	secondTry = time.Second
+	// dialTimeout limits the time to connect to an API server, responseTimeout the time to a response, and
+	// callTimeout all requests of one call.
+	dialTimeout     = 5 * time.Second
+	responseTimeout = 10 * time.Second
+	callTimeout     = 20 * time.Second
+	// pingAfter is the silence after which a connection is checked. It is well below facts.GracePeriod, and
+	// below the minute after which load balancers drop silent connections.
+	pingAfter = 45 * time.Second
+	// idleTimeout is how long a connection without watches is kept, keepAlive the interval of TCP keep-alive
+	// probes.
+	idleTimeout, keepAlive = time.Minute, 30 * time.Second
+	// unauthorizedRetry is the delay before the second request to an API server that refused the credentials.
+	unauthorizedRetry = time.Second
 )
 
-// scheme and mapper know the kinds that are read and written in the clusters. All clusters share them: what a cluster says of its own kinds, which are hundreds, is
-// never asked for.
-var scheme, mapper = kinds()
+// scheme and mapper hold the kinds that are read and written in clusters. All clusters share them. The
+// hundreds of kinds that a cluster has are not discovered.
+var scheme, mapper = newSchemeAndMapper()
 
-func kinds() (*runtime.Scheme, meta.RESTMapper) {
+func newSchemeAndMapper() (*runtime.Scheme, meta.RESTMapper) {
 	s := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(s))
-	for _, install := range []func(*runtime.Scheme) error{configv1.Install, operatorv1.Install, machinev1beta1.Install, machineconfigurationv1.Install} {
+	for _, install := range []func(*runtime.Scheme) error{configv1.Install, operatorv1.Install, machinev1beta1.Install,
+		machineconfigurationv1.Install} {
 		utilruntime.Must(install(s))
 	}
 	m := meta.NewDefaultRESTMapper(nil)
@@ -73,12 +77,14 @@ func kinds() (*runtime.Scheme, meta.RESTMapper) {
 	return s, m
 }
 
-// access is the way to a cluster that a kubeconfig tells. One connection lasts, for probes and watches, which bring little; single requests have one of their own while
-// they are made. The buffers of a connection are as large as the largest answer was.
+// access is the connection of one kubeconfig. The permanent connection carries probes and watches, which
+// transfer little. Single requests use a connection that ends with them, because the buffers of a connection
+// keep the size of the largest response.
 type access struct {
-	lasting   rest.Interface
+	permanent rest.Interface
 	transport *streams.Transport
-	// config is what the kubeconfig says, without its certificates: they are large, and stand in certificates.
+	// config is the content of the kubeconfig without its certificates. Those are large, and are kept in
+	// certificates.
 	config       *rest.Config
 	certificates *tls.Config
 	sessions     *tlsSessions
@@ -86,8 +92,8 @@ type access struct {
 	serving *serving
 }
 
-// open does not connect yet.
-func open(kubeconfig []byte, userAgent string, now func() time.Time) (*access, error) {
+// newAccess returns the access of a kubeconfig. It does not connect yet.
+func newAccess(kubeconfig []byte, userAgent string, now func() time.Time) (*access, error) {
 	_, config, err := load(kubeconfig)
 	if err != nil {
 		return nil, err
@@ -96,7 +102,7 @@ func open(kubeconfig []byte, userAgent string, now func() time.Time) (*access, e
 	if err != nil {
 		return nil, RefusedError("its certificates cannot be read")
 	}
-	if certificates == nil { // it names no authority: those of the system count
+	if certificates == nil { // without an authority in the kubeconfig those of the system apply
 		certificates = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	config.TLSClientConfig = rest.TLSClientConfig{}
@@ -105,32 +111,34 @@ func open(kubeconfig []byte, userAgent string, now func() time.Time) (*access, e
 	a := &access{config: config, certificates: certificates, sessions: &tlsSessions{}, serving: &serving{}}
 	certificates.ClientSessionCache = a.sessions
 	certificates.VerifyConnection = a.serving.record
-	a.transport = &streams.Transport{Dial: a.dial, Times: streams.Times{Silence: silence, Answer: answerTime, Now: now}}
-	authenticated, err := a.through(a.transport)
+	a.transport = &streams.Transport{Dial: a.newTransport, Times: streams.Times{Silence: pingAfter, Answer: responseTimeout, Now: now}}
+	authenticated, err := a.httpClient(a.transport)
 	if err != nil {
 		return nil, err
 	}
-	if a.lasting, err = rest.UnversionedRESTClientForConfigAndClient(config, authenticated); err != nil {
+	if a.permanent, err = rest.UnversionedRESTClientForConfigAndClient(config, authenticated); err != nil {
 		return nil, fmt.Errorf("cannot use the kubeconfig: %w", err)
 	}
 	return a, nil
 }
 
-// probe asks the API server for its version, which tells also whether the credentials are accepted: they are not when two requests were refused.
+// probe requests the version of the API server. This also checks the credentials: they are invalid if two
+// requests are refused.
 func (a *access) probe(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(streams.MayOpen(ctx), answerTime)
+	ctx, cancel := context.WithTimeout(streams.MayOpen(ctx), responseTimeout)
 	defer cancel()
-	version := a.lasting.Get().AbsPath("/version")
+	version := a.permanent.Get().AbsPath("/version")
 	answer, err := version.DoRaw(ctx)
-	if errors.Is(err, streams.ErrEnded) { // it had ended before
+	if errors.Is(err, streams.ErrEnded) { // the connection had ended before the request
 		answer, err = version.DoRaw(ctx)
 	}
 	if apierrors.IsUnauthorized(err) {
-		// Another API server of the cluster may answer: one that has just started, or cannot read etcd, refuses valid tokens.
+		// An API server that has just started, or cannot read etcd, refuses valid tokens. Another API server of the
+		// cluster may accept them.
 		a.transport.Close()
 		select {
 		case <-ctx.Done():
-		case <-time.After(secondTry):
+		case <-time.After(unauthorizedRetry):
 			answer, err = version.DoRaw(ctx)
 		}
 	}
@@ -144,15 +152,16 @@ func (a *access) probe(ctx context.Context) (string, error) {
 	return bound.Identifier(info.GitVersion, longestVersion), nil
 }
 
-// dial makes a transport that nobody else uses. client-go's own are never dropped once they were made, and each renewed token would add one.
-func (a *access) dial() *http.Transport {
+// newTransport returns a transport that is not shared. client-go caches its transports for ever, and each
+// renewed token would add one.
+func (a *access) newTransport() *http.Transport {
 	return &http.Transport{
 		Proxy:               a.proxy(),
-		DialContext:         (&net.Dialer{Timeout: dialTime, KeepAlive: keepAlive}).DialContext,
+		DialContext:         (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext,
 		TLSClientConfig:     a.certificates.Clone(),
-		TLSHandshakeTimeout: answerTime,
-		IdleConnTimeout:     unusedStay,
-		// The answers of a workload cluster are limited with their headers, see limitOf.
+		TLSHandshakeTimeout: responseTimeout,
+		IdleConnTimeout:     idleTimeout,
+		// Responses of a workload cluster are limited including their headers, see limitOf.
 		MaxResponseHeaderBytes: bound.HeaderBytes,
 		OnProxyConnectResponse: reach.ProxyAnswer,
 		DisableCompression:     true,
@@ -160,7 +169,7 @@ func (a *access) dial() *http.Transport {
 	}
 }
 
-// proxy tells which proxy leads to the API server.
+// proxy returns the function that selects the proxy to the API server.
 func (a *access) proxy() func(*http.Request) (*url.URL, error) {
 	if a.config.Proxy != nil {
 		return a.config.Proxy
@@ -168,8 +177,8 @@ func (a *access) proxy() func(*http.Request) (*url.URL, error) {
 	return http.ProxyFromEnvironment
 }
 
-// through adds the credentials.
-func (a *access) through(transport http.RoundTripper) (*http.Client, error) {
+// httpClient returns a client that adds the credentials and limits responses.
+func (a *access) httpClient(transport http.RoundTripper) (*http.Client, error) {
 	wrapped, err := rest.HTTPWrappersForConfig(a.config, bounded(transport))
 	if err != nil {
 		return nil, RefusedError("its credentials cannot be used")
@@ -179,10 +188,10 @@ func (a *access) through(transport http.RoundTripper) (*http.Client, error) {
 
 // call makes single requests, over a connection that ends with them.
 func (a *access) call(requests func(client.Client) error) error {
-	transport := a.dial()
+	transport := a.newTransport()
 	defer a.sessions.drop()
 	defer transport.CloseIdleConnections()
-	authenticated, err := a.through(transport)
+	authenticated, err := a.httpClient(transport)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ type Authorities struct {
 // Authorities reads the certificate authorities of the API server of a cluster, which must be connected.
 func (c *Clusters) Authorities(ctx context.Context, cluster client.ObjectKey) (Authorities, error) {
 	var read Authorities
-	err := c.through(ctx, cluster, func(ctx context.Context, connection client.Client, access *access) error {
+	err := c.callWithAccess(ctx, cluster, func(ctx context.Context, connection client.Client, access *access) error {
 		found, err := kube.Read(ctx, connection, client.ObjectKey{Namespace: apiServerCANamespace, Name: apiServerCAName}, &corev1.ConfigMap{})
 		if err != nil {
 			return err

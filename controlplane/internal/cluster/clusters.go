@@ -1,6 +1,8 @@
-// Package cluster keeps a connection to each installed cluster and knows, by watching, what of it matters on the hub: whether its API answers, its Nodes, its
-// release, the health of its control plane's operators, and the tokens that were issued; while it is upgraded, or its workers lag behind, its MachineConfigPools,
-// too. A hub has thousands of clusters: of each object only the metadata is watched, at a fixed path, and what is kept of it is what is read of it.
+// Package cluster keeps a connection to each installed cluster and watches the state that matters on the hub.
+// The state comprises the response of the API server, Nodes, the release, the health of control plane
+// operators, and issued tokens. It also watches MachineConfigPools during an upgrade or while workers lag
+// behind. A hub has thousands of clusters. Therefore only the metadata of objects is watched, at fixed paths,
+// and only the facts derived from objects are kept.
 package cluster
 
 import (
@@ -31,13 +33,14 @@ import (
 )
 
 const (
-	// visitors is how many clusters are visited at a time. At the start of a manager most of them wait for sites that do not answer, and must not keep those
-	// waiting that do.
-	visitors = 400
-	// readers is how many of them are read as a whole at a time. That takes processors and memory, where waiting takes none.
-	readers = 32
-	// pending is the number of clusters that may wait to be noticed.
-	pending = 1024
+	// maxVisits is the number of clusters that are visited at the same time. When a manager starts, most visits
+	// wait for sites that do not respond. These visits must not delay those of reachable clusters.
+	maxVisits = 400
+	// maxReads is the number of clusters whose objects are read at the same time. Reading takes CPU and memory,
+	// waiting takes neither.
+	maxReads = 32
+	// queueSize is the capacity of the channels of clusters to reconcile and to visit.
+	queueSize = 1024
 )
 
 // RequestsFunc returns the control plane of a Cluster as reconcile requests.
@@ -49,12 +52,12 @@ type Clusters struct {
 
 	mu          sync.RWMutex
 	connections map[client.ObjectKey]*connection
-	// news are the clusters of which something is to be told, visits those that are to be visited.
-	news, visits chan event.GenericEvent
-	now          func() time.Time
-	reading      *semaphore.Weighted
-	// callTime is how long a cluster has for what is asked of it at once.
-	callTime time.Duration
+	// changes are the clusters whose state changed, visits those to visit.
+	changes, visits chan event.GenericEvent
+	now             func() time.Time
+	reading         *semaphore.Weighted
+	// callTimeout is the limit for all requests of one call to a cluster.
+	callTimeout time.Duration
 }
 
 // Options are the parameters of NewClusters.
@@ -63,34 +66,36 @@ type Options struct {
 	Cached, Live client.Reader
 	// UserAgent of the connections.
 	UserAgent string
-	// Selected reports whether a Cluster is to be observed: its control plane is one that this manager reconciles.
+	// Selected reports whether a Cluster is observed, that is whether this manager reconciles its control plane.
 	Selected func(ctx context.Context, cluster *clusterv1.Cluster) (bool, error)
-	// Installed reports whether the installation of a Cluster is over. Its API may answer long before: that of the bootstrap, until the host reboots.
+	// Installed reports whether the installation of a Cluster has finished. Its API may respond long before: the
+	// bootstrap host serves it until that host reboots.
 	Installed func(ctx context.Context, cluster *clusterv1.Cluster) bool
 	// Requests maps a Cluster to its control plane.
 	Requests RequestsFunc
 }
 
-// NewClusters returns what keeps the connections, and has none yet.
+// NewClusters returns Clusters without any connection.
 func NewClusters(options Options) *Clusters {
 	return &Clusters{
 		Options:     options,
 		connections: map[client.ObjectKey]*connection{},
-		news:        make(chan event.GenericEvent, pending),
-		visits:      make(chan event.GenericEvent, pending),
-		now:         time.Now, reading: semaphore.NewWeighted(readers), callTime: callTime,
+		changes:     make(chan event.GenericEvent, queueSize),
+		visits:      make(chan event.GenericEvent, queueSize),
+		now:         time.Now, reading: semaphore.NewWeighted(maxReads), callTimeout: callTimeout,
 	}
 }
 
-// SetupWithManager makes the manager visit each cluster when it has a kubeconfig, another one, or did not answer, and once in a while.
+// SetupWithManager adds the controller that visits each cluster when its kubeconfig is created or changed,
+// after a failure, and every visitInterval.
 func (c *Clusters) SetupWithManager(mgr manager.Manager, options controller.Options) error {
-	options.MaxConcurrentReconciles = visitors
+	options.MaxConcurrentReconciles = maxVisits
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("workload").
 		WithOptions(options).
 		For(&clusterv1.Cluster{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WatchesMetadata(kube.MetadataOf(kube.Secret), handler.EnqueueRequestsFromMapFunc(ofKubeconfig)).
-		WatchesRawSource(source.Channel(c.visits, c.newestFirst(func(_ context.Context, cluster client.ObjectKey) []ctrl.Request {
+		WatchesMetadata(kube.MetadataOf(kube.Secret), handler.EnqueueRequestsFromMapFunc(clusterOfKubeconfig)).
+		WatchesRawSource(source.Channel(c.visits, c.installingFirst(func(_ context.Context, cluster client.ObjectKey) []ctrl.Request {
 			return []ctrl.Request{{NamespacedName: cluster}}
 		}))).
 		Complete(c)
@@ -100,8 +105,8 @@ func (c *Clusters) SetupWithManager(mgr manager.Manager, options controller.Opti
 	return nil
 }
 
-// ofKubeconfig maps the Secret <cluster>-kubeconfig to its Cluster.
-func ofKubeconfig(_ context.Context, obj client.Object) []ctrl.Request {
+// clusterOfKubeconfig maps the Secret <cluster>-kubeconfig to its Cluster.
+func clusterOfKubeconfig(_ context.Context, obj client.Object) []ctrl.Request {
 	cluster, purpose, err := secret.ParseSecretName(obj.GetName())
 	if err != nil || purpose != secret.Kubeconfig {
 		return nil
@@ -109,13 +114,14 @@ func ofKubeconfig(_ context.Context, obj client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: obj.GetNamespace(), Name: cluster}}}
 }
 
-// Source of the events that something changed of a cluster: see facts.Workload.
+// Source returns the source of events about changes in clusters: see facts.Workload.
 func (c *Clusters) Source() source.Source {
-	return source.Channel(c.news, c.newestFirst(c.Requests))
+	return source.Channel(c.changes, c.installingFirst(c.Requests))
 }
 
-// newestFirst puts what is told of clusters that are being installed before what is told of the others: when a manager starts, those are all told of at once.
-func (c *Clusters) newestFirst(requests RequestsFunc) handler.EventHandler {
+// installingFirst enqueues clusters that are being installed before all others. When a manager starts, events
+// of all clusters arrive at once.
+func (c *Clusters) installingFirst(requests RequestsFunc) handler.EventHandler {
 	return handler.Funcs{GenericFunc: func(ctx context.Context, e event.GenericEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
 		key := client.ObjectKeyFromObject(e.Object)
 		if c.installed(ctx, key) {
@@ -133,7 +139,7 @@ func (c *Clusters) installed(ctx context.Context, key client.ObjectKey) bool {
 	return c.Cached.Get(ctx, key, cluster, client.UnsafeDisableDeepCopy) == nil && c.Installed(ctx, cluster)
 }
 
-// Reconcile visits a cluster. Clusters of others are never connected to.
+// Reconcile visits a cluster. Foreign clusters are never connected to.
 func (c *Clusters) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	cluster, err := kube.Read(ctx, c.Cached, req.NamespacedName, &clusterv1.Cluster{})
 	if err != nil {
@@ -149,76 +155,79 @@ func (c *Clusters) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		c.Forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	l := c.connectionOf(req.NamespacedName)
-	if err := c.refresh(ctx, l); err != nil {
+	conn := c.ensureConnection(req.NamespacedName)
+	if err := c.updateKubeconfig(ctx, conn); err != nil {
 		return ctrl.Result{}, err
 	}
-	next := l.visit(ctx, c.Installed(ctx, cluster))
+	next := conn.visit(ctx, c.Installed(ctx, cluster))
 	return ctrl.Result{RequeueAfter: next}, nil
 }
 
-// refresh takes in another kubeconfig. One that is deleted stays in use: what it led to is still there, and the control plane publishes another with its help.
-func (c *Clusters) refresh(ctx context.Context, l *connection) error {
-	key := client.ObjectKey{Namespace: l.key.Namespace, Name: secret.Name(l.key.Name, secret.Kubeconfig)}
+// updateKubeconfig uses the published kubeconfig if it changed. A deleted kubeconfig stays in use: the
+// cluster still exists, and the control plane needs the connection to publish another kubeconfig.
+func (c *Clusters) updateKubeconfig(ctx context.Context, conn *connection) error {
+	key := client.ObjectKey{Namespace: conn.key.Namespace, Name: secret.Name(conn.key.Name, secret.Kubeconfig)}
 	published, err := kube.Read(ctx, c.Cached, key, kube.MetadataOf(kube.Secret))
-	if err != nil || published == nil || l.uses(published.ResourceVersion) {
+	if err != nil || published == nil || conn.uses(published.ResourceVersion) {
 		return err
 	}
 	current, err := kube.Read(ctx, c.Live, key, &corev1.Secret{})
 	if err != nil || current == nil {
 		return err
 	}
-	l.use(current, c.UserAgent)
+	conn.use(current, c.UserAgent)
 	return nil
 }
 
-// connectionOf returns that of a cluster.
-func (c *Clusters) connectionOf(cluster client.ObjectKey) *connection {
+// ensureConnection returns the connection to a cluster, and creates it if it does not exist.
+func (c *Clusters) ensureConnection(cluster client.ObjectKey) *connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l, found := c.connections[cluster]
+	conn, found := c.connections[cluster]
 	if !found {
-		l = newConnection(cluster, c.now, c.reading, func() { c.notify(c.news, cluster) }, func() { c.notify(c.visits, cluster) })
-		c.connections[cluster] = l
+		conn = newConnection(cluster, c.now, c.reading, func() { c.notify(c.changes, cluster) }, func() { c.notify(c.visits, cluster) })
+		c.connections[cluster] = conn
 	}
-	return l
+	return conn
 }
 
 func (c *Clusters) notify(channel chan<- event.GenericEvent, cluster client.ObjectKey) {
-	channel <- event.GenericEvent{Object: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}}}
+	channel <- event.GenericEvent{Object: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace,
+		Name: cluster.Name}}}
 }
 
-// known returns the link of a cluster that was visited, else nil.
-func (c *Clusters) known(cluster client.ObjectKey) *connection {
+// lookup returns the connection to a cluster that was visited, else nil.
+func (c *Clusters) lookup(cluster client.ObjectKey) *connection {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.connections[cluster]
 }
 
-// Observe returns what is known of the cluster. A cluster that cannot be reached is no error.
+// Observe returns the state of the cluster. An unreachable cluster is no error. A cluster without a
+// connection is visited.
 func (c *Clusters) Observe(cluster client.ObjectKey) facts.Workload {
-	if l := c.known(cluster); l != nil {
-		return l.observe()
+	if conn := c.lookup(cluster); conn != nil {
+		return conn.observe()
 	}
-	c.notify(c.visits, cluster) // its control plane was not selected when the Cluster was seen
+	c.notify(c.visits, cluster) // its control plane was not selected when the Cluster was reconciled
 	return facts.Workload{}
 }
 
-// View is what is known of a cluster that the manager looks after; false for any other.
+// View returns the state of a cluster, and false if the manager has no connection to it.
 func (c *Clusters) View(cluster client.ObjectKey) (facts.Workload, bool) {
-	if l := c.known(cluster); l != nil {
-		return l.observe(), true
+	if conn := c.lookup(cluster); conn != nil {
+		return conn.observe(), true
 	}
 	return facts.Workload{}, false
 }
 
-// Forget drops the connection to a cluster, and what is remembered of it.
+// Forget drops the connection to a cluster and its state.
 func (c *Clusters) Forget(cluster client.ObjectKey) {
 	c.mu.Lock()
-	l := c.connections[cluster]
+	conn := c.connections[cluster]
 	delete(c.connections, cluster)
 	c.mu.Unlock()
-	if l != nil {
-		l.close()
+	if conn != nil {
+		conn.close()
 	}
 }

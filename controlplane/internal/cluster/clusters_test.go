@@ -39,7 +39,7 @@ type hub struct {
 	*WithT
 	client.Client
 	*Clusters
-	// selected and isInstalled are what is said of the cluster.
+	// selected and isInstalled are the results of the options of the same names.
 	selected, isInstalled atomic.Bool
 	// secretReads counts the reads of Secrets as a whole.
 	secretReads atomic.Int32
@@ -53,7 +53,8 @@ func newHub(t *testing.T, kubeconfig []byte) *hub {
 	h.Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
 	h.Expect(clusterv1.AddToScheme(scheme)).To(Succeed())
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: clusterKey.Namespace, Name: clusterKey.Name}}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secretKey.Namespace, Name: secretKey.Name}, Data: map[string][]byte{"value": kubeconfig}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secretKey.Namespace, Name: secretKey.Name},
+		Data: map[string][]byte{"value": kubeconfig}}
 	h.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster, secret).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if _, ok := obj.(*corev1.Secret); ok {
@@ -71,30 +72,30 @@ func newHub(t *testing.T, kubeconfig []byte) *hub {
 	return h
 }
 
-// visit visits the cluster, as when its Secret changed or the time for it came, and tells when the next visit is.
+// visit visits the cluster, and returns the time until the next visit.
 func (h *hub) visit(ctx context.Context) time.Duration {
 	result, err := h.Reconcile(ctx, ctrl.Request{NamespacedName: clusterKey})
 	h.Expect(err).NotTo(HaveOccurred())
 	return result.RequeueAfter
 }
 
-// settle lets the connection be one that has lasted.
+// settle makes the connection older than settleTime.
 func (h *hub) settle() {
-	l := h.connectionOf(clusterKey)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.since = l.since.Add(-settled)
+	conn := h.ensureConnection(clusterKey)
+	conn.mu.Lock()
+	defer conn.mu.Unlock()
+	conn.since = conn.since.Add(-settleTime)
 }
 
-// told waits for the control plane to be reconciled, and tells what is then known.
-func (h *hub) told() facts.Workload {
-	h.Eventually(h.news, time.Minute).Should(Receive(), "the control plane must be reconciled")
+// observeChange waits until the control plane is reconciled, and returns the state.
+func (h *hub) observeChange() facts.Workload {
+	h.Eventually(h.changes, time.Minute).Should(Receive(), "the control plane must be reconciled")
 	return h.Observe(clusterKey)
 }
 
-// sessions is how many are kept of connections to the cluster.
-func (h *hub) sessions() int {
-	s := h.connectionOf(clusterKey).access.sessions
+// tlsSessionCount returns the number of cached TLS sessions.
+func (h *hub) tlsSessionCount() int {
+	s := h.ensureConnection(clusterKey).access.sessions
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.kept)
@@ -107,9 +108,9 @@ func (h *hub) setKubeconfig(ctx context.Context, content []byte) {
 	h.Expect(h.Update(ctx, secret)).To(Succeed())
 }
 
-// expectFailure looks at what is told of an attempt to connect.
+// expectFailure waits for a failed attempt to connect, and checks it.
 func (h *hub) expectFailure(ctx context.Context, kind facts.FailureKind, message string) {
-	seen := h.told()
+	seen := h.observeChange()
 	h.Expect(seen.Connected).To(BeFalse())
 	h.Expect(seen.Failure).NotTo(BeNil())
 	h.Expect(seen.Failure.Kind).To(Equal(kind))
@@ -124,21 +125,22 @@ func withToken(token string) func(*clientcmdapi.Config) {
 	return func(c *clientcmdapi.Config) { c.AuthInfos["admin"].Token = token }
 }
 
-// connectedHub is one that is connected to a server, of which the control plane knows.
+// connectedHub returns a hub that is connected to a server, after the first reconciliation.
 func connectedHub(t *testing.T) (*hub, *apiServer) {
 	t.Helper()
 	s := newAPIServer(t, "secret-token")
 	h := newHub(t, kubeconfigFor(t, s.URL, nil))
-	h.Expect(h.visit(t.Context())).To(BeNumerically("~", visitInterval, float64(visitInterval)*spread*1.1))
-	h.Expect(h.told().Connected).To(BeTrue())
+	h.Expect(h.visit(t.Context())).To(BeNumerically("~", visitInterval, float64(visitInterval)*jitter*1.1))
+	h.Expect(h.observeChange().Connected).To(BeTrue())
 	for _, path := range []string{nodesPath, secretsPath, versionsPath, operatorsPath} {
 		h.Eventually(func() int { return s.watched(path) }).Should(Equal(1), path)
 	}
 	return h, s
 }
 
-// Somebody who may edit Secrets in the namespace of a cluster asks the manager to bring its own token to a server of theirs.
-func TestNothingConnectsForAKubeconfigWithATokenFile(t *testing.T) {
+// A user who may edit Secrets in the namespace of a cluster tries to send the token of the manager to a
+// foreign server.
+func TestKubeconfigWithTokenFileIsNotUsed(t *testing.T) {
 	var requests atomic.Int32
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
@@ -148,14 +150,14 @@ func TestNothingConnectsForAKubeconfigWithATokenFile(t *testing.T) {
 	h := newHub(t, kubeconfigFor(t, server.URL, func(c *clientcmdapi.Config) {
 		c.AuthInfos["admin"] = &clientcmdapi.AuthInfo{TokenFile: fileWith(t, "token of the manager")}
 	}))
-	h.Expect(h.visit(t.Context())).To(BeZero(), "only another kubeconfig changes that")
+	h.Expect(h.visit(t.Context())).To(BeZero(), "only another kubeconfig helps")
 	h.expectFailure(t.Context(), facts.KubeconfigRefused, "it has tokenFile")
 	h.visit(t.Context())
 	h.Expect(requests.Load()).To(BeZero())
 	h.Expect(h.secretReads.Load()).To(BeEquivalentTo(2), "once by us and once by the test")
 }
 
-func TestCredentialsThatAreNotAccepted(t *testing.T) {
+func TestUnauthorizedCredentialsAreReported(t *testing.T) {
 	s := newAPIServer(t, "new-token")
 	h := newHub(t, kubeconfigFor(t, s.URL, nil))
 	h.Expect(h.visit(t.Context())).NotTo(BeZero())
@@ -163,19 +165,20 @@ func TestCredentialsThatAreNotAccepted(t *testing.T) {
 
 	h.setKubeconfig(t.Context(), kubeconfigFor(t, s.URL, withToken("new-token")))
 	h.visit(t.Context())
-	seen := h.told()
+	seen := h.observeChange()
 	h.Expect(seen.Connected).To(BeTrue())
-	h.Expect(seen.Failure).To(BeNil(), "it is past")
+	h.Expect(seen.Failure).To(BeNil(), "it is resolved")
 
-	// The same connection would go on: what the kubeconfig now says is what counts.
+	// The existing connection would still work. The kubeconfig decides.
 	h.setKubeconfig(t.Context(), kubeconfigFor(t, s.URL, withToken("wrong-token")))
 	h.visit(t.Context())
 	h.expectFailure(t.Context(), facts.Unauthorized, "401 Unauthorized")
 	h.Eventually(func() int { return s.watched(nodesPath) }, time.Minute).Should(BeZero())
 }
 
-// Credentials are renewed every few weeks: nobody is to be told that the cluster cannot be reached while they are taken into use.
-func TestWhatIsKnownStandsUntilAnotherKubeconfigWasTried(t *testing.T) {
+// Credentials are renewed every few weeks. The cluster must not be reported as unreachable during the
+// renewal.
+func TestStateIsKeptUntilNewKubeconfigIsTried(t *testing.T) {
 	t.Parallel()
 	h, s := connectedHub(t)
 	s.refuse[operatorsPath] = true
@@ -186,8 +189,8 @@ func TestWhatIsKnownStandsUntilAnotherKubeconfigWasTried(t *testing.T) {
 
 	s.set(func() { s.token = "renewed-token" })
 	h.setKubeconfig(t.Context(), kubeconfigFor(t, s.URL, withToken("renewed-token")))
-	h.Expect(h.refresh(t.Context(), h.known(clusterKey))).To(Succeed())
-	before.Tokens = nil // that of the new credentials may not be among them
+	h.Expect(h.updateKubeconfig(t.Context(), h.lookup(clusterKey))).To(Succeed())
+	before.Tokens = nil // the token of the new credentials may be missing
 	h.Expect(h.Observe(clusterKey)).To(Equal(before))
 	h.visit(t.Context())
 	after := h.Observe(clusterKey)
@@ -198,18 +201,19 @@ func TestWhatIsKnownStandsUntilAnotherKubeconfigWasTried(t *testing.T) {
 	h.setKubeconfig(t.Context(), kubeconfigFor(t, "https://127.0.0.1:1", nil))
 	h.visit(t.Context())
 	h.Expect(h.Observe(clusterKey).Connected).To(BeFalse())
-	h.Expect(h.Observe(clusterKey).UnreadSince).To(BeZero(), "it was not reached")
+	h.Expect(h.Observe(clusterKey).UnreadSince).To(BeZero(), "it was not reachable")
 }
 
-func TestADeletedKubeconfigStaysInUse(t *testing.T) {
+func TestDeletedKubeconfigStaysInUse(t *testing.T) {
 	h, _ := connectedHub(t)
-	h.Expect(h.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secretKey.Namespace, Name: secretKey.Name}})).To(Succeed())
+	h.Expect(h.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secretKey.Namespace,
+		Name: secretKey.Name}})).To(Succeed())
 	h.visit(t.Context())
 	h.Expect(h.Observe(clusterKey).Connected).To(BeTrue())
 }
 
-// Whether its control plane was taken from this manager, or the Cluster is gone.
-func TestClustersOfOthersAreNotConnectedTo(t *testing.T) {
+// Either another manager reconciles the control plane, or the Cluster is deleted.
+func TestForeignClustersAreNotConnected(t *testing.T) {
 	h, s := connectedHub(t)
 	h.selected.Store(false)
 	h.Expect(h.visit(t.Context())).To(BeZero())
@@ -218,23 +222,25 @@ func TestClustersOfOthersAreNotConnectedTo(t *testing.T) {
 
 	h.selected.Store(true)
 	h.Expect(h.Observe(clusterKey)).To(Equal(facts.Workload{}))
-	h.Expect(h.visits).To(Receive(), "it may be ours since a moment ago")
+	h.Expect(h.visits).To(Receive(), "its control plane may have been selected since")
 	h.visit(t.Context())
 	h.Expect(h.Observe(clusterKey).Connected).To(BeTrue())
-	h.Expect(h.Client.Delete(t.Context(), &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: clusterKey.Namespace, Name: clusterKey.Name}})).To(Succeed())
+	h.Expect(h.Client.Delete(t.Context(), &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: clusterKey.Namespace,
+		Name: clusterKey.Name}})).To(Succeed())
 	h.visit(t.Context())
 	h.Expect(h.connections).To(BeEmpty())
 }
 
-func TestACertificateOfAnotherAuthority(t *testing.T) {
+func TestUntrustedCertificateIsReported(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
 	h := newHub(t, kubeconfigFor(t, s.URL, func(c *clientcmdapi.Config) { c.Clusters["c"].InsecureSkipTLSVerify = false }))
 	h.visit(t.Context())
 	h.expectFailure(t.Context(), facts.Untrusted, "not from the authority in the kubeconfig")
 }
 
-// People wait for a cluster that is being installed, also when the API of its bootstrap has answered; one that is installed may be down for long.
-func TestWhenAClusterIsTriedAgain(t *testing.T) {
+// An installing cluster is retried often, even if the API of its bootstrap has responded. An installed
+// cluster may be down for long.
+func TestRetryIntervals(t *testing.T) {
 	server := httptest.NewServer(nil)
 	server.Close()
 	for situation, tc := range map[string]struct {
@@ -252,122 +258,127 @@ func TestWhenAClusterIsTriedAgain(t *testing.T) {
 			h.Expect(h.Update(t.Context(), cluster)).To(Succeed())
 			h.isInstalled.Store(tc.installed)
 			first := h.visit(t.Context())
-			h.Expect(first).To(BeNumerically("~", retryFirst, float64(retryFirst)*spread*1.1))
+			h.Expect(first).To(BeNumerically("~", retryFirst, float64(retryFirst)*jitter*1.1))
 			h.expectFailure(t.Context(), facts.Unreachable, "connection refused")
 			var last time.Duration
 			for range 15 {
 				last = h.visit(t.Context())
 			}
-			h.Expect(last).To(BeNumerically("~", tc.latest, float64(tc.latest)*spread*1.1))
-			h.Expect(h.news).To(BeEmpty(), "told once")
+			h.Expect(last).To(BeNumerically("~", tc.latest, float64(tc.latest)*jitter*1.1))
+			h.Expect(h.changes).To(BeEmpty(), "reported once")
 
 			h.setKubeconfig(t.Context(), kubeconfigFor(t, server.URL, withToken("another")))
-			h.Expect(h.visit(t.Context())).To(BeNumerically("<", 2*retryFirst), "another kubeconfig begins anew")
+			h.Expect(h.visit(t.Context())).To(BeNumerically("<", 2*retryFirst), "another kubeconfig resets the backoff")
 		})
 	}
 }
 
-func TestAnAPIServerThatComesAndGoesIsToldOnce(t *testing.T) {
+func TestFlappingAPIServerIsReportedOnce(t *testing.T) {
 	g := NewWithT(t)
-	now, told := time.Now(), 0
-	l := newConnection(clusterKey, func() time.Time { return now }, nil, func() { told++ }, func() {})
+	now, reported := time.Now(), 0
+	conn := newConnection(clusterKey, func() time.Time { return now }, nil, func() { reported++ }, func() {})
 	for range 3 {
-		l.failed(syscall.ECONNREFUSED)
-		l.failed(context.DeadlineExceeded)
+		conn.failed(syscall.ECONNREFUSED)
+		conn.failed(context.DeadlineExceeded)
 	}
-	g.Expect(told).To(Equal(1))
-	g.Expect(l.observe().Failure.Message).To(ContainSubstring("connection refused"))
-	now = now.Add(steadyFor)
-	l.failed(context.DeadlineExceeded)
-	g.Expect(told).To(Equal(2), "it has come to stay")
-	g.Expect(l.observe().Failure.Message).To(ContainSubstring("does not answer in time"))
-	l.failed(apierrors.NewUnauthorized("no"))
-	g.Expect(told).To(Equal(3), "another kind is told at once")
+	g.Expect(reported).To(Equal(1))
+	g.Expect(conn.observe().Failure.Message).To(ContainSubstring("connection refused"))
+	now = now.Add(minReportTime)
+	conn.failed(context.DeadlineExceeded)
+	g.Expect(reported).To(Equal(2), "it is stable")
+	g.Expect(conn.observe().Failure.Message).To(ContainSubstring("does not answer in time"))
+	conn.failed(apierrors.NewUnauthorized("no"))
+	g.Expect(reported).To(Equal(3), "another kind is reported immediately")
 }
 
-func TestWhatIsKnownOfACluster(t *testing.T) {
+func TestObserveConnectedCluster(t *testing.T) {
 	h, s := connectedHub(t)
 	seen := h.Observe(clusterKey)
 	h.Expect(seen.LastSuccess).To(BeTemporally("~", time.Now(), time.Minute))
 	seen.LastSuccess = time.Time{}
 	h.Expect(seen).To(Equal(facts.Workload{
 		Connected: true, KubernetesVersion: "v1.32.6", OpenShiftVersion: "4.19.3", ReleaseImage: "release:4.19.3",
-		Nodes: []facts.Node{{Name: "n0", UID: "n0", HostUID: "h0"}}, Tokens: seen.Tokens, Etcd: facts.EtcdOperator{Known: true, Available: true},
+		Nodes: []facts.Node{{Name: "n0", UID: "n0", HostUID: "h0"}}, Tokens: seen.Tokens,
+		Etcd: facts.EtcdOperator{Known: true, Available: true},
 	}))
 	h.Expect(seen.Tokens).NotTo(BeNil())
 	h.Expect(seen.Tokens).To(BeEmpty())
 	h.Eventually(s.requests).Should(ConsistOf("GET /version", "GET "+nodesPath, "GET "+secretsPath,
-		"GET "+versionsPath+" metadata.name=version", "GET "+operatorsPath+" metadata.name=etcd", "GET "+operatorsPath+" metadata.name=kube-apiserver",
-		"GET "+nodesPath+" true", "GET "+secretsPath+" true", "GET "+versionsPath+" true", "GET "+operatorsPath+" true"), "each is asked once")
+		"GET "+versionsPath+" metadata.name=version", "GET "+operatorsPath+" metadata.name=etcd",
+		"GET "+operatorsPath+" metadata.name=kube-apiserver",
+		"GET "+nodesPath+" true", "GET "+secretsPath+" true", "GET "+versionsPath+" true", "GET "+operatorsPath+" true"),
+		"each is requested once")
 	s.set(func() {
-		h.Expect(s.resumed).To(HaveLen(5), "what is read once comes by the session of the connection that lasts")
+		h.Expect(s.resumed).To(HaveLen(5), "single reads resume the TLS session of the permanent connection")
 	})
-	h.Expect(h.sessions()).To(BeZero(), "they are not kept")
+	h.Expect(h.tlsSessionCount()).To(BeZero(), "they are dropped")
 	begun := len(s.requests())
 	h.visit(t.Context())
-	h.Expect(s.requests()[begun:]).To(Equal([]string{"GET /version"}), "what is watched is not read again")
+	h.Expect(s.requests()[begun:]).To(Equal([]string{"GET /version"}), "watched resources are not read again")
 	s.put(operatorsPath, operatorOf("etcd", configv1.ConditionFalse))
-	h.told()
-	h.Eventually(h.sessions).Should(BeZero())
+	h.observeChange()
+	h.Eventually(h.tlsSessionCount).Should(BeZero())
 }
 
-// Of thousands of clusters that answer at the start of a manager a few are read at a time, and each has its full time for that.
-func TestClustersAreReadInTurn(t *testing.T) {
+// When a manager starts, thousands of clusters respond. Only some are read at a time, and each has its full
+// time limit.
+func TestConcurrentReadsAreLimited(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
 	h := newHub(t, kubeconfigFor(t, s.URL, nil))
-	h.Expect(h.reading.TryAcquire(readers)).To(BeTrue())
+	h.Expect(h.reading.TryAcquire(maxReads)).To(BeTrue())
 	go h.visit(t.Context())
 	h.Eventually(s.requests).Should(ConsistOf("GET /version"))
 	h.Consistently(s.requests, 100*time.Millisecond).Should(HaveLen(1))
-	h.reading.Release(readers)
-	h.Expect(h.told().Connected).To(BeTrue())
+	h.reading.Release(maxReads)
+	h.Expect(h.observeChange().Connected).To(BeTrue())
 }
 
-// Its API server answers, but cannot read: it has lost its etcd, for example.
-func TestAClusterThatHangsHoldsUpNobodyForLong(t *testing.T) {
+// The API server responds, but cannot read, for example because it has lost etcd.
+func TestHangingClusterDelaysOtherReadsOnce(t *testing.T) {
 	h, _ := connectedHub(t)
-	asked := 0
+	reads := 0
 	answering := func(err error) resource {
 		return resource{read: func(context.Context, client.Client) (string, func(*connection), error) {
-			asked++
+			reads++
 			return "", func(*connection) {}, err
 		}}
 	}
-	l := h.known(clusterKey)
+	conn := h.lookup(clusterKey)
 	forbidden := apierrors.NewForbidden(corev1.Resource("nodes"), "", nil)
-	found := l.read(t.Context(), l.access, answering(nil), answering(forbidden), answering(fmt.Errorf("too late: %w", context.DeadlineExceeded)), answering(nil))
-	h.Expect(asked).To(Equal(3))
+	found := conn.read(t.Context(), conn.access, answering(nil), answering(forbidden),
+		answering(fmt.Errorf("too late: %w", context.DeadlineExceeded)), answering(nil))
+	h.Expect(reads).To(Equal(3))
 	h.Expect(found[0].err).NotTo(HaveOccurred())
 	h.Expect(found[1].err).To(MatchError(forbidden))
 	h.Expect(found[2].err).To(MatchError(context.DeadlineExceeded))
 	h.Expect(found[3].err).To(MatchError(context.DeadlineExceeded))
-	h.Expect(h.reading.TryAcquire(readers)).To(BeTrue(), "others may be read")
+	h.Expect(h.reading.TryAcquire(maxReads)).To(BeTrue(), "other clusters can be read")
 }
 
-// From then on it counts for how long a cluster is down.
-func TestWhenAClusterAnsweredLast(t *testing.T) {
+// The downtime of a cluster is counted from then on.
+func TestLastSuccess(t *testing.T) {
 	h, s := connectedHub(t)
-	l := h.known(clusterKey)
-	l.mu.Lock()
-	l.lastSuccess = time.Time{}
-	l.mu.Unlock()
+	conn := h.lookup(clusterKey)
+	conn.mu.Lock()
+	conn.lastSuccess = time.Time{}
+	conn.mu.Unlock()
 	s.put(secretsPath, boundSecret("t1"))
-	last := h.told().LastSuccess
-	h.Expect(last).To(BeTemporally("~", time.Now(), time.Minute), "a watch told something")
+	last := h.observeChange().LastSuccess
+	h.Expect(last).To(BeTemporally("~", time.Now(), time.Minute), "a watch received an event")
 	h.Expect(s.Listener.Close()).To(Succeed())
 	s.CloseClientConnections()
 	h.visit(t.Context())
-	seen := h.told()
+	seen := h.observeChange()
 	h.Expect(seen.Connected).To(BeFalse())
 	h.Expect(seen.LastSuccess).To(BeTemporally(">=", last))
 	h.visit(t.Context())
-	h.Expect(h.Observe(clusterKey).LastSuccess).To(Equal(seen.LastSuccess), "an attempt is no answer")
+	h.Expect(h.Observe(clusterKey).LastSuccess).To(Equal(seen.LastSuccess), "an attempt is no response")
 }
 
-func TestARevokedTokenIsNoticedByWhoUsesIt(t *testing.T) {
+func TestRevokedTokenIsNoticedOnUse(t *testing.T) {
 	h, s := connectedHub(t)
 	s.put(secretsPath, boundSecret("t1"))
-	h.told()
+	h.observeChange()
 	found, err := h.HasToken(t.Context(), clusterKey, "t1")
 	h.Expect(err).NotTo(HaveOccurred())
 	h.Expect(found).To(BeTrue())
@@ -384,7 +395,7 @@ func TestARevokedTokenIsNoticedByWhoUsesIt(t *testing.T) {
 	h.Expect(err).To(MatchError(ErrNotConnected))
 }
 
-func TestAClusterThatAnsweredIsTriedSoonAgain(t *testing.T) {
+func TestBackoffRestartsAfterSuccess(t *testing.T) {
 	t.Parallel()
 	h, s := connectedHub(t)
 	failing := func() (next time.Duration) {
@@ -404,14 +415,15 @@ func TestAClusterThatAnsweredIsTriedSoonAgain(t *testing.T) {
 	h.Expect(h.visit(t.Context())).To(BeNumerically("<", 2*retryFirst))
 }
 
-// The latest time counts from the first visit after it changed, and what can be read in part is looked at no later than what is read as a whole.
-func TestWhenAClusterThatWasInstalledMeanwhileIsTriedAgain(t *testing.T) {
+// The limit applies from the first visit after it changed. A cluster that can be read in part is retried no
+// later than one that can be read completely.
+func TestRetryLimitAfterInstallation(t *testing.T) {
 	t.Parallel()
 	h, s := connectedHub(t)
-	l := h.known(clusterKey)
+	conn := h.lookup(clusterKey)
 	latest := func(answeredOnce bool) (next time.Duration) {
 		for range 15 {
-			next = l.visit(t.Context(), answeredOnce)
+			next = conn.visit(t.Context(), answeredOnce)
 		}
 		return next
 	}
@@ -421,19 +433,19 @@ func TestWhenAClusterThatWasInstalledMeanwhileIsTriedAgain(t *testing.T) {
 	h.Expect(latest(false)).To(BeNumerically("<", 2*retryInstalling))
 	h.Expect(latest(true)).To(BeNumerically(">=", retryDown))
 	s.set(func() { s.token = "secret-token" })
-	h.Expect(l.visit(t.Context(), true)).To(BeNumerically("<", 2*retryFirst), "it answers, but not all")
-	h.Expect(l.observe().Connected).To(BeTrue())
-	h.Expect(latest(true)).To(BeNumerically("~", retryIncomplete, float64(retryIncomplete)*spread*1.1))
+	h.Expect(conn.visit(t.Context(), true)).To(BeNumerically("<", 2*retryFirst), "it responds, but not completely")
+	h.Expect(conn.observe().Connected).To(BeTrue())
+	h.Expect(latest(true)).To(BeNumerically("~", retryIncomplete, float64(retryIncomplete)*jitter*1.1))
 	s.set(func() { s.refuse[nodesPath] = false })
-	l.visit(t.Context(), true)
-	h.Expect(l.observe().UnreadSince).To(BeZero())
+	conn.visit(t.Context(), true)
+	h.Expect(conn.observe().UnreadSince).To(BeZero())
 }
 
-func TestNobodyWaitsLongForATokenOfAClusterThatHangs(t *testing.T) {
+func TestTokenRequestsTimeOut(t *testing.T) {
 	h, s := connectedHub(t)
-	h.callTime = 100 * time.Millisecond
+	h.callTimeout = 100 * time.Millisecond
 	began := time.Now()
-	s.mu.Lock() // no request is answered
+	s.mu.Lock() // no request gets a response
 	defer s.mu.Unlock()
 	_, err := h.HasToken(t.Context(), clusterKey, "t1")
 	h.Expect(err).To(MatchError(context.DeadlineExceeded))
@@ -442,35 +454,35 @@ func TestNobodyWaitsLongForATokenOfAClusterThatHangs(t *testing.T) {
 	h.Expect(time.Since(began)).To(BeNumerically("<", time.Minute))
 }
 
-func TestTheEndOfTheManagerIsNoFailureOfACluster(t *testing.T) {
+func TestCanceledVisitIsNoFailure(t *testing.T) {
 	h, _ := connectedHub(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	h.visit(ctx)
 	h.Expect(h.Observe(clusterKey).Failure).To(BeNil())
-	h.Expect(h.news).To(BeEmpty())
+	h.Expect(h.changes).To(BeEmpty())
 }
 
-func TestAClusterThatWasForgottenTakesNoKubeconfig(t *testing.T) {
+func TestForgottenClusterIgnoresKubeconfig(t *testing.T) {
 	h, _ := connectedHub(t)
-	l := h.known(clusterKey)
+	conn := h.lookup(clusterKey)
 	h.Forget(clusterKey)
-	l.use(&corev1.Secret{Data: map[string][]byte{"value": kubeconfigFor(t, "https://127.0.0.1:1", nil)}}, "test")
-	h.Expect(l.access).To(BeNil())
+	conn.use(&corev1.Secret{Data: map[string][]byte{"value": kubeconfigFor(t, "https://127.0.0.1:1", nil)}}, "test")
+	h.Expect(conn.access).To(BeNil())
 }
 
-func TestAVisitDoesNotConnectAClusterThatWasForgottenMeanwhile(t *testing.T) {
+func TestVisitDoesNotConnectForgottenCluster(t *testing.T) {
 	h, s := connectedHub(t)
-	l := h.known(clusterKey)
-	way := l.access
+	conn := h.lookup(clusterKey)
+	access := conn.access
 	h.Forget(clusterKey)
 	h.Eventually(func() int { return s.watched(nodesPath) }, time.Minute).Should(BeZero())
-	l.follow(t.Context(), way, "v1")
-	h.Expect(l.observe().Connected).To(BeFalse())
+	conn.readAndWatch(t.Context(), access, "v1")
+	h.Expect(conn.observe().Connected).To(BeFalse())
 	h.Consistently(func() int { return s.watched(nodesPath) }, 200*time.Millisecond).Should(BeZero())
 }
 
-func TestNewsOfClustersThatAreInstalledComesFirst(t *testing.T) {
+func TestInstallingClustersAreReconciledFirst(t *testing.T) {
 	h := newHub(t, nil)
 	h.Requests = func(_ context.Context, cluster client.ObjectKey) []ctrl.Request {
 		return []ctrl.Request{{NamespacedName: cluster}}
@@ -484,7 +496,7 @@ func TestNewsOfClustersThatAreInstalledComesFirst(t *testing.T) {
 	t.Cleanup(queue.ShutDown)
 	h.Expect(h.Source().Start(t.Context(), queue)).To(Succeed())
 	for _, name := range []string{"installed", "installing"} {
-		h.notify(h.news, client.ObjectKey{Namespace: clusterKey.Namespace, Name: name})
+		h.notify(h.changes, client.ObjectKey{Namespace: clusterKey.Namespace, Name: name})
 	}
 	h.Eventually(queue.Len, time.Minute).Should(Equal(2))
 	for _, wanted := range []string{"installing", "installed"} {

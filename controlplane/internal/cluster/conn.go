@@ -8,22 +8,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Conn is the way into a cluster for what is read and done there on demand.
+// Conn makes requests to a cluster.
 type Conn struct {
 	client.Client
-	// Forwards opens connections to ports of Pods, through the API server. They end with the door.
-	Forwards func(ctx context.Context, pod client.ObjectKey, port int) (net.Conn, error)
+	// DialPod connects to a port of a Pod through the API server. The connections end when Connect returns.
+	DialPod func(ctx context.Context, pod client.ObjectKey, port int) (net.Conn, error)
 }
 
-// Connect makes requests to a cluster, which must be connected. They have some time, and the door closes when they are made.
+// Connect calls a function that makes requests to a cluster, which must be connected. The requests have a
+// common time limit.
 func (c *Clusters) Connect(ctx context.Context, cluster client.ObjectKey, requests func(context.Context, *Conn) error) error {
-	return c.through(ctx, cluster, func(ctx context.Context, connection client.Client, access *access) error {
-		return requests(ctx, &Conn{Client: connection, Forwards: access.forwardUntil(ctx)})
+	return c.callWithAccess(ctx, cluster, func(ctx context.Context, remote client.Client, access *access) error {
+		return requests(ctx, &Conn{Client: remote, DialPod: access.dialPodUntil(ctx)})
 	})
 }
 
-// EtcdServes reports whether the etcd of a cluster, which must be connected, serves its API server. Without quorum the API server goes on to tell its version and to keep
-// watches, as if all were well, but takes no writes, and many reads hang. One that does not let itself be asked is taken to be served.
+// EtcdServes reports whether etcd serves the API server of a cluster, which must be connected. Without quorum
+// the API server still returns its version and keeps watches open, but refuses writes, and many reads hang.
+// If the check itself fails, the result is true.
 func (c *Clusters) EtcdServes(ctx context.Context, cluster client.ObjectKey) (bool, error) {
 	_, access, err := c.connected(cluster)
 	if err != nil {
@@ -32,16 +34,17 @@ func (c *Clusters) EtcdServes(ctx context.Context, cluster client.ObjectKey) (bo
 	return access.etcdServes(ctx), nil
 }
 
-// etcdServes asks over the lasting connection: when that is gone, the probe notices.
+// etcdServes uses the permanent connection. If that connection has ended, the next probe reports the failure.
 func (a *access) etcdServes(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	ctx, cancel := context.WithTimeout(ctx, responseTimeout)
 	defer cancel()
-	_, err := a.lasting.Get().AbsPath("/readyz/etcd").DoRaw(ctx)
+	_, err := a.permanent.Get().AbsPath("/readyz/etcd").DoRaw(ctx)
 	return !apierrors.IsInternalError(err)
 }
 
-// forwardUntil is forward for those who do not wait for what they close, or cannot.
-func (a *access) forwardUntil(over context.Context) func(context.Context, client.ObjectKey, int) (net.Conn, error) {
+// dialPodUntil returns forward with connections that are closed when the context over ends. etcd's client may
+// not close them in time.
+func (a *access) dialPodUntil(over context.Context) func(context.Context, client.ObjectKey, int) (net.Conn, error) {
 	return func(ctx context.Context, pod client.ObjectKey, port int) (net.Conn, error) {
 		conn, err := a.forward(ctx, pod, port)
 		if err == nil {

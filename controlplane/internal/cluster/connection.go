@@ -23,146 +23,161 @@ import (
 )
 
 const (
-	// visitInterval is how often an API server is asked whether it answers, and accepts the credentials, without a reason. What changes is watched, and a connection that
-	// breaks, or is silent, is noticed; without HTTP/2 only by asking: see pollInterval.
+	// visitInterval is the interval of regular visits, which check that the API server responds and accepts the
+	// credentials. Changes are watched, and a broken or silent connection is noticed. Without HTTP/2 only visits
+	// notice both: see pollInterval.
 	visitInterval = 10 * time.Minute
-	// spread is by how much times differ between clusters, so that thousands do not come at once.
-	spread = 0.2
-	// settled is how long a connection has lasted when it is asked for what nobody awaits. Each manager that starts makes thousands, and has enough to read.
-	settled = visitInterval / 2
-	// retryFirst is when a cluster that does not answer, or a watch that ended, is tried again first; then the time doubles. While it is installed people wait for it, and there is nothing
-	// to watch that tells when its API opens; one that is installed is down, often with its whole site, and for long.
-	// One that answers, but not all, has rights that somebody may be mending.
+	// jitter is the relative difference of intervals between clusters, so that thousands of visits do not
+	// coincide.
+	jitter = 0.2
+	// settleTime is the age of a connection after which optional resources are read once. A manager that starts
+	// opens thousands of connections, and reads the required resources first.
+	settleTime = visitInterval / 2
+	// retryFirst is the first retry interval of a cluster that does not respond, and of a watch that ended. The
+	// interval then doubles up to one of three limits. retryInstalling is short: users wait for the
+	// installation, and no watch reports when the API opens. retryDown is long: an installed cluster that is
+	// down is often down with its whole site. retryIncomplete is for a cluster that responds, but lacks
+	// permissions, which its administrator may be fixing.
 	retryFirst, retryInstalling, retryIncomplete, retryDown = time.Second, 4 * time.Second, 45 * time.Second, 5 * time.Minute
 )
 
-// connection is the connection to one cluster, and what is known of the cluster. Visits follow one another; watches run beside them.
+// remote is the connection to one cluster, and the state of the cluster. Visits follow one another.
+// Watches run concurrently.
 type connection struct {
 	key client.ObjectKey
 	now func() time.Time
-	// notify makes the control plane be reconciled, again the cluster be visited.
-	notify, again func()
-	// reading bounds how many clusters are read as a whole at a time.
+	// notify makes the control plane be reconciled, requestVisit the cluster be visited.
+	notify, requestVisit func()
+	// reading limits how many clusters are read at the same time.
 	reading *semaphore.Weighted
-	// watchTime is for how long something is watched at a time.
+	// watchTime is the duration of one watch request.
 	watchTime time.Duration
-	// silent is when to come back to a cluster that does not answer, partial to one of which not all can be read. Only visits use them.
-	silent, partial wait.Backoff
+	// downBackoff is the backoff of a cluster that does not respond, partialBackoff that of a cluster that
+	// cannot be read completely. Only visits use them.
+	downBackoff, partialBackoff wait.Backoff
 
 	mu sync.Mutex
-	// closed is true when the link is forgotten, which does not end a visit that runs.
+	// closed is true when the connection was forgotten. This does not end a running visit.
 	closed bool
-	// kubeconfig is the version of the Secret in use; access is what it leads to, refused why it is not used.
+	// kubeconfig is the resourceVersion of the Secret in use, access the result of its kubeconfig, and refused
+	// the reason why that is not used.
 	kubeconfig string
 	access     *access
 	refused    error
-	// connected is true from when the cluster answered until it does not. With another kubeconfig what is known stands until that one was tried.
+	// connected is true from a successful visit until a failure. After a change of the kubeconfig the state
+	// stays until the new one was tried.
 	connected bool
-	// watching are the resources that are watched, or need not be, in the context watches, until stop is called, which is nil when nothing is watched yet, or any more;
-	// since is from when on.
+	// watching are the resources that are watched, or need no watch. Watches run in the context watches until
+	// stop is called. stop is nil while nothing is watched. since is the start of the watches.
 	watching sets.Set[string]
 	since    time.Time
-	watches  context.Context //nolint:containedctx // of goroutines that outlive the visit that starts them
+	watches  context.Context //nolint:containedctx // its goroutines outlive the visit that starts them
 	stop     context.CancelFunc
-	// polled is true while the connection does not carry watches: each visit reads what is watched elsewhere.
+	// polled is true while the connection does not support watches: each visit then reads all resources.
 	polled bool
-	// awaiting is true while hosts of the cluster are awaited, onDemand are the resources that are watched because somebody asks for them.
-	awaiting bool
-	onDemand sets.Set[string]
-	// unread is what cannot be read or watched, unreadOnDemand that which only some ask for: nothing that is known of the cluster is missing then.
+	// expecting is true while hosts of the cluster are expected to join. onDemand are the resources that are
+	// watched on demand.
+	expecting bool
+	onDemand  sets.Set[string]
+	// unread are the required resources that cannot be read or watched, unreadOnDemand the optional ones. The
+	// state is complete without the optional ones.
 	unread, unreadOnDemand sets.Set[string]
 
-	// lastSuccess is when the cluster answered a request last; on conn, while there is one, something may have come since.
+	// lastSuccess is the time of the last response. http2Conn, while not nil, may have received data since.
 	lastSuccess time.Time
-	conn        *streams.Conn
+	http2Conn   *streams.Conn
 	unreadSince time.Time
 	failure     *failure
 	kubernetes  string
 	nodes       nodeList
-	// releases are those of the machine configurations of Nodes, by name, while the cluster is being upgraded or they are awaited.
+	// releases are the OpenShift versions of machine configurations, by name. They are kept during an upgrade,
+	// and while releasesNeeded is true.
 	releases       map[string]string
 	releasesNeeded bool
-	// pools are the MachineConfigPools of which something is to be told.
+	// pools are the MachineConfigPools to report.
 	pools       []facts.Pool
 	poolsNeeded bool
 	tokens      sets.Set[types.UID]
-	// requested is the certificate request of a kubelet that was made last.
-	requested types.UID
-	// requestsRead is when the requests were read last.
+	// latestRequest is the UID of the newest CertificateSigningRequest of a kubelet.
+	latestRequest types.UID
+	// requestsRead is when the CertificateSigningRequests were last read.
 	requestsRead time.Time
-	// serverCA are the certificates by which hosts recognise the machine config server; read while hosts are awaited.
+	// serverCA are the certificate authorities (PEM) of the machine config server. They are read while hosts are
+	// expected.
 	serverCA string
-	// health is that of what is observed, in its order.
+	// health holds the health of each object in observed, in the same order.
 	health [len(observed)]health
 }
 
-func newConnection(key client.ObjectKey, now func() time.Time, reading *semaphore.Weighted, notify, again func()) *connection {
+func newConnection(key client.ObjectKey, now func() time.Time, reading *semaphore.Weighted, notify, requestVisit func()) *connection {
 	return &connection{
-		key: key, now: now, reading: reading, notify: notify, again: again, watchTime: watchTime,
+		key: key, now: now, reading: reading, notify: notify, requestVisit: requestVisit, watchTime: watchTime,
 		unread: sets.New[string](), unreadOnDemand: sets.New[string](),
 	}
 }
 
-// after is when to try again, by a back-off that begins again when it is empty, or the latest time is another.
+// after returns the next interval of a backoff. A backoff that is empty, or has another limit, restarts.
 func after(retry *wait.Backoff, latest time.Duration) time.Duration {
 	if retry.Cap != latest {
-		*retry = wait.Backoff{Duration: retryFirst, Factor: 2, Jitter: spread, Steps: 20, Cap: latest}
+		*retry = wait.Backoff{Duration: retryFirst, Factor: 2, Jitter: jitter, Steps: 20, Cap: latest}
 	}
 	return retry.Step()
 }
 
-// uses reports whether the kubeconfig is of this version.
-func (l *connection) uses(kubeconfig string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.kubeconfig == kubeconfig
+// uses reports whether the kubeconfig in use has this resourceVersion.
+func (conn *connection) uses(kubeconfig string) bool {
+	conn.mu.Lock()
+	defer conn.mu.Unlock()
+	return conn.kubeconfig == kubeconfig
 }
 
-// use takes another kubeconfig into use. The connection by the former one goes: whatever it still can do, the others who read the Secret cannot.
-func (l *connection) use(published *corev1.Secret, userAgent string) {
-	access, err := open(published.Data[secret.KubeconfigDataName], userAgent, l.now)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.drop()
-	l.silent, l.partial = wait.Backoff{}, wait.Backoff{}
-	if !l.closed {
-		l.kubeconfig, l.access, l.refused = published.ResourceVersion, access, err
+// use replaces the kubeconfig, and ends the connection of the former one. Even if the former credentials
+// still work, other readers of the Secret do not have them any more.
+func (conn *connection) use(published *corev1.Secret, userAgent string) {
+	access, err := newAccess(published.Data[secret.KubeconfigDataName], userAgent, conn.now)
+	conn.mu.Lock()
+	defer conn.mu.Unlock()
+	conn.drop()
+	conn.downBackoff, conn.partialBackoff = wait.Backoff{}, wait.Backoff{}
+	if !conn.closed {
+		conn.kubeconfig, conn.access, conn.refused = published.ResourceVersion, access, err
 	}
 }
 
-// close ends the connection for good.
-func (l *connection) close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.drop()
-	l.connected, l.closed = false, true
+// close ends the connection permanently.
+func (conn *connection) close() {
+	conn.mu.Lock()
+	defer conn.mu.Unlock()
+	conn.drop()
+	conn.connected, conn.closed = false, true
 }
 
 // drop ends the connection; the caller holds the lock.
-func (l *connection) drop() {
-	l.endWatches()
-	if l.access != nil {
-		l.access.transport.Close()
+func (conn *connection) drop() {
+	conn.endWatches()
+	if conn.access != nil {
+		conn.access.transport.Close()
 	}
-	l.access = nil
+	conn.access = nil
 }
 
 // endWatches ends the watches; the caller holds the lock.
-func (l *connection) endWatches() {
-	if l.stop != nil {
-		l.stop()
+func (conn *connection) endWatches() {
+	if conn.stop != nil {
+		conn.stop()
 	}
-	l.stop, l.watches, l.watching, l.onDemand = nil, nil, nil, nil
+	conn.stop, conn.watches, conn.watching, conn.onDemand = nil, nil, nil, nil
 }
 
-// visit connects to the cluster if it is not connected, and looks whether it answers. It returns when to come back; zero: when there is another kubeconfig.
-func (l *connection) visit(ctx context.Context, installed bool) time.Duration {
-	l.mu.Lock()
-	access, refused := l.access, l.refused
-	l.mu.Unlock()
+// visit connects to the cluster if necessary, and checks that it responds. It returns the time until the next
+// visit. Zero means that only a change of the kubeconfig helps.
+func (conn *connection) visit(ctx context.Context, installed bool) time.Duration {
+	conn.mu.Lock()
+	access, refused := conn.access, conn.refused
+	conn.mu.Unlock()
 	switch {
 	case refused != nil:
-		l.failed(refused)
+		conn.failed(refused)
 		return 0
 	case access == nil:
 		return 0
@@ -176,59 +191,60 @@ func (l *connection) visit(ctx context.Context, installed bool) time.Duration {
 	kubernetes, err := access.probe(ctx)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
-		return 0 // this process ends
+		return 0 // the manager is stopping
 	case err != nil:
-		l.failed(err)
-		access.transport.Close() // one on which nothing is answered would be used again: when the API server has moved to another host, for a quarter of an hour
-		return after(&l.silent, down)
+		conn.failed(err)
+		// When the API server moves to another host, TCP keeps the dead connection for a quarter of an hour.
+		access.transport.Close()
+		return after(&conn.downBackoff, down)
 	}
-	l.silent = wait.Backoff{}
-	if !l.follow(ctx, access, kubernetes) {
-		return after(&l.partial, incomplete)
+	conn.downBackoff = wait.Backoff{}
+	if !conn.readAndWatch(ctx, access, kubernetes) {
+		return after(&conn.partialBackoff, incomplete)
 	}
-	l.partial = wait.Backoff{}
+	conn.partialBackoff = wait.Backoff{}
 	if access.transport.Conn() == nil {
-		return l.nextPoll(installed)
+		return conn.nextPoll(installed)
 	}
-	return wait.Jitter(visitInterval, spread)
+	return wait.Jitter(visitInterval, jitter)
 }
 
-// observe is what is known of the cluster.
-func (l *connection) observe() facts.Workload {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.view()
+// observe returns the state of the cluster.
+func (conn *connection) observe() facts.Workload {
+	conn.mu.Lock()
+	defer conn.mu.Unlock()
+	return conn.view()
 }
 
-// view is that, for those who hold the lock.
-func (l *connection) view() facts.Workload {
-	seen := facts.Workload{Connected: l.connected, LastSuccess: l.answered(), Restarts: l.restarts()}
+// view is observe for callers that hold the lock.
+func (conn *connection) view() facts.Workload {
+	seen := facts.Workload{Connected: conn.connected, LastSuccess: conn.answered(), Restarts: conn.restarts()}
 	if !seen.Connected {
-		if l.failure != nil {
-			seen.Failure = &l.failure.Failure
+		if conn.failure != nil {
+			seen.Failure = &conn.failure.Failure
 		}
 		return seen
 	}
-	seen.KubernetesVersion, seen.UnreadSince = l.kubernetes, l.unreadSince
-	if l.watching.Has(tokens.name) && !l.unread.Has(tokens.name) {
-		seen.Tokens = l.tokens.Clone()
+	seen.KubernetesVersion, seen.UnreadSince = conn.kubernetes, conn.unreadSince
+	if conn.watching.Has(tokens.name) && !conn.unread.Has(tokens.name) {
+		seen.Tokens = conn.tokens.Clone()
 	}
-	seen.Nodes, seen.Requested = append(seen.Nodes, l.nodes...), l.requested
-	if l.onDemand.Has(serverCAs.name) { // what was read for others is not known to be true any more
-		seen.ServerCA = l.serverCA
+	seen.Nodes, seen.Requested = append(seen.Nodes, conn.nodes...), conn.latestRequest
+	if conn.onDemand.Has(serverCAs.name) { // without a watch the last value may be outdated
+		seen.ServerCA = conn.serverCA
 	}
-	if l.onDemand.Has(pools.name) {
-		seen.Pools, seen.PoolsKnown = slices.Clone(l.pools), true
+	if conn.onDemand.Has(pools.name) {
+		seen.Pools, seen.PoolsKnown = slices.Clone(conn.pools), true
 	}
 	for i, n := range seen.Nodes {
-		seen.Nodes[i].Release = l.releases[n.Config]
+		seen.Nodes[i].Release = conn.releases[n.Config]
 	}
-	if r := l.released(); r != nil {
+	if r := conn.released(); r != nil {
 		seen.OpenShiftVersion, seen.ReleaseImage, seen.Upgrading = r.completed, r.image, r.upgrading
 		seen.Channel, seen.Offers, seen.Rollout = r.channel, r.offers, r.rollout
 	}
-	seen.Etcd = l.health[slices.Index(observed[:], etcdOperator)].etcd
-	for _, h := range l.health {
+	seen.Etcd = conn.health[slices.Index(observed[:], etcdOperator)].etcd
+	for _, h := range conn.health {
 		if h.problem != "" {
 			seen.Unhealthy = append(seen.Unhealthy, h.problem)
 		}
@@ -236,15 +252,16 @@ func (l *connection) view() facts.Workload {
 	return seen
 }
 
-// restarts are the planned changes for which the API server or control-plane hosts restart; the caller holds the lock.
-func (l *connection) restarts() []string {
+// restarts returns the planned changes that restart API servers or control plane hosts. The caller holds the
+// lock.
+func (conn *connection) restarts() []string {
 	var planned []string
-	for _, n := range l.nodes {
+	for _, n := range conn.nodes {
 		if n.Reconfigured {
 			planned = append(planned, "Node "+bound.Value(n.Name)+" is being brought to another machine configuration")
 		}
 	}
-	for i, h := range l.health {
+	for i, h := range conn.health {
 		if h.rollsOut {
 			planned = append(planned, "ClusterOperator "+observed[i].name+" rolls out another revision")
 		}
@@ -252,52 +269,53 @@ func (l *connection) restarts() []string {
 	return planned
 }
 
-// released is what the ClusterVersion says; nil: it was not read yet. The caller holds the lock.
-func (l *connection) released() *release {
-	return l.health[slices.Index(observed[:], clusterVersion)].release
+// released returns the release in the ClusterVersion, or nil if that was not read yet. The caller holds the
+// lock.
+func (conn *connection) released() *release {
+	return conn.health[slices.Index(observed[:], clusterVersion)].release
 }
 
-// answered is when the cluster answered last; the caller holds the lock.
-func (l *connection) answered() time.Time {
-	if l.conn != nil && l.conn.Heard().After(l.lastSuccess) {
-		return l.conn.Heard()
+// answered returns the time of the last response. The caller holds the lock.
+func (conn *connection) answered() time.Time {
+	if conn.http2Conn != nil && conn.http2Conn.Heard().After(conn.lastSuccess) {
+		return conn.http2Conn.Heard()
 	}
-	return l.lastSuccess
+	return conn.lastSuccess
 }
 
-// update changes what is known, and tells of it if it makes a difference.
-func (l *connection) update(change func()) {
-	l.mu.Lock()
-	before, asked := l.view(), l.poolsMatter()
+// update changes the state, and notifies if the change is visible.
+func (conn *connection) update(change func()) {
+	conn.mu.Lock()
+	before, neededBefore := conn.view(), conn.needsPools()
 	change()
-	after := l.view()
-	begins := l.poolsBegin(asked)
-	l.mu.Unlock()
+	after := conn.view()
+	begins := conn.resumePools(neededBefore)
+	conn.mu.Unlock()
 	before.LastSuccess = after.LastSuccess
 	if !reflect.DeepEqual(before, after) {
-		l.notify()
+		conn.notify()
 	}
 	if begins {
-		l.again()
+		conn.requestVisit()
 	}
 }
 
-// unreadable notes whether something of a resource cannot be read or watched; the caller holds the lock.
-func (l *connection) unreadable(ctx context.Context, r resource, what string, err error) {
-	unread := l.unread
+// unreadable records whether a resource, or its watch, cannot be read. The caller holds the lock.
+func (conn *connection) unreadable(ctx context.Context, r resource, what string, err error) {
+	unread := conn.unread
 	if r.demand != nil {
-		unread = l.unreadOnDemand
+		unread = conn.unreadOnDemand
 	}
 	if err == nil {
 		unread.Delete(what)
 	} else if !unread.Has(what) {
 		unread.Insert(what)
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot read the workload cluster", "what", what, "Cluster", l.key)
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot read the workload cluster", "what", what, "Cluster", conn.key)
 	}
 	switch {
-	case l.unread.Len() == 0:
-		l.unreadSince = time.Time{}
-	case l.unreadSince.IsZero():
-		l.unreadSince = l.now()
+	case conn.unread.Len() == 0:
+		conn.unreadSince = time.Time{}
+	case conn.unreadSince.IsZero():
+		conn.unreadSince = conn.now()
 	}
 }

@@ -2,59 +2,61 @@ package cluster
 
 import "sigs.k8s.io/controller-runtime/pkg/client"
 
-// Await says whether hosts of a cluster are awaited, which join or come back: only then is watched what matters to them alone. A watch takes memory, and most clusters go without for months.
-func (c *Clusters) Await(cluster client.ObjectKey, needed bool) {
-	if l := c.known(cluster); l != nil && l.await(needed) {
-		l.again()
+// ExpectHosts sets whether hosts of a cluster are expected to join or return. Some resources matter only
+// then. Their watches take memory, and most clusters do not need them for months.
+func (c *Clusters) ExpectHosts(cluster client.ObjectKey, needed bool) {
+	if conn := c.lookup(cluster); conn != nil && conn.expectHosts(needed) {
+		conn.requestVisit()
 	}
 }
 
-// await reports whether the cluster has to be visited for it.
-func (l *connection) await(needed bool) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	begins := needed && !l.awaiting
-	l.awaiting = needed
-	if !needed || l.watching == nil {
+// expectHosts reports whether the cluster must be visited.
+func (conn *connection) expectHosts(needed bool) bool {
+	conn.mu.Lock()
+	defer conn.mu.Unlock()
+	begins := needed && !conn.expecting
+	conn.expecting = needed
+	if !needed || conn.watching == nil {
 		return false
 	}
-	return l.resume() || begins // for what is read only while hosts are awaited
+	return conn.resume() || begins // some resources are read only while hosts are expected
 }
 
-// hostsExpected reports whether hosts are awaited; the caller holds the lock.
-func (l *connection) hostsExpected() bool { return l.awaiting }
+// hostsExpected reports whether hosts are expected. The caller holds the lock.
+func (conn *connection) hostsExpected() bool { return conn.expecting }
 
-// resume makes the next visit read, and watch, what is asked for again and rests, and reports whether there is anything; the caller holds the lock.
-func (l *connection) resume() (due bool) {
+// resume makes the next visit read and watch the needed resources whose watch has ended. It reports whether
+// there are any. The caller holds the lock.
+func (conn *connection) resume() (due bool) {
 	for _, r := range resources {
-		if r.demand != nil && l.wants(r) && l.watching.Has(r.name) && !l.onDemand.Has(r.name) {
-			l.watching.Delete(r.name)
+		if r.demand != nil && conn.needs(r) && conn.watching.Has(r.name) && !conn.onDemand.Has(r.name) {
+			conn.watching.Delete(r.name)
 			due = true
 		}
 	}
 	return due
 }
 
-// rests reports whether a watch that is to begin, for the first time or again, does not, because nobody asks for it.
-func (w *watcher) rests() bool {
+// isUnneeded reports whether a watch must not start because the resource is not needed.
+func (w *watcher) isUnneeded() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.ctx.Err() != nil || w.wants(w.resource) {
+	if w.ctx.Err() != nil || w.needs(w.resource) {
 		return false
 	}
 	w.onDemand.Delete(w.resource.name)
 	return true
 }
 
-// wants reports whether a resource is to be watched; the caller holds the lock.
-func (l *connection) wants(r resource) bool { return r.demand == nil || r.demand(l) }
+// needs reports whether a resource must be watched. The caller holds the lock.
+func (conn *connection) needs(r resource) bool { return r.demand == nil || r.demand(conn) }
 
-// due reports whether a resource is to be read, unless it is already; the caller holds the lock.
-func (l *connection) due(r resource) bool {
-	return l.wants(r) || !r.onlyIfNeeded && l.stop != nil && l.now().Sub(l.since) >= settled
+// due reports whether a resource that is not known must be read. The caller holds the lock.
+func (conn *connection) due(r resource) bool {
+	return conn.needs(r) || !r.onlyIfNeeded && conn.stop != nil && conn.now().Sub(conn.since) >= settleTime
 }
 
-// fresh reports whether what was read of a resource still counts; the caller holds the lock.
-func (l *connection) fresh(r resource) bool {
-	return l.watching.Has(r.name) && !(l.polled && l.wants(r)) && (r.outdated == nil || !r.outdated(l))
+// fresh reports whether the state of a resource is current. The caller holds the lock.
+func (conn *connection) fresh(r resource) bool {
+	return conn.watching.Has(r.name) && !(conn.polled && conn.needs(r)) && (r.outdated == nil || !r.outdated(conn))
 }

@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	// steadyFor is how long a cause is told at least before another of its kind takes its place: an API server that comes and goes fails now
-	// in this way, now in that.
-	steadyFor = time.Minute
+	// minReportTime is how long a cause is reported before another of its kind replaces it. The causes of an
+	// unstable API server alternate.
+	minReportTime = time.Minute
 )
 
-// failure is why there is no connection, since when that is told.
+// failure is why there is no connection, and since when that cause is reported.
 type failure struct {
 	facts.Failure
 	since time.Time
@@ -36,7 +36,8 @@ func failureOf(err error) facts.Failure {
 	case errors.As(err, &refused):
 		return facts.Failure{Kind: facts.KubeconfigRefused, Message: refused.Error()}
 	case apierrors.IsUnauthorized(err):
-		return facts.Failure{Kind: facts.Unauthorized, Message: "its API server does not accept the credentials in the kubeconfig (401 Unauthorized)"}
+		return facts.Failure{Kind: facts.Unauthorized,
+			Message: "its API server does not accept the credentials in the kubeconfig (401 Unauthorized)"}
 	}
 	cause, silent := causeOf(err)
 	if isUntrusted(err) {
@@ -45,19 +46,19 @@ func failureOf(err error) facts.Failure {
 	return facts.Failure{Kind: facts.Unreachable, Message: cause, Silent: silent}
 }
 
-// isUntrusted reports whether a server was reached whose certificate the kubeconfig does not accept.
+// isUntrusted reports whether the API server presented a certificate that the kubeconfig does not accept.
 func isUntrusted(err error) bool {
 	var verification *tls.CertificateVerificationError
 	return errors.As(err, &verification)
 }
 
-// Cause says what kind of error a request to a workload cluster came to, and nothing that the cluster itself says.
+// Cause describes the error of a request to a workload cluster, without any text of the cluster itself.
 func Cause(err error) string {
 	cause, _ := causeOf(err)
 	return cause
 }
 
-// causeOf is Cause; silent reports whether nothing answered at an address that is known.
+// causeOf is Cause. silent reports whether nothing responded at an address that could be resolved.
 func causeOf(err error) (cause string, silent bool) {
 	var (
 		tooLarge  *bound.TooLargeError
@@ -74,12 +75,12 @@ func causeOf(err error) (cause string, silent bool) {
 	switch {
 	case errors.As(err, &tooLarge):
 		return tooLarge.Error(), false
-	case errors.As(err, &refused): // before all else: what the proxy refuses never reached the API server
+	case errors.As(err, &refused): // before all others: the request never reached the API server
 		return refused.Error(), false
 	case errors.As(err, &connect) && connect.Op == reach.ProxyConnect:
 		return "its proxy cannot be reached: " + cmp.Or(reach.Cause(connect.Err), "no valid answer"), false
 	case errors.As(err, &lookup):
-		return "the name of its API server cannot be looked up in DNS: " + reach.Cause(lookup), false
+		return "the name of its API server cannot be resolved by DNS: " + reach.Cause(lookup), false
 	case errors.As(err, &authority):
 		return "the certificate of its API server is not from the authority in the kubeconfig", false
 	case errors.As(err, &name):
@@ -99,16 +100,17 @@ func causeOf(err error) (cause string, silent bool) {
 	return "its API server gives no valid answer", false
 }
 
-// failed notes why an attempt to connect failed, or that the connection is lost.
-func (l *connection) failed(err error) {
-	l.update(func() {
-		l.endWatches()
-		l.lastSuccess, l.conn, l.connected = l.answered(), nil, false
+// failed records why an attempt to connect failed, or why the connection ended.
+func (conn *connection) failed(err error) {
+	conn.update(func() {
+		conn.endWatches()
+		conn.lastSuccess, conn.http2Conn, conn.connected = conn.answered(), nil, false
 		now := failureOf(err)
-		now.KubeconfigVersion = l.kubeconfig
-		if known := l.failure; known != nil && known.Kind == now.Kind && known.Silent == now.Silent && known.KubeconfigVersion == now.KubeconfigVersion && l.now().Sub(known.since) < steadyFor {
+		now.KubeconfigVersion = conn.kubeconfig
+		if known := conn.failure; known != nil && known.Kind == now.Kind && known.Silent == now.Silent &&
+			known.KubeconfigVersion == now.KubeconfigVersion && conn.now().Sub(known.since) < minReportTime {
 			return
 		}
-		l.failure = &failure{Failure: now, since: l.now()}
+		conn.failure = &failure{Failure: now, since: conn.now()}
 	})
 }

@@ -12,25 +12,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// resource is what is watched of a cluster.
+// resource is a kind, or part of a kind, that is watched in a cluster.
 type resource struct {
-	// name is that of the kind, in the plural; path is where it is watched, selector a label selector, and fields one of fields.
+	// name is the plural of the kind. path is the path of the list, selector a label selector, and fields a
+	// field selector.
 	name, path, selector, fields string
-	// demand tells, to who holds the lock, whether somebody asks for it: else it is read once for each connection, when that has settled, and not watched; not even read where onlyIfNeeded is true.
-	// Nil: it is always watched.
+	// demand reports whether the resource is needed. The caller holds the lock. Nil means always. A resource
+	// that is not needed is not watched, and is read once for each connection after settleTime. With
+	// onlyIfNeeded it is not read at all.
 	demand       func(*connection) bool
 	onlyIfNeeded bool
-	// outdated tells, to who holds the lock, whether what was read is to be read again. Nil: never, for it is watched, or does not matter until somebody asks for it.
+	// outdated reports whether the resource must be read again. The caller holds the lock. Nil means never,
+	// because the resource is watched or matters only while needed.
 	outdated func(*connection) bool
-	// read reads what is to be known, and the version from which on it is to be watched; empty: the cluster does not know the kind yet.
-	read func(ctx context.Context, c client.Client) (version string, put func(*connection), err error)
-	// take reads what is to be known after a change; put is nil when it is nothing that matters. Nil: read does so.
-	take func(ctx context.Context, l *connection, access *access, e watchEvent) (put func(*connection), err error)
+	// read reads the resource, and returns the version at which to start the watch. The version is empty if the
+	// cluster does not have the kind yet.
+	read func(ctx context.Context, c client.Client) (version string, apply func(*connection), err error)
+	// readChange reads the state after an event. apply is nil if the event does not matter. Without readChange
+	// the whole resource is read again.
+	readChange func(ctx context.Context, conn *connection, access *access, e watchEvent) (apply func(*connection), err error)
 }
 
 var resources = []resource{nodes, tokens, clusterVersions, clusterOperators, requests, serverCAs, pools}
 
-// watchEvent is what a watch tells of an object; of a problem, code says what it is.
+// watchEvent is an event of a watch. Code and Reason are those of an error.
 type watchEvent struct {
 	Type   watch.EventType `json:"type"`
 	Object struct {
@@ -39,7 +44,7 @@ type watchEvent struct {
 			UID             types.UID         `json:"uid"`
 			ResourceVersion string            `json:"resourceVersion"`
 			Labels          map[string]string `json:"labels"`
-			// Annotations are those that are read of Nodes: others are many, and large.
+			// Annotations are those that are needed of Nodes. All others are ignored, because they are many and large.
 			Annotations struct {
 				CurrentConfig string `json:"machineconfiguration.openshift.io/currentConfig"`
 				DesiredConfig string `json:"machineconfiguration.openshift.io/desiredConfig"`
@@ -51,76 +56,77 @@ type watchEvent struct {
 	} `json:"object"`
 }
 
-// news is what was read of a resource.
-type news struct {
+// readResult is the result of reading a resource.
+type readResult struct {
 	resource resource
 	version  string
-	put      func(*connection)
+	apply    func(*connection)
 	err      error
 }
 
-// follow makes all be watched that is not yet, after it was read, and reports whether that was possible. What cannot be watched over the connection is read each time.
-func (l *connection) follow(ctx context.Context, access *access, kubernetes string) bool {
-	l.mu.Lock()
-	l.setPolled(access.transport.Conn() == nil)
-	missing := slices.DeleteFunc(slices.Clone(resources), func(r resource) bool { return l.fresh(r) || !l.due(r) })
-	l.mu.Unlock()
-	found := l.read(ctx, access, missing...)
+// readAndWatch reads all resources that are not watched yet, and starts their watches. It reports whether all
+// needed resources are watched. If the connection does not support watches, it reads all needed resources.
+func (conn *connection) readAndWatch(ctx context.Context, access *access, kubernetes string) bool {
+	conn.mu.Lock()
+	conn.setPolled(access.transport.Conn() == nil)
+	missing := slices.DeleteFunc(slices.Clone(resources), func(r resource) bool { return conn.fresh(r) || !conn.due(r) })
+	conn.mu.Unlock()
+	found := conn.read(ctx, access, missing...)
 	all := true
-	l.update(func() {
-		if l.access != access {
-			access.transport.Close() // as the link was meanwhile
+	conn.update(func() {
+		if conn.access != access {
+			access.transport.Close() // the kubeconfig changed during the visit
 			return
 		}
-		if l.stop == nil {
-			l.watches, l.stop = context.WithCancel(context.WithoutCancel(ctx))
-			l.watching, l.onDemand, l.since = sets.New[string](), sets.New[string](), l.now()
+		if conn.stop == nil {
+			conn.watches, conn.stop = context.WithCancel(context.WithoutCancel(ctx))
+			conn.watching, conn.onDemand, conn.since = sets.New[string](), sets.New[string](), conn.now()
 		}
-		l.connected, l.failure = true, nil
-		l.kubernetes, l.lastSuccess, l.conn = kubernetes, l.now(), access.transport.Conn()
+		conn.connected, conn.failure = true, nil
+		conn.kubernetes, conn.lastSuccess, conn.http2Conn = kubernetes, conn.now(), access.transport.Conn()
 		for _, n := range found {
-			l.applyNews(ctx, n)
+			conn.applyResult(ctx, n)
 			if n.version != "" {
-				l.begin(n, access)
+				conn.startWatch(n, access)
 			}
 		}
-		if l.polled {
-			l.restUnwanted()
+		if conn.polled {
+			conn.releaseUnneeded()
 		}
-		all = !slices.ContainsFunc(resources, func(r resource) bool { return l.wants(r) && !l.watching.Has(r.name) })
+		all = !slices.ContainsFunc(resources, func(r resource) bool { return conn.needs(r) && !conn.watching.Has(r.name) })
 	})
-	l.readReleases(ctx, access)
+	conn.readReleases(ctx, access)
 	return all
 }
 
-// begin keeps what was read known from now on; the caller holds the lock.
-func (l *connection) begin(n news, access *access) {
-	l.watching.Insert(n.resource.name)
+// startWatch marks a resource as known, and starts its watch. The caller holds the lock.
+func (conn *connection) startWatch(n readResult, access *access) {
+	conn.watching.Insert(n.resource.name)
 	if n.resource.demand != nil {
-		l.onDemand.Insert(n.resource.name)
+		conn.onDemand.Insert(n.resource.name)
 	}
-	if !l.polled {
-		w := &watcher{connection: l, resource: n.resource, ctx: l.watches, access: access, version: n.version}
+	if !conn.polled {
+		w := &watcher{connection: conn, resource: n.resource, ctx: conn.watches, access: access, version: n.version}
 		go w.run()
 	}
 }
 
-// read reads resources, if there are any.
-func (l *connection) read(ctx context.Context, access *access, missing ...resource) []news {
+// read reads resources. After the first timeout it skips the rest.
+func (conn *connection) read(ctx context.Context, access *access, missing ...resource) []readResult {
 	if len(missing) == 0 {
 		return nil
 	}
-	found, asked := make([]news, len(missing)), 0
-	err := l.reading.Acquire(ctx, 1)
+	found, queried := make([]readResult, len(missing)), 0
+	err := conn.reading.Acquire(ctx, 1)
 	if err == nil {
-		defer l.reading.Release(1)
+		defer conn.reading.Release(1)
 		err = access.call(func(c client.Client) error {
-			for asked < len(missing) {
-				n := missing[asked].readWith(ctx, c)
-				found[asked] = n
-				asked++
+			for queried < len(missing) {
+				n := missing[queried].readWith(ctx, c)
+				found[queried] = n
+				queried++
 				if errors.Is(n.err, context.DeadlineExceeded) {
-					return n.err // of the rest, too: others wait
+					return n.err // other clusters wait for their turn
 				}
 			}
 			return nil
@@ -128,24 +134,24 @@ func (l *connection) read(ctx context.Context, access *access, missing ...resour
 	}
 	for i := range found {
 		found[i].resource = missing[i]
-		if i >= asked {
+		if i >= queried {
 			found[i].err = err
 		}
 	}
 	return found
 }
 
-func (r resource) readWith(ctx context.Context, c client.Client) (n news) {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+func (r resource) readWith(ctx context.Context, c client.Client) (n readResult) {
+	ctx, cancel := context.WithTimeout(ctx, responseTimeout)
 	defer cancel()
-	n.version, n.put, n.err = r.read(ctx, c)
+	n.version, n.apply, n.err = r.read(ctx, c)
 	return n
 }
 
-// applyNews takes in what was read.
-func (l *connection) applyNews(ctx context.Context, n news) {
-	l.unreadable(ctx, n.resource, n.resource.name, n.err)
+// applyResult applies the result of a read. The caller holds the lock.
+func (conn *connection) applyResult(ctx context.Context, n readResult) {
+	conn.unreadable(ctx, n.resource, n.resource.name, n.err)
 	if n.err == nil {
-		n.put(l)
+		n.apply(conn)
 	}
 }

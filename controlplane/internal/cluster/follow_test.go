@@ -27,47 +27,48 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-func TestChangesAreToldAtOnce(t *testing.T) {
+func TestChangesAreReported(t *testing.T) {
 	h, s := connectedHub(t)
 	s.put(operatorsPath, operatorOf("etcd", configv1.ConditionFalse))
-	h.Expect(h.told().Unhealthy).To(ConsistOf("ClusterOperator etcd is not available (Test)"))
+	h.Expect(h.observeChange().Unhealthy).To(ConsistOf("ClusterOperator etcd is not available (Test)"))
 	s.remove(operatorsPath, "kube-apiserver")
-	h.Expect(h.told().Unhealthy).To(ConsistOf("ClusterOperator etcd is not available (Test)", "the cluster has no ClusterOperator kube-apiserver yet"))
+	h.Expect(h.observeChange().Unhealthy).To(ConsistOf("ClusterOperator etcd is not available (Test)",
+		"the cluster has no ClusterOperator kube-apiserver yet"))
 	s.put(versionsPath, clusterVersionOf("4.19.4"))
-	h.Expect(h.told().OpenShiftVersion).To(Equal("4.19.4"))
+	h.Expect(h.observeChange().OpenShiftVersion).To(Equal("4.19.4"))
 
 	s.put(nodesPath, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "n1"}})
-	h.Expect(h.told().Nodes).To(ConsistOf(HaveField("Name", "n0"), facts.Node{Name: "n1", UID: "n1"}))
+	h.Expect(h.observeChange().Nodes).To(ConsistOf(HaveField("Name", "n0"), facts.Node{Name: "n1", UID: "n1"}))
 	s.put(nodesPath, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "n1"}, Spec: corev1.NodeSpec{ProviderID: "metal3://x"}})
-	h.Expect(h.told().Nodes).To(ContainElement(facts.Node{Name: "n1", UID: "n1", ProviderID: "metal3://x"}))
+	h.Expect(h.observeChange().Nodes).To(ContainElement(facts.Node{Name: "n1", UID: "n1", ProviderID: "metal3://x"}))
 	s.remove(nodesPath, "n0")
-	h.Expect(h.told().Nodes).To(HaveLen(1))
+	h.Expect(h.observeChange().Nodes).To(HaveLen(1))
 
 	s.put(secretsPath, boundSecret("t1"))
-	h.Expect(h.told().Tokens.UnsortedList()).To(ConsistOf(types.UID("t1")))
+	h.Expect(h.observeChange().Tokens.UnsortedList()).To(ConsistOf(types.UID("t1")))
 	s.remove(secretsPath, "t1")
-	h.Expect(h.told().Tokens).To(BeEmpty())
+	h.Expect(h.observeChange().Tokens).To(BeEmpty())
 }
 
-// A hub has thousands of clusters with dozens of operators; Nodes say every few minutes that they are alive.
-func TestWhatDoesNotMatterIsNotRead(t *testing.T) {
+// A hub has thousands of clusters with dozens of operators. Nodes update their status every few minutes.
+func TestIrrelevantChangesAreNotRead(t *testing.T) {
 	h, s := connectedHub(t)
 	linked := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0", UID: "n0"}, Spec: corev1.NodeSpec{ProviderID: "metal3://x"}}
 	s.put(nodesPath, linked.DeepCopy())
-	h.told()
+	h.observeChange()
 	begun := len(s.requests())
 	s.put(operatorsPath, operatorOf("console", configv1.ConditionFalse))
 	s.put(nodesPath, linked.DeepCopy())
 	s.put(operatorsPath, operatorOf("etcd", configv1.ConditionFalse)) // comes last in its watch
-	h.told()
+	h.observeChange()
 	h.Expect(s.requests()[begun:]).To(ConsistOf("GET " + operatorsPath + " metadata.name=etcd"))
-	h.Consistently(h.news, 100*time.Millisecond).ShouldNot(Receive())
+	h.Consistently(h.changes, 100*time.Millisecond).ShouldNot(Receive())
 }
 
-func TestAWatchThatEndsIsTakenUp(t *testing.T) {
+func TestWatchIsResumed(t *testing.T) {
 	for situation, problem := range map[string]*metav1.Status{
-		"as API servers end it": nil,
-		"its version is gone":   {Code: http.StatusGone, Reason: metav1.StatusReasonExpired},
+		"regular end":     nil,
+		"version expired": {Code: http.StatusGone, Reason: metav1.StatusReasonExpired},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			t.Parallel()
@@ -80,15 +81,15 @@ func TestAWatchThatEndsIsTakenUp(t *testing.T) {
 				h.Expect(s.requests()[begun:]).To(ConsistOf("GET " + nodesPath + " true"))
 			} else {
 				h.Expect(s.requests()[begun:]).To(ConsistOf("GET "+nodesPath, "GET "+nodesPath+" true"))
-				h.Expect(h.told().Nodes).To(ConsistOf(HaveField("HostUID", "changed unseen")))
+				h.Expect(h.observeChange().Nodes).To(ConsistOf(HaveField("HostUID", "changed unseen")))
 			}
 			s.remove(nodesPath, "n0")
-			h.Expect(h.told().Nodes).To(BeEmpty())
+			h.Expect(h.observeChange().Nodes).To(BeEmpty())
 		})
 	}
 }
 
-func TestAConnectionThatBreaksIsLookedAt(t *testing.T) {
+func TestBrokenConnectionIsVisited(t *testing.T) {
 	t.Parallel()
 	h, s := connectedHub(t)
 	s.CloseClientConnections()
@@ -98,8 +99,8 @@ func TestAConnectionThatBreaksIsLookedAt(t *testing.T) {
 	h.expectFailure(t.Context(), facts.Unreachable, "connection refused")
 }
 
-// Visits connect, so that there is one connection.
-func TestWatchesGoOnWithTheNextConnection(t *testing.T) {
+// Only visits connect, so that there is one connection.
+func TestWatchesResumeOnNextConnection(t *testing.T) {
 	t.Parallel()
 	h, s := connectedHub(t)
 	begun := len(s.requests())
@@ -110,43 +111,45 @@ func TestWatchesGoOnWithTheNextConnection(t *testing.T) {
 	for _, path := range []string{nodesPath, secretsPath, versionsPath, operatorsPath} {
 		h.Eventually(func() int { return s.watched(path) }, time.Minute).Should(Equal(1), path)
 	}
-	h.Expect(s.requests()[begun:]).To(ConsistOf("GET /version", "GET "+nodesPath+" true", "GET "+secretsPath+" true", "GET "+versionsPath+" true", "GET "+operatorsPath+" true"),
-		"nothing is read again")
-	h.Expect(h.sessions()).To(BeZero(), "nothing is kept for connections that are not made")
+	h.Expect(s.requests()[begun:]).To(ConsistOf("GET /version", "GET "+nodesPath+" true", "GET "+secretsPath+" true",
+		"GET "+versionsPath+" true", "GET "+operatorsPath+" true"),
+		"no resource is read again")
+	h.Expect(h.tlsSessionCount()).To(BeZero(), "no TLS session is kept")
 	s.remove(nodesPath, "n0")
-	h.Expect(h.told().Nodes).To(BeEmpty())
+	h.Expect(h.observeChange().Nodes).To(BeEmpty())
 }
 
-// API servers do so now and then, for others to get their share.
-func TestAConnectionThatTheServerLeavesEndsWithTheLink(t *testing.T) {
+// API servers occasionally close connections gracefully, to distribute load.
+func TestDrainedConnectionEndsWithForget(t *testing.T) {
 	h, s := connectedHub(t)
-	s.set(func() { s.leaving = true })
+	s.set(func() { s.draining = true })
 	h.visit(t.Context())
-	h.Eventually(h.connectionOf(clusterKey).access.transport.Broken).Should(BeTrue())
-	s.set(func() { s.leaving = false })
+	h.Eventually(h.ensureConnection(clusterKey).access.transport.Broken).Should(BeTrue())
+	s.set(func() { s.draining = false })
 	h.visit(t.Context())
-	h.Expect(s.watched(nodesPath)).To(Equal(1), "it goes on")
+	h.Expect(s.watched(nodesPath)).To(Equal(1), "the watch continues")
 	h.Forget(clusterKey)
 	h.Eventually(func() int { return s.watched(nodesPath) }).Should(BeZero())
 }
 
-// The address of an API server moves to another host, which knows nothing of the connections of the former one, and nobody ends these.
-func TestAConnectionThatIsSilentlyDeadIsReplaced(t *testing.T) {
+// The address of an API server moves to another host. That host does not know the former connections, and
+// does not end them.
+func TestDeadConnectionIsReplaced(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
 	address, freeze := forward(t, s.Listener.Addr().String())
 	h := newHub(t, kubeconfigFor(t, "https://"+address, nil))
 	h.visit(t.Context())
-	h.Expect(h.told().Connected).To(BeTrue())
+	h.Expect(h.observeChange().Connected).To(BeTrue())
 	freeze()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	h.visit(ctx)
 	h.expectFailure(t.Context(), facts.Unreachable, "does not answer in time")
 	h.visit(t.Context())
-	h.Expect(h.told().Connected).To(BeTrue())
+	h.Expect(h.observeChange().Connected).To(BeTrue())
 }
 
-// forward passes on what comes to an address. From when freeze is called nothing passes any more on the connections that there are then.
+// forward relays connections to an address. After freeze, the existing connections relay nothing any more.
 func forward(t *testing.T, to string) (address string, freeze func()) {
 	t.Helper()
 	g := NewWithT(t)
@@ -186,32 +189,33 @@ func forward(t *testing.T, to string) (address string, freeze func()) {
 	return listener.Addr().String(), func() { frozen.Add(1) }
 }
 
-// With rights that were taken away, for example.
-func TestSinceWhenAClusterCannotBeRead(t *testing.T) {
+// For example permissions were withdrawn.
+func TestUnreadSince(t *testing.T) {
 	t.Parallel()
 	s := newAPIServer(t, "secret-token")
 	s.refuse[nodesPath] = true
 	h := newHub(t, kubeconfigFor(t, s.URL, nil))
-	h.Expect(h.visit(t.Context())).To(BeNumerically("<", 2*retryFirst), "it is tried again soon")
-	first := h.told()
+	h.Expect(h.visit(t.Context())).To(BeNumerically("<", 2*retryFirst), "it is retried soon")
+	first := h.observeChange()
 	h.Expect(first.Connected).To(BeTrue())
 	h.Expect(first.UnreadSince).To(BeTemporally("~", time.Now(), time.Minute))
 	h.visit(t.Context())
-	h.Expect(h.Observe(clusterKey).UnreadSince).To(Equal(first.UnreadSince), "the first time counts")
+	h.Expect(h.Observe(clusterKey).UnreadSince).To(Equal(first.UnreadSince), "the first failure counts")
 
 	s.set(func() { s.refuse[nodesPath] = false })
 	h.visit(t.Context())
-	h.Expect(h.told().UnreadSince).To(BeZero())
+	h.Expect(h.observeChange().UnreadSince).To(BeZero())
 
 	s.set(func() { s.refuse[nodesPath] = true })
 	s.endWatches(nodesPath, &metav1.Status{Code: http.StatusGone})
-	h.Eventually(func() time.Time { return h.Observe(clusterKey).UnreadSince }, time.Minute).ShouldNot(BeZero(), "also when it was read before")
+	h.Eventually(func() time.Time { return h.Observe(clusterKey).UnreadSince }, time.Minute).ShouldNot(BeZero(),
+		"also after a successful read")
 	s.set(func() { s.refuse[nodesPath] = false })
 	h.Eventually(func() time.Time { return h.Observe(clusterKey).UnreadSince }, time.Minute).Should(BeZero())
 }
 
-// Its rights are to list, not to watch: what is known is old by up to a minute.
-func TestAWatchThatIsForbiddenIsTold(t *testing.T) {
+// The credentials permit list, but not watch: the state is up to a minute old.
+func TestForbiddenWatchIsReported(t *testing.T) {
 	t.Parallel()
 	s := newAPIServer(t, "secret-token")
 	s.refuseWatch[nodesPath] = true
@@ -220,14 +224,15 @@ func TestAWatchThatIsForbiddenIsTold(t *testing.T) {
 	unread := func() time.Time { return h.Observe(clusterKey).UnreadSince }
 	h.Eventually(unread, time.Minute).ShouldNot(BeZero())
 	since := unread()
-	h.Eventually(func() int { return strings.Count(strings.Join(s.requests(), "\n"), nodesPath+" true") }, time.Minute).Should(BeNumerically(">", 1))
-	h.Expect(unread()).To(Equal(since), "though it is read again and again")
+	h.Eventually(func() int { return strings.Count(strings.Join(s.requests(), "\n"), nodesPath+" true") },
+		time.Minute).Should(BeNumerically(">", 1))
+	h.Expect(unread()).To(Equal(since), "although it is read repeatedly")
 
 	s.set(func() { s.refuseWatch[nodesPath] = false })
 	h.Eventually(unread, time.Minute).Should(BeZero())
 }
 
-// A list of 2,000 Nodes would be read as a whole, up to the limit of an answer.
+// Without pages a list of 2,000 Nodes would reach the limit of a response.
 func TestListsAreReadInPages(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
 	for i := range 2*PageSize + 1 {
@@ -237,9 +242,9 @@ func TestListsAreReadInPages(t *testing.T) {
 		}})
 	}
 	h := newHub(t, kubeconfigFor(t, s.URL, nil))
-	h.connectionOf(clusterKey).await(true)
+	h.ensureConnection(clusterKey).expectHosts(true)
 	h.visit(t.Context())
-	seen := h.told()
+	seen := h.observeChange()
 	h.Expect(seen.Nodes).To(HaveLen(2*PageSize + 2))
 	h.Expect(seen.Requested).To(Equal(types.UID(strconv.Itoa(2 * PageSize))))
 	count := func(prefix string) (n int) {
@@ -254,63 +259,63 @@ func TestListsAreReadInPages(t *testing.T) {
 	h.Expect(count("GET " + requestsPath)).To(Equal(3))
 }
 
-// Somebody between takes the request, and says nothing.
-func TestAWatchThatDoesNotBeginIsTriedAgain(t *testing.T) {
+// A proxy accepts the request, and never responds.
+func TestUnansweredWatchIsRetried(t *testing.T) {
 	t.Parallel()
 	s := newAPIServer(t, "secret-token")
-	s.hold = nodesPath
+	s.blockWatch = nodesPath
 	h := newHub(t, kubeconfigFor(t, s.URL, nil))
 	h.visit(t.Context())
 	h.Eventually(func() int { return strings.Count(strings.Join(s.requests(), "\n"), nodesPath+" true") }, time.Minute).Should(Equal(2))
 }
 
-// Somebody between has lost it, and the server does not end it as it was asked to.
-func TestAWatchThatIsLostIsBegunAnew(t *testing.T) {
+// A proxy has dropped the watch, and the server does not end it after the requested time.
+func TestLostWatchIsRestarted(t *testing.T) {
 	t.Parallel()
 	s := newAPIServer(t, "secret-token")
 	h := newHub(t, kubeconfigFor(t, s.URL, nil))
-	h.connectionOf(clusterKey).watchTime = time.Second
+	h.ensureConnection(clusterKey).watchTime = time.Second
 	h.visit(t.Context())
 	watches := func() int { return strings.Count(strings.Join(s.requests(), "\n"), nodesPath+" true") }
 	h.Eventually(watches).Should(Equal(1))
-	h.Consistently(watches, answerTime/2).Should(Equal(1))
+	h.Consistently(watches, responseTimeout/2).Should(Equal(1))
 	h.Eventually(watches, time.Minute).Should(Equal(2))
 	h.Eventually(func() int { return s.watched(nodesPath) }).Should(Equal(1), "the lost one has ended")
 }
 
-// None known is not none there: a token would be taken for a revoked one.
-func TestTokensThatCannotBeReadAreUnknown(t *testing.T) {
+// An empty set would mean that the token was revoked.
+func TestUnreadableTokensAreUnknown(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
 	s.refuse[secretsPath] = true
 	h := newHub(t, kubeconfigFor(t, s.URL, nil))
 	h.visit(t.Context())
-	seen := h.told()
+	seen := h.observeChange()
 	h.Expect(seen.Connected).To(BeTrue())
 	h.Expect(seen.Tokens).To(BeNil())
 	s.set(func() { s.refuse[secretsPath] = false })
 	h.visit(t.Context())
-	h.Expect(h.told().Tokens).NotTo(BeNil())
+	h.Expect(h.observeChange().Tokens).NotTo(BeNil())
 }
 
-// The watch may tell late of the former Node that the one of its name has gone.
-func TestANodeThatTookThePlaceOfAnotherStays(t *testing.T) {
+// The watch may report the deletion of a Node after a Node with its name was created again.
+func TestReplacedNodeIsNotRemoved(t *testing.T) {
 	g := NewWithT(t)
-	l := newConnection(clusterKey, time.Now, nil, func() {}, func() {})
-	l.nodes.put(facts.Node{Name: "n0", UID: "new"})
-	gone := watchEvent{Type: watch.Deleted}
-	gone.Object.Metadata.Name = "n0"
+	conn := newConnection(clusterKey, time.Now, nil, func() {}, func() {})
+	conn.nodes.put(facts.Node{Name: "n0", UID: "new"})
+	removed := watchEvent{Type: watch.Deleted}
+	removed.Object.Metadata.Name = "n0"
 	for uid, left := range map[types.UID]int{"old": 1, "new": 0} {
-		gone.Object.Metadata.UID = uid
-		put, err := takeNode(t.Context(), l, nil, gone)
+		removed.Object.Metadata.UID = uid
+		put, err := readNodeChange(t.Context(), conn, nil, removed)
 		g.Expect(err).NotTo(HaveOccurred())
-		l.nodes = nodeList{{Name: "n0", UID: "new"}}
-		put(l)
-		g.Expect(l.nodes).To(HaveLen(left))
+		conn.nodes = nodeList{{Name: "n0", UID: "new"}}
+		put(conn)
+		g.Expect(conn.nodes).To(HaveLen(left))
 	}
 }
 
-// Its kinds are defined while they are read.
-func TestAKindThatWasNotKnownAtFirstIsReadAnew(t *testing.T) {
+// The kinds are defined while they are read.
+func TestUndefinedKindHasNoVersion(t *testing.T) {
 	g := NewWithT(t)
 	lists := 0
 	c := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
@@ -324,22 +329,22 @@ func TestAKindThatWasNotKnownAtFirstIsReadAnew(t *testing.T) {
 	}).Build()
 	version, _, err := readHealth(t.Context(), c, clusterOperatorKind)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(version).To(BeEmpty(), "what was made between the two would not be told")
+	g.Expect(version).To(BeEmpty(), "a watch would miss objects that are created between the two reads")
 	version, _, err = readHealth(t.Context(), c, clusterOperatorKind)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(version).To(Equal("101"))
 }
 
-func TestAClusterThatDoesNotKnowOpenShiftYet(t *testing.T) {
+func TestClusterWithoutOpenShiftKinds(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
 	versions := s.objects[versionsPath]
 	delete(s.objects, versionsPath)
 	h := newHub(t, kubeconfigFor(t, s.URL, nil))
 	h.Expect(h.visit(t.Context())).To(BeNumerically("<", 2*retryFirst))
-	seen := h.told()
+	seen := h.observeChange()
 	h.Expect(seen.Unhealthy).To(ConsistOf("the cluster has no ClusterVersion version yet"))
 	h.Expect(seen.UnreadSince).To(BeZero())
 	s.set(func() { s.objects[versionsPath] = versions })
 	h.Expect(h.visit(t.Context())).To(BeNumerically(">", retryIncomplete/2))
-	h.Expect(h.told().OpenShiftVersion).To(Equal("4.19.3"))
+	h.Expect(h.observeChange().OpenShiftVersion).To(Equal("4.19.3"))
 }

@@ -27,25 +27,26 @@ import (
 )
 
 const (
-	// forwardPing is how often a port-forward tells that it is still there.
+	// forwardPing is the interval of pings on a port-forward.
 	forwardPing = 5 * time.Second
-	// largestAnswer is how much is read of what an API server says instead of forwarding a port.
-	largestAnswer = 4096
+	// maxErrorBytes limits how much is read of an error response to a port-forward.
+	maxErrorBytes = 4096
 )
 
-// errNoWebSocket is the answer of those who forward no ports in WebSockets.
-var errNoWebSocket = errors.New("it forwards no ports in WebSockets")
+// errNoWebSocket is returned for servers that do not forward ports over WebSockets.
+var errNoWebSocket = errors.New("it does not forward ports over WebSockets")
 
-// forward opens a connection to a port of a Pod, through the API server. The API server may take a connection and then wait for a kubelet that is away: when ctx ends,
-// the line is cut. What waited for an answer ends with it, but for a goroutine that waits for a stream to be answered: apimachinery gives that half a minute.
+// forward connects to a port of a Pod through the API server. The API server may accept the request, and then
+// wait for an unreachable kubelet. When ctx ends, the TCP connection is aborted. This ends all goroutines
+// except one: apimachinery waits half a minute for the reply to a stream.
 func (a *access) forward(ctx context.Context, pod client.ObjectKey, port int) (net.Conn, error) {
 	type outcome struct {
 		conn net.Conn
 		err  error
 	}
-	l, opened := newTCPConn(ctx), make(chan outcome, 1)
+	tcp, opened := newTCPConn(ctx), make(chan outcome, 1)
 	go func() {
-		conn, err := a.open(ctx, l, pod, port)
+		conn, err := a.openPort(ctx, tcp, pod, port)
 		opened <- outcome{conn, err}
 	}()
 	var done outcome
@@ -55,30 +56,31 @@ func (a *access) forward(ctx context.Context, pod client.ObjectKey, port int) (n
 	case done = <-opened:
 	}
 	if done.err != nil {
-		l.cut(done.err)
+		tcp.abort(done.err)
 		return nil, fmt.Errorf("cannot forward port %d of Pod %s: %w", port, pod, done.err)
 	}
 	return done.conn, nil
 }
 
-func (a *access) open(ctx context.Context, l *tcpConn, pod client.ObjectKey, port int) (net.Conn, error) {
-	connection, err := a.upgrade(ctx, l, pod)
+func (a *access) openPort(ctx context.Context, tcp *tcpConn, pod client.ObjectKey, port int) (net.Conn, error) {
+	connection, err := a.upgrade(ctx, tcp, pod)
 	if err != nil {
 		return nil, err
 	}
-	return l.stream(connection, port)
+	return tcp.openStreams(connection, port)
 }
 
-// upgrade makes a request a connection with streams: in a WebSocket, as API servers prefer since Kubernetes 1.31, else as SPDY.
-func (a *access) upgrade(ctx context.Context, l *tcpConn, pod client.ObjectKey) (httpstream.Connection, error) {
+// upgrade upgrades a request to a connection with streams: over a WebSocket, as API servers prefer since
+// Kubernetes 1.31, else as SPDY.
+func (a *access) upgrade(ctx context.Context, tcp *tcpConn, pod client.ObjectKey) (httpstream.Connection, error) {
 	base, _, err := rest.DefaultServerUrlFor(a.config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the kubeconfig: %w", err)
 	}
 	at := base.JoinPath("api", "v1", "namespaces", pod.Namespace, "pods", pod.Name, "portforward")
-	connection, err := a.upgradeToWebSocket(ctx, l, at)
+	connection, err := a.upgradeToWebSocket(ctx, tcp, at)
 	if errors.Is(err, errNoWebSocket) {
-		connection, err = a.upgradeToSPDY(ctx, l, at)
+		connection, err = a.upgradeToSPDY(ctx, tcp, at)
 	}
 	return connection, err
 }
@@ -89,16 +91,17 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
-func (a *access) upgradeToWebSocket(ctx context.Context, l *tcpConn, at *url.URL) (httpstream.Connection, error) {
+func (a *access) upgradeToWebSocket(ctx context.Context, tcp *tcpConn, at *url.URL) (httpstream.Connection, error) {
 	const protocol = portforward.WebsocketsSPDYTunnelingPortForwardV1
-	dialer := websocket.Dialer{NetDialContext: l.dial, Proxy: a.proxy(), TLSClientConfig: a.certificates.Clone(), Subprotocols: []string{protocol}}
+	dialer := websocket.Dialer{NetDialContext: tcp.dial, Proxy: a.proxy(), TLSClientConfig: a.certificates.Clone(),
+		Subprotocols: []string{protocol}}
 	var connection *websocket.Conn
 	authenticated, err := rest.HTTPWrappersForConfig(a.config, roundTripper(func(request *http.Request) (answer *http.Response, err error) {
 		to := *request.URL
 		to.Scheme = strings.Replace(to.Scheme, "http", "ws", 1)
 		connection, answer, err = dialer.DialContext(request.Context(), to.String(), request.Header)
 		if errors.Is(err, websocket.ErrBadHandshake) {
-			err = nil // its answer tells more
+			err = nil // the response explains the failure
 		}
 		return answer, err
 	}))
@@ -119,17 +122,18 @@ func (a *access) upgradeToWebSocket(ctx context.Context, l *tcpConn, at *url.URL
 	}
 	explained, refused := refusal(answer)
 	if connection != nil || !explained && (answer.StatusCode == http.StatusBadRequest || answer.StatusCode == http.StatusForbidden) {
-		// Kubelets before 1.31 answer with 400, for they want to be told ports otherwise, or with 403 and nothing, for they do not know the protocol
-		// (golang.org/x/net/websocket). What an API server refuses, it explains.
+		// Kubelets before 1.31 respond with 400, because they expect ports as parameters. Without support of the
+		// protocol they respond with 403 and an empty body (golang.org/x/net/websocket). An API server explains its
+		// refusals.
 		return nil, errNoWebSocket
 	}
 	return nil, refused
 }
 
-func (a *access) upgradeToSPDY(ctx context.Context, l *tcpConn, at *url.URL) (httpstream.Connection, error) {
-	transport := a.dial()
-	transport.DialContext, transport.ForceAttemptHTTP2 = l.dial, false // HTTP/2 has no upgrades
-	authenticated, err := a.through(transport)
+func (a *access) upgradeToSPDY(ctx context.Context, tcp *tcpConn, at *url.URL) (httpstream.Connection, error) {
+	transport := a.newTransport()
+	transport.DialContext, transport.ForceAttemptHTTP2 = tcp.dial, false // HTTP/2 has no upgrades
+	authenticated, err := a.httpClient(transport)
 	if err != nil {
 		return nil, err
 	}
@@ -153,29 +157,30 @@ func (a *access) upgradeToSPDY(ctx context.Context, l *tcpConn, at *url.URL) (ht
 	return spdy.NewClientConnectionWithPings(upgradedConn{ReadWriteCloser: upgraded}, forwardPing)
 }
 
-// refusal is what an API server says instead of forwarding a port. It is explained when the API server says it by itself, and not somebody behind or before it.
+// refusal returns the error in a response that refuses a port-forward. explained is true if the response is a
+// Status of the API server itself, not of a kubelet or a proxy.
 func refusal(answer *http.Response) (explained bool, refused error) {
-	said, err := io.ReadAll(io.LimitReader(answer.Body, largestAnswer))
+	content, err := io.ReadAll(io.LimitReader(answer.Body, maxErrorBytes))
 	status := &metav1.Status{}
-	if err == nil && json.Unmarshal(said, status) == nil && status.Kind == "Status" {
+	if err == nil && json.Unmarshal(content, status) == nil && status.Kind == "Status" {
 		return true, &apierrors.StatusError{ErrStatus: *status}
 	}
 	pods := schema.GroupResource{Resource: "pods/portforward"}
-	return false, apierrors.NewGenericServerResponse(answer.StatusCode, "get", pods, "", strings.TrimSpace(string(said)), 0, true)
+	return false, apierrors.NewGenericServerResponse(answer.StatusCode, "get", pods, "", strings.TrimSpace(string(content)), 0, true)
 }
 
-// stream opens the streams of one port, upon which stands the connection to it.
-func (l *tcpConn) stream(connection httpstream.Connection, port int) (net.Conn, error) {
+// openStreams opens the streams of one port, and returns the connection over them.
+func (tcp *tcpConn) openStreams(connection httpstream.Connection, port int) (net.Conn, error) {
 	headers := http.Header{}
 	headers.Set(corev1.PortHeader, strconv.Itoa(port))
 	headers.Set(corev1.PortForwardRequestIDHeader, "0")
 	headers.Set(corev1.StreamType, corev1.StreamTypeError)
-	problems, err := connection.CreateStream(headers)
+	errorStream, err := connection.CreateStream(headers)
 	if err != nil {
 		return nil, err
 	}
-	l.tearDown(func() { _ = problems.Reset() })
-	if err := problems.Close(); err != nil {
+	tcp.onAbort(func() { _ = errorStream.Reset() })
+	if err := errorStream.Close(); err != nil {
 		return nil, err
 	}
 	headers.Set(corev1.StreamType, corev1.StreamTypeData)
@@ -183,7 +188,7 @@ func (l *tcpConn) stream(connection httpstream.Connection, port int) (net.Conn, 
 	if err != nil {
 		return nil, err
 	}
-	l.tearDown(func() { _ = data.Reset() })
-	go l.listen(problems)
-	return &forwarded{Stream: data, tcpConn: l, connection: connection}, nil
+	tcp.onAbort(func() { _ = data.Reset() })
+	go tcp.readErrors(errorStream)
+	return &forwarded{Stream: data, tcpConn: tcp, connection: connection}, nil
 }

@@ -33,12 +33,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/pki"
 )
 
-// atOnce is how long what waits for nobody may take on a busy machine. What is held up is so for longer, or for ever.
+// atOnce is the limit for operations that must not block, on a busy machine. A blocked operation takes
+// longer.
 const atOnce = 5 * time.Second
 
 var etcdPod = client.ObjectKey{Namespace: "openshift-etcd", Name: "etcd-n0"}
 
-// port is what serves a port of a Pod, with the streams of one connection to it.
+// port serves a port of a Pod, with the two streams of a connection.
 type port func(data, problems httpstream.Stream)
 
 // kubelet forwards to a port.
@@ -71,13 +72,13 @@ func kubelet(serve port) http.HandlerFunc {
 	}
 }
 
-// echo answers what it is told, with the port before it.
+// echo sends back the received data, preceded by the port.
 func echo(data, _ httpstream.Stream) {
 	_, _ = io.WriteString(data, data.Headers().Get(corev1.PortHeader)+" ")
 	_, _ = io.Copy(data, data)
 }
 
-// tunnel is an API server that passes on to a kubelet what comes in WebSockets, as those do since Kubernetes 1.31.
+// tunnel is an API server that relays WebSockets to a kubelet, as API servers do since Kubernetes 1.31.
 func tunnel(t *testing.T, serve port) http.Handler {
 	t.Helper()
 	behind := httptest.NewServer(kubelet(serve))
@@ -101,7 +102,7 @@ func (responder) Error(w http.ResponseWriter, _ *http.Request, err error) {
 	http.Error(w, err.Error(), http.StatusBadGateway)
 }
 
-// onlySPDY is an API server from before.
+// onlySPDY is an older API server, without WebSockets.
 func onlySPDY(serve http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if wsstream.IsWebSocketRequest(r) {
@@ -112,8 +113,8 @@ func onlySPDY(serve http.Handler) http.Handler {
 	})
 }
 
-// ways are those to a port.
-var ways = map[string]func(*testing.T, port) http.Handler{
+// protocols are the implementations of a port-forward.
+var protocols = map[string]func(*testing.T, port) http.Handler{
 	"a WebSocket": tunnel,
 	"SPDY":        func(_ *testing.T, serve port) http.Handler { return onlySPDY(kubelet(serve)) },
 }
@@ -123,8 +124,8 @@ func forwardedTo(t *testing.T, serve http.Handler, test func(h *hub, conn net.Co
 	t.Helper()
 	h, server := connectedHub(t)
 	server.portForward = serve
-	h.Expect(h.Connect(t.Context(), clusterKey, func(ctx context.Context, door *Conn) error {
-		conn, err := door.Forwards(ctx, etcdPod, 2379)
+	h.Expect(h.Connect(t.Context(), clusterKey, func(ctx context.Context, remote *Conn) error {
+		conn, err := remote.DialPod(ctx, etcdPod, 2379)
 		h.Expect(err).NotTo(HaveOccurred())
 		defer conn.Close()
 		test(h, conn)
@@ -132,40 +133,40 @@ func forwardedTo(t *testing.T, serve http.Handler, test func(h *hub, conn net.Co
 	})).To(Succeed())
 }
 
-func TestPortsOfPodsAreReached(t *testing.T) {
-	for by, way := range ways {
+func TestDialPod(t *testing.T) {
+	for by, handler := range protocols {
 		t.Run(by, func(t *testing.T) {
 			h, server := connectedHub(t)
-			asked := make(chan string, 10)
-			serves := way(t, echo)
+			requested := make(chan string, 10)
+			serves := handler(t, echo)
 			server.portForward = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				asked <- r.URL.Path
+				requested <- r.URL.Path
 				serves.ServeHTTP(w, r)
 			})
-			h.Expect(h.Connect(t.Context(), clusterKey, func(ctx context.Context, door *Conn) error {
-				h.Expect(door.Get(ctx, client.ObjectKey{Name: "n0"}, &corev1.Node{})).To(Succeed())
-				conn, err := door.Forwards(ctx, etcdPod, 2379)
+			h.Expect(h.Connect(t.Context(), clusterKey, func(ctx context.Context, remote *Conn) error {
+				h.Expect(remote.Get(ctx, client.ObjectKey{Name: "n0"}, &corev1.Node{})).To(Succeed())
+				conn, err := remote.DialPod(ctx, etcdPod, 2379)
 				h.Expect(err).NotTo(HaveOccurred())
 				defer conn.Close()
 				_, err = io.WriteString(conn, "hello")
 				h.Expect(err).NotTo(HaveOccurred())
-				heard := make([]byte, len("2379 hello"))
-				_, err = io.ReadFull(conn, heard)
+				received := make([]byte, len("2379 hello"))
+				_, err = io.ReadFull(conn, received)
 				h.Expect(err).NotTo(HaveOccurred())
-				h.Expect(string(heard)).To(Equal("2379 hello"))
+				h.Expect(string(received)).To(Equal("2379 hello"))
 				h.Expect(conn.Close()).To(Succeed())
-				_, err = conn.Read(heard)
+				_, err = conn.Read(received)
 				h.Expect(err).To(MatchError(net.ErrClosed))
 				return nil
 			})).To(Succeed())
-			h.Expect(asked).To(Receive(Equal("/api/v1/namespaces/openshift-etcd/pods/etcd-n0/portforward")))
-			h.Expect(h.sessions()).To(BeZero(), "what they hold is dropped")
+			h.Expect(requested).To(Receive(Equal("/api/v1/namespaces/openshift-etcd/pods/etcd-n0/portforward")))
+			h.Expect(h.tlsSessionCount()).To(BeZero(), "TLS sessions are dropped")
 		})
 	}
 }
 
-// As etcd's client does it.
-func TestGRPCWithTLSGoesThroughPorts(t *testing.T) {
+// etcd's client uses a port-forward in this way.
+func TestGRPCWithTLSOverPortForward(t *testing.T) {
 	authority, err := pki.New("etcd")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	certificate, err := authority.ServerCertificate()
@@ -177,11 +178,11 @@ func TestGRPCWithTLSGoesThroughPorts(t *testing.T) {
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 
-	for by, way := range ways {
+	for by, handler := range protocols {
 		t.Run(by, func(t *testing.T) {
 			h, api := connectedHub(t)
 			ended := make(chan struct{}, 1)
-			api.portForward = way(t, func(data, _ httpstream.Stream) {
+			api.portForward = handler(t, func(data, _ httpstream.Stream) {
 				conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", listener.Addr().String())
 				if err != nil {
 					return
@@ -193,10 +194,11 @@ func TestGRPCWithTLSGoesThroughPorts(t *testing.T) {
 				}()
 				_, _ = io.Copy(data, conn)
 			})
-			h.Expect(h.Connect(t.Context(), clusterKey, func(ctx context.Context, door *Conn) error {
+			h.Expect(h.Connect(t.Context(), clusterKey, func(ctx context.Context, remote *Conn) error {
 				member, err := grpc.NewClient("passthrough:///localhost",
-					grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: authority.Pool(), ServerName: "localhost", MinVersion: tls.VersionTLS12})),
-					grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return door.Forwards(ctx, etcdPod, 2379) }))
+					grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: authority.Pool(), ServerName: "localhost",
+						MinVersion: tls.VersionTLS12})),
+					grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return remote.DialPod(ctx, etcdPod, 2379) }))
 				h.Expect(err).NotTo(HaveOccurred())
 				for range 3 {
 					_, err = healthv1.NewHealthClient(member).Check(ctx, &healthv1.HealthCheckRequest{}, grpc.WaitForReady(true))
@@ -207,15 +209,15 @@ func TestGRPCWithTLSGoesThroughPorts(t *testing.T) {
 				h.Expect(time.Since(began)).To(BeNumerically("<", atOnce))
 				return nil
 			})).To(Succeed())
-			h.Eventually(ended, "1m").Should(Receive(), "the other end is told")
+			h.Eventually(ended, "1m").Should(Receive(), "the peer is notified")
 		})
 	}
 }
 
-func TestAPortThatIsNotServedIsTold(t *testing.T) {
-	for by, way := range ways {
+func TestClosedPortIsReported(t *testing.T) {
+	for by, handler := range protocols {
 		t.Run(by, func(t *testing.T) {
-			forwardedTo(t, way(t, func(_, problems httpstream.Stream) {
+			forwardedTo(t, handler(t, func(_, problems httpstream.Stream) {
 				_, _ = io.WriteString(problems, "connection refused")
 				_ = problems.Close()
 			}), func(h *hub, conn net.Conn) {
@@ -226,10 +228,10 @@ func TestAPortThatIsNotServedIsTold(t *testing.T) {
 	}
 }
 
-// The buffers between are full then, and a writer holds the locks of all layers.
-func TestAPeerThatStopsReadingHoldsNobody(t *testing.T) {
+// All buffers are full then, and a writer holds the locks of all layers.
+func TestPeerThatStopsReadingBlocksNothing(t *testing.T) {
 	t.Parallel()
-	for by, way := range ways {
+	for by, handler := range protocols {
 		for end, tc := range map[string]struct {
 			do  func(net.Conn) error
 			why error
@@ -243,7 +245,7 @@ func TestAPeerThatStopsReadingHoldsNobody(t *testing.T) {
 			}, net.ErrClosed},
 		} {
 			t.Run(by+", "+end, func(t *testing.T) {
-				forwardedTo(t, way(t, func(httpstream.Stream, httpstream.Stream) {}), func(h *hub, conn net.Conn) {
+				forwardedTo(t, handler(t, func(httpstream.Stream, httpstream.Stream) {}), func(h *hub, conn net.Conn) {
 					written, stuck := make(chan struct{}, 1), make(chan error, 1)
 					go func() {
 						for chunk := make([]byte, 1<<16); ; {
@@ -264,7 +266,7 @@ func TestAPeerThatStopsReadingHoldsNobody(t *testing.T) {
 						case <-time.After(200 * time.Millisecond):
 							return true
 						}
-					}, "20s", "1ms").Should(BeTrue(), "it is stuck")
+					}, "20s", "1ms").Should(BeTrue(), "the writer is blocked")
 					h.Expect(stuck).NotTo(Receive())
 					began := time.Now()
 					h.Expect(tc.do(conn)).To(Succeed())
@@ -278,13 +280,13 @@ func TestAPeerThatStopsReadingHoldsNobody(t *testing.T) {
 	}
 }
 
-// Its user may be stuck itself.
-func TestWhatWentThroughADoorEndsWithIt(t *testing.T) {
+// The caller may be blocked itself.
+func TestPortForwardEndsWithConnect(t *testing.T) {
 	h, server := connectedHub(t)
 	server.portForward = tunnel(t, echo)
 	read := make(chan error, 1)
-	h.Expect(h.Connect(t.Context(), clusterKey, func(ctx context.Context, door *Conn) error {
-		conn, err := door.Forwards(ctx, etcdPod, 2379)
+	h.Expect(h.Connect(t.Context(), clusterKey, func(ctx context.Context, remote *Conn) error {
+		conn, err := remote.DialPod(ctx, etcdPod, 2379)
 		h.Expect(err).NotTo(HaveOccurred())
 		go func() {
 			_, err := io.Copy(io.Discard, conn)
@@ -295,7 +297,7 @@ func TestWhatWentThroughADoorEndsWithIt(t *testing.T) {
 	h.Eventually(read, "1m").Should(Receive(MatchError(net.ErrClosed)))
 }
 
-func TestADeadlineThatIsTakenBackEndsNothing(t *testing.T) {
+func TestWithdrawnDeadlineEndsNothing(t *testing.T) {
 	t.Parallel()
 	forwardedTo(t, tunnel(t, echo), func(h *hub, conn net.Conn) {
 		h.Expect(conn.SetDeadline(time.Now().Add(time.Second))).To(Succeed())
@@ -304,8 +306,8 @@ func TestADeadlineThatIsTakenBackEndsNothing(t *testing.T) {
 	})
 }
 
-// deaf takes a connection over, and neither reads nor answers what comes; it tells when the connection ends.
-func deaf(ended chan<- struct{}, upgrade func(w http.ResponseWriter, r *http.Request) net.Conn) http.HandlerFunc {
+// unresponsive accepts a connection, and neither reads nor responds. It reports the end of the connection.
+func unresponsive(ended chan<- struct{}, upgrade func(w http.ResponseWriter, r *http.Request) net.Conn) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		conn := upgrade(w, r)
 		defer conn.Close()
@@ -314,7 +316,7 @@ func deaf(ended chan<- struct{}, upgrade func(w http.ResponseWriter, r *http.Req
 	}
 }
 
-func TestPortsOfPodsThatAreNotReached(t *testing.T) {
+func TestUnreachablePod(t *testing.T) {
 	t.Parallel()
 	silent := func(ended chan<- struct{}) http.HandlerFunc {
 		return func(_ http.ResponseWriter, r *http.Request) {
@@ -323,17 +325,17 @@ func TestPortsOfPodsThatAreNotReached(t *testing.T) {
 		}
 	}
 	for situation, serve := range map[string]func(chan<- struct{}) http.Handler{
-		"the kubelet is away, and the API server waits for it": func(ended chan<- struct{}) http.Handler { return silent(ended) },
-		"and the API server is an old one":                     func(ended chan<- struct{}) http.Handler { return onlySPDY(silent(ended)) },
-		"the streams are not answered": func(ended chan<- struct{}) http.Handler {
-			return deaf(ended, func(w http.ResponseWriter, r *http.Request) net.Conn {
+		"unreachable kubelet":                 func(ended chan<- struct{}) http.Handler { return silent(ended) },
+		"unreachable kubelet, old API server": func(ended chan<- struct{}) http.Handler { return onlySPDY(silent(ended)) },
+		"no response to streams": func(ended chan<- struct{}) http.Handler {
+			return unresponsive(ended, func(w http.ResponseWriter, r *http.Request) net.Conn {
 				conn, err := (&websocket.Upgrader{Subprotocols: websocket.Subprotocols(r)}).Upgrade(w, r, nil)
 				NewWithT(t).Expect(err).NotTo(HaveOccurred())
 				return conn.NetConn()
 			})
 		},
-		"nor are those of SPDY": func(ended chan<- struct{}) http.Handler {
-			return onlySPDY(deaf(ended, func(w http.ResponseWriter, _ *http.Request) net.Conn {
+		"no response to SPDY streams": func(ended chan<- struct{}) http.Handler {
+			return onlySPDY(unresponsive(ended, func(w http.ResponseWriter, _ *http.Request) net.Conn {
 				conn, _, err := w.(http.Hijacker).Hijack() //nolint:forcetypeassert // HTTP/1.1
 				NewWithT(t).Expect(err).NotTo(HaveOccurred())
 				_, err = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
@@ -347,54 +349,59 @@ func TestPortsOfPodsThatAreNotReached(t *testing.T) {
 			ended := make(chan struct{}, 10)
 			server.portForward = serve(ended)
 			began := time.Now()
-			h.Expect(h.Connect(t.Context(), clusterKey, func(ctx context.Context, door *Conn) error {
-				ctx, cancel := context.WithTimeout(ctx, time.Second) // two connections are made within it
+			h.Expect(h.Connect(t.Context(), clusterKey, func(ctx context.Context, remote *Conn) error {
+				ctx, cancel := context.WithTimeout(ctx, time.Second) // long enough for two connections
 				defer cancel()
-				_, err := door.Forwards(ctx, etcdPod, 2379)
+				_, err := remote.DialPod(ctx, etcdPod, 2379)
 				return err
 			})).To(MatchError(ContainSubstring("etcd-n0")))
 			h.Expect(time.Since(began)).To(BeNumerically("<", atOnce))
-			h.Eventually(ended, "1m").Should(Receive(), "no connection is left")
+			h.Eventually(ended, "1m").Should(Receive(), "all connections are closed")
 		})
 	}
 }
 
-func TestWhatAnAPIServerRefusesIsNotAskedForTwice(t *testing.T) {
-	forbidden := metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "not you"}
+func TestRefusedPortForwardIsNotRepeated(t *testing.T) {
+	forbidden := metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Code: http.StatusForbidden,
+		Reason: metav1.StatusReasonForbidden, Message: "not you"}
 	for situation, tc := range map[string]struct {
-		answer  func(w http.ResponseWriter)
-		is      func(error) bool
-		message string
-		asked   int
+		answer    func(w http.ResponseWriter)
+		is        func(error) bool
+		message   string
+		requested int
 	}{
-		"it is forbidden":              {func(w http.ResponseWriter) { answer(w, &forbidden) }, apierrors.IsForbidden, "not you", 1},
-		"there is no Pod":              {func(w http.ResponseWriter) { http.Error(w, "no Pod", http.StatusNotFound) }, apierrors.IsNotFound, "", 1},
-		"the token is refused":         {func(w http.ResponseWriter) { http.Error(w, "no", http.StatusUnauthorized) }, apierrors.IsUnauthorized, "", 1},
-		"the kubelet is away":          {func(w http.ResponseWriter) { http.Error(w, "dial timeout", http.StatusBadGateway) }, nil, "dial timeout", 1},
-		"it knows no such WebSockets":  {func(w http.ResponseWriter) { w.WriteHeader(http.StatusForbidden) }, apierrors.IsForbidden, "", 2},
-		"or wants to be told the port": {func(w http.ResponseWriter) { http.Error(w, "port is required", http.StatusBadRequest) }, apierrors.IsBadRequest, "", 2},
+		"forbidden": {func(w http.ResponseWriter) { answer(w, &forbidden) }, apierrors.IsForbidden, "not you", 1},
+		"no Pod": {func(w http.ResponseWriter) { http.Error(w, "no Pod", http.StatusNotFound) }, apierrors.IsNotFound,
+			"", 1},
+		"unauthorized": {func(w http.ResponseWriter) { http.Error(w, "no", http.StatusUnauthorized) },
+			apierrors.IsUnauthorized, "", 1},
+		"unreachable kubelet": {func(w http.ResponseWriter) { http.Error(w, "dial timeout", http.StatusBadGateway) }, nil,
+			"dial timeout", 1},
+		"WebSocket protocol unknown": {func(w http.ResponseWriter) { w.WriteHeader(http.StatusForbidden) }, apierrors.IsForbidden, "", 2},
+		"port expected as parameter": {func(w http.ResponseWriter) { http.Error(w, "port is required", http.StatusBadRequest) },
+			apierrors.IsBadRequest, "", 2},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h, server := connectedHub(t)
-			asked := make(chan string, 10)
+			requested := make(chan string, 10)
 			server.portForward = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				asked <- r.Method
+				requested <- r.Method
 				tc.answer(w)
 			})
-			err := h.Connect(t.Context(), clusterKey, func(ctx context.Context, door *Conn) error {
-				_, err := door.Forwards(ctx, etcdPod, 2379)
+			err := h.Connect(t.Context(), clusterKey, func(ctx context.Context, remote *Conn) error {
+				_, err := remote.DialPod(ctx, etcdPod, 2379)
 				return err
 			})
 			h.Expect(err).To(MatchError(And(ContainSubstring("etcd-n0"), ContainSubstring(tc.message))))
 			if tc.is != nil {
 				h.Expect(tc.is(err)).To(BeTrue(), err.Error())
 			}
-			h.Expect(asked).To(HaveLen(tc.asked))
+			h.Expect(requested).To(HaveLen(tc.requested))
 		})
 	}
 }
 
-func TestWhetherEtcdServes(t *testing.T) {
+func TestEtcdServes(t *testing.T) {
 	h, server := connectedHub(t)
 	for code, serves := range map[int]bool{
 		http.StatusOK: true, http.StatusInternalServerError: false, http.StatusForbidden: true, http.StatusNotFound: true,
@@ -406,10 +413,10 @@ func TestWhetherEtcdServes(t *testing.T) {
 	h.Expect(err).To(MatchError(ErrNotConnected))
 }
 
-func TestNobodyEntersAClusterThatIsNotConnected(t *testing.T) {
+func TestConnectRequiresConnection(t *testing.T) {
 	h := newHub(t, kubeconfigFor(t, "https://127.0.0.1:1", nil))
-	entered := func(context.Context, *Conn) error { panic("nobody may") }
-	h.Expect(h.Connect(t.Context(), clusterKey, entered)).To(MatchError(ErrNotConnected), "it was not visited")
+	requests := func(context.Context, *Conn) error { panic("not connected") }
+	h.Expect(h.Connect(t.Context(), clusterKey, requests)).To(MatchError(ErrNotConnected), "not visited")
 	h.visit(t.Context())
-	h.Expect(h.Connect(t.Context(), clusterKey, entered)).To(MatchError(ErrNotConnected), "it does not answer")
+	h.Expect(h.Connect(t.Context(), clusterKey, requests)).To(MatchError(ErrNotConnected), "no response")
 }

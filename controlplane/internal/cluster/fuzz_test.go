@@ -13,12 +13,17 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// FuzzKubeconfig: one that is taken is only data, leads somewhere, and keeps of its credentials nothing once it gets a token; an error quotes nothing of it.
+// FuzzKubeconfig checks that an accepted kubeconfig contains only data and a server. With a token it contains
+// no other credentials. An error quotes no value of the kubeconfig.
 func FuzzKubeconfig(f *testing.F) {
-	const whole = `{"apiVersion":"v1","kind":"Config","current-context":"a","clusters":[{"name":"c","cluster":{"server":"https://api:6443"}}],"contexts":[{"name":"a","context":{"cluster":"c","user":"u"}}],"users":[{"name":"u","user":USER}]}`
+	const whole = `{"apiVersion":"v1","kind":"Config","current-context":"a",` +
+		`"clusters":[{"name":"c","cluster":{"server":"https://api:6443"}}],` +
+		`"contexts":[{"name":"a","context":{"cluster":"c","user":"u"}}],"users":[{"name":"u","user":USER}]}`
 	for _, user := range []string{
-		`{"token":"t"}`, `{"client-certificate-data":"Yw==","client-key-data":"aw=="}`, `{"exec":{"command":"sh","apiVersion":"client.authentication.k8s.io/v1","interactiveMode":"Never"}}`,
-		`{"tokenFile":"/var/run/secrets/kubernetes.io/serviceaccount/token"}`, `{"client-certificate":"/etc/passwd"}`, `{"auth-provider":{"name":"oidc"}}`, `{"username":"u","password":"p"}`, `null`,
+		`{"token":"t"}`, `{"client-certificate-data":"Yw==","client-key-data":"aw=="}`,
+		`{"exec":{"command":"sh","apiVersion":"client.authentication.k8s.io/v1","interactiveMode":"Never"}}`,
+		`{"tokenFile":"/var/run/secrets/kubernetes.io/serviceaccount/token"}`, `{"client-certificate":"/etc/passwd"}`,
+		`{"auth-provider":{"name":"oidc"}}`, `{"username":"u","password":"p"}`, `null`,
 	} {
 		f.Add([]byte(strings.Replace(whole, "USER", user, 1)))
 	}
@@ -59,35 +64,35 @@ func FuzzKubeconfig(f *testing.F) {
 	})
 }
 
-// FuzzLines: a watch tells the same lines however its answer is cut into parts.
+// FuzzLines checks that the lines do not depend on the parts in which a response arrives.
 func FuzzLines(f *testing.F) {
 	f.Add([]byte("a\nb\n"), uint(1), uint(2))
 	f.Add([]byte("a\nbc\n"), uint(3), uint(4))
 	f.Add([]byte("\n\na\n\nb"), uint(0), uint(4))
 	f.Fuzz(func(t *testing.T, all []byte, first, second uint) {
-		if len(all) >= behind {
+		if len(all) >= maxPending {
 			return
 		}
 		synctest.Test(t, func(t *testing.T) { expectSameLines(t, all, first, second) })
 	})
 }
 
-// expectSameLines has each part handled before the next one comes.
+// expectSameLines waits until each part is processed before it pushes the next.
 func expectSameLines(t *testing.T, all []byte, first, second uint) {
 	t.Helper()
 	g := NewWithT(t)
 	one, two := min(int(first%(1<<20)), len(all)), min(int(second%(1<<20)), len(all))
 	var seen []string
 	ended := make(chan error, 1)
-	l := &lineReader{
+	reader := &lineReader{
 		handle: func(line []byte) error { seen = append(seen, string(line)); return nil },
 		done:   func(err error) { ended <- err },
 	}
 	for _, part := range [][]byte{all[:min(one, two)], all[min(one, two):max(one, two)], all[max(one, two):]} {
-		l.take(bytes.Clone(part), nil)
+		reader.push(bytes.Clone(part), nil)
 		synctest.Wait()
 	}
-	l.take(nil, io.EOF)
+	reader.push(nil, io.EOF)
 	err := <-ended
 	var wanted []string
 	parts := strings.Split(string(all), "\n")

@@ -18,27 +18,28 @@ const (
 	clusterOperatorKind = "ClusterOperator"
 )
 
-// healthKey names one of the objects that say how a cluster is.
+// healthKey names an object that reports the health of a cluster.
 type healthKey struct{ kind, name string }
 
-// etcdOperator is the ClusterOperator that knows the members of etcd.
+// etcdOperator is the ClusterOperator that manages the members of etcd.
 var etcdOperator = healthKey{clusterOperatorKind, "etcd"}
 
-// clusterVersion is the one ClusterVersion of a cluster. observed are all that are read: the operators are those of the control plane, whose health is its health.
+// clusterVersion is the one ClusterVersion of a cluster. observed are all objects that are read: the
+// ClusterVersion, and the operators of the control plane.
 var (
 	clusterVersion = healthKey{clusterVersionKind, "version"}
 	observed       = [...]healthKey{clusterVersion, etcdOperator, {clusterOperatorKind, "kube-apiserver"}}
 )
 
-// health is what an OpenShift object says of the cluster.
+// health is the health that an OpenShift object reports.
 type health struct {
-	// problem says, for people, why it is not available. Empty: it is.
+	// problem describes why the object is not available. Empty: it is available.
 	problem string
-	// rollsOut is true while a ClusterOperator brings its static Pods to another revision.
+	// rollsOut is true while a ClusterOperator rolls out another revision of its static Pods.
 	rollsOut bool
-	// release is what a ClusterVersion says; nil: it is none.
+	// release is the release in a ClusterVersion. It is nil for other kinds.
 	release *release
-	// etcd is what ClusterOperator etcd says of the members.
+	// etcd is the state of the members in ClusterOperator etcd.
 	etcd facts.EtcdOperator
 }
 
@@ -47,7 +48,8 @@ var (
 	clusterOperators = healthResource(clusterOperatorKind, "clusteroperators")
 )
 
-// healthResource is one of OpenShift's kinds. Its objects are large, and there are many: the few that matter are read when they changed.
+// healthResource returns the resource of an OpenShift kind. Its objects are numerous and large. Only the
+// objects in observed are read, when they changed.
 func healthResource(kind, plural string) resource {
 	path := "/apis/" + configv1.GroupVersion.String() + "/" + plural
 	return resource{
@@ -55,7 +57,7 @@ func healthResource(kind, plural string) resource {
 		read: func(ctx context.Context, c client.Client) (string, func(*connection), error) {
 			return readHealth(ctx, c, kind)
 		},
-		take: func(ctx context.Context, _ *connection, access *access, e watchEvent) (func(*connection), error) {
+		readChange: func(ctx context.Context, _ *connection, access *access, e watchEvent) (func(*connection), error) {
 			key := healthKey{kind, e.Object.Metadata.Name}
 			at := slices.Index(observed[:], key)
 			if at < 0 {
@@ -66,12 +68,13 @@ func healthResource(kind, plural string) resource {
 				h, _, err = healthOf(ctx, c, key)
 				return err
 			})
-			return func(l *connection) { l.record(at, h) }, err
+			return func(conn *connection) { conn.record(at, h) }, err
 		},
 	}
 }
 
-// readHealth reads what is observed of a kind. The API server answers long before OpenShift's kinds are defined.
+// readHealth reads the observed objects of a kind. The API server responds long before OpenShift's kinds are
+// defined.
 func readHealth(ctx context.Context, c client.Client, kind string) (string, func(*connection), error) {
 	first, found := "", map[int]health{}
 	for at, key := range observed {
@@ -82,32 +85,34 @@ func readHealth(ctx context.Context, c client.Client, kind string) (string, func
 		if err != nil {
 			return "", nil, err
 		}
-		if len(found) == 0 { // what changes while the others are read is told once more
+		if len(found) == 0 { // the watch repeats changes that happen while the other objects are read
 			first = version
 		}
 		found[at] = h
 	}
-	return first, func(l *connection) {
+	return first, func(conn *connection) {
 		for at, h := range found {
-			l.record(at, h)
+			conn.record(at, h)
 		}
 	}, nil
 }
 
-// record keeps what an object reports; the caller holds the lock. A clock of the cluster that is ahead must not lengthen the grace of a degraded etcd: what begins in the future began when it was
-// first read.
-func (l *connection) record(at int, h health) {
-	before, now := l.health[at].etcd.DegradedSince, l.now()
+// record stores the health of an object. The caller holds the lock. A clock of the cluster that is ahead must
+// not extend the grace period of a degraded etcd. A start in the future is replaced by the time of the first
+// read.
+func (conn *connection) record(at int, h health) {
+	before, now := conn.health[at].etcd.DegradedSince, conn.now()
 	if h.etcd.DegradedSince.After(now) {
 		h.etcd.DegradedSince = now
 		if !before.IsZero() {
 			h.etcd.DegradedSince = before
 		}
 	}
-	l.health[at] = h
+	conn.health[at] = h
 }
 
-// healthOf reads one object, as a list of it alone: that tells also the version from which on the kind is to be watched. There is none as long as the cluster does not know the kind.
+// healthOf reads one object as a list, whose version is the start of the watch. The version is empty as long
+// as the cluster does not have the kind.
 func healthOf(ctx context.Context, c client.Client, key healthKey) (health, string, error) {
 	versions, operators := &configv1.ClusterVersionList{}, &configv1.ClusterOperatorList{}
 	var list client.ObjectList = operators
@@ -121,17 +126,18 @@ func healthOf(ctx context.Context, c client.Client, key healthKey) (health, stri
 	case len(versions.Items) > 0:
 		return healthOfVersion(&versions.Items[0]), versions.ResourceVersion, nil
 	case len(operators.Items) > 0:
-		stated := operators.Items[0].Status.Conditions
-		found := health{problem: unavailable("ClusterOperator "+key.name, stated), rollsOut: isTrue(stated, configv1.OperatorProgressing)}
+		conditions := operators.Items[0].Status.Conditions
+		found := health{problem: unavailable("ClusterOperator "+key.name, conditions),
+			rollsOut: isTrue(conditions, configv1.OperatorProgressing)}
 		if key == etcdOperator {
-			found.etcd = etcdOf(stated)
+			found.etcd = etcdOf(conditions)
 		}
 		return found, operators.ResourceVersion, nil
 	}
 	return health{problem: fmt.Sprintf("the cluster has no %s %s yet", key.kind, key.name)}, list.GetResourceVersion(), nil
 }
 
-// etcdOf is what the conditions of ClusterOperator etcd say.
+// etcdOf returns the state in the conditions of ClusterOperator etcd.
 func etcdOf(conditions []configv1.ClusterOperatorStatusCondition) facts.EtcdOperator {
 	etcd := facts.EtcdOperator{Known: true}
 	for _, c := range conditions {
@@ -143,7 +149,7 @@ func etcdOf(conditions []configv1.ClusterOperatorStatusCondition) facts.EtcdOper
 			etcd.Progressing = is
 		case configv1.OperatorDegraded:
 			if is {
-				etcd.DegradedSince, etcd.Degraded = c.LastTransitionTime.Time, saying(c)
+				etcd.DegradedSince, etcd.Degraded = c.LastTransitionTime.Time, messageOf(c)
 			}
 		}
 	}
@@ -160,7 +166,7 @@ func isTrue(conditions []configv1.ClusterOperatorStatusCondition, conditionType 
 	})
 }
 
-// unavailable says that an object is not available, and why; it is empty when it is.
+// unavailable describes why an object is not available. It is empty if the object is available.
 func unavailable(what string, conditions []configv1.ClusterOperatorStatusCondition) string {
 	for _, c := range conditions {
 		if c.Type != configv1.OperatorAvailable {

@@ -10,23 +10,24 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// Identify reads what a cluster, which must be connected, is known by. It is asked for once, where nobody on the hub knows.
+// Identify reads the identity of a cluster, which must be connected. It is called once, if the hub does not
+// have the identity.
 func (c *Clusters) Identify(ctx context.Context, cluster client.ObjectKey) (facts.Identity, error) {
 	var identity facts.Identity
-	err := c.call(ctx, cluster, func(ctx context.Context, connection client.Client) (err error) {
-		identity, err = identify(ctx, connection)
+	err := c.call(ctx, cluster, func(ctx context.Context, remote client.Client) (err error) {
+		identity, err = identify(ctx, remote)
 		return err
 	})
 	return identity, err
 }
 
-func identify(ctx context.Context, connection client.Client) (facts.Identity, error) {
+func identify(ctx context.Context, remote client.Client) (facts.Identity, error) {
 	version := &configv1.ClusterVersion{}
-	if err := connection.Get(ctx, client.ObjectKey{Name: clusterVersion.name}, version); err != nil {
+	if err := remote.Get(ctx, client.ObjectKey{Name: clusterVersion.name}, version); err != nil {
 		return facts.Identity{}, fmt.Errorf("cannot read the ClusterVersion of the workload cluster: %w", err)
 	}
 	infrastructure := &configv1.Infrastructure{}
-	if err := connection.Get(ctx, client.ObjectKey{Name: "cluster"}, infrastructure); err != nil {
+	if err := remote.Get(ctx, client.ObjectKey{Name: "cluster"}, infrastructure); err != nil {
 		return facts.Identity{}, fmt.Errorf("cannot read the Infrastructure of the workload cluster: %w", err)
 	}
 	return facts.Identity{ClusterID: string(version.Spec.ClusterID), InfraID: infrastructure.Status.InfrastructureName}, nil

@@ -10,20 +10,21 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// RefusedError says why a kubeconfig is not used.
+// RefusedError is the reason why a kubeconfig is not used.
 type RefusedError string
 
 func (e RefusedError) Error() string { return string(e) }
 
-// CheckKubeconfig refuses a kubeconfig that is more than data. Whoever may write Secrets in a namespace writes kubeconfigs that this process uses: one
-// that names a program would run it here, one that names the file of our own token would send that token to a server of the writer's choice.
-// All users and clusters in it count, not only those of its current context. The error is a RefusedError, and holds nothing of the content.
+// CheckKubeconfig refuses a kubeconfig that refers to programs or files. The manager uses kubeconfigs of all
+// clients that can write Secrets in a namespace. A program would run in the manager. The path of the
+// manager's own token would send that token to a foreign server. The check covers all users and clusters, not
+// only those of the current context. The error is a RefusedError, and contains no value of the kubeconfig.
 func CheckKubeconfig(content []byte) error {
 	_, _, err := load(content)
 	return err
 }
 
-// load returns a kubeconfig that is not refused, and what its current context leads to.
+// load returns a kubeconfig that passes CheckKubeconfig, and the client configuration of its current context.
 func load(content []byte) (*clientcmdapi.Config, *rest.Config, error) {
 	if len(content) == 0 {
 		return nil, nil, RefusedError("it is empty")
@@ -32,11 +33,12 @@ func load(content []byte) (*clientcmdapi.Config, *rest.Config, error) {
 	if err != nil {
 		return nil, nil, RefusedError("it is no kubeconfig")
 	}
-	if found := foreign(config); len(found) > 0 {
-		return nil, nil, RefusedError("it has " + strings.Join(found, ", ") + ", but no program is run and no file read for a kubeconfig: it must hold the credentials " +
+	if found := externalFields(config); len(found) > 0 {
+		return nil, nil, RefusedError("it has " + strings.Join(found, ", ") + ", but no program is run and no file read for a kubeconfig: " +
+			"it must hold the credentials " +
 			"(token, or client-certificate-data and client-key-data) and certificate-authority-data")
 	}
-	// From here on nothing in it leads out of it.
+	// From here on the kubeconfig refers to no file or program.
 	current, err := clientcmd.NewDefaultClientConfig(*config, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil || config.Contexts[config.CurrentContext] == nil {
 		return nil, nil, RefusedError("its current context does not lead to a server and a user")
@@ -44,8 +46,8 @@ func load(content []byte) (*clientcmdapi.Config, *rest.Config, error) {
 	return config, current, nil
 }
 
-// foreign names what in a kubeconfig stands for programs and files, as it is spelt there.
-func foreign(config *clientcmdapi.Config) []string {
+// externalFields returns the names of the fields in a kubeconfig that refer to programs and files.
+func externalFields(config *clientcmdapi.Config) []string {
 	found := map[string]bool{}
 	for _, user := range config.AuthInfos {
 		found["exec"] = found["exec"] || user.Exec != nil

@@ -10,7 +10,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// kubeconfigFor is one with a token for a server.
+// kubeconfigFor returns a kubeconfig with a token for a server.
 func kubeconfigFor(t *testing.T, server string, change func(*clientcmdapi.Config)) []byte {
 	t.Helper()
 	config := clientcmdapi.Config{
@@ -34,7 +34,7 @@ func fileWith(t *testing.T, content string) string {
 	return path
 }
 
-func TestKubeconfigsThatAreMoreThanData(t *testing.T) {
+func TestCheckKubeconfig(t *testing.T) {
 	const path = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 	user := func(u clientcmdapi.AuthInfo) func(*clientcmdapi.Config) {
 		return func(c *clientcmdapi.Config) { c.AuthInfos["admin"] = &u }
@@ -43,16 +43,21 @@ func TestKubeconfigsThatAreMoreThanData(t *testing.T) {
 		change func(*clientcmdapi.Config)
 		refuse string
 	}{
-		"a token is data":               {},
-		"so is a client certificate":    {change: user(clientcmdapi.AuthInfo{ClientCertificateData: []byte("c"), ClientKeyData: []byte("k")})},
-		"a token file":                  {user(clientcmdapi.AuthInfo{TokenFile: path}), "it has tokenFile, "},
-		"a token file beside a token":   {user(clientcmdapi.AuthInfo{Token: "t", TokenFile: path}), "it has tokenFile, "},
-		"a program":                     {user(clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{Command: "sh", APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: clientcmdapi.NeverExecInteractiveMode}}), "it has exec, "},
-		"an auth provider":              {user(clientcmdapi.AuthInfo{AuthProvider: &clientcmdapi.AuthProviderConfig{Name: "oidc"}}), "it has auth-provider, "},
-		"a client certificate in files": {user(clientcmdapi.AuthInfo{ClientCertificate: path, ClientKey: path}), "it has client-certificate, client-key, "},
-		"an authority in a file":        {func(c *clientcmdapi.Config) { c.Clusters["c"].CertificateAuthority = path }, "it has certificate-authority, "},
-		"what no context uses":          {func(c *clientcmdapi.Config) { c.AuthInfos["other"] = &clientcmdapi.AuthInfo{TokenFile: path} }, "it has tokenFile, "},
-		"no current context":            {func(c *clientcmdapi.Config) { c.CurrentContext = ""; c.Contexts = nil }, "its current context"},
+		"token":                {},
+		"client certificate":   {change: user(clientcmdapi.AuthInfo{ClientCertificateData: []byte("c"), ClientKeyData: []byte("k")})},
+		"token file":           {user(clientcmdapi.AuthInfo{TokenFile: path}), "it has tokenFile, "},
+		"token file and token": {user(clientcmdapi.AuthInfo{Token: "t", TokenFile: path}), "it has tokenFile, "},
+		"program": {user(clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{Command: "sh",
+			APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: clientcmdapi.NeverExecInteractiveMode}}), "it has exec, "},
+		"auth provider": {user(clientcmdapi.AuthInfo{AuthProvider: &clientcmdapi.AuthProviderConfig{Name: "oidc"}}),
+			"it has auth-provider, "},
+		"client certificate in files": {user(clientcmdapi.AuthInfo{ClientCertificate: path, ClientKey: path}),
+			"it has client-certificate, client-key, "},
+		"authority in a file": {func(c *clientcmdapi.Config) { c.Clusters["c"].CertificateAuthority = path },
+			"it has certificate-authority, "},
+		"user of no context": {func(c *clientcmdapi.Config) { c.AuthInfos["other"] = &clientcmdapi.AuthInfo{TokenFile: path} },
+			"it has tokenFile, "},
+		"no current context": {func(c *clientcmdapi.Config) { c.CurrentContext = ""; c.Contexts = nil }, "its current context"},
 		"no context, but unnamed data": {func(c *clientcmdapi.Config) {
 			c.CurrentContext, c.Contexts = "", nil
 			c.Clusters[""], c.AuthInfos[""] = c.Clusters["c"], c.AuthInfos["admin"]
@@ -68,7 +73,7 @@ func TestKubeconfigsThatAreMoreThanData(t *testing.T) {
 			}
 			g.Expect(err).To(MatchError(HavePrefix(tc.refuse)))
 			g.Expect(err).To(BeAssignableToTypeOf(RefusedError("")))
-			g.Expect(err.Error()).NotTo(Or(ContainSubstring(path), ContainSubstring("foreign")), "nothing of its content is told")
+			g.Expect(err.Error()).NotTo(Or(ContainSubstring(path), ContainSubstring("foreign")), "no value is quoted")
 		})
 	}
 	NewWithT(t).Expect(CheckKubeconfig([]byte("no: [kubeconfig"))).To(MatchError("it is no kubeconfig"))

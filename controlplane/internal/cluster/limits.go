@@ -7,17 +7,19 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// The limits of answers of a workload cluster, in bytes. A workload cluster may be in the hands of an attacker, and one manager serves many of them.
+// Limits of the responses of a workload cluster, in bytes. An attacker may control a workload cluster, and
+// one manager serves many clusters.
 const (
-	// smallAnswer is for what is not an object: /version has 400 bytes, a check of health less.
-	smallAnswer = 64 << 10
-	// objectAnswer is for one object. etcd takes objects of 1.5 MiB, and JSON escapes some characters.
-	objectAnswer = 4 << 20
-	// listAnswer is for a list: 2,000 Nodes have 16 KiB each.
-	listAnswer = 32 << 20
+	// smallResponse is for responses that are no objects: /version has 400 bytes, a health check less.
+	smallResponse = 64 << 10
+	// objectResponse is for one object. etcd stores objects of up to 1.5 MiB, and JSON escapes some characters.
+	objectResponse = 4 << 20
+	// listResponse is for a list: 2,000 Nodes have 16 KiB each.
+	listResponse = 32 << 20
 )
 
-// limitOf returns how many bytes of an answer are read. A watch that was begun has no end; its reader limits what waits to be handled.
+// limitOf returns how many bytes of a response are read. A watch that started is not limited here. Its reader
+// limits the unprocessed data.
 func limitOf(answer *http.Response) int64 {
 	request := answer.Request
 	if request.URL.Query().Get("watch") == "true" && answer.StatusCode == http.StatusOK {
@@ -25,14 +27,15 @@ func limitOf(answer *http.Response) int64 {
 	}
 	switch resource := resourceOf(request.URL.Path); {
 	case len(resource) == 0 || answer.StatusCode != http.StatusOK && answer.StatusCode != http.StatusCreated:
-		return smallAnswer
+		return smallResponse
 	case len(resource) == 1 && request.Method == http.MethodGet:
-		return listAnswer
+		return listResponse
 	}
-	return objectAnswer
+	return objectResponse
 }
 
-// resourceOf returns the segments of an API path behind group, version and namespace: one for a list, more for an object. A kubeconfig's server may have a path of its own.
+// resourceOf returns the segments of an API path after group, version and namespace: one for a list, more for
+// an object. The server of a kubeconfig may have a path itself.
 func resourceOf(path string) []string {
 	segments := strings.Split(strings.Trim(path, "/"), "/")
 	for i, segment := range segments {
@@ -52,5 +55,5 @@ func resourceOf(path string) []string {
 	return nil
 }
 
-// bounded limits the answers that come through a transport.
+// bounded limits the responses that pass a transport.
 func bounded(transport http.RoundTripper) http.RoundTripper { return bound.Answers(transport, limitOf) }

@@ -23,23 +23,23 @@ import (
 
 func TestLimitOfAnswers(t *testing.T) {
 	for request, want := range map[string]int64{
-		"GET 200 /version":                   smallAnswer,
-		"GET 200 /readyz/etcd":               smallAnswer,
-		"GET 200 /clusters/c-1/version":      smallAnswer,
-		"GET 200 /api/v1/nodes":              listAnswer,
+		"GET 200 /version":                   smallResponse,
+		"GET 200 /readyz/etcd":               smallResponse,
+		"GET 200 /clusters/c-1/version":      smallResponse,
+		"GET 200 /api/v1/nodes":              listResponse,
 		"GET 200 /api/v1/nodes?watch=true":   0,
-		"GET 403 /api/v1/nodes?watch=true":   smallAnswer,
-		"GET 403 /api/v1/nodes":              smallAnswer,
-		"GET 200 /clusters/c-1/api/v1/nodes": listAnswer,
-		"GET 200 /clusters/c-1/apis/config.openshift.io/v1/clusteroperators": listAnswer,
-		"GET 200 /api/v1/nodes/n0":                                               objectAnswer,
-		"GET 200 /api/v1/namespaces/openshift-etcd/pods":                         listAnswer,
-		"GET 200 /api/v1/namespaces/openshift-etcd/secrets/etcd-client":          objectAnswer,
-		"GET 200 /apis/config.openshift.io/v1/clusteroperators":                  listAnswer,
-		"PATCH 200 /apis/config.openshift.io/v1/clusterversions/version":         objectAnswer,
-		"POST 201 /api/v1/namespaces/kube-system/serviceaccounts/x/token":        objectAnswer,
-		"POST 201 /api/v1/namespaces/kube-system/secrets":                        objectAnswer,
-		"GET 200 /apis/machineconfiguration.openshift.io/v1/machineconfigs/m-00": objectAnswer,
+		"GET 403 /api/v1/nodes?watch=true":   smallResponse,
+		"GET 403 /api/v1/nodes":              smallResponse,
+		"GET 200 /clusters/c-1/api/v1/nodes": listResponse,
+		"GET 200 /clusters/c-1/apis/config.openshift.io/v1/clusteroperators": listResponse,
+		"GET 200 /api/v1/nodes/n0":                                               objectResponse,
+		"GET 200 /api/v1/namespaces/openshift-etcd/pods":                         listResponse,
+		"GET 200 /api/v1/namespaces/openshift-etcd/secrets/etcd-client":          objectResponse,
+		"GET 200 /apis/config.openshift.io/v1/clusteroperators":                  listResponse,
+		"PATCH 200 /apis/config.openshift.io/v1/clusterversions/version":         objectResponse,
+		"POST 201 /api/v1/namespaces/kube-system/serviceaccounts/x/token":        objectResponse,
+		"POST 201 /api/v1/namespaces/kube-system/secrets":                        objectResponse,
+		"GET 200 /apis/machineconfiguration.openshift.io/v1/machineconfigs/m-00": objectResponse,
 	} {
 		parts := strings.Fields(request)
 		at, err := url.Parse("https://api.example:6443" + parts[2])
@@ -50,7 +50,7 @@ func TestLimitOfAnswers(t *testing.T) {
 	}
 }
 
-// endlessServer answers everything without end. It counts what was taken off its hands.
+// endlessServer responds without end. It counts the bytes that were sent.
 func endlessServer(t *testing.T, http2Too bool) (*httptest.Server, *atomic.Int64) {
 	t.Helper()
 	sent := &atomic.Int64{}
@@ -71,7 +71,7 @@ func endlessServer(t *testing.T, http2Too bool) (*httptest.Server, *atomic.Int64
 	return server, sent
 }
 
-// buffers is more than kernel and servers keep of what nobody reads.
+// buffers is more than the kernel and servers buffer of unread data.
 const buffers = 24 << 20
 
 func TestVersionWithoutEndIsNotRead(t *testing.T) {
@@ -82,8 +82,9 @@ func TestVersionWithoutEndIsNotRead(t *testing.T) {
 			h.visit(t.Context())
 			at, err := url.Parse(server.URL)
 			h.Expect(err).NotTo(HaveOccurred())
-			h.Expect(h.Observe(clusterKey).Failure).To(And(HaveField("Kind", facts.Unreachable), HaveField("Message", at.Host+" answers a request for /version with more than 64 KiB")))
-			h.Expect(sent.Load()).To(BeNumerically("<", smallAnswer+buffers))
+			h.Expect(h.Observe(clusterKey).Failure).To(And(HaveField("Kind", facts.Unreachable),
+				HaveField("Message", at.Host+" answers a request for /version with more than 64 KiB")))
+			h.Expect(sent.Load()).To(BeNumerically("<", smallResponse+buffers))
 		})
 	}
 }
@@ -91,7 +92,7 @@ func TestVersionWithoutEndIsNotRead(t *testing.T) {
 func TestListWithoutEndIsNotRead(t *testing.T) {
 	g := NewWithT(t)
 	server, sent := endlessServer(t, true)
-	a, err := open(kubeconfigFor(t, server.URL, nil), "test", time.Now)
+	a, err := newAccess(kubeconfigFor(t, server.URL, nil), "test", time.Now)
 	g.Expect(err).NotTo(HaveOccurred())
 	err = a.call(func(c client.Client) error { return c.List(t.Context(), &corev1.NodeList{}) })
 	tooLarge := (*bound.TooLargeError)(nil)
@@ -99,11 +100,14 @@ func TestListWithoutEndIsNotRead(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("answers a request for /api/v1/nodes with more than 32 MiB")))
 	err = a.call(func(c client.Client) error { return c.Get(t.Context(), client.ObjectKey{Name: "n0"}, &corev1.Node{}) })
 	g.Expect(err).To(MatchError(ContainSubstring("answers a request for /api/v1/nodes/n0 with more than 4 MiB")))
-	g.Expect(sent.Load()).To(BeNumerically("<", listAnswer+objectAnswer+buffers))
+	g.Expect(sent.Load()).To(BeNumerically("<", listResponse+objectResponse+buffers))
 }
 
 func TestProxyThatRefusesIsNamed(t *testing.T) {
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusProxyAuthRequired) }))
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		w.WriteHeader(http.StatusProxyAuthRequired)
+	}))
 	t.Cleanup(proxy.Close)
 	h := newHub(t, kubeconfigFor(t, "https://api.example:6443", func(c *clientcmdapi.Config) {
 		for _, cluster := range c.Clusters {
@@ -113,7 +117,8 @@ func TestProxyThatRefusesIsNamed(t *testing.T) {
 	h.visit(t.Context())
 	h.Expect(h.Observe(clusterKey).Failure).To(And(
 		HaveField("Kind", facts.Unreachable), HaveField("Silent", false), // the cluster may run: only the proxy was reached
-		HaveField("Message", "the proxy "+strings.TrimPrefix(proxy.URL, "http://")+" refuses the connection with 407 Proxy Authentication Required"),
+		HaveField("Message", "the proxy "+strings.TrimPrefix(proxy.URL,
+			"http://")+" refuses the connection with 407 Proxy Authentication Required"),
 	))
 }
 

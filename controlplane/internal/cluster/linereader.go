@@ -7,49 +7,51 @@ import (
 	"sync"
 )
 
-// behind is how many bytes may wait to be handled.
-const behind = 1 << 20
+// maxPending is how many bytes may wait to be processed.
+const maxPending = 1 << 20
 
-// errBehind ends a watch that sends faster than what it tells is handled.
-var errBehind = errors.New("too much came at once")
+// errTooFast ends a watch that sends events faster than they are processed.
+var errTooFast = errors.New("the watch sends events faster than they are processed")
 
-// lineReader passes on what comes line by line, one after the other; an empty line is none. Between them it costs nothing: what handles them is started again.
+// lineReader processes lines one after the other, and ignores empty lines. It has a goroutine only while
+// there is a line to process.
 type lineReader struct {
-	// handle is called with each line; an error ends it.
+	// handle is called with each line. An error ends the reader.
 	handle func(line []byte) error
-	// done is called last, with what handle returned, or why no more comes: io.EOF after the last line.
+	// done is called last, with the error of handle or the reason for the end: io.EOF after the last line.
 	done func(err error)
 
 	mu sync.Mutex
-	// pending is what came and is not handled, end why nothing more will come. working is true while something is handled, and after the end.
+	// queueSize is the unprocessed data, end the reason why no more follows. working is true while lines are
+	// processed, and after the end.
 	pending []byte
 	end     error
 	working bool
 }
 
-// take is called with what comes, and does not wait.
-func (l *lineReader) take(data []byte, end error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.end != nil {
+// push adds data, and does not wait.
+func (r *lineReader) push(data []byte, end error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.end != nil {
 		return
 	}
-	l.pending, l.end = append(l.pending, data...), end
-	if len(l.pending) > behind {
-		l.pending, l.end = nil, errBehind
+	r.pending, r.end = append(r.pending, data...), end
+	if len(r.pending) > maxPending {
+		r.pending, r.end = nil, errTooFast
 	}
-	if !l.working && (l.end != nil || bytes.IndexByte(data, '\n') >= 0) {
-		l.working = true
-		go l.work()
+	if !r.working && (r.end != nil || bytes.IndexByte(data, '\n') >= 0) {
+		r.working = true
+		go r.work()
 	}
 }
 
-func (l *lineReader) work() {
+func (r *lineReader) work() {
 	for {
-		line, end := l.next()
+		line, end := r.next()
 		switch {
 		case end != nil:
-			l.done(end)
+			r.done(end)
 			return
 		case line == nil:
 			return
@@ -57,27 +59,27 @@ func (l *lineReader) work() {
 		if len(line) == 0 {
 			continue
 		}
-		if err := l.handle(line); err != nil {
-			l.done(err)
+		if err := r.handle(line); err != nil {
+			r.done(err)
 			return
 		}
 	}
 }
 
-// next is the next line, or why there is none; neither: it is to come.
-func (l *lineReader) next() (line []byte, end error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	length := bytes.IndexByte(l.pending, '\n')
+// next returns the next line, or the error at the end. Both are nil if the next line is incomplete.
+func (r *lineReader) next() (line []byte, end error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	length := bytes.IndexByte(r.pending, '\n')
 	switch {
 	case length >= 0:
-		line, l.pending = l.pending[:length], l.pending[length+1:]
+		line, r.pending = r.pending[:length], r.pending[length+1:]
 		return line, nil
-	case errors.Is(l.end, io.EOF) && len(l.pending) > 0:
+	case errors.Is(r.end, io.EOF) && len(r.pending) > 0:
 		return nil, io.ErrUnexpectedEOF
-	case l.end != nil:
-		return nil, l.end
+	case r.end != nil:
+		return nil, r.end
 	}
-	l.pending, l.working = bytes.Clone(l.pending), false // not what was handled
+	r.pending, r.working = bytes.Clone(r.pending), false // releases the memory of processed lines
 	return nil, nil
 }

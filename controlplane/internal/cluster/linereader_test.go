@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestLines(t *testing.T) {
+func TestLineReader(t *testing.T) {
 	stop := errors.New("enough")
 	for situation, tc := range map[string]struct {
 		came []string
@@ -18,19 +18,19 @@ func TestLines(t *testing.T) {
 		seen []string
 		end  error
 	}{
-		"one by one":            {[]string{"a\n", "b\n"}, nil, []string{"a", "b"}, io.EOF},
-		"at once":               {[]string{"a\nb\n"}, nil, []string{"a", "b"}, io.EOF},
-		"in parts":              {[]string{"a", "b", "c\nd", "\n"}, nil, []string{"abc", "d"}, io.EOF},
-		"it breaks off":         {[]string{"a\nb"}, nil, []string{"a"}, io.ErrUnexpectedEOF},
-		"the first is the last": {[]string{"a\nb\n", "c\n"}, stop, []string{"a"}, stop},
-		"with empty lines":      {[]string{"\n\na\n\n", "\nb\n"}, nil, []string{"a", "b"}, io.EOF},
-		"nothing":               {nil, nil, nil, io.EOF},
+		"one by one":       {[]string{"a\n", "b\n"}, nil, []string{"a", "b"}, io.EOF},
+		"together":         {[]string{"a\nb\n"}, nil, []string{"a", "b"}, io.EOF},
+		"in parts":         {[]string{"a", "b", "c\nd", "\n"}, nil, []string{"abc", "d"}, io.EOF},
+		"unexpected end":   {[]string{"a\nb"}, nil, []string{"a"}, io.ErrUnexpectedEOF},
+		"error of handler": {[]string{"a\nb\n", "c\n"}, stop, []string{"a"}, stop},
+		"empty lines":      {[]string{"\n\na\n\n", "\nb\n"}, nil, []string{"a", "b"}, io.EOF},
+		"nothing":          {nil, nil, nil, io.EOF},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
 			var seen []string
 			ends := make(chan error, 2)
-			l := &lineReader{
+			reader := &lineReader{
 				handle: func(line []byte) error {
 					seen = append(seen, string(line))
 					return tc.fail
@@ -38,9 +38,9 @@ func TestLines(t *testing.T) {
 				done: func(err error) { ends <- err },
 			}
 			for _, part := range tc.came {
-				l.take([]byte(part), nil)
+				reader.push([]byte(part), nil)
 			}
-			l.take(nil, io.EOF)
+			reader.push(nil, io.EOF)
 			g.Eventually(ends).Should(Receive(MatchError(tc.end)))
 			g.Expect(seen).To(Equal(tc.seen))
 			g.Consistently(ends, 20*time.Millisecond).ShouldNot(Receive(), "it ends once")
@@ -48,31 +48,31 @@ func TestLines(t *testing.T) {
 	}
 }
 
-func TestLinesThatComeTooFast(t *testing.T) {
+func TestLineReaderLimit(t *testing.T) {
 	g := NewWithT(t)
 	ends, wait := make(chan error, 1), make(chan struct{})
-	l := &lineReader{handle: func([]byte) error { <-wait; return nil }, done: func(err error) { ends <- err }}
+	reader := &lineReader{handle: func([]byte) error { <-wait; return nil }, done: func(err error) { ends <- err }}
 	line := []byte(strings.Repeat("x", 1<<10) + "\n")
-	for range behind / len(line) {
-		l.take(line, nil)
+	for range maxPending / len(line) {
+		reader.push(line, nil)
 	}
-	g.Expect(l.end).NotTo(HaveOccurred())
-	l.take(line, nil)
-	l.take(line, nil)
-	g.Expect(l.pending).To(BeEmpty(), "it is read anew")
+	g.Expect(reader.end).NotTo(HaveOccurred())
+	reader.push(line, nil)
+	reader.push(line, nil)
+	g.Expect(reader.pending).To(BeEmpty(), "the resource is read again")
 	close(wait)
-	g.Eventually(ends).Should(Receive(MatchError(errBehind)))
+	g.Eventually(ends).Should(Receive(MatchError(errTooFast)))
 }
 
-// What was large once is not kept.
-func TestLinesKeepNothing(t *testing.T) {
+// The memory of large lines is released.
+func TestLineReaderReleasesMemory(t *testing.T) {
 	g := NewWithT(t)
 	handled := make(chan int, 1)
-	l := &lineReader{handle: func(line []byte) error { handled <- len(line); return nil }, done: func(error) {}}
-	l.take([]byte(strings.Repeat("x", 100<<10)+"\nrest"), nil)
+	reader := &lineReader{handle: func(line []byte) error { handled <- len(line); return nil }, done: func(error) {}}
+	reader.push([]byte(strings.Repeat("x", 100<<10)+"\nrest"), nil)
 	g.Eventually(handled).Should(Receive(Equal(100 << 10)))
-	kept := func() int { l.mu.Lock(); defer l.mu.Unlock(); return cap(l.pending) }
+	kept := func() int { reader.mu.Lock(); defer reader.mu.Unlock(); return cap(reader.pending) }
 	g.Eventually(kept).Should(BeNumerically("<", 64))
-	l.take([]byte("\n"), nil)
+	reader.push([]byte("\n"), nil)
 	g.Eventually(handled).Should(Receive(Equal(4)))
 }

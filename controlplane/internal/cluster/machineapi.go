@@ -8,11 +8,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// machineAPINamespace, machineRoleLabel and machineRunning are of a cluster's own Machine API.
-const machineAPINamespace, machineRoleLabel, machineRunning = "openshift-machine-api", "machine.openshift.io/cluster-api-machine-role", "Running"
+// machineAPINamespace, machineRoleLabel and machineRunning belong to a cluster's own Machine API.
+const machineAPINamespace, machineRoleLabel, machineRunning = "openshift-machine-api", "machine.openshift.io/cluster-api-machine-role",
+	"Running"
 
-// RunsMachineAPI reports whether a cluster's own Machine API runs its control plane, by what its operators go by: a Machine of the control plane that runs. A cluster that was installed
-// without has none.
+// RunsMachineAPI reports whether a cluster's own Machine API manages its control plane. Like OpenShift's
+// operators it checks for a running Machine of the control plane. A cluster that was installed without the
+// Machine API has none.
 func RunsMachineAPI(ctx context.Context, c client.Reader) (bool, error) {
 	machines := &machinev1beta1.MachineList{}
 	if err := c.List(ctx, machines, client.InNamespace(machineAPINamespace), client.HasLabels{machineRoleLabel}); err != nil {

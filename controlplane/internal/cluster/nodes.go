@@ -16,8 +16,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// nodes is what is known of Nodes. Their status, which changes every few minutes, is not transferred any more once they have a provider ID.
-var nodes = resource{name: "Nodes", path: "/api/v1/nodes", read: readNodes, take: takeNode}
+// nodes are the Nodes of a cluster. Their status changes every few minutes, and is not read any more once a
+// Node has a provider ID.
+var nodes = resource{name: "Nodes", path: "/api/v1/nodes", read: readNodes, readChange: readNodeChange}
 
 func readNodes(ctx context.Context, c client.Client) (string, func(*connection), error) {
 	var found nodeList
@@ -25,17 +26,18 @@ func readNodes(ctx context.Context, c client.Client) (string, func(*connection),
 	if err != nil {
 		return "", nil, err
 	}
-	return version, func(l *connection) { l.nodes = slices.Clip(found) }, nil
+	return version, func(conn *connection) { conn.nodes = slices.Clip(found) }, nil
 }
 
-// nodeList are Nodes in the order of their names. Most clusters have few, of which a map would take ten times the memory.
+// nodeList holds Nodes in the order of their names. Most clusters have few Nodes, for which a map would take
+// ten times the memory.
 type nodeList []facts.Node
 
 func (n nodeList) find(name string) (int, bool) {
 	return slices.BinarySearchFunc(n, name, func(node facts.Node, name string) int { return strings.Compare(node.Name, name) })
 }
 
-// get is the Node of that name; empty: there is none.
+// get returns the Node with a name, or an empty one if it does not exist.
 func (n nodeList) get(name string) facts.Node {
 	if at, found := n.find(name); found {
 		return n[at]
@@ -43,7 +45,7 @@ func (n nodeList) get(name string) facts.Node {
 	return facts.Node{}
 }
 
-// put adds a Node, or replaces the one of its name.
+// apply adds a Node, or replaces the Node with its name.
 func (n *nodeList) put(node facts.Node) {
 	at, found := n.find(node.Name)
 	if found {
@@ -53,7 +55,7 @@ func (n *nodeList) put(node facts.Node) {
 	*n = slices.Insert(*n, at, node)
 }
 
-// remove takes out a Node, unless another took its place, and was read already.
+// remove removes a Node, unless a recreated Node with its name was already read.
 func (n *nodeList) remove(name string, uid types.UID) {
 	if at, found := n.find(name); found && (*n)[at].UID == uid {
 		*n = slices.Delete(*n, at, at+1)
@@ -63,46 +65,49 @@ func (n *nodeList) remove(name string, uid types.UID) {
 func factsOf(n *corev1.Node) facts.Node {
 	config, controlPlane := n.Annotations[CurrentConfigAnnotation], ofControlPlane(n.Labels)
 	return facts.Node{
-		Name: n.Name, UID: n.UID, ProviderID: n.Spec.ProviderID, HostUID: n.Labels[metal3.HostUIDLabel], ControlPlane: controlPlane, Config: config,
+		Name: n.Name, UID: n.UID, ProviderID: n.Spec.ProviderID, HostUID: n.Labels[metal3.HostUIDLabel], ControlPlane: controlPlane,
+		Config:       config,
 		Reconfigured: controlPlane && reconfigured(config, n.Annotations[DesiredConfigAnnotation]),
 	}
 }
 
-// controlPlaneLabels are those of the Nodes of a control plane, which run a member of etcd; of an arbiter only its own.
-var controlPlaneLabels = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/arbiter"}
+// controlPlaneLabels are the labels of Nodes that run an etcd member. An arbiter has only its own label.
+var controlPlaneLabels = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master",
+	"node-role.kubernetes.io/arbiter"}
 
 func ofControlPlane(labels map[string]string) bool {
 	return slices.ContainsFunc(controlPlaneLabels, func(label string) bool { _, labeled := labels[label]; return labeled })
 }
 
-// reconfigured reports whether a Node is being brought to another machine configuration.
+// reconfigured reports whether the machine config operator is changing the configuration of a Node.
 func reconfigured(current, desired string) bool {
 	return current != "" && desired != "" && current != desired
 }
 
-// takeNode reads a Node as a whole as long as it has no provider ID, which is set once.
-func takeNode(ctx context.Context, l *connection, access *access, e watchEvent) (func(*connection), error) {
+// readNodeChange reads a whole Node only until it has a provider ID, which never changes.
+func readNodeChange(ctx context.Context, conn *connection, access *access, e watchEvent) (func(*connection), error) {
 	name, uid := e.Object.Metadata.Name, e.Object.Metadata.UID
-	gone := func(l *connection) { l.nodes.remove(name, uid) }
+	removed := func(conn *connection) { conn.nodes.remove(name, uid) }
 	if e.Type == watch.Deleted {
-		return gone, nil
+		return removed, nil
 	}
-	l.mu.Lock()
-	known := l.nodes.get(name)
-	l.mu.Unlock()
+	conn.mu.Lock()
+	known := conn.nodes.get(name)
+	conn.mu.Unlock()
 	if known.UID == uid && known.ProviderID != "" {
 		annotations := e.Object.Metadata.Annotations
-		known.HostUID, known.ControlPlane, known.Config = e.Object.Metadata.Labels[metal3.HostUIDLabel], ofControlPlane(e.Object.Metadata.Labels), annotations.CurrentConfig
+		known.HostUID, known.ControlPlane, known.Config = e.Object.Metadata.Labels[metal3.HostUIDLabel],
+			ofControlPlane(e.Object.Metadata.Labels), annotations.CurrentConfig
 		known.Reconfigured = known.ControlPlane && reconfigured(annotations.CurrentConfig, annotations.DesiredConfig)
-		return func(l *connection) { l.nodes.put(known) }, nil
+		return func(conn *connection) { conn.nodes.put(known) }, nil
 	}
 	node := &corev1.Node{}
 	err := access.call(func(c client.Client) error { return c.Get(ctx, client.ObjectKey{Name: name}, node) })
 	switch {
 	case apierrors.IsNotFound(err):
-		return gone, nil
+		return removed, nil
 	case err != nil:
 		return nil, fmt.Errorf("cannot read Node %s of the workload cluster: %w", name, err)
 	}
-	return func(l *connection) { l.nodes.put(factsOf(node)) }, nil
+	return func(conn *connection) { conn.nodes.put(factsOf(node)) }, nil
 }

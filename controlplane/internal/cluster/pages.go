@@ -9,19 +9,23 @@ import (
 )
 
 const (
-	// PageSize is how many objects of a list are read at a time: 200 Nodes have 3 MiB, of [listAnswer].
+	// PageSize is the number of objects in a page of a list. 200 Nodes have 3 MiB, of the 32 MiB of
+	// [listResponse].
 	PageSize = 200
-	// MaxItems is how many objects of a list are read at most: more than the Nodes of the largest cluster (2,000), while everybody with the token of the bootstrapper makes as many
-	// certificate requests as they like.
+	// MaxItems is the largest number of objects that are read of a list. The largest cluster has 2,000 Nodes.
+	// Every client with the token of the bootstrapper can create any number of certificate requests.
 	MaxItems = 5000
 )
 
-// EachPage lists objects page by page; next makes the list that a page is read into. It returns the version of the list, which all pages have, and whether that were all objects.
-func EachPage[L client.ObjectList](ctx context.Context, c client.Reader, next func() L, take func(L), options ...client.ListOption) (version string, complete bool, err error) {
+// EachPage lists objects page by page. next returns the list into which a page is read. EachPage returns the
+// version of the list, which all pages share, and whether all objects were read.
+func EachPage[L client.ObjectList](ctx context.Context, c client.Reader, next func() L, take func(L),
+	options ...client.ListOption) (version string, complete bool, err error) {
 	token := ""
 	for range MaxItems / PageSize {
 		page := next()
-		if err := c.List(ctx, page, append(options[:len(options):len(options)], client.Limit(PageSize), client.Continue(token))...); err != nil {
+		if err := c.List(ctx, page, append(options[:len(options):len(options)], client.Limit(PageSize),
+			client.Continue(token))...); err != nil {
 			return "", false, err
 		}
 		take(page)
@@ -33,7 +37,7 @@ func EachPage[L client.ObjectList](ctx context.Context, c client.Reader, next fu
 	return version, false, nil
 }
 
-// EachNode reads all Nodes of a workload cluster, and returns the version from which on they are to be watched.
+// EachNode reads all Nodes of a workload cluster, and returns the version at which to start their watch.
 func EachNode(ctx context.Context, c client.Reader, take func(*corev1.Node)) (string, error) {
 	version, complete, err := EachPage(ctx, c, func() *corev1.NodeList { return &corev1.NodeList{} }, func(page *corev1.NodeList) {
 		for i := range page.Items {

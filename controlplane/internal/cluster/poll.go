@@ -7,41 +7,45 @@ import (
 )
 
 const (
-	// pollInterval is how often a cluster is read that cannot be watched over one connection: something between speaks only HTTP/1.1, over which each watch is a connection
-	// with buffers and goroutines of its own (200 KiB a cluster instead of 40). It is well below facts.GracePeriod.
+	// pollInterval is the interval at which a cluster without HTTP/2 is read. Over HTTP/1.1 each watch needs a
+	// connection with buffers and goroutines, which is 200 KiB for a cluster instead of 40. The interval is well
+	// below facts.GracePeriod.
 	pollInterval = time.Minute
-	// pollUrgent is pollInterval of a cluster that is installed or upgraded, or awaits hosts: people, or kubelets without certificate, wait for what changes.
+	// pollUrgent replaces pollInterval while the cluster is installed or upgraded, or expects hosts. Users, or
+	// kubelets without certificates, then wait for changes.
 	pollUrgent = 10 * time.Second
 )
 
-// setPolled records whether the cluster is polled. The watches of the other mode end, and with them what could not be watched. The caller holds the lock.
-func (l *connection) setPolled(polled bool) {
-	if l.polled == polled {
+// setPolled records whether the cluster is polled. A change of the mode ends all watches, and clears their
+// failures. The caller holds the lock.
+func (conn *connection) setPolled(polled bool) {
+	if conn.polled == polled {
 		return
 	}
-	l.endWatches()
-	l.polled = polled
+	conn.endWatches()
+	conn.polled = polled
 	for _, r := range resources {
-		l.unread.Delete(watchOf(r))
-		l.unreadOnDemand.Delete(watchOf(r))
+		conn.unread.Delete(watchOf(r))
+		conn.unreadOnDemand.Delete(watchOf(r))
 	}
 }
 
-// nextPoll returns when to read a polled cluster again.
-func (l *connection) nextPoll(installed bool) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !installed || l.awaiting || l.poolsMatter() {
-		return wait.Jitter(pollUrgent, spread)
+// nextPoll returns the time until the next visit of a polled cluster.
+func (conn *connection) nextPoll(installed bool) time.Duration {
+	conn.mu.Lock()
+	defer conn.mu.Unlock()
+	if !installed || conn.expecting || conn.needsPools() {
+		return wait.Jitter(pollUrgent, jitter)
 	}
-	return wait.Jitter(pollInterval, spread)
+	return wait.Jitter(pollInterval, jitter)
 }
 
-// restUnwanted makes what is read on demand, and wanted no more, rest, as the end of its watch does elsewhere. The caller holds the lock.
-func (l *connection) restUnwanted() {
+// releaseUnneeded marks the resources that are not needed any more as not watched. For a watched cluster the
+// end of the watch does this. The caller holds the lock.
+func (conn *connection) releaseUnneeded() {
 	for _, r := range resources {
-		if !l.wants(r) {
-			l.onDemand.Delete(r.name)
+		if !conn.needs(r) {
+			conn.onDemand.Delete(r.name)
 		}
 	}
 }

@@ -58,8 +58,8 @@ func polledHub(t *testing.T) (*hub, *apiServer, *loadBalancer) {
 	b := newLoadBalancer(t, s)
 	h := newHub(t, kubeconfigFor(t, b.URL, nil))
 	h.isInstalled.Store(true)
-	h.Expect(h.visit(t.Context())).To(BeNumerically("~", pollInterval, float64(pollInterval)*spread*1.1))
-	h.Expect(h.told().Connected).To(BeTrue())
+	h.Expect(h.visit(t.Context())).To(BeNumerically("~", pollInterval, float64(pollInterval)*jitter*1.1))
+	h.Expect(h.observeChange().Connected).To(BeTrue())
 	return h, s, b
 }
 
@@ -74,14 +74,14 @@ func watchRequests(s *apiServer) (watches []string) {
 
 func TestClusterWithoutHTTP2IsPolled(t *testing.T) {
 	h, s, b := polledHub(t)
-	h.Eventually(b.connections.Load, unusedStay/2).Should(BeZero(), "no connection lasts")
+	h.Eventually(b.connections.Load, idleTimeout/2).Should(BeZero(), "no permanent connection")
 	h.Consistently(func() []string { return watchRequests(s) }, 200*time.Millisecond).Should(BeEmpty())
 
 	s.remove(nodesPath, "n0")
 	s.put(versionsPath, clusterVersionOf("4.19.4"))
 	s.put(secretsPath, boundSecret("t1"))
 	h.visit(t.Context())
-	seen := h.told()
+	seen := h.observeChange()
 	h.Expect(seen.Nodes).To(BeEmpty())
 	h.Expect(seen.OpenShiftVersion).To(Equal("4.19.4"))
 	h.Expect(seen.Tokens.UnsortedList()).To(ConsistOf(types.UID("t1")))
@@ -89,10 +89,10 @@ func TestClusterWithoutHTTP2IsPolled(t *testing.T) {
 	h.Eventually(b.connections.Load, time.Minute).Should(BeZero())
 
 	h.visit(t.Context())
-	h.Expect(h.news).NotTo(Receive(), "nothing changed")
+	h.Expect(h.changes).NotTo(Receive(), "nothing changed")
 }
 
-func TestEtcdIsAskedOverHTTP1BetweenVisits(t *testing.T) {
+func TestEtcdIsCheckedOverHTTP1BetweenVisits(t *testing.T) {
 	h, s, b := polledHub(t)
 	h.Eventually(b.connections.Load, time.Minute).Should(BeZero())
 	s.etcd.Store(http.StatusInternalServerError)
@@ -101,34 +101,34 @@ func TestEtcdIsAskedOverHTTP1BetweenVisits(t *testing.T) {
 	h.Expect(h.EtcdServes(t.Context(), clusterKey)).To(BeTrue())
 }
 
-// Hosts that join wait for their certificates.
-func TestPolledClusterIsVisitedOftenWhileHostsAreAwaited(t *testing.T) {
+// Joining hosts wait for their certificates.
+func TestPolledClusterIsVisitedOftenWhileHostsAreExpected(t *testing.T) {
 	h, s, b := polledHub(t)
 	begun := len(s.requests())
 	h.visit(t.Context())
 	h.Expect(s.requests()[begun:]).NotTo(ContainElement(HavePrefix("GET " + requestsPath)))
 
-	h.Await(clusterKey, true)
+	h.ExpectHosts(clusterKey, true)
 	h.Expect(h.visits).To(Receive())
 	s.put(requestsPath, &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "r1", UID: "r1"}})
 	configMap, ca := authority(t, serverCAName, serverCAKey)
 	s.put(serverCAsPath, configMap)
-	h.Expect(h.visit(t.Context())).To(BeNumerically("~", pollUrgent, float64(pollUrgent)*spread*1.1))
-	seen := h.told()
+	h.Expect(h.visit(t.Context())).To(BeNumerically("~", pollUrgent, float64(pollUrgent)*jitter*1.1))
+	seen := h.observeChange()
 	h.Expect(seen.Requested).To(Equal(types.UID("r1")))
 	h.Expect(seen.ServerCA).To(Equal(ca))
 	s.remove(requestsPath, "r1")
 	s.put(requestsPath, &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "r2", UID: "r2"}})
 	h.visit(t.Context())
-	h.Expect(h.told().Requested).To(Equal(types.UID("r2")), "each visit reads them")
+	h.Expect(h.observeChange().Requested).To(Equal(types.UID("r2")), "each visit reads the requests")
 	h.Expect(watchRequests(s)).To(BeEmpty())
 
-	h.Await(clusterKey, false)
+	h.ExpectHosts(clusterKey, false)
 	begun = len(s.requests())
 	h.Expect(h.visit(t.Context())).To(BeNumerically(">", 2*pollUrgent))
 	h.Expect(s.requests()[begun:]).NotTo(ContainElement(HavePrefix("GET " + requestsPath)))
 	h.Expect(h.Observe(clusterKey).ServerCA).To(BeEmpty(), "it may have changed since it was read")
-	h.Await(clusterKey, true)
+	h.ExpectHosts(clusterKey, true)
 	h.Expect(h.visits).To(Receive(), "it is read again at once")
 	h.Eventually(b.connections.Load, time.Minute).Should(BeZero())
 }
@@ -137,11 +137,11 @@ func TestPolledClusterThatCannotBeReadIsReported(t *testing.T) {
 	h, s, _ := polledHub(t)
 	s.set(func() { s.refuse[nodesPath] = true })
 	h.visit(t.Context())
-	h.Expect(h.told().UnreadSince).NotTo(BeZero())
-	h.Expect(h.Observe(clusterKey).Nodes).To(HaveLen(1), "what is known stands")
+	h.Expect(h.observeChange().UnreadSince).NotTo(BeZero())
+	h.Expect(h.Observe(clusterKey).Nodes).To(HaveLen(1), "the last state is kept")
 	s.set(func() { s.refuse[nodesPath] = false })
 	h.visit(t.Context())
-	h.Expect(h.told().UnreadSince).To(BeZero())
+	h.Expect(h.observeChange().UnreadSince).To(BeZero())
 }
 
 // A load balancer is replaced, or its setting changed.
@@ -162,7 +162,7 @@ func TestClusterIsWatchedOnceItSpeaksHTTP2(t *testing.T) {
 	h.Expect(h.visit(t.Context())).To(BeNumerically("<=", pollInterval*6/5))
 	h.Eventually(watched, time.Minute).Should(BeZero())
 	h.Eventually(b.connections.Load, time.Minute).Should(BeZero(), "no watch begins over HTTP/1.1")
-	h.Expect(h.Observe(clusterKey).UnreadSince).To(BeZero(), "what cannot be watched can be read")
+	h.Expect(h.Observe(clusterKey).UnreadSince).To(BeZero(), "a resource that cannot be watched can be read")
 	s.remove(nodesPath, "n0")
 	h.visit(t.Context())
 	h.Expect(h.Observe(clusterKey).Nodes).To(BeEmpty())

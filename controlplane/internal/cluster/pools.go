@@ -14,10 +14,11 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// pools are the MachineConfigPools: what holds the Nodes of a cluster back. Nobody asks for them unless it is being upgraded, or Nodes lag behind.
+// pools are the MachineConfigPools, which show why Nodes are not updated. They are needed only during an
+// upgrade, and while Nodes lag behind.
 var pools = resource{
 	name: "MachineConfigPools", path: "/apis/" + machineconfigurationv1.GroupVersion.String() + "/machineconfigpools",
-	demand: (*connection).poolsMatter, onlyIfNeeded: true,
+	demand: (*connection).needsPools, onlyIfNeeded: true,
 	read: readPools,
 }
 
@@ -33,66 +34,69 @@ func readPools(ctx context.Context, c client.Client) (string, func(*connection),
 		}
 	}
 	slices.SortFunc(found, func(a, b facts.Pool) int { return cmp.Compare(a.Name, b.Name) })
-	found = slices.CompactFunc(found, func(a, b facts.Pool) bool { return a.Name == b.Name }) // the status takes each name once
-	return list.ResourceVersion, func(l *connection) { l.pools = found }, nil
+	// The names in our status are unique.
+	found = slices.CompactFunc(found, func(a, b facts.Pool) bool { return a.Name == b.Name })
+	return list.ResourceVersion, func(conn *connection) { conn.pools = found }, nil
 }
 
-// degradations are the conditions that say why a pool is degraded; the one that says that it is has no words.
+// degradations are the conditions that explain why a pool is degraded. The condition Degraded itself has no
+// message.
 var degradations = []machineconfigurationv1.MachineConfigPoolConditionType{
 	machineconfigurationv1.MachineConfigPoolNodeDegraded, machineconfigurationv1.MachineConfigPoolRenderDegraded,
 	machineconfigurationv1.MachineConfigPoolImageBuildDegraded, machineconfigurationv1.MachineConfigPoolPinnedImageSetsDegraded,
 }
 
-// PoolOf is what matters of a pool. To pause one without Nodes holds nothing back.
+// PoolOf returns the facts of a pool. A paused pool without Nodes blocks nothing, and is not reported as
+// paused.
 func PoolOf(pool *machineconfigurationv1.MachineConfigPool) facts.Pool {
-	told := map[machineconfigurationv1.MachineConfigPoolConditionType]machineconfigurationv1.MachineConfigPoolCondition{}
+	conditions := map[machineconfigurationv1.MachineConfigPoolConditionType]machineconfigurationv1.MachineConfigPoolCondition{}
 	for _, c := range pool.Status.Conditions {
 		if c.Status == corev1.ConditionTrue {
-			told[c.Type] = c
+			conditions[c.Type] = c
 		}
 	}
-	_, updated := told[machineconfigurationv1.MachineConfigPoolUpdated]
+	_, updated := conditions[machineconfigurationv1.MachineConfigPoolUpdated]
 	found := facts.Pool{
 		Name: bound.Identifier(pool.Name, longestName), Paused: pool.Spec.Paused && pool.Status.MachineCount > 0,
 		Behind: pool.Status.MachineCount > 0 && (!updated || pool.Status.ObservedGeneration < pool.Generation),
 	}
-	if c, degraded := told[machineconfigurationv1.MachineConfigPoolDegraded]; degraded {
-		found.Degraded = cmp.Or(shortened(c.Message), shortened(c.Reason))
+	if c, degraded := conditions[machineconfigurationv1.MachineConfigPoolDegraded]; degraded {
+		found.Degraded = cmp.Or(truncated(c.Message), truncated(c.Reason))
 		for _, kind := range degradations {
-			found.Degraded = cmp.Or(found.Degraded, shortened(told[kind].Message), shortened(told[kind].Reason))
+			found.Degraded = cmp.Or(found.Degraded, truncated(conditions[kind].Message), truncated(conditions[kind].Reason))
 		}
-		found.Degraded = cmp.Or(found.Degraded, "it does not say why")
+		found.Degraded = cmp.Or(found.Degraded, "no reason is reported")
 	}
 	return found
 }
 
-// poolsMatter reports whether anybody asks how the pools are; the caller holds the lock.
-func (l *connection) poolsMatter() bool {
-	released := l.released()
-	return l.poolsNeeded || released != nil && released.upgrading != ""
+// needsPools reports whether the state of pools is needed. The caller holds the lock.
+func (conn *connection) needsPools() bool {
+	released := conn.released()
+	return conn.poolsNeeded || released != nil && released.upgrading != ""
 }
 
-// poolsBegin reports whether the cluster is to be visited for its pools; the caller holds the lock.
-func (l *connection) poolsBegin(asked bool) bool {
-	if asked || l.watching == nil || !l.poolsMatter() {
+// resumePools reports whether the cluster must be visited for its pools. The caller holds the lock.
+func (conn *connection) resumePools(neededBefore bool) bool {
+	if neededBefore || conn.watching == nil || !conn.needsPools() {
 		return false
 	}
-	l.resume()
+	conn.resume()
 	return true
 }
 
-// AwaitPools says whether it matters how the MachineConfigPools of a cluster are although it is not being upgraded any more.
-func (c *Clusters) AwaitPools(cluster client.ObjectKey, needed bool) {
-	l := c.known(cluster)
-	if l == nil {
+// RequirePools sets whether the MachineConfigPools of a cluster are needed although it is not being upgraded.
+func (c *Clusters) RequirePools(cluster client.ObjectKey, needed bool) {
+	conn := c.lookup(cluster)
+	if conn == nil {
 		return
 	}
-	l.mu.Lock()
-	asked := l.poolsMatter()
-	l.poolsNeeded = needed
-	begins := l.poolsBegin(asked)
-	l.mu.Unlock()
+	conn.mu.Lock()
+	neededBefore := conn.needsPools()
+	conn.poolsNeeded = needed
+	begins := conn.resumePools(neededBefore)
+	conn.mu.Unlock()
 	if begins {
-		l.again()
+		conn.requestVisit()
 	}
 }

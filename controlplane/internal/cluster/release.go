@@ -20,23 +20,29 @@ import (
 )
 
 const (
-	// CurrentConfigAnnotation of a Node names the rendered machine configuration that it has, releaseVersionAnnotation of that names its release (machine config operator).
+	// CurrentConfigAnnotation of a Node names the rendered machine configuration in use. The machine config
+	// operator sets it, and names the release in releaseVersionAnnotation of that configuration.
 	CurrentConfigAnnotation = "machineconfiguration.openshift.io/currentConfig"
-	// DesiredConfigAnnotation names the one that it is to have. It differs while the machine config operator drains, updates and restarts the host.
+	// DesiredConfigAnnotation names the desired configuration. It differs while the machine config operator
+	// drains, updates and restarts the host.
 	DesiredConfigAnnotation  = "machineconfiguration.openshift.io/desiredConfig"
 	releaseVersionAnnotation = "machineconfiguration.openshift.io/release-image-version"
-	// longestVersion and longestImage are what our status takes, without the v of a version: a longer one makes the status unwritable. longestName is that of objects.
+	// longestVersion and longestImage are the limits of our status, without the v of a version. A longer value
+	// would prevent all updates of the status. longestName is the limit of object names.
 	longestVersion, longestImage, longestName = 255, 1024, 253
-	// failing, invalid and releaseAccepted are conditions of a ClusterVersion that OpenShift's API has no names for (cluster version operator).
+	// failing, invalid and releaseAccepted are conditions of a ClusterVersion without a constant in OpenShift's
+	// API (cluster version operator).
 	failing, invalid, releaseAccepted configv1.ClusterStatusConditionType = "Failing", "Invalid", "ReleaseAccepted"
 )
 
-// machineConfigs is the kind of rendered machine configurations, which are large: only their metadata is read.
+// machineConfigs is the kind of rendered machine configurations. They are large, and only their metadata is
+// read.
 var machineConfigs = machineconfigurationv1.GroupVersion.WithKind("MachineConfig")
 
-// release is what a ClusterVersion says of the release of its cluster.
+// release is the state of the release in a ClusterVersion.
 type release struct {
-	// completed is the one that was completed last, image its image; upgrading is the one that is being rolled out after it.
+	// completed is the release that was completed last, and image its image. upgrading is the release that is
+	// being rolled out.
 	completed, image, upgrading string
 	channel                     string
 	offers                      uint64
@@ -59,25 +65,26 @@ func releaseOf(version *configv1.ClusterVersion) *release {
 	return r
 }
 
-// rolloutOf is nil when the cluster runs what it was asked for, and nothing is told against it. Only ReleaseAccepted tells of a request that is refused: all else stays as it was before it.
+// rolloutOf returns nil if the cluster runs the requested release, and reports no problem. Only the condition
+// ReleaseAccepted reports that a request was refused: all other fields stay unchanged.
 func rolloutOf(version *configv1.ClusterVersion, r *release) *facts.Rollout {
-	told := map[configv1.ClusterStatusConditionType]configv1.ClusterOperatorStatusCondition{}
+	conditions := map[configv1.ClusterStatusConditionType]configv1.ClusterOperatorStatusCondition{}
 	for _, c := range version.Status.Conditions {
-		told[c.Type] = c
+		conditions[c.Type] = c
 	}
 	rollout := &facts.Rollout{Requested: RequestedUpdate(version), Unseen: version.Status.ObservedGeneration < version.Generation}
 	rollout.Pending = isPending(rollout.Requested, version.Status.History)
-	if c := told[configv1.OperatorProgressing]; r.upgrading != "" {
-		rollout.Progress = saying(c)
+	if c := conditions[configv1.OperatorProgressing]; r.upgrading != "" {
+		rollout.Progress = messageOf(c)
 	}
-	if c := told[failing]; c.Status == configv1.ConditionTrue {
-		rollout.Failing = saying(c)
+	if c := conditions[failing]; c.Status == configv1.ConditionTrue {
+		rollout.Failing = messageOf(c)
 	}
-	switch ignored, accepted := told[invalid], told[releaseAccepted]; {
+	switch ignored, accepted := conditions[invalid], conditions[releaseAccepted]; {
 	case ignored.Status == configv1.ConditionTrue:
-		rollout.Refused = saying(ignored)
+		rollout.Refused = messageOf(ignored)
 	case accepted.Status == configv1.ConditionFalse:
-		rollout.Refused = saying(accepted)
+		rollout.Refused = messageOf(accepted)
 	}
 	if r.upgrading == "" && !rollout.Unseen && !rollout.Pending && rollout.Failing == "" && rollout.Refused == "" {
 		return nil
@@ -85,28 +92,30 @@ func rolloutOf(version *configv1.ClusterVersion, r *release) *facts.Rollout {
 	return rollout
 }
 
-// isPending reports whether a request is not what the cluster runs, or works towards. While it is looked at nothing else tells of it.
-func isPending(asked facts.Update, history []configv1.UpdateHistory) bool {
+// isPending reports whether the requested release differs from the newest entry of the history. While the
+// cluster version operator verifies a request, no other field reports it.
+func isPending(requested facts.Update, history []configv1.UpdateHistory) bool {
 	switch {
-	case asked == facts.Update{}, len(history) == 0:
+	case requested == facts.Update{}, len(history) == 0:
 		return false
-	case asked.Version != "":
-		return asked.Version != history[0].Version
+	case requested.Version != "":
+		return requested.Version != history[0].Version
 	}
-	return asked.Image != history[0].Image
+	return requested.Image != history[0].Image
 }
 
-// saying is what a condition says, the beginning of it; its reason where it says nothing.
-func saying(c configv1.ClusterOperatorStatusCondition) string {
-	return shortened(cmp.Or(c.Message, c.Reason))
+// messageOf returns the beginning of the message of a condition, or of its reason if it has no message.
+func messageOf(c configv1.ClusterOperatorStatusCondition) string {
+	return truncated(cmp.Or(c.Message, c.Reason))
 }
 
-// shortened is the beginning of what a cluster says.
-func shortened(words string) string {
-	return bound.Cause(words)
+// truncated returns the beginning of a text of a cluster.
+func truncated(text string) string {
+	return bound.Cause(text)
 }
 
-// ReleasesOf are the release that a cluster completed last, the one that is being rolled out over it, and those that it was asked for before and taken off.
+// ReleasesOf returns the release that a cluster completed last, the one that is being rolled out, and those
+// that were requested before and replaced.
 func ReleasesOf(version *configv1.ClusterVersion) (runs, upgrading string, former []string) {
 	r := releaseOf(version)
 	for _, entry := range version.Status.History[min(1, len(version.Status.History)):] {
@@ -117,64 +126,66 @@ func ReleasesOf(version *configv1.ClusterVersion) (runs, upgrading string, forme
 	return r.completed, r.upgrading, former
 }
 
-// RequestedUpdate is the release that a cluster was asked for last.
+// RequestedUpdate returns the release that was requested last.
 func RequestedUpdate(version *configv1.ClusterVersion) facts.Update {
-	if asked := version.Spec.DesiredUpdate; asked != nil {
-		return facts.Update{Version: asked.Version, Image: asked.Image, Force: asked.Force}
+	if requested := version.Spec.DesiredUpdate; requested != nil {
+		return facts.Update{Version: requested.Version, Image: requested.Image, Force: requested.Force}
 	}
 	return facts.Update{}
 }
 
-// offersOf is another number when something changed that decides what the cluster can be asked for.
+// offersOf returns a hash of the fields that decide which updates the cluster accepts.
 func offersOf(version *configv1.ClusterVersion) uint64 {
-	var told []string
+	var conditions []string
 	for _, r := range version.Status.AvailableUpdates {
-		told = append(told, r.Version, r.Image)
+		conditions = append(conditions, r.Version, r.Image)
 	}
 	for _, u := range version.Status.ConditionalUpdates {
-		told = append(told, u.Release.Version, u.Release.Image)
+		conditions = append(conditions, u.Release.Version, u.Release.Image)
 		for _, c := range u.Conditions {
-			told = append(told, c.Type, string(c.Status), c.Reason)
+			conditions = append(conditions, c.Type, string(c.Status), c.Reason)
 		}
 	}
 	for _, c := range version.Status.Conditions {
 		switch c.Type {
 		case configv1.OperatorUpgradeable:
-			told = append(told, string(c.Type), string(c.Status), c.Message)
-		case configv1.RetrievedUpdates: // its message has another port with each try
-			told = append(told, string(c.Type), string(c.Status), c.Reason)
+			conditions = append(conditions, string(c.Type), string(c.Status), c.Message)
+		case configv1.RetrievedUpdates: // its message contains the local port, which differs for each attempt
+			conditions = append(conditions, string(c.Type), string(c.Status), c.Reason)
 		}
 	}
-	if len(told) == 0 {
+	if len(conditions) == 0 {
 		return 0
 	}
 	digest := fnv.New64a()
-	_, _ = digest.Write([]byte(strings.Join(told, "\n"))) // it never fails
+	_, _ = digest.Write([]byte(strings.Join(conditions, "\n"))) // never fails
 	return digest.Sum64()
 }
 
-// AwaitReleases says whether it matters of which release the Nodes of a cluster are although it is not being upgraded any more: hosts may follow later.
-func (c *Clusters) AwaitReleases(cluster client.ObjectKey, needed bool) {
-	l := c.known(cluster)
-	if l == nil {
+// RequireReleases sets whether the releases of Nodes are needed although the cluster is not being upgraded.
+// Nodes may be updated after the control plane.
+func (c *Clusters) RequireReleases(cluster client.ObjectKey, needed bool) {
+	conn := c.lookup(cluster)
+	if conn == nil {
 		return
 	}
-	l.mu.Lock()
-	begins := needed && !l.releasesNeeded
-	l.releasesNeeded = needed
-	l.forgetReleases()
-	l.mu.Unlock()
+	conn.mu.Lock()
+	begins := needed && !conn.releasesNeeded
+	conn.releasesNeeded = needed
+	conn.forgetReleases()
+	conn.mu.Unlock()
 	if begins {
-		l.again()
+		conn.requestVisit()
 	}
 }
 
-// readReleases reads, where it matters, of which release the machine configurations are that its Nodes have. One that cannot be read is asked for when something changes again.
-func (l *connection) readReleases(ctx context.Context, access *access) {
-	l.mu.Lock()
-	l.forgetReleases()
-	missing := l.configsWithoutRelease()
-	l.mu.Unlock()
+// readReleases reads the releases of the machine configurations of Nodes, if they are needed. A failed read
+// is repeated with the next change.
+func (conn *connection) readReleases(ctx context.Context, access *access) {
+	conn.mu.Lock()
+	conn.forgetReleases()
+	missing := conn.configsWithoutRelease()
+	conn.mu.Unlock()
 	if len(missing) == 0 {
 		return
 	}
@@ -191,39 +202,40 @@ func (l *connection) readReleases(ctx context.Context, access *access) {
 		return nil
 	})
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot read of which release the Nodes of the workload cluster are", "Cluster", l.key)
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot read the releases of Nodes of the workload cluster", "Cluster", conn.key)
 	}
-	l.update(func() {
-		if l.releases == nil {
-			l.releases = map[string]string{}
+	conn.update(func() {
+		if conn.releases == nil {
+			conn.releases = map[string]string{}
 		}
-		maps.Copy(l.releases, found)
+		maps.Copy(conn.releases, found)
 	})
 }
 
-// releasesMatter reports whether anybody asks of which release the Nodes are; the caller holds the lock.
-func (l *connection) releasesMatter() bool {
-	released := l.released()
-	return released != nil && (released.upgrading != "" || l.releasesNeeded)
+// needsReleases reports whether the releases of Nodes are needed. The caller holds the lock.
+func (conn *connection) needsReleases() bool {
+	released := conn.released()
+	return released != nil && (released.upgrading != "" || conn.releasesNeeded)
 }
 
-// forgetReleases keeps nothing of them where nobody does; the caller holds the lock.
-func (l *connection) forgetReleases() {
-	if !l.releasesMatter() {
-		l.releases = nil
+// forgetReleases drops the releases if they are not needed. The caller holds the lock.
+func (conn *connection) forgetReleases() {
+	if !conn.needsReleases() {
+		conn.releases = nil
 	}
 }
 
-// configsWithoutRelease are the machine configurations of Nodes of which it is not known, and has to be, that they are of the newest release.
-// A release that changes nothing in a configuration takes it over as it is: one of a former release may be of another one later. The caller holds the lock.
-func (l *connection) configsWithoutRelease() []string {
-	if !l.releasesMatter() {
+// configsWithoutRelease returns the machine configurations of Nodes that do not have the newest release yet.
+// A configuration keeps its name if a release does not change it: its release may change later. The caller
+// holds the lock.
+func (conn *connection) configsWithoutRelease() []string {
+	if !conn.needsReleases() {
 		return nil
 	}
-	newest := cmp.Or(l.released().upgrading, l.released().completed)
+	newest := cmp.Or(conn.released().upgrading, conn.released().completed)
 	missing := sets.New[string]()
-	for _, n := range l.nodes {
-		if n.Config != "" && l.releases[n.Config] != newest {
+	for _, n := range conn.nodes {
+		if n.Config != "" && conn.releases[n.Config] != newest {
 			missing.Insert(n.Config)
 		}
 	}

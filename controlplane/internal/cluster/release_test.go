@@ -17,72 +17,78 @@ import (
 )
 
 func TestRollout(t *testing.T) {
-	condition := func(conditionType configv1.ClusterStatusConditionType, status configv1.ConditionStatus, message string) configv1.ClusterOperatorStatusCondition {
+	condition := func(conditionType configv1.ClusterStatusConditionType, status configv1.ConditionStatus,
+		message string) configv1.ClusterOperatorStatusCondition {
 		return configv1.ClusterOperatorStatusCondition{Type: conditionType, Status: status, Reason: "Reason", Message: message}
 	}
-	runs, asked := facts.Update{Version: "4.19.3", Force: true}, facts.Update{Version: "4.20.1", Image: "image", Force: true}
-	ask := func(v *configv1.ClusterVersion, update facts.Update) {
+	runs, requested := facts.Update{Version: "4.19.3", Force: true}, facts.Update{Version: "4.20.1", Image: "image", Force: true}
+	request := func(v *configv1.ClusterVersion, update facts.Update) {
 		v.Spec.DesiredUpdate = &configv1.Update{Version: update.Version, Image: update.Image, Force: update.Force}
 	}
 	for situation, tc := range map[string]struct {
 		change  func(*configv1.ClusterVersion)
 		rollout *facts.Rollout
 	}{
-		"all is as it was asked for": {func(*configv1.ClusterVersion) {}, nil},
-		"an operator is slow, which is no failure": {func(v *configv1.ClusterVersion) {
+		"requested release runs": {func(*configv1.ClusterVersion) {}, nil},
+		"slow operator": {func(v *configv1.ClusterVersion) {
 			v.Status.Conditions = append(v.Status.Conditions, condition("Failing", configv1.ConditionUnknown, "etcd is slow"))
 		}, nil},
-		"it was not looked at yet":                            {func(v *configv1.ClusterVersion) { v.Generation = 3 }, &facts.Rollout{Requested: runs, Unseen: true}},
-		"it is being looked at, and nothing else tells of it": {func(v *configv1.ClusterVersion) { ask(v, asked) }, &facts.Rollout{Requested: asked, Pending: true}},
-		"an image is being looked at":                         {func(v *configv1.ClusterVersion) { ask(v, facts.Update{Image: "image"}) }, &facts.Rollout{Requested: facts.Update{Image: "image"}, Pending: true}},
-		"the image that runs was asked for":                   {func(v *configv1.ClusterVersion) { ask(v, facts.Update{Image: "release:4.19.3"}) }, nil},
-		"nothing was asked for":                               {func(v *configv1.ClusterVersion) { v.Spec.DesiredUpdate = nil }, nil},
-		"it is under way": {func(v *configv1.ClusterVersion) {
-			ask(v, asked)
+		"not observed yet": {func(v *configv1.ClusterVersion) { v.Generation = 3 }, &facts.Rollout{Requested: runs, Unseen: true}},
+		"verification of a version": {func(v *configv1.ClusterVersion) { request(v, requested) },
+			&facts.Rollout{Requested: requested, Pending: true}},
+		"verification of an image": {func(v *configv1.ClusterVersion) { request(v, facts.Update{Image: "image"}) },
+			&facts.Rollout{Requested: facts.Update{Image: "image"}, Pending: true}},
+		"running image requested": {func(v *configv1.ClusterVersion) { request(v, facts.Update{Image: "release:4.19.3"}) }, nil},
+		"nothing requested":       {func(v *configv1.ClusterVersion) { v.Spec.DesiredUpdate = nil }, nil},
+		"progressing": {func(v *configv1.ClusterVersion) {
+			request(v, requested)
 			v.Status.History = slices.Insert(v.Status.History, 0, configv1.UpdateHistory{State: configv1.PartialUpdate, Version: "4.20.1"})
 			v.Status.Conditions = append(v.Status.Conditions, condition("Progressing", configv1.ConditionTrue, "Working towards 4.20.1"))
-		}, &facts.Rollout{Requested: asked, Progress: "Working towards 4.20.1"}},
-		"it fails": {func(v *configv1.ClusterVersion) {
+		}, &facts.Rollout{Requested: requested, Progress: "Working towards 4.20.1"}},
+		"failing": {func(v *configv1.ClusterVersion) {
 			v.Status.Conditions = append(v.Status.Conditions, condition("Failing", configv1.ConditionTrue, "etcd is degraded"))
 		}, &facts.Rollout{Requested: runs, Failing: "etcd is degraded"}},
-		"it is refused, and nothing else tells of it": {func(v *configv1.ClusterVersion) {
-			ask(v, asked)
-			v.Status.Conditions = append(v.Status.Conditions, condition("ReleaseAccepted", configv1.ConditionFalse, "Preconditions failed"), condition("Progressing", configv1.ConditionFalse, "Cluster version is 4.19.3"))
-		}, &facts.Rollout{Requested: asked, Pending: true, Refused: "Preconditions failed"}},
-		"it is refused without a word": {func(v *configv1.ClusterVersion) {
-			ask(v, asked)
+		"refused": {func(v *configv1.ClusterVersion) {
+			request(v, requested)
+			v.Status.Conditions = append(v.Status.Conditions, condition("ReleaseAccepted", configv1.ConditionFalse, "Preconditions failed"),
+				condition("Progressing", configv1.ConditionFalse, "Cluster version is 4.19.3"))
+		}, &facts.Rollout{Requested: requested, Pending: true, Refused: "Preconditions failed"}},
+		"refused without message": {func(v *configv1.ClusterVersion) {
+			request(v, requested)
 			v.Status.Conditions = append(v.Status.Conditions, condition("ReleaseAccepted", configv1.ConditionFalse, ""))
-		}, &facts.Rollout{Requested: asked, Pending: true, Refused: "Reason"}},
-		"it is ignored": {func(v *configv1.ClusterVersion) {
+		}, &facts.Rollout{Requested: requested, Pending: true, Refused: "Reason"}},
+		"ignored": {func(v *configv1.ClusterVersion) {
 			v.Status.Conditions = append(v.Status.Conditions, condition("Invalid", configv1.ConditionTrue, "not in availableUpdates"))
 		}, &facts.Rollout{Requested: runs, Refused: "not in availableUpdates"}},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			v := clusterVersionOf("4.19.3")
 			v.Generation, v.Status.ObservedGeneration = 2, 2
-			ask(v, runs)
+			request(v, runs)
 			tc.change(v)
 			NewWithT(t).Expect(releaseOf(v).rollout).To(Equal(tc.rollout))
 		})
 	}
 }
 
-// TestWhatMakesTheStatusUnwritableIsNotKnown: the CRD refuses a longer version or image, and the status as a whole with it.
-func TestWhatMakesTheStatusUnwritableIsNotKnown(t *testing.T) {
+// The CRD refuses a longer version or image, and thereby the whole status.
+func TestOversizedValuesAreDropped(t *testing.T) {
 	g := NewWithT(t)
 	long := strings.Repeat("x", 40000)
 	v := clusterVersionOf("4.19.3-" + long)
 	v.Status.History[0].Image = "registry/" + long
 	v.Status.History = slices.Insert(v.Status.History, 0, configv1.UpdateHistory{State: configv1.PartialUpdate, Version: "4.20.1-" + long})
-	v.Status.Conditions = append(v.Status.Conditions, configv1.ClusterOperatorStatusCondition{Type: "Failing", Status: configv1.ConditionTrue, Message: long})
+	v.Status.Conditions = append(v.Status.Conditions, configv1.ClusterOperatorStatusCondition{Type: "Failing",
+		Status: configv1.ConditionTrue, Message: long})
 	r := releaseOf(v)
 	g.Expect([]string{r.completed, r.image, r.upgrading}).To(HaveEach(BeEmpty()))
 	g.Expect(len(r.rollout.Failing)).To(BeNumerically("<=", bound.CauseBytes))
-	g.Expect(len(unavailable("ClusterOperator etcd", []configv1.ClusterOperatorStatusCondition{{Type: configv1.OperatorAvailable, Reason: long}}))).To(BeNumerically("<", 200))
+	g.Expect(len(unavailable("ClusterOperator etcd", []configv1.ClusterOperatorStatusCondition{{Type: configv1.OperatorAvailable,
+		Reason: long}}))).To(BeNumerically("<", 200))
 	g.Expect(PoolOf(&machineconfigurationv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: long}}).Name).To(BeEmpty())
 }
 
-func TestOffersAreOthersWhenTheGraphOrTheClusterSaysOtherwise(t *testing.T) {
+func TestOffersChange(t *testing.T) {
 	g := NewWithT(t)
 	v := clusterVersionOf("4.19.3")
 	seen := []uint64{offersOf(v)}
@@ -97,24 +103,28 @@ func TestOffersAreOthersWhenTheGraphOrTheClusterSaysOtherwise(t *testing.T) {
 		},
 		func() { v.Status.ConditionalUpdates[0].Conditions[0].Status = "True" },
 		func() {
-			v.Status.Conditions = append(v.Status.Conditions, configv1.ClusterOperatorStatusCondition{Type: configv1.OperatorUpgradeable, Status: configv1.ConditionFalse, Message: "check the APIs"})
+			v.Status.Conditions = append(v.Status.Conditions, configv1.ClusterOperatorStatusCondition{Type: configv1.OperatorUpgradeable,
+				Status: configv1.ConditionFalse, Message: "check the APIs"})
 		},
 		func() {
-			v.Status.Conditions = append(v.Status.Conditions, configv1.ClusterOperatorStatusCondition{Type: configv1.RetrievedUpdates, Status: configv1.ConditionFalse})
+			v.Status.Conditions = append(v.Status.Conditions, configv1.ClusterOperatorStatusCondition{Type: configv1.RetrievedUpdates,
+				Status: configv1.ConditionFalse})
 		},
 	} {
 		change()
 		g.Expect(seen).NotTo(ContainElement(offersOf(v)))
 		seen = append(seen, offersOf(v))
 	}
-	v.Status.Conditions = append(v.Status.Conditions, configv1.ClusterOperatorStatusCondition{Type: configv1.OperatorProgressing, Message: "1 of 900"})
-	g.Expect(offersOf(v)).To(Equal(seen[len(seen)-1]), "how far it is offers nothing")
+	v.Status.Conditions = append(v.Status.Conditions, configv1.ClusterOperatorStatusCondition{Type: configv1.OperatorProgressing,
+		Message: "1 of 900"})
+	g.Expect(offersOf(v)).To(Equal(seen[len(seen)-1]), "progress does not change offers")
 }
 
 func nodeWith(config string) *corev1.Node {
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "n0", UID: "n0", Labels: map[string]string{"metal3.io/uuid": "h0"}, Annotations: map[string]string{CurrentConfigAnnotation: config}},
-		Spec:       corev1.NodeSpec{ProviderID: "metal3://h0"},
+		ObjectMeta: metav1.ObjectMeta{Name: "n0", UID: "n0", Labels: map[string]string{"metal3.io/uuid": "h0"},
+			Annotations: map[string]string{CurrentConfigAnnotation: config}},
+		Spec: corev1.NodeSpec{ProviderID: "metal3://h0"},
 	}
 }
 
@@ -125,60 +135,64 @@ func configOf(name, version string) *metav1.PartialObjectMetadata {
 	}
 }
 
-func TestTheReleaseOfANodeIsReadWhileTheClusterIsUpgraded(t *testing.T) {
+func TestNodeReleaseIsReadDuringUpgrade(t *testing.T) {
 	h, s := connectedHub(t)
 	s.put(configsPath, configOf("old", "4.19.3"))
 	s.put(configsPath, configOf("new", "4.20.1"))
 	s.put(nodesPath, nodeWith("old"))
-	h.Eventually(h.told).Should(HaveField("Nodes", ConsistOf(facts.Node{Name: "n0", UID: "n0", ProviderID: "metal3://h0", HostUID: "h0", Config: "old"})))
-	h.Expect(s.requests()).NotTo(ContainElement(ContainSubstring(configsPath)), "nobody upgrades it")
+	h.Eventually(h.observeChange).Should(HaveField("Nodes", ConsistOf(facts.Node{Name: "n0", UID: "n0", ProviderID: "metal3://h0",
+		HostUID: "h0", Config: "old"})))
+	h.Expect(s.requests()).NotTo(ContainElement(ContainSubstring(configsPath)), "no upgrade runs")
 
 	upgrading := clusterVersionOf("4.19.3")
-	upgrading.Status.History = slices.Insert(upgrading.Status.History, 0, configv1.UpdateHistory{State: configv1.PartialUpdate, Version: "4.20.1"})
+	upgrading.Status.History = slices.Insert(upgrading.Status.History, 0, configv1.UpdateHistory{State: configv1.PartialUpdate,
+		Version: "4.20.1"})
 	s.put(versionsPath, upgrading)
-	h.Eventually(h.told).Should(HaveField("Nodes", ConsistOf(HaveField("Release", "4.19.3"))))
+	h.Eventually(h.observeChange).Should(HaveField("Nodes", ConsistOf(HaveField("Release", "4.19.3"))))
 	s.put(nodesPath, nodeWith("new"))
-	h.Eventually(h.told).Should(HaveField("Nodes", ConsistOf(HaveField("Release", "4.20.1"))))
-	h.Expect(s.asksFor(configsPath + "/new")).To(Equal(1))
+	h.Eventually(h.observeChange).Should(HaveField("Nodes", ConsistOf(HaveField("Release", "4.20.1"))))
+	h.Expect(s.countRequests(configsPath + "/new")).To(Equal(1))
 	s.put(nodesPath, nodeWith("new"))
-	h.Consistently(func() int { return s.asksFor(configsPath + "/new") }, "100ms").Should(Equal(1), "it is of the newest release")
+	h.Consistently(func() int { return s.countRequests(configsPath + "/new") }, "100ms").Should(Equal(1), "the Node has the newest release")
 
 	s.put(versionsPath, clusterVersionOf("4.20.1"))
-	h.Eventually(h.told).Should(And(HaveField("OpenShiftVersion", "4.20.1"), HaveField("Rollout", BeNil())))
-	h.Eventually(func() string { return h.Observe(clusterKey).Nodes[0].Release }).Should(BeEmpty(), "nobody asks")
+	h.Eventually(h.observeChange).Should(And(HaveField("OpenShiftVersion", "4.20.1"), HaveField("Rollout", BeNil())))
+	h.Eventually(func() string { return h.Observe(clusterKey).Nodes[0].Release }).Should(BeEmpty(), "releases are not needed any more")
 }
 
-// asksFor counts how often an object was asked for.
-func (s *apiServer) asksFor(path string) int {
+// countRequests counts the requests for an object.
+func (s *apiServer) countRequests(path string) int {
 	return len(slices.DeleteFunc(s.requests(), func(request string) bool { return request != "GET "+path }))
 }
 
-// The machine config operator names a configuration by its content, and writes another release into it when that is the same.
-func TestTheReleaseOfAConfigurationThatStaysIsReadAnew(t *testing.T) {
+// The machine config operator names a configuration by its content. A release with the same content only
+// changes the annotation.
+func TestReleaseOfUnchangedConfigurationIsReadAgain(t *testing.T) {
 	h, s := connectedHub(t)
 	s.put(configsPath, configOf("same", "4.19.3"))
 	s.put(nodesPath, nodeWith("same"))
 	upgrading := clusterVersionOf("4.19.3")
-	upgrading.Status.History = slices.Insert(upgrading.Status.History, 0, configv1.UpdateHistory{State: configv1.PartialUpdate, Version: "4.19.4"})
+	upgrading.Status.History = slices.Insert(upgrading.Status.History, 0, configv1.UpdateHistory{State: configv1.PartialUpdate,
+		Version: "4.19.4"})
 	s.put(versionsPath, upgrading)
-	h.Eventually(h.told).Should(HaveField("Nodes", ConsistOf(HaveField("Release", "4.19.3"))))
+	h.Eventually(h.observeChange).Should(HaveField("Nodes", ConsistOf(HaveField("Release", "4.19.3"))))
 	s.put(configsPath, configOf("same", "4.19.4"))
 	s.put(versionsPath, upgrading.DeepCopy())
-	h.Eventually(h.told).Should(HaveField("Nodes", ConsistOf(HaveField("Release", "4.19.4"))))
+	h.Eventually(h.observeChange).Should(HaveField("Nodes", ConsistOf(HaveField("Release", "4.19.4"))))
 }
 
-func TestTheReleaseOfANodeIsReadWhereItIsAwaited(t *testing.T) {
+func TestNodeReleaseIsReadWhileRequired(t *testing.T) {
 	h, s := connectedHub(t)
 	s.put(configsPath, configOf("old", "4.19.3"))
 	s.put(nodesPath, nodeWith("old"))
-	h.Eventually(h.told).Should(HaveField("Nodes", ConsistOf(HaveField("Config", "old"))))
-	h.AwaitReleases(clusterKey, true)
-	h.Eventually(h.visits).Should(Receive(), "it is to be visited")
+	h.Eventually(h.observeChange).Should(HaveField("Nodes", ConsistOf(HaveField("Config", "old"))))
+	h.RequireReleases(clusterKey, true)
+	h.Eventually(h.visits).Should(Receive(), "the cluster must be visited")
 	h.visit(t.Context())
 	h.Expect(h.Observe(clusterKey).Nodes).To(ConsistOf(HaveField("Release", "4.19.3")))
 
-	h.AwaitReleases(clusterKey, true)
-	h.Consistently(h.visits, "100ms").ShouldNot(Receive(), "that was said before")
-	h.AwaitReleases(clusterKey, false)
+	h.RequireReleases(clusterKey, true)
+	h.Consistently(h.visits, "100ms").ShouldNot(Receive(), "nothing changed")
+	h.RequireReleases(clusterKey, false)
 	h.Expect(h.Observe(clusterKey).Nodes).To(ConsistOf(HaveField("Release", "")))
 }

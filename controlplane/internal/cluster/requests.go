@@ -12,25 +12,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// otherSigners leaves out the requests of operators, which are many. Field selectors cannot say "one of these".
-var otherSigners = fields.OneTermNotEqualSelector("spec.signerName", certificatesv1.KubeAPIServerClientSignerName)
+// kubeletSigners excludes the numerous requests of operators. A field selector cannot select one of several
+// values.
+var kubeletSigners = fields.OneTermNotEqualSelector("spec.signerName", certificatesv1.KubeAPIServerClientSignerName)
 
 const (
-	// requestsName names the resource of the requests.
+	// requestsName is the name of the resource.
 	requestsName = "CertificateSigningRequests"
-	// requestsAge is how old what is known of the requests may be where they are not watched. The serving certificate of a Node that is Ready may expire too, and nothing on the hub shows that.
+	// requestsAge is the interval at which requests are read while they are not watched. The serving certificate
+	// of a Ready Node may expire, and no object on the hub shows that.
 	requestsAge = 24 * time.Hour
 )
 
-// requests are what is known of the certificates that kubelets ask for: which of them was made last. They are read when they are decided.
+// requests are the CertificateSigningRequests of kubelets. Only the newest is kept. The requests are read
+// when they are decided.
 var requests = resource{
-	name: requestsName, path: "/apis/" + certificatesv1.SchemeGroupVersion.String() + "/certificatesigningrequests", fields: otherSigners.String(), demand: (*connection).hostsExpected, outdated: (*connection).requestsOutdated,
+	name: requestsName, path: "/apis/" + certificatesv1.SchemeGroupVersion.String() + "/certificatesigningrequests",
+	fields: kubeletSigners.String(), demand: (*connection).hostsExpected, outdated: (*connection).requestsOutdated,
 	read: readRequests,
-	take: func(_ context.Context, _ *connection, _ *access, e watchEvent) (func(*connection), error) {
+	readChange: func(_ context.Context, _ *connection, _ *access, e watchEvent) (func(*connection), error) {
 		if e.Type != watch.Added {
 			return nil, nil
 		}
-		return func(l *connection) { l.requested = e.Object.Metadata.UID }, nil
+		return func(conn *connection) { conn.latestRequest = e.Object.Metadata.UID }, nil
 	},
 }
 
@@ -46,18 +50,19 @@ func readRequests(ctx context.Context, c client.Client) (string, func(*connectio
 				latest = &page.Items[i]
 			}
 		}
-	}, client.MatchingFieldsSelector{Selector: otherSigners})
+	}, client.MatchingFieldsSelector{Selector: kubeletSigners})
 	switch {
 	case err != nil:
 		return "", nil, fmt.Errorf("cannot list the CertificateSigningRequests of the workload cluster: %w", err)
 	case latest == nil:
-		return version, func(l *connection) { l.requestsRead = l.now() }, nil
+		return version, func(conn *connection) { conn.requestsRead = conn.now() }, nil
 	}
 	uid := latest.UID
-	return version, func(l *connection) { l.requested, l.requestsRead = uid, l.now() }, nil
+	return version, func(conn *connection) { conn.latestRequest, conn.requestsRead = uid, conn.now() }, nil
 }
 
-// requestsOutdated reports whether the requests are to be read again though nobody awaits any; the caller holds the lock.
-func (l *connection) requestsOutdated() bool {
-	return !l.onDemand.Has(requestsName) && l.now().Sub(l.requestsRead) >= requestsAge
+// requestsOutdated reports whether the requests must be read again although they are not watched. The caller
+// holds the lock.
+func (conn *connection) requestsOutdated() bool {
+	return !conn.onDemand.Has(requestsName) && conn.now().Sub(conn.requestsRead) >= requestsAge
 }

@@ -8,8 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// While a host restarts the API server of a single node cannot be asked: what was planned is known from before.
-func TestPlannedRestartsAreRememberedWhileTheConnectionIsDown(t *testing.T) {
+// While a host restarts, the API server of a single node does not respond. Planned restarts must be known
+// from before.
+func TestPlannedRestartsAreKeptWhileDisconnected(t *testing.T) {
 	h, s := connectedHub(t)
 	node := func(role, desired string) *corev1.Node {
 		n := nodeWith("old")
@@ -17,15 +18,17 @@ func TestPlannedRestartsAreRememberedWhileTheConnectionIsDown(t *testing.T) {
 		return n
 	}
 	s.put(nodesPath, node("node-role.kubernetes.io/worker", "new"))
-	h.Eventually(h.told).Should(HaveField("Nodes", ConsistOf(HaveField("Config", "old"))))
-	h.Expect(h.Observe(clusterKey).Restarts).To(BeEmpty(), "a worker takes no API server along")
+	h.Eventually(h.observeChange).Should(HaveField("Nodes", ConsistOf(HaveField("Config", "old"))))
+	h.Expect(h.Observe(clusterKey).Restarts).To(BeEmpty(), "a worker runs no API server")
 	s.put(nodesPath, node("node-role.kubernetes.io/master", "old"))
 	s.put(nodesPath, node("node-role.kubernetes.io/master", "new"))
-	h.Eventually(h.told).Should(HaveField("Restarts", ConsistOf("Node n0 is being brought to another machine configuration")))
+	h.Eventually(h.observeChange).Should(HaveField("Restarts", ConsistOf("Node n0 is being brought to another machine configuration")))
 	rolling := operatorOf("kube-apiserver", configv1.ConditionTrue)
-	rolling.Status.Conditions = append(rolling.Status.Conditions, configv1.ClusterOperatorStatusCondition{Type: configv1.OperatorProgressing, Status: configv1.ConditionTrue})
+	rolling.Status.Conditions = append(rolling.Status.Conditions,
+		configv1.ClusterOperatorStatusCondition{Type: configv1.OperatorProgressing, Status: configv1.ConditionTrue})
 	s.put(operatorsPath, rolling)
-	h.Eventually(h.told).Should(HaveField("Restarts", ConsistOf(ContainSubstring("Node n0"), "ClusterOperator kube-apiserver rolls out another revision")))
+	h.Eventually(h.observeChange).Should(HaveField("Restarts", ConsistOf(ContainSubstring("Node n0"),
+		"ClusterOperator kube-apiserver rolls out another revision")))
 
 	s.CloseClientConnections()
 	s.Close()
@@ -41,9 +44,9 @@ func TestPlannedRestartsEndWithTheChange(t *testing.T) {
 	n := nodeWith("old")
 	n.Labels["node-role.kubernetes.io/master"], n.Annotations[DesiredConfigAnnotation] = "", "new"
 	s.put(nodesPath, n)
-	h.Eventually(h.told).Should(HaveField("Restarts", HaveLen(1)))
+	h.Eventually(h.observeChange).Should(HaveField("Restarts", HaveLen(1)))
 	done := nodeWith("new")
 	done.Labels["node-role.kubernetes.io/master"], done.Annotations[DesiredConfigAnnotation] = "", "new"
 	s.put(nodesPath, done)
-	h.Eventually(h.told).Should(HaveField("Restarts", BeEmpty()))
+	h.Eventually(h.observeChange).Should(HaveField("Restarts", BeEmpty()))
 }

@@ -25,35 +25,36 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// apiServer is one that accepts a token, and serves what is read of an installed cluster and no more.
+// apiServer accepts a token, and serves only those objects of an installed cluster that are read.
 type apiServer struct {
 	*httptest.Server
 	t     *testing.T
 	token string
 
 	mu sync.Mutex
-	// objects are those of a path, by name. A path that is not there is not served; one in refuse is forbidden, in refuseWatch to be watched.
+	// objects are the objects of a path, by name. A path without entry is not served. Requests for a path in
+	// refuse, and watches of a path in refuseWatch, are forbidden.
 	objects             map[string]map[string]client.Object
 	refuse, refuseWatch map[string]bool
-	// leaving is true while the server goes away from connections by which its version is asked.
-	leaving bool
-	// refusing is how many more requests it refuses as if it did not know the token.
+	// draining is true while the server closes connections gracefully after requests for its version.
+	draining bool
+	// refusing is the number of following requests that get 401.
 	refusing int
-	// hold is a path whose watches are not answered.
-	hold string
+	// blockWatch is a path whose watches get no response.
+	blockWatch string
 	// portForward serves the port-forward of Pods.
 	portForward http.Handler
-	// etcd is the HTTP status with which it reports whether etcd serves it.
+	// etcd is the HTTP status of the etcd health check.
 	etcd atomic.Int32
-	// watches are those that run, by path; asked are the requests that were answered.
-	watches map[string][]chan watchEventOf
-	asked   []string
-	// resumed are those of them that came by a connection that took up the session of a former one.
+	// watches are the running watches by path. received are the requests that were received.
+	watches  map[string][]chan watchEventOf
+	received []string
+	// resumed are the requests over a connection with a resumed TLS session.
 	resumed []string
 	version int
 }
 
-// watchEventOf is what a server sends.
+// watchEventOf is an event that the server sends.
 type watchEventOf struct {
 	Type   string `json:"type"`
 	Object any    `json:"object"`
@@ -80,9 +81,11 @@ var listKinds = map[string]schema.GroupVersionKind{
 // newAPIServer serves a healthy cluster with one Node.
 func newAPIServer(t *testing.T, token string) *apiServer {
 	t.Helper()
-	s := &apiServer{t: t, token: token, refuse: map[string]bool{}, refuseWatch: map[string]bool{}, watches: map[string][]chan watchEventOf{}, objects: map[string]map[string]client.Object{
-		nodesPath: {}, secretsPath: {}, versionsPath: {}, operatorsPath: {}, requestsPath: {}, serverCAsPath: {}, rootCAsPath: {}, configsPath: {}, poolsPath: {}, apiServerCAsPath: {},
-	}}
+	s := &apiServer{t: t, token: token, refuse: map[string]bool{}, refuseWatch: map[string]bool{},
+		watches: map[string][]chan watchEventOf{}, objects: map[string]map[string]client.Object{
+			nodesPath: {}, secretsPath: {}, versionsPath: {}, operatorsPath: {}, requestsPath: {}, serverCAsPath: {}, rootCAsPath: {},
+			configsPath: {}, poolsPath: {}, apiServerCAsPath: {},
+		}}
 	s.put(nodesPath, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0", UID: "n0", Labels: map[string]string{"metal3.io/uuid": "h0"}}})
 	s.put(versionsPath, clusterVersionOf("4.19.3"))
 	s.put(operatorsPath, operatorOf("etcd", configv1.ConditionTrue))
@@ -109,10 +112,11 @@ func operatorOf(name string, available configv1.ConditionStatus) *configv1.Clust
 }
 
 func boundSecret(uid string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: uid, UID: types.UID(uid), Labels: map[string]string{managedByLabel: accountName}}}
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: uid, UID: types.UID(uid),
+		Labels: map[string]string{managedByLabel: accountName}}}
 }
 
-// put makes or changes an object.
+// apply creates or changes an object.
 func (s *apiServer) put(path string, obj client.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +141,7 @@ func (s *apiServer) remove(path, name string) {
 	s.send(path, "DELETED", obj)
 }
 
-// send tells those who watch; of objects only the metadata. The caller holds the lock.
+// send sends the metadata of an object to all watches of a path. The caller holds the lock.
 func (s *apiServer) send(path, change string, obj client.Object) {
 	annotations := map[string]string{"large": strings.Repeat("x", 9000)}
 	maps.Copy(annotations, obj.GetAnnotations())
@@ -149,7 +153,7 @@ func (s *apiServer) send(path, change string, obj client.Object) {
 	}
 }
 
-// endWatches ends those of a path, with an error unless it is nil.
+// endWatches ends the watches of a path, with an error unless that is nil.
 func (s *apiServer) endWatches(path string, problem *metav1.Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +166,7 @@ func (s *apiServer) endWatches(path string, problem *metav1.Status) {
 	s.watches[path] = nil
 }
 
-// set changes what is served.
+// set changes the state of the server.
 func (s *apiServer) set(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +176,7 @@ func (s *apiServer) set(change func()) {
 func (s *apiServer) requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.asked)
+	return slices.Clone(s.received)
 }
 
 func (s *apiServer) watched(path string) int {
@@ -188,19 +192,19 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 		s.refusing--
 		token = ""
 	}
-	asked := strings.TrimSpace(r.Method + " " + r.URL.Path + " " + r.URL.Query().Get("watch") + r.URL.Query().Get("fieldSelector"))
-	s.asked = append(s.asked, asked)
+	received := strings.TrimSpace(r.Method + " " + r.URL.Path + " " + r.URL.Query().Get("watch") + r.URL.Query().Get("fieldSelector"))
+	s.received = append(s.received, received)
 	if r.TLS.DidResume {
-		s.resumed = append(s.resumed, asked)
+		s.resumed = append(s.resumed, received)
 	}
 	s.mu.Unlock()
 	if r.Header.Get("Authorization") != "Bearer "+token {
-		http.Error(w, "who are you?", http.StatusUnauthorized)
+		http.Error(w, "unknown token", http.StatusUnauthorized)
 		return
 	}
 	if r.URL.Path == "/version" {
 		s.set(func() {
-			if s.leaving {
+			if s.draining {
 				w.Header().Set("Connection", "close")
 			}
 		})
@@ -208,7 +212,7 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.URL.Path == "/readyz/etcd" {
-		http.Error(w, "as a real one says it", int(s.etcd.Load()))
+		http.Error(w, "etcd failed", int(s.etcd.Load()))
 		return
 	}
 	if r.URL.Query().Get("watch") == "true" {
@@ -231,7 +235,8 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	answer(w, found)
 }
 
-// find is what stands at a path, of a list what a selector of a name selects. The caller holds the lock.
+// find returns the object or list at a path. A field selector selects objects of a list by name. The caller
+// holds the lock.
 func (s *apiServer) find(path, selector string) any {
 	for of, objects := range s.objects {
 		name, single := strings.CutPrefix(path, of+"/")
@@ -248,18 +253,20 @@ func (s *apiServer) find(path, selector string) any {
 				items = slices.DeleteFunc(items, func(obj client.Object) bool { return obj.GetName() != only })
 			}
 			kind := listKinds[of]
-			return map[string]any{"kind": kind.Kind, "apiVersion": kind.GroupVersion().String(), "metadata": metav1.ListMeta{ResourceVersion: strconv.Itoa(s.version)}, "items": items}
+			return map[string]any{"kind": kind.Kind, "apiVersion": kind.GroupVersion().String(),
+				"metadata": metav1.ListMeta{ResourceVersion: strconv.Itoa(s.version)}, "items": items}
 		}
 	}
 	return &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound}
 }
 
-// page leaves of a list what is asked for; the token of the next page is the number of the objects before it.
-func page(list map[string]any, asked url.Values) {
-	items := list["items"].([]client.Object)       //nolint:forcetypeassert // of find
-	meta := list["metadata"].(metav1.ListMeta)     //nolint:forcetypeassert // of find
-	from, _ := strconv.Atoi(asked.Get("continue")) // none: the first
-	limit, _ := strconv.Atoi(asked.Get("limit"))
+// page reduces a list to the requested page. The token of the next page is the number of the objects before
+// it.
+func page(list map[string]any, received url.Values) {
+	items := list["items"].([]client.Object)          //nolint:forcetypeassert // of find
+	meta := list["metadata"].(metav1.ListMeta)        //nolint:forcetypeassert // of find
+	from, _ := strconv.Atoi(received.Get("continue")) // none: the first
+	limit, _ := strconv.Atoi(received.Get("limit"))
 	slices.SortFunc(items, func(a, b client.Object) int { return strings.Compare(a.GetName(), b.GetName()) })
 	if items = items[from:]; limit > 0 && len(items) > limit {
 		items, meta.Continue = items[:limit], strconv.Itoa(from+limit)
@@ -276,14 +283,14 @@ func answer(w http.ResponseWriter, content any) {
 	send(w, named(content))
 }
 
-// send sends JSON; who went away gets none.
+// send writes JSON. Errors of closed connections are ignored.
 func send(w http.ResponseWriter, content any) {
 	if encoded, err := json.Marshal(content); err == nil {
 		_, _ = w.Write(append(encoded, '\n'))
 	}
 }
 
-// named adds kind and version, by which clients decode.
+// named adds kind and version, which clients need to decode an object.
 func named(content any) any {
 	obj, ok := content.(client.Object)
 	if !ok {
@@ -298,7 +305,7 @@ func named(content any) any {
 }
 
 func (s *apiServer) watch(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == s.hold {
+	if r.URL.Path == s.blockWatch {
 		<-r.Context().Done()
 		return
 	}

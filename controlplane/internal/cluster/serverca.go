@@ -11,24 +11,28 @@ import (
 )
 
 const (
-	// The ConfigMap with the certificate authorities of the machine config server, which are renewed (machine-config-operator, from OpenShift 4.19 on).
+	// The ConfigMap with the certificate authorities of the machine config server, which are renewed
+	// (machine-config-operator, from OpenShift 4.19 on).
 	serverCANamespace, serverCAName, serverCAKey = "openshift-machine-config-operator", "machine-config-server-ca", "ca-bundle.crt"
-	// The one of older releases, whose installer made it for good.
-	// largestCA is how many bytes of certificate authorities are taken over.
-	largestCA                              = 64 << 10
+	// largestCA is the largest accepted size of the certificate authorities, in bytes.
+	largestCA = 64 << 10
+	// The ConfigMap of older releases, which the installer creates once.
 	rootCANamespace, rootCAName, rootCAKey = metav1.NamespaceSystem, "root-ca", "ca.crt"
 )
 
-// serverCAs are the certificates by which a host that joins recognises the machine config server of the cluster.
+// serverCAs are the certificate authorities by which a joining host verifies the machine config server of the
+// cluster.
 var serverCAs = resource{
-	name: "the ConfigMap " + serverCAName, path: "/api/v1/namespaces/" + serverCANamespace + "/configmaps", fields: metav1.ObjectNameField + "=" + serverCAName,
+	name: "the ConfigMap " + serverCAName, path: "/api/v1/namespaces/" + serverCANamespace + "/configmaps",
+	fields: metav1.ObjectNameField + "=" + serverCAName,
 	demand: (*connection).hostsExpected, onlyIfNeeded: true,
 	read: readServerCA,
 }
 
 func readServerCA(ctx context.Context, c client.Client) (string, func(*connection), error) {
 	list := &corev1.ConfigMapList{}
-	if err := c.List(ctx, list, client.InNamespace(serverCANamespace), client.MatchingFields{metav1.ObjectNameField: serverCAName}); err != nil {
+	if err := c.List(ctx, list, client.InNamespace(serverCANamespace),
+		client.MatchingFields{metav1.ObjectNameField: serverCAName}); err != nil {
 		return "", nil, fmt.Errorf("cannot read ConfigMap %s/%s of the workload cluster: %w", serverCANamespace, serverCAName, err)
 	}
 	found := ""
@@ -41,11 +45,13 @@ func readServerCA(ctx context.Context, c client.Client) (string, func(*connectio
 		}
 		found = root.Data[rootCAKey]
 	}
-	if len(found) > largestCA { // it goes into an annotation, of which an object takes 256 KiB in all
-		return "", nil, fmt.Errorf("the certificate authorities of the machine config server of the workload cluster have %d bytes, more than %d KiB", len(found), largestCA>>10)
+	if len(found) > largestCA { // it is copied into an annotation, and an object may have 256 KiB of those
+		return "", nil, fmt.Errorf("the certificate authorities of the machine config server of the workload cluster have %d bytes, more "+
+			"than %d KiB",
+			len(found), largestCA>>10)
 	}
 	if _, err := cert.ParseCertsPEM([]byte(found)); err != nil && found != "" {
-		return "", nil, fmt.Errorf("the machine config server of the workload cluster has no certificate authorities that can be read: %w", err)
+		return "", nil, fmt.Errorf("cannot parse the certificate authorities of the machine config server of the workload cluster: %w", err)
 	}
-	return list.ResourceVersion, func(l *connection) { l.serverCA = found }, nil
+	return list.ResourceVersion, func(conn *connection) { conn.serverCA = found }, nil
 }

@@ -18,7 +18,7 @@ const (
 	rootCAsPath   = "/api/v1/namespaces/kube-system/configmaps"
 )
 
-// authority is a ConfigMap with a certificate authority of its own, which is returned, too.
+// authority returns a ConfigMap with a new certificate authority, and that authority (PEM).
 func authority(t *testing.T, name, key string) (*corev1.ConfigMap, string) {
 	t.Helper()
 	raw, err := keyutil.MakeEllipticPrivateKeyPEM()
@@ -32,105 +32,106 @@ func authority(t *testing.T, name, key string) (*corev1.ConfigMap, string) {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{key: string(encoded)}}, string(encoded)
 }
 
-func TestTheServerCAIsWatchedWhileHostsAreAwaited(t *testing.T) {
+func TestServerCAIsWatchedWhileHostsAreExpected(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
 	first, ca := authority(t, "machine-config-server-ca", "ca-bundle.crt")
 	root, _ := authority(t, "root-ca", "ca.crt")
 	s.put(serverCAsPath, first)
 	s.put(rootCAsPath, root)
 	h := newHub(t, kubeconfigFor(t, s.URL, nil))
-	h.connectionOf(clusterKey)
+	h.ensureConnection(clusterKey)
 	h.visit(t.Context())
-	h.Expect(h.told().ServerCA).To(BeEmpty())
+	h.Expect(h.observeChange().ServerCA).To(BeEmpty())
 	h.settle()
 	h.visit(t.Context())
-	h.Expect(s.requests()).NotTo(ContainElement(ContainSubstring("configmaps")), "thousands of clusters await nobody")
+	h.Expect(s.requests()).NotTo(ContainElement(ContainSubstring("configmaps")), "no host is expected")
 
-	h.Await(clusterKey, true)
+	h.ExpectHosts(clusterKey, true)
 	h.Eventually(h.visits).Should(Receive())
 	h.visit(t.Context())
-	h.Expect(h.told().ServerCA).To(Equal(ca))
+	h.Expect(h.observeChange().ServerCA).To(Equal(ca))
 	h.Eventually(func() int { return s.watched(serverCAsPath) }).Should(Equal(1))
 	h.Expect(s.requests()).To(ContainElement("GET " + serverCAsPath + " truemetadata.name=machine-config-server-ca"))
 	second, renewed := authority(t, "machine-config-server-ca", "ca-bundle.crt")
 	s.put(serverCAsPath, second)
-	h.Expect(h.told().ServerCA).To(Equal(renewed))
+	h.Expect(h.observeChange().ServerCA).To(Equal(renewed))
 }
 
-func TestTheServerCAIsReadAnewForOthersWhoAreAwaitedLater(t *testing.T) {
+func TestServerCAIsReadAgainForLaterHosts(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
 	first, _ := authority(t, "machine-config-server-ca", "ca-bundle.crt")
 	s.put(serverCAsPath, first)
 	h := newHub(t, kubeconfigFor(t, s.URL, nil))
-	h.connectionOf(clusterKey).watchTime = time.Second
-	h.Await(clusterKey, true)
+	h.ensureConnection(clusterKey).watchTime = time.Second
+	h.ExpectHosts(clusterKey, true)
 	h.visit(t.Context())
-	h.Await(clusterKey, false)
+	h.ExpectHosts(clusterKey, false)
 	s.endWatches(serverCAsPath, nil)
-	h.Eventually(func() string { return h.Observe(clusterKey).ServerCA }, time.Minute).Should(BeEmpty(), "nobody knows whether it is still true")
+	h.Eventually(func() string { return h.Observe(clusterKey).ServerCA }, time.Minute).Should(BeEmpty(), "the last value may be outdated")
 	second, renewed := authority(t, "machine-config-server-ca", "ca-bundle.crt")
 	s.put(serverCAsPath, second)
-	h.Await(clusterKey, true)
+	h.ExpectHosts(clusterKey, true)
 	h.visit(t.Context())
 	h.Expect(h.Observe(clusterKey).ServerCA).To(Equal(renewed))
 }
 
-// Else it would be read with the next visit, in ten minutes.
-func TestTheServerCAIsReadSoonForHostsThatAreAwaitedWhileTheClusterIsConnectedTo(t *testing.T) {
+// Otherwise it would be read with the next visit, after ten minutes.
+func TestServerCAIsReadSoonIfHostsAreExpectedDuringVisit(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, kubeconfigFor(t, newAPIServer(t, "secret-token").URL, nil))
-	l := h.connectionOf(clusterKey)
-	l.reading = semaphore.NewWeighted(1)
-	h.Expect(l.reading.Acquire(t.Context(), 1)).To(Succeed())
+	conn := h.ensureConnection(clusterKey)
+	conn.reading = semaphore.NewWeighted(1)
+	h.Expect(conn.reading.Acquire(t.Context(), 1)).To(Succeed())
 	next := make(chan time.Duration)
 	go func() { next <- h.visit(t.Context()) }()
-	h.Consistently(next, 500*time.Millisecond).ShouldNot(Receive(), "it waits to read")
-	h.Await(clusterKey, true)
-	l.reading.Release(1)
+	h.Consistently(next, 500*time.Millisecond).ShouldNot(Receive(), "the visit waits to read")
+	h.ExpectHosts(clusterKey, true)
+	conn.reading.Release(1)
 	h.Eventually(next, time.Minute).Should(Receive(BeNumerically("<", 4*retryFirst)))
 }
 
-func TestTheServerCAOfOlderReleasesIsTheInstallers(t *testing.T) {
+func TestServerCAOfOlderReleases(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
 	root, ca := authority(t, "root-ca", "ca.crt")
 	s.put(rootCAsPath, root)
 	h := newHub(t, kubeconfigFor(t, s.URL, nil))
-	h.connectionOf(clusterKey)
-	h.Await(clusterKey, true)
+	h.ensureConnection(clusterKey)
+	h.ExpectHosts(clusterKey, true)
 	h.visit(t.Context())
-	h.Expect(h.told().ServerCA).To(Equal(ca))
+	h.Expect(h.observeChange().ServerCA).To(Equal(ca))
 	h.Eventually(func() int { return s.watched(serverCAsPath) }).Should(Equal(1))
 	own, upgraded := authority(t, "machine-config-server-ca", "ca-bundle.crt")
 	s.put(serverCAsPath, own)
-	h.Expect(h.told().ServerCA).To(Equal(upgraded), "the cluster was upgraded")
+	h.Expect(h.observeChange().ServerCA).To(Equal(upgraded), "after an upgrade")
 }
 
-func TestAServerCAThatCannotBeReadMakesNothingUnknown(t *testing.T) {
+func TestUnreadableServerCAHidesNothing(t *testing.T) {
 	for name, breakIt := range map[string]func(*apiServer){
 		"forbidden":     func(s *apiServer) { s.refuse[serverCAsPath] = true },
 		"the older one": func(s *apiServer) { s.refuse[rootCAsPath] = true },
 		"no certificates": func(s *apiServer) {
-			s.put(serverCAsPath, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "machine-config-server-ca"}, Data: map[string]string{"ca-bundle.crt": "none"}})
+			s.put(serverCAsPath, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "machine-config-server-ca"},
+				Data: map[string]string{"ca-bundle.crt": "none"}})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newAPIServer(t, "secret-token")
 			breakIt(s)
 			h := newHub(t, kubeconfigFor(t, s.URL, nil))
-			h.connectionOf(clusterKey)
-			h.Await(clusterKey, true)
-			h.Expect(h.visit(t.Context())).To(BeNumerically("<", 4*retryFirst), "it is awaited")
-			h.Expect(h.told()).To(And(HaveField("ServerCA", BeEmpty()), HaveField("UnreadSince", BeZero())))
+			h.ensureConnection(clusterKey)
+			h.ExpectHosts(clusterKey, true)
+			h.Expect(h.visit(t.Context())).To(BeNumerically("<", 4*retryFirst), "hosts are expected")
+			h.Expect(h.observeChange()).To(And(HaveField("ServerCA", BeEmpty()), HaveField("UnreadSince", BeZero())))
 		})
 	}
 }
 
-func TestAClusterWithoutAServerCAIsNotVisitedForIt(t *testing.T) {
+func TestClusterWithoutServerCAIsNotVisitedAgain(t *testing.T) {
 	h := newHub(t, kubeconfigFor(t, newAPIServer(t, "secret-token").URL, nil))
-	h.connectionOf(clusterKey)
-	h.Await(clusterKey, true)
+	h.ensureConnection(clusterKey)
+	h.ExpectHosts(clusterKey, true)
 	h.visit(t.Context())
-	h.Expect(h.told().ServerCA).To(BeEmpty())
-	h.Await(clusterKey, true)
+	h.Expect(h.observeChange().ServerCA).To(BeEmpty())
+	h.ExpectHosts(clusterKey, true)
 	h.Expect(h.visits).NotTo(Receive())
 }

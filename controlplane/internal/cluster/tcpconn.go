@@ -14,46 +14,48 @@ import (
 	"k8s.io/apimachinery/pkg/util/httpstream"
 )
 
-// farewell is how long may be taken to tell the other end that a connection is closed.
-const farewell = time.Second
+// closeTime is how long the close of a connection may take.
+const closeTime = time.Second
 
-// tcpConn is the TCP connection below a port-forward. What stands upon it (TLS, a WebSocket, SPDY, its streams) waits for ever, and holds locks meanwhile, for one who neither
-// reads nor answers any more: therefore everything ends by cutting the line, which waits for nobody.
+// tcpConn is the TCP connection of a port-forward. The layers above (TLS, a WebSocket, SPDY, its streams)
+// wait without limit for a peer that neither reads nor responds, and hold locks meanwhile. Therefore
+// everything ends by aborting the TCP connection, which does not wait.
 type tcpConn struct {
-	life context.Context
-	cut  context.CancelCauseFunc
+	lifetime context.Context
+	abort    context.CancelCauseFunc
 }
 
-// newTCPConn is one that outlives the context in which it is laid.
+// newTCPConn returns a tcpConn that outlives the context.
 func newTCPConn(ctx context.Context) *tcpConn {
-	life, cut := context.WithCancelCause(context.WithoutCancel(ctx))
-	return &tcpConn{life, cut}
+	lifetime, abort := context.WithCancelCause(context.WithoutCancel(ctx))
+	return &tcpConn{lifetime, abort}
 }
 
-// dial connects the line.
-func (l *tcpConn) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := (&net.Dialer{Timeout: dialTime, KeepAlive: keepAlive}).DialContext(ctx, network, address)
+// newTransport opens the TCP connection.
+func (c *tcpConn) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
-	l.tearDown(func() { _ = conn.Close() })
+	c.onAbort(func() { _ = conn.Close() })
 	return &limitedConn{Conn: conn, left: forwardBytes}, nil
 }
 
-// forwardBytes is how much a port-forward may bring: etcd answers with some KiB. It also limits the headers of the upgrade, which a WebSocket reads without a limit.
+// forwardBytes limits how much a port-forward may receive. Responses of etcd have some KiB. The limit also
+// applies to the headers of the upgrade, which WebSockets do not limit.
 const forwardBytes = 32 << 20
 
-// errForward ends a port-forward that brings more.
-var errForward = fmt.Errorf("the port-forward brought more than %d MiB", forwardBytes>>20)
+// errForward ends a port-forward that receives more.
+var errForward = fmt.Errorf("the port-forward received more than %d MiB", forwardBytes>>20)
 
-// limitedConn fails when more was read than it may bring.
+// limitedConn fails when the limit was read.
 type limitedConn struct {
 	net.Conn
 
 	left int
 }
 
-// Read has one caller at a time, as TLS does.
+// Read must not be called concurrently, as for TLS.
 func (c *limitedConn) Read(p []byte) (int, error) {
 	if c.left <= 0 {
 		return 0, errForward
@@ -63,17 +65,19 @@ func (c *limitedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tearDown does something when the line is cut, on its own: it may wait for others who are woken at the same time.
-func (l *tcpConn) tearDown(do func()) { context.AfterFunc(l.life, do) }
+// onAbort calls a function when the connection is aborted. It runs in its own goroutine, because it may wait
+// for others.
+func (c *tcpConn) onAbort(do func()) { context.AfterFunc(c.lifetime, do) }
 
-// listen cuts the line when the other end tells of a problem. Unread, it would keep what comes after it from being read.
-func (l *tcpConn) listen(problems io.Reader) {
-	if told, _ := io.ReadAll(io.LimitReader(problems, largestAnswer)); len(told) > 0 {
-		l.cut(errors.New(string(told)))
+// readErrors aborts the connection when the peer reports an error. An unread error would block the data after
+// it.
+func (c *tcpConn) readErrors(errorStream io.Reader) {
+	if message, _ := io.ReadAll(io.LimitReader(errorStream, maxErrorBytes)); len(message) > 0 {
+		c.abort(errors.New(string(message)))
 	}
 }
 
-// forwarded is a port of a Pod as a connection.
+// forwarded is the connection to a port of a Pod.
 type forwarded struct {
 	httpstream.Stream
 	*tcpConn
@@ -81,28 +85,29 @@ type forwarded struct {
 
 	connection    httpstream.Connection
 	reads, writes deadline
-	// ended is why it was ended here; nil: it was not.
+	// ended is why the connection was ended locally; nil otherwise.
 	ended atomic.Pointer[error]
 }
 
-// end tells the other end, if it can be told, and then cuts the line: API servers log what ends untold.
+// end closes the streams if possible, and then aborts the TCP connection. API servers log connections that
+// end without a close.
 func (f *forwarded) end(why error) {
 	if f.ended.CompareAndSwap(nil, &why) {
 		go func() { _ = errors.Join(f.Reset(), f.connection.Close()) }()
-		time.AfterFunc(farewell, func() { f.cut(why) })
+		time.AfterFunc(closeTime, func() { f.abort(why) })
 	}
 }
 
-// because is why what was done failed: because the connection was ended or the line was cut, if it was.
-func (f *forwarded) because(err error) error {
+// cause returns why an operation failed: the reason for the end of the connection, if it has ended.
+func (f *forwarded) cause(err error) error {
 	if err == nil {
 		return nil
 	}
 	if why := f.ended.Load(); why != nil {
 		return *why
 	}
-	if f.life.Err() != nil {
-		return context.Cause(f.life)
+	if f.lifetime.Err() != nil {
+		return context.Cause(f.lifetime)
 	}
 	return err
 }
@@ -110,22 +115,23 @@ func (f *forwarded) because(err error) error {
 // Read implements net.Conn.
 func (f *forwarded) Read(p []byte) (int, error) {
 	n, err := f.Stream.Read(p)
-	return n, f.because(err)
+	return n, f.cause(err)
 }
 
 // Write implements net.Conn.
 func (f *forwarded) Write(p []byte) (int, error) {
 	n, err := f.Stream.Write(p)
-	return n, f.because(err)
+	return n, f.cause(err)
 }
 
-// Close implements net.Conn. It waits for nobody.
+// Close implements net.Conn. It does not wait.
 func (f *forwarded) Close() error {
 	f.end(net.ErrClosed)
 	return nil
 }
 
-// SetDeadline implements net.Conn, but for one thing: a deadline that has passed ends the connection, within farewell, whatever is set later.
+// SetDeadline implements net.Conn with one difference: an expired deadline ends the connection within
+// closeTime, even if a later deadline is set.
 func (f *forwarded) SetDeadline(at time.Time) error {
 	return errors.Join(f.SetReadDeadline(at), f.SetWriteDeadline(at))
 }
@@ -136,13 +142,13 @@ func (f *forwarded) SetReadDeadline(at time.Time) error { return f.reads.set(at,
 // SetWriteDeadline implements net.Conn as SetDeadline does.
 func (f *forwarded) SetWriteDeadline(at time.Time) error { return f.writes.set(at, f.end) }
 
-// deadline ends a connection at a time.
+// deadline ends a connection at a point in time.
 type deadline struct {
 	mu    sync.Mutex
 	timer *time.Timer
 }
 
-// set replaces the time; zero: there is none.
+// set replaces the time. Zero means no deadline.
 func (d *deadline) set(at time.Time, end func(error)) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -156,7 +162,7 @@ func (d *deadline) set(at time.Time, end func(error)) error {
 	return nil
 }
 
-// upgradedConn is what an HTTP request was upgraded to, for SPDY, which sets no deadlines.
+// upgradedConn is the connection of an upgraded HTTP request. SPDY sets no deadlines.
 type upgradedConn struct {
 	io.ReadWriteCloser
 	portForward
@@ -171,7 +177,7 @@ func (upgradedConn) SetReadDeadline(time.Time) error { return os.ErrNoDeadline }
 // SetWriteDeadline implements net.Conn.
 func (upgradedConn) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
 
-// portForward is the address of both its ends.
+// portForward is the address of both ends.
 type portForward struct{}
 
 // LocalAddr implements net.Conn.

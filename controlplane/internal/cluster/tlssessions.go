@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// tlsSessions spare the connections that are made one soon after the other the exchange of certificates, which is most of the work of a connection, at both ends. They
-// are dropped then: they hold certificates.
+// tlsSessions is a cache of TLS sessions for connections that follow one another. A resumed session saves
+// most of the work of a connection, at both ends. The sessions are dropped afterwards because they hold
+// certificates.
 type tlsSessions struct {
 	mu   sync.Mutex
 	kept map[string]*tls.ClientSessionState
@@ -30,7 +31,7 @@ func (s *tlsSessions) Put(server string, session *tls.ClientSessionState) {
 	s.kept[server] = session
 }
 
-// drop forgets them.
+// drop removes all sessions.
 func (s *tlsSessions) drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -22,18 +22,19 @@ import (
 )
 
 const (
-	// accountName is the name of the ServiceAccount for which tokens are issued, in namespace kube-system of the workload cluster, and of the
-	// ClusterRoleBinding that makes it an administrator.
+	// accountName is the name of the ServiceAccount whose tokens are issued, in namespace kube-system of the
+	// workload cluster. It is also the name of the ClusterRoleBinding that makes the ServiceAccount an
+	// administrator.
 	accountName = "cluster-api-provider-openshift-agent"
 	// managedByLabel has accountName as its value on the Secrets to which tokens are bound.
 	managedByLabel = "app.kubernetes.io/managed-by"
-	// TokenValidity is how long a token is to be valid; the cluster may make it shorter.
+	// TokenValidity is the requested validity of a token. The cluster may shorten it.
 	TokenValidity = 28 * 24 * time.Hour
-	// clockSkew is what the clock of the cluster may be off.
+	// clockSkew is the largest expected difference of the cluster's clock.
 	clockSkew = 24 * time.Hour
 )
 
-// ErrNotConnected is returned for a cluster to which there is no connection.
+// ErrNotConnected is returned for a cluster without a connection.
 var ErrNotConnected = errors.New("the workload cluster is not connected")
 
 // boundSecrets select the Secrets to which tokens are bound.
@@ -42,95 +43,100 @@ var boundSecrets = []client.ListOption{client.InNamespace(metav1.NamespaceSystem
 // Token is a credential of the workload cluster.
 type Token struct {
 	Value string
-	// Expires is when the cluster does not accept it any more.
+	// Expires is when the token expires.
 	Expires time.Time
-	// BoundTo is the Secret in namespace kube-system of the cluster with which the token ends.
+	// BoundTo is the name of the Secret in namespace kube-system of the cluster. The token ends with this
+	// Secret.
 	BoundTo string
-	// BoundToUID is the UID of that Secret: another of its name does not make the token valid again.
+	// BoundToUID is the UID of that Secret. A recreated Secret does not make the token valid again.
 	BoundToUID types.UID
 }
 
-// tokens are what is known of the Secrets that tokens are bound to: with its Secret a token ends.
+// tokens are the Secrets that tokens are bound to. The deletion of its Secret ends a token.
 var tokens = resource{
 	name: "Secrets", path: "/api/v1/namespaces/" + metav1.NamespaceSystem + "/secrets", selector: managedByLabel + "=" + accountName,
 	read: func(ctx context.Context, c client.Client) (string, func(*connection), error) {
 		version, found, err := readTokens(ctx, c)
-		return version, func(l *connection) { l.tokens = found }, err
+		return version, func(conn *connection) { conn.tokens = found }, err
 	},
-	take: func(_ context.Context, _ *connection, _ *access, e watchEvent) (func(*connection), error) {
-		return func(l *connection) {
+	readChange: func(_ context.Context, _ *connection, _ *access, e watchEvent) (func(*connection), error) {
+		return func(conn *connection) {
 			if e.Type == watch.Deleted {
-				l.tokens.Delete(e.Object.Metadata.UID)
+				conn.tokens.Delete(e.Object.Metadata.UID)
 			} else {
-				l.tokens.Insert(e.Object.Metadata.UID)
+				conn.tokens.Insert(e.Object.Metadata.UID)
 			}
 		}, nil
 	},
 }
 
-// call makes requests to a cluster that is connected, which has some time for all of them.
+// call makes requests to a cluster, which must be connected. All requests share one time limit.
 func (c *Clusters) call(ctx context.Context, cluster client.ObjectKey, requests func(context.Context, client.Client) error) error {
-	return c.through(ctx, cluster, func(ctx context.Context, connection client.Client, _ *access) error { return requests(ctx, connection) })
+	return c.callWithAccess(ctx, cluster, func(ctx context.Context, remote client.Client, _ *access) error { return requests(ctx, remote) })
 }
 
-// through is call for those who need more than a client.
-func (c *Clusters) through(ctx context.Context, cluster client.ObjectKey, requests func(context.Context, client.Client, *access) error) error {
-	l, access, err := c.connected(cluster)
+// callWithAccess is call for functions that also need the access.
+func (c *Clusters) callWithAccess(ctx context.Context, cluster client.ObjectKey,
+	requests func(context.Context, client.Client, *access) error) error {
+	conn, access, err := c.connected(cluster)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.callTime)
+	ctx, cancel := context.WithTimeout(ctx, c.callTimeout)
 	defer cancel()
-	err = access.call(func(connection client.Client) error { return requests(ctx, connection, access) })
+	err = access.call(func(remote client.Client) error { return requests(ctx, remote, access) })
 	if apierrors.IsUnauthorized(err) {
-		l.again() // what is watched goes on, but these credentials are of no use any more
+		conn.requestVisit() // watches continue, but new requests with these credentials fail
 	}
 	return err
 }
 
-// connected is the connection to a cluster.
+// connected returns the connection to a cluster, or ErrNotConnected.
 func (c *Clusters) connected(cluster client.ObjectKey) (*connection, *access, error) {
-	l := c.known(cluster)
-	if l == nil {
+	conn := c.lookup(cluster)
+	if conn == nil {
 		return nil, nil, ErrNotConnected
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.access == nil || !l.connected {
+	conn.mu.Lock()
+	defer conn.mu.Unlock()
+	if conn.access == nil || !conn.connected {
 		return nil, nil, ErrNotConnected
 	}
-	return l, l.access, nil
+	return conn, conn.access, nil
 }
 
-// IssueToken makes the workload cluster issue a token for an administrator, a ServiceAccount that is made for this. The cluster must be connected.
+// IssueToken issues a token of an administrator in the workload cluster, which must be connected. It creates
+// the ServiceAccount if necessary.
 func (c *Clusters) IssueToken(ctx context.Context, cluster client.ObjectKey) (Token, error) {
 	var token Token
-	err := c.call(ctx, cluster, func(ctx context.Context, connection client.Client) (err error) {
-		token, err = issueToken(ctx, connection, c.now())
+	err := c.call(ctx, cluster, func(ctx context.Context, remote client.Client) (err error) {
+		token, err = issueToken(ctx, remote, c.now())
 		return err
 	})
 	return token, err
 }
 
-// RevokeToken deletes the Secret that a token is bound to, with which it ends. The cluster must be connected.
+// RevokeToken deletes the Secret that a token is bound to. This ends the token. The cluster must be
+// connected.
 func (c *Clusters) RevokeToken(ctx context.Context, cluster client.ObjectKey, token Token) error {
 	bound := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: token.BoundTo, UID: token.BoundToUID}}
-	return c.call(ctx, cluster, func(ctx context.Context, connection client.Client) error {
-		return kube.Delete(ctx, connection, bound)
+	return c.call(ctx, cluster, func(ctx context.Context, remote client.Client) error {
+		return kube.Delete(ctx, remote, bound)
 	})
 }
 
-// HasToken reports whether the workload cluster has the Secret, by its UID, that a token is bound to. It is asked itself, and must be connected.
+// HasToken reports whether the workload cluster has the Secret, by its UID, that a token is bound to. It
+// queries the cluster, which must be connected.
 func (c *Clusters) HasToken(ctx context.Context, cluster client.ObjectKey, boundTo types.UID) (bool, error) {
 	var found sets.Set[types.UID]
-	err := c.call(ctx, cluster, func(ctx context.Context, connection client.Client) (err error) {
-		_, found, err = readTokens(ctx, connection)
+	err := c.call(ctx, cluster, func(ctx context.Context, remote client.Client) (err error) {
+		_, found, err = readTokens(ctx, remote)
 		return err
 	})
 	return found.Has(boundTo), err
 }
 
-// readTokens are the UIDs of the Secrets that tokens are bound to, and the version of the list.
+// readTokens returns the version of the list, and the UIDs of the Secrets that tokens are bound to.
 func readTokens(ctx context.Context, reader client.Reader) (string, sets.Set[types.UID], error) {
 	bound := &metav1.PartialObjectMetadataList{}
 	bound.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
@@ -144,63 +150,66 @@ func readTokens(ctx context.Context, reader client.Reader) (string, sets.Set[typ
 	return bound.ResourceVersion, found, nil
 }
 
-func issueToken(ctx context.Context, connection client.Client, now time.Time) (Token, error) {
+func issueToken(ctx context.Context, remote client.Client, now time.Time) (Token, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: accountName}}
-	if err := makeAccount(ctx, connection, account); err != nil {
+	if err := ensureAccount(ctx, remote, account); err != nil {
 		return Token{}, err
 	}
-	if err := deleteOutlived(ctx, connection, now); err != nil {
+	if err := deleteExpired(ctx, remote, now); err != nil {
 		return Token{}, err
 	}
 	bound := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: account.Namespace, GenerateName: accountName + "-", Labels: map[string]string{managedByLabel: accountName},
-		OwnerReferences: []metav1.OwnerReference{{ // all tokens end with the account: so do the Secrets, which are watched
+		OwnerReferences: []metav1.OwnerReference{{ // the Secrets, which are watched, are deleted with the account, as all tokens end with it
 			APIVersion: corev1.SchemeGroupVersion.String(), Kind: rbacv1.ServiceAccountKind, Name: account.Name, UID: account.UID,
 		}},
 	}}
-	if err := connection.Create(ctx, bound); err != nil {
-		return Token{}, fmt.Errorf("cannot make a Secret for a token in the workload cluster: %w", err)
+	if err := remote.Create(ctx, bound); err != nil {
+		return Token{}, fmt.Errorf("cannot create a Secret for a token in the workload cluster: %w", err)
 	}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: ptr.To(int64(TokenValidity.Seconds())),
 		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: bound.Name, UID: bound.UID},
 	}}
-	if err := connection.SubResource("token").Create(ctx, account, request); err != nil {
-		cleanUp, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTime) // also when the time is over
+	if err := remote.SubResource("token").Create(ctx, account, request); err != nil {
+		cleanUp, cancel := context.WithTimeout(context.WithoutCancel(ctx), responseTimeout) // ctx may have timed out
 		defer cancel()
-		return Token{}, errors.Join(fmt.Errorf("cannot issue a token in the workload cluster: %w", err), client.IgnoreNotFound(connection.Delete(cleanUp, bound)))
+		return Token{}, errors.Join(fmt.Errorf("cannot issue a token in the workload cluster: %w", err),
+			client.IgnoreNotFound(remote.Delete(cleanUp, bound)))
 	}
-	return Token{Value: request.Status.Token, Expires: request.Status.ExpirationTimestamp.Time, BoundTo: bound.Name, BoundToUID: bound.UID}, nil
+	return Token{Value: request.Status.Token, Expires: request.Status.ExpirationTimestamp.Time, BoundTo: bound.Name,
+		BoundToUID: bound.UID}, nil
 }
 
-// makeAccount makes the ServiceAccount, and an administrator of it.
-func makeAccount(ctx context.Context, connection client.Client, account *corev1.ServiceAccount) error {
-	if _, err := controllerutil.CreateOrPatch(ctx, connection, account, func() error { return nil }); err != nil {
-		return fmt.Errorf("cannot make ServiceAccount %s in the workload cluster: %w", accountName, err)
+// ensureAccount ensures that the ServiceAccount exists and is an administrator.
+func ensureAccount(ctx context.Context, remote client.Client, account *corev1.ServiceAccount) error {
+	if _, err := controllerutil.CreateOrPatch(ctx, remote, account, func() error { return nil }); err != nil {
+		return fmt.Errorf("cannot create ServiceAccount %s in the workload cluster: %w", accountName, err)
 	}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: accountName}}
-	_, err := controllerutil.CreateOrPatch(ctx, connection, binding, func() error {
+	_, err := controllerutil.CreateOrPatch(ctx, remote, binding, func() error {
 		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}
 		binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}}
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("cannot make ClusterRoleBinding %s in the workload cluster: %w", accountName, err)
+		return fmt.Errorf("cannot create ClusterRoleBinding %s in the workload cluster: %w", accountName, err)
 	}
 	return nil
 }
 
-// deleteOutlived deletes the Secrets whose tokens have expired. The token before the last stays valid: somebody may not have seen the new one yet.
-func deleteOutlived(ctx context.Context, connection client.Client, now time.Time) error {
+// deleteExpired deletes the Secrets whose tokens have expired. The second newest token stays valid, because
+// clients may not have read the new one yet.
+func deleteExpired(ctx context.Context, remote client.Client, now time.Time) error {
 	bound := &corev1.SecretList{}
-	if err := connection.List(ctx, bound, boundSecrets...); err != nil {
+	if err := remote.List(ctx, bound, boundSecrets...); err != nil {
 		return fmt.Errorf("cannot list the Secrets of tokens in the workload cluster: %w", err)
 	}
 	for i := range bound.Items {
 		if now.Sub(bound.Items[i].CreationTimestamp.Time) < TokenValidity+clockSkew {
 			continue
 		}
-		if err := connection.Delete(ctx, &bound.Items[i]); client.IgnoreNotFound(err) != nil {
+		if err := remote.Delete(ctx, &bound.Items[i]); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("cannot delete the Secret of an expired token in the workload cluster: %w", err)
 		}
 	}

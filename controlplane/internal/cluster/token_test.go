@@ -16,19 +16,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// installed is a fake workload cluster; request is what it was asked for a token last.
+// installed is a fake workload cluster. request receives the last TokenRequest.
 func installed(fail error, request *authenticationv1.TokenRequest, objects ...client.Object) client.Client {
 	return fake.NewClientBuilder().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			obj.SetCreationTimestamp(metav1.Now()) // which the fake does not
+			obj.SetCreationTimestamp(metav1.Now()) // the fake does not set it
 			return c.Create(ctx, obj, opts...)
 		},
-		SubResourceCreate: func(ctx context.Context, c client.Client, name string, obj, sub client.Object, opts ...client.SubResourceCreateOption) error {
-			asked, ok := sub.(*authenticationv1.TokenRequest)
+		SubResourceCreate: func(ctx context.Context, c client.Client, name string, obj, sub client.Object,
+			opts ...client.SubResourceCreateOption) error {
+			tokenRequest, ok := sub.(*authenticationv1.TokenRequest)
 			if !ok || fail != nil {
 				return fail
 			}
-			asked.DeepCopyInto(request)
+			tokenRequest.DeepCopyInto(request)
 			return c.SubResource(name).Create(ctx, obj, sub, opts...)
 		},
 	}).Build()
@@ -44,15 +45,16 @@ func secretsOf(g *WithT, c client.Client) []string {
 	return names
 }
 
-// Deleting the Secret, or the ServiceAccount for all of them, revokes a token.
-func TestATokenIsBoundToASecretOfItsOwn(t *testing.T) {
+// Deleting the Secret revokes its token. Deleting the ServiceAccount revokes all.
+func TestTokenIsBoundToSecret(t *testing.T) {
 	g := NewWithT(t)
 	request := &authenticationv1.TokenRequest{}
 	c := installed(nil, request)
 	first, err := issueToken(t.Context(), c, time.Now())
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(first.Value).NotTo(BeEmpty())
-	g.Expect(request.Spec.BoundObjectRef).To(Equal(&authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: first.BoundTo}), "a fake has no UIDs")
+	g.Expect(request.Spec.BoundObjectRef).To(Equal(&authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret",
+		Name: first.BoundTo}), "a fake has no UIDs")
 	g.Expect(*request.Spec.ExpirationSeconds).To(BeNumerically("==", 28*24*3600))
 
 	bound := &corev1.Secret{}
@@ -61,27 +63,29 @@ func TestATokenIsBoundToASecretOfItsOwn(t *testing.T) {
 
 	second, err := issueToken(t.Context(), c, time.Now())
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(secretsOf(g, c)).To(ConsistOf(first.BoundTo, second.BoundTo), "who has the first may not have seen the second yet")
+	g.Expect(secretsOf(g, c)).To(ConsistOf(first.BoundTo, second.BoundTo), "clients with the first token may not have read the second yet")
 	binding := &rbacv1.ClusterRoleBinding{}
 	g.Expect(c.Get(t.Context(), client.ObjectKey{Name: accountName}, binding)).To(Succeed())
 	g.Expect(binding.RoleRef.Name).To(Equal("cluster-admin"))
 }
 
-func TestSecretsOfExpiredTokensGo(t *testing.T) {
+func TestSecretsOfExpiredTokensAreDeleted(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Now()
 	secret := func(name string, age time.Duration, labels map[string]string) *corev1.Secret {
-		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: name, Labels: labels, CreationTimestamp: metav1.NewTime(now.Add(-age))}}
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: name, Labels: labels,
+			CreationTimestamp: metav1.NewTime(now.Add(-age))}}
 	}
 	ours := map[string]string{managedByLabel: accountName}
 	c := installed(nil, &authenticationv1.TokenRequest{},
-		secret("expired", TokenValidity+2*clockSkew, ours), secret("valid", TokenValidity-clockSkew, ours), secret("others", 100*TokenValidity, nil))
+		secret("expired", TokenValidity+2*clockSkew, ours), secret("valid", TokenValidity-clockSkew, ours),
+		secret("others", 100*TokenValidity, nil))
 	token, err := issueToken(t.Context(), c, now)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(secretsOf(g, c)).To(ConsistOf("valid", "others", token.BoundTo))
 }
 
-func TestNoSecretStaysWhenNoTokenIsIssued(t *testing.T) {
+func TestSecretIsDeletedWhenTokenFails(t *testing.T) {
 	g := NewWithT(t)
 	c := installed(errors.New("no tokens today"), nil)
 	_, err := issueToken(t.Context(), c, time.Now())

@@ -18,40 +18,43 @@ import (
 )
 
 const (
-	// metadataOnly asks an API server for the metadata of objects alone.
+	// metadataOnly is the Accept header that requests only the metadata of objects.
 	metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-	// watchLast is when a watch that ends at once, again and again, is begun again at the latest.
+	// maxWatchRetry is the longest interval between attempts to start a watch that ends at once.
 	watchLast = time.Minute
-	// watchTime is for how long an API server is asked to watch; somebody between may have lost a watch without a word, though the connection is well.
+	// watchTime is the duration that a watch requests. A proxy may have dropped a watch silently although the
+	// connection works.
 	watchTime = 2 * time.Hour
 )
 
-// errNoStream ends a watch that began over HTTP/1.1, when the server has just changed its protocol: see pollInterval.
+// errNoStream ends a watch that started over HTTP/1.1 because the server has just changed its protocol: see
+// pollInterval.
 var errNoStream = errors.New("a watch does not begin over HTTP/1.1")
 
-// watcher keeps a resource of a cluster watched as long as there is a connection. What broke off is taken up where it ended, or read again where the API server does
-// not know that any more. While a watch runs, and is silent, no goroutine is its own.
+// watcher keeps a resource of a cluster watched while there is a connection. A watch that ended resumes at
+// its last version. The resource is read again if the API server does not have that version any more. A
+// silent watch needs no goroutine.
 type watcher struct {
 	*connection
 	resource resource
 	ctx      context.Context //nolint:containedctx // of the connection
 	access   *access
-	// version is where to go on; empty: the resource is to be read again.
+	// version is the resourceVersion to resume at. If it is empty, the resource must be read again.
 	version string
-	// began is when that was tried last, retry when to try it again.
-	began time.Time
-	retry wait.Backoff
+	// triedAt is the time of the last attempt, retry the backoff to the next.
+	triedAt time.Time
+	retry   wait.Backoff
 }
 
-// run tries until the watch runs; when it ends, it is run again.
+// run retries until the watch runs. The end of the watch calls run again.
 func (w *watcher) run() {
-	for w.ctx.Err() == nil && !w.rests() {
-		w.began = w.now()
+	for w.ctx.Err() == nil && !w.isUnneeded() {
+		w.triedAt = w.now()
 		switch {
 		case w.version == "":
 			w.reread()
 		case w.access.transport.Broken():
-			w.again() // a visit makes another connection, or polls
+			w.requestVisit() // a visit opens another connection, or polls
 		default:
 			if w.open() {
 				return
@@ -61,9 +64,9 @@ func (w *watcher) run() {
 	}
 }
 
-// pause waits, the longer the more often the watch ended at once.
+// pause waits before the next attempt. The backoff restarts after a watch that lasted.
 func (w *watcher) pause() {
-	if w.now().Sub(w.began) > watchLast/2 {
+	if w.now().Sub(w.triedAt) > watchLast/2 {
 		w.retry = wait.Backoff{}
 	}
 	select {
@@ -77,18 +80,18 @@ func (w *watcher) reread() {
 	n := w.read(w.ctx, w.access, w.resource)[0]
 	w.update(func() {
 		if w.ctx.Err() == nil {
-			w.applyNews(w.ctx, n)
+			w.applyResult(w.ctx, n)
 		}
 	})
 	w.readReleases(w.ctx, w.access)
 	w.version = n.version
 }
 
-// open begins a watch, and reports whether it runs.
+// newAccess starts a watch, and reports whether it runs.
 func (w *watcher) open() bool {
-	lasts := wait.Jitter(w.watchTime, spread)
+	lasts := wait.Jitter(w.watchTime, jitter)
 	ctx, cancel := context.WithCancel(w.ctx)
-	request := w.access.lasting.Get().AbsPath(w.resource.path).SetHeader("Accept", metadataOnly).Param("watch", "true").
+	request := w.access.permanent.Get().AbsPath(w.resource.path).SetHeader("Accept", metadataOnly).Param("watch", "true").
 		Param("resourceVersion", w.version).Param("timeoutSeconds", strconv.Itoa(int(lasts.Seconds())))
 	if w.resource.selector != "" {
 		request = request.Param("labelSelector", w.resource.selector)
@@ -96,39 +99,39 @@ func (w *watcher) open() bool {
 	if w.resource.fields != "" {
 		request = request.Param("fieldSelector", w.resource.fields)
 	}
-	late := time.AfterFunc(answerTime, cancel)
+	timer := time.AfterFunc(responseTimeout, cancel)
 	body, err := request.Stream(ctx)
-	if !late.Stop() && err == nil {
+	if !timer.Stop() && err == nil {
 		err = errors.Join(context.DeadlineExceeded, body.Close())
 	}
 	if err != nil {
 		cancel()
-		w.refused(err)
+		w.openFailed(err)
 		return false
 	}
 	w.watchable(nil)
-	w.follow(body, lasts+answerTime, cancel)
+	w.consume(body, lasts+responseTimeout, cancel)
 	return true
 }
 
-// follow takes in a watch until it ends; after a time it is taken for lost.
-func (w *watcher) follow(body io.ReadCloser, lost time.Duration, cancel context.CancelFunc) {
-	came := &lineReader{handle: w.handle}
-	late := time.AfterFunc(lost, func() { came.take(nil, context.DeadlineExceeded) })
-	came.done = func(err error) {
-		late.Stop()
+// consume processes the events of a watch until it ends. After the timeout the watch counts as lost.
+func (w *watcher) consume(body io.ReadCloser, timeout time.Duration, cancel context.CancelFunc) {
+	lines := &lineReader{handle: w.handle}
+	timer := time.AfterFunc(timeout, func() { lines.push(nil, context.DeadlineExceeded) })
+	lines.done = func(err error) {
+		timer.Stop()
 		cancel()
-		_ = body.Close() // it was only read
+		_ = body.Close() // nothing was written
 		w.ended(err)
 	}
-	if !streams.Follow(body, came.take) {
-		came.take(nil, errNoStream)
+	if !streams.Follow(body, lines.push) {
+		lines.push(nil, errNoStream)
 	}
-	cancel() // it counts no more
+	cancel() // the body does not depend on the context any more
 }
 
-// refused notes why a watch did not begin.
-func (w *watcher) refused(err error) {
+// openFailed records why a watch did not start.
+func (w *watcher) openFailed(err error) {
 	if w.ctx.Err() != nil {
 		return
 	}
@@ -139,13 +142,14 @@ func (w *watcher) refused(err error) {
 			w.watchable(err)
 		}
 	}
-	w.again() // perhaps nothing else answers either
+	w.requestVisit() // the API server may be down
 }
 
-// watchOf names the watch of a resource among what cannot be read.
+// watchOf returns the name of the watch of a resource in unread.
 func watchOf(r resource) string { return "watch of " + r.name }
 
-// watchable notes whether the API server lets the resource be watched: if it does not, what is known is read again, and old by up to watchLast.
+// watchable records whether the API server permits the watch of the resource. If not, the resource is read
+// again, and its state is up to maxWatchRetry old.
 func (w *watcher) watchable(err error) {
 	w.update(func() {
 		if w.ctx.Err() == nil {
@@ -154,26 +158,26 @@ func (w *watcher) watchable(err error) {
 	})
 }
 
-// ended goes on after the end of a watch.
+// ended restarts a watch that has ended.
 func (w *watcher) ended(err error) {
 	if !errors.Is(err, io.EOF) && w.ctx.Err() == nil {
-		w.again()
+		w.requestVisit()
 	}
 	w.pause()
 	w.run()
 }
 
-// handle takes in what the watch tells of an object.
+// handle processes one event of the watch.
 func (w *watcher) handle(line []byte) error {
 	e := watchEvent{}
 	err := json.Unmarshal(line, &e)
 	switch {
 	case err != nil:
-		err = fmt.Errorf("the watch of %s told nothing that can be read: %w", w.resource.name, err)
+		err = fmt.Errorf("the watch of %s sent an invalid event: %w", w.resource.name, err)
 	case e.Type == watch.Error:
 		err = fmt.Errorf("the watch of %s ended: %s (%d)", w.resource.name, e.Object.Reason, e.Object.Code)
 	default:
-		err = w.take(e)
+		err = w.process(e)
 	}
 	w.version = e.Object.Metadata.ResourceVersion
 	if err != nil {
@@ -182,29 +186,29 @@ func (w *watcher) handle(line []byte) error {
 	return err
 }
 
-// readAgain reads all of a resource, whatever changed.
-func (w *watcher) readAgain(ctx context.Context, _ *connection, access *access, _ watchEvent) (put func(*connection), err error) {
+// rereadAll reads a whole resource after any change.
+func (w *watcher) rereadAll(ctx context.Context, _ *connection, access *access, _ watchEvent) (apply func(*connection), err error) {
 	err = access.call(func(c client.Client) error {
-		_, put, err = w.resource.read(ctx, c)
+		_, apply, err = w.resource.read(ctx, c)
 		return err
 	})
-	return put, err
+	return apply, err
 }
 
-func (w *watcher) take(e watchEvent) error {
-	inTime, cancel := context.WithTimeout(w.ctx, answerTime)
+func (w *watcher) process(e watchEvent) error {
+	inTime, cancel := context.WithTimeout(w.ctx, responseTimeout)
 	defer cancel()
-	take := w.resource.take
-	if take == nil {
-		take = w.readAgain
+	process := w.resource.readChange
+	if process == nil {
+		process = w.rereadAll
 	}
-	put, err := take(inTime, w.connection, w.access, e)
-	if err != nil || put == nil {
+	apply, err := process(inTime, w.connection, w.access, e)
+	if err != nil || apply == nil {
 		return err
 	}
 	w.update(func() {
 		if w.ctx.Err() == nil {
-			put(w.connection)
+			apply(w.connection)
 		}
 	})
 	w.readReleases(inTime, w.access)

@@ -48,7 +48,7 @@ func (r *Reconciler) approveKubelets(ctx context.Context, s *scope) (bool, error
 		last.silent = r.now()
 		r.asked.Add(s.stored.UID, last)
 	}
-	r.Workloads.Await(s.ClusterKey(), s.ExpectsKubelets() || r.now().Sub(last.silent) < silentFor)
+	r.Workloads.ExpectHosts(s.ClusterKey(), s.ExpectsKubelets() || r.now().Sub(last.silent) < silentFor)
 	if c := conditions.Get(s.stored, controlplanev1.CertificatesApprovedCondition); c != nil && !known {
 		last.before = c.Message
 	}

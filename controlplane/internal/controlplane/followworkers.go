@@ -15,8 +15,8 @@ import (
 // followWorkers gives workers the version that their MachineDeployment asks for when their Nodes run it. OpenShift upgrades them in place, and nobody else would: a topology passes no other version
 // on before they bear it. Not earlier, either: Cluster API takes a Machine whose version is not that of its MachineDeployment for one that is being upgraded.
 func (r *Reconciler) followWorkers(ctx context.Context, s *scope) (bool, error) {
-	r.Workloads.AwaitReleases(s.ClusterKey(), s.NeedsReleases())
-	r.Workloads.AwaitPools(s.ClusterKey(), s.NeedsPools())
+	r.Workloads.RequireReleases(s.ClusterKey(), s.NeedsReleases())
+	r.Workloads.RequirePools(s.ClusterKey(), s.NeedsPools())
 	var errs []error
 	for _, m := range s.LaggingWorkers() {
 		wanted := s.WorkerVersion(m)

@@ -92,11 +92,11 @@ func (f *fakeWorkloads) Identify(context.Context, client.ObjectKey) (facts.Ident
 func (f *fakeWorkloads) Observe(client.ObjectKey) facts.Workload { return f.facts }
 func (f *fakeWorkloads) Forget(client.ObjectKey)                 {}
 
-func (f *fakeWorkloads) AwaitReleases(_ client.ObjectKey, awaited bool) { f.releasesAwaited = awaited }
+func (f *fakeWorkloads) RequireReleases(_ client.ObjectKey, awaited bool) { f.releasesAwaited = awaited }
 
-func (f *fakeWorkloads) AwaitPools(_ client.ObjectKey, awaited bool) { f.poolsAwaited = awaited }
+func (f *fakeWorkloads) RequirePools(_ client.ObjectKey, awaited bool) { f.poolsAwaited = awaited }
 
-func (f *fakeWorkloads) Await(_ client.ObjectKey, awaited bool) { f.awaited = awaited }
+func (f *fakeWorkloads) ExpectHosts(_ client.ObjectKey, awaited bool) { f.awaited = awaited }
 
 // hub is a fake API server with a reconciler.
 type hub struct {

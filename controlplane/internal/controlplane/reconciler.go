@@ -84,9 +84,9 @@ type Workloads interface {
 	IssueToken(ctx context.Context, cluster client.ObjectKey) (cluster.Token, error)
 	RevokeToken(ctx context.Context, cluster client.ObjectKey, token cluster.Token) error
 	HasToken(ctx context.Context, cluster client.ObjectKey, boundTo types.UID) (bool, error)
-	Await(cluster client.ObjectKey, needed bool)
-	AwaitReleases(cluster client.ObjectKey, needed bool)
-	AwaitPools(cluster client.ObjectKey, needed bool)
+	ExpectHosts(cluster client.ObjectKey, needed bool)
+	RequireReleases(cluster client.ObjectKey, needed bool)
+	RequirePools(cluster client.ObjectKey, needed bool)
 	Authorities(ctx context.Context, cluster client.ObjectKey) (cluster.Authorities, error)
 	Identify(ctx context.Context, cluster client.ObjectKey) (facts.Identity, error)
 	Forget(cluster client.ObjectKey)

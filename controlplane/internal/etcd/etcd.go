@@ -54,7 +54,7 @@ func (e *Etcds) Observe(ctx context.Context, key client.ObjectKey) (facts.Etcd, 
 		return facts.Etcd{Lost: !serves}, err
 	}
 	err = e.clusters.Connect(ctx, key, func(ctx context.Context, conn *cluster.Conn) (err error) {
-		seen, err = observe(ctx, conn.Client, conn.Forwards)
+		seen, err = observe(ctx, conn.Client, conn.DialPod)
 		return err
 	})
 	return seen, err
@@ -87,7 +87,7 @@ func (e *Etcds) RemoveMember(ctx context.Context, key client.ObjectKey, via, mem
 
 func (e *Etcds) change(ctx context.Context, key client.ObjectKey, via facts.EtcdMember, change func(context.Context, *clientv3.Client) error) error {
 	return e.clusters.Connect(ctx, key, func(ctx context.Context, conn *cluster.Conn) error {
-		return through(ctx, conn.Client, conn.Forwards, via.Name, change)
+		return through(ctx, conn.Client, conn.DialPod, via.Name, change)
 	})
 }
 

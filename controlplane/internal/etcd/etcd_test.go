@@ -32,7 +32,7 @@ const patience = 6 * memberTime
 type doors struct{ *fakeCluster }
 
 func (d doors) Connect(ctx context.Context, _ client.ObjectKey, requests func(context.Context, *cluster.Conn) error) error {
-	return requests(ctx, &cluster.Conn{Client: d.Client, Forwards: d.forward})
+	return requests(ctx, &cluster.Conn{Client: d.Client, DialPod: d.forward})
 }
 
 func (d doors) EtcdServes(context.Context, client.ObjectKey) (bool, error) { return !d.lost, nil }
