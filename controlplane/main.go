@@ -62,8 +62,8 @@ type settings struct {
 func (o *settings) AddFlags(fs *pflag.FlagSet) {
 	o.Options.AddFlags(fs)
 	o.updates.AddFlags(fs)
-	fs.StringVar(&o.repositories.OCP, "ocp-release-repository", openshift.DefaultOCPRepository, "Repository of OpenShift's release images, for hubs that use a mirror.")
-	fs.StringVar(&o.repositories.OKD, "okd-release-repository", openshift.DefaultOKDRepository, "Repository of OKD's release images, for hubs that use a mirror.")
+	fs.StringVar(&o.repositories.OCP, "ocp-release-repository", openshift.DefaultOCPRepository, "Repository of the release images of OpenShift, for hubs with a mirror.")
+	fs.StringVar(&o.repositories.OKD, "okd-release-repository", openshift.DefaultOKDRepository, "Repository of the release images of OKD, for hubs with a mirror.")
 }
 
 func run(ctx context.Context, args []string) error {

@@ -23,7 +23,7 @@ var seconds = []float64{1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600, 1800}
 var (
 	problems = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: namespace, Name: "problems_total",
-		Help: "How often an object began to tell, by the reason of a condition, that somebody has to act.",
+		Help: "Number of new conditions that need an action of the user, by reason.",
 	}, []string{"kind", "reason"})
 
 	installations = prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -33,18 +33,18 @@ var (
 
 	hosts = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: namespace, Name: "host_stage_duration_seconds", Buckets: minutes,
-		Help: "Time that the stages of an installed host took.",
+		Help: "Duration of the stages of an installed host.",
 	}, []string{"stage"})
 
 	reactions = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: namespace, Name: "reaction_duration_seconds", Buckets: seconds,
-		Help: "Time from when somebody else was done with a part until the manager had done what follows, by what was handed over.",
+		Help: "Time from an input becoming ready until the manager acted on it, by input.",
 	}, []string{"handover"})
 
 	registries = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: namespace, Name: "registry_request_duration_seconds",
 		Buckets: []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
-		Help:    "Time that registries took to answer, or not to answer, what digest a release image has.",
+		Help:    "Duration of requests to registries for the digest of a release image, including failed requests.",
 	}, []string{"result"})
 
 	lookups = prometheus.NewCounterVec(prometheus.CounterOpts{
