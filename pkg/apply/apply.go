@@ -29,7 +29,8 @@ type Applier struct {
 	client client.Client
 	owner  client.FieldOwner
 
-	// applied holds what objects were last found, or made, to hold. It saves comparisons: what a restart or the limit makes it forget is told by the managed fields.
+	// applied holds what objects were last found, or made, to hold. It saves comparisons: what a restart or the limit
+	// makes it forget is told by the managed fields.
 	applied *lru.Cache[object, application]
 }
 
@@ -55,13 +56,15 @@ func New(c client.Client, owner client.FieldOwner) *Applier {
 	return &Applier{client: c, owner: owner, applied: lru.New[object, application](rememberedObjects)}
 }
 
-// Apply makes the cluster hold the fields that desired states, taking them over from other field managers. Status, nulls, and empty
-// strings that are no metadata or labels are not part of what desired states. It asks nothing of the API server when observed, the object as it was
-// read before, already holds these fields, and no other was applied before: its managed fields tell (see [KeepOwn]).
+// Apply makes the cluster hold the fields that desired states, taking them over from other field managers. Status,
+// nulls, and empty strings that are no metadata or labels are not part of what desired states. It asks nothing of the
+// API server when observed, the object as it was read before, already holds these fields, and no other was applied
+// before: its managed fields tell (see [KeepOwn]).
 //
-// observed is nil when the object does not exist. Otherwise its uid goes along, so that an object that vanished meanwhile is not made
-// again from the few fields that are ours: the API server then answers with a conflict. So does a uid in desired, for objects of which only the metadata was read. A resource version in desired goes along too, for what must not be
-// written on an outdated look.
+// observed is nil when the object does not exist. Otherwise its uid goes along, so that an object that vanished
+// meanwhile is not made again from the few fields that are ours: the API server then answers with a conflict. So does a
+// uid in desired, for objects of which only the metadata was read. A resource version in desired goes along too, for
+// what must not be written on an outdated look.
 //
 // On return desired holds the object as it is stored, unless nothing was asked. changed reports whether a request was made.
 func (a *Applier) Apply(ctx context.Context, desired, observed client.Object) (changed bool, err error) {
@@ -97,9 +100,10 @@ func (a *Applier) Apply(ctx context.Context, desired, observed client.Object) (c
 	return true, store(wanted, desired)
 }
 
-// TryCreate returns the error with which the API server would refuse to create desired, by its schema of the kind or by an admission webhook. Nothing is created. Call it before an object is
-// deleted only to be created again: what is refused afterwards would leave no object at all. The request names an object that does not exist, for webhooks refuse more of a change than of a new
-// object.
+// TryCreate returns the error with which the API server would refuse to create desired, by its schema of the kind or by
+// an admission webhook. Nothing is created. Call it before an object is deleted only to be created again: what is
+// refused afterwards would leave no object at all. The request names an object that does not exist, for webhooks refuse
+// more of a change than of a new object.
 func (a *Applier) TryCreate(ctx context.Context, desired client.Object) error {
 	kind, err := apiutil.GVKForObject(desired, a.client.Scheme())
 	if err != nil {

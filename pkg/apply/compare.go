@@ -6,8 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// ownerReferences are left out of what is withdrawn: others take ours over (Cluster API puts the Machine in the place of the control plane), and with an entry goes
-// our ownership of it. Those that are wanted are looked for in what is observed.
+// ownerReferences are left out of what is withdrawn: others take ours over (Cluster API puts the Machine in the place
+// of the control plane), and with an entry goes our ownership of it. Those that are wanted are looked for in what is
+// observed.
 const ownerReferences = "ownerReferences"
 
 // contains reports whether have holds all that is in want. Lists must be equal item by item, except for those that several writers share

@@ -14,8 +14,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 )
 
-// KeepOwn returns a cache transform that keeps of the managed fields of an object what an Applier under this field manager needs. They are the record of what was
-// applied that a restart does not lose.
+// KeepOwn returns a cache transform that keeps of the managed fields of an object what an Applier under this field
+// manager needs. They are the record of what was applied that a restart does not lose.
 func KeepOwn(owner client.FieldOwner) func(any) (any, error) {
 	return func(in any) (any, error) {
 		if u, ok := in.(*unstructured.Unstructured); ok {
@@ -72,7 +72,8 @@ func once(fields *metav1.FieldsV1) *metav1.FieldsV1 {
 	return fields
 }
 
-// KeepMetadata adds to what a cache keeps of an object the labels and annotations that were applied under a field manager, whatever their names are, and the record of it.
+// KeepMetadata adds to what a cache keeps of an object the labels and annotations that were applied under a field
+// manager, whatever their names are, and the record of it.
 func KeepMetadata(owner client.FieldOwner, of, kept metav1.Object) {
 	own := Own(owner, of.GetManagedFields())
 	if len(own) == 0 || own[0].FieldsV1 == nil {

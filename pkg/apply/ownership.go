@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// ownedBy returns the fields of an object that are recorded as applied under a field manager. Those of another version of the API may have other names: they count
-// as none, and are recorded again.
+// ownedBy returns the fields of an object that are recorded as applied under a field manager. Those of another version
+// of the API may have other names: they count as none, and are recorded again.
 func ownedBy(owner client.FieldOwner, obj client.Object, version string) *fieldpath.Set {
 	owned := &fieldpath.Set{}
 	for _, e := range Own(owner, obj.GetManagedFields()) {
@@ -21,7 +21,8 @@ func ownedBy(owner client.FieldOwner, obj client.Object, version string) *fieldp
 	return owned
 }
 
-// Owns reports whether a field of an object, or anything below it, is recorded as applied under the field manager of an Applier: it stated what is stated there, and others may have stated the same.
+// Owns reports whether a field of an object, or anything below it, is recorded as applied under the field manager of an
+// Applier: it stated what is stated there, and others may have stated the same.
 func (a *Applier) Owns(obj client.Object, path ...string) bool {
 	kind, err := apiutil.GVKForObject(obj, a.client.Scheme())
 	if err != nil {
@@ -58,8 +59,8 @@ func stated(obj map[string]any) map[string]any {
 	return fields
 }
 
-// settled reports whether the fields that we own are those that want states: there is nothing to withdraw, and nothing to take over. have, which contains want, is
-// looked at where a value is owned as a whole: then all of it is ours.
+// settled reports whether the fields that we own are those that want states: there is nothing to withdraw, and nothing
+// to take over. have, which contains want, is looked at where a value is owned as a whole: then all of it is ours.
 func settled(owned *fieldpath.Set, want, have any) bool {
 	switch w := want.(type) {
 	case map[string]any:
@@ -118,7 +119,8 @@ func settledItems(owned *fieldpath.Set, want, have []any) bool {
 	return true
 }
 
-// indexOf finds the item of a list that is owned, by its key or its value; -1 when there is none. A part of the key that is not stated is a default.
+// indexOf finds the item of a list that is owned, by its key or its value; -1 when there is none. A part of the key
+// that is not stated is a default.
 func indexOf(items []any, element fieldpath.PathElement) int {
 	for i, item := range items {
 		switch {

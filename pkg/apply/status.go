@@ -8,9 +8,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// PatchStatus writes the status of after when it differs from that of before, with one request. It is for the one reconciler that writes the
-// status: lists (conditions) are written whole. An object that is gone is no error. Of one that is deleted before must be the newest version: it may be gone for others than the cache, and the status
-// would be that of another object of its name.
+// PatchStatus writes the status of after when it differs from that of before, with one request. It is for the one
+// reconciler that writes the status: lists (conditions) are written whole. An object that is gone is no error. Of one
+// that is deleted before must be the newest version: it may be gone for others than the cache, and the status would be
+// that of another object of its name.
 func PatchStatus(ctx context.Context, c client.Client, before, after client.Object) error {
 	if equality.Semantic.DeepEqual(before, after) {
 		return nil

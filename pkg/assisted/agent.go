@@ -41,8 +41,9 @@ func AgentCondition(agent *aiv1beta1.Agent, conditionType conditionsv1.Condition
 	return conditionsv1.Condition{}
 }
 
-// NotPassed says what a host misses, as far as assisted-service tells. Of validations, its state names only those that fail, and is an empty list while others are
-// pending: all that do not pass are in the condition, which is false only in the states that are about them.
+// NotPassed says what a host misses, as far as assisted-service tells. Of validations, its state names only those that
+// fail, and is an empty list while others are pending: all that do not pass are in the condition, which is false only
+// in the states that are about them.
 func NotPassed(agent *aiv1beta1.Agent) string {
 	validated := AgentCondition(agent, aiv1beta1.ValidatedCondition)
 	switch info := agent.Status.DebugInfo.StateInfo; {

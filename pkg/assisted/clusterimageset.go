@@ -11,8 +11,8 @@ import (
 // maxPrefix keeps ClusterImageSetName below the 253 characters of an object's name, with room for '-' and the hash.
 const maxPrefix = 240
 
-// ClusterImageSetName is the name of the ClusterImageSet of a control plane and a release image: unique in the hub, for ClusterImageSets have no namespace, and
-// another for another image, for assisted-service takes the content in once.
+// ClusterImageSetName is the name of the ClusterImageSet of a control plane and a release image: unique in the hub, for
+// ClusterImageSets have no namespace, and another for another image, for assisted-service takes the content in once.
 func ClusterImageSetName(namespace, name, releaseImage string) string {
 	sum := sha256.Sum256([]byte(namespace + "/" + name + " " + releaseImage))
 	prefix := namespace + "-" + name

@@ -6,8 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// InfraEnv is an InfraEnv with the fields that assisted-service has had since its API with which these providers are built. What the API server sends is decoded into it, and what is
-// applied is made of it: the API's own type would lose them.
+// InfraEnv is an InfraEnv with the fields that assisted-service has had since its API with which these providers are
+// built. What the API server sends is decoded into it, and what is applied is made of it: the API's own type would lose
+// them.
 //
 // +kubebuilder:object:generate=true
 // +kubebuilder:object:root=true
@@ -27,7 +28,8 @@ type InfraEnvSpec struct {
 
 	// NTPSources are host names or IP addresses of the only NTP servers that hosts use; they exclude AdditionalNTPSources.
 	NTPSources []string `json:"ntpSources,omitempty"`
-	// NetworkDiscoveryDelaySeconds is for how long a host that boots a minimal ISO waits for its network interfaces before its static networks are applied by their MAC addresses.
+	// NetworkDiscoveryDelaySeconds is for how long a host that boots a minimal ISO waits for its network interfaces
+	// before its static networks are applied by their MAC addresses.
 	NetworkDiscoveryDelaySeconds *int64 `json:"networkDiscoveryDelaySeconds,omitempty"`
 }
 
@@ -42,7 +44,8 @@ type InfraEnvList struct {
 	Items []InfraEnv `json:"items"`
 }
 
-// AddToScheme makes clients take InfraEnvs for those of this package; the other kinds of the group that are read are those of assisted-service's API.
+// AddToScheme makes clients take InfraEnvs for those of this package; the other kinds of the group that are read are
+// those of assisted-service's API.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(aiv1beta1.GroupVersion,
 		&InfraEnv{}, &InfraEnvList{}, &aiv1beta1.Agent{}, &aiv1beta1.AgentList{}, &aiv1beta1.NMStateConfig{}, &aiv1beta1.NMStateConfigList{},

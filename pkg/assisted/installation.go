@@ -11,11 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// OpenShiftVersionAnnotation holds, on a ClusterDeployment, the OpenShift release of the cluster without leading v. The control plane provider
-// writes it; the bootstrap provider takes the version of the discovery image from it.
+// OpenShiftVersionAnnotation holds, on a ClusterDeployment, the OpenShift release of the cluster without leading v. The
+// control plane provider writes it; the bootstrap provider takes the version of the discovery image from it.
 const OpenShiftVersionAnnotation = "controlplane.cluster.x-k8s.io/openshift-version"
 
-// States of a cluster in assisted-service (AgentClusterInstall.status.debugInfo.state). Others exist; these are the ones that decide something.
+// States of a cluster in assisted-service (AgentClusterInstall.status.debugInfo.state). Others exist; these are the
+// ones that decide something.
 const (
 	StateInsufficient             = "insufficient"
 	StatePendingForInput          = "pending-for-input"
@@ -126,8 +127,8 @@ func conditionOf(aci *hiveext.AgentClusterInstall, conditionType hivev1.ClusterI
 	return nil
 }
 
-// publicParameters are the query parameters of assisted-service's URLs that say which object is meant. All others (api_key, image_token...) may
-// be credentials.
+// publicParameters are the query parameters of assisted-service's URLs that say which object is meant. All others
+// (api_key, image_token...) may be credentials.
 var publicParameters = []string{"cluster_id", "infra_env_id", "host_id", "logs_type", "file_name"}
 
 // PublicURL returns rawURL without what may be a credential: user information and all query parameters that do not name an object. It is

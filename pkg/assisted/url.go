@@ -10,8 +10,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// InfraEnvOfURL returns the id under which assisted-service knows the InfraEnv whose image or discovery ignition a URL serves, and which dies with the
-// InfraEnv. A URL whose token was created again has the same id, and both work. It is empty for any other URL.
+// InfraEnvOfURL returns the id under which assisted-service knows the InfraEnv whose image or discovery ignition a URL
+// serves, and which dies with the InfraEnv. A URL whose token was created again has the same id, and both work. It is
+// empty for any other URL.
 func InfraEnvOfURL(rawURL string) string {
 	parsed, err := url.Parse(rawURL)
 	if err != nil {
@@ -67,8 +68,9 @@ var credentialInWords = regexp.MustCompile(`(?i)\b(api_key|access_token|token|pa
 // redactedBytes is how much of a message is looked at: what follows is far behind what bound.Cause leaves.
 const redactedBytes = 64 << 10
 
-// RedactURLs takes out of a message what may hold credentials: of each URL everything but scheme and host, and tokens and keys wherever they stand. It is
-// for all messages of others (assisted-service, the API server, admission webhooks) that go into conditions, events, logs or errors, and bounds them: see bound.Cause.
+// RedactURLs takes out of a message what may hold credentials: of each URL everything but scheme and host, and tokens
+// and keys wherever they stand. It is for all messages of others (assisted-service, the API server, admission webhooks)
+// that go into conditions, events, logs or errors, and bounds them: see bound.Cause.
 func RedactURLs(message string) string {
 	message = message[:min(len(message), redactedBytes)]
 	message = address.ReplaceAllStringFunc(message, redactURL)

@@ -9,7 +9,8 @@ import (
 // HeaderBytes is the limit of the headers of one answer. net/http accepts 10 MiB.
 const HeaderBytes = 64 << 10
 
-// TooLargeError reports an answer that was not read to its end because it is larger than its limit. Its text holds no query and no user information of the URL.
+// TooLargeError reports an answer that was not read to its end because it is larger than its limit. Its text holds no
+// query and no user information of the URL.
 type TooLargeError struct {
 	// Host and Path are those of the request.
 	Host, Path string
@@ -32,8 +33,8 @@ func size(bytes int64) string {
 	return fmt.Sprintf("%d bytes", bytes)
 }
 
-// Answers limits the bodies of all answers. limit returns the limit of one answer in bytes; 0 is no limit, for a watch, whose reader has its own. A body beyond its
-// limit fails with a TooLargeError instead of being read into memory.
+// Answers limits the bodies of all answers. limit returns the limit of one answer in bytes; 0 is no limit, for a watch,
+// whose reader has its own. A body beyond its limit fails with a TooLargeError instead of being read into memory.
 func Answers(next http.RoundTripper, limit func(*http.Response) int64) http.RoundTripper {
 	return answers{next: next, limit: limit}
 }

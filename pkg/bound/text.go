@@ -1,5 +1,6 @@
-// Package bound limits what comes from outside: hosts, workload clusters, registries and assisted-service. A text that is not limited makes a status unwritable: the API
-// server refuses a condition whose message is longer than 32,768 characters, and with it the whole status.
+// Package bound limits what comes from outside: hosts, workload clusters, registries and assisted-service. A text that
+// is not limited makes a status unwritable: the API server refuses a condition whose message is longer than 32,768
+// characters, and with it the whole status.
 package bound
 
 import (
@@ -14,10 +15,11 @@ import (
 
 // The limits of texts, in bytes of UTF-8.
 const (
-	// MessageBytes is the longest message of a condition or an Event. The API server counts the bytes of an Event's note and allows 1,024 of them (NoteLengthLimit,
-	// pkg/apis/core/validation/events.go of Kubernetes).
+	// MessageBytes is the longest message of a condition or an Event. The API server counts the bytes of an Event's
+	// note and allows 1,024 of them (NoteLengthLimit, pkg/apis/core/validation/events.go of Kubernetes).
 	MessageBytes = 1024
-	// ValueBytes is the longest foreign value in a message: a serial number, hostname or name of a product. The longest hostname that Linux takes has 64.
+	// ValueBytes is the longest foreign value in a message: a serial number, hostname or name of a product. The longest
+	// hostname that Linux takes has 64.
 	ValueBytes = 64
 	// CauseBytes is the longest foreign sentence in a message: what another program reports.
 	CauseBytes = 512
@@ -32,7 +34,8 @@ const Items = 3
 
 const ellipsis = "…"
 
-// Message returns a text as it may stand in a condition or an Event. It keeps line breaks, with which Cluster API separates the conditions of several Machines.
+// Message returns a text as it may stand in a condition or an Event. It keeps line breaks, with which Cluster API
+// separates the conditions of several Machines.
 func Message(text string) string { return shorten(clean(text, true), MessageBytes) }
 
 // Value returns a foreign value on one line: a serial number, hostname, model or address.
@@ -44,7 +47,8 @@ func Cause(text string) string { return shorten(clean(text, false), CauseBytes) 
 // Shorten returns a foreign text on one line with another limit, in bytes.
 func Shorten(text string, most int) string { return shorten(clean(text, false), most) }
 
-// Identifier returns a foreign version, image or name unchanged, or nothing where it is longer than most bytes or not plain ASCII: a part of it would name something else.
+// Identifier returns a foreign version, image or name unchanged, or nothing where it is longer than most bytes or not
+// plain ASCII: a part of it would name something else.
 func Identifier(text string, most int) string {
 	if len(text) > most || !isClean(text, false) {
 		return ""
@@ -79,7 +83,8 @@ func Join(findings []string, kind string) string {
 	return strings.Join(shown, "; ")
 }
 
-// share returns the items that a list names. Where they are too long together each is cut to its share, so that a long one does not displace the others.
+// share returns the items that a list names. Where they are too long together each is cut to its share, so that a long
+// one does not displace the others.
 func share(items []string) []string {
 	items = items[:min(len(items), Items)]
 	shown, total := make([]string, 0, len(items)+1), 0
@@ -114,8 +119,8 @@ func shorten(text string, most int) string {
 	return strings.TrimRight(text[:end], " \n") + ellipsis
 }
 
-// clean returns valid UTF-8 without characters that a terminal or a browser obeys instead of showing them: control characters, and those that change the direction of
-// writing (Trojan source).
+// clean returns valid UTF-8 without characters that a terminal or a browser obeys instead of showing them: control
+// characters, and those that change the direction of writing (Trojan source).
 func clean(text string, breaks bool) string {
 	if isClean(text, breaks) {
 		return text

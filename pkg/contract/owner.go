@@ -14,9 +14,11 @@ import (
 )
 
 const (
-	// ClusterUIDAnnotation holds, on a ClusterDeployment and an AgentClusterInstall, the UID of the Cluster that they stand for. The control plane provider writes it.
+	// ClusterUIDAnnotation holds, on a ClusterDeployment and an AgentClusterInstall, the UID of the Cluster that they
+	// stand for. The control plane provider writes it.
 	ClusterUIDAnnotation = "controlplane.cluster.x-k8s.io/cluster-uid"
-	// ClusterUIDsAnnotation holds, on a control plane, the UIDs that its Cluster has had, oldest first: `clusterctl move` and a restore give a Cluster another UID, and keep the annotation.
+	// ClusterUIDsAnnotation holds, on a control plane, the UIDs that its Cluster has had, oldest first: `clusterctl
+	// move` and a restore give a Cluster another UID, and keep the annotation.
 	ClusterUIDsAnnotation = "controlplane.cluster.x-k8s.io/cluster-uids"
 	// maxClusterUIDs bounds the list. Each move of a cluster adds one.
 	maxClusterUIDs = 32
@@ -25,7 +27,8 @@ const (
 // Owner is the Cluster, and its control plane, that objects of assisted-service are made for.
 type Owner struct {
 	Namespace, Cluster, ControlPlane string
-	// UID is that of the Cluster. Former are the UIDs that the same Cluster had before it was moved or restored: only the control plane provider knows them.
+	// UID is that of the Cluster. Former are the UIDs that the same Cluster had before it was moved or restored: only
+	// the control plane provider knows them.
 	UID    types.UID
 	Former []types.UID
 }
@@ -55,7 +58,8 @@ const (
 	Foreign
 )
 
-// ClaimOf decides whose an object is: by namespace and labels, and by the UID of the Cluster where the object records one. Objects of earlier releases record none.
+// ClaimOf decides whose an object is: by namespace and labels, and by the UID of the Cluster where the object records
+// one. Objects of earlier releases record none.
 func (o Owner) ClaimOf(obj metav1.Object) Claim {
 	claim := o.claimByLabels(obj)
 	if o.FormerCluster(obj) != "" {
@@ -80,7 +84,8 @@ func (o Owner) claimByLabels(obj metav1.Object) Claim {
 	return claim
 }
 
-// FormerCluster returns the UID that an object records of a former Cluster: one that had the owner's name, and is not known to have been moved or restored since. It is empty for all other objects.
+// FormerCluster returns the UID that an object records of a former Cluster: one that had the owner's name, and is not
+// known to have been moved or restored since. It is empty for all other objects.
 func (o Owner) FormerCluster(obj metav1.Object) types.UID {
 	recorded := types.UID(obj.GetAnnotations()[ClusterUIDAnnotation])
 	if recorded == o.UID || slices.Contains(o.Former, recorded) || o.claimByLabels(obj) == Foreign {
@@ -117,7 +122,8 @@ func (o Owner) Mark(obj metav1.Object) {
 	}
 }
 
-// Obstacle reports why no host may be installed into what an object stands for: the object is another owner's, or is being deleted. It is empty when hosts may.
+// Obstacle reports why no host may be installed into what an object stands for: the object is another owner's, or is
+// being deleted. It is empty when hosts may.
 func (o Owner) Obstacle(kind string, obj metav1.Object) string {
 	seeControlPlane := fmt.Sprintf("see condition Installed of OpenshiftAssistedControlPlane %s", o.ControlPlane)
 	name := fmt.Sprintf("%s %s", kind, obj.GetName())

@@ -18,13 +18,16 @@ import (
 // contractLabels say which versions of a kind serve a version of the Cluster API contract, newest contract first.
 var contractLabels = []string{clusterv1.GroupVersion.Group + "/v1beta2", clusterv1.GroupVersion.Group + "/v1beta1"}
 
-// Readable reports whether the managers may read the kind that a reference names: an infrastructure provider's. A cache waits without end for what it has no rights on, and with it whoever asked.
+// Readable reports whether the managers may read the kind that a reference names: an infrastructure provider's. A cache
+// waits without end for what it has no rights on, and with it whoever asked.
 func Readable(ref clusterv1.ContractVersionedObjectReference) bool {
 	return ref.APIGroup == clusterv1.GroupVersionInfrastructure.Group
 }
 
-// External returns an object with the kind, namespace and name of a reference and nothing else, in the version that the labels of its CRD name; nil when there is no
-// such kind, or none that is [Readable]. Cluster API's own look-up (controllers/external) reads the object as well: it knows no kind of which there is no object yet, which is to be watched.
+// External returns an object with the kind, namespace and name of a reference and nothing else, in the version that the
+// labels of its CRD name; nil when there is no such kind, or none that is [Readable]. Cluster API's own look-up
+// (controllers/external) reads the object as well: it knows no kind of which there is no object yet, which is to be
+// watched.
 func External(ctx context.Context, c client.Reader, ref clusterv1.ContractVersionedObjectReference, namespace string) (*unstructured.Unstructured, error) {
 	if !Readable(ref) {
 		return nil, nil //nolint:nilnil // there is none for us

@@ -112,7 +112,8 @@ func TestPatchMetadata(t *testing.T) {
 	g.Expect(PatchMetadata(t.Context(), c, before, late, "test")).To(MatchError(apierrors.IsConflict, "a conflict"), "ours would be lost")
 }
 
-// TestPatchMetadataOfWhatIsTrimmed takes off the last annotation and label that are cached: of the others, which the cache leaves out, nothing may be lost.
+// TestPatchMetadataOfWhatIsTrimmed takes off the last annotation and label that are cached: of the others, which the
+// cache leaves out, nothing may be lost.
 func TestPatchMetadataOfWhatIsTrimmed(t *testing.T) {
 	g := NewWithT(t)
 	stored := secret("there")

@@ -21,7 +21,8 @@ func MetadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	return m
 }
 
-// StripMetadata is a cache transform for objects that are cached as metadata: it drops the annotations, in which copies of whole objects lie.
+// StripMetadata is a cache transform for objects that are cached as metadata: it drops the annotations, in which copies
+// of whole objects lie.
 func StripMetadata() func(any) (any, error) {
 	return func(in any) (any, error) {
 		if obj, ok := in.(client.Object); ok {

@@ -14,17 +14,20 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// PageSize is how many objects of a kind are read at a time to fill a cache. A page of the largest, Agents, takes some 10 MiB until its objects are reduced.
+// PageSize is how many objects of a kind are read at a time to fill a cache. A page of the largest, Agents, takes some
+// 10 MiB until its objects are reduced.
 const PageSize = 200
 
-// NewInformer returns an informer that fills its cache page by page, and reduces each page by its transform before it reads the next. One list of all would be held in
-// memory as a whole, in several forms; objects that are streamed one by one take both ends twice the processor time (Kubernetes 1.34).
+// NewInformer returns an informer that fills its cache page by page, and reduces each page by its transform before it
+// reads the next. One list of all would be held in memory as a whole, in several forms; objects that are streamed one
+// by one take both ends twice the processor time (Kubernetes 1.34).
 func NewInformer(source toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	p := &pages{ListerWatcherWithContext: toolscache.ToListerWatcherWithContext(source)}
 	return &pagedInformer{SharedIndexInformer: toolscache.NewSharedIndexInformer(p, kind, resync, indexers), pages: p}
 }
 
-// NewInformerByField is NewInformer for those who list by fields, or all: to list a namespace as a whole is an error then. The index for that takes 200 bytes for each kind in each namespace.
+// NewInformerByField is NewInformer for those who list by fields, or all: to list a namespace as a whole is an error
+// then. The index for that takes 200 bytes for each kind in each namespace.
 func NewInformerByField(source toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	fields := maps.Clone(indexers)
 	delete(fields, toolscache.NamespaceIndex)

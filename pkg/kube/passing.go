@@ -9,8 +9,10 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// Passing reports whether a request failed for a reason that usually passes without a change by the user: a conflict, an API server or webhook that restarts or is overloaded, or a quota whose usage is not
-// counted again yet after a deletion (the quota controller of Kubernetes). A reason that stays becomes a failure by the time that it lasts, which is the caller's to measure.
+// Passing reports whether a request failed for a reason that usually passes without a change by the user: a conflict,
+// an API server or webhook that restarts or is overloaded, or a quota whose usage is not counted again yet after a
+// deletion (the quota controller of Kubernetes). A reason that stays becomes a failure by the time that it lasts, which
+// is the caller's to measure.
 func Passing(err error) bool {
 	if err == nil {
 		return false

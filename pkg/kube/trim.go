@@ -10,8 +10,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 )
 
-// Reduce is a cache transform that puts in the place of an object of type T what reduce makes of it. That should be a new object: one of a list keeps all of the
-// list in memory. It must depend on the object alone, and be the same when it is applied again.
+// Reduce is a cache transform that puts in the place of an object of type T what reduce makes of it. That should be a
+// new object: one of a list keeps all of the list in memory. It must depend on the object alone, and be the same when
+// it is applied again.
 func Reduce[T client.Object](reduce func(T) T) func(any) (any, error) {
 	return func(in any) (any, error) {
 		if obj, ok := in.(T); ok {
@@ -62,7 +63,8 @@ func Fields(of *unstructured.Unstructured, paths [][]string) *unstructured.Unstr
 // words holds, once, what stands in many objects; more than the vocabulary of all kinds.
 var words = lru.New[any, any](4096)
 
-// Word returns the one copy of a string that many objects have, as kinds and reasons are. Each object would keep its own otherwise, as it was decoded.
+// Word returns the one copy of a string that many objects have, as kinds and reasons are. Each object would keep its
+// own otherwise, as it was decoded.
 func Word[T ~string](s T) T {
 	if known, found := words.Get(s); found {
 		return known.(T) //nolint:forcetypeassert // the type is a part of the key

@@ -1,5 +1,6 @@
-// Package measure has the metrics of both providers beside those of controller-runtime. How things are at the moment, such as how many clusters are being
-// installed, is not among them: kube-state-metrics tells it from our objects (config/monitoring).
+// Package measure has the metrics of both providers beside those of controller-runtime. How things are at the moment,
+// such as how many clusters are being installed, is not among them: kube-state-metrics tells it from our objects
+// (config/monitoring).
 package measure
 
 import (
@@ -17,7 +18,8 @@ const namespace = "capi_openshift_agent"
 // minutes are the bounds of what takes as long as servers take to boot and to be installed.
 var minutes = []float64{60, 120, 300, 600, 900, 1200, 1800, 2400, 3000, 3600, 4500, 5400, 7200, 10800, 14400, 28800}
 
-// seconds are the bounds of what a manager does at once, or after something that it had to wait for: the times in objects are of full seconds.
+// seconds are the bounds of what a manager does at once, or after something that it had to wait for: the times in
+// objects are of full seconds.
 var seconds = []float64{1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600, 1800}
 
 var (
@@ -64,8 +66,8 @@ func Problems(kind string, before, after []metav1.Condition, isProblem func(*met
 	}
 }
 
-// Begun are the reasons of problems that some condition has now, and none had before. A status that was written is compared with the one that it replaced:
-// hence each problem begins once, whoever reconciles how often.
+// Begun are the reasons of problems that some condition has now, and none had before. A status that was written is
+// compared with the one that it replaced: hence each problem begins once, whoever reconciles how often.
 func Begun(before, after []metav1.Condition, isProblem func(*metav1.Condition) bool) []string {
 	was := reasons(before, isProblem)
 	return slices.DeleteFunc(reasons(after, isProblem), func(reason string) bool { return slices.Contains(was, reason) })

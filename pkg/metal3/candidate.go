@@ -15,7 +15,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// What keeps CAPM3 from giving a host to a Metal3Machine (api/v1beta2/common_types.go and baremetal/metal3machine_manager.go of CAPM3 1.13).
+// What keeps CAPM3 from giving a host to a Metal3Machine (api/v1beta2/common_types.go and
+// baremetal/metal3machine_manager.go of CAPM3 1.13).
 const (
 	// NodeReuseLabel names the control plane (cp-<name>) or MachineDeployment (md-<name>) whose next Machine is to get the host.
 	NodeReuseLabel = "infrastructure.cluster.x-k8s.io/node-reuse"
@@ -30,8 +31,8 @@ const (
 // HoldingAnnotations are those with which a BareMetalHost is left alone, by the Bare Metal Operator or by CAPM3.
 var HoldingAnnotations = []string{metal3api.PausedAnnotation, metal3api.DetachedAnnotation, unhealthyAnnotation, formerUnhealthyAnnotation}
 
-// ReuseName is the value of [NodeReuseLabel] of the hosts that are kept for a Metal3Machine; empty: none is. CAPM3 has it from the owners of the Machine; the Metal3Machine has it in the labels that
-// it was made with.
+// ReuseName is the value of [NodeReuseLabel] of the hosts that are kept for a Metal3Machine; empty: none is. CAPM3 has
+// it from the owners of the Machine; the Metal3Machine has it in the labels that it was made with.
 func ReuseName(machine *unstructured.Unstructured) string {
 	told := machine.GetLabels()
 	_, controlPlane := told[clusterv1.MachineControlPlaneLabel]
@@ -49,13 +50,14 @@ func KeptFor(host *Host, reuse string) bool {
 	return reuse != "" && host.Labels[NodeReuseLabel] == reuse
 }
 
-// Unavailable says, in words for people, why CAPM3 does not give a host to a Metal3Machine of a [ReuseName]; it is empty when it may. The rules are those of chooseHost in CAPM3's
-// baremetal/metal3machine_manager.go.
+// Unavailable says, in words for people, why CAPM3 does not give a host to a Metal3Machine of a [ReuseName]; it is
+// empty when it may. The rules are those of chooseHost in CAPM3's baremetal/metal3machine_manager.go.
 func Unavailable(host *Host, reuse string) string {
 	return cmp.Or(excluded(host, reuse), unready(host))
 }
 
-// IsExpected reports whether CAPM3 waits for a host: it is kept for the Metal3Machine, and not available yet. No other is given to it meanwhile.
+// IsExpected reports whether CAPM3 waits for a host: it is kept for the Metal3Machine, and not available yet. No other
+// is given to it meanwhile.
 func IsExpected(host *Host, reuse string) bool {
 	return KeptFor(host, reuse) && excluded(host, reuse) == "" && unready(host) != ""
 }
@@ -65,7 +67,8 @@ var beforeAvailable = []metal3api.ProvisioningState{
 	metal3api.StateNone, metal3api.StateRegistering, metal3api.StateMatchProfile, metal3api.StateInspecting, metal3api.StatePreparing, metal3api.StateReady, metal3api.StateAvailable,
 }
 
-// MayBeGiven reports whether CAPM3 may give a host to a Metal3Machine of a [ReuseName], now or once the Bare Metal Operator has made it available, for which an error may pass.
+// MayBeGiven reports whether CAPM3 may give a host to a Metal3Machine of a [ReuseName], now or once the Bare Metal
+// Operator has made it available, for which an error may pass.
 func MayBeGiven(host *Host, reuse string) bool {
 	healthy := *host
 	healthy.Status.ErrorMessage = ""
@@ -147,7 +150,8 @@ type hostSelector struct {
 	} `json:"matchExpressions,omitempty"`
 }
 
-// HostSelector is which hosts a Metal3Machine may be given, by their labels. CAPM3 takes the operators of k8s.io/apimachinery/pkg/selection, in any case.
+// HostSelector is which hosts a Metal3Machine may be given, by their labels. CAPM3 takes the operators of
+// k8s.io/apimachinery/pkg/selection, in any case.
 func HostSelector(machine *unstructured.Unstructured) (labels.Selector, error) {
 	raw, _, err := unstructured.NestedMap(machine.Object, "spec", "hostSelector")
 	if err != nil {

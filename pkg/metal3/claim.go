@@ -19,8 +19,9 @@ var claimedStates = []metal3api.ProvisioningState{
 	metal3api.StateProvisioning, metal3api.StateProvisioned, metal3api.StateExternallyProvisioned, metal3api.StateDeprovisioning,
 }
 
-// Claim states, for users, by what a BareMetalHost shows that its server is in use; empty when the BareMetalHost shows nothing. A detached BareMetalHost counts in any state: assisted-service
-// and ZTP detach what they installed, and the Bare Metal Operator knows nothing of its server any more.
+// Claim states, for users, by what a BareMetalHost shows that its server is in use; empty when the BareMetalHost shows
+// nothing. A detached BareMetalHost counts in any state: assisted-service and ZTP detach what they installed, and the
+// Bare Metal Operator knows nothing of its server any more.
 func Claim(host *Host) string {
 	state := metal3api.ProvisioningState(host.Status.Provisioning.State)
 	switch {
@@ -42,8 +43,9 @@ const (
 	bmcKey     = "BMC address"
 )
 
-// ServerKeys returns the values that two BareMetalHosts of one server have in common: the boot MAC address and the BMC address, normalized. Addresses that only the inspection found are not among
-// them: some makers give one NIC the same address in all their servers.
+// ServerKeys returns the values that two BareMetalHosts of one server have in common: the boot MAC address and the BMC
+// address, normalized. Addresses that only the inspection found are not among them: some makers give one NIC the same
+// address in all their servers.
 func ServerKeys(host *Host) []string {
 	var keys []string
 	for _, mac := range normaliseMACs([]string{host.Spec.BootMACAddress}) {
@@ -74,7 +76,8 @@ func ClaimedBy(host, other *Host) string {
 	return ""
 }
 
-// WrongBMC states, for users, that the inspection of a host, which ran through spec.bmc.address, found another server than that of spec.bootMACAddress; empty when nothing shows that.
+// WrongBMC states, for users, that the inspection of a host, which ran through spec.bmc.address, found another server
+// than that of spec.bootMACAddress; empty when nothing shows that.
 func WrongBMC(host *Host) string {
 	identity := IdentityOf(host)
 	if identity.BootMAC == "" || len(identity.Inspected) == 0 || slices.Contains(identity.Inspected, identity.BootMAC) {
@@ -84,8 +87,9 @@ func WrongBMC(host *Host) string {
 		list(identity.Inspected), identity.BootMAC, identity.BMC)
 }
 
-// bmcSystem returns the address of a BMC as host:port/path, which is the same for all drivers that reach one system; empty when there is no address. The path stays: the BMC of a chassis has several
-// systems. Without a scheme the Bare Metal Operator takes an address for IPMI's (pkg/hardwareutils/bmc).
+// bmcSystem returns the address of a BMC as host:port/path, which is the same for all drivers that reach one system;
+// empty when there is no address. The path stays: the BMC of a chassis has several systems. Without a scheme the Bare
+// Metal Operator takes an address for IPMI's (pkg/hardwareutils/bmc).
 func bmcSystem(address string) string {
 	address = strings.TrimSpace(publicBMC(address))
 	if address == "" {

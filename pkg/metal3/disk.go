@@ -18,9 +18,11 @@ const (
 	gibibyte = int64(1) << 30
 )
 
-// SelectDisk returns the disk to install to: the only one that matches all root device hints, if it has at least minBytes and assisted-service can install to it. It is an error if several disks
-// match, whether assisted-service can install to them at this moment or not: the reason may pass, and then another disk would be overwritten. It is also an error if the meaning of minSizeGigabytes
-// decides whether a disk matches, see [ambiguous]. Without hints SelectDisk returns chosen, the choice of assisted-service, if that disk is large enough, else the first large enough disk in the
+// SelectDisk returns the disk to install to: the only one that matches all root device hints, if it has at least
+// minBytes and assisted-service can install to it. It is an error if several disks match, whether assisted-service can
+// install to them at this moment or not: the reason may pass, and then another disk would be overwritten. It is also an
+// error if the meaning of minSizeGigabytes decides whether a disk matches, see [ambiguous]. Without hints SelectDisk
+// returns chosen, the choice of assisted-service, if that disk is large enough, else the first large enough disk in the
 // order of assisted-service. Without hints and minBytes it returns nil and no error: assisted-service chooses.
 func SelectDisk(hints *metal3api.RootDeviceHints, minBytes int64, disks []aiv1beta1.HostDisk, chosen string) (*aiv1beta1.HostDisk, error) {
 	hinted := hints != nil && *hints != (metal3api.RootDeviceHints{})
@@ -62,8 +64,10 @@ func pointers(disks []aiv1beta1.HostDisk) []*aiv1beta1.HostDisk {
 	return all
 }
 
-// neverRoot returns whether the host can never boot OpenShift from the disk, so that hints which match the disk do not mean it: optical drives, from which the host runs the live ISO, floppy
-// drives, removable media such as the virtual ones of a BMC, empty slots, and the paths and parts of another device. The agent's inventory states the last two only in the reasons of eligibility.
+// neverRoot returns whether the host can never boot OpenShift from the disk, so that hints which match the disk do not
+// mean it: optical drives, from which the host runs the live ISO, floppy drives, removable media such as the virtual
+// ones of a BMC, empty slots, and the paths and parts of another device. The agent's inventory states the last two only
+// in the reasons of eligibility.
 func neverRoot(disk *aiv1beta1.HostDisk) bool {
 	permanent := func(reason string) bool {
 		return strings.HasPrefix(reason, "Disk is removable") || strings.HasPrefix(reason, "Drive type is ")
@@ -79,8 +83,8 @@ func unsuitable(disk *aiv1beta1.HostDisk, minBytes int64) string {
 	return "cannot be installed to: " + bound.Shorten(strings.Join(disk.InstallationEligibility.NotEligibleReasons, "; "), 160)
 }
 
-// preferred returns the chosen disk, else the first in the order of assisted-service (ListEligibleDisks of its internal/hardware), which keeps
-// fast and large disks for the workload.
+// preferred returns the chosen disk, else the first in the order of assisted-service (ListEligibleDisks of its
+// internal/hardware), which keeps fast and large disks for the workload.
 func preferred(disks []*aiv1beta1.HostDisk, chosen string) *aiv1beta1.HostDisk {
 	for _, disk := range disks {
 		if disk.ID == chosen {

@@ -73,7 +73,8 @@ func TestSelectDisk(t *testing.T) {
 	}
 }
 
-// minSizeGigabytes counts units of 10^9 bytes in assisted-service and ZTP, and units of 2^30 bytes in Ironic. The silent choice of one reading overwrites a disk that the user did not mean.
+// minSizeGigabytes counts units of 10^9 bytes in assisted-service and ZTP, and units of 2^30 bytes in Ironic. The
+// silent choice of one reading overwrites a disk that the user did not mean.
 func TestMinSizeIsNotGuessed(t *testing.T) {
 	eligible := aiv1beta1.HostInstallationEligibility{Eligible: true}
 	between := aiv1beta1.HostDisk{ID: "ssd", Path: "/dev/sda", DriveType: "SSD", SizeBytes: 120_034_123_776, InstallationEligibility: eligible} // the usual size of "120 GB"
@@ -118,8 +119,9 @@ func TestMinSizeIsNotGuessed(t *testing.T) {
 	}
 }
 
-// A disk that matches the hints counts as a match even if assisted-service cannot install to it at this moment: the reason may pass, and the API promises to refuse a host of which several disks
-// match. What can never be the root disk does not count: each server that boots the live ISO has an optical drive.
+// A disk that matches the hints counts as a match even if assisted-service cannot install to it at this moment: the
+// reason may pass, and the API promises to refuse a host of which several disks match. What can never be the root disk
+// does not count: each server that boots the live ISO has an optical drive.
 func TestIneligibleDisksCountAsMatches(t *testing.T) {
 	match := func(id, driveType string, size int64, reasons ...string) aiv1beta1.HostDisk {
 		return aiv1beta1.HostDisk{

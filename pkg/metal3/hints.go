@@ -12,8 +12,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// mismatches returns the root device hints that a disk does not match, each with the value of the disk. The meaning is that of the Bare Metal Operator's API: exact, except that model and vendor may
-// be substrings. The inventory of assisted-service has one WWN, with the extension. A disk that has the minimum size in one of the readings of minSizeGigabytes matches, see [ambiguous].
+// mismatches returns the root device hints that a disk does not match, each with the value of the disk. The meaning is
+// that of the Bare Metal Operator's API: exact, except that model and vendor may be substrings. The inventory of
+// assisted-service has one WWN, with the extension. A disk that has the minimum size in one of the readings of
+// minSizeGigabytes matches, see [ambiguous].
 func mismatches(hints *metal3api.RootDeviceHints, disk *aiv1beta1.HostDisk) []string {
 	wwn := strings.ToLower(disk.Wwn)
 	checks := []struct {
@@ -44,8 +46,10 @@ func mismatches(hints *metal3api.RootDeviceHints, disk *aiv1beta1.HostDisk) []st
 	return failed
 }
 
-// ambiguous returns whether a disk has the minimum size of the hints in units of 10^9 bytes, as assisted-service (GetAcceptableDisksWithHints of its internal/host/hostutil) and therefore ZTP and
-// the agent-based installer count, but not in units of 2^30 bytes, as Ironic counts. The API of the Bare Metal Operator says "Gigabytes" and leaves it open.
+// ambiguous returns whether a disk has the minimum size of the hints in units of 10^9 bytes, as assisted-service
+// (GetAcceptableDisksWithHints of its internal/host/hostutil) and therefore ZTP and the agent-based installer count,
+// but not in units of 2^30 bytes, as Ironic counts. The API of the Bare Metal Operator says "Gigabytes" and leaves it
+// open.
 func ambiguous(hints *metal3api.RootDeviceHints, disk *aiv1beta1.HostDisk) bool {
 	return disk.SizeBytes >= int64(hints.MinSizeGigabytes)*gigabyte && disk.SizeBytes < int64(hints.MinSizeGigabytes)*gibibyte
 }

@@ -12,8 +12,9 @@ import (
 // HostKind is the kind of which a Host is.
 const HostKind = "BareMetalHost"
 
-// Annotations of a BareMetalHost for the installation of that one host. They are those of assisted-service's own agent controller for BareMetalHosts
-// (internal/controller/controllers/bmh_agent_controller.go), which siteconfig and ZTP pipelines write.
+// Annotations of a BareMetalHost for the installation of that one host. They are those of assisted-service's own agent
+// controller for BareMetalHosts (internal/controller/controllers/bmh_agent_controller.go), which siteconfig and ZTP
+// pipelines write.
 const (
 	settingsPrefix = "bmac.agent-install.openshift.io"
 	// HostnameAnnotation holds the name of the host and its Node.
@@ -24,7 +25,8 @@ const (
 	InstallerArgsAnnotation = settingsPrefix + "/installer-args"
 	// IgnitionAnnotation holds a JSON ignition for the installed host.
 	IgnitionAnnotation = settingsPrefix + "/ignition-config-overrides"
-	// FencingCredentialsAnnotation names the Secret with which the other node of a two-node cluster fences the host: address, username, password, certificateVerification.
+	// FencingCredentialsAnnotation names the Secret with which the other node of a two-node cluster fences the host:
+	// address, username, password, certificateVerification.
 	FencingCredentialsAnnotation = settingsPrefix + "/fencing-credentials-secret-name"
 	// NodeLabelAnnotationPrefix is followed by the key of a label of the Node, whose value the annotation holds.
 	NodeLabelAnnotationPrefix = settingsPrefix + ".node-label."
@@ -45,8 +47,9 @@ func Settings(annotations map[string]string) map[string]string {
 	return settings
 }
 
-// Host is a BareMetalHost with what is read of it. What the API server sends is decoded into it: a hub has many BareMetalHosts that are nobody's business here, and
-// the API's own type takes four times as much memory. It is only read: written, it would take away the rest.
+// Host is a BareMetalHost with what is read of it. What the API server sends is decoded into it: a hub has many
+// BareMetalHosts that are nobody's business here, and the API's own type takes four times as much memory. It is only
+// read: written, it would take away the rest.
 //
 // +kubebuilder:object:generate=true
 // +kubebuilder:object:root=true

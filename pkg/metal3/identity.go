@@ -70,8 +70,9 @@ func NetworkMACs(network *aiv1beta1.NMStateConfig) []string {
 // Mismatch says why observed is not the wanted host, in words for people. It is empty when they are the same: they have a MAC address in
 // common, and the same serial number where both know it.
 //
-// The inspection alone proves nothing where the user stated a boot MAC address: through the BMC of another host it finds that other host, whose
-// agent then matches. So the stated address must be the agent's own, or one of those inspected together with the agent's.
+// The inspection alone proves nothing where the user stated a boot MAC address: through the BMC of another host it
+// finds that other host, whose agent then matches. So the stated address must be the agent's own, or one of those
+// inspected together with the agent's.
 func (wanted HostIdentity) Mismatch(observed HostIdentity) string {
 	inspected := shares(observed.MACs, wanted.Inspected)
 	switch {
@@ -90,7 +91,8 @@ func (wanted HostIdentity) Mismatch(observed HostIdentity) string {
 
 // Shared is what a host has that another one has, too, and so proves nothing.
 type Shared struct {
-	// MACs are such addresses, normalised. Some makers give the NIC between system and management controller the same address in all their servers.
+	// MACs are such addresses, normalised. Some makers give the NIC between system and management controller the same
+	// address in all their servers.
 	MACs []string
 	// Serial tells that the serial number is one: makers who do not burn one in leave a text of their own.
 	Serial bool
@@ -117,8 +119,9 @@ func SharedBy(host *Host, hosts []*Host) Shared {
 	return shared
 }
 
-// MismatchWithout likewise, where addresses that other hosts have, too, prove nothing: the stated boot MAC address does, and a serial number that is the host's alone. sharedBy, which
-// is asked only when something depends on it, tells what others have; nil: nothing.
+// MismatchWithout likewise, where addresses that other hosts have, too, prove nothing: the stated boot MAC address
+// does, and a serial number that is the host's alone. sharedBy, which is asked only when something depends on it, tells
+// what others have; nil: nothing.
 func (wanted HostIdentity) MismatchWithout(sharedBy func() Shared, observed HostIdentity) string {
 	mismatch := wanted.Mismatch(observed)
 	if mismatch != "" || sharedBy == nil || wanted.BootMAC != "" && slices.Contains(observed.MACs, wanted.BootMAC) {
@@ -142,8 +145,9 @@ func (wanted HostIdentity) Shares(observed HostIdentity) bool {
 	return shares(observed.MACs, wanted.MACs)
 }
 
-// SameServer reports whether two Agents run on one server, where nothing is known of the server itself: by the serial number and a MAC address, or by all MAC addresses where a serial number is unknown.
-// One address in common proves nothing: some makers give one NIC the same address in all their servers.
+// SameServer reports whether two Agents run on one server, where nothing is known of the server itself: by the serial
+// number and a MAC address, or by all MAC addresses where a serial number is unknown. One address in common proves
+// nothing: some makers give one NIC the same address in all their servers.
 func (wanted HostIdentity) SameServer(observed HostIdentity) bool {
 	if wanted.Serial != "" && observed.Serial != "" {
 		return strings.EqualFold(wanted.Serial, observed.Serial) && wanted.Shares(observed)
@@ -195,7 +199,8 @@ func normaliseMACs(addresses []string) []string {
 	return slices.Compact(macs)
 }
 
-// placeholderSerials are what vendors put where a serial number was never burnt in (DMI defaults of AMI, Supermicro and others, and of QEMU).
+// placeholderSerials are what vendors put where a serial number was never burnt in (DMI defaults of AMI, Supermicro and
+// others, and of QEMU).
 var placeholderSerials = []string{
 	"", "none", "not specified", "to be filled by o.e.m.", "default string", "system serial number", "0", "unspecified system serial number",
 	"0123456789", "123456789", "not available", "n/a", "empty", "chassis serial number",

@@ -9,10 +9,12 @@ import (
 )
 
 const (
-	// RebootKind is the kind by which a MachineHealthCheck has the host of a Machine rebooted. Its object has the name of the Machine, and is owned by it.
+	// RebootKind is the kind by which a MachineHealthCheck has the host of a Machine rebooted. Its object has the name
+	// of the Machine, and is owned by it.
 	RebootKind = "Metal3Remediation"
-	// rebootGivenUp is the phase in which CAPM3 (v1.13) has tried as often as its template says. It tells the owner of the Machine only by the condition of Cluster
-	// API's older contract, which Cluster API does not look at any more. In the phase Failed it has not tried: the user switched the host off.
+	// rebootGivenUp is the phase in which CAPM3 (v1.13) has tried as often as its template says. It tells the owner of
+	// the Machine only by the condition of Cluster API's older contract, which Cluster API does not look at any more.
+	// In the phase Failed it has not tried: the user switched the host off.
 	rebootGivenUp = "Deleting machine"
 )
 

@@ -10,14 +10,16 @@ import (
 	"strings"
 )
 
-// redfishDrivers are the drivers of the Bare Metal Operator that speak Redfish (pkg/hardwareutils/bmc, v0.12). Each may be followed by the transport, +https or +http; without, it is HTTPS.
+// redfishDrivers are the drivers of the Bare Metal Operator that speak Redfish (pkg/hardwareutils/bmc, v0.12). Each may
+// be followed by the transport, +https or +http; without, it is HTTPS.
 var redfishDrivers = []string{"redfish", "redfish-virtualmedia", "redfish-uefihttp", "idrac-redfish", "idrac-virtualmedia", "ilo5-redfish", "ilo5-virtualmedia"}
 
 // systemPath is that of one system (DSP0266, "Redfish-defined URIs"): the service itself can be asked for no power.
 var systemPath = regexp.MustCompile(`^/redfish/[^/]+/Systems/[^/]`)
 
-// RedfishAddress is the address of a BMC with all that others than the Bare Metal Operator need who speak Redfish to it: redfish+https://<host>:<port>/redfish/<path of the system>.
-// It has neither credentials nor query. The error says what keeps it from being told, for people, without either.
+// RedfishAddress is the address of a BMC with all that others than the Bare Metal Operator need who speak Redfish to
+// it: redfish+https://<host>:<port>/redfish/<path of the system>. It has neither credentials nor query. The error says
+// what keeps it from being told, for people, without either.
 func RedfishAddress(address string) (string, error) {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Host == "" { // of an error that is said here credentials are no part

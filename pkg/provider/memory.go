@@ -14,7 +14,8 @@ const (
 	runtimeLimit = "GOMEMLIMIT"
 )
 
-// limitMemory makes Go collect its garbage in time: without a limit it lets the heap double first, and the container is killed for what is not needed any more.
+// limitMemory makes Go collect its garbage in time: without a limit it lets the heap double first, and the container is
+// killed for what is not needed any more.
 func limitMemory() error {
 	limit, err := memoryLimit(os.Getenv)
 	if err == nil && limit > 0 {
@@ -23,8 +24,8 @@ func limitMemory() error {
 	return err
 }
 
-// memoryLimit is nine tenths of what the container may use, which leaves something for what Go does not count. It is zero when no limit is known, or the user
-// told Go another.
+// memoryLimit is nine tenths of what the container may use, which leaves something for what Go does not count. It is
+// zero when no limit is known, or the user told Go another.
 func memoryLimit(variable func(string) string) (int64, error) {
 	text := variable(containerLimit)
 	if text == "" || variable(runtimeLimit) != "" {

@@ -57,7 +57,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Float32Var(&o.QPS, "kube-api-qps", 100, "Sustained number of requests to the API server per second.")
 	fs.IntVar(&o.Burst, "kube-api-burst", 200, "Number of requests to the API server in a burst.")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", false, "Enable leader election: only one of several managers is active.")
-	// The defaults are those that OpenShift requires of operators (library-go, pkg/config/leaderelection): an API server that is away for a minute while it is upgraded costs no leader.
+	// The defaults are those that OpenShift requires of operators (library-go, pkg/config/leaderelection): an API
+	// server that is away for a minute while it is upgraded costs no leader.
 	fs.DurationVar(&o.LeaseDuration, "leader-elect-lease-duration", 137*time.Second, "Time that other managers wait before they replace a leader that does not renew its lease.")
 	fs.DurationVar(&o.RenewDeadline, "leader-elect-renew-deadline", 107*time.Second, "Time for which the leader tries to renew its lease before it gives up the leadership.")
 	fs.DurationVar(&o.RetryPeriod, "leader-elect-retry-period", 26*time.Second, "Time between attempts to acquire or renew the lease.")
@@ -102,8 +103,9 @@ func (o *Options) TLS() ([]func(*tls.Config), error) {
 	return options, nil
 }
 
-// ControllerOptions are the options of a controller. Its queue is by priority, with the rate limits that controller-runtime has for such a queue: of each object
-// alone, so that one that fails again and again does not hold up others.
+// ControllerOptions are the options of a controller. Its queue is by priority, with the rate limits that
+// controller-runtime has for such a queue: of each object alone, so that one that fails again and again does not hold
+// up others.
 func (o *Options) ControllerOptions() controller.Options {
 	return controller.Options{MaxConcurrentReconciles: o.Concurrency, UsePriorityQueue: ptr.To(true), NewQueue: reconcile.NewQueue}
 }

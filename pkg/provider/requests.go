@@ -11,8 +11,8 @@ import (
 // elsewhere is the host in rest_client_requests_total that stands for all API servers but that of the hub.
 const elsewhere = "workload-clusters"
 
-// countRequests makes rest_client_requests_total have a host for the hub, and one for all workload clusters: with one for each, a hub of thousands has as many
-// series.
+// countRequests makes rest_client_requests_total have a host for the hub, and one for all workload clusters: with one
+// for each, a hub of thousands has as many series.
 func countRequests(hub *rest.Config) error {
 	url, _, err := rest.DefaultServerUrlFor(hub)
 	if err != nil {

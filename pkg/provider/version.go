@@ -10,7 +10,8 @@ import (
 	"github.com/prometheus/common/version"
 )
 
-// buildInfoPrefix begins the name of the metric openshift_agent_build_info, which both managers have: what differs between them are the labels of the scraped target.
+// buildInfoPrefix begins the name of the metric openshift_agent_build_info, which both managers have: what differs
+// between them are the labels of the scraped target.
 const buildInfoPrefix = "openshift_agent"
 
 // releaseVersion is the version that the linker was told, or else what Go recorded of the checkout.

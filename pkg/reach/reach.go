@@ -1,5 +1,5 @@
-// Package reach explains why a server cannot be reached, in words for the conditions of both providers. No text holds the path, query or user information of a URL, nor
-// what the server itself wrote.
+// Package reach explains why a server cannot be reached, in words for the conditions of both providers. No text holds
+// the path, query or user information of a URL, nor what the server itself wrote.
 package reach
 
 import (
@@ -19,7 +19,8 @@ import (
 // ProxyConnect is the Op with which net/http marks that it could not connect to the proxy itself.
 const ProxyConnect = "proxyconnect"
 
-// ProxyError reports that a proxy refuses a connection. net/http reports only the words of its answer, which look like those of the server behind it.
+// ProxyError reports that a proxy refuses a connection. net/http reports only the words of its answer, which look like
+// those of the server behind it.
 type ProxyError struct {
 	// Proxy is the host of the proxy.
 	Proxy string

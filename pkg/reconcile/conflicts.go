@@ -11,16 +11,18 @@ import (
 )
 
 const (
-	// staleRetry is when a reconcile that met a conflict is tried again at the latest, and twice as long each further time, until staleRetryMax. Usually the change that
-	// the cache did not know yet arrives before that and reconciles anyway; on a hub that is busy all caches may be behind by a minute, and each try is one more write to it.
+	// staleRetry is when a reconcile that met a conflict is tried again at the latest, and twice as long each further
+	// time, until staleRetryMax. Usually the change that the cache did not know yet arrives before that and reconciles
+	// anyway; on a hub that is busy all caches may be behind by a minute, and each try is one more write to it.
 	staleRetry, staleRetryMax = time.Second, 30 * time.Second
-	// staleTries is how many conflicts in a row are taken for an outdated cache: those of a minute and a half. What goes on conflicting is an error, which is logged,
-	// counted, and tried again with back-off.
+	// staleTries is how many conflicts in a row are taken for an outdated cache: those of a minute and a half. What
+	// goes on conflicting is an error, which is logged, counted, and tried again with back-off.
 	staleTries = 7
 )
 
-// TolerateConflicts wraps a reconciler so that a conflict is no failure: the API server refused a write that was based on an outdated
-// object, as happens every day where several controllers write to one object. What the reconciler wants to come back for earlier, it comes back for.
+// TolerateConflicts wraps a reconciler so that a conflict is no failure: the API server refused a write that was based
+// on an outdated object, as happens every day where several controllers write to one object. What the reconciler wants
+// to come back for earlier, it comes back for.
 func TolerateConflicts(reconciler reconcile.Reconciler) reconcile.Reconciler {
 	inARow := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](staleRetry, staleRetryMax)
 	return reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {

@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	// inARow is how many reports on an object follow one another as fast as things happen. A host has some 15 while it is installed, a control plane 30.
+	// inARow is how many reports on an object follow one another as fast as things happen. A host has some 15 while it
+	// is installed, a control plane 30.
 	inARow = 20
 	// pace is that of further ones.
 	pace = 2 * time.Second
@@ -30,15 +31,16 @@ func NewDeferral(now func() time.Time) *Deferral {
 	return &Deferral{now: now, differs: NewLasting(now), paces: lru.New[any, *rate.Limiter](remembered)}
 }
 
-// Left is how much longer the status may wait to be written. The time counts from the first difference that was not written, so that one that changes all the time is
-// still written.
+// Left is how much longer the status may wait to be written. The time counts from the first difference that was not
+// written, so that one that changes all the time is still written.
 func (h *Deferral) Left(key any) time.Duration {
 	since := h.differs.Since(key)
 	return max(0, DeferralPeriod-h.now().Sub(since))
 }
 
-// Urgent is how much longer even what somebody waits for has to wait, because so much was written right before; 0: it is written now, and counted. Two processes that both hold themselves for
-// the leader, and see things differently, would else correct each other as fast as they can.
+// Urgent is how much longer even what somebody waits for has to wait, because so much was written right before; 0: it
+// is written now, and counted. Two processes that both hold themselves for the leader, and see things differently,
+// would else correct each other as fast as they can.
 func (h *Deferral) Urgent(key any) time.Duration {
 	limit, known := h.paces.Get(key)
 	if !known {

@@ -14,7 +14,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// LogEvents returns a recorder that bounds the message of each Event, and also writes the Event into the log: the API server forgets Events within the hour.
+// LogEvents returns a recorder that bounds the message of each Event, and also writes the Event into the log: the API
+// server forgets Events within the hour.
 func LogEvents(recorder record.EventRecorder, log logr.Logger) record.EventRecorder {
 	return loggedEvents{EventRecorder: recorder, log: log}
 }

@@ -14,13 +14,15 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// No event reports that a right was granted. Owner references that were refused are written again after initialOwnersDelay; the delay doubles up to maxOwnersDelay.
+// No event reports that a right was granted. Owner references that were refused are written again after
+// initialOwnersDelay; the delay doubles up to maxOwnersDelay.
 const (
 	initialOwnersDelay = time.Minute
 	maxOwnersDelay     = 10 * time.Minute
 )
 
-// Owners writes objects whose owner references the API server may refuse: that of OpenShift refuses them of a client that may not delete the object.
+// Owners writes objects whose owner references the API server may refuse: that of OpenShift refuses them of a client
+// that may not delete the object.
 type Owners struct {
 	backoff *flowcontrol.Backoff
 	now     func() time.Time
@@ -50,8 +52,9 @@ func (o *Owners) Left(found client.Object) time.Duration {
 	return 0
 }
 
-// Write calls write, which writes wanted over found; found is nil when the object does not exist. If the API server refuses the owner references of wanted, wanted gets those of found, and write is called
-// again: everything else is written. In this case refused is the delay after which the owner references are written again; otherwise it is zero.
+// Write calls write, which writes wanted over found; found is nil when the object does not exist. If the API server
+// refuses the owner references of wanted, wanted gets those of found, and write is called again: everything else is
+// written. In this case refused is the delay after which the owner references are written again; otherwise it is zero.
 func (o *Owners) Write(wanted, found client.Object, write func() error) (refused time.Duration, err error) {
 	if kube.IsNil(found) {
 		return 0, write()
@@ -79,7 +82,8 @@ func hasAll(have, wanted []metav1.OwnerReference) bool {
 	})
 }
 
-// OwnersRefusedMessage reports, for a condition, that the owner references of an object of a kind were refused, and the right that permits them.
+// OwnersRefusedMessage reports, for a condition, that the owner references of an object of a kind were refused, and the
+// right that permits them.
 func OwnersRefusedMessage(kind, name, right string) string {
 	return fmt.Sprintf("%s %s keeps its owner references: the API server refuses others of a client that may not delete the object, as OpenShift does. %s. Until then clusterctl move leaves %[1]s %[2]s behind, and it is not deleted together with its owner",
 		kind, name, right)

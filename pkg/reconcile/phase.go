@@ -1,5 +1,5 @@
-// Package reconcile is the vocabulary that the reconcilers of both providers share: phases, when to come back, what was written and is not in the cache yet, and what
-// may be reported a little later.
+// Package reconcile is the vocabulary that the reconcilers of both providers share: phases, when to come back, what was
+// written and is not in the cache yet, and what may be reported a little later.
 package reconcile
 
 import (
@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Phase does one part of the work on what is known of an object. It returns false when what follows has to wait; what is known then says for what.
+// Phase does one part of the work on what is known of an object. It returns false when what follows has to wait; what
+// is known then says for what.
 type Phase[T any] func(ctx context.Context, known T) (proceed bool, err error)
 
 // Run runs phases one after the other until one of them has to wait, or fails.

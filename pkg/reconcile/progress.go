@@ -9,8 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Progress writes into the log what a status tells that was written: what people ask about afterwards, and what has no Event, which is in the log already. It
-// compares with the status that was replaced; hence each line is written once, whoever reconciles how often.
+// Progress writes into the log what a status tells that was written: what people ask about afterwards, and what has no
+// Event, which is in the log already. It compares with the status that was replaced; hence each line is written once,
+// whoever reconciles how often.
 type Progress struct{ log logr.Logger }
 
 // NewProgress returns one that writes into a log.

@@ -13,8 +13,9 @@ import (
 // Long is how far away a timer is of which nobody waits for the end. What comes back sooner goes on with what was begun.
 const Long = 10 * time.Second
 
-// queue puts what people wait for before what was only listed: controller-runtime's handlers give objects of an initial list, and of a resync, a low priority,
-// and its controllers keep the priority when an object is to come back. Here what comes back after long has a low one, too.
+// queue puts what people wait for before what was only listed: controller-runtime's handlers give objects of an initial
+// list, and of a resync, a low priority, and its controllers keep the priority when an object is to come back. Here
+// what comes back after long has a low one, too.
 type queue struct {
 	priorityqueue.PriorityQueue[ctrl.Request]
 }

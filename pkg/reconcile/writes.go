@@ -56,8 +56,8 @@ func (w *Written[T]) After(key any, version string) (what T, known bool) {
 	return what, false
 }
 
-// Unseen is what was written last, if that was after the given version, and for how much longer the cache is waited for: from then on it is taken as it is, for
-// the write changed nothing, or what it made is gone again.
+// Unseen is what was written last, if that was after the given version, and for how much longer the cache is waited
+// for: from then on it is taken as it is, for the write changed nothing, or what it made is gone again.
 func (w *Written[T]) Unseen(key any, version string) (what T, left time.Duration) {
 	last, _ := w.last(key)
 	if left = CacheLag - w.now().Sub(last.at); left <= 0 || !slices.Contains(last.outdated, version) {
@@ -77,7 +77,8 @@ func NewWrites(now func() time.Time) *Writes { return &Writes{NewWritten[struct{
 // Wrote notes a write to an object that had the given resource version before; "" is that of an object that did not exist.
 func (w *Writes) Wrote(key, version string) { w.written.Wrote(key, struct{}{}, version) }
 
-// Unseen is for how much longer the cache is waited for that still has the version from before the last write; 0 when there is nothing to wait for.
+// Unseen is for how much longer the cache is waited for that still has the version from before the last write; 0 when
+// there is nothing to wait for.
 func (w *Writes) Unseen(key, version string) (left time.Duration) {
 	_, left = w.written.Unseen(key, version)
 	return left

@@ -15,7 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// Cached returns a client that reads as from the cache of a manager: objects lack what is not kept of their kind. All other kinds are transformed by others.
+// Cached returns a client that reads as from the cache of a manager: objects lack what is not kept of their kind. All
+// other kinds are transformed by others.
 func Cached(c client.WithWatch, kinds map[client.Object]cache.ByObject, others toolscache.TransformFunc) client.WithWatch {
 	trim := func(obj runtime.Object) error {
 		transform := others

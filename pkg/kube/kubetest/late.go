@@ -33,7 +33,8 @@ func (l late[T, L]) List(ctx context.Context, list client.ObjectList, opts ...cl
 	return nil
 }
 
-// Behind returns a client that reads as from a cache which still has an object that is gone, in the place of each of its kind; all else is as in c. deepCopyInto is the method of its type.
+// Behind returns a client that reads as from a cache which still has an object that is gone, in the place of each of
+// its kind; all else is as in c. deepCopyInto is the method of its type.
 func Behind[T client.Object](c client.Client, gone T, deepCopyInto func(from, into T)) client.Client {
 	return behind[T]{c, gone, deepCopyInto}
 }

@@ -16,10 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Undeletable are the kinds of objects that a client may not delete on a hub whose API server has the admission plugin OwnerReferencesPermissionEnforcement.
+// Undeletable are the kinds of objects that a client may not delete on a hub whose API server has the admission plugin
+// OwnerReferencesPermissionEnforcement.
 type Undeletable []string
 
-// Patch returns the error with which such an API server refuses a merge patch that changes the owner references of an object that exists; nil for any other.
+// Patch returns the error with which such an API server refuses a merge patch that changes the owner references of an
+// object that exists; nil for any other.
 func (u Undeletable) Patch(ctx context.Context, c client.Client, obj client.Object, patch client.Patch) error {
 	gvk, err := apiutil.GVKForObject(obj, c.Scheme())
 	if err != nil || !slices.Contains(u, gvk.Kind) || patch.Type() != types.MergePatchType {

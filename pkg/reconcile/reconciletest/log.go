@@ -8,7 +8,8 @@ import (
 	"github.com/go-logr/logr/funcr"
 )
 
-// Log is a log that remembers the messages which were written to it, in order. Each line is also given to check, with its keys and their values.
+// Log is a log that remembers the messages which were written to it, in order. Each line is also given to check, with
+// its keys and their values.
 func Log(check func(keys string)) (log logr.Logger, messages func() []string) {
 	var lines []string
 	log = funcr.New(func(_, args string) {
