@@ -83,8 +83,9 @@ type mutants struct {
 	built map[string]schemas
 }
 
-// Each case is refused by one constraint, that which its message is about: the same object passes a CRD without that one, or is refused for something else. And each CEL
-// rule, pattern and enumeration of ours refuses a case in this way. So no rule is there that refuses nothing, and no case seems to try one that another one hides.
+// Each case is refused by one constraint, that which its message is about: the same object passes a CRD without that
+// one, or is refused for something else. And each CEL rule, pattern and enumeration of ours refuses a case in this way.
+// So no rule is there that refuses nothing, and no case seems to try one that another one hides.
 func TestEveryConstraintRefusesACaseByItself(t *testing.T) {
 	all, m := mustLoadSchemas(t), mutants{crds: map[k8sschema.GroupVersionKind]*apiextensionsv1.CustomResourceDefinition{}, built: map[string]schemas{}}
 	for _, crd := range ourDefinitions(t) {

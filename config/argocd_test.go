@@ -27,7 +27,8 @@ func mustLoadChecks(t *testing.T) argocd.Checks {
 	return checks
 }
 
-// What the laboratory saw (test/e2e keeps it in _artifacts/e2e-*/health): each file begins with the health that was told of the object in it, and the first line of the message.
+// What the laboratory saw (test/e2e keeps it in _artifacts/e2e-*/health): each file begins with the health that was
+// told of the object in it, and the first line of the message.
 func TestHealthOfWhatWasRecorded(t *testing.T) {
 	checks := mustLoadChecks(t)
 	files, err := filepath.Glob("argocd/testdata/*.yaml")
@@ -150,7 +151,8 @@ func TestHealthOf(t *testing.T) {
 	}
 }
 
-// broughtLater are reasons about something that is missing, which another sync wave or a secrets operator may bring: Argo CD ends a sync at what is degraded.
+// broughtLater are reasons about something that is missing, which another sync wave or a secrets operator may bring:
+// Argo CD ends a sync at what is degraded.
 var broughtLater = []string{"PullSecretMissing", "ManifestsMissing", "ClusterImageSetMissing", "InfraTemplateMissing", "WaitingForNMStateConfig", "WaitingForImport"}
 
 // passing are reasons that are told at once, and are no trouble, or advise and hold nothing up.

@@ -20,8 +20,8 @@ import (
 // coreVariable is the folder below test/tools whose version of Cluster API core runs.
 const coreVariable = "CORE"
 
-// What only a real API server tells: it has the components of both providers, whose managers watch one namespace, and Cluster API. One is started for all tests
-// that need it.
+// What only a real API server tells: it has the components of both providers, whose managers watch one namespace, and
+// Cluster API. One is started for all tests that need it.
 func TestOnAManagementCluster(t *testing.T) {
 	ctrl.SetLogger(logr.Discard()) // the API server's warnings about old versions
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
@@ -49,7 +49,8 @@ func TestOnAManagementCluster(t *testing.T) {
 	t.Run("no deletion of one object wipes hosts in use", func(t *testing.T) { checkHostDeletion(ctx, t, e.Client()) })
 }
 
-// checkUnknownField applies what an assisted-service does not know that is from before a field of its AgentClusterInstall, and a bootstrap provider from before a field of its config.
+// checkUnknownField applies what an assisted-service does not know that is from before a field of its
+// AgentClusterInstall, and a bootstrap provider from before a field of its config.
 func checkUnknownField(ctx context.Context, t *testing.T, c client.Client) {
 	g := NewWithT(t)
 	install := &unstructured.Unstructured{Object: map[string]any{
@@ -68,8 +69,8 @@ func checkUnknownField(ctx context.Context, t *testing.T, c client.Client) {
 	g.Expect(kube.Undeclared(err)).To(Equal("spec.part"), "so an older bootstrap provider refuses the role of an arbiter: %v", err)
 }
 
-// checkNetworkTypes applies each network plug-in that can be asked for: docs/ztp.md says which of them the AgentClusterInstall of the tested assisted-service (April 2025) refuses, and how
-// they are said to it instead.
+// checkNetworkTypes applies each network plug-in that can be asked for: docs/ztp.md says which of them the
+// AgentClusterInstall of the tested assisted-service (April 2025) refuses, and how they are said to it instead.
 func checkNetworkTypes(ctx context.Context, t *testing.T, c client.Client) {
 	g := NewWithT(t)
 	var refused []string

@@ -69,7 +69,8 @@ var (
 	forGrafana = strings.NewReplacer("$namespace", ".+", "$cluster", ".+", "$__rate_interval", "1m")
 )
 
-// TestTheDashboardShowsWhatThereIs runs each query of the dashboard on a real Prometheus that scrapes what our code, controller-runtime and kube-state-metrics expose.
+// TestTheDashboardShowsWhatThereIs runs each query of the dashboard on a real Prometheus that scrapes what our code,
+// controller-runtime and kube-state-metrics expose.
 func TestTheDashboardShowsWhatThereIs(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile("monitoring/grafana-dashboard.json")
@@ -178,7 +179,8 @@ func exposed(t *testing.T) http.Handler {
 	return mux
 }
 
-// happening returns something that happens before each scrape: what is measured by us, reconciles of which some fail, requests to an API server.
+// happening returns something that happens before each scrape: what is measured by us, reconciles of which some fail,
+// requests to an API server.
 func happening(t *testing.T) func() {
 	t.Helper()
 	g := NewWithT(t)

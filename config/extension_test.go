@@ -14,7 +14,8 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 )
 
-// The way from Cluster API to the extension leads through names that only this test compares: nothing of it is there in the end-to-end tests but the ExtensionConfig.
+// The way from Cluster API to the extension leads through names that only this test compares: nothing of it is there in
+// the end-to-end tests but the ExtensionConfig.
 func TestTheExtensionIsReached(t *testing.T) {
 	g := NewWithT(t)
 	var manager appsv1.Deployment

@@ -218,7 +218,8 @@ func existing(ctx context.Context, t *testing.T, c client.Client, changes ...str
 	return created
 }
 
-// An expression that fails refuses the request with words that nobody understands (failurePolicy Fail): no field of spec or status is read as if it were always there.
+// An expression that fails refuses the request with words that nobody understands (failurePolicy Fail): no field of
+// spec or status is read as if it were always there.
 func TestPoliciesTakeNoFieldForGranted(t *testing.T) {
 	g := NewWithT(t)
 	granted := regexp.MustCompile(`\b(object|oldObject)\.(spec|status)\b|\bhas\((object|oldObject)\.(spec|status)`)

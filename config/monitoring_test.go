@@ -118,7 +118,8 @@ func TestKubeStateMetricsTellsOfOurObjects(t *testing.T) {
 	}
 }
 
-// The number of series, more than their size, decides what a Prometheus costs: of one that scrapes 3,500 clusters each series here is 3,500 there. A StateSet has a series for each state.
+// The number of series, more than their size, decides what a Prometheus costs: of one that scrapes 3,500 clusters each
+// series here is 3,500 there. A StateSet has a series for each state.
 func TestSeriesOfAClusterAreWithinTheirBudget(t *testing.T) {
 	for name, budget := range map[string]int{
 		"OpenshiftAssistedControlPlane-Healthy": 44, "OpenshiftAssistedControlPlane-Progressing-Installing": 44, "OpenshiftAssistedConfig-Healthy": 23, installingHost: 23, upgradingCluster: 46,

@@ -18,7 +18,8 @@ import (
 	tools "github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
 )
 
-// workers are a MachineDeployment of our provider and a MachineSet, which its tests change. The Cluster does not exist: Cluster API leaves them as they are.
+// workers are a MachineDeployment of our provider and a MachineSet, which its tests change. The Cluster does not exist:
+// Cluster API leaves them as they are.
 const workers = `
 apiVersion: cluster.x-k8s.io/v1beta2
 kind: MachineDeployment
@@ -52,7 +53,8 @@ const (
 	settled     = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 2}`
 	otherConfig = `spec: {template: {spec: {bootstrap: {configRef: {name: two}}}}}`
 	half        = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 1}`
-	// compared is what Cluster API says from 1.14 on of workers whose version is that of OpenShift, however they are, named of those that have no kubelet yet.
+	// compared is what Cluster API says from 1.14 on of workers whose version is that of OpenShift, however they are,
+	// named of those that have no kubelet yet.
 	compared = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 0, versions: [{version: v1.32.0, replicas: 2}]}`
 	named    = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 2, versions: [{version: v4.19.10, replicas: 2}]}`
 	// byTurns updates one Machine after the other, said and inPlace let that be done in place, begun was asked for it, and back takes it back.

@@ -42,8 +42,8 @@ var withoutNamespace = []string{
 // right is one verb on one resource, as resource.group.
 type right struct{ verb, resource string }
 
-// rights are what the bindings among objects give the manager, everywhere and in the watched namespace. An aggregated ClusterRole, whose rules others bring,
-// counts as one.
+// rights are what the bindings among objects give the manager, everywhere and in the watched namespace. An aggregated
+// ClusterRole, whose rules others bring, counts as one.
 type rights struct{ everywhere, inNamespace map[right]bool }
 
 func rightsOf(t *testing.T, objects []map[string]any) rights {
@@ -128,7 +128,8 @@ func TestRolesOfOneNamespace(t *testing.T) {
 	}
 }
 
-// Hubs that are OpenShift ask for the right to delete what gets another owner. No manager deletes Secrets, and none has the right on other hubs.
+// Hubs that are OpenShift ask for the right to delete what gets another owner. No manager deletes Secrets, and none has
+// the right on other hubs.
 func TestSecretsAreDeletedOnOpenShiftHubsAlone(t *testing.T) {
 	deletion := right{"delete", "secrets"}
 	for _, provider := range []string{"bootstrap", "controlplane"} {
@@ -233,7 +234,8 @@ func checkManagers(ctx context.Context, t *testing.T, e *env.Env, begin time.Tim
 	}
 }
 
-// The example for another infrastructure provider has, for its kinds, exactly the rights that the control plane provider has for those of Metal3, and the table before it lists the rights of both providers.
+// The example for another infrastructure provider has, for its kinds, exactly the rights that the control plane
+// provider has for those of Metal3, and the table before it lists the rights of both providers.
 func TestTheExampleForOtherInfrastructureHasTheRightsOfMetal3(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile("../docs/getting-started.md")
@@ -297,7 +299,8 @@ func checkOtherInfrastructure(ctx context.Context, t *testing.T, e *env.Env) {
 	}
 }
 
-// checkOwners shows why the bootstrap provider may delete Secrets, which it never does: without that it could not give the bootstrap data its owner again.
+// checkOwners shows why the bootstrap provider may delete Secrets, which it never does: without that it could not give
+// the bootstrap data its owner again.
 func checkOwners(ctx context.Context, t *testing.T, e *env.Env) {
 	g, c := NewWithT(t), e.Client()
 	config := &unstructured.Unstructured{Object: object(t, minimalConfig)}

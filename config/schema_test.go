@@ -48,8 +48,8 @@ type schemas map[k8sschema.GroupVersionKind]served
 // ourCRDs are the folders of our own CRDs.
 var ourCRDs = []string{"bootstrap/crd/bases", "controlplane/crd/bases"}
 
-// loadSchemas reads our CRDs and, from the Go modules of the tested versions, those of Cluster API, CAPM3 and the Bare Metal Operator; and those of the
-// infrastructure provider in test/plainmetal, which the documents give as an example.
+// loadSchemas reads our CRDs and, from the Go modules of the tested versions, those of Cluster API, CAPM3 and the Bare
+// Metal Operator; and those of the infrastructure provider in test/plainmetal, which the documents give as an example.
 var loadSchemas = sync.OnceValues(func() (schemas, error) {
 	core, err := moduleDir("..", "sigs.k8s.io/cluster-api")
 	if err != nil {

@@ -383,7 +383,8 @@ func TestEveryFieldOfAClusterInstanceIsDocumented(t *testing.T) {
 // operatorUser is the ServiceAccount of the siteconfig operator.
 const operatorUser = "system:serviceaccount:open-cluster-management:siteconfig-controller-manager"
 
-// checkSiteconfig applies what is rendered as the operator does before it creates anything: on trial, with the rights that it has by itself and those that we ship.
+// checkSiteconfig applies what is rendered as the operator does before it creates anything: on trial, with the rights
+// that it has by itself and those that we ship.
 func checkSiteconfig(ctx context.Context, t *testing.T, e *env.Env) {
 	g, c := NewWithT(t), e.Client()
 	templates, shipped := siteconfigTemplates(t)
