@@ -80,7 +80,8 @@ func (c Checks) Of(ctx context.Context, object *unstructured.Unstructured) (Heal
 	return read(object.GetKind(), state.Get(-1))
 }
 
-// openLibraries opens those that Argo CD gives to checks of its users. Functions for strings are not among them, and of its reduced os nothing is needed.
+// openLibraries opens those that Argo CD gives to checks of its users. Functions for strings are not among them, and of
+// its reduced os nothing is needed.
 func openLibraries(state *lua.LState) error {
 	for name, open := range map[string]lua.LGFunction{lua.BaseLibName: lua.OpenBase, lua.TabLibName: lua.OpenTable} {
 		if err := state.CallByParam(lua.P{Fn: state.NewFunction(open), Protect: true}, lua.LString(name)); err != nil {

@@ -18,8 +18,8 @@ const clusterSetPolicy = "clusterdeployments.clustersets.open-cluster-management
 const mayJoin = `has(object.spec.clusterPoolRef) ||
 authorizer.group('cluster.open-cluster-management.io').resource('managedclustersets').subresource('join').name(variables.set).check('create').allowed()`
 
-// InstallClusterSets makes the API server deny ClusterDeployments as it does on a hub with ACM or MCE. They are no part of assisted-service,
-// but hubs that have it mostly have them, too.
+// InstallClusterSets makes the API server deny ClusterDeployments as it does on a hub with ACM or MCE. They are no part
+// of assisted-service, but hubs that have it mostly have them, too.
 func InstallClusterSets(ctx context.Context, c client.Client) error {
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: clusterSetPolicy},

@@ -21,7 +21,8 @@ import (
 
 const (
 	agentFinalizer = "agent.agent-install.openshift.io/ai-deprovision"
-	// skipSpokeCleanup is the annotation of an Agent whose Node is for others to remove from its cluster (agent_controller.go: AgentSkipSpokeCleanupAnnotation).
+	// skipSpokeCleanup is the annotation of an Agent whose Node is for others to remove from its cluster
+	// (agent_controller.go: AgentSkipSpokeCleanupAnnotation).
 	skipSpokeCleanup = "agent.agent-install.openshift.io/skip-spoke-cleanup"
 )
 
@@ -231,7 +232,8 @@ func (s *Simulator) forget(key types.NamespacedName) {
 	enqueue(s.infraEnvQueue, h.infraEnv.key)
 }
 
-// releaseAgent lets a deleted Agent go, after the Node of an installed host was removed from its cluster, unless the Agent says that this is for others.
+// releaseAgent lets a deleted Agent go, after the Node of an installed host was removed from its cluster, unless the
+// Agent says that this is for others.
 func (s *Simulator) releaseAgent(ctx context.Context, agent *aiv1beta1.Agent) error {
 	if !controllerutil.ContainsFinalizer(agent, agentFinalizer) {
 		return nil

@@ -13,8 +13,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// The rules of this file are those of the real service of April 2025, which checkRegistrations (test/env/assistedservice) holds them against: what it registers
-// (internal/bminventory, RegisterClusterInternal) and what it takes over afterwards (internal/controller/controllers, updateIfNeeded).
+// The rules of this file are those of the real service of April 2025, which checkRegistrations
+// (test/env/assistedservice) holds them against: what it registers (internal/bminventory, RegisterClusterInternal) and
+// what it takes over afterwards (internal/controller/controllers, updateIfNeeded).
 var (
 	clusterName           = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 	clusterNameOnNone     = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)*$`)
@@ -86,7 +87,8 @@ func checkFamilies(spec *hiveext.AgentClusterInstallSpec) error {
 	return nil
 }
 
-// checkVIPs looks at the VIPs of a cluster whose machine networks are stated: each lies in the network at its place, or that of a load balancer of the user in any network.
+// checkVIPs looks at the VIPs of a cluster whose machine networks are stated: each lies in the network at its place, or
+// that of a load balancer of the user in any network.
 func checkVIPs(spec *hiveext.AgentClusterInstallSpec) error {
 	networks := machineNetworks(spec)
 	if len(networks) == 0 {
@@ -128,8 +130,8 @@ func checkRegistration(cd *hivev1.ClusterDeployment, aci *hiveext.AgentClusterIn
 	return checkName(&cd.Spec, (&cluster{spec: aci.Spec}).platform())
 }
 
-// takeOver takes over what objects state of a registered cluster. What is refused leaves the cluster as it is. A field that is stated no more keeps its value, and some of them are compared only
-// when another field has changed.
+// takeOver takes over what objects state of a registered cluster. What is refused leaves the cluster as it is. A field
+// that is stated no more keeps its value, and some of them are compared only when another field has changed.
 func (c *cluster) takeOver(cd *hivev1.ClusterDeployment, aci *hiveext.AgentClusterInstall) error {
 	next := *aci.Spec.DeepCopy()
 	if err := c.refuseUpdate(cd, &next); err != nil {
@@ -200,7 +202,8 @@ func compared(spec *hiveext.AgentClusterInstallSpec) *hiveext.AgentClusterInstal
 	return kept
 }
 
-// override takes over an override of the install-config, which services before April 2026 check with a bootstrap host: where the user balances the load there is none before the installation.
+// override takes over an override of the install-config, which services before April 2026 check with a bootstrap host:
+// where the user balances the load there is none before the installation.
 func (c *cluster) override(override string) error {
 	if c.overrides == override {
 		return nil

@@ -61,7 +61,8 @@ func (s *Simulator) downloadFile(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(data)
 }
 
-// Downloads counts how often somebody wanted a file of an InfraEnv in a namespace, whatever the answer was. Hosts get theirs otherwise: see [Simulator.Image].
+// Downloads counts how often somebody wanted a file of an InfraEnv in a namespace, whatever the answer was. Hosts get
+// theirs otherwise: see [Simulator.Image].
 func (s *Simulator) Downloads(namespace string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

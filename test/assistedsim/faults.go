@@ -159,7 +159,8 @@ func (s *Simulator) FailHost(hostID string, stage models.HostStage, reason strin
 	s.touchHosts(hostID)
 }
 
-// Disconnect makes the host look as if it had not called for more than three minutes. It recovers when it registers again; one that is being installed fails. Once it is installed it need not call any more.
+// Disconnect makes the host look as if it had not called for more than three minutes. It recovers when it registers
+// again; one that is being installed fails. Once it is installed it need not call any more.
 func (s *Simulator) Disconnect(hostID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,9 +181,9 @@ func (s *Simulator) Disconnect(hostID string) {
 	s.touchHosts(hostID)
 }
 
-// LoseCluster lets the service lose all that it knows of the cluster (by its ClusterDeployment) and of its hosts, as when its database comes back
-// empty, and register it again like one that was never installed: as older versions do, and any version with an AgentClusterInstall that was
-// restored without its status.
+// LoseCluster lets the service lose all that it knows of the cluster (by its ClusterDeployment) and of its hosts, as
+// when its database comes back empty, and register it again like one that was never installed: as older versions do,
+// and any version with an AgentClusterInstall that was restored without its status.
 func (s *Simulator) LoseCluster(cluster types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +193,8 @@ func (s *Simulator) LoseCluster(cluster types.NamespacedName) {
 	s.touchCluster(cluster)
 }
 
-// LeaveCertificates lets the service approve no certificates of the cluster (by its ClusterDeployment) any more, as where it takes somebody else to do it.
+// LeaveCertificates lets the service approve no certificates of the cluster (by its ClusterDeployment) any more, as
+// where it takes somebody else to do it.
 func (s *Simulator) LeaveCertificates(cluster types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

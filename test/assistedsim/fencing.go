@@ -13,14 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// fencing is what the service reads of the Secret that an Agent names: the credentials as it keeps them, or why it cannot. Both are empty where none is named.
+// fencing is what the service reads of the Secret that an Agent names: the credentials as it keeps them, or why it
+// cannot. Both are empty where none is named.
 type fencing struct {
 	credentials string
 	err         error
 }
 
-// readFencing reads the Secret that an Agent names. A key that is missing counts as empty; a Secret that is missing keeps the service from reading the rest of the Agent
-// (updateHostFencingCredentials in agent_controller.go, August 2026).
+// readFencing reads the Secret that an Agent names. A key that is missing counts as empty; a Secret that is missing
+// keeps the service from reading the rest of the Agent (updateHostFencingCredentials in agent_controller.go, August
+// 2026).
 func (s *Simulator) readFencing(ctx context.Context, agent *aiv1beta1.Agent) fencing {
 	name := agent.Spec.FencingCredentialsSecretRef
 	if name == "" {
@@ -66,7 +68,8 @@ func allFenced(members []*host) bool {
 	return !slices.ContainsFunc(members, func(h *host) bool { return h.role == models.HostRoleMaster && h.requested.fencing == "" })
 }
 
-// DisableFencing lets the service refuse credentials of BMCs of the hosts of a namespace, as one that was started without TNF_CLUSTERS_SUPPORT.
+// DisableFencing lets the service refuse credentials of BMCs of the hosts of a namespace, as one that was started
+// without TNF_CLUSTERS_SUPPORT.
 func (s *Simulator) DisableFencing(namespace string, disabled bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -31,7 +31,8 @@ const defaultArchitecture = "x86_64"
 // errHostsBound keeps an InfraEnv from being deleted.
 var errHostsBound = errors.New("Failed to delete infraEnv, existing hosts bound and not installed") //nolint:staticcheck // as the service says it
 
-// leaving are the states of hosts with which an InfraEnv is deleted, and they with it: those that belong to no cluster, and those that are installed (infraenv_controller.go: deregisterInfraEnvWithHosts).
+// leaving are the states of hosts with which an InfraEnv is deleted, and they with it: those that belong to no cluster,
+// and those that are installed (infraenv_controller.go: deregisterInfraEnvWithHosts).
 var leaving = []string{
 	models.HostStatusInsufficientUnbound, models.HostStatusDisconnectedUnbound, models.HostStatusDiscoveringUnbound, models.HostStatusKnownUnbound,
 	models.HostStatusInstalled, models.HostStatusAddedToExistingCluster, models.HostStatusUnbinding, models.HostStatusUnbindingPendingUserAction,
@@ -195,7 +196,8 @@ func (s *Simulator) registerInfraEnv(ctx context.Context, env *aiv1beta1.InfraEn
 	return record, s.generate(record, version)
 }
 
-// remember keeps what is stated no more, as the service does: it takes over values, and not that there is none any more. Kernel arguments and certificates can be cleared.
+// remember keeps what is stated no more, as the service does: it takes over values, and not that there is none any
+// more. Kernel arguments and certificates can be cleared.
 func remember(spec, before *aiv1beta1.InfraEnvSpec) {
 	spec.SSHAuthorizedKey = cmp.Or(spec.SSHAuthorizedKey, before.SSHAuthorizedKey)
 	spec.IgnitionConfigOverride = cmp.Or(spec.IgnitionConfigOverride, before.IgnitionConfigOverride)

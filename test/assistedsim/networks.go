@@ -29,8 +29,9 @@ func userManagedLoadBalancer(spec *hiveext.AgentClusterInstallSpec) bool {
 	return spec.LoadBalancer != nil && spec.LoadBalancer.Type == hiveext.LoadBalancerTypeUserManaged
 }
 
-// outsideMachineNetworks tells that a host lacks an address in the networks of its cluster: in one of them beside a load balancer of the user's own, in each else; empty: it has what it needs.
-// Where the user manages the network of several hosts nobody asks.
+// outsideMachineNetworks tells that a host lacks an address in the networks of its cluster: in one of them beside a
+// load balancer of the user's own, in each else; empty: it has what it needs. Where the user manages the network of
+// several hosts nobody asks.
 func outsideMachineNetworks(c *cluster, h *host) string {
 	networks := machineNetworks(&c.spec)
 	if len(networks) == 0 || h.inventory == nil || c.userManagedNetworking() && !c.singleNode() {
@@ -78,7 +79,8 @@ type ipstate struct {
 	} `json:"address"`
 }
 
-// networkFiles are what an image has of NMStateConfigs: for each the table of its interfaces, and for each interface a connection profile of NetworkManager.
+// networkFiles are what an image has of NMStateConfigs: for each the table of its interfaces, and for each interface a
+// connection profile of NetworkManager.
 func networkFiles(networks []aiv1beta1.NMStateConfig) ([]igntypes.File, error) {
 	var files []igntypes.File
 	for i := range networks {

@@ -11,8 +11,8 @@ import (
 // errAway is what hosts hear of a service that does not run.
 var errAway = errors.New("assisted-service does not answer")
 
-// Leave stops the service, until [Simulator.Return]: it looks at no object, serves no download and answers no host. What it knows is kept, as its database is. Its admission
-// webhooks run on, which are a Deployment of their own.
+// Leave stops the service, until [Simulator.Return]: it looks at no object, serves no download and answers no host.
+// What it knows is kept, as its database is. Its admission webhooks run on, which are a Deployment of their own.
 func (s *Simulator) Leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

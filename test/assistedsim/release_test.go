@@ -58,8 +58,9 @@ func TestNodeOfAnAgentThatSkipsTheSpoke(t *testing.T) {
 	}
 }
 
-// TestAHostThatIsForgotten registers while the Agent of its former life is being deleted, which cannot be taken out of its cluster: that Agent goes, and none comes before the host registers again. It was tried with the real
-// service (April 2025).
+// TestAHostThatIsForgotten registers while the Agent of its former life is being deleted, which cannot be taken out of
+// its cluster: that Agent goes, and none comes before the host registers again. It was tried with the real service
+// (April 2025).
 func TestAHostThatIsForgotten(t *testing.T) {
 	g, s := NewWithT(t), newSimulator(t, Options{})
 	scheme, err := Scheme()

@@ -137,7 +137,8 @@ const (
 
 // createAgent creates the Agent, or resets the one that the host had in another InfraEnv.
 //
-// The service drops each Agent that is being deleted (crd_utils.go: CreateAgentCR). Here only those go that its cluster holds up: that the rest takes less than a server takes to boot, hosts that boot at once are not to see.
+// The service drops each Agent that is being deleted (crd_utils.go: CreateAgentCR). Here only those go that its cluster
+// holds up: that the rest takes less than a server takes to boot, hosts that boot at once are not to see.
 func (s *Simulator) createAgent(ctx context.Context, agent *aiv1beta1.Agent) (registration, error) {
 	err := s.client.Create(ctx, agent)
 	if !apierrors.IsAlreadyExists(err) {

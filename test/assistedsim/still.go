@@ -7,8 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Still does something to a cluster in a moment in which no host of it is being installed, and lets no installation start until that is done. It is not done, and false,
-// where a host is being installed already. The cluster is named by its ClusterDeployment.
+// Still does something to a cluster in a moment in which no host of it is being installed, and lets no installation
+// start until that is done. It is not done, and false, where a host is being installed already. The cluster is named by
+// its ClusterDeployment.
 func (s *Simulator) Still(cluster types.NamespacedName, act func() error) (bool, error) {
 	if !s.hush(cluster) {
 		return false, nil

@@ -21,7 +21,8 @@ const (
 	// sample is what is installed one after the other, workers how many of its Machines are workers.
 	sample  = "ha"
 	workers = 2
-	// heartbeat is longer than any run: the installed clusters share a Node, and would all tell at once what those of real ones tell over minutes.
+	// heartbeat is longer than any run: the installed clusters share a Node, and would all tell at once what those of
+	// real ones tell over minutes.
 	heartbeat = time.Hour
 
 	// singleNode is the sample for which there is a target of clusters in an hour.
@@ -132,7 +133,8 @@ func (b *bench) one(ctx context.Context, r *report) error {
 
 func deleteCluster(ctx context.Context, cluster *lab.Cluster) error { return cluster.Delete(ctx) }
 
-// oneByOne installs clusters whose release is given by digest, with a late worker, one after the other. Each is upgraded, gets and loses a worker, has a master replaced, and is deleted.
+// oneByOne installs clusters whose release is given by digest, with a late worker, one after the other. Each is
+// upgraded, gets and loses a worker, has a master replaced, and is deleted.
 func (b *bench) oneByOne(ctx context.Context, r *report) error {
 	lookups := len(b.lab.Registry.Lookups())
 	for i := range b.options.samples {
@@ -174,8 +176,8 @@ func (b *bench) live(ctx context.Context, r *report, namespace string) error {
 	return nil
 }
 
-// install applies a sample and waits until the cluster is available, with all of its Machines. meanwhile, when given, is called as soon as it is applied, and adds a late worker where there are more hosts
-// than the sample needs.
+// install applies a sample and waits until the cluster is available, with all of its Machines. meanwhile, when given,
+// is called as soon as it is applied, and adds a late worker where there are more hosts than the sample needs.
 func (b *bench) install(
 	ctx context.Context, sample string, mutations lab.Mutations, meanwhile func(context.Context, *lab.Cluster) error,
 ) (*lab.Cluster, error) {
@@ -210,8 +212,8 @@ func (b *bench) addLateWorker(ctx context.Context, cluster *lab.Cluster) error {
 	return nil
 }
 
-// prepareLateWorker adds a worker once the cluster is being installed, and waits until its host is discovered. At that time all Agents of the
-// other hosts are bound.
+// prepareLateWorker adds a worker once the cluster is being installed, and waits until its host is discovered. At that
+// time all Agents of the other hosts are bound.
 func (b *bench) prepareLateWorker(ctx context.Context, cluster *lab.Cluster) error {
 	if err := b.awaitInstalling(ctx, cluster); err != nil {
 		return err

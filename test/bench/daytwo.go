@@ -43,7 +43,8 @@ func (b *bench) awaitSpare(ctx context.Context, cluster *lab.Cluster) error {
 	})
 }
 
-// replaceMaster deletes a control-plane Machine of an installed cluster, whose etcd is real, and waits until another one is in its place, and a member of etcd.
+// replaceMaster deletes a control-plane Machine of an installed cluster, whose etcd is real, and waits until another
+// one is in its place, and a member of etcd.
 func (b *bench) replaceMaster(ctx context.Context, cluster *lab.Cluster) error {
 	if err := b.awaitEtcd(ctx, cluster); err != nil {
 		return err

@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	// shared is the namespace of all clusters at once where others are installed beside them. Those are left to our managers: Cluster API and CAPM3 would
-	// connect to each of them and ask it for its health again and again, and take the processors from what is measured. They can look at one namespace.
+	// shared is the namespace of all clusters at once where others are installed beside them. Those are left to our
+	// managers: Cluster API and CAPM3 would connect to each of them and ask it for its health again and again, and take
+	// the processors from what is measured. They can look at one namespace.
 	shared = "bench-many"
 	// hostLabel tells which hosts are for which cluster.
 	hostLabel = "bench.example.com/cluster"

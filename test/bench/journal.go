@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// lasting is for how long causes must have held together at least for their act to be expected: what came and went within moments may have been seen by nobody.
+// lasting is for how long causes must have held together at least for their act to be expected: what came and went
+// within moments may have been seen by nobody.
 const lasting = 2 * time.Second
 
 // skew is how much earlier an effect may be seen than its cause: every kind has a watch of its own, and they are not in step.

@@ -12,17 +12,20 @@
 //   - in a second laboratory, as many clusters as -clusters says at once, the release given by version, HA ones with such a late worker too. Their own
 //     API servers are light ones (package lightapi): kube-apiservers for all of them would take what no real hub has to give.
 //
-// With -installed, installed clusters stand beside those at once (package seed). Our managers connect to them and reconcile them; all other controllers look at
-// the namespace of those at once alone, and the clusters at once have one namespace together.
+// With -installed, installed clusters stand beside those at once (package seed). Our managers connect to them and
+// reconcile them; all other controllers look at the namespace of those at once alone, and the clusters at once have one
+// namespace together.
 //
-// The results are printed with the targets (targets.go) and written as JSON. The exit status is 1 when one of the targets was missed; -margin multiplies them, for a machine
-// that does other things too. What is in no figure is one itself: acts for which no cause was seen, causes after which no act was, and hand-overs of which nothing was seen. With
-// -profile, what the managers work on lies beside the logs.
+// The results are printed with the targets (targets.go) and written as JSON. The exit status is 1 when one of the
+// targets was missed; -margin multiplies them, for a machine that does other things too. What is in no figure is one
+// itself: acts for which no cause was seen, causes after which no act was, and hand-overs of which nothing was seen.
+// With -profile, what the managers work on lies beside the logs.
 //
-// A reaction time is what one observer of the API server sees between the last condition that an act of ours needs and the act. Everything runs
-// on the same machine, and hosts that act at once leave it no rest: with many clusters every request waits for a processor. Therefore it is
-// also printed how busy the processors were, and how long a single write to the API server took until it was seen, which is what no reaction can
-// be faster than. With -delay each stage of the many clusters takes its time, as on real hardware, where it is minutes.
+// A reaction time is what one observer of the API server sees between the last condition that an act of ours needs and
+// the act. Everything runs on the same machine, and hosts that act at once leave it no rest: with many clusters every
+// request waits for a processor. Therefore it is also printed how busy the processors were, and how long a single write
+// to the API server took until it was seen, which is what no reaction can be faster than. With -delay each stage of the
+// many clusters takes its time, as on real hardware, where it is minutes.
 package main
 
 import (

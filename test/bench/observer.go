@@ -55,7 +55,8 @@ const (
 // renewalAnnotation is on a published kubeconfig with a token of the control plane provider's own.
 const renewalAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-renewal"
 
-// handOvers in the order in which they happen: those of an installation, those of a worker that comes while it runs, and those of an installed cluster.
+// handOvers in the order in which they happen: those of an installation, those of a worker that comes while it runs,
+// and those of an installed cluster.
 var (
 	dayOneHandOvers = []string{deploymentCreated, bootDataHandedOut, hostBound, hostApproved, kubeconfigPublished}
 	lateHandOvers   = []string{lateWorkerBound}
@@ -65,12 +66,13 @@ var (
 	handOvers = slices.Concat(dayOneHandOvers, lateHandOvers, dayTwoHandOvers)
 )
 
-// byOthers are hand-overs that people wait for and that others make, of what we did before, or allow: another master is made when the etcd operator of the cluster is done with the
-// one before. They have no target.
+// byOthers are hand-overs that people wait for and that others make, of what we did before, or allow: another master is
+// made when the etcd operator of the cluster is done with the one before. They have no target.
 var byOthers = []string{machineRuns, masterReplaced}
 
-// Facts, each about an object that is named <namespace>/<name>, but for writtenKubeconfig: <namespace>/<name of the cluster>/<digest of the content>, for those of upgrades:
-// <namespace>/<name of the cluster> <version>, for those of Agents: <namespace>/<name> <UID>, as a host that is used again has one of the same name, and for masterGone:
+// Facts, each about an object that is named <namespace>/<name>, but for writtenKubeconfig: <namespace>/<name of the
+// cluster>/<digest of the content>, for those of upgrades: <namespace>/<name of the cluster> <version>, for those of
+// Agents: <namespace>/<name> <UID>, as a host that is used again has one of the same name, and for masterGone:
 // <namespace>/<name of the cluster> <how many were gone>.
 const (
 	infrastructureReady = "Cluster's infrastructure is provisioned and its endpoint known"
@@ -346,7 +348,8 @@ func beginsWith(prefix string) func(string) bool {
 // unmatched are the acts for which no cause was seen, and the causes after which no act was.
 type unmatched struct{ unexplained, unanswered []effect }
 
-// measured are the reactions by hand-over, and what has no part. A worker that was bound because its cluster began to add hosts is a late one.
+// measured are the reactions by hand-over, and what has no part. A worker that was bound because its cluster began to
+// add hosts is a late one.
 func (o *observer) measured() (map[string][]reaction, unmatched) {
 	byHandOver := map[string][]reaction{}
 	paired, unexplained := o.reactions()

@@ -29,7 +29,8 @@ const (
 	patience = time.Minute
 )
 
-// phase plays a phase of a cluster's life, alone on its hub, and counts what our managers ask for from its beginning until they are silent. act returns when it is done.
+// phase plays a phase of a cluster's life, alone on its hub, and counts what our managers ask for from its beginning
+// until they are silent. act returns when it is done.
 func (b *bench) phase(ctx context.Context, r *report, name string, act func(context.Context) (*lab.Cluster, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, b.options.timeout, fmt.Errorf("not within %s", b.options.timeout))
 	defer cancel()

@@ -15,8 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// What a reaction cannot be faster than on the machine at the time: a write to the API server, until it is seen. The API server has a cache of each kind, which all watches
-// are served from, and where many write to many objects of a kind its cache is behind those of others: Agents are written by assisted-service all the time.
+// What a reaction cannot be faster than on the machine at the time: a write to the API server, until it is seen. The
+// API server has a cache of each kind, which all watches are served from, and where many write to many objects of a
+// kind its cache is behind those of others: Agents are written by assisted-service all the time.
 const (
 	reference      = "for reference: one write, until it is seen"
 	agentReference = "for reference: one write to an Agent"

@@ -27,7 +27,8 @@ type report struct {
 	Registry           registryReport            `json:"registryLookups"`
 	SecondsToAvailable oneAndMany                `json:"secondsToAvailable"`
 	Machine            machineReport             `json:"machine"`
-	// Unexplained are acts whose causes were not seen, Unanswered are causes after which no act was seen, Unseen are hand-overs of which no act was: they are in no figure.
+	// Unexplained are acts whose causes were not seen, Unanswered are causes after which no act was seen, Unseen are
+	// hand-overs of which no act was: they are in no figure.
 	Unexplained []string        `json:"unexplained"`
 	Unanswered  []string        `json:"unanswered"`
 	Unseen      []string        `json:"unseen"`
@@ -60,7 +61,8 @@ type phaseReport struct {
 	Runs []phaseRun `json:"runs"`
 }
 
-// phaseRun has the requests of the managers to the hub, and those to the cluster, from the beginning of the phase until they were silent. The seconds end when it is done.
+// phaseRun has the requests of the managers to the hub, and those to the cluster, from the beginning of the phase until
+// they were silent. The seconds end when it is done.
 type phaseRun struct {
 	Cluster  string                  `json:"cluster"`
 	Machines int                     `json:"machines"`
@@ -138,8 +140,8 @@ type requestCount struct {
 	Discovery int            `json:"discovery"`
 }
 
-// registryReport counts the manifests that the registry was asked for: by one cluster with a version, by all those with a digest, and by the
-// clusters at once, which have the same version.
+// registryReport counts the manifests that the registry was asked for: by one cluster with a version, by all those with
+// a digest, and by the clusters at once, which have the same version.
 type registryReport struct {
 	ByVersion     int `json:"byVersion"`
 	ByDigest      int `json:"byDigest"`

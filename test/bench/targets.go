@@ -9,12 +9,14 @@ import (
 
 // What is to be reached. docs/scale.md has the same for people.
 const (
-	// Of a hundred reactions the slowest takes at most so many times what its writes take until they are seen, or so long where processors are free.
+	// Of a hundred reactions the slowest takes at most so many times what its writes take until they are seen, or so
+	// long where processors are free.
 	reactionFactor, freeReaction = 2, 250 * time.Millisecond
 	// lookupsByVersion is how often the registry is asked for each release that is given by version; for one by digest it never is.
 	lookupsByVersion = 1
-	// targetHour is how many single-node clusters are to be installed in an hour on two processors, of which both managers together may have one half: the other
-	// one is for the API server, etcd, assisted-service and the other controllers.
+	// targetHour is how many single-node clusters are to be installed in an hour on two processors, of which both
+	// managers together may have one half: the other one is for the API server, etcd, assisted-service and the other
+	// controllers.
 	targetHour, hubProcessors, managersShare = 5000, 2, 0.5
 )
 
@@ -23,7 +25,8 @@ const (
 // [scale]: https://github.com/openshift-agent/cluster-api-provider-openshift-agent/blob/main/test/scale/targets.go
 var memoryTargets = map[string]float64{env.ControlPlane: 90, env.Bootstrap: 80}
 
-// requestTarget is how many requests a phase may cost: those of both managers to the hub, of which each Machine of the cluster may cost some, and those to the cluster itself.
+// requestTarget is how many requests a phase may cost: those of both managers to the hub, of which each Machine of the
+// cluster may cost some, and those to the cluster itself.
 type requestTarget struct{ hub, each, site float64 }
 
 var requestTargets = map[string]requestTarget{
@@ -38,9 +41,10 @@ var requestTargets = map[string]requestTarget{
 
 func (t requestTarget) atHub(machines int) float64 { return t.hub + t.each*float64(machines) }
 
-// successive are the hand-overs of more than one write, of which each may begin only after the one before has succeeded. The infrastructure provider goes on with the
-// bootstrap data: its name is told when the boot image is in place. An Agent is told first that nobody needs to clean up behind it, when the whole cluster goes, and what
-// was removed from etcd is recorded before its host is released. A control plane goes when its image sets are gone.
+// successive are the hand-overs of more than one write, of which each may begin only after the one before has
+// succeeded. The infrastructure provider goes on with the bootstrap data: its name is told when the boot image is in
+// place. An Agent is told first that nobody needs to clean up behind it, when the whole cluster goes, and what was
+// removed from etcd is recorded before its host is released. A control plane goes when its image sets are gone.
 var successive = map[string]int{bootDataHandedOut: 2, agentReleased: 2, memberRemoved: 2, controlPlaneGone: 2}
 
 // reactionTarget is what the slowest of a hundred reactions of a part may take, in milliseconds.

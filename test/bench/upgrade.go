@@ -37,7 +37,8 @@ func (b *bench) upgrade(ctx context.Context, cluster *lab.Cluster) error {
 	return cluster.Explain(err)
 }
 
-// offerNext offers a cluster the next patch of its release in a channel, and waits until the cluster knows: how long that takes is no affair of the managers.
+// offerNext offers a cluster the next patch of its release in a channel, and waits until the cluster knows: how long
+// that takes is no affair of the managers.
 func (b *bench) offerNext(ctx context.Context, cluster *lab.Cluster) (versionoperator.Release, error) {
 	none := versionoperator.Release{}
 	s, err := cluster.State(ctx)
@@ -113,7 +114,8 @@ func (o *observer) seeVersion(cluster string, v *configv1.ClusterVersion, at tim
 	o.seeReported(release, at)
 }
 
-// seeControlPlane notes which release is wanted, and what is told of an upgrade to it. In every sample the control plane has the name of its Cluster.
+// seeControlPlane notes which release is wanted, and what is told of an upgrade to it. In every sample the control
+// plane has the name of its Cluster.
 func (o *observer) seeControlPlane(v *controlplanev1.OpenshiftAssistedControlPlane, at time.Time) {
 	release := releaseOf(name(v), v.Spec.Version)
 	o.note(versionWanted, release, true, at)

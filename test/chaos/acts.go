@@ -74,7 +74,8 @@ const (
 	shortestStep, longestStep     = 8 * time.Second, 25 * time.Second
 )
 
-// steps are by how much clocks are wrong: those of servers are before they have asked anybody for the time, by minutes, by a time zone, or by the age of a battery.
+// steps are by how much clocks are wrong: those of servers are before they have asked anybody for the time, by minutes,
+// by a time zone, or by the age of a battery.
 var steps = []time.Duration{
 	-400 * 24 * time.Hour, -26 * time.Hour, -time.Hour, -5 * time.Minute, 5 * time.Minute, time.Hour, 26 * time.Hour, 400 * 24 * time.Hour,
 }
@@ -184,8 +185,9 @@ func (r *round) machine(ctx context.Context, dice *rand.Rand, fits func(*lab.Sta
 
 func anyMachine(*lab.State, lab.Machine) bool { return true }
 
-// calmly does something to a cluster while no host of it is being installed, on the first day or later, and none starts to be: who then deletes what the installation is about asks
-// for its end. Everybody has to see it so, for the managers go by what they saw last.
+// calmly does something to a cluster while no host of it is being installed, on the first day or later, and none starts
+// to be: who then deletes what the installation is about asks for its end. Everybody has to see it so, for the managers
+// go by what they saw last.
 func (r *round) calmly(ctx context.Context, t *traveller, act func() (bool, error)) (hit bool, err error) {
 	_, err = r.lab.Service.Still(t.cluster.Key(), func() error {
 		state, err := t.cluster.State(ctx)
@@ -279,8 +281,8 @@ func (r *round) unapproved(ctx context.Context, dice *rand.Rand) (*traveller, *a
 	return t, chosen(dice, slices.DeleteFunc(state.Agents, func(a aiv1beta1.Agent) bool { return a.Spec.Approved }))
 }
 
-// lendHost creates an Agent in the namespace of a tenant that pretends to be the host of a master: its InfraEnv has the name of the Machine, it is bound to the cluster, and it bears the name
-// and the host of another master.
+// lendHost creates an Agent in the namespace of a tenant that pretends to be the host of a master: its InfraEnv has the
+// name of the Machine, it is bound to the cluster, and it bears the name and the host of another master.
 func (r *round) lendHost(ctx context.Context, dice *rand.Rand) (bool, error) {
 	t, state, m := r.machine(ctx, dice, func(_ *lab.State, m lab.Machine) bool { return m.IsControlPlane() })
 	if m == nil {
@@ -333,7 +335,8 @@ func (r *round) delete(ctx context.Context, object client.Object, namespace, nam
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// deleteWholly deletes an object and waits until it is gone: an installation that starts while the deletion is under way has been started all the same.
+// deleteWholly deletes an object and waits until it is gone: an installation that starts while the deletion is under
+// way has been started all the same.
 func (r *round) deleteWholly(ctx context.Context, object client.Object, namespace, name string, excused ...string) (bool, error) {
 	if err := r.lab.Client().Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, object); err != nil {
 		return false, client.IgnoreNotFound(err)

@@ -34,7 +34,8 @@ type tenure struct {
 	from, to time.Time
 }
 
-// contested names the objects that claimed a server when its Agent was approved, other than those of the Machine; it is empty when none did.
+// contested names the objects that claimed a server when its Agent was approved, other than those of the Machine; it is
+// empty when none did.
 func contested(a approval, own []string, claims []tenure) string {
 	var holders []string
 	for _, c := range claims {
@@ -109,7 +110,8 @@ func (f *follower) seeClaims(host *metal3api.BareMetalHost, gone bool) {
 	}
 }
 
-// seeRecord writes down that a config recorded the Agent of a host that is installed. One that is being deleted gives its host up. The caller holds the lock.
+// seeRecord writes down that a config recorded the Agent of a host that is installed. One that is being deleted gives
+// its host up. The caller holds the lock.
 func (f *follower) seeRecord(config *bootstrapv1.OpenshiftAssistedConfig, gone bool) {
 	if config.Status.AgentRef == nil {
 		return

@@ -18,7 +18,8 @@ type deletion struct {
 	at                            time.Time
 }
 
-// serviceAccounts are those of all managers, ours and others; gardeners are the controllers of Kubernetes, which delete what has lost its owner.
+// serviceAccounts are those of all managers, ours and others; gardeners are the controllers of Kubernetes, which delete
+// what has lost its owner.
 const (
 	serviceAccounts = "system:serviceaccount:"
 	gardeners       = serviceAccounts + "kube-system:"
@@ -77,7 +78,9 @@ func (c *census) isAsked(d deletion) bool {
 	return true
 }
 
-// mayGo reports whether a Machine was to go: by its name, as one of the workers or masters of which there are to be fewer, which Cluster API and our control plane manager choose, or with all others of a cluster that is installed again.
+// mayGo reports whether a Machine was to go: by its name, as one of the workers or masters of which there are to be
+// fewer, which Cluster API and our control plane manager choose, or with all others of a cluster that is installed
+// again.
 func (c *census) mayGo(d deletion) bool {
 	lives := c.lives(d.name, d.at)
 	worker := d.name != "" && !slices.ContainsFunc(lives, isMaster)

@@ -43,7 +43,8 @@ type follower struct {
 	broken     []violation
 	told       map[string]bool
 	checked    map[string]int
-	// members are those of each cluster's etcd as they were seen last, by namespace, and removals the voters that were removed since and are not judged yet.
+	// members are those of each cluster's etcd as they were seen last, by namespace, and removals the voters that were
+	// removed since and are not judged yet.
 	members  map[string][]lab.EtcdMember
 	removals map[string][]removal
 	// silent are the objects without a summary, and since when they are there.
@@ -278,7 +279,8 @@ func (f *follower) seeMembers(namespace string, members []lab.EtcdMember) {
 	f.checked[memberRule]++
 }
 
-// judgeRemovals holds the voters that were removed against the Machines of their Nodes, when they are older than the slack, or all at the end. The caller holds the lock.
+// judgeRemovals holds the voters that were removed against the Machines of their Nodes, when they are older than the
+// slack, or all at the end. The caller holds the lock.
 func (f *follower) judgeRemovals(end bool) {
 	for namespace, removals := range f.removals {
 		f.removals[namespace] = slices.DeleteFunc(removals, func(removed removal) bool {
@@ -316,8 +318,9 @@ func (f *follower) leave(namespace string) {
 	f.census(namespace).leaving = true
 }
 
-// excuse follows a deletion, by somebody who may not, of an object that is of some kinds: another one may be seen before the answer is here. Only where there was none to delete nothing is excused: the
-// storm may end while the answer is under way.
+// excuse follows a deletion, by somebody who may not, of an object that is of some kinds: another one may be seen
+// before the answer is here. Only where there was none to delete nothing is excused: the storm may end while the answer
+// is under way.
 func (f *follower) excuse(namespace string, kinds []string, deletion func() error) error {
 	f.excuseBy(namespace, 1, kinds)
 	err := deletion()

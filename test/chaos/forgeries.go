@@ -21,15 +21,16 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// forgery is a request for a certificate that nobody may get, by somebody who has the token of hosts that join, or the credentials of one Node.
+// forgery is a request for a certificate that nobody may get, by somebody who has the token of hosts that join, or the
+// credentials of one Node.
 type forgery struct {
 	what, signer string
 	as           rest.ImpersonationConfig
 	template     x509.CertificateRequest
 }
 
-// forgeries are those that are tried. Node is one of the cluster, joining the name of the host that is awaited, elsewhere an address that is not the Node's own, and taken that of another Node, which
-// the Node reports, too.
+// forgeries are those that are tried. Node is one of the cluster, joining the name of the host that is awaited,
+// elsewhere an address that is not the Node's own, and taken that of another Node, which the Node reports, too.
 func forgeries(node, joining string, elsewhere, taken net.IP, stranger string) []forgery {
 	master := hosts.NodeSubject(node)
 	master.Organization = append(master.Organization, "system:masters")
@@ -52,7 +53,8 @@ func forgeries(node, joining string, elsewhere, taken net.IP, stranger string) [
 	return tried
 }
 
-// claim makes a Node report the address of another one, as root on its host can, and returns the address; nil: there is no other Node. The type is not the one by which OpenShift finds members of etcd.
+// claim makes a Node report the address of another one, as root on its host can, and returns the address; nil: there is
+// no other Node. The type is not the one by which OpenShift finds members of etcd.
 func claim(ctx context.Context, workload client.Client, node *corev1.Node, nodes []corev1.Node) (net.IP, error) {
 	for i := range nodes {
 		for _, address := range nodes[i].Status.Addresses {
@@ -71,7 +73,8 @@ func claim(ctx context.Context, workload client.Client, node *corev1.Node, nodes
 	return nil, nil
 }
 
-// forge asks a cluster, while hosts of it are awaited, for certificates that nobody may get. The requests stay there: whoever looks at those of hosts that join finds them.
+// forge asks a cluster, while hosts of it are awaited, for certificates that nobody may get. The requests stay there:
+// whoever looks at those of hosts that join finds them.
 func (r *round) forge(ctx context.Context, dice *rand.Rand) (bool, error) {
 	t, state, m := r.machine(ctx, dice, func(_ *lab.State, m lab.Machine) bool { return !m.Status.NodeRef.IsDefined() })
 	if m == nil {

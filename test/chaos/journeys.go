@@ -210,7 +210,8 @@ func (t *traveller) judgeWipes() {
 	}
 }
 
-// unsettled names Machines that run on no host of their own, or on one that was installed as somebody else wrote, and InfraEnvs that are nobody's. One that somebody deleted is not made again for a host that is installed.
+// unsettled names Machines that run on no host of their own, or on one that was installed as somebody else wrote, and
+// InfraEnvs that are nobody's. One that somebody deleted is not made again for a host that is installed.
 func (t *traveller) unsettled(ctx context.Context, s *lab.State) []string {
 	var told []string
 	taken := map[string]string{}

@@ -17,8 +17,9 @@ const (
 	mostOfObject, mostOfList = 60, 120
 )
 
-// ownKinds are the kinds that managers reconcile, mostReconciles how often one of their objects may be in a minute on average: a control plane for all its Machines and their hosts. All reactions
-// to what happens in an installation at the pace of the laboratory are part of it, which were 30 and 70 in storms.
+// ownKinds are the kinds that managers reconcile, mostReconciles how often one of their objects may be in a minute on
+// average: a control plane for all its Machines and their hosts. All reactions to what happens in an installation at
+// the pace of the laboratory are part of it, which were 30 and 70 in storms.
 var (
 	ownKinds       = map[string]string{env.Bootstrap: "OpenshiftAssistedConfig", env.ControlPlane: "OpenshiftAssistedControlPlane"}
 	mostReconciles = map[string]int{env.Bootstrap: 120, env.ControlPlane: 300}
@@ -91,7 +92,8 @@ func newLoads(ctx context.Context, r *round) *loads {
 	return l
 }
 
-// look judges what was done in the last minute; at the end of a round what was done since then, as if nothing had followed for the rest of it.
+// look judges what was done in the last minute; at the end of a round what was done since then, as if nothing had
+// followed for the rest of it.
 func (l *loads) look(ctx context.Context, end bool) {
 	took := time.Since(l.begun)
 	if took < span && !end {
@@ -112,7 +114,8 @@ func (l *loads) look(ctx context.Context, end bool) {
 	l.follower.check(loadRule, 1)
 }
 
-// everyWay are the ways that our managers take, by who takes them: processes to the hub, and whoever reaches a cluster, which is Cluster API core as well.
+// everyWay are the ways that our managers take, by who takes them: processes to the hub, and whoever reaches a cluster,
+// which is Cluster API core as well.
 func (l *loads) everyWay() map[string]*unreliable.Way {
 	ways := map[string]*unreliable.Way{}
 	for process, way := range l.own {

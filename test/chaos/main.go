@@ -1,9 +1,10 @@
-// Command chaos installs, scales and deletes clusters in the laboratory (package lab) while everything around the managers of this repository goes wrong, and looks all the time
-// whether what must never happen does.
+// Command chaos installs, scales and deletes clusters in the laboratory (package lab) while everything around the
+// managers of this repository goes wrong, and looks all the time whether what must never happen does.
 //
 //	go run ./test/chaos [-seed 7] [-rounds 1] [-clusters 9] [-storm 2m] [-only acts] [-bmo real] [-out _artifacts/chaos.json]
 //
-// A round applies its clusters at once, each with a journey of its own: it is installed, workers and masters are added, replaced and taken away, it is deleted, some before they are installed. Meanwhile
+// A round applies its clusters at once, each with a journey of its own: it is installed, workers and masters are added,
+// replaced and taken away, it is deleted, some before they are installed. Meanwhile
 //
 //   - requests of both managers to the API server, their answers and their watches get lost, come late, come twice or are refused (package unreliable);
 //   - so do those of all clients to the API servers of clusters, which are cut off for a while;
@@ -16,8 +17,10 @@
 //
 // Then there is calm, and all must come to its end within a time, without help but that of a user who does what the conditions tell.
 //
-// Each round has a seed, the next one that of its predecessor plus one. It decides the journeys, the acts and their times, and which request meets which fault. How processes interleave no seed
-// decides: a defect that needs two things at the same moment may need some runs. The exit status is 1 when a rule was broken; what is printed then says how to run that round again.
+// Each round has a seed, the next one that of its predecessor plus one. It decides the journeys, the acts and their
+// times, and which request meets which fault. How processes interleave no seed decides: a defect that needs two things
+// at the same moment may need some runs. The exit status is 1 when a rule was broken; what is printed then says how to
+// run that round again.
 package main
 
 import (

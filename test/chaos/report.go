@@ -25,7 +25,8 @@ type report struct {
 	// Steps are the steps of journeys that came to their end, and how long they took on average.
 	Steps   map[step]int     `json:"steps"`
 	Average map[step]float64 `json:"averageSeconds"`
-	// Planned are the acts that were tried, Acts those that hit: something was there and changed. Faults what happened between managers and API server, and on the ways to clusters, Restarts how often a manager was started again.
+	// Planned are the acts that were tried, Acts those that hit: something was there and changed. Faults what happened
+	// between managers and API server, and on the ways to clusters, Restarts how often a manager was started again.
 	Planned  map[string]int            `json:"planned"`
 	Acts     map[string]int            `json:"acts"`
 	Faults   map[string]map[string]int `json:"faults"`
@@ -147,7 +148,8 @@ func (r *report) missed() []string {
 	return told
 }
 
-// happened is how often each fault that was wanted happened, whoever met it: those of downloads are others than those of API servers, though some have the same name.
+// happened is how often each fault that was wanted happened, whoever met it: those of downloads are others than those
+// of API servers, though some have the same name.
 func (r *report) happened() map[string]int {
 	happened := map[string]int{}
 	for place, counts := range r.Faults {

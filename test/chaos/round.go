@@ -43,7 +43,8 @@ var (
 const (
 	// stage is how long each stage of hosts and clusters takes: faults are to meet all of them.
 	stage = 300 * time.Millisecond
-	// hostJitter is how much longer, at most, each host takes for each thing that the Bare Metal Operator has it do: how long follows from its name and namespace, and that from the seed of the round.
+	// hostJitter is how much longer, at most, each host takes for each thing that the Bare Metal Operator has it do:
+	// how long follows from its name and namespace, and that from the seed of the round.
 	hostJitter = 2 * time.Second
 	// flapping is how often the state of a cluster changes that has no hosts yet.
 	flapping = 2 * time.Second
@@ -53,7 +54,8 @@ const (
 	restart = time.Second
 )
 
-// chaos is a laboratory whose managers have unreliable ways to their API server and to what else they ask, and all to those of the clusters.
+// chaos is a laboratory whose managers have unreliable ways to their API server and to what else they ask, and all to
+// those of the clusters.
 type chaos struct {
 	options options
 	out     io.Writer
@@ -369,7 +371,8 @@ func (r *round) letImport(ctx context.Context, t *traveller, state *lab.State) {
 	}
 }
 
-// giveKubeconfig gives an installed cluster the kubeconfig that its user has: the condition tells to, where nobody on the hub has one any more.
+// giveKubeconfig gives an installed cluster the kubeconfig that its user has: the condition tells to, where nobody on
+// the hub has one any more.
 func (r *round) giveKubeconfig(ctx context.Context, t *traveller, state *lab.State) {
 	if state.ControlPlane == nil {
 		return

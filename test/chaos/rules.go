@@ -47,7 +47,8 @@ type approval struct {
 	at             time.Time
 }
 
-// unproven tells why an Agent may not have been approved: its host, which stays are given of, was not that of the Machine whose image it booted. It is empty when all is well.
+// unproven tells why an Agent may not have been approved: its host, which stays are given of, was not that of the
+// Machine whose image it booted. It is empty when all is well.
 func unproven(a approval, known bool, stays []stay) string {
 	if !known {
 		return fmt.Sprintf("Agent %s was approved as the host of Machine %s, and runs on a server that is no BareMetalHost's", a.agent, a.machine)
@@ -109,7 +110,8 @@ type census struct {
 	replicas int
 	// machines are all Machines that there ever were.
 	machines map[types.UID]*life
-	// fewer and fewerMasters is how many workers and masters are to go whichever they are. excused are the objects of a kind that somebody deleted who may not.
+	// fewer and fewerMasters is how many workers and masters are to go whichever they are. excused are the objects of a
+	// kind that somebody deleted who may not.
 	fewer, fewerMasters int
 	excused             map[string]int
 	// retried: the cluster is being installed again. leaving: it was deleted.
@@ -118,7 +120,8 @@ type census struct {
 	given []lab.WipedMember
 	// infraEnvs are the names of the InfraEnvs that Agents come from, which are those of Machines.
 	infraEnvs map[string]string
-	// abandoned: the cluster was deleted while it was made. forgiven are the names of what was made for no Machine of one that came back afterwards.
+	// abandoned: the cluster was deleted while it was made. forgiven are the names of what was made for no Machine of
+	// one that came back afterwards.
 	abandoned bool
 	forgiven  map[string]bool
 	// made are the UIDs of other kinds, with their names.
@@ -166,7 +169,8 @@ func removedBetween(before, now []lab.EtcdMember, at time.Time) []removal {
 	return found
 }
 
-// misplaced reports that a voter was removed though the Machine of its Node stays; it is empty when all is well. The member of the bootstrap is no Machine's.
+// misplaced reports that a voter was removed though the Machine of its Node stays; it is empty when all is well. The
+// member of the bootstrap is no Machine's.
 func (c *census) misplaced(namespace string, removed removal) string {
 	if c.leaving || c.retried {
 		return ""
@@ -227,7 +231,8 @@ func wasAsked(l *life) bool { return l.asked }
 // single are the kinds of which a cluster has one.
 var single = []string{"ClusterDeployment", "AgentClusterInstall"}
 
-// doubles names what there was more of than there may be. The masters of a cluster that is being installed again are counted when it is installed: which of them were to go is known then.
+// doubles names what there was more of than there may be. The masters of a cluster that is being installed again are
+// counted when it is installed: which of them were to go is known then.
 func (c *census) doubles(namespace string) []string {
 	var told []string
 	masters, replaced := c.count(isMaster), c.count(func(l *life) bool { return l.master && l.asked })

@@ -55,7 +55,8 @@ func TestAnApprovalIsProven(t *testing.T) {
 	}
 }
 
-// TestAnApprovalAgainstAClaimIsSeen: the broken twin approves a host while a copy of its BareMetalHost, or another config, claims its server.
+// TestAnApprovalAgainstAClaimIsSeen: the broken twin approves a host while a copy of its BareMetalHost, or another
+// config, claims its server.
 func TestAnApprovalAgainstAClaimIsSeen(t *testing.T) {
 	at := time.Now()
 	long, short := at.Add(-2*claimSlack), at.Add(-claimSlack/2)

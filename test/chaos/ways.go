@@ -18,7 +18,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/unreliable"
 )
 
-// The places of faults, beside the processes of managers: the ways to the API servers of clusters, the registry of release images, and what assisted-service offers for download.
+// The places of faults, beside the processes of managers: the ways to the API servers of clusters, the registry of
+// release images, and what assisted-service offers for download.
 const (
 	toClusters = "clusters"
 	toRegistry = "registry"
@@ -34,22 +35,27 @@ var foreign = map[string]string{
 // madeForMachines are the API groups of what core makes for a Machine.
 var madeForMachines = []string{"bootstrap.cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io"}
 
-// mild is the weather of those managers: what whoever talks to an API server has to get over. No write of theirs is carried out without being answered.
+// mild is the weather of those managers: what whoever talks to an API server has to get over. No write of theirs is
+// carried out without being answered.
 var mild = unreliable.Rates{
 	unreliable.Conflict: 0.03, unreliable.TooManyRequests: 0.02, unreliable.ServerError: 0.03, unreliable.Unavailable: 0.02,
 	unreliable.WatchBroken: 0.5, unreliable.WatchExpired: 0.15,
 }
 
-// makes tells the requests by which core makes a Machine, and what it makes for one. Where one fails, core v1.12 deletes what it made before under that name, and begins again under another one; where that
-// deletion fails as well, or the failed one is the read of an infra machine that somebody else just changed, config or infra machine stay without a Machine, for ever and whatever we do.
+// makes tells the requests by which core makes a Machine, and what it makes for one. Where one fails, core v1.12
+// deletes what it made before under that name, and begins again under another one; where that deletion fails as well,
+// or the failed one is the read of an infra machine that somebody else just changed, config or infra machine stay
+// without a Machine, for ever and whatever we do.
 func makes(r *http.Request) bool {
 	info, err := lightapi.Paths.NewRequestInfo(r)
 	return err == nil && (r.Header.Get("Content-Type") == string(types.ApplyPatchType) ||
 		slices.Contains(madeForMachines, info.APIGroup) && info.Verb != "list" && info.Verb != "watch")
 }
 
-// tells the requests by which CAPM3 says how a Metal3Machine is. Where one fails after its Node was found, v1.13 never says Metal3DataReady, whose Machine is not ready then, for ever and whatever we do
-// (metal3machine_controller.go there: it sets the condition only when it looks for the Node by its label, which it does no more once the Node has its providerID).
+// tells the requests by which CAPM3 says how a Metal3Machine is. Where one fails after its Node was found, v1.13 never
+// says Metal3DataReady, whose Machine is not ready then, for ever and whatever we do (metal3machine_controller.go
+// there: it sets the condition only when it looks for the Node by its label, which it does no more once the Node has
+// its providerID).
 func tells(r *http.Request) bool {
 	info, err := lightapi.Paths.NewRequestInfo(r)
 	return err == nil && info.Resource == "metal3machines" && info.Subresource == "status"
@@ -143,7 +149,8 @@ func (w *ways) beforeRegistry(images http.Handler) http.Handler {
 	})
 }
 
-// beforeDownload stands between the bootstrap manager and the discovery ignition of an InfraEnv. The id in its path is another one in each run.
+// beforeDownload stands between the bootstrap manager and the discovery ignition of an InfraEnv. The id in its path is
+// another one in each run.
 func (w *ways) beforeDownload(infraEnv types.NamespacedName, next http.Handler) http.Handler {
 	return w.servers[toService].Before(infraEnv.String(), next)
 }
@@ -189,8 +196,9 @@ func (r *round) seedOf(place string) uint64 {
 	return r.seed + uint64(sum.Sum32())<<32
 }
 
-// toCluster is the way to the API server of a cluster. CAPM3 has another one, on which all goes well: where its write of a Node's providerID is not answered, v1.13 never says Metal3DataReady of
-// the Metal3Machine, whose Machine is not ready then, for ever and whatever we do.
+// toCluster is the way to the API server of a cluster. CAPM3 has another one, on which all goes well: where its write
+// of a Node's providerID is not answered, v1.13 never says Metal3DataReady of the Metal3Machine, whose Machine is not
+// ready then, for ever and whatever we do.
 func (r *round) toCluster(namespace string) env.Pass {
 	way := r.toClusters[namespace]
 	return func(rw http.ResponseWriter, request *http.Request, transport http.RoundTripper, target *url.URL) {

@@ -16,8 +16,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// The API server takes what is released for the Cluster API operator, by the operator's own CRDs, and the operator finds there what clusterctl would install. The operator itself does
-// not run.
+// The API server takes what is released for the Cluster API operator, by the operator's own CRDs, and the operator
+// finds there what clusterctl would install. The operator itself does not run.
 func TestTheManifestsForTheOperatorAreAccepted(t *testing.T) {
 	g := NewWithT(t)
 	builder, err := components.NewBuilder(".", io.Discard)

@@ -54,8 +54,9 @@ func (w *world) objects(clusters map[string]*lab.Cluster) map[string]*unstructur
 	return found
 }
 
-// settledObjects likewise, as soon as the garbage collector has taken the owners that are gone off them: it learns of new kinds each 30 s, and the topology controller of core makes what a Cluster
-// refers to with an owner for the time being.
+// settledObjects likewise, as soon as the garbage collector has taken the owners that are gone off them: it learns of
+// new kinds each 30 s, and the topology controller of core makes what a Cluster refers to with an owner for the time
+// being.
 func (w *world) settledObjects(clusters map[string]*lab.Cluster) map[string]*unstructured.Unstructured {
 	w.Helper()
 	var found map[string]*unstructured.Unstructured
@@ -93,7 +94,8 @@ func withoutState(o *unstructured.Unstructured) {
 	}
 }
 
-// fencingSource marks the copied credentials of the BMC of a fenced host. The release after deletes those of installed hosts, which the one before keeps.
+// fencingSource marks the copied credentials of the BMC of a fenced host. The release after deletes those of installed
+// hosts, which the one before keeps.
 const fencingSource = "bootstrap.cluster.x-k8s.io/fencing-source"
 
 // changes tells what is another, or not there on one side.

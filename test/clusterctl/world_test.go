@@ -150,8 +150,9 @@ func (w *world) publishForeign(component components.Component, name, kind, provi
 	return release.Version
 }
 
-// publishAddressManager writes the release of Metal3's IP address manager, and returns its version. CAPM3 does not start without its kinds, which are no part of CAPM3's own release: they are
-// taken off the hub for clusterctl to install them. Nobody asks for addresses here, so that nothing runs.
+// publishAddressManager writes the release of Metal3's IP address manager, and returns its version. CAPM3 does not
+// start without its kinds, which are no part of CAPM3's own release: they are taken off the hub for clusterctl to
+// install them. Nobody asks for addresses here, so that nothing runs.
 func (w *world) publishAddressManager() string {
 	w.Helper()
 	g := NewWithT(w)

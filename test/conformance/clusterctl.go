@@ -100,7 +100,8 @@ func (s *suite) clusterctlRules() {
 	})
 }
 
-// expectTransformed expects of the objects that clusterctl makes of a release to carry its label, and to lie where it was told to install them.
+// expectTransformed expects of the objects that clusterctl makes of a release to carry its label, and to lie where it
+// was told to install them.
 func expectTransformed(objects []*object) {
 	GinkgoHelper()
 	for _, o := range objects {
@@ -112,7 +113,8 @@ func expectTransformed(objects []*object) {
 // clusterctlReads are the names of the files that clusterctl downloads from a release.
 var clusterctlReads = regexp.MustCompile(`^(metadata|.+-components|cluster-template.*|clusterclass-.+)\.yaml$`)
 
-// expectOneRelease expects of the folders of providers to lie side by side in one place, as the files of a release on GitHub do: those that clusterctl reads and whose names are equal are equal.
+// expectOneRelease expects of the folders of providers to lie side by side in one place, as the files of a release on
+// GitHub do: those that clusterctl reads and whose names are equal are equal.
 func expectOneRelease(folders []string) {
 	GinkgoHelper()
 	together := map[string][]byte{}

@@ -17,7 +17,8 @@ import (
 	"sigs.k8s.io/crdify/pkg/validations"
 )
 
-// expectCompatible compares the CRDs with those of the release before: what was accepted then is accepted now, and means the same. Without a release before there is nothing to compare with.
+// expectCompatible compares the CRDs with those of the release before: what was accepted then is accepted now, and
+// means the same. Without a release before there is nothing to compare with.
 func (s *suite) expectCompatible(ctx context.Context) {
 	GinkgoHelper()
 	var before []*apiextensionsv1.CustomResourceDefinition
@@ -44,7 +45,8 @@ func (s *suite) expectCompatible(ctx context.Context) {
 	s.note("%d CRDs are compatible with those of the release before", len(before))
 }
 
-// compatible is how crdify compares: values may be added to an enumeration, and descriptions are no promise. What it has no comparison for, patterns above all, it reports.
+// compatible is how crdify compares: values may be added to an enumeration, and descriptions are no promise. What it
+// has no comparison for, patterns above all, it reports.
 var compatible = config.Config{
 	Validations: []config.ValidationConfig{
 		{Name: "enum", Enforcement: config.EnforcementPolicyError, Configuration: map[string]any{"additionPolicy": "Allow"}},
@@ -90,8 +92,9 @@ func reported(path string, results []validations.ComparisonResult) []string {
 	return all
 }
 
-// loosened takes out of two schemas what is other and refuses no more than before, or is compared here: the CEL rules of both, a pattern that is there no more. It lists the CEL rules
-// that may refuse what passed before: those that are new and not about a field that is new itself.
+// loosened takes out of two schemas what is other and refuses no more than before, or is compared here: the CEL rules
+// of both, a pattern that is there no more. It lists the CEL rules that may refuse what passed before: those that are
+// new and not about a field that is new itself.
 func loosened(path string, before, now *apiextensionsv1.JSONSchemaProps) []string {
 	var found []string
 	for _, rule := range now.XValidations {

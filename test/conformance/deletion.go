@@ -62,7 +62,8 @@ func (s *suite) deletionRules() {
 	}, NodeTimeout(installTimeout+deleteTimeout))
 }
 
-// expectUntouched expects that all objects that were there before are still there, and that none of them is deleted but those that somebody deleted himself, of some kinds.
+// expectUntouched expects that all objects that were there before are still there, and that none of them is deleted but
+// those that somebody deleted himself, of some kinds.
 func expectUntouched(before, after []object, deleted ...kind) {
 	GinkgoHelper()
 	left := map[types.UID]object{}
@@ -78,7 +79,8 @@ func expectUntouched(before, after []object, deleted ...kind) {
 	}
 }
 
-// expectWorkersAwaited deletes the control plane of a cluster whose workers nobody deletes: it waits for them, and says so. A Cluster that is deleted has core delete its workers first.
+// expectWorkersAwaited deletes the control plane of a cluster whose workers nobody deletes: it waits for them, and says
+// so. A Cluster that is deleted has core delete its workers first.
 func (s *suite) expectWorkersAwaited(ctx context.Context, f *fixture) {
 	GinkgoHelper()
 	before := s.machineUIDs(ctx, f)
@@ -157,8 +159,8 @@ func (s *suite) expectDeleted(ctx context.Context, f *fixture) {
 	s.expectGone(ctx, f)
 }
 
-// expectDeletedWithout deletes a Cluster of which much has been removed by force: Machines with their infra machines, all templates, and the objects for
-// which the provider waits. What is left must not wait for it.
+// expectDeletedWithout deletes a Cluster of which much has been removed by force: Machines with their infra machines,
+// all templates, and the objects for which the provider waits. What is left must not wait for it.
 func (s *suite) expectDeletedWithout(ctx context.Context, f *fixture) {
 	GinkgoHelper()
 	machines, workers := s.machines(ctx, f)

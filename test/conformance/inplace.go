@@ -123,8 +123,8 @@ func (s *suite) inPlaceRules() {
 	}, NodeTimeout(soon))
 }
 
-// expectEditsReplaceNone gives the workers another version and another bootstrap template with every strategy of their MachineDeployments, and with one after the
-// other: it is refused, or replaces none of their Machines.
+// expectEditsReplaceNone gives the workers another version and another bootstrap template with every strategy of their
+// MachineDeployments, and with one after the other: it is refused, or replaces none of their Machines.
 func (s *suite) expectEditsReplaceNone(ctx context.Context, f *fixture) {
 	GinkgoHelper()
 	deployments := s.list(ctx, deploymentKind, f.namespace)
@@ -175,7 +175,8 @@ func (s *suite) expectEditsReplaceNoneOf(ctx context.Context, f *fixture, deploy
 	Eventually(func() error { return change(leave) }).Should(Succeed(), "all Machines are up to date again")
 }
 
-// copyBootstrapTemplate makes another bootstrap template with the content of the one that a MachineDeployment names, as the topology controller does.
+// copyBootstrapTemplate makes another bootstrap template with the content of the one that a MachineDeployment names, as
+// the topology controller does.
 func (s *suite) copyBootstrapTemplate(ctx context.Context, deployment *object) *object {
 	GinkgoHelper()
 	key := client.ObjectKey{Namespace: deployment.GetNamespace(), Name: text(deployment, "spec", "template", "spec", "bootstrap", "configRef", "name")}

@@ -131,7 +131,8 @@ func expectSentinel(ignition []byte) {
 	Expect(config.Systemd.Units).To(ContainElement(And(HaveField("Enabled", true), HaveField("Contents", ContainSubstring(sentinel)))))
 }
 
-// expectConfigsTold expects of the configs of a cluster to tell of their hosts, and of the Machines to say the same: now, and while they were installed.
+// expectConfigsTold expects of the configs of a cluster to tell of their hosts, and of the Machines to say the same:
+// now, and while they were installed.
 func (s *suite) expectConfigsTold(ctx context.Context, f *fixture) {
 	GinkgoHelper()
 	s.eachData(ctx, f, func(m clusterv1.Machine, config, _ *object) {
@@ -147,7 +148,8 @@ func (s *suite) expectConfigsTold(ctx context.Context, f *fixture) {
 	})
 }
 
-// expectToldLater disturbs the host of a Machine that joined an installed cluster: its config tells so, its Machine says the same, and both tell when it is over.
+// expectToldLater disturbs the host of a Machine that joined an installed cluster: its config tells so, its Machine
+// says the same, and both tell when it is over.
 func (s *suite) expectToldLater(ctx context.Context, f *fixture) {
 	GinkgoHelper()
 	m := s.latecomer(ctx, f)
@@ -313,7 +315,8 @@ func initialized(controlPlane entry) bool {
 	return at(controlPlane.object, "status", "initialization", "controlPlaneInitialized") == true
 }
 
-// expectUninitialized is for a cluster whose API server never answered, though its kubeconfig is there: its control plane never said that it is initialized.
+// expectUninitialized is for a cluster whose API server never answered, though its kubeconfig is there: its control
+// plane never said that it is initialized.
 func (s *suite) expectUninitialized(f *fixture) {
 	GinkgoHelper()
 	Eventually(func() *entry {
@@ -322,7 +325,8 @@ func (s *suite) expectUninitialized(f *fixture) {
 	Consistently(func() *entry { return f.seen.first(s.ControlPlane.Kind, initialized) }).Should(BeNil(), "%s is initialized", f.Key())
 }
 
-// expectNodesManaged is for a control plane whose Machines have Nodes: one that says that they have none leaves the Nodes of deleted Machines behind.
+// expectNodesManaged is for a control plane whose Machines have Nodes: one that says that they have none leaves the
+// Nodes of deleted Machines behind.
 func expectNodesManaged(controlPlane *object) {
 	GinkgoHelper()
 	Expect(at(controlPlane, "status", "externalManagedControlPlane")).NotTo(BeIdenticalTo(true), title(controlPlane))
@@ -370,7 +374,8 @@ func (s *suite) expectVersions(ctx context.Context, f *fixture) {
 	s.note("several at once, while the cluster is upgraded: P39 and I13")
 }
 
-// expectVersionsOf expects of a control plane to name the versions of its Machines, lowest first, and how many Machines have which. It returns the names.
+// expectVersionsOf expects of a control plane to name the versions of its Machines, lowest first, and how many Machines
+// have which. It returns the names.
 func expectVersionsOf(g Gomega, controlPlane *object) []string {
 	GinkgoHelper()
 	versions, _ := at(controlPlane, "status", "versions").([]any)
@@ -391,8 +396,9 @@ func expectVersionsOf(g Gomega, controlPlane *object) []string {
 	return names
 }
 
-// expectVersionsTold looks at what was seen of a control plane that was upgraded in place: it named the one version, then both, then the other, and as its own the lowest of them each time. Whatever upgrades
-// the cluster may not be done yet when its Machines are: then none of them has the one before.
+// expectVersionsTold looks at what was seen of a control plane that was upgraded in place: it named the one version,
+// then both, then the other, and as its own the lowest of them each time. Whatever upgrades the cluster may not be done
+// yet when its Machines are: then none of them has the one before.
 func expectVersionsTold(g Gomega, seen []entry, from, to string) {
 	GinkgoHelper()
 	var told []string

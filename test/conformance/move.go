@@ -168,7 +168,8 @@ func (s *suite) expectBack(ctx context.Context, arrived, kept map[string]string)
 // strayLabel marks objects that belong to no cluster.
 const strayLabel = "conformance/stray"
 
-// makeStrays makes objects in the namespace of a cluster that do not belong to it: one that is labelled to be moved, one that is labelled to be moved with all that it owns, and one that is not.
+// makeStrays makes objects in the namespace of a cluster that do not belong to it: one that is labelled to be moved,
+// one that is labelled to be moved with all that it owns, and one that is not.
 func (s *suite) makeStrays(ctx context.Context, w world) {
 	GinkgoHelper()
 	for name, move := range map[string]string{"carried": clusterctlLabel + "/move", "parent": clusterctlLabel + "/move-hierarchy", "left": strayLabel} {

@@ -119,7 +119,7 @@ func ours(clusterctl string, core semver.Version) *conformance.Provider {
 			".status.versions minItems:",                                                 // of the status, which was never written empty
 			"new rule: clusterName cannot change once the installation has started",      // it could not be changed at all
 			".spec.config.baseDomain",                                                    // assisted-service refused all others
-			"new rule: template may contain text and the variables",                         // a condition refused all others
+			"new rule: template may contain text and the variables",                      // a condition refused all others
 		},
 		Templates: templates(),
 		Variables: map[string]string{
@@ -282,7 +282,8 @@ func start(ctx context.Context, options conformance.HubOptions) (conformance.Hub
 // hostJitter is how long a host takes, at most, for each thing that the Bare Metal Operator has it do.
 const hostJitter = time.Second
 
-// drain keeps Nodes of several releases beside one another for longer than the manager goes without a report on an object of which it has reported much: P39 and I13 look for what is told then.
+// drain keeps Nodes of several releases beside one another for longer than the manager goes without a report on an
+// object of which it has reported much: P39 and I13 look for what is told then.
 const drain = 2 * time.Second
 
 func artifacts(name string) string {
@@ -411,8 +412,9 @@ func (c *cluster) Forget() {
 	_ = c.Delete(ctx)
 }
 
-// Disturb has the host boot its discovery image again. assisted-service tells of it where the host joined an installed cluster; of the others it is silent. Only once its Node is missed may it
-// boot its disk, and not in the second in which it was discovered: conditions have no smaller unit, and nobody could tell that it is back.
+// Disturb has the host boot its discovery image again. assisted-service tells of it where the host joined an installed
+// cluster; of the others it is silent. Only once its Node is missed may it boot its disk, and not in the second in
+// which it was discovered: conditions have no smaller unit, and nobody could tell that it is back.
 func (c *cluster) Disturb(ctx context.Context, machine string) (func(context.Context) error, error) {
 	m, err := c.machine(ctx, machine)
 	if err != nil {
@@ -508,8 +510,8 @@ func (c *cluster) machine(ctx context.Context, name string) (*lab.Machine, error
 	return nil, fmt.Errorf("no Agent of Machine %s", name) //nolint:err113 // for people
 }
 
-// restoreMoved restores the status of BareMetalHosts that are moved into a namespace, as the Bare Metal Operator does, where it does not run: from an
-// annotation that CAPM3 puts on them when it pauses them.
+// restoreMoved restores the status of BareMetalHosts that are moved into a namespace, as the Bare Metal Operator does,
+// where it does not run: from an annotation that CAPM3 puts on them when it pauses them.
 func restoreMoved(ctx context.Context, target conformance.Hub, namespace string) error {
 	if target.(*hub).Manager(env.BareMetal) != nil {
 		return nil

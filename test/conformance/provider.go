@@ -24,7 +24,8 @@ type Provider struct {
 	Registration schema.GroupVersionKind
 	// Installed is the condition of the control plane that is True once the cluster is installed, whether or not it can be reached then.
 	Installed string
-	// Release writes a release into a folder as clusterctl reads local repositories: for each provider <type>-<name>/<version>, with all that a release has for it.
+	// Release writes a release into a folder as clusterctl reads local repositories: for each provider
+	// <type>-<name>/<version>, with all that a release has for it.
 	Release func(ctx context.Context, version, dir string) error
 	// Before returns the CRDs of the release before; none: nobody knows one. Nil: there is none.
 	Before func(ctx context.Context) ([]*apiextensionsv1.CustomResourceDefinition, error)
@@ -35,16 +36,19 @@ type Provider struct {
 	Variables map[string]string
 	// OwnerGraph is the expected owner graph of an installed cluster of the sample Full, as [OwnerGraph] writes it.
 	OwnerGraph string
-	// KubeletsCompared is true where Cluster API core takes workers for outdated as long as their version is not literally that of their kubelets, as from v1.14 on, and
-	// the versions of the provider are others than those of Kubernetes.
+	// KubeletsCompared is true where Cluster API core takes workers for outdated as long as their version is not
+	// literally that of their kubelets, as from v1.14 on, and the versions of the provider are others than those of
+	// Kubernetes.
 	KubeletsCompared bool
-	// InfraMachine is the kind of the infra machines in the samples, which control plane providers make from their templates. Empty: they are not counted.
+	// InfraMachine is the kind of the infra machines in the samples, which control plane providers make from their
+	// templates. Empty: they are not counted.
 	InfraMachine schema.GroupVersionKind
 	// TaintsTaken tells that Cluster API core takes Machines with taints on the hub of Start: behind its feature gate MachineTaintPropagation.
 	TaintsTaken bool
 	// Long has those rules tested, too, that take too long for every change.
 	Long bool
-	// OfHosts reports whether an object in the namespace of a cluster is one of its hosts', though it has an owner: it is no part of the cluster, and stays when that goes. Nil: there are none.
+	// OfHosts reports whether an object in the namespace of a cluster is one of its hosts', though it has an owner: it
+	// is no part of the cluster, and stays when that goes. Nil: there are none.
 	OfHosts func(ctx context.Context, hub Hub, o *unstructured.Unstructured) (bool, error)
 	// DeletionOverride are annotations by which a user deletes an object in use although an admission policy of the provider refuses that.
 	DeletionOverride map[string]string
@@ -91,7 +95,8 @@ type Hub interface {
 	// Crash makes both managers die after each of their writes that changes something in the namespace, and come back, until
 	// stop is called; stop tells how often they died. Nil stop: this hub cannot do that.
 	Crash(namespace string) (stop func() int)
-	// Writes counts, by what they are about, the writes that both managers have asked for in a namespace since a point in time, also those that change nothing.
+	// Writes counts, by what they are about, the writes that both managers have asked for in a namespace since a point
+	// in time, also those that change nothing.
 	Writes(namespace string, since time.Time) (map[string]int, error)
 	// Panics is how many reconciles panicked so far.
 	Panics(ctx context.Context) (int, error)
@@ -124,7 +129,8 @@ type ClusterOptions struct {
 	Without func(*unstructured.Unstructured) bool
 	// Hold keeps the installation from ending until Cluster.Release.
 	Hold bool
-	// Replaceable is for a cluster whose control-plane Machines are replaced: one host is spare, and there is what the provider looks at before it lets a host go.
+	// Replaceable is for a cluster whose control-plane Machines are replaced: one host is spare, and there is what the
+	// provider looks at before it lets a host go.
 	Replaceable bool
 	// NoHosts is for a cluster that is never installed.
 	NoHosts bool
@@ -147,17 +153,18 @@ type Cluster interface {
 	UsersKubeconfig(ctx context.Context) ([]byte, error)
 	// Ignition is what the host of a Machine gets of the bootstrap provider when it is installed.
 	Ignition(ctx context.Context, machine string) ([]byte, error)
-	// Disturb makes something happen to the host of a Machine that joined the installed cluster, of which its bootstrap config is to tell, until settle is called.
+	// Disturb makes something happen to the host of a Machine that joined the installed cluster, of which its bootstrap
+	// config is to tell, until settle is called.
 	Disturb(ctx context.Context, machine string) (settle func(context.Context) error, err error)
-	// Upgrade lets the cluster be upgraded to a release, given as in the Cluster's topology, which asks for it already: it makes the release available, and does what the provider leaves to
-	// others.
+	// Upgrade lets the cluster be upgraded to a release, given as in the Cluster's topology, which asks for it already:
+	// it makes the release available, and does what the provider leaves to others.
 	Upgrade(ctx context.Context, version string) error
 	// Forget releases what the hub holds for the cluster once its objects are gone.
 	Forget()
 }
 
-// credentialsMonths is for how long the credentials in a kubeconfig may be valid: those of the control plane provider that Cluster API brings
-// live for a year.
+// credentialsMonths is for how long the credentials in a kubeconfig may be valid: those of the control plane provider
+// that Cluster API brings live for a year.
 const credentialsMonths = 13
 
 // startTimeout includes the first build of all tools, from empty caches.

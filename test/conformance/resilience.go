@@ -102,8 +102,8 @@ func (s *suite) isInstalled(e entry) bool {
 	return condition(e.object, s.Installed).Status == metav1.ConditionTrue
 }
 
-// isOurs is true for what the providers under test write: their own kinds, the Machines of the control plane, Secrets, and the owner references of the
-// template of infra machines. It is meant for a cluster without workers.
+// isOurs is true for what the providers under test write: their own kinds, the Machines of the control plane, Secrets,
+// and the owner references of the template of infra machines. It is meant for a cluster without workers.
 func (s *suite) isOurs(o *object) bool {
 	switch o.GroupVersionKind() {
 	case s.ControlPlane.Kind, s.Bootstrap.Kind:

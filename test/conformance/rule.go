@@ -54,7 +54,8 @@ type book struct {
 	mu    sync.Mutex
 	rules []*rule
 
-	// played are the rules of a suite that Ginkgo does not run, see TestEveryRuleNoticesABrokenProvider; prepare is what those need that are declared now. Nil: Ginkgo runs it.
+	// played are the rules of a suite that Ginkgo does not run, see TestEveryRuleNoticesABrokenProvider; prepare is
+	// what those need that are declared now. Nil: Ginkgo runs it.
 	played  map[string]playedRule
 	prepare func(SpecContext)
 }
@@ -83,7 +84,8 @@ func (b *book) play(id string, body any) {
 	b.played[id] = playedRule{b.prepare, check}
 }
 
-// before prepares what all rules of a part need, once. What fails there fails them all, but, unlike with a BeforeAll, no rule of another part.
+// before prepares what all rules of a part need, once. What fails there fails them all, but, unlike with a BeforeAll,
+// no rule of another part.
 func (b *book) before(prepare func(SpecContext), timeout time.Duration) {
 	if b.played != nil {
 		b.prepare = prepare

@@ -72,8 +72,8 @@ func (s *suite) topologyRules() {
 	}, NodeTimeout(deleteTimeout))
 }
 
-// expectReconciled expects that a topology has made all that belongs to it. Where versions are compared with those of kubelets, Cluster API core takes its workers for ones that it still upgrades to
-// the version that they were made with.
+// expectReconciled expects that a topology has made all that belongs to it. Where versions are compared with those of
+// kubelets, Cluster API core takes its workers for ones that it still upgrades to the version that they were made with.
 func (s *suite) expectReconciled(ctx context.Context, c *fixture) {
 	GinkgoHelper()
 	cluster := s.cluster(ctx, c)
@@ -97,7 +97,8 @@ func (s *suite) workersOf(ctx context.Context, c *fixture) []string {
 	return names
 }
 
-// expectUpgradedTwice expects that no Machine of a topology is replaced for another version, and none for the one after it, which workers may hold up.
+// expectUpgradedTwice expects that no Machine of a topology is replaced for another version, and none for the one after
+// it, which workers may hold up.
 func (s *suite) expectUpgradedTwice(ctx context.Context, c *fixture) {
 	GinkgoHelper()
 	before := s.machineUIDs(ctx, c)
@@ -125,8 +126,9 @@ func (s *suite) expectHeldUp(ctx context.Context, c *fixture) {
 		"spec.topology.version: Invalid value: %q: version cannot be changed: there are still MachineDeployments completing a previous upgrade: [%s]", version, strings.Join(s.workersOf(ctx, c), ", ")))))
 }
 
-// takeWorkersOut takes the MachineDeployments of a topology out of it, as docs/operations/upgrading.md says: while nobody looks after the topology, for it deletes what
-// is its own and not in it, and makes what is in it and not its own.
+// takeWorkersOut takes the MachineDeployments of a topology out of it, as docs/operations/upgrading.md says: while
+// nobody looks after the topology, for it deletes what is its own and not in it, and makes what is in it and not its
+// own.
 func (s *suite) takeWorkersOut(ctx context.Context, c *fixture) {
 	GinkgoHelper()
 	cluster := s.cluster(ctx, c)
@@ -159,8 +161,9 @@ func (s *suite) upgrade(ctx context.Context, c *fixture) {
 	cluster := s.cluster(ctx, c)
 	version, former := nextPatch(cluster.Spec.Topology.Version), text(s.controlPlane(ctx, c), "status", "version")
 	Eventually(func() error { return s.client.Patch(ctx, cluster, topologyVersion(version)) }).WithTimeout(2*soon).Should(Succeed(), "Cluster API takes no version while workers have another")
-	// A version that is asked for in the moment in which the last worker gets the one before may be held back until something of the topology changes, or ten minutes have passed (--sync-period
-	// of core): a Machine does not wake it.
+	// A version that is asked for in the moment in which the last worker gets the one before may be held back until
+	// something of the topology changes, or ten minutes have passed (--sync-period of core): a Machine does not wake
+	// it.
 	Eventually(func() string {
 		s.patch(ctx, cluster, `{"metadata":{"annotations":{%q:%q}}}`, lookAgain, time.Now().String())
 		return text(s.controlPlane(ctx, c), "spec", "version")

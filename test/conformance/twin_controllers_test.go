@@ -180,7 +180,8 @@ func (w *twin) passOn(ctx context.Context, cluster *object) {
 	})
 }
 
-// Upgrade lets the cluster run the version that is asked for, first on one Machine. A twin that replaces Machines for it has one of another name then.
+// Upgrade lets the cluster run the version that is asked for, first on one Machine. A twin that replaces Machines for
+// it has one of another name then.
 func (c playedCluster) Upgrade(ctx context.Context, version string) error {
 	controlPlane := c.stored(ctx, twinControlPlane, c.key.Namespace, c.key.Name)
 	former, machines := text(controlPlane, "status", "version"), at(controlPlane, "status", "replicas").(int64)
@@ -217,7 +218,8 @@ func (c playedCluster) Disturb(ctx context.Context, machine string) (func(contex
 	}, nil
 }
 
-// tell tells, of objects that somebody made, what they wait for: of those with the label of the filter, in the one namespace, where there are several.
+// tell tells, of objects that somebody made, what they wait for: of those with the label of the filter, in the one
+// namespace, where there are several.
 func (w *twin) tell(ctx context.Context) {
 	for _, k := range []kind{twinConfig, twinControlPlane} {
 		for _, o := range w.list(ctx, k, "") {
@@ -482,7 +484,8 @@ func (w *writes) in(namespace string, since time.Time) map[string]int {
 	return found
 }
 
-// neverRest writes about a control plane now and then though nothing happens: something else each time, or, without thrift, what is there already.
+// neverRest writes about a control plane now and then though nothing happens: something else each time, or, without
+// thrift, what is there already.
 func (w *twin) neverRest() {
 	for i := 0; ; i++ {
 		select {

@@ -49,8 +49,9 @@ var (
 // twinHook is the twin's own on its Machines.
 const twinHook = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/twin"
 
-// twin is a provider that is played in memory, with two installed clusters, full and small, in namespaces of the same names. It keeps the rules, as long as nothing of it is broken: what its
-// controllers do, they do at once, after each request of the suite.
+// twin is a provider that is played in memory, with two installed clusters, full and small, in namespaces of the same
+// names. It keeps the rules, as long as nothing of it is broken: what its controllers do, they do at once, after each
+// request of the suite.
 type twin struct {
 	*suite
 	t *testing.T

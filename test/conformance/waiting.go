@@ -92,8 +92,8 @@ func expectWaitsFor(g Gomega, controlPlane *object, infrastructure string) {
 		HaveField("Message", Or(ContainSubstring(infrastructure), ContainSubstring("infrastructure"), ContainSubstring("ndpoint"))))), title(controlPlane))
 }
 
-// awaitHealthChecks waits until the Cluster takes its MachineHealthChecks with it. From v1.14 on Cluster API makes it their owner only with its second look at them, 15 s after the first: one that
-// is gone by then leaves them behind.
+// awaitHealthChecks waits until the Cluster takes its MachineHealthChecks with it. From v1.14 on Cluster API makes it
+// their owner only with its second look at them, 15 s after the first: one that is gone by then leaves them behind.
 func (s *suite) awaitHealthChecks(ctx context.Context, f *fixture) {
 	GinkgoHelper()
 	Eventually(func() []string {

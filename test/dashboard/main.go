@@ -1,6 +1,7 @@
-// Command dashboard makes the picture of the Grafana dashboard in docs/pictures. It installs clusters in the laboratory, one of which fails, while a real Prometheus
-// scrapes the managers of this repository and a real kube-state-metrics with the configuration that we ship. Then test/tools/dashboard asks this Prometheus the queries
-// of the dashboard and draws what it answers.
+// Command dashboard makes the picture of the Grafana dashboard in docs/pictures. It installs clusters in the
+// laboratory, one of which fails, while a real Prometheus scrapes the managers of this repository and a real
+// kube-state-metrics with the configuration that we ship. Then test/tools/dashboard asks this Prometheus the queries of
+// the dashboard and draws what it answers.
 //
 //	go run ./test/dashboard [-delay 1s] [-out docs/pictures/dashboard.svg]
 //
@@ -60,7 +61,8 @@ func run(ctx context.Context, o options) error {
 	return draw(ctx, l, prometheus, begin, o.out)
 }
 
-// install applies clusters one after another, and returns when there is something to see of each: the first are installed, one failed, and the last is being installed.
+// install applies clusters one after another, and returns when there is something to see of each: the first are
+// installed, one failed, and the last is being installed.
 func install(ctx context.Context, l *lab.Lab) error {
 	group, waiting := errgroup.WithContext(ctx)
 	for i, site := range sites {

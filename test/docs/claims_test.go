@@ -39,7 +39,8 @@ func TestEveryClaimNamesTestsThatExist(t *testing.T) {
 	NewWithT(t).Expect(claims).To(BeNumerically(">", 30))
 }
 
-// proofs are how the tests begin that a cell names, by their folder: specs after "e2e: ", and what they call in parentheses, else test functions.
+// proofs are how the tests begin that a cell names, by their folder: specs after "e2e: ", and what they call in
+// parentheses, else test functions.
 func proofs(cell string) map[string][]string {
 	found := map[string][]string{}
 	if specs, is := strings.CutPrefix(cell, "e2e: "); is {

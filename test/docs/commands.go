@@ -112,7 +112,8 @@ var (
 	words = regexp.MustCompile(`[a-z-]+`)
 )
 
-// Lacking is what the hub, on which the commands of documents are run, does not have, and commands may need: what may stand behind needs in a remark, with the reason.
+// Lacking is what the hub, on which the commands of documents are run, does not have, and commands may need: what may
+// stand behind needs in a remark, with the reason.
 var Lacking = map[string]string{
 	"Pods": "no kubelet runs there: nothing can be told of containers, such as their logs",
 }

@@ -82,7 +82,8 @@ var (
 	word     = regexp.MustCompile(`[A-Za-z0-9]+`)
 )
 
-// Conditions, reasons, Events, kinds, labels and annotations are constants, or words of a manifest: a name that is in none of our files is misspelt, or out of date.
+// Conditions, reasons, Events, kinds, labels and annotations are constants, or words of a manifest: a name that is in
+// none of our files is misspelt, or out of date.
 func TestEveryNameExists(t *testing.T) {
 	sources, words := sources(t)
 	foreign := map[string]bool{}
@@ -112,7 +113,8 @@ func TestEveryNameExists(t *testing.T) {
 // notSources are the folders with what was built, and with the logs of tests.
 var notSources = []string{"_artifacts", "bin", "dist", "node_modules", "out"}
 
-// sources are all Go files and manifests of the repository but those of this package and what stands for kinds of others, and the words in them.
+// sources are all Go files and manifests of the repository but those of this package and what stands for kinds of
+// others, and the words in them.
 func sources(t *testing.T) (text string, words map[string]bool) {
 	t.Helper()
 	var all strings.Builder

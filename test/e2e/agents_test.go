@@ -169,7 +169,8 @@ func allApproved(s *lab.State) bool {
 	return len(s.Machines) == s.Wanted
 }
 
-// followAgents watches the Agents of a namespace, which need not exist yet, until the spec or container ends. What it returns gives the specs that an Agent had, one after the other.
+// followAgents watches the Agents of a namespace, which need not exist yet, until the spec or container ends. What it
+// returns gives the specs that an Agent had, one after the other.
 func followAgents(namespace string) func(name string) []aiv1beta1.AgentSpec {
 	GinkgoHelper()
 	watcher, err := client.NewWithWatch(laboratory.Env.Config(), client.Options{Scheme: laboratory.Env.Scheme()})

@@ -284,16 +284,19 @@ func badDownloads(mutations lab.Mutations) []mistake {
 const (
 	// window is how long it is looked whether something is dealt with again and again, twice in a row.
 	window = 3 * time.Second
-	// manyReconciles is what both managers do not come to in a window while what else the specs do is not at its busiest, and exceed in each when something makes a controller begin again and
-	// again, be it every 20 ms, which costs nobody a request.
+	// manyReconciles is what both managers do not come to in a window while what else the specs do is not at its
+	// busiest, and exceed in each when something makes a controller begin again and again, be it every 20 ms, which
+	// costs nobody a request.
 	manyReconciles = 150
 )
 
-// expectNoHotLoop checks that our managers do not deal with what is wrong with clusters again and again: by what they ask the API server and assisted-service for, which is a few requests more for
-// each time that the service retries, given by cluster, by requests that are refused, by reconciles that fail, and by all reconciles.
+// expectNoHotLoop checks that our managers do not deal with what is wrong with clusters again and again: by what they
+// ask the API server and assisted-service for, which is a few requests more for each time that the service retries,
+// given by cluster, by requests that are refused, by reconciles that fail, and by all reconciles.
 func expectNoHotLoop(ctx context.Context, retried map[*lab.Cluster]int) {
 	GinkgoHelper()
-	// What belongs to the mistakes was just written, and the rest of the clusters may be on its way; a few more requests are well. A loop makes dozens in any few seconds.
+	// What belongs to the mistakes was just written, and the rest of the clusters may be on its way; a few more
+	// requests are well. A loop makes dozens in any few seconds.
 	Eventually(ctx, func(g Gomega) {
 		for range 2 {
 			expectCalmWindow(ctx, g, retried)

@@ -22,8 +22,8 @@ import (
 // uuidLabel carries the uid of its BareMetalHost on a Node; CAPM3 looks for it.
 const uuidLabel = "metal3.io/uuid"
 
-// expectInstalled checks everything that is to be true of an installed cluster. Workers that joined later are dayTwo; twice are the hosts that a test made boot
-// the discovery system once more.
+// expectInstalled checks everything that is to be true of an installed cluster. Workers that joined later are dayTwo;
+// twice are the hosts that a test made boot the discovery system once more.
 func expectInstalled(ctx context.Context, cluster *lab.Cluster, dayTwo int, twice ...*hosts.Host) {
 	GinkgoHelper()
 	s := state(ctx, cluster)
@@ -117,7 +117,8 @@ func nodeOf(ctx context.Context, workload client.Client, m lab.Machine) *corev1.
 	return node
 }
 
-// expectHost checks that the host booted the discovery system, once more for each time that it is one of twice, and then its installed node, and nothing else.
+// expectHost checks that the host booted the discovery system, once more for each time that it is one of twice, and
+// then its installed node, and nothing else.
 func expectHost(m lab.Machine, twice ...*hosts.Host) {
 	GinkgoHelper()
 	host := laboratory.Rack.Host(path.Join(m.Host.Namespace, m.Host.Name))

@@ -153,8 +153,9 @@ func expectPool(ctx context.Context, cluster *lab.Cluster) {
 	}
 }
 
-// expectServerCA checks that the one worker that was added to the installed cluster was told by which certificates it recognises the machine config server, hosts of day 1 were not, and that
-// nothing is left of it where nobody joins. One that joined in the moment in which the installation ended may be either.
+// expectServerCA checks that the one worker that was added to the installed cluster was told by which certificates it
+// recognises the machine config server, hosts of day 1 were not, and that nothing is left of it where nobody joins. One
+// that joined in the moment in which the installation ended may be either.
 func expectServerCA(ctx context.Context, cluster *lab.Cluster, either string) {
 	GinkgoHelper()
 	ca := &corev1.ConfigMap{}

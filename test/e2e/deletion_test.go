@@ -71,8 +71,8 @@ func remains(ctx context.Context, cluster *lab.Cluster) []string {
 	return names
 }
 
-// usersOwn is true for what was there before: the pull secret, the secrets of the BMCs, ConfigMaps with mirrors and manifests, what Kubernetes puts into each
-// namespace, and the objects of strangers.
+// usersOwn is true for what was there before: the pull secret, the secrets of the BMCs, ConfigMaps with mirrors and
+// manifests, what Kubernetes puts into each namespace, and the objects of strangers.
 func usersOwn(object unstructured.Unstructured) bool {
 	name := object.GetName()
 	switch object.GetKind() {

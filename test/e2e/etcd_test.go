@@ -443,7 +443,8 @@ func expectNothingLost(ctx context.Context, cluster *lab.Cluster, writer *lab.Wr
 	Expect(lost).To(BeEmpty(), "what was acknowledged, and is not there")
 }
 
-// upgrade makes the cluster say that it is being upgraded, until the upgrade is done. It goes back to where it was, which says the same of its release as before.
+// upgrade makes the cluster say that it is being upgraded, until the upgrade is done. It goes back to where it was,
+// which says the same of its release as before.
 func upgrade(ctx context.Context, cluster *lab.Cluster) (done func()) {
 	GinkgoHelper()
 	workload := workloadOf(cluster)

@@ -18,8 +18,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// startup is the shortest nodeStartupTimeoutSeconds that Cluster API takes. The default is ten minutes, an installation takes forty: to hosts that
-// take longer than the time-out both are the same.
+// startup is the shortest nodeStartupTimeoutSeconds that Cluster API takes. The default is ten minutes, an installation
+// takes forty: to hosts that take longer than the time-out both are the same.
 const startup = 30 * time.Second
 
 var _ = Describe("A MachineHealthCheck", Label("healthcheck"), func() {
@@ -92,7 +92,8 @@ func hostOf(ctx context.Context, namespace, name string) *hosts.Host {
 	return host
 }
 
-// expectKept checks, for longer than a host may take to start, that no Machine is replaced, and then that those without a Node are protected.
+// expectKept checks, for longer than a host may take to start, that no Machine is replaced, and then that those without
+// a Node are protected.
 func expectKept(ctx context.Context, cluster *lab.Cluster) {
 	GinkgoHelper()
 	before := map[types.UID]bool{}

@@ -60,7 +60,8 @@ var _ = Describe("A host that is not ours", Label("hosts"), func() {
 
 	It("is refused when its BMC address was another server's from the start, until the BareMetalHost is made anew", func(ctx SpecContext) {
 		const namespace = "wrong-bmc"
-		// The BMC that the BareMetalHost names belongs to another server: inspection and boot reach that one. Only spec.bootMACAddress is the wanted server's.
+		// The BMC that the BareMetalHost names belongs to another server: inspection and boot reach that one. Only
+		// spec.bootMACAddress is the wanted server's.
 		key, other := path.Join(namespace, "cabled-0"), hosts.NewHardware("other-server")
 		laboratory.Rack.SetHardware(key, other)
 		cluster := apply(ctx, "sno", lab.Mutations{Namespace: namespace, ClusterName: "cabled", LightAPI: lightly()})
@@ -80,7 +81,8 @@ var _ = Describe("A host that is not ours", Label("hosts"), func() {
 		Expect(laboratory.Client().Delete(ctx, refused.Machine.DeepCopy())).To(Succeed())
 		Eventually(ctx, func() error { return laboratory.Client().Get(ctx, keyOf(created), created.DeepCopy()) }).
 			WithTimeout(deleteTimeout).Should(MatchError(apierrors.IsNotFound, "gone"))
-		// As long as the infra machine of the former Machine is there, CAPM3 takes a BareMetalHost of that name for the one that it was given: troubleshooting.md says to wait for both.
+		// As long as the infra machine of the former Machine is there, CAPM3 takes a BareMetalHost of that name for the
+		// one that it was given: troubleshooting.md says to wait for both.
 		wait(ctx, cluster, "without the infra machine of the former Machine", func(s *lab.State) bool {
 			return !slices.ContainsFunc(s.Machines, func(m lab.Machine) bool { return m.Infra != nil && m.Infra.GetUID() == refused.Infra.GetUID() })
 		})

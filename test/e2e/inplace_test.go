@@ -36,7 +36,8 @@ var updatedInPlace = edits(
 	}, "spec", "rollout", "strategy"),
 )
 
-// registerExtension applies the ExtensionConfig that is shipped, for one namespace, and waits until Cluster API knows the extension. No Service leads to it here.
+// registerExtension applies the ExtensionConfig that is shipped, for one namespace, and waits until Cluster API knows
+// the extension. No Service leads to it here.
 func registerExtension(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	content, err := os.ReadFile(filepath.Join("..", "..", "config", "controlplane", "in-place-updates.yaml"))
@@ -100,8 +101,8 @@ func updateInPlace(version string) string {
 	return `{"metadata":{"annotations":{"bootstrap.cluster.x-k8s.io/update-in-place":"v` + version + `"}},"spec":{"template":{"spec":{"version":"v` + version + `"}}}}`
 }
 
-// expectFollowed gives workers a version on a Cluster API that cannot tell when it has updated them in place, and therefore must not be asked to: with OnDelete they bear it
-// when their pool has brought it to them.
+// expectFollowed gives workers a version on a Cluster API that cannot tell when it has updated them in place, and
+// therefore must not be asked to: with OnDelete they bear it when their pool has brought it to them.
 func expectFollowed(ctx context.Context, cluster *lab.Cluster, version string, goOn func()) {
 	GinkgoHelper()
 	images := hostImages(ctx, cluster)

@@ -109,7 +109,8 @@ func startHub(ctx context.Context, name string) *lab.Lab {
 	return hub
 }
 
-// labelLikeClusterctl labels the CRDs as "clusterctl init" does: what is labelled is moved. Metal3's hosts are, by the advice of its documentation, too.
+// labelLikeClusterctl labels the CRDs as "clusterctl init" does: what is labelled is moved. Metal3's hosts are, by the
+// advice of its documentation, too.
 func labelLikeClusterctl(ctx context.Context, hub *lab.Lab) {
 	GinkgoHelper()
 	list := &apiextensionsv1.CustomResourceDefinitionList{}
@@ -161,7 +162,8 @@ func bootsOf(hub *lab.Lab, s *lab.State) map[string]int {
 	return boots
 }
 
-// serves reports whether the control plane is available and all wanted Machines run. CAPM3 does not tell of hosts that it finds installed that they are ready, so that the Cluster is not Available.
+// serves reports whether the control plane is available and all wanted Machines run. CAPM3 does not tell of hosts that
+// it finds installed that they are ready, so that the Cluster is not Available.
 func serves(s *lab.State, machines int) bool {
 	return s.ControlPlane != nil && lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.AvailableCondition).Status == metav1.ConditionTrue &&
 		s.Wanted == machines && len(s.Machines) == machines && s.Running() == machines

@@ -161,7 +161,8 @@ func fromPool(template, wanted string) func(*unstructured.Unstructured) {
 
 func nameOf(cluster string, i int) string { return cluster + "-" + string(rune('0'+i)) }
 
-// machineOf is the machine of a BareMetalHost: white boxes, between whose systems and management controllers are NICs with one and the same address.
+// machineOf is the machine of a BareMetalHost: white boxes, between whose systems and management controllers are NICs
+// with one and the same address.
 func machineOf(namespace string, i int) hosts.Hardware {
 	machine := hosts.NewHardware(path.Join(namespace, nameOf(namespace, i)))
 	machine.Serial = "To be filled by O.E.M."
@@ -185,7 +186,8 @@ func oddly(i int, host *metal3api.BareMetalHost) {
 	}
 }
 
-// mayBeUnknown is whether there may be a host with nothing to recognise it by: the admission webhook of the Bare Metal Operator refuses one that has no boot MAC address and is not to be inspected.
+// mayBeUnknown is whether there may be a host with nothing to recognise it by: the admission webhook of the Bare Metal
+// Operator refuses one that has no boot MAC address and is not to be inspected.
 func mayBeUnknown() bool { return laboratoryOptions.BareMetal != lab.Real }
 
 // expectGivenBack scales the workers down while their hosts are detached, clean slowly and fail to clean.

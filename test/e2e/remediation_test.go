@@ -85,7 +85,8 @@ func rebootTemplate(ctx context.Context, cluster *lab.Cluster) clusterv1.Machine
 	}
 }
 
-// expectLostMasterReplaced installs a cluster, loses the master that leads etcd, and expects that a MachineHealthCheck has it replaced. before is called before it is lost.
+// expectLostMasterReplaced installs a cluster, loses the master that leads etcd, and expects that a MachineHealthCheck
+// has it replaced. before is called before it is lost.
 func expectLostMasterReplaced(ctx context.Context, namespace string, before func()) {
 	GinkgoHelper()
 	onlySimulated()

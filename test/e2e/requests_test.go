@@ -12,17 +12,21 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// What both managers together may ask for while the HA sample (five Machines) is installed, and until its spec looks. Statuses follow what others do, and more or fewer of their changes
-// fall into one write: the bounds are twice what was measured, and five times where it is read in the cluster what comes up there, which lasts as long as the machine is slow. What is asked for in a loop exceeds them soon.
+// What both managers together may ask for while the HA sample (five Machines) is installed, and until its spec looks.
+// Statuses follow what others do, and more or fewer of their changes fall into one write: the bounds are twice what was
+// measured, and five times where it is read in the cluster what comes up there, which lasts as long as the machine is
+// slow. What is asked for in a loop exceeds them soon.
 var (
-	// haHub are the requests to the hub but those about the kinds of assisted-service. Before its first write each of the six Secrets is read past the cache.
+	// haHub are the requests to the hub but those about the kinds of assisted-service. Before its first write each of
+	// the six Secrets is read past the cache.
 	haHub = map[string]int{
 		"create events": 60, "create metal3machines": 6, "get secrets": 32,
 		"patch machines": 40, "patch machines/status": 8, "patch metal3machines": 30, "patch metal3machinetemplates": 4,
 		"patch openshiftassistedconfigs": 30, "patch openshiftassistedconfigs/status": 64,
 		"patch openshiftassistedcontrolplanes": 8, "patch openshiftassistedcontrolplanes/status": 40, "patch secrets": 20,
 	}
-	// haService are those by which assisted-service is told what to do. Whose the registration is, is read past the cache before each host is bound, and before it is approved.
+	// haService are those by which assisted-service is told what to do. Whose the registration is, is read past the
+	// cache before each host is bound, and before it is approved.
 	haService = map[string]int{"get agentclusterinstalls": 28, "get clusterdeployments": 28, "patch agentclusterinstalls": 6, "patch agents": 20, "patch clusterdeployments": 4, "patch clusterimagesets": 4, "patch infraenvs": 10}
 	// haWorkload are those to the installed cluster.
 	haWorkload = map[string]int{
@@ -65,7 +69,8 @@ func toWorkload(cluster *lab.Cluster) audit.Requests {
 	return requests
 }
 
-// downloads counts what was downloaded from the simulated assisted-service by our managers, for a cluster in a namespace of its own; hosts get theirs otherwise. Of the real one it is not known: 0.
+// downloads counts what was downloaded from the simulated assisted-service by our managers, for a cluster in a
+// namespace of its own; hosts get theirs otherwise. Of the real one it is not known: 0.
 func downloads(cluster *lab.Cluster) int {
 	if laboratory.Service == nil {
 		return 0

@@ -41,7 +41,8 @@ var _ = Describe("A failed installation", Label("failure"), func() {
 	}, NodeTimeout(installTimeout+3*retryTimeout))
 })
 
-// retriedSample is the one whose installation fails. Without authentication, for every change, it is a single node, which differs only in what the host and our managers fetch from assisted-service.
+// retriedSample is the one whose installation fails. Without authentication, for every change, it is a single node,
+// which differs only in what the host and our managers fetch from assisted-service.
 func retriedSample() string {
 	if laboratoryOptions.Auth == assistedsim.AuthNone && os.Getenv(longVariable) == "" {
 		return "sno"
@@ -60,7 +61,8 @@ func failInstallation(ctx context.Context, cluster *lab.Cluster) {
 	Eventually(host).ShouldNot(BeNil())
 	host().Fail(models.HostStageWritingImageToDisk, "disk sda is read-only")
 	waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.InstallationFailedReason)
-	// Which host it was, assisted-service may say a moment after the cluster failed. Of the host another of our managers tells, in its own time.
+	// Which host it was, assisted-service may say a moment after the cluster failed. Of the host another of our
+	// managers tells, in its own time.
 	Eventually(func(g Gomega) {
 		s := state(ctx, cluster)
 		g.Expect(lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.InstalledCondition).Message).To(And(ContainSubstring(unlucky.Name), ContainSubstring("disk sda is read-only")))
@@ -69,8 +71,9 @@ func failInstallation(ctx context.Context, cluster *lab.Cluster) {
 	}).Should(Succeed())
 }
 
-// expectRetried lets the installation of a sample, with one worker if it has any, fail, asks for another attempt, and checks that the cluster is installed: by other Machines, on the same hosts. asked is called when the retry
-// is asked for, again when the former attempt is gone.
+// expectRetried lets the installation of a sample, with one worker if it has any, fail, asks for another attempt, and
+// checks that the cluster is installed: by other Machines, on the same hosts. asked is called when the retry is asked
+// for, again when the former attempt is gone.
 func expectRetried(ctx context.Context, sample, namespace string, asked, anew func()) {
 	GinkgoHelper()
 	cluster := apply(ctx, sample, lab.Mutations{Namespace: namespace, ClusterName: "again", HoldAPI: true, Edit: oneWorker})

@@ -38,8 +38,9 @@ type installedSample struct {
 	about func(ctx context.Context, cluster *lab.Cluster)
 }
 
-// everySample is installed for every change, by one assisted-service or both, furtherSamples once a day: what they are about is passed on to assisted-service, and tested by itself. A test of config looks
-// whether each sample is in one of them.
+// everySample is installed for every change, by one assisted-service or both, furtherSamples once a day: what they are
+// about is passed on to assisted-service, and tested by itself. A test of config looks whether each sample is in one of
+// them.
 var (
 	everySample = map[string]installedSample{
 		"ha": {machines: 5, on: lab.Simulated}, "compact": {machines: 3, on: lab.Simulated}, "sno": {machines: 1}, "ha-disk-image": {machines: 5, on: lab.Real},
@@ -361,7 +362,8 @@ var _ = Describe("The ClusterClass", Label("samples"), func() {
 	}, NodeTimeout(installTimeout+deleteTimeout))
 })
 
-// disconnectedOfClass is what docs/samples.md tells for a disconnected cluster of the ClusterClass: the class, the Secret and the ConfigMap of the disconnected sample, and a Cluster.
+// disconnectedOfClass is what docs/samples.md tells for a disconnected cluster of the ClusterClass: the class, the
+// Secret and the ConfigMap of the disconnected sample, and a Cluster.
 func disconnectedOfClass() []byte {
 	GinkgoHelper()
 	class, err := os.ReadFile("../../config/templates/clusterclass-agent.yaml")

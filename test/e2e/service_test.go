@@ -77,8 +77,8 @@ var _ = Describe("assisted-service", Label("service"), Serial, func() {
 	}, NodeTimeout(3*installTimeout))
 })
 
-// startAgain starts a process that ended by itself, as the kubelet does with containers. A panic in one of its controllers ends assisted-service (controller-runtime v0.16), and its database may
-// be gone at any moment of theirs.
+// startAgain starts a process that ended by itself, as the kubelet does with containers. A panic in one of its
+// controllers ends assisted-service (controller-runtime v0.16), and its database may be gone at any moment of theirs.
 func startAgain(ctx context.Context, p *process.Process) {
 	GinkgoHelper()
 	if p.Running() {

@@ -31,8 +31,9 @@ import (
 const (
 	// startTimeout includes the first build of all tools, from empty caches.
 	startTimeout = 45 * time.Minute
-	// installTimeout is what a cluster may take. A wait ends with what it waits for: that a time-out is ten times what is needed costs nothing as long as all is well, and a machine
-	// that is slow, or does other things, fails nothing. Cluster API core alone takes up to 30 s to connect.
+	// installTimeout is what a cluster may take. A wait ends with what it waits for: that a time-out is ten times what
+	// is needed costs nothing as long as all is well, and a machine that is slow, or does other things, fails nothing.
+	// Cluster API core alone takes up to 30 s to connect.
 	installTimeout = 10 * time.Minute
 	// deleteTimeout likewise: CAPM3 takes up to 30 s to see that the last machine is gone.
 	deleteTimeout = 8 * time.Minute
@@ -55,13 +56,15 @@ const authVariable = "AUTH"
 // logsVariable is the folder below _artifacts in which logs are kept; empty: that of the backend.
 const logsVariable = "LOGS"
 
-// longVariable has all samples installed, also those that the other assisted-service installs with each change, and a cluster of several hosts retried without authentication.
+// longVariable has all samples installed, also those that the other assisted-service installs with each change, and a
+// cluster of several hosts retried without authentication.
 const longVariable = "LONG"
 
 // coreVariable is the folder below test/tools whose version of Cluster API core the specs run on: see [lab.Options].
 const coreVariable = "CORE"
 
-// hostJitter is how long a host takes, at most, for each thing that the Bare Metal Operator has it do. Hosts of one cluster come one after the other then, in an order that is not always the same.
+// hostJitter is how long a host takes, at most, for each thing that the Bare Metal Operator has it do. Hosts of one
+// cluster come one after the other then, in an order that is not always the same.
 const hostJitter = 2 * time.Second
 
 // flapping is how often the state of a cluster changes that has no hosts yet, as on a hub with little to do.
@@ -170,7 +173,8 @@ func apply(ctx context.Context, sample string, mutations lab.Mutations) *lab.Clu
 	return cluster
 }
 
-// lightly reports whether clusters whose own API is not what a spec is about have one without a kube-apiserver, which the real assisted-service asks for more than it can.
+// lightly reports whether clusters whose own API is not what a spec is about have one without a kube-apiserver, which
+// the real assisted-service asks for more than it can.
 func lightly() bool { return laboratory.Assisted == nil }
 
 // adopt has a cluster deleted in the background when the spec or container ends that applied it.

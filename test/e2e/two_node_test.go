@@ -106,7 +106,8 @@ func fencingRefused(m lab.Machine) string {
 // fencedAt is an address as the etcd operator of OpenShift takes it apart.
 var fencedAt = regexp.MustCompile(`.*//(.*):(.*)(/redfish.*)`)
 
-// expectFencingRetired checks that the copied credentials of the BMC of an installed host are deleted. The Secret stays: the Agent names it.
+// expectFencingRetired checks that the copied credentials of the BMC of an installed host are deleted. The Secret
+// stays: the Agent names it.
 func expectFencingRetired(ctx SpecContext, m lab.Machine) {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega) {

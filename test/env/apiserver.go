@@ -25,8 +25,9 @@ const adminGroup = "system:masters"
 // etcdQuota is the most that etcd advises: with its default of 2 GiB it would refuse a hub with thousands of clusters.
 const etcdQuota = 8 << 30
 
-// collectLess lets API servers have more garbage before they collect it: beside 1,000 clusters that is most of what their processor does for nothing. A small one stays below a GiB; a large one
-// collects more the closer it comes to the limit, which is well above what a hub with thousands of clusters holds.
+// collectLess lets API servers have more garbage before they collect it: beside 1,000 clusters that is most of what
+// their processor does for nothing. A small one stays below a GiB; a large one collects more the closer it comes to the
+// limit, which is well above what a hub with thousands of clusters holds.
 var collectLess = []string{"GOGC=400", "GOMEMLIMIT=6GiB"}
 
 // startEtcd starts one etcd; all API servers of an environment share it, each under its own prefix.
@@ -157,7 +158,8 @@ func (e *Env) startAPIServer(ctx context.Context, a *apiServer, extra ...string)
 	return e.group.Start(ctx, a.process)
 }
 
-// startControllers starts the controllers of Kubernetes. It belongs after the CRDs: the garbage collector looks for new kinds only every 30 s (test/tools/kubernetes).
+// startControllers starts the controllers of Kubernetes. It belongs after the CRDs: the garbage collector looks for new
+// kinds only every 30 s (test/tools/kubernetes).
 func (e *Env) startControllers(ctx context.Context) error {
 	program, err := e.components.Program(ctx, components.Controllers)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 // complaint is an error in the log of a manager.
 var complaint = regexp.MustCompile(`(?m)^(?:E\d{4} |panic: |fatal error: ).*$`)
 
-// Complaints are, for whoever looks for the cause of a failure, the processes that ended by themselves, and the last errors in the log of each manager, at most so many.
+// Complaints are, for whoever looks for the cause of a failure, the processes that ended by themselves, and the last
+// errors in the log of each manager, at most so many.
 func (e *Env) Complaints(most int) []string {
 	var lines []string
 	for _, p := range e.group.Processes() {

@@ -34,8 +34,8 @@ type Image struct {
 	ExtraArgs []string
 }
 
-// Deployments runs the managers whose Deployments somebody else makes, changes and deletes, as clusterctl does, in an environment with [Options.NoManagers]. It plays the
-// parts of a cluster that an API server alone does not have:
+// Deployments runs the managers whose Deployments somebody else makes, changes and deletes, as clusterctl does, in an
+// environment with [Options.NoManagers]. It plays the parts of a cluster that an API server alone does not have:
 //   - Deployment controller and kubelet: the container of each Deployment is a process, as long as the Deployment wants a replica, under the ServiceAccount that the
 //     Deployment names and with the arguments and variables that it has, besides those of the environment. The status of the Deployment tells of it.
 //   - the network of Services, and what cert-manager does by certificates and the injection of their authorities: what asks for a webhook or a conversion by the Service of
@@ -266,7 +266,8 @@ func (d *Deployments) redirectWebhooks(ctx context.Context) error {
 	return nil
 }
 
-// serverOf is the server of the manager that an object has called by its Service; nil while that does not run, or when it is led there already.
+// serverOf is the server of the manager that an object has called by its Service; nil while that does not run, or when
+// it is led there already.
 func (d *Deployments) serverOf(object *unstructured.Unstructured) *webhookServer {
 	namespaces := calledNamespaces(object)
 	d.mu.Lock()

@@ -27,8 +27,9 @@ type diversion struct {
 	admin, others http.RoundTripper
 }
 
-// Divert has all pass through what is given that comes by the address and by the kubeconfig of the cluster, which are other ones from now on: it must be called before anybody knows them. [WorkloadCluster.Config]
-// leads past it. It answers as long as the API server is to.
+// Divert has all pass through what is given that comes by the address and by the kubeconfig of the cluster, which are
+// other ones from now on: it must be called before anybody knows them. [WorkloadCluster.Config] leads past it. It
+// answers as long as the API server is to.
 func (w *WorkloadCluster) Divert(pass Pass) error {
 	served, err := w.api.ca.ServerTLS()
 	if err != nil {

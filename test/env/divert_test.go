@@ -19,7 +19,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/gateway"
 )
 
-// checkDiversion checks that all requests pass by the kubeconfig, each in the name of who asks, and none of those that the laboratory makes itself.
+// checkDiversion checks that all requests pass by the kubeconfig, each in the name of who asks, and none of those that
+// the laboratory makes itself.
 func checkDiversion(ctx context.Context, t *testing.T, e *Env) {
 	g := NewWithT(t)
 	workload, err := e.ReserveWorkloadCluster("diverted")

@@ -36,8 +36,9 @@ type Options struct {
 	NoManagers bool
 	// Core and Metal3 change the managers that are not ours; they cannot be disabled alone.
 	Core, Metal3 ManagerOptions
-	// BareMetal starts the Bare Metal Operator itself, of which only what talks to Ironic is replaced (test/tools/baremetal-operator): its flag --machines says what it asks instead.
-	// Nil: whoever starts the environment sees to the BareMetalHosts.
+	// BareMetal starts the Bare Metal Operator itself, of which only what talks to Ironic is replaced
+	// (test/tools/baremetal-operator): its flag --machines says what it asks instead. Nil: whoever starts the
+	// environment sees to the BareMetalHosts.
 	BareMetal *ManagerOptions
 	// Bootstrap and ControlPlane change the managers of this repository.
 	Bootstrap, ControlPlane ManagerOptions
@@ -232,7 +233,8 @@ func (e *Env) newManagers(options Options) map[string]*manager {
 	return managers
 }
 
-// ownManifests are those of a manager of this repository, with what OpenShift hubs need in addition: the hub has the admission plugin that asks for it.
+// ownManifests are those of a manager of this repository, with what OpenShift hubs need in addition: the hub has the
+// admission plugin that asks for it.
 func (e *Env) ownManifests(ctx context.Context, name, variant string) ([]byte, error) {
 	folder := filepath.Join(e.components.Root(), "config", name)
 	manifests, err := e.components.Kustomize(ctx, filepath.Join(folder, variant))

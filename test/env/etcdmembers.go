@@ -24,8 +24,9 @@ egressSelections:
     transport: {uds: {udsName: "%s"}}
 `
 
-// UseMembers gives the cluster an etcd of its own, with a member on each control-plane Node, in place of the one that all share. It belongs before the
-// first Start, which runs the bootstrap's member; the others are up to whoever plays the hosts and the etcd operator.
+// UseMembers gives the cluster an etcd of its own, with a member on each control-plane Node, in place of the one that
+// all share. It belongs before the first Start, which runs the bootstrap's member; the others are up to whoever plays
+// the hosts and the etcd operator.
 func (w *WorkloadCluster) UseMembers(ctx context.Context) (*members.Cluster, error) {
 	if w.light != nil {
 		return nil, errors.New("an API that this process serves keeps its data in no etcd")

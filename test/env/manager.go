@@ -37,7 +37,8 @@ const (
 	ControlPlane = "controlplane"
 )
 
-// WorkloadUserAgent is what the manager ControlPlane says of itself to workload clusters; no other manager of this repository talks to them.
+// WorkloadUserAgent is what the manager ControlPlane says of itself to workload clusters; no other manager of this
+// repository talks to them.
 const WorkloadUserAgent = "openshift-agent-control-plane"
 
 // tokenLifetime is longer than any run.

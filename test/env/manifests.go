@@ -99,8 +99,9 @@ func withoutConversion(objects []*unstructured.Unstructured) {
 	}
 }
 
-// onlyStored takes from a CRD the versions that are not stored. The API server keeps a cache of each version, and has the webhook convert every object into all of them whenever it changes: that takes them
-// more than the change, and few ask for another one. Who installs with clusterctl has them all.
+// onlyStored takes from a CRD the versions that are not stored. The API server keeps a cache of each version, and has
+// the webhook convert every object into all of them whenever it changes: that takes them more than the change, and few
+// ask for another one. Who installs with clusterctl has them all.
 func onlyStored(crd *unstructured.Unstructured) error {
 	versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	if err != nil {

@@ -48,7 +48,8 @@ func (e *Env) ReserveWorkloadCluster(name string) (*WorkloadCluster, error) {
 	return e.workloadCluster(api)
 }
 
-// ReserveLightWorkloadCluster prepares one whose API is served by this process, as far as package lightapi can: it has no process, and keeps its requests in memory.
+// ReserveLightWorkloadCluster prepares one whose API is served by this process, as far as package lightapi can: it has
+// no process, and keeps its requests in memory.
 func (e *Env) ReserveLightWorkloadCluster(name string) (*WorkloadCluster, error) {
 	api, err := e.reserveAPIServer(name)
 	if err != nil {

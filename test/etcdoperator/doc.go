@@ -1,5 +1,5 @@
-// Package etcdoperator plays OpenShift's cluster-etcd-operator in a workload cluster whose etcd has members (package members): as far as whoever
-// scales a control plane depends on it.
+// Package etcdoperator plays OpenShift's cluster-etcd-operator in a workload cluster whose etcd has members (package
+// members): as far as whoever scales a control plane depends on it.
 //
 //   - A control-plane Node that is no member gets one: as a learner first, which is promoted when it has caught up; one at a time, and only while no member is unhealthy.
 //   - No member of a Node is ever removed: without a functional Machine API that is for others to do. The container of a member that others

@@ -17,8 +17,9 @@ const (
 	guardPrefix = "etcd-guard-"
 )
 
-// guard publishes the quorum guard: a Pod for each Node, which is Ready while the member of the Node serves, and a PodDisruptionBudget over these Pods. So an
-// eviction, and with it a drain, is refused while too few members serve (library-go, pkg/operator/staticpod/controller/guard).
+// guard publishes the quorum guard: a Pod for each Node, which is Ready while the member of the Node serves, and a
+// PodDisruptionBudget over these Pods. So an eviction, and with it a drain, is refused while too few members serve
+// (library-go, pkg/operator/staticpod/controller/guard).
 func (o *Operator) guard(ctx context.Context, v *view) error {
 	for i := range v.nodes {
 		if err := o.guardNode(ctx, v, &v.nodes[i]); err != nil {
@@ -72,7 +73,8 @@ func guardPod(node *corev1.Node) *corev1.Pod {
 	return p
 }
 
-// removeGuards removes guard Pods of Nodes that do not exist any more, and, as kubelets do, those that were evicted: that of a host that is off stays.
+// removeGuards removes guard Pods of Nodes that do not exist any more, and, as kubelets do, those that were evicted:
+// that of a host that is off stays.
 func (o *Operator) removeGuards(ctx context.Context, v *view) error {
 	for name, found := range v.guards {
 		evicted := !found.DeletionTimestamp.IsZero() && o.options.Etcd.On(name)
@@ -90,8 +92,9 @@ func (o *Operator) removeGuards(ctx context.Context, v *view) error {
 // budget is what the PodDisruptionBudget of the guard Pods says.
 type budget struct{ Nodes, Pods, Healthy int32 }
 
-// publishBudget writes the PodDisruptionBudget, and its status, which no disruption controller computes here. unhealthyPodEvictionPolicy is unset, as in the real one: an
-// unready Pod is evicted only while enough others are Ready.
+// publishBudget writes the PodDisruptionBudget, and its status, which no disruption controller computes here.
+// unhealthyPodEvictionPolicy is unset, as in the real one: an unready Pod is evicted only while enough others are
+// Ready.
 func (o *Operator) publishBudget(ctx context.Context, v *view) error {
 	b := budget{Nodes: int32(len(v.nodes)), Pods: int32(len(v.guards))}
 	for _, guard := range v.guards {

@@ -150,7 +150,8 @@ func (o *Operator) promote(ctx context.Context, v *view, learner member) error {
 	return nil
 }
 
-// place is what the etcd container of a node does when it finds that it is a member. It takes the certificates that are there for the name of the node.
+// place is what the etcd container of a node does when it finds that it is a member. It takes the certificates that are
+// there for the name of the node.
 func (o *Operator) place(ctx context.Context, v *view, node *corev1.Node) error {
 	peers := make([]members.Peer, 0, len(v.members))
 	for _, m := range v.members {
@@ -186,7 +187,8 @@ func (o *Operator) removeBootstrap(ctx context.Context, v *view) error {
 	return o.options.Etcd.Wipe(members.BootstrapName)
 }
 
-// makeWay lets another member lead before one ends, as etcd does that is asked to end. Where it does not lead it is refused, which is as well.
+// makeWay lets another member lead before one ends, as etcd does that is asked to end. Where it does not lead it is
+// refused, which is as well.
 func (o *Operator) makeWay(ctx context.Context, v *view, name string) {
 	i := slices.IndexFunc(v.members, func(m member) bool { return m.Name == name && len(m.ClientURLs) > 0 })
 	j := slices.IndexFunc(v.voters(), func(m member) bool { return m.Name != name && m.healthy })
@@ -211,8 +213,9 @@ func (o *Operator) restart(ctx context.Context) {
 	}
 }
 
-// due returns the nodes whose containers, which ended, are started again now. One that others removed is left to discardRemoved. A node that is not among those that ended was installed again,
-// or is off: what ends there later has ended then.
+// due returns the nodes whose containers, which ended, are started again now. One that others removed is left to
+// discardRemoved. A node that is not among those that ended was installed again, or is off: what ends there later has
+// ended then.
 func (o *Operator) due(ended []string) (due []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -231,7 +234,8 @@ func (o *Operator) due(ended []string) (due []string) {
 	return due
 }
 
-// discardRemoved takes the data of members away that others removed: a container that is started again with such data puts it aside, and waits to be a member.
+// discardRemoved takes the data of members away that others removed: a container that is started again with such data
+// puts it aside, and waits to be a member.
 func (o *Operator) discardRemoved(_ context.Context, v *view) error {
 	for i := range v.nodes {
 		node := &v.nodes[i]

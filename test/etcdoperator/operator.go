@@ -31,8 +31,8 @@ const (
 	defaultRestart = 10 * time.Second
 	// defaultRollout is how long a pod of etcd is away for a new revision: here all goes faster.
 	defaultRollout = 300 * time.Millisecond
-	// answer is how long a healthy member may take, on a busy machine. looking and acting bound what is done at a time: an API that lost its quorum would hold the
-	// operator up for a minute.
+	// answer is how long a healthy member may take, on a busy machine. looking and acting bound what is done at a time:
+	// an API that lost its quorum would hold the operator up for a minute.
 	answer  = 2 * time.Second
 	looking = 2 * answer
 	acting  = 5 * answer
@@ -43,7 +43,8 @@ const (
 // Step is something that an Operator can be held from.
 type Step string
 
-// The steps. A learner that is not promoted goes on learning; of a roll-out that does not go on a revision is on its way to a node, and that is all.
+// The steps. A learner that is not promoted goes on learning; of a roll-out that does not go on a revision is on its
+// way to a node, and that is all.
 const (
 	Promotion Step = "promotion"
 	Rollout   Step = "roll-out"

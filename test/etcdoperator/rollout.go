@@ -35,8 +35,9 @@ type circumstances struct {
 	held  bool
 }
 
-// advance makes a revision of new content, and takes it one step further; restart is the node whose member is to be ended and started for that, if any. One node after the
-// other gets it, as the schema of etcds has it: a new node is known before a revision is on its way to it. A node that is off holds the others up.
+// advance makes a revision of new content, and takes it one step further; restart is the node whose member is to be
+// ended and started for that, if any. One node after the other gets it, as the schema of etcds has it: a new node is
+// known before a revision is on its way to it. A node that is off holds the others up.
 func (r *rollout) advance(c circumstances) (restart string) {
 	if c.safe && c.content != r.content {
 		r.content = c.content

@@ -52,7 +52,8 @@ func (h *Host) FailTask(task Task, reason string) {
 	h.rack.poke(h.key)
 }
 
-// SlowTask makes a task of the BMC take as long at least, also the one that it is at: cleaning a disk may take hours; 0: no longer than others.
+// SlowTask makes a task of the BMC take as long at least, also the one that it is at: cleaning a disk may take hours;
+// 0: no longer than others.
 func (h *Host) SlowTask(task Task, least time.Duration) {
 	h.mu.Lock()
 	h.tasks[task] = progress{rounds: h.tasks[task].rounds, failure: h.tasks[task].failure, least: least}
@@ -106,7 +107,8 @@ func (h *Host) finish(task Task) {
 	h.tasks[task] = w
 }
 
-// lasts is how long a host takes for a task. What is random of it follows from the seed, the host and how often it did that, whatever happens elsewhere meanwhile.
+// lasts is how long a host takes for a task. What is random of it follows from the seed, the host and how often it did
+// that, whatever happens elsewhere meanwhile.
 func (r *Rack) lasts(host string, task Task, round int) time.Duration {
 	if task == "" || task == Powering {
 		return 0

@@ -106,7 +106,8 @@ func apiServed(members map[*Host]member) bool {
 	return false
 }
 
-// enoughControlPlanesReady is what the bootstrap host and day-1 workers wait for: two masters, or the other one of two nodes (waitForNodes in assisted-installer's installer.go, August 2026).
+// enoughControlPlanesReady is what the bootstrap host and day-1 workers wait for: two masters, or the other one of two
+// nodes (waitForNodes in assisted-installer's installer.go, August 2026).
 func enoughControlPlanesReady(twoNodes bool) func(members map[*Host]member) bool {
 	enough := 2
 	if twoNodes {

@@ -82,15 +82,16 @@ func (h *Host) WrongBoot() {
 	}
 }
 
-// BootMediumFirst makes the host boot its medium at each boot, whatever is on its disk, until it is called with false: nobody changed the boot order of the firmware.
+// BootMediumFirst makes the host boot its medium at each boot, whatever is on its disk, until it is called with false:
+// nobody changed the boot order of the firmware.
 func (h *Host) BootMediumFirst(first bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.mediumFirst = first
 }
 
-// ExpireCertificates makes the certificates of the kubelet of a host that is off expire, as if it was off for a month: the next time it starts, its Node, which nobody has heard for long,
-// is Ready only when others are approved.
+// ExpireCertificates makes the certificates of the kubelet of a host that is off expire, as if it was off for a month:
+// the next time it starts, its Node, which nobody has heard for long, is Ready only when others are approved.
 func (h *Host) ExpireCertificates() {
 	h.switching.Lock()
 	defer h.switching.Unlock()

@@ -48,7 +48,8 @@ type NIC struct {
 	MAC string
 	// Kind is physical where it is empty, or bond.
 	Kind string
-	// Addresses are those of the interface in CIDR form, IPv4 and IPv6. The first NIC of a machine in a Rack is leased some when it has none: see [WithNetworks].
+	// Addresses are those of the interface in CIDR form, IPv4 and IPv6. The first NIC of a machine in a Rack is leased
+	// some when it has none: see [WithNetworks].
 	Addresses []string
 }
 
@@ -95,7 +96,8 @@ func NewHardware(seed string) Hardware {
 	}
 }
 
-// Bonded returns the machine as it is once its operating system has bonded its NICs: the bond has their addresses, and it and all of them report the MAC address of one, which is given by its number.
+// Bonded returns the machine as it is once its operating system has bonded its NICs: the bond has their addresses, and
+// it and all of them report the MAC address of one, which is given by its number.
 func (h Hardware) Bonded(name string, nic int) Hardware {
 	h = h.clone()
 	bond := NIC{Name: name, MAC: h.NICs[nic].MAC, Kind: "bond"}

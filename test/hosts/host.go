@@ -333,8 +333,9 @@ func (h *Host) discover(ctx context.Context) (reboot bool) {
 	return false
 }
 
-// register registers the host with assisted-service. When the host is switched off meanwhile, it is not off before that is answered, or so late that a machine would boot its next system:
-// assisted-service would take the host for one that runs its discovery agent after its disk.
+// register registers the host with assisted-service. When the host is switched off meanwhile, it is not off before that
+// is answered, or so late that a machine would boot its next system: assisted-service would take the host for one that
+// runs its discovery agent after its disk.
 func (h *Host) register(ctx context.Context, agent Agent) error {
 	asked, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()

@@ -360,7 +360,8 @@ func TestNobodyIsToldOfALostNodeForEver(t *testing.T) {
 	ended()
 }
 
-// The API of a cluster may be away for a moment because a host of its etcd went. That this host boots something else then is no news of its Node.
+// The API of a cluster may be away for a moment because a host of its etcd went. That this host boots something else
+// then is no news of its Node.
 func TestALostNodeIsToldWhenItsHostBootsSomethingElse(t *testing.T) {
 	for name, outage := range map[string]func(*lab) *atomic.Bool{"the API refuses connections": (*lab).outage, "the API does not answer": (*lab).silence} {
 		t.Run(name, func(t *testing.T) {
@@ -491,7 +492,8 @@ func TestAHostBootsBeforeItRegisters(t *testing.T) {
 	l.Expect(time.Since(begin)).To(BeNumerically(">=", delay))
 }
 
-// A registration that assisted-service works through when the installed system runs already would be that of a host which unexpectedly restarted.
+// A registration that assisted-service works through when the installed system runs already would be that of a host
+// which unexpectedly restarted.
 func TestAHostIsNotOffBeforeItsRegistrationIsAnswered(t *testing.T) {
 	l := newLab(t)
 	h := l.booted(1)[0]

@@ -54,8 +54,8 @@ func (h *Host) site(inst *installation) Site {
 	return h.rack.options.Site(inst.cluster.key.Namespace, inst.cluster.key.Name)
 }
 
-// runPods is what a kubelet does without any API: it runs the static pods on the disk and answers. Both last until the host is switched off, also when its Node is
-// gone. It returns false when the host was switched off before.
+// runPods is what a kubelet does without any API: it runs the static pods on the disk and answers. Both last until the
+// host is switched off, also when its Node is gone. It returns false when the host was switched off before.
 func (h *Host) runPods(ctx context.Context, inst *installation) bool {
 	site := h.site(inst)
 	if site == nil {
@@ -206,7 +206,8 @@ func (k *kubeletServer) PortForward(ctx context.Context, _ string, _ types.UID, 
 	return nil
 }
 
-// certificate is what the kubelet serves with. A host of day 2 has none until its request for one was approved: a handshake fails until then.
+// certificate is what the kubelet serves with. A host of day 2 has none until its request for one was approved: a
+// handshake fails until then.
 func (k *kubeletServer) certificate(ctx context.Context) (*tls.Certificate, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

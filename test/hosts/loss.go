@@ -11,15 +11,18 @@ import (
 // installedAgain is how a node is lost that another installation is written over.
 const installedAgain = "installed again"
 
-// Loss is the end of an installed node whose server was taken for something else: whatever was on its disk is gone, or nobody boots it any more.
+// Loss is the end of an installed node whose server was taken for something else: whatever was on its disk is gone, or
+// nobody boots it any more.
 type Loss struct {
 	// Host is the name of the host, Key that of its BareMetalHost; empty for a host that is not managed.
 	Host string
 	Key  types.NamespacedName
-	// Node is the name of the Node that it registered, empty before that; Cluster is namespace and name of the ClusterDeployment that it was installed for.
+	// Node is the name of the Node that it registered, empty before that; Cluster is namespace and name of the
+	// ClusterDeployment that it was installed for.
 	Node    string
 	Cluster types.NamespacedName
-	// Again is true where the host was installed once more over the node; it was provisioned again or deprovisioned otherwise. How says so, for people.
+	// Again is true where the host was installed once more over the node; it was provisioned again or deprovisioned
+	// otherwise. How says so, for people.
 	Again bool
 	How   string
 	Time  time.Time

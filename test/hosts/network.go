@@ -19,8 +19,9 @@ const (
 	// Of each network the machines have these addresses, beginning with the first: those before are for routers and virtual addresses.
 	firstLease, leasesOfNetwork = 20, 220
 
-	// staticNetworkFolder is where assisted-service puts static addresses into a discovery system: for each host a folder with a table of its interfaces, and a connection profile of
-	// NetworkManager for each of them (assisted-service, internal/constants/scripts.go).
+	// staticNetworkFolder is where assisted-service puts static addresses into a discovery system: for each host a
+	// folder with a table of its interfaces, and a connection profile of NetworkManager for each of them
+	// (assisted-service, internal/constants/scripts.go).
 	staticNetworkFolder = "/etc/assisted/network/"
 	// interfacesFile has a line <MAC address>=<interface> for each of them.
 	interfacesFile = "mac_interface.ini"
@@ -30,7 +31,8 @@ const (
 	familyIPv4, familyIPv6 = 2, 10 // AF_INET and AF_INET6 of Linux
 )
 
-// WithNetworks puts the first NIC of the machines into these networks (CIDRs), of which each leases an address to it; without any it has none before somebody configures it.
+// WithNetworks puts the first NIC of the machines into these networks (CIDRs), of which each leases an address to it;
+// without any it has none before somebody configures it.
 func WithNetworks(cidrs ...string) HostOption {
 	return func(_ int, host *metal3api.BareMetalHost) {
 		if host.Annotations == nil {
@@ -107,7 +109,8 @@ func (n NIC) defaultRoutes() []*models.Route {
 	return routes
 }
 
-// configureNetwork gives the NICs the addresses that the discovery system has for them, as its network configuration does. The installed node keeps them.
+// configureNetwork gives the NICs the addresses that the discovery system has for them, as its network configuration
+// does. The installed node keeps them.
 func (h *Host) configureNetwork(system *Ignition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -131,7 +134,8 @@ func (h *Host) configureNetwork(system *Ignition) {
 	}
 }
 
-// staticAddresses are those of a connection profile of NetworkManager (nm-settings-keyfile(5)): address1=192.0.2.7/24, with or without a gateway behind it.
+// staticAddresses are those of a connection profile of NetworkManager (nm-settings-keyfile(5)): address1=192.0.2.7/24,
+// with or without a gateway behind it.
 func staticAddresses(profile string) []string {
 	var addresses []string
 	for key, value := range entries(profile) {

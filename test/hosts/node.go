@@ -21,7 +21,8 @@ const defaultHeartbeat = 15 * time.Second
 // lostNodeDeadline bounds the attempt to tell the workload API about a node that went off; that API may be gone as well.
 const lostNodeDeadline = time.Second
 
-// longSilent is for how long a node was not heard of whose certificates have expired, which are valid for 30 days: the laboratory does not wait for that.
+// longSilent is for how long a node was not heard of whose certificates have expired, which are valid for 30 days: the
+// laboratory does not wait for that.
 const longSilent = 31 * 24 * time.Hour
 
 // ErrClusterGone is what [Options.Workload] returns of a cluster that will never answer again.
@@ -127,8 +128,9 @@ func (h *Host) takeNodeLabels(ctx context.Context, inst *installation) bool {
 	})
 }
 
-// reportNodeLost sets the Node's conditions to Unknown, as the node controller of the cluster does after a while. Where the API does not answer, it goes on trying
-// until the host runs its installed system again, which is not what each host boots that is switched on, or the cluster is gone. The caller holds switching.
+// reportNodeLost sets the Node's conditions to Unknown, as the node controller of the cluster does after a while. Where
+// the API does not answer, it goes on trying until the host runs its installed system again, which is not what each
+// host boots that is switched on, or the cluster is gone. The caller holds switching.
 func (h *Host) reportNodeLost(inst *installation) {
 	h.findNode()
 	name := h.nodeName(inst)

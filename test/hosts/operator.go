@@ -134,7 +134,8 @@ func ignoreStale(err error) error {
 	return err
 }
 
-// restore takes the status of a BareMetalHost that has none, because it was moved here, from the annotation in which CAPM3 keeps it meanwhile. The annotation goes once there is a status.
+// restore takes the status of a BareMetalHost that has none, because it was moved here, from the annotation in which
+// CAPM3 keeps it meanwhile. The annotation goes once there is a status.
 func (o *operator) restore(ctx context.Context, bmh *metal3api.BareMetalHost) (restored bool, err error) {
 	kept, found := bmh.Annotations[metal3api.StatusAnnotation]
 	if !found {
@@ -157,7 +158,8 @@ func (o *operator) restore(ctx context.Context, bmh *metal3api.BareMetalHost) (r
 	return true, nil
 }
 
-// takeDetails takes what an annotation says of the hardware where an inspection did not, or does not any more, whenever it comes. Then the annotation goes.
+// takeDetails takes what an annotation says of the hardware where an inspection did not, or does not any more, whenever
+// it comes. Then the annotation goes.
 func (o *operator) takeDetails(ctx context.Context, bmh *metal3api.BareMetalHost) (taken bool, err error) {
 	details, err := annotatedDetails(bmh)
 	if details == nil || err != nil {

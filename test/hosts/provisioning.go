@@ -19,7 +19,8 @@ var failures = map[Task]metal3api.ErrorType{
 	Powering:       metal3api.PowerManagementError,
 }
 
-// taskOf is what the machine has to do before a BareMetalHost goes on; empty: nothing. One that is not wanted any more does not wait for it.
+// taskOf is what the machine has to do before a BareMetalHost goes on; empty: nothing. One that is not wanted any more
+// does not wait for it.
 func taskOf(bmh *metal3api.BareMetalHost, host *Host) Task {
 	status := &bmh.Status
 	state := status.Provisioning.State
@@ -115,7 +116,8 @@ func wayOut(status *metal3api.BareMetalHostStatus) bool {
 	return true
 }
 
-// triesBeforeDelete is how often a deprovisioning may fail before a BareMetalHost that is deleted goes without it (retryCount of the real operator, host_state_machine.go).
+// triesBeforeDelete is how often a deprovisioning may fail before a BareMetalHost that is deleted goes without it
+// (retryCount of the real operator, host_state_machine.go).
 const triesBeforeDelete = 3
 
 // giveUp lets a BareMetalHost go that is deleted and whose BMC does not answer. Its server keeps its disk.

@@ -14,7 +14,8 @@ const (
 type Pull struct {
 	// Image is what is pulled, Architecture that of the host.
 	Image, Architecture string
-	// Registries is the host's registries.conf, Authorities the certificates (PEM) that it trusts besides; both are empty where nobody gave any.
+	// Registries is the host's registries.conf, Authorities the certificates (PEM) that it trusts besides; both are
+	// empty where nobody gave any.
 	Registries, Authorities string
 	// Secret is the host's pull secret.
 	Secret string

@@ -28,16 +28,19 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// BootTime is a [Options.BootDelay] for hosts that are given from one Machine to another. assisted-service forgets for ever, though it goes on talking to it, a host that registers while its former
-// Agent is still being deleted (crd_utils.go: CreateAgentCR updates the one that goes), which takes a second on a busy machine. Servers boot for minutes.
+// BootTime is a [Options.BootDelay] for hosts that are given from one Machine to another. assisted-service forgets for
+// ever, though it goes on talking to it, a host that registers while its former Agent is still being deleted
+// (crd_utils.go: CreateAgentCR updates the one that goes), which takes a second on a busy machine. Servers boot for
+// minutes.
 const BootTime = 5 * time.Second
 
 // Options of a Rack.
 type Options struct {
 	// Service is the assisted-service that booted hosts register with. Required.
 	Service Service
-	// Workload returns a client of the API of a workload cluster, named by the namespace and name of its ClusterDeployment.
-	// It is called when a host needs the API, and again (with back-off) after an error; [ErrClusterGone] ends attempts that nothing else ends. Required.
+	// Workload returns a client of the API of a workload cluster, named by the namespace and name of its
+	// ClusterDeployment. It is called when a host needs the API, and again (with back-off) after an error;
+	// [ErrClusterGone] ends attempts that nothing else ends. Required.
 	Workload func(ctx context.Context, namespace, clusterName string) (client.Client, error)
 	// WorkloadAs likewise returns a client that acts as another user: a host that joins an installed cluster asks for its
 	// certificates under its own identities. Required for hosts of day 2.
@@ -50,7 +53,8 @@ type Options struct {
 	Version func(releaseImage string) string
 	// Pull tells why a host cannot pull an image, for example because no mirror has it. Nil: every host can pull every image.
 	Pull func(ctx context.Context, pull Pull) error
-	// Site returns where the nodes of a workload cluster run static pods and answer as kubelets; nil: its Nodes are objects and no more. Nil: so are all.
+	// Site returns where the nodes of a workload cluster run static pods and answer as kubelets; nil: its Nodes are
+	// objects and no more. Nil: so are all.
 	Site func(namespace, clusterName string) Site
 	// BootDelay is how long a host takes from its discovery image to its registration. 0: no time, which no server can.
 	BootDelay time.Duration
@@ -58,10 +62,12 @@ type Options struct {
 	StageDelay time.Duration
 	// StateDelay is how long a BareMetalHost stays in registering, inspecting, preparing, provisioning and deprovisioning; 0 likewise.
 	StateDelay time.Duration
-	// StateJitter is how much longer it stays there at most: each host takes a time of its own each time, which follows from Seed. Default: no longer.
+	// StateJitter is how much longer it stays there at most: each host takes a time of its own each time, which follows
+	// from Seed. Default: no longer.
 	StateJitter time.Duration
 	Seed        uint64
-	// RealOperator: the Bare Metal Operator itself works on the BareMetalHosts, and has the machines do what it wants through [Rack.ServeHTTP].
+	// RealOperator: the Bare Metal Operator itself works on the BareMetalHosts, and has the machines do what it wants
+	// through [Rack.ServeHTTP].
 	RealOperator bool
 	// Heartbeat is how often a node posts its status. Default: 15 s.
 	Heartbeat time.Duration
@@ -245,8 +251,9 @@ func (r *Rack) putHardware(key string, s spare) {
 	r.spare[key] = s
 }
 
-// Prepare has prepare change the host behind the BareMetalHost namespace/name before the Bare Metal Operator does anything to it: a fault that is set once the BareMetalHost exists may come too late.
-// The BareMetalHost must not exist yet.
+// Prepare has prepare change the host behind the BareMetalHost namespace/name before the Bare Metal Operator does
+// anything to it: a fault that is set once the BareMetalHost exists may come too late. The BareMetalHost must not exist
+// yet.
 func (r *Rack) Prepare(key string, prepare func(*Host)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

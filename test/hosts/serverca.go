@@ -54,8 +54,8 @@ func newAuthority() (string, error) {
 	return string(encoded), err
 }
 
-// recogniseServer waits until a host that joins may fetch its configuration: where it was told of certificates, the machine config server has to be known by them. Without any it asks by plain
-// HTTP.
+// recogniseServer waits until a host that joins may fetch its configuration: where it was told of certificates, the
+// machine config server has to be known by them. Without any it asks by plain HTTP.
 func (h *Host) recogniseServer(ctx context.Context, inst *installation) bool {
 	told := inst.ignition.Authorities
 	return len(told) == 0 || h.withWorkload(ctx, inst, func(ctx context.Context, c client.Client) error {

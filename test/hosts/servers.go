@@ -2,8 +2,8 @@ package hosts
 
 import metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 
-// Server puts a machine into the rack that no BareMetalHost stands for, switched off, and returns it; one of the name that is there already is returned as it is.
-// Whoever manages it boots and wipes it.
+// Server puts a machine into the rack that no BareMetalHost stands for, switched off, and returns it; one of the name
+// that is there already is returned as it is. Whoever manages it boots and wipes it.
 func (r *Rack) Server(hardware Hardware) *Host {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -69,7 +69,8 @@ func (r *Rack) clusterFromHub(ctx context.Context, namespace, name string) (Clus
 	return facts, nil
 }
 
-// bringUpAPI makes the API of the cluster answer, with what the installer knows of it, and the ClusterVersion of an installation that is under way.
+// bringUpAPI makes the API of the cluster answer, with what the installer knows of it, and the ClusterVersion of an
+// installation that is under way.
 func (h *Host) bringUpAPI(ctx context.Context, inst *installation) bool {
 	up := h.withWorkload(ctx, inst, func(ctx context.Context, c client.Client) error {
 		if err := admitNodes(ctx, c); err != nil {
@@ -184,7 +185,8 @@ func (h *Host) writeVersion(ctx context.Context, c client.Client, inst *installa
 	})
 }
 
-// writeOperator makes a ClusterOperator that is content. Whoever plays the operator may tell of it as soon as it exists: that stays, and what he does not tell is added.
+// writeOperator makes a ClusterOperator that is content. Whoever plays the operator may tell of it as soon as it
+// exists: that stays, and what he does not tell is added.
 func writeOperator(ctx context.Context, c client.Client, name, version string) error {
 	operator := &configv1.ClusterOperator{
 		TypeMeta:   metav1.TypeMeta{APIVersion: configv1.GroupVersion.String(), Kind: "ClusterOperator"},
@@ -220,7 +222,8 @@ func condition(kind configv1.ClusterStatusConditionType, is bool) configv1.Clust
 	return configv1.ClusterOperatorStatusCondition{Type: kind, Status: status, LastTransitionTime: metav1.Now(), Reason: "AsExpected"}
 }
 
-// write creates an object and its status, whatever scheme the client has; a status that is there and final stays, and what is wanted may be completed by it.
+// write creates an object and its status, whatever scheme the client has; a status that is there and final stays, and
+// what is wanted may be completed by it.
 func write(ctx context.Context, c client.Client, typed client.Object, final func(there, wanted map[string]any) bool) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	if err != nil {

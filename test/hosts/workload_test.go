@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// Who plays the operator of etcd tells of it as soon as it exists, and does not tell all: what is missing would be taken for true, for ever.
+// Who plays the operator of etcd tells of it as soon as it exists, and does not tell all: what is missing would be
+// taken for true, for ever.
 func TestAnOperatorOfWhichOthersToldFirstIsCompleted(t *testing.T) {
 	g, scheme := NewWithT(t), runtime.NewScheme()
 	g.Expect(configv1.Install(scheme)).To(Succeed())

@@ -108,7 +108,8 @@ func (w *world) threeControlPlanes(iso string, cluster *lab.Cluster) (masters []
 	return masters
 }
 
-// importedThenAWorker lets a host join a cluster that the service did not install. Its installation goes as far as to the reboot: nobody serves the API of that cluster.
+// importedThenAWorker lets a host join a cluster that the service did not install. Its installation goes as far as to
+// the reboot: nobody serves the API of that cluster.
 func (w *world) importedThenAWorker() {
 	iso := w.infraEnv("imported")
 	imported := w.importedCluster("imported")

@@ -133,8 +133,9 @@ func (w *world) expectPercentages(cluster *lab.Cluster, wanted ...int64) {
 
 var gap = regexp.MustCompile(`\s{2,}`)
 
-// expectSeen compares what was seen of an object with a table in testdata: its titles name conditions, each line has a state and
-// these conditions in it. A line that starts with ? ends by itself, and before the real service looks again it may be over; one that starts with ~ may be seen of the real service alone.
+// expectSeen compares what was seen of an object with a table in testdata: its titles name conditions, each line has a
+// state and these conditions in it. A line that starts with ? ends by itself, and before the real service looks again
+// it may be over; one that starts with ~ may be seen of the real service alone.
 func (w *world) expectSeen(name, table string) {
 	w.Helper()
 	content, err := os.ReadFile("testdata/" + table)

@@ -133,7 +133,8 @@ func described(name string, controlPlanes int) (*hivev1.ClusterDeployment, *hive
 	return deployment, install
 }
 
-// importedCluster tells the service of a cluster that was installed elsewhere, as the control plane provider does, with a pull secret that is missing at first.
+// importedCluster tells the service of a cluster that was installed elsewhere, as the control plane provider does, with
+// a pull secret that is missing at first.
 func (w *world) importedCluster(name string) *lab.Cluster {
 	w.Helper()
 	cluster, err := w.NewCluster(types.NamespacedName{Namespace: namespace, Name: name})

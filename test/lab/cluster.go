@@ -58,8 +58,8 @@ func (l *Lab) newCluster(key types.NamespacedName, light bool) (*Cluster, error)
 	return &Cluster{lab: l, workload: workload, Namespace: key.Namespace, Name: key.Name}, nil
 }
 
-// TakeOver makes a cluster of another laboratory, whose objects are being moved here, one of this laboratory too: its API server, and its machines. The namespace is made
-// ready for it.
+// TakeOver makes a cluster of another laboratory, whose objects are being moved here, one of this laboratory too: its
+// API server, and its machines. The namespace is made ready for it.
 func (l *Lab) TakeOver(ctx context.Context, c *Cluster) (*Cluster, error) {
 	if err := l.EnsureNamespace(ctx, c.Namespace); err != nil {
 		return nil, err
@@ -100,7 +100,8 @@ func (c *Cluster) ReleaseAPI() { c.workload.release.Do(func() { close(c.workload
 
 // Wait looks at the cluster until done says so. When ctx ends before, the error tells what is still waited for.
 //
-// All of a cluster takes ten requests to read, and many wait side by side: it looks at what is watched, and reads once done says so. What was watched may be older than what the caller just changed.
+// All of a cluster takes ten requests to read, and many wait side by side: it looks at what is watched, and reads once
+// done says so. What was watched may be older than what the caller just changed.
 func (c *Cluster) Wait(ctx context.Context, what string, done func(*State) bool) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()

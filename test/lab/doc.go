@@ -9,8 +9,9 @@
 //	cluster, err := l.ApplySample(ctx, "ha", lab.Mutations{Namespace: "rack-1"})
 //	err = cluster.WaitAvailable(ctx)
 //
-// The clusters share one etcd. Where that matters, a cluster gets one of its own, with a member on each control-plane Node (Mutations.EtcdMembers): its API stops
-// when they lose their quorum, and its members are reached as in OpenShift, through the port-forward of the kube-apiserver.
+// The clusters share one etcd. Where that matters, a cluster gets one of its own, with a member on each control-plane
+// Node (Mutations.EtcdMembers): its API stops when they lose their quorum, and its members are reached as in OpenShift,
+// through the port-forward of the kube-apiserver.
 //
 // Nothing is faked that Cluster API, CAPM3 or our managers do.
 package lab

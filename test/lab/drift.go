@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Drift names the objects of the sample that would change if a field manager applied them as they were applied in the beginning: what somebody wrote since
-// into fields that are the user's.
+// Drift names the objects of the sample that would change if a field manager applied them as they were applied in the
+// beginning: what somebody wrote since into fields that are the user's.
 func (c *Cluster) Drift(ctx context.Context, manager string) ([]string, error) {
 	var drifted []string
 	for _, object := range c.applied {

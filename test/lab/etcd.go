@@ -21,10 +21,12 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/etcdoperator"
 )
 
-// etcdAnswer is how long an etcd member may take to answer, and moveTimeout how long another attempt is made to let it lead, on a busy machine.
+// etcdAnswer is how long an etcd member may take to answer, and moveTimeout how long another attempt is made to let it
+// lead, on a busy machine.
 const etcdAnswer, moveTimeout = 5 * time.Second, time.Minute
 
-// UseEtcdMembers gives the cluster an etcd with a member on each control-plane Node, and an etcd operator. It belongs before any host brings the API up.
+// UseEtcdMembers gives the cluster an etcd with a member on each control-plane Node, and an etcd operator. It belongs
+// before any host brings the API up.
 func (c *Cluster) UseEtcdMembers(ctx context.Context, options etcdoperator.Options) error {
 	etcd, err := c.workload.server.UseMembers(ctx)
 	if err != nil {
@@ -52,14 +54,16 @@ func (c *Cluster) UseEtcdMembers(ctx context.Context, options etcdoperator.Optio
 	return nil
 }
 
-// Etcd is the etcd of a cluster that has one of its own: its processes by the names of Nodes, and the network that its hosts are in. Nil for others.
+// Etcd is the etcd of a cluster that has one of its own: its processes by the names of Nodes, and the network that its
+// hosts are in. Nil for others.
 func (c *Cluster) Etcd() *members.Cluster { return c.workload.server.Members() }
 
 // EtcdOperator plays the etcd operator of a cluster whose etcd has members; nil for others.
 func (c *Cluster) EtcdOperator() *etcdoperator.Operator { return c.workload.operator }
 
-// EtcdSettled tells what is still to be done in the etcd of the cluster; nil: each control-plane Node has a voter, there is no other member, all Nodes have one revision, and
-// the operators of etcd and of the kube-apiserver are content.
+// EtcdSettled tells what is still to be done in the etcd of the cluster; nil: each control-plane Node has a voter,
+// there is no other member, all Nodes have one revision, and the operators of etcd and of the kube-apiserver are
+// content.
 func (c *Cluster) EtcdSettled(ctx context.Context) error {
 	workload, err := c.workload.running()
 	if err != nil {

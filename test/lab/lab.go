@@ -52,10 +52,12 @@ type Options struct {
 	Backend Backend
 	// BareMetal is what stands for the Bare Metal Operator. Default: Simulated. With NoManagers it is never the real one.
 	BareMetal Backend
-	// HostJitter is how much longer than StageDelay each host takes, at most, for each thing that the Bare Metal Operator has it do; HostSeed says how long: see [hosts.Options].
+	// HostJitter is how much longer than StageDelay each host takes, at most, for each thing that the Bare Metal
+	// Operator has it do; HostSeed says how long: see [hosts.Options].
 	HostJitter time.Duration
 	HostSeed   uint64
-	// Flapping is how long a cluster of the simulated assisted-service that has no hosts stays in each of two states between which it alternates: see [assistedsim.Options]. Default: it stays in one.
+	// Flapping is how long a cluster of the simulated assisted-service that has no hosts stays in each of two states
+	// between which it alternates: see [assistedsim.Options]. Default: it stays in one.
 	Flapping time.Duration
 	// Auth is how assisted-service protects its downloads. Default: not at all.
 	Auth assistedsim.AuthType
@@ -67,11 +69,13 @@ type Options struct {
 	NoManagers bool
 	// NoUpgrades leaves out what upgrades workload clusters, for measurements: see [Cluster.Versions].
 	NoUpgrades bool
-	// Drain is how long a Node is cordoned before its host is rebooted with another machine configuration. Default: that of [versionoperator.Options].
+	// Drain is how long a Node is cordoned before its host is rebooted with another machine configuration. Default:
+	// that of [versionoperator.Options].
 	Drain time.Duration
 	// Core, Metal3, Bootstrap and ControlPlane change how Cluster API core, CAPM3 and the managers of this repository run.
 	Core, Metal3, Bootstrap, ControlPlane env.ManagerOptions
-	// BeforeRegistry stands before the registry of release images, BeforeDownload before each download of the simulated assisted-service, of which it is told the InfraEnv. Nil: nothing does.
+	// BeforeRegistry stands before the registry of release images, BeforeDownload before each download of the simulated
+	// assisted-service, of which it is told the InfraEnv. Nil: nothing does.
 	BeforeRegistry func(http.Handler) http.Handler
 	BeforeDownload func(infraEnv types.NamespacedName, next http.Handler) http.Handler
 	// LeaveSignals is for a caller that handles interrupts itself and calls Stop.
@@ -271,8 +275,9 @@ func (l *Lab) fail(err error) {
 	l.failure = errors.Join(l.failure, err)
 }
 
-// Freeze ends everything but etcd and the API servers: what exists stays as it is, and what is written is written by nobody but the caller. Managers can
-// be started again. The webhooks of those that are gone are taken out. Members of the etcd of workload clusters run on, and nobody forwards a port to them.
+// Freeze ends everything but etcd and the API servers: what exists stays as it is, and what is written is written by
+// nobody but the caller. Managers can be started again. The webhooks of those that are gone are taken out. Members of
+// the etcd of workload clusters run on, and nobody forwards a port to them.
 func (l *Lab) Freeze(ctx context.Context) error {
 	l.end()
 	l.running.Wait()
@@ -291,7 +296,8 @@ func (l *Lab) Freeze(ctx context.Context) error {
 	return l.serveStoredVersions(ctx)
 }
 
-// serveStoredVersions is for CRDs whose conversion webhook is gone: the API server would try, without end, to fill a cache for each version.
+// serveStoredVersions is for CRDs whose conversion webhook is gone: the API server would try, without end, to fill a
+// cache for each version.
 func (l *Lab) serveStoredVersions(ctx context.Context) error {
 	definitions := &apiextensionsv1.CustomResourceDefinitionList{}
 	if err := l.Client().List(ctx, definitions); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 
-// Unasked are the installed nodes that lost their disks though nobody had deleted their Machines: somebody edited what a host boots, or installed it again. The end looks well
-// afterwards, as whoever did that goes on to install the host.
+// Unasked are the installed nodes that lost their disks though nobody had deleted their Machines: somebody edited what
+// a host boots, or installed it again. The end looks well afterwards, as whoever did that goes on to install the host.
 func (l *Lab) Unasked() []hosts.Loss {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -32,8 +32,8 @@ func (l *Lab) judge(ctx context.Context, loss hosts.Loss) {
 	l.unasked = append(l.unasked, loss)
 }
 
-// isAskedFor reports whether a host may be taken from its node: its BareMetalHost or what consumes that is being deleted, or gone; without a BareMetalHost the Machine of the Node. An API
-// that does not answer does not excuse it.
+// isAskedFor reports whether a host may be taken from its node: its BareMetalHost or what consumes that is being
+// deleted, or gone; without a BareMetalHost the Machine of the Node. An API that does not answer does not excuse it.
 func isAskedFor(ctx context.Context, hub client.Reader, loss hosts.Loss) bool {
 	if loss.Key.Name == "" {
 		machines := &clusterv1.MachineList{}

@@ -33,7 +33,8 @@ var (
 	errForeign     = errors.New("the image is not for the architecture of the host")
 )
 
-// Mirror is a registry behind https, under a certificate authority of its own, that wants credentials. Hosts that are told of mirrors reach nothing else.
+// Mirror is a registry behind https, under a certificate authority of its own, that wants credentials. Hosts that are
+// told of mirrors reach nothing else.
 type Mirror struct {
 	*Registry
 	authority *pki.Authority
@@ -85,7 +86,8 @@ func (m *Mirror) take(version string, known *Registry) (string, error) {
 	return image, known.know(image, of)
 }
 
-// pull is what hosts do. Those that are told of no mirror reach every registry, and find there whatever the laboratory does not know better.
+// pull is what hosts do. Those that are told of no mirror reach every registry, and find there whatever the laboratory
+// does not know better.
 func (l *Lab) pull(ctx context.Context, p hosts.Pull) error {
 	if of := l.Registry.of(p.Image).architecture; of != "" && of != multi && of != tagArchitecture(p.Architecture) {
 		return fmt.Errorf("%w: it is for %s, and not for %s", errForeign, of, p.Architecture)

@@ -147,7 +147,8 @@ func (r *Registry) publishAs(image string, of release) (string, error) {
 	return byDigest, errors.Join(r.know(image, of), r.know(byDigest, of))
 }
 
-// publishApart puts the release that a control plane asks for into a repository that is called like its namespace, and has it looked up there and nowhere else.
+// publishApart puts the release that a control plane asks for into a repository that is called like its namespace, and
+// has it looked up there and nowhere else.
 func (r *Registry) publishApart(controlPlane *unstructured.Unstructured) error {
 	repository := r.address + "/" + controlPlane.GetNamespace() + "/ocp-release"
 	of := releaseOf(controlPlane)

@@ -9,7 +9,8 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-// reports records every condition that control planes had since the laboratory was started. A state that passes within seconds is looked up here: on a busy machine a [Cluster.Wait] reads it too late.
+// reports records every condition that control planes had since the laboratory was started. A state that passes within
+// seconds is looked up here: on a busy machine a [Cluster.Wait] reads it too late.
 type reports struct {
 	mu sync.Mutex
 	// byKey holds the last message of each condition, status and reason of an object.

@@ -73,8 +73,8 @@ type Mutations struct {
 	Divert env.Pass
 	// Audit keeps what the API of the cluster is asked for: see [env.WorkloadCluster.Requests]. With LightAPI it is kept anyway.
 	Audit bool
-	// EtcdMembers gives the cluster an etcd of its own with a member on each control-plane Node, see [Cluster.Etcd]. It is for control planes of three
-	// hosts and more, and not for LightAPI.
+	// EtcdMembers gives the cluster an etcd of its own with a member on each control-plane Node, see [Cluster.Etcd]. It
+	// is for control planes of three hosts and more, and not for LightAPI.
 	EtcdMembers bool
 	// EtcdRestart is how long the etcd container of a Node is away whose member was removed while its host runs. Default: 10 s.
 	EtcdRestart time.Duration
@@ -100,8 +100,9 @@ func (l *Lab) ApplySample(ctx context.Context, sample string, mutations Mutation
 	return l.applyObjects(ctx, sample, objects, mutations)
 }
 
-// ApplyManifests applies what a user made otherwise, for example with clusterctl, for a cluster that [Mutations.Namespace] and [Mutations.ClusterName] tell. The hosts that it
-// needs are made, and the endpoint of the cluster is changed, as of a sample; no name is.
+// ApplyManifests applies what a user made otherwise, for example with clusterctl, for a cluster that
+// [Mutations.Namespace] and [Mutations.ClusterName] tell. The hosts that it needs are made, and the endpoint of the
+// cluster is changed, as of a sample; no name is.
 func (l *Lab) ApplyManifests(ctx context.Context, manifests []byte, mutations Mutations) (*Cluster, error) {
 	objects, err := decode(manifests)
 	if err != nil {
@@ -314,7 +315,8 @@ func (l *Lab) publishSamples() error {
 	return nil
 }
 
-// publish puts the release that an object of a sample asks for into the registry; most ask for none. What a ClusterImageSet names is elsewhere.
+// publish puts the release that an object of a sample asks for into the registry; most ask for none. What a
+// ClusterImageSet names is elsewhere.
 func (l *Lab) publish(object *unstructured.Unstructured) error {
 	var wanted release
 	switch object.GetKind() {

@@ -8,10 +8,12 @@ import (
 	"strconv"
 )
 
-// seedVariable holds the seed from which follows how long each host takes for what the Bare Metal Operator has it do; empty: another one each time.
+// seedVariable holds the seed from which follows how long each host takes for what the Bare Metal Operator has it do;
+// empty: another one each time.
 const seedVariable = "HOST_SEED"
 
-// HostSeed is the seed that the environment asks for, or a random one. It is written down, as it is needed to have each host take as long again: see [Options.HostSeed].
+// HostSeed is the seed that the environment asks for, or a random one. It is written down, as it is needed to have each
+// host take as long again: see [Options.HostSeed].
 func HostSeed(out io.Writer) (uint64, error) {
 	text := os.Getenv(seedVariable)
 	if text == "" {

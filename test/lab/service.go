@@ -23,8 +23,9 @@ type Backend string
 const (
 	// Simulated is the simulator, which needs no more than this process.
 	Simulated Backend = "simulated"
-	// Real is assisted-service itself; the hosts talk to its REST API. See [assistedservice.Start]. Of the Bare Metal Operator it is its controllers, state machine and admission webhooks,
-	// which ask the machines in place of Ironic: see [env.Options].
+	// Real is assisted-service itself; the hosts talk to its REST API. See [assistedservice.Start]. Of the Bare Metal
+	// Operator it is its controllers, state machine and admission webhooks, which ask the machines in place of Ironic:
+	// see [env.Options].
 	Real Backend = "real"
 )
 

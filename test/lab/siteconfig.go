@@ -20,9 +20,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/siteconfig"
 )
 
-// ApplyClusterInstance renders one of config/siteconfig/samples (named without .yaml) as the siteconfig operator does, and applies what comes of it. Besides there is
-// what the ClusterInstance refers to: its Secrets, and a ClusterImageSet with the image of the version. As with samples the endpoint of the cluster is the API server
-// that is reserved for it; the nodes get the MAC addresses of the hosts that stand behind them.
+// ApplyClusterInstance renders one of config/siteconfig/samples (named without .yaml) as the siteconfig operator does,
+// and applies what comes of it. Besides there is what the ClusterInstance refers to: its Secrets, and a ClusterImageSet
+// with the image of the version. As with samples the endpoint of the cluster is the API server that is reserved for it;
+// the nodes get the MAC addresses of the hosts that stand behind them.
 func (l *Lab) ApplyClusterInstance(ctx context.Context, sample, version string) (*Cluster, error) {
 	folder := filepath.Join(l.samples, "..", "siteconfig")
 	templates, err := siteconfigTemplates(folder)

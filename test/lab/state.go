@@ -258,7 +258,8 @@ func (s *State) Waiting() []string {
 	return lines
 }
 
-// Evidence is what may be to blame when something failed on a hub, a line for each thing: what control planes wait for, and what managers complained of last.
+// Evidence is what may be to blame when something failed on a hub, a line for each thing: what control planes wait for,
+// and what managers complained of last.
 func Evidence(ctx context.Context, hub *env.Env) string {
 	return strings.Join(append(controlPlanesWaiting(ctx, hub.Client()), hub.Complaints(2)...), "\n")
 }

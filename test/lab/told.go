@@ -69,8 +69,8 @@ var Kinds = []schema.GroupVersionKind{
 	{Group: "metal3.io", Version: "v1alpha1", Kind: "BareMetalHost"},
 }
 
-// SecretIn is what an object has that only Secrets may have, or what its conditions or message tell of tokens; empty: nothing. The kinds of assisted-service may tell, which writes URLs of its
-// own into their conditions.
+// SecretIn is what an object has that only Secrets may have, or what its conditions or message tell of tokens; empty:
+// nothing. The kinds of assisted-service may tell, which writes URLs of its own into their conditions.
 func SecretIn(object *unstructured.Unstructured) (string, error) {
 	if object.GetKind() == "Secret" {
 		return "", nil

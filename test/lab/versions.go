@@ -184,7 +184,8 @@ func (v *Versions) PausePool(ctx context.Context, name string, paused bool) erro
 	})
 }
 
-// AddGate makes the minor version wait until an administrator has acknowledged something. Gates are named after the version that is left: ack-4.20-…
+// AddGate makes the minor version wait until an administrator has acknowledged something. Gates are named after the
+// version that is left: ack-4.20-…
 func (v *Versions) AddGate(ctx context.Context, name, description string) error {
 	return v.put(ctx, versionoperator.GatesNamespace, versionoperator.Gates, name, description)
 }

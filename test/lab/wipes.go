@@ -25,8 +25,8 @@ type WipedMember struct {
 	Unknown bool
 }
 
-// WipedMembers are the members of the cluster's etcd that were wiped before anybody removed them. The end looks the same afterwards, if somebody cleans up. Of a
-// Cluster that is deleted as a whole all are wiped, and none is told of.
+// WipedMembers are the members of the cluster's etcd that were wiped before anybody removed them. The end looks the
+// same afterwards, if somebody cleans up. Of a Cluster that is deleted as a whole all are wiped, and none is told of.
 func (c *Cluster) WipedMembers() []WipedMember {
 	if c.workload.wipes == nil {
 		return nil

@@ -31,7 +31,8 @@ type workload struct {
 
 	// operate runs the operators of the cluster when its API is up, leave ends them, and the etcd that is its own.
 	operate, leave []func()
-	// versions plays what upgrades the cluster; nil for a cluster that cannot be. operator is the etcd operator of a cluster whose etcd has members; nil for most.
+	// versions plays what upgrades the cluster; nil for a cluster that cannot be. operator is the etcd operator of a
+	// cluster whose etcd has members; nil for most.
 	versions *versionoperator.Operator
 	operator *etcdoperator.Operator
 	wipes    *wipes
@@ -46,7 +47,8 @@ type workload struct {
 	kubeconfigs int
 }
 
-// reserveWorkload prepares the API server of a cluster, which is named like its ClusterDeployment: another one where a cluster of that name was deleted.
+// reserveWorkload prepares the API server of a cluster, which is named like its ClusterDeployment: another one where a
+// cluster of that name was deleted.
 func (l *Lab) reserveWorkload(key types.NamespacedName, light bool) (*workload, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

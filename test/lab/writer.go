@@ -28,7 +28,8 @@ type Writer struct {
 	acknowledged []string
 }
 
-// StartWriting writes a ConfigMap into the cluster each 100 ms, until [Writer.Stop]. One that the API does not acknowledge within 2 s is tried again, under the same name.
+// StartWriting writes a ConfigMap into the cluster each 100 ms, until [Writer.Stop]. One that the API does not
+// acknowledge within 2 s is tried again, under the same name.
 func (c *Cluster) StartWriting(ctx context.Context) *Writer {
 	ctx, end := context.WithCancel(ctx)
 	w := &Writer{end: end}

@@ -9,7 +9,8 @@ import (
 	"syscall"
 )
 
-// Main runs a command, whose context ends when it is interrupted or its terminal is closed. An error is written to the standard error output, and the exit status is 1 then.
+// Main runs a command, whose context ends when it is interrupted or its terminal is closed. An error is written to the
+// standard error output, and the exit status is 1 then.
 func Main(run func(context.Context) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	err := run(ctx)

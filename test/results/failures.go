@@ -8,7 +8,8 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// Evidence is the name of report entries that say, beside the message, what may be to blame for the failure of a spec: a line for each thing.
+// Evidence is the name of report entries that say, beside the message, what may be to blame for the failure of a spec:
+// a line for each thing.
 const Evidence = "evidence"
 
 // A failure is told in lines that fit into the end of a log. What is left out stands in the output of the spec.
@@ -21,7 +22,8 @@ const (
 // failed begins what is told of a failure; the lines that belong to it are indented.
 const failed = "FAILED "
 
-// TellFailures says again, at the end of a suite, why specs failed: where only the last lines of a run are kept, the summary alone names them without a reason.
+// TellFailures says again, at the end of a suite, why specs failed: where only the last lines of a run are kept, the
+// summary alone names them without a reason.
 func TellFailures(out io.Writer, report types.Report) {
 	for _, spec := range report.SpecReports {
 		if !spec.State.Is(types.SpecStateFailureStates) {

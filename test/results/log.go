@@ -20,11 +20,13 @@ type Failure struct {
 	Why []string
 }
 
-// What begins to tell of a failure in the output of make test. The lines that belong to it are indented, but for those of panics and of compilers.
+// What begins to tell of a failure in the output of make test. The lines that belong to it are indented, but for those
+// of panics and of compilers.
 var (
 	// told is what [TellFailures] and chaos write.
 	told = regexp.MustCompile(`^(?:` + failed + `|BROKEN: )(.+)`)
-	// test is what go test says of a test, broken what it says when it cannot build a package, and panicked what a test says that panics or takes too long.
+	// test is what go test says of a test, broken what it says when it cannot build a package, and panicked what a test
+	// says that panics or takes too long.
 	test     = regexp.MustCompile(`^--- FAIL: (\S+)`)
 	broken   = regexp.MustCompile(`^# (\S+/\S+)(?: \[\S+\])?$`)
 	panicked = regexp.MustCompile(`^(panic: .+|fatal error: .+)`)

@@ -1,4 +1,5 @@
-// Command run tests packages as go test does, but links only those of their programs again of which something changed: go test links each of them every time, which takes longer than most of the tests.
+// Command run tests packages as go test does, but links only those of their programs again of which something changed:
+// go test links each of them every time, which takes longer than most of the tests.
 package main
 
 import (

@@ -1,21 +1,24 @@
-// Command scale measures what the managers of this repository cost on a hub with many installed clusters, and compares it with targets: memory, goroutines,
-// requests, CPU, how soon they are quiet after a start, and what they write in a restart.
+// Command scale measures what the managers of this repository cost on a hub with many installed clusters, and compares
+// it with targets: memory, goroutines, requests, CPU, how soon they are quiet after a start, and what they write in a
+// restart.
 //
 //	go run ./test/scale [-clusters 200] [-sample sno] [-dead 0.3] [-foreign 1] [-reactions 100] [-shards 2] [-out _artifacts/scale.json]
 //
-// It installs one cluster, with a single node, in the laboratory (package lab) and stops everything but etcd and the API servers. Then it writes as many clusters as
-// wanted after that one into etcd, as they are after their installation, and starts the two managers, which are the real ones, under the roles and with
-// the arguments that are shipped:
+// It installs one cluster, with a single node, in the laboratory (package lab) and stops everything but etcd and the
+// API servers. Then it writes as many clusters as wanted after that one into etcd, as they are after their
+// installation, and starts the two managers, which are the real ones, under the roles and with the arguments that are
+// shipped:
 //
 //   - a start, until they are quiet;
 //   - an idle minute;
 //   - a restart, until they are quiet;
 //   - with -reactions, changes to which they react, one after the other.
 //
-// Behind the kubeconfigs of all clusters stands one API server, with the kinds and objects of an OpenShift cluster. Each cluster has an address on the
-// loopback network, and certificate authorities, of its own.
+// Behind the kubeconfigs of all clusters stands one API server, with the kinds and objects of an OpenShift cluster.
+// Each cluster has an address on the loopback network, and certificate authorities, of its own.
 //
-// The results are printed beside the targets and written as JSON; profiles of the heaps lie beside the logs. The exit status is 1 when a target is missed.
+// The results are printed beside the targets and written as JSON; profiles of the heaps lie beside the logs. The exit
+// status is 1 when a target is missed.
 package main
 
 import (

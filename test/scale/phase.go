@@ -55,7 +55,8 @@ func (s *scale) ours(r audit.Request) bool {
 	return slices.Contains(s.users(), r.User)
 }
 
-// busy reports whether a request shows that a manager is not quiet. Leases are renewed and watches are begun again for ever; health is asked for with no resource.
+// busy reports whether a request shows that a manager is not quiet. Leases are renewed and watches are begun again for
+// ever; health is asked for with no resource.
 func busy(r audit.Request) bool {
 	return r.Resource != "" && noWatch(r) && !r.Housekeeping()
 }
@@ -82,8 +83,10 @@ func (s *scale) users() (users []string) {
 	return users
 }
 
-// awaitQuiet collects requests until there are none any more, and the managers do nothing: what they were answered may take longer to be taken in. Before, so
-// many clusters must have been read. It returns how long it took from the beginning of the phase until the last request. When it does not come to that it is no error: the time is that of the patience.
+// awaitQuiet collects requests until there are none any more, and the managers do nothing: what they were answered may
+// take longer to be taken in. Before, so many clusters must have been read. It returns how long it took from the
+// beginning of the phase until the last request. When it does not come to that it is no error: the time is that of the
+// patience.
 func (s *scale) awaitQuiet(ctx context.Context, p *phase, clusters int) (time.Duration, error) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

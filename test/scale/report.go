@@ -10,8 +10,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/results"
 )
 
-// report is the result of a run, as it is written as JSON. A start is the first one after the clusters were made, a restart the second: what the first one writes
-// tells how good the clones are, what the second one writes is a defect.
+// report is the result of a run, as it is written as JSON. A start is the first one after the clusters were made, a
+// restart the second: what the first one writes tells how good the clones are, what the second one writes is a defect.
 type report struct {
 	Clusters int     `json:"clusters"`
 	Sample   string  `json:"sample"`

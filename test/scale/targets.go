@@ -11,8 +11,8 @@ import (
 // anchor is the number of clusters for which the targets are set.
 const anchor = 3500
 
-// limit is a target for any number of clusters: what a process needs by itself, and the same for each cluster. The line goes through what is set for anchor;
-// the base is what a process needs without clusters, on the safe side.
+// limit is a target for any number of clusters: what a process needs by itself, and the same for each cluster. The line
+// goes through what is set for anchor; the base is what a process needs without clusters, on the safe side.
 type limit struct{ base, atAnchor float64 }
 
 // at is the target for a number of clusters.
@@ -36,11 +36,11 @@ var (
 const (
 	// foreignMemory is what all that is not ours may cost a manager, in MiB, with -foreign=1.
 	foreignMemory = 64
-	// beyond is by how much a resident set is larger than the limit that Go is given, in MiB: by the pages of the program file, which Go's runtime does not count, and
-	// for a moment by what it allocates while it collects.
+	// beyond is by how much a resident set is larger than the limit that Go is given, in MiB: by the pages of the
+	// program file, which Go's runtime does not count, and for a moment by what it allocates while it collects.
 	beyond = 60
-	// reactionFactor and freeReaction are what a reaction may take: so many times what a single write takes until it is seen, or so many milliseconds where
-	// processors are free.
+	// reactionFactor and freeReaction are what a reaction may take: so many times what a single write takes until it is
+	// seen, or so many milliseconds where processors are free.
 	reactionFactor, freeReaction = 2, 250
 )
 

@@ -18,15 +18,16 @@ import (
 )
 
 const (
-	// authorities is how many certificates are in the kubeconfig of an OpenShift cluster: those of its load balancers, of the service network, of localhost, of its
-	// ingress, and the one of the administrator.
+	// authorities is how many certificates are in the kubeconfig of an OpenShift cluster: those of its load balancers,
+	// of the service network, of localhost, of its ingress, and the one of the administrator.
 	authorities = 5
 	// serverName is in the certificate of the one API server that stands behind all clusters.
 	serverName = "kubernetes"
 )
 
-// access makes the kubeconfigs of clusters. Behind all of them stands one API server, but nothing of it must look the same: each cluster has an address and
-// certificate authorities of its own, so that no client shares between them what it could not share between real clusters.
+// access makes the kubeconfigs of clusters. Behind all of them stands one API server, but nothing of it must look the
+// same: each cluster has an address and certificate authorities of its own, so that no client shares between them what
+// it could not share between real clusters.
 type access struct {
 	// authority is the one that the API server's certificate is from, port is where it listens, on all addresses of the loopback interface.
 	authority []byte

@@ -16,11 +16,13 @@ import (
 var (
 	uuids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	macs  = regexp.MustCompile(`\b(?:[0-9a-f]{2}:){5}[0-9a-f]{2}\b`)
-	// sources matches the value of the annotation that says what a published kubeconfig was copied from: UID, resource version and digest of a Secret.
+	// sources matches the value of the annotation that says what a published kubeconfig was copied from: UID, resource
+	// version and digest of a Secret.
 	sources = regexp.MustCompile(`(` + uuids.String() + `)/\d+/[0-9a-f]{64}`)
 )
 
-// sourceRevision stands for the resource version of a clone's Secret with assisted-service's kubeconfig: it is known when the Secret is written.
+// sourceRevision stands for the resource version of a clone's Secret with assisted-service's kubeconfig: it is known
+// when the Secret is written.
 const sourceRevision = "{source-revision}"
 
 // site is what distinguishes a cluster from all others.
@@ -33,9 +35,10 @@ type site struct {
 	filter string
 }
 
-// cloner makes clusters after one that is installed. Everything in them that tells clusters apart is replaced wherever it stands, in names of fields
-// (managedFields) as well as in values: the name, UIDs and all other UUIDs (which are ids of assisted-service and of hardware), MAC addresses. So what referred to
-// an object of the installed cluster refers to that of the clone.
+// cloner makes clusters after one that is installed. Everything in them that tells clusters apart is replaced wherever
+// it stands, in names of fields (managedFields) as well as in values: the name, UIDs and all other UUIDs (which are ids
+// of assisted-service and of hardware), MAC addresses. So what referred to an object of the installed cluster refers to
+// that of the clone.
 type cloner struct {
 	objects []object
 	// kept are strings that stay as they are, also where one of the above is in them: they stand for something that all clusters share.
@@ -76,7 +79,8 @@ func macOf(index, nic int) string {
 	return fmt.Sprintf("02:%02x:%02x:%02x:%02x:%02x", byte(nic>>8), byte(nic), byte(index>>16), byte(index>>8), byte(index))
 }
 
-// clone returns the objects of a cluster: first the one that others tell the resource version of, with the namespace, then all others, with sourceRevision in place of it.
+// clone returns the objects of a cluster: first the one that others tell the resource version of, with the namespace,
+// then all others, with sourceRevision in place of it.
 func (c *cloner) clone(s site) (first, others []object, err error) {
 	replacer := c.replacer(s)
 	digests := map[string]string{} // of kubeconfigs, by the UID of their Secrets

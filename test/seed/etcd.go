@@ -37,7 +37,8 @@ func (e *etcd) list(ctx context.Context, prefix string) ([]pair, error) {
 	return answer.KVs, err
 }
 
-// write does all of the operations in one transaction, and returns its revision: it is the resource version of the objects that were written.
+// write does all of the operations in one transaction, and returns its revision: it is the resource version of the
+// objects that were written.
 func (e *etcd) write(ctx context.Context, operations []operation) (revision string, err error) {
 	var answer struct{ Header struct{ Revision string } }
 	if err := e.ask(ctx, "/v3/kv/txn", map[string][]operation{"success": operations}, &answer); err != nil {

@@ -23,7 +23,8 @@ const (
 	foreignBytes = 4096
 )
 
-// Foreign writes hosts and Agents of other clusters, whose Machines are none of ours, and Secrets and ConfigMaps: a share of what a large hub has.
+// Foreign writes hosts and Agents of other clusters, whose Machines are none of ours, and Secrets and ConfigMaps: a
+// share of what a large hub has.
 func (s *Seeder) Foreign(ctx context.Context, share float64) error {
 	portion := func(of int) int { return int(float64(of) * share) }
 	group, ctx := errgroup.WithContext(ctx)

@@ -1,5 +1,5 @@
-// Package seed puts many installed clusters on the hub of a laboratory. One is installed there; all others are written after it into etcd, as they are after their
-// installation.
+// Package seed puts many installed clusters on the hub of a laboratory. One is installed there; all others are written
+// after it into etcd, as they are after their installation.
 package seed
 
 import (
@@ -38,8 +38,9 @@ type Seeder struct {
 	access *access
 }
 
-// New takes an installed cluster, on which nobody works any more, out of the hub as what others are to be made after, and furnishes its API server, which
-// stands behind them all. dead is the share of the clusters whose API will not answer; those addresses hold until ctx ends.
+// New takes an installed cluster, on which nobody works any more, out of the hub as what others are to be made after,
+// and furnishes its API server, which stands behind them all. dead is the share of the clusters whose API will not
+// answer; those addresses hold until ctx ends.
 func New(ctx context.Context, l *lab.Lab, cluster *lab.Cluster, dead float64) (*Seeder, error) {
 	url, prefix := l.Env.Etcd()
 	s := &Seeder{lab: l, prefix: prefix, etcd: &etcd{url: url, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: seeders}}}}
@@ -81,14 +82,15 @@ func Name(index int) string { return fmt.Sprintf(siteFormat, index) }
 // Answers reports whether the API of a cluster answers.
 func (s *Seeder) Answers(index int) bool { return s.access.portOf(index) == s.access.port }
 
-// Read is how many clusters were read, by what was asked of the API server behind them. A hub with much takes its time for the first lists, and until then nobody asks
-// for anything.
+// Read is how many clusters were read, by what was asked of the API server behind them. A hub with much takes its time
+// for the first lists, and until then nobody asks for anything.
 func Read(asked audit.Requests) int {
 	return len(asked.Where(func(r audit.Request) bool { return r.Verb == "list" && r.Resource == "nodes" }))
 }
 
-// Clusters writes clusters into etcd, as a backup of it is restored. No client of the API server could: it would refuse UIDs and the status, and give all
-// fields to one manager. filter is the value of the label that says which managers reconcile a cluster; empty: there is no such label.
+// Clusters writes clusters into etcd, as a backup of it is restored. No client of the API server could: it would refuse
+// UIDs and the status, and give all fields to one manager. filter is the value of the label that says which managers
+// reconcile a cluster; empty: there is no such label.
 func (s *Seeder) Clusters(ctx context.Context, count int, filter func(index int) string) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(seeders)
@@ -143,8 +145,8 @@ func (s *Seeder) remove(ctx context.Context, objects []object) error {
 	return err
 }
 
-// check reports whether the API server has the clusters as they were written, for the last of them: it serves every kind of object, with the fields that each
-// manager owns, by which managers tell what they have applied.
+// check reports whether the API server has the clusters as they were written, for the last of them: it serves every
+// kind of object, with the fields that each manager owns, by which managers tell what they have applied.
 func (s *Seeder) check(ctx context.Context, last int) error {
 	replacer := s.cloner.replacer(site{index: last, name: Name(last)})
 	for _, o := range s.cloner.objects {

@@ -29,7 +29,8 @@ const (
 	workloadWriters = 8
 )
 
-// furnish makes the API server of the installed cluster listen on all addresses of the loopback interface, with an audit log, and fills it. It returns the path of the log.
+// furnish makes the API server of the installed cluster listen on all addresses of the loopback interface, with an
+// audit log, and fills it. It returns the path of the log.
 func furnish(ctx context.Context, w *env.WorkloadCluster) (auditLog string, err error) {
 	if auditLog, err = w.Audit(); err != nil {
 		return "", err

@@ -54,8 +54,9 @@ func Install(ctx context.Context, l *lab.Lab, sample string) (*lab.Cluster, erro
 	return cluster, reportMembers(ctx, l.Client())
 }
 
-// reportMembers gives the control-plane Machines the condition that the control plane provider leaves on them in a cluster whose etcd members it has read. The simulated
-// cluster has no members: without the condition each start would try to read them, which it does not beside real clusters.
+// reportMembers gives the control-plane Machines the condition that the control plane provider leaves on them in a
+// cluster whose etcd members it has read. The simulated cluster has no members: without the condition each start would
+// try to read them, which it does not beside real clusters.
 func reportMembers(ctx context.Context, c client.Client) error {
 	machines := &clusterv1.MachineList{}
 	if err := c.List(ctx, machines, client.InNamespace(TemplateName), client.HasLabels{clusterv1.MachineControlPlaneLabel}); err != nil {

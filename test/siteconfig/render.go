@@ -38,7 +38,8 @@ type specialVars struct {
 	ControlPlaneAgents, WorkerAgents, ArbiterAgents int
 }
 
-// Render returns what the operator makes of a ClusterInstance, in the order in which it is created. releaseImage is that of its ClusterImageSet.
+// Render returns what the operator makes of a ClusterInstance, in the order in which it is created. releaseImage is
+// that of its ClusterImageSet.
 func (c *ClusterInstance) Render(releaseImage string, templates ...corev1.ConfigMap) ([]*unstructured.Unstructured, error) {
 	overrides, err := c.Spec.installConfig()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command summary says again what failed in a run of make test, and why, from what the run has written: of a failed run only the last lines are kept in some places, and what failed
-// first stands far above.
+// Command summary says again what failed in a run of make test, and why, from what the run has written: of a failed run
+// only the last lines are kept in some places, and what failed first stands far above.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Package versionoperator plays OpenShift's cluster-version-operator and machine-config-operator in an installed workload cluster: as far as whoever upgrades clusters depends on them.
+// Package versionoperator plays OpenShift's cluster-version-operator and machine-config-operator in an installed
+// workload cluster: as far as whoever upgrades clusters depends on them.
 //
 //   - What ClusterVersion version asks for is judged as the real one does: a malformed or unknown request is Invalid and ignored, one that cannot be had or must not be
 //     taken is refused with ReleaseAccepted=False and tried again, and nothing else of the status says so. Which releases there are, and what leads to them, is a table ([Release]).

@@ -78,7 +78,8 @@ func (o *Operator) attend(ctx context.Context, v *view, pool *machineconfigv1.Ma
 	return nil
 }
 
-// joins is what the machine config server gives a Node that joins: the configuration that the pool goes to once one Node has it, else that which it comes from.
+// joins is what the machine config server gives a Node that joins: the configuration that the pool goes to once one
+// Node has it, else that which it comes from.
 func joins(v *view, pool *machineconfigv1.MachineConfigPool, members []*corev1.Node) string {
 	target, from := pool.Spec.Configuration.Name, pool.Status.Configuration.Name
 	if v.rendered[from] == "" || slices.ContainsFunc(members, func(n *corev1.Node) bool { return updatedTo(n, target) }) {

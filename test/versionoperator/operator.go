@@ -36,7 +36,8 @@ const (
 	defaultDrain    = 100 * time.Millisecond
 	defaultAway     = 500 * time.Millisecond
 
-	// settle is how long events are gathered, retry how long nothing is tried when something failed, step how often is looked whether a Node is back. acting bounds what is done at a time.
+	// settle is how long events are gathered, retry how long nothing is tried when something failed, step how often is
+	// looked whether a Node is back. acting bounds what is done at a time.
 	settle = 20 * time.Millisecond
 	retry  = time.Second
 	step   = 100 * time.Millisecond
@@ -57,7 +58,8 @@ type Options struct {
 	Operator time.Duration
 	// Drain is how long a Node is cordoned before it is rebooted. Default: 100 ms.
 	Drain time.Duration
-	// Reboot reboots the host of a Node, and returns when it is on again; the Node is Ready some time later. Nil: the Node is not Ready for Away.
+	// Reboot reboots the host of a Node, and returns when it is on again; the Node is Ready some time later. Nil: the
+	// Node is not Ready for Away.
 	Reboot func(ctx context.Context, node string) error
 	// Away is how long a Node is not Ready where Reboot is nil. Default: 500 ms.
 	Away time.Duration

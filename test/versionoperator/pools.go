@@ -49,7 +49,8 @@ func renderedName(pool, version string, salt int) string {
 	return "rendered-" + pool + "-" + hex.EncodeToString(sum[:])
 }
 
-// poolOf is the pool of a Node: that of the masters, or arbiters, else one that somebody made for it, else that of the workers; empty: none.
+// poolOf is the pool of a Node: that of the masters, or arbiters, else one that somebody made for it, else that of the
+// workers; empty: none.
 func (v *view) poolOf(node *corev1.Node) string {
 	_, master := node.Labels[roleLabel+MasterPool]
 	_, arbiter := node.Labels[roleLabel+arbiterPool]
@@ -228,7 +229,8 @@ func (v *view) degradedPool() *machineconfigv1.MachineConfigPool {
 	return nil
 }
 
-// mastersConfigured reports whether nothing of the pools keeps the update from ending: workers may be updated later, but no pool may be degraded.
+// mastersConfigured reports whether nothing of the pools keeps the update from ending: workers may be updated later,
+// but no pool may be degraded.
 func (o *Operator) mastersConfigured(v *view) bool {
 	if v.degradedPool() != nil {
 		return false

@@ -21,7 +21,8 @@ type state struct {
 	adopted, prepared bool
 	desired           configv1.Release
 	history           []configv1.UpdateHistory
-	// loading is the payload that was asked for last; graph is what the update service says, invalid what is wrong with the request, upgradeable what keeps the minor version.
+	// loading is the payload that was asked for last; graph is what the update service says, invalid what is wrong with
+	// the request, upgradeable what keeps the minor version.
 	loading     loading
 	graph       graph
 	invalid     string

@@ -33,7 +33,8 @@ type Release struct {
 type Risk struct {
 	// Name is what it is accepted by.
 	Name, Message, URL string
-	// Exposure reports whether the cluster is exposed. Default: True. A release is recommended all the same where that is False for all of its risks.
+	// Exposure reports whether the cluster is exposed. Default: True. A release is recommended all the same where that
+	// is False for all of its risks.
 	Exposure metav1.ConditionStatus
 }
 

@@ -21,7 +21,8 @@ const (
 	stepLoaded       = "PayloadLoaded"
 )
 
-// validate tells what is wrong with a request, as the cluster-version-operator does; empty: nothing. The API server has refused others before.
+// validate tells what is wrong with a request, as the cluster-version-operator does; empty: nothing. The API server has
+// refused others before.
 func validate(wanted *configv1.Update, available []configv1.Release, history []configv1.UpdateHistory) string {
 	if wanted == nil {
 		return ""
@@ -84,7 +85,8 @@ func resolve(wanted *configv1.Update, available []configv1.Release) *configv1.Up
 // refusal is why a release is not accepted, and at which step.
 type refusal struct{ step, message string }
 
-// judge retrieves the payload of an update and checks what is to be checked before it is accepted. risks are what was found and waived by force.
+// judge retrieves the payload of an update and checks what is to be checked before it is accepted. risks are what was
+// found and waived by force.
 func (s *settings) judge(update configv1.Update, now cluster) (release Release, risks string, refused *refusal) {
 	retrieving := func(failure string) *refusal {
 		return &refusal{stepRetrieve, fmt.Sprintf("Retrieving payload failed version=%q image=%q failure=%s", update.Version, update.Image, failure)}
@@ -130,7 +132,8 @@ type cluster struct {
 	upgradeable finding
 }
 
-// preconditions tells why a version must not be installed over the one that is there, in the words of the cluster-version-operator; empty: it may.
+// preconditions tells why a version must not be installed over the one that is there, in the words of the
+// cluster-version-operator; empty: it may.
 func (c cluster) preconditions(version string) string {
 	current, err := semver.Parse(c.desired.Version)
 	if err != nil {

@@ -15,8 +15,8 @@ const (
 	kubeletMinor = "KubeletMinorVersion"
 )
 
-// tolerated is by how many minor versions of Kubernetes a kubelet may be behind the kube-apiserver of a release: an even 4.y is reached from the even one before it (EUS), with the kubelets of that
-// (kube-apiserver operator).
+// tolerated is by how many minor versions of Kubernetes a kubelet may be behind the kube-apiserver of a release: an
+// even 4.y is reached from the even one before it (EUS), with the kubelets of that (kube-apiserver operator).
 func tolerated(release semver.Version) uint64 {
 	switch {
 	case release.Major >= 5:
@@ -43,7 +43,8 @@ func (v *view) kubeletsBehind(runs semver.Version) (behind []string, oldest stri
 	return behind, oldest
 }
 
-// kubeletFindings keep a cluster at its minor version as long as kubelets would be too old for the next one: those of the Nodes of a pool that is paused, for example.
+// kubeletFindings keep a cluster at its minor version as long as kubelets would be too old for the next one: those of
+// the Nodes of a pool that is paused, for example.
 func (v *view) kubeletFindings(operator *configv1.ClusterOperator) []finding {
 	runs, err := semver.Parse(operatorVersion(operator))
 	if err != nil {

@@ -67,7 +67,8 @@ func TestCommandsOfDocuments(t *testing.T) {
 	NewWithT(t).Expect(count).To(BeNumerically(">", 40))
 }
 
-// endless are commands that end when something happens, which nobody here sees to. That what they name exists, and that they ask for it rightly, shows at once.
+// endless are commands that end when something happens, which nobody here sees to. That what they name exists, and that
+// they ask for it rightly, shows at once.
 var endless = regexp.MustCompile(`^kubectl wait | --watch`)
 
 // reading are commands that change nothing.
@@ -139,7 +140,8 @@ func openTerminal(t *testing.T) *terminal {
 	return terminal
 }
 
-// restore puts back what commands have changed of the objects of the hub, as kubectl apply would, which reads the schema of the whole API first, each time.
+// restore puts back what commands have changed of the objects of the hub, as kubectl apply would, which reads the
+// schema of the whole API first, each time.
 func (s *terminal) restore(t *testing.T) {
 	t.Helper()
 	g := NewWithT(t)

@@ -76,7 +76,8 @@ func external(name string) change {
 	}
 }
 
-// registrations are what the service makes of a registered cluster whose AgentClusterInstall changes: why the control plane provider registers some again.
+// registrations are what the service makes of a registered cluster whose AgentClusterInstall changes: why the control
+// plane provider registers some again.
 var registrations = map[string]struct {
 	before, after change
 	// refused is what the service says of the change, forbidden what the API server does.
@@ -204,7 +205,8 @@ var names = map[string]struct {
 	}, refused: "found 1"},
 }
 
-// checkRegistrations is why the control plane provider registers a cluster again, and looks at names before it makes anything. The rules of the simulated service (test/assistedsim) are these.
+// checkRegistrations is why the control plane provider registers a cluster again, and looks at names before it makes
+// anything. The rules of the simulated service (test/assistedsim) are these.
 func checkRegistrations(ctx context.Context, t *testing.T, e *env.Env, service *Service) {
 	for name, tc := range registrations {
 		t.Run(name, func(t *testing.T) {

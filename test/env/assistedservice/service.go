@@ -205,8 +205,9 @@ func (s *Service) ClusterToken(clusterID string) (string, error) {
 	return s.key.Sign(token.Cluster, clusterID)
 }
 
-// SetRelease tells the service which version a release image has, and for which architecture it is (as its tag spells it, multi for all), before anything refers to the image: it asks a registry
-// through the oc and skopeo programs, which are not here.
+// SetRelease tells the service which version a release image has, and for which architecture it is (as its tag spells
+// it, multi for all), before anything refers to the image: it asks a registry through the oc and skopeo programs, which
+// are not here.
 func (s *Service) SetRelease(image, version, architecture string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

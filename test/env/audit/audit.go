@@ -76,9 +76,10 @@ func (r Requests) Where(keep func(Request) bool) Requests {
 	return kept
 }
 
-// Work returns the requests that an amount of work causes: without the watches of informers and the lists that begin them
-// (client-go asks for resourceVersion=0 there, our managers for pages of [kube.PageSize]; a read past the cache does neither), without leases (leader election), without
-// discovery, and without the reviews of tokens and access by which a metrics endpoint protects itself.
+// Work returns the requests that an amount of work causes: without the watches of informers and the lists that begin
+// them (client-go asks for resourceVersion=0 there, our managers for pages of [kube.PageSize]; a read past the cache
+// does neither), without leases (leader election), without discovery, and without the reviews of tokens and access by
+// which a metrics endpoint protects itself.
 func (r Requests) Work() Requests {
 	page := fmt.Sprintf("limit=%d", kube.PageSize)
 	return r.Where(func(request Request) bool {
@@ -92,8 +93,9 @@ func (r Request) Housekeeping() bool {
 	return slices.Contains([]string{"leases", "tokenreviews", "subjectaccessreviews"}, r.Resource)
 }
 
-// Unrest returns the requests that nobody makes who is idle: all, lists, discovery and health checks too, but housekeeping, and of those that watch the same the first, which an informer begins
-// again every five to ten minutes (client-go, tools/cache/reflector.go: defaultMinWatchTimeout). It is meant for a minute or two.
+// Unrest returns the requests that nobody makes who is idle: all, lists, discovery and health checks too, but
+// housekeeping, and of those that watch the same the first, which an informer begins again every five to ten minutes
+// (client-go, tools/cache/reflector.go: defaultMinWatchTimeout). It is meant for a minute or two.
 func (r Requests) Unrest() Requests {
 	watched := map[string]bool{}
 	return r.Where(func(request Request) bool {
@@ -127,7 +129,8 @@ func (r Requests) Count() map[string]int {
 	return counts
 }
 
-// Over tells, in order, of which verbs and resources there are more requests than may be: than other of what bounds do not name. Keys are those of [Requests.Count].
+// Over tells, in order, of which verbs and resources there are more requests than may be: than other of what bounds do
+// not name. Keys are those of [Requests.Count].
 func (r Requests) Over(bounds map[string]int, other int) []string {
 	var over []string
 	for what, n := range r.Count() {
@@ -159,7 +162,8 @@ type event struct {
 	RequestReceivedTimestamp time.Time
 }
 
-// read reads an audit log in JSON lines, and tells how many bytes of it. The API server may be writing it: a last line without its end is left out.
+// read reads an audit log in JSON lines, and tells how many bytes of it. The API server may be writing it: a last line
+// without its end is left out.
 func read(log io.Reader) (requests Requests, size int64, err error) {
 	reader := bufio.NewReader(log)
 	for {

@@ -1,6 +1,7 @@
 // Command build builds the components of the test environment that are not built yet, so that the first test does not
-// spend its time on it, and installs PostgreSQL and Prometheus where they are missing and may be installed. The environment variable CORE is the
-// folder below test/tools whose version of Cluster API core is wanted. With -demo it builds what the demo needs, and nothing else.
+// spend its time on it, and installs PostgreSQL and Prometheus where they are missing and may be installed. The
+// environment variable CORE is the folder below test/tools whose version of Cluster API core is wanted. With -demo it
+// builds what the demo needs, and nothing else.
 package main
 
 import (

@@ -11,8 +11,8 @@ import (
 	"github.com/blang/semver/v4"
 )
 
-// Assets is the environment variable with the folder of a kube-apiserver and an etcd that are there already, as setup-envtest installs them. They are taken where they are not older than
-// the minor version that would be built.
+// Assets is the environment variable with the folder of a kube-apiserver and an etcd that are there already, as
+// setup-envtest installs them. They are taken where they are not older than the minor version that would be built.
 const Assets = "KUBEBUILDER_ASSETS"
 
 // offered returns the path of the program that [Assets] offers for a component; empty where it has to be built.
@@ -49,8 +49,9 @@ func (b *Builder) suits(ctx context.Context, c Component, program string) error 
 // versions is how kube-apiserver (Kubernetes v1.36.3) and etcd (etcd Version: 3.6.5) say theirs.
 var versions = regexp.MustCompile(`\bv?(\d+\.\d+\.\d+\S*)`)
 
-// recentEnough compares the version in what a program said with the one that would be built. Of another minor version than Kubernetes' controllers, which are always built, kube-apiserver may
-// only be newer (kubernetes.io/releases/version-skew-policy).
+// recentEnough compares the version in what a program said with the one that would be built. Of another minor version
+// than Kubernetes' controllers, which are always built, kube-apiserver may only be newer
+// (kubernetes.io/releases/version-skew-policy).
 func recentEnough(said, pinned string) error {
 	found := versions.FindStringSubmatch(said)
 	if found == nil {

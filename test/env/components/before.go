@@ -15,8 +15,9 @@ var ErrNoHistory = errors.New("the checkout has no history")
 // firstVersion stands for what was before the first release.
 const firstVersion = "v0.1.0"
 
-// Before is the builder of the release before this checkout, and its version: of the newest tag before its last commit or, as long as there is none, of the commit before the
-// last change of the API. It lies below .tools, by its commit. [ErrNoHistory] tells that nobody can know.
+// Before is the builder of the release before this checkout, and its version: of the newest tag before its last commit
+// or, as long as there is none, of the commit before the last change of the API. It lies below .tools, by its commit.
+// [ErrNoHistory] tells that nobody can know.
 func (b *Builder) Before(ctx context.Context) (*Builder, string, error) {
 	commit, version, err := b.commitBefore(ctx)
 	if err != nil {

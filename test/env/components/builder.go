@@ -81,8 +81,9 @@ func (b *Builder) Build(ctx context.Context, components ...Component) error {
 	return group.Wait()
 }
 
-// fetch downloads the modules of components that are built later, which would have the processors wait for them then. What is wrong the build itself will tell. `go mod download` would fetch all
-// that the go.mod names, which is more than is built.
+// fetch downloads the modules of components that are built later, which would have the processors wait for them then.
+// What is wrong the build itself will tell. `go mod download` would fetch all that the go.mod names, which is more than
+// is built.
 func (b *Builder) fetch(ctx context.Context, components []Component) {
 	for _, c := range components {
 		r, err := b.recipe(c)
@@ -97,7 +98,8 @@ func (b *Builder) fetch(ctx context.Context, components []Component) {
 	}
 }
 
-// Program returns the path of a component: of the one that [Assets] offers, or else of the one that is built when it is missing or its inputs changed.
+// Program returns the path of a component: of the one that [Assets] offers, or else of the one that is built when it is
+// missing or its inputs changed.
 func (b *Builder) Program(ctx context.Context, c Component) (string, error) {
 	if program := b.offered(ctx, c); program != "" {
 		return program, nil
@@ -225,7 +227,8 @@ func (b *Builder) build(ctx context.Context, source, target, pkg, ldflags string
 	return nil
 }
 
-// offer gives a program a second name, in place of what an interrupted build left there. Where that cannot be, or there is no program, it is linked.
+// offer gives a program a second name, in place of what an interrupted build left there. Where that cannot be, or there
+// is no program, it is linked.
 func offer(program, name string) error {
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -275,7 +278,8 @@ func (b *Builder) once(format string, args ...any) {
 	}
 }
 
-// collectLess lets the compilers that the go command starts have more garbage before they collect it: that is a sixth of their work on the largest packages, a tenth of it in all, for a fifth more memory.
+// collectLess lets the compilers that the go command starts have more garbage before they collect it: that is a sixth
+// of their work on the largest packages, a tenth of it in all, for a fifth more memory.
 const collectLess = "GOGC=400"
 
 // run runs a program to its end; what it wrote to standard error becomes part of the error.

@@ -7,7 +7,8 @@ const DefaultCoreTools = "cluster-api"
 
 // Component is a program that is built from a module of its own below test/tools.
 type Component struct {
-	// tools is the folder below test/tools; empty: the program is one of this repository's own module, whose go command decides whether there is anything to do.
+	// tools is the folder below test/tools; empty: the program is one of this repository's own module, whose go command
+	// decides whether there is anything to do.
 	tools string
 	// module is what is built, and whose version names the result.
 	module string
@@ -71,7 +72,8 @@ var (
 	kustomize     = Component{tools: "manifests", module: "sigs.k8s.io/kustomize/kustomize/v5", binary: "kustomize", pkg: "sigs.k8s.io/kustomize/kustomize/v5", cost: 14}
 )
 
-// Core is Cluster API core in the version that a folder below test/tools requires; empty: [DefaultCoreTools]. Its package is not the same in all versions.
+// Core is Cluster API core in the version that a folder below test/tools requires; empty: [DefaultCoreTools]. Its
+// package is not the same in all versions.
 func Core(tools string) Component {
 	return Component{tools: cmp.Or(tools, DefaultCoreTools), module: coreModule, binary: "cluster-api", cost: 50, family: ourFamily}
 }

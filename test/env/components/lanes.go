@@ -5,12 +5,13 @@ import (
 	"slices"
 )
 
-// atOnce is how many components are built at a time. One go command uses all processors while it has packages to compile, but not while it links, or compiles a package that all others wait
-// for; a second one fills these gaps.
+// atOnce is how many components are built at a time. One go command uses all processors while it has packages to
+// compile, but not while it links, or compiles a package that all others wait for; a second one fills these gaps.
 const atOnce = 2
 
-// lanes orders what is to be built. Components of a family follow one another, in the order in which they are given: at the same time they would compile the packages that they have in common
-// twice. The family that takes longest begins, so that all end together.
+// lanes orders what is to be built. Components of a family follow one another, in the order in which they are given: at
+// the same time they would compile the packages that they have in common twice. The family that takes longest begins,
+// so that all end together.
 func lanes(components []Component) [][]Component {
 	var lanes [][]Component
 	for _, c := range components {

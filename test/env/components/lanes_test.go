@@ -61,8 +61,8 @@ func TestTheDemoBuildsNothingThatItDoesNotStart(t *testing.T) {
 	g.Expect(names).To(ConsistOf("kustomize", "controller-gen", "etcd", "kube-apiserver", "kube-controllers", "demo", "cluster-api", "capm3", "bootstrap", "controlplane"))
 }
 
-// The go command compiles a package once for all modules that have it, and whatever it imports, at the same versions. One leaf like k8s.io/utils in another version, and Cluster API core takes
-// three times as long to build.
+// The go command compiles a package once for all modules that have it, and whatever it imports, at the same versions.
+// One leaf like k8s.io/utils in another version, and Cluster API core takes three times as long to build.
 func TestOurFamilyHasItsModulesInCommon(t *testing.T) {
 	g := NewWithT(t)
 	root, err := findRoot(".")

@@ -40,7 +40,8 @@ func (p *progress) end(c Component) {
 // mostOfOne is how much of a component counts as built, at most, as long as it is not.
 const mostOfOne = 0.95
 
-// share is how much of the work is done, from 0 to 1. What is being built counts by its time: of two components at a time, each has a processor of two.
+// share is how much of the work is done, from 0 to 1. What is being built counts by its time: of two components at a
+// time, each has a processor of two.
 func (p *progress) share(now time.Time) float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()

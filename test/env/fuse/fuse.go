@@ -1,4 +1,5 @@
-// Package fuse makes a manager die at its writes to the management cluster, one after the other, as a test of whether it goes on where it was.
+// Package fuse makes a manager die at its writes to the management cluster, one after the other, as a test of whether
+// it goes on where it was.
 package fuse
 
 import (
@@ -21,7 +22,8 @@ type Moment int
 const (
 	// AfterWrites is after each write that changed something, before the manager hears the answer.
 	AfterWrites Moment = iota
-	// AroundWrites is also before each write: what the manager has done elsewhere, it has not written down then. The write that follows is passed on, whichever it is.
+	// AroundWrites is also before each write: what the manager has done elsewhere, it has not written down then. The
+	// write that follows is passed on, whichever it is.
 	AroundWrites
 )
 
@@ -130,7 +132,8 @@ func (f *Fuse) changed(r *http.Request, response *http.Response, before string) 
 	return versionIn(bytes.NewReader(content)) != before
 }
 
-// cutsBefore reports whether the manager is to die instead of the write that it asks for. Of two of its writes one is passed on, else it would never come further.
+// cutsBefore reports whether the manager is to die instead of the write that it asks for. Of two of its writes one is
+// passed on, else it would never come further.
 func (f *Fuse) cutsBefore() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -46,7 +46,8 @@ type issued struct {
 	uid   types.UID
 }
 
-// New returns a server that shows the certificate of a configuration, and trusts the clients that it trusts. It is empty, and does not listen yet.
+// New returns a server that shows the certificate of a configuration, and trusts the clients that it trusts. It is
+// empty, and does not listen yet.
 func New(config *tls.Config) *Server {
 	s := &Server{store: newStore(), tokens: map[string]issued{}}
 	s.Endpoint = endpoint.New(config, s)

@@ -14,8 +14,9 @@ import (
 // doorPoll is how often a door looks for a member that it can lead to.
 const doorPoll = 50 * time.Millisecond
 
-// door leads the kube-apiserver to any member that votes and runs. OpenShift has a kube-apiserver beside each member, and its load balancer leads clients to those
-// that work; here is one, which would dial a member that was away for minutes only after up to two more (back-off of gRPC, which etcd's client leaves as it is).
+// door leads the kube-apiserver to any member that votes and runs. OpenShift has a kube-apiserver beside each member,
+// and its load balancer leads clients to those that work; here is one, which would dial a member that was away for
+// minutes only after up to two more (back-off of gRPC, which etcd's client leaves as it is).
 type door struct {
 	cluster  *Cluster
 	listener net.Listener
@@ -59,7 +60,8 @@ func (d *door) serve() {
 	}
 }
 
-// lead joins a connection with a member. Where there is none it is held: its client dials again at once when it gives up, and not after a back-off.
+// lead joins a connection with a member. Where there is none it is held: its client dials again at once when it gives
+// up, and not after a back-off.
 func (d *door) lead(conn net.Conn) {
 	defer conn.Close()
 	tick := time.NewTicker(doorPoll)
@@ -89,7 +91,8 @@ func (d *door) join(conn net.Conn, address string, member net.Conn) {
 	delete(d.through, member)
 }
 
-// leave ends the connections that lead to a host; empty: to all. When it is cut off, clients learn at once that its kube-apiserver is of no use.
+// leave ends the connections that lead to a host; empty: to all. When it is cut off, clients learn at once that its
+// kube-apiserver is of no use.
 func (d *door) leave(host string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

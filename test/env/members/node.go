@@ -204,8 +204,8 @@ func (c *Cluster) Discard(name string) error {
 	return nil
 }
 
-// Place puts a member without data on the disk of a Node's host and runs it. peers are all members that there are, itself included; none: it is the
-// first one of all.
+// Place puts a member without data on the disk of a Node's host and runs it. peers are all members that there are,
+// itself included; none: it is the first one of all.
 func (c *Cluster) Place(ctx context.Context, name string, serving, peer Credentials, peers []Peer) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

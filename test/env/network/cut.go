@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Cut makes a host unreachable, and everything unreachable for what runs on it, until heal: connections stay and carry nothing, and who dials gets no answer. It
-// is not as if the host were off, which is known at once.
+// Cut makes a host unreachable, and everything unreachable for what runs on it, until heal: connections stay and carry
+// nothing, and who dials gets no answer. It is not as if the host were off, which is known at once.
 func (n *Network) Cut(host string) (heal func()) {
 	n.mu.Lock()
 	if n.cuts[host] == nil {

@@ -1,5 +1,6 @@
-// Package network lets addresses be reached at which nothing of this machine listens: those of simulated hosts. It is an HTTP
-// proxy (CONNECT) for processes that take one, and dials for this process. A host can be cut off: nobody reaches it then, and nobody learns why.
+// Package network lets addresses be reached at which nothing of this machine listens: those of simulated hosts. It is
+// an HTTP proxy (CONNECT) for processes that take one, and dials for this process. A host can be cut off: nobody
+// reaches it then, and nobody learns why.
 package network
 
 import (

@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// clock is that of a manager. All its times are counted from that of the API server: to be ahead is to find everything older than it is, and to write what is later than it is.
+// clock is that of a manager. All its times are counted from that of the API server: to be ahead is to find everything
+// older than it is, and to write what is later than it is.
 type clock struct {
 	// ahead is negative for a clock that is behind.
 	ahead time.Duration
@@ -25,8 +26,9 @@ type clock struct {
 	moved int
 }
 
-// Step sets the clock of the manager: it is ahead of the API server's by a duration, or behind it where that is negative. Whatever the manager knows of the API server it has to read again,
-// as what it keeps of it has times too. A manager tells time spans within its own process by another clock, which never steps.
+// Step sets the clock of the manager: it is ahead of the API server's by a duration, or behind it where that is
+// negative. Whatever the manager knows of the API server it has to read again, as what it keeps of it has times too. A
+// manager tells time spans within its own process by another clock, which never steps.
 func (w *Way) Step(ahead time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -52,7 +54,8 @@ func (w *Way) Moved() int {
 	return w.clock.moved
 }
 
-// clocked returns the transport of a request, by the clock of the manager, and what ends its watches: the next step. old: the manager watches from where it read by another clock.
+// clocked returns the transport of a request, by the clock of the manager, and what ends its watches: the next step.
+// old: the manager watches from where it read by another clock.
 func (w *Way) clocked(r *http.Request, transport http.RoundTripper) (clocked http.RoundTripper, step <-chan struct{}, old bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,7 +84,8 @@ type moving struct {
 	ahead time.Duration
 }
 
-// RoundTrip implements http.RoundTripper. Only text is moved, which is therefore asked for; the kinds of which a manager writes anything else have no times that somebody else goes by.
+// RoundTrip implements http.RoundTripper. Only text is moved, which is therefore asked for; the kinds of which a
+// manager writes anything else have no times that somebody else goes by.
 func (m *moving) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Accept", strings.ReplaceAll(r.Header.Get("Accept"), runtime.ContentTypeProtobuf, runtime.ContentTypeJSON))

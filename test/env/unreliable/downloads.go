@@ -8,7 +8,8 @@ import (
 	"strconv"
 )
 
-// Before stands before a server that is no API server. What it is asked for has a name, by which chance decides, as by the path of a request to an API server.
+// Before stands before a server that is no API server. What it is asked for has a name, by which chance decides, as by
+// the path of a request to an API server.
 func (w *Way) Before(what string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		v := downloads

@@ -48,7 +48,8 @@ const (
 	WatchBroken Fault = "watch-broken"
 	// WatchExpired refuses a watch with 410: the manager has to list all again.
 	WatchExpired Fault = "watch-expired"
-	// WatchStalled holds the events of a watch back for some seconds, as of an API server that lags behind: what the manager has cached is old.
+	// WatchStalled holds the events of a watch back for some seconds, as of an API server that lags behind: what the
+	// manager has cached is old.
 	WatchStalled Fault = "watch-stalled"
 )
 
@@ -111,7 +112,8 @@ func verbOf(method string, query url.Values) verb {
 	return reads
 }
 
-// faultsOf are what can happen to a request, in the order in which chance looks at them. A conflict is no answer to a creation: it would say that the object exists.
+// faultsOf are what can happen to a request, in the order in which chance looks at them. A conflict is no answer to a
+// creation: it would say that the object exists.
 var faultsOf = map[verb][]Fault{
 	reads:   {TooManyRequests, ServerError, Unavailable, TimedOut, RequestLost},
 	creates: {TooManyRequests, ServerError, Unavailable, TimedOut, RequestLost, AnswerLost, AnswerWrong, Repeated, Belated},
@@ -123,7 +125,8 @@ var faultsOf = map[verb][]Fault{
 	},
 }
 
-// chance decides by the seed, and by what is asked for the how-many-th time: so it depends as little as can be on what happens elsewhere at the same time.
+// chance decides by the seed, and by what is asked for the how-many-th time: so it depends as little as can be on what
+// happens elsewhere at the same time.
 func chance(seed uint64, method, uri string, nth int) *rand.Rand {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(method + " " + uri)) // never fails

@@ -1,4 +1,5 @@
-// Package unreliable is a way to an API server, or to another server of HTTP, on which requests, answers and watches get lost, by chance and by a seed.
+// Package unreliable is a way to an API server, or to another server of HTTP, on which requests, answers and watches
+// get lost, by chance and by a seed.
 package unreliable
 
 import (

@@ -1,5 +1,7 @@
-// Command baremetal-operator is the Bare Metal Operator with its own controllers, state machine and admission webhooks. Only what talks to Ironic is replaced, as its flag -test-mode does: in the
-// test mode all hosts share one state, so that two of them disturb each other, and nothing says what becomes of a machine. Here each host has a state of its own, and a machine that is asked: see [machines].
+// Command baremetal-operator is the Bare Metal Operator with its own controllers, state machine and admission webhooks.
+// Only what talks to Ironic is replaced, as its flag -test-mode does: in the test mode all hosts share one state, so
+// that two of them disturb each other, and nothing says what becomes of a machine. Here each host has a state of its
+// own, and a machine that is asked: see [machines].
 //
 // The module lies, by its name, below that of the operator: its controllers and webhooks are internal packages.
 package main

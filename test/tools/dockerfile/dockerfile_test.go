@@ -38,7 +38,8 @@ func (i *images) ResolveImageConfig(_ context.Context, ref string, opt sourceres
 	return ref, digest.FromBytes(config), config, err
 }
 
-// image is what BuildKit makes of a Dockerfile: what the image says of itself, the commands that are run for it, what is copied, and the images that it begins with, each with its architecture.
+// image is what BuildKit makes of a Dockerfile: what the image says of itself, the commands that are run for it, what
+// is copied, and the images that it begins with, each with its architecture.
 type image struct {
 	ocispecs.ImageConfig
 	commands      []*pb.Meta
@@ -105,7 +106,8 @@ func TestImagesAreTranslatedForEveryPlatform(t *testing.T) {
 	}
 }
 
-// calls runs the commands of an image, and says how they call go. What they write at the top of the file system goes into a folder, where it has the time of the commit.
+// calls runs the commands of an image, and says how they call go. What they write at the top of the file system goes
+// into a folder, where it has the time of the commit.
 func calls(t *testing.T, of image) []string {
 	t.Helper()
 	g := NewWithT(t)

@@ -1,6 +1,8 @@
-// Command kube-controllers runs the controllers of Kubernetes that Cluster API relies on: garbage collection, deletion of namespaces, ServiceAccounts and their tokens, and aggregation of
-// ClusterRoles (which gives core its rights on the kinds of providers). They are those of kube-controller-manager, with its settings, and each acts as its own ServiceAccount. That program has all other
-// controllers in it, with what they know of clouds and volumes, and takes many times as long to build after kube-apiserver.
+// Command kube-controllers runs the controllers of Kubernetes that Cluster API relies on: garbage collection, deletion
+// of namespaces, ServiceAccounts and their tokens, and aggregation of ClusterRoles (which gives core its rights on the
+// kinds of providers). They are those of kube-controller-manager, with its settings, and each acts as its own
+// ServiceAccount. That program has all other controllers in it, with what they know of clouds and volumes, and takes
+// many times as long to build after kube-apiserver.
 package main
 
 import (
