@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -114,7 +115,35 @@ func (r *Reconciler) cleanUpHost(ctx context.Context, s *scope, situation *remov
 		return nil
 	}
 	defer end()
+	if state == removal.Remaining {
+		r.deleteNode(ctx, s, situation, left)
+		return nil
+	}
 	return r.sweep(ctx, s, situation, left)
+}
+
+// deleteNode deletes the Node of a released host that Cluster API has left behind. The watch of Nodes triggers the next reconcile, which cleans up the rest.
+func (r *Reconciler) deleteNode(ctx context.Context, s *scope, situation *removal.Situation, left removal.Leftover) {
+	seen, ok := r.observeEtcd(ctx, s, removal.Machine{})
+	if !ok {
+		return
+	}
+	node, against := situation.DecideNode(left, seen)
+	if against != nil {
+		r.block(s, *against)
+		return
+	}
+	s.inspection = etcdInspection{}
+	switch err := r.Etcds.DeleteNode(ctx, s.ClusterKey(), *node); {
+	case apierrors.IsConflict(err):
+		r.block(s, removal.NodeChanged(left))
+		return
+	case err != nil:
+		r.failed(ctx, s, removal.Step{}, err)
+		return
+	}
+	r.event(s.stored, "NodeDeleted", "Deleted Node %s, which Cluster API left behind: its host left etcd, its Machine was deleted, and its kubelet does not report", node.Name)
+	r.inspections.done(s.stored.UID, inspectionTasks...)
 }
 
 // sweep takes a member out of etcd that was taken in once more, and deletes the certificates of the host, unless another has its name by now, which has its own.

@@ -8,7 +8,10 @@ import (
 
 	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/record"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
@@ -205,6 +208,72 @@ func TestAHostThatBootsAfterItWasReleased(t *testing.T) {
 	h.reconcile()
 	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(ContainSubstring("Node n0 still exists although its Machine was deleted"))
 	h.Expect(h.etcds.calls).To(BeEmpty())
+}
+
+// leaveNode releases the first host, and does as Cluster API does when all control-plane Machines are deleted at once: its Node stays.
+func (h *hub) leaveNode() {
+	h.t.Helper()
+	node, known := h.etcds.Nodes[0], h.workloads.facts.Nodes[0]
+	h.release(0)
+	node.Silent = true
+	h.etcds.Nodes, h.workloads.facts.Nodes = append(h.etcds.Nodes, node), append(h.workloads.facts.Nodes, known)
+}
+
+func TestANodeThatClusterAPILeftBehindIsDeleted(t *testing.T) {
+	h := newInstalledHub(t)
+	next := h.machines()[1].Name
+	h.leaveNode()
+	recorder := record.NewFakeRecorder(100)
+	h.r.Recorder = recorder
+	h.Expect(h.deleteMachine(0)).To(Equal(next))
+	h.reconcile()
+	h.Expect(h.etcds.calls).To(Equal([]string{"delete Node n0 (n0)"}))
+	h.Expect(h.controlPlane().Annotations).To(HaveKey(controlplanev1.ReleasedHostsAnnotation), "its member and its certificates come next")
+	h.Expect(recorder.Events).To(Receive(ContainSubstring("NodeDeleted")))
+
+	h.workloads.facts.Nodes = h.workloads.facts.Nodes[:2] // the watch reports it
+	h.reconcile()
+	h.Expect(h.etcds.calls).To(Equal([]string{"delete Node n0 (n0)", "delete Secrets of n0"}))
+	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.ReleasedHostsAnnotation))
+}
+
+func TestANodeThatMayRunIsNotDeleted(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "n0", errors.New("secret of a server"))
+	for situation, tc := range map[string]struct {
+		change          func(h *hub)
+		calls           []string
+		reason, message string
+	}{
+		"its kubelet reports":        {func(h *hub) { h.etcds.Nodes[2].Silent = false }, nil, controlplanev1.WaitingForMachinesDeletionReason, "its condition Ready is not Unknown"},
+		"its member answers":         {func(h *hub) { h.comesBack(func(*facts.EtcdMember) {}) }, nil, controlplanev1.EtcdUnknownReason, "etcd member n0 of this Node answers"},
+		"it was registered again":    {func(h *hub) { h.etcds.Nodes[2].UID = "again" }, nil, controlplanev1.WaitingForMachinesDeletionReason, "Switch its host off, then delete the Node"},
+		"it changes at the time":     {func(h *hub) { h.etcds.changing = conflict }, []string{"delete Node n0 (n0)"}, controlplanev1.WaitingForMachinesDeletionReason, "its kubelet may report again"},
+		"it may not be deleted":      {func(h *hub) { h.etcds.changing = errors.New("secret of a server") }, []string{"delete Node n0 (n0)"}, controlplanev1.EtcdUnknownReason, "it is tried again"},
+		"etcd cannot be inspected":   {func(h *hub) { h.etcds.observing = errors.New("secret of a server") }, nil, controlplanev1.EtcdUnknownReason, "it is tried again"},
+		"the cluster is unreachable": {func(h *hub) { h.workloads.facts.Connected = false }, nil, controlplanev1.ConnectionDownReason, "Node n0 has left behind cannot be cleaned up"},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			h := newInstalledHub(t)
+			h.leaveNode()
+			tc.change(h)
+			h.reconcile()
+			h.Expect(h.etcds.calls).To(Equal(tc.calls))
+			h.Expect(h.controlPlane().Annotations).To(HaveKey(controlplanev1.ReleasedHostsAnnotation))
+			c := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
+			h.Expect(c.Reason).To(Equal(tc.reason))
+			h.Expect(c.Message).To(And(ContainSubstring(tc.message), Not(ContainSubstring("secret of a server"))))
+		})
+	}
+}
+
+// A hook that was removed by hand proves nothing.
+func TestANodeWhoseReleaseWasNotRecordedIsNotDeleted(t *testing.T) {
+	h := newInstalledHub(t)
+	h.leaveNode()
+	h.annotate(controlplanev1.ReleasedHostsAnnotation, h.recorded())
+	h.reconcile()
+	h.Expect(h.etcds.calls).To(BeEmpty())
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(ContainSubstring("Switch its host off, then delete the Node, which wipes nothing"))
 }
 
 // Nobody deletes the Secrets of a Node that nobody knows.

@@ -99,6 +99,7 @@ type Etcds interface {
 	MoveLeader(ctx context.Context, cluster client.ObjectKey, leader, to facts.EtcdMember) error
 	RemoveMember(ctx context.Context, cluster client.ObjectKey, via, member facts.EtcdMember) error
 	DeleteSecrets(ctx context.Context, cluster client.ObjectKey, node string) error
+	DeleteNode(ctx context.Context, cluster client.ObjectKey, node facts.ControlPlaneNode) error
 }
 
 // Kubelets read what the kubelets of installed clusters ask for, and approve it.

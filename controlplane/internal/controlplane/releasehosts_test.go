@@ -80,6 +80,15 @@ func (f *fakeEtcds) DeleteSecrets(_ context.Context, _ client.ObjectKey, node st
 	return f.changing
 }
 
+// DeleteNode refuses a Node that was changed since it was read, as an API server does.
+func (f *fakeEtcds) DeleteNode(_ context.Context, _ client.ObjectKey, node facts.ControlPlaneNode) error {
+	f.calls = append(f.calls, fmt.Sprintf("delete Node %s (%s)", node.Name, node.UID))
+	if f.changing == nil {
+		f.Nodes = slices.DeleteFunc(f.Nodes, func(n facts.ControlPlaneNode) bool { return n.UID == node.UID })
+	}
+	return f.changing
+}
+
 // settledEtcd has one member, on a Node that is nobody's.
 func settledEtcd() facts.Etcd {
 	return facts.Etcd{

@@ -123,6 +123,23 @@ func (e *Etcds) DeleteSecrets(ctx context.Context, key client.ObjectKey, node st
 	})
 }
 
+// DeleteNode deletes the Node that was read, and no other: the API server refuses with a conflict if the Node was created again or changed since, as by a kubelet that reports again. A Node that does not
+// exist is no error.
+func (e *Etcds) DeleteNode(ctx context.Context, key client.ObjectKey, node facts.ControlPlaneNode) error {
+	return e.clusters.Connect(ctx, key, func(ctx context.Context, conn *cluster.Conn) error {
+		return deleteNode(ctx, conn.Client, node)
+	})
+}
+
+func deleteNode(ctx context.Context, c client.Client, node facts.ControlPlaneNode) error {
+	obj := &corev1.Node{}
+	obj.Name = node.Name
+	if err := c.Delete(ctx, obj, client.Preconditions{UID: &node.UID, ResourceVersion: &node.ResourceVersion}); client.IgnoreNotFound(err) != nil {
+		return &failure{"cannot delete Node " + node.Name + " of the workload cluster", err}
+	}
+	return nil
+}
+
 func deleteSecrets(ctx context.Context, c client.Client, node string) error {
 	for _, purpose := range []string{"etcd-peer-", "etcd-serving-", "etcd-serving-metrics-"} {
 		secret := &corev1.Secret{}

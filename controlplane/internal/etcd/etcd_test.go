@@ -16,9 +16,12 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apitypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
@@ -64,7 +67,7 @@ func TestMembersComeAndGo(t *testing.T) {
 	c.Expect(seen.LatestRevision).To(BeEquivalentTo(8))
 	c.Expect(seen.Revisions).To(Equal([]facts.Revision{{Node: "n0", Current: 8}, {Node: "n1", Current: 7, Target: 8}}))
 	c.Expect([]bool{seen.Condemns("n0"), seen.Condemns("n1"), seen.Condemns("n2")}).To(Equal([]bool{false, true, false}))
-	c.Expect(seen.Nodes[1]).To(Equal(facts.ControlPlaneNode{Node: facts.Node{Name: "n1", UID: "u", ProviderID: "metal3://n1", HostUID: "host of n1"}, Addresses: []string{"192.168.111.21"}}))
+	c.Expect(seen.Nodes[1]).To(Equal(facts.ControlPlaneNode{Node: facts.Node{Name: "n1", UID: "u", ProviderID: "metal3://n1", HostUID: "host of n1"}, Addresses: []string{"192.168.111.21"}, ResourceVersion: "1"}))
 	c.Expect(seen.Nodes[2].Configuring).To(BeTrue())
 	c.Expect([]bool{seen.Nodes[0].Silent, seen.Nodes[1].Silent, seen.Nodes[2].Silent}).To(Equal([]bool{true, false, false}))
 
@@ -322,6 +325,42 @@ func TestOfAMemberThatIsGoneTheSecretsGo(t *testing.T) {
 		c.Expect(c.List(t.Context(), left)).To(Succeed())
 		c.Expect(left.Items).To(ConsistOf(HaveField("Name", "etcd-peer-n1"), HaveField("Name", "etcd-all-certs"), HaveField("Name", credentialsSecret)))
 	}
+}
+
+func TestOnlyTheNodeThatWasReadIsDeleted(t *testing.T) {
+	c := newWorkload(t)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0", UID: "u", Labels: map[string]string{controlPlaneLabels[0]: ""}}}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
+	c.Expect(c.Create(t.Context(), node)).To(Succeed())
+	seen := facts.Etcd{}
+	c.Expect(readNodes(t.Context(), c, &seen)).To(Succeed())
+	c.Expect(seen.Nodes).To(HaveLen(1))
+	c.Expect(seen.Nodes[0].Silent).To(BeTrue())
+
+	node.Status.Conditions[0].Status = corev1.ConditionTrue
+	c.Expect(c.Status().Update(t.Context(), node)).To(Succeed())
+	err := New(doors{c}).DeleteNode(t.Context(), client.ObjectKey{}, seen.Nodes[0])
+	c.Expect(apierrors.IsConflict(err)).To(BeTrue(), "its kubelet reports again: %v", err)
+	c.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(node), node)).To(Succeed())
+
+	seen = facts.Etcd{}
+	c.Expect(readNodes(t.Context(), c, &seen)).To(Succeed())
+	for range 2 { // also when it does not exist
+		c.Expect(New(doors{c}).DeleteNode(t.Context(), client.ObjectKey{}, seen.Nodes[0])).To(Succeed())
+		c.Expect(apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(node), node))).To(BeTrue())
+	}
+}
+
+// The fake client ignores the UID of a precondition: that it is sent is seen here.
+func TestTheUIDOfTheNodeIsAPrecondition(t *testing.T) {
+	c := newWorkload(t)
+	sent := client.DeleteOptions{}
+	recording := interceptor.NewClient(c.Client.(client.WithWatch), interceptor.Funcs{Delete: func(_ context.Context, _ client.WithWatch, _ client.Object, opts ...client.DeleteOption) error {
+		sent.ApplyOptions(opts)
+		return nil
+	}})
+	c.Expect(deleteNode(t.Context(), recording, facts.ControlPlaneNode{Node: facts.Node{Name: "n0", UID: "u"}, ResourceVersion: "7"})).To(Succeed())
+	c.Expect(sent.Preconditions).To(Equal(&metav1.Preconditions{UID: ptr.To[apitypes.UID]("u"), ResourceVersion: ptr.To("7")}))
 }
 
 func TestWhomToBelieve(t *testing.T) {

@@ -123,7 +123,7 @@ func readNodesWith(ctx context.Context, c client.Client, label string, seen *fac
 		if seen.Node(n.Name) != nil {
 			continue
 		}
-		node := facts.ControlPlaneNode{Node: facts.Node{Name: n.Name, UID: n.UID, ProviderID: n.Spec.ProviderID, HostUID: n.Labels[metal3.HostUIDLabel]}}
+		node := facts.ControlPlaneNode{Node: facts.Node{Name: n.Name, UID: n.UID, ProviderID: n.Spec.ProviderID, HostUID: n.Labels[metal3.HostUIDLabel]}, ResourceVersion: n.ResourceVersion}
 		node.Configuring, node.Silent = configuring(n), silent(n)
 		for _, address := range n.Status.Addresses {
 			if address.Type == corev1.NodeInternalIP {

@@ -14,6 +14,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // Leftover is a host that leaves etcd, as it was known before it did: afterwards nothing tells of it.
@@ -204,12 +205,26 @@ func (a *Situation) StateOf(left Leftover) HostState {
 	return state
 }
 
+// remains waits until the user deletes a Node whose Machine was deleted.
+func (l Leftover) remains() decision.Blocker {
+	return decision.Watch(controlplanev1.WaitingForMachinesDeletionReason, "Node %s still exists although its Machine was deleted. Switch its host off, then delete the Node, which wipes nothing", l.Node)
+}
+
+// mayBeDeleted reports whether the record suffices for the deletion of the Node: we released the host, and knew its Node before. Addresses are recorded only of a Node that was read then. A Node that
+// registered later was found by its identity alone.
+func (l Leftover) mayBeDeleted() bool {
+	return l.Released != nil && l.UID != "" && len(l.Addresses) > 0
+}
+
 // Rests says what is to be done about a host that does not go as it should; nil: it does.
 func (l Leftover) Rests(state HostState) *decision.Blocker {
 	var blocker decision.Blocker
 	switch state {
 	case Remaining:
-		blocker = decision.Watch(controlplanev1.WaitingForMachinesDeletionReason, "Node %s still exists although its Machine was deleted. Switch its host off, then delete the Node, which wipes nothing", l.Node)
+		if l.mayBeDeleted() {
+			return nil
+		}
+		blocker = l.remains()
 	case Nodeless:
 		blocker = decision.Watch(controlplanev1.WaitingForMachinesDeletionReason, "Node %s, whose host was about to leave etcd, was deleted, but its Machine is not being deleted. Delete the Machine, which wipes "+
 			"its host, or make the host join again", l.Node)
@@ -248,9 +263,7 @@ func (v *view) reregistered(m Machine, left Leftover) *decision.Blocker {
 		return nil
 	}
 	cause := "its kubelet reports"
-	at := slices.IndexFunc(v.Members, func(member facts.EtcdMember) bool {
-		return member.Name == node.Name || v.nodeAt(&member) == node.Name || slices.ContainsFunc(member.Hosts, func(host string) bool { return slices.Contains(left.Addresses, host) })
-	})
+	at := slices.IndexFunc(v.Members, func(member facts.EtcdMember) bool { return v.claims(member, left) })
 	switch {
 	case at >= 0:
 		cause = fmt.Sprintf("etcd member %s has its name or its address", nameOf(v.Members[at]))
@@ -309,7 +322,7 @@ func (a *Situation) DecideLeftover(left Leftover, etcd *facts.Etcd) Step {
 	left = left.on(v.nodes())
 	node := v.Node(left.Node)
 	if node != nil && node.UID == left.UID {
-		return blocked(*left.Rests(Remaining))
+		return blocked(left.remains())
 	}
 	at := slices.IndexFunc(v.Members, func(m facts.EtcdMember) bool { return v.isLeftover(m, left) })
 	switch {
@@ -321,6 +334,52 @@ func (a *Situation) DecideLeftover(left Leftover, etcd *facts.Etcd) Step {
 		return blocked(decision.Wait(controlplanev1.EtcdUnknownReason, "the host of %s was released and its Machine is gone, but its etcd member answers: switch the host off, or find out who runs it", left.From()))
 	}
 	return v.remove(v.Members[at])
+}
+
+// DecideNode returns the Node of a released host, which Cluster API has left behind and which may be deleted, or what speaks against that. Cluster API leaves the Node of the first control-plane Machine
+// if all are deleted at once (core 1.12, isDeleteNodeAllowed), and any Node when its deletion takes longer than nodeDeletionTimeout. assisted-service deletes only the Nodes of hosts whose Agents it has, which
+// it has not after a move.
+func (a *Situation) DecideNode(left Leftover, etcd *facts.Etcd) (node *facts.ControlPlaneNode, against *decision.Blocker) {
+	v := view{Situation: a, Etcd: etcd}
+	if foreign := v.foreign(); foreign != nil {
+		return nil, foreign
+	}
+	if against := v.againstDeletion(left); against != nil {
+		return nil, against
+	}
+	return v.Node(left.Node), nil
+}
+
+// againstDeletion is what speaks against the deletion of the Node of a released host.
+func (v *view) againstDeletion(left Leftover) *decision.Blocker {
+	const still = "Node %s still exists although its Machine was deleted, "
+	node := v.Node(left.Node)
+	var blocker decision.Blocker
+	switch at := slices.IndexFunc(v.Members, func(m facts.EtcdMember) bool { return m.Healthy() && v.claims(m, left) }); {
+	case node == nil, node.UID != left.UID, !left.mayBeDeleted():
+		blocker = left.remains() // the cache of Nodes is older, or the Node has lost the label of the control plane
+	case v.isAnotherHost(node.Node, left):
+		blocker = decision.Wait(controlplanev1.EtcdUnknownReason, still+"but the Node has another identity than the released host. Compare its providerID and its label %s with the annotation %s. When its host is switched "+
+			"off, delete the Node, which wipes nothing", node.Name, metal3.HostUIDLabel, controlplanev1.ReleasedHostsAnnotation)
+	case !node.Silent:
+		blocker = decision.Wait(controlplanev1.WaitingForMachinesDeletionReason, still+"and its condition Ready is not Unknown: its server may run. Waiting to delete the Node until its kubelet does not report. If the server "+
+			"runs, switch it off", node.Name)
+	case at >= 0:
+		blocker = decision.Wait(controlplanev1.EtcdUnknownReason, still+"and etcd member %s of this Node answers. Switch the server off: the Node is deleted when the member does not answer", node.Name, nameOf(v.Members[at]))
+	default:
+		return nil
+	}
+	return &blocker
+}
+
+// NodeChanged waits after the API server has refused the deletion of a Node, because the Node changed since it was read.
+func NodeChanged(left Leftover) decision.Blocker {
+	return decision.Wait(controlplanev1.WaitingForMachinesDeletionReason, "Node %s still exists although its Machine was deleted, and it changed when it was to be deleted: its kubelet may report again. Waiting for the next inspection", left.Node)
+}
+
+// claims reports whether anything connects a member with the released host or with the Node of its name: the recorded ID, the name or an address.
+func (v *view) claims(member facts.EtcdMember, left Leftover) bool {
+	return left.had(member) || member.Name == left.Node || v.nodeAt(&member) == left.Node || slices.ContainsFunc(member.Hosts, func(host string) bool { return slices.Contains(left.Addresses, host) })
 }
 
 // isLeftover reports whether a member is that of a host that was released. One that was never started has no name, only an address, which no other Node may have by
