@@ -332,9 +332,10 @@ type KubeconfigSpec struct {
 	// the authorities of the cluster. Set the authorities of custom serving certificates (namedCertificates) or of a
 	// load balancer. The field can change at any time.
 	//
-	// An authority that is removed from the field leaves the kubeconfig when the cluster is connected and its API
-	// server does not need the authority. An authority that the kubeconfig had before, or that the cluster reports,
-	// stays. A kubeconfig without any authority gets none: its clients use the authorities of their system.
+	// An authority that is removed from the field leaves the kubeconfig after seven connections to the cluster, one
+	// hour apart, in which no API server needed the authority. An authority that the kubeconfig had before, or that the
+	// cluster reports, stays. A kubeconfig without any authority gets none: its clients use the authorities of their
+	// system.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536

@@ -88,12 +88,12 @@ type access struct {
 	config       *rest.Config
 	certificates *tls.Config
 	sessions     *tlsSessions
-	// serving are the authorities of the latest connection.
+	// serving records each connection.
 	serving *serving
 }
 
 // newAccess returns the access of a kubeconfig. It does not connect yet.
-func newAccess(kubeconfig []byte, userAgent string, now func() time.Time) (*access, error) {
+func newAccess(kubeconfig []byte, userAgent string, now func() time.Time, serving *serving) (*access, error) {
 	_, config, err := load(kubeconfig)
 	if err != nil {
 		return nil, err
@@ -108,9 +108,9 @@ func newAccess(kubeconfig []byte, userAgent string, now func() time.Time) (*acce
 	config.TLSClientConfig = rest.TLSClientConfig{}
 	config.UserAgent, config.QPS = userAgent, -1
 	config.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
-	a := &access{config: config, certificates: certificates, sessions: &tlsSessions{}, serving: &serving{}}
+	a := &access{config: config, certificates: certificates, sessions: &tlsSessions{}, serving: serving}
 	certificates.ClientSessionCache = a.sessions
-	certificates.VerifyConnection = a.serving.record
+	certificates.VerifyConnection = serving.record
 	a.transport = &streams.Transport{Dial: a.newTransport, Times: streams.Times{Silence: pingAfter, Answer: responseTimeout, Now: now}}
 	authenticated, err := a.httpClient(a.transport)
 	if err != nil {

@@ -34,8 +34,10 @@ const (
 type Authorities struct {
 	// Reported (PEM) are those that the cluster publishes; empty when it publishes none.
 	Reported []byte
-	// Serving are the fingerprints of the authorities in the kubeconfig by which the certificate of the API server was accepted.
+	// Serving are the fingerprints of the authorities by which certificates of the API servers were accepted within the last six hours. Since is when the record began: it does not survive a restart of the
+	// manager.
 	Serving sets.Set[string]
+	Since   time.Time
 }
 
 // Authorities reads the certificate authorities of the API server of a cluster, which must be connected.
@@ -49,7 +51,7 @@ func (c *Clusters) Authorities(ctx context.Context, cluster client.ObjectKey) (A
 		if found != nil {
 			read.Reported = []byte(found.Data[apiServerCAKey])
 		}
-		read.Serving = access.serving.fingerprints()
+		read.Serving, read.Since = access.serving.fingerprints(), access.serving.began
 		return nil
 	})
 	if err != nil {
@@ -66,6 +68,8 @@ type Trust struct {
 	Added sets.Set[string]
 	// Cluster is nil when there is no connection: then no authority is removed, since the API server may need it.
 	Cluster *Authorities
+	// Settled is true when enough connections were made since the spec has withdrawn authorities: those by which none was accepted are removed. A single connection proves nothing of the other API servers.
+	Settled bool
 }
 
 // Trusting is a kubeconfig with the authorities of a Trust.
@@ -73,7 +77,7 @@ type Trusting struct {
 	Kubeconfig []byte
 	// Added are the fingerprints to record for the next Trust.
 	Added sets.Set[string]
-	// Pending is true when authorities that the spec has withdrawn wait for a connection.
+	// Pending is true when authorities that the spec has withdrawn wait for connections.
 	Pending bool
 }
 
@@ -108,10 +112,10 @@ func (t Trust) apply(before []*x509.Certificate, now time.Time) ([]*x509.Certifi
 		switch is := fingerprint(c); {
 		case !t.Added.Has(is) || contains(reported, c): // it stays without the spec
 			after = append(after, c)
-		case contains(stated, c) || t.Cluster == nil || t.Cluster.Serving.Has(is):
+		case contains(stated, c) || !t.settled() || t.Cluster.Serving.Has(is):
 			after = append(after, c)
 			result.Added.Insert(is)
-			result.Pending = result.Pending || t.Cluster == nil && !contains(stated, c)
+			result.Pending = result.Pending || !t.settled() && !contains(stated, c)
 		}
 	}
 	for _, c := range slices.Concat(stated, reported) {
@@ -128,6 +132,8 @@ func (t Trust) apply(before []*x509.Certificate, now time.Time) ([]*x509.Certifi
 	}
 	return t.limited(unexpired(after, now), stated, reported), result
 }
+
+func (t Trust) settled() bool { return t.Settled && t.Cluster != nil }
 
 // limited drops the oldest of certificates beyond mostAuthorities: last those by which the API server is accepted, those of the spec, and those that the cluster reports. Without a connection all stay.
 func (t Trust) limited(all, stated, reported []*x509.Certificate) []*x509.Certificate {

@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -187,14 +188,17 @@ func TestAuthoritiesOfTheSpec(t *testing.T) {
 		"stated still, and reported by the cluster": {before: own + stated, trust: Trust{Stated: []byte(stated), Added: sets.New(is), Cluster: &Authorities{Reported: []byte(own + stated)}}, after: own + stated},
 		"stated, and reported by the cluster":       {before: own, trust: Trust{Stated: []byte(stated), Cluster: &Authorities{Reported: []byte(own + stated)}}, after: own + stated},
 		"stated, though it has expired":             {before: own, trust: Trust{Stated: []byte(expired)}, after: own},
-		"withdrawn":                                 {before: own + stated, trust: Trust{Added: sets.New(is), Cluster: connected}, after: own},
-		"another in its place":                      {before: own + stated, trust: Trust{Stated: []byte(other), Added: sets.New(is), Cluster: connected}, after: own + other, added: []string{fingerprintOf(t, other)}},
+		"withdrawn":                                 {before: own + stated, trust: Trust{Added: sets.New(is), Cluster: connected, Settled: true}, after: own},
+		"another in its place":                      {before: own + stated, trust: Trust{Stated: []byte(other), Added: sets.New(is), Cluster: connected, Settled: true}, after: own + other, added: []string{fingerprintOf(t, other)}},
+		"withdrawn a moment ago":                    {before: own + stated, trust: Trust{Added: sets.New(is), Cluster: connected}, after: own + stated, added: []string{is}, pending: true},
+		"another in its place a moment ago":         {before: own + stated, trust: Trust{Stated: []byte(other), Added: sets.New(is), Cluster: connected}, after: own + stated + other, added: []string{is, fingerprintOf(t, other)}, pending: true},
+		"withdrawn long ago, without connection":    {before: own + stated, trust: Trust{Added: sets.New(is), Settled: true}, after: own + stated, added: []string{is}, pending: true},
 		"withdrawn, and added by the user":          {before: own + stated, trust: Trust{Cluster: connected}, after: own + stated},
 		"withdrawn, and reported by the cluster":    {before: own + stated, trust: Trust{Added: sets.New(is), Cluster: &Authorities{Reported: []byte(own + stated)}}, after: own + stated},
-		"withdrawn, and the server needs it":        {before: own + stated, trust: Trust{Added: sets.New(is), Cluster: &Authorities{Serving: sets.New(is)}}, after: own + stated, added: []string{is}},
+		"withdrawn, and the server needs it":        {before: own + stated, trust: Trust{Added: sets.New(is), Cluster: &Authorities{Serving: sets.New(is)}, Settled: true}, after: own + stated, added: []string{is}},
 		"withdrawn without connection":              {before: own + stated, trust: Trust{Added: sets.New(is)}, after: own + stated, added: []string{is}, pending: true},
 		"another in its place, without connection":  {before: own + stated, trust: Trust{Stated: []byte(other), Added: sets.New(is)}, after: own + stated + other, added: []string{is, fingerprintOf(t, other)}, pending: true},
-		"withdrawn, and it is the only one":         {before: stated, trust: Trust{Added: sets.New(is), Cluster: &Authorities{}}, after: stated},
+		"withdrawn, and it is the only one":         {before: stated, trust: Trust{Added: sets.New(is), Cluster: &Authorities{}, Settled: true}, after: stated},
 		"the system's authorities are to count":     {before: "", trust: Trust{Stated: []byte(stated)}, after: ""},
 		"what is in the kubeconfig cannot be read ": {before: "nothing", trust: Trust{Stated: []byte(stated)}, after: "nothing"},
 	} {
@@ -243,6 +247,49 @@ func TestAuthoritiesOfTheAPIServerAreRead(t *testing.T) {
 		h.Expect(err).NotTo(HaveOccurred())
 		h.Expect(bundle.Serving.UnsortedList()).To(ConsistOf(fingerprint(s.Certificate())))
 	}
+}
+
+// accepted is a connection that was accepted by an authority.
+func accepted(t *testing.T, authority string) tls.ConnectionState {
+	t.Helper()
+	return tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{Raw: []byte("leaf")}, certificatesIn([]byte(authority))[0]}}}
+}
+
+// API servers that take turns present certificates of two authorities.
+func TestAnAuthorityIsInUseForHoursAfterAConnection(t *testing.T) {
+	g := NewWithT(t)
+	now := today
+	s := newServing(func() time.Time { return now })
+	former, next := authorityUntil(t, "former", time.Hour), authorityUntil(t, "next", time.Hour)
+	g.Expect(s.record(accepted(t, former))).To(Succeed())
+	now = now.Add(time.Hour)
+	g.Expect(s.record(accepted(t, next))).To(Succeed())
+	g.Expect(s.fingerprints().UnsortedList()).To(ConsistOf(fingerprintOf(t, former), fingerprintOf(t, next)))
+	now = today.Add(servingMemory)
+	g.Expect(s.fingerprints().Has(fingerprintOf(t, former))).To(BeTrue())
+	now = now.Add(time.Second)
+	g.Expect(s.fingerprints().UnsortedList()).To(ConsistOf(fingerprintOf(t, next)))
+	g.Expect(s.record(tls.ConnectionState{})).To(Succeed(), "nothing is verified")
+	g.Expect(s.roots).To(HaveLen(1), "what is not in use is dropped")
+	g.Expect(s.began).To(Equal(today))
+}
+
+func TestTheAuthoritiesInUseOutliveTheKubeconfig(t *testing.T) {
+	s := newAPIServer(t, "secret-token")
+	verified := func(config *clientcmdapi.Config) {
+		config.Clusters["c"].InsecureSkipTLSVerify, config.Clusters["c"].CertificateAuthorityData = false, encode([]*x509.Certificate{s.Certificate()})
+	}
+	h := newHub(t, kubeconfigFor(t, s.URL, verified))
+	h.visit(t.Context())
+	before, err := h.Authorities(t.Context(), clusterKey)
+	h.Expect(err).NotTo(HaveOccurred())
+	h.setKubeconfig(t.Context(), kubeconfigFor(t, s.URL, nil)) // nothing is verified by it
+	h.visit(t.Context())
+	after, err := h.Authorities(t.Context(), clusterKey)
+	h.Expect(err).NotTo(HaveOccurred())
+	h.Expect(after.Serving.UnsortedList()).To(ConsistOf(fingerprint(s.Certificate())))
+	h.Expect(after.Since).To(Equal(before.Since))
+	h.Expect(after.Since).NotTo(BeZero())
 }
 
 // An API server that has just started may not know the keys of tokens yet.

@@ -52,6 +52,8 @@ type connection struct {
 	reading *semaphore.Weighted
 	// watchTime is the duration of one watch request.
 	watchTime time.Duration
+	// serving are the authorities by which the certificates of the API servers were accepted.
+	serving *serving
 	// downBackoff is the backoff of a cluster that does not respond, partialBackoff that of a cluster that
 	// cannot be read completely. Only visits use them.
 	downBackoff, partialBackoff wait.Backoff
@@ -112,7 +114,7 @@ type connection struct {
 func newConnection(key client.ObjectKey, now func() time.Time, reading *semaphore.Weighted, notify, requestVisit func()) *connection {
 	return &connection{
 		key: key, now: now, reading: reading, notify: notify, requestVisit: requestVisit, watchTime: watchTime,
-		unread: sets.New[string](), unreadOnDemand: sets.New[string](),
+		unread: sets.New[string](), unreadOnDemand: sets.New[string](), serving: newServing(now),
 	}
 }
 
@@ -134,7 +136,7 @@ func (conn *connection) uses(kubeconfig string) bool {
 // use replaces the kubeconfig, and ends the connection of the former one. Even if the former credentials
 // still work, other readers of the Secret do not have them any more.
 func (conn *connection) use(published *corev1.Secret, userAgent string) {
-	access, err := newAccess(published.Data[secret.KubeconfigDataName], userAgent, conn.now)
+	access, err := newAccess(published.Data[secret.KubeconfigDataName], userAgent, conn.now, conn.serving)
 	conn.mu.Lock()
 	defer conn.mu.Unlock()
 	conn.drop()

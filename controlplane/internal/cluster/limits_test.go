@@ -92,7 +92,7 @@ func TestVersionWithoutEndIsNotRead(t *testing.T) {
 func TestListWithoutEndIsNotRead(t *testing.T) {
 	g := NewWithT(t)
 	server, sent := endlessServer(t, true)
-	a, err := newAccess(kubeconfigFor(t, server.URL, nil), "test", time.Now)
+	a, err := newAccess(kubeconfigFor(t, server.URL, nil), "test", time.Now, newServing(time.Now))
 	g.Expect(err).NotTo(HaveOccurred())
 	err = a.call(func(c client.Client) error { return c.List(t.Context(), &corev1.NodeList{}) })
 	tooLarge := (*bound.TooLargeError)(nil)

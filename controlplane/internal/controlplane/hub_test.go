@@ -58,6 +58,8 @@ type fakeWorkloads struct {
 	// authorities are those of the API server, or why they cannot be read.
 	authorities   cluster.Authorities
 	noAuthorities error
+	// authoritiesRead is how often they were read.
+	authoritiesRead int
 	// identify is the error of the question what the cluster is known by.
 	identify error
 }
@@ -82,6 +84,7 @@ func (f *fakeWorkloads) HasToken(_ context.Context, _ client.ObjectKey, boundTo 
 }
 
 func (f *fakeWorkloads) Authorities(context.Context, client.ObjectKey) (cluster.Authorities, error) {
+	f.authoritiesRead++
 	return f.authorities, f.noAuthorities
 }
 

@@ -175,6 +175,8 @@ type Reconciler struct {
 	passed *lru.Cache[string, time.Time]
 	// owners writes owner references that the API server may refuse.
 	owners *reconcile.Owners
+	// withdrawals counts connections for authorities that a spec has withdrawn, by the UID of the control plane.
+	withdrawals *lru.Cache[types.UID, withdrawal]
 	// retries says when to come back after an error.
 	retries *retries
 	// wake reconciles control planes whose release image was looked up.
@@ -203,6 +205,7 @@ func New(options Options) *Reconciler {
 		foreignRecoveries: lru.New[string, struct{}](rememberedClusters),
 		asked:             lru.New[types.UID, pendingRequests](rememberedClusters),
 		passed:            lru.New[string, time.Time](rememberedClusters),
+		withdrawals:       lru.New[types.UID, withdrawal](rememberedClusters),
 		retries:           newRetries(),
 		wake:              make(chan event.GenericEvent, wakeUps),
 		progress:          reconcile.NewProgress(ctrl.Log.WithName("progress")),

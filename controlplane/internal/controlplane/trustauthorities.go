@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,45 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
+const (
+	// withdrawalChecks is how many connections are made, withdrawalInterval apart, before a withdrawn authority is removed. A connection reaches one of several API servers, and these roll out a new
+	// certificate one after the other within an hour.
+	withdrawalChecks   = 7
+	withdrawalInterval = time.Hour
+)
+
+// withdrawal is how often the API servers of a cluster were reached since its spec has withdrawn authorities.
+type withdrawal struct {
+	// bundle is what the spec states since, as a record; since is when the record of connections began: a record that began later does not have those that were counted.
+	bundle string
+	since  time.Time
+	checks int
+	next   time.Time
+}
+
+// countCheck counts a connection to the API servers, and reports whether enough were made since the spec has withdrawn authorities. Only connections that are withdrawalInterval apart count.
+func (r *Reconciler) countCheck(s *scope, bundle string, since time.Time) bool {
+	last, _ := r.withdrawals.Get(s.stored.UID)
+	if stated := facts.RecordAuthorities(bundle, nil, false).String(); last.bundle != stated || !last.since.Equal(since) {
+		last = withdrawal{bundle: stated, since: since}
+	}
+	if !r.now().Before(last.next) {
+		last.checks++
+		last.next = r.now().Add(withdrawalInterval)
+	}
+	r.withdrawals.Add(s.stored.UID, last)
+	return last.checks >= withdrawalChecks
+}
+
+// untilNextCheck is the time until the next connection counts for what the spec has withdrawn; zero: it counts now, or nothing was withdrawn.
+func (r *Reconciler) untilNextCheck(s *scope, bundle string) time.Duration {
+	last, counting := r.withdrawals.Get(s.stored.UID)
+	if !counting || last.bundle != facts.RecordAuthorities(bundle, nil, false).String() {
+		return 0
+	}
+	return max(0, last.next.Sub(r.now()))
+}
+
 // trustAuthorities brings the authorities that the spec states into the published kubeconfig, and removes those that the spec has withdrawn. It does not wait for the next renewal: without the authority
 // of the API server's certificate there is none.
 func (r *Reconciler) trustAuthorities(ctx context.Context, s *scope) (bool, error) {
@@ -28,6 +68,10 @@ func (r *Reconciler) trustAuthorities(ctx context.Context, s *scope) (bool, erro
 		return true, nil
 	}
 	if !s.OwnsKubeconfig(s.found.Kubeconfig) || facts.AuthoritiesOf(s.found.Kubeconfig).TookOver(bundle) {
+		return true, nil
+	}
+	if left := r.untilNextCheck(s, bundle); left > 0 && facts.AuthoritiesOf(s.found.Kubeconfig).Pending() {
+		s.again.In(left)
 		return true, nil
 	}
 	current := &corev1.Secret{}
@@ -47,6 +91,7 @@ func (r *Reconciler) publishAuthorities(ctx context.Context, s *scope, current *
 	if err != nil {
 		return fmt.Errorf("cannot change the authorities in Secret %s: %w", current.Name, err)
 	}
+	s.again.In(r.untilNextCheck(s, s.ControlPlane.Spec.Kubeconfig.AdditionalTrustBundle))
 	if bytes.Equal(content, before) && authorities.String() == recorded.String() {
 		return nil // pending
 	}
@@ -66,21 +111,24 @@ func (r *Reconciler) publishAuthorities(ctx context.Context, s *scope, current *
 // withAuthorities returns a kubeconfig with the authorities of the spec, and with those of the API server as they are now: certificates that it gets later may be from one that the kubeconfig does not
 // have yet. A kubeconfig without the latter is better than none.
 func (r *Reconciler) withAuthorities(ctx context.Context, s *scope, content []byte, recorded facts.KubeconfigAuthorities) ([]byte, facts.KubeconfigAuthorities, error) {
+	bundle := s.ControlPlane.Spec.Kubeconfig.AdditionalTrustBundle
 	trust := cluster.Trust{}
 	if s.Installed() && s.Workload.Connected {
 		authorities, err := r.Workloads.Authorities(ctx, s.ClusterKey())
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Info("Cannot read the certificate authorities of the API server of the cluster", "reason", err.Error())
 		} else {
-			trust.Cluster = &authorities
+			trust.Cluster, trust.Settled = &authorities, r.countCheck(s, bundle, authorities.Since)
 		}
 	}
-	bundle := s.ControlPlane.Spec.Kubeconfig.AdditionalTrustBundle
 	valid := cluster.CheckAuthorities(bundle) == nil
 	if valid {
 		trust.Stated, trust.Added = []byte(bundle), recorded.Added
 	}
 	result, err := cluster.WithAuthorities(content, r.now(), trust)
+	if !result.Pending {
+		r.withdrawals.Remove(s.stored.UID)
+	}
 	if err != nil || !valid {
 		return result.Kubeconfig, recorded, err
 	}

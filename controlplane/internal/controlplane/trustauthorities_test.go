@@ -4,15 +4,16 @@ import (
 	"bytes"
 	"encoding/base64"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
@@ -45,6 +46,7 @@ func (h *hub) trustFirst() []byte {
 func TestAuthoritiesOfTheSpecReachTheKubeconfigAtOnce(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
+	now := h.stopClock()
 	first, second, users := h.trustFirst(), selfSigned(t, "second"), selfSigned(t, "users")
 	connected := h.workloads.facts
 
@@ -66,7 +68,7 @@ func TestAuthoritiesOfTheSpecReachTheKubeconfigAtOnce(t *testing.T) {
 	h.expectTrust(first, second, users) // without a connection nobody knows whether the API server needs it
 
 	h.workloads.facts = connected
-	h.reconcile()
+	h.passChecks(now)
 	h.expectTrust(first, users)
 	h.Expect(h.published().Annotations).NotTo(HaveKey(facts.KubeconfigAuthoritiesAnnotation))
 	h.Expect(h.published().Annotations).To(HaveKeyWithValue(facts.KubeconfigTokenAnnotation, "token-1"))
@@ -89,9 +91,8 @@ func TestARenewalKeepsTheAuthoritiesOfTheSpec(t *testing.T) {
 	h.workloads.facts = connected
 	h.reconcile()
 	h.Expect(h.published().Annotations).To(And(HaveKeyWithValue(facts.KubeconfigTokenAnnotation, "token-2"), HaveKey(facts.KubeconfigAuthoritiesAnnotation)))
-	h.workloads.authorities = cluster.Authorities{Serving: sets.New[string]()}
 	h.state(nil)
-	h.reconcile()
+	h.passChecks(h.stopClock())
 	config, err := clientcmd.RESTConfigFromKubeConfig(h.published().Data["value"])
 	h.Expect(err).NotTo(HaveOccurred())
 	h.Expect(string(config.CAData)).NotTo(ContainSubstring(string(second)))
@@ -138,6 +139,136 @@ func TestAuthoritiesThatAreNoCertificatesAreReported(t *testing.T) {
 
 	h.workloads.facts = facts.Workload{Connected: true, OpenShiftVersion: "4.19.3"}
 	h.state(nil)
-	h.reconcile()
+	h.passChecks(h.stopClock())
 	h.expectTrust(first) // which is still known to come from the spec
+}
+
+// withdrawn is a hub with a kubeconfig that trusts the first authority, and the second one, which the spec stated and has just withdrawn.
+func withdrawn(t *testing.T) (h *hub, now *time.Time, first, second []byte) {
+	t.Helper()
+	h = newHub(t, world(nil)...).withTime()
+	h.install()
+	now = h.stopClock()
+	first, second = h.trustFirst(), selfSigned(t, "second")
+	h.state(second)
+	h.reconcile()
+	h.expectTrust(first, second)
+	h.state(nil)
+	return h, now, first, second
+}
+
+// stopClock lets the time pass only as the test says.
+func (h *hub) stopClock() *time.Time {
+	now := time.Now()
+	h.r.now = func() time.Time { return now }
+	return &now
+}
+
+// passChecks lets the time pass until enough connections were made since the spec has withdrawn an authority.
+func (h *hub) passChecks(now *time.Time) {
+	h.t.Helper()
+	for range withdrawalChecks {
+		h.reconcile()
+		*now = now.Add(withdrawalInterval)
+	}
+}
+
+// trust runs the phase alone, and returns when it is to run again.
+func (h *hub) trust() time.Duration {
+	h.t.Helper()
+	s := h.gather()
+	s.found.Kubeconfig = &metav1.PartialObjectMetadata{ObjectMeta: h.published().ObjectMeta}
+	_, err := h.r.trustAuthorities(h.t.Context(), s)
+	h.Expect(err).NotTo(HaveOccurred())
+	return s.again.After()
+}
+
+// While API servers roll out another certificate, a connection may reach one that has it, and the next one another.
+func TestAWithdrawnAuthorityStaysUntilEnoughConnectionsDidNotNeedIt(t *testing.T) {
+	h, now, first, second := withdrawn(t)
+	for range withdrawalChecks - 1 {
+		h.Expect(h.trust()).To(Equal(withdrawalInterval))
+		h.expectTrust(first, second)
+		asked := h.workloads.authoritiesRead
+		for range 10 { // events count no connection, and make none
+			h.Expect(h.trust()).To(Equal(withdrawalInterval))
+		}
+		h.Expect(h.workloads.authoritiesRead).To(Equal(asked))
+		*now = now.Add(withdrawalInterval)
+	}
+	h.Expect(h.published().Annotations).To(HaveKey(facts.KubeconfigAuthoritiesAnnotation))
+	h.reconcile()
+	h.expectTrust(first)
+	h.Expect(h.published().Annotations).NotTo(HaveKey(facts.KubeconfigAuthoritiesAnnotation))
+	h.Expect(h.r.withdrawals.Len()).To(BeZero())
+}
+
+func TestConnectionsAreCountedAgain(t *testing.T) {
+	for situation, again := range map[string]func(h *hub, second []byte){
+		"the spec stated the authority again in between": func(h *hub, second []byte) {
+			h.state(second)
+			h.reconcile()
+			h.state(nil)
+		},
+		"the record of connections began again": func(h *hub, _ []byte) { h.workloads.authorities.Since = time.Now() },
+		"another manager goes on":               func(h *hub, _ []byte) { h.r.withdrawals.Remove(h.controlPlane().UID) },
+	} {
+		t.Run(situation, func(t *testing.T) {
+			h, now, first, second := withdrawn(t)
+			for range withdrawalChecks - 1 {
+				h.reconcile()
+				*now = now.Add(withdrawalInterval)
+			}
+			again(h, second)
+			for range withdrawalChecks - 1 {
+				h.reconcile()
+				*now = now.Add(withdrawalInterval)
+			}
+			h.expectTrust(first, second)
+			h.reconcile()
+			h.expectTrust(first)
+		})
+	}
+}
+
+func TestEachWithdrawalIsCounted(t *testing.T) {
+	h, now, first, second := withdrawn(t)
+	third := selfSigned(t, "third")
+	h.state(bytes.Join([][]byte{second, third}, nil))
+	h.reconcile()
+	h.expectTrust(first, second, third)
+	h.state(third)
+	for range withdrawalChecks - 1 {
+		h.reconcile()
+		*now = now.Add(withdrawalInterval)
+	}
+	h.state(nil)
+	h.reconcile()
+	h.expectTrust(first, second, third)
+	*now = now.Add(withdrawalInterval)
+	h.passChecks(now)
+	h.expectTrust(first)
+}
+
+// Renewals of the token are connections that follow one another too closely to count.
+func TestARenewalRemovesNoAuthorityThatWasJustWithdrawn(t *testing.T) {
+	h, _, first, second := withdrawn(t)
+	for range 2 * withdrawalChecks {
+		h.editPublished(func(s *corev1.Secret) { delete(s.Annotations, facts.KubeconfigRenewalAnnotation) })
+		h.reconcile()
+		h.expectTrust(first, second)
+	}
+	h.Expect(h.published().Annotations).To(HaveKeyWithValue(facts.KubeconfigTokenAnnotation, "token-15"))
+}
+
+// What the API server needs at the end stays until a later renewal.
+func TestAWithdrawnAuthorityThatIsInUseStays(t *testing.T) {
+	h, now, first, second := withdrawn(t)
+	h.workloads.authorities.Serving = sets.New(facts.AuthoritiesOf(h.published()).Added.UnsortedList()...)
+	h.passChecks(now)
+	h.expectTrust(first, second)
+	read := h.workloads.authoritiesRead
+	*now = now.Add(withdrawalInterval)
+	h.reconcile()
+	h.Expect(h.workloads.authoritiesRead).To(Equal(read))
 }

@@ -70,6 +70,9 @@ func (a KubeconfigAuthorities) String() string {
 	return a.digest + "/" + strings.Join(sets.List(a.Added), ",")
 }
 
+// Pending reports whether authorities that the spec has withdrawn are still in the kubeconfig.
+func (a KubeconfigAuthorities) Pending() bool { return a.digest == pendingAuthorities }
+
 func digestOf(bundle string) string {
 	if bundle == "" {
 		return ""
