@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// ClusterUIDAnnotation holds, on a ClusterDeployment and an AgentClusterInstall, the UID of the Cluster that they
-	// stand for. The control plane provider writes it.
+	// ClusterUIDAnnotation holds the UID of the Cluster of an object. The control plane provider writes it on
+	// ClusterDeployments and AgentClusterInstalls, the bootstrap provider on InfraEnvs.
 	ClusterUIDAnnotation = "controlplane.cluster.x-k8s.io/cluster-uid"
 	// ClusterUIDsAnnotation holds, on a control plane, the UIDs that its Cluster has had, oldest first: `clusterctl
 	// move` and a restore give a Cluster another UID, and keep the annotation.

@@ -19,6 +19,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 )
 
 // InfraEnv is what serves the Machine's host. It has no cluster reference: a host is bound only once it is proven to be the Machine's. It has no owner
@@ -56,6 +57,9 @@ func InfraEnv(f *facts.Facts, mode bootstrapv1.BootMode) (*assisted.InfraEnv, er
 			MirrorRegistryRef:      mirrorRegistry(f),
 			ImageType:              imageType,
 		}},
+	}
+	if f.Cluster.UID != "" {
+		infraEnv.Annotations = map[string]string{contract.ClusterUIDAnnotation: string(f.Cluster.UID)}
 	}
 	infraEnv.Spec.NTPSources = spec.NTPSources
 	if delay := spec.NetworkDiscoveryDelaySeconds; delay != nil {

@@ -41,6 +41,8 @@ type Facts struct {
 	Namesake  *assisted.InfraEnv
 	// NamesakeUnlabelled is true when we made the Namesake, and somebody took the label off by which it is found.
 	NamesakeUnlabelled bool
+	// NamesakeForeign states, for users, why the Namesake is not that of the config; empty when it is.
+	NamesakeForeign string
 	// Agents are those that booted from the InfraEnvs, in the order of their names.
 	Agents []*aiv1beta1.Agent
 	// OthersDeployments are the ClusterDeployments of other clusters to which Agents are bound, where the Machine's Cluster is gone.

@@ -12,23 +12,24 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// waitForInfraEnvName reports that the InfraEnv which has the Machine's name is not that of the config, as far as its label says.
-func (s *scope) waitForInfraEnvName() (bool, error) {
+// waitForInfraEnvName reports why the InfraEnv which has the Machine's name is not that of the config.
+func (s *scope) waitForInfraEnvName(infraEnv *assisted.InfraEnv, foreign string) (bool, error) {
 	otherwise := "Delete the Machine instead, which wipes no server as it has no host yet; its replacement gets another name"
 	if s.DataHandedOut() || s.HostChosen() {
 		otherwise = fmt.Sprintf("If this provider created it, restore its label %s=%s. Deleting the Machine would wipe its host", bootstrapv1.ConfigNameLabel, format.MustFormatValue(s.Config.Name))
 	}
 	return s.wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.InfraEnvNotOursReason,
-		"InfraEnv %s exists and was not created for this object. It is left alone: deleting it would delete its Agents, and remove their Nodes from the cluster that runs on them. %s", s.Namesake.Name, otherwise)
+		"InfraEnv %s exists and was not created for this object: %s. It is left alone: deleting it would delete its Agents, and remove their Nodes from the cluster that runs on them. %s", infraEnv.Name, foreign, otherwise)
 }
 
 // discoveryImage keeps the InfraEnv in the desired state until a host has booted from it, and waits for its image.
 func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error) {
 	const stage = bootstrapv1.DiscoveryImageReadyCondition
-	if s.Namesake != nil && !s.NamesakeUnlabelled && s.Namesake.Labels[bootstrapv1.ConfigNameLabel] != format.MustFormatValue(s.Config.Name) {
-		return s.waitForInfraEnvName()
+	if s.NamesakeForeign != "" {
+		return s.waitForInfraEnvName(s.Namesake, s.NamesakeForeign)
 	}
 	if s.Namesake != nil && !s.Namesake.DeletionTimestamp.IsZero() && !s.HostMayHaveBooted() {
 		_, _ = s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "InfraEnv %s is being deleted: it is made anew when it is gone", s.Namesake.Name)
@@ -71,6 +72,9 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 
 // applyInfraEnv writes the InfraEnv; what is refused is told.
 func (r *Reconciler) applyInfraEnv(ctx context.Context, s *scope, wanted *assisted.InfraEnv) (bool, error) {
+	if proceed, err := r.confirmNoInfraEnv(ctx, s, wanted.Name); !proceed {
+		return proceed, err
+	}
 	if _, err := r.applier.Apply(ctx, wanted, s.Namesake); err != nil {
 		return r.infraEnvRefused(s, wanted.Name, err)
 	}
@@ -79,6 +83,22 @@ func (r *Reconciler) applyInfraEnv(ctx context.Context, s *scope, wanted *assist
 		s.infraEnv = wanted
 	}
 	return true, nil
+}
+
+// confirmNoInfraEnv asks the API server, before the first write, for an InfraEnv that the cache does not show yet: the write is forced, and would overwrite a foreign one.
+func (r *Reconciler) confirmNoInfraEnv(ctx context.Context, s *scope, name string) (bool, error) {
+	if s.Namesake != nil {
+		return true, nil
+	}
+	found, err := kube.Read(ctx, r.Live, client.ObjectKey{Namespace: s.Config.Namespace, Name: name}, &assisted.InfraEnv{})
+	if err != nil || found == nil {
+		return err == nil, err
+	}
+	s.again.In(reconcile.CacheLag)
+	if foreign := s.ForeignInfraEnv(found, created(found)); foreign != "" {
+		return s.waitForInfraEnvName(found, foreign)
+	}
+	return s.wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason, "InfraEnv %s was created a moment ago", name)
 }
 
 // infraEnvRefused reports that the API server refused an InfraEnv; other errors are returned.

@@ -35,7 +35,7 @@ func (r *Reconciler) gather(ctx context.Context, config *bootstrapv1.OpenshiftAs
 	s := newScope(&facts.Facts{Config: config})
 	made := func(_ context.Context, f *facts.Facts) error { r.addMade(f, &s.again); return nil }
 	steps := []func(context.Context, *facts.Facts) error{
-		r.gatherMachine, r.gatherInfraEnvs, made, r.gatherCluster, r.gatherAgents, r.gatherInfraMachine, r.gatherHost, r.gatherWaiting, r.gatherClaimants, r.gatherDataSecret, r.gatherFencing, r.gatherNetworks,
+		r.gatherMachine, r.gatherInfraEnvs, r.gatherCluster, dropForeignInfraEnvs, made, r.gatherAgents, r.gatherInfraMachine, r.gatherHost, r.gatherWaiting, r.gatherClaimants, r.gatherDataSecret, r.gatherFencing, r.gatherNetworks,
 	}
 	for _, step := range steps {
 		if err := step(ctx, s.Facts); err != nil {
@@ -85,7 +85,20 @@ func (r *Reconciler) gatherInfraEnvs(ctx context.Context, f *facts.Facts) error 
 // unlabelled reports whether we made an InfraEnv, and somebody took the label off by which it is found.
 func unlabelled(infraEnv *assisted.InfraEnv) bool {
 	_, labelled := infraEnv.Labels[bootstrapv1.ConfigNameLabel]
-	return !labelled && len(apply.Own(FieldOwner, infraEnv.ManagedFields)) > 0
+	return !labelled && created(infraEnv)
+}
+
+// created reports whether this provider wrote to an InfraEnv.
+func created(infraEnv *assisted.InfraEnv) bool { return len(apply.Own(FieldOwner, infraEnv.ManagedFields)) > 0 }
+
+// dropForeignInfraEnvs leaves the InfraEnvs of the config: their Agents count, and they are deleted together with it. It runs after gatherCluster, whose UID they record.
+func dropForeignInfraEnvs(_ context.Context, f *facts.Facts) error {
+	f.InfraEnvs = slices.DeleteFunc(f.InfraEnvs, func(e *assisted.InfraEnv) bool { return f.ForeignInfraEnv(e, created(e)) != "" })
+	if f.Namesake != nil {
+		f.NamesakeForeign = f.ForeignInfraEnv(f.Namesake, created(f.Namesake))
+		f.NamesakeUnlabelled = f.NamesakeUnlabelled && f.NamesakeForeign == ""
+	}
+	return nil
 }
 
 // gatherLeftInfraEnv looks for the InfraEnv without label of a Machine that is gone. The config mostly has that one's name; if there is a Machine of it, the InfraEnv is that one's.

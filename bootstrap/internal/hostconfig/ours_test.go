@@ -5,6 +5,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 )
 
 // notOurs are the ways in which what stands for a cluster in assisted-service may not be that of the Machine's Cluster.
@@ -178,4 +180,116 @@ func TestAnImageHasTheMirrorsOfTheCluster(t *testing.T) {
 	w.create(install)
 	w.reconcile()
 	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.MirrorRegistryRef).To(Equal(install.Spec.MirrorRegistryRef))
+}
+
+// foreignInfraEnvs are InfraEnvs with the name of the Machine and the label of its config that are foreign.
+var foreignInfraEnvs = map[string]struct {
+	change  func(infraEnv *assisted.InfraEnv)
+	message string
+}{
+	"of another Cluster":        {func(e *assisted.InfraEnv) { e.Labels[clusterv1.ClusterNameLabel] = "another" }, "it belongs to Cluster another"},
+	"of another config":         {func(e *assisted.InfraEnv) { e.Labels[bootstrapv1.ConfigNameLabel] = "another" }, "it serves another OpenshiftAssistedConfig"},
+	"created by another client": {func(*assisted.InfraEnv) {}, "another client created it"},
+}
+
+func foreignInfraEnv(name string, change func(*assisted.InfraEnv)) *assisted.InfraEnv {
+	infraEnv := &assisted.InfraEnv{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: name, UID: "foreign",
+		Labels: map[string]string{clusterv1.ClusterNameLabel: "c", bootstrapv1.ConfigNameLabel: "m"},
+	}}
+	infraEnv.Spec.SSHAuthorizedKey = "theirs"
+	change(infraEnv)
+	return infraEnv
+}
+
+func TestAForeignInfraEnvIsNeitherWrittenNorDeleted(t *testing.T) {
+	for whose, tc := range foreignInfraEnvs {
+		for _, seen := range []bool{true, false} { // by the cache
+			t.Run(whose, func(t *testing.T) {
+				theirs := foreignInfraEnv("m", tc.change)
+				w := newWorld(t, append(values(lab()), theirs)...)
+				if !seen {
+					w.reconciler.Client = kubetest.Late[*assisted.InfraEnv, *assisted.InfraEnvList](w.reconciler.Client)
+				}
+				w.create(discovered("a", "m", bootMAC), bareMetalHost())
+				w.reconcile()
+				w.wants(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.InfraEnvNotOursReason)
+				w.Expect(w.message(bootstrapv1.DiscoveryImageReadyCondition)).To(ContainSubstring(tc.message))
+				w.restart()
+				w.reconcile()
+				w.remove(read(w, "m", &clusterv1.Machine{}))
+				w.remove(w.config())
+				w.reconcile()
+				w.reconcile()
+				w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "its deletion does not wait for the InfraEnv")
+				kept := read(w, "m", &assisted.InfraEnv{})
+				w.Expect(kept.DeletionTimestamp).To(BeNil())
+				w.Expect(kept.Spec).To(Equal(theirs.Spec))
+				w.Expect(kept.Labels).To(Equal(theirs.Labels))
+				w.Expect(w.agent("a").DeletionTimestamp).To(BeNil())
+				w.Expect(w.agent("a").Spec.Approved).To(BeFalse())
+			})
+		}
+	}
+}
+
+// The InfraEnv that a Machine of a former Cluster left behind: both Machines have one name.
+func TestTheInfraEnvOfAFormerClusterIsForeign(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	w.reconcile()
+	infraEnv := read(w, "m", &assisted.InfraEnv{})
+	w.Expect(infraEnv.Annotations).To(HaveKeyWithValue(contract.ClusterUIDAnnotation, "cluster-uid"))
+	w.change(infraEnv, func() { infraEnv.Annotations[contract.ClusterUIDAnnotation] = "former" })
+	w.restart()
+	w.reconcile()
+	w.wants(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.InfraEnvNotOursReason)
+	w.Expect(w.message(bootstrapv1.DiscoveryImageReadyCondition)).To(ContainSubstring("it belongs to a former Cluster c (UID former)"))
+}
+
+// A restore gives the Cluster another UID, and loses who wrote to the InfraEnv.
+func TestARestoredInfraEnvIsOurs(t *testing.T) {
+	w := booted(t)
+	w.create(discovered("a", "m", bootMAC))
+	w.reconcile()
+	w.registerWithCluster("a", "known")
+	w.reconcile()
+	infraEnv := read(w, "m", &assisted.InfraEnv{})
+	w.remove(infraEnv)
+	infraEnv.ManagedFields, infraEnv.ResourceVersion, infraEnv.Annotations[contract.ClusterUIDAnnotation] = nil, "", "former"
+	w.create(infraEnv)
+	w.restart()
+	w.reconcile()
+	w.wants(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionTrue, bootstrapv1.DiscoveryImageReadyReason)
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "its Agent counts")
+	w.remove(read(w, "m", &clusterv1.Machine{}))
+	w.remove(w.config())
+	w.reconcile()
+	w.reconcile()
+	w.Expect(w.gone("m", &assisted.InfraEnv{})).To(BeTrue())
+}
+
+// A copy carries the label by which the InfraEnvs of a config are found: it, and its Agents, stay when the config is deleted.
+func TestACopyOfAnInfraEnvIsKept(t *testing.T) {
+	for situation, change := range map[string]func(*assisted.InfraEnv){
+		"alone": func(*assisted.InfraEnv) {},
+		"with a ClusterDeployment": func(e *assisted.InfraEnv) {
+			e.Spec.ClusterRef = &aiv1beta1.ClusterReference{Namespace: namespace, Name: "another"}
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			w := booted(t)
+			w.create(foreignInfraEnv("copy", change), discovered("theirs", "copy", "52:54:00:00:00:99"))
+			w.create(discovered("a", "m", bootMAC))
+			w.reconcile()
+			w.remove(read(w, "m", &clusterv1.Machine{}))
+			w.remove(w.config())
+			for range 3 {
+				w.reconcile()
+			}
+			w.Expect(w.gone("m", &assisted.InfraEnv{})).To(BeTrue())
+			w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue())
+			w.Expect(read(w, "copy", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil())
+			w.Expect(w.agent("theirs").DeletionTimestamp).To(BeNil())
+		})
+	}
 }

@@ -157,7 +157,9 @@ func (r *Reconciler) confirmDeleted(ctx context.Context, s *scope) (bool, error)
 	}
 	s.InfraEnvs = nil
 	for i := range list.Items {
-		s.InfraEnvs = append(s.InfraEnvs, &list.Items[i])
+		if infraEnv := &list.Items[i]; s.ForeignInfraEnv(infraEnv, created(infraEnv)) == "" {
+			s.InfraEnvs = append(s.InfraEnvs, infraEnv)
+		}
 	}
 	if len(s.InfraEnvs) == 0 {
 		return true, nil

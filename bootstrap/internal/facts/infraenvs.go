@@ -1,0 +1,58 @@
+package facts
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/cluster-api/util/labels/format"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
+)
+
+// Owner returns the owner of the objects of the config, as far as it is known: a Cluster that does not exist has no UID.
+func (f *Facts) Owner() contract.Owner {
+	if f.Cluster != nil {
+		return contract.OwnerOf(f.Cluster)
+	}
+	return contract.Owner{Namespace: f.Config.Namespace, Cluster: f.ClusterName()}
+}
+
+// ForeignInfraEnv states, for users, why an InfraEnv with the Machine's name, or with the label of the config, is not that of the config; empty when it is. created reports whether this provider wrote to it.
+//
+// Once the data was handed out, an InfraEnv is also ours if it was restored: a backup loses who wrote to it, and gives the Cluster another UID. Before that, another client has created it, or a Machine
+// of a former Cluster has left it behind.
+func (f *Facts) ForeignInfraEnv(infraEnv *assisted.InfraEnv, created bool) string {
+	owner := f.Owner()
+	if f.Cluster == nil || f.DataHandedOut() {
+		owner.Former = []types.UID{types.UID(infraEnv.Annotations[contract.ClusterUIDAnnotation])}
+	}
+	name, labelled := infraEnv.Labels[bootstrapv1.ConfigNameLabel]
+	switch ref, controller := infraEnv.Spec.ClusterRef, metav1.GetControllerOf(infraEnv); {
+	case labelled && name != format.MustFormatValue(f.Config.Name):
+		return "it serves another OpenshiftAssistedConfig"
+	case owner.Cluster != "" && owner.ClaimOf(infraEnv) == contract.Foreign:
+		return "it belongs to " + owner.Whose(infraEnv)
+	case created:
+		return ""
+	case !labelled || !f.DataHandedOut():
+		return "another client created it"
+	case ref != nil: // this provider never sets it
+		return "it serves a ClusterDeployment by spec.clusterRef"
+	case controller != nil:
+		return fmt.Sprintf("it belongs to %s %s", controller.Kind, controller.Name)
+	case infraEnv.Name != f.infraEnvName():
+		return "it has another name than the Machine"
+	}
+	return ""
+}
+
+// infraEnvName is the name of the config's InfraEnv: that of the Machine, which the config mostly has, too.
+func (f *Facts) infraEnvName() string {
+	if f.Machine != nil {
+		return f.Machine.Name
+	}
+	return f.Config.Name
+}
