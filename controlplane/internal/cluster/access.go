@@ -125,7 +125,7 @@ func newAccess(kubeconfig []byte, userAgent string, now func() time.Time, servin
 // probe requests the version of the API server. This also checks the credentials: they are invalid if two
 // requests are refused.
 func (a *access) probe(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(streams.MayOpen(ctx), responseTimeout)
+	ctx, cancel := context.WithTimeout(streams.AllowOpen(ctx), responseTimeout)
 	defer cancel()
 	version := a.permanent.Get().AbsPath("/version")
 	answer, err := version.DoRaw(ctx)

@@ -189,7 +189,7 @@ func (conn *connection) visit(ctx context.Context, installed bool) time.Duration
 		down, incomplete = retryDown, retryIncomplete
 	}
 	defer access.sessions.drop()
-	defer access.transport.Rest()
+	defer access.transport.CloseIdle()
 	kubernetes, err := access.probe(ctx)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
@@ -279,8 +279,8 @@ func (conn *connection) released() *release {
 
 // answered returns the time of the last response. The caller holds the lock.
 func (conn *connection) answered() time.Time {
-	if conn.http2Conn != nil && conn.http2Conn.Heard().After(conn.lastSuccess) {
-		return conn.http2Conn.Heard()
+	if conn.http2Conn != nil && conn.http2Conn.LastReceived().After(conn.lastSuccess) {
+		return conn.http2Conn.LastReceived()
 	}
 	return conn.lastSuccess
 }

@@ -1,6 +1,8 @@
-// Package streams is the client's side of HTTP/2 for connections that are silent most of the time: a few requests without a body, whose answers go on for hours.
-// net/http keeps one goroutine for each of them, and whoever reads another, with buffers and stacks that are never used again; here one goroutine reads for all,
-// and passes on what comes. Framing and headers are those of golang.org/x/net/http2, dialling, proxies and TLS those of net/http.
+// Package streams implements the client side of HTTP/2 for connections that are mostly silent. Such a
+// connection has a few requests without a body, whose responses last for hours. net/http keeps one goroutine
+// for each request, and the reader of the body is another, with buffers and stacks that stay unused. Here one
+// goroutine reads for all requests, and passes the data on. Framing and headers are those of
+// golang.org/x/net/http2. Dialing, proxies and TLS are those of net/http.
 package streams
 
 import (
@@ -18,25 +20,28 @@ import (
 )
 
 const (
-	// writeTime is how long a frame may take to be taken off our hands; a connection that takes longer is broken.
-	writeTime = 10 * time.Second
-	// smallFrame is the size in bytes from which on the buffer that a frame was read into is not kept for the next one.
+	// writeTimeout is the limit for sending a frame. A connection that takes longer is broken.
+	writeTimeout = 10 * time.Second
+	// smallFrame is the frame size in bytes above which the read buffer is not kept for the next frame.
 	smallFrame = 2 << 10
-	// frameSize is the size in bytes of the largest frame that every server takes, and that we take.
+	// frameSize is the size in bytes of the largest frame that every server must accept, and that this client
+	// accepts.
 	frameSize = 16 << 10
-	// headerListSize is what the headers of an answer may have at most, in bytes.
+	// headerListSize is the largest size of the headers of a response, in bytes.
 	headerListSize = 64 << 10
-	// spread is by how much silences differ.
-	spread = 0.2
-	// moments is how many moments there are in a silence at which connections are looked after.
-	moments = 30
-	// window is how many bytes a server may send on a stream before it gets credit (RFC 9113, 6.9.2), and so how much of an answer waits to be read.
+	// jitter is the relative difference of silence limits between connections.
+	jitter = 0.2
+	// checkSlots is the number of points in time during a silence limit at which connections are checked.
+	checkSlots = 30
+	// window is how many bytes a server may send on a stream before it gets credit (RFC 9113, 6.9.2). It limits
+	// the unread data of a response.
 	window = 64<<10 - 1
-	// credit is after how many bytes the server is told that it may send more.
+	// credit is the number of bytes after which the server is permitted to send more.
 	credit = 16 << 10
 )
 
-// ErrEnded is what requests fail with on a connection that has ended, ErrSilent on one whose server did not answer any more.
+// ErrEnded is the error of requests on a connection that has ended. ErrSilent is the error if the server did
+// not respond to a ping.
 var (
 	ErrEnded  = errors.New("the connection has ended")
 	ErrSilent = fmt.Errorf("%w: the server is silent", ErrEnded)
@@ -45,10 +50,10 @@ var (
 	errHeaders = fmt.Errorf("the server sends headers of more than %d KiB", headerListSize>>10)
 )
 
-// Times are how long is waited.
+// Times are the time limits of a connection, and its clock.
 type Times struct {
-	// Silence is after how long without a word from the server it is asked for a sign of life, Answer how long it may take to give it. The former differs by a fifth
-	// between connections.
+	// Silence is how long the server may be silent before it gets a ping. It differs by a fifth between
+	// connections. Answer is the limit for the response to a ping.
 	Silence, Answer time.Duration
 	// Now is the clock.
 	Now func() time.Time
@@ -58,30 +63,30 @@ type Times struct {
 type Conn struct {
 	conn  *tls.Conn
 	times Times
-	// heard is when something came last, in nanoseconds since 1970.
-	heard atomic.Int64
+	// lastReceived is when data was last received, in nanoseconds since 1970.
+	lastReceived atomic.Int64
 
-	// mu is for writes, and what follows.
+	// mu guards writes and the following fields.
 	mu      sync.Mutex
 	writer  *http2.Framer
 	streams map[uint32]*stream
-	// id is the number of the next stream, most how many there may be at a time.
-	id, most uint32
-	// received is what came since the server was told that it may send more, in bytes.
-	received int
-	// err is why the connection has ended, going why it takes no more requests.
-	err, going error
-	// next calls look, and pinged is true while an answer is due.
-	next   *time.Timer
+	// id is the number of the next stream. maxStreams is the limit of concurrent streams.
+	id, maxStreams uint32
+	// uncredited is how many bytes were received without credit to the server.
+	uncredited int
+	// err is why the connection has ended, draining why it accepts no more requests.
+	err, draining error
+	// timer calls checkLiveness. pinged is true while a response to a ping is due.
+	timer  *time.Timer
 	pinged bool
 }
 
 func start(conn *tls.Conn, times Times) *Conn {
-	c := &Conn{conn: conn, times: times, writer: http2.NewFramer(conn, nil), streams: map[uint32]*stream{}, id: 1, most: 100}
-	c.heard.Store(times.Now().UnixNano())
+	c := &Conn{conn: conn, times: times, writer: http2.NewFramer(conn, nil), streams: map[uint32]*stream{}, id: 1, maxStreams: 100}
+	c.lastReceived.Store(times.Now().UnixNano())
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.next = time.AfterFunc(c.silence(), c.checkLiveness)
+	c.timer = time.AfterFunc(c.silenceLimit(), c.checkLiveness)
 	c.write(func() error {
 		if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
 			return err
@@ -93,7 +98,7 @@ func start(conn *tls.Conn, times Times) *Conn {
 	return c
 }
 
-// checkLiveness is called when the server was silent for long, or did not answer the ping that it got then.
+// checkLiveness is called when the server was silent too long, or did not respond to the ping that followed.
 func (c *Conn) checkLiveness() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,37 +111,38 @@ func (c *Conn) checkLiveness() {
 	}
 	c.pinged = true
 	c.write(func() error { return c.writer.WritePing(false, [8]byte{}) })
-	c.next.Reset(c.times.Answer)
+	c.timer.Reset(c.times.Answer)
 }
 
-// Heard is when the server sent something last.
-func (c *Conn) Heard() time.Time {
-	return time.Unix(0, c.heard.Load())
+// LastReceived returns when the server last sent data.
+func (c *Conn) LastReceived() time.Time {
+	return time.Unix(0, c.lastReceived.Load())
 }
 
-// Close ends the connection, and all that is asked on it.
+// Close ends the connection, and all its requests.
 func (c *Conn) Close() { c.end(ErrEnded) }
 
-// Err is why the connection has ended; nil as long as it has not.
+// Err returns why the connection has ended, or nil.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// usable reports whether the connection takes requests.
+// usable reports whether the connection accepts requests.
 func (c *Conn) usable() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.err == nil && c.going == nil
+	return c.err == nil && c.draining == nil
 }
 
-// write makes a write, unless the connection has ended, and ends it when that fails. The caller holds the lock.
+// write writes frames, unless the connection has ended. A failure ends the connection. The caller holds the
+// lock.
 func (c *Conn) write(frames func() error) {
 	if c.err != nil {
 		return
 	}
-	err := c.conn.SetWriteDeadline(time.Now().Add(writeTime))
+	err := c.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if err == nil {
 		err = frames()
 	}
@@ -151,7 +157,7 @@ func (c *Conn) end(err error) {
 	c.fail(err)
 }
 
-// fail ends the connection, with an error that is ErrEnded; the caller holds the lock.
+// fail ends the connection with an error that wraps ErrEnded. The caller holds the lock.
 func (c *Conn) fail(err error) {
 	if c.err != nil {
 		return
@@ -160,29 +166,29 @@ func (c *Conn) fail(err error) {
 		err = fmt.Errorf("%w: %w", ErrEnded, err)
 	}
 	c.err = err
-	c.next.Stop()
-	_ = c.conn.NetConn().Close() // TLS would wait until its farewell is taken
+	c.timer.Stop()
+	_ = c.conn.NetConn().Close() // TLS would wait to send its close alert
 	for id, s := range c.streams {
 		delete(c.streams, id)
 		s.end(err)
 	}
 }
 
-// read takes in what the server sends, until the connection ends.
+// read handles the frames of the server, until the connection ends.
 func (c *Conn) read() {
 	reader := c.newReader()
 	for {
 		frame, err := reader.ReadFrame()
-		var ofStream http2.StreamError
+		var streamErr http2.StreamError
 		switch {
-		case errors.As(err, &ofStream):
-			c.reset(ofStream.StreamID, ofStream)
+		case errors.As(err, &streamErr):
+			c.reset(streamErr.StreamID, streamErr)
 			continue
 		case err == nil:
-			err = c.take(frame)
+			err = c.handleFrame(frame)
 		}
 		if err != nil {
-			c.end(err) // unless it has
+			c.end(err) // no effect if it has already ended
 			return
 		}
 		if frame.Header().Length > smallFrame {
@@ -199,16 +205,16 @@ func (c *Conn) newReader() *http2.Framer {
 	return reader
 }
 
-// take handles a frame. An error ends the connection.
-func (c *Conn) take(frame http2.Frame) error {
+// handleFrame handles a frame. An error ends the connection.
+func (c *Conn) handleFrame(frame http2.Frame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
 		return c.err
 	}
-	c.heard.Store(c.times.Now().UnixNano())
+	c.lastReceived.Store(c.times.Now().UnixNano())
 	c.pinged = false
-	c.next.Reset(c.silence())
+	c.timer.Reset(c.silenceLimit())
 	s := c.streams[frame.Header().StreamID]
 	switch f := frame.(type) {
 	case *http2.MetaHeadersFrame:
@@ -220,42 +226,44 @@ func (c *Conn) take(frame http2.Frame) error {
 			c.finish(s, f.StreamEnded(), io.EOF)
 		}
 	case *http2.DataFrame:
-		return c.takeData(s, f)
+		return c.handleData(s, f)
 	case *http2.RSTStreamFrame:
 		c.finish(s, s != nil, http2.StreamError{StreamID: f.StreamID, Code: f.ErrCode})
 	case *http2.SettingsFrame:
-		c.takeSettings(f)
+		c.handleSettings(f)
 	case *http2.PingFrame:
-		c.takePing(f)
+		c.handlePing(f)
 	case *http2.GoAwayFrame:
-		return c.takeGoAway(f)
+		return c.handleGoAway(f)
 	}
 	return nil
 }
 
-// takeGoAway lets the requests come to their end that the server has taken, and ends the connection with the last of them.
-func (c *Conn) takeGoAway(f *http2.GoAwayFrame) error {
+// handleGoAway waits for the requests that the server has accepted. The connection ends with the last of
+// them.
+func (c *Conn) handleGoAway(f *http2.GoAwayFrame) error {
 	goAway := http2.GoAwayError{LastStreamID: f.LastStreamID, ErrCode: f.ErrCode}
 	if f.ErrCode != http2.ErrCodeNo {
 		return goAway
 	}
-	c.going = fmt.Errorf("%w: %w", ErrEnded, goAway)
+	c.draining = fmt.Errorf("%w: %w", ErrEnded, goAway)
 	for id, s := range c.streams {
-		c.finish(s, id > f.LastStreamID, c.going)
+		c.finish(s, id > f.LastStreamID, c.draining)
 	}
 	if len(c.streams) == 0 {
-		c.fail(c.going)
+		c.fail(c.draining)
 	}
 	return nil
 }
 
-// takeData takes in a part of an answer. The connection gets its credit at once: one answer that nobody reads must not stop the others. What waits to be read is limited
-// by the window of each stream, which gets credit only for what was read. A server that sends beyond the window wants to fill memory: its connection ends.
-func (c *Conn) takeData(s *stream, f *http2.DataFrame) error {
+// handleData handles a part of a response. The connection gets its credit immediately, because an unread
+// response must not block others. The window of each stream limits the unread data, and gets credit only for
+// data that was read. A server that sends beyond the window tries to exhaust the memory: its connection ends.
+func (c *Conn) handleData(s *stream, f *http2.DataFrame) error {
 	size := int(f.Length)
-	if c.received += size; c.received >= credit {
-		c.write(func() error { return c.writer.WriteWindowUpdate(0, uint32(c.received)) }) //nolint:gosec // of one connection's window
-		c.received = 0
+	if c.uncredited += size; c.uncredited >= credit {
+		c.write(func() error { return c.writer.WriteWindowUpdate(0, uint32(c.uncredited)) }) //nolint:gosec // of one connection's window
+		c.uncredited = 0
 	}
 	if s == nil {
 		return nil
@@ -269,7 +277,7 @@ func (c *Conn) takeData(s *stream, f *http2.DataFrame) error {
 	return nil
 }
 
-// credit lets the server send more on a stream, once that is worth a frame. The caller holds the lock.
+// credit permits the server to send more on a stream, once that is worth a frame. The caller holds the lock.
 func (c *Conn) credit(s *stream, read int) {
 	if s.read += read; s.read < credit || c.streams[s.id] != s {
 		return
@@ -278,42 +286,43 @@ func (c *Conn) credit(s *stream, read int) {
 	s.window, s.read = s.window+s.read, 0
 }
 
-func (c *Conn) takeSettings(f *http2.SettingsFrame) {
+func (c *Conn) handleSettings(f *http2.SettingsFrame) {
 	if f.IsAck() {
 		return
 	}
-	if most, told := f.Value(http2.SettingMaxConcurrentStreams); told {
-		c.most = most
+	if most, found := f.Value(http2.SettingMaxConcurrentStreams); found {
+		c.maxStreams = most
 	}
 	c.write(c.writer.WriteSettingsAck)
 }
 
-func (c *Conn) takePing(f *http2.PingFrame) {
+func (c *Conn) handlePing(f *http2.PingFrame) {
 	if !f.IsAck() {
 		c.write(func() error { return c.writer.WritePing(true, f.Data) })
 	}
 }
 
-// silence is how long one is waited for, not the same for all connections. Its end is one of a few moments: to look after many connections at once takes a tenth of the
-// processor time (3,500 of them, in a minute: 0.2 s instead of 1.8).
-func (c *Conn) silence() time.Duration {
+// silenceLimit returns how long the server may be silent. The limit differs between connections. It ends at
+// one of a few points in time, because checking many connections together takes less CPU time. For 3,500
+// connections a check takes 0.2 s a minute instead of 1.8 s.
+func (c *Conn) silenceLimit() time.Duration {
 	now := time.Now()
-	return now.Add(wait.Jitter(c.times.Silence, spread)).Truncate(c.times.Silence / moments).Sub(now)
+	return now.Add(wait.Jitter(c.times.Silence, jitter)).Truncate(c.times.Silence / checkSlots).Sub(now)
 }
 
-// finish forgets a stream that has ended. The caller holds the lock.
+// finish removes a stream that has ended. The caller holds the lock.
 func (c *Conn) finish(s *stream, ended bool, err error) {
-	if !ended || c.streams[s.id] != s { // when the connection fails, all its streams end
+	if !ended || c.streams[s.id] != s { // the failure of a connection ends all streams
 		return
 	}
 	delete(c.streams, s.id)
 	s.end(err)
-	if c.going != nil && len(c.streams) == 0 {
-		c.fail(c.going)
+	if c.draining != nil && len(c.streams) == 0 {
+		c.fail(c.draining)
 	}
 }
 
-// reset ends a stream from our side.
+// reset cancels a stream.
 func (c *Conn) reset(id uint32, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -322,7 +331,7 @@ func (c *Conn) reset(id uint32, err error) {
 	}
 }
 
-// abandon ends a stream from our side; the caller holds the lock.
+// abandon cancels a stream. The caller holds the lock.
 func (c *Conn) abandon(s *stream, code http2.ErrCode, err error) {
 	c.write(func() error { return c.writer.WriteRSTStream(s.id, code) })
 	c.finish(s, true, err)

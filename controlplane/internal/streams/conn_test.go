@@ -24,7 +24,7 @@ import (
 
 var usual = Times{Silence: time.Minute, Answer: time.Minute, Now: time.Now}
 
-// client is one of a server.
+// client is a client of a test server.
 type client struct {
 	*WithT
 	*http.Client
@@ -59,7 +59,7 @@ func newClient(t *testing.T, http2Too bool, serve http.HandlerFunc, prepare ...f
 }
 
 func (c *client) get(ctx context.Context, path string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(MayOpen(ctx), http.MethodGet, c.server.URL+path, nil)
+	req, err := http.NewRequestWithContext(AllowOpen(ctx), http.MethodGet, c.server.URL+path, nil)
 	c.Expect(err).NotTo(HaveOccurred())
 	req.Header.Set("X-Test", "value")
 	req.Header.Set("Connection", "keep-alive")
@@ -75,7 +75,7 @@ func (c *client) read(path string) string {
 	return string(content)
 }
 
-// taken is what a follower got.
+// taken records the calls of a follower.
 type taken struct {
 	mu   sync.Mutex
 	data bytes.Buffer
@@ -111,29 +111,30 @@ func TestRequests(t *testing.T) {
 			_, _ = fmt.Fprint(w, r.Proto, " ", r.Host, " ", r.URL.RequestURI(), " ", r.Header)
 		}
 	})
-	c.Expect(c.read("/a?b=c")).To(SatisfyAll(HavePrefix("HTTP/2.0 "+c.server.Listener.Addr().String()+" /a?b=c "), ContainSubstring("X-Test:[value]"), Not(ContainSubstring("Connection"))))
-	c.Expect(c.read("/large")).To(Equal(large), "more than a server may send unasked")
+	c.Expect(c.read("/a?b=c")).To(SatisfyAll(HavePrefix("HTTP/2.0 "+c.server.Listener.Addr().String()+" /a?b=c "),
+		ContainSubstring("X-Test:[value]"), Not(ContainSubstring("Connection"))))
+	c.Expect(c.read("/large")).To(Equal(large), "larger than the initial window")
 	resp, err := c.get(t.Context(), "/missing")
 	c.Expect(err).NotTo(HaveOccurred())
 	c.Expect(resp.Body.Close()).To(Succeed())
 	c.Expect(resp.StatusCode).To(Equal(http.StatusNotFound))
 	c.Expect(resp.Header.Get("X-Answer")).To(Equal("value"))
-	for range 20 { // also of all together the server may not send more than it is told
+	for range 20 { // the window of the connection limits all streams together
 		c.Expect(c.read("/large")).To(HaveLen(len(large)))
 	}
-	c.Expect(c.dials).To(Equal(1), "one connection is for all")
+	c.Expect(c.dials).To(Equal(1), "one connection for all requests")
 	c.Expect(c.transport.Conn().streams).To(BeEmpty())
 
-	_, err = c.Post(c.server.URL, "text/plain", strings.NewReader("x")) //nolint:bodyclose // it ends with its connection
+	_, err = c.Post(c.server.URL, "text/plain", strings.NewReader("x")) //nolint:bodyclose // ends with its connection
 	c.Expect(err).To(MatchError(ContainSubstring("no request with a body")))
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.server.URL, nil)
 	c.Expect(err).NotTo(HaveOccurred())
 	req.Header.Set("Authorization", "Bearer "+strings.Repeat("~", frameSize))
-	_, err = c.Do(req) //nolint:bodyclose // it ends with its connection
+	_, err = c.Do(req) //nolint:bodyclose // ends with its connection
 	c.Expect(err).To(MatchError(ContainSubstring("larger than 16384 bytes")))
 }
 
-// endless answers with what is told, until the request ends.
+// endless responds with lines until the request ends.
 func endless(lines <-chan string, ended chan<- struct{}) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/watch" {
@@ -163,7 +164,7 @@ func TestFollow(t *testing.T) {
 	lines := make(chan string, 2)
 	c := newClient(t, true, endless(lines, nil))
 	lines <- "early "
-	resp, err := c.get(t.Context(), "/watch") //nolint:bodyclose // it ends with its connection
+	resp, err := c.get(t.Context(), "/watch") //nolint:bodyclose // ends with its connection
 	c.Expect(err).NotTo(HaveOccurred())
 	opened := c.transport.Conn()
 	c.Eventually(func() int {
@@ -184,10 +185,10 @@ func TestFollow(t *testing.T) {
 
 	late := &taken{}
 	Follow(resp.Body, late.take)
-	c.Expect(late.ended()).To(MatchError(io.EOF), "it had ended before")
+	c.Expect(late.ended()).To(MatchError(io.EOF), "the body had ended before")
 }
 
-// What is silent costs no goroutine.
+// A silent request needs no goroutine.
 func TestGoroutines(t *testing.T) {
 	c := newClient(t, true, endless(nil, nil))
 	c.read("/")
@@ -197,7 +198,7 @@ func TestGoroutines(t *testing.T) {
 		c.Expect(err).NotTo(HaveOccurred())
 		Follow(resp.Body, func([]byte, error) {})
 	}
-	c.Eventually(runtime.NumGoroutine).Should(BeNumerically("<=", before+50), "those of the server")
+	c.Eventually(runtime.NumGoroutine).Should(BeNumerically("<=", before+50), "goroutines of the server")
 }
 
 func TestRequestsEndWithTheirContext(t *testing.T) {
@@ -209,18 +210,18 @@ func TestRequestsEndWithTheirContext(t *testing.T) {
 	cancel()
 	_, err = io.ReadAll(resp.Body)
 	c.Expect(err).To(MatchError(context.Canceled))
-	c.Eventually(ended).Should(BeClosed(), "the server is told")
-	c.Expect(c.transport.Conn().Err()).NotTo(HaveOccurred(), "the connection goes on")
+	c.Eventually(ended).Should(BeClosed(), "the server is notified")
+	c.Expect(c.transport.Conn().Err()).NotTo(HaveOccurred(), "the connection continues")
 
 	over, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer stop()
 	c.server.Config.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-	_, err = c.get(over, "/silent") //nolint:bodyclose // it ends with its connection
-	c.Expect(err).To(MatchError(context.DeadlineExceeded), "before there is an answer")
+	_, err = c.get(over, "/silent") //nolint:bodyclose // ends with its connection
+	c.Expect(err).To(MatchError(context.DeadlineExceeded), "before the response")
 }
 
-// What is followed lasts for hours: the context of its request, and all that hangs on it, is not kept so long.
-func TestWhatIsFollowedEndsWithItsBody(t *testing.T) {
+// A followed body lasts for hours. The context of its request is not kept so long.
+func TestFollowEndsWithBody(t *testing.T) {
 	lines, ended := make(chan string), make(chan struct{})
 	c := newClient(t, true, endless(lines, ended))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -228,7 +229,7 @@ func TestWhatIsFollowedEndsWithItsBody(t *testing.T) {
 	c.Expect(err).NotTo(HaveOccurred())
 	got := &taken{}
 	Follow(resp.Body, got.take)
-	c.Expect(resp.Body.(*stream).forget).To(BeNil(), "it leads to the context") //nolint:forcetypeassert // it panics
+	c.Expect(resp.Body.(*stream).stopContext).To(BeNil(), "it refers to the context") //nolint:forcetypeassert // a panic fails the test
 	cancel()
 	lines <- "more"
 	c.Eventually(got.text).Should(Equal("more"))
@@ -239,21 +240,23 @@ func TestWhatIsFollowedEndsWithItsBody(t *testing.T) {
 	c.Expect(err).To(MatchError(http.ErrBodyReadAfterClose))
 }
 
-func TestAnotherConnection(t *testing.T) {
+func TestNextConnection(t *testing.T) {
 	c := newClient(t, true, func(http.ResponseWriter, *http.Request) {})
 	c.read("/")
 	c.transport.Close()
-	_, err := c.transport.Conn().RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/", nil)) //nolint:bodyclose // there is none
+	_, err := c.transport.Conn().RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/",
+		nil)) //nolint:bodyclose // no response
 	c.Expect(err).To(MatchError(ErrEnded))
 	c.Expect(c.transport.Broken()).To(BeTrue())
-	_, err = c.transport.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, c.server.URL, nil)) //nolint:bodyclose // there is none
-	c.Expect(err).To(MatchError(ErrEnded), "it may not open another")
+	_, err = c.transport.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, c.server.URL,
+		nil)) //nolint:bodyclose // no response
+	c.Expect(err).To(MatchError(ErrEnded), "the request may not open a connection")
 	c.read("/")
 	c.Expect(c.dials).To(Equal(2))
 	c.Expect(c.transport.Conn().Err()).NotTo(HaveOccurred())
 }
 
-// pipe connects a client to whoever plays the server.
+// pipe connects a client to a server that the test implements.
 func pipe(t *testing.T, times Times) (*Conn, *http2.Framer) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(nil)
@@ -290,7 +293,7 @@ func pipe(t *testing.T, times Times) (*Conn, *http2.Framer) {
 	return c, framer
 }
 
-func TestAServerThatIsSilent(t *testing.T) {
+func TestSilentServer(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Now()
 	c, framer := pipe(t, Times{Silence: 20 * time.Millisecond, Answer: 2 * time.Second, Now: func() time.Time { return now }})
@@ -317,29 +320,29 @@ func TestAServerThatIsSilent(t *testing.T) {
 		now = now.Add(time.Hour)
 		c.mu.Unlock()
 		answer <- true
-		g.Eventually(c.Heard).Should(BeTemporally("==", now))
+		g.Eventually(c.LastReceived).Should(BeTemporally("==", now))
 	}
 	g.Expect(c.Err()).NotTo(HaveOccurred())
 	answer <- false
 	g.Eventually(c.Err, time.Minute).Should(MatchError(ErrSilent))
 	g.Expect(pings.Load()).To(BeEquivalentTo(4))
-	g.Expect(c.Heard()).To(BeTemporally("==", now))
+	g.Expect(c.LastReceived()).To(BeTemporally("==", now))
 }
 
-func TestWhatAServerMaySend(t *testing.T) {
+func TestServerFrames(t *testing.T) {
 	g := NewWithT(t)
 	c, framer := pipe(t, usual)
-	ask := func() <-chan error {
+	request := func() <-chan error {
 		failed := make(chan error, 1)
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/", nil)
 		g.Expect(err).NotTo(HaveOccurred())
 		go func() {
-			_, err := c.RoundTrip(req) //nolint:bodyclose // there is none
+			_, err := c.RoundTrip(req) //nolint:bodyclose // no response
 			failed <- err
 		}()
 		return failed
 	}
-	first := ask()
+	first := request()
 	next := func() http2.Frame {
 		frame, err := framer.ReadFrame()
 		g.Expect(err).NotTo(HaveOccurred())
@@ -353,26 +356,26 @@ func TestWhatAServerMaySend(t *testing.T) {
 	ping, ok := next().(*http2.PingFrame)
 	g.Expect(ok && ping.IsAck() && ping.Data == [8]byte{7}).To(BeTrue())
 
-	g.Eventually(ask()).Should(Receive(MatchError(ContainSubstring("no more than 1 request at"))))
+	g.Eventually(request()).Should(Receive(MatchError(ContainSubstring("no more than 1 request at"))))
 
 	g.Expect(framer.WriteRSTStream(1, http2.ErrCodeRefusedStream)).To(Succeed())
 	g.Eventually(first).Should(Receive(MatchError(ContainSubstring("REFUSED_STREAM"))))
-	g.Expect(framer.WriteData(1, true, []byte("late"))).To(Succeed(), "nobody waits for it")
-	second := ask()
+	g.Expect(framer.WriteData(1, true, []byte("late"))).To(Succeed(), "the stream has ended")
+	second := request()
 	g.Expect(next()).To(BeAssignableToTypeOf(&http2.HeadersFrame{}))
 	framer.AllowIllegalWrites = true
 	g.Expect(framer.WriteWindowUpdate(3, 0)).To(Succeed())
 	g.Eventually(second).Should(Receive(MatchError(ContainSubstring("PROTOCOL_ERROR"))))
 	g.Expect(next()).To(BeAssignableToTypeOf(&http2.RSTStreamFrame{}))
-	g.Expect(c.Err()).NotTo(HaveOccurred(), "one request that is answered wrongly is none of the others' business")
+	g.Expect(c.Err()).NotTo(HaveOccurred(), "an invalid response affects only its request")
 
-	third := ask()
+	third := request()
 	g.Expect(next()).To(BeAssignableToTypeOf(&http2.HeadersFrame{}))
 	g.Expect(framer.WriteGoAway(5, http2.ErrCodeNo, nil)).To(Succeed())
 	g.Eventually(c.usable).Should(BeFalse())
-	g.Eventually(ask()).Should(Receive(MatchError(ErrEnded)))
+	g.Eventually(request()).Should(Receive(MatchError(ErrEnded)))
 	g.Expect(c.Err()).NotTo(HaveOccurred())
-	g.Expect(third).NotTo(Receive(), "what the server has taken it may answer")
+	g.Expect(third).NotTo(Receive(), "the server may respond to accepted requests")
 	g.Expect(framer.WriteRSTStream(5, http2.ErrCodeRefusedStream)).To(Succeed())
 	g.Eventually(third).Should(Receive(MatchError(ContainSubstring("REFUSED_STREAM"))))
 	g.Eventually(c.Err).Should(MatchError(ErrEnded))
@@ -380,8 +383,8 @@ func TestWhatAServerMaySend(t *testing.T) {
 	g.Expect(errors.As(c.Err(), &goAway)).To(BeTrue())
 }
 
-// As an API server does that is about to end.
-func TestAnAnswerAfterWhichTheServerGoesAway(t *testing.T) {
+// An API server that is about to stop behaves so.
+func TestGracefulClose(t *testing.T) {
 	c := newClient(t, true, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close")
 		_, _ = io.WriteString(w, "the last")
@@ -392,7 +395,7 @@ func TestAnAnswerAfterWhichTheServerGoesAway(t *testing.T) {
 	c.Eventually(c.transport.Conn().Err).Should(MatchError(ErrEnded))
 }
 
-// What is followed on a connection from which the server goes away may last for hours, with credentials that are no longer to be used.
+// A followed body may last for hours on a connection that is closed gracefully, with outdated credentials.
 func TestFormerConnectionsEndWithTheTransport(t *testing.T) {
 	watch := endless(nil, nil)
 	c := newClient(t, true, func(w http.ResponseWriter, r *http.Request) {
@@ -402,7 +405,7 @@ func TestFormerConnectionsEndWithTheTransport(t *testing.T) {
 		}
 		w.Header().Set("Connection", "close")
 	})
-	resp, err := c.get(t.Context(), "/watch") //nolint:bodyclose // it ends with its connection
+	resp, err := c.get(t.Context(), "/watch") //nolint:bodyclose // ends with its connection
 	c.Expect(err).NotTo(HaveOccurred())
 	got := &taken{}
 	Follow(resp.Body, got.take)
@@ -411,21 +414,21 @@ func TestFormerConnectionsEndWithTheTransport(t *testing.T) {
 		c.Eventually(c.transport.Broken).Should(BeTrue())
 	}
 	c.Expect(c.dials).To(Equal(3))
-	c.Expect(c.transport.former).To(HaveLen(1), "the others have ended")
+	c.Expect(c.transport.former).To(HaveLen(1), "the other connections have ended")
 	c.Expect(got.ended()).NotTo(HaveOccurred())
 	c.transport.Close()
 	c.Eventually(got.ended).Should(MatchError(ErrEnded))
 }
 
-// The frames of a server that is about to vanish end the connection while they are handled.
-func TestAConnectionThatFailsInTheMiddle(t *testing.T) {
+// A server that stops sends frames that end the connection while they are handled.
+func TestFailureWhileFramesAreHandled(t *testing.T) {
 	g := NewWithT(t)
 	c, framer := pipe(t, usual)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/", nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	failed := make(chan error, 1)
 	go func() {
-		_, err := c.RoundTrip(req) //nolint:bodyclose // there is none
+		_, err := c.RoundTrip(req) //nolint:bodyclose // no response
 		failed <- err
 	}()
 	_, err = framer.ReadFrame()
@@ -439,46 +442,47 @@ func TestAConnectionThatFailsInTheMiddle(t *testing.T) {
 	g.Eventually(failed).Should(Receive(MatchError(ErrSilent)))
 }
 
-// Whoever asks on a connection of which it was not known that it is broken may ask again on another.
-func TestARequestThatCannotBeWritten(t *testing.T) {
+// A request on a connection that was not known to be broken may be repeated on another.
+func TestRequestOnBrokenConnection(t *testing.T) {
 	g := NewWithT(t)
 	c, _ := pipe(t, usual)
 	g.Expect(c.conn.CloseWrite()).To(Succeed())
-	_, err := c.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/", nil)) //nolint:bodyclose // there is none
+	_, err := c.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/",
+		nil)) //nolint:bodyclose // no response
 	g.Expect(err).To(MatchError(ErrEnded))
 	g.Expect(c.Err()).To(MatchError(ErrEnded))
 }
 
-// Somebody who speaks HTTP/1.1 alone takes the place of the server, and gives it back.
-func TestAServerThatChangesItsProtocol(t *testing.T) {
-	var plain atomic.Bool
+// A server without HTTP/2 temporarily replaces the server.
+func TestServerChangesProtocol(t *testing.T) {
+	var http1 atomic.Bool
 	c := newClient(t, true, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }, func(s *httptest.Server) {
 		s.TLS = &tls.Config{}
 		s.TLS.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
 			config := s.TLS.Clone()
 			config.GetConfigForClient = nil
-			if plain.Load() {
+			if http1.Load() {
 				config.NextProtos = []string{"http/1.1"}
 			}
 			return config, nil
 		}
 	})
 	c.Expect(c.read("/")).To(Equal("HTTP/2.0"))
-	plain.Store(true)
+	http1.Store(true)
 	c.transport.Close()
 	c.Expect(c.read("/")).To(Equal("HTTP/1.1"))
-	c.Expect(c.transport.Broken()).To(BeTrue(), "nothing can be watched")
+	c.Expect(c.transport.Broken()).To(BeTrue(), "watches are not possible")
 	c.Expect(c.transport.Conn()).To(BeNil())
-	plain.Store(false)
+	http1.Store(false)
 	c.server.CloseClientConnections()
 	c.Eventually(func() string { return c.read("/") }).Should(Equal("HTTP/2.0"))
 	c.Expect(c.transport.Broken()).To(BeFalse())
 	c.Expect(c.read("/")).To(Equal("HTTP/2.0"))
 }
 
-func TestABrokenConnectionEndsAll(t *testing.T) {
+func TestBrokenConnectionEndsRequests(t *testing.T) {
 	c := newClient(t, true, endless(nil, nil))
-	resp, err := c.get(t.Context(), "/watch") //nolint:bodyclose // it ends with its connection
+	resp, err := c.get(t.Context(), "/watch") //nolint:bodyclose // ends with its connection
 	c.Expect(err).NotTo(HaveOccurred())
 	got := &taken{}
 	Follow(resp.Body, got.take)
@@ -487,7 +491,7 @@ func TestABrokenConnectionEndsAll(t *testing.T) {
 	c.Expect(c.transport.Conn().Err()).To(MatchError(ErrEnded))
 }
 
-func TestAServerWithoutHTTP2(t *testing.T) {
+func TestServerWithoutHTTP2(t *testing.T) {
 	c := newClient(t, false, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) })
 	c.Expect(c.read("/")).To(Equal("HTTP/1.1"))
 	resp, err := c.get(t.Context(), "/")
@@ -503,11 +507,15 @@ func TestAServerWithoutHTTP2(t *testing.T) {
 	c.Expect(c.dials).To(Equal(2))
 }
 
-func TestAConnectionThatIsOpenTooLateIsClosed(t *testing.T) {
+func TestLateConnectionIsClosed(t *testing.T) {
 	slow := make(chan struct{})
 	var ended atomic.Bool
 	c := newClient(t, true, func(http.ResponseWriter, *http.Request) {}, func(s *httptest.Server) {
-		s.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { <-slow; return nil, nil }} //nolint:nilnil // as it is
+		s.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			<-slow
+			return nil,
+				nil
+		}} //nolint:nilnil // as it is
 		s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 			if state == http.StateClosed {
 				ended.Store(true)
@@ -516,13 +524,13 @@ func TestAConnectionThatIsOpenTooLateIsClosed(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err := c.get(ctx, "/") //nolint:bodyclose // there is none
+	_, err := c.get(ctx, "/") //nolint:bodyclose // no response
 	c.Expect(err).To(MatchError(context.DeadlineExceeded))
 	c.transport.Close()
 	close(slow)
 	c.read("/")
 	c.Eventually(ended.Load, time.Minute).Should(BeTrue())
-	c.Consistently(c.transport.Conn().Err, 50*time.Millisecond).ShouldNot(HaveOccurred(), "it does not take the place of another")
+	c.Consistently(c.transport.Conn().Err, 50*time.Millisecond).ShouldNot(HaveOccurred(), "it does not replace the current connection")
 }
 
 func TestProxy(t *testing.T) {
@@ -551,9 +559,10 @@ func TestProxy(t *testing.T) {
 	c.Expect(through).To(ConsistOf(http.MethodConnect))
 }
 
-// TestServerThatSendsMoreThanIsRead fills the window of a request that nobody reads: a server that goes on loses its connection, and one that waits gets credit for what is read.
-func TestServerThatSendsMoreThanIsRead(t *testing.T) {
-	for name, tooMuch := range map[string]bool{"waits until it is read": false, "goes on": true} {
+// TestWindow fills the window of an unread request. A server that sends more loses its
+// connection. A server that waits gets credit for data that is read.
+func TestWindow(t *testing.T) {
+	for name, tooMuch := range map[string]bool{"waits": false, "sends more": true} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			c, framer := pipe(t, usual)
@@ -593,21 +602,22 @@ func TestServerThatSendsMoreThanIsRead(t *testing.T) {
 			n, err := io.ReadFull(response.Body, make([]byte, window))
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(n).To(Equal(window))
-			g.Eventually(received).Should(Receive(), "it may send as much again")
+			g.Eventually(received).Should(Receive(), "the server gets credit")
 			g.Expect(c.Err()).NotTo(HaveOccurred())
 			g.Expect(response.Body.Close()).To(Succeed())
 		})
 	}
 }
 
-func TestHeadersWithoutEndEndTheRequest(t *testing.T) {
+func TestHeaderLimit(t *testing.T) {
 	c := newClient(t, true, func(w http.ResponseWriter, r *http.Request) {
-		for i := range map[string]int{"/more": 1000, "/without-end": 2000}[r.URL.Path] { // of 80 bytes each, as HTTP/2 counts them
+		for i := range map[string]int{"/more": 1000, "/without-end": 2000}[r.URL.Path] { // each counts as 80 bytes in HTTP/2
 			w.Header().Set(fmt.Sprintf("X-%d", i), strings.Repeat("x", 40))
 		}
 	})
-	_, err := c.get(t.Context(), "/more") //nolint:bodyclose // there is none
-	c.Expect(err).To(MatchError(ContainSubstring("headers of more than 64 KiB")), "more than the limit ends the request")
-	_, err = c.get(t.Context(), "/without-end") //nolint:bodyclose // there is none
-	c.Expect(err).To(Or(MatchError(ContainSubstring("headers of more than 64 KiB")), MatchError(ErrEnded)), "far more may end the connection")
+	_, err := c.get(t.Context(), "/more") //nolint:bodyclose // no response
+	c.Expect(err).To(MatchError(ContainSubstring("headers of more than 64 KiB")), "above the limit the request ends")
+	_, err = c.get(t.Context(), "/without-end") //nolint:bodyclose // no response
+	c.Expect(err).To(Or(MatchError(ContainSubstring("headers of more than 64 KiB")), MatchError(ErrEnded)),
+		"far above the limit the connection may end")
 }

@@ -18,50 +18,55 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// hopByHop are headers of HTTP/1.1 that mean nothing here.
-var hopByHop = map[string]bool{"connection": true, "host": true, "keep-alive": true, "proxy-connection": true, "te": true, "transfer-encoding": true, "upgrade": true}
+// hopByHop are headers of HTTP/1.1 that have no meaning in HTTP/2.
+var hopByHop = map[string]bool{"connection": true, "host": true, "keep-alive": true, "proxy-connection": true, "te": true,
+	"transfer-encoding": true, "upgrade": true}
 
-// Follow passes on the body of an answer instead of reading it: take is called with what came and what will come, until err says why it ended, which is io.EOF when
-// all was sent. It must not wait, nor keep the data. Once the body is closed it is not called any more, but for a call that runs. The context of the request counts no
-// more, and is not kept: it may end. Follow returns false for bodies that are not of a [Conn], and does not read them.
-func Follow(body io.Reader, take func(data []byte, err error)) (followed bool) {
+// Follow passes the body of a response to a function instead of reading it. take is called with buffered and
+// future data, and with an error at the end, which is io.EOF after all data. It must neither block nor keep
+// the data. It is not called after the body is closed, except for a call that is running. The context of the
+// request may end: it is ignored and released. Follow returns false for bodies that are not of a [Conn], and
+// does not read them.
+func Follow(body io.Reader, handle func(data []byte, err error)) (followed bool) {
 	s, followed := body.(*stream)
 	if followed {
-		s.follow(take)
+		s.follow(handle)
 	}
 	return followed
 }
 
-// stream is one request, and the body of its answer.
+// stream is one request, and the body of its response.
 type stream struct {
 	conn *Conn
 	id   uint32
-	// window is how many bytes the server may still send, read how many were read since it got credit for them. The lock of the connection guards both.
+	// window is how many bytes the server may still send. read is how many bytes were read without credit to the
+	// server. The lock of the connection guards both.
 	window, read int
-	// answered gets the response, or is closed when there will be none; nil: it got it.
-	answered chan<- *http.Response
+	// responded receives the response, or is closed if there is none. It is nil after the response.
+	responded chan<- *http.Response
 
 	mu sync.Mutex
-	// forget ends the watch for the end of the request's context; nil: it has ended, and nothing of the request is kept.
-	forget  func() bool
-	arrived sync.Cond
-	buffer  bytes.Buffer
-	err     error
-	take    func([]byte, error)
+	// stopContext detaches the stream from the request's context. It is nil afterwards, so that nothing of the
+	// request is kept.
+	stopContext func() bool
+	arrived     sync.Cond
+	buffer      bytes.Buffer
+	err         error
+	handle      func([]byte, error)
 }
 
-// RoundTrip makes a request without a body. That its URL is of the server is up to the caller.
+// RoundTrip makes a request without a body. The caller ensures that the URL belongs to the server.
 func (c *Conn) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Body != nil && req.Body != http.NoBody {
 		return nil, errors.Join(errors.New("a connection for streams takes no request with a body"), req.Body.Close())
 	}
 	answered := make(chan *http.Response, 1)
-	s := &stream{conn: c, answered: answered, window: window}
+	s := &stream{conn: c, responded: answered, window: window}
 	s.arrived.L = &s.mu
 	if err := c.open(s, req); err != nil {
 		return nil, err
 	}
-	response := <-answered // also when the context ends
+	response := <-answered // is closed when the context ends
 	if response == nil {
 		return nil, s.failure()
 	}
@@ -75,10 +80,10 @@ func (c *Conn) open(s *stream, req *http.Request) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.err != nil || c.going != nil:
-		return cmp.Or(c.err, c.going)
-	case uint32(len(c.streams)) >= c.most: //nolint:gosec // a handful
-		return fmt.Errorf("the server allows no more than %s at a time", english.Plural(int(c.most), "request", ""))
+	case c.err != nil || c.draining != nil:
+		return cmp.Or(c.err, c.draining)
+	case uint32(len(c.streams)) >= c.maxStreams: //nolint:gosec // a handful
+		return fmt.Errorf("the server allows no more than %s at a time", english.Plural(int(c.maxStreams), "request", ""))
 	case len(headers) > frameSize:
 		return fmt.Errorf("the headers of the request are larger than %d bytes", frameSize)
 	}
@@ -86,15 +91,15 @@ func (c *Conn) open(s *stream, req *http.Request) error {
 	c.id += 2
 	c.streams[s.id] = s
 	ctx := req.Context()
-	s.forget = context.AfterFunc(ctx, func() { c.reset(s.id, ctx.Err()) })
+	s.stopContext = context.AfterFunc(ctx, func() { c.reset(s.id, ctx.Err()) })
 	c.write(func() error {
 		return c.writer.WriteHeaders(http2.HeadersFrameParam{StreamID: s.id, BlockFragment: headers, EndStream: true, EndHeaders: true})
 	})
-	c.writer = http2.NewFramer(c.conn, nil) // it would keep the headers
+	c.writer = http2.NewFramer(c.conn, nil) // the former one would keep the headers
 	return c.err
 }
 
-// encode writes the headers of a request. None is to be remembered, at either end.
+// encode encodes the headers of a request. They are marked as sensitive, so that neither end remembers them.
 func encode(req *http.Request) []byte {
 	block := bytes.Buffer{}
 	encoder := hpack.NewEncoder(&block)
@@ -121,31 +126,31 @@ func encode(req *http.Request) []byte {
 	return block.Bytes()
 }
 
-// headers takes in those of the answer; what comes before them (100 Continue), or after the body, says nothing.
+// headers handles the headers of the response. Informational headers (100 Continue) and trailers are ignored.
 func (s *stream) headers(f *http2.MetaHeadersFrame) {
 	status, err := strconv.Atoi(f.PseudoValue("status"))
-	if err != nil || status < http.StatusOK || s.answered == nil {
+	if err != nil || status < http.StatusOK || s.responded == nil {
 		return
 	}
 	header := http.Header{}
 	for _, field := range f.RegularFields() {
 		header.Add(textproto.CanonicalMIMEHeaderKey(field.Name), field.Value)
 	}
-	s.answered <- &http.Response{
+	s.responded <- &http.Response{
 		StatusCode: status, Status: strconv.Itoa(status) + " " + http.StatusText(status), Proto: "HTTP/2.0", ProtoMajor: 2,
 		Header: header, Body: s, ContentLength: -1,
 	}
-	s.answered = nil
+	s.responded = nil
 }
 
-// data takes in a part of the body, and returns how much of it waits to be read.
+// data handles a part of the body, and returns how many bytes of it wait to be read.
 func (s *stream) data(part []byte) (waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.err != nil:
-	case s.take != nil:
-		s.take(part, nil)
+	case s.handle != nil:
+		s.handle(part, nil)
 	default:
 		s.buffer.Write(part)
 		s.arrived.Broadcast()
@@ -154,27 +159,27 @@ func (s *stream) data(part []byte) (waiting int) {
 	return 0
 }
 
-// end is called once, when nothing more will come. The caller holds the lock of the connection, as that of headers does.
+// end is called once, at the end of the stream. As for headers, the caller holds the lock of the connection.
 func (s *stream) end(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.detach()
 	s.err = err
 	s.arrived.Broadcast()
-	if s.take != nil {
-		s.take(nil, err)
+	if s.handle != nil {
+		s.handle(nil, err)
 	}
-	if s.answered != nil {
-		close(s.answered)
-		s.answered = nil
+	if s.responded != nil {
+		close(s.responded)
+		s.responded = nil
 	}
 }
 
-// detach makes the context of the request count no more; the caller holds the lock.
+// detach releases the context of the request. The caller holds the lock.
 func (s *stream) detach() {
-	if s.forget != nil {
-		s.forget()
-		s.forget = nil
+	if s.stopContext != nil {
+		s.stopContext()
+		s.stopContext = nil
 	}
 }
 
@@ -189,12 +194,12 @@ func (s *stream) failure() error {
 
 // Read waits for data. The server may then send as much again.
 func (s *stream) Read(p []byte) (int, error) {
-	n, err := s.next(p)
+	n, err := s.readBuffer(p)
 	s.credit(n)
 	return n, err
 }
 
-// credit is for what was read; the caller holds no lock.
+// credit permits the server to send more. The caller holds no lock.
 func (s *stream) credit(read int) {
 	if read > 0 {
 		s.conn.mu.Lock()
@@ -203,7 +208,7 @@ func (s *stream) credit(read int) {
 	}
 }
 
-func (s *stream) next(p []byte) (int, error) {
+func (s *stream) readBuffer(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.buffer.Len() == 0 && s.err == nil {
@@ -215,29 +220,29 @@ func (s *stream) next(p []byte) (int, error) {
 	return 0, s.err
 }
 
-func (s *stream) follow(take func([]byte, error)) { s.credit(s.handOver(take)) }
+func (s *stream) follow(handle func([]byte, error)) { s.credit(s.handOver(handle)) }
 
-// handOver returns how many bytes had come.
-func (s *stream) handOver(take func([]byte, error)) (came int) {
+// handOver passes all data to a function from now on, and returns how many bytes were buffered.
+func (s *stream) handOver(handle func([]byte, error)) (buffered int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.detach()
-	if came = s.buffer.Len(); came > 0 {
-		take(s.buffer.Bytes(), nil)
+	if buffered = s.buffer.Len(); buffered > 0 {
+		handle(s.buffer.Bytes(), nil)
 		s.buffer = bytes.Buffer{}
 	}
 	if s.err != nil {
-		take(nil, s.err)
-		return came
+		handle(nil, s.err)
+		return buffered
 	}
-	s.take = take
-	return came
+	s.handle = handle
+	return buffered
 }
 
 // Close ends the request, if it has not ended.
 func (s *stream) Close() error {
 	s.mu.Lock()
-	s.take = nil
+	s.handle = nil
 	s.mu.Unlock()
 	s.conn.reset(s.id, http.ErrBodyReadAfterClose)
 	return nil

@@ -10,37 +10,40 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// Transport makes all requests over one connection. Those of [MayOpen] open it, when there is none or it has ended; the others fail then with [ErrEnded], so that those who
-// wait for the next connection do not each open one. With a server that does not speak HTTP/2 by TLS it is as what Dial returns.
+// Transport makes all requests over one connection. Only requests of [AllowOpen] open a connection, if none
+// exists or it has ended. Other requests then fail with [ErrEnded], so that clients that wait for the next
+// connection do not each open one. If the server does not support HTTP/2 over TLS, requests use the
+// http.Transport of Dial.
 type Transport struct {
-	// Dial returns what opens a connection. Only the connection is kept of it.
+	// Dial returns a transport that opens one connection. With HTTP/2 only its connection is kept.
 	Dial func() *http.Transport
 	// Times of the connections.
 	Times Times
 
 	mu    sync.Mutex
 	conn  *Conn
-	plain *http.Transport
-	// former are connections that take no more requests, on which some go on: the server has said that it goes away.
+	http1 *http.Transport
+	// former are connections that the server closes gracefully. They accept no requests, but some of their
+	// requests still run.
 	former []*Conn
 }
 
-type mayOpen struct{}
+type allowOpen struct{}
 
-// MayOpen is for requests that may open a connection. They must follow one another.
-func MayOpen(ctx context.Context) context.Context { return context.WithValue(ctx, mayOpen{}, true) }
+// AllowOpen marks the context of a request that may open a connection. Such requests must not be concurrent.
+func AllowOpen(ctx context.Context) context.Context { return context.WithValue(ctx, allowOpen{}, true) }
 
 // RoundTrip makes a request.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	t.mu.Lock()
-	conn, plain := t.conn, t.plain
+	conn, plain := t.conn, t.http1
 	t.mu.Unlock()
 	switch {
 	case conn != nil && conn.usable():
 		return conn.RoundTrip(req)
 	case plain != nil:
 		return plain.RoundTrip(req)
-	case req.Context().Value(mayOpen{}) == nil:
+	case req.Context().Value(allowOpen{}) == nil:
 		return nil, ErrEnded
 	}
 	return t.open(req)
@@ -56,7 +59,7 @@ func (t *Transport) open(req *http.Request) (*http.Response, error) {
 			c := start(conn, t.Times)
 			t.mu.Lock()
 			defer t.mu.Unlock()
-			if t.plain != dial && req.Context().Err() != nil { // nobody waits for it any more; there may be another
+			if t.http1 != dial && req.Context().Err() != nil { // the request has ended, and there may be another connection
 				c.Close()
 				return c
 			}
@@ -74,40 +77,42 @@ func (t *Transport) open(req *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// replace takes another connection into use; the caller holds the lock.
-func (t *Transport) replace(conn *Conn, plain *http.Transport) {
+// replace uses another connection from now on. The caller holds the lock.
+func (t *Transport) replace(conn *Conn, http1 *http.Transport) {
 	t.former = slices.DeleteFunc(append(t.former, t.conn), func(c *Conn) bool { return c == nil || c.Err() != nil })
-	t.conn, t.plain = conn, plain
+	t.conn, t.http1 = conn, http1
 }
 
-// Broken reports whether there is no connection for streams: it takes no more requests, or the server does not speak HTTP/2.
+// Broken reports whether there is no connection for streams: it accepts no more requests, or the server does
+// not support HTTP/2.
 func (t *Transport) Broken() bool {
 	conn := t.Conn()
 	return conn == nil || !conn.usable()
 }
 
-// Rest ends the connections to a server that does not speak HTTP/2, unless requests are made on them. The next request opens another.
-func (t *Transport) Rest() {
+// CloseIdle ends the idle connections to a server that does not support HTTP/2. The next request opens
+// another.
+func (t *Transport) CloseIdle() {
 	t.mu.Lock()
-	plain := t.plain
+	plain := t.http1
 	t.mu.Unlock()
 	if plain != nil {
 		plain.CloseIdleConnections()
 	}
 }
 
-// Conn is the latest connection; nil before the first, and with a server that does not speak HTTP/2.
+// Conn returns the latest connection. It is nil before the first, and if the server does not support HTTP/2.
 func (t *Transport) Conn() *Conn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.conn
 }
 
-// Close ends the connection, and former ones. The next request opens another.
+// Close ends the connection, and former connections. The next request opens another.
 func (t *Transport) Close() {
 	t.mu.Lock()
-	conn, plain, former := t.conn, t.plain, t.former
-	t.plain, t.former = nil, nil
+	conn, plain, former := t.conn, t.http1, t.former
+	t.http1, t.former = nil, nil
 	t.mu.Unlock()
 	for _, c := range append(former, conn) {
 		if c != nil {
