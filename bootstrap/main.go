@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := options.NewManager(provider.ManagerSpec{Name: managerName, FieldOwner: hostconfig.FieldOwner, Scheme: scheme, Cache: hostconfig.Cached(), Rest: hostconfig.TrimInfraMachine})
+	mgr, err := options.NewManager(provider.ManagerSpec{Name: managerName, FieldOwner: hostconfig.FieldOwner, Scheme: scheme, Cache: hostconfig.Cached(), DefaultTransform: hostconfig.TrimInfraMachine})
 	if err != nil {
 		return err
 	}

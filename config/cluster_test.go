@@ -59,14 +59,14 @@ func checkUnknownField(ctx context.Context, t *testing.T, c client.Client) {
 	}}
 	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(install), client.FieldOwner("test"), client.DryRunAll)
 	g.Expect(err).To(MatchError(ContainSubstring("witnessAgents")))
-	g.Expect(kube.Refused(err)).To(BeTrue(), "%v", err)
+	g.Expect(kube.IsRefused(err)).To(BeTrue(), "%v", err)
 
 	config := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "bootstrap.cluster.x-k8s.io/v1beta1", "kind": "OpenshiftAssistedConfig", "metadata": map[string]any{"namespace": "default", "name": "lab"},
 		"spec": map[string]any{"bootMode": "LiveISO", "part": "Witness"},
 	}}
 	err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(config), client.FieldOwner("test"), client.DryRunAll)
-	g.Expect(kube.Undeclared(err)).To(Equal("spec.part"), "so an older bootstrap provider refuses the role of an arbiter: %v", err)
+	g.Expect(kube.UndeclaredField(err)).To(Equal("spec.part"), "so an older bootstrap provider refuses the role of an arbiter: %v", err)
 }
 
 // checkNetworkTypes applies each network plug-in that can be asked for: docs/ztp.md says which of them the
@@ -85,7 +85,7 @@ func checkNetworkTypes(ctx context.Context, t *testing.T, c client.Client) {
 		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(install), client.FieldOwner("test"), client.DryRunAll)
 		if err != nil {
 			g.Expect(err).To(MatchError(ContainSubstring("spec.networking.networkType: Unsupported value")))
-			g.Expect(kube.Refused(err)).To(BeTrue(), "%v", err)
+			g.Expect(kube.IsRefused(err)).To(BeTrue(), "%v", err)
 			refused = append(refused, networkType)
 		}
 	}

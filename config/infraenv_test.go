@@ -45,8 +45,8 @@ func checkNewerInfraEnvs(ctx context.Context, t *testing.T, e *env.Env) {
 	}
 
 	_, err = applier.Apply(ctx, wanted(newer), nil)
-	g.Expect(kube.Undeclared(err)).To(BeElementOf("spec.ntpSources", "spec.networkDiscoveryDelaySeconds"), "%v", err)
-	g.Expect(kube.Refused(err)).To(BeTrue())
+	g.Expect(kube.UndeclaredField(err)).To(BeElementOf("spec.ntpSources", "spec.networkDiscoveryDelaySeconds"), "%v", err)
+	g.Expect(kube.IsRefused(err)).To(BeTrue())
 	_, err = applier.Apply(ctx, wanted(plain), nil)
 	g.Expect(err).NotTo(HaveOccurred(), "an older assisted-service is not told of what is not set")
 

@@ -78,7 +78,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	mgr, err := options.NewManager(provider.ManagerSpec{
-		Name: managerName, FieldOwner: controlplane.FieldOwner, Scheme: scheme, Cache: controlplane.Cached(), Rest: controlplane.TrimInfra, ByField: true,
+		Name: managerName, FieldOwner: controlplane.FieldOwner, Scheme: scheme, Cache: controlplane.Cached(), DefaultTransform: controlplane.TrimInfra, ListsByField: true,
 	})
 	if err != nil {
 		return err

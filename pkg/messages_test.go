@@ -17,9 +17,10 @@ import (
 )
 
 var (
-	// destructiveAdvice matches an instruction to delete or unbind an object. "cannot delete ..." and "waiting for assisted-service to delete ..." are none.
+	// destructiveAdvice matches an instruction to delete or unbind an object. "cannot delete ..." and
+	// "waiting for assisted-service to delete ..." do not match.
 	destructiveAdvice = regexp.MustCompile(`(?i)(^|[:;,.(] |\b(?:or|and|then|else|also|also,|either) )(delete|unbind) [a-z%]`)
-	// consequence matches the statement of what is destroyed by that, or that nothing is.
+	// consequence matches the statement of what is destroyed by that, or that nothing is destroyed.
 	consequence = regexp.MustCompile(`(?i)\b(wipe|wipes|wiped|reinstall|reinstalls|reinstalled|lose|loses|lost)\b`)
 )
 
@@ -27,8 +28,9 @@ func destroysSilently(message string) bool {
 	return destructiveAdvice.MatchString(message) && !consequence.MatchString(message)
 }
 
-// TestDestructiveAdviceStatesItsConsequence reads every string of the providers' product code, and every text of their policies and alerts: a user who follows a message has to know which servers
-// are wiped by that. A message that is composed of several constants is read as one.
+// TestDestructiveAdviceStatesItsConsequence reads every string of the providers' product code, and every text
+// of their policies and alerts. A user who follows a message has to know which servers it wipes. A message
+// that is composed of several constants is read as one.
 func TestDestructiveAdviceStatesItsConsequence(t *testing.T) {
 	g := NewWithT(t)
 	read, advising := 0, 0
@@ -91,7 +93,8 @@ func walk(g Gomega, root, extension string, do func(path string)) {
 	})).To(Succeed())
 }
 
-// stringsOf calls do for each string of a Go file; what is joined by + is one string, in which anything but a literal is "%v".
+// stringsOf calls do for each string of a Go file. Strings that are joined by + are read as one, with "%v"
+// for each part that is no literal.
 func stringsOf(g Gomega, path string, do func(string)) {
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -135,7 +138,7 @@ func folded(expression ast.Expr) (text string, literal bool) {
 	return "%v", false
 }
 
-// textsOf are all strings of a YAML file.
+// textsOf returns all strings of a YAML file.
 func textsOf(g Gomega, path string) []string {
 	var texts []string
 	var collect func(value any)
@@ -149,7 +152,7 @@ func textsOf(g Gomega, path string) []string {
 			}
 		case map[string]any:
 			for key, item := range value {
-				if key != "description" || !strings.Contains(path, "crd") { // what a CRD explains is documentation
+				if key != "description" || !strings.Contains(path, "crd") { // descriptions of a CRD are documentation
 					collect(item)
 				}
 			}

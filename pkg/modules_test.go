@@ -13,7 +13,7 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// apiModules are the modules of the API types, with what they require themselves.
+// apiModules are the modules of the API types, with their direct requirements.
 var apiModules = map[string][]string{
 	"bootstrap/api":    {"k8s.io/api", "k8s.io/apimachinery", "sigs.k8s.io/cluster-api"},
 	"controlplane/api": {module + "bootstrap/api", "k8s.io/api", "k8s.io/apimachinery", "sigs.k8s.io/cluster-api"},
@@ -27,7 +27,7 @@ func readModule(g Gomega, dir string) *modfile.File {
 	return parsed
 }
 
-// goCommand returns the lines that the go command writes.
+// goCommand returns the words that the go command prints.
 func goCommand(g Gomega, dir string, args ...string) []string {
 	cmd := exec.Command("go", args...)
 	cmd.Dir = dir
@@ -38,7 +38,7 @@ func goCommand(g Gomega, dir string, args ...string) []string {
 	return strings.Fields(string(out))
 }
 
-func TestAPIModulesRequireLittle(t *testing.T) {
+func TestAPIModulesHaveFewRequirements(t *testing.T) {
 	const effective = `{{with or .Replace .}}{{.Path}}@{{.Version}}{{end}}`
 	managers := goCommand(NewWithT(t), "..", "list", "-m", "-f", effective, "all")
 	for folder, direct := range apiModules {
@@ -51,17 +51,17 @@ func TestAPIModulesRequireLittle(t *testing.T) {
 					required = append(required, r.Mod.Path)
 				}
 				if r.Mod.Path != module+"bootstrap/api" {
-					g.Expect(managers).To(ContainElement(r.Mod.String()), "of the same version as in the managers: run make tidy")
+					g.Expect(managers).To(ContainElement(r.Mod.String()), "the version must be that of the managers. Run make tidy.")
 				}
 			}
 			g.Expect(required).To(ConsistOf(direct))
-			g.Expect(len(parsed.Require)).To(BeNumerically("<", 40), "users of the types get all of these")
+			g.Expect(len(parsed.Require)).To(BeNumerically("<", 40), "users of the types get all requirements")
 		})
 	}
 }
 
-// A user's program, which is the one of README.md, is made of nothing else than what the API modules require.
-func TestProgramsGetLittleWithTheTypes(t *testing.T) {
+// The program of README.md, as a user's own module, needs only the requirements of the API modules.
+func TestProgramsNeedOnlyTheAPIModules(t *testing.T) {
 	g := NewWithT(t)
 	readme, err := os.ReadFile("../README.md")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -98,7 +98,7 @@ func TestProgramsGetLittleWithTheTypes(t *testing.T) {
 	}
 
 	g.Expect(strings.Join(goCommand(g, dir, "run", "-mod=mod", "."), " ")).To(ContainSubstring(`"version":"v4.19.3"`))
-	for _, made := range goCommand(g, dir, "list", "-mod=mod", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".") {
-		g.Expect(allowed).To(ContainElement(made))
+	for _, used := range goCommand(g, dir, "list", "-mod=mod", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".") {
+		g.Expect(allowed).To(ContainElement(used))
 	}
 }

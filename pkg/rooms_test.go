@@ -1,4 +1,4 @@
-// Package pkg_test is about the rooms of the tree: what each may reach.
+// Package pkg_test checks the dependencies between the packages.
 package pkg_test
 
 import (
@@ -12,19 +12,36 @@ import (
 
 const module = "github.com/openshift-agent/cluster-api-provider-openshift-agent/"
 
-// pure are the rooms that compute: facts in, objects, decisions or conditions out. What else of ours they reach are types of APIs.
+// pure are the packages without side effects: facts in; objects, decisions or conditions out. They may only
+// import each other and the API types.
 var (
 	pure = sets.New(
-		"bootstrap/internal/desired", "bootstrap/internal/facts", "bootstrap/internal/ignition", "bootstrap/internal/preflight",
-		"controlplane/internal/approval", "controlplane/internal/decision", "controlplane/internal/desired", "controlplane/internal/facts", "controlplane/internal/openshift", "controlplane/internal/preflight", "controlplane/internal/remediation",
-		"controlplane/internal/removal", "controlplane/internal/scaling", "controlplane/internal/status", "controlplane/internal/upgrade",
-		"pkg/assisted", "pkg/bound", "pkg/contract", "pkg/metal3", "pkg/reach",
+		"bootstrap/internal/desired",
+		"bootstrap/internal/facts",
+		"bootstrap/internal/ignition",
+		"bootstrap/internal/preflight",
+		"controlplane/internal/approval",
+		"controlplane/internal/decision",
+		"controlplane/internal/desired",
+		"controlplane/internal/facts",
+		"controlplane/internal/openshift",
+		"controlplane/internal/preflight",
+		"controlplane/internal/remediation",
+		"controlplane/internal/removal",
+		"controlplane/internal/scaling",
+		"controlplane/internal/status",
+		"controlplane/internal/upgrade",
+		"pkg/assisted",
+		"pkg/bound",
+		"pkg/contract",
+		"pkg/metal3",
+		"pkg/reach",
 	)
 	apis = sets.New("bootstrap/api/v1beta1", "controlplane/api/v1beta1")
 )
 
-// TestPureRoomsReachNoClientOfOurs looks behind the imports, which the linter sees: at what these import in turn. It is about our own packages. Those of others do
-// not tell: the Go package of assisted-service's API brings controller-runtime's manager along.
+// TestPureRoomsReachNoClientOfOurs also checks indirect imports, which the linter does not. It ignores
+// foreign packages: the Go package of assisted-service's API imports controller-runtime's manager.
 func TestPureRoomsReachNoClientOfOurs(t *testing.T) {
 	g := NewWithT(t)
 	list := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Deps " "}}`)
@@ -41,5 +58,5 @@ func TestPureRoomsReachNoClientOfOurs(t *testing.T) {
 			}
 		}
 	}
-	g.Expect(strings.Count(string(out), "\n")).To(Equal(pure.Len()), "all were looked at")
+	g.Expect(strings.Count(string(out), "\n")).To(Equal(pure.Len()), "all packages were listed")
 }

@@ -1,4 +1,4 @@
-// Package apply writes desired objects with server-side apply, and only when something would change.
+// Package apply writes desired objects with server-side apply, and only if a request would change them.
 package apply
 
 import (
@@ -29,48 +29,52 @@ type Applier struct {
 	client client.Client
 	owner  client.FieldOwner
 
-	// applied holds what objects were last found, or made, to hold. It saves comparisons: what a restart or the limit
-	// makes it forget is told by the managed fields.
-	applied *lru.Cache[object, application]
+	// applied holds the last state that objects were found in or brought to. It saves comparisons. For
+	// forgotten objects, after a restart or an eviction, the managed fields are compared.
+	applied *lru.Cache[object, appliedState]
 }
 
-// object is one of a kind, in whatever version of the API.
+// object identifies an object by kind and name, independent of the API version.
 type object struct {
 	kind schema.GroupKind
 	name types.NamespacedName
 }
 
-// application is what an object holds.
-type application struct {
+// appliedState is the state of an object after the last comparison or request.
+type appliedState struct {
 	digest [sha256.Size]byte
 	uid    types.UID
-	// version is that in which it was found to hold it: the same one need not be compared again, which costs more than all else.
+	// version is the resource version that was compared. The same version is not compared again, because the
+	// comparison is the most expensive step.
 	version string
 }
 
-// rememberedObjects is what 3,500 clusters with three control-plane Machines have; one takes some 350 bytes.
-const rememberedObjects = 32768
+// maxObjects is the number of objects of 3,500 clusters with three control-plane Machines. One entry takes
+// about 350 bytes.
+const maxObjects = 32768
 
 // New returns an Applier that writes under the given field manager.
 func New(c client.Client, owner client.FieldOwner) *Applier {
-	return &Applier{client: c, owner: owner, applied: lru.New[object, application](rememberedObjects)}
+	return &Applier{client: c, owner: owner, applied: lru.New[object, appliedState](maxObjects)}
 }
 
-// Apply makes the cluster hold the fields that desired states, taking them over from other field managers. Status,
-// nulls, and empty strings that are no metadata or labels are not part of what desired states. It asks nothing of the
-// API server when observed, the object as it was read before, already holds these fields, and no other was applied
-// before: its managed fields tell (see [KeepOwn]).
+// Apply brings an object to the fields of desired, and takes these fields over from other field managers. It
+// ignores the status, nulls, and empty strings outside of metadata and labels.
 //
-// observed is nil when the object does not exist. Otherwise its uid goes along, so that an object that vanished
-// meanwhile is not made again from the few fields that are ours: the API server then answers with a conflict. So does a
-// uid in desired, for objects of which only the metadata was read. A resource version in desired goes along too, for
-// what must not be written on an outdated look.
+// It sends no request if observed, the object as last read, has these fields and Apply has applied no other
+// field before. The managed fields record the applied fields (see [KeepOwn]).
 //
-// On return desired holds the object as it is stored, unless nothing was asked. changed reports whether a request was made.
+// If the object does not exist, observed is nil. Otherwise the request carries its UID, so that a deleted
+// object is not recreated from a few fields. The API server then answers with a conflict. A UID in desired
+// has the same effect, for objects of which only the metadata was read. A resource version in desired makes
+// the write fail on an outdated object.
+//
+// On return desired is the stored object, unless no request was sent. The result changed reports whether one was
+// sent.
 func (a *Applier) Apply(ctx context.Context, desired, observed client.Object) (changed bool, err error) {
 	kind, err := apiutil.GVKForObject(desired, a.client.Scheme())
 	if err != nil {
-		return false, fmt.Errorf("cannot tell the kind of %T: %w", desired, err)
+		return false, fmt.Errorf("cannot determine the kind of %T: %w", desired, err)
 	}
 	digest, err := digestOf(desired)
 	if err != nil {
@@ -86,7 +90,7 @@ func (a *Applier) Apply(ctx context.Context, desired, observed client.Object) (c
 	}
 	wanted.SetUID(desired.GetUID())
 	if !kube.IsNil(observed) {
-		current, err := a.current(key, digest, wanted, observed)
+		current, err := a.isCurrent(key, digest, wanted, observed)
 		if current || err != nil {
 			return false, err
 		}
@@ -96,34 +100,40 @@ func (a *Applier) Apply(ctx context.Context, desired, observed client.Object) (c
 	if err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted), a.owner, client.ForceOwnership); err != nil {
 		return true, fmt.Errorf("cannot apply %s %s: %w", key.kind, key.name, err)
 	}
-	a.applied.Add(key, application{digest: digest, uid: wanted.GetUID()})
-	return true, store(wanted, desired)
+	a.applied.Add(key, appliedState{digest: digest, uid: wanted.GetUID()})
+	return true, storeInto(wanted, desired)
 }
 
-// TryCreate returns the error with which the API server would refuse to create desired, by its schema of the kind or by
-// an admission webhook. Nothing is created. Call it before an object is deleted only to be created again: what is
-// refused afterwards would leave no object at all. The request names an object that does not exist, for webhooks refuse
-// more of a change than of a new object.
+// TryCreate returns the error with which the API server would refuse to create desired, by the schema of the
+// kind or by an admission webhook. It creates no object. Call it before an object is deleted in order to
+// recreate it: a refusal after the deletion would leave no object. The request names an object that does not
+// exist, because webhooks refuse more changes of existing objects.
 func (a *Applier) TryCreate(ctx context.Context, desired client.Object) error {
 	kind, err := apiutil.GVKForObject(desired, a.client.Scheme())
 	if err != nil {
-		return fmt.Errorf("cannot tell the kind of %T: %w", desired, err)
+		return fmt.Errorf("cannot determine the kind of %T: %w", desired, err)
 	}
 	wanted, err := fields(desired, kind)
 	if err != nil {
 		return err
 	}
 	wanted.SetName(desired.GetName() + "-" + rand.String(5))
-	if err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted), a.owner, client.ForceOwnership, client.DryRunAll); err != nil {
+	if err := a.client.Apply(
+		ctx,
+		client.ApplyConfigurationFromUnstructured(wanted),
+		a.owner,
+		client.ForceOwnership,
+		client.DryRunAll,
+	); err != nil {
 		return fmt.Errorf("a dry run of %s %s: %w", kind.Kind, client.ObjectKeyFromObject(desired), err)
 	}
 	return nil
 }
 
-// unchanged reports whether this very version of the object was found to hold this before.
+// unchanged reports whether this version of the object was compared with the same desired state before.
 func (a *Applier) unchanged(key object, digest [sha256.Size]byte, desired, observed client.Object) bool {
 	last, known := a.applied.Get(key)
-	return known && observed.GetResourceVersion() != "" && last == application{digest, observed.GetUID(), observed.GetResourceVersion()} &&
+	return known && observed.GetResourceVersion() != "" && last == appliedState{digest, observed.GetUID(), observed.GetResourceVersion()} &&
 		hasOwners(observed, desired.GetOwnerReferences())
 }
 
@@ -134,27 +144,28 @@ func hasOwners(observed client.Object, wanted []metav1.OwnerReference) bool {
 	})
 }
 
-// current reports whether observed holds what is wanted, and nothing else that we applied.
-func (a *Applier) current(key object, digest [sha256.Size]byte, wanted *unstructured.Unstructured, observed client.Object) (bool, error) {
+// isCurrent reports whether observed has all wanted fields, and no other field that this Applier has applied.
+func (a *Applier) isCurrent(key object, digest [sha256.Size]byte, wanted *unstructured.Unstructured, observed client.Object) (bool, error) {
 	last, known := a.applied.Get(key)
 	known = known && last.uid == observed.GetUID()
 	if known && last.digest != digest {
 		return false, nil
 	}
 	have, err := content(observed)
-	want := stated(wanted.Object)
+	want := withoutIdentity(wanted.Object)
 	if err != nil || !contains(have, want) {
 		return false, err
 	}
-	// What we applied ourselves needs no proof: where there never is one, it would be written again and again.
-	if !known && !settled(ownedBy(a.owner, observed, wanted.GetAPIVersion()), want, have) {
+	// An object that this Applier has applied needs no managed fields as proof. Where a server keeps no
+	// managed fields, each reconcile would write the object again.
+	if !known && !ownsExactly(ownedBy(a.owner, observed, wanted.GetAPIVersion()), want, have) {
 		return false, nil
 	}
-	a.applied.Add(key, application{digest, observed.GetUID(), observed.GetResourceVersion()})
+	a.applied.Add(key, appliedState{digest, observed.GetUID(), observed.GetResourceVersion()})
 	return true, nil
 }
 
-// fields returns what obj states, as it is sent to the API server.
+// fields returns the fields of obj as they are sent to the API server.
 func fields(obj client.Object, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
 	stated, err := content(obj.DeepCopyObject().(client.Object)) //nolint:forcetypeassert // a copy of the same type
 	if err != nil {
@@ -178,9 +189,10 @@ func fields(obj client.Object, kind schema.GroupVersionKind) (*unstructured.Unst
 	return u, nil
 }
 
-// content returns the fields of an object that matter here. It may share them with the object.
+// content returns the fields of an object without status and managed fields. The result may share them with
+// the object.
 func content(obj client.Object) (map[string]any, error) {
-	obj = bare(obj)
+	obj = withoutStatus(obj)
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return u.Object, nil
 	}
@@ -192,8 +204,9 @@ func content(obj client.Object) (map[string]any, error) {
 	return converted, nil
 }
 
-// bare returns a shallow copy of an object without status and managed fields, which are the bulk of it.
-func bare(obj client.Object) client.Object {
+// withoutStatus returns a shallow copy of an object without status and managed fields, which are the largest
+// fields.
+func withoutStatus(obj client.Object) client.Object {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		copied := maps.Clone(u.Object)
 		delete(copied, "status")
@@ -214,7 +227,7 @@ func bare(obj client.Object) client.Object {
 	return result
 }
 
-func store(stored *unstructured.Unstructured, into client.Object) error {
+func storeInto(stored *unstructured.Unstructured, into client.Object) error {
 	if u, ok := into.(*unstructured.Unstructured); ok {
 		u.Object = stored.Object
 		return nil
@@ -225,9 +238,9 @@ func store(stored *unstructured.Unstructured, into client.Object) error {
 	return nil
 }
 
-// digestOf leaves out the owner references, and on which look at the object it is written.
+// digestOf returns a digest of an object without its owner references and its resource version.
 func digestOf(desired client.Object) ([sha256.Size]byte, error) {
-	obj := bare(desired)
+	obj := withoutStatus(desired)
 	obj.SetOwnerReferences(nil)
 	obj.SetResourceVersion("")
 	data, err := json.Marshal(obj) // map keys are sorted
@@ -237,11 +250,12 @@ func digestOf(desired client.Object) ([sha256.Size]byte, error) {
 	return sha256.Sum256(data), nil
 }
 
-// labels are the fields outside metadata in which an empty string is a value: the label of a role has none.
+// labels are the fields outside of metadata in which an empty string is a value. The label of a role has an
+// empty value.
 var labels = []string{"labels", "annotations", "matchLabels", "nodeLabels"}
 
-// prune returns value without nulls and empty strings; nil when nothing was there to begin with. Empty objects and lists stay: they may
-// be meant.
+// prune returns value without nulls and empty strings. Empty objects and lists stay, because they can be
+// intended.
 func prune(value any) any {
 	switch v := value.(type) {
 	case nil:

@@ -35,7 +35,7 @@ func configMap(data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "settings"}, Data: data}
 }
 
-func TestApplyAsksOnlyWhenSomethingChanges(t *testing.T) {
+func TestApplySendsARequestOnlyForChanges(t *testing.T) {
 	g := NewWithT(t)
 	ctx := t.Context()
 	c, requests := counting(t)
@@ -53,10 +53,10 @@ func TestApplyAsksOnlyWhenSomethingChanges(t *testing.T) {
 	g.Expect(changed).To(BeFalse(), "the same again")
 
 	drifted := stored.DeepCopy()
-	drifted.Data["a"], drifted.ResourceVersion = "someone else's", "drifted"
+	drifted.Data["a"], drifted.ResourceVersion = "foreign", "drifted"
 	changed, err = a.Apply(ctx, configMap(map[string]string{"a": "1"}), drifted)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(changed).To(BeTrue(), "someone changed our field")
+	g.Expect(changed).To(BeTrue(), "another client changed an applied field")
 
 	changed, err = a.Apply(ctx, configMap(nil), stored)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -81,14 +81,14 @@ func TestTryCreateCreatesNothing(t *testing.T) {
 	})
 	a, wanted := New(c, "test"), configMap(map[string]string{"a": "1"})
 	g.Expect(a.TryCreate(t.Context(), wanted)).To(Succeed())
-	g.Expect(name).To(And(HavePrefix("settings-"), Not(Equal("settings-"))), "webhooks take it for a new object")
+	g.Expect(name).To(And(HavePrefix("settings-"), Not(Equal("settings-"))), "webhooks must see a new object")
 	g.Expect(wanted).To(Equal(configMap(map[string]string{"a": "1"})))
 
 	refusal = apierrors.NewBadRequest("no")
 	g.Expect(a.TryCreate(t.Context(), wanted)).To(MatchError(refusal))
 }
 
-func TestApplyLeavesAnOwnerReferenceThatSomeoneTookOver(t *testing.T) {
+func TestApplyKeepsAReplacedOwnerReference(t *testing.T) {
 	g := NewWithT(t)
 	ctx := t.Context()
 	c, requests := counting(t)
@@ -102,11 +102,11 @@ func TestApplyLeavesAnOwnerReferenceThatSomeoneTookOver(t *testing.T) {
 	observed.OwnerReferences[0] = metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: "second", UID: "2"}
 	_, err = a.Apply(ctx, configMap(map[string]string{"a": "1"}), observed)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(*requests).To(Equal(1), "ours went with it")
+	g.Expect(*requests).To(Equal(1), "the applied reference was replaced")
 
 	_, err = a.Apply(ctx, owned.DeepCopy(), observed)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(*requests).To(Equal(2), "one that is wanted is put back")
+	g.Expect(*requests).To(Equal(2), "a desired reference is restored")
 }
 
 func TestApplyComparesAnObjectOnceForEachVersion(t *testing.T) {
@@ -121,7 +121,7 @@ func TestApplyComparesAnObjectOnceForEachVersion(t *testing.T) {
 	for range 2 {
 		_, err = a.Apply(t.Context(), wanted(), observed)
 		g.Expect(err).NotTo(HaveOccurred())
-		observed.Data = nil // no longer looked at: it is the same version
+		observed.Data = nil // not compared: the version is the same
 	}
 	g.Expect(*requests).To(Equal(1))
 
@@ -142,14 +142,14 @@ func TestApplyComparesWhenAnotherOwnerIsWanted(t *testing.T) {
 	}
 	observed := ownedBy("1")
 	observed.ResourceVersion = "5"
-	for _, owner := range []types.UID{"1", "1", "2"} { // the last one is that of an owner that was made anew
+	for _, owner := range []types.UID{"1", "1", "2"} { // the last owner was recreated
 		_, err := a.Apply(t.Context(), ownedBy(owner), observed)
 		g.Expect(err).NotTo(HaveOccurred())
 	}
-	g.Expect(*requests).To(Equal(2), "of the first, and of the last")
+	g.Expect(*requests).To(Equal(2), "for the first and the last owner")
 }
 
-func TestApplyDoesNotResurrectWhatVanished(t *testing.T) {
+func TestApplyDoesNotRecreateADeletedObject(t *testing.T) {
 	g := NewWithT(t)
 	var sent client.Object
 	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
@@ -163,7 +163,7 @@ func TestApplyDoesNotResurrectWhatVanished(t *testing.T) {
 	_, err := New(c, "test").Apply(t.Context(), configMap(map[string]string{"a": "1"}), observed)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(sent).NotTo(BeNil())
-	g.Expect(string(sent.GetUID())).To(Equal("uid-1"), "the uid is the precondition")
+	g.Expect(string(sent.GetUID())).To(Equal("uid-1"), "the UID is the precondition")
 }
 
 func TestContains(t *testing.T) {
@@ -171,7 +171,7 @@ func TestContains(t *testing.T) {
 		have, want map[string]any
 		result     bool
 	}{
-		"fields of others do not matter": {
+		"foreign fields are ignored": {
 			have: map[string]any{"a": "1", "b": "2"}, want: map[string]any{"a": "1"}, result: true,
 		},
 		"a field differs": {
@@ -186,13 +186,14 @@ func TestContains(t *testing.T) {
 		"a list that is longer than wanted": {
 			have: map[string]any{"a": []any{"x", "y"}}, want: map[string]any{"a": []any{"x"}},
 		},
-		"finalizers of others do not matter": {
+		"foreign finalizers are ignored": {
 			have: map[string]any{"finalizers": []any{"x", "y"}}, want: map[string]any{"finalizers": []any{"y"}}, result: true,
 		},
 		"our owner reference is missing": {
-			have: map[string]any{"ownerReferences": []any{map[string]any{"uid": "1"}}}, want: map[string]any{"ownerReferences": []any{map[string]any{"uid": "2"}}},
+			have: map[string]any{"ownerReferences": []any{map[string]any{"uid": "1"}}},
+			want: map[string]any{"ownerReferences": []any{map[string]any{"uid": "2"}}},
 		},
-		"an empty object is as good as none": {
+		"an empty object equals a missing one": {
 			have: map[string]any{}, want: map[string]any{"a": map[string]any{}}, result: true,
 		},
 	} {
@@ -202,24 +203,26 @@ func TestContains(t *testing.T) {
 	}
 }
 
-func TestAdds(t *testing.T) {
+func TestHasMore(t *testing.T) {
 	for name, tc := range map[string]struct {
 		have, want any
 		result     bool
 	}{
-		"another entry":           {have: map[string]any{"a": "1", "b": "2"}, want: map[string]any{"a": "1"}, result: true},
-		"nothings of a Go type":   {have: map[string]any{"a": "1", "b": false, "c": int64(0), "d": map[string]any{}, "e": nil}, want: map[string]any{"a": "1"}},
+		"another entry": {have: map[string]any{"a": "1", "b": "2"}, want: map[string]any{"a": "1"}, result: true},
+		"empty values of a Go type": {
+			have: map[string]any{"a": "1", "b": false, "c": int64(0), "d": map[string]any{}, "e": nil}, want: map[string]any{"a": "1"},
+		},
 		"another entry in a list": {have: []any{map[string]any{"a": "1", "b": "2"}}, want: []any{map[string]any{"a": "1"}}, result: true},
 		"another item":            {have: []any{"x", "y"}, want: []any{"x"}, result: true},
 		"the same":                {have: []any{"x"}, want: []any{"x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(adds(tc.have, tc.want)).To(Equal(tc.result))
+			NewWithT(t).Expect(hasMore(tc.have, tc.want)).To(Equal(tc.result))
 		})
 	}
 }
 
-func TestApplyChangesNothingThatItIsGiven(t *testing.T) {
+func TestApplyDoesNotChangeItsArguments(t *testing.T) {
 	g := NewWithT(t)
 	c, requests := counting(t)
 	given := func() *unstructured.Unstructured {
@@ -242,7 +245,7 @@ func TestApplyChangesNothingThatItIsGiven(t *testing.T) {
 	g.Expect(observed).To(Equal(given()))
 }
 
-func TestFieldsLeaveOutStatusAndNothings(t *testing.T) {
+func TestFieldsExcludeStatusAndEmptyValues(t *testing.T) {
 	g := NewWithT(t)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "lab", Labels: map[string]string{"flag": ""}, ResourceVersion: "7"},
@@ -252,12 +255,12 @@ func TestFieldsLeaveOutStatusAndNothings(t *testing.T) {
 	u, err := fields(pod, corev1.SchemeGroupVersion.WithKind("Pod"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(u.Object).NotTo(HaveKey("status"))
-	g.Expect(u.GetLabels()).To(HaveKeyWithValue("flag", ""), "an empty label is meant")
+	g.Expect(u.GetLabels()).To(HaveKeyWithValue("flag", ""), "an empty label is a value")
 	g.Expect(u.GetResourceVersion()).To(BeEmpty())
 	g.Expect(u.Object["spec"]).To(HaveKeyWithValue("hostname", "h"))
 }
 
-// TestLabelsWithoutValue are those of roles: they stand in specs, too.
+// Labels of roles have no value. They also occur in specs, not only in metadata.
 func TestLabelsWithoutValue(t *testing.T) {
 	g := NewWithT(t)
 	agent := &aiv1beta1.Agent{Spec: aiv1beta1.AgentSpec{NodeLabels: map[string]string{"node-role.kubernetes.io/infra": ""}}}
@@ -265,7 +268,10 @@ func TestLabelsWithoutValue(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(u.Object["spec"]).To(HaveKeyWithValue("nodeLabels", HaveKeyWithValue("node-role.kubernetes.io/infra", "")))
 	g.Expect(u.Object["spec"]).NotTo(HaveKey("hostname"))
-	u, err = fields(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"nodeLabels": nil}}}, aiv1beta1.GroupVersion.WithKind("Agent"))
+	u, err = fields(
+		&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"nodeLabels": nil}}},
+		aiv1beta1.GroupVersion.WithKind("Agent"),
+	)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(u.Object["spec"]).NotTo(HaveKey("nodeLabels"), "a null is none")
+	g.Expect(u.Object["spec"]).NotTo(HaveKey("nodeLabels"), "a null is no value")
 }

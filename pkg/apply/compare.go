@@ -6,13 +6,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// ownerReferences are left out of what is withdrawn: others take ours over (Cluster API puts the Machine in the place
-// of the control plane), and with an entry goes our ownership of it. Those that are wanted are looked for in what is
-// observed.
+// ownerReferences are never withdrawn. Other controllers replace the references of this provider (Cluster API
+// replaces the control plane by the Machine), and with the entry its ownership is lost. Desired references
+// are compared with the observed ones.
 const ownerReferences = "ownerReferences"
 
-// contains reports whether have holds all that is in want. Lists must be equal item by item, except for those that several writers share
-// (owner references, finalizers), of which each wanted item must be there.
+// contains reports whether have has all of want. Lists must be equal item by item. Lists that several writers
+// share (owner references, finalizers) must only have each item of want.
 func contains(have, want any) bool {
 	switch w := want.(type) {
 	case map[string]any:
@@ -22,7 +22,7 @@ func contains(have, want any) bool {
 		}
 		for key, item := range w {
 			if key == ownerReferences || key == "finalizers" {
-				if !containsEach(h[key], item) {
+				if !containsItems(h[key], item) {
 					return false
 				}
 			} else if !contains(h[key], item) {
@@ -49,7 +49,7 @@ func contains(have, want any) bool {
 	}
 }
 
-func containsEach(have, want any) bool {
+func containsItems(have, want any) bool {
 	haveItems, _ := have.([]any)
 	wantItems, _ := want.([]any)
 	for _, w := range wantItems {
@@ -64,27 +64,28 @@ func containsEach(have, want any) bool {
 	return true
 }
 
-// sameNumber compares numbers that came once from JSON and once from a Go type.
+// sameNumber compares a number that was decoded from JSON with one of a Go type.
 func sameNumber(have, want any) bool {
 	h, w := reflect.ValueOf(have), reflect.ValueOf(want)
 	return h.IsValid() && w.IsValid() && h.CanInt() && w.CanInt() && h.Int() == w.Int()
 }
 
-// adds reports whether have, which contains want, holds more than that. Nothings are as good as absent: Go types state some of them always.
-func adds(have, want any) bool {
+// hasMore reports whether have, which contains want, has more than want. Empty values count as missing,
+// because Go types always state some of them.
+func hasMore(have, want any) bool {
 	switch h := have.(type) {
 	case map[string]any:
 		w, _ := want.(map[string]any)
 		for key, item := range h {
 			wanted, found := w[key]
-			if !found && !isNothing(item) || found && adds(item, wanted) {
+			if !found && !isEmpty(item) || found && hasMore(item, wanted) {
 				return true
 			}
 		}
 	case []any:
 		w, _ := want.([]any)
 		for i := range h {
-			if i >= len(w) || adds(h[i], w[i]) {
+			if i >= len(w) || hasMore(h[i], w[i]) {
 				return true
 			}
 		}
@@ -92,8 +93,8 @@ func adds(have, want any) bool {
 	return false
 }
 
-// isNothing reports whether value is the zero value of its type.
-func isNothing(value any) bool {
+// isEmpty reports whether value is the zero value of its type, or an empty map or list.
+func isEmpty(value any) bool {
 	v := reflect.ValueOf(value)
 	return !v.IsValid() || v.IsZero() || (v.Kind() == reflect.Map || v.Kind() == reflect.Slice) && v.Len() == 0
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 )
 
-// KeepOwn returns a cache transform that keeps of the managed fields of an object what an Applier under this field
-// manager needs. They are the record of what was applied that a restart does not lose.
+// KeepOwn returns a cache transform that keeps only those managed fields of an object that an Applier with
+// this field manager needs. They record what was applied, across restarts.
 func KeepOwn(owner client.FieldOwner) func(any) (any, error) {
 	return func(in any) (any, error) {
 		if u, ok := in.(*unstructured.Unstructured); ok {
-			dropOthers(u, owner)
+			dropForeignFields(u, owner)
 		}
 		if obj, err := meta.Accessor(in); err == nil && len(obj.GetManagedFields()) > 0 {
 			obj.SetManagedFields(Own(owner, obj.GetManagedFields()))
@@ -28,8 +28,9 @@ func KeepOwn(owner client.FieldOwner) func(any) (any, error) {
 	}
 }
 
-// dropOthers drops the managed fields of other field managers without decoding them, which would cost more than all else at a start.
-func dropOthers(u *unstructured.Unstructured, owner client.FieldOwner) {
+// dropForeignFields drops the managed fields of other field managers without decoding them. Decoding would be
+// the most expensive step of a start.
+func dropForeignFields(u *unstructured.Unstructured, owner client.FieldOwner) {
 	metadata, _ := u.Object["metadata"].(map[string]any)
 	entries, _ := metadata["managedFields"].([]any)
 	own := slices.DeleteFunc(entries, func(entry any) bool {
@@ -43,37 +44,47 @@ func dropOthers(u *unstructured.Unstructured, owner client.FieldOwner) {
 	}
 }
 
-// records holds, once, what was applied to many objects alike: few kinds are, and the objects of a kind come one after the other.
-var records = lru.New[string, *metav1.FieldsV1](64)
+// interned holds one copy of each set of fields that was applied to many objects. There are few sets, and the
+// objects of a kind follow one another.
+var interned = lru.New[string, *metav1.FieldsV1](64)
 
-// Own returns, alone, the entry of what was applied under a field manager, without when; nothing when there is none.
+// Own returns the managed fields that were applied under a field manager, without their time; nil if there
+// are none.
 func Own(owner client.FieldOwner, entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	for _, e := range entries {
 		if e.Manager == string(owner) && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "" {
-			return []metav1.ManagedFieldsEntry{{
-				Manager: string(owner), Operation: metav1.ManagedFieldsOperationApply, APIVersion: kube.Word(e.APIVersion), FieldsType: kube.Word(e.FieldsType), FieldsV1: once(e.FieldsV1),
-			}}
+			return []metav1.ManagedFieldsEntry{
+				{
+					Manager: string(
+						owner,
+					),
+					Operation:  metav1.ManagedFieldsOperationApply,
+					APIVersion: kube.Intern(e.APIVersion),
+					FieldsType: kube.Intern(e.FieldsType),
+					FieldsV1:   intern(e.FieldsV1),
+				},
+			}
 		}
 	}
 	return nil
 }
 
-// once returns the one copy of a set of fields.
-func once(fields *metav1.FieldsV1) *metav1.FieldsV1 {
+// intern returns the shared copy of a set of fields.
+func intern(fields *metav1.FieldsV1) *metav1.FieldsV1 {
 	if fields == nil {
 		return nil
 	}
 	key := string(fields.Raw)
-	if known, found := records.Get(key); found {
+	if known, found := interned.Get(key); found {
 		return known
 	}
-	fields = &metav1.FieldsV1{Raw: []byte(key)} // what was given is somebody's, who may change it
-	records.Add(key, fields)
+	fields = &metav1.FieldsV1{Raw: []byte(key)} // a copy, because the caller may change its own
+	interned.Add(key, fields)
 	return fields
 }
 
-// KeepMetadata adds to what a cache keeps of an object the labels and annotations that were applied under a field
-// manager, whatever their names are, and the record of it.
+// KeepMetadata adds to kept the labels and annotations of an object that were applied under a field manager.
+// It also adds the managed fields that record them.
 func KeepMetadata(owner client.FieldOwner, of, kept metav1.Object) {
 	own := Own(owner, of.GetManagedFields())
 	if len(own) == 0 || own[0].FieldsV1 == nil {
@@ -81,15 +92,15 @@ func KeepMetadata(owner client.FieldOwner, of, kept metav1.Object) {
 	}
 	owned := &fieldpath.Set{}
 	if owned.FromJSON(bytes.NewReader(own[0].FieldsV1.Raw)) != nil {
-		return // no record: what is stated is applied anew
+		return // without a record the desired fields are applied again
 	}
 	kept.SetManagedFields(append(kept.GetManagedFields(), own...))
-	kept.SetLabels(with(kept.GetLabels(), of.GetLabels(), below(owned, "labels")))
-	kept.SetAnnotations(with(kept.GetAnnotations(), of.GetAnnotations(), below(owned, "annotations")))
+	kept.SetLabels(addEntries(kept.GetLabels(), of.GetLabels(), ownedEntries(owned, "labels")))
+	kept.SetAnnotations(addEntries(kept.GetAnnotations(), of.GetAnnotations(), ownedEntries(owned, "annotations")))
 }
 
-// below are the fields of a part of the metadata.
-func below(owned *fieldpath.Set, part string) []fieldpath.PathElement {
+// ownedEntries returns the owned fields below a field of the metadata.
+func ownedEntries(owned *fieldpath.Set, part string) []fieldpath.PathElement {
 	for _, name := range []string{"metadata", part} {
 		children, found := owned.Children.Get(fieldpath.FieldNameElement(name))
 		if !found {
@@ -100,7 +111,7 @@ func below(owned *fieldpath.Set, part string) []fieldpath.PathElement {
 	return elements(owned)
 }
 
-func with(kept, all map[string]string, keys []fieldpath.PathElement) map[string]string {
+func addEntries(kept, all map[string]string, keys []fieldpath.PathElement) map[string]string {
 	for _, key := range keys {
 		if key.FieldName == nil {
 			continue

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-func TestOwnKeepsWhatWeApplied(t *testing.T) {
+func TestOwnKeepsAppliedFields(t *testing.T) {
 	fields := &metav1.FieldsV1{Raw: []byte(`{"f:data":{}}`)}
 	ours := metav1.ManagedFieldsEntry{Manager: string(us), Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsV1: fields}
 	updated, status, theirs := ours, ours, ours
@@ -22,11 +22,13 @@ func TestOwnKeepsWhatWeApplied(t *testing.T) {
 	again, another := ours, ours
 	again.FieldsV1, again.Time = &metav1.FieldsV1{Raw: []byte(`{"f:data":{}}`)}, ptr.To(metav1.Now())
 	another.FieldsV1 = &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}
-	g.Expect(Own(us, []metav1.ManagedFieldsEntry{again})).To(Equal([]metav1.ManagedFieldsEntry{ours}), "when it was is not kept")
-	g.Expect(Own(us, []metav1.ManagedFieldsEntry{again})[0].FieldsV1).To(BeIdenticalTo(Own(us, []metav1.ManagedFieldsEntry{ours})[0].FieldsV1), "it is kept once")
+	g.Expect(Own(us, []metav1.ManagedFieldsEntry{again})).To(Equal([]metav1.ManagedFieldsEntry{ours}), "the time is not kept")
+	g.Expect(Own(us, []metav1.ManagedFieldsEntry{again})[0].FieldsV1).
+		To(BeIdenticalTo(Own(us, []metav1.ManagedFieldsEntry{ours})[0].FieldsV1), "both share one copy")
 	given := &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:given":{}}}`)}
 	mine := metav1.ManagedFieldsEntry{Manager: string(us), Operation: metav1.ManagedFieldsOperationApply, FieldsV1: given}
-	g.Expect(Own(us, []metav1.ManagedFieldsEntry{mine})[0].FieldsV1).NotTo(BeIdenticalTo(given), "it is the giver's, who may change it")
+	g.Expect(Own(us, []metav1.ManagedFieldsEntry{mine})[0].FieldsV1).
+		NotTo(BeIdenticalTo(given), "a copy, because the caller may change its own")
 	g.Expect(Own(us, []metav1.ManagedFieldsEntry{another})).To(Equal([]metav1.ManagedFieldsEntry{another}))
 
 	for _, obj := range []client.Object{pod(), &unstructured.Unstructured{Object: map[string]any{}}} {
@@ -40,7 +42,7 @@ func TestOwnKeepsWhatWeApplied(t *testing.T) {
 		g.Expect(obj.GetManagedFields()).To(BeEmpty())
 	}
 
-	kept, err := KeepOwn(us)("no object")
+	kept, err := KeepOwn(us)("not an object")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(kept).To(Equal("no object"))
+	g.Expect(kept).To(Equal("not an object"))
 }

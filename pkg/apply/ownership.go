@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// ownedBy returns the fields of an object that are recorded as applied under a field manager. Those of another version
-// of the API may have other names: they count as none, and are recorded again.
+// ownedBy returns the fields of an object that are recorded as applied under a field manager. Fields of
+// another API version may have other names: they are ignored, and recorded again.
 func ownedBy(owner client.FieldOwner, obj client.Object, version string) *fieldpath.Set {
 	owned := &fieldpath.Set{}
 	for _, e := range Own(owner, obj.GetManagedFields()) {
@@ -21,8 +21,8 @@ func ownedBy(owner client.FieldOwner, obj client.Object, version string) *fieldp
 	return owned
 }
 
-// Owns reports whether a field of an object, or anything below it, is recorded as applied under the field manager of an
-// Applier: it stated what is stated there, and others may have stated the same.
+// Owns reports whether a field of an object, or a field below it, is recorded as applied by this Applier.
+// Other field managers may own the same field.
 func (a *Applier) Owns(obj client.Object, path ...string) bool {
 	kind, err := apiutil.GVKForObject(obj, a.client.Scheme())
 	if err != nil {
@@ -40,8 +40,9 @@ func (a *Applier) Owns(obj client.Object, path ...string) bool {
 	return found
 }
 
-// stated is what an object states that is recorded as owned: not what says which object it is.
-func stated(obj map[string]any) map[string]any {
+// withoutIdentity returns the fields of an object that managed fields record, without kind, API version, name
+// and namespace.
+func withoutIdentity(obj map[string]any) map[string]any {
 	fields := map[string]any{}
 	for key, field := range obj {
 		if key != "apiVersion" && key != "kind" {
@@ -59,21 +60,21 @@ func stated(obj map[string]any) map[string]any {
 	return fields
 }
 
-// settled reports whether the fields that we own are those that want states: there is nothing to withdraw, and nothing
-// to take over. have, which contains want, is looked at where a value is owned as a whole: then all of it is ours.
-func settled(owned *fieldpath.Set, want, have any) bool {
+// ownsExactly reports whether the owned fields are exactly those of want: none to withdraw, and none to take
+// over. A value that is owned as a whole is compared with have, which contains want.
+func ownsExactly(owned *fieldpath.Set, want, have any) bool {
 	switch w := want.(type) {
 	case map[string]any:
 		h, _ := have.(map[string]any)
-		return settledFields(owned, w, h)
+		return ownsExactFields(owned, w, h)
 	case []any:
 		h, _ := have.([]any)
-		return settledItems(owned, w, h)
+		return ownsExactItems(owned, w, h)
 	}
-	return false // a value that is not ours, or was more than a value once
+	return false // a value that is not owned, or was an object or a list before
 }
 
-func settledFields(owned *fieldpath.Set, want, have map[string]any) bool {
+func ownsExactFields(owned *fieldpath.Set, want, have map[string]any) bool {
 	for _, e := range elements(owned) {
 		if e.FieldName == nil {
 			return false
@@ -91,18 +92,18 @@ func settledFields(owned *fieldpath.Set, want, have map[string]any) bool {
 		switch {
 		case name == ownerReferences:
 		case !shared && owned.Members.Has(element):
-			if adds(have[name], field) {
+			if hasMore(have[name], field) {
 				return false
 			}
-		case !settled(below, field, have[name]):
+		case !ownsExactly(below, field, have[name]):
 			return false
 		}
 	}
 	return true
 }
 
-// settledItems is about a list that several writers share, of which the items are owned.
-func settledItems(owned *fieldpath.Set, want, have []any) bool {
+// ownsExactItems is ownsExactly for a list that several writers share and whose items are owned.
+func ownsExactItems(owned *fieldpath.Set, want, have []any) bool {
 	items := elements(owned)
 	if len(items) != len(want) {
 		return false
@@ -112,15 +113,15 @@ func settledItems(owned *fieldpath.Set, want, have []any) bool {
 		if i < 0 {
 			return false
 		}
-		if below, shared := owned.Children.Get(e); shared && (i >= len(have) || !settled(below, want[i], have[i])) {
+		if below, shared := owned.Children.Get(e); shared && (i >= len(have) || !ownsExactly(below, want[i], have[i])) {
 			return false
 		}
 	}
 	return true
 }
 
-// indexOf finds the item of a list that is owned, by its key or its value; -1 when there is none. A part of the key
-// that is not stated is a default.
+// indexOf returns the index of an owned item, found by its key or its value; -1 if there is none. A missing
+// part of the key is a default.
 func indexOf(items []any, element fieldpath.PathElement) int {
 	for i, item := range items {
 		switch {
@@ -143,7 +144,7 @@ func hasKey(item any, element fieldpath.PathElement) bool {
 	return ok
 }
 
-// elements are those of the topmost fields or items of a set.
+// elements returns the topmost fields or items of a set.
 func elements(s *fieldpath.Set) []fieldpath.PathElement {
 	var all []fieldpath.PathElement
 	s.Members.Iterate(func(e fieldpath.PathElement) { all = append(all, e) })

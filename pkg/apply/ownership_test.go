@@ -19,11 +19,12 @@ const (
 	them = client.FieldOwner("them")
 )
 
-// pod has labels (owned one by one), a node selector and tolerations (owned as a whole), containers (a list that several writers share).
+// pod has labels (owned one by one), a node selector and tolerations (owned as a whole), and containers (a
+// list that several writers share).
 func pod() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "lab", Name: "pod", Labels: map[string]string{"a": "1", "b": "2"}, Finalizers: []string{"us/kept", "us/gone"},
+			Namespace: "lab", Name: "pod", Labels: map[string]string{"a": "1", "b": "2"}, Finalizers: []string{"us/kept", "us/removed"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "first", UID: "1"}},
 		},
 		Spec: corev1.PodSpec{
@@ -38,7 +39,7 @@ func pod() *corev1.Pod {
 	}
 }
 
-// restarted is a manager that has forgotten everything; it observes the Pod as its cache has it.
+// restarted is a manager with empty memory. It observes the Pod as its cache keeps it.
 type restarted struct {
 	*WithT
 	client.Client
@@ -70,27 +71,27 @@ func (r *restarted) observed() *corev1.Pod {
 	return p.(*corev1.Pod)
 }
 
-// applies tells how many requests it takes to apply what is wanted, with the memory of a.
-func (r *restarted) applies(a *Applier, wanted *corev1.Pod) int {
+// countApplies returns how many requests Applier a sends to apply wanted.
+func (r *restarted) countApplies(a *Applier, wanted *corev1.Pod) int {
 	before := r.writes
 	_, err := a.Apply(r.t.Context(), wanted, r.observed())
 	r.Expect(err).NotTo(HaveOccurred())
 	return r.writes - before
 }
 
-// edit is what somebody writes without server-side apply.
+// edit is an update by another client, without server-side apply.
 func (r *restarted) edit(change func(*corev1.Pod)) {
 	p := r.stored()
 	change(p)
 	r.Expect(r.Update(r.t.Context(), p, them)).To(Succeed())
 }
 
-func TestAfterARestart(t *testing.T) {
+func TestApplyAfterARestart(t *testing.T) {
 	for situation, c := range map[string]struct {
-		// meanwhile is what others do while no manager runs.
+		// meanwhile is what other clients do while no manager runs.
 		meanwhile func(*restarted)
 		wanted    func(*corev1.Pod)
-		// writes is how many requests it takes, and then what they are to bring about.
+		// writes is the number of requests, and then checks their effect.
 		writes int
 		then   func(*WithT, *corev1.Pod)
 	}{
@@ -127,33 +128,33 @@ func TestAfterARestart(t *testing.T) {
 			wanted: func(p *corev1.Pod) { p.Spec.Containers = p.Spec.Containers[:1] },
 			writes: 1, then: func(g *WithT, p *corev1.Pod) { g.Expect(p.Spec.Containers).To(HaveLen(1)) },
 		},
-		"a field is wanted besides, which has this value already": {
+		"an additional field is desired and already has this value": {
 			meanwhile: func(r *restarted) { r.edit(func(p *corev1.Pod) { p.Labels["c"] = "3" }) },
 			wanted:    func(p *corev1.Pod) { p.Labels["c"] = "3" },
 			writes:    1,
 		},
-		"a finalizer is wanted besides, which somebody has put there": {
+		"an additional finalizer is desired that another client has added": {
 			meanwhile: func(r *restarted) { r.edit(func(p *corev1.Pod) { p.Finalizers = append(p.Finalizers, "us/more") }) },
 			wanted:    func(p *corev1.Pod) { p.Finalizers = append(p.Finalizers, "us/more") },
 			writes:    1,
 		},
-		"a finalizer is wanted in the place of another, which somebody has put there": {
+		"a finalizer is replaced by one that another client has added": {
 			meanwhile: func(r *restarted) { r.edit(func(p *corev1.Pod) { p.Finalizers = append(p.Finalizers, "us/more") }) },
 			wanted:    func(p *corev1.Pod) { p.Finalizers[1] = "us/more" },
 			writes:    1, then: func(g *WithT, p *corev1.Pod) { g.Expect(p.Finalizers).To(ConsistOf("us/kept", "us/more")) },
 		},
-		"somebody has changed a value": {
+		"another client changes a value": {
 			meanwhile: func(r *restarted) { r.edit(func(p *corev1.Pod) { p.Labels["a"] = "theirs" }) },
 			writes:    1, then: func(g *WithT, p *corev1.Pod) { g.Expect(p.Labels).To(HaveKeyWithValue("a", "1")) },
 		},
-		"somebody has changed a value, and changed it back": {
+		"another client changes a value and changes it back": {
 			meanwhile: func(r *restarted) {
 				r.edit(func(p *corev1.Pod) { p.Labels["a"] = "theirs" })
 				r.edit(func(p *corev1.Pod) { p.Labels["a"] = "1" })
 			},
 			writes: 1,
 		},
-		"somebody has added fields of their own": {
+		"another client adds its own fields": {
 			meanwhile: func(r *restarted) {
 				r.edit(func(p *corev1.Pod) {
 					p.Labels["theirs"], p.Spec.Subdomain = "", "s"
@@ -163,29 +164,29 @@ func TestAfterARestart(t *testing.T) {
 			},
 			then: func(g *WithT, p *corev1.Pod) { g.Expect(p.Labels).To(HaveKey("theirs")) },
 		},
-		"somebody took the finalizers and owner references away": {
+		"another client removes the finalizers and owner references": {
 			meanwhile: func(r *restarted) { r.edit(func(p *corev1.Pod) { p.Finalizers, p.OwnerReferences = nil, nil }) },
 			writes:    1, then: func(g *WithT, p *corev1.Pod) {
 				g.Expect(p.Finalizers).To(HaveLen(2))
 				g.Expect(p.OwnerReferences).To(HaveLen(1))
 			},
 		},
-		"somebody took the owner references away, and put them back": {
+		"another client removes the owner references and restores them": {
 			meanwhile: func(r *restarted) {
 				r.edit(func(p *corev1.Pod) { p.OwnerReferences = nil })
 				r.edit(func(p *corev1.Pod) { p.OwnerReferences = pod().OwnerReferences })
 			},
 		},
-		"an owner reference is not wanted any more": {
+		"an owner reference is no longer desired": {
 			wanted: func(p *corev1.Pod) { p.OwnerReferences = nil },
 		},
-		"somebody has put his own in the place of the owner reference": {
+		"another client replaces the owner reference": {
 			meanwhile: func(r *restarted) {
 				r.edit(func(p *corev1.Pod) { p.OwnerReferences[0].Name, p.OwnerReferences[0].UID = "second", "2" })
 			},
 			wanted: func(p *corev1.Pod) { p.OwnerReferences = nil },
 		},
-		"the object was made anew by others, as by a move or from a backup": {
+		"the object is recreated by another client, as by a move or a restore": {
 			meanwhile: func(r *restarted) {
 				moved := r.stored()
 				r.edit(func(p *corev1.Pod) { p.Finalizers = nil })
@@ -195,7 +196,7 @@ func TestAfterARestart(t *testing.T) {
 			},
 			writes: 1,
 		},
-		"others have applied the same": {
+		"another client applies the same": {
 			meanwhile: func(r *restarted) {
 				_, err := New(r, them).Apply(r.t.Context(), pod(), nil)
 				r.Expect(err).NotTo(HaveOccurred())
@@ -218,28 +219,29 @@ func TestAfterARestart(t *testing.T) {
 				return p
 			}
 			a := New(r, us)
-			r.Expect(r.applies(a, wanted())).To(Equal(c.writes))
+			r.Expect(r.countApplies(a, wanted())).To(Equal(c.writes))
 			if c.then != nil {
 				c.then(r.WithT, r.stored())
 			}
-			r.Expect(r.applies(a, wanted())).To(BeZero(), "the same again")
-			r.Expect(r.applies(New(r, us), wanted())).To(BeZero(), "after one more restart")
+			r.Expect(r.countApplies(a, wanted())).To(BeZero(), "the same again")
+			r.Expect(r.countApplies(New(r, us), wanted())).To(BeZero(), "after one more restart")
 		})
 	}
 }
 
-// What others hold was never applied by us: without the entry the first write makes it ours, so that it can be withdrawn.
-func TestWhatIsTakenOverCanBeWithdrawn(t *testing.T) {
+// Fields that another client owns were never applied by this manager. The first apply takes them over, so
+// that they can be withdrawn later.
+func TestFieldTakenOverCanBeWithdrawn(t *testing.T) {
 	theirs := pod()
 	theirs.Labels["c"] = "3"
 	r := restart(t, theirs)
-	r.Expect(r.applies(New(r, us), pod())).To(Equal(1))
+	r.Expect(r.countApplies(New(r, us), pod())).To(Equal(1))
 	without := pod()
 	delete(without.Labels, "b")
-	r.Expect(r.applies(New(r, us), without)).To(Equal(1))
+	r.Expect(r.countApplies(New(r, us), without)).To(Equal(1))
 }
 
-func TestWhatWasAppliedInAnotherVersionIsAppliedAnew(t *testing.T) {
+func TestFieldsOfAnotherVersionAreAppliedAgain(t *testing.T) {
 	r := restart(t)
 	_, err := New(r, us).Apply(t.Context(), pod(), nil)
 	r.Expect(err).NotTo(HaveOccurred())
@@ -247,10 +249,10 @@ func TestWhatWasAppliedInAnotherVersionIsAppliedAnew(t *testing.T) {
 	before.ManagedFields[0].APIVersion = "v1beta1"
 	written, err := New(r, us).Apply(t.Context(), pod(), before)
 	r.Expect(err).NotTo(HaveOccurred())
-	r.Expect(written).To(BeTrue(), "fields may have other names there")
+	r.Expect(written).To(BeTrue(), "the other version may name fields differently")
 }
 
-func TestWhatIsObservedWithoutManagedFieldsIsWrittenOnce(t *testing.T) {
+func TestObjectWithoutManagedFieldsIsWrittenOnce(t *testing.T) {
 	r := restart(t)
 	a := New(r, us)
 	_, err := a.Apply(t.Context(), pod(), nil)
@@ -265,22 +267,22 @@ func TestWhatIsObservedWithoutManagedFieldsIsWrittenOnce(t *testing.T) {
 	r.Expect(r.writes).To(Equal(2), "once by each manager")
 }
 
-func TestAnObjectThatWasMadeAnewIsNotTheOneRemembered(t *testing.T) {
+func TestRecreatedObjectIsAppliedAgain(t *testing.T) {
 	theirs := pod()
 	theirs.UID = "one"
 	r := restart(t, theirs)
 	a := New(r, us)
-	r.Expect(r.applies(a, pod())).To(Equal(1))
+	r.Expect(r.countApplies(a, pod())).To(Equal(1))
 	r.edit(func(p *corev1.Pod) { p.Finalizers = nil })
-	anew := r.stored()
-	r.Expect(r.Delete(t.Context(), anew)).To(Succeed())
-	anew = pod()
-	anew.UID = "two"
-	r.Expect(r.Create(t.Context(), anew, them)).To(Succeed())
-	r.Expect(r.applies(a, pod())).To(Equal(1), "nothing of it is ours")
+	recreated := r.stored()
+	r.Expect(r.Delete(t.Context(), recreated)).To(Succeed())
+	recreated = pod()
+	recreated.UID = "two"
+	r.Expect(r.Create(t.Context(), recreated, them)).To(Succeed())
+	r.Expect(r.countApplies(a, pod())).To(Equal(1), "no field of the recreated object is owned")
 }
 
-func TestWhoStatesAField(t *testing.T) {
+func TestOwns(t *testing.T) {
 	r := restart(t)
 	ours, theirs := New(r.Client, us), New(r.Client, them)
 	_, err := ours.Apply(t.Context(), pod(), nil)

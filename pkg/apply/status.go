@@ -8,10 +8,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// PatchStatus writes the status of after when it differs from that of before, with one request. It is for the one
-// reconciler that writes the status: lists (conditions) are written whole. An object that is gone is no error. Of one
-// that is deleted before must be the newest version: it may be gone for others than the cache, and the status would be
-// that of another object of its name.
+// PatchStatus writes the status of after with one request if it differs from that of before. Use it for an
+// object whose status has one writer: lists (conditions) are written as a whole. A deleted object is no
+// error. The patch of an object that is being deleted requires the resource version of before. Otherwise the
+// status could reach a new object of the same name.
 func PatchStatus(ctx context.Context, c client.Client, before, after client.Object) error {
 	if equality.Semantic.DeepEqual(before, after) {
 		return nil
@@ -29,7 +29,7 @@ func PatchStatus(ctx context.Context, c client.Client, before, after client.Obje
 			return fmt.Errorf("cannot compute the patch of the status of %s: %w", client.ObjectKeyFromObject(after), err)
 		}
 	}
-	// The answer of the API server must not overwrite after: callers go on with it.
+	// The response of the API server must not overwrite after, which the caller still uses.
 	target, ok := after.DeepCopyObject().(client.Object)
 	if !ok {
 		return fmt.Errorf("cannot copy %T", after)

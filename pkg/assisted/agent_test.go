@@ -18,34 +18,49 @@ func TestHasInventory(t *testing.T) {
 	g.Expect(HasInventory(agent)).To(BeTrue())
 }
 
-func TestNotPassed(t *testing.T) {
+func TestValidationProblems(t *testing.T) {
 	const (
 		empty   = "Host cannot be installed due to following failing validation(s): "
 		failing = "The agent's validations are failing: "
-		nothing = "it names no validation that fails"
+		nothing = "assisted-service names no failed validation"
 	)
 	for situation, tc := range map[string]struct {
 		info, validated string
 		status          corev1.ConditionStatus
 		wanted          string
 	}{
-		"one fails, another is pending":   {empty + "no NTP", failing + "no NTP,routes pending", corev1.ConditionFalse, failing + "no NTP,routes pending"},
-		"all are pending":                 {empty, failing + "Missing default routing information", corev1.ConditionFalse, failing + "Missing default routing information"},
-		"no state":                        {"", "The agent's validations are pending for user: hostname", corev1.ConditionFalse, "The agent's validations are pending for user: hostname"},
-		"only the state names one":        {empty + "no NTP", failing, corev1.ConditionFalse, empty + "no NTP"},
-		"nothing is named":                {empty, failing, corev1.ConditionFalse, nothing},
-		"there is no condition":           {empty, "", "", nothing},
-		"they pass, the host fails":       {"Host failed to install", "The agent's validations are passing", corev1.ConditionTrue, "Host failed to install"},
-		"they pass, nothing else is told": {"", "The agent's validations are passing", corev1.ConditionTrue, nothing},
-		"not calculated yet":              {"Waiting for host", "The agent's validations have not yet been calculated", corev1.ConditionUnknown, "Waiting for host"},
-		"a key in the state":              {"cannot reach https://img.example/?api_key=top-secret", "", "", "cannot reach https://img.example/..."},
-		"a key in the condition":          {"", "cannot reach https://img.example/?api_key=top-secret", corev1.ConditionFalse, "cannot reach https://img.example/..."},
+		"one fails, another is pending": {
+			empty + "no NTP", failing + "no NTP,routes pending", corev1.ConditionFalse, failing + "no NTP,routes pending",
+		},
+		"all are pending": {
+			empty, failing + "Missing default routing information", corev1.ConditionFalse, failing + "Missing default routing information",
+		},
+		"no state": {
+			"",
+			"The agent's validations are pending for user: hostname",
+			corev1.ConditionFalse,
+			"The agent's validations are pending for user: hostname",
+		},
+		"only the state names one": {empty + "no NTP", failing, corev1.ConditionFalse, empty + "no NTP"},
+		"nothing is named":         {empty, failing, corev1.ConditionFalse, nothing},
+		"the condition is missing": {empty, "", "", nothing},
+		"they pass, the host fails": {
+			"Host failed to install", "The agent's validations are passing", corev1.ConditionTrue, "Host failed to install",
+		},
+		"they pass, no state info": {"", "The agent's validations are passing", corev1.ConditionTrue, nothing},
+		"not calculated yet": {
+			"Waiting for host", "The agent's validations have not yet been calculated", corev1.ConditionUnknown, "Waiting for host",
+		},
+		"a key in the state": {"cannot reach https://img.example/?api_key=top-secret", "", "", "cannot reach https://img.example/..."},
+		"a key in the condition": {
+			"", "cannot reach https://img.example/?api_key=top-secret", corev1.ConditionFalse, "cannot reach https://img.example/...",
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			agent := &aiv1beta1.Agent{}
 			agent.Status.DebugInfo.StateInfo = tc.info
 			agent.Status.Conditions = []conditionsv1.Condition{{Type: aiv1beta1.ValidatedCondition, Status: tc.status, Message: tc.validated}}
-			NewWithT(t).Expect(NotPassed(agent)).To(Equal(tc.wanted))
+			NewWithT(t).Expect(ValidationProblems(agent)).To(Equal(tc.wanted))
 		})
 	}
 }
@@ -60,5 +75,5 @@ func TestAddressesOfAHostAreReadUpToALimit(t *testing.T) {
 	}
 	g.Expect(Addresses(agent)).To(Equal([]string{"192.168.1.10", "192.168.2.10", "fd00::10"}))
 	agent.Status.Inventory.Interfaces[0].IPV4Addresses = slices.Repeat([]string{"192.168.1.10/24"}, 1000)
-	g.Expect(Addresses(agent)).To(HaveLen(mostAddresses))
+	g.Expect(Addresses(agent)).To(HaveLen(maxAddresses))
 }

@@ -5,11 +5,15 @@ import (
 	"time"
 )
 
-// AnswerTime is far longer than assisted-service takes for what it does by itself, which is seconds.
-const AnswerTime = time.Minute
+// ResponseTimeout is far above the seconds that assisted-service takes for its automatic steps.
+const ResponseTimeout = time.Minute
 
-// NotResponding says, for people, that assisted-service has not responded to something since a time.
+// NotResponding returns the message that assisted-service has not responded to an object since a time.
 func NotResponding(to, namespace string, since time.Time) string {
-	return fmt.Sprintf("assisted-service has not responded to %s since %s: check that it and its database run, that it watches the namespace %s, and what it logs",
-		to, since.UTC().Format(time.RFC3339), namespace)
+	return fmt.Sprintf(
+		"assisted-service has not responded to %s since %s. Check that it and its database run, that it watches namespace %s, and its log",
+		to,
+		since.UTC().Format(time.RFC3339),
+		namespace,
+	)
 }

@@ -8,11 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxPrefix keeps ClusterImageSetName below the 253 characters of an object's name, with room for '-' and the hash.
+// maxPrefix keeps ClusterImageSetName below the 253 characters of an object's name, with room for '-' and the
+// hash.
 const maxPrefix = 240
 
-// ClusterImageSetName is the name of the ClusterImageSet of a control plane and a release image: unique in the hub, for
-// ClusterImageSets have no namespace, and another for another image, for assisted-service takes the content in once.
+// ClusterImageSetName returns the name of the ClusterImageSet of a control plane and a release image. It is
+// unique in the hub, because ClusterImageSets have no namespace. Another image has another name, because
+// assisted-service reads a ClusterImageSet only once.
 func ClusterImageSetName(namespace, name, releaseImage string) string {
 	sum := sha256.Sum256([]byte(namespace + "/" + name + " " + releaseImage))
 	prefix := namespace + "-" + name
@@ -22,7 +24,7 @@ func ClusterImageSetName(namespace, name, releaseImage string) string {
 	return prefix + "-" + hex.EncodeToString(sum[:4])
 }
 
-// ClusterImageSet returns the wanted ClusterImageSet of a release image.
+// ClusterImageSet returns the desired ClusterImageSet of a release image.
 func ClusterImageSet(name, releaseImage string, labels, annotations map[string]string) *hivev1.ClusterImageSet {
 	return &hivev1.ClusterImageSet{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Annotations: annotations},

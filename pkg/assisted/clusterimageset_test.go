@@ -9,7 +9,9 @@ import (
 func TestClusterImageSetName(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(ClusterImageSetName("lab", "c1", "image")).To(Equal(ClusterImageSetName("lab", "c1", "image")))
-	g.Expect(ClusterImageSetName("a-b", "c", "image")).NotTo(Equal(ClusterImageSetName("a", "b-c", "image")), "same prefix, other control plane")
-	g.Expect(ClusterImageSetName("lab", "c1", "image")).NotTo(Equal(ClusterImageSetName("lab", "c1", "other")), "a changed content is another set")
+	g.Expect(ClusterImageSetName("a-b", "c", "image")).
+		NotTo(Equal(ClusterImageSetName("a", "b-c", "image")), "same prefix, other control plane")
+	g.Expect(ClusterImageSetName("lab", "c1", "image")).
+		NotTo(Equal(ClusterImageSetName("lab", "c1", "other")), "another image has another name")
 	g.Expect(len(ClusterImageSetName(string(make([]byte, 63)), string(make([]byte, 253)), "image"))).To(BeNumerically("<=", 253))
 }

@@ -7,16 +7,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ImageStatus is what an InfraEnv says about its discovery image.
+// ImageStatus is the state of the discovery image of an InfraEnv.
 type ImageStatus struct {
-	// ISOURL and IgnitionURL are set while they can be used. They carry credentials under some authentication types.
+	// ISOURL and IgnitionURL are set while they are valid. With some authentication types they carry
+	// credentials.
 	ISOURL, IgnitionURL string
-	// Failure is assisted-service's message when it could not make the image.
+	// Failure is the message of assisted-service when it could not create the image.
 	Failure string
 }
 
-// ObserveImage reads the state of the discovery image. URLs count only together with a condition that says that the image was made:
-// assisted-service keeps old URLs in some of its error states.
+// ObserveImage returns the state of the discovery image. It ignores the URLs unless the condition
+// ImageCreated is true: assisted-service keeps old URLs in some of its error states.
 func ObserveImage(infraEnv *InfraEnv) ImageStatus {
 	for i := range infraEnv.Status.Conditions {
 		c := &infraEnv.Status.Conditions[i]
@@ -33,7 +34,8 @@ func ObserveImage(infraEnv *InfraEnv) ImageStatus {
 	return ImageStatus{}
 }
 
-// MinorOf returns the minor version (4.19) of an OpenShift release (4.19.3): the name under which assisted-service keeps its OS images.
+// MinorOf returns the minor version (4.19) of an OpenShift release (4.19.3), under which assisted-service
+// lists its OS images; "" if the release has none.
 func MinorOf(release string) string {
 	parts := strings.SplitN(strings.TrimPrefix(release, "v"), ".", 3)
 	if len(parts) < 2 {

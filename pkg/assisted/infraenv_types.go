@@ -6,9 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// InfraEnv is an InfraEnv with the fields that assisted-service has had since its API with which these providers are
-// built. What the API server sends is decoded into it, and what is applied is made of it: the API's own type would lose
-// them.
+// InfraEnv is an InfraEnv with fields that are newer than the required API of assisted-service. Clients decode
+// InfraEnvs into this type, and apply objects of this type. The API's own type would drop the new fields.
 //
 // +kubebuilder:object:generate=true
 // +kubebuilder:object:root=true
@@ -20,16 +19,17 @@ type InfraEnv struct {
 	Status aiv1beta1.InfraEnvStatus `json:"status,omitempty"`
 }
 
-// InfraEnvSpec is what hosts are discovered with.
+// InfraEnvSpec adds fields to the spec of the API's own type.
 //
 // +kubebuilder:object:generate=true
 type InfraEnvSpec struct {
 	aiv1beta1.InfraEnvSpec `json:",inline"`
 
-	// NTPSources are host names or IP addresses of the only NTP servers that hosts use; they exclude AdditionalNTPSources.
+	// NTPSources are the host names or IP addresses of the only NTP servers that hosts use. They exclude
+	// AdditionalNTPSources.
 	NTPSources []string `json:"ntpSources,omitempty"`
-	// NetworkDiscoveryDelaySeconds is for how long a host that boots a minimal ISO waits for its network interfaces
-	// before its static networks are applied by their MAC addresses.
+	// NetworkDiscoveryDelaySeconds is how long a host that boots a minimal ISO waits for its network
+	// interfaces. After that its static networks are applied by their MAC addresses.
 	NetworkDiscoveryDelaySeconds *int64 `json:"networkDiscoveryDelaySeconds,omitempty"`
 }
 
@@ -44,8 +44,8 @@ type InfraEnvList struct {
 	Items []InfraEnv `json:"items"`
 }
 
-// AddToScheme makes clients take InfraEnvs for those of this package; the other kinds of the group that are read are
-// those of assisted-service's API.
+// AddToScheme registers the InfraEnv of this package, and the other kinds of the group from the API of
+// assisted-service.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(aiv1beta1.GroupVersion,
 		&InfraEnv{}, &InfraEnvList{}, &aiv1beta1.Agent{}, &aiv1beta1.AgentList{}, &aiv1beta1.NMStateConfig{}, &aiv1beta1.NMStateConfigList{},

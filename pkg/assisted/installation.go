@@ -1,4 +1,5 @@
-// Package assisted holds what the providers know about assisted-service: names, the objects that they hand to it, and what its objects say.
+// Package assisted holds the contract with assisted-service: names, the objects for it, and the meaning of
+// its objects.
 package assisted
 
 import (
@@ -11,12 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// OpenShiftVersionAnnotation holds, on a ClusterDeployment, the OpenShift release of the cluster without leading v. The
-// control plane provider writes it; the bootstrap provider takes the version of the discovery image from it.
+// OpenShiftVersionAnnotation holds, on a ClusterDeployment, the OpenShift release of the cluster without
+// leading v. The control plane provider writes it. The bootstrap provider reads the version of the discovery
+// image from it.
 const OpenShiftVersionAnnotation = "controlplane.cluster.x-k8s.io/openshift-version"
 
-// States of a cluster in assisted-service (AgentClusterInstall.status.debugInfo.state). Others exist; these are the
-// ones that decide something.
+// States of a cluster in assisted-service (AgentClusterInstall.status.debugInfo.state). Only states with a
+// meaning for the providers are listed.
 const (
 	StateInsufficient             = "insufficient"
 	StatePendingForInput          = "pending-for-input"
@@ -28,10 +30,10 @@ const (
 	StateInstalled                = "installed"
 	StateAddingHosts              = "adding-hosts"
 	StateError                    = "error"
-	StateCancelled                = "cancelled"
+	StateCanceled                 = "cancelled"
 )
 
-// Phase is where an installation is.
+// Phase is the phase of an installation.
 type Phase string
 
 // The phases of an installation, in order. Failed can follow Preparing, Installing and Finalizing.
@@ -44,30 +46,32 @@ const (
 	PhaseFailed     Phase = "Failed"
 )
 
-// Installation is what an AgentClusterInstall says about the installation of its cluster.
+// Installation is the state of the installation of a cluster, read from its AgentClusterInstall.
 type Installation struct {
 	Phase Phase
-	// State and StateInfo are assisted-service's own words.
+	// State and StateInfo are the state and its explanation, as assisted-service reports them.
 	State, StateInfo string
 	// Percentage of the installation, 0 to 100.
 	Percentage int32
-	// Registered is true once assisted-service has taken the cluster in.
+	// Registered is true once assisted-service has registered the cluster.
 	Registered bool
 	// AcceptsHosts is true while a host may be bound: before the installation starts and after it has ended (day-2).
 	AcceptsHosts bool
-	// Started is true from the preparation of the installation on: assisted-service refuses changes of the AgentClusterInstall's spec. A
-	// preparation that failed makes it false again.
+	// Started is true from the preparation of the installation on: assisted-service rejects changes of the
+	// spec of the AgentClusterInstall. A failed preparation makes it false again.
 	Started bool
-	// DayTwo is true once the cluster is installed: hosts that are bound join the installed cluster, each on its own.
+	// DayTwo is true once the cluster is installed: hosts that are bound join the installed cluster one by
+	// one.
 	DayTwo bool
-	// EventsURL and LogsURL lead to assisted-service's events and logs of the cluster; credentials are removed.
+	// EventsURL and LogsURL are the URLs of assisted-service's events and logs of the cluster, without
+	// credentials.
 	EventsURL, LogsURL string
 }
 
-// Observe reads an AgentClusterInstall; nil is one that does not exist.
+// Observe returns the installation of an AgentClusterInstall; nil is a missing one.
 //
-// The states ready and installed may never be seen (assisted-service leaves them within milliseconds), so the end of the installation is
-// read from the Completed condition.
+// The states ready and installed may never be observed, because assisted-service leaves them within
+// milliseconds. The end of the installation is therefore read from the condition Completed.
 func Observe(aci *hiveext.AgentClusterInstall) Installation {
 	if aci == nil {
 		return Installation{Phase: PhasePending}
@@ -94,7 +98,7 @@ func phaseOf(state string, completed *hivev1.ClusterInstallCondition) Phase {
 	switch {
 	case completed != nil && completed.Status == corev1.ConditionTrue, state == StateInstalled, state == StateAddingHosts:
 		return PhaseInstalled
-	case completed != nil && completed.Reason == hiveext.ClusterInstallationFailedReason, state == StateError, state == StateCancelled:
+	case completed != nil && completed.Reason == hiveext.ClusterInstallationFailedReason, state == StateError, state == StateCanceled:
 		return PhaseFailed
 	case state == StateFinalizing:
 		return PhaseFinalizing
@@ -107,7 +111,8 @@ func phaseOf(state string, completed *hivev1.ClusterInstallCondition) Phase {
 	}
 }
 
-// InstalledAt is since when an AgentClusterInstall says that its cluster is installed; nil when it does not.
+// InstalledAt returns since when an AgentClusterInstall reports that its cluster is installed; nil if it does
+// not.
 func InstalledAt(aci *hiveext.AgentClusterInstall) *metav1.Time {
 	if aci == nil {
 		return nil
@@ -127,12 +132,12 @@ func conditionOf(aci *hiveext.AgentClusterInstall, conditionType hivev1.ClusterI
 	return nil
 }
 
-// publicParameters are the query parameters of assisted-service's URLs that say which object is meant. All others
+// publicParameters are the query parameters of assisted-service's URLs that identify an object. All others
 // (api_key, image_token...) may be credentials.
 var publicParameters = []string{"cluster_id", "infra_env_id", "host_id", "logs_type", "file_name"}
 
-// PublicURL returns rawURL without what may be a credential: user information and all query parameters that do not name an object. It is
-// empty for what is not an absolute URL.
+// PublicURL returns rawURL without possible credentials: user information, and all query parameters that do
+// not identify an object. It is empty if rawURL is not an absolute URL.
 func PublicURL(rawURL string) string {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Host == "" {

@@ -9,7 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// aci returns an AgentClusterInstall in a state, with a Completed condition as the real service sets it there.
+// aci returns an AgentClusterInstall in a state, with the condition Completed that assisted-service sets in
+// that state.
 func aci(state string, completed corev1.ConditionStatus, reason string) *hiveext.AgentClusterInstall {
 	a := &hiveext.AgentClusterInstall{}
 	a.Status.DebugInfo.State = state
@@ -26,20 +27,44 @@ func TestObserve(t *testing.T) {
 		phase                    Phase
 		accepts, started, dayTwo bool
 	}{
-		"no AgentClusterInstall yet: nothing can be bound":             {nil, PhasePending, false, false, false},
-		"not registered yet: nothing can be bound":                     {aci("", no, ""), PhasePending, false, false, false},
-		"insufficient: hosts are welcome":                              {aci("insufficient", no, "InstallationNotStarted"), PhasePending, true, false, false},
-		"pending for input flaps with insufficient: hosts welcome":     {aci("pending-for-input", no, "InstallationNotStarted"), PhasePending, true, false, false},
-		"on hold: hosts are welcome":                                   {aci("ready", no, "InstallationOnHold"), PhasePending, true, false, false},
-		"preparing: closed":                                            {aci("preparing-for-installation", no, "InstallationInProgress"), PhasePreparing, false, true, false},
-		"preparation failed, back to ready: open again":                {aci("ready", no, "InstallationNotStarted"), PhasePending, true, false, false},
-		"installing: closed":                                           {aci("installing", no, "InstallationInProgress"), PhaseInstalling, false, true, false},
-		"a host booted the wrong medium: closed":                       {aci("installing-pending-user-action", no, "InstallationInProgress"), PhaseInstalling, false, true, false},
-		"finalizing: closed":                                           {aci("finalizing", no, "InstallationInProgress"), PhaseFinalizing, false, true, false},
-		"installed, for some milliseconds: does not take hosts yet":    {aci("installed", yes, "InstallationCompleted"), PhaseInstalled, false, true, true},
-		"adding hosts: open for day 2":                                 {aci("adding-hosts", yes, "InstallationCompleted"), PhaseInstalled, true, true, true},
-		"failed: closed":                                               {aci("error", no, "InstallationFailed"), PhaseFailed, false, true, false},
-		"backend gone after installation: still installed, but closed": {aci("", yes, "InstallationCompleted"), PhaseInstalled, false, true, true},
+		"no AgentClusterInstall yet: no host is accepted": {nil, PhasePending, false, false, false},
+		"not registered yet: no host is accepted":         {aci("", no, ""), PhasePending, false, false, false},
+		"insufficient: accepts hosts": {
+			aci("insufficient", no, "InstallationNotStarted"), PhasePending, true, false, false,
+		},
+		"pending for input alternates with insufficient: accepts hosts": {
+			aci("pending-for-input", no, "InstallationNotStarted"), PhasePending, true, false, false,
+		},
+		"on hold: accepts hosts": {
+			aci("ready", no, "InstallationOnHold"), PhasePending, true, false, false,
+		},
+		"preparing: no host is accepted": {
+			aci("preparing-for-installation", no, "InstallationInProgress"), PhasePreparing, false, true, false,
+		},
+		"preparation failed, back to ready: accepts hosts again": {
+			aci("ready", no, "InstallationNotStarted"), PhasePending, true, false, false,
+		},
+		"installing: no host is accepted": {
+			aci("installing", no, "InstallationInProgress"), PhaseInstalling, false, true, false,
+		},
+		"a host booted the wrong medium: no host is accepted": {
+			aci("installing-pending-user-action", no, "InstallationInProgress"), PhaseInstalling, false, true, false,
+		},
+		"finalizing: no host is accepted": {
+			aci("finalizing", no, "InstallationInProgress"), PhaseFinalizing, false, true, false,
+		},
+		"installed, for some milliseconds: no host is accepted yet": {
+			aci("installed", yes, "InstallationCompleted"), PhaseInstalled, false, true, true,
+		},
+		"adding hosts: accepts day-2 hosts": {
+			aci("adding-hosts", yes, "InstallationCompleted"), PhaseInstalled, true, true, true,
+		},
+		"failed: no host is accepted": {
+			aci("error", no, "InstallationFailed"), PhaseFailed, false, true, false,
+		},
+		"backend lost after the installation: installed, no host is accepted": {
+			aci("", yes, "InstallationCompleted"), PhaseInstalled, false, true, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

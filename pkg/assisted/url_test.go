@@ -25,7 +25,7 @@ func TestInfraEnvOfURL(t *testing.T) {
 		"://":              "",
 		"":                 "",
 	} {
-		NewWithT(t).Expect(InfraEnvOfURL(url)).To(Equal(want), "%q", url)
+		NewWithT(t).Expect(InfraEnvIDOfURL(url)).To(Equal(want), "%q", url)
 	}
 }
 
@@ -50,11 +50,11 @@ func TestRedactURLs(t *testing.T) {
 		"token eyJhbGciOiJFUzI1NiJ9.eyJpZCI6MX0.c2ln is not valid":                 "token ... is not valid",
 		"header Authorization: Bearer top-secret-token refused":                    "header Authorization: Bearer ... refused",
 		"docker://quay.io/ocp/release@sha256:0123":                                 "docker://quay.io/...",
-		"quay.io/ocp/release@sha256:0123 is not there":                             "quay.io/ocp/release@sha256:0123 is not there",
+		"quay.io/ocp/release@sha256:0123 does not exist":                           "quay.io/ocp/release@sha256:0123 does not exist",
 	} {
 		g := NewWithT(t)
 		got := RedactURLs(message)
 		g.Expect(got).To(Equal(want), "%q", message)
-		g.Expect(RedactURLs(got)).To(Equal(got), "it is stable")
+		g.Expect(RedactURLs(got)).To(Equal(got), "redacting again changes nothing")
 	}
 }

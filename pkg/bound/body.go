@@ -6,10 +6,10 @@ import (
 	"net/http"
 )
 
-// HeaderBytes is the limit of the headers of one answer. net/http accepts 10 MiB.
+// HeaderBytes is the limit of the headers of one response. net/http accepts 10 MiB.
 const HeaderBytes = 64 << 10
 
-// TooLargeError reports an answer that was not read to its end because it is larger than its limit. Its text holds no
+// TooLargeError reports a response that exceeds its limit and was not read to the end. Its text holds no
 // query and no user information of the URL.
 type TooLargeError struct {
 	// Host and Path are those of the request.
@@ -22,7 +22,7 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("%s answers a request for %s with more than %s", Value(e.Host), Value(e.Path), size(e.Limit))
 }
 
-// size is a number of bytes in the largest unit that keeps it whole.
+// size returns a number of bytes in the largest unit in which it is a whole number.
 func size(bytes int64) string {
 	switch {
 	case bytes > 0 && bytes%(1<<20) == 0:
@@ -33,33 +33,33 @@ func size(bytes int64) string {
 	return fmt.Sprintf("%d bytes", bytes)
 }
 
-// Answers limits the bodies of all answers. limit returns the limit of one answer in bytes; 0 is no limit, for a watch,
-// whose reader has its own. A body beyond its limit fails with a TooLargeError instead of being read into memory.
-func Answers(next http.RoundTripper, limit func(*http.Response) int64) http.RoundTripper {
-	return answers{next: next, limit: limit}
+// LimitBodies limits the bodies of all responses. limit returns the limit of a response in bytes; 0 is no
+// limit, for a watch, whose reader has its own. A body beyond its limit fails with a TooLargeError.
+func LimitBodies(next http.RoundTripper, limit func(*http.Response) int64) http.RoundTripper {
+	return bodyLimiter{next: next, limit: limit}
 }
 
-type answers struct {
+type bodyLimiter struct {
 	next  http.RoundTripper
 	limit func(*http.Response) int64
 }
 
 // RoundTrip implements http.RoundTripper.
-func (a answers) RoundTrip(request *http.Request) (*http.Response, error) {
-	answer, err := a.next.RoundTrip(request)
-	if err != nil || answer.StatusCode == http.StatusSwitchingProtocols {
-		return answer, err
+func (a bodyLimiter) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := a.next.RoundTrip(request)
+	if err != nil || response.StatusCode == http.StatusSwitchingProtocols {
+		return response, err
 	}
-	if answer.Request == nil {
-		answer.Request = request
+	if response.Request == nil {
+		response.Request = request
 	}
-	if limit := a.limit(answer); limit > 0 {
-		answer.Body = &body{ReadCloser: answer.Body, left: limit, tooLarge: &TooLargeError{request.URL.Host, request.URL.Path, limit}}
+	if limit := a.limit(response); limit > 0 {
+		response.Body = &body{ReadCloser: response.Body, left: limit, tooLarge: &TooLargeError{request.URL.Host, request.URL.Path, limit}}
 	}
-	return answer, nil
+	return response, nil
 }
 
-// body is the body of an answer as far as its limit.
+// body reads the body of a response up to its limit.
 type body struct {
 	io.ReadCloser
 
@@ -67,7 +67,7 @@ type body struct {
 	tooLarge *TooLargeError
 }
 
-// Read reads one byte beyond the limit, which shows whether the answer ends there.
+// Read reads up to one byte beyond the limit, to detect whether the body ends there.
 func (b *body) Read(p []byte) (int, error) {
 	if b.left < 0 {
 		return 0, b.tooLarge

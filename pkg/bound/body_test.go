@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// Endless is an HTTP server whose answers do not end; it counts what it could send.
+// endless returns an HTTP server whose responses do not end, and the number of bytes that it could send.
 func endless(t *testing.T) (*httptest.Server, *atomic.Int64) {
 	sent := &atomic.Int64{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -29,36 +29,36 @@ func endless(t *testing.T) (*httptest.Server, *atomic.Int64) {
 	return server, sent
 }
 
-func TestAnswerWithoutEndIsNotReadBeyondItsLimit(t *testing.T) {
+func TestEndlessResponseIsReadUpToItsLimit(t *testing.T) {
 	g := NewWithT(t)
 	server, _ := endless(t)
-	client := &http.Client{Transport: Answers(http.DefaultTransport, func(*http.Response) int64 { return 64 << 10 })}
+	client := &http.Client{Transport: LimitBodies(http.DefaultTransport, func(*http.Response) int64 { return 64 << 10 })}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/version?token=secret", nil)
 	g.Expect(err).NotTo(HaveOccurred())
-	answer, err := client.Do(request)
+	response, err := client.Do(request)
 	g.Expect(err).NotTo(HaveOccurred())
-	defer answer.Body.Close()
-	read, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	read, err := io.ReadAll(response.Body)
 	g.Expect(read).To(HaveLen(64 << 10))
 	tooLarge := (*TooLargeError)(nil)
 	g.Expect(errors.As(err, &tooLarge)).To(BeTrue())
 	at, _ := url.Parse(server.URL)
 	g.Expect(err).To(MatchError(at.Host + " answers a request for /version with more than 64 KiB"))
-	n, err := answer.Body.Read(make([]byte, 1))
+	n, err := response.Body.Read(make([]byte, 1))
 	g.Expect(n).To(BeZero())
-	g.Expect(err).To(BeIdenticalTo(error(tooLarge)), "nor is more read later")
+	g.Expect(err).To(BeIdenticalTo(error(tooLarge)), "a further read fails as well")
 }
 
-func TestAnswerOfExactlyTheLimitIsRead(t *testing.T) {
+func TestResponseOfExactlyTheLimitIsRead(t *testing.T) {
 	g := NewWithT(t)
 	for limit, fits := range map[int64]bool{10: true, 9: false, 0: true} {
-		through := Answers(roundTrip(func(*http.Request) (*http.Response, error) {
+		transport := LimitBodies(roundTrip(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("0123456789"))}, nil
 		}), func(*http.Response) int64 { return limit })
-		answer, err := through.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://api.example/version", nil))
+		response, err := transport.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://api.example/version", nil))
 		g.Expect(err).NotTo(HaveOccurred())
-		_, err = io.ReadAll(answer.Body)
-		g.Expect(answer.Body.Close()).To(Succeed())
+		_, err = io.ReadAll(response.Body)
+		g.Expect(response.Body.Close()).To(Succeed())
 		g.Expect(err == nil).To(Equal(fits), "limit %d: %v", limit, err)
 	}
 }

@@ -1,6 +1,6 @@
-// Package bound limits what comes from outside: hosts, workload clusters, registries and assisted-service. A text that
-// is not limited makes a status unwritable: the API server refuses a condition whose message is longer than 32,768
-// characters, and with it the whole status.
+// Package bound limits texts and responses from outside: hosts, workload clusters, registries and
+// assisted-service. An unlimited text makes a status unwritable: the API server rejects a condition whose
+// message is longer than 32,768 characters. It then rejects the whole status.
 package bound
 
 import (
@@ -15,17 +15,19 @@ import (
 
 // The limits of texts, in bytes of UTF-8.
 const (
-	// MessageBytes is the longest message of a condition or an Event. The API server counts the bytes of an Event's
-	// note and allows 1,024 of them (NoteLengthLimit, pkg/apis/core/validation/events.go of Kubernetes).
+	// MessageBytes is the longest message of a condition or an Event. The API server counts the bytes of an
+	// Event's note and allows 1,024 of them (NoteLengthLimit, pkg/apis/core/validation/events.go of
+	// Kubernetes).
 	MessageBytes = 1024
-	// ValueBytes is the longest foreign value in a message: a serial number, hostname or name of a product. The longest
-	// hostname that Linux takes has 64.
+	// ValueBytes is the longest foreign value in a message: a serial number, hostname or product name. The
+	// longest hostname of Linux has 64 bytes.
 	ValueBytes = 64
 	// CauseBytes is the longest foreign sentence in a message: what another program reports.
 	CauseBytes = 512
-	// listBytes are shared by the items of a list when they are longer: cause and action have the rest of MessageBytes.
+	// listBytes is the length to which the items of a long list are cut together, so that cause and action
+	// still fit into MessageBytes.
 	listBytes = 700
-	// cleanedBytes is how much of a text is looked at. What follows would be cut off in any case.
+	// cleanedBytes is how much of a text is read. A longer text is cut off in any case.
 	cleanedBytes = 64 << 10
 )
 
@@ -34,8 +36,8 @@ const Items = 3
 
 const ellipsis = "…"
 
-// Message returns a text as it may stand in a condition or an Event. It keeps line breaks, with which Cluster API
-// separates the conditions of several Machines.
+// Message returns a text as it may stand in a condition or an Event. It keeps line breaks, with which Cluster
+// API separates the conditions of several Machines.
 func Message(text string) string { return shorten(clean(text, true), MessageBytes) }
 
 // Value returns a foreign value on one line: a serial number, hostname, model or address.
@@ -45,23 +47,23 @@ func Value(text string) string { return shorten(clean(text, false), ValueBytes) 
 func Cause(text string) string { return shorten(clean(text, false), CauseBytes) }
 
 // Shorten returns a foreign text on one line with another limit, in bytes.
-func Shorten(text string, most int) string { return shorten(clean(text, false), most) }
+func Shorten(text string, limit int) string { return shorten(clean(text, false), limit) }
 
-// Identifier returns a foreign version, image or name unchanged, or nothing where it is longer than most bytes or not
-// plain ASCII: a part of it would name something else.
-func Identifier(text string, most int) string {
-	if len(text) > most || !isClean(text, false) {
+// Identifier returns a foreign version, image or name unchanged. It returns "" if it is longer than limit
+// bytes or not plain ASCII: a part of it would identify another object.
+func Identifier(text string, limit int) string {
+	if len(text) > limit || !isClean(text, false) {
 		return ""
 	}
 	return text
 }
 
-// Before returns a text shortened so that a suffix still fits behind it into a message.
-func Before(text, suffix string) string {
+// FitBefore returns a text, shortened so that text and suffix fit into one message.
+func FitBefore(text, suffix string) string {
 	return shorten(clean(text, true), max(MessageBytes-len(suffix), MessageBytes/4))
 }
 
-// List names the first items, and how many more there are: "a, b, c and 5 more".
+// List returns the first items, and the number of the others: "a, b, c and 5 more".
 func List(items []string) string {
 	shown := strings.Join(share(items), ", ")
 	if more := len(items) - Items; more > 0 {
@@ -70,7 +72,8 @@ func List(items []string) string {
 	return shown
 }
 
-// Join states the first of several findings, and how many more there are of a kind: "a; b; c; 5 more hosts". An empty kind is "5 more".
+// Join returns the first of several findings, and the number of the others: "a; b; c; 5 more hosts". An empty
+// kind is "5 more".
 func Join(findings []string, kind string) string {
 	shown := share(findings)
 	more := len(findings) - Items
@@ -83,8 +86,8 @@ func Join(findings []string, kind string) string {
 	return strings.Join(shown, "; ")
 }
 
-// share returns the items that a list names. Where they are too long together each is cut to its share, so that a long
-// one does not displace the others.
+// share returns the items that a list names. If they are too long together, each is cut to its share, so that
+// a long item does not displace the others.
 func share(items []string) []string {
 	items = items[:min(len(items), Items)]
 	shown, total := make([]string, 0, len(items)+1), 0
@@ -107,28 +110,28 @@ func Conditions(conditions []metav1.Condition) {
 	}
 }
 
-// shorten cuts a text at a character, and marks that something is missing.
-func shorten(text string, most int) string {
-	if len(text) <= most {
+// shorten cuts a text between characters, and marks the cut with an ellipsis.
+func shorten(text string, limit int) string {
+	if len(text) <= limit {
 		return text
 	}
-	end := most - len(ellipsis)
+	end := limit - len(ellipsis)
 	for end > 0 && !utf8.RuneStart(text[end]) {
 		end--
 	}
 	return strings.TrimRight(text[:end], " \n") + ellipsis
 }
 
-// clean returns valid UTF-8 without characters that a terminal or a browser obeys instead of showing them: control
-// characters, and those that change the direction of writing (Trojan source).
-func clean(text string, breaks bool) string {
-	if isClean(text, breaks) {
+// clean returns valid UTF-8 without characters that control a terminal or a browser: control characters, and
+// those that change the direction of writing (Trojan source).
+func clean(text string, keepBreaks bool) string {
+	if isClean(text, keepBreaks) {
 		return text
 	}
 	text = strings.ToValidUTF8(text[:min(len(text), cleanedBytes)], "\uFFFD")
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		switch {
-		case r == '\n' && breaks, unicode.IsPrint(r):
+		case r == '\n' && keepBreaks, unicode.IsPrint(r):
 			return r
 		case unicode.IsSpace(r), unicode.IsControl(r):
 			return ' '
@@ -137,10 +140,10 @@ func clean(text string, breaks bool) string {
 	}, text))
 }
 
-// isClean reports whether a text consists of plain ASCII, as nearly all do.
-func isClean(text string, breaks bool) bool {
+// isClean reports whether a text is plain ASCII, as nearly all texts are.
+func isClean(text string, keepBreaks bool) bool {
 	for i := range len(text) {
-		if c := text[i]; (c < ' ' || c > '~') && (c != '\n' || !breaks) {
+		if c := text[i]; (c < ' ' || c > '~') && (c != '\n' || !keepBreaks) {
 			return false
 		}
 	}

@@ -45,21 +45,21 @@ func TestListNamesThreeAndCounts(t *testing.T) {
 	g.Expect(Join([]string{"a", "b", "c", "d", "e"}, "")).To(Equal("a; b; c; 2 more"))
 }
 
-func TestLongItemLeavesRoomForTheOthers(t *testing.T) {
+func TestLongItemDoesNotDisplaceOthers(t *testing.T) {
 	g := NewWithT(t)
 	joined := Join([]string{strings.Repeat("x", 40000), "Agent b is another host", "Agent c is another host", "d"}, "Agent")
 	g.Expect(joined).To(HaveSuffix("…; Agent b is another host; Agent c is another host; 1 more Agent"))
 	g.Expect(len(joined)).To(BeNumerically("<=", 800))
 	items := []string{"a", "b", "c", "d"}
 	_ = Join(items, "host")
-	g.Expect(items).To(Equal([]string{"a", "b", "c", "d"}), "the caller's list stays as it is")
+	g.Expect(items).To(Equal([]string{"a", "b", "c", "d"}), "the list of the caller is not changed")
 }
 
 func TestSuffixStaysWhole(t *testing.T) {
 	g := NewWithT(t)
 	const links = "; events: https://assisted.example/events"
-	g.Expect(Before("short", links) + links).To(Equal("short" + links))
-	long := Before(strings.Repeat("x", 40000), links) + links
+	g.Expect(FitBefore("short", links) + links).To(Equal("short" + links))
+	long := FitBefore(strings.Repeat("x", 40000), links) + links
 	g.Expect(long).To(And(HaveSuffix("…"+links), HaveLen(MessageBytes)))
 	g.Expect(Message(long)).To(Equal(long))
 }

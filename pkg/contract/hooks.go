@@ -8,7 +8,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// PreTerminateHooks are the annotations of a Machine by which somebody keeps its host as it is while it is being deleted, sorted.
+// PreTerminateHooks returns the pre-terminate hooks of a Machine, sorted. A client that sets such an
+// annotation blocks the deletion of the infra machine.
 func PreTerminateHooks(machine *clusterv1.Machine) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(machine.Annotations)), func(key string) bool {
 		return !strings.HasPrefix(key, clusterv1.PreTerminateDeleteHookAnnotationPrefix)

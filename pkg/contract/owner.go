@@ -17,28 +17,28 @@ const (
 	// ClusterUIDAnnotation holds the UID of the Cluster of an object. The control plane provider writes it on
 	// ClusterDeployments and AgentClusterInstalls, the bootstrap provider on InfraEnvs.
 	ClusterUIDAnnotation = "controlplane.cluster.x-k8s.io/cluster-uid"
-	// ClusterUIDsAnnotation holds, on a control plane, the UIDs that its Cluster has had, oldest first: `clusterctl
-	// move` and a restore give a Cluster another UID, and keep the annotation.
+	// ClusterUIDsAnnotation holds, on a control plane, the UIDs that its Cluster has had, oldest first.
+	// `clusterctl move` and a restore give a Cluster another UID, and keep the annotation.
 	ClusterUIDsAnnotation = "controlplane.cluster.x-k8s.io/cluster-uids"
-	// maxClusterUIDs bounds the list. Each move of a cluster adds one.
+	// maxClusterUIDs bounds the number of recorded UIDs. Each move of a cluster adds one.
 	maxClusterUIDs = 32
 )
 
-// Owner is the Cluster, and its control plane, that objects of assisted-service are made for.
+// Owner identifies the Cluster and the control plane that own objects of assisted-service.
 type Owner struct {
 	Namespace, Cluster, ControlPlane string
-	// UID is that of the Cluster. Former are the UIDs that the same Cluster had before it was moved or restored: only
-	// the control plane provider knows them.
+	// UID is the UID of the Cluster. Former are the UIDs that the same Cluster had before a move or a
+	// restore. Only the control plane provider knows them.
 	UID    types.UID
 	Former []types.UID
 }
 
-// OwnerOf returns the owner of what a Cluster has in assisted-service.
+// OwnerOf returns the owner of the objects of a Cluster in assisted-service.
 func OwnerOf(cluster *clusterv1.Cluster) Owner {
 	return Owner{Namespace: cluster.Namespace, Cluster: cluster.Name, ControlPlane: cluster.Spec.ControlPlaneRef.Name, UID: cluster.UID}
 }
 
-// Labels are those of all objects of the owner.
+// Labels returns the labels of all objects of the owner.
 func (o Owner) Labels() map[string]string {
 	return map[string]string{
 		clusterv1.ClusterNameLabel:             o.Cluster,
@@ -46,20 +46,20 @@ func (o Owner) Labels() map[string]string {
 	}
 }
 
-// Claim is whose an object is, as far as its metadata tells.
+// Claim is whether an object belongs to an owner, judged by its metadata.
 type Claim int
 
 const (
 	// Ours is an object of the owner.
 	Ours Claim = iota
-	// Unclaimed is an object that lacks a label of the owner and carries none of another.
+	// Unclaimed is an object that lacks a label of the owner and has none of another owner.
 	Unclaimed
-	// Foreign is an object of another owner, or of a former Cluster of the owner's name.
+	// Foreign is an object of another owner, or of a former Cluster of the same name.
 	Foreign
 )
 
-// ClaimOf decides whose an object is: by namespace and labels, and by the UID of the Cluster where the object records
-// one. Objects of earlier releases record none.
+// ClaimOf returns whether an object belongs to the owner, by namespace, labels, and the recorded UID of the
+// Cluster. Objects of earlier releases record no UID.
 func (o Owner) ClaimOf(obj metav1.Object) Claim {
 	claim := o.claimByLabels(obj)
 	if o.FormerCluster(obj) != "" {
@@ -74,18 +74,18 @@ func (o Owner) claimByLabels(obj metav1.Object) Claim {
 	}
 	claim := Ours
 	for key, value := range o.Labels() {
-		switch found, labelled := obj.GetLabels()[key]; {
-		case labelled && found != value:
+		switch found, labeled := obj.GetLabels()[key]; {
+		case labeled && found != value:
 			return Foreign
-		case !labelled:
+		case !labeled:
 			claim = Unclaimed
 		}
 	}
 	return claim
 }
 
-// FormerCluster returns the UID that an object records of a former Cluster: one that had the owner's name, and is not
-// known to have been moved or restored since. It is empty for all other objects.
+// FormerCluster returns the UID that an object records of a former Cluster. A former Cluster has the name of
+// the owner, and is not the same Cluster before a move or a restore. It returns "" for all other objects.
 func (o Owner) FormerCluster(obj metav1.Object) types.UID {
 	recorded := types.UID(obj.GetAnnotations()[ClusterUIDAnnotation])
 	if recorded == o.UID || slices.Contains(o.Former, recorded) || o.claimByLabels(obj) == Foreign {
@@ -94,8 +94,8 @@ func (o Owner) FormerCluster(obj metav1.Object) types.UID {
 	return recorded
 }
 
-// Whose names the owner of a foreign object.
-func (o Owner) Whose(obj metav1.Object) string {
+// OwnerName returns a description of the owner of a foreign object.
+func (o Owner) OwnerName(obj metav1.Object) string {
 	if cluster := obj.GetLabels()[clusterv1.ClusterNameLabel]; cluster != "" && cluster != o.Cluster {
 		return "Cluster " + cluster
 	}
@@ -109,12 +109,12 @@ func (o Owner) Whose(obj metav1.Object) string {
 	return "another namespace"
 }
 
-// Marked reports whether an object carries everything by which others find that it is the owner's now.
+// Marked reports whether an object has all labels and annotations of the owner.
 func (o Owner) Marked(obj metav1.Object) bool {
 	return o.ClaimOf(obj) == Ours && (o.UID == "" || obj.GetAnnotations()[ClusterUIDAnnotation] == string(o.UID))
 }
 
-// Mark adds the labels of the owner to an object, and the UID of the Cluster as far as it is known.
+// Mark adds the labels of the owner to an object, and the UID of the Cluster if it is known.
 func (o Owner) Mark(obj metav1.Object) {
 	obj.SetLabels(labels.Merge(obj.GetLabels(), o.Labels()))
 	if o.UID != "" {
@@ -122,23 +122,34 @@ func (o Owner) Mark(obj metav1.Object) {
 	}
 }
 
-// Obstacle reports why no host may be installed into what an object stands for: the object is another owner's, or is
-// being deleted. It is empty when hosts may.
-func (o Owner) Obstacle(kind string, obj metav1.Object) string {
+// Blocker returns why no host may be bound to the cluster of an object, or "". The object belongs to another
+// owner, is being deleted, or lacks its labels.
+func (o Owner) Blocker(kind string, obj metav1.Object) string {
 	seeControlPlane := fmt.Sprintf("see condition Installed of OpenshiftAssistedControlPlane %s", o.ControlPlane)
 	name := fmt.Sprintf("%s %s", kind, obj.GetName())
 	switch claim := o.ClaimOf(obj); {
 	case claim == Foreign:
-		return fmt.Sprintf("%s is not that of Cluster %s: it belongs to %s, and no host is bound to it. Give the control plane of Cluster %s another name, or %s", name, o.Cluster, o.Whose(obj), o.Cluster, seeControlPlane)
+		return fmt.Sprintf("%s does not belong to Cluster %s but to %s, and no host is bound to it. "+
+			"Give the control plane of Cluster %s another name, or %s", name, o.Cluster, o.OwnerName(obj), o.Cluster, seeControlPlane)
 	case !obj.GetDeletionTimestamp().IsZero():
-		return fmt.Sprintf("%s of Cluster %s is being deleted, and no host is bound to it: waiting for the control plane provider to create it again, %s", name, o.Cluster, seeControlPlane)
+		return fmt.Sprintf(
+			"%s of Cluster %s is being deleted, and no host is bound to it. Waiting for the control plane provider to recreate it, %s",
+			name,
+			o.Cluster,
+			seeControlPlane,
+		)
 	case claim == Unclaimed:
-		return fmt.Sprintf("%s lacks the labels of Cluster %s: waiting for the control plane provider to restore them, %s", name, o.Cluster, seeControlPlane)
+		return fmt.Sprintf(
+			"%s lacks the labels of Cluster %s. Waiting for the control plane provider to restore them, %s",
+			name,
+			o.Cluster,
+			seeControlPlane,
+		)
 	}
 	return ""
 }
 
-// ClusterUIDs reads the UIDs that a control plane records of its Cluster.
+// ClusterUIDs returns the UIDs of its Cluster that a control plane records.
 func ClusterUIDs(controlPlane metav1.Object) []types.UID {
 	var uids []types.UID
 	for uid := range strings.SplitSeq(controlPlane.GetAnnotations()[ClusterUIDsAnnotation], ",") {
@@ -149,7 +160,8 @@ func ClusterUIDs(controlPlane metav1.Object) []types.UID {
 	return uids
 }
 
-// RecordClusterUID adds the UID of a Cluster to those that its control plane records. The oldest give way.
+// RecordClusterUID adds the UID of a Cluster to those that its control plane records, and drops the oldest
+// beyond the limit.
 func RecordClusterUID(controlPlane metav1.Object, uid types.UID) {
 	uids := ClusterUIDs(controlPlane)
 	if uid == "" || slices.Contains(uids, uid) {

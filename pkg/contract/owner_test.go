@@ -25,11 +25,21 @@ func TestClaimOf(t *testing.T) {
 		"ours": {func(*Owner, *metav1.ObjectMeta) {}, Ours, ""},
 		"an object of an earlier release, which records no UID": {func(_ *Owner, obj *metav1.ObjectMeta) { obj.Annotations = nil }, Ours, ""},
 		"the labels were removed":                               {func(_ *Owner, obj *metav1.ObjectMeta) { obj.Labels = nil }, Unclaimed, ""},
-		"one label was removed":                                 {func(_ *Owner, obj *metav1.ObjectMeta) { delete(obj.Labels, clusterv1.ClusterNameLabel) }, Unclaimed, ""},
-		"of another Cluster":                                    {func(_ *Owner, obj *metav1.ObjectMeta) { obj.Labels[clusterv1.ClusterNameLabel] = "other" }, Foreign, "Cluster other"},
-		"of another control plane":                              {func(_ *Owner, obj *metav1.ObjectMeta) { obj.Labels[clusterv1.MachineControlPlaneNameLabel] = "other" }, Foreign, "control plane other"},
-		"of another namespace":                                  {func(_ *Owner, obj *metav1.ObjectMeta) { obj.Namespace = "tenant" }, Foreign, "another namespace"},
-		"of a former Cluster of the same name":                  {func(_ *Owner, obj *metav1.ObjectMeta) { obj.Annotations[ClusterUIDAnnotation] = "former" }, Foreign, "a former Cluster c (UID former)"},
+		"one label was removed": {
+			func(_ *Owner, obj *metav1.ObjectMeta) { delete(obj.Labels, clusterv1.ClusterNameLabel) }, Unclaimed, "",
+		},
+		"of another Cluster": {
+			func(_ *Owner, obj *metav1.ObjectMeta) { obj.Labels[clusterv1.ClusterNameLabel] = "other" }, Foreign, "Cluster other",
+		},
+		"of another control plane": {
+			func(_ *Owner, obj *metav1.ObjectMeta) { obj.Labels[clusterv1.MachineControlPlaneNameLabel] = "other" }, Foreign, "control plane other",
+		},
+		"of another namespace": {
+			func(_ *Owner, obj *metav1.ObjectMeta) { obj.Namespace = "tenant" }, Foreign, "another namespace",
+		},
+		"of a former Cluster of the same name": {
+			func(_ *Owner, obj *metav1.ObjectMeta) { obj.Annotations[ClusterUIDAnnotation] = "former" }, Foreign, "a former Cluster c (UID former)",
+		},
 		"of a former Cluster, without labels": {func(_ *Owner, obj *metav1.ObjectMeta) {
 			obj.Labels, obj.Annotations[ClusterUIDAnnotation] = nil, "former"
 		}, Foreign, "a former Cluster c (UID former)"},
@@ -39,29 +49,35 @@ func TestClaimOf(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g, o := NewWithT(t), owner()
-			obj := &metav1.ObjectMeta{Namespace: "lab", Name: "cp", Labels: o.Labels(), Annotations: map[string]string{ClusterUIDAnnotation: "uid-of-now"}}
+			obj := &metav1.ObjectMeta{
+				Namespace:   "lab",
+				Name:        "cp",
+				Labels:      o.Labels(),
+				Annotations: map[string]string{ClusterUIDAnnotation: "uid-of-now"},
+			}
 			g.Expect(o.Marked(obj)).To(BeTrue())
 			tc.change(&o, obj)
 			g.Expect(o.ClaimOf(obj)).To(Equal(tc.claim))
 			g.Expect(o.Marked(obj)).To(Equal(situation == "ours"))
 			if tc.claim == Foreign {
-				g.Expect(o.Whose(obj)).To(Equal(tc.whose))
-				g.Expect(o.Obstacle("ClusterDeployment", obj)).To(ContainSubstring("ClusterDeployment cp is not that of Cluster c: it belongs to " + tc.whose))
+				g.Expect(o.OwnerName(obj)).To(Equal(tc.whose))
+				g.Expect(o.Blocker("ClusterDeployment", obj)).
+					To(ContainSubstring("ClusterDeployment cp does not belong to Cluster c but to " + tc.whose))
 			}
 			if tc.claim == Ours {
-				g.Expect(o.Obstacle("ClusterDeployment", obj)).To(BeEmpty())
+				g.Expect(o.Blocker("ClusterDeployment", obj)).To(BeEmpty())
 			} else {
-				g.Expect(o.Obstacle("ClusterDeployment", obj)).NotTo(BeEmpty())
+				g.Expect(o.Blocker("ClusterDeployment", obj)).NotTo(BeEmpty())
 			}
 		})
 	}
 }
 
-func TestWhatIsBeingDeletedTakesNoHost(t *testing.T) {
+func TestObjectBeingDeletedBlocksBinding(t *testing.T) {
 	g, o := NewWithT(t), owner()
 	now := metav1.Now()
 	obj := &metav1.ObjectMeta{Namespace: "lab", Name: "cp", Labels: o.Labels(), DeletionTimestamp: &now}
-	g.Expect(o.Obstacle("AgentClusterInstall", obj)).To(ContainSubstring("AgentClusterInstall cp of Cluster c is being deleted"))
+	g.Expect(o.Blocker("AgentClusterInstall", obj)).To(ContainSubstring("AgentClusterInstall cp of Cluster c is being deleted"))
 }
 
 func TestRecordClusterUID(t *testing.T) {
@@ -73,7 +89,7 @@ func TestRecordClusterUID(t *testing.T) {
 	}
 	g.Expect(cp.Annotations).To(HaveKeyWithValue(ClusterUIDsAnnotation, "a,b"))
 	cp.Annotations[ClusterUIDsAnnotation] = " a, ,b "
-	g.Expect(ClusterUIDs(cp)).To(Equal([]types.UID{"a", "b"}), "a user may have written it")
+	g.Expect(ClusterUIDs(cp)).To(Equal([]types.UID{"a", "b"}), "a user can edit the annotation")
 	cp.Annotations[ClusterUIDsAnnotation] = strings.Repeat("x,", 100)
 	RecordClusterUID(cp, "now")
 	g.Expect(ClusterUIDs(cp)).To(HaveLen(maxClusterUIDs))

@@ -1,4 +1,4 @@
-// Package contract is what the contract of Cluster API asks of every provider, as far as it can be computed: pure functions.
+// Package contract holds the parts of Cluster API's provider contract that are pure functions.
 package contract
 
 import (
@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/cluster-api/util/annotations"
 )
 
-// PausedCondition reports whether the object is paused, by itself or by its cluster (which may be nil), as the condition to report.
-// The condition goes out with the rest of the status, in one request.
+// PausedCondition returns the condition Paused of an object, which is paused by its own annotation or by its
+// Cluster; cluster may be nil. The caller writes it together with the rest of the status, in one request.
 func PausedCondition(cluster *clusterv1.Cluster, obj metav1.Object) metav1.Condition {
 	var reasons []string
 	if cluster != nil && ptr.Deref(cluster.Spec.Paused, false) {

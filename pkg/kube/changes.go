@@ -6,8 +6,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// Changes passes on the updates of objects of a type that differ in what is read of them. Others would be most of the
-// reconciles: each host's objects are written dozens of times while it is installed.
+// Changes returns a predicate that drops updates of objects of type T in which nothing differs that is read.
+// They would be most reconciles: the objects of a host are written dozens of times during its installation.
 func Changes[T client.Object](differ func(before, after T) bool) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(T)

@@ -16,9 +16,9 @@ func TestChanges(t *testing.T) {
 		before, after client.Object
 		passes        bool
 	}{
-		"what is read is the same":        {opaque, opaque.DeepCopy(), false},
-		"what is read differs":            {opaque, tls, true},
-		"of another type nothing is told": {&corev1.ConfigMap{}, &corev1.ConfigMap{}, true},
+		"no field that is read differs": {opaque, opaque.DeepCopy(), false},
+		"a field that is read differs":  {opaque, tls, true},
+		"objects of another type pass":  {&corev1.ConfigMap{}, &corev1.ConfigMap{}, true},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)

@@ -15,28 +15,34 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// contractLabels say which versions of a kind serve a version of the Cluster API contract, newest contract first.
+// contractLabels are the labels that list the versions of a kind for each version of the Cluster API
+// contract, newest contract first.
 var contractLabels = []string{clusterv1.GroupVersion.Group + "/v1beta2", clusterv1.GroupVersion.Group + "/v1beta1"}
 
-// Readable reports whether the managers may read the kind that a reference names: an infrastructure provider's. A cache
-// waits without end for what it has no rights on, and with it whoever asked.
+// Readable reports whether the managers may read the kind of a reference: only kinds of infrastructure
+// providers. A read through the cache blocks without end if the manager has no rights on the kind.
 func Readable(ref clusterv1.ContractVersionedObjectReference) bool {
 	return ref.APIGroup == clusterv1.GroupVersionInfrastructure.Group
 }
 
-// External returns an object with the kind, namespace and name of a reference and nothing else, in the version that the
-// labels of its CRD name; nil when there is no such kind, or none that is [Readable]. Cluster API's own look-up
-// (controllers/external) reads the object as well: it knows no kind of which there is no object yet, which is to be
-// watched.
-func External(ctx context.Context, c client.Reader, ref clusterv1.ContractVersionedObjectReference, namespace string) (*unstructured.Unstructured, error) {
+// External returns an object with only the kind, namespace and name of a reference, in the version that the
+// labels of its CRD name. It returns nil if the kind does not exist or is not [Readable]. Cluster API's own
+// function (controllers/external) also reads the object. It therefore cannot be used to watch a kind that has
+// no object yet.
+func External(
+	ctx context.Context,
+	c client.Reader,
+	ref clusterv1.ContractVersionedObjectReference,
+	namespace string,
+) (*unstructured.Unstructured, error) {
 	if !Readable(ref) {
-		return nil, nil //nolint:nilnil // there is none for us
+		return nil, nil //nolint:nilnil // the kind is not readable
 	}
 	crd := MetadataOf(CustomResourceDefinition)
 	name := contract.CalculateCRDName(ref.APIGroup, ref.Kind)
 	if err := c.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil, nil //nolint:nilnil // there is none
+			return nil, nil //nolint:nilnil // the kind does not exist
 		}
 		return nil, fmt.Errorf("cannot read CustomResourceDefinition %s: %w", name, err)
 	}
@@ -51,5 +57,5 @@ func External(ctx context.Context, c client.Reader, ref clusterv1.ContractVersio
 			return u, nil
 		}
 	}
-	return nil, fmt.Errorf("CustomResourceDefinition %s has no label %s: it does not fulfil the Cluster API contract", name, contractLabels[0])
+	return nil, fmt.Errorf("CustomResourceDefinition %s has no label %s: it does not meet the Cluster API contract", name, contractLabels[0])
 }

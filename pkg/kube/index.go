@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Index makes the objects of a kind be found in the cache by a field.
+// Index is an index of the cache: objects of a kind by the values of a field.
 type Index struct {
 	Object client.Object
 	Field  string
@@ -24,7 +24,7 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer, indexes ...Ind
 	return nil
 }
 
-// IndexOf is the index of a type by a field, of which values returns the values.
+// IndexOf returns the index of a type by a field, with a function that returns the values of the field.
 func IndexOf[T client.Object](object T, field string, values func(T) []string) Index {
 	return Index{Object: object, Field: field, Values: func(obj client.Object) []string {
 		if typed, ok := obj.(T); ok {
@@ -34,13 +34,13 @@ func IndexOf[T client.Object](object T, field string, values func(T) []string) I
 	}}
 }
 
-// Some leaves out the values that are empty: nothing is found by them.
-func Some(values ...string) []string {
-	var some []string
+// NonEmpty returns the values that are not empty, because an index by "" is useless.
+func NonEmpty(values ...string) []string {
+	var nonEmpty []string
 	for _, value := range values {
 		if value != "" {
-			some = append(some, value)
+			nonEmpty = append(nonEmpty, value)
 		}
 	}
-	return some
+	return nonEmpty
 }

@@ -7,22 +7,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The kinds of which only the metadata is cached: a hub has many of them, and they are large.
+// Kinds of which only the metadata is cached, because a hub has many large objects of them.
 var (
 	Secret                   = corev1.SchemeGroupVersion.WithKind("Secret")
 	ConfigMap                = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	CustomResourceDefinition = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 )
 
-// MetadataOf is the object to watch and read of a kind when only its metadata matters.
+// MetadataOf returns an object to watch and read only the metadata of a kind.
 func MetadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(kind)
 	return m
 }
 
-// StripMetadata is a cache transform for objects that are cached as metadata: it drops the annotations, in which copies
-// of whole objects lie.
+// StripMetadata returns a cache transform for objects that are cached as metadata. It drops the annotations,
+// which may hold copies of whole objects.
 func StripMetadata() func(any) (any, error) {
 	return func(in any) (any, error) {
 		if obj, ok := in.(client.Object); ok {

@@ -14,21 +14,32 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// PageSize is how many objects of a kind are read at a time to fill a cache. A page of the largest, Agents, takes some
-// 10 MiB until its objects are reduced.
+// PageSize is how many objects of a kind are read at a time to fill a cache. A page of the largest kind,
+// Agent, takes about 10 MiB until its objects are reduced.
 const PageSize = 200
 
-// NewInformer returns an informer that fills its cache page by page, and reduces each page by its transform before it
-// reads the next. One list of all would be held in memory as a whole, in several forms; objects that are streamed one
-// by one take both ends twice the processor time (Kubernetes 1.34).
-func NewInformer(source toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+// NewInformer returns an informer that fills its cache page by page, and reduces each page by its transform
+// before it reads the next page. A single list would be held in memory as a whole, in several forms.
+// Streaming objects one by one takes both ends twice the processor time (Kubernetes 1.34).
+func NewInformer(
+	source toolscache.ListerWatcher,
+	kind runtime.Object,
+	resync time.Duration,
+	indexers toolscache.Indexers,
+) toolscache.SharedIndexInformer {
 	p := &pages{ListerWatcherWithContext: toolscache.ToListerWatcherWithContext(source)}
 	return &pagedInformer{SharedIndexInformer: toolscache.NewSharedIndexInformer(p, kind, resync, indexers), pages: p}
 }
 
-// NewInformerByField is NewInformer for those who list by fields, or all: to list a namespace as a whole is an error
-// then. The index for that takes 200 bytes for each kind in each namespace.
-func NewInformerByField(source toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+// NewInformerByField returns an informer like NewInformer, for a manager that lists by fields, or lists all
+// objects. Listing a namespace as a whole is an error. The index for that takes 200 bytes for each kind in
+// each namespace.
+func NewInformerByField(
+	source toolscache.ListerWatcher,
+	kind runtime.Object,
+	resync time.Duration,
+	indexers toolscache.Indexers,
+) toolscache.SharedIndexInformer {
 	fields := maps.Clone(indexers)
 	delete(fields, toolscache.NamespaceIndex)
 	return NewInformer(source, kind, resync, fields)
@@ -39,13 +50,14 @@ type pagedInformer struct {
 	pages *pages
 }
 
-// SetTransform implements SharedInformer. The transform is applied to what was read in pages a second time.
+// SetTransform implements SharedInformer. The informer applies the transform to the reduced objects a second
+// time.
 func (i *pagedInformer) SetTransform(transform toolscache.TransformFunc) error {
 	i.pages.transform = transform
 	return i.SharedIndexInformer.SetTransform(transform)
 }
 
-// pages lists in pages: those that list all at once say that the state of any moment will do, of which API servers give no pages.
+// pages lists in pages. Reflectors accept any resource version ("0"), for which API servers do not paginate.
 type pages struct {
 	toolscache.ListerWatcherWithContext
 	transform toolscache.TransformFunc
@@ -61,7 +73,7 @@ func (p *pages) Watch(options metav1.ListOptions) (watch.Interface, error) {
 	return p.WatchWithContext(context.Background(), options)
 }
 
-// ListWithContext implements ListerWatcherWithContext. client-go asks for page after page.
+// ListWithContext implements ListerWatcherWithContext. client-go requests page after page.
 func (p *pages) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if options.Limit > 0 {
 		options.Limit = PageSize
@@ -89,13 +101,13 @@ func (p *pages) reduce(page runtime.Object) (runtime.Object, error) {
 		}
 		obj, ok := kept.(runtime.Object)
 		if !ok {
-			return fmt.Errorf("a transform makes %T of %T", kept, item)
+			return fmt.Errorf("a transform returns %T for %T", kept, item)
 		}
 		reduced.Items = append(reduced.Items, obj)
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("cannot reduce what was listed: %w", err)
+		return nil, fmt.Errorf("cannot reduce the listed objects: %w", err)
 	}
 	return reduced, nil
 }

@@ -19,20 +19,20 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// server gives pages as an API server does: all at once to those for whom any moment will do.
+// server paginates like an API server: it returns all objects at once for resource version "0".
 type server struct {
 	objects int
-	// expires is the page that it does not have any more.
-	expires int
-	asked   []metav1.ListOptions
-	// reduced is how many objects had been reduced at each question.
+	// expires is the number of the request whose page has expired; 0 is none.
+	expires  int
+	requests []metav1.ListOptions
+	// reduced is the number of reduced objects at each request.
 	reduced []int
 	total   *int
 }
 
 func (s *server) list(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	s.asked, s.reduced = append(s.asked, options), append(s.reduced, *s.total)
-	if s.expires > 0 && len(s.asked) == s.expires {
+	s.requests, s.reduced = append(s.requests, options), append(s.reduced, *s.total)
+	if s.expires > 0 && len(s.requests) == s.expires {
 		return nil, apierrors.NewResourceExpired("too old")
 	}
 	from, _ := strconv.Atoi(options.Continue)
@@ -42,7 +42,10 @@ func (s *server) list(_ context.Context, options metav1.ListOptions) (runtime.Ob
 		to, list.Continue = limited, strconv.Itoa(limited)
 	}
 	for i := from; i < to; i++ {
-		list.Items = append(list.Items, corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("m", i)}, Data: map[string]string{"large": "x"}})
+		list.Items = append(
+			list.Items,
+			corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("m", i)}, Data: map[string]string{"large": "x"}},
+		)
 	}
 	return list, nil
 }
@@ -64,7 +67,7 @@ func filled(t *testing.T, s *server, transform toolscache.TransformFunc) toolsca
 	return informer.GetStore()
 }
 
-// reducing drops the data, and counts.
+// reducing drops the data of a ConfigMap, and counts.
 func (s *server) reducing(in any) (any, error) {
 	*s.total++
 	configMap, ok := in.(*corev1.ConfigMap)
@@ -74,7 +77,7 @@ func (s *server) reducing(in any) (any, error) {
 	return &corev1.ConfigMap{ObjectMeta: configMap.ObjectMeta}, nil
 }
 
-func TestCachesAreFilledPageByPage(t *testing.T) {
+func TestCacheIsFilledPageByPage(t *testing.T) {
 	g := NewWithT(t)
 	s := &server{objects: 450}
 	store := filled(t, s, s.reducing)
@@ -82,39 +85,42 @@ func TestCachesAreFilledPageByPage(t *testing.T) {
 	for _, obj := range store.List() {
 		g.Expect(obj.(*corev1.ConfigMap).Data).To(BeEmpty())
 	}
-	g.Expect(s.reduced).To(Equal([]int{0, 200, 400}), "a page is reduced before the next one is asked for")
+	g.Expect(s.reduced).To(Equal([]int{0, 200, 400}), "a page is reduced before the next one is requested")
 }
 
-func TestCachesAreFilledWithWhatIsNotReduced(t *testing.T) {
+func TestCacheWithoutTransformIsFilledPageByPage(t *testing.T) {
 	g := NewWithT(t)
 	s := &server{objects: 450}
 	store := filled(t, s, nil)
 	g.Expect(store.List()).To(HaveLen(450))
-	g.Expect(s.asked).To(HaveLen(3))
+	g.Expect(s.requests).To(HaveLen(3))
 	g.Expect(store.List()[0].(*corev1.ConfigMap).Data).NotTo(BeEmpty())
 }
 
-// TestPagesThatExpire: the API server compacts what it does not need any more, and then gives all that is left at once.
-func TestPagesThatExpire(t *testing.T) {
+// The API server compacts old revisions. For an expired page the client requests all remaining objects at
+// once.
+func TestExpiredPageFallsBackToFullList(t *testing.T) {
 	g := NewWithT(t)
 	s := &server{objects: 450, expires: 2}
 	store := filled(t, s, s.reducing)
 	g.Expect(store.List()).To(HaveLen(450))
 	g.Expect(store.List()[0].(*corev1.ConfigMap).Data).To(BeEmpty())
-	g.Expect(s.asked).To(HaveLen(3))
-	g.Expect(s.asked[2].Limit).To(BeZero())
+	g.Expect(s.requests).To(HaveLen(3))
+	g.Expect(s.requests[2].Limit).To(BeZero())
 }
 
-// A namespace for each cluster, with a dozen kinds in it: that index would be as large as what is kept of some kinds.
-func TestCachesThatAreListedByFieldsHaveNoIndexOfNamespaces(t *testing.T) {
+// A hub has a namespace for each cluster, with a dozen kinds in it. The index would be as large as the cached
+// objects of some kinds.
+func TestInformerByFieldHasNoNamespaceIndex(t *testing.T) {
 	g := NewWithT(t)
 	indexers := toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc, "field:a": toolscache.MetaNamespaceIndexFunc}
 	g.Expect(kube.NewInformer(&toolscache.ListWatch{}, &corev1.ConfigMap{}, 0, indexers).GetIndexer().GetIndexers()).To(HaveLen(2))
-	g.Expect(kube.NewInformerByField(&toolscache.ListWatch{}, &corev1.ConfigMap{}, 0, indexers).GetIndexer().GetIndexers()).To(And(HaveLen(1), HaveKey("field:a")))
-	g.Expect(indexers).To(HaveLen(2), "they are others'")
+	g.Expect(kube.NewInformerByField(&toolscache.ListWatch{}, &corev1.ConfigMap{}, 0, indexers).GetIndexer().GetIndexers()).
+		To(And(HaveLen(1), HaveKey("field:a")))
+	g.Expect(indexers).To(HaveLen(2), "the indexers of the caller are not changed")
 }
 
-func TestTransformThatFailsIsNoCache(t *testing.T) {
+func TestFailingTransformBlocksSync(t *testing.T) {
 	g := NewWithT(t)
 	s := &server{objects: 1, total: new(int)}
 	source := &toolscache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}

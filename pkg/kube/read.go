@@ -1,4 +1,5 @@
-// Package kube is how both providers read, delete and index objects, and understand what the API server answers.
+// Package kube reads, writes and indexes objects for both providers, and classifies the errors of the API
+// server.
 package kube
 
 import (
@@ -11,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Read reads an object into into, and returns it; nil, and no error, when it does not exist.
+// Read reads an object into into and returns it. It returns nil and no error if the object does not exist.
 func Read[T client.Object](ctx context.Context, from client.Reader, key client.ObjectKey, into T) (T, error) {
 	var none T
 	err := from.Get(ctx, key, into)
@@ -24,13 +25,13 @@ func Read[T client.Object](ctx context.Context, from client.Reader, key client.O
 	return into, nil
 }
 
-// IsThere reports whether an object is still there, by what from reads, and not another one of its name in its place.
-func IsThere[T client.Object](ctx context.Context, from client.Reader, obj, into T) (bool, error) {
+// Exists reports whether an object still exists, and was not replaced by a new object of the same name.
+func Exists[T client.Object](ctx context.Context, from client.Reader, obj, into T) (bool, error) {
 	now, err := Read(ctx, from, client.ObjectKeyFromObject(obj), into)
 	return err == nil && !IsNil(now) && now.GetUID() == obj.GetUID(), err
 }
 
-// KindName is the kind of an object for people. A typed object does not always bear its kind.
+// KindName returns the kind of an object for messages. Typed objects often have an empty kind.
 func KindName(obj client.Object) string {
 	if kind := obj.GetObjectKind().GroupVersionKind().Kind; kind != "" {
 		return kind
@@ -38,12 +39,12 @@ func KindName(obj client.Object) string {
 	return reflect.TypeOf(obj).Elem().Name()
 }
 
-// IsNil reports whether there is no object: neither the interface nor the pointer in it.
+// IsNil reports whether an interface, or the pointer in it, is nil.
 func IsNil(obj client.Object) bool {
 	return obj == nil || reflect.ValueOf(obj).IsNil()
 }
 
-// VersionOf is the resource version of an object; "" when there is no object.
+// VersionOf returns the resource version of an object; "" if the object is nil.
 func VersionOf(obj client.Object) string {
 	if IsNil(obj) {
 		return ""
@@ -51,7 +52,7 @@ func VersionOf(obj client.Object) string {
 	return obj.GetResourceVersion()
 }
 
-// EmptyOf returns an object of the same kind without content, to read into.
+// EmptyOf returns an object of the same kind without content, as the target of a read.
 func EmptyOf(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	empty := &unstructured.Unstructured{}
 	empty.SetGroupVersionKind(obj.GroupVersionKind())

@@ -10,9 +10,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 )
 
-// Reduce is a cache transform that puts in the place of an object of type T what reduce makes of it. That should be a
-// new object: one of a list keeps all of the list in memory. It must depend on the object alone, and be the same when
-// it is applied again.
+// Reduce returns a cache transform that replaces an object of type T by the result of reduce. The result
+// should be a new object: an item of a list keeps the whole list in memory. reduce must depend on the object
+// alone and be idempotent.
 func Reduce[T client.Object](reduce func(T) T) func(any) (any, error) {
 	return func(in any) (any, error) {
 		if obj, ok := in.(T); ok {
@@ -22,7 +22,8 @@ func Reduce[T client.Object](reduce func(T) T) func(any) (any, error) {
 	}
 }
 
-// Identity is what says of an object which one it is, in which version, and whether it is being deleted.
+// Identity returns the part of the metadata that identifies an object and its version, and whether it is
+// being deleted.
 func Identity(of *metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: of.Namespace, Name: of.Name, UID: of.UID, ResourceVersion: of.ResourceVersion, Generation: of.Generation,
@@ -30,13 +31,13 @@ func Identity(of *metav1.ObjectMeta) metav1.ObjectMeta {
 	}
 }
 
-// MetadataIdentity keeps of metadata that there is such an object.
+// MetadataIdentity reduces the metadata of an object to its identity.
 func MetadataIdentity(of *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: of.TypeMeta, ObjectMeta: Identity(&of.ObjectMeta)}
 }
 
-// Only returns the entries of labels or annotations that are named; nil when there are none.
-func Only(all map[string]string, names ...string) map[string]string {
+// SelectKeys returns the named entries of labels or annotations; nil if there are none.
+func SelectKeys(all map[string]string, names ...string) map[string]string {
 	var kept map[string]string
 	for _, name := range names {
 		if value, found := all[name]; found {
@@ -49,44 +50,45 @@ func Only(all map[string]string, names ...string) map[string]string {
 	return kept
 }
 
-// Fields returns an object with some fields of another, by their paths.
-func Fields(of *unstructured.Unstructured, paths [][]string) *unstructured.Unstructured {
+// SelectFields returns an object with some fields of another one, by their paths.
+func SelectFields(of *unstructured.Unstructured, paths [][]string) *unstructured.Unstructured {
 	kept := &unstructured.Unstructured{Object: map[string]any{}}
 	for _, path := range paths {
 		if value, found, err := unstructured.NestedFieldNoCopy(of.Object, path...); found && err == nil {
-			_ = unstructured.SetNestedField(kept.Object, value, path...) // a field of an object that is made here
+			_ = unstructured.SetNestedField(kept.Object, value, path...) // cannot fail: the parents are new maps
 		}
 	}
 	return kept
 }
 
-// words holds, once, what stands in many objects; more than the vocabulary of all kinds.
-var words = lru.New[any, any](4096)
+// interned holds one copy of each string that many objects have. Its size is above the number of such strings
+// of all kinds.
+var interned = lru.New[any, any](4096)
 
-// Word returns the one copy of a string that many objects have, as kinds and reasons are. Each object would keep its
-// own otherwise, as it was decoded.
-func Word[T ~string](s T) T {
-	if known, found := words.Get(s); found {
+// Intern returns the shared copy of a string that many objects have, such as a kind or a reason. Otherwise
+// each decoded object would keep its own copy.
+func Intern[T ~string](s T) T {
+	if known, found := interned.Get(s); found {
 		return known.(T) //nolint:forcetypeassert // the type is a part of the key
 	}
-	words.Add(s, s)
+	interned.Add(s, s)
 	return s
 }
 
-// Owners are owner references whose versions and kinds are kept once for all objects.
-func Owners(refs []metav1.OwnerReference) []metav1.OwnerReference {
+// InternOwners replaces the versions and kinds of owner references by their shared copies.
+func InternOwners(refs []metav1.OwnerReference) []metav1.OwnerReference {
 	for i := range refs {
-		refs[i].APIVersion, refs[i].Kind = Word(refs[i].APIVersion), Word(refs[i].Kind)
+		refs[i].APIVersion, refs[i].Kind = Intern(refs[i].APIVersion), Intern(refs[i].Kind)
 	}
 	return refs
 }
 
-// Conditions are conditions whose types and reasons are kept once for all objects.
-func Conditions(all []metav1.Condition) []metav1.Condition {
-	kept := slices.Clone(all) // which were read into more room than they need
+// InternConditions returns conditions whose types and reasons are shared copies.
+func InternConditions(all []metav1.Condition) []metav1.Condition {
+	kept := slices.Clone(all) // the decoded slice has unused capacity
 	for i := range kept {
 		c := &kept[i]
-		c.Type, c.Status, c.Reason = Word(c.Type), Word(c.Status), Word(c.Reason)
+		c.Type, c.Status, c.Reason = Intern(c.Type), Intern(c.Status), Intern(c.Reason)
 	}
 	return kept
 }

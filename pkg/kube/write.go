@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Delete asks once for the deletion of the object that was read, not of a later one of its name. One that is gone, or
-// is being deleted, is no error.
+// Delete requests the deletion of the object that was read, and not of a new object of the same name. It
+// sends no request if the object is being deleted, and returns no error if it is deleted already.
 func Delete(ctx context.Context, c client.Writer, obj client.Object) error {
 	if !obj.GetDeletionTimestamp().IsZero() {
 		return nil
@@ -26,10 +26,10 @@ func Delete(ctx context.Context, c client.Writer, obj client.Object) error {
 	return nil
 }
 
-// PatchMetadata writes what differs between before and after, on condition that nobody else has written to the object
-// since before was read: a merge patch replaces lists (finalizers, owner references) as a whole. Of labels and
-// annotations before may lack some, as the cache does: they stay. after gets the answer of the API server, which is not
-// asked when nothing differs.
+// PatchMetadata writes the differences between before and after, if no other client has written to the object
+// since before was read. A merge patch replaces lists (finalizers, owner references) as a whole. Labels and
+// annotations that before lacks stay, because the cache does not keep all of them. after becomes the response
+// of the API server. Without a difference no request is sent.
 func PatchMetadata(ctx context.Context, c client.Writer, before, after client.Object, owner client.FieldOwner) error {
 	if equality.Semantic.DeepEqual(before, after) {
 		return nil
@@ -37,70 +37,71 @@ func PatchMetadata(ctx context.Context, c client.Writer, before, after client.Ob
 	return c.Patch(ctx, after, metadataPatch{client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), before}, owner)
 }
 
-// metadataPatch is a merge patch that takes off labels and annotations one by one. Where after has none of them left, a
-// merge patch of two objects takes off all that are stored.
+// metadataPatch is a merge patch that removes labels and annotations one by one. If after has none left, a
+// merge patch of two objects would remove all stored ones.
 type metadataPatch struct {
 	client.Patch
 	before client.Object
 }
 
-// Data is the patch that makes before the given object.
+// Data returns the patch from before to after.
 func (p metadataPatch) Data(after client.Object) ([]byte, error) {
 	data, err := p.Patch.Data(after)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // of encoding
+		return nil, err //nolint:wrapcheck // the patch could not be encoded
 	}
 	patch := map[string]any{}
 	if err := json.Unmarshal(data, &patch); err != nil {
-		return nil, err //nolint:wrapcheck // of decoding what was just encoded
+		return nil, err //nolint:wrapcheck // the patch was just encoded
 	}
 	for field, had := range map[string]map[string]string{"annotations": p.before.GetAnnotations(), "labels": p.before.GetLabels()} {
 		if value, named, _ := unstructured.NestedFieldNoCopy(patch, "metadata", field); !named || value != nil {
 			continue
 		}
-		off := map[string]any{}
+		removed := map[string]any{}
 		for key := range had {
-			off[key] = nil
+			removed[key] = nil
 		}
-		if err := unstructured.SetNestedField(patch, off, "metadata", field); err != nil {
-			return nil, err //nolint:wrapcheck // of a patch without metadata, which this one has
+		if err := unstructured.SetNestedField(patch, removed, "metadata", field); err != nil {
+			return nil, err //nolint:wrapcheck // cannot fail: the patch has metadata
 		}
 	}
 	return json.Marshal(patch)
 }
 
-// Refused reports whether the API server refused a request for what it says, by its schema or by an admission webhook:
-// to repeat it at once does not help. A right that is missing is none of that: it may be given at any time, as the
-// rights of an aggregated ClusterRole are.
-func Refused(err error) bool {
+// IsRefused reports whether the API server refused the content of a request, by its schema or by an admission
+// webhook. An immediate retry does not help then. A missing right does not count: it can be granted at any
+// time, as the rights of an aggregated ClusterRole are.
+func IsRefused(err error) bool {
 	if err == nil {
 		return false
 	}
 	denied := strings.Contains(err.Error(), "admission webhook") && strings.Contains(err.Error(), "denied the request")
-	return denied || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || Undeclared(err) != ""
+	return denied || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || UndeclaredField(err) != ""
 }
 
-// ownersRefused is how the admission plugin OwnerReferencesPermissionEnforcement, which OpenShift has, refuses other
-// owner references of an object that exists (kubernetes/plugin/pkg/admission/gc/gc_admission.go).
+// ownersRefused is the error of the admission plugin OwnerReferencesPermissionEnforcement, which OpenShift
+// enables. The plugin refuses changes of the owner references of an existing object
+// (kubernetes/plugin/pkg/admission/gc/gc_admission.go).
 const ownersRefused = "cannot set an ownerRef on a resource you can't delete"
 
-// OwnersRefused reports whether the API server refused a request only because it changes the owner references of an
-// object that the client may not delete.
+// OwnersRefused reports whether the API server refused a request only because it changes the owner references
+// of an object that the client may not delete.
 func OwnersRefused(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), ownersRefused)
 }
 
-// undeclared is how server-side apply refuses a field that the schema of a kind does not have (structured-merge-diff,
-// typed/validate.go). The answer has no reason of its own.
-var undeclared = regexp.MustCompile(`\.([^\s:]+): field not declared in schema`)
+// undeclaredField matches the error of server-side apply for a field that the schema of a kind does not have
+// (structured-merge-diff, typed/validate.go). The API server gives it no reason of its own.
+var undeclaredField = regexp.MustCompile(`\.([^\s:]+): field not declared in schema`)
 
-// Undeclared is the field (spec.some.field) for which the API server refused what was applied, as its schema of the
-// kind does not have it; of several it names one. It is empty when the error is another.
-func Undeclared(err error) (field string) {
+// UndeclaredField returns the first field (spec.some.field) that the API server refused because the schema of
+// the kind does not have it. It returns "" for any other error.
+func UndeclaredField(err error) (field string) {
 	if err == nil {
 		return ""
 	}
-	if found := undeclared.FindStringSubmatch(err.Error()); found != nil {
+	if found := undeclaredField.FindStringSubmatch(err.Error()); found != nil {
 		return found[1]
 	}
 	return ""

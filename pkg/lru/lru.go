@@ -1,4 +1,5 @@
-// Package lru makes bounded caches: what a manager remembers must not grow with what it has seen.
+// Package lru provides bounded caches, so that the memory of a manager does not grow with the number of
+// objects.
 package lru
 
 import (
@@ -17,7 +18,7 @@ func New[K comparable, V any](size int) *Cache[K, V] { return NewWithEvict[K, V]
 func NewWithEvict[K comparable, V any](size int, evicted func(K, V)) *Cache[K, V] {
 	cache, err := lru.NewWithEvict(size, evicted)
 	if err != nil { // the size is not positive
-		panic(fmt.Sprintf("cannot make a cache of %d entries: %v", size, err))
+		panic(fmt.Sprintf("cannot create a cache of %d entries: %v", size, err))
 	}
 	return cache
 }

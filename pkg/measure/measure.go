@@ -1,6 +1,6 @@
-// Package measure has the metrics of both providers beside those of controller-runtime. How things are at the moment,
-// such as how many clusters are being installed, is not among them: kube-state-metrics tells it from our objects
-// (config/monitoring).
+// Package measure holds the metrics of both providers in addition to those of controller-runtime. Current
+// states, such as the number of clusters that are being installed, are not included: kube-state-metrics
+// derives them from our objects (config/monitoring).
 package measure
 
 import (
@@ -12,14 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// namespace is what the names begin with: that of Cluster API's metrics, and ours.
+// namespace is the prefix of the metrics: that of Cluster API's metrics, and the name of the providers.
 const namespace = "capi_openshift_agent"
 
-// minutes are the bounds of what takes as long as servers take to boot and to be installed.
+// minutes are the buckets of durations of booting and installing servers.
 var minutes = []float64{60, 120, 300, 600, 900, 1200, 1800, 2400, 3000, 3600, 4500, 5400, 7200, 10800, 14400, 28800}
 
-// seconds are the bounds of what a manager does at once, or after something that it had to wait for: the times in
-// objects are of full seconds.
+// seconds are the buckets of reactions of a manager, immediate ones and those after a wait. The times in
+// objects have a resolution of one second.
 var seconds = []float64{1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600, 1800}
 
 var (
@@ -59,16 +59,17 @@ func init() {
 	metrics.Registry.MustRegister(problems, installations, hosts, reactions, registries, lookups)
 }
 
-// Problems counts those that began with a change of an object's conditions.
-func Problems(kind string, before, after []metav1.Condition, isProblem func(*metav1.Condition) bool) {
-	for _, reason := range Begun(before, after, isProblem) {
+// CountProblems counts the problems that began with a change of the conditions of an object.
+func CountProblems(kind string, before, after []metav1.Condition, isProblem func(*metav1.Condition) bool) {
+	for _, reason := range NewProblems(before, after, isProblem) {
 		problems.WithLabelValues(kind, reason).Inc()
 	}
 }
 
-// Begun are the reasons of problems that some condition has now, and none had before. A status that was written is
-// compared with the one that it replaced: hence each problem begins once, whoever reconciles how often.
-func Begun(before, after []metav1.Condition, isProblem func(*metav1.Condition) bool) []string {
+// NewProblems returns the reasons of problems that a condition has now and no condition had before. The
+// written status is compared with the replaced one, so that each problem begins once, however often the
+// object is reconciled.
+func NewProblems(before, after []metav1.Condition, isProblem func(*metav1.Condition) bool) []string {
 	was := reasons(before, isProblem)
 	return slices.DeleteFunc(reasons(after, isProblem), func(reason string) bool { return slices.Contains(was, reason) })
 }
@@ -84,7 +85,7 @@ func reasons(conditions []metav1.Condition, isProblem func(*metav1.Condition) bo
 	return slices.Compact(found)
 }
 
-// Stage is a part of an installation, and how long it took.
+// Stage is a stage of an installation and its duration.
 type Stage struct {
 	Name string
 	Took time.Duration
@@ -102,38 +103,40 @@ func observe(histogram *prometheus.HistogramVec, stages []Stage) {
 	}
 }
 
-// RegistryRequest observes a question to a registry.
+// RegistryRequest observes a request to a registry.
 func RegistryRequest(result string, took time.Duration) {
 	registries.WithLabelValues(result).Observe(took.Seconds())
 }
 
-// ReleaseLookup counts a look-up of a release image in its mirrors and in its own registry: result is that of all of them together.
+// ReleaseLookup counts a look-up of a release image, with the common result of its mirrors and its own
+// registry.
 func ReleaseLookup(result string) { lookups.WithLabelValues(result).Inc() }
 
-// Handover is something that somebody else has done, and upon which a manager acts.
+// Handover is an input that another component has made ready, and on which a manager acts.
 type Handover string
 
 // The hand-overs whose time the objects tell, by what is done then.
 const (
-	// ImageReady is the discovery image of a host, upon which the host may be started.
+	// ImageReady is the discovery image of a host. The manager then releases the host to boot.
 	ImageReady Handover = "image_ready"
-	// AgentRegistered is the Agent of a host, which is then proven to be a Machine's.
+	// AgentRegistered is the Agent of a host. The manager then proves that it belongs to a Machine.
 	AgentRegistered Handover = "agent_registered"
-	// ClusterAcceptsHosts is the end of an installation, upon which hosts that waited for it are bound.
+	// ClusterAcceptsHosts is the end of an installation. The manager then binds the waiting hosts.
 	ClusterAcceptsHosts Handover = "cluster_accepts_hosts"
-	// KubeconfigWritten is assisted-service's kubeconfig, which is then published.
+	// KubeconfigWritten is the kubeconfig of assisted-service. The manager then publishes it.
 	KubeconfigWritten Handover = "kubeconfig_written"
-	// ClusterInstalled is the end of an installation, which is then told to Cluster API.
+	// ClusterInstalled is the end of an installation. The manager then reports it to Cluster API.
 	ClusterInstalled Handover = "cluster_installed"
 )
 
-// Reaction is how long it took until a manager had acted upon a hand-over.
+// Reaction is the time that a manager took to act on an input.
 type Reaction struct {
 	To   Handover
 	Took time.Duration
 }
 
-// ReactionTo is the reaction at a time to what was handed over at another; of what nobody dates, and of clocks that differ, there is none.
+// ReactionTo returns the reaction at now to an input that was ready at since. It returns none if since is
+// unknown, or in the future because clocks differ.
 func ReactionTo(handover Handover, since *metav1.Time, now time.Time) []Reaction {
 	if since.IsZero() || now.Before(since.Time) {
 		return nil
@@ -142,8 +145,8 @@ func ReactionTo(handover Handover, since *metav1.Time, now time.Time) []Reaction
 }
 
 // Reactions observes reactions.
-func Reactions(those []Reaction) {
-	for _, reaction := range those {
+func Reactions(observed []Reaction) {
+	for _, reaction := range observed {
 		reactions.WithLabelValues(string(reaction.To)).Observe(reaction.Took.Seconds())
 	}
 }

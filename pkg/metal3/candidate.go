@@ -15,10 +15,11 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// What keeps CAPM3 from giving a host to a Metal3Machine (api/v1beta2/common_types.go and
+// Labels and annotations with which CAPM3 chooses a host for a Metal3Machine (api/v1beta2/common_types.go and
 // baremetal/metal3machine_manager.go of CAPM3 1.13).
 const (
-	// NodeReuseLabel names the control plane (cp-<name>) or MachineDeployment (md-<name>) whose next Machine is to get the host.
+	// NodeReuseLabel names the control plane (cp-<name>) or MachineDeployment (md-<name>) whose next Machine
+	// gets the host.
 	NodeReuseLabel = "infrastructure.cluster.x-k8s.io/node-reuse"
 
 	// FailureDomainLabel names the failure domain of a host.
@@ -28,85 +29,97 @@ const (
 	formerUnhealthyAnnotation = "capi.metal3.io/unhealthy"
 )
 
-// HoldingAnnotations are those with which a BareMetalHost is left alone, by the Bare Metal Operator or by CAPM3.
-var HoldingAnnotations = []string{metal3api.PausedAnnotation, metal3api.DetachedAnnotation, unhealthyAnnotation, formerUnhealthyAnnotation}
+// BlockingAnnotations are the annotations with which the Bare Metal Operator or CAPM3 leaves a BareMetalHost
+// alone.
+var BlockingAnnotations = []string{metal3api.PausedAnnotation, metal3api.DetachedAnnotation, unhealthyAnnotation, formerUnhealthyAnnotation}
 
-// ReuseName is the value of [NodeReuseLabel] of the hosts that are kept for a Metal3Machine; empty: none is. CAPM3 has
-// it from the owners of the Machine; the Metal3Machine has it in the labels that it was made with.
-func ReuseName(machine *unstructured.Unstructured) string {
-	told := machine.GetLabels()
-	_, controlPlane := told[clusterv1.MachineControlPlaneLabel]
+// NodeReuseName returns the value of [NodeReuseLabel] of the hosts that are reserved for a Metal3Machine; ""
+// if none is. CAPM3 derives it from the owners of the Machine. The Metal3Machine has the owners in the labels
+// that it was created with.
+func NodeReuseName(machine *unstructured.Unstructured) string {
+	machineLabels := machine.GetLabels()
+	_, controlPlane := machineLabels[clusterv1.MachineControlPlaneLabel]
 	switch {
-	case controlPlane && told[clusterv1.MachineControlPlaneNameLabel] != "":
-		return "cp-" + told[clusterv1.MachineControlPlaneNameLabel]
-	case !controlPlane && told[clusterv1.MachineDeploymentNameLabel] != "":
-		return "md-" + told[clusterv1.MachineDeploymentNameLabel]
+	case controlPlane && machineLabels[clusterv1.MachineControlPlaneNameLabel] != "":
+		return "cp-" + machineLabels[clusterv1.MachineControlPlaneNameLabel]
+	case !controlPlane && machineLabels[clusterv1.MachineDeploymentNameLabel] != "":
+		return "md-" + machineLabels[clusterv1.MachineDeploymentNameLabel]
 	}
 	return ""
 }
 
-// KeptFor reports whether a host is kept for the Metal3Machines of a [ReuseName].
-func KeptFor(host *Host, reuse string) bool {
+// IsReservedFor reports whether a host is reserved for the Metal3Machines of a [NodeReuseName].
+func IsReservedFor(host *Host, reuse string) bool {
 	return reuse != "" && host.Labels[NodeReuseLabel] == reuse
 }
 
-// Unavailable says, in words for people, why CAPM3 does not give a host to a Metal3Machine of a [ReuseName]; it is
-// empty when it may. The rules are those of chooseHost in CAPM3's baremetal/metal3machine_manager.go.
-func Unavailable(host *Host, reuse string) string {
-	return cmp.Or(excluded(host, reuse), unready(host))
+// UnavailableReason returns why CAPM3 does not give a host to a Metal3Machine of a [NodeReuseName], for
+// messages. It is empty if CAPM3 may. The rules are those of chooseHost in CAPM3's
+// baremetal/metal3machine_manager.go.
+func UnavailableReason(host *Host, reuse string) string {
+	return cmp.Or(exclusion(host, reuse), notReadyReason(host))
 }
 
-// IsExpected reports whether CAPM3 waits for a host: it is kept for the Metal3Machine, and not available yet. No other
-// is given to it meanwhile.
+// IsExpected reports whether CAPM3 waits for a host: it is reserved for the Metal3Machine, and not available
+// yet. CAPM3 gives it no other host meanwhile.
 func IsExpected(host *Host, reuse string) bool {
-	return KeptFor(host, reuse) && excluded(host, reuse) == "" && unready(host) != ""
+	return IsReservedFor(host, reuse) && exclusion(host, reuse) == "" && notReadyReason(host) != ""
 }
 
-// beforeAvailable are the provisioning states from which a host becomes available without a change by the user.
+// beforeAvailable are the provisioning states from which a host becomes available without a change by the
+// user.
 var beforeAvailable = []metal3api.ProvisioningState{
-	metal3api.StateNone, metal3api.StateRegistering, metal3api.StateMatchProfile, metal3api.StateInspecting, metal3api.StatePreparing, metal3api.StateReady, metal3api.StateAvailable,
+	metal3api.StateNone,
+	metal3api.StateRegistering,
+	metal3api.StateMatchProfile,
+	metal3api.StateInspecting,
+	metal3api.StatePreparing,
+	metal3api.StateReady,
+	metal3api.StateAvailable,
 }
 
-// MayBeGiven reports whether CAPM3 may give a host to a Metal3Machine of a [ReuseName], now or once the Bare Metal
-// Operator has made it available, for which an error may pass.
-func MayBeGiven(host *Host, reuse string) bool {
+// MayBeChosen reports whether CAPM3 may give a host to a Metal3Machine of a [NodeReuseName], now or once it
+// is available. An error of the host may pass, and is ignored.
+func MayBeChosen(host *Host, reuse string) bool {
 	healthy := *host
 	healthy.Status.ErrorMessage = ""
-	return excluded(&healthy, reuse) == "" && (KeptFor(host, reuse) || slices.Contains(beforeAvailable, metal3api.ProvisioningState(host.Status.Provisioning.State)))
+	return exclusion(&healthy, reuse) == "" &&
+		(IsReservedFor(host, reuse) || slices.Contains(beforeAvailable, metal3api.ProvisioningState(host.Status.Provisioning.State)))
 }
 
-// excluded says why a host is left out, whatever the Bare Metal Operator does with it.
-func excluded(host *Host, reuse string) string {
-	keeps, kept := host.Labels[NodeReuseLabel]
+// exclusion returns why CAPM3 excludes a host in any provisioning state; "" if it does not.
+func exclusion(host *Host, reuse string) string {
+	reservedFor, reserved := host.Labels[NodeReuseLabel]
 	switch {
 	case host.Spec.ConsumerRef != nil:
 		return "in use"
 	case !host.DeletionTimestamp.IsZero():
 		return "being deleted"
 	case host.Status.ErrorMessage != "":
-		return Failure(host)
+		return ErrorOf(host)
 	case annotation(host, metal3api.PausedAnnotation, unhealthyAnnotation, formerUnhealthyAnnotation) != "":
 		return "annotated with " + annotation(host, metal3api.PausedAnnotation, unhealthyAnnotation, formerUnhealthyAnnotation)
-	case kept && !KeptFor(host, reuse):
-		return "kept for the next Machine of " + cmp.Or(keeps, "nobody") + " by the label " + NodeReuseLabel
+	case reserved && !IsReservedFor(host, reuse):
+		return "reserved for the next Machine of " + cmp.Or(reservedFor, "an unnamed owner") + " by the label " + NodeReuseLabel
 	}
 	return ""
 }
 
-// unready says what the Bare Metal Operator does with a host that is not available; empty: it is.
-func unready(host *Host) string {
+// notReadyReason returns what the Bare Metal Operator does with a host that is not available; "" if the host
+// is available.
+func notReadyReason(host *Host) string {
 	switch state := metal3api.ProvisioningState(host.Status.Provisioning.State); state {
 	case metal3api.StateReady, metal3api.StateAvailable:
 		return ""
 	case metal3api.StateNone:
-		return "not looked at by the Bare Metal Operator yet"
+		return "not registered by the Bare Metal Operator yet"
 	default:
 		return string(state)
 	}
 }
 
-// Failure is what the Bare Metal Operator says that is wrong with a host; empty when nothing is.
-func Failure(host *Host) string {
+// ErrorOf returns the error of a host as the Bare Metal Operator reports it; "" if there is none.
+func ErrorOf(host *Host) string {
 	if host.Status.ErrorMessage == "" {
 		return ""
 	}
@@ -117,8 +130,9 @@ func Failure(host *Host) string {
 	return kind + ": " + strings.TrimSpace(host.Status.ErrorMessage)
 }
 
-// Unmanaged is the annotation by which the Bare Metal Operator does nothing with a host; empty when it has none.
-func Unmanaged(host *Host) string {
+// UnmanagedAnnotation returns the annotation with which the Bare Metal Operator leaves a host alone; "" if
+// the host has none.
+func UnmanagedAnnotation(host *Host) string {
 	return annotation(host, metal3api.PausedAnnotation, metal3api.DetachedAnnotation)
 }
 
@@ -131,7 +145,7 @@ func annotation(host *Host, keys ...string) string {
 	return ""
 }
 
-// LargestDisk is the size in bytes of the largest of what the inspection found; 0 when it found none.
+// LargestDisk returns the size of the largest inspected disk in bytes; 0 if there is none.
 func LargestDisk(disks []Disk) int64 {
 	var largest int64
 	for _, disk := range disks {
@@ -150,8 +164,8 @@ type hostSelector struct {
 	} `json:"matchExpressions,omitempty"`
 }
 
-// HostSelector is which hosts a Metal3Machine may be given, by their labels. CAPM3 takes the operators of
-// k8s.io/apimachinery/pkg/selection, in any case.
+// HostSelector returns the label selector of the hosts that a Metal3Machine may get. CAPM3 accepts the
+// operators of k8s.io/apimachinery/pkg/selection in upper and lower case.
 func HostSelector(machine *unstructured.Unstructured) (labels.Selector, error) {
 	raw, _, err := unstructured.NestedMap(machine.Object, "spec", "hostSelector")
 	if err != nil {

@@ -10,61 +10,78 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-func TestHostsThatAreToBeHad(t *testing.T) {
+func TestUnavailableReason(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*Host)
 		why    string
 	}{
-		"available":                     {func(*Host) {}, ""},
-		"ready, as older versions say":  {func(h *Host) { h.Status.Provisioning.State = "ready" }, ""},
-		"in use":                        {func(h *Host) { h.Spec.ConsumerRef = &Consumer{Kind: "Other"} }, "in use"},
-		"going":                         {func(h *Host) { h.DeletionTimestamp = ptr.To(metav1.Now()) }, "being deleted"},
-		"in error":                      {func(h *Host) { h.Status.ErrorType, h.Status.ErrorMessage = "registration error", " no BMC\n" }, "registration error: no BMC"},
-		"in an error of no kind":        {func(h *Host) { h.Status.ErrorMessage = "no BMC" }, "error: no BMC"},
-		"paused":                        {func(h *Host) { h.Annotations = map[string]string{"baremetalhost.metal3.io/paused": ""} }, "annotated with baremetalhost.metal3.io/paused"},
-		"unhealthy":                     {func(h *Host) { h.Annotations = map[string]string{"capm3.metal3.io/unhealthy": ""} }, "annotated with capm3.metal3.io/unhealthy"},
-		"unhealthy, as older ones say":  {func(h *Host) { h.Annotations = map[string]string{"capi.metal3.io/unhealthy": ""} }, "annotated with capi.metal3.io/unhealthy"},
+		"available":                {func(*Host) {}, ""},
+		"ready, in older versions": {func(h *Host) { h.Status.Provisioning.State = "ready" }, ""},
+		"in use":                   {func(h *Host) { h.Spec.ConsumerRef = &Consumer{Kind: "Other"} }, "in use"},
+		"being deleted":            {func(h *Host) { h.DeletionTimestamp = ptr.To(metav1.Now()) }, "being deleted"},
+		"in error": {
+			func(h *Host) { h.Status.ErrorType, h.Status.ErrorMessage = "registration error", " no BMC\n" }, "registration error: no BMC",
+		},
+		"in an error without a type": {func(h *Host) { h.Status.ErrorMessage = "no BMC" }, "error: no BMC"},
+		"paused": {
+			func(h *Host) { h.Annotations = map[string]string{"baremetalhost.metal3.io/paused": ""} },
+			"annotated with baremetalhost.metal3.io/paused",
+		},
+		"unhealthy": {
+			func(h *Host) { h.Annotations = map[string]string{"capm3.metal3.io/unhealthy": ""} }, "annotated with capm3.metal3.io/unhealthy",
+		},
+		"unhealthy, in older versions": {
+			func(h *Host) { h.Annotations = map[string]string{"capi.metal3.io/unhealthy": ""} }, "annotated with capi.metal3.io/unhealthy",
+		},
 		"detached, which CAPM3 ignores": {func(h *Host) { h.Annotations = map[string]string{"baremetalhost.metal3.io/detached": ""} }, ""},
-		"kept for this one":             {func(h *Host) { h.Labels = map[string]string{NodeReuseLabel: "md-own"} }, ""},
-		"kept":                          {func(h *Host) { h.Labels = map[string]string{NodeReuseLabel: "md-0"} }, "kept for the next Machine of md-0 by the label infrastructure.cluster.x-k8s.io/node-reuse"},
-		"kept for nobody":               {func(h *Host) { h.Labels = map[string]string{NodeReuseLabel: ""} }, "kept for the next Machine of nobody by the label infrastructure.cluster.x-k8s.io/node-reuse"},
-		"new":                           {func(h *Host) { h.Status.Provisioning.State = "" }, "not looked at by the Bare Metal Operator yet"},
-		"on the way":                    {func(h *Host) { h.Status.Provisioning.State = "inspecting" }, "inspecting"},
-		"provisioned by somebody else":  {func(h *Host) { h.Status.Provisioning.State = "externally provisioned" }, "externally provisioned"},
+		"reserved for this Machine":     {func(h *Host) { h.Labels = map[string]string{NodeReuseLabel: "md-own"} }, ""},
+		"reserved": {
+			func(h *Host) { h.Labels = map[string]string{NodeReuseLabel: "md-0"} },
+			"reserved for the next Machine of md-0 by the label infrastructure.cluster.x-k8s.io/node-reuse",
+		},
+		"reserved without a name": {
+			func(h *Host) { h.Labels = map[string]string{NodeReuseLabel: ""} },
+			"reserved for the next Machine of an unnamed owner by the label infrastructure.cluster.x-k8s.io/node-reuse",
+		},
+		"new":                         {func(h *Host) { h.Status.Provisioning.State = "" }, "not registered by the Bare Metal Operator yet"},
+		"inspecting":                  {func(h *Host) { h.Status.Provisioning.State = "inspecting" }, "inspecting"},
+		"provisioned by another tool": {func(h *Host) { h.Status.Provisioning.State = "externally provisioned" }, "externally provisioned"},
 	} {
 		host := &Host{}
 		host.Status.Provisioning.State = "available"
 		tc.change(host)
-		NewWithT(t).Expect(Unavailable(host, "md-own")).To(Equal(tc.why), name)
+		NewWithT(t).Expect(UnavailableReason(host, "md-own")).To(Equal(tc.why), name)
 	}
 }
 
-func TestWhichHostsAreKeptForAMachine(t *testing.T) {
+func TestHostsReservedForAMachine(t *testing.T) {
 	const cp, name, md = "cluster.x-k8s.io/control-plane", "cluster.x-k8s.io/control-plane-name", "cluster.x-k8s.io/deployment-name"
-	for reuse, told := range map[string]map[string]string{"cp-c1": {cp: "", name: "c1", md: "0"}, "md-0": {md: "0"}, "": {cp: "", md: "0"}} {
+	for reuse, machineLabels := range map[string]map[string]string{
+		"cp-c1": {cp: "", name: "c1", md: "0"}, "md-0": {md: "0"}, "": {cp: "", md: "0"},
+	} {
 		machine := &unstructured.Unstructured{Object: map[string]any{}}
-		machine.SetLabels(told)
-		NewWithT(t).Expect(ReuseName(machine)).To(Equal(reuse))
+		machine.SetLabels(machineLabels)
+		NewWithT(t).Expect(NodeReuseName(machine)).To(Equal(reuse))
 	}
 	g := NewWithT(t)
 	host := &Host{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{NodeReuseLabel: ""}}}
-	g.Expect(ReuseName(&unstructured.Unstructured{Object: map[string]any{}})).To(BeEmpty())
-	g.Expect(KeptFor(host, "")).To(BeFalse(), "who keeps hosts for nobody keeps none for others")
+	g.Expect(NodeReuseName(&unstructured.Unstructured{Object: map[string]any{}})).To(BeEmpty())
+	g.Expect(IsReservedFor(host, "")).To(BeFalse(), "an empty name reserves no host")
 	host.Labels[NodeReuseLabel], host.Status.Provisioning.State = "md-0", "deprovisioning"
 	g.Expect(IsExpected(host, "md-0")).To(BeTrue())
 	g.Expect(IsExpected(host, "md-1")).To(BeFalse())
 	host.Status.ErrorMessage = "no BMC"
-	g.Expect(IsExpected(host, "md-0")).To(BeFalse(), "CAPM3 passes it over then")
+	g.Expect(IsExpected(host, "md-0")).To(BeFalse(), "CAPM3 skips a host with an error")
 	host.Status.ErrorMessage, host.Status.Provisioning.State = "", "available"
 	g.Expect(IsExpected(host, "md-0")).To(BeFalse())
 }
 
-func TestHostsThatTheBareMetalOperatorLeavesAlone(t *testing.T) {
+func TestUnmanagedAnnotation(t *testing.T) {
 	g := NewWithT(t)
 	host := &Host{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"capm3.metal3.io/unhealthy": ""}}}
-	g.Expect(Unmanaged(host)).To(BeEmpty(), "that is CAPM3's affair")
+	g.Expect(UnmanagedAnnotation(host)).To(BeEmpty(), "CAPM3 sets this annotation")
 	host.Annotations["baremetalhost.metal3.io/detached"] = ""
-	g.Expect(Unmanaged(host)).To(Equal("baremetalhost.metal3.io/detached"))
+	g.Expect(UnmanagedAnnotation(host)).To(Equal("baremetalhost.metal3.io/detached"))
 }
 
 func TestHostSelector(t *testing.T) {
@@ -95,7 +112,7 @@ func expression(key, operator string, values ...any) map[string]any {
 	return map[string]any{"matchExpressions": []any{map[string]any{"key": key, "operator": operator, "values": values}}}
 }
 
-func TestHostSelectorThatCannotBeUsed(t *testing.T) {
+func TestInvalidHostSelector(t *testing.T) {
 	for name, selector := range map[string]any{
 		"no operator":    expression("zone", "like", "a"),
 		"no label value": map[string]any{"matchLabels": map[string]any{"zone": "a b"}},

@@ -14,14 +14,15 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// claimedStates are the provisioning states in which a server runs, or is about to run, what was installed on it, whoever the consumer is.
+// claimedStates are the provisioning states in which a server runs, or is about to run, its installed system,
+// with any consumer.
 var claimedStates = []metal3api.ProvisioningState{
 	metal3api.StateProvisioning, metal3api.StateProvisioned, metal3api.StateExternallyProvisioned, metal3api.StateDeprovisioning,
 }
 
-// Claim states, for users, by what a BareMetalHost shows that its server is in use; empty when the BareMetalHost shows
-// nothing. A detached BareMetalHost counts in any state: assisted-service and ZTP detach what they installed, and the
-// Bare Metal Operator knows nothing of its server any more.
+// Claim returns why a BareMetalHost shows that its server is in use, for messages; "" if it does not. A
+// detached BareMetalHost counts in any state. assisted-service and ZTP detach the hosts that they installed,
+// and the Bare Metal Operator no longer manages the server.
 func Claim(host *Host) string {
 	state := metal3api.ProvisioningState(host.Status.Provisioning.State)
 	switch {
@@ -37,18 +38,18 @@ func Claim(host *Host) string {
 	return ""
 }
 
-// What two BareMetalHosts of one server have in common.
+// Properties that two BareMetalHosts of one server have in common.
 const (
 	bootMACKey = "boot MAC address"
 	bmcKey     = "BMC address"
 )
 
-// ServerKeys returns the values that two BareMetalHosts of one server have in common: the boot MAC address and the BMC
-// address, normalized. Addresses that only the inspection found are not among them: some makers give one NIC the same
-// address in all their servers.
+// ServerKeys returns the values that two BareMetalHosts of one server have in common: the boot MAC address
+// and the BMC address, normalized. Addresses from the inspection are excluded: some vendors give one NIC the
+// same address in all their servers.
 func ServerKeys(host *Host) []string {
 	var keys []string
-	for _, mac := range normaliseMACs([]string{host.Spec.BootMACAddress}) {
+	for _, mac := range normalizeMACs([]string{host.Spec.BootMACAddress}) {
 		keys = append(keys, bootMACKey+" "+mac)
 	}
 	if address := bmcSystem(host.Spec.BMC.Address); address != "" {
@@ -57,7 +58,8 @@ func ServerKeys(host *Host) []string {
 	return keys
 }
 
-// ClaimedBy states, for users, why another BareMetalHost shows that the server of a host is in use; empty when the other one shows nothing.
+// ClaimedBy returns why another BareMetalHost shows that the server of a host is in use, for messages; "" if
+// it does not.
 func ClaimedBy(host, other *Host) string {
 	claim := Claim(other)
 	if claim == "" {
@@ -76,20 +78,24 @@ func ClaimedBy(host, other *Host) string {
 	return ""
 }
 
-// WrongBMC states, for users, that the inspection of a host, which ran through spec.bmc.address, found another server
-// than that of spec.bootMACAddress; empty when nothing shows that.
+// WrongBMC returns that the inspection of a host, through spec.bmc.address, found another server than that of
+// spec.bootMACAddress, for messages. It is empty if nothing shows that.
 func WrongBMC(host *Host) string {
 	identity := IdentityOf(host)
 	if identity.BootMAC == "" || len(identity.Inspected) == 0 || slices.Contains(identity.Inspected, identity.BootMAC) {
 		return ""
 	}
-	return fmt.Sprintf("the inspection found the MAC addresses %s and not spec.bootMACAddress %s: spec.bmc.address %s probably belongs to another server",
-		list(identity.Inspected), identity.BootMAC, identity.BMC)
+	return fmt.Sprintf(
+		"the inspection found the MAC addresses %s and not spec.bootMACAddress %s: spec.bmc.address %s probably belongs to another server",
+		list(identity.Inspected),
+		identity.BootMAC,
+		identity.BMC,
+	)
 }
 
-// bmcSystem returns the address of a BMC as host:port/path, which is the same for all drivers that reach one system;
-// empty when there is no address. The path stays: the BMC of a chassis has several systems. Without a scheme the Bare
-// Metal Operator takes an address for IPMI's (pkg/hardwareutils/bmc).
+// bmcSystem returns the address of a BMC as "host port/path", equal for all drivers that reach the same
+// system; "" if there is no address. The path is kept, because the BMC of a chassis has several systems.
+// Without a scheme the Bare Metal Operator assumes IPMI (pkg/hardwareutils/bmc).
 func bmcSystem(address string) string {
 	address = strings.TrimSpace(publicBMC(address))
 	if address == "" {

@@ -9,8 +9,8 @@ import (
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 )
 
-// FuzzMismatch: an Agent is only taken for a BareMetalHost if they share a valid address, of which there is one that
-// the user stated where one is stated; and no credential of its BMC is told to anybody.
+// An Agent only matches a BareMetalHost if they share a valid address. If the user set a boot MAC address,
+// that address must be among the shared ones. The message never holds credentials of the BMC.
 func FuzzMismatch(f *testing.F) {
 	f.Add("52:54:00:00:00:02", "52:54:00:00:00:02", "52-54-00-00-00-02", "redfish://u:top-s3cret@bmc/redfish/v1", "S1", "s1")
 	f.Add("", "52:54:00:00:00:02", "52:54:00:00:00:02 ", "bmc?password=top-s3cret", "", "0")

@@ -9,35 +9,41 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// HostKind is the kind of which a Host is.
+// HostKind is the kind of a Host.
 const HostKind = "BareMetalHost"
 
-// Annotations of a BareMetalHost for the installation of that one host. They are those of assisted-service's own agent
-// controller for BareMetalHosts (internal/controller/controllers/bmh_agent_controller.go), which siteconfig and ZTP
-// pipelines write.
+// Annotations of a BareMetalHost for the installation of its host. They are those of assisted-service's own
+// agent controller for BareMetalHosts (internal/controller/controllers/bmh_agent_controller.go), which
+// siteconfig and ZTP pipelines write.
 const (
 	settingsPrefix = "bmac.agent-install.openshift.io"
 	// HostnameAnnotation holds the name of the host and its Node.
 	HostnameAnnotation = settingsPrefix + "/hostname"
-	// RoleAnnotation holds the role that the host is meant for: master, arbiter, worker or auto-assign.
+	// RoleAnnotation holds the intended role of the host: master, arbiter, worker or auto-assign.
 	RoleAnnotation = settingsPrefix + "/role"
 	// InstallerArgsAnnotation holds a JSON array of arguments of coreos-installer.
 	InstallerArgsAnnotation = settingsPrefix + "/installer-args"
 	// IgnitionAnnotation holds a JSON ignition for the installed host.
 	IgnitionAnnotation = settingsPrefix + "/ignition-config-overrides"
-	// FencingCredentialsAnnotation names the Secret with which the other node of a two-node cluster fences the host:
-	// address, username, password, certificateVerification.
+	// FencingCredentialsAnnotation names the Secret with which the other node of a two-node cluster fences
+	// the host. Its keys are address, username, password, certificateVerification.
 	FencingCredentialsAnnotation = settingsPrefix + "/fencing-credentials-secret-name"
-	// NodeLabelAnnotationPrefix is followed by the key of a label of the Node, whose value the annotation holds.
+	// NodeLabelAnnotationPrefix is followed by the key of a label of the Node. The value of the annotation is
+	// the value of the label.
 	NodeLabelAnnotationPrefix = settingsPrefix + ".node-label."
 )
 
-// Settings are the annotations of a BareMetalHost for its installation; nil: there are none.
+// Settings returns the annotations of a BareMetalHost for its installation; nil if there are none.
 func Settings(annotations map[string]string) map[string]string {
 	var settings map[string]string
 	for key, value := range annotations {
 		switch {
-		case key == HostnameAnnotation, key == RoleAnnotation, key == InstallerArgsAnnotation, key == IgnitionAnnotation, key == FencingCredentialsAnnotation, strings.HasPrefix(key, NodeLabelAnnotationPrefix):
+		case key == HostnameAnnotation,
+			key == RoleAnnotation,
+			key == InstallerArgsAnnotation,
+			key == IgnitionAnnotation,
+			key == FencingCredentialsAnnotation,
+			strings.HasPrefix(key, NodeLabelAnnotationPrefix):
 			if settings == nil {
 				settings = map[string]string{}
 			}
@@ -47,9 +53,9 @@ func Settings(annotations map[string]string) map[string]string {
 	return settings
 }
 
-// Host is a BareMetalHost with what is read of it. What the API server sends is decoded into it: a hub has many
-// BareMetalHosts that are nobody's business here, and the API's own type takes four times as much memory. It is only
-// read: written, it would take away the rest.
+// Host is a BareMetalHost reduced to the fields that are read. Clients decode BareMetalHosts into this type,
+// because a hub has many unrelated BareMetalHosts and the API's own type takes four times as much memory.
+// Never write a Host: it would remove all other fields.
 //
 // +kubebuilder:object:generate=true
 // +kubebuilder:object:root=true
@@ -61,7 +67,7 @@ type Host struct {
 	Status HostStatus `json:"status,omitempty"`
 }
 
-// HostSpec is what the user, and CAPM3 for its Metal3Machine, want of a host.
+// HostSpec is the desired state of a host, set by the user, and by CAPM3 for its Metal3Machine.
 //
 // +kubebuilder:object:generate=true
 type HostSpec struct {
@@ -70,7 +76,7 @@ type HostSpec struct {
 	RootDeviceHints *metal3api.RootDeviceHints `json:"rootDeviceHints,omitempty"`
 	ConsumerRef     *Consumer                  `json:"consumerRef,omitempty"`
 	Image           *Image                     `json:"image,omitempty"`
-	// ExternallyProvisioned is set for a server that was installed in another way.
+	// ExternallyProvisioned is true for a server that was installed by another tool.
 	ExternallyProvisioned bool `json:"externallyProvisioned,omitempty"`
 }
 
@@ -81,59 +87,59 @@ type BMC struct {
 	DisableCertificateVerification bool   `json:"disableCertificateVerification,omitempty"`
 }
 
-// Consumer is what a host is given to.
+// Consumer is the object that a host is given to.
 type Consumer struct {
 	Kind      string `json:"kind,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 }
 
-// Image is what a host boots.
+// Image is the image that a host boots.
 type Image struct {
 	URL string `json:"url,omitempty"`
 }
 
-// HostStatus is what the Bare Metal Operator found.
+// HostStatus is the state of a host as the Bare Metal Operator observed it.
 //
 // +kubebuilder:object:generate=true
 type HostStatus struct {
 	HardwareDetails *Hardware    `json:"hardware,omitempty"`
 	Provisioning    Provisioning `json:"provisioning,omitempty"`
-	// History is what the Bare Metal Operator did to the host.
+	// History records the operations of the Bare Metal Operator on the host.
 	History History `json:"operationHistory,omitempty"`
-	// PoweredOn is the power of the host when the Bare Metal Operator last read it.
+	// PoweredOn is the power state of the host when the Bare Metal Operator last read it.
 	PoweredOn bool `json:"poweredOn,omitempty"`
-	// ErrorType is the kind of the error that ErrorMessage tells; both are empty when there is none.
+	// ErrorType is the type of the error in ErrorMessage. Both are empty if there is none.
 	ErrorType    string `json:"errorType,omitempty"`
 	ErrorMessage string `json:"errorMessage,omitempty"`
 }
 
-// Provisioning is how far the host is.
+// Provisioning is the provisioning state of a host.
 type Provisioning struct {
 	State string `json:"state,omitempty"`
 }
 
-// StateProvisioned is the state of a host that runs the image that it was given.
+// StateProvisioned is the state of a host that runs its image.
 const StateProvisioned = string(metal3api.StateProvisioned)
 
-// StateOf is the provisioning state of a host, for people.
+// StateOf returns the provisioning state of a host for messages.
 func StateOf(host *Host) string { return cmp.Or(host.Status.Provisioning.State, "not registered") }
 
-// History is when the Bare Metal Operator did something.
+// History records when the Bare Metal Operator registered and provisioned a host.
 type History struct {
 	Register  Operation `json:"register,omitempty"`
 	Provision Operation `json:"provision,omitempty"`
 }
 
-// Operation is a step of the Bare Metal Operator.
+// Operation is the start and the end of a step of the Bare Metal Operator.
 type Operation struct {
-	// Start is a time as the API server writes times; empty before.
+	// Start is a time in the format of the API server; empty if the step has not started.
 	Start string `json:"start,omitempty"`
 	// End is empty while the step lasts.
 	End string `json:"end,omitempty"`
 }
 
-// Hardware is what the inspection found.
+// Hardware is the result of the inspection.
 //
 // +kubebuilder:object:generate=true
 type Hardware struct {
@@ -144,7 +150,7 @@ type Hardware struct {
 	Storage      []Disk `json:"storage,omitempty"`
 }
 
-// CPU is the processors of a host.
+// CPU describes the processors of a host.
 type CPU struct {
 	Count int `json:"count,omitempty"`
 }
@@ -154,12 +160,12 @@ type Disk struct {
 	SizeBytes int64 `json:"sizeBytes,omitempty"`
 }
 
-// Vendor is what the maker says of a system.
+// Vendor holds data from the vendor of a system.
 type Vendor struct {
 	SerialNumber string `json:"serialNumber,omitempty"`
 }
 
-// NIC is a network interface; one that has several addresses is there several times.
+// NIC is a network interface. An interface with several addresses is listed several times.
 type NIC struct {
 	MAC string `json:"mac,omitempty"`
 }
@@ -175,7 +181,7 @@ type HostList struct {
 	Items []Host `json:"items"`
 }
 
-// AddToScheme makes clients take BareMetalHosts for Hosts.
+// AddToScheme registers Host as the type of BareMetalHosts.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypeWithName(metal3api.GroupVersion.WithKind(HostKind), &Host{})
 	scheme.AddKnownTypeWithName(metal3api.GroupVersion.WithKind(HostKind+"List"), &HostList{})

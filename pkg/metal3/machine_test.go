@@ -20,16 +20,16 @@ func TestHadNode(t *testing.T) {
 		machine *clusterv1.Machine
 		had     bool
 	}{
-		"it has one":                               {machine(MachineKind, "", "n"), true},
-		"it was moved here":                        {machine(MachineKind, "metal3://x", ""), true},
-		"its host is being installed":              {machine(MachineKind, "", ""), false},
-		"others may set the providerID in advance": {machine("OtherMachine", "other://x", ""), false},
+		"it has one":                                   {machine(MachineKind, "", "n"), true},
+		"it was moved here":                            {machine(MachineKind, "metal3://x", ""), true},
+		"its host is being installed":                  {machine(MachineKind, "", ""), false},
+		"other providers may set the providerID early": {machine("OtherMachine", "other://x", ""), false},
 	} {
 		t.Run(situation, func(t *testing.T) { NewWithT(t).Expect(HadNode(tc.machine)).To(Equal(tc.had)) })
 	}
 }
 
-func TestAwaitsNode(t *testing.T) {
+func TestNeedsNode(t *testing.T) {
 	infra := func(kind string, change func(*unstructured.Unstructured)) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{Object: map[string]any{}}
 		u.SetKind(kind)
@@ -38,16 +38,20 @@ func TestAwaitsNode(t *testing.T) {
 		return u
 	}
 	for situation, tc := range map[string]struct {
-		infra  *unstructured.Unstructured
-		awaits bool
+		infra *unstructured.Unstructured
+		needs bool
 	}{
-		"its host is known":        {infra(MachineKind, func(*unstructured.Unstructured) {}), true},
-		"it has no host yet":       {infra(MachineKind, func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }), false},
-		"another kind tells less":  {infra("OtherMachine", func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }), true},
-		"its Node is linked":       {infra(MachineKind, func(u *unstructured.Unstructured) { u.Object["spec"] = map[string]any{"providerID": "metal3://x"} }), false},
-		"it is on its way to dust": {infra(MachineKind, func(u *unstructured.Unstructured) { now := metav1.Now(); u.SetDeletionTimestamp(&now) }), false},
+		"its host is known":                      {infra(MachineKind, func(*unstructured.Unstructured) {}), true},
+		"it has no host yet":                     {infra(MachineKind, func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }), false},
+		"another kind is assumed to have a host": {infra("OtherMachine", func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }), true},
+		"its Node is linked": {
+			infra(MachineKind, func(u *unstructured.Unstructured) { u.Object["spec"] = map[string]any{"providerID": "metal3://x"} }), false,
+		},
+		"it is being deleted": {
+			infra(MachineKind, func(u *unstructured.Unstructured) { now := metav1.Now(); u.SetDeletionTimestamp(&now) }), false,
+		},
 	} {
-		t.Run(situation, func(t *testing.T) { NewWithT(t).Expect(NeedsNode(tc.infra)).To(Equal(tc.awaits)) })
+		t.Run(situation, func(t *testing.T) { NewWithT(t).Expect(NeedsNode(tc.infra)).To(Equal(tc.needs)) })
 	}
 }
 
@@ -56,10 +60,12 @@ func TestConsumerOf(t *testing.T) {
 		ref      *Consumer
 		consumer types.NamespacedName
 	}{
-		"nobody":              {nil, types.NamespacedName{}},
-		"a Metal3Machine":     {&Consumer{Kind: MachineKind, Namespace: "other", Name: "m"}, types.NamespacedName{Namespace: "other", Name: "m"}},
-		"one beside the host": {&Consumer{Kind: MachineKind, Name: "m"}, types.NamespacedName{Namespace: "lab", Name: "m"}},
-		"something else":      {&Consumer{Kind: "HostClaim", Namespace: "lab", Name: "m"}, types.NamespacedName{}},
+		"no consumer": {nil, types.NamespacedName{}},
+		"a Metal3Machine": {
+			&Consumer{Kind: MachineKind, Namespace: "other", Name: "m"}, types.NamespacedName{Namespace: "other", Name: "m"},
+		},
+		"in the namespace of the host": {&Consumer{Kind: MachineKind, Name: "m"}, types.NamespacedName{Namespace: "lab", Name: "m"}},
+		"another kind":                 {&Consumer{Kind: "HostClaim", Namespace: "lab", Name: "m"}, types.NamespacedName{}},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			host := &Host{ObjectMeta: metav1.ObjectMeta{Namespace: "lab"}, Spec: HostSpec{ConsumerRef: tc.ref}}

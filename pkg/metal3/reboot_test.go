@@ -17,11 +17,11 @@ func TestRebootFailed(t *testing.T) {
 		change  func(u *unstructured.Unstructured)
 		failed  bool
 	}{
-		"it was tried as often as that is to be":  {phase: "Deleting machine", machine: "1", failed: true},
-		"it goes on":                              {phase: "Waiting", machine: "1"},
-		"it was not tried: the host is to be off": {phase: "Failed", machine: "1"},
-		"of a former Machine of that name":        {phase: "Deleting machine", machine: "2"},
-		"it is withdrawn": {phase: "Deleting machine", machine: "1", change: func(u *unstructured.Unstructured) {
+		"all reboots failed":                     {phase: "Deleting machine", machine: "1", failed: true},
+		"it is rebooting":                        {phase: "Waiting", machine: "1"},
+		"not rebooted: the host is switched off": {phase: "Failed", machine: "1"},
+		"of a former Machine of the same name":   {phase: "Deleting machine", machine: "2"},
+		"the request is being deleted": {phase: "Deleting machine", machine: "1", change: func(u *unstructured.Unstructured) {
 			u.SetDeletionTimestamp(ptr.To(metav1.Now()))
 		}},
 	} {

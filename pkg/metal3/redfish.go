@@ -10,19 +10,28 @@ import (
 	"strings"
 )
 
-// redfishDrivers are the drivers of the Bare Metal Operator that speak Redfish (pkg/hardwareutils/bmc, v0.12). Each may
-// be followed by the transport, +https or +http; without, it is HTTPS.
-var redfishDrivers = []string{"redfish", "redfish-virtualmedia", "redfish-uefihttp", "idrac-redfish", "idrac-virtualmedia", "ilo5-redfish", "ilo5-virtualmedia"}
+// redfishDrivers are the drivers of the Bare Metal Operator that use Redfish (pkg/hardwareutils/bmc, v0.12).
+// A driver may be followed by a transport, +https or +http; the default is HTTPS.
+var redfishDrivers = []string{
+	"redfish",
+	"redfish-virtualmedia",
+	"redfish-uefihttp",
+	"idrac-redfish",
+	"idrac-virtualmedia",
+	"ilo5-redfish",
+	"ilo5-virtualmedia",
+}
 
-// systemPath is that of one system (DSP0266, "Redfish-defined URIs"): the service itself can be asked for no power.
+// systemPath matches the path of one system (DSP0266, "Redfish-defined URIs"). The service itself has no
+// power state.
 var systemPath = regexp.MustCompile(`^/redfish/[^/]+/Systems/[^/]`)
 
-// RedfishAddress is the address of a BMC with all that others than the Bare Metal Operator need who speak Redfish to
-// it: redfish+https://<host>:<port>/redfish/<path of the system>. It has neither credentials nor query. The error says
-// what keeps it from being told, for people, without either.
+// RedfishAddress returns the address of a BMC for fencing: redfish+https://<host>:<port>/redfish/<path of the
+// system>. Other clients than the Bare Metal Operator need all parts of it. Neither the address nor the error
+// has credentials or a query. The error is a part of a message.
 func RedfishAddress(address string) (string, error) {
 	parsed, err := url.Parse(address)
-	if err != nil || parsed.Host == "" { // of an error that is said here credentials are no part
+	if err != nil || parsed.Host == "" { // without err, which quotes credentials
 		return "", errors.New("is no URL such as redfish://bmc.example.com/redfish/v1/Systems/1")
 	}
 	driver, transport, _ := strings.Cut(parsed.Scheme, "+")

@@ -16,13 +16,13 @@ func TestRestoredWithoutHistory(t *testing.T) {
 		registered string
 		want       bool
 	}{
-		"a new host":                              {registered: "2026-08-01T12:00:01Z"},
-		"a new host, not registered yet":          {},
-		"restored, and registered again":          {labels: restored, registered: "2026-08-01T12:00:01Z", want: true},
-		"restored and registered at once":         {labels: restored, registered: "2026-08-01T12:00:00Z", want: true},
-		"restored, and not registered yet":        {labels: restored, want: true},
-		"restored with its status":                {labels: restored, registered: "2026-07-01T12:00:00Z"},
-		"restored, with a time that nobody reads": {labels: restored, registered: "yesterday", want: true},
+		"a new host":                       {registered: "2026-08-01T12:00:01Z"},
+		"a new host, not registered yet":   {},
+		"restored, and registered again":   {labels: restored, registered: "2026-08-01T12:00:01Z", want: true},
+		"restored and registered at once":  {labels: restored, registered: "2026-08-01T12:00:00Z", want: true},
+		"restored, and not registered yet": {labels: restored, want: true},
+		"restored with its status":         {labels: restored, registered: "2026-07-01T12:00:00Z"},
+		"restored, with an invalid time":   {labels: restored, registered: "yesterday", want: true},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			host := &Host{ObjectMeta: metav1.ObjectMeta{Labels: tc.labels, CreationTimestamp: metav1.NewTime(created)}}

@@ -24,29 +24,41 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// ManagerSpec is what distinguishes the managers of the two providers.
+// ManagerSpec holds the differences between the managers of the two providers.
 type ManagerSpec struct {
-	// Name of the manager: its user agent and the prefix of its lease.
+	// Name of the manager. It is the user agent and the prefix of the lease.
 	Name string
-	// FieldOwner is the field manager under which it applies objects.
+	// FieldOwner is the field manager under which the manager applies objects.
 	FieldOwner client.FieldOwner
-	// Scheme of the objects that it handles.
+	// Scheme of the objects that the manager handles.
 	Scheme *runtime.Scheme
-	// Cache holds what is cached of a kind other than as a whole.
+	// Cache holds the cache options of kinds that are not cached as a whole.
 	Cache map[client.Object]cache.ByObject
-	// Rest is what is kept of the kinds that Cache does not name; all but the managed fields of others when it is nil.
-	Rest toolscache.TransformFunc
-	// ByField is true for a manager that never lists a namespace of its cache as a whole.
-	ByField bool
+	// DefaultTransform is the cache transform of the kinds that Cache does not list. The default drops only
+	// foreign managed fields.
+	DefaultTransform toolscache.TransformFunc
+	// ListsByField is true for a manager that never lists a namespace of its cache as a whole.
+	ListsByField bool
 }
 
 // NewManager returns a manager with health checks.
 //
-// Its memory follows our clusters, not the hub: Secrets and ConfigMaps must be watched as metadata only (controller-runtime's
-// OnlyMetadata) and are read without the cache; of managed fields only what the manager applied itself is kept.
+// The memory of the manager depends on our clusters, not on the hub. Secrets and ConfigMaps must be watched
+// as metadata only (controller-runtime's OnlyMetadata) and are read without the cache. Of managed fields only
+// the manager's own are kept.
 func (o *Options) NewManager(spec ManagerSpec) (manager.Manager, error) {
 	ctrl.SetLogger(klog.Background())
-	klog.InfoS("Starting manager", "manager", spec.Name, "version", releaseVersion(), "revision", version.GetRevision(), "go", version.GoVersion)
+	klog.InfoS(
+		"Starting manager",
+		"manager",
+		spec.Name,
+		"version",
+		releaseVersion(),
+		"revision",
+		version.GetRevision(),
+		"go",
+		version.GoVersion,
+	)
 	if err := limitMemory(); err != nil {
 		return nil, err
 	}
@@ -60,7 +72,7 @@ func (o *Options) NewManager(spec ManagerSpec) (manager.Manager, error) {
 	}
 	config.QPS, config.Burst = o.QPS, o.Burst
 	config.UserAgent = spec.Name
-	config.DisableCompression = true // the hub is near, and to compress what caches are filled with takes the API server longer than to make it
+	config.DisableCompression = true // the hub is near, and compression takes the API server longer than the lists themselves
 	if err := errors.Join(countRequests(config), registerBuildInfo(metricsregistry.Registry)); err != nil {
 		return nil, err
 	}
@@ -100,11 +112,11 @@ func (o *Options) cacheOptions(spec ManagerSpec) cache.Options {
 		ByObject:         spec.Cache,
 		NewInformer:      kube.NewInformer,
 	}
-	if spec.ByField {
+	if spec.ListsByField {
 		options.NewInformer = kube.NewInformerByField
 	}
-	if spec.Rest != nil {
-		options.DefaultTransform = spec.Rest
+	if spec.DefaultTransform != nil {
+		options.DefaultTransform = spec.DefaultTransform
 	}
 	if o.Namespace != "" {
 		options.DefaultNamespaces = map[string]cache.Config{o.Namespace: {}}
@@ -112,7 +124,7 @@ func (o *Options) cacheOptions(spec ManagerSpec) cache.Options {
 	return options
 }
 
-// Selected reports whether the manager reconciles the object, by its --watch-filter.
+// Selected reports whether the manager reconciles an object, by its flag --watch-filter.
 func (o *Options) Selected(obj client.Object) bool {
 	return o.WatchFilter == "" || obj.GetLabels()[clusterv1.WatchLabel] == o.WatchFilter
 }

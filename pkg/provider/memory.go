@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// containerLimit is the variable with the limit of the container's memory, in bytes.
+	// containerLimit is the environment variable with the memory limit of the container, in bytes.
 	containerLimit = "MEMORY_LIMIT"
-	// runtimeLimit is the variable by which Go itself is told a limit.
+	// runtimeLimit is the environment variable with which a user sets the memory limit of Go.
 	runtimeLimit = "GOMEMLIMIT"
 )
 
-// limitMemory makes Go collect its garbage in time: without a limit it lets the heap double first, and the container is
-// killed for what is not needed any more.
+// limitMemory sets the memory limit of Go. Without a limit Go lets the heap double before it collects
+// garbage, and the container is killed.
 func limitMemory() error {
 	limit, err := memoryLimit(os.Getenv)
 	if err == nil && limit > 0 {
@@ -24,8 +24,8 @@ func limitMemory() error {
 	return err
 }
 
-// memoryLimit is nine tenths of what the container may use, which leaves something for what Go does not count. It is
-// zero when no limit is known, or the user told Go another.
+// memoryLimit returns nine tenths of the container's memory limit; the rest is for memory that Go does not
+// count. It is zero if no limit is known, or the user has set a limit of Go.
 func memoryLimit(variable func(string) string) (int64, error) {
 	text := variable(containerLimit)
 	if text == "" || variable(runtimeLimit) != "" {

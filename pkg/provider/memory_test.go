@@ -16,11 +16,11 @@ func TestMemoryLimit(t *testing.T) {
 	}{
 		"no limit":                    {"", "", 0, ""},
 		"a limit of the container":    {"536870912", "", 483183821, ""},
-		"the user told Go another":    {"536870912", "200MiB", 0, ""},
+		"the user set a limit of Go":  {"536870912", "200MiB", 0, ""},
 		"a quantity is not a number":  {"512Mi", "", 0, `not "512Mi"`},
-		"nothing is not a limit":      {"0", "", 0, `not "0"`},
-		"less than nothing is wrong":  {"-1", "", 0, `not "-1"`},
-		"what does not count is read": {"x", "200MiB", 0, ""},
+		"zero is no limit":            {"0", "", 0, `not "0"`},
+		"a negative limit":            {"-1", "", 0, `not "-1"`},
+		"an invalid limit is ignored": {"x", "200MiB", 0, ""},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
@@ -37,7 +37,7 @@ func TestMemoryLimit(t *testing.T) {
 	}
 }
 
-func TestGoStaysBelowTheLimitOfTheContainer(t *testing.T) {
+func TestMemoryLimitIsBelowTheContainerLimit(t *testing.T) {
 	g := NewWithT(t)
 	before := debug.SetMemoryLimit(-1)
 	t.Cleanup(func() { debug.SetMemoryLimit(before) })

@@ -1,4 +1,4 @@
-// Package provider is what the managers of both providers have in common: flags, set-up, and how they treat pausing.
+// Package provider holds what the managers of both providers share: flags, and the set-up of the manager.
 package provider
 
 import (
@@ -21,18 +21,19 @@ import (
 
 // Options are the flags of a manager.
 type Options struct {
-	// Namespace restricts the manager to one namespace. Empty: all.
+	// Namespace restricts the manager to one namespace; all namespaces if empty.
 	Namespace string
-	// WatchFilter restricts the manager to objects whose label cluster.x-k8s.io/watch-filter has this value. Empty: all.
+	// WatchFilter restricts the manager to objects whose label cluster.x-k8s.io/watch-filter has this value;
+	// all objects if empty.
 	WatchFilter string
-	// Concurrency is how many objects of a kind are reconciled at a time.
+	// Concurrency is the number of objects of a kind that are reconciled at a time.
 	Concurrency int
-	// SyncPeriod is how often everything is reconciled although nothing changed.
+	// SyncPeriod is how often all objects are reconciled without a change.
 	SyncPeriod time.Duration
 	// QPS and Burst limit the requests to the API server.
 	QPS   float32
 	Burst int
-	// LeaderElect makes one of several managers the active one.
+	// LeaderElect enables leader election among several managers.
 	LeaderElect bool
 	// LeaseDuration, RenewDeadline and RetryPeriod are the times of the leader election.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
@@ -51,26 +52,41 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.logs = logs.NewOptions()
 	logsv1.AddFlags(o.logs, fs)
 	fs.StringVar(&o.Namespace, "namespace", "", "Namespace that the manager watches. All namespaces when empty.")
-	fs.StringVar(&o.WatchFilter, "watch-filter", "", "Value of the label cluster.x-k8s.io/watch-filter of the objects that the manager reconciles. All objects when empty.")
+	fs.StringVar(
+		&o.WatchFilter,
+		"watch-filter",
+		"",
+		"Value of the label cluster.x-k8s.io/watch-filter of the objects that the manager reconciles. All objects when empty.",
+	)
 	fs.IntVar(&o.Concurrency, "concurrency", 50, "Number of objects of a kind that are reconciled at the same time.")
 	fs.DurationVar(&o.SyncPeriod, "sync-period", 10*time.Hour, "Interval at which all objects are reconciled even without a change.")
 	fs.Float32Var(&o.QPS, "kube-api-qps", 100, "Sustained number of requests to the API server per second.")
 	fs.IntVar(&o.Burst, "kube-api-burst", 200, "Number of requests to the API server in a burst.")
 	fs.BoolVar(&o.LeaderElect, "leader-elect", false, "Enable leader election: only one of several managers is active.")
-	// The defaults are those that OpenShift requires of operators (library-go, pkg/config/leaderelection): an API
-	// server that is away for a minute while it is upgraded costs no leader.
-	fs.DurationVar(&o.LeaseDuration, "leader-elect-lease-duration", 137*time.Second, "Time that other managers wait before they replace a leader that does not renew its lease.")
-	fs.DurationVar(&o.RenewDeadline, "leader-elect-renew-deadline", 107*time.Second, "Time for which the leader tries to renew its lease before it gives up the leadership.")
+	// The defaults are those that OpenShift requires of operators (library-go, pkg/config/leaderelection). They
+	// survive an API server that is unavailable for a minute during its upgrade.
+	fs.DurationVar(
+		&o.LeaseDuration,
+		"leader-elect-lease-duration",
+		137*time.Second,
+		"Time that other managers wait before they replace a leader that does not renew its lease.",
+	)
+	fs.DurationVar(
+		&o.RenewDeadline,
+		"leader-elect-renew-deadline",
+		107*time.Second,
+		"Time for which the leader tries to renew its lease before it gives up the leadership.",
+	)
 	fs.DurationVar(&o.RetryPeriod, "leader-elect-retry-period", 26*time.Second, "Time between attempts to acquire or renew the lease.")
 	fs.StringVar(&o.HealthAddress, "health-addr", ":9440", "Address that serves /healthz and /readyz.")
 	fs.BoolVar(&o.Version, "version", false, "Print the version and exit.")
 	flags.AddManagerOptions(fs, &o.Manager)
 }
 
-// ErrPrinted tells that what the user asked for, help or the version, is printed, and that there is nothing else to do.
-var ErrPrinted = errors.New("printed what was asked for")
+// ErrPrinted reports that the requested help or version is printed, and the program has nothing else to do.
+var ErrPrinted = errors.New("printed the requested help or version")
 
-// Parse reads the flags, of which [Options.AddFlags] has added some to the set, and checks them.
+// Parse reads the flags, including those of [Options.AddFlags], and checks them.
 func (o *Options) Parse(fs *pflag.FlagSet, args []string, out io.Writer) error {
 	switch err := fs.Parse(args); {
 	case errors.Is(err, pflag.ErrHelp):
@@ -83,7 +99,7 @@ func (o *Options) Parse(fs *pflag.FlagSet, args []string, out io.Writer) error {
 	return o.Validate()
 }
 
-// Validate checks the flags and makes logging as they say.
+// Validate checks the flags and configures logging.
 func (o *Options) Validate() error {
 	if o.Concurrency < 1 {
 		return fmt.Errorf("--concurrency must be at least 1, not %d", o.Concurrency)
@@ -94,7 +110,7 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// TLS is how a server of the manager treats connections, by the flags.
+// TLS returns the TLS settings of the manager's servers, from the flags.
 func (o *Options) TLS() ([]func(*tls.Config), error) {
 	options, _, err := flags.GetManagerOptions(o.Manager)
 	if err != nil {
@@ -103,9 +119,8 @@ func (o *Options) TLS() ([]func(*tls.Config), error) {
 	return options, nil
 }
 
-// ControllerOptions are the options of a controller. Its queue is by priority, with the rate limits that
-// controller-runtime has for such a queue: of each object alone, so that one that fails again and again does not hold
-// up others.
+// ControllerOptions returns the options of a controller. The queue has priorities and a rate limit by object,
+// so that one failing object does not delay others.
 func (o *Options) ControllerOptions() controller.Options {
 	return controller.Options{MaxConcurrentReconciles: o.Concurrency, UsePriorityQueue: ptr.To(true), NewQueue: reconcile.NewQueue}
 }

@@ -23,42 +23,43 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// desk is a controller with one worker, which takes notes of what it works on and can be kept from going on.
-type desk struct {
-	queue workqueue.TypedRateLimitingInterface[ctrl.Request]
-	hold  chan struct{}
-	order []string
-	seen  sets.Set[ctrl.Request]
+// worker is a controller with one worker. It records the order of requests, and blocks in the request named
+// blocking.
+type worker struct {
+	queue   workqueue.TypedRateLimitingInterface[ctrl.Request]
+	release chan struct{}
+	order   []string
+	seen    sets.Set[ctrl.Request]
 }
 
 const (
-	holding     = "holding"
+	blocking    = "blocking"
 	failsFirst  = "listed, and failed"
 	returnsSoon = "returns soon"
-	returnsLate = "returns after long"
+	returnsLate = "returns late"
 )
 
-func (d *desk) Reconcile(_ context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (d *worker) Reconcile(_ context.Context, req ctrl.Request) (ctrl.Result, error) {
 	first := !d.seen.Has(req)
 	d.seen.Insert(req)
 	d.order = append(d.order, req.Name)
 	switch {
-	case req.Name == holding:
-		<-d.hold
+	case req.Name == blocking:
+		<-d.release
 	case req.Name == failsFirst && first:
 		return ctrl.Result{}, errors.New("for once")
 	case req.Name == returnsSoon && first:
-		return ctrl.Result{RequeueAfter: reconcile.Long - time.Millisecond}, nil
+		return ctrl.Result{RequeueAfter: reconcile.LowPriorityDelay - time.Millisecond}, nil
 	case req.Name == returnsLate && first:
-		return ctrl.Result{RequeueAfter: reconcile.Long}, nil
+		return ctrl.Result{RequeueAfter: reconcile.LowPriorityDelay}, nil
 	}
 	return ctrl.Result{}, nil
 }
 
-// startDesk starts the controller, with the options that those of the managers have.
-func startDesk(t *testing.T) *desk {
+// startWorker starts the controller, with the options of the managers.
+func startWorker(t *testing.T) *worker {
 	t.Helper()
-	d := &desk{hold: make(chan struct{}), seen: sets.New[ctrl.Request]()}
+	d := &worker{release: make(chan struct{}), seen: sets.New[ctrl.Request]()}
 	options := (&Options{Concurrency: 1}).ControllerOptions()
 	options.Reconciler = d
 	c, err := controller.NewUnmanaged(t.Name(), options)
@@ -82,14 +83,14 @@ func object(name, version string) client.Object {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version}}
 }
 
-// mapped is the handler of nearly all watches of ours.
+// mapped is the handler of nearly all watches of the managers.
 var mapped = handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
 })
 
-func TestWhatPeopleWaitForComesBeforeWhatWasOnlyListed(t *testing.T) {
+func TestUrgentRequestsPrecedeListedObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, ctx := startDesk(t), t.Context()
+		d, ctx := startWorker(t), t.Context()
 		list := func(name string, h handler.EventHandler) {
 			h.Create(ctx, event.CreateEvent{Object: object(name, "1"), IsInInitialList: true}, d.queue)
 		}
@@ -102,7 +103,7 @@ func TestWhatPeopleWaitForComesBeforeWhatWasOnlyListed(t *testing.T) {
 		}
 		list(failsFirst, mapped)
 		synctest.Wait()
-		change(holding, "1", "2", mapped)
+		change(blocking, "1", "2", mapped)
 		synctest.Wait()
 
 		list("listed", mapped)
@@ -113,43 +114,44 @@ func TestWhatPeopleWaitForComesBeforeWhatWasOnlyListed(t *testing.T) {
 		change("changed itself", "1", "2", &handler.EnqueueRequestForObject{})
 		mapped.Create(ctx, event.CreateEvent{Object: object("created", "1")}, d.queue)
 		mapped.Delete(ctx, event.DeleteEvent{Object: object("deleted", "1")}, d.queue)
-		(&handler.EnqueueRequestForObject{}).Generic(ctx, event.GenericEvent{Object: object("woken", "")}, d.queue)
-		reconcile.AddLate(d.queue, ctrl.Request{NamespacedName: client.ObjectKey{Name: "late"}})
+		(&handler.EnqueueRequestForObject{}).Generic(ctx, event.GenericEvent{Object: object("generic", "")}, d.queue)
+		reconcile.AddLowPriority(d.queue, ctrl.Request{NamespacedName: client.ObjectKey{Name: "late"}})
 		change("listed, then changed", "1", "2", mapped)
-		time.Sleep(reconcile.Long) //nolint:forbidigo // time of the bubble: all timers end while the worker is held
+		time.Sleep(reconcile.LowPriorityDelay) //nolint:forbidigo // time of the bubble: all timers end while the worker is blocked
 		d.order = nil
-		close(d.hold)
+		close(d.release)
 		synctest.Wait()
 		NewWithT(t).Expect(d.order).To(Equal([]string{
-			"listed, then changed", "changed", "changed itself", "created", "deleted", "woken", returnsSoon,
+			"listed, then changed", "changed", "changed itself", "created", "deleted", "generic", returnsSoon,
 			"listed", "listed itself", "resynced", "late", failsFirst, returnsLate,
 		}))
 	})
 }
 
-func TestAnEventBeforeTheEndOfALongTimerIsNotLate(t *testing.T) {
+func TestEventRaisesThePriorityOfADelayedRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, ctx := startDesk(t), t.Context()
+		d, ctx := startWorker(t), t.Context()
 		change := func(name string) {
 			mapped.Update(ctx, event.UpdateEvent{ObjectOld: object(name, "1"), ObjectNew: object(name, "2")}, d.queue)
 		}
 		change(returnsLate)
 		synctest.Wait()
-		change(holding)
+		change(blocking)
 		synctest.Wait()
-		reconcile.AddLate(d.queue, ctrl.Request{NamespacedName: client.ObjectKey{Name: "late"}})
+		reconcile.AddLowPriority(d.queue, ctrl.Request{NamespacedName: client.ObjectKey{Name: "late"}})
 		change(returnsLate)
 		d.order = nil
-		close(d.hold)
+		close(d.release)
 		synctest.Wait()
 		NewWithT(t).Expect(d.order).To(Equal([]string{returnsLate, "late"}))
 	})
 }
 
-// When the API server was away everything has failed. What is tried again must not wait for its turn among all others.
-func TestManyFailuresAreTriedAgainAtOnce(t *testing.T) {
+// After an outage of the API server all requests have failed. A retry must not wait for the rate limit of
+// other objects.
+func TestManyFailuresAreRetriedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := startDesk(t)
+		d := startWorker(t)
 		const objects = 500
 		for i := range objects {
 			d.queue.Add(ctrl.Request{NamespacedName: client.ObjectKey{Name: failsFirst, Namespace: strconv.Itoa(i)}})

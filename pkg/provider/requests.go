@@ -8,15 +8,15 @@ import (
 	"k8s.io/client-go/tools/metrics"
 )
 
-// elsewhere is the host in rest_client_requests_total that stands for all API servers but that of the hub.
-const elsewhere = "workload-clusters"
+// workloadHost is the host label in rest_client_requests_total of all API servers except that of the hub.
+const workloadHost = "workload-clusters"
 
-// countRequests makes rest_client_requests_total have a host for the hub, and one for all workload clusters: with one
-// for each, a hub of thousands has as many series.
+// countRequests gives rest_client_requests_total one host label for the hub and one for all workload
+// clusters. A label for each cluster would give a large hub thousands of series.
 func countRequests(hub *rest.Config) error {
 	url, _, err := rest.DefaultServerUrlFor(hub)
 	if err != nil {
-		return fmt.Errorf("cannot tell the host of the API server: %w", err)
+		return fmt.Errorf("cannot determine the host of the API server: %w", err)
 	}
 	metrics.RequestResult = requestCounter{hub: url.Host, counted: metrics.RequestResult}
 	return nil
@@ -30,7 +30,7 @@ type requestCounter struct {
 // Increment implements metrics.ResultMetric.
 func (c requestCounter) Increment(ctx context.Context, code, method, host string) {
 	if host != c.hub {
-		host = elsewhere
+		host = workloadHost
 	}
 	c.counted.Increment(ctx, code, method, host)
 }

@@ -10,11 +10,12 @@ import (
 	"github.com/prometheus/common/version"
 )
 
-// buildInfoPrefix begins the name of the metric openshift_agent_build_info, which both managers have: what differs
-// between them are the labels of the scraped target.
+// buildInfoPrefix is the prefix of the metric openshift_agent_build_info of both managers. Their series
+// differ by the labels of the scraped target.
 const buildInfoPrefix = "openshift_agent"
 
-// releaseVersion is the version that the linker was told, or else what Go recorded of the checkout.
+// releaseVersion returns the version that the linker set, or else the version that Go recorded of the
+// checkout.
 func releaseVersion() string {
 	if version.Version != "" {
 		return version.Version
@@ -25,13 +26,22 @@ func releaseVersion() string {
 	return "(devel)"
 }
 
-// printVersion writes what a manager was built from.
+// printVersion prints the version and the build of a manager.
 func printVersion(out io.Writer, name string) error {
-	_, err := fmt.Fprintf(out, "%s %s (revision %s, %s, %s/%s)\n", name, releaseVersion(), version.GetRevision(), version.GoVersion, version.GoOS, version.GoArch)
+	_, err := fmt.Fprintf(
+		out,
+		"%s %s (revision %s, %s, %s/%s)\n",
+		name,
+		releaseVersion(),
+		version.GetRevision(),
+		version.GoVersion,
+		version.GoOS,
+		version.GoArch,
+	)
 	return err
 }
 
-// registerBuildInfo adds the metric that tells the same.
+// registerBuildInfo registers the metric with the version and the build.
 func registerBuildInfo(registry prometheus.Registerer) error {
 	version.Version = releaseVersion()
 	if err := registry.Register(versioncollector.NewCollector(buildInfoPrefix)); err != nil {

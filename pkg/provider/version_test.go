@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// builtAs sets what the linker is told for a release.
+// builtAs sets the variables that the linker sets for a release.
 func builtAs(t *testing.T, release, revision string) {
 	t.Helper()
 	oldVersion, oldRevision := version.Version, version.Revision
@@ -20,7 +20,7 @@ func builtAs(t *testing.T, release, revision string) {
 	version.Version, version.Revision = release, revision
 }
 
-// parse gives flags to a manager; it returns what was printed.
+// parse parses flags of a manager and returns the output.
 func parse(args ...string) (string, error) {
 	var out bytes.Buffer
 	o, fs := &Options{}, pflag.NewFlagSet("manager", pflag.ContinueOnError)
@@ -38,14 +38,14 @@ func TestVersionIsPrinted(t *testing.T) {
 	g.Expect(out).To(Equal("manager v1.2.3 (revision 0123abc, " + runtime.Version() + ", " + runtime.GOOS + "/" + runtime.GOARCH + ")\n"))
 }
 
-func TestWhatIsNotReleasedHasAVersionToo(t *testing.T) {
+func TestDevelopmentBuildHasAVersion(t *testing.T) {
 	g := NewWithT(t)
 	builtAs(t, "", "")
 	g.Expect(releaseVersion()).NotTo(BeEmpty())
 	g.Expect(buildInfoOf(t)).To(HaveKeyWithValue("version", releaseVersion()))
 }
 
-// buildInfoOf are the labels of the metric.
+// buildInfoOf returns the labels of the metric.
 func buildInfoOf(t *testing.T) map[string]string {
 	t.Helper()
 	g := NewWithT(t)

@@ -1,5 +1,5 @@
-// Package reach explains why a server cannot be reached, in words for the conditions of both providers. No text holds
-// the path, query or user information of a URL, nor what the server itself wrote.
+// Package reach explains why a server cannot be reached, for the conditions of both providers. No text holds
+// the path, query or user information of a URL, nor text from the server.
 package reach
 
 import (
@@ -16,15 +16,15 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// ProxyConnect is the Op with which net/http marks that it could not connect to the proxy itself.
+// ProxyConnect is the Op of the error with which net/http reports that it could not connect to the proxy.
 const ProxyConnect = "proxyconnect"
 
-// ProxyError reports that a proxy refuses a connection. net/http reports only the words of its answer, which look like
-// those of the server behind it.
+// ProxyError reports that a proxy refuses a connection. net/http reports only the status text of the
+// response, which could be that of the server behind the proxy.
 type ProxyError struct {
 	// Proxy is the host of the proxy.
 	Proxy string
-	// Status is that of its answer to CONNECT.
+	// Status is the status of the response to CONNECT.
 	Status int
 }
 
@@ -32,7 +32,8 @@ func (e *ProxyError) Error() string {
 	return fmt.Sprintf("the proxy %s refuses the connection with %d %s", e.Proxy, e.Status, http.StatusText(e.Status))
 }
 
-// ProxyAnswer is for http.Transport.OnProxyConnectResponse.
+// ProxyAnswer returns a ProxyError unless a proxy accepts the connection. It is a hook for
+// http.Transport.OnProxyConnectResponse.
 func ProxyAnswer(_ context.Context, proxy *url.URL, _ *http.Request, answer *http.Response) error {
 	if answer.StatusCode == http.StatusOK {
 		return nil
@@ -40,7 +41,7 @@ func ProxyAnswer(_ context.Context, proxy *url.URL, _ *http.Request, answer *htt
 	return &ProxyError{Proxy: bound.Value(proxy.Host), Status: answer.StatusCode}
 }
 
-// Cause returns why a request did not get an answer; it is empty when that is not known.
+// Cause returns why a request has no response; "" if the cause is unknown.
 func Cause(err error) string {
 	var (
 		refused   *ProxyError
@@ -76,7 +77,7 @@ func Cause(err error) string {
 	return ""
 }
 
-// certificateCause returns why the certificate of a server is refused.
+// certificateCause returns why the certificate of a server is refused; "" if it is not.
 func certificateCause(err error) string {
 	var (
 		authority x509.UnknownAuthorityError

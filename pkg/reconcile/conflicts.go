@@ -11,47 +11,49 @@ import (
 )
 
 const (
-	// staleRetry is when a reconcile that met a conflict is tried again at the latest, and twice as long each further
-	// time, until staleRetryMax. Usually the change that the cache did not know yet arrives before that and reconciles
-	// anyway; on a hub that is busy all caches may be behind by a minute, and each try is one more write to it.
-	staleRetry, staleRetryMax = time.Second, 30 * time.Second
-	// staleTries is how many conflicts in a row are taken for an outdated cache: those of a minute and a half. What
-	// goes on conflicting is an error, which is logged, counted, and tried again with back-off.
-	staleTries = 7
+	// minConflictRetry is the delay after the first conflict. The delay doubles with each further conflict,
+	// up to maxConflictRetry. Usually the change that the cache lacked triggers a reconcile earlier. On a
+	// busy hub all caches may lag by a minute, and each retry is one more write to the hub.
+	minConflictRetry, maxConflictRetry = time.Second, 30 * time.Second
+	// maxConflicts is the number of consecutive conflicts that are explained by a stale cache; they take a
+	// minute and a half. A further conflict is returned as an error: it is logged, counted, and retried with
+	// backoff.
+	maxConflicts = 7
 )
 
-// TolerateConflicts wraps a reconciler so that a conflict is no failure: the API server refused a write that was based
-// on an outdated object, as happens every day where several controllers write to one object. What the reconciler wants
-// to come back for earlier, it comes back for.
+// TolerateConflicts wraps a reconciler so that a conflict is not an error. The API server rejects a write
+// that is based on an outdated object, which is normal where several controllers write to one object. An
+// earlier RequeueAfter of the reconciler is kept.
 func TolerateConflicts(reconciler reconcile.Reconciler) reconcile.Reconciler {
-	inARow := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](staleRetry, staleRetryMax)
+	conflicts := workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minConflictRetry, maxConflictRetry)
 	return reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 		result, err := reconciler.Reconcile(ctx, req)
 		switch {
 		case !OnlyConflicts(err):
-			inARow.Forget(req)
-		case inARow.NumRequeues(req) < staleTries:
-			ctrl.LoggerFrom(ctx).V(4).Info("Based on an outdated object, trying again", "cause", err.Error())
-			return ctrl.Result{RequeueAfter: sooner(inARow.When(req), result.RequeueAfter)}, nil
+			conflicts.Forget(req)
+		case conflicts.NumRequeues(req) < maxConflicts:
+			ctrl.LoggerFrom(ctx).V(4).Info("Object is outdated, retrying", "cause", err.Error())
+			return ctrl.Result{RequeueAfter: earlierRetry(conflicts.When(req), result.RequeueAfter)}, nil
 		}
 		if err != nil {
-			return ctrl.Result{}, err // next to which a result counts for nothing
+			return ctrl.Result{}, err // controller-runtime ignores the result of a failed reconcile
 		}
 		return result, nil
 	})
 }
 
-// sooner is after what time to come back: not at once, for then nothing would slow down what fails.
-func sooner(retry, wanted time.Duration) time.Duration {
-	if wanted <= 0 {
+// earlierRetry returns the delay until the next reconcile: the earlier of both delays, but at least
+// minConflictRetry, so that repeated conflicts are slowed down. A requested delay of zero means none.
+func earlierRetry(retry, requested time.Duration) time.Duration {
+	if requested <= 0 {
 		return retry
 	}
-	return min(retry, max(wanted, staleRetry))
+	return min(retry, max(requested, minConflictRetry))
 }
 
-// OnlyConflicts reports whether an error is a conflict, and each of the errors that were joined in it. There must be an error.
+// OnlyConflicts reports whether err is a conflict, or joins nothing but conflicts. It is false for nil.
 func OnlyConflicts(err error) bool {
-	switch e := err.(type) { //nolint:errorlint // every error of the tree is looked at, not the first that fits
+	switch e := err.(type) { //nolint:errorlint // every error of the tree is checked, not the first match
 	case nil:
 		return false
 	case apierrors.APIStatus:

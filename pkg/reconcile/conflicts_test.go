@@ -21,12 +21,12 @@ func TestTolerateConflicts(t *testing.T) {
 		retried bool
 		failed  bool
 	}{
-		"a conflict is tried again, not reported": {err: conflict, retried: true},
-		"several conflicts":                       {err: errors.Join(nil, conflict, fmt.Errorf("also: %w", conflict)), retried: true},
-		"one of several errors is a conflict":     {err: errors.Join(errors.New("no such host"), conflict), failed: true},
-		"a conflict is told in another error":     {err: fmt.Errorf("%w, then %w", conflict, errors.New("no such host")), failed: true},
-		"another error stays one":                 {err: errors.New("no such host"), failed: true},
-		"no error":                                {},
+		"one conflict: retried, not reported":          {err: conflict, retried: true},
+		"several conflicts":                            {err: errors.Join(nil, conflict, fmt.Errorf("also: %w", conflict)), retried: true},
+		"a conflict and another error: fails":          {err: errors.Join(errors.New("no such host"), conflict), failed: true},
+		"a conflict wrapped with another error: fails": {err: fmt.Errorf("%w, then %w", conflict, errors.New("no such host")), failed: true},
+		"another error: fails":                         {err: errors.New("no such host"), failed: true},
+		"no error":                                     {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -38,7 +38,7 @@ func TestTolerateConflicts(t *testing.T) {
 	}
 }
 
-func TestConflictThatDoesNotEnd(t *testing.T) {
+func TestPersistentConflictBecomesAnError(t *testing.T) {
 	g := NewWithT(t)
 	var err error = apierrors.NewConflict(corev1.Resource("secrets"), "s", errors.New("outdated"))
 	wanted := time.Duration(0)
@@ -55,26 +55,28 @@ func TestConflictThatDoesNotEnd(t *testing.T) {
 		}
 		return n
 	}
-	g.Expect(tries()).To(Equal(staleTries+1), "it is told after some tries")
+	g.Expect(tries()).To(Equal(maxConflicts+1), "reported after the last retry")
 	const s = time.Second
-	g.Expect(waits).To(Equal([]time.Duration{s, 2 * s, 4 * s, 8 * s, 16 * s, 30 * s, 30 * s, 0}), "a cache that is far behind is left alone")
+	g.Expect(waits).To(Equal([]time.Duration{s, 2 * s, 4 * s, 8 * s, 16 * s, 30 * s, 30 * s, 0}), "the delay doubles up to its limit")
 	_, failed := r.Reconcile(t.Context(), ctrl.Request{})
-	g.Expect(failed).To(HaveOccurred(), "and as long as it goes on")
+	g.Expect(failed).To(HaveOccurred(), "reported as long as the conflict persists")
 
 	conflict := err
 	err = nil
 	_, failed = r.Reconcile(t.Context(), ctrl.Request{})
 	g.Expect(failed).NotTo(HaveOccurred())
 	err = conflict
-	g.Expect(tries()).To(Equal(staleTries+1), "each time anew")
+	g.Expect(tries()).To(Equal(maxConflicts+1), "a success resets the count")
 
-	for wants, comes := range map[time.Duration]time.Duration{time.Millisecond: time.Second, 3 * time.Second: 3 * time.Second, time.Minute: 16 * time.Second} {
+	for requested, delay := range map[time.Duration]time.Duration{
+		time.Millisecond: time.Second, 3 * time.Second: 3 * time.Second, time.Minute: 16 * time.Second,
+	} {
 		err, wanted = nil, 0
 		_, failed = r.Reconcile(t.Context(), ctrl.Request{})
 		g.Expect(failed).NotTo(HaveOccurred())
-		err, wanted = conflict, wants
+		err, wanted = conflict, requested
 		tries()
-		g.Expect(waits[4]).To(Equal(comes), "the fifth conflict, when something else wants to come back after %s", wants)
-		g.Expect(waits).To(HaveEach(BeNumerically("<=", max(wants, time.Second))))
+		g.Expect(waits[4]).To(Equal(delay), "the fifth conflict, with a RequeueAfter of %s", requested)
+		g.Expect(waits).To(HaveEach(BeNumerically("<=", max(requested, time.Second))))
 	}
 }

@@ -9,52 +9,53 @@ import (
 )
 
 const (
-	// inARow is how many reports on an object follow one another as fast as things happen. A host has some 15 while it
-	// is installed, a control plane 30.
-	inARow = 20
-	// pace is that of further ones.
-	pace = 2 * time.Second
+	// urgentBurst is the number of urgent writes of one status without a delay. The installation of a host
+	// takes about 15, that of a control plane 30.
+	urgentBurst = 20
+	// urgentInterval is the interval of further urgent writes.
+	urgentInterval = 2 * time.Second
 )
 
-// DeferralPeriod is for how long a status may lack what nobody waits for. Most of it is over by then, and each report is a request.
+// DeferralPeriod is the longest time for which a deferrable change of a status is not written. Most such
+// changes are reverted or replaced by then, and each write is one request.
 const DeferralPeriod = 10 * time.Second
 
-// Deferral counts for how long a status that differs from the facts has not been written.
-type Deferral struct {
-	now     func() time.Time
-	differs *Lasting
-	paces   *lru.Cache[any, *rate.Limiter]
+// StatusLimiter limits how often the status of each object is written.
+type StatusLimiter struct {
+	now          func() time.Time
+	differsSince *StartTimes
+	limiters     *lru.Cache[any, *rate.Limiter]
 }
 
-// NewDeferral returns one that counts nothing yet.
-func NewDeferral(now func() time.Time) *Deferral {
-	return &Deferral{now: now, differs: NewLasting(now), paces: lru.New[any, *rate.Limiter](remembered)}
+// NewStatusLimiter returns a limiter that reads the time from now.
+func NewStatusLimiter(now func() time.Time) *StatusLimiter {
+	return &StatusLimiter{now: now, differsSince: NewStartTimes(now), limiters: lru.New[any, *rate.Limiter](maxStartTimes)}
 }
 
-// Left is how much longer the status may wait to be written. The time counts from the first difference that was not
-// written, so that one that changes all the time is still written.
-func (h *Deferral) Left(key any) time.Duration {
-	since := h.differs.Since(key)
+// DeferrableDelay returns how much longer a deferrable change of a status may stay unwritten. The period
+// starts with the first unwritten change, so that a status that changes all the time is still written.
+func (h *StatusLimiter) DeferrableDelay(key any) time.Duration {
+	since := h.differsSince.Since(key)
 	return max(0, DeferralPeriod-h.now().Sub(since))
 }
 
-// Urgent is how much longer even what somebody waits for has to wait, because so much was written right before; 0: it
-// is written now, and counted. Two processes that both hold themselves for the leader, and see things differently,
-// would else correct each other as fast as they can.
-func (h *Deferral) Urgent(key any) time.Duration {
-	limit, known := h.paces.Get(key)
+// UrgentDelay returns how long an urgent change of a status has to wait because of earlier writes. A result
+// of zero counts as a write. The limit slows down two processes that both consider themselves the leader and
+// keep overwriting the status of each other.
+func (h *StatusLimiter) UrgentDelay(key any) time.Duration {
+	limit, known := h.limiters.Get(key)
 	if !known {
-		limit = rate.NewLimiter(rate.Every(pace), inARow)
-		h.paces.Add(key, limit)
+		limit = rate.NewLimiter(rate.Every(urgentInterval), urgentBurst)
+		h.limiters.Add(key, limit)
 	}
 	now := h.now()
 	reserved := limit.ReserveN(now, 1)
 	left := reserved.DelayFrom(now)
 	if left > 0 {
-		reserved.CancelAt(now) // it asks again
+		reserved.CancelAt(now) // the caller calls again after the delay
 	}
 	return left
 }
 
-// Written notes that the status is what it should be.
-func (h *Deferral) Written(key any) { h.differs.Ended(key) }
+// Reset records that the stored status matches the facts.
+func (h *StatusLimiter) Reset(key any) { h.differsSince.Clear(key) }

@@ -7,42 +7,43 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestHoldBack(t *testing.T) {
+func TestDeferrableDelayCountsFromFirstChange(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Now()
-	held := NewDeferral(func() time.Time { return now })
-	g.Expect(held.Left("a")).To(Equal(DeferralPeriod))
+	limiter := NewStatusLimiter(func() time.Time { return now })
+	g.Expect(limiter.DeferrableDelay("a")).To(Equal(DeferralPeriod))
 	now = now.Add(DeferralPeriod / 2)
-	g.Expect(held.Left("a")).To(Equal(DeferralPeriod/2), "from the first difference on, whatever came since")
-	g.Expect(held.Left("b")).To(Equal(DeferralPeriod))
+	g.Expect(limiter.DeferrableDelay("a")).To(Equal(DeferralPeriod/2), "further changes do not restart the period")
+	g.Expect(limiter.DeferrableDelay("b")).To(Equal(DeferralPeriod))
 	now = now.Add(DeferralPeriod / 2)
-	g.Expect(held.Left("a")).To(BeZero())
+	g.Expect(limiter.DeferrableDelay("a")).To(BeZero())
 
-	held.Written("a")
-	g.Expect(held.Left("a")).To(Equal(DeferralPeriod), "the next difference")
+	limiter.Reset("a")
+	g.Expect(limiter.DeferrableDelay("a")).To(Equal(DeferralPeriod), "the next change starts a new period")
 }
 
-// TestReportsInAHurryAreNotEndless is a status that changes each time it is written, as where two processes correct each other.
-func TestReportsInAHurryAreNotEndless(t *testing.T) {
+// A status may change with each write: two processes that both consider themselves the leader overwrite the
+// status of each other.
+func TestUrgentWritesAreRateLimited(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Now()
-	held := NewDeferral(func() time.Time { return now })
+	limiter := NewStatusLimiter(func() time.Time { return now })
 	written := 0
 	for began := now; now.Sub(began) < time.Minute; {
-		left := held.Urgent("a")
+		left := limiter.UrgentDelay("a")
 		if left == 0 {
 			written++
 			left = 10 * time.Millisecond
 		}
 		now = now.Add(left)
 	}
-	g.Expect(written).To(BeNumerically("~", inARow+int(time.Minute/pace), 1))
-	g.Expect(held.Urgent("a")).To(BeNumerically(">", 0))
-	g.Expect(held.Urgent("b")).To(BeZero(), "another object")
-	now = now.Add(inARow * pace)
-	for range inARow {
-		g.Expect(held.Urgent("a")).To(BeZero(), "after a rest all is written as it comes")
+	g.Expect(written).To(BeNumerically("~", urgentBurst+int(time.Minute/urgentInterval), 1))
+	g.Expect(limiter.UrgentDelay("a")).To(BeNumerically(">", 0))
+	g.Expect(limiter.UrgentDelay("b")).To(BeZero(), "another object")
+	now = now.Add(urgentBurst * urgentInterval)
+	for range urgentBurst {
+		g.Expect(limiter.UrgentDelay("a")).To(BeZero(), "the burst is available again after a pause")
 	}
-	g.Expect(held.Urgent("a")).To(Equal(pace))
-	g.Expect(held.Urgent("a")).To(Equal(pace), "who only asked is not counted")
+	g.Expect(limiter.UrgentDelay("a")).To(Equal(urgentInterval))
+	g.Expect(limiter.UrgentDelay("a")).To(Equal(urgentInterval), "a delayed write is not counted")
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// LogEvents returns a recorder that bounds the message of each Event, and also writes the Event into the log: the API
-// server forgets Events within the hour.
+// LogEvents returns a recorder that bounds the message of each Event and also logs the Event. The API server
+// keeps Events for one hour.
 func LogEvents(recorder record.EventRecorder, log logr.Logger) record.EventRecorder {
 	return loggedEvents{EventRecorder: recorder, log: log}
 }
@@ -26,26 +26,27 @@ type loggedEvents struct {
 	log logr.Logger
 }
 
-// Event implements record.EventRecorder.
-func (e loggedEvents) Event(about runtime.Object, kind, reason, message string) {
+// Event records a bounded message and logs it. It implements record.EventRecorder.
+func (e loggedEvents) Event(obj runtime.Object, kind, reason, message string) {
 	message = bound.Message(message)
-	e.write(about, kind, reason, message)
-	e.EventRecorder.Event(about, kind, reason, message)
+	e.write(obj, kind, reason, message)
+	e.EventRecorder.Event(obj, kind, reason, message)
 }
 
-// Eventf implements record.EventRecorder.
-func (e loggedEvents) Eventf(about runtime.Object, kind, reason, format string, args ...any) {
-	e.Event(about, kind, reason, fmt.Sprintf(format, args...))
+// Eventf formats a message for Event. It implements record.EventRecorder.
+func (e loggedEvents) Eventf(obj runtime.Object, kind, reason, format string, args ...any) {
+	e.Event(obj, kind, reason, fmt.Sprintf(format, args...))
 }
 
-// write writes an Event into the log.
-func (e loggedEvents) write(about runtime.Object, kind, reason, message string) {
-	of(e.log, about).Info(message, "event", reason, "type", kind)
+// write logs an Event.
+func (e loggedEvents) write(obj runtime.Object, kind, reason, message string) {
+	withObject(e.log, obj).Info(message, "event", reason, "type", kind)
 }
 
-// of names the object of what is logged, its Cluster and its Machine as controllers of Cluster API do.
-func of(log logr.Logger, about runtime.Object) logr.Logger {
-	object, is := about.(client.Object)
+// withObject adds the object, its Cluster and its Machine to the logger, under the keys of Cluster API's
+// controllers.
+func withObject(log logr.Logger, obj runtime.Object) logr.Logger {
+	object, is := obj.(client.Object)
 	if !is {
 		return log
 	}

@@ -21,14 +21,20 @@ func TestEventsAreLoggedWithTheirClusterAndMachine(t *testing.T) {
 		Namespace: "lab", Name: "config", Labels: map[string]string{clusterv1.ClusterNameLabel: "ha"},
 		OwnerReferences: []metav1.OwnerReference{{Kind: "Machine", Name: "ha-1", Controller: ptr.To(true)}},
 	}}
-	recorder.Event(host, corev1.EventTypeWarning, "HostRefused", "it is another")
-	recorder.Eventf(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "alone"}}, corev1.EventTypeNormal, "MachinesCreated", "Made %d Machines", 3)
+	recorder.Event(host, corev1.EventTypeWarning, "HostRefused", "hardware differs")
+	recorder.Eventf(
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "alone"}},
+		corev1.EventTypeNormal,
+		"MachinesCreated",
+		"Created %d Machines",
+		3,
+	)
 	g.Expect(lines).To(HaveLen(2))
 	g.Expect(lines[0]).To(And(
-		ContainSubstring(`"msg"="it is another"`), ContainSubstring(`"event"="HostRefused"`), ContainSubstring(`"type"="Warning"`),
+		ContainSubstring(`"msg"="hardware differs"`), ContainSubstring(`"event"="HostRefused"`), ContainSubstring(`"type"="Warning"`),
 		ContainSubstring(`"name"="ha"`), ContainSubstring(`"name"="ha-1"`), ContainSubstring(`"name"="config"`),
 	))
-	g.Expect(lines[1]).To(And(ContainSubstring("Made 3 Machines"), Not(ContainSubstring("Machine\"=")), Not(ContainSubstring("Cluster"))))
-	g.Expect(<-events.Events).To(Equal("Warning HostRefused it is another"))
-	g.Expect(<-events.Events).To(Equal("Normal MachinesCreated Made 3 Machines"))
+	g.Expect(lines[1]).To(And(ContainSubstring("Created 3 Machines"), Not(ContainSubstring("Machine\"=")), Not(ContainSubstring("Cluster"))))
+	g.Expect(<-events.Events).To(Equal("Warning HostRefused hardware differs"))
+	g.Expect(<-events.Events).To(Equal("Normal MachinesCreated Created 3 Machines"))
 }

@@ -6,22 +6,24 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 )
 
-// remembered is far more than lasts at one time; what is forgotten begins again.
-const remembered = 8192
+// maxStartTimes bounds the keys of a StartTimes. It is far above the number of states that last at one time;
+// an evicted key starts again.
+const maxStartTimes = 8192
 
-// Lasting remembers since when something lasts that no object tells. A restart begins again.
-type Lasting struct {
+// StartTimes remembers since when states last that no object records. A restart of the manager forgets them.
+type StartTimes struct {
 	now   func() time.Time
 	since *lru.Cache[any, time.Time]
 }
 
-// NewLasting returns a memory of nothing.
-func NewLasting(now func() time.Time) *Lasting {
-	return &Lasting{now: now, since: lru.New[any, time.Time](remembered)}
+// NewStartTimes returns an empty StartTimes that reads the time from now.
+func NewStartTimes(now func() time.Time) *StartTimes {
+	return &StartTimes{now: now, since: lru.New[any, time.Time](maxStartTimes)}
 }
 
-// Since is when it was first asked since the last end.
-func (l *Lasting) Since(key any) time.Time {
+// Since returns when the state of a key started, and starts it now if it has not been started since the last
+// Clear.
+func (l *StartTimes) Since(key any) time.Time {
 	if since, ok := l.since.Get(key); ok {
 		return since
 	}
@@ -30,5 +32,5 @@ func (l *Lasting) Since(key any) time.Time {
 	return now
 }
 
-// Ended notes that it does not last any more.
-func (l *Lasting) Ended(key any) { l.since.Remove(key) }
+// Clear records that the state of a key has ended.
+func (l *StartTimes) Clear(key any) { l.since.Remove(key) }

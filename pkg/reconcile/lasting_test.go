@@ -7,18 +7,18 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestSinceWhenItLasts(t *testing.T) {
+func TestStartTimeIsKeptUntilCleared(t *testing.T) {
 	g := NewWithT(t)
 	begin := time.Now()
 	now := begin
-	lasting := NewLasting(func() time.Time { return now })
+	lasting := NewStartTimes(func() time.Time { return now })
 	g.Expect(lasting.Since("a")).To(Equal(begin))
 	now = begin.Add(time.Minute)
-	g.Expect(lasting.Since("a")).To(Equal(begin), "it goes on")
+	g.Expect(lasting.Since("a")).To(Equal(begin), "the state lasts")
 	g.Expect(lasting.Since("b")).To(Equal(now))
 
-	lasting.Ended("a")
+	lasting.Clear("a")
 	now = begin.Add(time.Hour)
-	g.Expect(lasting.Since("a")).To(Equal(now), "it begins anew")
+	g.Expect(lasting.Since("a")).To(Equal(now), "the state starts again")
 	g.Expect(lasting.Since("b")).To(Equal(begin.Add(time.Minute)))
 }

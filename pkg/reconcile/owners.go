@@ -14,21 +14,21 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// No event reports that a right was granted. Owner references that were refused are written again after
+// No event reports that a right was granted. Refused owner references are written again after
 // initialOwnersDelay; the delay doubles up to maxOwnersDelay.
 const (
 	initialOwnersDelay = time.Minute
 	maxOwnersDelay     = 10 * time.Minute
 )
 
-// Owners writes objects whose owner references the API server may refuse: that of OpenShift refuses them of a client
-// that may not delete the object.
+// Owners writes objects whose owner references the API server may refuse. The API server of OpenShift refuses
+// them if the client may not delete the object.
 type Owners struct {
 	backoff *flowcontrol.Backoff
 	now     func() time.Time
 }
 
-// NewOwners returns an Owners for which no object was refused yet.
+// NewOwners returns an Owners without refused objects.
 func NewOwners(now func() time.Time) *Owners {
 	backoff := flowcontrol.NewBackOff(initialOwnersDelay, maxOwnersDelay)
 	backoff.Clock = ownersClock{now: now}
@@ -44,7 +44,8 @@ type ownersClock struct {
 // Now returns the time.
 func (c ownersClock) Now() time.Time { return c.now() }
 
-// Left returns the delay after which owner references of an object, which were refused, are written again; zero if they may be written.
+// Left returns the delay after which refused owner references of an object are written again; zero if they
+// may be written.
 func (o *Owners) Left(found client.Object) time.Duration {
 	if id := ownersKey(found); o.backoff.IsInBackOffSinceUpdate(id, o.now()) {
 		return o.backoff.Get(id)
@@ -52,9 +53,10 @@ func (o *Owners) Left(found client.Object) time.Duration {
 	return 0
 }
 
-// Write calls write, which writes wanted over found; found is nil when the object does not exist. If the API server
-// refuses the owner references of wanted, wanted gets those of found, and write is called again: everything else is
-// written. In this case refused is the delay after which the owner references are written again; otherwise it is zero.
+// Write calls write, which writes wanted over found; found is nil if the object does not exist. If the API
+// server refuses the owner references of wanted, Write replaces them by those of found. It then calls write
+// again, so that all other fields are written. In this case refused is the delay after which the owner
+// references are written again; otherwise it is zero.
 func (o *Owners) Write(wanted, found client.Object, write func() error) (refused time.Duration, err error) {
 	if kube.IsNil(found) {
 		return 0, write()
@@ -82,11 +84,16 @@ func hasAll(have, wanted []metav1.OwnerReference) bool {
 	})
 }
 
-// OwnersRefusedMessage reports, for a condition, that the owner references of an object of a kind were refused, and the
-// right that permits them.
+// OwnersRefusedMessage returns the message of a condition that the owner references of an object were
+// refused, and the right that permits them.
 func OwnersRefusedMessage(kind, name, right string) string {
-	return fmt.Sprintf("%s %s keeps its owner references: the API server refuses others of a client that may not delete the object, as OpenShift does. %s. Until then clusterctl move leaves %[1]s %[2]s behind, and it is not deleted together with its owner",
-		kind, name, right)
+	return fmt.Sprintf(
+		"%s %s keeps its owner references: the API server refuses others of a client that may not delete the object, as OpenShift does. %s. "+
+			"Until then clusterctl move leaves %[1]s %[2]s behind, and it is not deleted together with its owner",
+		kind,
+		name,
+		right,
+	)
 }
 
 // HubRights is the action for Secrets whose owner references were refused.

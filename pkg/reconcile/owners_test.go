@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestOwnerReferencesThatAreRefused(t *testing.T) {
+func TestRefusedOwnerReferencesAreRetriedWithBackoff(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	owners := NewOwners(func() time.Time { return now })
@@ -22,7 +22,11 @@ func TestOwnerReferencesThatAreRefused(t *testing.T) {
 		return func() error {
 			attempts++
 			if len(wanted.OwnerReferences) > 0 && !granted {
-				return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "m", errors.New("cannot set an ownerRef on a resource you can't delete: , <nil>"))
+				return apierrors.NewForbidden(
+					schema.GroupResource{Resource: "secrets"},
+					"m",
+					errors.New("cannot set an ownerRef on a resource you can't delete: , <nil>"),
+				)
 			}
 			return nil
 		}
@@ -41,9 +45,9 @@ func TestOwnerReferencesThatAreRefused(t *testing.T) {
 	}
 
 	g.Expect(attempt()).To(Equal(time.Minute))
-	g.Expect(attempts).To(Equal(2), "all else is written")
+	g.Expect(attempts).To(Equal(2), "all other fields are written")
 	g.Expect(attempt()).To(Equal(time.Minute))
-	g.Expect(attempts).To(Equal(1), "the owner references are not repeated at once")
+	g.Expect(attempts).To(Equal(1), "the owner references are not retried at once")
 	now = now.Add(time.Minute)
 	g.Expect(attempt()).To(Equal(2 * time.Minute))
 	granted = true

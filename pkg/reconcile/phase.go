@@ -1,5 +1,5 @@
-// Package reconcile is the vocabulary that the reconcilers of both providers share: phases, when to come back, what was
-// written and is not in the cache yet, and what may be reported a little later.
+// Package reconcile holds what the reconcilers of both providers share: phases, requeues, recent writes that
+// the cache lacks, and the limits of status writes.
 package reconcile
 
 import (
@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Phase does one part of the work on what is known of an object. It returns false when what follows has to wait; what
-// is known then says for what.
+// Phase does one step of a reconcile, with the facts about an object. It returns false to stop the phases
+// that follow; the facts then hold the reason.
 type Phase[T any] func(ctx context.Context, known T) (proceed bool, err error)
 
-// Run runs phases one after the other until one of them has to wait, or fails.
+// Run runs phases in order until one of them stops or fails.
 func Run[T any](ctx context.Context, known T, phases ...Phase[T]) error {
 	for _, phase := range phases {
 		if proceed, err := phase(ctx, known); err != nil || !proceed {
@@ -21,15 +21,16 @@ func Run[T any](ctx context.Context, known T, phases ...Phase[T]) error {
 	return nil
 }
 
-// Again is when an object is reconciled again although nothing happens: the end of a time cannot be watched. Its zero value is never.
-type Again struct{ after time.Duration }
+// Requeue is when an object is reconciled again without an event, because a point in time cannot be watched.
+// The zero value requests no reconcile.
+type Requeue struct{ after time.Duration }
 
-// In requests a reconcile after a time. The earliest request wins; zero requests none.
-func (a *Again) In(after time.Duration) {
+// In requests a reconcile after a delay. The shortest delay wins; a delay of zero is ignored.
+func (a *Requeue) In(after time.Duration) {
 	if after != 0 && (a.after == 0 || after < a.after) {
 		a.after = after
 	}
 }
 
-// After is when it is to be; zero is never.
-func (a *Again) After() time.Duration { return a.after }
+// Delay returns the delay until the next reconcile; zero is none.
+func (a *Requeue) Delay() time.Duration { return a.after }

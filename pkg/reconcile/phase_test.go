@@ -16,10 +16,10 @@ func TestRun(t *testing.T) {
 		err     error
 		ran     []string
 	}{
-		"all phases, in order":       {proceed: true, ran: []string{"first", "decides", "last"}},
-		"what follows has to wait":   {ran: []string{"first", "decides"}},
-		"nothing follows an error":   {proceed: true, err: broken, ran: []string{"first", "decides"}},
-		"nor one that waits as well": {err: broken, ran: []string{"first", "decides"}},
+		"all phases, in order":                      {proceed: true, ran: []string{"first", "decides", "last"}},
+		"a phase stops: no phase follows":           {ran: []string{"first", "decides"}},
+		"a phase fails: no phase follows":           {proceed: true, err: broken, ran: []string{"first", "decides"}},
+		"a phase stops and fails: no phase follows": {err: broken, ran: []string{"first", "decides"}},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
@@ -41,14 +41,14 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func TestTheEarliestWins(t *testing.T) {
+func TestShortestDelayWins(t *testing.T) {
 	g := NewWithT(t)
-	var again Again
-	g.Expect(again.After()).To(BeZero())
-	for _, wish := range []time.Duration{time.Minute, time.Second, time.Hour} {
-		again.In(wish)
+	var requeue Requeue
+	g.Expect(requeue.Delay()).To(BeZero())
+	for _, delay := range []time.Duration{time.Minute, time.Second, time.Hour} {
+		requeue.In(delay)
 	}
-	g.Expect(again.After()).To(Equal(time.Second))
-	again.In(0)
-	g.Expect(again.After()).To(Equal(time.Second), "zero is never")
+	g.Expect(requeue.Delay()).To(Equal(time.Second))
+	requeue.In(0)
+	g.Expect(requeue.Delay()).To(Equal(time.Second), "zero is ignored")
 }

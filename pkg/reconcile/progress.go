@@ -9,49 +9,55 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Progress writes into the log what a status tells that was written: what people ask about afterwards, and what has no
-// Event, which is in the log already. It compares with the status that was replaced; hence each line is written once,
-// whoever reconciles how often.
-type Progress struct{ log logr.Logger }
+// ProgressLog logs the changes of a written status that support needs afterwards and that have no Event;
+// Events are logged already. It compares the new status with the replaced one, so that each change is logged
+// once, however often the object is reconciled.
+type ProgressLog struct{ log logr.Logger }
 
-// NewProgress returns one that writes into a log.
-func NewProgress(log logr.Logger) Progress { return Progress{log} }
+// NewProgressLog returns a ProgressLog that writes into log.
+func NewProgressLog(log logr.Logger) ProgressLog { return ProgressLog{log} }
 
-// Passed writes a line for each of some conditions that has become True, in words of its own, followed by its message.
-func (p Progress) Passed(about client.Object, before, after []metav1.Condition, words map[string]string) {
+// BecameTrue logs each condition of a type in texts that became True: its text, followed by the message of
+// the condition.
+func (p ProgressLog) BecameTrue(obj client.Object, before, after []metav1.Condition, texts map[string]string) {
 	for i := range after {
-		if said, told := words[after[i].Type]; told && after[i].Status == metav1.ConditionTrue && !meta.IsStatusConditionTrue(before, after[i].Type) {
-			p.write(about, said, &after[i])
+		if text, listed := texts[after[i].Type]; listed && after[i].Status == metav1.ConditionTrue &&
+			!meta.IsStatusConditionTrue(before, after[i].Type) {
+			p.write(obj, text, &after[i])
 		}
 	}
 }
 
-// Lost writes a line when a condition is not True any more, likewise.
-func (p Progress) Lost(about client.Object, before, after []metav1.Condition, conditionType, words string) {
-	if c := meta.FindStatusCondition(after, conditionType); c != nil && c.Status != metav1.ConditionTrue && meta.IsStatusConditionTrue(before, conditionType) {
-		p.write(about, words, c)
+// NoLongerTrue logs a text and the message of a condition that was True and is not any more.
+func (p ProgressLog) NoLongerTrue(obj client.Object, before, after []metav1.Condition, conditionType, text string) {
+	if c := meta.FindStatusCondition(
+		after,
+		conditionType,
+	); c != nil && c.Status != metav1.ConditionTrue &&
+		meta.IsStatusConditionTrue(before, conditionType) {
+		p.write(obj, text, c)
 	}
 }
 
-// Begun writes a line for each reason of a problem that has begun, with the message of the first condition that has it.
-func (p Progress) Begun(about client.Object, after []metav1.Condition, reasons []string) {
+// Problems logs each reason, with the message of the first condition that has it.
+func (p ProgressLog) Problems(obj client.Object, after []metav1.Condition, reasons []string) {
 	for _, reason := range reasons {
 		if i := slices.IndexFunc(after, func(c metav1.Condition) bool { return c.Reason == reason }); i >= 0 {
-			p.write(about, "Needs attention", &after[i])
+			p.write(obj, "Needs attention", &after[i])
 		}
 	}
 }
 
-// Reached writes that something has come to a stage, if that is another than before.
-func (p Progress) Reached(about client.Object, before, after, words string) {
+// StageChanged logs a text and the new stage when the stage has changed.
+func (p ProgressLog) StageChanged(obj client.Object, before, after, text string) {
 	if before != after {
-		of(p.log, about).Info(words, "stage", after)
+		withObject(p.log, obj).Info(text, "stage", after)
 	}
 }
 
-func (p Progress) write(about client.Object, words string, c *metav1.Condition) {
+func (p ProgressLog) write(obj client.Object, text string, c *metav1.Condition) {
 	if c.Message != "" {
-		words += ": " + c.Message
+		text += ": " + c.Message
 	}
-	of(p.log, about).Info(words, "condition", c.Type, "reason", c.Reason)
+	withObject(p.log, obj).Info(text, "condition", c.Type, "reason", c.Reason)
 }

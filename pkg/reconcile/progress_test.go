@@ -11,41 +11,45 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-func TestWhatAStatusTellsIsLoggedOnce(t *testing.T) {
+func TestStatusChangesAreLoggedOnce(t *testing.T) {
 	g := NewWithT(t)
 	var lines []string
-	progress := NewProgress(funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
+	progress := NewProgressLog(funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
 	host := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "lab", Name: "config", Labels: map[string]string{clusterv1.ClusterNameLabel: "ha"},
 		OwnerReferences: []metav1.OwnerReference{{Kind: "Machine", Name: "ha-1", Controller: ptr.To(true)}},
 	}}
-	words := map[string]string{"Bound": "The host belongs to the cluster", "Ready": "It is ready"}
+	texts := map[string]string{"Bound": "The host belongs to the cluster", "Ready": "The host is ready"}
 	condition := func(name string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return metav1.Condition{Type: name, Status: status, Reason: reason, Message: message}
 	}
-	before := []metav1.Condition{condition("Bound", "False", "Waiting", ""), condition("Ready", "True", "Ready", ""), condition("Serves", "True", "Serves", "")}
+	before := []metav1.Condition{
+		condition("Bound", "False", "Waiting", ""),
+		condition("Ready", "True", "Ready", ""),
+		condition("Serves", "True", "Serves", ""),
+	}
 	after := []metav1.Condition{
 		condition("Bound", "True", "Bound", "as a"), condition("Ready", "True", "Ready", ""), condition("Other", "True", "Other", ""),
 		condition("Serves", "False", "Broken", "no disk"), condition("Too", "False", "Broken", "no disk either"),
 	}
-	tell := func(before, after []metav1.Condition, problems ...string) []string {
+	logged := func(before, after []metav1.Condition, problems ...string) []string {
 		lines = nil
-		progress.Passed(host, before, after, words)
-		progress.Lost(host, before, after, "Serves", "It does not serve")
-		progress.Begun(host, after, problems)
+		progress.BecameTrue(host, before, after, texts)
+		progress.NoLongerTrue(host, before, after, "Serves", "It does not serve")
+		progress.Problems(host, after, problems)
 		return lines
 	}
-	told := tell(before, after, "Broken")
-	g.Expect(told).To(HaveLen(3))
-	g.Expect(told[0]).To(And(ContainSubstring(`"msg"="The host belongs to the cluster: as a"`), ContainSubstring(`"condition"="Bound"`),
+	first := logged(before, after, "Broken")
+	g.Expect(first).To(HaveLen(3))
+	g.Expect(first[0]).To(And(ContainSubstring(`"msg"="The host belongs to the cluster: as a"`), ContainSubstring(`"condition"="Bound"`),
 		ContainSubstring(`"name"="ha"`), ContainSubstring(`"name"="ha-1"`), ContainSubstring(`"name"="config"`)))
-	g.Expect(told[1]).To(ContainSubstring(`"msg"="It does not serve: no disk"`))
-	g.Expect(told[2]).To(And(ContainSubstring(`"msg"="Needs attention: no disk"`), ContainSubstring(`"reason"="Broken"`)))
-	g.Expect(tell(after, after)).To(BeEmpty(), "nothing has changed")
-	g.Expect(tell(nil, before)).To(HaveLen(1), "what is True from the start is told, what is not was never lost")
+	g.Expect(first[1]).To(ContainSubstring(`"msg"="It does not serve: no disk"`))
+	g.Expect(first[2]).To(And(ContainSubstring(`"msg"="Needs attention: no disk"`), ContainSubstring(`"reason"="Broken"`)))
+	g.Expect(logged(after, after)).To(BeEmpty(), "nothing has changed")
+	g.Expect(logged(nil, before)).To(HaveLen(1), "a condition that starts True is logged, one that starts False is not")
 
 	lines = nil
-	progress.Reached(host, "Installing", "Rebooting", "The host is in stage Rebooting")
-	progress.Reached(host, "Rebooting", "Rebooting", "The host is in stage Rebooting")
+	progress.StageChanged(host, "Installing", "Rebooting", "The host is in stage Rebooting")
+	progress.StageChanged(host, "Rebooting", "Rebooting", "The host is in stage Rebooting")
 	g.Expect(lines).To(ConsistOf(ContainSubstring(`"stage"="Rebooting"`)))
 }

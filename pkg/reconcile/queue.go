@@ -10,12 +10,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
-// Long is how far away a timer is of which nobody waits for the end. What comes back sooner goes on with what was begun.
-const Long = 10 * time.Second
+// LowPriorityDelay is the delay from which on a requeue has a low priority: no user waits for it. A shorter
+// delay continues work in progress.
+const LowPriorityDelay = 10 * time.Second
 
-// queue puts what people wait for before what was only listed: controller-runtime's handlers give objects of an initial
-// list, and of a resync, a low priority, and its controllers keep the priority when an object is to come back. Here
-// what comes back after long has a low one, too.
+// queue puts urgent requests before deferrable ones. The handlers of controller-runtime give the objects of
+// an initial list and of a resync a low priority. Its controllers keep the priority of a requeued object.
+// This queue also gives a low priority to requests with a long delay.
 type queue struct {
 	priorityqueue.PriorityQueue[ctrl.Request]
 }
@@ -25,16 +26,17 @@ func NewQueue(name string, limiter workqueue.TypedRateLimiter[ctrl.Request]) wor
 	return queue{priorityqueue.New(name, func(o *priorityqueue.Opts[ctrl.Request]) { o.RateLimiter = limiter })}
 }
 
-// AddWithOpts implements priorityqueue.PriorityQueue. An event that comes before the timer ends lifts the priority again.
+// AddWithOpts implements priorityqueue.PriorityQueue. An event that arrives before the delay ends raises the
+// priority again.
 func (q queue) AddWithOpts(o priorityqueue.AddOpts, requests ...ctrl.Request) {
-	if o.After >= Long {
+	if o.After >= LowPriorityDelay {
 		o.Priority = ptr.To(handler.LowPriority)
 	}
 	q.PriorityQueue.AddWithOpts(o, requests...)
 }
 
-// AddLate adds requests to the queue of a controller, behind what people wait for.
-func AddLate(q workqueue.TypedRateLimitingInterface[ctrl.Request], requests ...ctrl.Request) {
+// AddLowPriority adds requests to the queue of a controller, behind urgent ones.
+func AddLowPriority(q workqueue.TypedRateLimitingInterface[ctrl.Request], requests ...ctrl.Request) {
 	if byPriority, ok := q.(priorityqueue.PriorityQueue[ctrl.Request]); ok {
 		byPriority.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, requests...)
 		return

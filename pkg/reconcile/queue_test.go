@@ -9,7 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-func TestTheQueueOfAControllerHasItsRateLimits(t *testing.T) {
+func TestQueueLimitsRetries(t *testing.T) {
 	g := NewWithT(t)
 	q := NewQueue(t.Name(), workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](time.Hour, time.Hour))
 	t.Cleanup(q.ShutDown)
@@ -18,10 +18,10 @@ func TestTheQueueOfAControllerHasItsRateLimits(t *testing.T) {
 	g.Consistently(q.Len, 100*time.Millisecond).Should(BeZero())
 }
 
-func TestAnyQueueTakesWhatIsLate(t *testing.T) {
+func TestLowPriorityRequestsFitAnyQueue(t *testing.T) {
 	g := NewWithT(t)
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
 	t.Cleanup(q.ShutDown)
-	AddLate(q, ctrl.Request{})
+	AddLowPriority(q, ctrl.Request{})
 	g.Expect(q.Len()).To(Equal(1))
 }

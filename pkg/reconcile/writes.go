@@ -10,81 +10,90 @@ import (
 )
 
 const (
-	// CacheLag is how long a write is waited for in the cache. It takes milliseconds; after this time the cache is taken as it is.
+	// CacheLag is the longest time that a reconcile waits until the cache shows a write. Usually it takes
+	// milliseconds. After CacheLag the cache is trusted as it is.
 	CacheLag = time.Second
-	// rememberedWrites is more than are made in that time.
-	rememberedWrites = 8192
+	// maxWrites is above the number of writes of one manager during CacheLag.
+	maxWrites = 8192
 )
 
-// Written remembers what was written last, by object: on a cache that is behind, a reconcile goes on with that and not with what it reads.
-type Written[T any] struct {
+// WriteCache remembers the last written value by object. While the informer cache is stale, a reconcile
+// continues with this value instead of the cached one.
+type WriteCache[T any] struct {
 	now    func() time.Time
 	writes *lru.Cache[any, write[T]]
 }
 
 type write[T any] struct {
-	what T
-	// outdated are the resource versions that are older than the write.
+	value T
+	// outdated are the resource versions from before the write.
 	outdated []string
 	at       time.Time
 }
 
-// NewWritten returns a memory of nothing.
-func NewWritten[T any](now func() time.Time) *Written[T] {
-	return &Written[T]{now: now, writes: lru.New[any, write[T]](rememberedWrites)}
+// NewWriteCache returns an empty WriteCache that reads the time from now.
+func NewWriteCache[T any](now func() time.Time) *WriteCache[T] {
+	return &WriteCache[T]{now: now, writes: lru.New[any, write[T]](maxWrites)}
 }
 
-// Wrote notes a write, and the resource versions that are older than it; "" is that of an object that did not exist.
-func (w *Written[T]) Wrote(key any, what T, outdated ...string) {
-	w.writes.Add(key, write[T]{what: what, outdated: outdated, at: w.now()})
+// Record stores a written value, and the resource versions of the object from before the write; "" stands for
+// a missing object.
+func (w *WriteCache[T]) Record(key any, value T, outdated ...string) {
+	w.writes.Add(key, write[T]{value: value, outdated: outdated, at: w.now()})
 }
 
-// Forget ends the memory of an object: it is seen, or gone.
-func (w *Written[T]) Forget(key any) { w.writes.Remove(key) }
+// Forget drops the value of an object. Call it when the cache shows the write, or the object is deleted.
+func (w *WriteCache[T]) Forget(key any) { w.writes.Remove(key) }
 
-// Last is what was written last.
-func (w *Written[T]) Last(key any) (what T, known bool) {
+// Last returns the last written value.
+func (w *WriteCache[T]) Last(key any) (value T, known bool) {
 	last, known := w.last(key)
-	return last.what, known
+	return last.value, known
 }
 
-// After is what was written last, if that was after the given version. It holds however long the cache is behind: no version comes back.
-func (w *Written[T]) After(key any, version string) (what T, known bool) {
+// NewerThan returns the last written value if it was written after the given resource version. This holds
+// however long the cache is stale, because a resource version never returns.
+func (w *WriteCache[T]) NewerThan(key any, version string) (value T, known bool) {
 	if last, known := w.last(key); known && slices.Contains(last.outdated, version) {
-		return last.what, true
+		return last.value, true
 	}
-	return what, false
+	return value, false
 }
 
-// Unseen is what was written last, if that was after the given version, and for how much longer the cache is waited
-// for: from then on it is taken as it is, for the write changed nothing, or what it made is gone again.
-func (w *Written[T]) Unseen(key any, version string) (what T, left time.Duration) {
+// Pending returns the last written value if it was written after the given resource version. left is how much
+// longer the cache may take to show it. After CacheLag nothing is pending: the write changed nothing, or
+// another client has reverted it.
+func (w *WriteCache[T]) Pending(key any, version string) (value T, left time.Duration) {
 	last, _ := w.last(key)
 	if left = CacheLag - w.now().Sub(last.at); left <= 0 || !slices.Contains(last.outdated, version) {
-		return what, 0
+		return value, 0
 	}
-	return last.what, left
+	return last.value, left
 }
 
-func (w *Written[T]) last(key any) (write[T], bool) { return w.writes.Get(key) }
+func (w *WriteCache[T]) last(key any) (write[T], bool) { return w.writes.Get(key) }
 
-// Writes remembers only that something was written, so that it is not written a second time.
-type Writes struct{ written *Written[struct{}] }
+// RecentWrites remembers that objects were written, so that they are not written twice while the cache is
+// stale.
+type RecentWrites struct{ written *WriteCache[struct{}] }
 
-// NewWrites returns a memory without writes.
-func NewWrites(now func() time.Time) *Writes { return &Writes{NewWritten[struct{}](now)} }
+// NewRecentWrites returns an empty RecentWrites that reads the time from now.
+func NewRecentWrites(now func() time.Time) *RecentWrites {
+	return &RecentWrites{NewWriteCache[struct{}](now)}
+}
 
-// Wrote notes a write to an object that had the given resource version before; "" is that of an object that did not exist.
-func (w *Writes) Wrote(key, version string) { w.written.Wrote(key, struct{}{}, version) }
+// Record stores that an object was written which had the given resource version before; "" stands for a
+// missing object.
+func (w *RecentWrites) Record(key, version string) { w.written.Record(key, struct{}{}, version) }
 
-// Unseen is for how much longer the cache is waited for that still has the version from before the last write; 0 when
-// there is nothing to wait for.
-func (w *Writes) Unseen(key, version string) (left time.Duration) {
-	_, left = w.written.Unseen(key, version)
+// Pending returns how much longer the cache may take to show the last write; zero if it shows the write, or
+// nothing was written.
+func (w *RecentWrites) Pending(key, version string) (left time.Duration) {
+	_, left = w.written.Pending(key, version)
 	return left
 }
 
-// Key is that of one kind of write to an object.
-func Key(what string, obj client.Object) string {
-	return what + " " + client.ObjectKeyFromObject(obj).String()
+// Key returns the key of one kind of write to an object.
+func Key(write string, obj client.Object) string {
+	return write + " " + client.ObjectKeyFromObject(obj).String()
 }

@@ -109,7 +109,7 @@ func explain(host string, silent, refusals []string) (reason, message string) {
 	case len(refusals) > 0:
 		// The Bare Metal Operator's webhook refuses another boot MAC or BMC address.
 		action := ". If BareMetalHost " + host + " has the BMC address of another server, do not delete the Machine first, which would wipe that server: " + DetachFirst
-		return bootstrapv1.HostRefusedReason, bound.Before(bound.Join(refusals, "Agent"), action) + action
+		return bootstrapv1.HostRefusedReason, bound.FitBefore(bound.Join(refusals, "Agent"), action) + action
 	case len(silent) > 0:
 		return bootstrapv1.WaitingForHostIdentityReason, fmt.Sprintf("waiting for Agent %s to report its hardware", bound.List(silent))
 	default:

@@ -119,7 +119,7 @@ func (f *Facts) seemsHost(agent *aiv1beta1.Agent) bool {
 
 // Mismatch says why the machine on which an Agent runs is not the Machine's host, in words for people; empty when it is.
 func (f *Facts) Mismatch(agent *aiv1beta1.Agent) string {
-	return metal3.IdentityOf(f.Host).MismatchWithout(f.Shared, metal3.AgentIdentity(agent))
+	return metal3.IdentityOf(f.Host).MismatchIgnoringShared(f.Shared, metal3.AgentIdentity(agent))
 }
 
 // BoundElsewhere reports whether an Agent belongs to another cluster than the Machine's.

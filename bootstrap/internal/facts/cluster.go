@@ -108,12 +108,12 @@ func (f *Facts) GivenUp() bool {
 func (f *Facts) NotOurs() (obstacle string, foreign bool) {
 	owner := contract.OwnerOf(f.Cluster)
 	if f.Deployment != nil {
-		if obstacle = owner.Obstacle("ClusterDeployment", f.Deployment); obstacle != "" {
+		if obstacle = owner.Blocker("ClusterDeployment", f.Deployment); obstacle != "" {
 			return obstacle, owner.ClaimOf(f.Deployment) == contract.Foreign
 		}
 	}
 	if f.Install != nil {
-		obstacle = owner.Obstacle("AgentClusterInstall", f.Install)
+		obstacle = owner.Blocker("AgentClusterInstall", f.Install)
 		return obstacle, owner.ClaimOf(f.Install) == contract.Foreign
 	}
 	return "", false

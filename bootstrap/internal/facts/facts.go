@@ -50,7 +50,7 @@ type Facts struct {
 	// Host is the BareMetalHost behind the infrastructure machine.
 	Host *metal3.Host
 	// Shared is what other BareMetalHosts of the namespace have in common with the Host; nil: nothing was looked for, as an Agent is approved. All hosts are compared when it is called first.
-	Shared func() metal3.Shared
+	Shared func() metal3.SharedIdentity
 	// Claimants are, by the name of the Host, or of one of the Hosts that may be given to the Machine, BareMetalHosts of any watched namespace whose server is the same and in use. They are looked
 	// for until an Agent is approved; among the Hosts until the data is handed out.
 	Claimants map[string][]*metal3.Host

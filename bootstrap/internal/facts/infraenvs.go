@@ -34,7 +34,7 @@ func (f *Facts) ForeignInfraEnv(infraEnv *assisted.InfraEnv, created bool) strin
 	case labelled && name != format.MustFormatValue(f.Config.Name):
 		return "it serves another OpenshiftAssistedConfig"
 	case owner.Cluster != "" && owner.ClaimOf(infraEnv) == contract.Foreign:
-		return "it belongs to " + owner.Whose(infraEnv)
+		return "it belongs to " + owner.OwnerName(infraEnv)
 	case created:
 		return ""
 	case !labelled || !f.DataHandedOut():

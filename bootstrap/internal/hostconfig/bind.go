@@ -32,7 +32,7 @@ func (r *Reconciler) bindHost(ctx context.Context, s *scope) (bool, error) {
 			agent.Name, s.clusterOf(agent), desired.DetachFirst)
 	}
 	if facts.Bound(agent) && agent.Spec.Approved {
-		r.bound.Ended(keyOf(s.Config))
+		r.bound.Clear(keyOf(s.Config))
 		s.pass(stage, "")
 		return true, nil
 	}
@@ -72,10 +72,10 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 	synced := assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition)
 	unbound := facts.Unbound(agent)
 	if !facts.Bound(agent) || !unbound {
-		r.unbound.Ended(keyOf(s.Config))
+		r.unbound.Clear(keyOf(s.Config))
 	}
 	if !facts.Bound(agent) || unbound {
-		r.bound.Ended(keyOf(s.Config))
+		r.bound.Clear(keyOf(s.Config))
 	}
 	refusedByService := facts.Bound(agent) && unbound && synced.Status == corev1.ConditionFalse && synced.Reason == aiv1beta1.InputErrorReason
 	switch {
@@ -117,7 +117,7 @@ func (r *Reconciler) registeredWithCluster(s *scope, refusedByService bool) (boo
 	case assisted.AgentCondition(agent, aiv1beta1.BoundCondition).Status != corev1.ConditionTrue:
 		return r.waitForRegistration(s)
 	}
-	r.bound.Ended(keyOf(s.Config))
+	r.bound.Clear(keyOf(s.Config))
 	s.pass(stage, "")
 	return true, nil
 }
@@ -174,10 +174,10 @@ func (r *Reconciler) applyAgent(ctx context.Context, s *scope, stage string, bin
 	// The cache may not have our approval yet, which must not be taken back; and none is given to an Agent that another process has refused meanwhile.
 	applied.SetResourceVersion(s.agent.ResourceVersion)
 	_, err := r.applier.Apply(ctx, applied, s.agent)
-	if field := kube.Undeclared(err); field != "" {
+	if field := kube.UndeclaredField(err); field != "" {
 		return r.refused(s, stage, bootstrapv1.InvalidConfigurationReason, tooOld, "Agents", field)
 	}
-	if kube.Refused(err) {
+	if kube.IsRefused(err) {
 		return r.refused(s, stage, bootstrapv1.InvalidConfigurationReason, "Agent %s is refused: %s", s.agent.Name, assisted.RedactURLs(err.Error()))
 	}
 	return err == nil, err

@@ -90,7 +90,7 @@ func (s *scope) bootImageOutdated(mode bootmode.Mode) bool {
 	if s.HostHasBooted() {
 		return false
 	}
-	offered := assisted.InfraEnvOfURL(mode.Source(assisted.ObserveImage(s.infraEnv)))
+	offered := assisted.InfraEnvIDOfURL(mode.Source(assisted.ObserveImage(s.infraEnv)))
 	booted := s.bootedInfraEnv(mode)
 	return offered != "" && booted != "" && offered != booted
 }
@@ -103,9 +103,9 @@ func (s *scope) bootedInfraEnv(mode bootmode.Mode) string {
 	case mode.UserDataFollowsSource():
 		return ""
 	case s.Host != nil && s.Host.Spec.Image != nil:
-		return assisted.InfraEnvOfURL(s.Host.Spec.Image.URL)
+		return assisted.InfraEnvIDOfURL(s.Host.Spec.Image.URL)
 	}
-	return assisted.InfraEnvOfURL(bootmode.BootImageURL(s.InfraMachine))
+	return assisted.InfraEnvIDOfURL(bootmode.BootImageURL(s.InfraMachine))
 }
 
 func (s *scope) waitForAnotherMachine() (bool, error) {
@@ -127,7 +127,7 @@ func (r *Reconciler) bootImage(ctx context.Context, s *scope, mode bootmode.Mode
 	observed := s.InfraMachine
 	if !s.HostChosen() {
 		changed, err := r.applier.Apply(ctx, desired, observed)
-		if kube.Refused(err) {
+		if kube.IsRefused(err) {
 			return r.refused(s, stage, bootstrapv1.BootImageRejectedReason, "%s %s cannot take the boot image: %s",
 				observed.GetKind(), observed.GetName(), assisted.RedactURLs(err.Error()))
 		}

@@ -394,7 +394,7 @@ func TestHostThatIsNotForTheMachineBlocksNoData(t *testing.T) {
 			metav1.SetMetaDataAnnotation(&host.ObjectMeta, "capm3.metal3.io/unhealthy", "")
 		},
 		"paused": func(host *metal3.Host) {
-			metav1.SetMetaDataAnnotation(&host.ObjectMeta, metal3.HoldingAnnotations[0], "")
+			metav1.SetMetaDataAnnotation(&host.ObjectMeta, metal3.BlockingAnnotations[0], "")
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {

@@ -50,13 +50,13 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 	}
 	digest := sourceDigest(s.infraEnv, s.Networks, mode, source)
 	annotations := map[string]string{SourceAnnotation: digest}
-	if id := assisted.InfraEnvOfURL(source); id != "" && mode.UserDataFollowsSource() {
+	if id := assisted.InfraEnvIDOfURL(source); id != "" && mode.UserDataFollowsSource() {
 		annotations[InfraEnvAnnotation] = id
 	}
 	if s.DataSecret != nil && containsAll(s.DataSecret.Annotations, annotations) {
 		return true, r.keepOwner(ctx, s, s.DataSecret)
 	}
-	if last, left := r.data.Unseen(keyOf(s.Config), kube.VersionOf(s.DataSecret)); last == digest && left > 0 { // it is not downloaded twice
+	if last, left := r.data.Pending(keyOf(s.Config), kube.VersionOf(s.DataSecret)); last == digest && left > 0 { // it is not downloaded twice
 		s.again.In(left)
 		return true, nil
 	}
@@ -89,7 +89,7 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 	if err := r.applySecret(ctx, s, secret, s.DataSecret); err != nil {
 		return false, fmt.Errorf("cannot write the bootstrap data: %w", err)
 	}
-	r.data.Wrote(keyOf(s.Config), digest, cached)
+	r.data.Record(keyOf(s.Config), digest, cached)
 	r.ignitions.Drop(keyOf(s.Config))
 	return true, nil
 }

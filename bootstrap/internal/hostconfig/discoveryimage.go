@@ -79,7 +79,7 @@ func (r *Reconciler) applyInfraEnv(ctx context.Context, s *scope, wanted *assist
 		return r.infraEnvRefused(s, wanted.Name, err)
 	}
 	if s.Namesake == nil {
-		r.made.Wrote(keyOf(s.Config), wanted.DeepCopy(), "")
+		r.made.Record(keyOf(s.Config), wanted.DeepCopy(), "")
 		s.infraEnv = wanted
 	}
 	return true, nil
@@ -104,11 +104,11 @@ func (r *Reconciler) confirmNoInfraEnv(ctx context.Context, s *scope, name strin
 // infraEnvRefused reports that the API server refused an InfraEnv; other errors are returned.
 func (r *Reconciler) infraEnvRefused(s *scope, name string, err error) (bool, error) {
 	const stage = bootstrapv1.DiscoveryImageReadyCondition
-	field := kube.Undeclared(err)
+	field := kube.UndeclaredField(err)
 	switch {
 	case field != "":
 		return r.refused(s, stage, bootstrapv1.InvalidConfigurationReason, tooOld, "InfraEnvs", field)
-	case kube.Refused(err):
+	case kube.IsRefused(err):
 		return r.refused(s, stage, bootstrapv1.DiscoveryImageFailedReason, "InfraEnv %s is refused: %s", name, assisted.RedactURLs(err.Error()))
 	}
 	return false, err

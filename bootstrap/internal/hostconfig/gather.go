@@ -89,7 +89,9 @@ func unlabelled(infraEnv *assisted.InfraEnv) bool {
 }
 
 // created reports whether this provider wrote to an InfraEnv.
-func created(infraEnv *assisted.InfraEnv) bool { return len(apply.Own(FieldOwner, infraEnv.ManagedFields)) > 0 }
+func created(infraEnv *assisted.InfraEnv) bool {
+	return len(apply.Own(FieldOwner, infraEnv.ManagedFields)) > 0
+}
 
 // dropForeignInfraEnvs leaves the InfraEnvs of the config: their Agents count, and they are deleted together with it. It runs after gatherCluster, whose UID they record.
 func dropForeignInfraEnvs(_ context.Context, f *facts.Facts) error {
@@ -265,7 +267,7 @@ func (r *Reconciler) gatherShared(ctx context.Context, f *facts.Facts) error {
 			return err
 		}
 	}
-	f.Shared = sync.OnceValue(func() metal3.Shared { return metal3.SharedBy(f.Host, hosts) })
+	f.Shared = sync.OnceValue(func() metal3.SharedIdentity { return metal3.SharedBy(f.Host, hosts) })
 	return nil
 }
 

@@ -144,7 +144,7 @@ func (r *Reconciler) matchesElsewhere(ctx context.Context, s *scope) (elsewhere,
 	}
 	for i := range agents.Items {
 		agent := &agents.Items[i]
-		if name := facts.InfraEnvOf(agent); name == s.Machine.Name || s.OwnInfraEnv(name) || !wanted.Shares(metal3.AgentIdentity(agent)) || s.Mismatch(agent) != "" {
+		if name := facts.InfraEnvOf(agent); name == s.Machine.Name || s.OwnInfraEnv(name) || !wanted.SharesMAC(metal3.AgentIdentity(agent)) || s.Mismatch(agent) != "" {
 			continue
 		}
 		if agent.DeletionTimestamp.IsZero() {

@@ -180,7 +180,7 @@ func TestServersWithANICOfTheSameAddress(t *testing.T) {
 		"provisioned by nobody's consumer": func(other *metal3.Host) { other.Status.Provisioning.State = "provisioned" },
 		"in error":                         func(other *metal3.Host) { other.Status.ErrorMessage = "no BMC" },
 		"paused": func(other *metal3.Host) {
-			metav1.SetMetaDataAnnotation(&other.ObjectMeta, metal3.HoldingAnnotations[0], "")
+			metav1.SetMetaDataAnnotation(&other.ObjectMeta, metal3.BlockingAnnotations[0], "")
 		},
 		"of another kind of consumer": func(other *metal3.Host) { other.Spec.ConsumerRef = &metal3.Consumer{Kind: "HostClaim", Name: "c"} },
 		"of another Metal3Machine": func(other *metal3.Host) {

@@ -35,7 +35,7 @@ const selecting = "selecting"
 // indexes make few objects of many be found. Of BareMetalHosts only those are indexed whose server is in use: see hostOf.
 func indexes() []kube.Index {
 	return []kube.Index{
-		kube.IndexOf(&clusterv1.Machine{}, machineByConfig, func(m *clusterv1.Machine) []string { return kube.Some(configOfMachine(m)) }),
+		kube.IndexOf(&clusterv1.Machine{}, machineByConfig, func(m *clusterv1.Machine) []string { return kube.NonEmpty(configOfMachine(m)) }),
 		kube.IndexOf(&clusterv1.Machine{}, machineByInfraMachine, infraMachineOfMachine),
 		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, configByCluster, labelled[*bootstrapv1.OpenshiftAssistedConfig](clusterv1.ClusterNameLabel)),
 		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, configBySecret, secretsOfConfig),
@@ -43,7 +43,7 @@ func indexes() []kube.Index {
 		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, configByNetworks, networksOfConfig),
 		kube.IndexOf(&assisted.InfraEnv{}, infraEnvByConfig, labelled[*assisted.InfraEnv](bootstrapv1.ConfigNameLabel)),
 		kube.IndexOf(&aiv1beta1.Agent{}, agentByInfraEnv, labelled[*aiv1beta1.Agent](aiv1beta1.InfraEnvNameLabel)),
-		kube.IndexOf(&clusterv1.Cluster{}, clusterByControlPlane, func(c *clusterv1.Cluster) []string { return kube.Some(c.Spec.ControlPlaneRef.Name) }),
+		kube.IndexOf(&clusterv1.Cluster{}, clusterByControlPlane, func(c *clusterv1.Cluster) []string { return kube.NonEmpty(c.Spec.ControlPlaneRef.Name) }),
 		kube.IndexOf(&hivev1.ClusterDeployment{}, deploymentsByPullSecret, pullSecretOfDeployment),
 		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, configByAgent, agentOfConfig),
 		kube.IndexOf(&metal3.Host{}, hostByServer, serverInUse),
@@ -51,7 +51,7 @@ func indexes() []kube.Index {
 }
 
 func labelled[T client.Object](label string) func(T) []string {
-	return func(o T) []string { return kube.Some(o.GetLabels()[label]) }
+	return func(o T) []string { return kube.NonEmpty(o.GetLabels()[label]) }
 }
 
 // configOfMachine is the name of the OpenshiftAssistedConfig that the Machine refers to.
@@ -78,14 +78,14 @@ func secretsOfConfig(config *bootstrapv1.OpenshiftAssistedConfig) []string {
 	if ca := config.Spec.AssistedServiceCA; ca != nil && ca.Kind == kube.Secret.Kind {
 		names = append(names, ca.Name)
 	}
-	return kube.Some(names...)
+	return kube.NonEmpty(names...)
 }
 
 func configMapsOfConfig(config *bootstrapv1.OpenshiftAssistedConfig) []string {
 	if config.Spec.AssistedServiceCA == nil || config.Spec.AssistedServiceCA.Kind != kube.ConfigMap.Kind {
 		return nil
 	}
-	return kube.Some(config.Spec.AssistedServiceCA.Name)
+	return kube.NonEmpty(config.Spec.AssistedServiceCA.Name)
 }
 
 func networksOfConfig(config *bootstrapv1.OpenshiftAssistedConfig) []string {
@@ -99,14 +99,14 @@ func pullSecretOfDeployment(deployment *hivev1.ClusterDeployment) []string {
 	if deployment.Spec.PullSecretRef == nil {
 		return nil
 	}
-	return kube.Some(deployment.Spec.PullSecretRef.Name)
+	return kube.NonEmpty(deployment.Spec.PullSecretRef.Name)
 }
 
 func agentOfConfig(config *bootstrapv1.OpenshiftAssistedConfig) []string {
 	if config.Status.AgentRef == nil {
 		return nil
 	}
-	return kube.Some(config.Status.AgentRef.Name)
+	return kube.NonEmpty(config.Status.AgentRef.Name)
 }
 
 func serverInUse(host *metal3.Host) []string {

@@ -17,7 +17,7 @@ const measuredKind = "OpenshiftAssistedConfig"
 
 // measured takes the change that was written into the metrics.
 func measured(before, after *bootstrapv1.OpenshiftAssistedConfig) {
-	measure.Problems(measuredKind, before.Status.Conditions, after.Status.Conditions, isProblem)
+	measure.CountProblems(measuredKind, before.Status.Conditions, after.Status.Conditions, isProblem)
 	measure.Host(stagesOfHost(before, after))
 }
 
@@ -33,12 +33,12 @@ var passedWords = map[string]string{
 // logged writes the change that was written into the log, but for what its Events say.
 func (r *Reconciler) logged(before, after *bootstrapv1.OpenshiftAssistedConfig, events []notice) {
 	was, is := before.Status.Conditions, after.Status.Conditions
-	r.progress.Passed(after, was, is, passedWords)
-	r.progress.Begun(after, is, slices.DeleteFunc(measure.Begun(was, is, isProblem), func(reason string) bool {
+	r.progress.BecameTrue(after, was, is, passedWords)
+	r.progress.Problems(after, is, slices.DeleteFunc(measure.NewProblems(was, is, isProblem), func(reason string) bool {
 		return slices.ContainsFunc(events, func(e notice) bool { return e.reason == reason })
 	}))
 	if stage := after.Status.InstallationProgress; stage != string(models.HostStageDone) {
-		r.progress.Reached(after, before.Status.InstallationProgress, stage, "The host is in stage "+stage)
+		r.progress.StageChanged(after, before.Status.InstallationProgress, stage, "The host is in stage "+stage)
 	}
 }
 

@@ -26,13 +26,13 @@ var notOurs = map[string]struct {
 }{
 	"the ClusterDeployment is another Cluster's": {func(w *world, d *hivev1.ClusterDeployment, _ *hiveext.AgentClusterInstall) {
 		w.change(d, func() { d.Labels[clusterv1.ClusterNameLabel] = "another-cluster" })
-	}, bootstrapv1.ClusterDeploymentNotOursReason, "ClusterDeployment cp is not that of Cluster c: it belongs to Cluster another-cluster"},
+	}, bootstrapv1.ClusterDeploymentNotOursReason, "ClusterDeployment cp does not belong to Cluster c but to Cluster another-cluster"},
 	"the AgentClusterInstall is another control plane's": {func(w *world, _ *hivev1.ClusterDeployment, i *hiveext.AgentClusterInstall) {
 		w.change(i, func() { i.Labels[clusterv1.MachineControlPlaneNameLabel] = "another" })
-	}, bootstrapv1.ClusterDeploymentNotOursReason, "AgentClusterInstall cp is not that of Cluster c: it belongs to control plane another"},
+	}, bootstrapv1.ClusterDeploymentNotOursReason, "AgentClusterInstall cp does not belong to Cluster c but to control plane another"},
 	"the ClusterDeployment is a former Cluster's of the same name": {func(w *world, d *hivev1.ClusterDeployment, _ *hiveext.AgentClusterInstall) {
 		w.change(d, func() { d.Annotations[contract.ClusterUIDAnnotation] = "former" })
-	}, bootstrapv1.ClusterDeploymentNotOursReason, "it belongs to a former Cluster c (UID former)"},
+	}, bootstrapv1.ClusterDeploymentNotOursReason, "but to a former Cluster c (UID former)"},
 	"the labels were removed": {func(w *world, d *hivev1.ClusterDeployment, _ *hiveext.AgentClusterInstall) {
 		w.change(d, func() { d.Labels = nil })
 	}, bootstrapv1.WaitingForClusterDeploymentReason, "ClusterDeployment cp lacks the labels of Cluster c"},
@@ -209,7 +209,7 @@ func TestAForeignInfraEnvIsNeitherWrittenNorDeleted(t *testing.T) {
 				theirs := foreignInfraEnv("m", tc.change)
 				w := newWorld(t, append(values(lab()), theirs)...)
 				if !seen {
-					w.reconciler.Client = kubetest.Late[*assisted.InfraEnv, *assisted.InfraEnvList](w.reconciler.Client)
+					w.reconciler.Client = kubetest.EmptyCacheOf[*assisted.InfraEnv, *assisted.InfraEnvList](w.reconciler.Client)
 				}
 				w.create(discovered("a", "m", bootMAC), bareMetalHost())
 				w.reconcile()

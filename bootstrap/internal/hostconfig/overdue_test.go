@@ -64,11 +64,11 @@ func TestAssistedServiceIsAway(t *testing.T) {
 		t.Run(situation, func(t *testing.T) {
 			w := tc.begin(t)
 			w.lasts(tc.condition, tc.status, tc.before)
-			w.Expect(w.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", assisted.AnswerTime)))
-			w.clock = w.clock.Add(assisted.AnswerTime)
+			w.Expect(w.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", assisted.ResponseTimeout)))
+			w.clock = w.clock.Add(assisted.ResponseTimeout)
 			w.Expect(w.reconcile().RequeueAfter).To(BeZero(), "it does not poll")
 			w.wants(tc.condition, tc.status, bootstrapv1.AssistedServiceNotRespondingReason)
-			w.Expect(w.message(tc.condition)).To(And(ContainSubstring("check that it and its database run"), ContainSubstring("since 20")))
+			w.Expect(w.message(tc.condition)).To(And(ContainSubstring("Check that it and its database run"), ContainSubstring("since 20")))
 			before := w.writes
 			w.reconcile()
 			w.Expect(w.writes).To(Equal(before), "nothing is written while it is away")
@@ -105,11 +105,11 @@ func TestServiceThatBindsAndUnbinds(t *testing.T) {
 	for _, state := range []string{"known-unbound", "binding", "known-unbound"} {
 		w.enter("a", state)
 		w.reconcile()
-		w.clock = w.clock.Add(assisted.AnswerTime * 3 / 4)
+		w.clock = w.clock.Add(assisted.ResponseTimeout * 3 / 4)
 	}
 	w.reconcile()
 	w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.HostBindingReason)
-	w.clock = w.clock.Add(assisted.AnswerTime / 4)
+	w.clock = w.clock.Add(assisted.ResponseTimeout / 4)
 	w.reconcile()
 	w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.AssistedServiceNotRespondingReason)
 }

@@ -24,7 +24,7 @@ func (w *world) log() (messages func() []string) {
 	log, messages := reconciletest.Log(func(keys string) {
 		w.Expect(keys).To(And(ContainSubstring(`Cluster"={"name"="c"`), ContainSubstring(`object"={"name"="m"`)))
 	})
-	w.reconciler.progress = reconcile.NewProgress(log)
+	w.reconciler.progress = reconcile.NewProgressLog(log)
 	w.reconciler.Recorder = reconcile.LogEvents(w.events, log)
 	return messages
 }

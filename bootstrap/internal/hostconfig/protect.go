@@ -28,7 +28,7 @@ func (r *Reconciler) protectMachine(ctx context.Context, s *scope) (bool, error)
 // protect adds our annotation, or takes it away. One of a user is left alone.
 func (r *Reconciler) protect(ctx context.Context, s *scope, wanted bool) error {
 	value, exists := s.Machine.Annotations[clusterv1.MachineSkipRemediationAnnotation]
-	if last, newer := r.protected.After(keyOf(s.Config), s.Machine.ResourceVersion); newer && last == wanted {
+	if last, newer := r.protected.NewerThan(keyOf(s.Config), s.Machine.ResourceVersion); newer && last == wanted {
 		return nil // the cache does not have our last write yet
 	}
 	switch {
@@ -69,7 +69,7 @@ func (r *Reconciler) addProtection(ctx context.Context, s *scope) error {
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("cannot protect the Machine from remediation: %w", err)
 	}
-	r.protected.Wrote(keyOf(s.Config), true, s.Machine.ResourceVersion)
+	r.protected.Record(keyOf(s.Config), true, s.Machine.ResourceVersion)
 	return nil
 }
 
@@ -82,6 +82,6 @@ func (r *Reconciler) removeProtection(ctx context.Context, s *scope) error {
 	if err != nil && !apierrors.IsInvalid(err) && !apierrors.IsNotFound(err) { // invalid: it is not ours any more
 		return fmt.Errorf("cannot end the protection of the Machine from remediation: %w", err)
 	}
-	r.protected.Wrote(keyOf(s.Config), false, s.Machine.ResourceVersion)
+	r.protected.Record(keyOf(s.Config), false, s.Machine.ResourceVersion)
 	return nil
 }

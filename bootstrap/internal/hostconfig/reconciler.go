@@ -97,22 +97,22 @@ type Reconciler struct {
 	// wake reconciles configs whose ignition was downloaded.
 	wake chan event.GenericEvent
 	// What was written last, by config: to itself, the InfraEnv that was made, the digest of what the data was made from, whether the Machine is protected.
-	ours      *reconcile.Written[ownPart]
-	made      *reconcile.Written[*assisted.InfraEnv]
-	data      *reconcile.Written[string]
-	protected *reconcile.Written[bool]
+	ours      *reconcile.WriteCache[ownPart]
+	made      *reconcile.WriteCache[*assisted.InfraEnv]
+	data      *reconcile.WriteCache[string]
+	protected *reconcile.WriteCache[bool]
 	// waiters says which Agents are news for configs that did not make their image, nameWaiters which Machines keep the name of another's Node, hostWaiters for
 	// which configs any BareMetalHost is news, secretWaiters of which Secrets a host is fenced, serverWaiters what a BareMetalHost of any namespace has whose server is the same, agentWaiters
 	// which Agents another config recorded.
 	addressWaiters, nameWaiters, hostWaiters, secretWaiters, serverWaiters, agentWaiters *waiters
 	// unbound says since when an Agent is bound that assisted-service has not taken in.
-	unbound *reconcile.Lasting
+	unbound *reconcile.StartTimes
 	// bound says since when assisted-service has a host in the cluster that has not registered with it.
-	bound *reconcile.Lasting
+	bound *reconcile.StartTimes
 	// deferred counts for how long a status waits to be written.
-	deferred *reconcile.Deferral
+	deferred *reconcile.StatusLimiter
 	// progress is the log of what was reported.
-	progress reconcile.Progress
+	progress reconcile.ProgressLog
 	now      func() time.Time
 }
 
@@ -143,19 +143,19 @@ func New(options Options) *Reconciler {
 		downloads: flowcontrol.NewBackOff(downloadBackOff, maxDownloadBackOff),
 		refusals:  flowcontrol.NewBackOff(refusedRetry, maxRefusedRetry),
 		wake:      make(chan event.GenericEvent, wakeUps),
-		progress:  reconcile.NewProgress(ctrl.Log.WithName("progress")),
+		progress:  reconcile.NewProgressLog(ctrl.Log.WithName("progress")),
 		now:       time.Now,
 	}
 	r.addressWaiters, r.nameWaiters, r.hostWaiters, r.secretWaiters = newWaiters(), newWaiters(), newWaiters(), newWaiters()
 	r.serverWaiters, r.agentWaiters = newWaiters(), newWaiters()
 	now := func() time.Time { return r.now() }
 	r.downloads.Clock, r.refusals.Clock = injected{now: now}, injected{now: now}
-	r.ours = reconcile.NewWritten[ownPart](now)
-	r.made = reconcile.NewWritten[*assisted.InfraEnv](now)
-	r.data = reconcile.NewWritten[string](now)
-	r.protected = reconcile.NewWritten[bool](now)
-	r.unbound, r.bound = reconcile.NewLasting(now), reconcile.NewLasting(now)
-	r.deferred = reconcile.NewDeferral(now)
+	r.ours = reconcile.NewWriteCache[ownPart](now)
+	r.made = reconcile.NewWriteCache[*assisted.InfraEnv](now)
+	r.data = reconcile.NewWriteCache[string](now)
+	r.protected = reconcile.NewWriteCache[bool](now)
+	r.unbound, r.bound = reconcile.NewStartTimes(now), reconcile.NewStartTimes(now)
+	r.deferred = reconcile.NewStatusLimiter(now)
 	r.owners = reconcile.NewOwners(now)
 	return r
 }
@@ -181,7 +181,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	}
 	defer func() { // conditions and status, one patch at most, on every path
 		reterr = errors.Join(reterr, r.report(ctx, s, reterr))
-		result.RequeueAfter = s.again.After()
+		result.RequeueAfter = s.again.Delay()
 	}()
 
 	switch {

@@ -165,7 +165,7 @@ func (r *Reconciler) confirmDeleted(ctx context.Context, s *scope) (bool, error)
 		return true, nil
 	}
 	s.again.In(reconcile.CacheLag) // that it goes is not seen before the cache shows that it came
-	there, err := kube.IsThere(ctx, r.Live, s.stored, &bootstrapv1.OpenshiftAssistedConfig{})
+	there, err := kube.Exists(ctx, r.Live, s.stored, &bootstrapv1.OpenshiftAssistedConfig{})
 	if err != nil {
 		return false, err
 	}

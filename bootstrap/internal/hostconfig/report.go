@@ -43,7 +43,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error 
 		measure.Reactions(s.reactions)
 		r.logged(s.stored, reported, s.events)
 		r.remember(s, &s.status)
-		r.deferred.Written(keyOf(s.Config))
+		r.deferred.Reset(keyOf(s.Config))
 	}
 	for _, e := range s.events {
 		r.Recorder.Event(s.stored, e.kind, e.reason, e.message)
@@ -57,9 +57,9 @@ func (r *Reconciler) deferReport(s *scope) time.Duration {
 	case equality.Semantic.DeepEqual(&s.Config.Status, &s.status):
 		return 0
 	case s.Paused() || urgent(s):
-		return r.deferred.Urgent(keyOf(s.Config))
+		return r.deferred.UrgentDelay(keyOf(s.Config))
 	}
-	return r.deferred.Left(keyOf(s.Config))
+	return r.deferred.DeferrableDelay(keyOf(s.Config))
 }
 
 // urgent reports whether somebody waits for what changed, or has to act upon it.

@@ -44,7 +44,7 @@ type findings struct {
 	events     []notice
 	// reactions are how long it took until what the status tells now was done; they count when it is written.
 	reactions []measure.Reaction
-	again     reconcile.Again
+	again     reconcile.Requeue
 }
 
 // notice is an event for people who watch the host.
@@ -80,7 +80,7 @@ func (r *Reconciler) overdue(s *scope, since time.Time) (bool, error) {
 	if since.IsZero() {
 		since = r.now()
 	}
-	if left := assisted.AnswerTime - r.now().Sub(since); left > 0 {
+	if left := assisted.ResponseTimeout - r.now().Sub(since); left > 0 {
 		s.again.In(left)
 		return false, nil
 	}

@@ -37,7 +37,7 @@ func (r *Reconciler) silent(s *scope, since time.Time) (bool, error) {
 	}
 	c.Reason = bootstrapv1.HostNotRespondingReason
 	cause := fmt.Sprintf("; the host has not contacted assisted-service for more than %d minutes%s. Check its power and its console: boot device, network, DNS, proxy, certificates", int(silenceLimit.Minutes()), s.hostState())
-	c.Message = bound.Before(c.Message, cause) + cause
+	c.Message = bound.FitBefore(c.Message, cause) + cause
 	if !reported {
 		s.queueEvent(corev1.EventTypeWarning, bootstrapv1.HostNotRespondingReason, "%s", c.Message)
 	}

@@ -43,12 +43,12 @@ func Cached() map[client.Object]cache.ByObject {
 
 func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
 	kept := &clusterv1.Machine{ObjectMeta: kube.Identity(&machine.ObjectMeta)}
-	kept.Labels = kube.Only(machine.Labels, clusterv1.ClusterNameLabel, clusterv1.MachineControlPlaneLabel)
+	kept.Labels = kube.SelectKeys(machine.Labels, clusterv1.ClusterNameLabel, clusterv1.MachineControlPlaneLabel)
 	read := []string{clusterv1.MachineSkipRemediationAnnotation}
 	if !machine.DeletionTimestamp.IsZero() {
 		read = append(read, contract.PreTerminateHooks(machine)...)
 	}
-	kept.Annotations = kube.Only(machine.Annotations, read...)
+	kept.Annotations = kube.SelectKeys(machine.Annotations, read...)
 	kept.Spec.ClusterName, kept.Spec.ProviderID = machine.Spec.ClusterName, machine.Spec.ProviderID
 	kept.Spec.Bootstrap, kept.Spec.InfrastructureRef = machine.Spec.Bootstrap, machine.Spec.InfrastructureRef
 	if _, controlPlane := machine.Labels[clusterv1.MachineControlPlaneLabel]; controlPlane {
@@ -75,16 +75,16 @@ var ownerLabels = []string{clusterv1.ClusterNameLabel, clusterv1.MachineControlP
 
 func trimDeployment(deployment *hivev1.ClusterDeployment) *hivev1.ClusterDeployment {
 	kept := &hivev1.ClusterDeployment{ObjectMeta: kube.Identity(&deployment.ObjectMeta)}
-	kept.Labels = kube.Only(deployment.Labels, ownerLabels...)
-	kept.Annotations = kube.Only(deployment.Annotations, assisted.OpenShiftVersionAnnotation, contract.ClusterUIDAnnotation)
+	kept.Labels = kube.SelectKeys(deployment.Labels, ownerLabels...)
+	kept.Annotations = kube.SelectKeys(deployment.Annotations, assisted.OpenShiftVersionAnnotation, contract.ClusterUIDAnnotation)
 	kept.Spec.PullSecretRef, kept.Spec.Installed = deployment.Spec.PullSecretRef, deployment.Spec.Installed
 	return kept
 }
 
 func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInstall {
 	kept := &hiveext.AgentClusterInstall{ObjectMeta: kube.Identity(&install.ObjectMeta)}
-	kept.Labels = kube.Only(install.Labels, ownerLabels...)
-	kept.Annotations = kube.Only(install.Annotations, contract.ClusterUIDAnnotation, bootstrapv1.MachineConfigServerCAAnnotation, bootstrapv1.InstallationGivenUpAnnotation, bootstrapv1.ClusterWithArbiterAnnotation)
+	kept.Labels = kube.SelectKeys(install.Labels, ownerLabels...)
+	kept.Annotations = kube.SelectKeys(install.Annotations, contract.ClusterUIDAnnotation, bootstrapv1.MachineConfigServerCAAnnotation, bootstrapv1.InstallationGivenUpAnnotation, bootstrapv1.ClusterWithArbiterAnnotation)
 	kept.Spec.ProvisionRequirements, kept.Spec.MirrorRegistryRef = install.Spec.ProvisionRequirements, install.Spec.MirrorRegistryRef
 	kept.Status.DebugInfo.State, kept.Status.DebugInfo.StateInfo = install.Status.DebugInfo.State, install.Status.DebugInfo.StateInfo
 	for _, c := range install.Status.Conditions {
@@ -99,7 +99,7 @@ func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInst
 func trimInfraEnv(infraEnv *assisted.InfraEnv) *assisted.InfraEnv {
 	kept := &assisted.InfraEnv{ObjectMeta: kube.Identity(&infraEnv.ObjectMeta), Spec: infraEnv.Spec}
 	kept.Labels, kept.ManagedFields = infraEnv.Labels, apply.Own(FieldOwner, infraEnv.ManagedFields)
-	kept.Annotations, kept.OwnerReferences = kube.Only(infraEnv.Annotations, contract.ClusterUIDAnnotation), kube.Owners(infraEnv.OwnerReferences)
+	kept.Annotations, kept.OwnerReferences = kube.SelectKeys(infraEnv.Annotations, contract.ClusterUIDAnnotation), kube.InternOwners(infraEnv.OwnerReferences)
 	kept.Status.Conditions = infraEnv.Status.Conditions
 	kept.Status.ISODownloadURL, kept.Status.CreatedTime = infraEnv.Status.ISODownloadURL, infraEnv.Status.CreatedTime
 	kept.Status.BootArtifacts.DiscoveryIgnitionURL = infraEnv.Status.BootArtifacts.DiscoveryIgnitionURL
@@ -120,7 +120,7 @@ func trimSecret(secret *metav1.PartialObjectMetadata) *metav1.PartialObjectMetad
 	if secret.Annotations[SourceAnnotation] == "" && secret.Annotations[desired.FencingAnnotation] == "" {
 		return kept
 	}
-	kept.Labels, kept.OwnerReferences = kube.Only(secret.Labels, clusterv1.ClusterNameLabel), kube.Owners(secret.OwnerReferences)
-	kept.Annotations = kube.Only(secret.Annotations, SourceAnnotation, InfraEnvAnnotation, ModifiedAnnotation, desired.FencingAnnotation)
+	kept.Labels, kept.OwnerReferences = kube.SelectKeys(secret.Labels, clusterv1.ClusterNameLabel), kube.InternOwners(secret.OwnerReferences)
+	kept.Annotations = kube.SelectKeys(secret.Annotations, SourceAnnotation, InfraEnvAnnotation, ModifiedAnnotation, desired.FencingAnnotation)
 	return kept
 }

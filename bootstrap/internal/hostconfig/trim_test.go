@@ -180,7 +180,7 @@ func TestOfAHostThatIsKeptItsLabelsAreCached(t *testing.T) {
 		kept := trimHost(host)
 		g.Expect(kept.Labels).To(Equal(host.Labels), state)
 		g.Expect(metal3.IsExpected(kept, "md-0")).To(Equal(state == "deprovisioning"))
-		g.Expect(metal3.Unavailable(kept, "md-1")).To(ContainSubstring("kept for"))
+		g.Expect(metal3.UnavailableReason(kept, "md-1")).To(ContainSubstring("reserved for"))
 	}
 	kept := trimHost(host)
 	g.Expect(kept.Spec.BMC.Address).To(Equal("redfish://bmc"), "whether a node can be fenced by it")
@@ -212,7 +212,7 @@ func TestOfAHostThatIsNotToBeHadOnlyWhyAndItsIdentityIsCached(t *testing.T) {
 		host.Spec.BMC.Address, host.Labels = "redfish://bmc", map[string]string{"zone": "a"}
 		host.Status.HardwareDetails = &metal3.Hardware{NIC: []metal3.NIC{{MAC: bootMAC}}, SystemVendor: metal3.Vendor{SerialNumber: "S1"}, RAMMebibytes: 1 << 10}
 		kept := trimHost(host)
-		g.Expect(metal3.Unavailable(kept, "")).To(Equal(want))
+		g.Expect(metal3.UnavailableReason(kept, "")).To(Equal(want))
 		g.Expect(metal3.IdentityOf(kept).MACs).To(Equal([]string{bootMAC}), "others are not recognised by what it has, too")
 		g.Expect(kept.Status.HardwareDetails).To(Equal(&metal3.Hardware{NIC: []metal3.NIC{{MAC: bootMAC}}, SystemVendor: metal3.Vendor{SerialNumber: "S1"}}), want)
 		if host == broken {

@@ -32,7 +32,7 @@ func trimHost(host *metal3.Host) *metal3.Host {
 	case consumer.Name != "":
 		trimOwned(kept, host, consumer)
 	case host.Spec.ConsumerRef != nil:
-		kept.Spec.ConsumerRef = &metal3.Consumer{Kind: kube.Word(host.Spec.ConsumerRef.Kind)}
+		kept.Spec.ConsumerRef = &metal3.Consumer{Kind: kube.Intern(host.Spec.ConsumerRef.Kind)}
 	default:
 		trimFree(kept, host)
 	}
@@ -47,32 +47,32 @@ func trimOwned(kept, host *metal3.Host, consumer types.NamespacedName) {
 	kept.Spec = host.Spec
 	kept.Spec.ConsumerRef = &metal3.Consumer{Kind: metal3.MachineKind, Namespace: consumer.Namespace, Name: consumer.Name}
 	kept.Annotations = metal3.Settings(host.Annotations)
-	for key, value := range kube.Only(host.Annotations, metal3.HoldingAnnotations...) {
+	for key, value := range kube.SelectKeys(host.Annotations, metal3.BlockingAnnotations...) {
 		metav1.SetMetaDataAnnotation(&kept.ObjectMeta, key, value)
 	}
-	kept.Status.ErrorType, kept.Status.ErrorMessage = kube.Word(host.Status.ErrorType), host.Status.ErrorMessage
+	kept.Status.ErrorType, kept.Status.ErrorMessage = kube.Intern(host.Status.ErrorType), host.Status.ErrorMessage
 	if metal3.RestoredWithoutHistory(host) { // without its history what is kept says the same
-		kept.Labels = kube.Only(host.Labels, metal3.RestoreLabel)
+		kept.Labels = kube.SelectKeys(host.Labels, metal3.RestoreLabel)
 	}
-	kept.Status.Provisioning.State, kept.Status.PoweredOn = kube.Word(host.Status.Provisioning.State), host.Status.PoweredOn
+	kept.Status.Provisioning.State, kept.Status.PoweredOn = kube.Intern(host.Status.Provisioning.State), host.Status.PoweredOn
 	kept.Status.History.Provision.End = host.Status.History.Provision.End
 }
 
 // trimFree adds what is read of a host that has no consumer: what CAPM3 chooses by. On a hub that installs by other ways, too, most of these are provisioned.
 func trimFree(kept, host *metal3.Host) {
-	kept.Status.Provisioning.State = kube.Word(host.Status.Provisioning.State)
-	kept.Annotations = kube.Only(host.Annotations, metal3.HoldingAnnotations...)
-	kept.Status.ErrorType, kept.Status.ErrorMessage = kube.Word(host.Status.ErrorType), host.Status.ErrorMessage
-	kept.Labels = kube.Only(host.Labels, metal3.NodeReuseLabel)
+	kept.Status.Provisioning.State = kube.Intern(host.Status.Provisioning.State)
+	kept.Annotations = kube.SelectKeys(host.Annotations, metal3.BlockingAnnotations...)
+	kept.Status.ErrorType, kept.Status.ErrorMessage = kube.Intern(host.Status.ErrorType), host.Status.ErrorMessage
+	kept.Labels = kube.SelectKeys(host.Labels, metal3.NodeReuseLabel)
 	keptFor := kept.Labels[metal3.NodeReuseLabel] // whom it is kept for may have it
-	if metal3.MayBeGiven(kept, keptFor) {
+	if metal3.MayBeChosen(kept, keptFor) {
 		kept.Labels = host.Labels
 	}
-	if metal3.Unavailable(kept, keptFor) != "" {
+	if metal3.UnavailableReason(kept, keptFor) != "" {
 		return
 	}
 	kept.Labels, kept.Spec.BMC = host.Labels, host.Spec.BMC
-	for key, value := range kube.Only(host.Annotations, metal3.FencingCredentialsAnnotation, metal3.HostnameAnnotation) {
+	for key, value := range kube.SelectKeys(host.Annotations, metal3.FencingCredentialsAnnotation, metal3.HostnameAnnotation) {
 		metav1.SetMetaDataAnnotation(&kept.ObjectMeta, key, value)
 	}
 	if found := host.Status.HardwareDetails; found != nil {
@@ -105,10 +105,10 @@ var readOnceApproved = []conditionsv1.ConditionType{aiv1beta1.ConnectedCondition
 // its hardware only what it is recognised by is looked at.
 func trimAgent(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 	kept := &aiv1beta1.Agent{ObjectMeta: kube.Identity(&agent.ObjectMeta)}
-	kept.Labels = kube.Only(agent.Labels, aiv1beta1.InfraEnvNameLabel)
-	kept.Annotations = kube.Only(agent.Annotations, skipSpokeCleanupAnnotation, desired.FencingAnnotation)
+	kept.Labels = kube.SelectKeys(agent.Labels, aiv1beta1.InfraEnvNameLabel)
+	kept.Annotations = kube.SelectKeys(agent.Annotations, skipSpokeCleanupAnnotation, desired.FencingAnnotation)
 	status, found := &kept.Status, &agent.Status
-	status.Progress.CurrentStage, status.DebugInfo.State = kube.Word(found.Progress.CurrentStage), kube.Word(found.DebugInfo.State)
+	status.Progress.CurrentStage, status.DebugInfo.State = kube.Intern(found.Progress.CurrentStage), kube.Intern(found.DebugInfo.State)
 	status.Progress.StageStartTime, status.Progress.InstallationPercentage = found.Progress.StageStartTime, found.Progress.InstallationPercentage
 	status.Inventory.SystemVendor.SerialNumber = found.Inventory.SystemVendor.SerialNumber
 	status.Inventory.Interfaces = trimInterfaces(found.Inventory.Interfaces)
@@ -131,7 +131,7 @@ func trimApproved(kept, agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 	if cluster.Namespace == agent.Namespace {
 		cluster.Namespace = agent.Namespace // the same string, once
 	}
-	kept.Spec = aiv1beta1.AgentSpec{ClusterDeploymentName: &cluster, Role: kube.Word(agent.Spec.Role), Approved: true, FencingCredentialsSecretRef: agent.Spec.FencingCredentialsSecretRef}
+	kept.Spec = aiv1beta1.AgentSpec{ClusterDeploymentName: &cluster, Role: kube.Intern(agent.Spec.Role), Approved: true, FencingCredentialsSecretRef: agent.Spec.FencingCredentialsSecretRef}
 	if facts.BoundByUs(agent) {
 		kept.Spec.IgnitionConfigOverrides = "{}" // that there is one tells that it was told
 	}
@@ -163,7 +163,7 @@ func trimConditions(conditions []conditionsv1.Condition, read []conditionsv1.Con
 		if !slices.Contains(read, c.Type) {
 			continue
 		}
-		left := conditionsv1.Condition{Type: kube.Word(c.Type), Status: kube.Word(c.Status), LastTransitionTime: c.LastTransitionTime}
+		left := conditionsv1.Condition{Type: kube.Intern(c.Type), Status: kube.Intern(c.Status), LastTransitionTime: c.LastTransitionTime}
 		if c.Status != corev1.ConditionTrue {
 			left.Reason, left.Message = c.Reason, c.Message
 		}
@@ -215,9 +215,9 @@ func TrimInfraMachine(in any) (any, error) {
 		return apply.KeepOwn(FieldOwner)(in)
 	}
 	if chosen := machine.GetAnnotations()[metal3.HostAnnotation] != ""; chosen {
-		return kube.Fields(machine, readFields), nil
+		return kube.SelectFields(machine, readFields), nil
 	}
-	kept := kube.Fields(machine, readBeforehand)
+	kept := kube.SelectFields(machine, readBeforehand)
 	kept.SetManagedFields(apply.Own(FieldOwner, machine.GetManagedFields()))
 	return kept, nil
 }

@@ -19,7 +19,7 @@ func (s *scope) validationMessage(now time.Time) string {
 		s.again.In(left)
 		return "waiting for assisted-service to validate Agent " + s.agent.Name
 	}
-	return "assisted-service holds Agent " + s.agent.Name + " in state " + s.agent.Status.DebugInfo.State + ": " + assisted.NotPassed(s.agent)
+	return "assisted-service holds Agent " + s.agent.Name + " in state " + s.agent.Status.DebugInfo.State + ": " + assisted.ValidationProblems(s.agent)
 }
 
 // validatedSince is when assisted-service last changed its mind about the validations of a host.

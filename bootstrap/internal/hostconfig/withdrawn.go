@@ -194,6 +194,6 @@ func (s *scope) keptByImage() string {
 // its name.
 func (r *Reconciler) isCurrent(ctx context.Context, s *scope) (bool, error) {
 	now := &bootstrapv1.OpenshiftAssistedConfig{}
-	there, err := kube.IsThere(ctx, r.Live, s.stored, now)
+	there, err := kube.Exists(ctx, r.Live, s.stored, now)
 	return there && now.ResourceVersion == s.stored.ResourceVersion, err
 }

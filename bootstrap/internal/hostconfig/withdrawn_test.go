@@ -277,7 +277,7 @@ func TestALateCacheWithdrawsNothing(t *testing.T) {
 	w.reconcile()
 	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.SSHAuthorizedKey).NotTo(BeEmpty())
 	w.restart()
-	w.reconciler.Client = kubetest.Behind(w, before, (*bootstrapv1.OpenshiftAssistedConfig).DeepCopyInto)
+	w.reconciler.Client = kubetest.StaleCacheOf(w, before, (*bootstrapv1.OpenshiftAssistedConfig).DeepCopyInto)
 	w.Expect(w.reconcile().RequeueAfter).To(Equal(reconcile.CacheLag))
 	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.SSHAuthorizedKey).NotTo(BeEmpty())
 }
@@ -288,7 +288,7 @@ func TestAnInfraEnvThatDoesNotGoIsTold(t *testing.T) {
 	w.remove(w.takeInfraEnvIn())
 	w.reconcile()
 	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForDiscoveryImageReason)
-	w.clock = w.clock.Add(2 * assisted.AnswerTime)
+	w.clock = w.clock.Add(2 * assisted.ResponseTimeout)
 	w.reconcile()
 	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.AssistedServiceNotRespondingReason)
 }

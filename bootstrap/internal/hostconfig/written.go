@@ -21,22 +21,22 @@ type ownPart struct {
 // events again.
 func (r *Reconciler) remember(s *scope, status *bootstrapv1.OpenshiftAssistedConfigStatus) {
 	part := ownPart{finalizers: s.stored.Finalizers, status: *status.DeepCopy()}
-	r.ours.Wrote(keyOf(s.Config), part, s.Config.ResourceVersion, s.stored.ResourceVersion)
+	r.ours.Record(keyOf(s.Config), part, s.Config.ResourceVersion, s.stored.ResourceVersion)
 }
 
 // overlay brings a config from the cache up to date with our last write. The resource version stays: a write on its condition fails and is
 // retried.
 func (r *Reconciler) overlay(config *bootstrapv1.OpenshiftAssistedConfig) {
-	if last, newer := r.ours.After(keyOf(config), config.ResourceVersion); newer {
+	if last, newer := r.ours.NewerThan(keyOf(config), config.ResourceVersion); newer {
 		config.Finalizers = slices.Clone(last.finalizers)
 		last.status.DeepCopyInto(&config.Status)
 	}
 }
 
 // addMade adds the InfraEnv that was made a moment ago, as long as the cache does not have it.
-func (r *Reconciler) addMade(f *facts.Facts, again *reconcile.Again) {
+func (r *Reconciler) addMade(f *facts.Facts, again *reconcile.Requeue) {
 	key := keyOf(f.Config)
-	made, left := r.made.Unseen(key, "")
+	made, left := r.made.Pending(key, "")
 	if left == 0 {
 		return
 	}
@@ -58,8 +58,8 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.made.Forget(key)
 	r.data.Forget(key)
 	r.protected.Forget(key)
-	r.unbound.Ended(key)
-	r.bound.Ended(key)
+	r.unbound.Clear(key)
+	r.bound.Clear(key)
 	r.addressWaiters.ended(key)
 	r.nameWaiters.ended(key)
 	r.hostWaiters.ended(key)

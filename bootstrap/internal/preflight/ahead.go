@@ -67,7 +67,7 @@ func (s *search) classOf(machine *unstructured.Unstructured) *class {
 		return &class{failed: true}
 	}
 	domain, _, _ := unstructured.NestedString(machine.Object, "spec", "failureDomain")
-	key := strings.Join([]string{selector.String(), metal3.ReuseName(machine), domain}, "\n")
+	key := strings.Join([]string{selector.String(), metal3.NodeReuseName(machine), domain}, "\n")
 	if known := s.classes[key]; known != nil {
 		return known
 	}

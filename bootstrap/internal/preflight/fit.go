@@ -18,7 +18,7 @@ import (
 
 // misfit says why a host is none for the Machine; it is empty when it is one. from are those from which CAPM3 takes one.
 func misfit(f *facts.Facts, host *metal3.Host, selector labels.Selector, from *pool) string {
-	if why := metal3.Unavailable(host, metal3.ReuseName(f.InfraMachine)); why != "" {
+	if why := metal3.UnavailableReason(host, metal3.NodeReuseName(f.InfraMachine)); why != "" {
 		return assisted.RedactURLs(why)
 	}
 	switch {
@@ -65,15 +65,15 @@ type pool struct {
 
 // poolOf is that of a Metal3Machine with a selector of hosts.
 func poolOf(f *facts.Facts, machine *unstructured.Unstructured, selector labels.Selector) *pool {
-	p, reuse := &pool{near: sets.New[*metal3.Host]()}, metal3.ReuseName(machine)
+	p, reuse := &pool{near: sets.New[*metal3.Host]()}, metal3.NodeReuseName(machine)
 	kept, free := sets.New[*metal3.Host](), sets.New[*metal3.Host]()
 	for _, host := range f.Hosts {
 		switch {
 		case !selector.Matches(labels.Set(host.Labels)):
 		case metal3.IsExpected(host, reuse):
 			p.waiting = host
-		case metal3.Unavailable(host, reuse) != "":
-		case metal3.KeptFor(host, reuse):
+		case metal3.UnavailableReason(host, reuse) != "":
+		case metal3.IsReservedFor(host, reuse):
 			kept.Insert(host)
 		default:
 			free.Insert(host)

@@ -55,10 +55,10 @@ func claimed(f *facts.Facts) *metav1.Condition {
 // chosen is about the host that the Machine has.
 func chosen(f *facts.Facts) *metav1.Condition {
 	host := "BareMetalHost " + f.Host.Namespace + "/" + f.Host.Name
-	held := metal3.Unmanaged(f.Host)
+	held := metal3.UnmanagedAnnotation(f.Host)
 	switch {
 	case f.Host.Status.ErrorMessage != "":
-		return no(bootstrapv1.HostFailedReason, fmt.Sprintf("%s: %s", host, assisted.RedactURLs(metal3.Failure(f.Host))))
+		return no(bootstrapv1.HostFailedReason, fmt.Sprintf("%s: %s", host, assisted.RedactURLs(metal3.ErrorOf(f.Host))))
 	case held != "":
 		return no(bootstrapv1.HostUnmanagedReason, fmt.Sprintf("%s has the annotation %s: the Bare Metal Operator does nothing with it until that is taken off", host, held))
 	case released(f):
@@ -93,7 +93,7 @@ func candidates(f *facts.Facts) *metav1.Condition {
 	from := poolOf(f, f.InfraMachine, selector)
 	if kept := from.waiting; kept != nil {
 		return no(bootstrapv1.NoHostFitsReason, fmt.Sprintf("Metal3 waits for BareMetalHost %s (%s), which the label %s keeps for the Machine, and gives it no other meanwhile", kept.Name,
-			metal3.Unavailable(kept, metal3.ReuseName(f.InfraMachine)), metal3.NodeReuseLabel))
+			metal3.UnavailableReason(kept, metal3.NodeReuseName(f.InfraMachine)), metal3.NodeReuseLabel))
 	}
 	var fitting []string
 	misfits := misfits{}

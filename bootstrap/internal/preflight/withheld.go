@@ -70,10 +70,10 @@ func Candidates(f *facts.Facts) []*metal3.Host {
 	if err != nil || !f.NeedsHost() {
 		return nil
 	}
-	reuse := metal3.ReuseName(f.InfraMachine)
+	reuse := metal3.NodeReuseName(f.InfraMachine)
 	var hosts []*metal3.Host
 	for _, host := range f.Hosts {
-		if metal3.MayBeGiven(host, reuse) && selector.Matches(labels.Set(host.Labels)) {
+		if metal3.MayBeChosen(host, reuse) && selector.Matches(labels.Set(host.Labels)) {
 			hosts = append(hosts, host)
 		}
 	}

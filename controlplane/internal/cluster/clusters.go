@@ -125,7 +125,7 @@ func (c *Clusters) installingFirst(requests RequestsFunc) handler.EventHandler {
 	return handler.Funcs{GenericFunc: func(ctx context.Context, e event.GenericEvent, q workqueue.TypedRateLimitingInterface[ctrl.Request]) {
 		key := client.ObjectKeyFromObject(e.Object)
 		if c.installed(ctx, key) {
-			reconcile.AddLate(q, requests(ctx, key)...)
+			reconcile.AddLowPriority(q, requests(ctx, key)...)
 			return
 		}
 		for _, request := range requests(ctx, key) {

@@ -56,4 +56,6 @@ func resourceOf(path string) []string {
 }
 
 // bounded limits the responses that pass a transport.
-func bounded(transport http.RoundTripper) http.RoundTripper { return bound.Answers(transport, limitOf) }
+func bounded(transport http.RoundTripper) http.RoundTripper {
+	return bound.LimitBodies(transport, limitOf)
+}

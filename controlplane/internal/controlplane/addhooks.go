@@ -26,7 +26,7 @@ var beforeHooks = []string{
 // addHookLate puts our hook on a Machine whose deletion was asked for before it had one: before the installation ended, or before this provider knew of hooks. That it is
 // being drained may last for hours. A hook that we dropped is never put back.
 func (r *Reconciler) addHookLate(ctx context.Context, s *scope, m *clusterv1.Machine) error {
-	if left := r.recent.Unseen(hookKey(m), m.ResourceVersion); left > 0 {
+	if left := r.recent.Pending(hookKey(m), m.ResourceVersion); left > 0 {
 		s.again.In(left)
 		return nil
 	}
@@ -42,7 +42,7 @@ func (r *Reconciler) addHookLate(ctx context.Context, s *scope, m *clusterv1.Mac
 	if err := kube.PatchMetadata(ctx, r.Client, m, after, FieldOwner); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot hold Machine %s: %w", m.Name, err)
 	}
-	r.recent.Wrote(hookKey(m), m.ResourceVersion)
+	r.recent.Record(hookKey(m), m.ResourceVersion)
 	r.event(s.stored, "HostHeld", "Machine %s is being deleted: its host is held until it has left etcd", m.Name)
 	return nil
 }

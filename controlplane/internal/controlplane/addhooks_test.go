@@ -139,8 +139,8 @@ func TestWhatIsNotSeenYetIsNotHeldLate(t *testing.T) {
 	h := newInstalledHub(t)
 	m := h.deleteUnheld(clusterv1.MachineDeletingDrainingNodeReason)
 	now := time.Now()
-	h.r.recent = reconcile.NewWrites(func() time.Time { return now })
-	h.r.recent.Wrote(hookKey(m), m.ResourceVersion)
+	h.r.recent = reconcile.NewRecentWrites(func() time.Time { return now })
+	h.r.recent.Record(hookKey(m), m.ResourceVersion)
 	h.reconcile()
 	h.Expect(h.held()).NotTo(ContainElement(m.Name))
 

@@ -12,7 +12,7 @@ import (
 )
 
 // initialBackgroundDelay is after what time that is asked again of which no Machine waits for the end; the time grows up to maxInspectionDelay.
-const initialBackgroundDelay = reconcile.Long
+const initialBackgroundDelay = reconcile.LowPriorityDelay
 
 // question is what is asked of etcd beside what a Machine waits for: events say nothing of it, so that only time decides when.
 type question struct {

@@ -33,7 +33,7 @@ func (r *Reconciler) blockInstallation(ctx context.Context, s *scope) (bool, err
 		return true, nil
 	}
 	key := reconcile.Key("hold", s.Install)
-	if left := r.recent.Unseen(key, s.Install.ResourceVersion); left > 0 {
+	if left := r.recent.Pending(key, s.Install.ResourceVersion); left > 0 {
 		s.again.In(left)
 		return true, nil
 	}
@@ -44,14 +44,14 @@ func (r *Reconciler) blockInstallation(ctx context.Context, s *scope) (bool, err
 	after.Spec.HoldInstallation = true
 	err := r.Client.Patch(ctx, after, client.MergeFromWithOptions(s.Install, client.MergeFromWithOptimisticLock{}), FieldOwner)
 	switch {
-	case kube.Refused(err): // as assisted-service does once it has begun, of which its next status tells
+	case kube.IsRefused(err): // as assisted-service does once it has begun, of which its next status tells
 		s.again.In(refusedRetry)
 		s.block(controlplanev1.InstallationRejectedReason, "the cluster is being deleted, and an installation that assisted-service begins by itself could not be held: "+assisted.RedactURLs(err.Error()))
 		return true, nil
 	case client.IgnoreNotFound(err) != nil:
 		return false, fmt.Errorf("cannot hold the installation: %w", err)
 	}
-	r.recent.Wrote(key, s.Install.ResourceVersion)
+	r.recent.Record(key, s.Install.ResourceVersion)
 	return true, nil
 }
 
@@ -61,7 +61,7 @@ func (r *Reconciler) isBeingDeleted(ctx context.Context, s *scope) (bool, error)
 	if s.Deleting() {
 		return r.isThere(ctx, s)
 	}
-	there, err := kube.IsThere(ctx, r.Live, s.Cluster, &clusterv1.Cluster{})
+	there, err := kube.Exists(ctx, r.Live, s.Cluster, &clusterv1.Cluster{})
 	if err == nil && !there {
 		s.again.In(reconcile.CacheLag)
 	}

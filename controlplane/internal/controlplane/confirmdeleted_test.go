@@ -25,13 +25,13 @@ func TestNothingOfASuccessorIsDeleted(t *testing.T) {
 	for name, behind := range map[string]func(client.Client) client.Client{
 		"which has what was made for that one": func(c client.Client) client.Client { return c },
 		"which has nothing of it yet": func(c client.Client) client.Client {
-			c = kubetest.Late[*hivev1.ClusterDeployment, *hivev1.ClusterDeploymentList](c)
-			c = kubetest.Late[*hivev1.ClusterImageSet, *hivev1.ClusterImageSetList](c)
-			return kubetest.Late[*hiveext.AgentClusterInstall, *hiveext.AgentClusterInstallList](c)
+			c = kubetest.EmptyCacheOf[*hivev1.ClusterDeployment, *hivev1.ClusterDeploymentList](c)
+			c = kubetest.EmptyCacheOf[*hivev1.ClusterImageSet, *hivev1.ClusterImageSetList](c)
+			return kubetest.EmptyCacheOf[*hiveext.AgentClusterInstall, *hiveext.AgentClusterInstallList](c)
 		},
 		"which has its ClusterImageSet": func(c client.Client) client.Client {
-			c = kubetest.Late[*hivev1.ClusterDeployment, *hivev1.ClusterDeploymentList](c)
-			return kubetest.Late[*hiveext.AgentClusterInstall, *hiveext.AgentClusterInstallList](c)
+			c = kubetest.EmptyCacheOf[*hivev1.ClusterDeployment, *hivev1.ClusterDeploymentList](c)
+			return kubetest.EmptyCacheOf[*hiveext.AgentClusterInstall, *hiveext.AgentClusterInstallList](c)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -39,8 +39,8 @@ func TestNothingOfASuccessorIsDeleted(t *testing.T) {
 			h.reconcile()
 			gone := h.controlPlane()
 			gone.UID, gone.DeletionTimestamp = "former", ptr.To(metav1.Now())
-			h.r.Client = kubetest.Late[*clusterv1.Machine, *clusterv1.MachineList](h.r.Client) // else it would wait for them, as for workers
-			h.r.Client = behind(kubetest.Behind(h.r.Client, gone, (*controlplanev1.OpenshiftAssistedControlPlane).DeepCopyInto))
+			h.r.Client = kubetest.EmptyCacheOf[*clusterv1.Machine, *clusterv1.MachineList](h.r.Client) // else it would wait for them, as for workers
+			h.r.Client = behind(kubetest.StaleCacheOf(h.r.Client, gone, (*controlplanev1.OpenshiftAssistedControlPlane).DeepCopyInto))
 			writes := len(h.writes)
 			for range 3 {
 				h.reconcile()
@@ -63,7 +63,7 @@ func TestTheInstallationOfASuccessorIsNotHeld(t *testing.T) {
 	h.get("cluster1", gone)
 	gone.UID, gone.DeletionTimestamp = "former", ptr.To(metav1.Now())
 	upToDate := h.r.Client
-	h.r.Client = kubetest.Behind(h.r.Client, gone, (*clusterv1.Cluster).DeepCopyInto)
+	h.r.Client = kubetest.StaleCacheOf(h.r.Client, gone, (*clusterv1.Cluster).DeepCopyInto)
 	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", reconcile.CacheLag))
 	_, install := h.registration()
 	h.Expect(install.Spec.HoldInstallation).To(BeFalse())
@@ -87,7 +87,7 @@ func TestADeletionIsNotDoneAgain(t *testing.T) {
 		now = now.Add(reconcile.CacheLag)
 		h.reconcile()
 	}
-	h.r.Client = kubetest.Behind(h.r.Client, last, (*controlplanev1.OpenshiftAssistedControlPlane).DeepCopyInto)
+	h.r.Client = kubetest.StaleCacheOf(h.r.Client, last, (*controlplanev1.OpenshiftAssistedControlPlane).DeepCopyInto)
 	writes := len(h.writes)
 	h.Expect(h.reconcile().RequeueAfter).To(Equal(reconcile.CacheLag))
 	h.Expect(h.writes[writes:]).To(BeEmpty())
@@ -103,10 +103,10 @@ func TestNothingIsLeftThatTheCacheDoesNotKnowYet(t *testing.T) {
 		late func(client.Client) client.Client
 		list client.ObjectList
 	}{
-		"ClusterDeployment":   {kubetest.Late[*hivev1.ClusterDeployment, *hivev1.ClusterDeploymentList], &hivev1.ClusterDeploymentList{}},
-		"AgentClusterInstall": {kubetest.Late[*hiveext.AgentClusterInstall, *hiveext.AgentClusterInstallList], &hiveext.AgentClusterInstallList{}},
-		"ClusterImageSet":     {kubetest.Late[*hivev1.ClusterImageSet, *hivev1.ClusterImageSetList], &hivev1.ClusterImageSetList{}},
-		"Machine":             {kubetest.Late[*clusterv1.Machine, *clusterv1.MachineList], &clusterv1.MachineList{}},
+		"ClusterDeployment":   {kubetest.EmptyCacheOf[*hivev1.ClusterDeployment, *hivev1.ClusterDeploymentList], &hivev1.ClusterDeploymentList{}},
+		"AgentClusterInstall": {kubetest.EmptyCacheOf[*hiveext.AgentClusterInstall, *hiveext.AgentClusterInstallList], &hiveext.AgentClusterInstallList{}},
+		"ClusterImageSet":     {kubetest.EmptyCacheOf[*hivev1.ClusterImageSet, *hivev1.ClusterImageSetList], &hivev1.ClusterImageSetList{}},
+		"Machine":             {kubetest.EmptyCacheOf[*clusterv1.Machine, *clusterv1.MachineList], &clusterv1.MachineList{}},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			h := newHub(t, world(nil)...).withTime()

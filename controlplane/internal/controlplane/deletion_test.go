@@ -66,7 +66,7 @@ func TestMoveDeletesNothing(t *testing.T) {
 	cp.Annotations = map[string]string{clusterctlv1.DeleteForMoveAnnotation: ""}
 	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
 	h.Expect(h.Delete(t.Context(), cp)).To(Succeed())
-	h.r.recent = reconcile.NewWrites(time.Now)
+	h.r.recent = reconcile.NewRecentWrites(time.Now)
 	h.reconcile()
 	h.Expect(apierrors.IsNotFound(h.Get(t.Context(), client.ObjectKeyFromObject(cp), cp))).To(BeTrue())
 	h.Expect(h.machines()).To(HaveLen(3))
@@ -77,7 +77,7 @@ func TestADeletionThatIsNotAnsweredIsTold(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	now := time.Now()
 	h.r.now = func() time.Time { return now }
-	h.r.recent = reconcile.NewWrites(h.r.now)
+	h.r.recent = reconcile.NewRecentWrites(h.r.now)
 	h.reconcile()
 	deployment, _ := h.registration()
 	deployment.Finalizers = []string{"clusterdeployments.agent-install.openshift.io/ai-deprovision"}
@@ -92,7 +92,7 @@ func TestADeletionThatIsNotAnsweredIsTold(t *testing.T) {
 	}
 	reason()
 	h.Expect(reason()).To(Equal(controlplanev1.WaitingForInstallationDeletionReason))
-	now = now.Add(2 * assisted.AnswerTime)
+	now = now.Add(2 * assisted.ResponseTimeout)
 	h.Expect(reason()).To(Equal(controlplanev1.AssistedServiceNotRespondingReason))
 }
 

@@ -26,7 +26,7 @@ func (r *Reconciler) deregister(ctx context.Context, s *scope) (bool, error) {
 // isThere reports whether the control plane that is being deleted is still there. Where it is not, and the cache is behind, what bears its name may be that of another one by now, which was made in
 // its place. It is asked after what is to be deleted was read.
 func (r *Reconciler) isThere(ctx context.Context, s *scope) (bool, error) {
-	there, err := kube.IsThere(ctx, r.Live, s.stored, &controlplanev1.OpenshiftAssistedControlPlane{})
+	there, err := kube.Exists(ctx, r.Live, s.stored, &controlplanev1.OpenshiftAssistedControlPlane{})
 	s.released = err == nil && !there
 	return there, err
 }
@@ -46,7 +46,7 @@ func (r *Reconciler) deleteRegistration(ctx context.Context, s *scope, parts []c
 	}
 	s.found.Block(task, reason, fmt.Sprintf("waiting for assisted-service to deregister the cluster (%s %s)", kind, obj.GetName()))
 	if asked := obj.GetDeletionTimestamp(); asked != nil {
-		if left := assisted.AnswerTime - r.now().Sub(asked.Time); left > 0 {
+		if left := assisted.ResponseTimeout - r.now().Sub(asked.Time); left > 0 {
 			s.again.In(left)
 		} else {
 			s.found.Block(task, controlplanev1.AssistedServiceNotRespondingReason, assisted.NotResponding("the deletion of "+kind+" "+obj.GetName(), obj.GetNamespace(), asked.Time))

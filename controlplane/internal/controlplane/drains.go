@@ -38,7 +38,7 @@ func (r *Reconciler) excludeDrain(ctx context.Context, s *scope, m *clusterv1.Ma
 	if !removal.Holds(m) {
 		return nil
 	}
-	if left := r.recent.Unseen(hookKey(m), m.ResourceVersion); left > 0 {
+	if left := r.recent.Pending(hookKey(m), m.ResourceVersion); left > 0 {
 		s.again.In(left)
 		return nil
 	}
@@ -53,7 +53,7 @@ func (r *Reconciler) excludeDrain(ctx context.Context, s *scope, m *clusterv1.Ma
 	if err := kube.PatchMetadata(ctx, r.Client, m, after, FieldOwner); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot exclude Machine %s from drains: %w", m.Name, err)
 	}
-	r.recent.Wrote(hookKey(m), m.ResourceVersion)
+	r.recent.Record(hookKey(m), m.ResourceVersion)
 	return nil
 }
 
@@ -61,7 +61,7 @@ func (r *Reconciler) excludeDrain(ctx context.Context, s *scope, m *clusterv1.Ma
 // condition, may be off by hours.
 func (r *Reconciler) silence(m *clusterv1.Machine) time.Duration {
 	if !facts.NodeUnreachable(m) {
-		r.silent.Ended(silenceKey(m))
+		r.silent.Clear(silenceKey(m))
 		return 0
 	}
 	return r.now().Sub(r.silent.Since(silenceKey(m)))

@@ -50,7 +50,7 @@ func TestAnUnreachableNodeIsNotDrained(t *testing.T) {
 	h.Expect(m.Annotations).To(And(HaveKey(clusterv1.ExcludeNodeDrainingAnnotation), HaveKey(clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation)))
 	h.Expect(m.Annotations).To(HaveKey(controlplanev1.EtcdMemberHookAnnotation), "it is held all the same")
 
-	h.r.silent = reconcile.NewLasting(h.r.now)
+	h.r.silent = reconcile.NewStartTimes(h.r.now)
 	h.reconcile()
 	h.get(m.Name, m)
 	h.Expect(m.Annotations).To(HaveKey(clusterv1.ExcludeNodeDrainingAnnotation), "also after a restart")

@@ -30,7 +30,7 @@ func (r *Reconciler) followWorkers(ctx context.Context, s *scope) (bool, error) 
 // setVersion writes the version of a Machine that others own, unless it was written a moment ago and has not reached the cache yet.
 func (r *Reconciler) setVersion(ctx context.Context, s *scope, m *clusterv1.Machine, version string) error {
 	key := reconcile.Key("version", m)
-	if left := r.recent.Unseen(key, m.ResourceVersion); left > 0 {
+	if left := r.recent.Pending(key, m.ResourceVersion); left > 0 {
 		s.again.In(left)
 		return nil
 	}
@@ -44,6 +44,6 @@ func (r *Reconciler) setVersion(ctx context.Context, s *scope, m *clusterv1.Mach
 	case client.IgnoreNotFound(err) != nil:
 		return fmt.Errorf("cannot write the version of Machine %s: %w", m.Name, err)
 	}
-	r.recent.Wrote(key, m.ResourceVersion)
+	r.recent.Record(key, m.ResourceVersion)
 	return nil
 }

@@ -38,20 +38,20 @@ func (r *Reconciler) holdForForeignAgents(ctx context.Context, s *scope) (bool, 
 // holdInstallation holds the installation and returns true, or false when assisted-service refuses to, which it does once the installation has begun.
 func (r *Reconciler) holdInstallation(ctx context.Context, s *scope) (bool, error) {
 	key := reconcile.Key("hold", s.Install)
-	if left := r.recent.Unseen(key, s.Install.ResourceVersion); left > 0 {
+	if left := r.recent.Pending(key, s.Install.ResourceVersion); left > 0 {
 		s.again.In(left)
 		return true, nil
 	}
 	err := r.applyHold(ctx, s.Install, map[string]any{"holdInstallation": true})
 	switch {
-	case kube.Refused(err):
+	case kube.IsRefused(err):
 		s.again.In(refusedRetry)
 		s.block(controlplanev1.InstallationRejectedReason, fmt.Sprintf("The installation could not be held: %s. %s", assisted.RedactURLs(err.Error()), status.ForeignAgents(s.Facts)))
 		return false, nil
 	case err != nil:
 		return false, err
 	}
-	r.recent.Wrote(key, s.Install.ResourceVersion)
+	r.recent.Record(key, s.Install.ResourceVersion)
 	return true, nil
 }
 

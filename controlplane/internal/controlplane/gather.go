@@ -104,7 +104,7 @@ func (r *Reconciler) recordMissing(missing []facts.MissingWorkers, deployments [
 		missing[i].Since = r.missing.Since(missing[i].UID)
 	}
 	for uid := range complete {
-		r.missing.Ended(uid)
+		r.missing.Clear(uid)
 	}
 }
 

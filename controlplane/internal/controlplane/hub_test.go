@@ -95,7 +95,9 @@ func (f *fakeWorkloads) Identify(context.Context, client.ObjectKey) (facts.Ident
 func (f *fakeWorkloads) Observe(client.ObjectKey) facts.Workload { return f.facts }
 func (f *fakeWorkloads) Forget(client.ObjectKey)                 {}
 
-func (f *fakeWorkloads) RequireReleases(_ client.ObjectKey, awaited bool) { f.releasesAwaited = awaited }
+func (f *fakeWorkloads) RequireReleases(_ client.ObjectKey, awaited bool) {
+	f.releasesAwaited = awaited
+}
 
 func (f *fakeWorkloads) RequirePools(_ client.ObjectKey, awaited bool) { f.poolsAwaited = awaited }
 
@@ -186,7 +188,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	})
 	stored := builder.Build()
 	h.Client = stored
-	cached := kubetest.ByField(kubetest.Cached(stored, Cached(), TrimInfra))
+	cached := kubetest.ListByFieldOnly(kubetest.Cached(stored, Cached(), TrimInfra))
 	h.r = New(Options{
 		Client:       cached,
 		Metadata:     cached,
@@ -331,7 +333,7 @@ func (h *hub) giveKubeconfig(user string) {
 // withTime lets time pass between the reconciles, so that what was written a moment ago has reached the cache.
 func (h *hub) withTime() *hub {
 	began, looks := time.Now(), atomic.Int64{}
-	h.r.recent = reconcile.NewWrites(func() time.Time { return began.Add(time.Duration(looks.Add(1)) * reconcile.CacheLag) })
+	h.r.recent = reconcile.NewRecentWrites(func() time.Time { return began.Add(time.Duration(looks.Add(1)) * reconcile.CacheLag) })
 	return h
 }
 
@@ -359,7 +361,7 @@ func (h *hub) install() {
 func (h *hub) elapse() {
 	h.t.Helper()
 	now := time.Now()
-	h.r.deferred = reconcile.NewDeferral(func() time.Time { return now })
-	h.r.deferred.Left(h.controlPlane().UID)
+	h.r.deferred = reconcile.NewStatusLimiter(func() time.Time { return now })
+	h.r.deferred.DeferrableDelay(h.controlPlane().UID)
 	now = now.Add(reconcile.DeferralPeriod)
 }

@@ -32,13 +32,13 @@ func indexes() []kube.Index {
 		kube.IndexOf(&clusterv1.Machine{}, clusterNameField, func(m *clusterv1.Machine) []string { return []string{m.Spec.ClusterName} }),
 		kube.IndexOf(&clusterv1.MachineDeployment{}, clusterNameField, func(d *clusterv1.MachineDeployment) []string { return []string{d.Spec.ClusterName} }),
 		kube.IndexOf(&clusterv1.MachineSet{}, clusterNameField, func(s *clusterv1.MachineSet) []string { return []string{s.Spec.ClusterName} }),
-		kube.IndexOf(&hivev1.ClusterImageSet{}, imageSetOwnerField, func(s *hivev1.ClusterImageSet) []string { return kube.Some(s.Annotations[facts.OwnerAnnotation]) }),
+		kube.IndexOf(&hivev1.ClusterImageSet{}, imageSetOwnerField, func(s *hivev1.ClusterImageSet) []string { return kube.NonEmpty(s.Annotations[facts.OwnerAnnotation]) }),
 		kube.IndexOf(&aiv1beta1.Agent{}, agentClusterField, clusterOfAgent),
 		kube.IndexOf(&aiv1beta1.Agent{}, foreignAgentField, foreignClusterOfAgent),
-		kube.IndexOf(&hiveext.AgentClusterInstall{}, adminSecretField, func(i *hiveext.AgentClusterInstall) []string { return kube.Some(facts.AdminKubeconfigOf(i)) }),
+		kube.IndexOf(&hiveext.AgentClusterInstall{}, adminSecretField, func(i *hiveext.AgentClusterInstall) []string { return kube.NonEmpty(facts.AdminKubeconfigOf(i)) }),
 		kube.IndexOf(&controlplanev1.OpenshiftAssistedControlPlane{}, pullSecretField, func(c *controlplanev1.OpenshiftAssistedControlPlane) []string {
 			if ref := c.Spec.Config.PullSecretRef; ref != nil {
-				return kube.Some(ref.Name)
+				return kube.NonEmpty(ref.Name)
 			}
 			return nil
 		}),
@@ -46,7 +46,7 @@ func indexes() []kube.Index {
 		kube.IndexOf(&controlplanev1.OpenshiftAssistedControlPlane{}, claimField, preflight.Claims),
 		kube.IndexOf(&controlplanev1.OpenshiftAssistedControlPlane{}, imageSetField, func(c *controlplanev1.OpenshiftAssistedControlPlane) []string {
 			if ref := c.Spec.Config.ClusterImageSetRef; ref != nil {
-				return kube.Some(ref.Name)
+				return kube.NonEmpty(ref.Name)
 			}
 			return nil
 		}),

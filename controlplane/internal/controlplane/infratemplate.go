@@ -57,7 +57,7 @@ func (r *Reconciler) ownTemplate(ctx context.Context, s *scope, template *unstru
 		return nil
 	}
 	key := reconcile.Key("owner "+template.GetKind(), template)
-	if left := r.recent.Unseen(key, template.GetResourceVersion()); left > 0 {
+	if left := r.recent.Pending(key, template.GetResourceVersion()); left > 0 {
 		s.again.In(left)
 		return nil
 	}
@@ -72,6 +72,6 @@ func (r *Reconciler) ownTemplate(ctx context.Context, s *scope, template *unstru
 		s.found.Block(status.TemplateOwner, controlplanev1.MachinesCreatedReason, reconcile.OwnersRefusedMessage(before.GetKind(), before.GetName(), "Add the verb delete to the rights for its infrastructure provider (docs/getting-started.md)"))
 		return nil
 	}
-	r.recent.Wrote(key, before.GetResourceVersion())
+	r.recent.Record(key, before.GetResourceVersion())
 	return nil
 }

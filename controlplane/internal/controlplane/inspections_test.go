@@ -34,7 +34,7 @@ func TestEtcdIsLookedAtLessOftenTheLongerNothingChanges(t *testing.T) {
 		before := h.etcds.inspections
 		h.Expect(h.reconcile().RequeueAfter).To(Equal(after))
 		h.Expect(h.etcds.inspections).To(Equal(before + 1))
-		h.Expect(after == initialInspectionDelay || after >= reconcile.Long).To(BeTrue(), "nobody waits for the end of a longer one")
+		h.Expect(after == initialInspectionDelay || after >= reconcile.LowPriorityDelay).To(BeTrue(), "nobody waits for the end of a longer one")
 		*now = now.Add(after)
 	}
 	h.etcds.Members[2].Problem = "does not serve"

@@ -130,7 +130,7 @@ func (r *Reconciler) publish(ctx context.Context, s *scope, admin *corev1.Secret
 	}
 	published := desired.Kubeconfig(s.Facts, content, annotations)
 	metav1.SetMetaDataAnnotation(&published.ObjectMeta, facts.KubeconfigSourceAnnotation, sourceOf(admin).String())
-	first := s.found.Kubeconfig == nil && r.recent.Unseen(appliedKey(published), "") == 0 // else it was published, and is on its way into the cache
+	first := s.found.Kubeconfig == nil && r.recent.Pending(appliedKey(published), "") == 0 // else it was published, and is on its way into the cache
 	if err := r.applyOwned(ctx, s, published, s.found.Kubeconfig); err != nil {
 		return false, fmt.Errorf("cannot publish the kubeconfig: %w", err)
 	}
@@ -147,7 +147,7 @@ func (r *Reconciler) publish(ctx context.Context, s *scope, admin *corev1.Secret
 // existing reads, past the cache, the metadata of a Secret before its first write; nil when it does not exist, or was written a moment ago. The first write is forced: it would overwrite a
 // foreign Secret that the cache does not show yet.
 func (r *Reconciler) existing(ctx context.Context, wanted *corev1.Secret) (*metav1.PartialObjectMetadata, error) {
-	if r.recent.Unseen(appliedKey(wanted), "") > 0 {
+	if r.recent.Pending(appliedKey(wanted), "") > 0 {
 		return nil, nil //nolint:nilnil // ours is on its way into the cache
 	}
 	return kube.Read(ctx, r.Live, client.ObjectKeyFromObject(wanted), kube.MetadataOf(kube.Secret))
@@ -166,7 +166,7 @@ func (r *Reconciler) withAdditions(ctx context.Context, s *scope, content []byte
 	if content, err = cluster.Replace(current.Data[secret.KubeconfigDataName], content, same, r.now()); err != nil {
 		return nil, nil, fmt.Errorf("cannot replace the published kubeconfig: %w", err)
 	}
-	return content, kube.Only(current.Annotations, facts.KubeconfigAuthoritiesAnnotation), nil
+	return content, kube.SelectKeys(current.Annotations, facts.KubeconfigAuthoritiesAnnotation), nil
 }
 
 // adopt makes a published kubeconfig that came back from a backup ours again, or gives it another source. Its content stays.
@@ -178,7 +178,7 @@ func (r *Reconciler) adopt(ctx context.Context, s *scope, source *kubeconfigSour
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.found.Kubeconfig), current); err != nil {
 		return fmt.Errorf("cannot read the published kubeconfig: %w", err)
 	}
-	published := desired.Kubeconfig(s.Facts, current.Data[secret.KubeconfigDataName], kube.Only(current.Annotations, facts.KubeconfigAnnotations()...))
+	published := desired.Kubeconfig(s.Facts, current.Data[secret.KubeconfigDataName], kube.SelectKeys(current.Annotations, facts.KubeconfigAnnotations()...))
 	if source != nil {
 		metav1.SetMetaDataAnnotation(&published.ObjectMeta, facts.KubeconfigSourceAnnotation, source.String())
 	}

@@ -117,7 +117,7 @@ func (r *Reconciler) createMachines(ctx context.Context, s *scope, slots []desir
 	created := 0
 	for _, slot := range slots {
 		done, err := r.createMachine(ctx, s, slot)
-		if kube.Refused(err) { // no host of the others is touched, for without this one they would wait
+		if kube.IsRefused(err) { // no host of the others is touched, for without this one they would wait
 			s.again.In(refusedRetry)
 			s.block(refusal(err, fmt.Sprintf("Machine %s was refused, correct %s: %v", slot.Name, templateField(slot), err)))
 			break
@@ -141,11 +141,11 @@ func (r *Reconciler) createMachines(ctx context.Context, s *scope, slots []desir
 func (r *Reconciler) blockCreation(s *scope, errs ...error) {
 	key := reconcile.Key("creation", s.stored)
 	if len(errs) == 0 {
-		r.failing.Ended(key)
+		r.failing.Clear(key)
 		return
 	}
 	reason, message := controlplanev1.MachineCreationFailedReason, errors.Join(errs...).Error()
-	if left := passingTime - r.now().Sub(r.failing.Since(key)); left > 0 && !slices.ContainsFunc(errs, func(err error) bool { return !kube.Passing(err) }) {
+	if left := passingTime - r.now().Sub(r.failing.Since(key)); left > 0 && !slices.ContainsFunc(errs, func(err error) bool { return !kube.IsTransient(err) }) {
 		reason, message = clusterv1.ScalingUpReason, "Machines not created yet: "+message+". The creation is tried again"
 		s.again.In(left)
 	}
@@ -213,7 +213,7 @@ func (r *Reconciler) ofLeftover(left client.Object) (reason, message string) {
 // that it is there to stay, or that it is of the role of the slot.
 func (r *Reconciler) createConfig(ctx context.Context, s *scope, slot desired.Slot, observed *bootstrapv1.OpenshiftAssistedConfig) (there bool, err error) {
 	config := desired.Config(s.Facts, slot.Name, slot.Arbiter, observed)
-	if left := r.recent.Unseen(appliedKey(config), ""); observed == nil && left > 0 {
+	if left := r.recent.Pending(appliedKey(config), ""); observed == nil && left > 0 {
 		s.awaitCache(slot.Name, left)
 		return false, nil
 	}
@@ -237,7 +237,7 @@ var errBootstrapOutdated = errors.New("the bootstrap provider is older than the 
 
 func (r *Reconciler) applyConfig(ctx context.Context, s *scope, config, observed *bootstrapv1.OpenshiftAssistedConfig) error {
 	err := r.apply(ctx, s, config, observed)
-	if kube.Undeclared(err) != "" {
+	if kube.UndeclaredField(err) != "" {
 		return fmt.Errorf("%w: %w", errBootstrapOutdated, err)
 	}
 	return err
@@ -247,7 +247,7 @@ func (r *Reconciler) applyConfig(ctx context.Context, s *scope, config, observed
 func refusal(err error, correct string) (reason, message string) {
 	if errors.Is(err, errBootstrapOutdated) {
 		return controlplanev1.BootstrapProviderOutdatedReason, fmt.Sprintf("%v: its OpenshiftAssistedConfigs have no %s. Upgrade it, as clusterctl upgrade does; that is noticed within five minutes",
-			errBootstrapOutdated, kube.Undeclared(err))
+			errBootstrapOutdated, kube.UndeclaredField(err))
 	}
 	return controlplanev1.InvalidConfigurationReason, correct
 }
@@ -265,7 +265,7 @@ func (s *scope) awaitCache(name string, left time.Duration) {
 // there to stay: the cache has not seen one that may be gone by now, or that of a former Machine, which goes.
 func (r *Reconciler) createInfraMachine(ctx context.Context, s *scope, infra *unstructured.Unstructured) (there bool, err error) {
 	key := reconcile.Key(infra.GetKind(), infra)
-	if left := r.recent.Unseen(key, ""); left > 0 {
+	if left := r.recent.Pending(key, ""); left > 0 {
 		s.awaitCache(infra.GetName(), left)
 		return false, nil
 	}
@@ -276,6 +276,6 @@ func (r *Reconciler) createInfraMachine(ctx context.Context, s *scope, infra *un
 	case err != nil:
 		return false, fmt.Errorf("cannot create %s %s: %w", infra.GetKind(), infra.GetName(), err)
 	}
-	r.recent.Wrote(key, "")
+	r.recent.Record(key, "")
 	return true, nil
 }

@@ -19,10 +19,10 @@ import (
 func TestNoMachineWithoutItsParts(t *testing.T) {
 	for situation, prepare := range map[string]func(h *hub, name string){
 		"the infra machine was written a moment ago, and is not seen": func(h *hub, name string) {
-			h.r.recent.Wrote("Metal3Machine "+lab+"/"+name, "")
+			h.r.recent.Record("Metal3Machine "+lab+"/"+name, "")
 		},
 		"the OpenshiftAssistedConfig was written a moment ago, and is not seen": func(h *hub, name string) {
-			h.r.recent.Wrote(appliedKey(&bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: name}}), "")
+			h.r.recent.Record(appliedKey(&bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: name}}), "")
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {

@@ -24,7 +24,7 @@ func (r *Reconciler) markInstalled(ctx context.Context, s *scope) (bool, error) 
 		return false, err
 	}
 	switch err := r.apply(ctx, s, installed, deployment); {
-	case kube.Refused(err):
+	case kube.IsRefused(err):
 		s.again.In(refusedRetry) // nothing waits for it
 		ctrl.LoggerFrom(ctx).Error(err, "ClusterDeployment cannot be marked as installed")
 		return true, nil

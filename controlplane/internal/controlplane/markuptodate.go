@@ -56,12 +56,12 @@ func (r *Reconciler) setMachineCondition(ctx context.Context, s *scope, i int, w
 	key := reconcile.Key(wanted.Type, m)
 	if m.ResourceVersion == "" {
 		s.again.In(reconcile.CacheLag)
-	} else if left := r.recent.Unseen(key, m.ResourceVersion); left > 0 {
+	} else if left := r.recent.Pending(key, m.ResourceVersion); left > 0 {
 		s.again.In(left)
 	} else if err := r.applyMachineCondition(ctx, m, wanted, owner); err != nil {
 		return err
 	} else {
-		r.recent.Wrote(key, m.ResourceVersion)
+		r.recent.Record(key, m.ResourceVersion)
 	}
 	counted := m.DeepCopy()
 	conditions.Set(counted, wanted)

@@ -24,7 +24,7 @@ var phases = []controlplanev1.InstallationPhase{
 
 // measured takes the change that was written into the metrics. What the preflight advises is nothing that somebody has to act upon.
 func measured(before, after *controlplanev1.OpenshiftAssistedControlPlane, now time.Time) {
-	measure.Problems(measuredKind, before.Status.Conditions, after.Status.Conditions, isProblem)
+	measure.CountProblems(measuredKind, before.Status.Conditions, after.Status.Conditions, isProblem)
 	measure.Installation(reached(before, after, now))
 }
 
@@ -55,11 +55,11 @@ var announced = []string{
 // logged writes the change that was written into the log, but for what Events say.
 func (r *Reconciler) logged(before, after *controlplanev1.OpenshiftAssistedControlPlane) {
 	was, is := before.Status.Conditions, after.Status.Conditions
-	r.progress.Passed(after, was, is, passedWords)
-	r.progress.Lost(after, was, is, controlplanev1.AvailableCondition, "The control plane does not serve any more")
-	r.progress.Begun(after, is, slices.DeleteFunc(measure.Begun(was, is, isProblem), func(reason string) bool { return slices.Contains(announced, reason) }))
+	r.progress.BecameTrue(after, was, is, passedWords)
+	r.progress.NoLongerTrue(after, was, is, controlplanev1.AvailableCondition, "The control plane does not serve any more")
+	r.progress.Problems(after, is, slices.DeleteFunc(measure.NewProblems(was, is, isProblem), func(reason string) bool { return slices.Contains(announced, reason) }))
 	if phase := after.Status.Installation.Phase; phaseWords[phase] != "" {
-		r.progress.Reached(after, string(before.Status.Installation.Phase), string(phase), phaseWords[phase])
+		r.progress.StageChanged(after, string(before.Status.Installation.Phase), string(phase), phaseWords[phase])
 	}
 }
 

@@ -113,7 +113,7 @@ func TestWhatIsPassedOnIsNotFoughtOver(t *testing.T) {
 		s := h.gather()
 		_, err := h.r.passOn(t.Context(), s)
 		h.Expect(err).NotTo(HaveOccurred())
-		h.Expect(s.again.After()).To(BeNumerically("~", time.Second, time.Millisecond), "what happens meanwhile does not put it off")
+		h.Expect(s.again.Delay()).To(BeNumerically("~", time.Second, time.Millisecond), "what happens meanwhile does not put it off")
 		told("theirs")
 		now = now.Add(2 * time.Second)
 		h.reconcile()

@@ -75,7 +75,7 @@ func TestPreflightUntilTheClusterIsInstalled(t *testing.T) {
 	s := h.gather()
 	_, err := h.r.preflight(t.Context(), s)
 	h.Expect(err).NotTo(HaveOccurred())
-	h.Expect(s.again.After()).To(Equal(h.dns.counts), "DNS cannot be watched")
+	h.Expect(s.again.Delay()).To(Equal(h.dns.counts), "DNS cannot be watched")
 
 	h.dns.answers[apiOfC1] = answer
 	h.expectPreflight(metav1.ConditionTrue, controlplanev1.PreflightPassedReason, "")

@@ -21,7 +21,7 @@ import (
 // log makes the reconciler write its log, Events included, into the returned lines, of which it gives the messages.
 func (h *hub) log() (messages func() []string) {
 	log, messages := reconciletest.Log(func(keys string) { h.Expect(keys).To(ContainSubstring(`object"={"name"="c1"`)) })
-	h.r.progress = reconcile.NewProgress(log)
+	h.r.progress = reconcile.NewProgressLog(log)
 	h.r.Recorder = reconcile.LogEvents(record.NewFakeRecorder(1000), log)
 	return messages
 }

@@ -27,7 +27,7 @@ func (r *Reconciler) protectHosts(ctx context.Context, s *scope) (bool, error) {
 	}
 	var errs []error
 	for _, m := range protectable(s) {
-		if left := r.recent.Unseen(hookKey(m), m.ResourceVersion); left > 0 {
+		if left := r.recent.Pending(hookKey(m), m.ResourceVersion); left > 0 {
 			s.again.In(left) // whether the Machine has the hook is not known before the cache has it
 			continue
 		}
@@ -60,7 +60,7 @@ func (r *Reconciler) protectHost(ctx context.Context, s *scope, m *clusterv1.Mac
 	if err != nil || infra == nil {
 		return err == nil, err
 	}
-	if left := r.recent.Unseen(protectionKey(infra), infra.GetResourceVersion()); left > 0 {
+	if left := r.recent.Pending(protectionKey(infra), infra.GetResourceVersion()); left > 0 {
 		s.again.In(left)
 		return false, nil
 	}
@@ -85,7 +85,7 @@ func (r *Reconciler) annotateProtection(ctx context.Context, infra *unstructured
 	if err := r.Client.Patch(ctx, infra.DeepCopy(), client.RawPatch(types.MergePatchType, patch), FieldOwner); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot write the protection of %s %s: %w", infra.GetKind(), infra.GetName(), err)
 	}
-	r.recent.Wrote(protectionKey(infra), version)
+	r.recent.Record(protectionKey(infra), version)
 	return nil
 }
 

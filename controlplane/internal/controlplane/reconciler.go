@@ -148,7 +148,7 @@ type Reconciler struct {
 	applier *apply.Applier
 	// metadata writes what is passed on.
 	metadata *apply.Applier
-	recent   *reconcile.Writes
+	recent   *reconcile.RecentWrites
 	// pullSecrets holds the contents of pull secrets by version.
 	pullSecrets contents[pullSecretContents]
 	// registries holds what ConfigMaps say of mirrors, by version.
@@ -158,13 +158,13 @@ type Reconciler struct {
 	// foreignRecoveries holds, by owner, the versions of Secrets that have the name of a copy of assisted-service's kubeconfig and are foreign.
 	foreignRecoveries *lru.Cache[string, struct{}]
 	// deferred counts, by UID of the control plane, for how long its status differs from the stored one in words alone.
-	deferred *reconcile.Deferral
+	deferred *reconcile.StatusLimiter
 	// silent remembers since when the kubelets of control-plane Nodes do not report.
-	silent *reconcile.Lasting
+	silent *reconcile.StartTimes
 	// missing remembers since when Machines of a MachineDeployment or MachineSet do not exist, by its UID.
-	missing *reconcile.Lasting
+	missing *reconcile.StartTimes
 	// failing remembers since when requests fail for reasons that usually pass.
-	failing *reconcile.Lasting
+	failing *reconcile.StartTimes
 	// inspections is the pace at which etcd is looked at, which cannot be watched.
 	inspections *inspections
 	// asked is what kubelets were seen to ask for, by the UID of the control plane.
@@ -182,7 +182,7 @@ type Reconciler struct {
 	// wake reconciles control planes whose release image was looked up.
 	wake chan event.GenericEvent
 	// progress is the log of what was reported.
-	progress reconcile.Progress
+	progress reconcile.ProgressLog
 	// started is when this process began to observe.
 	started time.Time
 	now     func() time.Time
@@ -208,17 +208,17 @@ func New(options Options) *Reconciler {
 		withdrawals:       lru.New[types.UID, withdrawal](rememberedClusters),
 		retries:           newRetries(),
 		wake:              make(chan event.GenericEvent, wakeUps),
-		progress:          reconcile.NewProgress(ctrl.Log.WithName("progress")),
+		progress:          reconcile.NewProgressLog(ctrl.Log.WithName("progress")),
 		started:           time.Now(),
 		now:               time.Now,
 		track:             func(client.Object) error { return nil },
 		trackReboots:      func(client.Object) error { return nil },
 	}
-	r.recent = reconcile.NewWrites(func() time.Time { return r.now() })
-	r.deferred = reconcile.NewDeferral(func() time.Time { return r.now() })
-	r.silent = reconcile.NewLasting(func() time.Time { return r.now() })
-	r.missing = reconcile.NewLasting(func() time.Time { return r.now() })
-	r.failing = reconcile.NewLasting(func() time.Time { return r.now() })
+	r.recent = reconcile.NewRecentWrites(func() time.Time { return r.now() })
+	r.deferred = reconcile.NewStatusLimiter(func() time.Time { return r.now() })
+	r.silent = reconcile.NewStartTimes(func() time.Time { return r.now() })
+	r.missing = reconcile.NewStartTimes(func() time.Time { return r.now() })
+	r.failing = reconcile.NewStartTimes(func() time.Time { return r.now() })
 	r.owners = reconcile.NewOwners(func() time.Time { return r.now() })
 	r.inspections = newInspections(func() time.Time { return r.now() })
 	r.requestBackoff = flowcontrol.NewBackOff(initialRequestDelay, maxRequestDelay)
@@ -235,7 +235,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	if !r.Selected(cp) {
 		return ctrl.Result{}, nil
 	}
-	if left := r.recent.Unseen(reconcile.Key("", cp), cp.ResourceVersion); left > 0 {
+	if left := r.recent.Pending(reconcile.Key("", cp), cp.ResourceVersion); left > 0 {
 		// What was written last is on its way into the cache, and reconciles again when it is there.
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
@@ -248,7 +248,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	}
 	defer func() {
 		reterr = errors.Join(reterr, r.report(ctx, s, reterr))
-		result.RequeueAfter = s.again.After()
+		result.RequeueAfter = s.again.Delay()
 		if reterr != nil {
 			r.retries.want(req, result.RequeueAfter)
 		}
@@ -313,13 +313,13 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, desired, observed clie
 // applyBy is apply by one of the field managers, and reports whether it wrote; key is under which it is remembered that it applied the object.
 func (r *Reconciler) applyBy(ctx context.Context, s *scope, by *apply.Applier, key string, desired, observed client.Object) (wrote bool, err error) {
 	version := kube.VersionOf(observed)
-	if left := r.recent.Unseen(key, version); left > 0 {
+	if left := r.recent.Pending(key, version); left > 0 {
 		s.again.In(left)
 		return false, nil
 	}
 	wrote, err = by.Apply(ctx, desired, observed)
 	if err == nil && wrote {
-		r.recent.Wrote(key, version)
+		r.recent.Record(key, version)
 	}
 	return wrote, err
 }

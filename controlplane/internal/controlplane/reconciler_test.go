@@ -77,7 +77,7 @@ func TestAWriteThatTheCacheHasNotSeenIsNotRepeated(t *testing.T) {
 	cp := h.controlPlane()
 	h.reconcile()
 	now = now.Add(reconcile.CacheLag)
-	h.r.recent.Wrote(reconcile.Key("", cp), h.controlPlane().ResourceVersion)
+	h.r.recent.Record(reconcile.Key("", cp), h.controlPlane().ResourceVersion)
 	h.writes = nil
 	now = now.Add(reconcile.CacheLag / 4)
 	h.Expect(h.reconcile().RequeueAfter).To(Equal(reconcile.CacheLag * 3 / 4))

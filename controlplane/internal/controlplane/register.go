@@ -103,7 +103,7 @@ const refusedRetry = 5 * time.Minute
 
 // rejected makes a refusal a condition.
 func (s *scope) rejected(kind string, err error) (bool, error) {
-	if !kube.Refused(err) {
+	if !kube.IsRefused(err) {
 		return false, err
 	}
 	s.again.In(refusedRetry)

@@ -265,7 +265,7 @@ func TestNoInstallationIsCreatedForAClusterDeploymentThatIsBeingDeleted(t *testi
 	h.Expect(h.Update(t.Context(), install)).To(Succeed())
 	h.Expect(client.IgnoreNotFound(h.Delete(t.Context(), install))).To(Succeed())
 
-	h.r.Client = kubetest.Behind(h.r.Client, cached, (*hivev1.ClusterDeployment).DeepCopyInto)
+	h.r.Client = kubetest.StaleCacheOf(h.r.Client, cached, (*hivev1.ClusterDeployment).DeepCopyInto)
 	h.Expect(h.reconcile().RequeueAfter).To(Equal(reconcile.CacheLag))
 	h.Expect(apierrors.IsNotFound(h.Get(t.Context(), client.ObjectKeyFromObject(install), &hiveext.AgentClusterInstall{}))).To(BeTrue(), "assisted-service would delete it again")
 }

@@ -72,7 +72,7 @@ func whyAgain(field string) string {
 // started. If it starts one at this very moment, the deletion cancels it: no disk is written before the preparation ends, which takes longer.
 func (r *Reconciler) mayRegisterAgain(ctx context.Context, s *scope) (bool, error) {
 	now := &controlplanev1.OpenshiftAssistedControlPlane{}
-	there, err := kube.IsThere(ctx, r.Live, s.stored, now)
+	there, err := kube.Exists(ctx, r.Live, s.stored, now)
 	if err != nil || !there || now.ResourceVersion != s.stored.ResourceVersion {
 		return false, err
 	}

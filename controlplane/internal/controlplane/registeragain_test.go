@@ -170,14 +170,14 @@ func TestAnInstallationThatHasBegunIsNotRegisteredAgain(t *testing.T) {
 	h.alter(func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) { s.Config.Proxy = nil })
 	h.setState("preparing-for-installation", hiveext.ClusterInstallationInProgressReason, 0)
 	cached := h.r.Client
-	h.r.Client = kubetest.Behind(cached, late, (*hiveext.AgentClusterInstall).DeepCopyInto)
+	h.r.Client = kubetest.StaleCacheOf(cached, late, (*hiveext.AgentClusterInstall).DeepCopyInto)
 	h.reconcile()
 	deployment := &hivev1.ClusterDeployment{}
 	h.get("c1", deployment)
 	h.Expect(deployment.DeletionTimestamp).To(BeNil(), "the cache is late, the API server is not")
 
 	h.setState("insufficient", hiveext.ClusterInstallationNotStartedReason, 0)
-	h.r.Client = kubetest.Behind(cached, before, (*controlplanev1.OpenshiftAssistedControlPlane).DeepCopyInto)
+	h.r.Client = kubetest.StaleCacheOf(cached, before, (*controlplanev1.OpenshiftAssistedControlPlane).DeepCopyInto)
 	h.reconcile()
 	h.get("c1", deployment)
 	h.Expect(deployment.DeletionTimestamp).To(BeNil(), "of the control plane likewise")

@@ -21,7 +21,7 @@ func (r *Reconciler) relabel(ctx context.Context, s *scope) (bool, error) {
 			continue
 		}
 		key, version := reconcile.Key(fmt.Sprintf("labels %T", obj), obj), obj.GetResourceVersion()
-		if left := r.recent.Unseen(key, version); left > 0 {
+		if left := r.recent.Pending(key, version); left > 0 {
 			s.again.In(left)
 			continue
 		}
@@ -30,7 +30,7 @@ func (r *Reconciler) relabel(ctx context.Context, s *scope) (bool, error) {
 		if err := r.Client.Patch(ctx, after, client.MergeFrom(obj), FieldOwner); client.IgnoreNotFound(err) != nil {
 			return false, fmt.Errorf("cannot put the labels of %T %s back: %w", obj, obj.GetName(), err)
 		}
-		r.recent.Wrote(key, version)
+		r.recent.Record(key, version)
 		if deployment, ok := after.(*hivev1.ClusterDeployment); ok {
 			s.relabelled = deployment
 		}

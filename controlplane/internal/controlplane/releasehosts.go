@@ -88,9 +88,9 @@ func (r *Reconciler) reportQuorum(ctx context.Context, s *scope, situation *remo
 }
 
 // dropped reports whether a hook was dropped a moment ago, and the cache does not have it yet.
-func (s *scope) dropped(recent *reconcile.Writes, situation *removal.Situation) bool {
+func (s *scope) dropped(recent *reconcile.RecentWrites, situation *removal.Situation) bool {
 	for i, m := range s.Machines {
-		if left := recent.Unseen(hookKey(m), m.ResourceVersion); situation.Machines[i].Held && left > 0 {
+		if left := recent.Pending(hookKey(m), m.ResourceVersion); situation.Machines[i].Held && left > 0 {
 			s.again.In(left)
 			return true
 		}
@@ -264,7 +264,7 @@ func (r *Reconciler) dropHooks(ctx context.Context, s *scope) error {
 		if err == nil && !unprotected || !removal.Holds(m) {
 			continue
 		}
-		if left := r.recent.Unseen(hookKey(m), m.ResourceVersion); left > 0 {
+		if left := r.recent.Pending(hookKey(m), m.ResourceVersion); left > 0 {
 			s.again.In(left)
 			continue
 		}
@@ -283,6 +283,6 @@ func (r *Reconciler) dropHook(ctx context.Context, m *clusterv1.Machine) error {
 	if err := r.Client.Patch(ctx, m.DeepCopy(), client.RawPatch(types.MergePatchType, patch), FieldOwner); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot take the hook off Machine %s: %w", m.Name, err)
 	}
-	r.recent.Wrote(hookKey(m), version)
+	r.recent.Record(hookKey(m), version)
 	return nil
 }

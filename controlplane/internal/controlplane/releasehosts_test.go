@@ -362,8 +362,8 @@ func TestAReleaseThatTheCacheHasNotSeenIsNotRepeated(t *testing.T) {
 	h.get(going, m)
 	now := time.Now()
 	h.r.now = func() time.Time { return now }
-	h.r.recent = reconcile.NewWrites(h.r.now)
-	h.r.recent.Wrote(hookKey(m), m.ResourceVersion)
+	h.r.recent = reconcile.NewRecentWrites(h.r.now)
+	h.r.recent.Record(hookKey(m), m.ResourceVersion)
 	h.reconcile()
 	h.Expect(h.etcds.inspections).To(BeZero())
 }

@@ -92,9 +92,9 @@ func (r *Reconciler) remediate(ctx context.Context, s *scope) (bool, error) {
 }
 
 // remediated reports whether a Machine was deleted a moment ago, and the cache does not have it yet.
-func (s *scope) remediated(recent *reconcile.Writes) bool {
+func (s *scope) remediated(recent *reconcile.RecentWrites) bool {
 	for _, m := range s.Machines {
-		if left := recent.Unseen(replacedKey(m), m.ResourceVersion); left > 0 && m.DeletionTimestamp.IsZero() {
+		if left := recent.Pending(replacedKey(m), m.ResourceVersion); left > 0 && m.DeletionTimestamp.IsZero() {
 			s.again.In(left)
 			return true
 		}
@@ -154,7 +154,7 @@ func (r *Reconciler) replace(ctx context.Context, s *scope, step remediation.Ste
 	if err := kube.Delete(ctx, r.Client, step.Machine); err != nil {
 		return err
 	}
-	r.recent.Wrote(replacedKey(step.Machine), step.Machine.ResourceVersion)
+	r.recent.Record(replacedKey(step.Machine), step.Machine.ResourceVersion)
 	r.inspections.done(s.stored.UID, status.Remediation)
 	unhealthy := conditions.GetMessage(step.Machine, clusterv1.MachineHealthCheckSucceededCondition)
 	r.warn(s.stored, "MachineRemediated", "Machine %s is unhealthy (%s): it is being deleted, and another takes its place", step.Machine.Name, unhealthy)
@@ -193,14 +193,14 @@ func (r *Reconciler) reportHealthy(ctx context.Context, s *scope) error {
 			continue
 		}
 		key := reconcile.Key(clusterv1.MachineOwnerRemediatedCondition, m)
-		if left := r.recent.Unseen(key, m.ResourceVersion); left > 0 {
+		if left := r.recent.Pending(key, m.ResourceVersion); left > 0 {
 			s.again.In(left)
 			continue
 		}
 		if err := r.withdrawRemediation(ctx, m); err != nil {
 			return err
 		}
-		r.recent.Wrote(key, m.ResourceVersion)
+		r.recent.Record(key, m.ResourceVersion)
 		counted := m.DeepCopy()
 		conditions.Delete(counted, clusterv1.MachineOwnerRemediatedCondition)
 		s.found.Machines[i] = counted

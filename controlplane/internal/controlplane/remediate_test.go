@@ -201,7 +201,7 @@ func TestAMachineThatWasDeletedAMomentAgoIsNotTakenForAnother(t *testing.T) {
 	h.r.recent = newHub(t).r.recent // without time
 	h.keepMachines()
 	dead := h.sicken(0)
-	h.r.recent.Wrote(replacedKey(&dead), h.machines()[0].ResourceVersion)
+	h.r.recent.Record(replacedKey(&dead), h.machines()[0].ResourceVersion)
 	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically(">", 0))
 	h.Expect(h.etcds.inspections).To(BeZero())
 	h.Expect(h.machines()[0].DeletionTimestamp).To(BeNil())

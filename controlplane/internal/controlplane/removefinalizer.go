@@ -27,6 +27,6 @@ func (r *Reconciler) release(ctx context.Context, s *scope) error {
 	if err := r.patchMetadata(ctx, s, after); client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	r.recent.Wrote(reconcile.Key("", before), before.ResourceVersion) // a cache that still has it asks for nothing to be done again
+	r.recent.Record(reconcile.Key("", before), before.ResourceVersion) // a cache that still has it asks for nothing to be done again
 	return nil
 }

@@ -78,7 +78,7 @@ func TestTheKubeconfigIsRenewedAtHalfTime(t *testing.T) {
 	s := h.gather()
 	h.Expect(s.Workload.Connected).To(BeTrue())
 	h.Expect(h.r.renewKubeconfig(t.Context(), s)).To(BeTrue())
-	h.Expect(s.again.After()).To(BeNumerically("~", time.Hour, time.Minute), "it comes back when the time has come")
+	h.Expect(s.again.Delay()).To(BeNumerically("~", time.Hour, time.Minute), "it comes back when the time has come")
 	h.expectToken("token-1")
 
 	h.r.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
@@ -201,7 +201,7 @@ func TestARevokedTokenIsReplacedThoughTheClusterIsConnected(t *testing.T) {
 	h.Expect(h.workloads.issued).To(Equal(1), "the cluster has it, only the cache does not yet")
 	s := h.gather()
 	h.Expect(h.r.renewKubeconfig(t.Context(), s)).To(BeTrue())
-	h.Expect(s.again.After()).To(BeNumerically("~", cluster.TokenValidity/2, time.Hour), "its time comes all the same")
+	h.Expect(s.again.Delay()).To(BeNumerically("~", cluster.TokenValidity/2, time.Hour), "its time comes all the same")
 
 	h.workloads.tokens.Delete("token-1")
 	h.workloads.facts.Tokens = nil

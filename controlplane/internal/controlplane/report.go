@@ -28,18 +28,18 @@ func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error 
 		s.again.In(left) // the end of a time cannot be watched
 	}
 	if equality.Semantic.DeepEqual(s.stored.Status, cp.Status) {
-		r.deferred.Written(cp.UID)
+		r.deferred.Reset(cp.UID)
 		return nil
 	}
 	if left := r.quiet(s.stored, cp); left > 0 {
 		s.again.In(left)
 		return nil
 	}
-	r.deferred.Written(cp.UID)
+	r.deferred.Reset(cp.UID)
 	if err := apply.PatchStatus(ctx, r.Client, s.stored, cp); err != nil {
 		return err
 	}
-	r.recent.Wrote(reconcile.Key("", cp), s.stored.ResourceVersion)
+	r.recent.Record(reconcile.Key("", cp), s.stored.ResourceVersion)
 	r.announce(s.stored, cp)
 	measured(s.stored, cp, r.now())
 	r.logged(s.stored, cp)
@@ -86,7 +86,7 @@ func (r *Reconciler) announce(before, cp *controlplanev1.OpenshiftAssistedContro
 // quiet returns how much longer the status may wait to be written; 0 is at once.
 func (r *Reconciler) quiet(before, after *controlplanev1.OpenshiftAssistedControlPlane) time.Duration {
 	if !status.OnlyWords(&before.Status, &after.Status) || conditions.IsTrue(after, clusterv1.PausedCondition) { // who pauses is told at once, and then nothing is written any more
-		return r.deferred.Urgent(after.UID)
+		return r.deferred.UrgentDelay(after.UID)
 	}
-	return r.deferred.Left(after.UID)
+	return r.deferred.DeferrableDelay(after.UID)
 }

@@ -21,7 +21,7 @@ func TestWordsAreWrittenWhenTheyLast(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	now := time.Now()
 	h.r.now = func() time.Time { return now }
-	h.r.recent = reconcile.NewWrites(h.r.now)
+	h.r.recent = reconcile.NewRecentWrites(h.r.now)
 	at := func(later time.Duration, state string, percentage int64) string {
 		now = now.Add(later)
 		h.setState(state, hiveext.ClusterInstallationInProgressReason, percentage)
@@ -97,7 +97,7 @@ func TestOnlyInfraMachinesThatWaitAreNudged(t *testing.T) {
 	h.Expect(h.Update(t.Context(), hostless)).To(Succeed())
 
 	h.giveKubeconfig("first")
-	h.r.recent = reconcile.NewWrites(time.Now)
+	h.r.recent = reconcile.NewRecentWrites(time.Now)
 	h.reconcile()
 	for i, nudged := range []bool{true, false, false} {
 		_, touched := infra(i).GetAnnotations()[kubeconfigPublishedAnnotation]

@@ -42,7 +42,7 @@ type scope struct {
 	// memberSilent is true when a member of etcd was seen in this reconcile that does not answer.
 	memberSilent bool
 
-	again reconcile.Again
+	again reconcile.Requeue
 	// released is true once the finalizer is gone: there is no status to write any more.
 	released bool
 }

@@ -29,15 +29,15 @@ func (r *Reconciler) syncMachines(ctx context.Context, s *scope) (bool, error) {
 			continue
 		}
 		switch err := r.syncMachine(ctx, s, m); {
-		case kube.Refused(err):
+		case kube.IsRefused(err):
 			s.again.In(refusedRetry)
 			reason, message := refusal(err, fmt.Sprintf("Machine %s cannot follow machineTemplate, correct it: %v", m.Name, err))
 			s.found.Block(status.MachineSync, reason, message)
 		case err != nil:
 			errs = append(errs, fmt.Errorf("cannot update Machine %s: %w", m.Name, err))
-		case s.ClusterDeleting() && r.recent.Unseen(appliedKey(m), m.ResourceVersion) > 0:
+		case s.ClusterDeleting() && r.recent.Pending(appliedKey(m), m.ResourceVersion) > 0:
 			// What we state has no hook any more. It is taken off by itself where that did not do it, for others own it, too.
-			r.recent.Wrote(hookKey(m), m.ResourceVersion)
+			r.recent.Record(hookKey(m), m.ResourceVersion)
 		}
 	}
 	return true, errors.Join(errs...)

@@ -43,7 +43,7 @@ func (r *Reconciler) touchInfraMachines(ctx context.Context, s *scope) (bool, er
 				continue
 			}
 			touch := s.news(m, infra)
-			left := r.recent.Unseen(touchKey(infra), infra.GetResourceVersion())
+			left := r.recent.Pending(touchKey(infra), infra.GetResourceVersion())
 			switch {
 			case len(touch) == 0:
 			case left > 0:
@@ -82,7 +82,7 @@ func (r *Reconciler) annotate(ctx context.Context, infra *unstructured.Unstructu
 	if err := r.Client.Patch(ctx, infra, client.RawPatch(types.MergePatchType, patch), FieldOwner); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot annotate %s %s: %w", infra.GetKind(), infra.GetName(), err)
 	}
-	r.recent.Wrote(touchKey(infra), version)
+	r.recent.Record(touchKey(infra), version)
 	return nil
 }
 

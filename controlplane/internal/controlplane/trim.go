@@ -51,8 +51,8 @@ var ownLabels = []string{clusterv1.ClusterNameLabel, clusterv1.MachineControlPla
 // trimDeployment keeps the whole spec until it says that the cluster is installed: we state it, and that last.
 func trimDeployment(deployment *hivev1.ClusterDeployment) *hivev1.ClusterDeployment {
 	kept := &hivev1.ClusterDeployment{ObjectMeta: kube.Identity(&deployment.ObjectMeta)}
-	kept.Labels = kube.Only(deployment.Labels, ownLabels...)
-	kept.Annotations = kube.Only(deployment.Annotations, assisted.OpenShiftVersionAnnotation, contract.ClusterUIDAnnotation)
+	kept.Labels = kube.SelectKeys(deployment.Labels, ownLabels...)
+	kept.Annotations = kube.SelectKeys(deployment.Annotations, assisted.OpenShiftVersionAnnotation, contract.ClusterUIDAnnotation)
 	if deployment.Spec.Installed {
 		kept.Spec.Installed, kept.Spec.ClusterInstallRef = true, deployment.Spec.ClusterInstallRef
 	} else {
@@ -69,15 +69,15 @@ var forBootstrap = []string{bootstrapv1.MachineConfigServerCAAnnotation, bootstr
 func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInstall {
 	kept := &hiveext.AgentClusterInstall{ObjectMeta: kube.Identity(&install.ObjectMeta), Status: trimInstallStatus(install)}
 	if install.Spec.ClusterMetadata != nil {
-		kept.Labels, kept.Annotations = kube.Only(install.Labels, ownLabels...), kube.Only(install.Annotations, append([]string{facts.ImportedAnnotation, contract.ClusterUIDAnnotation}, forBootstrap...)...)
+		kept.Labels, kept.Annotations = kube.SelectKeys(install.Labels, ownLabels...), kube.SelectKeys(install.Annotations, append([]string{facts.ImportedAnnotation, contract.ClusterUIDAnnotation}, forBootstrap...)...)
 		kept.Spec.ImageSetRef, kept.Spec.ClusterDeploymentRef = install.Spec.ImageSetRef, install.Spec.ClusterDeploymentRef
 		kept.Spec.ClusterMetadata = install.Spec.ClusterMetadata
 		kept.Spec.ProvisionRequirements.WorkerAgents = install.Spec.ProvisionRequirements.WorkerAgents
 		apply.KeepMetadata(metadataOwner, install, kept)
 		return kept
 	}
-	kept.Labels = kube.Only(install.Labels, append(slices.Clone(ownLabels), hiveext.ClusterConsumerLabel)...)
-	kept.Annotations = kube.Only(install.Annotations, append([]string{assisted.InstallConfigOverridesAnnotation, contract.ClusterUIDAnnotation}, forBootstrap...)...)
+	kept.Labels = kube.SelectKeys(install.Labels, append(slices.Clone(ownLabels), hiveext.ClusterConsumerLabel)...)
+	kept.Annotations = kube.SelectKeys(install.Annotations, append([]string{assisted.InstallConfigOverridesAnnotation, contract.ClusterUIDAnnotation}, forBootstrap...)...)
 	kept.Spec, kept.ManagedFields = install.Spec, apply.Own(FieldOwner, install.ManagedFields)
 	apply.KeepMetadata(metadataOwner, install, kept)
 	return kept
@@ -93,7 +93,7 @@ var readInstallConditions = []hivev1.ClusterInstallConditionType{
 // it is silent.
 func trimInstallStatus(install *hiveext.AgentClusterInstall) hiveext.AgentClusterInstallStatus {
 	kept, status, observed := hiveext.AgentClusterInstallStatus{}, &install.Status, assisted.Observe(install)
-	kept.DebugInfo.State = kube.Word(status.DebugInfo.State)
+	kept.DebugInfo.State = kube.Intern(status.DebugInfo.State)
 	read := readInstallConditions
 	if observed.DayTwo {
 		read = []hivev1.ClusterInstallConditionType{hiveext.ClusterCompletedCondition}
@@ -102,7 +102,7 @@ func trimInstallStatus(install *hiveext.AgentClusterInstall) hiveext.AgentCluste
 	}
 	for _, c := range status.Conditions {
 		if !observed.Registered || slices.Contains(read, c.Type) {
-			left := hivev1.ClusterInstallCondition{Type: kube.Word(c.Type), Status: kube.Word(c.Status), LastTransitionTime: c.LastTransitionTime}
+			left := hivev1.ClusterInstallCondition{Type: kube.Intern(c.Type), Status: kube.Intern(c.Status), LastTransitionTime: c.LastTransitionTime}
 			if !observed.DayTwo {
 				left.Reason, left.Message = c.Reason, c.Message
 			}
@@ -115,8 +115,8 @@ func trimInstallStatus(install *hiveext.AgentClusterInstall) hiveext.AgentCluste
 // trimImageSet keeps what we state: any ClusterImageSet may be one that we name.
 func trimImageSet(set *hivev1.ClusterImageSet) *hivev1.ClusterImageSet {
 	kept := &hivev1.ClusterImageSet{ObjectMeta: kube.Identity(&set.ObjectMeta), Spec: set.Spec}
-	kept.Labels = kube.Only(set.Labels, ownLabels...)
-	kept.Annotations = kube.Only(set.Annotations, facts.OwnerAnnotation, facts.ResolvedFromAnnotation, facts.LookedUpThroughAnnotation)
+	kept.Labels = kube.SelectKeys(set.Labels, ownLabels...)
+	kept.Annotations = kube.SelectKeys(set.Annotations, facts.OwnerAnnotation, facts.ResolvedFromAnnotation, facts.LookedUpThroughAnnotation)
 	kept.ManagedFields = apply.Own(FieldOwner, set.ManagedFields)
 	return kept
 }
@@ -124,21 +124,21 @@ func trimImageSet(set *hivev1.ClusterImageSet) *hivev1.ClusterImageSet {
 // trimAgent keeps which host it is, of which Machine, how far it is, and what it misses, or since when nothing.
 func trimAgent(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 	kept := &aiv1beta1.Agent{ObjectMeta: kube.Identity(&agent.ObjectMeta)}
-	kept.Labels = kube.Only(agent.Labels, aiv1beta1.InfraEnvNameLabel)
+	kept.Labels = kube.SelectKeys(agent.Labels, aiv1beta1.InfraEnvNameLabel)
 	kept.Spec.ClusterDeploymentName, kept.Spec.Hostname = agent.Spec.ClusterDeploymentName, agent.Spec.Hostname
-	kept.Spec.NodeLabels = kube.Only(agent.Spec.NodeLabels, metal3.HostUIDLabel)
+	kept.Spec.NodeLabels = kube.SelectKeys(agent.Spec.NodeLabels, metal3.HostUIDLabel)
 	kept.Status.Inventory.Hostname = agent.Status.Inventory.Hostname
 	if addresses := assisted.Addresses(agent); len(addresses) > 0 && agent.Status.Progress.CurrentStage != models.HostStageDone { // later the Node reports them
 		kept.Status.Inventory.Interfaces = []aiv1beta1.HostInterface{{IPV4Addresses: addresses}}
 	}
 	kept.Status.DebugInfo.State, kept.Status.DebugInfo.StateInfo = agent.Status.DebugInfo.State, agent.Status.DebugInfo.StateInfo
-	kept.Status.Role, kept.Status.Bootstrap = kube.Word(agent.Status.Role), agent.Status.Bootstrap
-	kept.Status.Progress.CurrentStage, kept.Status.Progress.StageStartTime = kube.Word(agent.Status.Progress.CurrentStage), agent.Status.Progress.StageStartTime
+	kept.Status.Role, kept.Status.Bootstrap = kube.Intern(agent.Status.Role), agent.Status.Bootstrap
+	kept.Status.Progress.CurrentStage, kept.Status.Progress.StageStartTime = kube.Intern(agent.Status.Progress.CurrentStage), agent.Status.Progress.StageStartTime
 	if c := assisted.AgentCondition(agent, aiv1beta1.ValidatedCondition); c.Status == corev1.ConditionFalse {
 		kept.Status.Conditions = append(kept.Status.Conditions, conditionsv1.Condition{Type: c.Type, Status: c.Status, Message: c.Message})
 	}
 	if c := assisted.AgentCondition(agent, aiv1beta1.RequirementsMetCondition); c.Status == corev1.ConditionTrue {
-		kept.Status.Conditions = append(kept.Status.Conditions, conditionsv1.Condition{Type: kube.Word(c.Type), Status: kube.Word(c.Status), LastTransitionTime: c.LastTransitionTime})
+		kept.Status.Conditions = append(kept.Status.Conditions, conditionsv1.Condition{Type: kube.Intern(c.Type), Status: kube.Intern(c.Status), LastTransitionTime: c.LastTransitionTime})
 	}
 	return kept
 }
@@ -146,7 +146,7 @@ func trimAgent(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 // trimSecret keeps whose a Secret is, and what is written on a published kubeconfig.
 func trimSecret(secret *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	kept := kube.MetadataIdentity(secret)
-	kept.OwnerReferences = kube.Owners(secret.OwnerReferences)
-	kept.Annotations = kube.Only(secret.Annotations, facts.KubeconfigAnnotations()...)
+	kept.OwnerReferences = kube.InternOwners(secret.OwnerReferences)
+	kept.Annotations = kube.SelectKeys(secret.Annotations, facts.KubeconfigAnnotations()...)
 	return kept
 }

@@ -24,7 +24,7 @@ func trimControlPlane(cp *controlplanev1.OpenshiftAssistedControlPlane) *control
 	kept := *cp
 	kept.ManagedFields = nil
 	delete(kept.Annotations, corev1.LastAppliedConfigAnnotation)
-	kept.OwnerReferences, kept.Status.Conditions = kube.Owners(cp.OwnerReferences), kube.Conditions(cp.Status.Conditions)
+	kept.OwnerReferences, kept.Status.Conditions = kube.InternOwners(cp.OwnerReferences), kube.InternConditions(cp.Status.Conditions)
 	return &kept
 }
 
@@ -46,7 +46,7 @@ func trimCluster(cluster *clusterv1.Cluster) *clusterv1.Cluster {
 // trimMachine keeps of a control-plane Machine all that we state, and of a worker what its host is and waits for.
 func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
 	kept := &clusterv1.Machine{ObjectMeta: kube.Identity(&machine.ObjectMeta)}
-	kept.OwnerReferences = kube.Owners(machine.OwnerReferences)
+	kept.OwnerReferences = kube.InternOwners(machine.OwnerReferences)
 	_, controlPlane := machine.Labels[clusterv1.MachineControlPlaneLabel]
 	if !controlPlane && !facts.OwnedByKind(machine, facts.ControlPlaneKind) {
 		kept.Spec.ClusterName, kept.Spec.ProviderID, kept.Spec.Version = machine.Spec.ClusterName, machine.Spec.ProviderID, machine.Spec.Version
@@ -60,7 +60,7 @@ func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
 		}
 		kept.Status.Conditions = append(trimConditions(machine.Status.Conditions, clusterv1.MachineBootstrapConfigReadyCondition), nodeAway(machine)...)
 		// The hook is that of one that was taken out of its control plane.
-		kept.Annotations = kube.Only(machine.Annotations, controlplanev1.EtcdMemberHookAnnotation, clusterv1.UpdateInProgressAnnotation)
+		kept.Annotations = kube.SelectKeys(machine.Annotations, controlplanev1.EtcdMemberHookAnnotation, clusterv1.UpdateInProgressAnnotation)
 		return kept
 	}
 	kept.Labels, kept.Annotations = machine.Labels, machine.Annotations
@@ -84,7 +84,7 @@ func nodeAway(machine *clusterv1.Machine) []metav1.Condition {
 	}
 	c := conditions.Get(machine, clusterv1.MachineNodeReadyCondition)
 	// The reason separates a kubelet that does not report from a cluster that Cluster API does not reach.
-	return []metav1.Condition{{Type: c.Type, Status: kube.Word(c.Status), Reason: kube.Word(c.Reason)}}
+	return []metav1.Condition{{Type: c.Type, Status: kube.Intern(c.Status), Reason: kube.Intern(c.Reason)}}
 }
 
 // trimConditions keeps what is told of the conditions that are read, and since when: in this order those of several Machines are summed up.
@@ -95,12 +95,12 @@ func trimConditions(conditions []metav1.Condition, read ...string) []metav1.Cond
 			kept = append(kept, metav1.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransitionTime})
 		}
 	}
-	return kube.Conditions(kept)
+	return kube.InternConditions(kept)
 }
 
 func trimMachineDeployment(deployment *clusterv1.MachineDeployment) *clusterv1.MachineDeployment {
 	kept := &clusterv1.MachineDeployment{ObjectMeta: kube.Identity(&deployment.ObjectMeta)}
-	kept.Labels = kube.Only(deployment.Labels, clusterv1.ClusterTopologyMachineDeploymentNameLabel)
+	kept.Labels = kube.SelectKeys(deployment.Labels, clusterv1.ClusterTopologyMachineDeploymentNameLabel)
 	kept.Spec.ClusterName, kept.Spec.Replicas = deployment.Spec.ClusterName, deployment.Spec.Replicas
 	kept.Spec.Template.Spec.Bootstrap.ConfigRef.Kind, kept.Spec.Template.Spec.Version = deployment.Spec.Template.Spec.Bootstrap.ConfigRef.Kind, deployment.Spec.Template.Spec.Version
 	kept.Spec.Rollout.Strategy.Type, kept.Spec.Paused = deployment.Spec.Rollout.Strategy.Type, deployment.Spec.Paused
@@ -110,7 +110,7 @@ func trimMachineDeployment(deployment *clusterv1.MachineDeployment) *clusterv1.M
 
 func trimMachineSet(set *clusterv1.MachineSet) *clusterv1.MachineSet {
 	kept := &clusterv1.MachineSet{ObjectMeta: kube.Identity(&set.ObjectMeta)}
-	kept.OwnerReferences = kube.Owners(set.OwnerReferences)
+	kept.OwnerReferences = kube.InternOwners(set.OwnerReferences)
 	kept.Spec.ClusterName, kept.Spec.Replicas = set.Spec.ClusterName, set.Spec.Replicas
 	kept.Spec.Template.Spec.Bootstrap.ConfigRef.Kind, kept.Spec.Template.Spec.Version = set.Spec.Template.Spec.Bootstrap.ConfigRef.Kind, set.Spec.Template.Spec.Version
 	kept.Status.Conditions = blockers(set, set.Status.Conditions)
@@ -128,7 +128,7 @@ func blockers(obj conditions.Getter, all []metav1.Condition) []metav1.Condition 
 // trimConfig drops the status, which Machines mirror as far as it is read, but for the Agent that was proven to run on the host.
 func trimConfig(config *bootstrapv1.OpenshiftAssistedConfig) *bootstrapv1.OpenshiftAssistedConfig {
 	kept := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: kube.Identity(&config.ObjectMeta), Spec: config.Spec}
-	kept.Labels, kept.Annotations, kept.OwnerReferences = config.Labels, config.Annotations, kube.Owners(config.OwnerReferences)
+	kept.Labels, kept.Annotations, kept.OwnerReferences = config.Labels, config.Annotations, kube.InternOwners(config.OwnerReferences)
 	kept.ManagedFields = apply.Own(FieldOwner, config.ManagedFields)
 	kept.Status.AgentRef = config.Status.AgentRef
 	return kept
@@ -158,18 +158,18 @@ func TrimInfra(in any) (any, error) {
 	case !ok:
 		return apply.KeepOwn(FieldOwner)(in)
 	case strings.HasSuffix(infra.GetKind(), clusterv1.TemplateSuffix):
-		return kube.Fields(infra, templateFields), nil
+		return kube.SelectFields(infra, templateFields), nil
 	case infra.GetKind() == metal3.RebootKind:
-		return kube.Fields(infra, rebootFields), nil
+		return kube.SelectFields(infra, rebootFields), nil
 	}
-	kept := kube.Fields(infra, machineFields)
+	kept := kube.SelectFields(infra, machineFields)
 	if labels, annotations := infra.GetLabels(), infra.GetAnnotations(); desired.Propagated(infra) {
 		kept.SetLabels(labels)
 		kept.SetAnnotations(annotations)
 		kept.SetManagedFields(apply.Own(FieldOwner, infra.GetManagedFields()))
 	} else {
-		kept.SetLabels(kube.Only(labels, ownLabels...))
-		kept.SetAnnotations(kube.Only(annotations, metal3.HostAnnotation, kubeconfigPublishedAnnotation, nodeSeenAnnotation, controlplanev1.DeleteProtectionAnnotation))
+		kept.SetLabels(kube.SelectKeys(labels, ownLabels...))
+		kept.SetAnnotations(kube.SelectKeys(annotations, metal3.HostAnnotation, kubeconfigPublishedAnnotation, nodeSeenAnnotation, controlplanev1.DeleteProtectionAnnotation))
 	}
 	return kept, nil
 }

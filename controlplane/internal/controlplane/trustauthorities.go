@@ -95,7 +95,7 @@ func (r *Reconciler) publishAuthorities(ctx context.Context, s *scope, current *
 	if bytes.Equal(content, before) && authorities.String() == recorded.String() {
 		return nil // pending
 	}
-	published := desired.Kubeconfig(s.Facts, content, kube.Only(current.Annotations, facts.KubeconfigAnnotations()...))
+	published := desired.Kubeconfig(s.Facts, content, kube.SelectKeys(current.Annotations, facts.KubeconfigAnnotations()...))
 	recordAuthorities(published, authorities)
 	published.ResourceVersion = current.ResourceVersion
 	if err := r.applyOwnedAtOnce(ctx, s, published, current); err != nil {

@@ -180,7 +180,7 @@ func (h *hub) trust() time.Duration {
 	s.found.Kubeconfig = &metav1.PartialObjectMetadata{ObjectMeta: h.published().ObjectMeta}
 	_, err := h.r.trustAuthorities(h.t.Context(), s)
 	h.Expect(err).NotTo(HaveOccurred())
-	return s.again.After()
+	return s.again.Delay()
 }
 
 // While API servers roll out another certificate, a connection may reach one that has it, and the next one another.

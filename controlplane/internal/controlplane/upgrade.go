@@ -52,7 +52,7 @@ func (r *Reconciler) upgrade(ctx context.Context, s *scope) (bool, error) {
 // blockUpgrade tells that the ClusterVersion, or what belongs to it, can be neither read nor written.
 func (r *Reconciler) blockUpgrade(ctx context.Context, s *scope, err error) {
 	ctrl.LoggerFrom(ctx).Error(err, "Cannot read or write what the upgrade of the cluster depends upon")
-	if left := passingTime - r.now().Sub(r.failing.Since(upgradeKey(s))); left > 0 && kube.Passing(err) {
+	if left := passingTime - r.now().Sub(r.failing.Since(upgradeKey(s))); left > 0 && kube.IsTransient(err) {
 		r.block(s, decision.Wait(controlplanev1.UpgradeInProgressReason, "The upgrade is not requested yet: the API server of the cluster is busy or restarts. The request is tried again"))
 		return
 	}
@@ -65,7 +65,7 @@ func upgradeKey(s *scope) string { return reconcile.Key("upgrade", s.stored) }
 // requestUpdate writes into the cluster what it is asked for, if anything, and reports whether that was possible. What was written is not written again at once: others may write something else there.
 func (r *Reconciler) requestUpdate(ctx context.Context, s *scope, request facts.UpdateRequest) bool {
 	if request.Empty() {
-		r.failing.Ended(upgradeKey(s))
+		r.failing.Clear(upgradeKey(s))
 		return true
 	}
 	id := fmt.Sprintf("%s %s %v %+v %t", s.stored.UID, request.Channel, request.Acknowledge, ptr.Deref(request.Update, facts.Update{}), request.Withdraw)
@@ -77,14 +77,14 @@ func (r *Reconciler) requestUpdate(ctx context.Context, s *scope, request facts.
 	case apierrors.IsConflict(err):
 		s.again.In(reconcile.CacheLag) // it changed since it was read
 		return false
-	case kube.Refused(err):
+	case kube.IsRefused(err):
 		r.block(s, decision.Wait(controlplanev1.InvalidConfigurationReason, "the cluster does not take what it is asked for, correct spec.version or spec.upgrade: %v", err))
 		return false
 	case err != nil:
 		r.blockUpgrade(ctx, s, err)
 		return false
 	}
-	r.failing.Ended(upgradeKey(s))
+	r.failing.Clear(upgradeKey(s))
 	r.requestBackoff.Next(id, r.now())
 	r.requestBackoff.GC()
 	switch {

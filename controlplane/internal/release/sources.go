@@ -91,5 +91,5 @@ func newTransports() *lru.Cache[string, *http.Transport] {
 }
 
 func limited(transport http.RoundTripper) http.RoundTripper {
-	return bound.Answers(transport, func(*http.Response) int64 { return largestAnswer })
+	return bound.LimitBodies(transport, func(*http.Response) int64 { return largestAnswer })
 }

@@ -132,5 +132,5 @@ func way(host *aiv1beta1.Agent) string {
 
 // Describe says what a host misses.
 func Describe(agent *aiv1beta1.Agent) string {
-	return fmt.Sprintf("host %s: %s", bound.Value(facts.Hostname(agent)), assisted.NotPassed(agent))
+	return fmt.Sprintf("host %s: %s", bound.Value(facts.Hostname(agent)), assisted.ValidationProblems(agent))
 }

@@ -138,7 +138,7 @@ func (v *View) unanswered() (since time.Time, left time.Duration) {
 			since = changed
 		}
 	}
-	return since, assisted.AnswerTime - v.Now.Sub(since)
+	return since, assisted.ResponseTimeout - v.Now.Sub(since)
 }
 
 func (v *View) notSynced(c *hivev1.ClusterInstallCondition) metav1.Condition {
@@ -217,7 +217,7 @@ func (v *View) withURLs(message string) string {
 	if v.Progress.LogsURL != "" {
 		links += logsLabel + v.Progress.LogsURL
 	}
-	return bound.Before(message, links) + links
+	return bound.FitBefore(message, links) + links
 }
 
 // withoutURLs is a message as it was before links were added.

@@ -120,7 +120,7 @@ func TestAnInstalledClusterThatIsNotImported(t *testing.T) {
 		"it cannot be imported":                        {blocked: "the cluster does not answer", reason: controlplanev1.WaitingForImportReason, message: "does not answer"},
 		"nothing is known against it":                  {reason: controlplanev1.InstalledReason},
 		"assisted-service is to take it in":            {install: imported(""), reason: controlplanev1.WaitingForImportReason, message: "take in"},
-		"it does not for long":                         {install: imported(""), after: assisted.AnswerTime, reason: controlplanev1.AssistedServiceNotRespondingReason, message: "AgentClusterInstall"},
+		"it does not for long":                         {install: imported(""), after: assisted.ResponseTimeout, reason: controlplanev1.AssistedServiceNotRespondingReason, message: "AgentClusterInstall"},
 		"it refuses":                                   {install: imported("", refused), reason: controlplanev1.WaitingForImportReason, message: "bad pull secret"},
 		"it adds hosts":                                {install: imported("adding-hosts", completed), reason: controlplanev1.InstalledReason},
 		"it installed the cluster, and is away by now": {install: elsewhere, reason: controlplanev1.InstalledReason},

@@ -1,4 +1,4 @@
-// Package kubetest is for tests of what reads from the cache of a manager.
+// Package kubetest simulates the cache of a manager in tests.
 package kubetest
 
 import (
@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// Cached returns a client that reads as from the cache of a manager: objects lack what is not kept of their kind. All
-// other kinds are transformed by others.
+// Cached returns a client that reads like the cache of a manager: objects are trimmed by the transform of
+// their kind. others is the transform of all kinds that are not listed.
 func Cached(c client.WithWatch, kinds map[client.Object]cache.ByObject, others toolscache.TransformFunc) client.WithWatch {
 	trim := func(obj runtime.Object) error {
 		transform := others
@@ -47,8 +47,8 @@ func Cached(c client.WithWatch, kinds map[client.Object]cache.ByObject, others t
 	})
 }
 
-// ByField returns a client that does not list a namespace as a whole, as from a cache that has no index of namespaces.
-func ByField(c client.WithWatch) client.Client {
+// ListByFieldOnly returns a client whose cache has no index of namespaces: to list a whole namespace fails.
+func ListByFieldOnly(c client.WithWatch) client.Client {
 	return interceptor.NewClient(c, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			options := client.ListOptions{}
@@ -60,7 +60,7 @@ func ByField(c client.WithWatch) client.Client {
 	})
 }
 
-// sameKind reports whether an object is of a kind; of some only the metadata is read.
+// sameKind reports whether an object is of a kind. Of some kinds only the metadata is read.
 func sameKind(kind client.Object, obj runtime.Object) bool {
 	if metadata, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		if named, ok := kind.(*metav1.PartialObjectMetadata); ok {

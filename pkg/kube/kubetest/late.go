@@ -9,13 +9,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Late returns a client that reads as from a cache which does not know of any object of a kind yet; all else is as in c.
-func Late[T client.Object, L client.ObjectList](c client.Client) client.Client { return late[T, L]{c} }
+// EmptyCacheOf returns a client whose cache has no object of type T yet. It reads all other kinds from c.
+func EmptyCacheOf[T client.Object, L client.ObjectList](c client.Client) client.Client {
+	return emptyCache[T, L]{c}
+}
 
-type late[T client.Object, L client.ObjectList] struct{ client.Client }
+type emptyCache[T client.Object, L client.ObjectList] struct{ client.Client }
 
 // Get implements client.Reader.
-func (l late[T, L]) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (l emptyCache[T, L]) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	if _, unknown := obj.(T); unknown {
 		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 	}
@@ -23,7 +25,7 @@ func (l late[T, L]) Get(ctx context.Context, key client.ObjectKey, obj client.Ob
 }
 
 // List implements client.Reader.
-func (l late[T, L]) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (l emptyCache[T, L]) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if err := l.Client.List(ctx, list, opts...); err != nil {
 		return err
 	}
@@ -33,23 +35,23 @@ func (l late[T, L]) List(ctx context.Context, list client.ObjectList, opts ...cl
 	return nil
 }
 
-// Behind returns a client that reads as from a cache which still has an object that is gone, in the place of each of
-// its kind; all else is as in c. deepCopyInto is the method of its type.
-func Behind[T client.Object](c client.Client, gone T, deepCopyInto func(from, into T)) client.Client {
-	return behind[T]{c, gone, deepCopyInto}
+// StaleCacheOf returns a client whose cache returns a deleted object for each key of its type. It reads all
+// other kinds from c. deepCopyInto is the method of the type.
+func StaleCacheOf[T client.Object](c client.Client, deleted T, deepCopyInto func(from, into T)) client.Client {
+	return staleCache[T]{c, deleted, deepCopyInto}
 }
 
-type behind[T client.Object] struct {
+type staleCache[T client.Object] struct {
 	client.Client
 
-	gone         T
+	deleted      T
 	deepCopyInto func(from, into T)
 }
 
 // Get implements client.Reader.
-func (b behind[T]) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (b staleCache[T]) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	if into, same := obj.(T); same {
-		b.deepCopyInto(b.gone, into)
+		b.deepCopyInto(b.deleted, into)
 		return nil
 	}
 	return b.Client.Get(ctx, key, obj, opts...)

@@ -16,12 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Undeletable are the kinds of objects that a client may not delete on a hub whose API server has the admission plugin
+// Undeletable are the kinds that a client may not delete on a hub whose API server has the admission plugin
 // OwnerReferencesPermissionEnforcement.
 type Undeletable []string
 
-// Patch returns the error with which such an API server refuses a merge patch that changes the owner references of an
-// object that exists; nil for any other.
+// Patch returns the error with which such an API server refuses a merge patch. It refuses patches that change
+// the owner references of an existing object.
 func (u Undeletable) Patch(ctx context.Context, c client.Client, obj client.Object, patch client.Patch) error {
 	gvk, err := apiutil.GVKForObject(obj, c.Scheme())
 	if err != nil || !slices.Contains(u, gvk.Kind) || patch.Type() != types.MergePatchType {
@@ -31,7 +31,14 @@ func (u Undeletable) Patch(ctx context.Context, c client.Client, obj client.Obje
 	if err != nil {
 		return err
 	}
-	return u.refuse(ctx, c, gvk, client.ObjectKeyFromObject(obj), content, func(have, wanted []metav1.OwnerReference) bool { return !equality.Semantic.DeepEqual(have, wanted) })
+	return u.refuse(
+		ctx,
+		c,
+		gvk,
+		client.ObjectKeyFromObject(obj),
+		content,
+		func(have, wanted []metav1.OwnerReference) bool { return !equality.Semantic.DeepEqual(have, wanted) },
+	)
 }
 
 // Apply is Patch for server-side apply, which adds owner references.
@@ -51,7 +58,14 @@ func (u Undeletable) Apply(ctx context.Context, c client.Client, applied runtime
 	})
 }
 
-func (u Undeletable) refuse(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, key client.ObjectKey, content []byte, changes func(have, wanted []metav1.OwnerReference) bool) error {
+func (u Undeletable) refuse(
+	ctx context.Context,
+	c client.Client,
+	gvk schema.GroupVersionKind,
+	key client.ObjectKey,
+	content []byte,
+	changes func(have, wanted []metav1.OwnerReference) bool,
+) error {
 	var wanted struct {
 		Metadata struct {
 			OwnerReferences *[]metav1.OwnerReference `json:"ownerReferences"`
@@ -68,5 +82,9 @@ func (u Undeletable) refuse(ctx context.Context, c client.Client, gvk schema.Gro
 	if !changes(current.OwnerReferences, *wanted.Metadata.OwnerReferences) {
 		return nil
 	}
-	return apierrors.NewForbidden(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, key.Name, errors.New("cannot set an ownerRef on a resource you can't delete: , <nil>")) // as the plugin writes it
+	return apierrors.NewForbidden(
+		schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind},
+		key.Name,
+		errors.New("cannot set an ownerRef on a resource you can't delete: , <nil>"),
+	) // as the plugin writes it
 }

@@ -8,7 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// Count is the value of a counter, or how often a histogram has observed something; 0 as long as there is none with these labels.
+// Count returns the value of a counter, or the number of observations of a histogram; 0 if no metric has
+// these labels.
 func Count(name string, labels map[string]string) (float64, error) {
 	families, err := metrics.Registry.Gather()
 	if err != nil {
@@ -19,7 +20,7 @@ func Count(name string, labels map[string]string) (float64, error) {
 			continue
 		}
 		for _, metric := range family.GetMetric() {
-			if labelled(metric, labels) {
+			if hasLabels(metric, labels) {
 				return metric.GetCounter().GetValue() + float64(metric.GetHistogram().GetSampleCount()), nil
 			}
 		}
@@ -27,7 +28,7 @@ func Count(name string, labels map[string]string) (float64, error) {
 	return 0, nil
 }
 
-func labelled(metric *dto.Metric, labels map[string]string) bool {
+func hasLabels(metric *dto.Metric, labels map[string]string) bool {
 	if len(metric.GetLabel()) != len(labels) {
 		return false
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/go-logr/logr/funcr"
 )
 
-// Log is a log that remembers the messages which were written to it, in order. Each line is also given to check, with
-// its keys and their values.
+// Log returns a logger and a function that returns its messages in order. It passes the keys and values of
+// each line to check.
 func Log(check func(keys string)) (log logr.Logger, messages func() []string) {
 	var lines []string
 	log = funcr.New(func(_, args string) {
