@@ -64,7 +64,7 @@ func TestAHostThatIsTakenInBeforeItIsOff(t *testing.T) {
 		"and cannot be removed": {func(h *hub) {
 			h.comesBack(func(*facts.EtcdMember) {})
 			h.etcds.changing = errors.New("secret of a server")
-		}, []string{"remove n0 through n1"}, "cannot ask etcd: the log of the manager says why; it is tried again"},
+		}, []string{"remove n0 through n1"}, "cannot query etcd: see the log of the manager; it is tried again"},
 		"nobody can tell": {func(h *hub) { h.etcds.observing = errors.New("secret of a server") }, nil, ""},
 	} {
 		t.Run(situation, func(t *testing.T) {

@@ -262,7 +262,7 @@ func TestWhatKeepsAHost(t *testing.T) {
 		"something cannot be read":        {func(h *hub) { h.etcds.observing = errors.New("secret of a server") }, controlplanev1.EtcdUnknownReason, "the log of the manager"},
 		"something may not be read": {func(h *hub) {
 			h.etcds.observing = apierrors.NewForbidden(schema.GroupResource{}, "secret of a server", errors.New("secret of a server"))
-		}, controlplanev1.EtcdUnknownReason, "the credentials of the kubeconfig may not do that"},
+		}, controlplanev1.EtcdUnknownReason, "the credentials of the kubeconfig lack the permission"},
 		"etcd refuses": {func(h *hub) { h.etcds.changing = errors.New("secret of a server") }, controlplanev1.EtcdUnknownReason, "the log of the manager"},
 		"etcd refuses, and another leads": {func(h *hub) {
 			h.etcds.Members[0].Leader, h.etcds.Members[1].Leader = false, true

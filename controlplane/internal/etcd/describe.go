@@ -9,43 +9,46 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// failure is an error of which the first part, what was to be done, is in our own words; without another error it says all.
+// failure is an error whose action is described in our own words. Without another error the description is
+// complete.
 type failure struct {
-	doing string
-	err   error
+	action string
+	err    error
 }
 
 func (f *failure) Error() string {
 	if f.err == nil {
-		return f.doing
+		return f.action
 	}
-	return f.doing + ": " + f.err.Error()
+	return f.action + ": " + f.err.Error()
 }
 
 func (f *failure) Unwrap() error { return f.err }
 
-// Describe says in our own words what went wrong: what a cluster answers is not for everybody who reads conditions.
+// Describe describes an error in our own words. The responses of a cluster must not reach all readers of
+// conditions.
 func Describe(err error) string {
-	doing := "cannot ask etcd"
+	doing := "cannot query etcd"
 	if f := (*failure)(nil); errors.As(err, &f) {
-		doing = f.doing
+		doing = f.action
 		if f.err == nil {
 			return doing
 		}
 	}
 	switch {
 	case apierrors.IsForbidden(err):
-		return doing + ": the credentials of the kubeconfig may not do that"
+		return doing + ": the credentials of the kubeconfig lack the permission"
 	case apierrors.IsUnauthorized(err):
 		return doing + ": the cluster does not accept the credentials of the kubeconfig"
 	case apierrors.IsNotFound(err):
-		return doing + ": it is not there"
+		return doing + ": it does not exist"
 	case meta.IsNoMatchError(err):
-		return doing + ": the cluster does not know the kind"
+		return doing + ": the cluster does not have this kind"
 	case errors.Is(err, rpctypes.ErrUnhealthy), errors.Is(err, rpctypes.ErrMemberNotEnoughStarted):
-		return doing + ": etcd refuses, for it takes too few of its members for healthy"
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, rpctypes.ErrTimeout), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
+		return doing + ": etcd refuses, because too few of its members are healthy"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, rpctypes.ErrTimeout), apierrors.IsTimeout(err),
+		apierrors.IsServerTimeout(err):
 		return doing + ": no answer in time"
 	}
-	return doing + ": the log of the manager says why"
+	return doing + ": see the log of the manager"
 }

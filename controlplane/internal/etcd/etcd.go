@@ -1,5 +1,6 @@
-// Package etcd reads the etcd of workload clusters, and changes its members: through the port-forward of their API servers, with the credentials that each cluster
-// keeps for it. They give access to all data of the cluster, therefore they are read each time and kept nowhere.
+// Package etcd reads the etcd of workload clusters, and changes its members. It uses the port-forward of API
+// servers, and the client credentials of each cluster. Those give access to all data of the cluster.
+// Therefore they are read for each use, and never kept.
 package etcd
 
 import (
@@ -24,29 +25,30 @@ import (
 )
 
 const (
-	// namespace is where etcd runs, configNamespace where its authorities stand up to OpenShift 4.16.
+	// namespace is the namespace of etcd, configNamespace that of its authorities up to OpenShift 4.16.
 	namespace, configNamespace = "openshift-etcd", "openshift-config"
-	// credentialsSecret and authoritiesConfigMap hold what a client needs.
+	// credentialsSecret and authoritiesConfigMap hold the credentials of clients.
 	credentialsSecret, authoritiesConfigMap, authoritiesKey = "etcd-client", "etcd-ca-bundle", "ca-bundle.crt"
-	// clientPort is where members serve clients. Their certificates are for serverName too.
+	// clientPort is the port of members for clients. Their certificates include serverName.
 	clientPort, serverName = 2379, "localhost"
-	// memberTime is how long a member has to answer all that it is asked, changeTime to change something.
-	memberTime, changeTime = 5 * time.Second, 10 * time.Second
+	// memberTimeout is the limit for all queries to a member, changeTimeout the limit for a change.
+	memberTimeout, changeTimeout = 5 * time.Second, 10 * time.Second
 )
 
-// Clusters leads into workload clusters.
+// Clusters connects to workload clusters.
 type Clusters interface {
 	Connect(ctx context.Context, key client.ObjectKey, requests func(context.Context, *cluster.Conn) error) error
 	EtcdServes(ctx context.Context, key client.ObjectKey) (bool, error)
 }
 
-// Etcds are those of the workload clusters.
+// Etcds reads and changes the etcd of workload clusters.
 type Etcds struct{ clusters Clusters }
 
-// New returns the etcds of clusters.
+// New returns Etcds for clusters.
 func New(clusters Clusters) *Etcds { return &Etcds{clusters} }
 
-// Observe reads all that is decided upon. What members say of themselves is a part of that, also that they say nothing.
+// Observe reads all facts for decisions. They include the status of each member, or that a member does not
+// respond.
 func (e *Etcds) Observe(ctx context.Context, key client.ObjectKey) (facts.Etcd, error) {
 	var seen facts.Etcd
 	serves, err := e.Serves(ctx, key)
@@ -60,12 +62,13 @@ func (e *Etcds) Observe(ctx context.Context, key client.ObjectKey) (facts.Etcd, 
 	return seen, err
 }
 
-// Serves reports whether etcd serves the API server of the cluster, which it does not without a quorum. That takes one request.
+// Serves reports whether etcd serves the API server of the cluster. Without quorum it does not. This takes
+// one request.
 func (e *Etcds) Serves(ctx context.Context, key client.ObjectKey) (bool, error) {
 	return e.clusters.EtcdServes(ctx, key)
 }
 
-// MoveLeader makes the leader hand over.
+// MoveLeader transfers the leadership to another member.
 func (e *Etcds) MoveLeader(ctx context.Context, key client.ObjectKey, leader, to facts.EtcdMember) error {
 	return e.change(ctx, key, leader, func(ctx context.Context, c *clientv3.Client) error {
 		if _, err := c.MoveLeader(ctx, to.ID); err != nil {
@@ -75,7 +78,7 @@ func (e *Etcds) MoveLeader(ctx context.Context, key client.ObjectKey, leader, to
 	})
 }
 
-// RemoveMember takes a member out, through another.
+// RemoveMember removes a member through another member.
 func (e *Etcds) RemoveMember(ctx context.Context, key client.ObjectKey, via, member facts.EtcdMember) error {
 	return e.change(ctx, key, via, func(ctx context.Context, c *clientv3.Client) error {
 		if _, err := c.MemberRemove(ctx, member.ID); err != nil {
@@ -85,15 +88,17 @@ func (e *Etcds) RemoveMember(ctx context.Context, key client.ObjectKey, via, mem
 	})
 }
 
-func (e *Etcds) change(ctx context.Context, key client.ObjectKey, via facts.EtcdMember, change func(context.Context, *clientv3.Client) error) error {
+func (e *Etcds) change(ctx context.Context, key client.ObjectKey, via facts.EtcdMember,
+	change func(context.Context, *clientv3.Client) error) error {
 	return e.clusters.Connect(ctx, key, func(ctx context.Context, conn *cluster.Conn) error {
-		return through(ctx, conn.Client, conn.DialPod, via.Name, change)
+		return viaMember(ctx, conn.Client, conn.DialPod, via.Name, change)
 	})
 }
 
-// through changes something through the member of a Node.
-func through(ctx context.Context, c client.Client, forward forward, node string, change func(context.Context, *clientv3.Client) error) error {
-	ctx, cancel := context.WithTimeout(ctx, changeTime)
+// viaMember makes a change through the member on a Node.
+func viaMember(ctx context.Context, c client.Client, forward forward, node string,
+	change func(context.Context, *clientv3.Client) error) error {
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
 	credentials, err := readCredentials(ctx, c)
 	if err != nil {
@@ -113,18 +118,20 @@ func through(ctx context.Context, c client.Client, forward forward, node string,
 		}
 		return errors.Join(change(ctx, member), member.Close())
 	}
-	return &failure{doing: fmt.Sprintf("Node %s has no Pod of etcd, through which it could be asked", node)}
+	return &failure{action: fmt.Sprintf("Node %s has no etcd Pod to connect to", node)}
 }
 
-// DeleteSecrets deletes the certificates of the member of a Node that is gone. The name may come back with another address.
+// DeleteSecrets deletes the certificates of the member of a removed Node. Another Node with the same name may
+// have another address.
 func (e *Etcds) DeleteSecrets(ctx context.Context, key client.ObjectKey, node string) error {
 	return e.clusters.Connect(ctx, key, func(ctx context.Context, conn *cluster.Conn) error {
 		return deleteSecrets(ctx, conn.Client, node)
 	})
 }
 
-// DeleteNode deletes the Node that was read, and no other: the API server refuses with a conflict if the Node was created again or changed since, as by a kubelet that reports again. A Node that does not
-// exist is no error.
+// DeleteNode deletes exactly the Node that was read. If the Node was recreated or changed since, for example
+// because its kubelet reports again, the API server refuses with a conflict. A Node that does not exist is no
+// error.
 func (e *Etcds) DeleteNode(ctx context.Context, key client.ObjectKey, node facts.ControlPlaneNode) error {
 	return e.clusters.Connect(ctx, key, func(ctx context.Context, conn *cluster.Conn) error {
 		return deleteNode(ctx, conn.Client, node)
@@ -134,7 +141,8 @@ func (e *Etcds) DeleteNode(ctx context.Context, key client.ObjectKey, node facts
 func deleteNode(ctx context.Context, c client.Client, node facts.ControlPlaneNode) error {
 	obj := &corev1.Node{}
 	obj.Name = node.Name
-	if err := c.Delete(ctx, obj, client.Preconditions{UID: &node.UID, ResourceVersion: &node.ResourceVersion}); client.IgnoreNotFound(err) != nil {
+	if err := c.Delete(ctx, obj,
+		client.Preconditions{UID: &node.UID, ResourceVersion: &node.ResourceVersion}); client.IgnoreNotFound(err) != nil {
 		return &failure{"cannot delete Node " + node.Name + " of the workload cluster", err}
 	}
 	return nil
@@ -151,35 +159,37 @@ func deleteSecrets(ctx context.Context, c client.Client, node string) error {
 	return nil
 }
 
-// forward opens a connection to a port of a Pod.
+// forward connects to a port of a Pod.
 type forward func(ctx context.Context, pod client.ObjectKey, port int) (net.Conn, error)
 
-// largestAnswer is the limit of one answer of etcd, in bytes: a status or a list of members has some KiB.
-const largestAnswer = 1 << 20
+// maxResponseBytes is the limit of one response of etcd. A status or a list of members has some KiB.
+const maxResponseBytes = 1 << 20
 
 // open returns a client of one member. It does not connect yet.
 func open(ctx context.Context, credentials *tls.Config, forward forward, pod client.ObjectKey) (*clientv3.Client, error) {
 	c, err := clientv3.New(clientv3.Config{
 		Context:   ctx,
-		Endpoints: []string{"https://" + credentials.ServerName}, // it is looked up nowhere, but the certificate has to be for it
+		Endpoints: []string{"https://" + credentials.ServerName}, // is not resolved, but must match the certificate
 		TLS:       credentials,
 		Logger:    zap.NewNop(),
-		// By default a client takes answers of 2 GiB, and headers of 16 MiB.
-		MaxCallRecvMsgSize: largestAnswer,
+		// By default a client accepts responses of 2 GiB, and headers of 16 MiB.
+		MaxCallRecvMsgSize: maxResponseBytes,
 		DialOptions: []grpc.DialOption{
 			grpc.WithMaxHeaderListSize(bound.HeaderBytes),
-			// The client tells how it balances only after it began to connect (v3.6, with grpc v1.78), so that it would connect once more.
+			// The client sets its load balancing only after the first connection (v3.6, with grpc v1.78), and would
+			// connect again.
 			grpc.WithDisableServiceConfig(),
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return forward(ctx, pod, clientPort) }),
 		},
 	})
 	if err != nil {
-		return nil, &failure{"cannot make a client of etcd", err}
+		return nil, &failure{"cannot create a client of etcd", err}
 	}
 	return c, nil
 }
 
-// readCredentials reads what a client of etcd needs. It is renewed by the cluster at any time. Errors hold nothing of the content.
+// readCredentials reads the client credentials. The cluster may renew them at any time. Errors contain no
+// part of them.
 func readCredentials(ctx context.Context, c client.Reader) (*tls.Config, error) {
 	secret := &corev1.Secret{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: credentialsSecret}, secret); err != nil {
@@ -187,13 +197,14 @@ func readCredentials(ctx context.Context, c client.Reader) (*tls.Config, error) 
 	}
 	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
-		return nil, &failure{doing: "Secret " + credentialsSecret + " of the workload cluster holds no certificate with its key"}
+		return nil, &failure{action: "Secret " + credentialsSecret + " of the workload cluster holds no certificate with its key"}
 	}
 	authorities, err := readAuthorities(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, RootCAs: authorities, ServerName: serverName}, nil
+	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, RootCAs: authorities, ServerName: serverName},
+		nil
 }
 
 func readAuthorities(ctx context.Context, c client.Reader) (*x509.CertPool, error) {
@@ -207,7 +218,7 @@ func readAuthorities(ctx context.Context, c client.Reader) (*x509.CertPool, erro
 			return pool, nil
 		}
 	}
-	return nil, &failure{doing: "the workload cluster has no ConfigMap " + authoritiesConfigMap + " with the authorities of etcd"}
+	return nil, &failure{action: "the workload cluster has no ConfigMap " + authoritiesConfigMap + " with the authorities of etcd"}
 }
 
 // readPods reads the Pods of etcd.

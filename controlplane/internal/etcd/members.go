@@ -19,57 +19,59 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// answer is what one member says.
-type answer struct {
-	// key is the ID of etcd as a whole, id its own, leader that of the member that leads in a term; zero: none.
+// memberStatus is the status that one member reports.
+type memberStatus struct {
+	// key is the ID of the etcd cluster, and id that of the member. leader is the ID of the leader in a term, or
+	// zero.
 	key, id, leader, term uint64
-	// serves is true when it answered a read that needs a quorum; problem is, for people, why it is not healthy.
+	// serves is true if a read that needs quorum succeeded. problem describes why the member is not healthy.
 	serves  bool
 	problem string
-	// alarms are those that it knows. They are the same for all members, and say nothing of the one that tells them.
+	// alarms are the alarms that the member reports. All members report the same alarms, which are not about the
+	// reporting member.
 	alarms []facts.EtcdAlarm
-	// members are those that it knows.
+	// members are the members that this member knows.
 	members []*etcdserverpb.Member
 }
 
-// partTime is how long one who has been asked has to let go of its connection, and to say why it did not answer.
-const partTime = time.Second
+// closeTime is how long a member may take to close its connection, and to report why it did not respond.
+const closeTime = time.Second
 
-// reply is what came of asking a member.
+// reply is the result of querying a member.
 type reply struct {
-	said *answer
-	err  error
+	found *memberStatus
+	err   error
 }
 
-// queryMembers asks all members at once, each through its own Pod: one that is away must not keep the others from answering. Those that do not answer are left out, also when
-// they hold whoever asks them.
-func queryMembers(ctx context.Context, credentials *tls.Config, forward forward, pods []corev1.Pod) []answer {
-	awaited, cancel := context.WithTimeout(ctx, memberTime+partTime)
+// queryMembers queries all members concurrently, each through its own Pod, so that an unreachable member does
+// not block others. Members that do not respond, or block their client, are omitted.
+func queryMembers(ctx context.Context, credentials *tls.Config, forward forward, pods []corev1.Pod) []memberStatus {
+	collectCtx, cancel := context.WithTimeout(ctx, memberTimeout+closeTime)
 	defer cancel()
 	replies := make([]chan reply, len(pods))
 	for i := range pods {
 		replies[i] = make(chan reply, 1)
 		go func() {
-			asked, cancel := context.WithTimeout(awaited, memberTime)
+			queryCtx, cancel := context.WithTimeout(collectCtx, memberTimeout)
 			defer cancel()
-			said, err := queryMember(asked, credentials, forward, client.ObjectKeyFromObject(&pods[i]))
-			replies[i] <- reply{said, err}
+			found, err := queryMember(queryCtx, credentials, forward, client.ObjectKeyFromObject(&pods[i]))
+			replies[i] <- reply{found, err}
 		}()
 	}
-	var answers []answer
+	var statuses []memberStatus
 	for i := range pods {
-		got := await(awaited, replies[i])
+		got := awaitReply(collectCtx, replies[i])
 		if got.err != nil {
 			ctrl.LoggerFrom(ctx).V(4).Info("An etcd member does not answer", "Pod", pods[i].Name, "reason", got.err.Error())
 			continue
 		}
-		answers = append(answers, *got.said)
+		statuses = append(statuses, *got.found)
 	}
-	return answers
+	return statuses
 }
 
-// await waits for a reply until the time is over. One that has come counts also then.
-func await(ctx context.Context, replies <-chan reply) reply {
+// awaitReply waits for a reply until ctx ends. A reply that has arrived by then counts.
+func awaitReply(ctx context.Context, replies <-chan reply) reply {
 	select {
 	case got := <-replies:
 		return got
@@ -83,8 +85,9 @@ func await(ctx context.Context, replies <-chan reply) reply {
 	}
 }
 
-// queryMember asks the member of a Pod. Its list of members is the one that it has, whether or not there is a quorum; that it serves is proven by a read that needs one.
-func queryMember(ctx context.Context, credentials *tls.Config, forward forward, pod client.ObjectKey) (*answer, error) {
+// queryMember queries the member in a Pod. Its list of members is its own, with or without quorum. A read
+// that needs quorum proves that the member serves.
+func queryMember(ctx context.Context, credentials *tls.Config, forward forward, pod client.ObjectKey) (*memberStatus, error) {
 	member, err := open(ctx, credentials, forward, pod)
 	if err != nil {
 		return nil, err
@@ -95,9 +98,11 @@ func queryMember(ctx context.Context, credentials *tls.Config, forward forward, 
 	if err != nil {
 		return nil, err
 	}
-	a := &answer{key: status.Header.ClusterId, id: status.Header.MemberId, leader: status.Leader, term: status.RaftTerm}
+	a := &memberStatus{key: status.Header.ClusterId, id: status.Header.MemberId, leader: status.Leader, term: status.RaftTerm}
 	if status.IsLearner {
-		return a, nil // which serves nothing yet, not even the list of members (etcd, server/etcdserver/api/v3rpc/util.go: isRPCSupportedForLearner)
+		// A learner does not serve the list of members (etcd, server/etcdserver/api/v3rpc/util.go:
+		// isRPCSupportedForLearner).
+		return a, nil
 	}
 	list, err := member.MemberList(ctx, clientv3.WithSerializable())
 	if err != nil {
@@ -116,12 +121,14 @@ func queryMember(ctx context.Context, credentials *tls.Config, forward forward, 
 	return a, nil
 }
 
-// maintenanceOf asks a member how it is by the connection that there is. The client itself would make another for that.
+// maintenanceOf returns a maintenance client that uses the existing connection. The default one would open
+// another.
 func maintenanceOf(member *clientv3.Client) clientv3.Maintenance {
 	return clientv3.NewMaintenanceFromMaintenanceClient(clientv3.RetryMaintenanceClient(member, member.ActiveConnection()), member)
 }
 
-// alarmsOf asks for what the status has in words. It goes through the quorum, therefore it is asked only where there is something.
+// alarmsOf queries the alarms, which the status only describes as text. The query needs quorum. Therefore it
+// is made only if the status reports a problem.
 func alarmsOf(ctx context.Context, maintenance clientv3.Maintenance) ([]facts.EtcdAlarm, error) {
 	list, err := maintenance.AlarmList(ctx)
 	if err != nil {
@@ -134,10 +141,10 @@ func alarmsOf(ctx context.Context, maintenance clientv3.Maintenance) ([]facts.Et
 	return alarms, nil
 }
 
-// alarmsIn are those that anybody knows of.
-func alarmsIn(answers []answer) []facts.EtcdAlarm {
+// alarmsIn returns the alarms that any member reports.
+func alarmsIn(statuses []memberStatus) []facts.EtcdAlarm {
 	var alarms []facts.EtcdAlarm
-	for _, a := range answers {
+	for _, a := range statuses {
 		alarms = append(alarms, a.alarms...)
 	}
 	slices.SortFunc(alarms, func(a, b facts.EtcdAlarm) int {
@@ -146,30 +153,31 @@ func alarmsIn(answers []answer) []facts.EtcdAlarm {
 	return slices.Compact(alarms)
 }
 
-// membersOf puts together what the members say. Who serves knows who is a member, and who leads; as long as nobody does, the others are asked, but for learners. doubt is why what they
-// say cannot be relied on.
-func membersOf(answers []answer) (members []facts.EtcdMember, doubt string) {
-	answered := map[uint64]answer{}
-	for _, a := range answers {
-		answered[a.id] = a
+// membersOf merges the lists of members. Serving members have authority over membership and leadership.
+// Without any, all others except learners count. doubt describes why the lists are not reliable.
+func membersOf(statuses []memberStatus) (members []facts.EtcdMember, doubt string) {
+	statusByID := map[uint64]memberStatus{}
+	for _, a := range statuses {
+		statusByID[a.id] = a
 	}
-	answers = slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return a.members == nil })
-	if serving := slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return !a.serves }); len(serving) > 0 {
-		answers = serving
+	statuses = slices.DeleteFunc(slices.Clone(statuses), func(a memberStatus) bool { return a.members == nil })
+	if serving := slices.DeleteFunc(slices.Clone(statuses), func(a memberStatus) bool { return !a.serves }); len(serving) > 0 {
+		statuses = serving
 	}
-	if len(answers) == 0 {
+	if len(statuses) == 0 {
 		return nil, ""
 	}
-	first := answers[0]
-	for _, a := range answers {
+	first := statuses[0]
+	for _, a := range statuses {
 		if a.key != first.key || !slices.Equal(identitiesOf(a.members), identitiesOf(first.members)) {
-			return nil, "the etcd members do not agree on who is a member: waiting until they do"
+			return nil, "the etcd members do not agree on the list of members: waiting until they do"
 		}
 	}
-	leader := leaderOf(answers)
+	leader := leaderOf(statuses)
 	for _, m := range first.members {
-		member := facts.EtcdMember{ID: m.ID, Name: m.Name, Hosts: hostsOf(m.PeerURLs), Learner: m.IsLearner, Leader: leader != 0 && m.ID == leader}
-		if a, found := answered[m.ID]; found {
+		member := facts.EtcdMember{ID: m.ID, Name: m.Name, Hosts: hostsOf(m.PeerURLs), Learner: m.IsLearner, Leader: leader != 0 &&
+			m.ID == leader}
+		if a, found := statusByID[m.ID]; found {
 			member.Problem = a.problem
 		} else {
 			member.Problem = "does not answer"
@@ -180,10 +188,10 @@ func membersOf(answers []answer) (members []facts.EtcdMember, doubt string) {
 	return members, ""
 }
 
-// leaderOf is the leader in the latest term, of which not all may have heard; zero: there is none.
-func leaderOf(answers []answer) uint64 {
-	latest := slices.MaxFunc(answers, func(a, b answer) int { return cmp.Compare(a.term, b.term) })
-	for _, a := range answers {
+// leaderOf returns the leader in the latest term, or zero. Some members may not know that term yet.
+func leaderOf(statuses []memberStatus) uint64 {
+	latest := slices.MaxFunc(statuses, func(a, b memberStatus) int { return cmp.Compare(a.term, b.term) })
+	for _, a := range statuses {
 		if a.term == latest.term && a.leader != latest.leader {
 			return 0
 		}
@@ -191,7 +199,7 @@ func leaderOf(answers []answer) uint64 {
 	return latest.leader
 }
 
-// identity of a member: a learner that was promoted is another for those who decide.
+// identity identifies a member for decisions. A promoted learner has another identity.
 type identity struct {
 	id      uint64
 	name    string
@@ -207,7 +215,7 @@ func identitiesOf(members []*etcdserverpb.Member) []identity {
 	return ids
 }
 
-// hostsOf are the hosts of addresses.
+// hostsOf returns the hosts in URLs.
 func hostsOf(addresses []string) []string {
 	var hosts []string
 	for _, address := range addresses {

@@ -16,19 +16,20 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// controlPlaneLabels are those of the Nodes of the control plane, in all releases: of masters, and of arbiters.
+// controlPlaneLabels are the labels of control plane Nodes in all releases: of masters, and of arbiters.
 var controlPlaneLabels = []string{"node-role.kubernetes.io/master", "node-role.kubernetes.io/arbiter"}
 
-// observe reads the members last: they are what changes soonest.
+// observe reads the members last, because their state changes fastest.
 func observe(ctx context.Context, c client.Client, forward forward) (facts.Etcd, error) {
 	seen := facts.Etcd{}
-	for _, read := range []func(context.Context, client.Client, *facts.Etcd) error{readTopology, readMachineAPI, readOperators, readOperand, readNodes} {
+	for _, read := range []func(context.Context, client.Client, *facts.Etcd) error{readTopology, readMachineAPI, readOperators,
+		readOperand, readNodes} {
 		if err := read(ctx, c, &seen); err != nil {
 			return facts.Etcd{}, err
 		}
 	}
 	if !seen.InPods() {
-		return seen, nil // etcd is not for us to look at, and may be none that runs in Pods
+		return seen, nil // etcd is not managed by this provider, and may not run in Pods
 	}
 	credentials, err := readCredentials(ctx, c)
 	if err != nil {
@@ -76,7 +77,7 @@ func readOperators(ctx context.Context, c client.Client, seen *facts.Etcd) error
 		seen.Operators = append(seen.Operators, facts.ClusterOperator{
 			Name:      name,
 			Available: status[configv1.OperatorAvailable] == configv1.ConditionTrue,
-			// What is not said to be false is taken to be true.
+			// A missing condition counts as true.
 			Progressing: status[configv1.OperatorProgressing] != configv1.ConditionFalse,
 			Degraded:    status[configv1.OperatorDegraded] != configv1.ConditionFalse,
 		})
@@ -84,7 +85,8 @@ func readOperators(ctx context.Context, c client.Client, seen *facts.Etcd) error
 	return nil
 }
 
-// membersDegraded is the condition of Etcd cluster in which the etcd operator names the members that do not serve (pkg/operator/etcdmemberscontroller of the etcd operator).
+// membersDegraded is the condition of Etcd cluster in which the etcd operator names unhealthy members
+// (pkg/operator/etcdmemberscontroller of the etcd operator).
 const membersDegraded = "EtcdMembersDegraded"
 
 func readOperand(ctx context.Context, c client.Client, seen *facts.Etcd) error {
@@ -123,7 +125,8 @@ func readNodesWith(ctx context.Context, c client.Client, label string, seen *fac
 		if seen.Node(n.Name) != nil {
 			continue
 		}
-		node := facts.ControlPlaneNode{Node: facts.Node{Name: n.Name, UID: n.UID, ProviderID: n.Spec.ProviderID, HostUID: n.Labels[metal3.HostUIDLabel]}, ResourceVersion: n.ResourceVersion}
+		node := facts.ControlPlaneNode{Node: facts.Node{Name: n.Name, UID: n.UID, ProviderID: n.Spec.ProviderID,
+			HostUID: n.Labels[metal3.HostUIDLabel]}, ResourceVersion: n.ResourceVersion}
 		node.Configuring, node.Silent = configuring(n), silent(n)
 		for _, address := range n.Status.Addresses {
 			if address.Type == corev1.NodeInternalIP {
@@ -135,12 +138,14 @@ func readNodesWith(ctx context.Context, c client.Client, label string, seen *fac
 	return nil
 }
 
-// configuring reports whether the machine config operator gives a Node another configuration. A Node that it has not seen yet has none of the annotations.
+// configuring reports whether the machine config operator is changing the configuration of a Node. A Node
+// that it has not handled yet has neither annotation.
 func configuring(n *corev1.Node) bool {
 	return n.Annotations[cluster.DesiredConfigAnnotation] != n.Annotations[cluster.CurrentConfigAnnotation]
 }
 
-// silent reports whether the kubelet of a Node does not report. A Node that never had the condition Ready is not silent: nothing is known of it.
+// silent reports whether the kubelet of a Node does not report. A Node without the condition Ready is not
+// silent, because nothing is known about it.
 func silent(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown

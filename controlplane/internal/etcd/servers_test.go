@@ -33,25 +33,27 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 )
 
-// fakeCluster has real members of etcd, n0 and so on, and on a fake API server what OpenShift says of them.
+// fakeCluster has real etcd members named n0 and so on. A fake API server serves OpenShift's objects about
+// them.
 type fakeCluster struct {
 	*WithT
 	client.Client
 	authority *pki.Authority
 	members   map[string]*process.Process
 	group     *process.Group
-	// program is etcd; certificates is the folder of those that members serve with.
+	// program is the etcd binary, certificates the folder of serving certificates.
 	program, certificates string
-	// ports are where the members serve clients, by Pod; peers where they serve each other.
+	// ports are the client ports of members by Pod, peers their peer URLs.
 	ports map[string]int
 	peers map[string]string
-	// connections counts those to members.
+	// connections counts connections to members.
 	connections atomic.Int32
-	// lost: the API server says that etcd does not serve it.
+	// lost is true if etcd does not serve the API server.
 	lost bool
 }
 
-// newCluster starts members. Their certificates are for localhost, and they ask clients for one of the same authority.
+// newCluster starts members. Their certificates are for localhost, and clients need a certificate of the same
+// authority.
 func newCluster(t *testing.T, size int) *fakeCluster {
 	t.Helper()
 	c := newWorkload(t)
@@ -73,10 +75,12 @@ func newCluster(t *testing.T, size int) *fakeCluster {
 		name, _, _ := strings.Cut(peer, "=")
 		member := c.newMember(t.Context(), peer, "--initial-cluster="+strings.Join(peers, ","))
 		c.Expect(c.Create(t.Context(), &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", Labels: map[string]string{controlPlaneLabels[i/2]: "", metal3.HostUIDLabel: "host of " + name}}, Spec: corev1.NodeSpec{ProviderID: "metal3://" + name},
-			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}, {Type: corev1.NodeInternalIP, Address: "192.168.111.2" + strconv.Itoa(i)}}},
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", Labels: map[string]string{controlPlaneLabels[i/2]: "",
+				metal3.HostUIDLabel: "host of " + name}}, Spec: corev1.NodeSpec{ProviderID: "metal3://" + name},
+			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name},
+				{Type: corev1.NodeInternalIP, Address: "192.168.111.2" + strconv.Itoa(i)}}},
 		})).To(Succeed())
-		all.Go(func() error { return c.group.Start(t.Context(), member) }) // none is ready before there is a quorum
+		all.Go(func() error { return c.group.Start(t.Context(), member) }) // members are ready only with quorum
 	}
 	c.Expect(all.Wait()).To(Succeed())
 	return c
@@ -90,15 +94,16 @@ func (c *fakeCluster) port() int {
 
 func (c *fakeCluster) peerURL() string { return "http://127.0.0.1:" + strconv.Itoa(c.port()) }
 
-// newMember is a member with its Pod, which does not run yet. peer is its name and address: n0=http://...
+// newMember returns a member that is not started, and creates its Pod. peer has the form n0=http://...
 func (c *fakeCluster) newMember(ctx context.Context, peer string, extra ...string) *process.Process {
 	name, peerURL, _ := strings.Cut(peer, "=")
 	serving, metrics := c.port(), "http://127.0.0.1:"+strconv.Itoa(c.port())
 	member := c.group.New("etcd-"+name, process.Storage, c.program, append(extra,
 		"--name="+name, "--data-dir="+filepath.Join(c.group.Temp(), name), "--unsafe-no-fsync", "--log-level=error",
-		"--heartbeat-interval=500", "--election-timeout=2500", // a leader that gets no processor for a second keeps its place
+		"--heartbeat-interval=500", "--election-timeout=2500", // a leader without CPU time for a second stays leader
 		"--listen-peer-urls="+peerURL, "--initial-advertise-peer-urls="+peerURL,
-		"--listen-client-urls=https://127.0.0.1:"+strconv.Itoa(serving), "--advertise-client-urls=https://127.0.0.1:"+strconv.Itoa(serving), "--listen-metrics-urls="+metrics,
+		"--listen-client-urls=https://127.0.0.1:"+strconv.Itoa(serving), "--advertise-client-urls=https://127.0.0.1:"+strconv.Itoa(serving),
+		"--listen-metrics-urls="+metrics,
 		"--cert-file="+filepath.Join(c.certificates, "tls.crt"), "--key-file="+filepath.Join(c.certificates, "tls.key"),
 		"--client-cert-auth", "--trusted-ca-file="+filepath.Join(c.certificates, "ca.crt"), "--enable-grpc-gateway=false",
 	)...)
@@ -110,11 +115,12 @@ func (c *fakeCluster) newMember(ctx context.Context, peer string, extra ...strin
 
 func (c *fakeCluster) addPod(ctx context.Context, node string) {
 	c.Expect(c.Create(ctx, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "etcd-" + node, Labels: map[string]string{"app": "etcd"}}, Spec: corev1.PodSpec{NodeName: node},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "etcd-" + node, Labels: map[string]string{"app": "etcd"}},
+		Spec:       corev1.PodSpec{NodeName: node},
 	})).To(Succeed())
 }
 
-// newWorkload has no members.
+// newWorkload returns a fakeCluster without members.
 func newWorkload(t *testing.T) *fakeCluster {
 	t.Helper()
 	c := &fakeCluster{WithT: NewWithT(t), members: map[string]*process.Process{}, ports: map[string]int{}, peers: map[string]string{}}
@@ -128,17 +134,21 @@ func newWorkload(t *testing.T) *fakeCluster {
 	certificate, key, err := c.authority.Client("etcd-client")
 	c.Expect(err).NotTo(HaveOccurred())
 	c.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(
-		&configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}, Status: configv1.InfrastructureStatus{ControlPlaneTopology: configv1.HighlyAvailableTopologyMode}},
-		&operatorv1.Etcd{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}, Status: operatorv1.EtcdStatus{StaticPodOperatorStatus: operatorv1.StaticPodOperatorStatus{
-			OperatorStatus: operatorv1.OperatorStatus{LatestAvailableRevision: 8, Conditions: []operatorv1.OperatorCondition{
-				{Type: "EtcdMembersDegraded", Status: operatorv1.ConditionTrue, Message: "2 of 3 members are available, n1 is unhealthy"},
-				{Type: "EtcdMembersAvailable", Status: operatorv1.ConditionTrue, Message: "2 of 3 members are available, n2 is unhealthy"},
-			}},
-			NodeStatuses: []operatorv1.NodeStatus{{NodeName: "n0", CurrentRevision: 8}, {NodeName: "n1", CurrentRevision: 7, TargetRevision: 8}},
-		}}},
+		&configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster"},
+			Status: configv1.InfrastructureStatus{ControlPlaneTopology: configv1.HighlyAvailableTopologyMode}},
+		&operatorv1.Etcd{ObjectMeta: metav1.ObjectMeta{Name: "cluster"},
+			Status: operatorv1.EtcdStatus{StaticPodOperatorStatus: operatorv1.StaticPodOperatorStatus{
+				OperatorStatus: operatorv1.OperatorStatus{LatestAvailableRevision: 8, Conditions: []operatorv1.OperatorCondition{
+					{Type: "EtcdMembersDegraded", Status: operatorv1.ConditionTrue, Message: "2 of 3 members are available, n1 is unhealthy"},
+					{Type: "EtcdMembersAvailable", Status: operatorv1.ConditionTrue, Message: "2 of 3 members are available, n2 is unhealthy"},
+				}},
+				NodeStatuses: []operatorv1.NodeStatus{{NodeName: "n0", CurrentRevision: 8}, {NodeName: "n1", CurrentRevision: 7, TargetRevision: 8}},
+			}}},
 		operatorOf("etcd", configv1.ConditionFalse), operatorOf("kube-apiserver", configv1.ConditionTrue),
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: credentialsSecret}, Data: map[string][]byte{"tls.crt": certificate, "tls.key": key}},
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: authoritiesConfigMap}, Data: map[string]string{authoritiesKey: string(c.authority.PEM())}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: credentialsSecret},
+			Data: map[string][]byte{"tls.crt": certificate, "tls.key": key}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: authoritiesConfigMap},
+			Data: map[string]string{authoritiesKey: string(c.authority.PEM())}},
 	).Build()
 	return c
 }
@@ -147,12 +157,14 @@ func operatorOf(name string, progressing configv1.ConditionStatus) *configv1.Clu
 	condition := func(kind configv1.ClusterStatusConditionType, status configv1.ConditionStatus) configv1.ClusterOperatorStatusCondition {
 		return configv1.ClusterOperatorStatusCondition{Type: kind, Status: status}
 	}
-	return &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: configv1.ClusterOperatorStatus{Conditions: []configv1.ClusterOperatorStatusCondition{
-		condition(configv1.OperatorAvailable, configv1.ConditionTrue), condition(configv1.OperatorProgressing, progressing), condition(configv1.OperatorDegraded, configv1.ConditionFalse),
-	}}}
+	return &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status: configv1.ClusterOperatorStatus{Conditions: []configv1.ClusterOperatorStatusCondition{
+			condition(configv1.OperatorAvailable, configv1.ConditionTrue), condition(configv1.OperatorProgressing, progressing),
+			condition(configv1.OperatorDegraded, configv1.ConditionFalse),
+		}}}
 }
 
-// forward stands in for the port-forward.
+// forward replaces the port-forward.
 func (c *fakeCluster) forward(ctx context.Context, pod client.ObjectKey, port int) (net.Conn, error) {
 	c.Expect(port).To(Equal(clientPort))
 	c.Expect(pod.Namespace).To(Equal(namespace))
@@ -160,8 +172,8 @@ func (c *fakeCluster) forward(ctx context.Context, pod client.ObjectKey, port in
 	return (&net.Dialer{}).DialContext(ctx, "tcp", "127.0.0.1:"+strconv.Itoa(c.ports[pod.Name]))
 }
 
-// logged shows with a test why members did not answer.
-func logged(t *testing.T) context.Context {
+// withLogger logs the errors of members to the test.
+func withLogger(t *testing.T) context.Context {
 	t.Helper()
 	return ctrl.LoggerInto(t.Context(), testr.New(t))
 }
@@ -172,7 +184,7 @@ func (c *fakeCluster) observe(ctx context.Context) facts.Etcd {
 	return seen
 }
 
-// leader waits until there is one.
+// leader waits for a leader.
 func (c *fakeCluster) leader(ctx context.Context) facts.EtcdMember {
 	var leader facts.EtcdMember
 	c.Eventually(func() string {
@@ -186,7 +198,7 @@ func (c *fakeCluster) leader(ctx context.Context) facts.EtcdMember {
 	return leader
 }
 
-// through changes something through a member.
-func (c *fakeCluster) through(ctx context.Context, node string, change func(context.Context, *clientv3.Client) error) error {
-	return through(ctx, c.Client, c.forward, node, change)
+// viaMember makes a change through a member.
+func (c *fakeCluster) viaMember(ctx context.Context, node string, change func(context.Context, *clientv3.Client) error) error {
+	return viaMember(ctx, c.Client, c.forward, node, change)
 }
