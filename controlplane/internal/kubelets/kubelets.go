@@ -1,4 +1,4 @@
-// Package kubelets reads what the kubelets of workload clusters ask for, and approves it.
+// Package kubelets reads the certificate requests of kubelets in workload clusters, and approves them.
 package kubelets
 
 import (
@@ -16,30 +16,32 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 )
 
-// Clusters leads into workload clusters.
+// Clusters connects to workload clusters.
 type Clusters interface {
 	Connect(ctx context.Context, key client.ObjectKey, requests func(context.Context, *cluster.Conn) error) error
 }
 
-// Kubelets are those of the workload clusters.
+// Kubelets reads and approves the requests of kubelets.
 type Kubelets struct{ clusters Clusters }
 
-// New returns the kubelets of clusters.
+// New returns Kubelets for clusters.
 func New(clusters Clusters) *Kubelets { return &Kubelets{clusters} }
 
-// Seen is what kubelets of a cluster ask for.
+// Seen holds the requests of the kubelets of a cluster, and the facts to decide them.
 type Seen struct {
-	// Requests are those that may be approved, and the newest of those that were, and of those that may not be: see [approval.Kept].
+	// Requests are those that may be approved, the newest approved ones, and the newest that may not be
+	// approved: see [approval.Kept].
 	Requests []*approval.Request
-	// More is true when there are more requests than are read.
+	// More is true if there are more requests than are read.
 	More bool
-	// Nodes are all of the cluster, with the names and addresses that they report and when they reported last. They are read when a request is pending.
+	// Nodes are all Nodes of the cluster, with their reported names and addresses, and the time of their last
+	// report. They are read only while a request is pending.
 	Nodes approval.Nodes
-	// MachineAPI is true where the cluster's own Machine API makes its hosts, and its approver decides.
+	// MachineAPI is true if the cluster's own Machine API creates its hosts: then its approver decides.
 	MachineAPI bool
 }
 
-// Observe reads the requests of a cluster for Nodes of which known tells that they are known.
+// Observe reads the requests of a cluster for Nodes for which known returns true.
 func (k *Kubelets) Observe(ctx context.Context, key client.ObjectKey, known func(node string) bool) (Seen, error) {
 	seen := Seen{}
 	err := k.clusters.Connect(ctx, key, func(ctx context.Context, conn *cluster.Conn) error { return seen.read(ctx, conn.Client, known) })
@@ -82,7 +84,8 @@ func (s *Seen) readRequests(ctx context.Context, c client.Client, kept approval.
 	return nil
 }
 
-// readNodes keeps of each Node what approvals depend on. All are read, for none may have an address that another one reports.
+// readNodes keeps the facts of each Node that approvals depend on. All Nodes are read, because no other Node
+// may report a requested address.
 func readNodes(ctx context.Context, c client.Client) (approval.Nodes, error) {
 	nodes := approval.Nodes{}
 	_, err := cluster.EachNode(ctx, c, func(read *corev1.Node) {
@@ -93,12 +96,13 @@ func readNodes(ctx context.Context, c client.Client) (approval.Nodes, error) {
 	return nodes, err
 }
 
-// Approve approves a request as it was seen, and reports whether it did: another may have decided it, or it may be gone.
+// Approve approves a request as it was read. It returns false if another client decided or deleted the
+// request.
 func (k *Kubelets) Approve(ctx context.Context, key client.ObjectKey, request *approval.Request) (bool, error) {
 	approved := request.CertificateSigningRequest.DeepCopy()
 	approved.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "KubeletOfMachine",
-		Message: "Approved by cluster-api-provider-openshift-agent: it is for the host of a Machine of the cluster",
+		Message: "Approved by cluster-api-provider-openshift-agent: the request is for the host of a Machine of the cluster",
 	}}
 	err := k.clusters.Connect(ctx, key, func(ctx context.Context, conn *cluster.Conn) error {
 		return conn.SubResource("approval").Update(ctx, approved)

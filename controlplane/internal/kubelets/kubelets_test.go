@@ -33,7 +33,8 @@ type fakeCluster struct {
 	*WithT
 	client.Client
 	*Kubelets
-	// pages are the lists that were asked for, subresources what was written to; listing changes each list.
+	// pages counts the lists that were read. subresources are those that were written. listing changes each
+	// list.
 	pages        int
 	subresources []string
 	listing      func(client.ObjectList)
@@ -54,7 +55,8 @@ func newCluster(t *testing.T, objects ...client.Object) *fakeCluster {
 	signer := func(o client.Object) []string {
 		return []string{o.(*certificatesv1.CertificateSigningRequest).Spec.SignerName} //nolint:forcetypeassert // of the index
 	}
-	c.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithIndex(&certificatesv1.CertificateSigningRequest{}, "spec.signerName", signer).
+	c.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithIndex(&certificatesv1.CertificateSigningRequest{},
+		"spec.signerName", signer).
 		WithStatusSubresource(&certificatesv1.CertificateSigningRequest{}).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, in client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			c.pages++
@@ -64,7 +66,8 @@ func newCluster(t *testing.T, objects ...client.Object) *fakeCluster {
 			}
 			return err
 		},
-		SubResourceUpdate: func(ctx context.Context, in client.Client, name string, obj client.Object, _ ...client.SubResourceUpdateOption) error {
+		SubResourceUpdate: func(ctx context.Context, in client.Client, name string, obj client.Object,
+			_ ...client.SubResourceUpdateOption) error {
 			c.subresources = append(c.subresources, name)
 			return in.Status().Update(ctx, obj)
 		},
@@ -87,18 +90,21 @@ func requestOf(t *testing.T, name, node, signer string) *certificatesv1.Certific
 
 func onlyW0(node string) bool { return node == "w0" }
 
-func TestWhatKubeletsAskForIsReadAndApproved(t *testing.T) {
+func TestObserveAndApprove(t *testing.T) {
 	decided := requestOf(t, "decided", "w0", certificatesv1.KubeletServingSignerName)
-	decided.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied, Status: corev1.ConditionTrue}}
+	decided.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied,
+		Status: corev1.ConditionTrue}}
 	c := newCluster(t,
-		requestOf(t, "client", "w0", certificatesv1.KubeAPIServerClientKubeletSignerName), requestOf(t, "serving", "w0", certificatesv1.KubeletServingSignerName),
-		requestOf(t, "foreign", "w1", certificatesv1.KubeletServingSignerName), requestOf(t, "operator", "w0", certificatesv1.KubeAPIServerClientSignerName), decided,
+		requestOf(t, "client", "w0", certificatesv1.KubeAPIServerClientKubeletSignerName),
+		requestOf(t, "serving", "w0", certificatesv1.KubeletServingSignerName),
+		requestOf(t, "foreign", "w1", certificatesv1.KubeletServingSignerName),
+		requestOf(t, "operator", "w0", certificatesv1.KubeAPIServerClientSignerName), decided,
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w0"}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w1"}},
 	)
 	seen, err := c.Observe(t.Context(), client.ObjectKey{}, onlyW0)
 	c.Expect(err).NotTo(HaveOccurred())
 	c.Expect(seen.Requests).To(HaveExactElements(HaveField("Name", "client"), HaveField("Name", "serving")))
-	c.Expect(seen.Nodes).To(And(HaveLen(2), HaveKeyWithValue("w0", HaveField("Name", "w0"))), "none may have an address that another one reports")
+	c.Expect(seen.Nodes).To(And(HaveLen(2), HaveKeyWithValue("w0", HaveField("Name", "w0"))), "all Nodes are needed to compare addresses")
 	c.Expect(seen.MachineAPI).To(BeFalse())
 
 	approved, err := c.Approve(t.Context(), client.ObjectKey{}, seen.Requests[0])
@@ -107,9 +113,10 @@ func TestWhatKubeletsAskForIsReadAndApproved(t *testing.T) {
 	c.Expect(c.subresources).To(Equal([]string{"approval"}))
 	stored := &certificatesv1.CertificateSigningRequest{}
 	c.Expect(c.Get(t.Context(), client.ObjectKey{Name: "client"}, stored)).To(Succeed())
-	c.Expect(stored.Status.Conditions).To(HaveExactElements(And(HaveField("Type", certificatesv1.CertificateApproved), HaveField("Status", corev1.ConditionTrue))))
+	c.Expect(stored.Status.Conditions).To(HaveExactElements(And(HaveField("Type", certificatesv1.CertificateApproved),
+		HaveField("Status", corev1.ConditionTrue))))
 
-	for _, meanwhile := range []string{"changed", "gone"} {
+	for _, meanwhile := range []string{"changed", "deleted"} {
 		c.Expect(c.Get(t.Context(), client.ObjectKey{Name: "serving"}, stored)).To(Succeed())
 		stored.Labels = map[string]string{"a": "b"}
 		if meanwhile == "changed" {
@@ -123,18 +130,19 @@ func TestWhatKubeletsAskForIsReadAndApproved(t *testing.T) {
 	}
 }
 
-// Anybody who has the bootstrapper's token can ask as often as they like.
-func TestHoweverManyRequestsThereAreTheGoodOneIsFoundAndFewAreKept(t *testing.T) {
-	made := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+// Every client with the token of the bootstrapper can create any number of requests.
+func TestManyRequests(t *testing.T) {
+	created := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	good := requestOf(t, "good", "w0", certificatesv1.KubeAPIServerClientKubeletSignerName)
 	good.Spec.Username = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper"
 	good.Spec.Groups = []string{"system:serviceaccounts", "system:serviceaccounts:openshift-machine-config-operator", "system:authenticated"}
 	good.Spec.Usages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
-	good.CreationTimestamp = metav1.NewTime(made)
+	good.CreationTimestamp = metav1.NewTime(created)
 	objects := []client.Object{good}
 	for i := range 500 {
 		bad := good.DeepCopy()
-		bad.Name, bad.Spec.Username, bad.CreationTimestamp = fmt.Sprintf("bad-%d", i), "system:node:w9", metav1.NewTime(made.Add(time.Duration(i+1)*time.Second))
+		bad.Name, bad.Spec.Username, bad.CreationTimestamp = fmt.Sprintf("bad-%d", i), "system:node:w9",
+			metav1.NewTime(created.Add(time.Duration(i+1)*time.Second))
 		objects = append(objects, bad)
 	}
 	c := newCluster(t, objects...)
@@ -144,7 +152,7 @@ func TestHoweverManyRequestsThereAreTheGoodOneIsFoundAndFewAreKept(t *testing.T)
 	c.Expect(seen.More).To(BeFalse())
 }
 
-// endless answers each list with one page more.
+// endless makes each list report one more page.
 func endless(c *fakeCluster, kind client.ObjectList) {
 	c.listing = func(list client.ObjectList) {
 		if reflect.TypeOf(list) == reflect.TypeOf(kind) {
@@ -153,7 +161,7 @@ func endless(c *fakeCluster, kind client.ObjectList) {
 	}
 }
 
-func TestAListThatDoesNotEndIsLeft(t *testing.T) {
+func TestEndlessList(t *testing.T) {
 	c := newCluster(t)
 	endless(c, &certificatesv1.CertificateSigningRequestList{})
 	seen, err := c.Observe(t.Context(), client.ObjectKey{}, onlyW0)
@@ -164,13 +172,14 @@ func TestAListThatDoesNotEndIsLeft(t *testing.T) {
 	c = newCluster(t, requestOf(t, "client", "w0", certificatesv1.KubeAPIServerClientKubeletSignerName))
 	endless(c, &corev1.NodeList{})
 	_, err = c.Observe(t.Context(), client.ObjectKey{}, onlyW0)
-	c.Expect(err).To(MatchError(ContainSubstring("more than 5000 Nodes")), "what is not known is nobody's address")
+	c.Expect(err).To(MatchError(ContainSubstring("more than 5000 Nodes")), "an address of an unknown Node must not be approved")
 }
 
-// The hub is not to read all Nodes for requests that are decided.
+// The hub does not read all Nodes for decided requests.
 func TestNodesAreReadWhileARequestIsPending(t *testing.T) {
 	decided := requestOf(t, "decided", "w0", certificatesv1.KubeletServingSignerName)
-	decided.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue}}
+	decided.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved,
+		Status: corev1.ConditionTrue}}
 	c := newCluster(t, decided)
 	seen, err := c.Observe(t.Context(), client.ObjectKey{}, onlyW0)
 	c.Expect(err).NotTo(HaveOccurred())
@@ -178,14 +187,14 @@ func TestNodesAreReadWhileARequestIsPending(t *testing.T) {
 	c.Expect(c.pages).To(Equal(2))
 }
 
-func TestANodeThatIsNotThereIsNone(t *testing.T) {
+func TestMissingNode(t *testing.T) {
 	c := newCluster(t, requestOf(t, "client", "w0", certificatesv1.KubeAPIServerClientKubeletSignerName))
 	seen, err := c.Observe(t.Context(), client.ObjectKey{}, onlyW0)
 	c.Expect(err).NotTo(HaveOccurred())
 	c.Expect(seen.Nodes["w0"]).To(BeNil())
 }
 
-func TestWhoElseDecidesIsAskedWhenThereIsSomethingToDecide(t *testing.T) {
+func TestMachineAPIIsReadOnlyForPendingRequests(t *testing.T) {
 	master := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "openshift-machine-api", Name: "m", Labels: map[string]string{"machine.openshift.io/cluster-api-machine-role": "master"},
 	}}
@@ -194,7 +203,7 @@ func TestWhoElseDecidesIsAskedWhenThereIsSomethingToDecide(t *testing.T) {
 	seen, err := c.Observe(t.Context(), client.ObjectKey{}, onlyW0)
 	c.Expect(err).NotTo(HaveOccurred())
 	c.Expect(seen.MachineAPI).To(BeFalse())
-	c.Expect(c.pages).To(Equal(2), "of each signer")
+	c.Expect(c.pages).To(Equal(2), "one list per signer")
 
 	c = newCluster(t, master.DeepCopy(), requestOf(t, "client", "w0", certificatesv1.KubeAPIServerClientKubeletSignerName))
 	seen, err = c.Observe(t.Context(), client.ObjectKey{}, onlyW0)
