@@ -1,4 +1,5 @@
-// Package clusterversion reads, in workload clusters, what an upgrade depends upon, and asks them for a release.
+// Package clusterversion reads the facts that an upgrade of a workload cluster depends on, and requests
+// releases.
 package clusterversion
 
 import (
@@ -25,32 +26,34 @@ import (
 const (
 	// versionName is the name of the one ClusterVersion of a cluster.
 	versionName = "version"
-	// fieldOwner owns there what we ask for.
+	// fieldOwner owns the fields that this provider requests.
 	fieldOwner = client.FieldOwner("cluster-api-provider-openshift-agent")
 )
 
-// What a release asks an administrator to check stands in one ConfigMap, what was checked in the other (cluster version operator).
+// The first ConfigMap has the checks that a release requests from an administrator, the second the
+// acknowledged ones (cluster version operator).
 var (
 	gatesKey           = client.ObjectKey{Namespace: "openshift-config-managed", Name: "admin-gates"}
 	acknowledgementKey = client.ObjectKey{Namespace: "openshift-config", Name: "admin-acks"}
 )
 
-// Clusters leads into workload clusters.
+// Clusters connects to workload clusters.
 type Clusters interface {
 	Connect(ctx context.Context, key client.ObjectKey, requests func(context.Context, *cluster.Conn) error) error
 }
 
-// Versions are those of the workload clusters.
+// Versions reads and writes the ClusterVersions of workload clusters.
 type Versions struct{ clusters Clusters }
 
-// New returns the versions of clusters.
+// New returns Versions for clusters.
 func New(clusters Clusters) *Versions { return &Versions{clusters} }
 
-// Observe reads what an upgrade of a cluster depends upon.
+// Observe reads the facts that an upgrade of a cluster depends on.
 func (v *Versions) Observe(ctx context.Context, key client.ObjectKey) (facts.ClusterVersion, error) {
 	seen := facts.ClusterVersion{}
 	err := v.clusters.Connect(ctx, key, func(ctx context.Context, conn *cluster.Conn) error {
-		for _, read := range []func(context.Context, client.Client, *facts.ClusterVersion) error{readVersion, readGates, readOperators, readPools} {
+		for _, read := range []func(context.Context, client.Client, *facts.ClusterVersion) error{readVersion, readGates, readOperators,
+			readPools} {
 			if err := read(ctx, conn.Client, &seen); err != nil {
 				return err
 			}
@@ -67,7 +70,7 @@ func readVersion(ctx context.Context, c client.Client, seen *facts.ClusterVersio
 	}
 	seen.ResourceVersion, seen.Channel, seen.Requested = version.ResourceVersion, version.Spec.Channel, cluster.RequestedUpdate(version)
 	seen.Runs, seen.Upgrading, seen.Former = cluster.ReleasesOf(version)
-	seen.Ours = oursIs(version.ManagedFields)
+	seen.Ours = isOurRequest(version.ManagedFields)
 	for _, entry := range version.Status.History {
 		seen.Images = append(seen.Images, entry.Image)
 	}
@@ -85,8 +88,9 @@ func readVersion(ctx context.Context, c client.Client, seen *facts.ClusterVersio
 	return nil
 }
 
-// oursIs reports whether the release that was asked for is as we wrote it: who changes it takes the field over.
-func oursIs(written []metav1.ManagedFieldsEntry) bool {
+// isOurRequest reports whether the requested release was written by this provider. Another client that
+// changes the field takes over its ownership.
+func isOurRequest(written []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(written, func(entry metav1.ManagedFieldsEntry) bool {
 		if entry.Manager != string(fieldOwner) || entry.FieldsV1 == nil {
 			return false
@@ -102,7 +106,8 @@ func oursIs(written []metav1.ManagedFieldsEntry) bool {
 	})
 }
 
-// offerOf has no risks where the cluster found that none concerns it; then it stands among the available updates, too.
+// offerOf returns an offer without risks if the cluster found that none applies. Such a release is also an
+// available update.
 func offerOf(u *configv1.ConditionalUpdate) facts.Offer {
 	offer := facts.Offer{Version: u.Release.Version, Image: u.Release.Image}
 	for _, c := range u.Conditions {
@@ -142,16 +147,16 @@ func readOperators(ctx context.Context, c client.Client, seen *facts.ClusterVers
 		for _, condition := range operators.Items[i].Status.Conditions {
 			switch {
 			case condition.Type == configv1.OperatorAvailable && condition.Status == configv1.ConditionFalse:
-				seen.Unhealthy = append(seen.Unhealthy, ailment(operators.Items[i].Name, "is not available"))
+				seen.Unhealthy = append(seen.Unhealthy, newAilment(operators.Items[i].Name, "is not available"))
 			case condition.Type == configv1.OperatorDegraded && condition.Status == configv1.ConditionTrue:
-				seen.Unhealthy = append(seen.Unhealthy, ailment(operators.Items[i].Name, "is degraded"))
+				seen.Unhealthy = append(seen.Unhealthy, newAilment(operators.Items[i].Name, "is degraded"))
 			}
 		}
 	}
 	return nil
 }
 
-func ailment(operator, state string) facts.Ailment {
+func newAilment(operator, state string) facts.Ailment {
 	return facts.Ailment{Operator: operator, Message: fmt.Sprintf("ClusterOperator %s %s", operator, state)}
 }
 
@@ -163,16 +168,19 @@ func readPools(ctx context.Context, c client.Client, seen *facts.ClusterVersion)
 	for i := range pools.Items {
 		pool := cluster.PoolOf(&pools.Items[i])
 		if pool.ControlPlane() && pools.Items[i].Spec.Paused {
-			seen.Unhealthy = append(seen.Unhealthy, facts.Ailment{Message: "MachineConfigPool " + pool.Name + " is paused, so that no upgrade ends"})
+			seen.Unhealthy = append(seen.Unhealthy, facts.Ailment{Message: "MachineConfigPool " + pool.Name +
+				" is paused, so that no upgrade ends"})
 		}
 		if pool.Degraded != "" {
-			seen.Unhealthy = append(seen.Unhealthy, facts.Ailment{Message: fmt.Sprintf("MachineConfigPool %s is degraded (%s)", pool.Name, pool.Degraded)})
+			seen.Unhealthy = append(seen.Unhealthy, facts.Ailment{Message: fmt.Sprintf("MachineConfigPool %s is degraded (%s)", pool.Name,
+				pool.Degraded)})
 		}
 	}
 	return nil
 }
 
-// RequestUpdate writes a request into a cluster. It fails with a conflict when the ClusterVersion changed since it was read.
+// RequestUpdate writes a request into a cluster. It returns a conflict if the ClusterVersion changed since it
+// was read.
 func (v *Versions) RequestUpdate(ctx context.Context, key client.ObjectKey, request facts.UpdateRequest) error {
 	return v.clusters.Connect(ctx, key, func(ctx context.Context, conn *cluster.Conn) error {
 		if len(request.Acknowledge) > 0 {
@@ -184,13 +192,13 @@ func (v *Versions) RequestUpdate(ctx context.Context, key client.ObjectKey, requ
 	})
 }
 
-// writeRequest writes channel and release, and nothing that others wrote beside them.
+// writeRequest writes channel and release, and no field of other clients.
 func writeRequest(ctx context.Context, c client.Client, request facts.UpdateRequest) error {
 	spec := map[string]any{}
 	if request.Channel != "" {
 		spec["channel"] = request.Channel
 	}
-	if u := request.Update; u != nil { // what the request before it had, and this one has not, goes
+	if u := request.Update; u != nil { // removes the fields of the former request
 		spec["desiredUpdate"] = map[string]any{"version": u.Version, "image": u.Image, "force": u.Force, "architecture": nil}
 	} else if request.Withdraw {
 		spec["desiredUpdate"] = nil
@@ -200,7 +208,7 @@ func writeRequest(ctx context.Context, c client.Client, request facts.UpdateRequ
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": request.ResourceVersion}, "spec": spec})
 	if err != nil {
-		return fmt.Errorf("cannot write down what to ask for: %w", err)
+		return fmt.Errorf("cannot encode the request: %w", err)
 	}
 	version := &configv1.ClusterVersion{}
 	version.Name = versionName
@@ -210,7 +218,7 @@ func writeRequest(ctx context.Context, c client.Client, request facts.UpdateRequ
 	return nil
 }
 
-// acknowledge writes that an administrator has checked what a release asks for.
+// acknowledge records that an administrator has made the checks of a release.
 func acknowledge(ctx context.Context, c client.Client, names []string) error {
 	acknowledged := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: acknowledgementKey.Namespace, Name: acknowledgementKey.Name}}
 	_, err := controllerutil.CreateOrPatch(ctx, c, acknowledged, func() error {

@@ -43,7 +43,8 @@ func newCluster(t *testing.T, objects ...client.Object) *fakeCluster {
 }
 
 func version(change func(*configv1.ClusterVersion)) *configv1.ClusterVersion {
-	v := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}, Spec: configv1.ClusterVersionSpec{ClusterID: "id", Channel: "stable-4.19"}}
+	v := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"},
+		Spec: configv1.ClusterVersionSpec{ClusterID: "id", Channel: "stable-4.19"}}
 	if change != nil {
 		change(v)
 	}
@@ -68,44 +69,56 @@ func pool(name string, change func(*machineconfigurationv1.MachineConfigPool)) *
 	return p
 }
 
-func TestWhatAnUpgradeDependsUponIsRead(t *testing.T) {
+func TestObserve(t *testing.T) {
 	degraded := func(p *machineconfigurationv1.MachineConfigPool) {
 		p.Status.Conditions = []machineconfigurationv1.MachineConfigPoolCondition{
-			{Type: machineconfigurationv1.MachineConfigPoolDegraded, Status: corev1.ConditionTrue}, {Type: machineconfigurationv1.MachineConfigPoolRenderDegraded, Status: corev1.ConditionTrue, Message: "no such file"},
+			{Type: machineconfigurationv1.MachineConfigPoolDegraded, Status: corev1.ConditionTrue},
+			{Type: machineconfigurationv1.MachineConfigPoolRenderDegraded, Status: corev1.ConditionTrue, Message: "no such file"},
 		}
 	}
 	paused := func(p *machineconfigurationv1.MachineConfigPool) { p.Spec.Paused = true }
 	c := newCluster(t, version(func(v *configv1.ClusterVersion) {
 		v.Spec.DesiredUpdate = &configv1.Update{Version: "4.19.9", Image: "image", Force: true}
-		v.Status.History = []configv1.UpdateHistory{{State: configv1.PartialUpdate, Version: "4.19.8", Image: "i8"}, {State: configv1.PartialUpdate, Version: "4.19.5", Image: "i5"}, {State: configv1.CompletedUpdate, Version: "4.19.3", Image: "i3"}}
+		v.Status.History = []configv1.UpdateHistory{{State: configv1.PartialUpdate, Version: "4.19.8", Image: "i8"},
+			{State: configv1.PartialUpdate, Version: "4.19.5", Image: "i5"}, {State: configv1.CompletedUpdate, Version: "4.19.3", Image: "i3"}}
 		v.Status.AvailableUpdates = []configv1.Release{{Version: "4.19.9", Image: "i9"}}
 		v.Status.ConditionalUpdates = []configv1.ConditionalUpdate{
-			{Release: configv1.Release{Version: "4.19.10", Image: "i10"}, Risks: []configv1.ConditionalUpdateRisk{{Name: "Slow", Message: "it is slow"}}, Conditions: []metav1.Condition{{Type: "Recommended", Status: "Unknown"}}},
-			{Release: configv1.Release{Version: "4.19.11", Image: "i11"}, Risks: []configv1.ConditionalUpdateRisk{{Name: "Slow"}}, Conditions: []metav1.Condition{{Type: "Recommended", Status: "True"}}},
+			{Release: configv1.Release{Version: "4.19.10", Image: "i10"}, Risks: []configv1.ConditionalUpdateRisk{{Name: "Slow",
+				Message: "it is slow"}}, Conditions: []metav1.Condition{{Type: "Recommended", Status: "Unknown"}}},
+			{Release: configv1.Release{Version: "4.19.11", Image: "i11"}, Risks: []configv1.ConditionalUpdateRisk{{Name: "Slow"}},
+				Conditions: []metav1.Condition{{Type: "Recommended", Status: "True"}}},
 		}
-		v.Status.Conditions = []configv1.ClusterOperatorStatusCondition{{Type: configv1.RetrievedUpdates, Status: configv1.ConditionFalse, Message: "no route"}}
+		v.Status.Conditions = []configv1.ClusterOperatorStatusCondition{{Type: configv1.RetrievedUpdates, Status: configv1.ConditionFalse,
+			Message: "no route"}}
 	}),
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-config-managed", Name: "admin-gates"}, Data: map[string]string{"ack-4.19-b": "check b", "ack-4.19-a": "check a", "ack-4.19-c": "check c"}},
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-config", Name: "admin-acks"}, Data: map[string]string{"ack-4.19-b": "true", "ack-4.19-c": "false"}},
-		operator("dns", configv1.OperatorAvailable, configv1.ConditionTrue), operator("etcd", configv1.OperatorDegraded, configv1.ConditionTrue),
-		operator("ingress", configv1.OperatorAvailable, configv1.ConditionFalse), operator("network", configv1.OperatorDegraded, configv1.ConditionFalse),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-config-managed", Name: "admin-gates"},
+			Data: map[string]string{"ack-4.19-b": "check b", "ack-4.19-a": "check a", "ack-4.19-c": "check c"}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-config", Name: "admin-acks"},
+			Data: map[string]string{"ack-4.19-b": "true", "ack-4.19-c": "false"}},
+		operator("dns", configv1.OperatorAvailable, configv1.ConditionTrue), operator("etcd", configv1.OperatorDegraded,
+			configv1.ConditionTrue),
+		operator("ingress", configv1.OperatorAvailable, configv1.ConditionFalse),
+		operator("network", configv1.OperatorDegraded, configv1.ConditionFalse),
 		pool("busy", func(p *machineconfigurationv1.MachineConfigPool) {
-			p.Status.Conditions = []machineconfigurationv1.MachineConfigPoolCondition{{Type: machineconfigurationv1.MachineConfigPoolUpdating, Status: corev1.ConditionTrue}}
+			p.Status.Conditions = []machineconfigurationv1.MachineConfigPoolCondition{{Type: machineconfigurationv1.MachineConfigPoolUpdating,
+				Status: corev1.ConditionTrue}}
 		}),
 		pool("infra", degraded), pool("arbiter", paused), pool("master", paused), pool("worker", paused),
 	)
 	seen, err := c.Observe(t.Context(), client.ObjectKey{})
 	c.Expect(err).NotTo(HaveOccurred())
 	c.Expect(seen).To(Equal(facts.ClusterVersion{
-		ResourceVersion: c.version().ResourceVersion, Runs: "4.19.3", Upgrading: "4.19.8", Former: []string{"4.19.5"}, Channel: "stable-4.19", Requested: facts.Update{Version: "4.19.9", Image: "image", Force: true},
+		ResourceVersion: c.version().ResourceVersion, Runs: "4.19.3", Upgrading: "4.19.8", Former: []string{"4.19.5"}, Channel: "stable-4.19",
+		Requested: facts.Update{Version: "4.19.9", Image: "image", Force: true},
 		Offers: []facts.Offer{
 			{Version: "4.19.9", Image: "i9"},
 			{Version: "4.19.10", Image: "i10", Risks: []facts.Risk{{Name: "Slow", Message: "it is slow"}}},
 			{Version: "4.19.11", Image: "i11"},
 		},
 		NoOffers: "no route",
-		Gates:    []facts.Gate{{Name: "ack-4.19-a", Message: "check a"}, {Name: "ack-4.19-b", Message: "check b", Acknowledged: true}, {Name: "ack-4.19-c", Message: "check c"}},
-		Images:   []string{"i8", "i5", "i3"},
+		Gates: []facts.Gate{{Name: "ack-4.19-a", Message: "check a"}, {Name: "ack-4.19-b", Message: "check b", Acknowledged: true},
+			{Name: "ack-4.19-c", Message: "check c"}},
+		Images: []string{"i8", "i5", "i3"},
 		Unhealthy: []facts.Ailment{
 			{Operator: "etcd", Message: "ClusterOperator etcd is degraded"},
 			{Operator: "ingress", Message: "ClusterOperator ingress is not available"},
@@ -116,7 +129,7 @@ func TestWhatAnUpgradeDependsUponIsRead(t *testing.T) {
 	}))
 }
 
-func TestAnUpgradeIsWrittenBesideWhatOthersWrote(t *testing.T) {
+func TestRequestUpdateKeepsOtherFields(t *testing.T) {
 	c := newCluster(t, version(func(v *configv1.ClusterVersion) {
 		v.Spec.DesiredUpdate = &configv1.Update{Image: "former", Force: true}
 	}))
@@ -124,11 +137,12 @@ func TestAnUpgradeIsWrittenBesideWhatOthersWrote(t *testing.T) {
 	request := facts.UpdateRequest{ResourceVersion: before.ResourceVersion, Update: &facts.Update{Version: "4.19.9"}}
 	c.Expect(c.RequestUpdate(t.Context(), client.ObjectKey{}, request)).To(Succeed())
 	after := c.version()
-	c.Expect(after.Spec.DesiredUpdate).To(Equal(&configv1.Update{Version: "4.19.9"}), "the former image is not that of this version")
+	c.Expect(after.Spec.DesiredUpdate).To(Equal(&configv1.Update{Version: "4.19.9"}), "the former image belongs to another version")
 	c.Expect(after.Spec.ClusterID).To(BeEquivalentTo("id"))
 	c.Expect(after.Spec.Channel).To(Equal("stable-4.19"))
 
-	c.Expect(apierrors.IsConflict(c.RequestUpdate(t.Context(), client.ObjectKey{}, request))).To(BeTrue(), "it changed since it was read")
+	c.Expect(apierrors.IsConflict(c.RequestUpdate(t.Context(), client.ObjectKey{}, request))).To(BeTrue(),
+		"the ClusterVersion changed since it was read")
 
 	seen, err := c.Observe(t.Context(), client.ObjectKey{})
 	c.Expect(err).NotTo(HaveOccurred())
@@ -144,9 +158,10 @@ func TestAnUpgradeIsWrittenBesideWhatOthersWrote(t *testing.T) {
 	c.Expect(c.Update(t.Context(), other, client.FieldOwner("oc"))).To(Succeed())
 	seen, err = c.Observe(t.Context(), client.ObjectKey{})
 	c.Expect(err).NotTo(HaveOccurred())
-	c.Expect(seen.Ours).To(BeFalse(), "somebody changed it")
+	c.Expect(seen.Ours).To(BeFalse(), "another client changed it")
 
-	c.Expect(c.RequestUpdate(t.Context(), client.ObjectKey{}, facts.UpdateRequest{ResourceVersion: c.version().ResourceVersion, Withdraw: true})).To(Succeed())
+	c.Expect(c.RequestUpdate(t.Context(), client.ObjectKey{}, facts.UpdateRequest{ResourceVersion: c.version().ResourceVersion,
+		Withdraw: true})).To(Succeed())
 	c.Expect(c.version().Spec.DesiredUpdate).To(BeNil())
 	c.Expect(c.version().Spec.Channel).To(Equal("eus-4.20"))
 }
@@ -163,5 +178,5 @@ func TestAcknowledgementsAreAdded(t *testing.T) {
 	c.Expect(acknowledged()).To(Equal(map[string]string{"a": "true"}))
 	c.Expect(c.RequestUpdate(t.Context(), client.ObjectKey{}, facts.UpdateRequest{Acknowledge: []string{"b"}})).To(Succeed())
 	c.Expect(acknowledged()).To(Equal(map[string]string{"a": "true", "b": "true"}))
-	c.Expect(c.version().ResourceVersion).To(Equal(before), "nothing is asked for")
+	c.Expect(c.version().ResourceVersion).To(Equal(before), "no release is requested")
 }
