@@ -1,4 +1,4 @@
-// Package dns finds out where the names of clusters lead, as seen from the hub.
+// Package dns resolves the names of clusters from the hub.
 package dns
 
 import (
@@ -16,52 +16,55 @@ import (
 )
 
 const (
-	// attemptTimeout limits one question.
+	// attemptTimeout limits one query.
 	attemptTimeout = 10 * time.Second
-	// fresh is for how long an answer counts. DNS cannot be watched.
-	fresh = 5 * time.Minute
-	// remembered is the number of names that are remembered, three for each cluster that is being installed: what is forgotten too early would be asked for without end.
-	remembered = 1 << 16
+	// freshness is how long a result is used. DNS cannot be watched.
+	freshness = 5 * time.Minute
+	// cacheSize is the number of cached names. A cluster that is being installed needs three. A name that is
+	// dropped too early would be queried without end.
+	cacheSize = 1 << 16
 )
 
-// Resolver asks DNS, at most every five minutes for each name. No caller waits for it.
+// Resolver queries DNS at most every five minutes for each name. Callers do not wait.
 type Resolver struct {
 	lookup  func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	now     func() time.Time
-	answers *lru.Cache[string, answer]
-	asking  singleflight.Group
+	results *lru.Cache[string, result]
+	queries singleflight.Group
 }
 
-type answer struct {
+type result struct {
 	name facts.Name
 	at   time.Time
 }
 
-// NewResolver returns a Resolver that asks as the manager's process is told to: in a pod, the DNS of the hub.
+// NewResolver returns a Resolver that uses the configuration of the manager's process: in a Pod, the DNS of
+// the hub.
 func NewResolver() *Resolver {
-	return &Resolver{lookup: net.DefaultResolver.LookupNetIP, now: time.Now, answers: lru.New[string, answer](remembered)}
+	return &Resolver{lookup: net.DefaultResolver.LookupNetIP, now: time.Now, results: lru.New[string, result](cacheSize)}
 }
 
-// Addresses returns what is known of a fully qualified name, and for how long that counts. When it is to be asked for, done is called once there is an answer.
+// Addresses returns the known addresses of a fully qualified name, and how long they are valid. If they are
+// outdated, a query starts, and done is called after it.
 func (r *Resolver) Addresses(name string, done func()) (facts.Name, time.Duration) {
-	var last answer
-	if found, ok := r.answers.Get(name); ok {
+	var last result
+	if found, ok := r.results.Get(name); ok {
 		last = found
-		if left := fresh - r.now().Sub(last.at); left > 0 {
+		if left := freshness - r.now().Sub(last.at); left > 0 {
 			return last.name, left
 		}
 	}
 	go func() {
-		_, _, _ = r.asking.Do(name, func() (any, error) {
-			r.answers.Add(name, answer{r.lookUp(name), r.now()})
-			return nil, nil //nolint:nilnil // the answer is remembered
+		_, _, _ = r.queries.Do(name, func() (any, error) {
+			r.results.Add(name, result{r.lookUp(name), r.now()})
+			return nil, nil //nolint:nilnil // the result is cached
 		})
 		done()
 	}()
-	return last.name, fresh
+	return last.name, freshness
 }
 
-// lookUp looks the name up as it stands, without the search domains of the manager's pod.
+// lookUp resolves an absolute name, without the search domains of the manager's Pod.
 func (r *Resolver) lookUp(name string) facts.Name {
 	ctx, cancel := context.WithTimeout(context.Background(), attemptTimeout)
 	defer cancel()
@@ -75,11 +78,11 @@ func (r *Resolver) lookUp(name string) facts.Name {
 	case err != nil:
 		return facts.Name{Answered: true, Failure: "DNS gives no answer"}
 	}
-	answer := facts.Name{Answered: true}
+	result := facts.Name{Answered: true}
 	for _, address := range found {
-		answer.Addresses = append(answer.Addresses, address.Unmap())
+		result.Addresses = append(result.Addresses, address.Unmap())
 	}
-	slices.SortFunc(answer.Addresses, netip.Addr.Compare)
-	answer.Addresses = slices.Compact(answer.Addresses)
-	return answer
+	slices.SortFunc(result.Addresses, netip.Addr.Compare)
+	result.Addresses = slices.Compact(result.Addresses)
+	return result
 }
