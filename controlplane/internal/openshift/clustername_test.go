@@ -13,15 +13,16 @@ func TestCheckClusterName(t *testing.T) {
 		onNone       bool
 		refused      string
 	}{
-		"a label":                     {name: "site-1"},
-		"54 characters":               {name: strings.Repeat("a", 54)},
-		"55 characters":               {name: strings.Repeat("a", 55), refused: "has 55 characters (at most 54). Set config.clusterName"},
-		"a dot":                       {name: "site.one", refused: "cannot be the name of a cluster"},
-		"a dot on platform none":      {name: "site.one", onNone: true},
-		"two dots on platform none":   {name: "site..one", onNone: true, refused: "cannot be the name of a cluster"},
-		"a domain that is long":       {name: "site", domain: strings.Repeat("abcdefghi.", 18) + "a"},
-		"a domain that is 1 too long": {name: "site", domain: strings.Repeat("abcdefghi.", 18) + "abc", refused: "has 193 characters (at most 191)"},
-		"a hyphen at the end":         {name: "site-", refused: "cannot be the name of a cluster"},
+		"a label":                   {name: "site-1"},
+		"54 characters":             {name: strings.Repeat("a", 54)},
+		"55 characters":             {name: strings.Repeat("a", 55), refused: "has 55 characters (at most 54). Set config.clusterName"},
+		"a dot":                     {name: "site.one", refused: "cannot be the name of a cluster"},
+		"a dot on platform none":    {name: "site.one", onNone: true},
+		"two dots on platform none": {name: "site..one", onNone: true, refused: "cannot be the name of a cluster"},
+		"domain at the limit":       {name: "site", domain: strings.Repeat("abcdefghi.", 18) + "a"},
+		"domain above the limit": {name: "site", domain: strings.Repeat("abcdefghi.", 18) + "abc",
+			refused: "has 193 characters (at most 191)"},
+		"hyphen at the end": {name: "site-", refused: "cannot be the name of a cluster"},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			err := CheckClusterName(tc.name, tc.domain, tc.onNone)

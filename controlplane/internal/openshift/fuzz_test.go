@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// FuzzImage: a version that is taken has an image that a registry can be asked for.
+// FuzzImage checks that an accepted version has a valid image reference.
 func FuzzImage(f *testing.F) {
 	for _, version := range []string{"4.19.3", "v4.20.0-rc.1", "4.19.0-okd-scos.5", "4.19.0-ec.1+build.2", "4.19", "", "v", "4.19.3-"} {
 		f.Add(version, "x86_64")
@@ -22,7 +22,7 @@ func FuzzImage(f *testing.F) {
 		switch architecture {
 		case "", "x86_64", "aarch64", "arm64", "ppc64le", "s390x", "multi":
 		default:
-			return // the schema knows no other
+			return // the schema permits no other
 		}
 		_, err = name.ParseReference(Image(parsed, architecture, "", Repositories{OCP: DefaultOCPRepository, OKD: DefaultOKDRepository}))
 		g.Expect(err).NotTo(HaveOccurred())

@@ -1,4 +1,5 @@
-// Package openshift knows the releases of OpenShift and OKD: their versions and images. It computes; it asks no registry.
+// Package openshift computes versions and images of the releases of OpenShift and OKD. It does not access
+// registries.
 package openshift
 
 import (
@@ -19,18 +20,19 @@ const (
 // minimum is the oldest release that the Agent-based installation through this provider supports.
 var minimum = semver.MustParse("4.14.0")
 
-// Repositories are where release images come from.
+// Repositories are the repositories of release images.
 type Repositories struct{ OCP, OKD string }
 
-// OnLoopback reports whether an image is in the registry of one of the repositories, and that registry is a loopback address. Its packets leave no machine, and who chose it started the
-// manager: it may speak plain HTTP. A name such as localhost is no loopback address: a resolver decides what it means.
+// OnLoopback reports whether an image is in the registry of one of the repositories, and that registry is a
+// loopback address. Such a registry may use plain HTTP: its packets stay on the machine, and the flags of the
+// manager named it. A name such as localhost is no loopback address, because a resolver decides its meaning.
 func (r Repositories) OnLoopback(image string) bool {
 	registry, _, _ := strings.Cut(image, "/")
 	address, err := netip.ParseAddrPort(registry)
 	return err == nil && address.Addr().IsLoopback() && (strings.HasPrefix(r.OCP, registry+"/") || strings.HasPrefix(r.OKD, registry+"/"))
 }
 
-// ParseVersion reads a release with or without leading v.
+// ParseVersion parses a release with or without leading v.
 func ParseVersion(version string) (semver.Version, error) {
 	v, err := semver.Parse(strings.TrimPrefix(version, "v"))
 	if err != nil {
@@ -58,8 +60,9 @@ func IsOKD(v semver.Version) bool {
 	return false
 }
 
-// Image returns the release image of a version by tag. override, when not empty, is the repository to take it from, whatever the release.
-// architecture is that of the control-plane hosts; empty means x86_64. OKD's own repository has no architecture in its tags.
+// Image returns the release image of a version by tag. override, when not empty, replaces the repository of
+// all releases. architecture is that of the control plane hosts; empty means x86_64. Tags of OKD's own
+// repository have no architecture.
 func Image(v semver.Version, architecture, override string, repositories Repositories) string {
 	tag := v.String()
 	if strings.Contains(tag, "+") {
@@ -76,7 +79,7 @@ func Image(v semver.Version, architecture, override string, repositories Reposit
 	}
 }
 
-// tagArchitecture is the architecture as tags of release images spell it.
+// tagArchitecture returns the architecture as spelled in tags of release images.
 func tagArchitecture(architecture string) string {
 	switch architecture {
 	case "":
