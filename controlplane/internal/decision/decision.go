@@ -1,5 +1,5 @@
-// Package decision holds the vocabulary of the packages that decide about an installed cluster (removal, scaling, remediation, upgrade): why something is not done
-// now, and whether an event arrives when it may be done.
+// Package decision holds the types of the packages that decide about an installed cluster: removal, scaling,
+// remediation, upgrade. A Blocker is why an action is not taken now, and whether an event reports its end.
 package decision
 
 import (
@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// Blocker is why something is not done now. Contrary evidence is a Blocker, and so is what is unknown.
+// Blocker is why an action is not taken now. Contrary evidence and missing facts are Blockers.
 type Blocker struct {
 	// Reason is that of the condition, Message names the cause and the action.
 	Reason, Message string
-	// Watched is true when an event arrives at the end of the wait. Otherwise the cluster must be inspected again after a time.
+	// Watched is true when an event arrives at the end of the wait. Otherwise the cluster must be inspected
+	// again after a time.
 	Watched bool
 }
 
@@ -26,13 +27,14 @@ func Watch(reason, format string, args ...any) Blocker {
 	return Blocker{Reason: reason, Message: fmt.Sprintf(format, args...), Watched: true}
 }
 
-// About puts what is not done before the message.
+// About prefixes the message with the blocked action.
 func (b Blocker) About(format string, args ...any) Blocker {
 	b.Message = fmt.Sprintf(format, args...) + ": " + b.Message
 	return b
 }
 
-// Join returns one Blocker for several, of which there must be one: with the reason of the first, and watched only if all are.
+// Join returns one Blocker for a list that must not be empty. It has the reason of the first, and is watched
+// only if all are.
 func Join(blockers []Blocker) Blocker {
 	messages := make([]string, 0, len(blockers))
 	for _, b := range blockers {
