@@ -48,11 +48,17 @@ func openshiftAssistedConfigAdmissions() admissions {
 			before: `{spec: {bootMode: LiveISO}, status: {initialization: {dataSecretCreated: true}}}`,
 			change: `{spec: {bootMode: LiveISO, additionalNTPSources: [ntp]}, status: {initialization: {dataSecretCreated: true}}}`,
 		},
-		"role":                        {change: `spec: {role: Arbiter}`},
-		"role that stays":             {before: `spec: {role: Arbiter}`, change: `spec: {role: Arbiter, additionalNTPSources: [ntp]}`},
-		"role that there is not":      {change: `spec: {role: Master}`, refused: `supported values: "Arbiter"`},
-		"role set later":              {before: `{}`, change: `spec: {role: Arbiter}`, refused: "spec.role is immutable: the control plane provider sets it"},
-		"role removed":                {before: `spec: {role: Arbiter}`, change: `spec: {additionalNTPSources: [ntp]}`, refused: "spec.role is immutable"},
+		"role":                   {change: `spec: {role: Arbiter}`},
+		"role that stays":        {before: `spec: {role: Arbiter}`, change: `spec: {role: Arbiter, additionalNTPSources: [ntp]}`},
+		"role that there is not": {change: `spec: {role: Master}`, refused: `supported values: "Arbiter"`},
+		"role set later": {
+			before: `{}`, change: `spec: {role: Arbiter}`,
+			refused: "spec.role is immutable: the control plane provider sets it",
+		},
+		"role removed": {
+			before: `spec: {role: Arbiter}`, change: `spec: {additionalNTPSources: [ntp]}`,
+			refused: "spec.role is immutable",
+		},
 		"role removed with the spec":  {before: `spec: {role: Arbiter}`, change: `{}`, refused: "spec.role is immutable"},
 		"pool":                        {change: `spec: {machineConfigPool: infra}`},
 		"pool that is no name":        {change: `spec: {machineConfigPool: Infra_1}`, refused: "spec.machineConfigPool"},
@@ -81,27 +87,44 @@ func openshiftAssistedConfigAdmissions() admissions {
 			before: `{spec: {machineConfigPool: infra}, status: {conditions: [` + approved + `]}}`,
 			change: `{spec: {machineConfigPool: infra, additionalNTPSources: [ntp]}, status: {conditions: [` + approved + `]}}`,
 		},
-		"hostname of 63 characters":                           {change: `spec: {nodeRegistration: {name: ` + strings.Repeat("a", 63) + `}}`},
-		"hostname of 64 characters":                           {change: `spec: {nodeRegistration: {name: ` + strings.Repeat("a", 64) + `}}`, refused: "name must be at most 63 characters: assisted-service rejects longer hostnames"},
-		"hostname of 64 characters before variables replaced": {change: `spec: {nodeRegistration: {name: "$METADATA_` + strings.Repeat("A", 54) + `"}}`},
+		"hostname of 63 characters": {change: `spec: {nodeRegistration: {name: ` + strings.Repeat("a", 63) + `}}`},
+		"hostname of 64 characters": {
+			change:  `spec: {nodeRegistration: {name: ` + strings.Repeat("a", 64) + `}}`,
+			refused: "name must be at most 63 characters: assisted-service rejects longer hostnames",
+		},
+		"hostname of 64 characters before variables replaced": {change: `spec: {nodeRegistration: {name: "$METADATA_` +
+			strings.Repeat("A", 54) + `"}}`},
 		"root device hints": {
-			change: `spec: {rootDeviceHints: {deviceName: /dev/disk/by-path/pci-0, hctl: "0:0:0:0", model: PERC, vendor: DELL, serialNumber: S1, minSizeGigabytes: 120, wwn: "0x1", wwnWithExtension: "0x12", wwnVendorExtension: "0x2", rotational: false}}`,
+			change: `spec: {rootDeviceHints: {deviceName: /dev/disk/by-path/pci-0, hctl: "0:0:0:0", model: PERC, vendor: DELL, ` +
+				`serialNumber: S1, minSizeGigabytes: 120, wwn: "0x1", wwnWithExtension: "0x12", wwnVendorExtension: "0x2", rotational: false}}`,
 		},
 		"root device hints for the live ISO": {change: `spec: {bootMode: LiveISO, rootDeviceHints: {deviceName: /dev/sda}}`},
 		"root device hints where the disk is written before": {
 			change:  `spec: {bootMode: DiskImage, rootDeviceHints: {deviceName: /dev/sda}}`,
 			refused: "rootDeviceHints have no effect in boot mode DiskImage, which writes the disk before the host boots",
 		},
-		"no root device hint":                      {change: `spec: {rootDeviceHints: {}}`, refused: "spec.rootDeviceHints"},
-		"root device hint that is no device":       {change: `spec: {rootDeviceHints: {deviceName: sda}}`, refused: "spec.rootDeviceHints.deviceName"},
+		"no root device hint": {change: `spec: {rootDeviceHints: {}}`, refused: "spec.rootDeviceHints"},
+		"root device hint that is no device": {
+			change:  `spec: {rootDeviceHints: {deviceName: sda}}`,
+			refused: "spec.rootDeviceHints.deviceName",
+		},
 		"root device hint that is no SCSI address": {change: `spec: {rootDeviceHints: {hctl: "0:0"}}`, refused: "spec.rootDeviceHints.hctl"},
-		"disks of no size":                         {change: `spec: {rootDeviceHints: {minSizeGigabytes: 0}}`, refused: "spec.rootDeviceHints.minSizeGigabytes"},
-		"the only NTP servers":                     {change: `spec: {ntpSources: [ntp.example.com, 192.0.2.1]}`},
-		"the only NTP servers, and no others":      {change: `spec: {ntpSources: [ntp.example.com], additionalNTPSources: []}`},
-		"the only NTP servers, and further ones":   {change: `spec: {ntpSources: [ntp.example.com], additionalNTPSources: [ntp]}`, refused: "ntpSources replace all other NTP servers: remove additionalNTPSources"},
-		"none as the only NTP servers":             {change: `spec: {ntpSources: []}`, refused: "spec.ntpSources"},
-		"time for network interfaces":              {change: `spec: {imageType: minimal-iso, networkDiscoveryDelaySeconds: 30}`},
-		"less than no time for network interfaces": {change: `spec: {networkDiscoveryDelaySeconds: -1}`, refused: "spec.networkDiscoveryDelaySeconds"},
+		"disks of no size": {
+			change:  `spec: {rootDeviceHints: {minSizeGigabytes: 0}}`,
+			refused: "spec.rootDeviceHints.minSizeGigabytes",
+		},
+		"the only NTP servers":                {change: `spec: {ntpSources: [ntp.example.com, 192.0.2.1]}`},
+		"the only NTP servers, and no others": {change: `spec: {ntpSources: [ntp.example.com], additionalNTPSources: []}`},
+		"the only NTP servers, and further ones": {
+			change:  `spec: {ntpSources: [ntp.example.com], additionalNTPSources: [ntp]}`,
+			refused: "ntpSources replace all other NTP servers: remove additionalNTPSources",
+		},
+		"none as the only NTP servers": {change: `spec: {ntpSources: []}`, refused: "spec.ntpSources"},
+		"time for network interfaces":  {change: `spec: {imageType: minimal-iso, networkDiscoveryDelaySeconds: 30}`},
+		"less than no time for network interfaces": {
+			change:  `spec: {networkDiscoveryDelaySeconds: -1}`,
+			refused: "spec.networkDiscoveryDelaySeconds",
+		},
 		"kernel arguments appended and deleted": {
 			change: `spec: {kernelArguments: [{operation: append, value: "rd.break=cmdline"}, {operation: delete, value: quiet}]}`,
 		},
@@ -110,11 +133,13 @@ func openshiftAssistedConfigAdmissions() admissions {
 			refused: `spec.kernelArguments[0].operation: Unsupported value: "replace": supported values: "append", "delete"`,
 		},
 		"kernel arguments of the live ISO": {
-			change: `spec: {bootMode: LiveISO, discoveryKernelArguments: [{operation: append, value: "rd.net.timeout.carrier=60"}, {operation: replace, value: "console=ttyS0=ttyS1"}, {operation: delete, value: quiet}]}`,
+			change: `spec: {bootMode: LiveISO, discoveryKernelArguments: [{operation: append, value: ` +
+				`"rd.net.timeout.carrier=60"}, {operation: replace, value: "console=ttyS0=ttyS1"}, {operation: delete, value: quiet}]}`,
 		},
 		"kernel arguments of the live ISO where there is none": {
-			change:  `spec: {bootMode: DiskImage, discoveryKernelArguments: [{operation: append, value: quiet}]}`,
-			refused: "discoveryKernelArguments apply to the live ISO, which boot mode DiskImage does not have: remove them, or set bootMode to LiveISO",
+			change: `spec: {bootMode: DiskImage, discoveryKernelArguments: [{operation: append, value: quiet}]}`,
+			refused: "discoveryKernelArguments apply to the live ISO, which boot mode DiskImage does not have: remove them, or " +
+				"set bootMode to LiveISO",
 		},
 		"kernel argument of the live ISO inserted": {
 			change:  `spec: {discoveryKernelArguments: [{operation: insert, value: quiet}]}`,
@@ -213,12 +238,13 @@ func nodeRegistrationAdmissions() admissions {
 		badID    = "providerID must have the form scheme://path; variables ($NAME) are allowed"
 	)
 	return admissions{minimalConfig, map[string]admission{
-		"name":                       {change: `spec: {nodeRegistration: {name: node-1.lab}}`},
-		"name by variable":           {change: `spec: {nodeRegistration: {name: $METADATA_NAME}}`},
-		"name with variable":         {change: `spec: {nodeRegistration: {name: "node-${METADATA_NAME}.lab"}}`},
-		"name in upper case":         {change: `spec: {nodeRegistration: {name: Node1}}`, refused: badName},
-		"name with a command":        {change: `spec: {nodeRegistration: {name: "$(reboot)"}}`, refused: badName},
-		"labels":                     {change: `spec: {nodeRegistration: {kubeletExtraLabels: ["example.com/rack=r1", "zone=", "metal3.io/uuid=$METADATA_UUID"]}}`},
+		"name":                {change: `spec: {nodeRegistration: {name: node-1.lab}}`},
+		"name by variable":    {change: `spec: {nodeRegistration: {name: $METADATA_NAME}}`},
+		"name with variable":  {change: `spec: {nodeRegistration: {name: "node-${METADATA_NAME}.lab"}}`},
+		"name in upper case":  {change: `spec: {nodeRegistration: {name: Node1}}`, refused: badName},
+		"name with a command": {change: `spec: {nodeRegistration: {name: "$(reboot)"}}`, refused: badName},
+		"labels": {change: `spec: {nodeRegistration: {kubeletExtraLabels: ["example.com/rack=r1", ` +
+			`"zone=", "metal3.io/uuid=$METADATA_UUID"]}}`},
 		"label with quoted variable": {change: `spec: {nodeRegistration: {kubeletExtraLabels: ['metal3.io/uuid="${METADATA_UUID}"']}}`},
 		"label without value":        {change: `spec: {nodeRegistration: {kubeletExtraLabels: [rack]}}`, refused: badLabel},
 		"label with a blank":         {change: `spec: {nodeRegistration: {kubeletExtraLabels: ["rack=r 1"]}}`, refused: badLabel},
@@ -242,7 +268,8 @@ kind: OpenshiftAssistedConfigTemplate
 metadata: {name: worker}
 `
 	return admissions{base, map[string]admission{
-		"settings":   {change: `spec: {template: {metadata: {labels: {a: b}}, spec: {bootMode: DiskImage, hostRequirements: {minCPUCores: 8, minMemory: 32Gi, minDiskSize: 120Gi}}}}`},
+		"settings": {change: `spec: {template: {metadata: {labels: {a: b}}, spec: {bootMode: DiskImage, hostRequirements: ` +
+			`{minCPUCores: 8, minMemory: 32Gi, minDiskSize: 120Gi}}}}`},
 		"no content": {refused: "spec: Required value"},
 		"kernel argument replaced": {
 			change:  `spec: {template: {spec: {kernelArguments: [{operation: replace, value: "a=b"}]}}}`,

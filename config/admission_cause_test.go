@@ -28,20 +28,53 @@ var keywords = map[string]struct {
 	read func(*apiextensionsv1.JSONSchemaProps) any
 	drop func(*apiextensionsv1.JSONSchemaProps)
 }{
-	"pattern":       {func(p *apiextensionsv1.JSONSchemaProps) any { return set(p.Pattern) }, func(p *apiextensionsv1.JSONSchemaProps) { p.Pattern = "" }},
-	"enum":          {enumOf, func(p *apiextensionsv1.JSONSchemaProps) { p.Enum = nil }},
-	"format":        {func(p *apiextensionsv1.JSONSchemaProps) any { return set(p.Format) }, func(p *apiextensionsv1.JSONSchemaProps) { p.Format = "" }},
-	"minimum":       {func(p *apiextensionsv1.JSONSchemaProps) any { return deref(p.Minimum) }, func(p *apiextensionsv1.JSONSchemaProps) { p.Minimum = nil }},
-	"maximum":       {func(p *apiextensionsv1.JSONSchemaProps) any { return deref(p.Maximum) }, func(p *apiextensionsv1.JSONSchemaProps) { p.Maximum = nil }},
-	"minLength":     {func(p *apiextensionsv1.JSONSchemaProps) any { return deref(p.MinLength) }, func(p *apiextensionsv1.JSONSchemaProps) { p.MinLength = nil }},
-	"maxLength":     {func(p *apiextensionsv1.JSONSchemaProps) any { return deref(p.MaxLength) }, func(p *apiextensionsv1.JSONSchemaProps) { p.MaxLength = nil }},
-	"minItems":      {func(p *apiextensionsv1.JSONSchemaProps) any { return deref(p.MinItems) }, func(p *apiextensionsv1.JSONSchemaProps) { p.MinItems = nil }},
-	"maxItems":      {func(p *apiextensionsv1.JSONSchemaProps) any { return deref(p.MaxItems) }, func(p *apiextensionsv1.JSONSchemaProps) { p.MaxItems = nil }},
-	"minProperties": {func(p *apiextensionsv1.JSONSchemaProps) any { return deref(p.MinProperties) }, func(p *apiextensionsv1.JSONSchemaProps) { p.MinProperties = nil }},
-	"maxProperties": {func(p *apiextensionsv1.JSONSchemaProps) any { return deref(p.MaxProperties) }, func(p *apiextensionsv1.JSONSchemaProps) { p.MaxProperties = nil }},
-	"x-kubernetes-list-type": {func(p *apiextensionsv1.JSONSchemaProps) any { return deref(p.XListType) }, func(p *apiextensionsv1.JSONSchemaProps) {
-		p.XListType, p.XListMapKeys = nil, nil
-	}},
+	"pattern": {
+		func(p *apiextensionsv1.JSONSchemaProps) any { return set(p.Pattern) },
+		func(p *apiextensionsv1.JSONSchemaProps) { p.Pattern = "" },
+	},
+	"enum": {enumOf, func(p *apiextensionsv1.JSONSchemaProps) { p.Enum = nil }},
+	"format": {
+		func(p *apiextensionsv1.JSONSchemaProps) any { return set(p.Format) },
+		func(p *apiextensionsv1.JSONSchemaProps) { p.Format = "" },
+	},
+	"minimum": {
+		func(p *apiextensionsv1.JSONSchemaProps) any { return deref(p.Minimum) },
+		func(p *apiextensionsv1.JSONSchemaProps) { p.Minimum = nil },
+	},
+	"maximum": {
+		func(p *apiextensionsv1.JSONSchemaProps) any { return deref(p.Maximum) },
+		func(p *apiextensionsv1.JSONSchemaProps) { p.Maximum = nil },
+	},
+	"minLength": {
+		func(p *apiextensionsv1.JSONSchemaProps) any { return deref(p.MinLength) },
+		func(p *apiextensionsv1.JSONSchemaProps) { p.MinLength = nil },
+	},
+	"maxLength": {
+		func(p *apiextensionsv1.JSONSchemaProps) any { return deref(p.MaxLength) },
+		func(p *apiextensionsv1.JSONSchemaProps) { p.MaxLength = nil },
+	},
+	"minItems": {
+		func(p *apiextensionsv1.JSONSchemaProps) any { return deref(p.MinItems) },
+		func(p *apiextensionsv1.JSONSchemaProps) { p.MinItems = nil },
+	},
+	"maxItems": {
+		func(p *apiextensionsv1.JSONSchemaProps) any { return deref(p.MaxItems) },
+		func(p *apiextensionsv1.JSONSchemaProps) { p.MaxItems = nil },
+	},
+	"minProperties": {
+		func(p *apiextensionsv1.JSONSchemaProps) any { return deref(p.MinProperties) },
+		func(p *apiextensionsv1.JSONSchemaProps) { p.MinProperties = nil },
+	},
+	"maxProperties": {
+		func(p *apiextensionsv1.JSONSchemaProps) any { return deref(p.MaxProperties) },
+		func(p *apiextensionsv1.JSONSchemaProps) { p.MaxProperties = nil },
+	},
+	"x-kubernetes-list-type": {
+		func(p *apiextensionsv1.JSONSchemaProps) any { return deref(p.XListType) },
+		func(p *apiextensionsv1.JSONSchemaProps) {
+			p.XListType, p.XListMapKeys = nil, nil
+		},
+	},
 }
 
 const (
@@ -87,7 +120,10 @@ type mutants struct {
 // one, or is refused for something else. And each CEL rule, pattern and enumeration of ours refuses a case in this way.
 // So no rule is there that refuses nothing, and no case seems to try one that another one hides.
 func TestEveryConstraintRefusesACaseByItself(t *testing.T) {
-	all, m := mustLoadSchemas(t), mutants{crds: map[k8sschema.GroupVersionKind]*apiextensionsv1.CustomResourceDefinition{}, built: map[string]schemas{}}
+	all, m := mustLoadSchemas(t), mutants{
+		crds:  map[k8sschema.GroupVersionKind]*apiextensionsv1.CustomResourceDefinition{},
+		built: map[string]schemas{},
+	}
 	for _, crd := range ourDefinitions(t) {
 		m.crds[k8sschema.GroupVersionKind{Group: crd.Spec.Group, Version: "v1beta1", Kind: crd.Spec.Names.Kind}] = crd
 	}
@@ -142,14 +178,16 @@ func (m mutants) cause(t *testing.T, all schemas, wanted, old map[string]any, re
 var index = regexp.MustCompile(`\[[^\]]*\]`)
 
 // suspects are the constraints that may be behind an error, each with what takes it out of a part of the schema.
-func (m mutants) suspects(gvk k8sschema.GroupVersionKind, err *field.Error) map[constraint]func(path string, p *apiextensionsv1.JSONSchemaProps) {
+func (m mutants) suspects(gvk k8sschema.GroupVersionKind, err *field.Error) map[constraint]func(path string,
+	p *apiextensionsv1.JSONSchemaProps) {
 	found := map[constraint]func(string, *apiextensionsv1.JSONSchemaProps){}
 	place := "." + strings.TrimPrefix(index.ReplaceAllString(err.Field, "[]"), ".")
 	visit(m.crds[gvk], func(path string, p *apiextensionsv1.JSONSchemaProps) {
 		for _, rule := range p.XValidations {
 			if rule.Message != "" && strings.Contains(err.Detail, rule.Message) {
 				found[constraint{celKeyword, rule.Message}] = func(_ string, p *apiextensionsv1.JSONSchemaProps) {
-					p.XValidations = slices.DeleteFunc(p.XValidations, func(other apiextensionsv1.ValidationRule) bool { return other.Message == rule.Message })
+					p.XValidations = slices.DeleteFunc(p.XValidations,
+						func(other apiextensionsv1.ValidationRule) bool { return other.Message == rule.Message })
 				}
 			}
 		}
@@ -163,7 +201,8 @@ func (m mutants) suspects(gvk k8sschema.GroupVersionKind, err *field.Error) map[
 			}
 		}
 		for keyword, k := range keywords {
-			if value := k.read(p); value != nil && slices.Contains([]string{place, place[:max(0, strings.LastIndex(place, "."))] + "[]"}, path) { // of a map any key
+			// of a map any key
+			if value := k.read(p); value != nil && slices.Contains([]string{place, place[:max(0, strings.LastIndex(place, "."))] + "[]"}, path) {
 				found[constraint{keyword, fmt.Sprint(value)}] = func(at string, p *apiextensionsv1.JSONSchemaProps) {
 					if at == path {
 						k.drop(p)
@@ -176,7 +215,9 @@ func (m mutants) suspects(gvk k8sschema.GroupVersionKind, err *field.Error) map[
 }
 
 // without is the CRD of a kind without a constraint.
-func (m mutants) without(t *testing.T, gvk k8sschema.GroupVersionKind, c constraint, drop func(string, *apiextensionsv1.JSONSchemaProps)) schemas {
+func (m mutants) without(t *testing.T, gvk k8sschema.GroupVersionKind, c constraint,
+	drop func(string, *apiextensionsv1.JSONSchemaProps),
+) schemas {
 	t.Helper()
 	crd := m.crds[gvk].DeepCopy()
 	visit(crd, drop)
@@ -213,7 +254,8 @@ func (m mutants) constraints() []constraint {
 
 // foreignPath reports whether a part of a schema lies in a type of Kubernetes or Cluster API: see foreignType.
 func foreignPath(path string) bool {
-	return slices.ContainsFunc([]string{".metadata", ".taints[]", ".readinessGates[]", ".infrastructureRef"}, func(part string) bool { return strings.Contains(path, part) })
+	return slices.ContainsFunc([]string{".metadata", ".taints[]", ".readinessGates[]", ".infrastructureRef"},
+		func(part string) bool { return strings.Contains(path, part) })
 }
 
 // visit goes through all parts of the schema of a CRD, each of which may be changed: ".spec.list[].field".

@@ -65,95 +65,131 @@ func TestHealthOf(t *testing.T) {
 			"status: {observedGeneration: 1, conditions: [{type: Installed, status: 'True', reason: Installed}, {type: Available, status: 'False', "
 		ours   = "metadata: {generation: 1}\nspec: {controlPlaneRef: {kind: OpenshiftAssistedControlPlane}}\n"
 		theirs = "metadata: {generation: 1}\nspec: {controlPlaneRef: {kind: KubeadmControlPlane}}\n"
-		down   = "status: {observedGeneration: 1, conditions: [{type: Available, status: 'False', reason: NotAvailable, message: not yet}, {type: ControlPlaneInitialized, status: 'True', reason: Initialized}, {type: ControlPlaneAvailable, status: 'False', reason: NotAvailable, message: etcd}]}"
+		down   = "status: {observedGeneration: 1, conditions: [{type: Available, status: 'False', reason: NotAvailable, " +
+			"message: not yet}, {type: ControlPlaneInitialized, status: 'True', reason: Initialized}, {type: " +
+			"ControlPlaneAvailable, status: 'False', reason: NotAvailable, message: etcd}]}"
 	)
 	for situation, tc := range map[string]struct{ object, status, message string }{
 		"a Cluster that is not looked at yet": {cluster + ours, argocd.Progressing, "waiting for Cluster API to read the Cluster"},
 		"a Cluster whose spec was just edited": {
-			cluster + "metadata: {generation: 2}\nstatus: {observedGeneration: 1, conditions: [{type: Available, status: 'True', reason: Available}]}",
+			cluster + "metadata: {generation: 2}\nstatus: {observedGeneration: 1, conditions: [{type: Available, status: " +
+				"'True', reason: Available}]}",
 			argocd.Progressing, "waiting for Cluster API to read the Cluster",
 		},
 		"a Cluster that does not serve any more":         {cluster + ours + down, argocd.Degraded, "ControlPlaneAvailable: etcd"},
 		"another provider's, which may be in the making": {cluster + theirs + down, argocd.Progressing, "Available: not yet"},
 		"a Cluster whose installation failed": {
-			cluster + ours + strings.Replace(down, "reason: NotAvailable, message: etcd", "reason: InstallationFailed, message: disk", 1), argocd.Degraded, "ControlPlaneAvailable: disk",
+			cluster + ours + strings.Replace(down, "reason: NotAvailable, message: etcd", "reason: InstallationFailed, message: disk", 1),
+			argocd.Degraded, "ControlPlaneAvailable: disk",
 		},
 		"a Cluster that is being installed": {
-			cluster + ours + strings.Replace(down, "reason: NotAvailable, message: etcd", "reason: WaitingForInstallation, message: later", 1), argocd.Progressing, "Available: not yet",
+			cluster + ours + strings.Replace(down, "reason: NotAvailable, message: etcd", "reason: WaitingForInstallation, message: later", 1),
+			argocd.Progressing, "Available: not yet",
 		},
 		"a Cluster that was just installed and comes up": {
-			cluster + ours + strings.Replace(down, "reason: NotAvailable, message: etcd", "reason: WaitingForHealthyCluster, message: etcd", 1), argocd.Progressing, "Available: not yet",
+			cluster + ours + strings.Replace(down, "reason: NotAvailable, message: etcd", "reason: WaitingForHealthyCluster, message: etcd", 1),
+			argocd.Progressing, "Available: not yet",
 		},
 		"a control plane that was just installed and comes up": {
 			plane + "reason: WaitingForHealthyCluster, message: etcd}]}", argocd.Progressing, "WaitingForHealthyCluster: etcd",
 		},
 		"a Cluster whose only host restarts for an upgrade": {
-			cluster + ours + strings.Replace(down, "status: 'False', reason: NotAvailable, message: etcd", "status: Unknown, reason: ControlPlaneRestarting, message: upgrade", 1), argocd.Progressing, "Available: not yet",
+			cluster + ours + strings.Replace(down, "status: 'False', reason: NotAvailable, message: etcd",
+				"status: Unknown, reason: ControlPlaneRestarting, message: upgrade", 1), argocd.Progressing, "Available: not yet",
 		},
 		"a control plane whose only host restarts for an upgrade": {
-			strings.Replace(plane, "type: Available, status: 'False'", "type: Available, status: Unknown", 1) + "reason: ControlPlaneRestarting, message: upgrade}]}", argocd.Progressing, "ControlPlaneRestarting: upgrade",
+			strings.Replace(plane, "type: Available, status: 'False'", "type: Available, status: Unknown", 1) +
+				"reason: ControlPlaneRestarting, message: upgrade}]}", argocd.Progressing, "ControlPlaneRestarting: upgrade",
 		},
 		"a control plane whose only host does not come back from the upgrade": {
-			strings.Replace(plane, "type: Available, status: 'False'", "type: Available, status: Unknown", 1) + "reason: ConnectionDown, message: upgrade}]}", argocd.Degraded, "ConnectionDown: upgrade",
+			strings.Replace(plane, "type: Available, status: 'False'", "type: Available, status: Unknown", 1) +
+				"reason: ConnectionDown, message: upgrade}]}", argocd.Degraded, "ConnectionDown: upgrade",
 		},
 		"a control plane with a lost etcd member": {
-			strings.Replace(plane, "Available, status: 'False'", "Available, status: 'True'", 1) + "reason: Available}, {type: EtcdClusterHealthy, status: 'False', reason: NotHealthy, message: n1 is down}]}", argocd.Degraded, "NotHealthy: n1 is down",
+			strings.Replace(plane, "Available, status: 'False'", "Available, status: 'True'", 1) +
+				"reason: Available}, {type: EtcdClusterHealthy, status: 'False', reason: NotHealthy, message: n1 is down}]}",
+			argocd.Degraded, "NotHealthy: n1 is down",
 		},
 		"a control plane with a Node that has no Machine": {
-			strings.Replace(plane, "Available, status: 'False'", "Available, status: 'True'", 1) + "reason: Available}, {type: EtcdClusterHealthy, status: 'False', reason: NodeWithoutMachine, message: n9 came back}]}", argocd.Degraded, "NodeWithoutMachine: n9 came back",
+			strings.Replace(plane, "Available, status: 'False'", "Available, status: 'True'", 1) +
+				"reason: Available}, {type: EtcdClusterHealthy, status: 'False', reason: NodeWithoutMachine, message: n9 came back}]}",
+			argocd.Degraded, "NodeWithoutMachine: n9 came back",
 		},
 		"a control plane with a Node that is being deleted with its Machine": {
-			strings.Replace(plane, "Available, status: 'False'", "Available, status: 'True'", 1) + "reason: Available}, {type: MachinesCreated, status: 'True', reason: MachinesCreated}, {type: EtcdClusterHealthy, status: Unknown, reason: WaitingForNodeDeletion, message: n9}]}", argocd.Healthy, "the cluster is installed and its control plane serves",
+			strings.Replace(plane, "Available, status: 'False'", "Available, status: 'True'", 1) +
+				"reason: Available}, {type: MachinesCreated, status: 'True', reason: MachinesCreated}, {type: EtcdClusterHealthy, " +
+				"status: Unknown, reason: WaitingForNodeDeletion, message: n9}]}", argocd.Healthy,
+			"the cluster is installed and its control plane serves",
 		},
 		"a control plane that does not serve": {plane + "reason: NotAvailable, message: etcd}]}", argocd.Degraded, "NotAvailable: etcd"},
 		"a Cluster that is being upgraded": {
-			cluster + "metadata: {generation: 1}\nstatus: {observedGeneration: 1, conditions: [{type: Available, status: 'True', reason: Available}, {type: RollingOut, status: 'True', reason: RollingOut, message: one}]}",
+			cluster + "metadata: {generation: 1}\nstatus: {observedGeneration: 1, conditions: [{type: Available, status: " +
+				"'True', reason: Available}, {type: RollingOut, status: 'True', reason: RollingOut, message: one}]}",
 			argocd.Progressing, "RollingOut: one",
 		},
 		"a topology that cannot be reconciled": {
-			cluster + ours + "status: {observedGeneration: 1, conditions: [{type: Available, status: 'True', reason: Available}, {type: TopologyReconciled, status: 'False', reason: ReconcileFailed, message: no class}]}",
+			cluster + ours + "status: {observedGeneration: 1, conditions: [{type: Available, status: 'True', reason: " +
+				"Available}, {type: TopologyReconciled, status: 'False', reason: ReconcileFailed, message: no class}]}",
 			argocd.Degraded, "TopologyReconciled: no class",
 		},
 		"a Cluster of v1beta1": {
-			"apiVersion: cluster.x-k8s.io/v1beta1\nkind: Cluster\n" + ours + "status: {observedGeneration: 1, phase: Provisioned, v1beta2: {conditions: [{type: Available, status: 'False', reason: NotAvailable, message: hosts}]}}",
+			"apiVersion: cluster.x-k8s.io/v1beta1\nkind: Cluster\n" + ours +
+				"status: {observedGeneration: 1, phase: Provisioned, v1beta2: {conditions: [{type: Available, status: 'False', " +
+				"reason: NotAvailable, message: hosts}]}}",
 			argocd.Progressing, "Available: hosts",
 		},
 		"a Cluster that is paused": {cluster + "metadata: {}\nspec: {paused: true}", argocd.Suspended, "the Cluster is paused"},
 		"a host in error": {
-			host + "metadata: {}\nstatus: {operationalStatus: error, errorType: registration error, errorMessage: BMC refuses, provisioning: {state: registering}}",
+			host + "metadata: {}\nstatus: {operationalStatus: error, errorType: registration error, errorMessage: BMC refuses, " +
+				"provisioning: {state: registering}}",
 			argocd.Degraded, "registration error: BMC refuses",
 		},
 		"a host that waits for its turn": {
 			host + "metadata: {}\nstatus: {operationalStatus: delayed, provisioning: {state: inspecting}}",
 			argocd.Progressing, "inspecting: waiting for operations on other hosts",
 		},
-		"a host without BMC":          {host + "metadata: {}\nstatus: {provisioning: {state: unmanaged}}", argocd.Suspended, "spec.bmc is not set: the host is not managed"},
+		"a host without BMC": {
+			host + "metadata: {}\nstatus: {provisioning: {state: unmanaged}}", argocd.Suspended,
+			"spec.bmc is not set: the host is not managed",
+		},
 		"a host that is not seen yet": {host + "metadata: {}", argocd.Progressing, "waiting for the Bare Metal Operator to read the host"},
-		"a host that is paused":       {host + "metadata: {annotations: {baremetalhost.metal3.io/paused: ''}}\nstatus: {operationalStatus: error}", argocd.Suspended, "the host is paused by an annotation"},
+		"a host that is paused": {
+			host +
+				"metadata: {annotations: {baremetalhost.metal3.io/paused: ''}}\nstatus: {operationalStatus: error}", argocd.Suspended,
+			"the host is paused by an annotation",
+		},
 		"a host that runs something else": {
-			host + "metadata: {}\nstatus: {operationalStatus: OK, provisioning: {state: externally provisioned}}", argocd.Healthy, "the host was installed by another client",
+			host + "metadata: {}\nstatus: {operationalStatus: OK, provisioning: {state: externally provisioned}}", argocd.Healthy,
+			"the host was installed by another client",
 		},
 		"an installation that was cancelled": {
-			install + "status: {conditions: [{type: Stopped, status: 'True', reason: InstallationCancelled, message: somebody did}, {type: Completed, status: 'False', reason: InstallationFailed}]}",
+			install + "status: {conditions: [{type: Stopped, status: 'True', reason: InstallationCancelled, message: somebody " +
+				"did}, {type: Completed, status: 'False', reason: InstallationFailed}]}",
 			argocd.Degraded, "Stopped: somebody did",
 		},
 		"an installation that assisted-service refuses": {
-			install + "status: {conditions: [{type: SpecSynced, status: 'False', reason: InputError, message: bad CIDR}]}", argocd.Degraded, "SpecSynced: bad CIDR",
+			install + "status: {conditions: [{type: SpecSynced, status: 'False', reason: InputError, message: bad CIDR}]}",
+			argocd.Degraded, "SpecSynced: bad CIDR",
 		},
 		"an installation of which assisted-service has not heard": {
-			install + "status: {conditions: [{type: SpecSynced, status: 'False', reason: BackendError, message: later}]}", argocd.Progressing, "SpecSynced: later",
+			install + "status: {conditions: [{type: SpecSynced, status: 'False', reason: BackendError, message: later}]}",
+			argocd.Progressing, "SpecSynced: later",
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
-			g.Expect(checks.Of(t.Context(), &unstructured.Unstructured{Object: object(t, tc.object)})).To(Equal(argocd.Health{Status: tc.status, Message: tc.message}))
+			g.Expect(checks.Of(t.Context(),
+				&unstructured.Unstructured{Object: object(t, tc.object)})).To(Equal(argocd.Health{Status: tc.status, Message: tc.message}))
 		})
 	}
 }
 
 // broughtLater are reasons about something that is missing, which another sync wave or a secrets operator may bring:
 // Argo CD ends a sync at what is degraded.
-var broughtLater = []string{"PullSecretMissing", "ManifestsMissing", "ClusterImageSetMissing", "InfraTemplateMissing", "WaitingForNMStateConfig", "WaitingForImport"}
+var broughtLater = []string{
+	"PullSecretMissing", "ManifestsMissing", "ClusterImageSetMissing", "InfraTemplateMissing",
+	"WaitingForNMStateConfig", "WaitingForImport",
+}
 
 // passing are reasons that are told at once, and are no trouble, or advise and hold nothing up.
 var passing = []string{"HostInstalled", "DeletingAgent", "DeletingInfraEnv", "PreflightWarnings", "HostsLagging"}
@@ -192,8 +228,9 @@ func TestOfEveryReasonItIsDecidedWhetherItIsDegraded(t *testing.T) {
 			g := NewWithT(t)
 			urgent := kind.urgent(t)
 			for name, reason := range reasonsOf(t, "../"+kind.provider+"/api/v1beta1/conditions.go") {
-				told := &unstructured.Unstructured{Object: object(t, "metadata: {generation: 1}\nstatus: {observedGeneration: 1, conditions: [{type: "+kind.condition+
-					", status: 'False', reason: "+reason+", message: why}]}")}
+				told := &unstructured.Unstructured{Object: object(t,
+					"metadata: {generation: 1}\nstatus: {observedGeneration: 1, conditions: [{type: "+kind.condition+
+						", status: 'False', reason: "+reason+", message: why}]}")}
 				told.SetGroupVersionKind(kind.GroupVersionKind)
 				health, err := checks.Of(t.Context(), told)
 				g.Expect(err).NotTo(HaveOccurred())

@@ -30,9 +30,15 @@ func TestOnAManagementCluster(t *testing.T) {
 	one := env.ManagerOptions{
 		Manifests: "namespaced", Variables: map[string]string{"WATCHED_NAMESPACE": watched},
 		// It has a Role for the lease, too. On a machine that is busy it must not lose it.
-		ExtraArgs: []string{"--leader-elect", "--leader-elect-retry-period=200ms", "--leader-elect-lease-duration=3m", "--leader-elect-renew-deadline=2m"},
+		ExtraArgs: []string{
+			"--leader-elect", "--leader-elect-retry-period=200ms", "--leader-elect-lease-duration=3m",
+			"--leader-elect-renew-deadline=2m",
+		},
 	}
-	e, err := env.Start(ctx, env.Options{Dir: t.TempDir(), LeaveSignals: true, CoreTools: os.Getenv(coreVariable), Core: env.ManagerOptions{AllVersions: true}, Bootstrap: one, ControlPlane: one})
+	e, err := env.Start(ctx, env.Options{
+		Dir: t.TempDir(), LeaveSignals: true, CoreTools: os.Getenv(coreVariable),
+		Core: env.ManagerOptions{AllVersions: true}, Bootstrap: one, ControlPlane: one,
+	})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(e.Stop)
 
@@ -54,16 +60,18 @@ func TestOnAManagementCluster(t *testing.T) {
 func checkUnknownField(ctx context.Context, t *testing.T, c client.Client) {
 	g := NewWithT(t)
 	install := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "extensions.hive.openshift.io/v1beta1", "kind": "AgentClusterInstall", "metadata": map[string]any{"namespace": "default", "name": "lab"},
-		"spec": map[string]any{"provisionRequirements": map[string]any{"controlPlaneAgents": int64(2), "witnessAgents": int64(1)}},
+		"apiVersion": "extensions.hive.openshift.io/v1beta1", "kind": "AgentClusterInstall",
+		"metadata": map[string]any{"namespace": "default", "name": "lab"},
+		"spec":     map[string]any{"provisionRequirements": map[string]any{"controlPlaneAgents": int64(2), "witnessAgents": int64(1)}},
 	}}
 	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(install), client.FieldOwner("test"), client.DryRunAll)
 	g.Expect(err).To(MatchError(ContainSubstring("witnessAgents")))
 	g.Expect(kube.IsRefused(err)).To(BeTrue(), "%v", err)
 
 	config := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "bootstrap.cluster.x-k8s.io/v1beta1", "kind": "OpenshiftAssistedConfig", "metadata": map[string]any{"namespace": "default", "name": "lab"},
-		"spec": map[string]any{"bootMode": "LiveISO", "part": "Witness"},
+		"apiVersion": "bootstrap.cluster.x-k8s.io/v1beta1", "kind": "OpenshiftAssistedConfig",
+		"metadata": map[string]any{"namespace": "default", "name": "lab"},
+		"spec":     map[string]any{"bootMode": "LiveISO", "part": "Witness"},
 	}}
 	err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(config), client.FieldOwner("test"), client.DryRunAll)
 	g.Expect(kube.UndeclaredField(err)).To(Equal("spec.part"), "so an older bootstrap provider refuses the role of an arbiter: %v", err)
@@ -76,7 +84,8 @@ func checkNetworkTypes(ctx context.Context, t *testing.T, c client.Client) {
 	var refused []string
 	for _, networkType := range networkTypes(t) {
 		install := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "extensions.hive.openshift.io/v1beta1", "kind": "AgentClusterInstall", "metadata": map[string]any{"namespace": "default", "name": "lab"},
+			"apiVersion": "extensions.hive.openshift.io/v1beta1", "kind": "AgentClusterInstall",
+			"metadata": map[string]any{"namespace": "default", "name": "lab"},
 			"spec": map[string]any{
 				"clusterDeploymentRef": map[string]any{"name": "lab"}, "networking": map[string]any{"networkType": networkType},
 				"provisionRequirements": map[string]any{"controlPlaneAgents": int64(3)},

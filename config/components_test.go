@@ -36,7 +36,8 @@ func TestComponentsKeepTheContract(t *testing.T) {
 				kind := object["kind"].(string)
 				kinds[kind]++
 				metadata := object["metadata"].(map[string]any)
-				g.Expect(metadata).To(HaveKeyWithValue("labels", HaveKeyWithValue("cluster.x-k8s.io/provider", names.label)), "%s %s", kind, metadata["name"])
+				g.Expect(metadata).To(HaveKeyWithValue("labels", HaveKeyWithValue("cluster.x-k8s.io/provider", names.label)),
+					"%s %s", kind, metadata["name"])
 				if namespace, ok := metadata["namespace"]; ok {
 					g.Expect(namespace).To(Equal(names.namespace), "%s %s", kind, metadata["name"])
 				}

@@ -21,7 +21,8 @@ func TestCRDsAreAccepted(t *testing.T) {
 			apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
 			apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
 			var internal apiextensions.CustomResourceDefinition
-			g.Expect(apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, &internal, nil)).To(Succeed())
+			g.Expect(apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, &internal,
+				nil)).To(Succeed())
 			internal.Status.StoredVersions = []string{"v1beta1"}
 			g.Expect(validation.ValidateCustomResourceDefinition(t.Context(), &internal)).To(BeEmpty())
 		})

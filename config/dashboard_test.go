@@ -78,7 +78,8 @@ func TestTheDashboardShowsWhatThereIs(t *testing.T) {
 	var shown dashboard
 	g.Expect(json.Unmarshal(content, &shown)).To(Succeed())
 	ask := startPrometheus(t)
-	g.Eventually(ask).WithArguments(`count_over_time(up[1m]) > 3`).WithTimeout(3*time.Minute).Should(HaveLen(3), "every target was scraped a few times")
+	g.Eventually(ask).WithArguments(`count_over_time(up[1m]) > 3`).WithTimeout(3*time.Minute).Should(HaveLen(3),
+		"every target was scraped a few times")
 
 	for _, variable := range shown.Templating.List {
 		if variable.Type != "query" {
@@ -87,7 +88,8 @@ func TestTheDashboardShowsWhatThereIs(t *testing.T) {
 		g.Expect(variable.Query).To(HaveKeyWithValue("query", variable.Definition))
 		asked := ofValues.FindStringSubmatch(variable.Definition)
 		g.Expect(asked).To(HaveLen(3), variable.Name)
-		g.Expect(ask(fmt.Sprintf("count by (%s) (%s)", asked[2], forGrafana.Replace(asked[1])))).To(ContainElement(HaveField("Metric", HaveKey(asked[2]))), variable.Name)
+		g.Expect(ask(fmt.Sprintf("count by (%s) (%s)", asked[2], forGrafana.Replace(asked[1])))).To(ContainElement(HaveField("Metric",
+			HaveKey(asked[2]))), variable.Name)
 	}
 	ids := map[int]bool{}
 	for _, panel := range shown.Panels {
@@ -99,11 +101,13 @@ func TestTheDashboardShowsWhatThereIs(t *testing.T) {
 		for _, target := range panel.Targets {
 			t.Run(panel.Title, func(t *testing.T) {
 				g := NewWithT(t)
-				g.Eventually(ask).WithArguments(forGrafana.Replace(target.Expr)).WithTimeout(2*time.Minute).Should(ContainElement(HaveField("Value", HaveExactElements(Not(BeNil()), Not(Equal("NaN"))))), "something is shown")
+				g.Eventually(ask).WithArguments(forGrafana.Replace(target.Expr)).WithTimeout(2*time.Minute).Should(ContainElement(HaveField("Value",
+					HaveExactElements(Not(BeNil()), Not(Equal("NaN"))))), "something is shown")
 				result, err := ask(forGrafana.Replace(target.Expr))
 				g.Expect(err).NotTo(HaveOccurred())
 				for _, label := range labelsOf(target.Expr, target.LegendFormat) {
-					g.Expect(result).To(HaveEach(HaveField("Metric", HaveKeyWithValue(label, Not(BeEmpty())))), "what is grouped by, or named in the legend, is there")
+					g.Expect(result).To(HaveEach(HaveField("Metric", HaveKeyWithValue(label, Not(BeEmpty())))),
+						"what is grouped by, or named in the legend, is there")
 				}
 			})
 		}
@@ -143,7 +147,8 @@ func startPrometheus(t *testing.T) (ask func(query string) ([]sample, error)) {
 	port, err := group.Port()
 	g.Expect(err).NotTo(HaveOccurred())
 	address := fmt.Sprintf("127.0.0.1:%d", port)
-	prometheus := group.New("prometheus", process.Clients, program, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
+	prometheus := group.New("prometheus", process.Clients, program, "--config.file="+config,
+		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
 	prometheus.Ready = process.Probe(http.DefaultClient, "http://"+address+"/-/ready")
 	g.Expect(group.Start(t.Context(), prometheus)).To(Succeed())
 	return func(query string) ([]sample, error) { return asked(t.Context(), "http://"+address, query) }
@@ -166,7 +171,8 @@ func scrapes(address string) string {
 func exposed(t *testing.T) http.Handler {
 	t.Helper()
 	things := happening(t)
-	state := stateMetrics(t, "OpenshiftAssistedControlPlane-Progressing-Installing", "OpenshiftAssistedControlPlane-Degraded-InstallationFailed", "OpenshiftAssistedConfig-Degraded-HostInstallationFailed", installingHost)
+	state := stateMetrics(t, "OpenshiftAssistedControlPlane-Progressing-Installing",
+		"OpenshiftAssistedControlPlane-Degraded-InstallationFailed", "OpenshiftAssistedConfig-Degraded-HostInstallationFailed", installingHost)
 	mux := http.NewServeMux()
 	mux.Handle("/manager", promhttp.InstrumentMetricHandler(metrics.Registry, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		things()

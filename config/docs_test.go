@@ -74,7 +74,10 @@ func TestEveryAnnotationIsDocumented(t *testing.T) {
 		}
 	}
 	g.Expect(found).To(BeNumerically(">", 15))
-	for _, annotation := range []string{metal3.HostnameAnnotation, metal3.RoleAnnotation, metal3.InstallerArgsAnnotation, metal3.IgnitionAnnotation, metal3.NodeLabelAnnotationPrefix + "<key>"} {
+	for _, annotation := range []string{
+		metal3.HostnameAnnotation, metal3.RoleAnnotation, metal3.InstallerArgsAnnotation,
+		metal3.IgnitionAnnotation, metal3.NodeLabelAnnotationPrefix + "<key>",
+	} {
 		g.Expect(string(content)).To(ContainSubstring("| `" + annotation + "` |"))
 	}
 	policy, err := os.ReadFile("bootstrap/policy/reinstallation.yaml")
@@ -171,7 +174,8 @@ func TestVersionsThatAreTestedAreDocumented(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		i := slices.IndexFunc(pins.Require, func(r *modfile.Require) bool { return r.Mod.Path == tested.module })
 		g.Expect(i).To(BeNumerically(">=", 0), "%s is pinned by %s", tested.module, tool)
-		g.Expect(string(content)).To(MatchRegexp(`(?m)^\| %s \|.*%s\b.*\|$`, regexp.QuoteMeta(tested.part), regexp.QuoteMeta(pins.Require[i].Mod.Version)), tool)
+		g.Expect(string(content)).To(MatchRegexp(`(?m)^\| %s \|.*%s\b.*\|$`, regexp.QuoteMeta(tested.part),
+			regexp.QuoteMeta(pins.Require[i].Mod.Version)), tool)
 	}
 }
 
@@ -239,7 +243,9 @@ func TestWhatWeRelyOnNamesTestsThatExist(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile("../docs/assisted-service.md")
 	g.Expect(err).NotTo(HaveOccurred())
-	sources := testSources(t, ".", "../test/e2e", "../test/env/assistedservice", "../test/journeys", "../bootstrap/internal/hostconfig", "../bootstrap/internal/desired", "../controlplane/internal/controlplane", "../controlplane/internal/desired")
+	sources := testSources(t, ".", "../test/e2e", "../test/env/assistedservice", "../test/journeys",
+		"../bootstrap/internal/hostconfig", "../bootstrap/internal/desired", "../controlplane/internal/controlplane",
+		"../controlplane/internal/desired")
 	rows := provenBy.FindAllStringSubmatch(string(content), -1)
 	g.Expect(len(rows)).To(BeNumerically(">=", 20))
 	for _, row := range rows[1:] { // after the titles

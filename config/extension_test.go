@@ -57,7 +57,9 @@ func TestTheExtensionIsReached(t *testing.T) {
 	g.Expect(pod.Containers[0].Ports).To(ContainElement(HaveField("Name", service.Spec.Ports[0].TargetPort.StrVal)))
 	g.Expect(pod.Volumes).To(ConsistOf(HaveField("Secret", HaveField("SecretName", certificate.Spec.SecretName))))
 	g.Expect(pod.Volumes[0].Secret.Optional).To(HaveValue(BeTrue()), "most hubs have none")
-	g.Expect(objects[len(objects)-1]).To(HaveKeyWithValue("kind", "ExtensionConfig"), "Cluster API does not start as long as an extension does not answer: where cert-manager is missing it must not come that far")
+	g.Expect(objects[len(objects)-1]).To(HaveKeyWithValue("kind", "ExtensionConfig"),
+		"Cluster API does not start as long as an extension does not answer: where cert-manager is missing it must not come that far")
 	g.Expect(extension.Spec.NamespaceSelector.MatchExpressions).To(ConsistOf(HaveField("Values", ConsistOf(watched))))
-	g.Expect(extension.Annotations).To(HaveKeyWithValue(runtimev1.InjectCAFromSecretAnnotation, certificate.Namespace+"/"+certificate.Spec.SecretName))
+	g.Expect(extension.Annotations).To(HaveKeyWithValue(runtimev1.InjectCAFromSecretAnnotation,
+		certificate.Namespace+"/"+certificate.Spec.SecretName))
 }

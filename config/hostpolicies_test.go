@@ -27,12 +27,14 @@ spec:
 `
 
 const (
-	consumed   = `spec: {consumerRef: {apiVersion: infrastructure.cluster.x-k8s.io/v1beta2, kind: Metal3Machine, namespace: default, name: worker}}`
+	consumed = `spec: {consumerRef: {apiVersion: infrastructure.cluster.x-k8s.io/v1beta2, kind: Metal3Machine, ` +
+		`namespace: default, name: worker}}`
 	withImage  = `spec: {image: {url: "http://images.invalid/rhcos.raw", checksum: "http://images.invalid/sums"}}`
 	running    = consumed + "\n" + `status: {operationalStatus: OK, poweredOn: true, provisioning: {state: provisioned}}`
 	underPause = `metadata: {annotations: {baremetalhost.metal3.io/paused: metal3.io/capm3}}`
-	history    = `metadata: {annotations: {baremetalhost.metal3.io/status: '{"operationalStatus":"OK","provisioning":{"state":"provisioned","image":{"url":"http://images.invalid/rhcos.raw"}}}'}}`
-	override   = `metadata: {annotations: {bootstrap.cluster.x-k8s.io/allow-deletion: "true"}}`
+	history    = `metadata: {annotations: {baremetalhost.metal3.io/status: ` +
+		`'{"operationalStatus":"OK","provisioning":{"state":"provisioned","image":{"url":"http://images.invalid/rhcos.raw"}}}'}}`
+	override = `metadata: {annotations: {bootstrap.cluster.x-k8s.io/allow-deletion: "true"}}`
 )
 
 // checkRestoredHosts creates BareMetalHosts as users, backups and other tools do. No Bare Metal Operator runs.
@@ -43,25 +45,56 @@ func checkRestoredHosts(ctx context.Context, t *testing.T, c client.Client) {
 		host    []string
 		refused string
 	}{
-		"a new server":                              {},
-		"a restored host of a Machine":              {host: []string{consumed, withImage}, refused: "has spec.consumerRef, spec.image " + wiped},
-		"restored before its image was written":     {host: []string{consumed}, refused: "has spec.consumerRef " + wiped},
-		"restored without its consumer":             {host: []string{withImage}, refused: "has spec.image " + wiped},
-		"restored, of another installer":            {host: []string{`spec: {customDeploy: {method: install_coreos}}`}, refused: "has spec.customDeploy " + wiped},
-		"restored, of another kind of consumer":     {host: []string{`spec: {consumerRef: {kind: HostClaim, name: claim}}`}, refused: wiped},
-		"moved by clusterctl":                       {host: []string{consumed, withImage, history, underPause}},
-		"paused":                                    {host: []string{consumed, withImage, underPause}},
-		"with status, of a restore":                 {host: []string{consumed, withImage, history}},
-		"with an empty status":                      {host: []string{consumed, withImage, `metadata: {annotations: {baremetalhost.metal3.io/status: ""}}`}, refused: wiped},
-		"with a status without state":               {host: []string{consumed, withImage, `metadata: {annotations: {baremetalhost.metal3.io/status: '{"provisioning":{"state":""}}'}}`}, refused: wiped},
-		"detached, which comes too late":            {host: []string{consumed, withImage, `metadata: {annotations: {baremetalhost.metal3.io/detached: assisted-service-controller}}`}, refused: wiped},
-		"without inspection":                        {host: []string{consumed, withImage, `metadata: {annotations: {inspect.metal3.io: disabled}}`}, refused: wiped},
-		"a master of the hub":                       {host: []string{`spec: {externallyProvisioned: true, consumerRef: {apiVersion: machine.openshift.io/v1beta1, kind: Machine, namespace: openshift-machine-api, name: custom-master3}}`}},
-		"provisioned without the operator":          {host: []string{withImage, `spec: {externallyProvisioned: true}`}},
-		"the user says that it may be wiped":        {host: []string{withImage, `metadata: {annotations: {bootstrap.cluster.x-k8s.io/provision-new-host: wipe}}`}},
-		"the user says something else":              {host: []string{withImage, `metadata: {annotations: {bootstrap.cluster.x-k8s.io/provision-new-host: "true"}}`}, refused: "set the annotation bootstrap.cluster.x-k8s.io/provision-new-host: wipe"},
-		"what the user said is of a host in use":    {host: []string{consumed, withImage, `metadata: {annotations: {bootstrap.cluster.x-k8s.io/provision-new-host: wipe}}`}, refused: wiped},
-		"what the user said comes from a backup":    {host: []string{withImage, `metadata: {labels: {velero.io/restore-name: r}, annotations: {bootstrap.cluster.x-k8s.io/provision-new-host: wipe}}`}, refused: wiped},
+		"a new server":                          {},
+		"a restored host of a Machine":          {host: []string{consumed, withImage}, refused: "has spec.consumerRef, spec.image " + wiped},
+		"restored before its image was written": {host: []string{consumed}, refused: "has spec.consumerRef " + wiped},
+		"restored without its consumer":         {host: []string{withImage}, refused: "has spec.image " + wiped},
+		"restored, of another installer": {
+			host:    []string{`spec: {customDeploy: {method: install_coreos}}`},
+			refused: "has spec.customDeploy " + wiped,
+		},
+		"restored, of another kind of consumer": {host: []string{`spec: {consumerRef: {kind: HostClaim, name: claim}}`}, refused: wiped},
+		"moved by clusterctl":                   {host: []string{consumed, withImage, history, underPause}},
+		"paused":                                {host: []string{consumed, withImage, underPause}},
+		"with status, of a restore":             {host: []string{consumed, withImage, history}},
+		"with an empty status": {host: []string{
+			consumed, withImage,
+			`metadata: {annotations: {baremetalhost.metal3.io/status: ""}}`,
+		}, refused: wiped},
+		"with a status without state": {host: []string{
+			consumed, withImage,
+			`metadata: {annotations: {baremetalhost.metal3.io/status: '{"provisioning":{"state":""}}'}}`,
+		}, refused: wiped},
+		"detached, which comes too late": {host: []string{
+			consumed, withImage,
+			`metadata: {annotations: {baremetalhost.metal3.io/detached: assisted-service-controller}}`,
+		}, refused: wiped},
+		"without inspection": {host: []string{
+			consumed, withImage,
+			`metadata: {annotations: {inspect.metal3.io: disabled}}`,
+		}, refused: wiped},
+		"a master of the hub": {host: []string{`spec: {externallyProvisioned: true, consumerRef: ` +
+			`{apiVersion: machine.openshift.io/v1beta1, kind: Machine, namespace: openshift-machine-api, name: custom-master3}}`}},
+		"provisioned without the operator": {host: []string{withImage, `spec: {externallyProvisioned: true}`}},
+		"the user says that it may be wiped": {host: []string{
+			withImage,
+			`metadata: {annotations: {bootstrap.cluster.x-k8s.io/provision-new-host: wipe}}`,
+		}},
+		"the user says something else": {
+			host: []string{
+				withImage,
+				`metadata: {annotations: {bootstrap.cluster.x-k8s.io/provision-new-host: "true"}}`,
+			},
+			refused: "set the annotation bootstrap.cluster.x-k8s.io/provision-new-host: wipe",
+		},
+		"what the user said is of a host in use": {host: []string{
+			consumed, withImage,
+			`metadata: {annotations: {bootstrap.cluster.x-k8s.io/provision-new-host: wipe}}`,
+		}, refused: wiped},
+		"what the user said comes from a backup": {host: []string{
+			withImage,
+			`metadata: {labels: {velero.io/restore-name: r}, annotations: {bootstrap.cluster.x-k8s.io/provision-new-host: wipe}}`,
+		}, refused: wiped},
 		"a server without use comes from a backup":  {host: []string{`metadata: {labels: {velero.io/restore-name: r}}`}},
 		"the refusal says how a host is restored":   {host: []string{consumed}, refused: "docs/operations/backup-and-restore.md"},
 		"the refusal offers no consent for its use": {host: []string{consumed}, refused: "remove spec.consumerRef."},
@@ -78,19 +111,24 @@ func checkRestoredHosts(ctx context.Context, t *testing.T, c client.Client) {
 	})
 
 	unpaused := mergePatch(t, map[string]any{"metadata": map[string]any{"annotations": nil}})
-	unpausedOnly := mergePatch(t, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"baremetalhost.metal3.io/paused": nil}}})
+	unpausedOnly := mergePatch(t,
+		map[string]any{"metadata": map[string]any{"annotations": map[string]any{"baremetalhost.metal3.io/paused": nil}}})
 	for name, tc := range map[string]struct {
 		host    []string
 		change  client.Patch
 		refused string
 	}{
-		"the pause ends, and there is no status":       {host: []string{consumed, withImage, underPause}, change: unpaused, refused: wiped},
-		"the pause ends, the status is an annotation":  {host: []string{consumed, withImage, underPause, history}, change: unpausedOnly},
-		"the pause ends together with that annotation": {host: []string{consumed, withImage, underPause, history}, change: unpaused, refused: wiped},
-		"the pause ends, the status was restored":      {host: []string{running, withImage, underPause}, change: unpaused},
-		"the pause of a new server ends":               {host: []string{underPause}, change: unpaused},
+		"the pause ends, and there is no status":      {host: []string{consumed, withImage, underPause}, change: unpaused, refused: wiped},
+		"the pause ends, the status is an annotation": {host: []string{consumed, withImage, underPause, history}, change: unpausedOnly},
+		"the pause ends together with that annotation": {
+			host:   []string{consumed, withImage, underPause, history},
+			change: unpaused, refused: wiped,
+		},
+		"the pause ends, the status was restored": {host: []string{running, withImage, underPause}, change: unpaused},
+		"the pause of a new server ends":          {host: []string{underPause}, change: unpaused},
 		"clusterctl deletes what it moved": {
-			host: []string{consumed, withImage, underPause}, change: mergePatch(t, map[string]any{"metadata": map[string]any{"annotations": map[string]any{
+			host: []string{consumed, withImage, underPause},
+			change: mergePatch(t, map[string]any{"metadata": map[string]any{"annotations": map[string]any{
 				"baremetalhost.metal3.io/paused": nil, "clusterctl.cluster.x-k8s.io/delete-for-move": "",
 			}}}),
 		},
@@ -121,15 +159,27 @@ func checkHostDeletion(ctx context.Context, t *testing.T, c client.Client) {
 		host    []string
 		refused string
 	}{
-		"of an installed Machine":                {host: []string{running}, refused: used},
-		"externally provisioned, of a Machine":   {host: []string{running, state("externally provisioned")}, refused: used},
-		"paused":                                 {host: []string{running, underPause}, refused: used},
-		"to be detached, and not detached yet":   {host: []string{running, `metadata: {annotations: {baremetalhost.metal3.io/detached: ""}}`}, refused: used},
-		"detached":                               {host: []string{running, `{metadata: {annotations: {baremetalhost.metal3.io/detached: ""}}, status: {operationalStatus: detached}}`}},
-		"detached no longer":                     {host: []string{running, `status: {operationalStatus: detached}`}, refused: used},
-		"moved by clusterctl":                    {host: []string{running, `metadata: {annotations: {clusterctl.cluster.x-k8s.io/delete-for-move: ""}}`}},
-		"the user says so":                       {host: []string{running, override}},
-		"the user says something else":           {host: []string{running, `metadata: {annotations: {bootstrap.cluster.x-k8s.io/allow-deletion: "no"}}`}, refused: "allow-deletion: \"true\""},
+		"of an installed Machine":              {host: []string{running}, refused: used},
+		"externally provisioned, of a Machine": {host: []string{running, state("externally provisioned")}, refused: used},
+		"paused":                               {host: []string{running, underPause}, refused: used},
+		"to be detached, and not detached yet": {
+			host:    []string{running, `metadata: {annotations: {baremetalhost.metal3.io/detached: ""}}`},
+			refused: used,
+		},
+		"detached": {host: []string{
+			running,
+			`{metadata: {annotations: {baremetalhost.metal3.io/detached: ""}}, status: {operationalStatus: detached}}`,
+		}},
+		"detached no longer": {host: []string{running, `status: {operationalStatus: detached}`}, refused: used},
+		"moved by clusterctl": {host: []string{
+			running,
+			`metadata: {annotations: {clusterctl.cluster.x-k8s.io/delete-for-move: ""}}`,
+		}},
+		"the user says so": {host: []string{running, override}},
+		"the user says something else": {host: []string{
+			running,
+			`metadata: {annotations: {bootstrap.cluster.x-k8s.io/allow-deletion: "no"}}`,
+		}, refused: "allow-deletion: \"true\""},
 		"chosen, and not provisioned yet":        {host: []string{running, state("available")}},
 		"deprovisioned, as its Machine goes":     {host: []string{running, state("deprovisioning")}},
 		"that no Machine uses":                   {host: []string{state("available")}},
@@ -153,7 +203,10 @@ func checkHostDeletion(ctx context.Context, t *testing.T, c client.Client) {
 		machine []string
 		refused string
 	}{
-		"of a member of etcd":    {machine: []string{member}, refused: "is a member of etcd: this deletion would wipe the host before it has left etcd"},
+		"of a member of etcd": {
+			machine: []string{member},
+			refused: "is a member of etcd: this deletion would wipe the host before it has left etcd",
+		},
 		"of another host":        {},
 		"moved by clusterctl":    {machine: []string{member, `metadata: {annotations: {clusterctl.cluster.x-k8s.io/delete-for-move: ""}}`}},
 		"the user says so":       {machine: []string{member, override}},
@@ -173,7 +226,8 @@ func checkHostDeletion(ctx context.Context, t *testing.T, c client.Client) {
 		g.Expect(c.Delete(ctx, namespace)).To(Succeed())
 		for _, o := range objects {
 			g.Eventually(func() error { return client.IgnoreNotFound(c.Delete(ctx, o)) }, time.Minute, 200*time.Millisecond).Should(Succeed())
-			g.Expect(client.IgnoreNotFound(c.Patch(ctx, o, mergePatch(t, map[string]any{"metadata": map[string]any{"finalizers": nil}})))).To(Succeed())
+			g.Expect(client.IgnoreNotFound(c.Patch(ctx, o,
+				mergePatch(t, map[string]any{"metadata": map[string]any{"finalizers": nil}})))).To(Succeed())
 		}
 	})
 }

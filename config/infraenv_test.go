@@ -55,7 +55,8 @@ func checkNewerInfraEnvs(ctx context.Context, t *testing.T, e *env.Env) {
 		_, err := applier.Apply(ctx, wanted(newer), stored())
 		return err
 	}, time.Minute).Should(Succeed())
-	g.Expect(stored().Spec).To(And(HaveField("NTPSources", ConsistOf("ntp")), HaveField("NetworkDiscoveryDelaySeconds", HaveValue(BeEquivalentTo(30)))))
+	g.Expect(stored().Spec).To(And(HaveField("NTPSources", ConsistOf("ntp")),
+		HaveField("NetworkDiscoveryDelaySeconds", HaveValue(BeEquivalentTo(30)))))
 	anew := apply.New(c, "config-test") // it remembers nothing
 	changed, err := anew.Apply(ctx, wanted(newer), stored())
 	g.Expect(err).NotTo(HaveOccurred())

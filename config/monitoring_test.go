@@ -59,7 +59,9 @@ func absolute(t *testing.T, path string) string {
 func TestKubeStateMetricsTellsOfOurObjects(t *testing.T) {
 	g := NewWithT(t)
 	of := func(kind, labels, more, name, value string) string {
-		return `(?m)^capi_` + kind + `_` + name + `\{cluster_name="[^"]+",customresource_group="[^"]+",customresource_kind="[^"]+",customresource_version="v1beta1",` + labels + more + `\} ` + value + `$`
+		return `(?m)^capi_` + kind + `_` + name +
+			`\{cluster_name="[^"]+",customresource_group="[^"]+",customresource_kind="[^"]+",customresource_version="v1beta1",` +
+			labels + more + `\} ` + value + `$`
 	}
 	controlPlane := func(name, more, value string) string {
 		return of("openshiftassistedcontrolplane", `name="[^"]+",namespace="[^"]+",`, more+`.*uid="[^"]+"`, name, value)
@@ -122,7 +124,8 @@ func TestKubeStateMetricsTellsOfOurObjects(t *testing.T) {
 // series here is 3,500 there. A StateSet has a series for each state.
 func TestSeriesOfAClusterAreWithinTheirBudget(t *testing.T) {
 	for name, budget := range map[string]int{
-		"OpenshiftAssistedControlPlane-Healthy": 44, "OpenshiftAssistedControlPlane-Progressing-Installing": 44, "OpenshiftAssistedConfig-Healthy": 23, installingHost: 23, upgradingCluster: 46,
+		"OpenshiftAssistedControlPlane-Healthy": 44, "OpenshiftAssistedControlPlane-Progressing-Installing": 44,
+		"OpenshiftAssistedConfig-Healthy": 23, installingHost: 23, upgradingCluster: 46,
 	} {
 		series := 0
 		for _, line := range strings.Split(stateMetrics(t, name), "\n") {
@@ -186,7 +189,8 @@ var (
 func TestAlertsAreAboutMetricsThatThereAre(t *testing.T) {
 	g := NewWithT(t)
 	var metrics strings.Builder
-	metrics.WriteString("\n" + stateMetrics(t, "OpenshiftAssistedControlPlane-Progressing-Installing", withToken, "OpenshiftAssistedConfig-Degraded-HostInstallationFailed"))
+	metrics.WriteString("\n" + stateMetrics(t, "OpenshiftAssistedControlPlane-Progressing-Installing", withToken,
+		"OpenshiftAssistedConfig-Degraded-HostInstallationFailed"))
 	source, err := os.ReadFile("../pkg/measure/measure.go")
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, name := range ownMetric.FindAllStringSubmatch(string(source), -1) {
@@ -206,7 +210,8 @@ func TestTheAlertAboutHostsNamesTheirTroubles(t *testing.T) {
 	_, expressions := rules(t)
 	named := regexp.MustCompile(`reason=~"([^"]*)"`).FindStringSubmatch(expressions["OpenshiftAgentHostNeedsAttention"])
 	g.Expect(named).To(HaveLen(2))
-	urgent, reasons := namesIn(t, "../bootstrap/internal/hostconfig/stages.go", "urgent"), reasonsOf(t, "../bootstrap/api/v1beta1/conditions.go")
+	urgent, reasons := namesIn(t, "../bootstrap/internal/hostconfig/stages.go", "urgent"),
+		reasonsOf(t, "../bootstrap/api/v1beta1/conditions.go")
 	var wanted []string
 	for name, reason := range reasons {
 		if slices.Contains(urgent, name) && !slices.Contains(append(passing, "AssistedServiceNotResponding"), reason) {
@@ -232,7 +237,10 @@ func TestMonitoringFindsTheManagers(t *testing.T) {
 		g.Expect(seen).NotTo(HaveKey(name), "in one namespace, as that of the chart, both would be the same object")
 		seen[name] = true
 	}
-	for provider, namespace := range map[string]string{"bootstrap": "openshift-agent-bootstrap-system", "controlplane": "openshift-agent-control-plane-system"} {
+	for provider, namespace := range map[string]string{
+		"bootstrap":    "openshift-agent-bootstrap-system",
+		"controlplane": "openshift-agent-control-plane-system",
+	} {
 		manager := strings.TrimSuffix(strings.TrimPrefix(namespace, "openshift-agent-"), "system") + "manager"
 		installed := map[string]map[string]any{}
 		for _, object := range components(t, provider+"/default") {
@@ -244,15 +252,20 @@ func TestMonitoringFindsTheManagers(t *testing.T) {
 		labelOfJob, _, _ := unstructured.NestedString(applied["PodMonitor/"+namespace+"/"+manager], "spec", "jobLabel")
 		g.Expect(labels).To(HaveKey(labelOfJob))
 		_, expressions := rules(t)
-		g.Expect(expressions["OpenshiftAgentManagerDown"]).To(ContainSubstring(`up{job="`+labels[labelOfJob]+`"}`), "the job is the provider, in whatever namespace")
-		for _, selector := range [][]string{{"PodMonitor", "spec", "selector", "matchLabels"}, {"NetworkPolicy", "spec", "podSelector", "matchLabels"}} {
+		g.Expect(expressions["OpenshiftAgentManagerDown"]).To(ContainSubstring(`up{job="`+labels[labelOfJob]+`"}`),
+			"the job is the provider, in whatever namespace")
+		for _, selector := range [][]string{
+			{"PodMonitor", "spec", "selector", "matchLabels"},
+			{"NetworkPolicy", "spec", "podSelector", "matchLabels"},
+		} {
 			selected, _, _ := unstructured.NestedStringMap(applied[selector[0]+"/"+namespace+"/"+manager], selector[1:]...)
 			g.Expect(selected).To(HaveKey("cluster.x-k8s.io/provider"), "%s is for one of two that may be in one namespace", selector[0])
 			for key, value := range selected {
 				g.Expect(labels).To(HaveKeyWithValue(key, value), selector[0])
 			}
 		}
-		role, _, _ := unstructured.NestedString(applied["ClusterRoleBinding//"+strings.TrimSuffix(namespace, "system")+"metrics-scraper"], "roleRef", "name")
+		role, _, _ := unstructured.NestedString(applied["ClusterRoleBinding//"+strings.TrimSuffix(namespace, "system")+"metrics-scraper"],
+			"roleRef", "name")
 		g.Expect(installed).To(HaveKey("ClusterRole/" + role))
 
 		containers, _, _ := unstructured.NestedSlice(deployment, "spec", "template", "spec", "containers")

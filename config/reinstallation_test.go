@@ -109,8 +109,9 @@ func checkReinstallation(ctx context.Context, t *testing.T, c client.Client) {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	for name, e := range map[string]edit{
 		"another bootstrap template, as a topology names it after every change": {
-			change:  otherConfig,
-			refused: "changing spec.template.spec.bootstrap would wipe and reinstall all hosts of this MachineDeployment. Set spec.rollout.strategy.type to OnDelete",
+			change: otherConfig,
+			refused: "changing spec.template.spec.bootstrap would wipe and reinstall all hosts of this MachineDeployment. Set " +
+				"spec.rollout.strategy.type to OnDelete",
 		},
 		"data instead of a bootstrap template": {
 			change:  `spec: {template: {spec: {bootstrap: {configRef: null, dataSecretName: data}}}}`,
@@ -170,7 +171,8 @@ spec:
     metadata: {labels: {a: b}, annotations: {a: b}}
     spec: {minReadySeconds: 5, readinessGates: [{conditionType: Examined}], deletion: {nodeDrainTimeoutSeconds: 9}}`,
 		},
-		"how many at a time":               {change: `spec: {rollout: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}}}`},
+		"how many at a time": {change: `spec: {rollout: {strategy: {type: RollingUpdate, rollingUpdate: ` +
+			`{maxSurge: 0, maxUnavailable: 1}}}}`},
 		"more replicas":                    {change: `spec: {replicas: 3}`},
 		"more replicas, as kubectl scales": {scale: true, change: `spec: {replicas: 3}`},
 		"in the older version of the API, in place": {
@@ -178,18 +180,40 @@ spec:
 			change:  `spec: {replicas: 3, template: {spec: {nodeDrainTimeout: 9s}}}`,
 		},
 
-		"under OnDelete":                           {before: `spec: {` + onDelete + `}`, change: otherConfig},
-		"together with OnDelete":                   {change: `spec: {` + onDelete + `, template: {spec: {version: v4.19.11}}}`},
-		"a restart under OnDelete":                 {before: `spec: {` + onDelete + `}`, change: `spec: {rollout: {after: "2026-01-01T00:00:00Z"}}`},
-		"more replicas under OnDelete, outdated":   {before: `spec: {` + onDelete + `}`, scale: true, change: `spec: {replicas: 3}`},
-		"OnDelete left, everything is up to date":  {before: `spec: {` + onDelete + `}`, status: settled, change: `spec: {` + rolling + `}`},
-		"OnDelete left, in the older version":      {before: `spec: {` + onDelete + `}`, status: settled, version: "v1beta1", change: `spec: {strategy: {type: RollingUpdate}}`},
-		"OnDelete left with an outdated Machine":   {before: `spec: {` + onDelete + `}`, status: `{observedGeneration: 1, replicas: 2, upToDateReplicas: 1}`, change: `spec: {` + rolling + `}`, refused: "keep OnDelete"},
-		"OnDelete left before it is known":         {before: `spec: {` + onDelete + `}`, status: `{replicas: 2, upToDateReplicas: 2}`, change: `spec: {` + rolling + `}`, refused: "keep OnDelete"},
-		"OnDelete left together with a change":     {before: `spec: {` + onDelete + `}`, status: settled, change: `spec: {` + rolling + `, template: {spec: {version: v4.19.11}}}`, refused: "would wipe"},
-		"OnDelete left with a restart in days":     {before: `spec: {rollout: {strategy: {type: OnDelete}, after: "2099-01-01T00:00:00Z"}}`, status: settled, change: `spec: {` + rolling + `}`, refused: "with this spec.rollout.after"},
-		"OnDelete left, and the restart given up":  {before: `spec: {rollout: {strategy: {type: OnDelete}, after: "2099-01-01T00:00:00Z"}}`, status: settled, change: `spec: {rollout: {strategy: {type: RollingUpdate}, after: null}}`},
-		"the user says so, together with a change": {change: `{metadata: {annotations: {bootstrap.cluster.x-k8s.io/reinstall-hosts: when-the-template-changes}}, ` + otherConfig + `}`},
+		"under OnDelete":         {before: `spec: {` + onDelete + `}`, change: otherConfig},
+		"together with OnDelete": {change: `spec: {` + onDelete + `, template: {spec: {version: v4.19.11}}}`},
+		"a restart under OnDelete": {
+			before: `spec: {` + onDelete + `}`,
+			change: `spec: {rollout: {after: "2026-01-01T00:00:00Z"}}`,
+		},
+		"more replicas under OnDelete, outdated":  {before: `spec: {` + onDelete + `}`, scale: true, change: `spec: {replicas: 3}`},
+		"OnDelete left, everything is up to date": {before: `spec: {` + onDelete + `}`, status: settled, change: `spec: {` + rolling + `}`},
+		"OnDelete left, in the older version": {
+			before: `spec: {` + onDelete + `}`, status: settled, version: "v1beta1",
+			change: `spec: {strategy: {type: RollingUpdate}}`,
+		},
+		"OnDelete left with an outdated Machine": {
+			before: `spec: {` + onDelete + `}`,
+			status: `{observedGeneration: 1, replicas: 2, upToDateReplicas: 1}`, change: `spec: {` + rolling + `}`, refused: "keep OnDelete",
+		},
+		"OnDelete left before it is known": {
+			before: `spec: {` + onDelete + `}`, status: `{replicas: 2, upToDateReplicas: 2}`,
+			change: `spec: {` + rolling + `}`, refused: "keep OnDelete",
+		},
+		"OnDelete left together with a change": {
+			before: `spec: {` + onDelete + `}`, status: settled,
+			change: `spec: {` + rolling + `, template: {spec: {version: v4.19.11}}}`, refused: "would wipe",
+		},
+		"OnDelete left with a restart in days": {
+			before: `spec: {rollout: {strategy: {type: OnDelete}, after: "2099-01-01T00:00:00Z"}}`,
+			status: settled, change: `spec: {` + rolling + `}`, refused: "with this spec.rollout.after",
+		},
+		"OnDelete left, and the restart given up": {
+			before: `spec: {rollout: {strategy: {type: OnDelete}, after: "2099-01-01T00:00:00Z"}}`,
+			status: settled, change: `spec: {rollout: {strategy: {type: RollingUpdate}, after: null}}`,
+		},
+		"the user says so, together with a change": {change: `{metadata: {annotations: ` +
+			`{bootstrap.cluster.x-k8s.io/reinstall-hosts: when-the-template-changes}}, ` + otherConfig + `}`},
 		"the user says so, beforehand": {
 			before: `metadata: {annotations: {bootstrap.cluster.x-k8s.io/reinstall-hosts: when-the-template-changes}}`,
 			change: `spec: {rollout: {after: "2026-01-01T00:00:00Z"}}`,
@@ -204,57 +228,157 @@ spec:
 			refused: "would wipe",
 		},
 
-		"another version, updated in place":              {before: byTurns, status: settled, change: inPlace},
-		"more than the version, updated in place":        {before: byTurns, status: settled, change: said + `  template: {spec: {version: v4.19.11, failureDomain: rack1}}`, refused: "spec.template.spec.failureDomain would wipe"},
-		"another template, updated in place":             {before: byTurns, status: settled, change: said + `  template: {spec: {version: v4.19.11, bootstrap: {configRef: {name: two}}}}`, refused: "spec.template.spec.bootstrap would wipe"},
-		"a restart, updated in place":                    {before: byTurns, status: settled, change: inPlace + `  rollout: {after: "2026-01-01T00:00:00Z"}`, refused: "with this spec.rollout.after"},
-		"no version any more, updated in place":          {before: byTurns, status: settled, change: said + `  template: {spec: {version: null}}`, refused: "spec.template.spec.version would wipe"},
-		"in place, but to another version than is said":  {before: byTurns, status: settled, change: said + `  template: {spec: {version: v4.19.12}}`, refused: "spec.template.spec.version would wipe"},
-		"in place, said of the former version":           {before: begun, status: settled, change: `spec: {template: {spec: {version: v4.19.12}}}`, refused: "spec.template.spec.version would wipe"},
-		"updated in place, with a host more":             {before: byTurns, status: settled, change: inPlace + `  rollout: {strategy: {rollingUpdate: {maxSurge: 1}}}`, refused: "maxSurge to 0"},
-		"updated in place, with a share of the hosts":    {before: byTurns, status: settled, change: inPlace + `  rollout: {strategy: {rollingUpdate: {maxSurge: 50%}}}`, refused: "maxSurge to 0"},
-		"updated in place, as by default":                {status: settled, change: inPlace, refused: "maxSurge to 0"},
-		"updated in place, nothing is known":             {before: byTurns, change: inPlace, refused: "being updated in place to another version"},
-		"updated in place, while others are":             {before: byTurns, status: half, change: inPlace, refused: "being updated in place to another version"},
-		"updated in place, back before any was":          {before: begun, status: `{observedGeneration: 1, replicas: 2, upToDateReplicas: 0}`, change: back},
-		"updated in place, back when some were":          {before: begun, status: half, change: back, refused: "being updated in place to another version"},
-		"what was said is taken back while some are":     {before: begun, status: half, change: `metadata: {annotations: null}`, refused: "keep the annotation until all Machines are up to date"},
-		"what was said is taken back before it is known": {before: begun, change: `metadata: {annotations: null}`, refused: "keep the annotation until all Machines are up to date"},
-		"what was said is taken back when all are":       {before: begun, status: settled, change: `metadata: {annotations: null}`},
-		"taken back for OnDelete while some are":         {before: begun, status: half, change: `{metadata: {annotations: null}, spec: {` + onDelete + `}}`},
-		"more hosts while some are updated in place":     {before: begun, status: half, change: `spec: {rollout: {strategy: {rollingUpdate: {maxSurge: 1}}}}`, refused: "maxSurge to 0"},
-		"more replicas while some are updated in place":  {before: begun, status: half, change: `spec: {replicas: 3}`},
-		"OnDelete left for updates in place":             {before: `spec: {` + onDelete + `}`, status: half, change: inPlace + `  rollout: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}}`, refused: "keep OnDelete"},
+		"another version, updated in place": {before: byTurns, status: settled, change: inPlace},
+		"more than the version, updated in place": {
+			before: byTurns, status: settled,
+			change: said + `  template: {spec: {version: v4.19.11, failureDomain: rack1}}`, refused: "spec.template.spec.failureDomain would wipe",
+		},
+		"another template, updated in place": {
+			before: byTurns, status: settled,
+			change:  said + `  template: {spec: {version: v4.19.11, bootstrap: {configRef: {name: two}}}}`,
+			refused: "spec.template.spec.bootstrap would wipe",
+		},
+		"a restart, updated in place": {
+			before: byTurns, status: settled,
+			change: inPlace + `  rollout: {after: "2026-01-01T00:00:00Z"}`, refused: "with this spec.rollout.after",
+		},
+		"no version any more, updated in place": {
+			before: byTurns, status: settled,
+			change: said + `  template: {spec: {version: null}}`, refused: "spec.template.spec.version would wipe",
+		},
+		"in place, but to another version than is said": {
+			before: byTurns, status: settled,
+			change: said + `  template: {spec: {version: v4.19.12}}`, refused: "spec.template.spec.version would wipe",
+		},
+		"in place, said of the former version": {
+			before: begun, status: settled,
+			change: `spec: {template: {spec: {version: v4.19.12}}}`, refused: "spec.template.spec.version would wipe",
+		},
+		"updated in place, with a host more": {
+			before: byTurns, status: settled,
+			change: inPlace + `  rollout: {strategy: {rollingUpdate: {maxSurge: 1}}}`, refused: "maxSurge to 0",
+		},
+		"updated in place, with a share of the hosts": {
+			before: byTurns, status: settled,
+			change: inPlace + `  rollout: {strategy: {rollingUpdate: {maxSurge: 50%}}}`, refused: "maxSurge to 0",
+		},
+		"updated in place, as by default": {status: settled, change: inPlace, refused: "maxSurge to 0"},
+		"updated in place, nothing is known": {
+			before: byTurns, change: inPlace,
+			refused: "being updated in place to another version",
+		},
+		"updated in place, while others are": {
+			before: byTurns, status: half, change: inPlace,
+			refused: "being updated in place to another version",
+		},
+		"updated in place, back before any was": {
+			before: begun,
+			status: `{observedGeneration: 1, replicas: 2, upToDateReplicas: 0}`, change: back,
+		},
+		"updated in place, back when some were": {
+			before: begun, status: half, change: back,
+			refused: "being updated in place to another version",
+		},
+		"what was said is taken back while some are": {
+			before: begun, status: half, change: `metadata: {annotations: null}`,
+			refused: "keep the annotation until all Machines are up to date",
+		},
+		"what was said is taken back before it is known": {
+			before: begun, change: `metadata: {annotations: null}`,
+			refused: "keep the annotation until all Machines are up to date",
+		},
+		"what was said is taken back when all are": {before: begun, status: settled, change: `metadata: {annotations: null}`},
+		"taken back for OnDelete while some are": {
+			before: begun, status: half,
+			change: `{metadata: {annotations: null}, spec: {` + onDelete + `}}`,
+		},
+		"more hosts while some are updated in place": {
+			before: begun, status: half,
+			change: `spec: {rollout: {strategy: {rollingUpdate: {maxSurge: 1}}}}`, refused: "maxSurge to 0",
+		},
+		"more replicas while some are updated in place": {before: begun, status: half, change: `spec: {replicas: 3}`},
+		"OnDelete left for updates in place": {
+			before: `spec: {` + onDelete + `}`, status: half,
+			change:  inPlace + `  rollout: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}}`,
+			refused: "keep OnDelete",
+		},
 
-		"updated in place, kubelets are compared":            {since: "1.14.0", before: byTurns, status: compared, change: inPlace, refused: "set spec.rollout.strategy.type to OnDelete"},
-		"back, kubelets are compared":                        {since: "1.14.0", before: begun, status: compared, change: back, refused: "set spec.rollout.strategy.type to OnDelete"},
-		"updated in place before there are kubelets":         {since: "1.14.0", before: byTurns, status: named, change: inPlace},
-		"OnDelete with a version, kubelets are compared":     {since: "1.14.0", before: byTurns, status: compared, change: `spec: {` + onDelete + `, template: {spec: {version: v4.19.11}}}`},
-		"OnDelete without version, kubelets are compared":    {since: "1.14.0", before: `spec: {` + onDelete + `}`, status: compared, change: `spec: {template: {spec: {version: null}}}`},
-		"OnDelete is left, kubelets are compared":            {since: "1.14.0", before: `spec: {` + onDelete + `}`, status: compared, change: `spec: {` + rolling + `}`, refused: "keep OnDelete"},
-		"what was said is taken back, kubelets are compared": {since: "1.14.0", before: begun, status: compared, change: `metadata: {annotations: null}`, refused: "keep the annotation until all Machines are up to date"},
+		"updated in place, kubelets are compared": {
+			since: "1.14.0", before: byTurns, status: compared,
+			change: inPlace, refused: "set spec.rollout.strategy.type to OnDelete",
+		},
+		"back, kubelets are compared": {
+			since: "1.14.0", before: begun, status: compared, change: back,
+			refused: "set spec.rollout.strategy.type to OnDelete",
+		},
+		"updated in place before there are kubelets": {since: "1.14.0", before: byTurns, status: named, change: inPlace},
+		"OnDelete with a version, kubelets are compared": {
+			since: "1.14.0", before: byTurns, status: compared,
+			change: `spec: {` + onDelete + `, template: {spec: {version: v4.19.11}}}`,
+		},
+		"OnDelete without version, kubelets are compared": {
+			since: "1.14.0", before: `spec: {` + onDelete + `}`,
+			status: compared, change: `spec: {template: {spec: {version: null}}}`,
+		},
+		"OnDelete is left, kubelets are compared": {
+			since: "1.14.0", before: `spec: {` + onDelete + `}`,
+			status: compared, change: `spec: {` + rolling + `}`, refused: "keep OnDelete",
+		},
+		"what was said is taken back, kubelets are compared": {
+			since: "1.14.0", before: begun, status: compared,
+			change: `metadata: {annotations: null}`, refused: "keep the annotation until all Machines are up to date",
+		},
 
-		"no Machines":                           {before: `spec: {replicas: 0}`, status: `{observedGeneration: 1, replicas: 0}`, change: otherConfig},
-		"no Machines wanted, some are left":     {before: `spec: {replicas: 0}`, status: `{observedGeneration: 1, replicas: 1}`, change: otherConfig, refused: "would wipe"},
-		"no Machines wanted, status unknown":    {before: `spec: {replicas: 0}`, change: otherConfig, refused: "would wipe"},
-		"no Machines wanted any more":           {status: settled, change: `{spec: {replicas: 0, template: {spec: {version: v4.19.11}}}}`, refused: "would wipe"},
-		"restored without status":               {change: otherConfig, refused: "would wipe"},
-		"workers of another provider":           {before: otherProvider, change: otherConfig},
-		"workers that leave for another one":    {change: otherProvider, refused: "would wipe"},
-		"a MachineSet by itself":                {kind: "MachineSet", change: otherConfig},
-		"a MachineSet of a MachineDeployment":   {before: ownedSet, change: otherConfig, refused: "the MachineDeployment would wipe and reinstall the hosts"},
-		"an orphaned MachineSet":                {before: orphanedSet, change: otherConfig, refused: "the MachineDeployment would wipe and reinstall the hosts"},
-		"an orphaned MachineSet, in place":      {before: orphanedSet, change: `spec: {replicas: 3}`},
-		"an orphaned MachineSet loses a label":  {before: orphanedSet, change: `{metadata: {labels: null}, ` + otherConfig + `}`, refused: "the MachineDeployment would wipe and reinstall the hosts"},
-		"an orphaned MachineSet without labels": {before: unlabelledSet, change: otherConfig, refused: "create the MachineDeployment of this MachineSet"},
-		"an orphaned MachineSet, by its label":  {before: labelledSet, change: otherConfig, refused: "the MachineDeployment would wipe and reinstall the hosts"},
+		"no Machines": {
+			before: `spec: {replicas: 0}`, status: `{observedGeneration: 1, replicas: 0}`,
+			change: otherConfig,
+		},
+		"no Machines wanted, some are left": {
+			before: `spec: {replicas: 0}`, status: `{observedGeneration: 1, replicas: 1}`,
+			change: otherConfig, refused: "would wipe",
+		},
+		"no Machines wanted, status unknown": {before: `spec: {replicas: 0}`, change: otherConfig, refused: "would wipe"},
+		"no Machines wanted any more": {
+			status: settled, change: `{spec: {replicas: 0, template: {spec: {version: v4.19.11}}}}`,
+			refused: "would wipe",
+		},
+		"restored without status":            {change: otherConfig, refused: "would wipe"},
+		"workers of another provider":        {before: otherProvider, change: otherConfig},
+		"workers that leave for another one": {change: otherProvider, refused: "would wipe"},
+		"a MachineSet by itself":             {kind: "MachineSet", change: otherConfig},
+		"a MachineSet of a MachineDeployment": {
+			before: ownedSet, change: otherConfig,
+			refused: "the MachineDeployment would wipe and reinstall the hosts",
+		},
+		"an orphaned MachineSet": {
+			before: orphanedSet, change: otherConfig,
+			refused: "the MachineDeployment would wipe and reinstall the hosts",
+		},
+		"an orphaned MachineSet, in place": {before: orphanedSet, change: `spec: {replicas: 3}`},
+		"an orphaned MachineSet loses a label": {
+			before: orphanedSet, change: `{metadata: {labels: null}, ` + otherConfig + `}`,
+			refused: "the MachineDeployment would wipe and reinstall the hosts",
+		},
+		"an orphaned MachineSet without labels": {
+			before: unlabelledSet, change: otherConfig,
+			refused: "create the MachineDeployment of this MachineSet",
+		},
+		"an orphaned MachineSet, by its label": {
+			before: labelledSet, change: otherConfig,
+			refused: "the MachineDeployment would wipe and reinstall the hosts",
+		},
 		"an orphaned MachineSet, the user says so": {
-			before: orphanedSet, change: `{metadata: {annotations: {bootstrap.cluster.x-k8s.io/reinstall-hosts: when-the-template-changes}}, ` + otherConfig + `}`,
+			before: orphanedSet, change: `{metadata: {annotations: {bootstrap.cluster.x-k8s.io/reinstall-hosts: when-the-template-changes}}, ` +
+				otherConfig + `}`,
 		},
 		"a MachineSet of a MachineDeployment, the user says so there": {
-			before: ownedSet, change: `{metadata: {annotations: {bootstrap.cluster.x-k8s.io/reinstall-hosts: when-the-template-changes}}, ` + otherConfig + `}`, refused: "change the MachineDeployment",
+			before: ownedSet, change: `{metadata: {annotations: {bootstrap.cluster.x-k8s.io/reinstall-hosts: when-the-template-changes}}, ` +
+				otherConfig + `}`, refused: "change the MachineDeployment",
 		},
-		"such a MachineSet, in place":           {before: ownedSet, change: `spec: {replicas: 3, template: {metadata: {labels: {a: b}}, spec: {minReadySeconds: 5}}}`},
+		"such a MachineSet, in place": {
+			before: ownedSet,
+			change: `spec: {replicas: 3, template: {metadata: {labels: {a: b}}, spec: {minReadySeconds: 5}}}`,
+		},
 		"such a MachineSet, as kubectl scales":  {before: ownedSet, scale: true, change: `spec: {replicas: 3}`},
 		"such a MachineSet of another provider": {before: ownedSet + otherProvider, change: otherConfig},
 	} {

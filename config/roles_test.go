@@ -35,7 +35,8 @@ const (
 
 // withoutNamespace are the kinds without namespace that managers have to do with, also those that watch a single one.
 var withoutNamespace = []string{
-	"customresourcedefinitions.apiextensions.k8s.io", "clusterimagesets.hive.openshift.io", "managedclustersets/join.cluster.open-cluster-management.io",
+	"customresourcedefinitions.apiextensions.k8s.io", "clusterimagesets.hive.openshift.io",
+	"managedclustersets/join.cluster.open-cluster-management.io",
 	"tokenreviews.authentication.k8s.io", "subjectaccessreviews.authorization.k8s.io",
 }
 

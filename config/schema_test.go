@@ -64,7 +64,8 @@ var loadSchemas = sync.OnceValues(func() (schemas, error) {
 		return nil, err
 	}
 	all := schemas{}
-	for _, dir := range append(slices.Clone(ourCRDs), filepath.Join(core, "config/crd/bases"), filepath.Join(metal3, "config/crd/bases"), filepath.Join(operator, "config/base/crds/bases"), "../test/plainmetal/crd") {
+	for _, dir := range append(slices.Clone(ourCRDs), filepath.Join(core, "config/crd/bases"),
+		filepath.Join(metal3, "config/crd/bases"), filepath.Join(operator, "config/base/crds/bases"), "../test/plainmetal/crd") {
 		crds, err := readCRDs(dir)
 		if err != nil {
 			return nil, err
@@ -84,7 +85,8 @@ func (s schemas) add(crd *apiextensionsv1.CustomResourceDefinition) error {
 			continue
 		}
 		var internal apiextensions.CustomResourceValidation
-		if err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(version.Schema, &internal, nil); err != nil {
+		if err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(version.Schema,
+			&internal, nil); err != nil {
 			return err
 		}
 		structural, err := schema.NewStructural(internal.OpenAPIV3Schema)
@@ -111,7 +113,8 @@ func (s schemas) admit(ctx context.Context, object, old map[string]any) error {
 	if u.GetName() == "" {
 		return errors.New("metadata.name is missing")
 	}
-	unknown := pruning.PruneWithOptions(runtime.DeepCopyJSON(u.Object), version.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	unknown := pruning.PruneWithOptions(runtime.DeepCopyJSON(u.Object), version.structural, true,
+		schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	if len(unknown) > 0 {
 		return fmt.Errorf("unknown fields: %s", strings.Join(unknown, ", "))
 	}

@@ -79,7 +79,8 @@ func TestClusterInstancesAreRenderedIntoWhatIsAccepted(t *testing.T) {
 			var stream bytes.Buffer
 			// The pull secret and the ClusterImageSet are on the hub already.
 			fmt.Fprintf(&stream, "apiVersion: v1\nkind: Secret\nmetadata: {name: %s}\n", sample.Spec.PullSecretRef.Name)
-			fmt.Fprintf(&stream, "---\napiVersion: hive.openshift.io/v1\nkind: ClusterImageSet\nmetadata: {name: %s}\n", sample.Spec.ClusterImageSetNameRef)
+			fmt.Fprintf(&stream, "---\napiVersion: hive.openshift.io/v1\nkind: ClusterImageSet\nmetadata: {name: %s}\n",
+				sample.Spec.ClusterImageSetNameRef)
 			for _, object := range objects {
 				g.Expect(object.GetNamespace()).To(Equal(sample.Namespace), object.GetKind())
 				content, err := json.Marshal(object)
@@ -90,7 +91,8 @@ func TestClusterInstancesAreRenderedIntoWhatIsAccepted(t *testing.T) {
 				}
 			}
 			g.Expect(linked(stream.Bytes())).To(Succeed())
-			g.Expect(objects[len(objects)-1].GetKind()).To(Equal("Cluster"), "what is created last is deleted first, and takes the Machines along while their hosts are there")
+			g.Expect(objects[len(objects)-1].GetKind()).To(Equal("Cluster"),
+				"what is created last is deleted first, and takes the Machines along while their hosts are there")
 		})
 	}
 }
@@ -110,7 +112,8 @@ func renderInstance(t *testing.T, instance *siteconfig.ClusterInstance, release 
 	t.Helper()
 	templates, _ := siteconfigTemplates(t)
 	objects, err := instance.Render(release, templates...)
-	r.machines, r.hosts, r.networks = map[string]unstructured.Unstructured{}, map[string]metal3api.BareMetalHost{}, map[string]aiv1beta1.NMStateConfig{}
+	r.machines, r.hosts, r.networks = map[string]unstructured.Unstructured{}, map[string]metal3api.BareMetalHost{},
+		map[string]aiv1beta1.NMStateConfig{}
 	for _, object := range objects {
 		var host metal3api.BareMetalHost
 		var network aiv1beta1.NMStateConfig
@@ -145,7 +148,10 @@ func TestAClusterInstanceArrivesInOurObjects(t *testing.T) {
 	spec.Proxy = &aiv1beta1.Proxy{HTTPProxy: "http://proxy.example.com:3128", NoProxy: ".example.com"}
 	spec.ClusterNetwork = append(spec.ClusterNetwork, siteconfig.ClusterNetwork{CIDR: "fd01::/48", HostPrefix: 64})
 	spec.ExtraManifestsRefs = []corev1.LocalObjectReference{{Name: "more"}}
-	spec.DiskEncryption = &siteconfig.DiskEncryption{Type: "tang", Tang: []siteconfig.Tang{{URL: "http://tang.example.com", Thumbprint: "abc"}}}
+	spec.DiskEncryption = &siteconfig.DiskEncryption{
+		Type: "tang",
+		Tang: []siteconfig.Tang{{URL: "http://tang.example.com", Thumbprint: "abc"}},
+	}
 	spec.ExtraAnnotations = map[string]map[string]string{"BareMetalHost": {"example.com/rack": "b7"}}
 	spec.Nodes[0].NodeLabels = map[string]string{"example.com/empty": ""}
 	spec.Nodes[0].BootMode = metal3api.UEFISecureBoot
@@ -160,7 +166,8 @@ func TestAClusterInstanceArrivesInOurObjects(t *testing.T) {
 	g.Expect(r.cluster.Spec.ClusterNetwork.Pods.CIDRBlocks).To(Equal([]string{"10.128.0.0/14", "fd01::/48"}))
 	g.Expect(r.cluster.Spec.ClusterNetwork.Services.CIDRBlocks).To(ConsistOf("172.30.0.0/16"))
 	proxy := &bootstrapv1.Proxy{HTTPProxy: "http://proxy.example.com:3128", NoProxy: ".example.com"}
-	g.Expect(r.controlPlane.Labels).To(And(HaveKeyWithValue("example.com/region", "north"), HaveKeyWithValue(siteconfig.OwnedByLabel, "site_site")))
+	g.Expect(r.controlPlane.Labels).To(And(HaveKeyWithValue("example.com/region", "north"),
+		HaveKeyWithValue(siteconfig.OwnedByLabel, "site_site")))
 	g.Expect(r.controlPlane.Spec.Replicas).To(HaveValue(BeEquivalentTo(3)))
 	g.Expect(r.controlPlane.Spec.Version).To(Equal("4.19.10"))
 	config := r.controlPlane.Spec.Config
@@ -170,37 +177,55 @@ func TestAClusterInstanceArrivesInOurObjects(t *testing.T) {
 	hold := true
 	g.Expect(config).To(Equal(controlplanev1.InstallationConfig{
 		BaseDomain: "lab.example.com", ClusterImageSetRef: &controlplanev1.ClusterImageSetReference{Name: "openshift-4.19.10"},
-		PullSecretRef: &corev1.LocalObjectReference{Name: "site-pull-secret"}, APIVIPs: []string{"192.168.111.5"}, IngressVIPs: []string{"192.168.111.6"},
-		MachineNetwork: []string{"192.168.111.0/24"}, NetworkType: "OpenShiftSDN", HostPrefix: &controlplanev1.HostPrefix{IPv4: 23, IPv6: 64}, Proxy: proxy, SSHAuthorizedKey: spec.SSHPublicKey, HoldInstallation: &hold,
-		ManifestsConfigMapRefs: []corev1.LocalObjectReference{{Name: "more"}}, DiskEncryption: &controlplanev1.DiskEncryption{EnableOn: "all", Mode: "tang"},
+		PullSecretRef: &corev1.LocalObjectReference{Name: "site-pull-secret"}, APIVIPs: []string{"192.168.111.5"},
+		IngressVIPs:    []string{"192.168.111.6"},
+		MachineNetwork: []string{"192.168.111.0/24"}, NetworkType: "OpenShiftSDN",
+		HostPrefix: &controlplanev1.HostPrefix{IPv4: 23, IPv6: 64}, Proxy: proxy, SSHAuthorizedKey: spec.SSHPublicKey, HoldInstallation: &hold,
+		ManifestsConfigMapRefs: []corev1.LocalObjectReference{{Name: "more"}},
+		DiskEncryption:         &controlplanev1.DiskEncryption{EnableOn: "all", Mode: "tang"},
 	}))
 
 	discovered := bootstrapv1.OpenshiftAssistedConfigSpec{
-		BootMode: bootstrapv1.BootModeLiveISO, CPUArchitecture: "aarch64", SSHAuthorizedKey: spec.SSHPublicKey, AdditionalNTPSources: []string{"ntp.lab.example.com"}, Proxy: proxy,
+		BootMode: bootstrapv1.BootModeLiveISO, CPUArchitecture: "aarch64", SSHAuthorizedKey: spec.SSHPublicKey,
+		AdditionalNTPSources: []string{"ntp.lab.example.com"}, Proxy: proxy,
 	}
 	g.Expect(r.controlPlane.Spec.OpenshiftAssistedConfigSpec).To(Equal(discovered), "no node of it has a network of its own")
-	discovered.NMStateConfigLabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"bootstrap.cluster.x-k8s.io/cluster": "site", "bootstrap.cluster.x-k8s.io/role": "worker"}}
+	discovered.NMStateConfigLabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{
+		"bootstrap.cluster.x-k8s.io/cluster": "site",
+		"bootstrap.cluster.x-k8s.io/role":    "worker",
+	}}
 	g.Expect(r.config.Spec.Template.Spec).To(Equal(discovered))
-	for _, annotations := range []map[string]string{r.controlPlane.Spec.MachineTemplate.ObjectMeta.Annotations, r.config.Spec.Template.ObjectMeta.Annotations} {
+	for _, annotations := range []map[string]string{
+		r.controlPlane.Spec.MachineTemplate.ObjectMeta.Annotations,
+		r.config.Spec.Template.ObjectMeta.Annotations,
+	} {
 		g.Expect(annotations).To(HaveKeyWithValue(bootstrapv1.DiscoveryIgnitionOverrideAnnotation, MatchJSON(spec.IgnitionConfigOverride)))
 	}
 	g.Expect(r.workers.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
 	for group, cleaning := range map[string]string{"site-control-plane": "metadata", "site-worker": "disabled"} {
-		g.Expect(r.machines[group].Object).To(HaveKeyWithValue("spec", HaveKeyWithValue("template", HaveKeyWithValue("spec", HaveKeyWithValue("automatedCleaningMode", cleaning)))), group)
+		g.Expect(r.machines[group].Object).To(HaveKeyWithValue("spec",
+			HaveKeyWithValue("template", HaveKeyWithValue("spec", HaveKeyWithValue("automatedCleaningMode", cleaning)))), group)
 	}
 
 	g.Expect(r.hosts).To(HaveLen(5))
 	first, fourth := r.hosts["site-1"], r.hosts["site-4"]
 	g.Expect(first.Spec).To(gstruct.MatchFields(gstruct.IgnoreExtras, gstruct.Fields{
-		"BootMode": BeEquivalentTo("UEFISecureBoot"), "Architecture": Equal("aarch64"), "Online": BeTrue(), "BootMACAddress": Equal("52:54:00:aa:01:01"),
-		"RootDeviceHints": HaveValue(Equal(metal3api.RootDeviceHints{DeviceName: "/dev/sda"})), "AutomatedCleaningMode": BeEquivalentTo("metadata"),
-		"BMC": Equal(metal3api.BMCDetails{Address: spec.Nodes[0].BmcAddress, CredentialsName: "site-1-bmc", DisableCertificateVerification: true}),
+		"BootMode": BeEquivalentTo("UEFISecureBoot"), "Architecture": Equal("aarch64"), "Online": BeTrue(),
+		"BootMACAddress":        Equal("52:54:00:aa:01:01"),
+		"RootDeviceHints":       HaveValue(Equal(metal3api.RootDeviceHints{DeviceName: "/dev/sda"})),
+		"AutomatedCleaningMode": BeEquivalentTo("metadata"),
+		"BMC": Equal(metal3api.BMCDetails{
+			Address: spec.Nodes[0].BmcAddress, CredentialsName: "site-1-bmc",
+			DisableCertificateVerification: true,
+		}),
 	}))
 	g.Expect(first.Annotations).To(And(HaveKeyWithValue("inspect.metal3.io", "disabled"), HaveKeyWithValue("example.com/rack", "b7"),
-		HaveKeyWithValue("bmac.agent-install.openshift.io.node-label.example.com/empty", ""), HaveKeyWithValue("bmac.agent-install.openshift.io/role", "master")))
+		HaveKeyWithValue("bmac.agent-install.openshift.io.node-label.example.com/empty", ""),
+		HaveKeyWithValue("bmac.agent-install.openshift.io/role", "master")))
 	g.Expect(first.Labels).NotTo(HaveKey("infraenvs.agent-install.openshift.io"), "Metal3 has it, not assisted-service")
 	g.Expect(fourth.Annotations).To(And(
-		HaveKeyWithValue("bmac.agent-install.openshift.io/hostname", "site-4"), HaveKeyWithValue("bmac.agent-install.openshift.io/role", "worker"),
+		HaveKeyWithValue("bmac.agent-install.openshift.io/hostname", "site-4"),
+		HaveKeyWithValue("bmac.agent-install.openshift.io/role", "worker"),
 		HaveKeyWithValue("bmac.agent-install.openshift.io/installer-args", `["--copy-network"]`),
 		HaveKeyWithValue("bmac.agent-install.openshift.io/ignition-config-overrides", MatchJSON(spec.Nodes[3].IgnitionConfigOverride)),
 		HaveKeyWithValue("bmac.agent-install.openshift.io.node-label.example.com/accelerator", "true"), Not(HaveKey("inspect.metal3.io"))))
@@ -228,12 +253,24 @@ func TestTheVersionOfAClusterInstanceIsFound(t *testing.T) {
 		image, imageSet, version string
 		said                     map[string]map[string]string
 	}{
-		"in the tag":                             {image: taggedRelease, imageSet: "any", version: "4.19.10"},
-		"in the tag, beside a digest":            {image: strings.Replace(digest, "@", ":4.19.11-multi@", 1), imageSet: "any", version: "4.19.11"},
-		"in the tag, a candidate":                {image: "quay.io/ocp-release:4.20.0-rc.3-aarch64", imageSet: "any", version: "4.20.0-rc.3"},
-		"in the tag, of OKD":                     {image: "quay.io/okd/scos-release:4.19.0-okd-scos.5", imageSet: "any", version: "4.19.0-okd-scos.5"},
-		"in the tag, a candidate of OKD":         {image: "quay.io/okd/scos-release:4.20.0-okd-scos.ec.3", imageSet: "any", version: "4.20.0-okd-scos.ec.3"},
-		"in the tag, of a nightly build":         {image: "registry.ci.openshift.org/ocp/release:4.20.0-0.nightly-2025-09-01-120000", imageSet: "any", version: "4.20.0-0.nightly-2025-09-01-120000"},
+		"in the tag": {image: taggedRelease, imageSet: "any", version: "4.19.10"},
+		"in the tag, beside a digest": {
+			image: strings.Replace(digest, "@", ":4.19.11-multi@", 1), imageSet: "any",
+			version: "4.19.11",
+		},
+		"in the tag, a candidate": {image: "quay.io/ocp-release:4.20.0-rc.3-aarch64", imageSet: "any", version: "4.20.0-rc.3"},
+		"in the tag, of OKD": {
+			image: "quay.io/okd/scos-release:4.19.0-okd-scos.5", imageSet: "any",
+			version: "4.19.0-okd-scos.5",
+		},
+		"in the tag, a candidate of OKD": {
+			image: "quay.io/okd/scos-release:4.20.0-okd-scos.ec.3", imageSet: "any",
+			version: "4.20.0-okd-scos.ec.3",
+		},
+		"in the tag, of a nightly build": {
+			image:    "registry.ci.openshift.org/ocp/release:4.20.0-0.nightly-2025-09-01-120000",
+			imageSet: "any", version: "4.20.0-0.nightly-2025-09-01-120000",
+		},
 		"in the tag, of a nightly build for Arm": {image: "registry.ci.openshift.org/ocp-arm64/release-arm64:4.20.0-0.nightly-arm64-2025-09-01-120000", imageSet: "any", version: "4.20.0-0.nightly-arm64-2025-09-01-120000"},
 		"in the name, the image is by digest":    {image: digest, imageSet: "img4.19.10-x86-64-appsub", version: "4.19.10"},
 		"said, whatever image and name tell":     {image: taggedRelease, imageSet: "openshift-4.19.10", version: "4.20.0-ec.1", said: said},
@@ -263,9 +300,14 @@ func TestWhatAClusterInstanceCannotBeRenderedInto(t *testing.T) {
 		"clusterNetwork 10.64.0.0/14 has another hostPrefix": func(s *siteconfig.Spec) {
 			s.ClusterNetwork = append(s.ClusterNetwork, siteconfig.ClusterNetwork{CIDR: "10.64.0.0/14", HostPrefix: 24})
 		},
-		"diskEncryption type luks":                          func(s *siteconfig.Spec) { s.DiskEncryption = &siteconfig.DiskEncryption{Type: "luks"} },
-		"site-4 is a second arbiter":                        func(s *siteconfig.Spec) { s.Nodes[2].Role, s.Nodes[3].Role = "arbiter", "arbiter" },
-		"hostRef names namespace pool":                      func(s *siteconfig.Spec) { s.Nodes[0].HostRef = &siteconfig.Reference{Name: "a", Namespace: "pool"} },
+		"diskEncryption type luks":   func(s *siteconfig.Spec) { s.DiskEncryption = &siteconfig.DiskEncryption{Type: "luks"} },
+		"site-4 is a second arbiter": func(s *siteconfig.Spec) { s.Nodes[2].Role, s.Nodes[3].Role = "arbiter", "arbiter" },
+		"hostRef names namespace pool": func(s *siteconfig.Spec) {
+			s.Nodes[0].HostRef = &siteconfig.Reference{
+				Name:      "a",
+				Namespace: "pool",
+			}
+		},
 		"site-2 has another cpuArchitecture than other nod": func(s *siteconfig.Spec) { s.Nodes[1].CPUArchitecture = "aarch64" },
 		"site-5 has another cpuArchitecture than other wor": func(s *siteconfig.Spec) { s.Nodes[4].CPUArchitecture = "aarch64" },
 		"site-2 has another automatedCleaningMode than oth": func(s *siteconfig.Spec) { s.Nodes[1].AutomatedCleaningMode = "metadata" },
@@ -309,20 +351,29 @@ func TestAClusterInstanceWithAnArbiter(t *testing.T) {
 	g.Expect(cp.Replicas).To(HaveValue(BeEquivalentTo(3)))
 	g.Expect(cp.Arbiter.MachineTemplate.Spec.InfrastructureRef.Name).To(Equal("site-arbiter"))
 	g.Expect(r.hosts["site-3"].Annotations).To(HaveKeyWithValue("bmac.agent-install.openshift.io/role", "arbiter"))
-	for group, hosts := range map[string][]string{"site-control-plane": {"site-1", "site-2"}, "site-arbiter": {"site-3"}, "site-worker": {"site-4", "site-5"}} {
+	for group, hosts := range map[string][]string{
+		"site-control-plane": {"site-1", "site-2"}, "site-arbiter": {"site-3"},
+		"site-worker": {"site-4", "site-5"},
+	} {
 		template := r.machines[group]
 		selected, found, err := unstructured.NestedStringMap(template.Object, "spec", "template", "spec", "hostSelector", "matchLabels")
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(found).To(BeTrue(), group)
 		for name, host := range r.hosts {
-			g.Expect(labels.SelectorFromSet(selected).Matches(labels.Set(host.Labels))).To(Equal(slices.Contains(hosts, name)), "%s for %s", name, group)
+			g.Expect(labels.SelectorFromSet(selected).Matches(labels.Set(host.Labels))).To(Equal(slices.Contains(hosts, name)),
+				"%s for %s", name, group)
 		}
 	}
-	g.Expect(r.machines["site-arbiter"].Object).To(HaveKeyWithValue("spec", HaveKeyWithValue("template", HaveKeyWithValue("spec", HaveKeyWithValue("automatedCleaningMode", "metadata")))))
+	g.Expect(r.machines["site-arbiter"].Object).To(HaveKeyWithValue("spec",
+		HaveKeyWithValue("template", HaveKeyWithValue("spec", HaveKeyWithValue("automatedCleaningMode", "metadata")))))
 	networks, err := metav1.LabelSelectorAsSelector(cp.OpenshiftAssistedConfigSpec.NMStateConfigLabelSelector)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(networks.Matches(labels.Set(r.networks["site-3"].Labels))).To(BeTrue(), "the network of the arbiter is selected with those of the masters")
-	g.Expect(networks.Matches(labels.Set{"bootstrap.cluster.x-k8s.io/cluster": "site", "bootstrap.cluster.x-k8s.io/role": "worker"})).To(BeFalse())
+	g.Expect(networks.Matches(labels.Set(r.networks["site-3"].Labels))).To(BeTrue(),
+		"the network of the arbiter is selected with those of the masters")
+	g.Expect(networks.Matches(labels.Set{
+		"bootstrap.cluster.x-k8s.io/cluster": "site",
+		"bootstrap.cluster.x-k8s.io/role":    "worker",
+	})).To(BeFalse())
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&r.controlPlane)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(mustLoadSchemas(t).admit(t.Context(), object, nil)).To(Succeed())
@@ -331,7 +382,10 @@ func TestAClusterInstanceWithAnArbiter(t *testing.T) {
 func TestWhatZTPCallsOtherwise(t *testing.T) {
 	g := NewWithT(t)
 	instance := siteconfigSamples(t)["ha"]
-	instance.Spec.DiskEncryption = &siteconfig.DiskEncryption{Type: "nbde", Tang: []siteconfig.Tang{{URL: "http://tang.example.com", Thumbprint: "abc"}}}
+	instance.Spec.DiskEncryption = &siteconfig.DiskEncryption{
+		Type: "nbde",
+		Tang: []siteconfig.Tang{{URL: "http://tang.example.com", Thumbprint: "abc"}},
+	}
 	instance.Spec.Proxy = &aiv1beta1.Proxy{}
 	r, err := renderInstance(t, instance, taggedRelease)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -390,10 +444,14 @@ func checkSiteconfig(ctx context.Context, t *testing.T, e *env.Env) {
 	templates, shipped := siteconfigTemplates(t)
 	operator := as(t, e, operatorUser)
 	try := func(object *unstructured.Unstructured) error {
-		return operator.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner("siteconfig"), client.ForceOwnership, client.DryRunAll)
+		return operator.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner("siteconfig"),
+			client.ForceOwnership, client.DryRunAll)
 	}
 	own := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "siteconfig-manager-role"}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"agent-install.openshift.io"}, Resources: []string{"nmstateconfigs"}, Verbs: []string{"create", "delete", "get", "patch", "update"}},
+		{
+			APIGroups: []string{"agent-install.openshift.io"}, Resources: []string{"nmstateconfigs"},
+			Verbs: []string{"create", "delete", "get", "patch", "update"},
+		},
 		{APIGroups: []string{"metal3.io"}, Resources: []string{"baremetalhosts"}, Verbs: []string{"create", "delete", "get", "patch", "update"}},
 	}}
 	g.Expect(c.Create(ctx, own)).To(Succeed())
@@ -418,7 +476,8 @@ func checkSiteconfig(ctx context.Context, t *testing.T, e *env.Env) {
 		g.Eventually(func() error { return try(object) }, time.Minute).Should(Succeed(), "%s %s", object.GetKind(), object.GetName())
 		for _, verb := range []string{"get", "delete"} {
 			resource, _ := c.RESTMapper().RESTMapping(object.GroupVersionKind().GroupKind(), object.GroupVersionKind().Version)
-			g.Expect(may(ctx, t, c, operatorUser, object.GetNamespace(), right{verb, resource.Resource.GroupResource().String()})).To(BeTrue(), "%s %s", verb, object.GetKind())
+			g.Expect(may(ctx, t, c, operatorUser, object.GetNamespace(), right{verb, resource.Resource.GroupResource().String()})).To(BeTrue(),
+				"%s %s", verb, object.GetKind())
 		}
 	}
 }
