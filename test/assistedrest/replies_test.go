@@ -51,7 +51,10 @@ func TestReplies(t *testing.T) {
 			kind: models.StepTypeContainerImageAvailability, argument: `{"images":["quay.io/a"]}`, failure: "no route", code: 1,
 			want: `{"images":[{"name":"quay.io/a","result":"failure"}]}`,
 		},
-		"disk": {kind: models.StepTypeInstallationDiskSpeedCheck, argument: `{"path":"/dev/sda"}`, want: `{"path":"/dev/sda","io_sync_duration":2}`},
+		"disk": {
+			kind: models.StepTypeInstallationDiskSpeedCheck, argument: `{"path":"/dev/sda"}`,
+			want: `{"path":"/dev/sda","io_sync_duration":2}`,
+		},
 		"machine config server": {
 			kind: models.StepTypeAPIVipConnectivityCheck, argument: `{"url":"http://api:22624/config/worker"}`,
 			want: `{"is_success":true,"url":"http://api:22624/config/worker","ignition":"{\"ignition\":{\"version\":\"3.2.0\"}}"}`,

@@ -117,7 +117,8 @@ func (s *Service) Image(ctx context.Context, infraEnvID, token string) ([]byte, 
 // Register implements [hosts.Service].
 func (s *Service) Register(ctx context.Context, agent hosts.Agent) error {
 	body := map[string]string{"host_id": agent.HostID, "discovery_agent_version": agent.AgentVersion}
-	if _, err := s.send(ctx, http.MethodPost, s.agentEndpoint(agent.AgentConfig), "/v2/infra-envs/"+agent.InfraEnvID+"/hosts", body); err != nil {
+	if _, err := s.send(ctx, http.MethodPost, s.agentEndpoint(agent.AgentConfig), "/v2/infra-envs/"+agent.InfraEnvID+"/hosts",
+		body); err != nil {
 		return fmt.Errorf("cannot register: %w", err)
 	}
 	s.mu.Lock()

@@ -186,7 +186,10 @@ func TestInstallStep(t *testing.T) {
 	}{
 		"bootstrap of a cluster": {
 			order: map[string]any{"role": "bootstrap", "control_plane_count": 3, "installer_args": `["--copy-network"]`},
-			host:  map[string]any{"kind": "Host", "node_labels": `{"a":"b"}`, "ignition_config_overrides": "{}", "progress_stages": []string{"Installing"}},
+			host: map[string]any{
+				"kind": "Host", "node_labels": `{"a":"b"}`, "ignition_config_overrides": "{}",
+				"progress_stages": []string{"Installing"},
+			},
 			want: hosts.Instruction{
 				Role: models.HostRoleMaster, Bootstrap: true, NodeLabels: map[string]string{"a": "b"}, IgnitionOverrides: "{}",
 				InstallerArgs: `["--copy-network"]`, KnownStages: []models.HostStage{models.HostStageInstalling},
@@ -229,7 +232,10 @@ func TestHookIsCalledOnceForEachPreparation(t *testing.T) {
 			return nil
 		}
 	})
-	order := &models.Steps{Instructions: []*models.Step{{StepType: models.StepTypeInstallationDiskSpeedCheck, Args: []string{`{"path":"/dev/sda"}`}}}}
+	order := &models.Steps{Instructions: []*models.Step{{
+		StepType: models.StepTypeInstallationDiskSpeedCheck,
+		Args:     []string{`{"path":"/dev/sda"}`},
+	}}}
 	b.on("GET /api/assisted-install/v2/infra-envs/"+infraEnvID+"/hosts", []any{map[string]any{"id": b.agent.HostID, "cluster_id": clusterID}})
 	answered := func(status, preparation, since string) int {
 		b.on("GET /api/assisted-install/v2/clusters/"+clusterID, map[string]any{

@@ -83,7 +83,9 @@ func reasonOf(code int32) metav1.StatusReason {
 }
 
 // validate decodes the old (nil on creation) and the new object.
-func validate[T any](ctx context.Context, req *admissionv1.AdmissionRequest, rules func(ctx context.Context, before, after *T) error) error {
+func validate[T any](ctx context.Context, req *admissionv1.AdmissionRequest,
+	rules func(ctx context.Context, before, after *T) error,
+) error {
 	after := new(T)
 	if err := json.Unmarshal(req.Object.Raw, after); err != nil {
 		return fmt.Errorf("cannot decode object: %w", err)

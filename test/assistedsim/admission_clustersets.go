@@ -28,17 +28,22 @@ func InstallClusterSets(ctx context.Context, c client.Client) error {
 			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
 				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-					Rule:       admissionregistrationv1.Rule{APIGroups: []string{"hive.openshift.io"}, APIVersions: []string{"v1"}, Resources: []string{"clusterdeployments"}},
+					Rule: admissionregistrationv1.Rule{
+						APIGroups: []string{"hive.openshift.io"}, APIVersions: []string{"v1"},
+						Resources: []string{"clusterdeployments"},
+					},
 				},
 			}}},
 			Variables: []admissionregistrationv1.Variable{{
-				Name:       "set",
-				Expression: `has(object.metadata.labels) && 'cluster.open-cluster-management.io/clusterset' in object.metadata.labels ? object.metadata.labels['cluster.open-cluster-management.io/clusterset'] : ''`,
+				Name: "set",
+				Expression: `has(object.metadata.labels) && 'cluster.open-cluster-management.io/clusterset' in ` +
+					`object.metadata.labels ? object.metadata.labels['cluster.open-cluster-management.io/clusterset'] : ''`,
 			}},
 			Validations: []admissionregistrationv1.Validation{{
-				Expression:        mayJoin,
-				Reason:            ptr.To(metav1.StatusReasonForbidden),
-				MessageExpression: `'user "' + request.userInfo.username + '" cannot add/remove the resource to/from ManagedClusterSet "' + variables.set + '"'`,
+				Expression: mayJoin,
+				Reason:     ptr.To(metav1.StatusReasonForbidden),
+				MessageExpression: `'user "' + request.userInfo.username + '" cannot add/remove the resource to/from ` +
+					`ManagedClusterSet "' + variables.set + '"'`,
 			}},
 		},
 	}

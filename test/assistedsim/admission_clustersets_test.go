@@ -34,7 +34,8 @@ func clusterSetsAreJoined(b bed) {
 	ns := b.namespace()
 	refused := func(c client.Client) error { return c.Create(b.ctx, b.deploymentIn(ns), client.DryRunAll) }
 	denied := b.as(ns+"-without", without)
-	b.Eventually(func() error { return refused(denied) }).Should(And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring(`cannot add/remove the resource to/from ManagedClusterSet ""`))))
+	b.Eventually(func() error { return refused(denied) }).Should(And(Satisfy(apierrors.IsForbidden),
+		MatchError(ContainSubstring(`cannot add/remove the resource to/from ManagedClusterSet ""`))))
 	b.Eventually(func() error { return refused(b.as(ns+"-shipped", shipped)) }).Should(Succeed())
 	b.Consistently(func() error { return refused(denied) }, time.Second).ShouldNot(Succeed())
 }

@@ -54,7 +54,8 @@ func agentSynced(h *host) conditionsv1.Condition {
 
 func agentConnected(h *host) conditionsv1.Condition {
 	if h.state == models.HostStatusDisconnected || h.state == models.HostStatusDisconnectedUnbound {
-		return agentCondition(aiv1beta1.ConnectedCondition, corev1.ConditionFalse, aiv1beta1.AgentDisconnectedReason, aiv1beta1.AgentDisonnectedMsg)
+		return agentCondition(aiv1beta1.ConnectedCondition, corev1.ConditionFalse, aiv1beta1.AgentDisconnectedReason,
+			aiv1beta1.AgentDisonnectedMsg)
 	}
 	return agentCondition(aiv1beta1.ConnectedCondition, corev1.ConditionTrue, aiv1beta1.AgentConnectedReason, aiv1beta1.AgentConnectedMsg)
 }

@@ -12,7 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func clusterCondition(kind hivev1.ClusterInstallConditionType, status corev1.ConditionStatus, reason, message string) hivev1.ClusterInstallCondition {
+func clusterCondition(kind hivev1.ClusterInstallConditionType, status corev1.ConditionStatus, reason,
+	message string,
+) hivev1.ClusterInstallCondition {
 	return hivev1.ClusterInstallCondition{Type: kind, Status: status, Reason: reason, Message: message}
 }
 
@@ -100,7 +102,8 @@ func clusterReadiness(c *cluster, members []*host) hivev1.ClusterInstallConditio
 	case hiveext.ClusterInsufficientAgentsReason:
 		counted := countIn(members)
 		message = fmt.Sprintf(hiveext.ClusterInsufficientAgentsMsg,
-			wanted.ControlPlaneAgents, wanted.ArbiterAgents, wanted.WorkerAgents, counted.ControlPlaneAgents, counted.ArbiterAgents, counted.WorkerAgents)
+			wanted.ControlPlaneAgents, wanted.ArbiterAgents, wanted.WorkerAgents, counted.ControlPlaneAgents, counted.ArbiterAgents,
+			counted.WorkerAgents)
 	default:
 		approved := 0
 		for _, h := range members {

@@ -156,7 +156,8 @@ func (s *Simulator) registerCluster(cd *hivev1.ClusterDeployment, aci *hiveext.A
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := &cluster{
-		key: client.ObjectKeyFromObject(cd), name: cd.Spec.ClusterName, id: uuid.NewString(), openshiftID: uuid.NewString(), spec: *aci.Spec.DeepCopy(),
+		key: client.ObjectKeyFromObject(cd), name: cd.Spec.ClusterName, id: uuid.NewString(), openshiftID: uuid.NewString(),
+		spec:  *aci.Spec.DeepCopy(),
 		state: models.ClusterStatusInsufficient, info: infoClusterInsufficient, failing: notReadyHosts,
 	}
 	if installed {

@@ -28,8 +28,10 @@ var (
 // checkName looks at the names of a cluster, whether it is registered or renamed.
 func checkName(cd *hivev1.ClusterDeploymentSpec, platform hiveext.PlatformType) error {
 	name, domain := cd.ClusterName, cd.BaseDomain
-	if platform == hiveext.NonePlatformType && !clusterNameOnNone.MatchString(name) || platform != hiveext.NonePlatformType && !clusterName.MatchString(name) {
-		return inputErrorf("Cluster name format is not valid: '%s'. Name must start and end with either a letter or number and consist of lower-case letters, numbers, and hyphens. "+
+	if platform == hiveext.NonePlatformType && !clusterNameOnNone.MatchString(name) || platform != hiveext.NonePlatformType &&
+		!clusterName.MatchString(name) {
+		return inputErrorf("Cluster name format is not valid: '%s'. Name must start and end with either a letter or number "+
+			"and consist of lower-case letters, numbers, and hyphens. "+
 			"Subdomains in cluster names are only valid with none platform.", name)
 	}
 	if !baseDomainOfOneLabel.MatchString(domain) && (!baseDomainOfMore.MatchString(domain) || dottedDecimal.MatchString(domain)) {
@@ -196,7 +198,8 @@ func changedVIPs(was, is []string) int {
 // compared are the fields whose change makes the service update a cluster.
 func compared(spec *hiveext.AgentClusterInstallSpec) *hiveext.AgentClusterInstallSpec {
 	kept := spec.DeepCopy()
-	kept.ClusterMetadata, kept.HoldInstallation, kept.ManifestsConfigMapRef, kept.ManifestsConfigMapRefs, kept.ImageSetRef = nil, false, nil, nil, nil
+	kept.ClusterMetadata, kept.HoldInstallation, kept.ManifestsConfigMapRef, kept.ManifestsConfigMapRefs,
+		kept.ImageSetRef = nil, false, nil, nil, nil
 	kept.ProvisionRequirements.WorkerAgents, kept.ProvisionRequirements.ArbiterAgents, kept.MirrorRegistryRef = 0, 0, nil
 	kept.Networking.UserManagedNetworking = nil
 	return kept
@@ -209,7 +212,8 @@ func (c *cluster) override(override string) error {
 		return nil
 	}
 	if userManagedLoadBalancer(&c.spec) {
-		return inputErrorf("Failed to parse 'agent-install.openshift.io/install-config-overrides' annotation: failed to set the bootstap host related machine network as the first machine network element: "+
+		return inputErrorf("Failed to parse 'agent-install.openshift.io/install-config-overrides' annotation: failed to set "+
+			"the bootstap host related machine network as the first machine network element: "+
 			"cluster %s has no bootstrap host", c.id)
 	}
 	c.overrides = override

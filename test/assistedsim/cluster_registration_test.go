@@ -44,7 +44,8 @@ func TestWhatIsRegistered(t *testing.T) {
 	}{
 		"site": {}, "dot": {name: "a.b", refused: "Cluster name format is not valid"}, "dot on none": {name: "a.b", change: onNone},
 		"63": {name: strings.Repeat("a", 63)}, "64": {name: strings.Repeat("a", 64), refused: "is longer than 63 bytes"},
-		"label": {domain: strings.Repeat("a", 64) + ".example.com", refused: "is longer than 63 bytes"}, "long": {domain: strings.Repeat("abcdefgh.", 20) + "com", refused: "too long"},
+		"label":   {domain: strings.Repeat("a", 64) + ".example.com", refused: "is longer than 63 bytes"},
+		"long":    {domain: strings.Repeat("abcdefgh.", 20) + "com", refused: "too long"},
 		"address": {domain: "1.2.3.4", refused: "DNS format mismatch"}, "end": {domain: "example.c", refused: "DNS format mismatch"},
 		"services": {change: func(i *install) {
 			i.Spec.Networking.ServiceNetwork = append(i.Spec.Networking.ServiceNetwork, "fd02::/112")
@@ -99,10 +100,19 @@ func TestWhatARegisteredClusterTakesOver(t *testing.T) {
 		value         func(*hiveext.AgentClusterInstallSpec) any
 		kept          bool
 	}{
-		"a proxy":                 {before: proxy, after: nothing, value: func(s *hiveext.AgentClusterInstallSpec) any { return s.Proxy }, kept: true},
+		"a proxy": {
+			before: proxy, after: nothing,
+			value: func(s *hiveext.AgentClusterInstallSpec) any { return s.Proxy }, kept: true,
+		},
 		"a proxy and another key": {before: proxy, after: key, value: func(s *hiveext.AgentClusterInstallSpec) any { return s.Proxy }},
-		"mirrors":                 {before: mirrors, after: nothing, value: func(s *hiveext.AgentClusterInstallSpec) any { return s.MirrorRegistryRef }, kept: true},
-		"mirrors and another key": {before: mirrors, after: key, value: func(s *hiveext.AgentClusterInstallSpec) any { return s.MirrorRegistryRef }},
+		"mirrors": {
+			before: mirrors, after: nothing,
+			value: func(s *hiveext.AgentClusterInstallSpec) any { return s.MirrorRegistryRef }, kept: true,
+		},
+		"mirrors and another key": {
+			before: mirrors, after: key,
+			value: func(s *hiveext.AgentClusterInstallSpec) any { return s.MirrorRegistryRef },
+		},
 		"disk encryption": {
 			before: func(i *install) { i.Spec.DiskEncryption = &hiveext.DiskEncryption{Mode: ptr.To("tpmv2")} }, after: key,
 			value: func(s *hiveext.AgentClusterInstallSpec) any { return s.DiskEncryption }, kept: true,
@@ -113,12 +123,24 @@ func TestWhatARegisteredClusterTakesOver(t *testing.T) {
 			}, after: key,
 			value: func(s *hiveext.AgentClusterInstallSpec) any { return s.Networking.MachineNetwork }, kept: true,
 		},
-		"a load balancer":           {before: withLoadBalancer, after: key, value: func(s *hiveext.AgentClusterInstallSpec) any { return s.LoadBalancer }, kept: true},
-		"a key":                     {before: key, after: nothing, value: func(s *hiveext.AgentClusterInstallSpec) any { return s.SSHPublicKey }},
-		"no VIPs":                   {before: nothing, after: onNone, refused: "User Managed Networking cannot be set with API VIPs"},
-		"one VIP":                   {before: nothing, after: func(i *install) { i.Spec.IngressVIPs = []string{"192.168.111.7"} }, refused: "(got 0) and ingressVIPs (got 1)"},
-		"a single node":             {before: onNone, after: func(i *install) { onNone(i); i.Spec.ProvisionRequirements.ControlPlaneAgents = 1 }, refused: "there should be 3-5 dedicated"},
-		"three nodes":               {before: func(i *install) { onNone(i); i.Spec.ProvisionRequirements.ControlPlaneAgents = 1 }, after: nothing, refused: "single-node clusters must have"},
+		"a load balancer": {
+			before: withLoadBalancer, after: key,
+			value: func(s *hiveext.AgentClusterInstallSpec) any { return s.LoadBalancer }, kept: true,
+		},
+		"a key":   {before: key, after: nothing, value: func(s *hiveext.AgentClusterInstallSpec) any { return s.SSHPublicKey }},
+		"no VIPs": {before: nothing, after: onNone, refused: "User Managed Networking cannot be set with API VIPs"},
+		"one VIP": {
+			before: nothing, after: func(i *install) { i.Spec.IngressVIPs = []string{"192.168.111.7"} },
+			refused: "(got 0) and ingressVIPs (got 1)",
+		},
+		"a single node": {
+			before: onNone,
+			after:  func(i *install) { onNone(i); i.Spec.ProvisionRequirements.ControlPlaneAgents = 1 }, refused: "there should be 3-5 dedicated",
+		},
+		"three nodes": {
+			before: func(i *install) { onNone(i); i.Spec.ProvisionRequirements.ControlPlaneAgents = 1 },
+			after:  nothing, refused: "single-node clusters must have",
+		},
 		"override and own balancer": {before: withLoadBalancer, after: override, refused: "has no bootstrap host"},
 		"override":                  {before: nothing, after: override, value: func(s *hiveext.AgentClusterInstallSpec) any { return s.Proxy }},
 	} {

@@ -171,7 +171,8 @@ func (s *Simulator) readiness(c *cluster, members []*host) *transition {
 		return insufficient(fmt.Sprintf("Clusters must have exactly %d dedicated control plane nodes. Add or remove hosts, "+
 			"or change their roles configurations to meet the requirement.", wanted))
 	case wanted == 2 && counted.ArbiterAgents == 0 && !allFenced(members):
-		return insufficient("The cluster must have exactly 2 dedicated control plane nodes and at least 1 arbiter node or the control plane nodes must have fencing credentials. " +
+		return insufficient("The cluster must have exactly 2 dedicated control plane nodes and at least 1 arbiter node or " +
+			"the control plane nodes must have fencing credentials. " +
 			"Add or remove hosts, or change their roles configurations to meet the requirement.")
 	case !allIn(members, models.HostStatusKnown):
 		return insufficient(notReadyHosts)

@@ -122,7 +122,9 @@ func (s *Simulator) deploymentsOfConfigMap(ctx context.Context, obj client.Objec
 	})
 }
 
-func (s *Simulator) deploymentsOf(ctx context.Context, namespace string, matches func(*hiveext.AgentClusterInstall) bool) []reconcile.Request {
+func (s *Simulator) deploymentsOf(ctx context.Context, namespace string,
+	matches func(*hiveext.AgentClusterInstall) bool,
+) []reconcile.Request {
 	var found []reconcile.Request
 	list := &hiveext.AgentClusterInstallList{}
 	if err := s.client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {

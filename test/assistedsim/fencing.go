@@ -55,9 +55,11 @@ func (s *Simulator) applyFencing(h *host) error {
 	case found.credentials == "" || found.credentials == h.requested.fencing:
 		return nil
 	case s.faults.unfenced[h.key.Namespace]:
-		return inputErrorf("TNF clusters support is disabled, cannot set fencing credentials to host %s in infra-env %s", h.key.Name, h.infraEnv.key.Name)
+		return inputErrorf("TNF clusters support is disabled, cannot set fencing credentials to host %s in infra-env %s",
+			h.key.Name, h.infraEnv.key.Name)
 	case c != nil && c.platform() != hiveext.BareMetalPlatformType && c.platform() != hiveext.NonePlatformType:
-		return inputErrorf("Cannot set fencing credentials to host %s in infra-env %s: cluster's platform must be baremetal or none", h.key.Name, h.infraEnv.key.Name)
+		return inputErrorf("Cannot set fencing credentials to host %s in infra-env %s: cluster's platform must be baremetal or none",
+			h.key.Name, h.infraEnv.key.Name)
 	}
 	h.requested.fencing = found.credentials
 	return nil

@@ -90,7 +90,10 @@ func TestSimulator(t *testing.T) {
 func (b bed) namespace() string {
 	name := "sim-" + uuid.NewString()[:8]
 	b.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	b.create(&hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: hivev1.ClusterImageSetSpec{ReleaseImage: "quay.io/x/y:4.19.0"}})
+	b.create(&hivev1.ClusterImageSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       hivev1.ClusterImageSetSpec{ReleaseImage: "quay.io/x/y:4.19.0"},
+	})
 	b.create(pullSecret(name))
 	return name
 }

@@ -19,9 +19,11 @@ const (
 	infoHostClusterFailed  = "Host is part of a cluster that failed to install"
 	infoHostCancelled      = "Installation was cancelled by user"
 
-	failingNTP               = "Host couldn't synchronize with any NTP server"
-	failingMachineNetworks   = "Host does not belong to machine network CIDRs. Verify that the host belongs to every CIDR listed under machine networks"
-	failingAnyMachineNetwork = "Host does not belong to any machine network CIDR. Verify that the host belongs to at least one CIDR listed under machine networks"
+	failingNTP             = "Host couldn't synchronize with any NTP server"
+	failingMachineNetworks = "Host does not belong to machine network CIDRs. Verify that the host belongs to every " +
+		"CIDR listed under machine networks"
+	failingAnyMachineNetwork = "Host does not belong to any machine network CIDR. Verify that the host belongs to at " +
+		"least one CIDR listed under machine networks"
 )
 
 // stagesOf lists the stages of an installation in their order.

@@ -34,8 +34,10 @@ var errHostsBound = errors.New("Failed to delete infraEnv, existing hosts bound 
 // leaving are the states of hosts with which an InfraEnv is deleted, and they with it: those that belong to no cluster,
 // and those that are installed (infraenv_controller.go: deregisterInfraEnvWithHosts).
 var leaving = []string{
-	models.HostStatusInsufficientUnbound, models.HostStatusDisconnectedUnbound, models.HostStatusDiscoveringUnbound, models.HostStatusKnownUnbound,
-	models.HostStatusInstalled, models.HostStatusAddedToExistingCluster, models.HostStatusUnbinding, models.HostStatusUnbindingPendingUserAction,
+	models.HostStatusInsufficientUnbound, models.HostStatusDisconnectedUnbound, models.HostStatusDiscoveringUnbound,
+	models.HostStatusKnownUnbound,
+	models.HostStatusInstalled, models.HostStatusAddedToExistingCluster, models.HostStatusUnbinding,
+	models.HostStatusUnbindingPendingUserAction,
 }
 
 // hasHosts reports whether an InfraEnv has hosts that it is not deleted with.

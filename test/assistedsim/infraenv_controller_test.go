@@ -16,7 +16,8 @@ func TestWhatAnInfraEnvStatesNoMoreIsRemembered(t *testing.T) {
 	g := NewWithT(t)
 	before := aiv1beta1.InfraEnvSpec{
 		SSHAuthorizedKey: "former", IgnitionConfigOverride: "{}", AdditionalNTPSources: []string{"former"}, AdditionalTrustBundle: "former",
-		KernelArguments: []aiv1beta1.KernelArgument{{Value: "former"}}, Proxy: &aiv1beta1.Proxy{HTTPProxy: "former", HTTPSProxy: "former", NoProxy: "former"},
+		KernelArguments: []aiv1beta1.KernelArgument{{Value: "former"}},
+		Proxy:           &aiv1beta1.Proxy{HTTPProxy: "former", HTTPSProxy: "former", NoProxy: "former"},
 	}
 	spec := aiv1beta1.InfraEnvSpec{}
 	remember(&spec, &before)
@@ -32,7 +33,10 @@ func TestWhatAnInfraEnvStatesNoMoreIsRemembered(t *testing.T) {
 
 func TestAnImageHoldsWhatIsRemembered(t *testing.T) {
 	g, s := NewWithT(t), newSimulator(t, Options{})
-	pullSecret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "pull"}, Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"quay.io":{"auth":"dXNlcjpwYXNzd29yZA=="}}}`)}}
+	pullSecret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "pull"},
+		Data:       map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"quay.io":{"auth":"dXNlcjpwYXNzd29yZA=="}}}`)},
+	}
 	hub := fake.NewClientBuilder().WithObjects(pullSecret).Build()
 	s.client, s.live = hub, hub
 	env := &aiv1beta1.InfraEnv{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "m", UID: "first"}, Spec: aiv1beta1.InfraEnvSpec{

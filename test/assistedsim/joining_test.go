@@ -30,9 +30,13 @@ func TestOnlyTheKubeletOfTheHostIsTrusted(t *testing.T) {
 		node    *corev1.Node
 		want    bool
 	}{
-		"to join":                       {x509.CertificateRequest{Subject: subject}, nodeBootstrapper, certificatesv1.UsageClientAuth, nil, true},
-		"to join, from somebody":        {x509.CertificateRequest{Subject: subject}, "somebody", certificatesv1.UsageClientAuth, nil, false},
-		"to join, though it has joined": {x509.CertificateRequest{Subject: subject}, nodeBootstrapper, certificatesv1.UsageClientAuth, node, false},
+		"to join":                {x509.CertificateRequest{Subject: subject}, nodeBootstrapper, certificatesv1.UsageClientAuth, nil, true},
+		"to join, from somebody": {x509.CertificateRequest{Subject: subject}, "somebody", certificatesv1.UsageClientAuth, nil, false},
+		"to join, though it has joined": {
+			x509.CertificateRequest{Subject: subject},
+			nodeBootstrapper,
+			certificatesv1.UsageClientAuth, node, false,
+		},
 		"to join as another host": {
 			x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:w1", Organization: []string{"system:nodes"}}},
 			nodeBootstrapper, certificatesv1.UsageClientAuth, nil, false,

@@ -170,7 +170,8 @@ func infraEnvIsKeptForItsHosts(b bed) {
 	cluster, agent := b.waitingForApproval(ns)
 	ie := &aiv1beta1.InfraEnv{ObjectMeta: objectMeta(types.NamespacedName{Namespace: ns, Name: "ie1"})}
 	b.Expect(b.client.Delete(b.ctx, ie)).To(Succeed())
-	b.Consistently(func() error { return b.client.Get(b.ctx, client.ObjectKeyFromObject(ie), ie) }).WithTimeout(time.Second).Should(Succeed(), "its host is bound")
+	b.Consistently(func() error { return b.client.Get(b.ctx, client.ObjectKeyFromObject(ie), ie) }).WithTimeout(time.Second).Should(Succeed(),
+		"its host is bound")
 	b.approve(ns, agent)
 	b.expectCluster(cluster, models.ClusterStatusAddingHosts)
 	b.expectGone(&aiv1beta1.InfraEnv{}, client.ObjectKeyFromObject(ie))

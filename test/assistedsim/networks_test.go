@@ -35,7 +35,8 @@ func TestHostsHaveAddressesInTheMachineNetworks(t *testing.T) {
 		},
 		"nobody says the network": {addresses: []string{"192.0.2.7/24"}},
 		"a single node in another": {
-			networks: []string{ipv4}, change: func(spec *hiveext.AgentClusterInstallSpec) { spec.ProvisionRequirements.ControlPlaneAgents = 1 }, outside: true,
+			networks: []string{ipv4}, change: func(spec *hiveext.AgentClusterInstallSpec) { spec.ProvisionRequirements.ControlPlaneAgents = 1 },
+			outside: true,
 		},
 		"the user manages the network": {
 			networks: []string{ipv4}, change: func(spec *hiveext.AgentClusterInstallSpec) { spec.PlatformType = hiveext.NonePlatformType },
@@ -86,7 +87,8 @@ interfaces:
   ipv6: {enabled: false}
 `)
 	raw, err := s.discoveryIgnition(&infraEnv{
-		networks: []aiv1beta1.NMStateConfig{network}, mirrors: map[string]string{registriesKey: "unqualified-search-registries = []\n", bundleKey: "certificate"},
+		networks: []aiv1beta1.NMStateConfig{network},
+		mirrors:  map[string]string{registriesKey: "unqualified-search-registries = []\n", bundleKey: "certificate"},
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	system, err := hosts.DecodeIgnition(raw)

@@ -27,7 +27,8 @@ func TestAServiceThatIsAwayAnswersNobody(t *testing.T) {
 	}
 	download := func() int {
 		answer := httptest.NewRecorder()
-		s.answering(s.downloads()).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/api/assisted-install/v2/infra-envs/id/downloads/files", nil))
+		s.answering(s.downloads()).ServeHTTP(answer,
+			httptest.NewRequest(http.MethodGet, "/api/assisted-install/v2/infra-envs/id/downloads/files", nil))
 		return answer.Code
 	}
 	for what, answer := range answers {

@@ -37,7 +37,10 @@ func TestNodeOfAnAgentThatSkipsTheSpoke(t *testing.T) {
 			hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(agent, deployment).WithStatusSubresource(agent).Build()
 			s.client, s.live = hub, hub
 			ie := &infraEnv{key: types.NamespacedName{Namespace: "ns", Name: "ie"}}
-			h := &host{key: types.NamespacedName{Namespace: "ns", Name: "h"}, infraEnv: ie, cluster: cluster, state: models.HostStatusInstalled, stage: models.HostStageDone}
+			h := &host{
+				key: types.NamespacedName{Namespace: "ns", Name: "h"}, infraEnv: ie, cluster: cluster,
+				state: models.HostStatusInstalled, stage: models.HostStageDone,
+			}
 			h.stages = stagesOf(models.HostRoleMaster, false, false)
 			s.infraEnvs[ie.key], s.hosts[h.key] = ie, h
 
@@ -67,14 +70,18 @@ func TestAHostThatIsForgotten(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	now, key := metav1.Now(), types.NamespacedName{Namespace: "ns", Name: "h"}
 	former := &aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "ns", Name: "h", Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: "former"}, Finalizers: []string{agentFinalizer}, DeletionTimestamp: &now,
+		Namespace: "ns", Name: "h", Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: "former"},
+		Finalizers: []string{agentFinalizer}, DeletionTimestamp: &now,
 	}}
 	former.Status.Conditions = []conditionsv1.Condition{{Type: aiv1beta1.CleanupCondition, Status: corev1.ConditionFalse}}
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(former).WithStatusSubresource(former).Build()
 	s.client, s.live = hub, hub
 	anew := &infraEnv{key: types.NamespacedName{Namespace: "ns", Name: "anew"}, id: "1"}
 	s.infraEnvs[anew.key] = anew
-	s.hosts[key] = &host{key: key, infraEnv: &infraEnv{key: types.NamespacedName{Namespace: "ns", Name: "former"}}, state: models.HostStatusInstalled}
+	s.hosts[key] = &host{
+		key: key, infraEnv: &infraEnv{key: types.NamespacedName{Namespace: "ns", Name: "former"}},
+		state: models.HostStatusInstalled,
+	}
 
 	guest := hosts.Agent{AgentConfig: hosts.AgentConfig{InfraEnvID: "1"}, HostID: "h"}
 	g.Expect(s.Register(t.Context(), guest)).To(Succeed())

@@ -187,7 +187,10 @@ func (s *Simulator) admit(env *infraEnv, key types.NamespacedName, guest hosts.A
 	if h := s.hosts[key]; h != nil && h.infraEnv == env && !h.forgotten {
 		return s.reregister(h, guest)
 	}
-	h := &host{key: key, infraEnv: env, forgotten: forgotten, kind: models.HostKindHost, role: models.HostRoleAutoAssign, arrived: guest.Inventory, cannotPull: guest.CannotPull}
+	h := &host{
+		key: key, infraEnv: env, forgotten: forgotten, kind: models.HostKindHost, role: models.HostRoleAutoAssign,
+		arrived: guest.Inventory, cannotPull: guest.CannotPull,
+	}
 	if c := s.clusters[env.clusterRef]; c != nil {
 		s.join(h, c)
 	}

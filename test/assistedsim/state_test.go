@@ -49,8 +49,10 @@ func TestClusterConditionsAreThoseOfTheRealService(t *testing.T) {
 
 func TestStagesAreThoseOfTheRealService(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(stagesOf(models.HostRoleMaster, true, false)).To(Equal(recorded[aiv1beta1.Agent](t, "day1-done-agent.yaml").Status.Progress.ProgressStages))
-	g.Expect(stagesOf(models.HostRoleMaster, true, true)).To(Equal(recorded[aiv1beta1.Agent](t, "sno-done-agent.yaml").Status.Progress.ProgressStages))
+	g.Expect(stagesOf(models.HostRoleMaster, true,
+		false)).To(Equal(recorded[aiv1beta1.Agent](t, "day1-done-agent.yaml").Status.Progress.ProgressStages))
+	g.Expect(stagesOf(models.HostRoleMaster, true,
+		true)).To(Equal(recorded[aiv1beta1.Agent](t, "sno-done-agent.yaml").Status.Progress.ProgressStages))
 	g.Expect(stagesOf(models.HostRoleArbiter, false, false)).To(Equal(stagesOf(models.HostRoleMaster, false, false)))
 	g.Expect(stagesOf(models.HostRoleWorker, false, false)).To(ContainElement(models.HostStageWaitingForIgnition))
 }
@@ -97,11 +99,17 @@ func TestWhatKeepsAnInstallationFromStarting(t *testing.T) {
 		reason  string
 		starts  bool
 	}{
-		"a master and an arbiter: starts":                  {wanted: arbiter, members: []*host{ready[0], known(models.HostRoleArbiter, true)}, starts: true},
+		"a master and an arbiter: starts": {
+			wanted:  arbiter,
+			members: []*host{ready[0], known(models.HostRoleArbiter, true)}, starts: true,
+		},
 		"a worker in place of the arbiter: does not start": {wanted: arbiter, members: ready, reason: "InsufficientAgents"},
-		"the arbiter is not approved: does not start":      {wanted: arbiter, members: []*host{ready[0], known(models.HostRoleArbiter, false)}, reason: "UnapprovedAgents"},
-		"the exact hosts, all approved: starts":            {members: ready, starts: true},
-		"on hold: does not start":                          {members: ready, hold: true},
+		"the arbiter is not approved: does not start": {
+			wanted:  arbiter,
+			members: []*host{ready[0], known(models.HostRoleArbiter, false)}, reason: "UnapprovedAgents",
+		},
+		"the exact hosts, all approved: starts": {members: ready, starts: true},
+		"on hold: does not start":               {members: ready, hold: true},
 		"one host too many: does not start": {
 			members: append([]*host{known(models.HostRoleWorker, true)}, ready...), reason: "InsufficientAgents",
 		},
@@ -153,10 +161,12 @@ func TestRegistrationOfAKnownHost(t *testing.T) {
 			host{state: models.HostStatusInstallingInProgress, stage: models.HostStageWritingImageToDisk}, models.HostStatusError, false,
 		},
 		"after the reboot": {
-			host{state: models.HostStatusInstallingInProgress, stage: models.HostStageRebooting}, models.HostStatusInstallingPendingUserAction, false,
+			host{state: models.HostStatusInstallingInProgress, stage: models.HostStageRebooting},
+			models.HostStatusInstallingPendingUserAction, false,
 		},
 		"after the reboot, again": {
-			host{state: models.HostStatusInstallingPendingUserAction, stage: models.HostStageRebooting}, models.HostStatusInstallingPendingUserAction, true,
+			host{state: models.HostStatusInstallingPendingUserAction, stage: models.HostStageRebooting},
+			models.HostStatusInstallingPendingUserAction, true,
 		},
 		"installed": {host{state: models.HostStatusInstalled, stage: models.HostStageDone}, models.HostStatusInstalled, true},
 		"added to an installed cluster": {
@@ -211,7 +221,10 @@ func TestAgentsProveThemselvesUnderLocalAuth(t *testing.T) {
 
 func TestInstallationDiskLeavesFastAndLargeOnesToTheWorkload(t *testing.T) {
 	disk := func(id string, kind models.DriveType, size int64, eligible bool) *models.Disk {
-		return &models.Disk{ID: id, Name: id, DriveType: kind, SizeBytes: size, InstallationEligibility: models.DiskInstallationEligibility{Eligible: eligible}}
+		return &models.Disk{
+			ID: id, Name: id, DriveType: kind, SizeBytes: size,
+			InstallationEligibility: models.DiskInstallationEligibility{Eligible: eligible},
+		}
 	}
 	h := &host{inventory: &models.Inventory{Disks: []*models.Disk{
 		disk("nvme0n1", models.DriveTypeSSD, 1, true), disk("sda", models.DriveTypeSSD, 1, true), disk("sdb", models.DriveTypeHDD, 3, true),
@@ -246,7 +259,10 @@ func TestHostWithTheNameOfAnother(t *testing.T) {
 	c := &cluster{key: types.NamespacedName{Name: "c"}, state: models.ClusterStatusAddingHosts}
 	s.clusters[c.key] = c
 	named := func(id string, in types.NamespacedName, state, hostname string) *host {
-		h := &host{key: types.NamespacedName{Name: id}, cluster: in, state: state, kind: models.HostKindAddToExistingClusterHost, requested: requests{hostname: hostname}}
+		h := &host{
+			key: types.NamespacedName{Name: id}, cluster: in, state: state, kind: models.HostKindAddToExistingClusterHost,
+			requested: requests{hostname: hostname},
+		}
 		s.hosts[h.key] = h
 		return h
 	}
@@ -373,7 +389,10 @@ func TestTwoMastersWithoutArbiterNeedCredentialsOfTheirBMCs(t *testing.T) {
 	}}
 	s.clusters[c.key] = c
 	master := func(name string) *host {
-		return &host{key: types.NamespacedName{Name: name}, cluster: c.key, wanted: c.key, infraEnv: &infraEnv{}, state: models.HostStatusKnown, role: models.HostRoleMaster}
+		return &host{
+			key: types.NamespacedName{Name: name}, cluster: c.key, wanted: c.key, infraEnv: &infraEnv{},
+			state: models.HostStatusKnown, role: models.HostRoleMaster,
+		}
 	}
 	spec := &aiv1beta1.AgentSpec{Role: models.HostRoleMaster, Hostname: "anew", ClusterDeploymentName: &aiv1beta1.ClusterReference{Name: "c"}}
 	members := []*host{master("a"), master("b")}

@@ -26,7 +26,8 @@ func (s *Simulator) hush(cluster types.NamespacedName) bool {
 	if c != nil && !c.waiting() && c.state != models.ClusterStatusAddingHosts {
 		return false
 	}
-	if slices.ContainsFunc(slices.Concat(s.members(cluster, false), s.members(cluster, true)), func(h *host) bool { return installing(h.state) }) {
+	if slices.ContainsFunc(slices.Concat(s.members(cluster, false), s.members(cluster, true)),
+		func(h *host) bool { return installing(h.state) }) {
 		return false
 	}
 	s.still[cluster]++

@@ -20,7 +20,10 @@ func TestNothingStartsWhileItIsStill(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			s := newSimulator(t, Options{})
-			c := &cluster{key: key, state: world.cluster, spec: hiveext.AgentClusterInstallSpec{ProvisionRequirements: hiveext.ProvisionRequirements{ControlPlaneAgents: 1}}}
+			c := &cluster{
+				key: key, state: world.cluster,
+				spec: hiveext.AgentClusterInstallSpec{ProvisionRequirements: hiveext.ProvisionRequirements{ControlPlaneAgents: 1}},
+			}
 			h := &host{cluster: key, kind: world.kind, state: models.HostStatusKnown, role: models.HostRoleMaster, approved: true}
 			s.clusters[key], s.hosts[types.NamespacedName{Name: "h"}] = c, h
 			starts := func() string {

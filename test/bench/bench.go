@@ -70,7 +70,8 @@ func within(ctx context.Context, o options, part string, delay time.Duration, ou
 	}
 	own := env.ManagerOptions{ExtraArgs: diagnostics.Args}
 	l, err := lab.New(ctx, lab.Options{
-		Dir: dir, Out: out, StageDelay: delay, LeaveSignals: true, Bootstrap: own, ControlPlane: own, Heartbeat: heartbeat, Namespaces: o.simulated(), NoUpgrades: part == partMany,
+		Dir: dir, Out: out, StageDelay: delay, LeaveSignals: true, Bootstrap: own, ControlPlane: own, Heartbeat: heartbeat,
+		Namespaces: o.simulated(), NoUpgrades: part == partMany,
 	})
 	if err != nil {
 		return err
@@ -166,7 +167,11 @@ func (b *bench) live(ctx context.Context, r *report, namespace string) error {
 		name string
 		act  func(context.Context, *lab.Cluster) error
 	}{
-		{upgraded, b.upgrade}, {workerAdded, b.addWorker}, {workerRemoved, b.removeWorker}, {masterExchange, b.replaceMaster}, {deletion, deleteCluster},
+		{upgraded, b.upgrade},
+		{workerAdded, b.addWorker},
+		{workerRemoved, b.removeWorker},
+		{masterExchange, b.replaceMaster},
+		{deletion, deleteCluster},
 	} {
 		b.sayf("  %s", then.name)
 		if err := b.phase(ctx, r, then.name, of(cluster, then.act)); err != nil {

@@ -95,7 +95,8 @@ func (o *observer) seeGone(object any, at time.Time) {
 	case *clusterv1.Machine:
 		o.seeMachineGone(v, at)
 	case *hivev1.ClusterDeployment:
-		o.act(effect{handOver: clusterDeregistered, subject: name(v), at: at, needs: deregistration(name(v))}) // unless its deletion was seen before
+		// unless its deletion was seen before
+		o.act(effect{handOver: clusterDeregistered, subject: name(v), at: at, needs: deregistration(name(v))})
 		o.note(deploymentGone, name(v), true, at)
 		o.expect(controlPlaneGone, name(v), deregistered(name(v))...)
 	case *hiveext.AgentClusterInstall:

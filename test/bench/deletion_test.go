@@ -122,7 +122,8 @@ func TestAHostThatIsUsedAgainIsMeasuredAgain(t *testing.T) {
 	s.note(addsHosts, "ns/c", true, s.now)
 	for _, machine := range []string{"first", "second"} {
 		s.note(hostChosen, "ns/"+machine, true, s.now)
-		s.sees(&clusterv1.Machine{ObjectMeta: named(machine, false), Spec: clusterv1.MachineSpec{ClusterName: "c"}}, agent(machine, machine, "known-unbound", false))
+		s.sees(&clusterv1.Machine{ObjectMeta: named(machine, false), Spec: clusterv1.MachineSpec{ClusterName: "c"}},
+			agent(machine, machine, "known-unbound", false))
 		if machine == "first" {
 			s.sees(agent(machine, machine, "known", true), &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: named(machine, true)})
 			s.losesSightOf(agent(machine, machine, "known", true))

@@ -48,14 +48,17 @@ func (b *bench) place(i int) lab.Mutations {
 	}
 	name := fmt.Sprintf("many-%03d", i)
 	label := map[string]string{hostLabel: name}
-	return lab.Mutations{Namespace: shared, ClusterName: name, HostOptions: []hosts.HostOption{hosts.WithName(name), hosts.WithLabels(label)}, Edit: func(object *unstructured.Unstructured) {
-		if object.GetKind() != "Metal3MachineTemplate" {
-			return
-		}
-		if err := unstructured.SetNestedStringMap(object.Object, label, "spec", "template", "spec", "hostSelector", "matchLabels"); err != nil {
-			panic(err) // the samples are applied by every test
-		}
-	}}
+	return lab.Mutations{
+		Namespace: shared, ClusterName: name,
+		HostOptions: []hosts.HostOption{hosts.WithName(name), hosts.WithLabels(label)}, Edit: func(object *unstructured.Unstructured) {
+			if object.GetKind() != "Metal3MachineTemplate" {
+				return
+			}
+			if err := unstructured.SetNestedStringMap(object.Object, label, "spec", "template", "spec", "hostSelector", "matchLabels"); err != nil {
+				panic(err) // the samples are applied by every test
+			}
+		},
+	}
 }
 
 // putInstalled puts clusters beside that are installed, and waits until our managers have looked at them.

@@ -54,7 +54,10 @@ type journal struct {
 }
 
 func newJournal() *journal {
-	return &journal{facts: map[fact][]interval{}, held: map[string]map[string]bool{}, effects: map[fact]effect{}, wanted: map[fact][]need{}, changed: make(chan struct{})}
+	return &journal{
+		facts: map[fact][]interval{}, held: map[string]map[string]bool{}, effects: map[fact]effect{},
+		wanted: map[fact][]need{}, changed: make(chan struct{}),
+	}
 }
 
 // note reports whether a fact holds at a point in time.

@@ -55,7 +55,8 @@ func parseOptions() options {
 	flag.IntVar(&o.clusters, "clusters", 10, "clusters to install at once; 0 leaves this part out")
 	flag.IntVar(&o.installed, "installed", 0, "single-node clusters that are installed already, beside those at once")
 	flag.StringVar(&o.sample, "sample", sample, "what is installed at once: a file in config/samples without .yaml")
-	flag.DurationVar(&o.profile, "profile", 0, "how long to write profiles of what the managers work on, from the time on at which the clusters are installed at once")
+	flag.DurationVar(&o.profile, "profile", 0,
+		"how long to write profiles of what the managers work on, from the time on at which the clusters are installed at once")
 	flag.DurationVar(&o.delay, "delay", 0, "how long each stage takes of the hosts and clusters that are installed at once")
 	flag.IntVar(&o.samples, "samples", 2, "clusters to install one at a time, each with a late worker; 0 leaves all single ones out")
 	flag.DurationVar(&o.idle, "idle", time.Minute, "how long the installed cluster is watched for requests")

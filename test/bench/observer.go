@@ -130,7 +130,10 @@ func newObserver() *observer {
 
 // observe watches all that matters, in some namespaces or in all, until ctx ends. It returns when everything that exists was seen.
 func observe(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, namespaces map[string]cache.Config) (*observer, error) {
-	watches, err := cache.New(config, cache.Options{Scheme: scheme, DefaultTransform: cache.TransformStripManagedFields(), DefaultNamespaces: namespaces})
+	watches, err := cache.New(config, cache.Options{
+		Scheme: scheme, DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultNamespaces: namespaces,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot watch the management cluster: %w", err)
 	}
@@ -140,8 +143,10 @@ func observe(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, n
 		_ = watches.Start(ctx)
 	}()
 	for _, kind := range []client.Object{
-		&clusterv1.Cluster{}, &clusterv1.Machine{}, &controlplanev1.OpenshiftAssistedControlPlane{}, &bootstrapv1.OpenshiftAssistedConfig{}, &hivev1.ClusterDeployment{},
-		&hiveext.AgentClusterInstall{}, &aiv1beta1.InfraEnv{}, &aiv1beta1.Agent{}, &metal3api.BareMetalHost{}, &corev1.Secret{}, &corev1.ConfigMap{},
+		&clusterv1.Cluster{}, &clusterv1.Machine{}, &controlplanev1.OpenshiftAssistedControlPlane{},
+		&bootstrapv1.OpenshiftAssistedConfig{}, &hivev1.ClusterDeployment{},
+		&hiveext.AgentClusterInstall{}, &aiv1beta1.InfraEnv{}, &aiv1beta1.Agent{}, &metal3api.BareMetalHost{}, &corev1.Secret{},
+		&corev1.ConfigMap{},
 	} {
 		informer, err := watches.GetInformer(ctx, kind)
 		if err != nil {

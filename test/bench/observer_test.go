@@ -16,7 +16,10 @@ import (
 
 func TestFromWhenAHostIsInstalledUntilItsMachineRuns(t *testing.T) {
 	start := time.Now()
-	installed := &aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: "m"}}}
+	installed := &aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns", Name: "a",
+		Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: "m"},
+	}}
 	installed.Status.DebugInfo.State = models.HostStatusAddedToExistingCluster
 	running := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m"}}
 	running.Status.Phase, running.Status.NodeRef.Name = string(clusterv1.MachinePhaseRunning), "n"
@@ -57,7 +60,8 @@ func TestFromWhenAVersionChangesUntilTheUpgradeIsReported(t *testing.T) {
 	next := &configv1.Update{Version: after}
 	installed := runs(nil, configv1.UpdateHistory{Version: before, State: configv1.CompletedUpdate})
 	asked := runs(next, configv1.UpdateHistory{Version: before, State: configv1.CompletedUpdate})
-	begun, completed := runs(next, configv1.UpdateHistory{Version: after, State: configv1.PartialUpdate}), runs(next, configv1.UpdateHistory{Version: after, State: configv1.CompletedUpdate})
+	begun, completed := runs(next, configv1.UpdateHistory{Version: after, State: configv1.PartialUpdate}),
+		runs(next, configv1.UpdateHistory{Version: after, State: configv1.CompletedUpdate})
 
 	// A second lies between each and the next.
 	for name, test := range map[string]struct {
@@ -70,7 +74,10 @@ func TestFromWhenAVersionChangesUntilTheUpgradeIsReported(t *testing.T) {
 			requested: []time.Duration{time.Second},
 		},
 		"until its end is told": {
-			seen:      []func(*observer, time.Time){told(before, ""), told(after, ""), asked, begun, told(after, "v"+after), told(after, "v"+after), completed, completed, told(after, "")},
+			seen: []func(*observer, time.Time){
+				told(before, ""), told(after, ""), asked, begun, told(after, "v"+after),
+				told(after, "v"+after), completed, completed, told(after, ""),
+			},
 			requested: []time.Duration{time.Second}, reported: []time.Duration{2 * time.Second},
 		},
 		"an end that is told before it is seen took no time": {

@@ -44,7 +44,10 @@ func (b *bench) phase(ctx context.Context, r *report, name string, act func(cont
 	if err != nil {
 		return err
 	}
-	run := phaseRun{Cluster: cluster.Key().String(), Machines: len(cluster.Hosts), Seconds: seconds(done.Sub(begin)), Managers: map[string]requestCount{}}
+	run := phaseRun{
+		Cluster: cluster.Key().String(), Machines: len(cluster.Hosts), Seconds: seconds(done.Sub(begin)),
+		Managers: map[string]requestCount{},
+	}
 	for _, manager := range managers {
 		all, err := b.asked(manager)
 		if err != nil {

@@ -240,7 +240,10 @@ func summarise(reactions []reaction) statistics {
 
 // cost is what a manager has used between two looks at it.
 func cost(before, after process.Usage) costReport {
-	return costReport{CPUSeconds: seconds(after.CPU - before.CPU), PeakMiB: mebibytes(after.PeakMemory), AnonymousMiB: mebibytes(after.Anonymous)}
+	return costReport{
+		CPUSeconds: seconds(after.CPU - before.CPU), PeakMiB: mebibytes(after.PeakMemory),
+		AnonymousMiB: mebibytes(after.Anonymous),
+	}
 }
 
 func mebibytes(bytes int64) float64 { return results.Round(float64(bytes) / (1 << 20)) }

@@ -22,7 +22,8 @@ func reactionsOf(milliseconds ...int) []reaction {
 	var reactions []reaction
 	for i, took := range milliseconds {
 		reactions = append(reactions, reaction{
-			handOver: hostBound, subject: fmt.Sprintf("ns/%d", i), took: time.Duration(took) * time.Millisecond, decisive: fact{what: agentDiscovered},
+			handOver: hostBound, subject: fmt.Sprintf("ns/%d", i), took: time.Duration(took) * time.Millisecond,
+			decisive: fact{what: agentDiscovered},
 		})
 	}
 	return reactions
@@ -35,10 +36,17 @@ func TestStatistics(t *testing.T) {
 		slowest []string
 	}{
 		"none": {},
-		"one":  {of: reactionsOf(7), want: results.Quantiles{Count: 1, P50: 7, P99: 7, Max: 7}, slowest: []string{`ns/0: 7.0 ms after "Agent is known-unbound"`}},
-		"only the slowest are named": {of: reactionsOf(1, 2, 5, 4, 3), want: results.Quantiles{Count: 5, P50: 3, P99: 5, Max: 5}, slowest: []string{
-			`ns/2: 5.0 ms after "Agent is known-unbound"`, `ns/3: 4.0 ms after "Agent is known-unbound"`, `ns/4: 3.0 ms after "Agent is known-unbound"`,
-		}},
+		"one": {
+			of: reactionsOf(7), want: results.Quantiles{Count: 1, P50: 7, P99: 7, Max: 7},
+			slowest: []string{`ns/0: 7.0 ms after "Agent is known-unbound"`},
+		},
+		"only the slowest are named": {
+			of: reactionsOf(1, 2, 5, 4, 3), want: results.Quantiles{Count: 5, P50: 3, P99: 5, Max: 5},
+			slowest: []string{
+				`ns/2: 5.0 ms after "Agent is known-unbound"`, `ns/3: 4.0 ms after "Agent is known-unbound"`,
+				`ns/4: 3.0 ms after "Agent is known-unbound"`,
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			NewWithT(t).Expect(summarise(test.of)).To(Equal(statistics{Quantiles: test.want, Slowest: test.slowest}))
@@ -54,7 +62,8 @@ func TestWritesThatFollowOneAnotherTakeTheirTime(t *testing.T) {
 	add(map[string][]reaction{reference: reactionsOf(200), agentReference: reactionsOf(300)})
 	g.Expect(r.reactionTarget(kubeconfigPublished, partMany)).To(Equal(400.0))
 	g.Expect(r.reactionTarget(bootDataHandedOut, partMany)).To(Equal(800.0))
-	g.Expect(r.reactionTarget(hostBound, partMany)).To(Equal(600.0), "what is written to an Agent is compared with what is written to an Agent")
+	g.Expect(r.reactionTarget(hostBound, partMany)).To(Equal(600.0),
+		"what is written to an Agent is compared with what is written to an Agent")
 	g.Expect(r.reactionTarget(hostBound, partOne)).To(Equal(250.0), "each part is compared with its own writes")
 	add(map[string][]reaction{reference: reactionsOf(10)})
 	g.Expect(r.reactionTarget(bootDataHandedOut, partMany)).To(Equal(250.0), "where processors are free it does not matter")
@@ -62,10 +71,13 @@ func TestWritesThatFollowOneAnotherTakeTheirTime(t *testing.T) {
 
 // a run is one of a phase of a cluster with five Machines.
 func runOf(bootstrap, controlPlane, site int) phaseRun {
-	return phaseRun{Cluster: "ns/c", Machines: 5, Seconds: 7, Site: requestCount{Total: site, By: map[string]int{"list nodes": site}}, Managers: map[string]requestCount{
-		env.Bootstrap:    {Total: bootstrap, By: map[string]int{"patch agents": bootstrap}},
-		env.ControlPlane: {Total: controlPlane, By: map[string]int{"patch secrets": controlPlane}},
-	}}
+	return phaseRun{
+		Cluster: "ns/c", Machines: 5, Seconds: 7, Site: requestCount{Total: site, By: map[string]int{"list nodes": site}},
+		Managers: map[string]requestCount{
+			env.Bootstrap:    {Total: bootstrap, By: map[string]int{"patch agents": bootstrap}},
+			env.ControlPlane: {Total: controlPlane, By: map[string]int{"patch secrets": controlPlane}},
+		},
+	}
 }
 
 // good is the report of a run that meets all targets.
@@ -103,12 +115,19 @@ func TestATargetIsMissed(t *testing.T) {
 			change: func(r *report) { r.Reactions[agentReleased] = reactionReport{One: summarise(reactionsOf(801))} }, named: agentReleased,
 		},
 		"a slow reaction at once": {
-			change: func(r *report) { r.Reactions[kubeconfigPublished] = reactionReport{Many: summarise(reactionsOf(401))} }, named: kubeconfigPublished,
+			change: func(r *report) { r.Reactions[kubeconfigPublished] = reactionReport{Many: summarise(reactionsOf(401))} },
+			named:  kubeconfigPublished,
 		},
-		"requests of an installation": {change: func(r *report) { r.addRun(installation, runOf(100, 41, 0)) }, named: installation + ": requests to the hub"},
-		"one request of an idle time": {change: func(r *report) { r.addRun(idleTime, runOf(1, 0, 0)) }, named: idleTime + ": requests to the hub"},
-		"one in an idle cluster":      {change: func(r *report) { r.addRun(idleTime, runOf(0, 0, 1)) }, named: idleTime + ": requests to the cluster"},
-		"requests of a deletion":      {change: func(r *report) { r.addRun(deletion, runOf(1000, 0, 0)) }, named: deletion},
+		"requests of an installation": {
+			change: func(r *report) { r.addRun(installation, runOf(100, 41, 0)) },
+			named:  installation + ": requests to the hub",
+		},
+		"one request of an idle time": {
+			change: func(r *report) { r.addRun(idleTime, runOf(1, 0, 0)) },
+			named:  idleTime + ": requests to the hub",
+		},
+		"one in an idle cluster": {change: func(r *report) { r.addRun(idleTime, runOf(0, 0, 1)) }, named: idleTime + ": requests to the cluster"},
+		"requests of a deletion": {change: func(r *report) { r.addRun(deletion, runOf(1000, 0, 0)) }, named: deletion},
 		"requests to the cluster while a master is replaced": {
 			change: func(r *report) { r.addRun(masterExchange, runOf(0, 0, 1000)) }, named: masterExchange + ": requests to the cluster",
 		},
@@ -140,7 +159,10 @@ func TestWhatWasNotMeasuredIsNotJudged(t *testing.T) {
 	g := NewWithT(t)
 	o := options{sample: sample, margin: 1}
 	r := newReport(o)
-	r.addReactions(partOne, nil, map[string][]reaction{reference: reactionsOf(1), agentReference: reactionsOf(1), hostBound: reactionsOf(1)}, unmatched{})
+	r.addReactions(partOne, nil, map[string][]reaction{
+		reference: reactionsOf(1), agentReference: reactionsOf(1),
+		hostBound: reactionsOf(1),
+	}, unmatched{})
 	r.judge(o)
 	g.Expect(r.missed()).To(BeFalse(), "%v", r.Targets)
 	g.Expect(r.Targets).NotTo(ContainElement(HaveField("What", ContainSubstring(partNames[partMany]))))
@@ -186,7 +208,8 @@ func TestTheReportIsWrittenAndPrinted(t *testing.T) {
 	g.Expect(out.String()).To(MatchRegexp(`Agent known-unbound -> bound +2 +10 +20 +20 +1 +251 +251 +251`))
 	g.Expect(out.String()).To(MatchRegexp(`CPU seconds of each cluster +0.8\n`))
 	g.Expect(out.String()).To(MatchRegexp(`that were installed +1800\n`))
-	g.Expect(out.String()).To(MatchRegexp(`(?s)installation +2 +7 +7 +100 +41 +141 +0 +11 .*deletion +1 +7 +7 +1 +2 +3 +0 +3`), "phases in their order, by the worst run of each")
+	g.Expect(out.String()).To(MatchRegexp(`(?s)installation +2 +7 +7 +100 +41 +141 +0 +11 .*deletion +1 +7 +7 +1 +2 +3 +0 +3`),
+		"phases in their order, by the worst run of each")
 	g.Expect(out.String()).To(MatchRegexp(`patch agents +100 +0 +100 +0`))
 	g.Expect(out.String()).To(MatchRegexp(`installation: requests to the hub +141 +140 +MISSED`))
 	g.Expect(out.String()).To(MatchRegexp(`acts without a cause +1\n +at once: Agent bound and known -> approved: ns/a`))

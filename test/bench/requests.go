@@ -36,6 +36,7 @@ func count(all audit.Requests, begin, end time.Time) requestCount {
 		return r.Resource != "" && r.Resource != "leases" && !slices.Contains(work, r)
 	})
 	return requestCount{
-		Total: len(work), By: work.Count(), Leases: len(leases), Watches: len(watches), Discovery: len(within) - len(work) - len(leases) - len(watches),
+		Total: len(work), By: work.Count(), Leases: len(leases), Watches: len(watches),
+		Discovery: len(within) - len(work) - len(leases) - len(watches),
 	}
 }

@@ -75,7 +75,8 @@ func (r *report) printRequests(t *results.Table) {
 	for _, p := range r.Phases {
 		worst, times := p.worst(), p.seconds()
 		bootstrap, controlPlane := worst.Managers[env.Bootstrap], worst.Managers[env.ControlPlane]
-		t.Row(p.Name, len(p.Runs), results.Nearest(times, 0.5), results.Nearest(times, 1), bootstrap.Total, controlPlane.Total, worst.hub(), bootstrap.Watches+controlPlane.Watches,
+		t.Row(p.Name, len(p.Runs), results.Nearest(times, 0.5), results.Nearest(times, 1), bootstrap.Total, controlPlane.Total,
+			worst.hub(), bootstrap.Watches+controlPlane.Watches,
 			p.mostAtSite(), worst.Site.Watches)
 	}
 	for _, p := range r.Phases {

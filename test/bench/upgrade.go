@@ -60,7 +60,8 @@ func (b *bench) offerNext(ctx context.Context, cluster *lab.Cluster) (versionope
 	}
 	offered := func(ctx context.Context) (bool, error) {
 		version, err := cluster.Versions().ClusterVersion(ctx)
-		return err == nil && slices.ContainsFunc(version.Status.AvailableUpdates, func(r configv1.Release) bool { return r.Version == release.Version }), err
+		return err == nil && slices.ContainsFunc(version.Status.AvailableUpdates,
+			func(r configv1.Release) bool { return r.Version == release.Version }), err
 	}
 	if err := wait.PollUntilContextCancel(ctx, time.Second, true, offered); err != nil {
 		return none, fmt.Errorf("release %s is not offered to %s: %w", release.Version, cluster.Key(), err)
@@ -87,7 +88,10 @@ func (o *observer) follow(ctx context.Context, scheme *runtime.Scheme, cluster *
 			o.seeVersion(cluster.Key().String(), version, time.Now())
 		}
 	}
-	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, object any) { see(object) }}); err != nil {
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    see,
+		UpdateFunc: func(_, object any) { see(object) },
+	}); err != nil {
 		return fmt.Errorf("cannot watch the ClusterVersion of %s: %w", cluster.Key(), err)
 	}
 	return nil

@@ -170,7 +170,9 @@ func doubling(name string) act {
 }
 
 // machine chooses a Machine of a cluster on its journey, of those that fit.
-func (r *round) machine(ctx context.Context, dice *rand.Rand, fits func(*lab.State, lab.Machine) bool) (*traveller, *lab.State, *lab.Machine) {
+func (r *round) machine(ctx context.Context, dice *rand.Rand, fits func(*lab.State, lab.Machine) bool) (*traveller,
+	*lab.State, *lab.Machine,
+) {
 	t := chosen(dice, r.travelling())
 	if t == nil {
 		return nil, nil, nil
@@ -231,7 +233,8 @@ func (r *round) bootStranger(ctx context.Context, dice *rand.Rand) (bool, error)
 	}
 	for _, infraEnv := range state.InfraEnvs {
 		if infraEnv.Name == m.Name && infraEnv.Status.ISODownloadURL != "" {
-			stranger, err := r.lab.Rack.BootUnmanaged(infraEnv.Status.ISODownloadURL, hosts.NewHardware("stranger-"+strconv.FormatUint(dice.Uint64(), 36)))
+			stranger, err := r.lab.Rack.BootUnmanaged(infraEnv.Status.ISODownloadURL,
+				hosts.NewHardware("stranger-"+strconv.FormatUint(dice.Uint64(), 36)))
 			if err != nil {
 				return false, err
 			}
@@ -295,7 +298,8 @@ func (r *round) lendHost(ctx context.Context, dice *rand.Rand) (bool, error) {
 		return false, nil
 	}
 	tenant := t.namespace + "-tenant"
-	if err := r.lab.Client().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant}}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := r.lab.Client().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant}}); err != nil &&
+		!apierrors.IsAlreadyExists(err) {
 		return false, err
 	}
 	agent := &aiv1beta1.Agent{
@@ -374,7 +378,8 @@ func (r *round) replacePullSecret(ctx context.Context, dice *rand.Rand) (bool, e
 		return false, nil
 	}
 	secret := &corev1.Secret{}
-	if err := r.lab.Client().Get(ctx, types.NamespacedName{Namespace: t.namespace, Name: t.cluster.Name + "-pull-secret"}, secret); err != nil {
+	if err := r.lab.Client().Get(ctx, types.NamespacedName{Namespace: t.namespace, Name: t.cluster.Name + "-pull-secret"},
+		secret); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
 	return r.replace(ctx, secret)
@@ -439,7 +444,8 @@ func (r *round) editInfraEnv(ctx context.Context, dice *rand.Rand) (bool, error)
 		return false, nil
 	}
 	infraEnv := &aiv1beta1.InfraEnv{ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace, Name: m.Name}}
-	patch := fmt.Appendf(nil, `{"spec":{"additionalNTPSources":["ntp-%d.example.com"],"sshAuthorizedKey":"ssh-ed25519 nobody"}}`, dice.IntN(10))
+	patch := fmt.Appendf(nil, `{"spec":{"additionalNTPSources":["ntp-%d.example.com"],"sshAuthorizedKey":"ssh-ed25519 nobody"}}`,
+		dice.IntN(10))
 	err := r.lab.Client().Patch(ctx, infraEnv, client.RawPatch(types.MergePatchType, patch))
 	return err == nil, client.IgnoreNotFound(err)
 }

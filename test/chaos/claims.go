@@ -47,7 +47,8 @@ func contested(a approval, own []string, claims []tenure) string {
 		return ""
 	}
 	slices.Sort(holders)
-	return fmt.Sprintf("Agent %s was approved as the host of Machine %s while its server was claimed by %s", a.agent, a.machine, strings.Join(slices.Compact(holders), ", "))
+	return fmt.Sprintf("Agent %s was approved as the host of Machine %s while its server was claimed by %s", a.agent,
+		a.machine, strings.Join(slices.Compact(holders), ", "))
 }
 
 // ledger is what was seen of claims, by what they are about.
@@ -97,7 +98,10 @@ func claimsServer(host *metal3api.BareMetalHost) bool {
 	_, detached := host.Annotations[metal3api.DetachedAnnotation]
 	state := host.Status.Provisioning.State
 	return detached || host.Spec.ConsumerRef != nil || host.Spec.ExternallyProvisioned ||
-		slices.Contains([]metal3api.ProvisioningState{metal3api.StateProvisioning, metal3api.StateProvisioned, metal3api.StateExternallyProvisioned, metal3api.StateDeprovisioning}, state)
+		slices.Contains([]metal3api.ProvisioningState{
+			metal3api.StateProvisioning, metal3api.StateProvisioned,
+			metal3api.StateExternallyProvisioned, metal3api.StateDeprovisioning,
+		}, state)
 }
 
 // seeClaims writes down what a BareMetalHost claims. The caller holds the lock.
@@ -150,7 +154,8 @@ func (r *round) claimServer(ctx context.Context, dice *rand.Rand) (bool, error) 
 		return false, err
 	}
 	copied := &metal3api.BareMetalHost{ObjectMeta: metav1.ObjectMeta{
-		Namespace: foreignNamespace, Name: "copy-" + strconv.FormatUint(dice.Uint64(), 36), Annotations: map[string]string{metal3api.DetachedAnnotation: "chaos"},
+		Namespace: foreignNamespace, Name: "copy-" + strconv.FormatUint(dice.Uint64(), 36),
+		Annotations: map[string]string{metal3api.DetachedAnnotation: "chaos"},
 	}}
 	copied.Spec.BootMACAddress, copied.Spec.BMC, copied.Spec.ExternallyProvisioned = host.Spec.BootMACAddress, host.Spec.BMC, true
 	if err := r.lab.Client().Create(ctx, copied); err != nil {

@@ -30,7 +30,8 @@ func deletionsIn(requests audit.Requests) []deletion {
 	var found []deletion
 	for _, r := range requests {
 		account, manages := strings.CutPrefix(r.User, serviceAccounts)
-		if !manages || strings.HasPrefix(r.User, gardeners) || !strings.HasPrefix(r.Verb, "delete") || r.Code >= http.StatusMultipleChoices || r.Namespace == "" {
+		if !manages || strings.HasPrefix(r.User, gardeners) || !strings.HasPrefix(r.Verb, "delete") ||
+			r.Code >= http.StatusMultipleChoices || r.Namespace == "" {
 			continue
 		}
 		found = append(found, deletion{by: account, resource: r.Resource, namespace: r.Namespace, name: r.Name, at: r.Time})

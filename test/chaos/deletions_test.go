@@ -17,7 +17,10 @@ func TestWhoDeletesWhat(t *testing.T) {
 		return audit.Request{User: user, Verb: verb, Code: code, Resource: "machines", Namespace: "chaos", Name: "m", Time: at}
 	}
 	core := serviceAccounts + coreAccount
-	g.Expect(deletionsIn(audit.Requests{of(core, "delete", 200)})).To(Equal([]deletion{{by: coreAccount, resource: "machines", namespace: "chaos", name: "m", at: at}}))
+	g.Expect(deletionsIn(audit.Requests{of(core, "delete", 200)})).To(Equal([]deletion{{
+		by: coreAccount, resource: "machines",
+		namespace: "chaos", name: "m", at: at,
+	}}))
 	g.Expect(deletionsIn(audit.Requests{of(core, "deletecollection", 200)})).To(HaveLen(1))
 	g.Expect(deletionsIn(audit.Requests{
 		of("admin", "delete", 200), // somebody: that is the plan
@@ -35,8 +38,11 @@ func TestADeletionIsAskedFor(t *testing.T) {
 		change             func(*census)
 		asked              bool
 	}{
-		"the Machine that was named":                   {controlPlane, "machines", "master", func(c *census) { c.machines["master"].asked = true }, true},
-		"another one":                                  {controlPlane, "machines", "other", func(c *census) { c.machines["master"].asked = true }, false},
+		"the Machine that was named": {
+			controlPlane, "machines", "master",
+			func(c *census) { c.machines["master"].asked = true }, true,
+		},
+		"another one": {controlPlane, "machines", "other", func(c *census) { c.machines["master"].asked = true }, false},
 		"a worker, of which there are to be fewer":     {coreAccount, "machines", "worker", func(c *census) { c.fewer = 1 }, true},
 		"a worker, as many as ever":                    {coreAccount, "machines", "worker", nil, false},
 		"a master, when there are to be fewer workers": {coreAccount, "machines", "master", func(c *census) { c.fewer = 1 }, false},
@@ -52,18 +58,27 @@ func TestADeletionIsAskedFor(t *testing.T) {
 			delete(c.machines, "master")
 			c.machines["former"] = &life{name: "master", asked: true, to: time.Now().Add(-lateness / 2)}
 		}, true},
-		"all at once":                                   {controlPlane, "machines", "", func(c *census) { c.machines["master"].asked = true }, false},
-		"the config of a Machine that stays":            {coreAccount, "openshiftassistedconfigs", "worker", nil, false},
-		"that of one that goes":                         {coreAccount, "openshiftassistedconfigs", "worker", func(c *census) { c.machines["worker"].asked = true }, true},
-		"the infra machine of no Machine":               {coreAccount, "metal3machines", "never-made", nil, true},
-		"the infra machine of a Machine":                {coreAccount, "metal3machines", "master", nil, false},
-		"the InfraEnv of a Machine that stays":          {bootstrap, "infraenvs", "master", nil, false},
-		"the Agent of a Machine that stays":             {bootstrap, "agents", "agent", nil, false},
-		"the Agent of one that goes":                    {bootstrap, "agents", "agent", func(c *census) { c.machines["master"].asked = true }, true},
-		"the registration":                              {controlPlane, "clusterdeployments", "c", nil, false},
-		"the registration, anew":                        {controlPlane, "agentclusterinstalls", "c", func(c *census) { c.retried = true }, true},
-		"a kubeconfig":                                  {controlPlane, "secrets", "c-kubeconfig", nil, false},
-		"a BareMetalHost":                               {controlPlane, "baremetalhosts", "host", func(c *census) { c.machines["master"].asked = true }, false},
+		"all at once": {
+			controlPlane, "machines", "",
+			func(c *census) { c.machines["master"].asked = true }, false,
+		},
+		"the config of a Machine that stays": {coreAccount, "openshiftassistedconfigs", "worker", nil, false},
+		"that of one that goes": {
+			coreAccount, "openshiftassistedconfigs", "worker",
+			func(c *census) { c.machines["worker"].asked = true }, true,
+		},
+		"the infra machine of no Machine":      {coreAccount, "metal3machines", "never-made", nil, true},
+		"the infra machine of a Machine":       {coreAccount, "metal3machines", "master", nil, false},
+		"the InfraEnv of a Machine that stays": {bootstrap, "infraenvs", "master", nil, false},
+		"the Agent of a Machine that stays":    {bootstrap, "agents", "agent", nil, false},
+		"the Agent of one that goes": {
+			bootstrap, "agents", "agent",
+			func(c *census) { c.machines["master"].asked = true }, true,
+		},
+		"the registration":       {controlPlane, "clusterdeployments", "c", nil, false},
+		"the registration, anew": {controlPlane, "agentclusterinstalls", "c", func(c *census) { c.retried = true }, true},
+		"a kubeconfig":           {controlPlane, "secrets", "c-kubeconfig", nil, false},
+		"a BareMetalHost":        {controlPlane, "baremetalhosts", "host", func(c *census) { c.machines["master"].asked = true }, false},
 		"a BareMetalHost with its cluster, by somebody": {"capm3-system:capm3-manager", "baremetalhosts", "host", nil, false},
 		"anything of a cluster that was deleted":        {controlPlane, "machines", "master", func(c *census) { c.leaving = true }, true},
 	} {

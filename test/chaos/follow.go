@@ -72,7 +72,9 @@ type violation struct {
 
 func newFollower(l *lab.Lab) *follower {
 	return &follower{
-		lab: l, tell: func(violation) {}, stays: map[types.NamespacedName][]stay{}, claims: ledger{}, servers: map[types.NamespacedName][]string{}, judged: map[types.UID]bool{}, namespaces: map[string]*census{}, told: map[string]bool{}, checked: map[string]int{}, silent: map[subject]time.Time{}, most: map[string]int{},
+		lab: l, tell: func(violation) {}, stays: map[types.NamespacedName][]stay{}, claims: ledger{},
+		servers: map[types.NamespacedName][]string{}, judged: map[types.UID]bool{}, namespaces: map[string]*census{},
+		told: map[string]bool{}, checked: map[string]int{}, silent: map[subject]time.Time{}, most: map[string]int{},
 		members: map[string][]lab.EtcdMember{}, removals: map[string][]removal{},
 	}
 }
@@ -266,7 +268,8 @@ func (f *follower) lose(namespace string, w lab.WipedMember) {
 	if c.retried || w.Unknown { // of one that nobody answers for it is not known whether it voted
 		c.given = append(c.given, w)
 	} else if !slices.Contains(c.given, w) {
-		f.report(lossRule, fmt.Sprintf("%s: the disk of Node %s was wiped at %s while its member of etcd voted", namespace, w.Node, w.Time.Format(time.TimeOnly)))
+		f.report(lossRule, fmt.Sprintf("%s: the disk of Node %s was wiped at %s while its member of etcd voted", namespace,
+			w.Node, w.Time.Format(time.TimeOnly)))
 	}
 }
 

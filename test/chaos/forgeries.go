@@ -45,7 +45,10 @@ func forgeries(node, joining string, elsewhere, taken net.IP, stranger string) [
 		}},
 	}
 	if taken != nil {
-		tried = append(tried, forgery{"the address of another Node", serving, hosts.Kubelet(node), x509.CertificateRequest{Subject: hosts.NodeSubject(node), DNSNames: []string{node}, IPAddresses: []net.IP{taken}}})
+		tried = append(tried, forgery{
+			"the address of another Node", serving, hosts.Kubelet(node),
+			x509.CertificateRequest{Subject: hosts.NodeSubject(node), DNSNames: []string{node}, IPAddresses: []net.IP{taken}},
+		})
 	}
 	if joining != "" { // newer than the request of the host itself, which has to be found nevertheless
 		tried = append(tried, forgery{"a host that joins, asked for by another", joins, hosts.Kubelet(stranger), of(hosts.NodeSubject(joining))})
@@ -102,7 +105,8 @@ func (r *round) forge(ctx context.Context, dice *rand.Rand) (bool, error) {
 	if m.Agent != nil {
 		joining = m.Agent.Spec.Hostname
 	}
-	for _, f := range forgeries(node.Name, joining, net.IPv4(192, 0, 2, byte(dice.IntN(256))), taken, "stranger-"+strconv.FormatUint(dice.Uint64(), 36)) {
+	for _, f := range forgeries(node.Name, joining, net.IPv4(192, 0, 2, byte(dice.IntN(256))), taken,
+		"stranger-"+strconv.FormatUint(dice.Uint64(), 36)) {
 		if err := t.request(ctx, f); err != nil {
 			return false, err
 		}

@@ -79,7 +79,10 @@ type traveller struct {
 
 // travel goes through all steps. What it returns says where it ended, and what was waited for.
 func (r *round) travel(ctx context.Context, j journey) error {
-	mutations := lab.Mutations{Namespace: j.namespace, ClusterName: clusterName, ExtraHosts: 2, Divert: r.toCluster(j.namespace), OwnRepository: true}
+	mutations := lab.Mutations{
+		Namespace: j.namespace, ClusterName: clusterName, ExtraHosts: 2, Divert: r.toCluster(j.namespace),
+		OwnRepository: true,
+	}
 	if j.sample == "static-network" {
 		mutations.ExtraHosts = 0 // there are addresses for no more
 	}
@@ -170,7 +173,10 @@ func (t *traveller) reapply(ctx context.Context) (*traveller, error) {
 		return t, err
 	}
 	t.follower.comeBack(t.namespace)
-	cluster, err := t.lab.ApplySample(ctx, t.sample, lab.Mutations{Namespace: t.namespace, ClusterName: clusterName, ExtraHosts: -state.Wanted, Divert: t.toCluster(t.namespace), OwnRepository: true})
+	cluster, err := t.lab.ApplySample(ctx, t.sample, lab.Mutations{
+		Namespace: t.namespace, ClusterName: clusterName,
+		ExtraHosts: -state.Wanted, Divert: t.toCluster(t.namespace), OwnRepository: true,
+	})
 	if err != nil {
 		return t, err
 	}
@@ -276,13 +282,15 @@ func (t *traveller) replace(ctx context.Context, master bool) error {
 		return err
 	}
 	return t.await(ctx, "well with a Machine in place of "+gone.Name, func(s *lab.State) bool {
-		return !slices.ContainsFunc(s.Machines, func(m lab.Machine) bool { return m.UID == gone.UID }) && (t.cluster.Etcd() == nil || t.cluster.EtcdSettled(ctx) == nil)
+		return !slices.ContainsFunc(s.Machines, func(m lab.Machine) bool { return m.UID == gone.UID }) &&
+			(t.cluster.Etcd() == nil || t.cluster.EtcdSettled(ctx) == nil)
 	})
 }
 
 // leftBehind are the kinds of which nothing may be left of a cluster that was deleted; of Secrets there are the user's own.
 var leftBehind = []string{
-	"Cluster", "Machine", "Metal3Machine", "OpenshiftAssistedConfig", "OpenshiftAssistedControlPlane", "InfraEnv", "Agent", "AgentClusterInstall", "ClusterDeployment", "Secret",
+	"Cluster", "Machine", "Metal3Machine", "OpenshiftAssistedConfig", "OpenshiftAssistedControlPlane", "InfraEnv", "Agent",
+	"AgentClusterInstall", "ClusterDeployment", "Secret",
 }
 
 // gone waits until nothing is left and all hosts are free.
@@ -332,7 +340,8 @@ func (t *traveller) remains(ctx context.Context) ([]string, error) {
 
 // isOfUser reports whether a Secret is the user's: credentials of BMCs, the pull secret, and a kubeconfig that he gave.
 func (t *traveller) isOfUser(name string) bool {
-	return strings.HasSuffix(name, "-bmc") || name == t.cluster.Name+"-pull-secret" || name == secret.Name(t.cluster.Name, secret.Kubeconfig) && t.isGiven(t.namespace)
+	return strings.HasSuffix(name, "-bmc") || name == t.cluster.Name+"-pull-secret" || name == secret.Name(t.cluster.Name,
+		secret.Kubeconfig) && t.isGiven(t.namespace)
 }
 
 // occupied names the hosts that are not free, and says how many are missing.
@@ -343,7 +352,8 @@ func (t *traveller) occupied(ctx context.Context) ([]string, error) {
 	}
 	var told []string
 	for _, host := range hosts.Items {
-		if host.Status.Provisioning.State != metal3api.StateAvailable || host.Spec.ConsumerRef != nil || t.lab.Rack.Host(path.Join(host.Namespace, host.Name)).PoweredOn() {
+		if host.Status.Provisioning.State != metal3api.StateAvailable || host.Spec.ConsumerRef != nil ||
+			t.lab.Rack.Host(path.Join(host.Namespace, host.Name)).PoweredOn() {
 			told = append(told, fmt.Sprintf("BareMetalHost %s (%s)", host.Name, host.Status.Provisioning.State))
 		}
 	}

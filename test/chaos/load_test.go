@@ -17,14 +17,21 @@ func TestWhatIsAskedForTooOften(t *testing.T) {
 		took     time.Duration
 		overdone []load
 	}{
-		"as often as anything may be":    {map[unreliable.Request]int{object: mostOfObject, list: mostOfList}, time.Minute, nil},
-		"one object too often":           {map[unreliable.Request]int{object: mostOfObject + 1}, time.Minute, []load{{object, mostOfObject + 1}}},
-		"a list too often":               {map[unreliable.Request]int{list: mostOfList + 1}, time.Minute, []load{{list, mostOfList + 1}}},
-		"too often for half the time":    {map[unreliable.Request]int{object: mostOfObject}, time.Minute / 2, []load{{object, 2 * mostOfObject}}},
-		"as often, in a longer time":     {map[unreliable.Request]int{object: mostOfObject + 1}, 2 * time.Minute, nil},
-		"a watch that is opened anew":    {map[unreliable.Request]int{{Method: "WATCH", Path: "/apis/g/v1/things"}: 1000}, time.Minute, []load{{unreliable.Request{Method: "WATCH", Path: "/apis/g/v1/things"}, 1000}}},
-		"nothing was asked for":          {nil, time.Minute, nil},
-		"many objects, each a few times": {map[unreliable.Request]int{object: 40, {Method: "PATCH", Path: "/apis/g/v1/namespaces/chaos/things/b"}: 40}, time.Minute, nil},
+		"as often as anything may be": {map[unreliable.Request]int{object: mostOfObject, list: mostOfList}, time.Minute, nil},
+		"one object too often":        {map[unreliable.Request]int{object: mostOfObject + 1}, time.Minute, []load{{object, mostOfObject + 1}}},
+		"a list too often":            {map[unreliable.Request]int{list: mostOfList + 1}, time.Minute, []load{{list, mostOfList + 1}}},
+		"too often for half the time": {map[unreliable.Request]int{object: mostOfObject}, time.Minute / 2, []load{{object, 2 * mostOfObject}}},
+		"as often, in a longer time":  {map[unreliable.Request]int{object: mostOfObject + 1}, 2 * time.Minute, nil},
+		"a watch that is opened anew": {
+			map[unreliable.Request]int{{Method: "WATCH", Path: "/apis/g/v1/things"}: 1000},
+			time.Minute,
+			[]load{{unreliable.Request{Method: "WATCH", Path: "/apis/g/v1/things"}, 1000}},
+		},
+		"nothing was asked for": {nil, time.Minute, nil},
+		"many objects, each a few times": {map[unreliable.Request]int{
+			object: 40,
+			{Method: "PATCH", Path: "/apis/g/v1/namespaces/chaos/things/b"}: 40,
+		}, time.Minute, nil},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			_, overdone := heaviest(tc.asked, tc.took)
@@ -37,10 +44,16 @@ func TestWhatIsAskedForTooOften(t *testing.T) {
 
 func TestListsAndObjects(t *testing.T) {
 	g := NewWithT(t)
-	for _, path := range []string{"/api/v1/secrets", "/api/v1/namespaces/chaos/secrets", "/apis/g/v1/things", "/apis/g/v1/namespaces/chaos/things", "/api/v1/namespaces"} {
+	for _, path := range []string{
+		"/api/v1/secrets", "/api/v1/namespaces/chaos/secrets", "/apis/g/v1/things",
+		"/apis/g/v1/namespaces/chaos/things", "/api/v1/namespaces",
+	} {
 		g.Expect(isList(path)).To(BeTrue(), path)
 	}
-	for _, path := range []string{"/api/v1/namespaces/chaos/secrets/a", "/apis/g/v1/things/a", "/apis/g/v1/namespaces/chaos/things/a/status", "/api/v1/namespaces/chaos", "/apis", "/api"} {
+	for _, path := range []string{
+		"/api/v1/namespaces/chaos/secrets/a", "/apis/g/v1/things/a",
+		"/apis/g/v1/namespaces/chaos/things/a/status", "/api/v1/namespaces/chaos", "/apis", "/api",
+	} {
 		g.Expect(isList(path)).To(BeFalse(), path)
 	}
 }

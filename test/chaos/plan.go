@@ -60,7 +60,8 @@ func newPlan(seed uint64, clusters int, storm time.Duration, wants func(string) 
 	p := plan{seed: seed}
 	for i := range clusters {
 		p.journeys = append(p.journeys, journey{
-			namespace: fmt.Sprintf("chaos-%d-%d", seed, i), route: routes[i%len(routes)], patience: time.Duration(dice.Int64N(int64(longestPatience))),
+			namespace: fmt.Sprintf("chaos-%d-%d", seed, i), route: routes[i%len(routes)],
+			patience: time.Duration(dice.Int64N(int64(longestPatience))),
 		})
 	}
 	names := slices.DeleteFunc(slices.Clone(actNames), func(name string) bool { return !wants(name) })

@@ -68,7 +68,8 @@ func TestWhatNeverHitsIsAFindingOfALongRun(t *testing.T) {
 		r := newReport(options{seed: 5, clusters: clusters, only: "delete-agent,edit-agent,answer-lost,belated,unavailable,hung"})
 		r.Rounds, r.Planned = rounds, map[string]int{"delete-agent": 4, "edit-agent": 4}
 		r.Acts["delete-agent"] = 1
-		r.Faults["bootstrap"], r.Faults["controlplane"] = map[string]int{"answer-lost": 7, "belated": 0, "unavailable": 3}, map[string]int{"answer-lost": 1, "belated": 0}
+		r.Faults["bootstrap"], r.Faults["controlplane"] = map[string]int{"answer-lost": 7, "belated": 0, "unavailable": 3},
+			map[string]int{"answer-lost": 1, "belated": 0}
 		r.Faults["controlplane-second"], r.Faults[toClusters] = map[string]int{"answer-lost": 0}, map[string]int{"answer-lost": 0}
 		r.Faults[toRegistry], r.Faults[toService] = map[string]int{"hung": 1, "unavailable": 0}, map[string]int{"hung": 0, "unavailable": 0}
 		r.end()
@@ -84,8 +85,10 @@ func TestWhatNeverHitsIsAFindingOfALongRun(t *testing.T) {
 	))
 	var out strings.Builder
 	r.print(&out, "chaos.json")
-	g.Expect(out.String()).To(ContainSubstring("acts (hit of tried): delete-agent 1 of 4, edit-agent 0 of 4\n"), "those that never hit are told, too")
-	g.Expect(out.String()).To(ContainSubstring("make chaos ROUNDS=4 CLUSTERS=9 CHAOS='-storm=0s -bound=0s -only=delete-agent,edit-agent,answer-lost,belated,unavailable,hung' SEED=5\n"), "the whole run")
+	g.Expect(out.String()).To(ContainSubstring("acts (hit of tried): delete-agent 1 of 4, edit-agent 0 of 4\n"),
+		"those that never hit are told, too")
+	g.Expect(out.String()).To(ContainSubstring("make chaos ROUNDS=4 CLUSTERS=9 CHAOS='-storm=0s -bound=0s "+
+		"-only=delete-agent,edit-agent,answer-lost,belated,unavailable,hung' SEED=5\n"), "the whole run")
 	g.Expect(run(longRun-1, len(routes)).broken()).To(BeFalse(), "too short to tell")
 	g.Expect(run(longRun, len(routes)-1).broken()).To(BeFalse(), "not all journeys were made")
 }

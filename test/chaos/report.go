@@ -45,7 +45,8 @@ type report struct {
 func newReport(o options) *report {
 	return &report{
 		Seed: o.seed, options: o, Busiest: map[string]load{},
-		Steps: map[step]int{}, Average: map[step]float64{}, Planned: map[string]int{}, Acts: map[string]int{}, Faults: map[string]map[string]int{}, Restarts: map[string]int{}, Obeyed: map[string]int{},
+		Steps: map[step]int{}, Average: map[step]float64{}, Planned: map[string]int{}, Acts: map[string]int{},
+		Faults: map[string]map[string]int{}, Restarts: map[string]int{}, Obeyed: map[string]int{},
 		Checked: map[string]int{}, Broken: []violation{},
 	}
 }
@@ -141,7 +142,8 @@ func (r *report) missed() []string {
 		}
 	}
 	for _, place := range slices.Sorted(maps.Keys(r.Faults)) {
-		if len(r.Faults[place]) > 0 && sum(r.Faults[place]) == 0 && !strings.HasSuffix(place, secondOf("")) { // second processes live for a moment
+		// second processes live for a moment
+		if len(r.Faults[place]) > 0 && sum(r.Faults[place]) == 0 && !strings.HasSuffix(place, secondOf("")) {
 			told = append(told, "nothing went wrong on the ways of "+place)
 		}
 	}
@@ -194,7 +196,8 @@ func (r *report) write(path string) error { return results.Write(path, r) }
 // print writes the figures, and each rule that was broken with the command that plays its round again.
 func (r *report) print(out io.Writer, path string) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "chaos: %d rounds, %d clusters in %.0f s; %d faults, %d acts, %d restarts; %d rules broken\n", r.Rounds, r.Clusters, r.Seconds, r.faults(), sum(r.Acts), sum(r.Restarts), len(r.Broken))
+	fmt.Fprintf(&b, "chaos: %d rounds, %d clusters in %.0f s; %d faults, %d acts, %d restarts; %d rules broken\n", r.Rounds,
+		r.Clusters, r.Seconds, r.faults(), sum(r.Acts), sum(r.Restarts), len(r.Broken))
 	for _, s := range slices.Sorted(maps.Keys(r.Steps)) {
 		fmt.Fprintf(&b, "  %-16s %4d times, %.0f s on average\n", s, r.Steps[s], r.Average[s])
 	}

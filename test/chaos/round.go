@@ -89,7 +89,8 @@ func rage(ctx context.Context, o options, out io.Writer) (*report, error) {
 		return nil, err
 	}
 	c.lab, err = lab.New(ctx, lab.Options{
-		Dir: dir, Out: out, LeaveSignals: true, BareMetal: operator, StageDelay: stage, Auth: assistedsim.AuthLocal, HTTPS: true, HostJitter: hostJitter, BootDelay: hosts.BootTime, Flapping: flapping,
+		Dir: dir, Out: out, LeaveSignals: true, BareMetal: operator, StageDelay: stage, Auth: assistedsim.AuthLocal,
+		HTTPS: true, HostJitter: hostJitter, BootDelay: hosts.BootTime, Flapping: flapping,
 		Bootstrap: c.manager(env.Bootstrap), ControlPlane: c.manager(env.ControlPlane), Core: c.manager(env.Core), Metal3: c.manager(env.Metal3),
 		BeforeRegistry: c.beforeRegistry, BeforeDownload: c.beforeDownload,
 	})
@@ -129,7 +130,10 @@ type round struct {
 
 // play plays a round. Its error is one of the laboratory: rules that are broken are reported.
 func (c *chaos) play(ctx context.Context, seed uint64) error {
-	r := &round{chaos: c, plan: newPlan(seed, c.options.clusters, c.options.storm, c.options.wants), toClusters: map[string]*unreliable.Way{}, given: map[string]bool{}}
+	r := &round{
+		chaos: c, plan: newPlan(seed, c.options.clusters, c.options.storm, c.options.wants),
+		toClusters: map[string]*unreliable.Way{}, given: map[string]bool{},
+	}
 	for _, j := range r.journeys {
 		r.toClusters[j.namespace] = unreliable.New()
 	}
@@ -143,7 +147,8 @@ func (c *chaos) play(ctx context.Context, seed uint64) error {
 	ended := make(chan struct{})
 	storm, calm := context.WithCancel(ctx)
 	defer calm()
-	bounded, cancel := context.WithTimeoutCause(ctx, c.options.storm+c.options.bound, fmt.Errorf("not within %s after the faults stopped", c.options.bound))
+	bounded, cancel := context.WithTimeoutCause(ctx, c.options.storm+c.options.bound,
+		fmt.Errorf("not within %s after the faults stopped", c.options.bound))
 	defer cancel()
 	r.storm()
 	var acting sync.WaitGroup
@@ -313,12 +318,14 @@ func (r *round) obey(ctx context.Context) {
 				continue
 			}
 			for _, m := range state.Machines {
-				if m.Config != nil && m.DeletionTimestamp.IsZero() && hasReason(m.Config.Status.Conditions, bootstrapv1.DataSecretAvailableCondition, bootstrapv1.BootImageOutdatedReason) {
+				if m.Config != nil && m.DeletionTimestamp.IsZero() && hasReason(m.Config.Status.Conditions,
+					bootstrapv1.DataSecretAvailableCondition, bootstrapv1.BootImageOutdatedReason) {
 					r.follower.ask(m.Machine)
 					r.obeyed(t.cluster.DeleteMachine(ctx, m), bootstrapv1.BootImageOutdatedReason)
 				}
 			}
-			if state.ControlPlane != nil && hasReason(state.ControlPlane.Status.Conditions, controlplanev1.InstalledCondition, controlplanev1.InstallationFailedReason) {
+			if state.ControlPlane != nil && hasReason(state.ControlPlane.Status.Conditions, controlplanev1.InstalledCondition,
+				controlplanev1.InstallationFailedReason) {
 				r.retry(ctx, t, state)
 			}
 			r.letImport(ctx, t, state)
@@ -341,7 +348,8 @@ func (r *round) retry(ctx context.Context, t *traveller, state *lab.State) {
 	t.retried = state.Installation.UID
 	r.follower.askAgain(t.namespace)
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, controlplanev1.RetryInstallationAnnotation, string(t.retried))
-	r.obeyed(r.lab.Client().Patch(ctx, state.ControlPlane, client.RawPatch(types.MergePatchType, patch)), controlplanev1.InstallationFailedReason)
+	r.obeyed(r.lab.Client().Patch(ctx, state.ControlPlane, client.RawPatch(types.MergePatchType, patch)),
+		controlplanev1.InstallationFailedReason)
 }
 
 // doubt is how long a user waits for the Node of a Machine that was approved, before he believes that there is none.
@@ -353,7 +361,8 @@ func (r *round) letImport(ctx context.Context, t *traveller, state *lab.State) {
 		return
 	}
 	installed := lab.Condition(state.ControlPlane.Status.Conditions, controlplanev1.InstalledCondition)
-	if installed.Reason != controlplanev1.WaitingForImportReason || !strings.Contains(installed.Message, "If it has no Node, delete the Machine") {
+	if installed.Reason != controlplanev1.WaitingForImportReason || !strings.Contains(installed.Message,
+		"If it has no Node, delete the Machine") {
 		return
 	}
 	for _, m := range state.Machines {
@@ -382,7 +391,8 @@ func (r *round) giveKubeconfig(ctx context.Context, t *traveller, state *lab.Sta
 		return
 	}
 	kubeconfig := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-		Namespace: t.namespace, Name: secret.Name(t.cluster.Name, secret.Kubeconfig), Labels: map[string]string{clusterv1.ClusterNameLabel: t.cluster.Name},
+		Namespace: t.namespace, Name: secret.Name(t.cluster.Name, secret.Kubeconfig),
+		Labels: map[string]string{clusterv1.ClusterNameLabel: t.cluster.Name},
 	}, Type: clusterv1.ClusterSecretType, Data: map[string][]byte{secret.KubeconfigDataName: t.cluster.Server().Kubeconfig()}}
 	if err := r.lab.Client().Create(ctx, kubeconfig); !apierrors.IsAlreadyExists(err) {
 		r.setGiven(t.namespace, err == nil)
@@ -392,7 +402,8 @@ func (r *round) giveKubeconfig(ctx context.Context, t *traveller, state *lab.Sta
 
 // takeKubeconfig deletes the one that he gave a cluster of this name before: the condition tells to.
 func (r *round) takeKubeconfig(ctx context.Context, t *traveller, state *lab.State) {
-	if state.ControlPlane == nil || !hasReason(state.ControlPlane.Status.Conditions, controlplanev1.KubeconfigAvailableCondition, controlplanev1.KubeconfigNotOursReason) {
+	if state.ControlPlane == nil || !hasReason(state.ControlPlane.Status.Conditions, controlplanev1.KubeconfigAvailableCondition,
+		controlplanev1.KubeconfigNotOursReason) {
 		return
 	}
 	kubeconfig := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace, Name: secret.Name(t.cluster.Name, secret.Kubeconfig)}}

@@ -177,7 +177,8 @@ func (c *census) misplaced(namespace string, removed removal) string {
 	}
 	for _, l := range c.machines {
 		if l.node == removed.node && l.joined.Before(removed.at) && l.to.IsZero() && !l.deleting {
-			return fmt.Sprintf("%s: the member of Node %s was removed from etcd at %s, and Machine %s is not being deleted", namespace, removed.node, removed.at.Format(time.TimeOnly), l.name)
+			return fmt.Sprintf("%s: the member of Node %s was removed from etcd at %s, and Machine %s is not being deleted",
+				namespace, removed.node, removed.at.Format(time.TimeOnly), l.name)
 		}
 	}
 	return ""
@@ -237,15 +238,18 @@ func (c *census) doubles(namespace string) []string {
 	var told []string
 	masters, replaced := c.count(isMaster), c.count(func(l *life) bool { return l.master && l.asked })
 	if c.replicas > 0 && !c.retried && masters > c.replicas+replaced {
-		told = append(told, fmt.Sprintf("%s: %d control-plane Machines were made for %d replicas, of which %d were replaced", namespace, masters, c.replicas, replaced))
+		told = append(told, fmt.Sprintf("%s: %d control-plane Machines were made for %d replicas, of which %d were replaced",
+			namespace, masters, c.replicas, replaced))
 	}
 	for _, kind := range single {
 		if n := len(c.made[kind]); n > 1+c.excused[kind] {
-			told = append(told, fmt.Sprintf("%s: %d objects of kind %s were made, of which %d were deleted by somebody else", namespace, n, kind, c.excused[kind]))
+			told = append(told, fmt.Sprintf("%s: %d objects of kind %s were made, of which %d were deleted by somebody else",
+				namespace, n, kind, c.excused[kind]))
 		}
 	}
 	if n := len(c.made["InfraEnv"]); n > len(c.machines)+c.excused["InfraEnv"] {
-		told = append(told, fmt.Sprintf("%s: %d InfraEnvs were made for %d Machines, of which %d were deleted by somebody else", namespace, n, len(c.machines), c.excused["InfraEnv"]))
+		told = append(told, fmt.Sprintf("%s: %d InfraEnvs were made for %d Machines, of which %d were deleted by somebody else",
+			namespace, n, len(c.machines), c.excused["InfraEnv"]))
 	}
 	for consumer, given := range c.consumers {
 		if len(given) > 1 {

@@ -40,13 +40,19 @@ func TestAnApprovalIsProven(t *testing.T) {
 		stays  []stay
 		proven bool
 	}{
-		"the host of the Machine":                      {known: true, stays: []stay{{machine: in("m"), from: before}}, proven: true},
-		"given and taken while it was approved":        {known: true, stays: []stay{{machine: in("m"), from: before, to: at.Add(-slack / 2)}}, proven: true},
+		"the host of the Machine": {known: true, stays: []stay{{machine: in("m"), from: before}}, proven: true},
+		"given and taken while it was approved": {
+			known: true,
+			stays: []stay{{machine: in("m"), from: before, to: at.Add(-slack / 2)}}, proven: true,
+		},
 		"a server that stands behind no BareMetalHost": {},
 		"a host that was given to nobody":              {known: true},
 		"the host of another Machine":                  {known: true, stays: []stay{{machine: in("other"), from: before}}},
-		"that of a Machine long gone":                  {known: true, stays: []stay{{machine: in("m"), from: before, to: before.Add(time.Second)}, {machine: in("other"), from: before.Add(2 * time.Second)}}},
-		"one that becomes the Machine's later":         {known: true, stays: []stay{{machine: in("m"), from: after}}},
+		"that of a Machine long gone": {
+			known: true,
+			stays: []stay{{machine: in("m"), from: before, to: before.Add(time.Second)}, {machine: in("other"), from: before.Add(2 * time.Second)}},
+		},
+		"one that becomes the Machine's later": {known: true, stays: []stay{{machine: in("m"), from: after}}},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			told := unproven(a, tc.known, tc.stays)
@@ -66,11 +72,20 @@ func TestAnApprovalAgainstAClaimIsSeen(t *testing.T) {
 		claims []tenure
 		told   string
 	}{
-		"nobody":                        {},
-		"its own objects":               {claims: []tenure{{holder: own[0], from: long}, {holder: own[1], from: long}}},
-		"another BareMetalHost":         {claims: []tenure{{holder: "BareMetalHost foreign/copy", from: long}}, told: "claimed by BareMetalHost foreign/copy"},
-		"until later":                   {claims: []tenure{{holder: "BareMetalHost foreign/copy", from: long, to: at.Add(2 * slack)}}, told: "claimed by BareMetalHost foreign/copy"},
-		"another config":                {claims: []tenure{{holder: "OpenshiftAssistedConfig chaos/other", from: long}}, told: "claimed by OpenshiftAssistedConfig chaos/other"},
+		"nobody":          {},
+		"its own objects": {claims: []tenure{{holder: own[0], from: long}, {holder: own[1], from: long}}},
+		"another BareMetalHost": {
+			claims: []tenure{{holder: "BareMetalHost foreign/copy", from: long}},
+			told:   "claimed by BareMetalHost foreign/copy",
+		},
+		"until later": {
+			claims: []tenure{{holder: "BareMetalHost foreign/copy", from: long, to: at.Add(2 * slack)}},
+			told:   "claimed by BareMetalHost foreign/copy",
+		},
+		"another config": {
+			claims: []tenure{{holder: "OpenshiftAssistedConfig chaos/other", from: long}},
+			told:   "claimed by OpenshiftAssistedConfig chaos/other",
+		},
 		"another one, just now":         {claims: []tenure{{holder: "BareMetalHost foreign/copy", from: short}}},
 		"another one, until before":     {claims: []tenure{{holder: "BareMetalHost foreign/copy", from: long, to: at.Add(-time.Second)}}},
 		"another one, until the moment": {claims: []tenure{{holder: "BareMetalHost foreign/copy", from: long, to: at.Add(slack / 2)}}},
@@ -98,10 +113,14 @@ func TestClaimsAreSeen(t *testing.T) {
 	f.see(copied, false)
 	config := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "chaos", Name: "other", UID: "other"}}
 	config.Status.AgentRef = &corev1.LocalObjectReference{Name: "agent"}
-	config.Status.Conditions = []metav1.Condition{{Type: bootstrapv1.HostInstalledCondition, Status: metav1.ConditionTrue, Reason: "HostInstalled"}}
+	config.Status.Conditions = []metav1.Condition{{
+		Type: bootstrapv1.HostInstalledCondition, Status: metav1.ConditionTrue,
+		Reason: "HostInstalled",
+	}}
 	f.see(config, false)
 	f.judgeClaims(approval{agent: in("agent"), machine: in("m"), at: time.Now().Add(2 * claimSlack)}, in("host"))
-	g.Expect(f.broken).To(ConsistOf(And(HaveField("Rule", claimRule), HaveField("What", HaveSuffix("claimed by BareMetalHost foreign/host, OpenshiftAssistedConfig chaos/other")))))
+	g.Expect(f.broken).To(ConsistOf(And(HaveField("Rule", claimRule),
+		HaveField("What", HaveSuffix("claimed by BareMetalHost foreign/host, OpenshiftAssistedConfig chaos/other")))))
 
 	f = newFollower(nil)
 	f.see(host, false)
@@ -142,7 +161,10 @@ func TestASummaryIsThereAfterAWhile(t *testing.T) {
 	g := NewWithT(t)
 	f := newFollower(nil)
 	config := func(name string, age time.Duration, conditions ...metav1.Condition) *bootstrapv1.OpenshiftAssistedConfig {
-		c := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "chaos", Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(time.Now().Add(-age))}}
+		c := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "chaos", Name: name,
+			UID: types.UID(name), CreationTimestamp: metav1.NewTime(time.Now().Add(-age)),
+		}}
 		c.Status.Conditions = conditions
 		return c
 	}
@@ -158,7 +180,8 @@ func TestASummaryIsThereAfterAWhile(t *testing.T) {
 	f.see(controlPlane, false)
 	f.judgeSilent()
 	g.Expect(f.broken).To(ConsistOf(
-		HaveField("What", "OpenshiftAssistedConfig chaos/mute has no condition Ready"), HaveField("What", "OpenshiftAssistedControlPlane chaos/c has no condition Available")))
+		HaveField("What", "OpenshiftAssistedConfig chaos/mute has no condition Ready"),
+		HaveField("What", "OpenshiftAssistedControlPlane chaos/c has no condition Available")))
 }
 
 // living are Machines that are there, by their UIDs, which are their names.
@@ -192,14 +215,23 @@ func TestNothingIsMadeTwice(t *testing.T) {
 		"one of the name of one that was replaced": {func(c *census) {
 			c.machines["a"].asked, c.machines["a2"], c.machines["d"] = true, &life{name: "a", master: true}, &life{name: "d", master: true}
 		}, true},
-		"while it is installed anew":           {func(c *census) { maps.Copy(c.machines, living(true, "d", "e", "f")); c.retried = true }, false},
-		"when it was installed anew":           {func(c *census) { c.replaceAll(); maps.Copy(c.machines, living(true, "d", "e", "f")) }, false},
-		"one too many for that":                {func(c *census) { c.replaceAll(); maps.Copy(c.machines, living(true, "d", "e", "f", "g")) }, true},
-		"two ClusterDeployments":               {func(c *census) { c.made["ClusterDeployment"] = uids("x", "y") }, true},
-		"another after somebody deleted it":    {func(c *census) { c.made["ClusterDeployment"], c.excused["ClusterDeployment"] = uids("x", "y"), 1 }, false},
-		"two AgentClusterInstalls":             {func(c *census) { c.made["AgentClusterInstall"] = uids("x", "y") }, true},
-		"an InfraEnv too many":                 {func(c *census) { c.made["InfraEnv"] = uids("a", "b", "c", "d") }, true},
-		"an InfraEnv that somebody deleted":    {func(c *census) { c.made["InfraEnv"], c.excused["InfraEnv"] = uids("a", "b", "c", "d"), 1 }, false},
+		"while it is installed anew": {func(c *census) { maps.Copy(c.machines, living(true, "d", "e", "f")); c.retried = true }, false},
+		"when it was installed anew": {func(c *census) { c.replaceAll(); maps.Copy(c.machines, living(true, "d", "e", "f")) }, false},
+		"one too many for that": {
+			func(c *census) { c.replaceAll(); maps.Copy(c.machines, living(true, "d", "e", "f", "g")) },
+			true,
+		},
+		"two ClusterDeployments": {func(c *census) { c.made["ClusterDeployment"] = uids("x", "y") }, true},
+		"another after somebody deleted it": {func(c *census) {
+			c.made["ClusterDeployment"],
+				c.excused["ClusterDeployment"] = uids("x", "y"), 1
+		}, false},
+		"two AgentClusterInstalls": {func(c *census) { c.made["AgentClusterInstall"] = uids("x", "y") }, true},
+		"an InfraEnv too many":     {func(c *census) { c.made["InfraEnv"] = uids("a", "b", "c", "d") }, true},
+		"an InfraEnv that somebody deleted": {
+			func(c *census) { c.made["InfraEnv"], c.excused["InfraEnv"] = uids("a", "b", "c", "d"), 1 },
+			false,
+		},
 		"two hosts for one Machine":            {func(c *census) { c.consumers[in("a")] = []string{"x", "y"} }, true},
 		"a host that went from one to another": {func(c *census) { c.consumers[in("b")], c.consumers[in("a")] = []string{"x"}, nil }, false},
 	} {
@@ -273,8 +305,11 @@ func TestAMemberIsRemovedForItsOwnMachine(t *testing.T) {
 			a.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 			f.see(a, false)
 		}},
-		"the Machine is gone":        {now: voters("b", "c"), change: func(f *follower, a *clusterv1.Machine) { f.see(a, true) }},
-		"another has its Node later": {now: voters("b", "c"), change: func(f *follower, a *clusterv1.Machine) { f.see(a, true); f.see(machine("next", "a"), false) }},
+		"the Machine is gone": {now: voters("b", "c"), change: func(f *follower, a *clusterv1.Machine) { f.see(a, true) }},
+		"another has its Node later": {
+			now:    voters("b", "c"),
+			change: func(f *follower, a *clusterv1.Machine) { f.see(a, true); f.see(machine("next", "a"), false) },
+		},
 		"another Machine is being deleted": {now: voters("b", "c"), change: func(f *follower, _ *clusterv1.Machine) {
 			other := machine("other", "b")
 			other.DeletionTimestamp = &metav1.Time{Time: time.Now()}
@@ -297,7 +332,8 @@ func TestAMemberIsRemovedForItsOwnMachine(t *testing.T) {
 			g.Expect(f.broken).To(BeEmpty(), "what was seen of Machines may be later")
 			f.judgeRemovals(true)
 			if tc.broken {
-				g.Expect(f.broken).To(ConsistOf(And(HaveField("Rule", memberRule), HaveField("What", ContainSubstring("Machine machine-a is not being deleted")))))
+				g.Expect(f.broken).To(ConsistOf(And(HaveField("Rule", memberRule),
+					HaveField("What", ContainSubstring("Machine machine-a is not being deleted")))))
 			} else {
 				g.Expect(f.broken).To(BeEmpty())
 			}
@@ -356,14 +392,21 @@ func TestASecretInAnObject(t *testing.T) {
 		object *unstructured.Unstructured
 		told   bool
 	}{
-		"the password in any field":              {object("bootstrap.cluster.x-k8s.io", "X", map[string]any{"spec": map[string]any{"x": "a" + lab.PullSecretPassword}}), true},
-		"encoded":                                {object("agent-install.openshift.io", "X", map[string]any{"metadata": map[string]any{"annotations": map[string]any{"x": lab.PullSecretAuth}}}), true},
-		"the password of a BMC":                  {object("agent-install.openshift.io", "X", map[string]any{"spec": map[string]any{"x": hosts.BMCPassword}}), true},
-		"a token in a message":                   {object("bootstrap.cluster.x-k8s.io", "X", conditions("see https://x?a="+token)), true},
-		"a token in an Event":                    {object("", "Event", map[string]any{"message": token}), true},
-		"a token in the URL that a host boots":   {object("infrastructure.cluster.x-k8s.io", "Metal3Machine", map[string]any{"spec": map[string]any{"url": "https://x?api_key=" + token}}), false},
-		"a token in what assisted-service tells": {object("agent-install.openshift.io", "InfraEnv", conditions("see https://x?api_key="+token)), false},
-		"nothing":                                {object("bootstrap.cluster.x-k8s.io", "X", conditions("all is well")), false},
+		"the password in any field": {object("bootstrap.cluster.x-k8s.io", "X",
+			map[string]any{"spec": map[string]any{"x": "a" + lab.PullSecretPassword}}), true},
+		"encoded": {object("agent-install.openshift.io", "X",
+			map[string]any{"metadata": map[string]any{"annotations": map[string]any{"x": lab.PullSecretAuth}}}), true},
+		"the password of a BMC": {object("agent-install.openshift.io", "X",
+			map[string]any{"spec": map[string]any{"x": hosts.BMCPassword}}), true},
+		"a token in a message": {object("bootstrap.cluster.x-k8s.io", "X", conditions("see https://x?a="+token)), true},
+		"a token in an Event":  {object("", "Event", map[string]any{"message": token}), true},
+		"a token in the URL that a host boots": {object("infrastructure.cluster.x-k8s.io", "Metal3Machine",
+			map[string]any{"spec": map[string]any{"url": "https://x?api_key=" + token}}), false},
+		"a token in what assisted-service tells": {
+			object("agent-install.openshift.io", "InfraEnv", conditions("see https://x?api_key="+token)),
+			false,
+		},
+		"nothing": {object("bootstrap.cluster.x-k8s.io", "X", conditions("all is well")), false},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			where := toldBy(tc.object)
@@ -379,8 +422,13 @@ func TestAForgedRequestIsApproved(t *testing.T) {
 		return r
 	}
 	g, forged := NewWithT(t), map[string]string{"forged": "somebody else"}
-	g.Expect(approvedOf([]certificatesv1.CertificateSigningRequest{request("honest", certificatesv1.CertificateApproved), request("forged", certificatesv1.CertificateDenied), {}}, forged)).To(BeEmpty())
-	g.Expect(approvedOf([]certificatesv1.CertificateSigningRequest{request("forged", certificatesv1.CertificateApproved)}, forged)).To(ConsistOf(ContainSubstring("for somebody else was approved")))
+	g.Expect(approvedOf([]certificatesv1.CertificateSigningRequest{
+		request("honest", certificatesv1.CertificateApproved),
+		request("forged", certificatesv1.CertificateDenied),
+		{},
+	}, forged)).To(BeEmpty())
+	g.Expect(approvedOf([]certificatesv1.CertificateSigningRequest{request("forged", certificatesv1.CertificateApproved)},
+		forged)).To(ConsistOf(ContainSubstring("for somebody else was approved")))
 }
 
 func TestALogIsReadOnce(t *testing.T) {

@@ -66,11 +66,13 @@ var flavours = map[string]flavour{
 
 // variables are what clusterctl asks a user for, besides the version.
 var variables = map[string]string{
-	"BASE_DOMAIN": "lab.example.com", "MACHINE_NETWORK": "192.168.111.0/24", "API_VIP": "192.168.111.5", "INGRESS_VIP": "192.168.111.6", "PULL_SECRET": `{"auths":{}}`,
+	"BASE_DOMAIN": "lab.example.com", "MACHINE_NETWORK": "192.168.111.0/24", "API_VIP": "192.168.111.5",
+	"INGRESS_VIP": "192.168.111.6", "PULL_SECRET": `{"auths":{}}`,
 	"IMAGE_URL": "http://images.example.com/rhcos.qcow2", "IMAGE_CHECKSUM": "http://images.example.com/rhcos.qcow2.sha256sum",
 	"IPV6_MACHINE_NETWORK": "2001:db8::/64", "IPV6_API_VIP": "2001:db8::5", "IPV6_INGRESS_VIP": "2001:db8::6", "NTP_SERVER": "ntp.example.com",
-	"CLUSTER_HTTP_PROXY": "http://proxy.example.com:3128", "CLUSTER_HTTPS_PROXY": "http://proxy.example.com:3128", "CLUSTER_NO_PROXY": "*.example.com,192.168.111.0/24",
-	"RELEASE_IMAGE": "quay.io/openshift-release-dev/ocp-release@sha256:" + strings.Repeat("0", 64), "MIRRORS_CONFIG_MAP": "mirrors",
+	"CLUSTER_HTTP_PROXY": "http://proxy.example.com:3128", "CLUSTER_HTTPS_PROXY": "http://proxy.example.com:3128",
+	"CLUSTER_NO_PROXY": "*.example.com,192.168.111.0/24",
+	"RELEASE_IMAGE":    "quay.io/openshift-release-dev/ocp-release@sha256:" + strings.Repeat("0", 64), "MIRRORS_CONFIG_MAP": "mirrors",
 }
 
 // A cluster of the template with this ending needs the ClusterClass of this file.
@@ -217,7 +219,8 @@ func (w *world) expectAccepted(template, name string, wanted flavour) {
 	g.Expect(objects).NotTo(BeEmpty())
 	for i := range objects {
 		g.Expect(objects[i].GetNamespace()).To(Equal(namespace))
-		g.Expect(w.lab.Client().Create(w.Context(), &objects[i], client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))).To(Succeed(), "%s of %s", objects[i].GetKind(), template)
+		g.Expect(w.lab.Client().Create(w.Context(), &objects[i], client.DryRunAll,
+			client.FieldValidation(metav1.FieldValidationStrict))).To(Succeed(), "%s of %s", objects[i].GetKind(), template)
 	}
 }
 
@@ -241,14 +244,19 @@ func (w *world) generate(template, name string, wanted flavour) []byte {
 // tree is what clusterctl shows of a cluster, Machine by Machine.
 func (w *world) tree(cluster *lab.Cluster, args ...string) string {
 	w.Helper()
-	return w.clusterctl(nil, append([]string{"describe", "cluster", cluster.Name, "--namespace", cluster.Namespace, "--color=false", "--grouping=false"}, args...)...)
+	return w.clusterctl(nil, append([]string{
+		"describe", "cluster", cluster.Name, "--namespace", cluster.Namespace,
+		"--color=false", "--grouping=false",
+	}, args...)...)
 }
 
 // describeInstallation checks that the tree of a cluster that is not installed yet tells what it waits for.
 func (w *world) describeInstallation(cluster *lab.Cluster) {
 	w.Helper()
 	NewWithT(w).Eventually(func(g Gomega) {
-		g.Expect(w.tree(cluster, "--show-conditions", "OpenshiftAssistedControlPlane")).To(MatchRegexp(`─Installed\s+False\s+[A-Za-z]+\s+[0-9a-z]+ +[A-Za-z0-9*]+ `), "a reason, and a message")
+		g.Expect(w.tree(cluster, "--show-conditions",
+			"OpenshiftAssistedControlPlane")).To(MatchRegexp(`─Installed\s+False\s+[A-Za-z]+\s+[0-9a-z]+ +[A-Za-z0-9*]+ `),
+			"a reason, and a message")
 	}).WithTimeout(soon).WithPolling(time.Second).Should(Succeed())
 }
 
@@ -269,11 +277,14 @@ func (w *world) describe(cluster *lab.Cluster) {
 	var parts []string
 	for _, m := range state.Machines {
 		lines = append(lines, `─Machine/`+m.Name+`\s+1\s+1\s+1\s+1`)
-		parts = append(parts, `─Machine/`+m.Name+` .*\n[│ ]+├─BootstrapConfig - OpenshiftAssistedConfig/`+m.Name+` +True +HostInstalled .*\n[│ ]+└─MachineInfrastructure - Metal3Machine/`+m.Infra.GetName()+` +True +Ready `)
+		parts = append(parts, `─Machine/`+m.Name+` .*\n[│ ]+├─BootstrapConfig - OpenshiftAssistedConfig/`+m.Name+
+			` +True +HostInstalled .*\n[│ ]+└─MachineInfrastructure - Metal3Machine/`+m.Infra.GetName()+` +True +Ready `)
 	}
 	w.Log(w.clusterctl(nil, "describe", "cluster", cluster.Name, "--namespace", cluster.Namespace, "--color=false"))
-	w.Log(w.clusterctl(nil, "describe", "cluster", cluster.Name, "--namespace", cluster.Namespace, "--grouping=false", "--show-conditions", "all", "--color=false"))
-	w.Log(w.clusterctl(nil, "describe", "cluster", cluster.Name, "--namespace", cluster.Namespace, "--grouping=false", "--echo", "--show-resourcesets", "--show-templates", "--color=false"))
+	w.Log(w.clusterctl(nil, "describe", "cluster", cluster.Name, "--namespace", cluster.Namespace, "--grouping=false",
+		"--show-conditions", "all", "--color=false"))
+	w.Log(w.clusterctl(nil, "describe", "cluster", cluster.Name, "--namespace", cluster.Namespace, "--grouping=false",
+		"--echo", "--show-resourcesets", "--show-templates", "--color=false"))
 	g.Expect(lines).To(HaveLen(14))
 	g.Eventually(func(g Gomega) { // some counters are told some seconds later
 		echo := w.tree(cluster, "--echo")

@@ -22,7 +22,8 @@ func TestTheManifestsForTheOperatorAreAccepted(t *testing.T) {
 	g := NewWithT(t)
 	builder, err := components.NewBuilder(".", io.Discard)
 	g.Expect(err).NotTo(HaveOccurred())
-	l, err := lab.New(t.Context(), lab.Options{Dir: filepath.Join(builder.Root(), "_artifacts", "operator"), NoManagers: true, LeaveSignals: true})
+	l, err := lab.New(t.Context(),
+		lab.Options{Dir: filepath.Join(builder.Root(), "_artifacts", "operator"), NoManagers: true, LeaveSignals: true})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(l.Stop)
 	w := &world{T: t, builder: builder, lab: l, repository: t.TempDir(), images: map[string]env.Image{}}
@@ -30,8 +31,14 @@ func TestTheManifestsForTheOperatorAreAccepted(t *testing.T) {
 	module, err := builder.ModuleDir(t.Context(), filepath.Join("test", "tools", "capi-operator"), "sigs.k8s.io/cluster-api-operator")
 	g.Expect(err).NotTo(HaveOccurred())
 	for kind, provider := range map[string]struct{ crd, namespace, label, components string }{
-		"BootstrapProvider":    {"bootstrapproviders", "openshift-agent-bootstrap-system", "bootstrap-openshift-agent", "bootstrap-components.yaml"},
-		"ControlPlaneProvider": {"controlplaneproviders", "openshift-agent-control-plane-system", controlPlaneLabel, "control-plane-components.yaml"},
+		"BootstrapProvider": {
+			"bootstrapproviders", "openshift-agent-bootstrap-system", "bootstrap-openshift-agent",
+			"bootstrap-components.yaml",
+		},
+		"ControlPlaneProvider": {
+			"controlplaneproviders", "openshift-agent-control-plane-system", controlPlaneLabel,
+			"control-plane-components.yaml",
+		},
 	} {
 		w.applyAll(filepath.Join(module, "config", "crd", "bases", "operator.cluster.x-k8s.io_"+provider.crd+".yaml"), "")
 		release := filepath.Join(w.repository, provider.label, first)

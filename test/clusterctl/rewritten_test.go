@@ -137,9 +137,13 @@ func TestChanges(t *testing.T) {
 		return o
 	}
 	was := map[string]*unstructured.Unstructured{"Secret lab/a": object(nil), "Secret lab/b": object(nil), "Secret lab/c": object(nil)}
-	is := map[string]*unstructured.Unstructured{"Secret lab/a": object(nil), "Secret lab/b": object(map[string]string{"x": "y"}), "Secret lab/d": object(nil)}
+	is := map[string]*unstructured.Unstructured{
+		"Secret lab/a": object(nil), "Secret lab/b": object(map[string]string{"x": "y"}),
+		"Secret lab/d": object(nil),
+	}
 	NewWithT(t).Expect(changes(was, was)).To(BeEmpty())
-	NewWithT(t).Expect(changes(was, is)).To(ConsistOf(`Secret lab/b was changed: {"metadata":{"labels":{"x":"y"}}}`, "Secret lab/c is gone", "Secret lab/d is new"))
+	NewWithT(t).Expect(changes(was, is)).To(ConsistOf(`Secret lab/b was changed: {"metadata":{"labels":{"x":"y"}}}`,
+		"Secret lab/c is gone", "Secret lab/d is new"))
 }
 
 func TestOwnersGone(t *testing.T) {
@@ -153,7 +157,10 @@ func TestOwnersGone(t *testing.T) {
 		o.SetOwnerReferences(references)
 		return o
 	}
-	objects := map[string]*unstructured.Unstructured{"Secret lab/a": object("a"), "Secret lab/b": object("b", "a"), "Secret lab/c": object("c", "a", "shim")}
+	objects := map[string]*unstructured.Unstructured{
+		"Secret lab/a": object("a"), "Secret lab/b": object("b", "a"),
+		"Secret lab/c": object("c", "a", "shim"),
+	}
 	NewWithT(t).Expect(ownersGone(objects)).To(ConsistOf("Secret lab/c is of Secret of-shim"))
 	delete(objects, "Secret lab/c")
 	NewWithT(t).Expect(ownersGone(objects)).To(BeEmpty())

@@ -71,13 +71,20 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(w.lab.Stop)
 	w.applyAll(filepath.Join("testdata", "cert-manager.yaml"), "")
 	w.core = w.publishForeign(components.Core(""), env.Core, "CoreProvider", "cluster-api", "cluster-api/%s/core-components.yaml")
-	w.metal3 = w.publishForeign(components.Metal3, env.Metal3, "InfrastructureProvider", "metal3", "infrastructure-metal3/%s/infrastructure-components.yaml")
+	w.metal3 = w.publishForeign(components.Metal3, env.Metal3, "InfrastructureProvider", "metal3",
+		"infrastructure-metal3/%s/infrastructure-components.yaml")
 	w.ipam = w.publishAddressManager()
 	w.findBefore()
 	w.publish(w.source, w.before)
 	w.providers = append(w.providers,
-		map[string]string{"name": "openshift-agent", "type": "BootstrapProvider", "url": "file://" + filepath.Join(w.repository, "bootstrap-openshift-agent", w.before, "bootstrap-components.yaml")},
-		map[string]string{"name": "openshift-agent", "type": "ControlPlaneProvider", "url": "file://" + filepath.Join(w.repository, controlPlaneLabel, w.before, "control-plane-components.yaml")},
+		map[string]string{
+			"name": "openshift-agent", "type": "BootstrapProvider",
+			"url": "file://" + filepath.Join(w.repository, "bootstrap-openshift-agent", w.before, "bootstrap-components.yaml"),
+		},
+		map[string]string{
+			"name": "openshift-agent", "type": "ControlPlaneProvider",
+			"url": "file://" + filepath.Join(w.repository, controlPlaneLabel, w.before, "control-plane-components.yaml"),
+		},
 	)
 	content, err := sigsyaml.Marshal(map[string]any{"providers": w.providers})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -125,7 +132,10 @@ func (w *world) publish(source *components.Builder, version string) {
 // build makes the images that the release of a checkout names.
 func (w *world) build(source *components.Builder, version string) {
 	w.Helper()
-	args := map[string][]string{env.ControlPlane: {"--ocp-release-repository=" + w.lab.Registry.OCPRepository(), "--okd-release-repository=" + w.lab.Registry.OKDRepository()}}
+	args := map[string][]string{env.ControlPlane: {
+		"--ocp-release-repository=" + w.lab.Registry.OCPRepository(),
+		"--okd-release-repository=" + w.lab.Registry.OKDRepository(),
+	}}
 	for name, image := range map[string]string{env.Bootstrap: "agent-bootstrap-provider", env.ControlPlane: "agent-control-plane-provider"} {
 		program, err := source.ReleasedManager(w.Context(), name, version)
 		NewWithT(w).Expect(err).NotTo(HaveOccurred())
@@ -163,11 +173,15 @@ func (w *world) publishAddressManager() string {
 	kinds := &unstructured.UnstructuredList{}
 	kinds.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 	g.Expect(w.lab.Client().List(w.Context(), kinds)).To(Succeed())
-	components := []unstructured.Unstructured{{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "metal3-ipam-system"}}}}
+	components := []unstructured.Unstructured{{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace",
+		"metadata": map[string]any{"name": "metal3-ipam-system"},
+	}}}
 	for i := range kinds.Items {
 		if crd := &kinds.Items[i]; strings.HasSuffix(crd.GetName(), ".ipam.metal3.io") {
 			g.Expect(w.lab.Client().Delete(w.Context(), crd)).To(Succeed())
-			g.Eventually(w.lab.Client().Get).WithArguments(w.Context(), client.ObjectKeyFromObject(crd), crd.DeepCopy()).WithTimeout(soon).Should(MatchError(apierrors.IsNotFound, "gone"))
+			g.Eventually(w.lab.Client().Get).WithArguments(w.Context(), client.ObjectKeyFromObject(crd),
+				crd.DeepCopy()).WithTimeout(soon).Should(MatchError(apierrors.IsNotFound, "gone"))
 			withoutState(crd)
 			crd.SetUID("")
 			components = append(components, *crd)
@@ -227,7 +241,8 @@ func (w *world) apply(g Gomega, file, namespace string) {
 func (w *world) clusterctl(variables map[string]string, args ...string) string {
 	w.Helper()
 	cmd := exec.CommandContext(w.Context(), w.program, append(args, "--config", w.config, "--kubeconfig", w.lab.Env.Kubeconfig())...)
-	cmd.Env = append(os.Environ(), "CLUSTERCTL_DISABLE_VERSIONCHECK=true", "GOPROXY=off", "XDG_CONFIG_HOME="+w.TempDir(), "CLUSTER_TOPOLOGY=true")
+	cmd.Env = append(os.Environ(), "CLUSTERCTL_DISABLE_VERSIONCHECK=true", "GOPROXY=off", "XDG_CONFIG_HOME="+w.TempDir(),
+		"CLUSTER_TOPOLOGY=true")
 	for name, value := range variables {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}

@@ -43,7 +43,10 @@ func upgraded(lowest string, former, latter int64) entry {
 			versions = append(versions, v)
 		}
 	}
-	return entry{object: &object{Object: map[string]any{"spec": map[string]any{"version": "v1.2.4"}, "status": map[string]any{"replicas": int64(3), "version": lowest, "versions": versions}}}}
+	return entry{object: &object{Object: map[string]any{
+		"spec":   map[string]any{"version": "v1.2.4"},
+		"status": map[string]any{"replicas": int64(3), "version": lowest, "versions": versions},
+	}}}
 }
 
 var served = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1beta1", Served: true, Storage: true}}
@@ -70,7 +73,10 @@ var parts = map[string]func(t *testing.T, broken bool){
 	"B17: is not what its Machine says of it": func(_ *testing.T, broken bool) {
 		config := withCondition("Ready", "False", "Waiting", "for a host")
 		m := &clusterv1.Machine{}
-		m.Status.Conditions = []metav1.Condition{{Type: "BootstrapConfigReady", Status: "False", Reason: "Waiting", Message: map[bool]string{true: "", false: "for a host"}[broken]}}
+		m.Status.Conditions = []metav1.Condition{{
+			Type: "BootstrapConfigReady", Status: "False", Reason: "Waiting",
+			Message: map[bool]string{true: "", false: "for a host"}[broken],
+		}}
 		expectMirrored(Default, config, m)
 	},
 	"B17: never told what it waited for": func(_ *testing.T, broken bool) {
@@ -80,13 +86,15 @@ var parts = map[string]func(t *testing.T, broken bool){
 	},
 	"B18, P21: has a terminal failure somewhere below": func(_ *testing.T, broken bool) {
 		deep := map[string]apiextensionsv1.JSONSchemaProps{map[bool]string{true: "failureReason", false: "reason"}[broken]: {}}
-		expectNone(&apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{"deprecated": {Properties: deep}}}, "failureReason")
+		expectNone(&apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{"deprecated": {Properties: deep}}},
+			"failureReason")
 	},
 	"B22: has a unit for the sentinel that never runs": func(_ *testing.T, broken bool) {
 		expectSentinel(fmt.Appendf(nil, `{"systemd":{"units":[{"enabled":%t,"contents":"ExecStart=/bin/touch %s"}]}}`, !broken, sentinel))
 	},
 	"P6: does not say what it waits for": func(_ *testing.T, broken bool) {
-		expectWaitsFor(Default, withCondition("InfrastructureReady", "False", "WaitingForCluster", map[bool]string{true: "waiting", false: "waiting for the Metal3Cluster"}[broken]), "Metal3Cluster")
+		expectWaitsFor(Default, withCondition("InfrastructureReady", "False", "WaitingForCluster",
+			map[bool]string{true: "waiting", false: "waiting for the Metal3Cluster"}[broken]), "Metal3Cluster")
 	},
 	"P11: names the newest version first": func(_ *testing.T, broken bool) {
 		versions := []any{map[string]any{"version": "v4.9.10", "replicas": int64(2)}, map[string]any{"version": "v4.19.3", "replicas": int64(1)}}
@@ -138,7 +146,10 @@ var parts = map[string]func(t *testing.T, broken bool){
 	},
 	"P36: deletes its Machines before the workers are gone": func(_ *testing.T, broken bool) {
 		deleted := func(name string, master, gone bool, version uint64) entry {
-			o := &object{Object: map[string]any{"kind": "Machine", "metadata": map[string]any{"uid": name, "deletionTimestamp": "2031-01-01T00:00:00Z"}}}
+			o := &object{Object: map[string]any{
+				"kind":     "Machine",
+				"metadata": map[string]any{"uid": name, "deletionTimestamp": "2031-01-01T00:00:00Z"},
+			}}
 			if master {
 				o.SetLabels(map[string]string{clusterv1.MachineControlPlaneLabel: ""})
 			}
@@ -147,7 +158,12 @@ var parts = map[string]func(t *testing.T, broken bool){
 		deleting := withCondition(clusterv1.DeletingCondition, "True", "WaitingForMachines", "2 workers")
 		deleting.SetKind(twinControlPlane.Kind)
 		first := map[bool]uint64{true: 1, false: 3}[broken]
-		f := &fixture{seen: &journal{entries: []entry{deleted("worker", false, true, 2), deleted("master", true, false, first), deleted("master", true, true, 4), {object: deleting, version: 2}, {object: deleting, gone: true, version: 5}}}}
+		f := &fixture{seen: &journal{entries: []entry{
+			deleted("worker", false, true, 2), deleted("master", true, false, first),
+			deleted("master", true, true, 4),
+			{object: deleting, version: 2},
+			{object: deleting, gone: true, version: 5},
+		}}}
 		s := &suite{Provider: &Provider{ControlPlane: Component{Kind: twinControlPlane}}, book: &book{}}
 		s.expectOrder(f, []string{"master"})
 	},
@@ -158,35 +174,55 @@ var parts = map[string]func(t *testing.T, broken bool){
 		}
 		expectKept(Default, m)
 	},
-	"P15: does not give its Machines the taints that core takes": func(_ *testing.T, broken bool) { expectRefused(broken, "core refuses taints") },
+	"P15: does not give its Machines the taints that core takes": func(_ *testing.T,
+		broken bool,
+	) {
+		expectRefused(broken, "core refuses taints")
+	},
 	"P18: says that it is initialized when its kubeconfig is there": func(_ *testing.T, broken bool) {
 		kubeconfig := named("c-kubeconfig")
 		kubeconfig.SetKind("Secret")
-		controlPlane := &object{Object: map[string]any{"kind": twinControlPlane.Kind, "status": map[string]any{"initialization": map[string]any{"controlPlaneInitialized": broken}}}}
-		f := &fixture{Cluster: playedCluster{key: types.NamespacedName{Namespace: "held", Name: "c"}}, seen: &journal{entries: []entry{{object: &kubeconfig, version: 1}, {object: controlPlane, version: 2}}}}
+		controlPlane := &object{Object: map[string]any{
+			"kind":   twinControlPlane.Kind,
+			"status": map[string]any{"initialization": map[string]any{"controlPlaneInitialized": broken}},
+		}}
+		f := &fixture{
+			Cluster: playedCluster{key: types.NamespacedName{Namespace: "held", Name: "c"}},
+			seen:    &journal{entries: []entry{{object: &kubeconfig, version: 1}, {object: controlPlane, version: 2}}},
+		}
 		s := &suite{Provider: &Provider{ControlPlane: Component{Kind: twinControlPlane}}, book: &book{}}
 		s.expectUninitialized(f)
 	},
 	"P36: does not say what its deletion waits for": func(_ *testing.T, broken bool) {
 		gone := func(name string, master bool, version uint64) entry {
-			o := &object{Object: map[string]any{"kind": "Machine", "metadata": map[string]any{"uid": name, "deletionTimestamp": "2031-01-01T00:00:00Z"}}}
+			o := &object{Object: map[string]any{
+				"kind":     "Machine",
+				"metadata": map[string]any{"uid": name, "deletionTimestamp": "2031-01-01T00:00:00Z"},
+			}}
 			if master {
 				o.SetLabels(map[string]string{clusterv1.MachineControlPlaneLabel: ""})
 			}
 			return entry{object: o, gone: true, version: version}
 		}
-		deleting := withCondition(clusterv1.DeletingCondition, "True", "WaitingForMachines", map[bool]string{true: "", false: "2 workers"}[broken])
+		deleting := withCondition(clusterv1.DeletingCondition, "True", "WaitingForMachines",
+			map[bool]string{true: "", false: "2 workers"}[broken])
 		deleting.SetKind(twinControlPlane.Kind)
-		f := &fixture{seen: &journal{entries: []entry{gone("worker", false, 1), gone("master", true, 2), {object: deleting, version: 2}, {object: deleting, gone: true, version: 5}}}}
+		f := &fixture{seen: &journal{entries: []entry{
+			gone("worker", false, 1), gone("master", true, 2),
+			{object: deleting, version: 2},
+			{object: deleting, gone: true, version: 5},
+		}}}
 		s := &suite{Provider: &Provider{ControlPlane: Component{Kind: twinControlPlane}}, book: &book{}}
 		s.expectOrder(f, []string{"master"})
 	},
 	"C2: has other metadata for each of its providers": func(t *testing.T, broken bool) {
-		one, other := releaseFolder(t, "bootstrap-components.yaml", "contract: a"), releaseFolder(t, "control-plane-components.yaml", map[bool]string{true: "contract: b", false: "contract: a"}[broken])
+		one, other := releaseFolder(t, "bootstrap-components.yaml", "contract: a"),
+			releaseFolder(t, "control-plane-components.yaml", map[bool]string{true: "contract: b", false: "contract: a"}[broken])
 		expectOneRelease([]string{one, other})
 	},
 	"C6: names its components otherwise": func(t *testing.T, broken bool) {
-		expectFileNames(releaseFolder(t, map[bool]string{true: "controlplane-components.yaml", false: "control-plane-components.yaml"}[broken], ""), "control-plane")
+		expectFileNames(releaseFolder(t, map[bool]string{true: "controlplane-components.yaml", false: "control-plane-components.yaml"}[broken],
+			""), "control-plane")
 	},
 	"C19: is moved without what it owns": func(_ *testing.T, broken bool) {
 		arrived := []object{named("carried"), named("parent"), named("child")}
@@ -284,7 +320,8 @@ var breaks = map[string]func(w *twin){
 	"B20": func(w *twin) { w.set("TwinConfig", "full", "full-4", nil, "metadata", "annotations") },
 	"B21": func(w *twin) {
 		w.refuse = func(o *object) error {
-			return apierrors.NewForbidden(schema.GroupResource{}, o.GetName(), errors.New("a template is immutable, also in a dry run of the topology"))
+			return apierrors.NewForbidden(schema.GroupResource{}, o.GetName(),
+				errors.New("a template is immutable, also in a dry run of the topology"))
 		}
 	},
 	"B22": func(w *twin) { w.ignition = []byte(`{}`) },

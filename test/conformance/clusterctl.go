@@ -38,7 +38,8 @@ func (s *suite) clusterctlRules() {
 		Expect(err).NotTo(HaveOccurred())
 		config = s.writeRepository(ctx, repository)
 		for name, component := range s.components() {
-			out, err := s.clusterctl(ctx, nil, "generate", "provider", "--"+name, component.Name+":"+s.version(), "--target-namespace", elsewhereNamespace, "--config", config)
+			out, err := s.clusterctl(ctx, nil, "generate", "provider", "--"+name, component.Name+":"+s.version(),
+				"--target-namespace", elsewhereNamespace, "--config", config)
 			Expect(err).NotTo(HaveOccurred())
 			rendered[name], err = decode(out)
 			Expect(err).NotTo(HaveOccurred())
@@ -71,7 +72,8 @@ func (s *suite) clusterctlRules() {
 		for name := range s.components() {
 			expectTransformed(rendered[name])
 			for _, o := range rendered[name] {
-				Expect(s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), client.FieldOwner("clusterctl"), client.ForceOwnership, client.DryRunAll)).
+				Expect(s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), client.FieldOwner("clusterctl"),
+					client.ForceOwnership, client.DryRunAll)).
 					To(Succeed(), title(o))
 			}
 		}
@@ -176,7 +178,8 @@ func (s *suite) expectTemplate(ctx context.Context, config, name string) {
 	GinkgoHelper()
 	path := filepath.Join(filepath.Dir(config), name)
 	out, err := s.clusterctl(ctx, s.Variables, "generate", "cluster", "generated", "--from", path, "--config", config,
-		"--kubeconfig", s.hub.Kubeconfig(), "--target-namespace", elsewhereNamespace, "--control-plane-machine-count", "3", "--worker-machine-count", "2")
+		"--kubeconfig", s.hub.Kubeconfig(), "--target-namespace", elsewhereNamespace, "--control-plane-machine-count", "3",
+		"--worker-machine-count", "2")
 	Expect(err).NotTo(HaveOccurred(), name)
 	objects, err := decode(out)
 	Expect(err).NotTo(HaveOccurred(), name)

@@ -11,16 +11,26 @@ import (
 // changeable is a CRD with a bit of everything.
 func changeable() *apiextensionsv1.CustomResourceDefinition {
 	type fields = map[string]apiextensionsv1.JSONSchemaProps
-	name := apiextensionsv1.JSONSchemaProps{Type: "string", Pattern: "^[a-z]*$", MaxLength: ptr.To[int64](20), Enum: []apiextensionsv1.JSON{{Raw: []byte(`"a"`)}, {Raw: []byte(`"b"`)}}}
+	name := apiextensionsv1.JSONSchemaProps{
+		Type: "string", Pattern: "^[a-z]*$", MaxLength: ptr.To[int64](20),
+		Enum: []apiextensionsv1.JSON{{Raw: []byte(`"a"`)}, {Raw: []byte(`"b"`)}},
+	}
 	item := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: fields{"name": name}}
 	spec := apiextensionsv1.JSONSchemaProps{
 		Type: "object", Required: []string{"list"},
-		Properties:   fields{"list": {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &item}}, "number": {Type: "integer", Maximum: ptr.To(5.0)}},
+		Properties: fields{
+			"list":   {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &item}},
+			"number": {Type: "integer", Maximum: ptr.To(5.0)},
+		},
 		XValidations: apiextensionsv1.ValidationRules{{Rule: "self.number > 1", Message: "number must be greater than 1"}},
 	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{
-		Name: "v1beta1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: fields{"spec": spec}}},
+		Name: "v1beta1", Served: true, Storage: true,
+		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+			Type:       "object",
+			Properties: fields{"spec": spec},
+		}},
 	}}
 	return crd
 }
@@ -67,25 +77,43 @@ func TestChangesThatBreakOthersAreFound(t *testing.T) {
 			spec.Properties["new"] = props{Type: "string"}
 			spec.Required = []string{"list", "new"}
 		}), "new required fields"},
-		"a new field":                     {change: inSpec(func(spec *props) { spec.Properties["new"] = props{Type: "string"} })},
-		"another type":                    {number(func(p *props) { p.Type = "string" }), "^.spec.number type: type changed"},
-		"a lower maximum":                 {number(func(p *props) { p.Maximum = ptr.To(4.0) }), "^.spec.number maximum: maximum decreased"},
-		"a minimum":                       {number(func(p *props) { p.Minimum = ptr.To(1.0) }), "^.spec.number minimum: minimum constraint added"},
-		"a higher maximum":                {change: number(func(p *props) { p.Maximum = ptr.To(6.0) })},
-		"a default":                       {number(func(p *props) { p.Default = &apiextensionsv1.JSON{Raw: []byte("2")} }), "^.spec.number default: default added"},
-		"less values":                     {name(func(p *props) { p.Enum = p.Enum[:1] }), "enum: allowed enum values removed"},
-		"more values":                     {change: name(func(p *props) { p.Enum = append(p.Enum, apiextensionsv1.JSON{Raw: []byte(`"c"`)}) })},
-		"another pattern":                 {name(func(p *props) { p.Pattern = "^[a-f]*$" }), "unhandled: unhandled changes found"},
-		"no pattern any more":             {change: name(func(p *props) { p.Pattern = "" })},
-		"another description":             {change: name(func(p *props) { p.Description = "name of it" })},
-		"shorter":                         {name(func(p *props) { p.MaxLength = ptr.To[int64](19) }), "maxLength: maximum decreased"},
-		"a rule about what was there":     {rule("self.number < 4"), "v1beta1 .spec x-kubernetes-validations: new rule: the new rule"},
-		"a rule about a new field":        {change: rule("!has(self.new) || self.number < 4")},
-		"another rule in place of one":    {inSpec(func(spec *props) { spec.XValidations[0].Rule = "self.number > 2" }), "v1beta1 .spec x-kubernetes-validations: new rule: number must be greater than 1"},
-		"a rule less":                     {change: inSpec(func(spec *props) { spec.XValidations = nil })},
-		"a version that is not served":    {func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions[0].Served = false }, "version v1beta1 is not served any more"},
-		"a version that is there no more": {func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions[0].Name = "v1" }, "version v1beta1 is not served any more"},
-		"one object for all namespaces":   {func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Scope = apiextensionsv1.ClusterScoped }, "scope:"},
+		"a new field":     {change: inSpec(func(spec *props) { spec.Properties["new"] = props{Type: "string"} })},
+		"another type":    {number(func(p *props) { p.Type = "string" }), "^.spec.number type: type changed"},
+		"a lower maximum": {number(func(p *props) { p.Maximum = ptr.To(4.0) }), "^.spec.number maximum: maximum decreased"},
+		"a minimum": {
+			number(func(p *props) { p.Minimum = ptr.To(1.0) }),
+			"^.spec.number minimum: minimum constraint added",
+		},
+		"a higher maximum": {change: number(func(p *props) { p.Maximum = ptr.To(6.0) })},
+		"a default": {
+			number(func(p *props) { p.Default = &apiextensionsv1.JSON{Raw: []byte("2")} }),
+			"^.spec.number default: default added",
+		},
+		"less values":                 {name(func(p *props) { p.Enum = p.Enum[:1] }), "enum: allowed enum values removed"},
+		"more values":                 {change: name(func(p *props) { p.Enum = append(p.Enum, apiextensionsv1.JSON{Raw: []byte(`"c"`)}) })},
+		"another pattern":             {name(func(p *props) { p.Pattern = "^[a-f]*$" }), "unhandled: unhandled changes found"},
+		"no pattern any more":         {change: name(func(p *props) { p.Pattern = "" })},
+		"another description":         {change: name(func(p *props) { p.Description = "name of it" })},
+		"shorter":                     {name(func(p *props) { p.MaxLength = ptr.To[int64](19) }), "maxLength: maximum decreased"},
+		"a rule about what was there": {rule("self.number < 4"), "v1beta1 .spec x-kubernetes-validations: new rule: the new rule"},
+		"a rule about a new field":    {change: rule("!has(self.new) || self.number < 4")},
+		"another rule in place of one": {
+			inSpec(func(spec *props) { spec.XValidations[0].Rule = "self.number > 2" }),
+			"v1beta1 .spec x-kubernetes-validations: new rule: number must be greater than 1",
+		},
+		"a rule less": {change: inSpec(func(spec *props) { spec.XValidations = nil })},
+		"a version that is not served": {
+			func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions[0].Served = false },
+			"version v1beta1 is not served any more",
+		},
+		"a version that is there no more": {
+			func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions[0].Name = "v1" },
+			"version v1beta1 is not served any more",
+		},
+		"one object for all namespaces": {
+			func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Scope = apiextensionsv1.ClusterScoped },
+			"scope:",
+		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			RegisterTestingT(t)

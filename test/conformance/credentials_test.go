@@ -25,8 +25,9 @@ func TestCredentialsExpireWhenTheySay(t *testing.T) {
 		user  clientcmdapi.AuthInfo
 		wrong string
 	}{
-		"client certificate":      {user: clientcmdapi.AuthInfo{ClientCertificateData: certificate(t, key), ClientKeyData: []byte("not read")}},
-		"token":                   {user: clientcmdapi.AuthInfo{Token: token(t, key, jwt.RegisteredClaims{ExpiresAt: jwt.NewNumericDate(expiry)})}},
+		"client certificate": {user: clientcmdapi.AuthInfo{ClientCertificateData: certificate(t, key), ClientKeyData: []byte("not read")}},
+		"token": {user: clientcmdapi.AuthInfo{Token: token(t, key,
+			jwt.RegisteredClaims{ExpiresAt: jwt.NewNumericDate(expiry)})}},
 		"token that lasts":        {user: clientcmdapi.AuthInfo{Token: token(t, key, jwt.RegisteredClaims{})}, wrong: "never expires"},
 		"token that tells nought": {user: clientcmdapi.AuthInfo{Token: "sha256~opaque"}, wrong: "cannot read the token"},
 		"password":                {user: clientcmdapi.AuthInfo{Username: "admin", Password: "secret"}, wrong: "neither"},

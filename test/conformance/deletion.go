@@ -86,7 +86,10 @@ func (s *suite) expectWorkersAwaited(ctx context.Context, f *fixture) {
 	before := s.machineUIDs(ctx, f)
 	controlPlane := s.controlPlane(ctx, f)
 	Expect(s.client.Delete(ctx, controlPlane)).To(Succeed())
-	Eventually(func() string { return condition(s.again(ctx, controlPlane), clusterv1.DeletingCondition).Message }).Should(ContainSubstring("worker"))
+	Eventually(func() string {
+		return condition(s.again(ctx, controlPlane),
+			clusterv1.DeletingCondition).Message
+	}).Should(ContainSubstring("worker"))
 	Consistently(func(g Gomega) {
 		g.Expect(s.machineUIDs(ctx, f)).To(Equal(before))
 		machines, _ := s.machines(ctx, f)
@@ -124,7 +127,8 @@ func (s *suite) expectOrder(f *fixture, left []string) {
 	Expect(lastWorker.version).To(BeNumerically("<=", firstMachine.version), "workers first")
 	if !s.Registration.Empty() {
 		registration := f.seen.first(s.Registration, func(e entry) bool { return e.GetDeletionTimestamp() != nil })
-		Expect(lastMachine.version).To(BeNumerically("<=", registration.version), "then the Machines of the control plane, then %s", s.Registration.Kind)
+		Expect(lastMachine.version).To(BeNumerically("<=", registration.version), "then the Machines of the control plane, then %s",
+			s.Registration.Kind)
 	}
 	released := f.seen.first(s.ControlPlane.Kind, func(e entry) bool { return e.gone })
 	Expect(released).NotTo(BeNil())
@@ -169,7 +173,8 @@ func (s *suite) expectDeletedWithout(ctx context.Context, f *fixture) {
 		victims = append(victims, s.get(ctx, machineKind, client.ObjectKeyFromObject(&m)), s.resolve(ctx, m.Spec.InfrastructureRef, f.namespace))
 	}
 	for _, o := range s.all(ctx, f.namespace) {
-		if slices.Contains(s.Kinds, o.GroupVersionKind()) && o.GroupVersionKind() != s.Registration || strings.HasSuffix(o.GetKind(), "Template") {
+		if slices.Contains(s.Kinds, o.GroupVersionKind()) && o.GroupVersionKind() != s.Registration ||
+			strings.HasSuffix(o.GetKind(), "Template") {
 			victims = append(victims, &o)
 		}
 		if o.GetKind() == "Secret" && text(&o, "type") != string(clusterv1.ClusterSecretType) {
@@ -182,7 +187,8 @@ func (s *suite) expectDeletedWithout(ctx context.Context, f *fixture) {
 		s.overrideDeletion(ctx, victim)
 		Expect(client.IgnoreNotFound(s.client.Delete(ctx, victim))).To(Succeed(), title(victim))
 		Eventually(func() *object { // its controller may put a finalizer back
-			if found := s.get(ctx, victim.GroupVersionKind(), client.ObjectKeyFromObject(victim)); found == nil || found.GetUID() != victim.GetUID() {
+			if found := s.get(ctx, victim.GroupVersionKind(), client.ObjectKeyFromObject(victim)); found == nil ||
+				found.GetUID() != victim.GetUID() {
 				return nil
 			}
 			free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))

@@ -3,7 +3,10 @@ package conformance
 // elsewhere are the rows of the contracts that are not tested here, with the reason.
 var elsewhere = []*rule{
 	{id: "B23", title: "uninitialized taint", level: may, exempt: "optional"},
-	{id: "C3", title: "version discovery", level: info, exempt: "how clusterctl finds versions in the places where releases are published, none of which is reached from here"},
+	{
+		id: "C3", title: "version discovery", level: info,
+		exempt: "how clusterctl finds versions in the places where releases are published, none of which is reached from here",
+	},
 	{id: "P19", title: "in-place updates", level: may, exempt: "optional"},
 	{id: "P27", title: "certificates", level: info, exempt: "expected only of providers that make the certificates of the cluster"},
 	{id: "P37", title: "autoscaler", level: info, exempt: "works on MachineDeployments, which are Cluster API's own"},

@@ -26,7 +26,8 @@ func (s *suite) idleRules() {
 		if s.quiet.since.IsZero() {
 			s.becomeQuiet(ctx)
 		}
-		Eventually(func() time.Duration { return time.Since(s.quiet.since) }).WithTimeout(idle + soon).WithPolling(idle / 100).Should(BeNumerically(">=", idle))
+		Eventually(func() time.Duration { return time.Since(s.quiet.since) }).WithTimeout(idle +
+			soon).WithPolling(idle / 100).Should(BeNumerically(">=", idle))
 		Expect(s.versions(ctx, "full", "small")).To(Equal(s.quiet.versions))
 		for _, namespace := range []string{"full", "small"} {
 			Expect(s.hub.Writes(namespace, time.Time{})).NotTo(BeEmpty(), "it is told what was written before")

@@ -33,7 +33,11 @@ func (s *suite) inPlaceRules() {
 
 	s.rule("P13", "spec.machineTemplate", must, func(ctx SpecContext) {
 		crd := s.crd(ctx, s.ControlPlane.Kind)
-		for _, path := range [][]string{{"metadata"}, {"spec", "infrastructureRef", "apiGroup"}, {"spec", "deletion", "nodeDrainTimeoutSeconds"}} {
+		for _, path := range [][]string{
+			{"metadata"},
+			{"spec", "infrastructureRef", "apiGroup"},
+			{"spec", "deletion", "nodeDrainTimeoutSeconds"},
+		} {
 			Expect(schemaOf(crd, append([]string{"spec", "machineTemplate"}, path...)...)).NotTo(BeNil(), "%v", path)
 		}
 	})
@@ -111,10 +115,16 @@ func (s *suite) inPlaceRules() {
 		key := full().Key()
 		key.Name = text(config, "status", "dataSecretName")
 		secret := s.get(ctx, secretKind, key)
-		changed, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{"conformance": "changed"}}, "spec": s.Bootstrap.Change})
+		changed, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"annotations": map[string]any{"conformance": "changed"}},
+			"spec":     s.Bootstrap.Change,
+		})
 		Expect(err).NotTo(HaveOccurred())
 		s.patch(ctx, config, "%s", changed)
-		Consistently(func() string { return s.get(ctx, secretKind, key).GetResourceVersion() }).WithTimeout(held).Should(Equal(secret.GetResourceVersion()))
+		Consistently(func() string {
+			return s.get(ctx, secretKind,
+				key).GetResourceVersion()
+		}).WithTimeout(held).Should(Equal(secret.GetResourceVersion()))
 		for field, value := range s.Bootstrap.Change {
 			Expect(at(s.again(ctx, config), "spec", field)).To(Equal(value), "it may be changed")
 			s.patch(ctx, config, `{"metadata":{"annotations":{"conformance":null}},"spec":{%q:null}}`, field)
@@ -160,7 +170,8 @@ func (s *suite) expectEditsReplaceNoneOf(ctx context.Context, f *fixture, deploy
 	try(fmt.Sprintf(`{"spec":{"template":{"spec":{%s}}}}`, named))
 	try(fmt.Sprintf(`{"spec":{"template":{"spec":{"version":%q,%s}},%s}}`, version, named, onDelete))
 	Expect(text(s.again(ctx, deployment), "spec", "template", "spec", "version")).To(Equal(version), "OnDelete allows it")
-	Expect(text(s.again(ctx, deployment), "spec", "template", "spec", "bootstrap", "configRef", "name")).To(Equal(template.GetName()), "OnDelete allows it")
+	Expect(text(s.again(ctx, deployment), "spec", "template", "spec", "bootstrap", "configRef", "name")).To(Equal(template.GetName()),
+		"OnDelete allows it")
 	try(fmt.Sprintf(`{"spec":{%s}}`, rolling))
 	restore, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
 		"version": at(deployment, "spec", "template", "spec", "version"), "bootstrap": at(deployment, "spec", "template", "spec", "bootstrap"),
@@ -179,7 +190,10 @@ func (s *suite) expectEditsReplaceNoneOf(ctx context.Context, f *fixture, deploy
 // the topology controller does.
 func (s *suite) copyBootstrapTemplate(ctx context.Context, deployment *object) *object {
 	GinkgoHelper()
-	key := client.ObjectKey{Namespace: deployment.GetNamespace(), Name: text(deployment, "spec", "template", "spec", "bootstrap", "configRef", "name")}
+	key := client.ObjectKey{
+		Namespace: deployment.GetNamespace(),
+		Name:      text(deployment, "spec", "template", "spec", "bootstrap", "configRef", "name"),
+	}
 	template := s.get(ctx, s.Bootstrap.Template, key)
 	changed := &object{Object: map[string]any{"spec": template.Object["spec"]}}
 	changed.SetGroupVersionKind(template.GroupVersionKind())
@@ -204,7 +218,8 @@ func (s *suite) expectTaints(ctx context.Context, f *fixture) {
 		has := func(m clusterv1.Machine) bool { return len(m.Spec.Taints) > 0 }
 		given := func(m clusterv1.Machine) bool {
 			return slices.ContainsFunc(m.Spec.Taints, func(t clusterv1.MachineTaint) bool {
-				return t.Key == "conformance/taint" && t.Effect == corev1.TaintEffectPreferNoSchedule && t.Propagation == clusterv1.MachineTaintPropagationAlways
+				return t.Key == "conformance/taint" && t.Effect == corev1.TaintEffectPreferNoSchedule &&
+					t.Propagation == clusterv1.MachineTaintPropagationAlways
 			})
 		}
 		return !slices.ContainsFunc(machines, func(m clusterv1.Machine) bool { return !given(m) }), !slices.ContainsFunc(machines, has)

@@ -57,9 +57,11 @@ func (s *suite) bootstrapDataRules(full func() *fixture) {
 	}
 	s.rule("B10", "data secret", must, func(ctx SpecContext) {
 		field := schemaOf(s.crd(ctx, s.Bootstrap.Kind), "status", "dataSecretName")
-		Expect(field).To(And(HaveField("Type", "string"), HaveField("MinLength", HaveValue(BeEquivalentTo(1))), HaveField("MaxLength", HaveValue(BeEquivalentTo(253)))))
+		Expect(field).To(And(HaveField("Type", "string"), HaveField("MinLength", HaveValue(BeEquivalentTo(1))),
+			HaveField("MaxLength", HaveValue(BeEquivalentTo(253)))))
 		each(func(m clusterv1.Machine, config, _ *object) {
-			Expect(m.Spec.Bootstrap.DataSecretName).To(HaveValue(Equal(text(config, "status", "dataSecretName"))), "core gave it to Machine %s", m.Name)
+			Expect(m.Spec.Bootstrap.DataSecretName).To(HaveValue(Equal(text(config, "status", "dataSecretName"))),
+				"core gave it to Machine %s", m.Name)
 		})(ctx)
 	})
 	s.rule("B11", "name of the secret", must, each(func(m clusterv1.Machine, config, secret *object) {
@@ -169,7 +171,8 @@ func (s *suite) expectToldLater(ctx context.Context, f *fixture) {
 	}).Should(Succeed(), "what is wrong with the host of Machine %s", m.Name)
 	s.note("told of an installed host: %s", told.Reason)
 	Expect(settle(ctx)).To(Succeed())
-	Eventually(func(g Gomega) { g.Expect(ready(g).Status).To(Equal(metav1.ConditionTrue)) }).Should(Succeed(), "it is over for Machine %s", m.Name)
+	Eventually(func(g Gomega) { g.Expect(ready(g).Status).To(Equal(metav1.ConditionTrue)) }).Should(Succeed(),
+		"it is over for Machine %s", m.Name)
 	Expect(f.Available(ctx)).To(Succeed())
 }
 
@@ -177,7 +180,8 @@ func (s *suite) expectToldLater(ctx context.Context, f *fixture) {
 func expectMirrored(g Gomega, config *object, m *clusterv1.Machine) {
 	GinkgoHelper()
 	ready, mirrored := condition(config, clusterv1.ReadyCondition), find(m.Status.Conditions, clusterv1.MachineBootstrapConfigReadyCondition)
-	g.Expect(mirrored).To(And(HaveField("Status", ready.Status), HaveField("Reason", ready.Reason), HaveField("Message", ready.Message)), "of Machine %s", m.Name)
+	g.Expect(mirrored).To(And(HaveField("Status", ready.Status), HaveField("Reason", ready.Reason), HaveField("Message", ready.Message)),
+		"of Machine %s", m.Name)
 }
 
 // toldBy reports whether what a Machine says of its config is what that once said itself, in words.
@@ -219,7 +223,8 @@ func (s *suite) controlPlaneRules(full func() *fixture) {
 		if schemaOf(s.crd(ctx, s.ControlPlane.Kind), "spec", "controlPlaneEndpoint") == nil {
 			s.skip("the infrastructure provider gives the endpoint: P6")
 		}
-		Expect(at(s.controlPlane(ctx, full()), "spec", "controlPlaneEndpoint")).To(And(HaveKeyWithValue("host", endpoint.Host), HaveKeyWithValue("port", BeEquivalentTo(endpoint.Port))))
+		Expect(at(s.controlPlane(ctx, full()), "spec", "controlPlaneEndpoint")).To(And(HaveKeyWithValue("host", endpoint.Host),
+			HaveKeyWithValue("port", BeEquivalentTo(endpoint.Port))))
 	})
 	s.rule("P8", "counters", must, func(ctx SpecContext) {
 		Eventually(func(g Gomega) { // a provider may count a few seconds later, for nobody waits for it
@@ -247,7 +252,8 @@ func (s *suite) controlPlaneRules(full func() *fixture) {
 		required := schemaOf(s.crd(ctx, s.ControlPlane.Kind), "spec").Required
 		Expect(required).To(ContainElement("version"))
 		bare := controlPlane.DeepCopy()
-		Expect(unstructured.SetNestedField(bare.Object, strings.TrimPrefix(text(controlPlane, "spec", "version"), "v"), "spec", "version")).To(Succeed())
+		Expect(unstructured.SetNestedField(bare.Object, strings.TrimPrefix(text(controlPlane, "spec", "version"), "v"), "spec",
+			"version")).To(Succeed())
 		Expect(s.client.Update(ctx, bare, client.DryRunAll)).To(Succeed(), "a version without v")
 	})
 	s.rule("P11", "status.version and status.versions", must, func(ctx SpecContext) { s.expectVersions(ctx, full()) })
@@ -417,7 +423,8 @@ func expectVersionsTold(g Gomega, seen []entry, from, to string) {
 
 // olderFirst compares two of status.versions.
 func olderFirst(a, b any) int {
-	return semver.MustParse(strings.TrimPrefix(a.(map[string]any)["version"].(string), "v")).Compare(semver.MustParse(strings.TrimPrefix(b.(map[string]any)["version"].(string), "v")))
+	return semver.MustParse(strings.TrimPrefix(a.(map[string]any)["version"].(string),
+		"v")).Compare(semver.MustParse(strings.TrimPrefix(b.(map[string]any)["version"].(string), "v")))
 }
 
 func (s *suite) kubeconfigRules(full func() *fixture) {

@@ -91,7 +91,8 @@ func (s *suite) kindRules(prefix string, component *Component) {
 		Expect(schemaOf(crd).Properties).To(And(HaveKey("apiVersion"), HaveKey("kind"), HaveKey("metadata")), crd.Name)
 	}))
 	add("rbac", "rights of Cluster API core", func(ctx SpecContext) { s.expectCoreMay(ctx, component) })
-	add("owner", "rights on owners (OwnerReferencesPermissionEnforcement)", func(ctx SpecContext) { s.expectOwnersMayBeBlocked(ctx, component) })
+	add("owner", "rights on owners (OwnerReferencesPermissionEnforcement)",
+		func(ctx SpecContext) { s.expectOwnersMayBeBlocked(ctx, component) })
 	add("label", "contract label of the CRD", each(func(crd *apiextensionsv1.CustomResourceDefinition) {
 		expectContractLabel(crd)
 	}))
@@ -100,7 +101,8 @@ func (s *suite) kindRules(prefix string, component *Component) {
 		Expect(crd.Spec.Names.Categories).To(ContainElement("cluster-api"), crd.Name)
 		Expect(crd.Spec.Names.ListKind).To(Equal(crd.Spec.Names.Kind + "List"))
 		expectShortNames(crd)
-		Expect(crd.Name == contract.CalculateCRDName(component.Template.Group, component.Template.Kind) || hasStatus(crd)).To(BeTrue(), "%s has a status by itself", crd.Name)
+		Expect(crd.Name == contract.CalculateCRDName(component.Template.Group, component.Template.Kind) || hasStatus(crd)).To(BeTrue(),
+			"%s has a status by itself", crd.Name)
 	}))
 	add("list", "list kind", each(func(crd *apiextensionsv1.CustomResourceDefinition) {
 		Expect(crd.Spec.Names.ListKind).To(Equal(crd.Spec.Names.Kind + "List"))
@@ -130,7 +132,10 @@ func (s *suite) expectMetadataOfTemplates(ctx context.Context, namespace string)
 	labelled.SetGroupVersionKind(s.Bootstrap.Template)
 	labelled.SetNamespace(namespace)
 	labelled.SetName("labelled")
-	metadata := map[string]any{"labels": map[string]any{"conformance/label": "one"}, "annotations": map[string]any{"conformance/annotation": "two"}}
+	metadata := map[string]any{
+		"labels":      map[string]any{"conformance/label": "one"},
+		"annotations": map[string]any{"conformance/annotation": "two"},
+	}
 	Expect(unstructured.SetNestedMap(labelled.Object, metadata, "spec", "template", "metadata")).To(Succeed())
 	Expect(s.client.Create(ctx, labelled, client.DryRunAll)).To(Succeed())
 	Expect(at(labelled, "spec", "template", "metadata")).To(Equal(metadata))
@@ -192,7 +197,8 @@ func (s *suite) expectUnsetReplicas(ctx context.Context, f *fixture) {
 	GinkgoHelper()
 	try := func(replicas string) (any, error) {
 		controlPlane := s.controlPlane(ctx, f)
-		err := s.client.Patch(ctx, controlPlane, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%s}}`, replicas)), client.DryRunAll)
+		err := s.client.Patch(ctx, controlPlane, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%s}}`, replicas)),
+			client.DryRunAll)
 		return at(controlPlane, "spec", "replicas"), err
 	}
 	unset, err := try("null")

@@ -49,7 +49,8 @@ func (s *suite) moveRules() {
 		}
 	})
 
-	s.rule("B24", "several instances: --namespace and --watch-filter", should, func(ctx SpecContext) { s.expectRestricted(ctx, target) }, NodeTimeout(soon))
+	s.rule("B24", "several instances: --namespace and --watch-filter", should,
+		func(ctx SpecContext) { s.expectRestricted(ctx, target) }, NodeTimeout(soon))
 	s.rule("C11", "flag --namespace", must, func(ctx SpecContext) {
 		for name, component := range s.components() {
 			for _, c := range containers(s.manifests(ctx, component)) {
@@ -100,10 +101,11 @@ func (s *suite) moveRules() {
 		s.expectUnnoticed(ctx, kept)
 	}, NodeTimeout(soon))
 
-	s.rule("I8", "a moved cluster is as well as before, though the managers that it leaves die at their writes", invariant, func(ctx SpecContext) {
-		s.expectWell(ctx, target, s.moved(ctx))
-		expectDeaths(2) // they tell that control plane and config are paused
-	}, NodeTimeout(3*soon))
+	s.rule("I8", "a moved cluster is as well as before, though the managers that it leaves die at their writes", invariant,
+		func(ctx SpecContext) {
+			s.expectWell(ctx, target, s.moved(ctx))
+			expectDeaths(2) // they tell that control plane and config are paused
+		}, NodeTimeout(3*soon))
 
 	s.rule("C19", "what is labelled to be moved, and what it owns, is moved with a cluster, and nothing else", may, func(ctx SpecContext) {
 		s.makeStrays(ctx, target)
@@ -138,7 +140,8 @@ func (s *suite) expectMove(ctx context.Context, target world) {
 		_, err := s.move(ctx, moveNamespace, s.world, target)
 		done <- err
 	}()
-	Eventually(func() bool { return ptr.Deref(s.cluster(ctx, moved).Spec.Paused, false) }).Should(BeTrue(), "clusterctl pauses the Cluster first")
+	Eventually(func() bool { return ptr.Deref(s.cluster(ctx, moved).Spec.Paused, false) }).Should(BeTrue(),
+		"clusterctl pauses the Cluster first")
 	Consistently(func() []object { return target.list(ctx, clusterKind, moveNamespace) }).Should(BeEmpty(), "and then waits")
 	s.patch(ctx, controlPlane, `{"metadata":{"annotations":{%q:null}}}`, blockMove)
 	Eventually(done).WithTimeout(2 * soon).Should(Receive(BeNil()))
@@ -172,7 +175,10 @@ const strayLabel = "conformance/stray"
 // one that is labelled to be moved with all that it owns, and one that is not.
 func (s *suite) makeStrays(ctx context.Context, w world) {
 	GinkgoHelper()
-	for name, move := range map[string]string{"carried": clusterctlLabel + "/move", "parent": clusterctlLabel + "/move-hierarchy", "left": strayLabel} {
+	for name, move := range map[string]string{
+		"carried": clusterctlLabel + "/move", "parent": clusterctlLabel + "/move-hierarchy",
+		"left": strayLabel,
+	} {
 		spec := s.Bootstrap.Example
 		if spec == nil {
 			spec = map[string]any{}
@@ -185,7 +191,10 @@ func (s *suite) makeStrays(ctx context.Context, w world) {
 		Expect(w.client.Create(ctx, template)).To(Succeed())
 		if name == "parent" {
 			owner := *metav1.NewControllerRef(template, template.GroupVersionKind())
-			child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: moveNamespace, Name: "child", Labels: map[string]string{strayLabel: ""}, OwnerReferences: []metav1.OwnerReference{owner}}}
+			child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+				Namespace: moveNamespace, Name: "child",
+				Labels: map[string]string{strayLabel: ""}, OwnerReferences: []metav1.OwnerReference{owner},
+			}}
 			Expect(w.client.Create(ctx, child)).To(Succeed())
 		}
 	}
@@ -215,7 +224,8 @@ func expectCarried(arrived, stayed []object) {
 // expectRefusedMove expects of clusterctl to have refused a move for what a cluster lacks that installs, before it touched anything.
 func expectRefusedMove(message string) {
 	GinkgoHelper()
-	Expect(message).To(MatchRegexp(`cannot start the move operation while (the control plane for .+ is not yet initialized|.+ is still provisioning the (infrastructure|node))`))
+	Expect(message).To(MatchRegexp(`cannot start the move operation while (the control plane for .+ is not yet ` +
+		`initialized|.+ is still provisioning the (infrastructure|node))`))
 }
 
 // filtered labels what the managers of the other hub are to reconcile.
@@ -257,7 +267,8 @@ func (w world) labelLikeClusterctl(ctx context.Context) {
 
 func (s *suite) move(ctx context.Context, namespace string, from, to world) ([]byte, error) {
 	GinkgoHelper()
-	return s.clusterctl(ctx, nil, "move", "--namespace", namespace, "--kubeconfig", from.hub.Kubeconfig(), "--to-kubeconfig", to.hub.Kubeconfig())
+	return s.clusterctl(ctx, nil, "move", "--namespace", namespace, "--kubeconfig", from.hub.Kubeconfig(), "--to-kubeconfig",
+		to.hub.Kubeconfig())
 }
 
 // essence is what has to arrive: the objects of Cluster API, and the data of the Secrets that belong to them.

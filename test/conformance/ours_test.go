@@ -125,13 +125,16 @@ func ours(clusterctl string, core semver.Version) *conformance.Provider {
 		Variables: map[string]string{
 			"BASE_DOMAIN": "example.com", "OPENSHIFT_VERSION": "4.20.1", "PULL_SECRET": `{"auths":{}}`,
 			"API_VIP": "192.168.1.5", "INGRESS_VIP": "192.168.1.6", "MACHINE_NETWORK": "192.168.1.0/24",
-			"MIRRORS_CONFIG_MAP": "mirrors", "NTP_SERVER": "ntp.example.com", "RELEASE_IMAGE": "registry.example.com/release@sha256:" + strings.Repeat("0", 64),
-			"CLUSTER_HTTP_PROXY": "http://proxy.example.com:3128", "CLUSTER_HTTPS_PROXY": "http://proxy.example.com:3128", "CLUSTER_NO_PROXY": ".example.com",
-			"IPV6_API_VIP": "fd00::5", "IPV6_INGRESS_VIP": "fd00::6", "IPV6_MACHINE_NETWORK": "fd00::/64",
+			"MIRRORS_CONFIG_MAP": "mirrors", "NTP_SERVER": "ntp.example.com",
+			"RELEASE_IMAGE":      "registry.example.com/release@sha256:" + strings.Repeat("0", 64),
+			"CLUSTER_HTTP_PROXY": "http://proxy.example.com:3128", "CLUSTER_HTTPS_PROXY": "http://proxy.example.com:3128",
+			"CLUSTER_NO_PROXY": ".example.com",
+			"IPV6_API_VIP":     "fd00::5", "IPV6_INGRESS_VIP": "fd00::6", "IPV6_MACHINE_NETWORK": "fd00::/64",
 			"IMAGE_URL": "http://images/rhcos.qcow2", "IMAGE_CHECKSUM": "http://images/rhcos.qcow2.sha256sum",
 		},
 		// From v1.13 on a Cluster without topology owns its infrastructure and control plane, but does not control them.
-		OwnerGraph: string(read("test/conformance/testdata/ownergraph-" + cmp.Or(os.Getenv(coreVariable), components.DefaultCoreTools) + ".golden")),
+		OwnerGraph: string(read("test/conformance/testdata/ownergraph-" + cmp.Or(os.Getenv(coreVariable),
+			components.DefaultCoreTools) + ".golden")),
 		// The versions are those of OpenShift.
 		KubeletsCompared: core.GE(semver.MustParse("1.14.0")),
 		Long:             os.Getenv(longVariable) != "",
@@ -171,7 +174,8 @@ func manifests(provider string) func(context.Context) ([]byte, error) {
 
 // release writes a release as maintainers do.
 func release(ctx context.Context, version, dir string) error {
-	cmd := exec.CommandContext(ctx, "go", "run", "./release", "-out", dir, "-version", version, "-registry", "registry.example.com/openshift-agent")
+	cmd := exec.CommandContext(ctx, "go", "run", "./release", "-out", dir, "-version", version, "-registry",
+		"registry.example.com/openshift-agent")
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot write a release: %w: %s", err, out)
@@ -444,7 +448,8 @@ func (c *cluster) Upgrade(ctx context.Context, version string) error {
 // AgeKubeconfig dates the renewal of the published kubeconfig back.
 func (c *cluster) AgeKubeconfig(ctx context.Context) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name + "-kubeconfig"}}
-	past := fmt.Sprintf(`{"metadata":{"annotations":{"controlplane.cluster.x-k8s.io/kubeconfig-renewal":%q}}}`, time.Now().Add(-time.Minute).UTC().Format(time.RFC3339))
+	past := fmt.Sprintf(`{"metadata":{"annotations":{"controlplane.cluster.x-k8s.io/kubeconfig-renewal":%q}}}`,
+		time.Now().Add(-time.Minute).UTC().Format(time.RFC3339))
 	if err := c.lab.Client().Patch(ctx, secret, client.RawPatch(types.MergePatchType, []byte(past))); err != nil {
 		return fmt.Errorf("cannot date back the kubeconfig: %w", err)
 	}

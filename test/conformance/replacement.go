@@ -98,7 +98,10 @@ func (s *suite) markUnhealthy(ctx context.Context, m *clusterv1.Machine) {
 	Eventually(func(g Gomega) {
 		g.Expect(s.client.Get(ctx, client.ObjectKeyFromObject(m), m)).To(Succeed())
 		m.Status.Conditions = append(m.Status.Conditions,
-			metav1.Condition{Type: clusterv1.MachineHealthCheckSucceededCondition, Status: metav1.ConditionFalse, Reason: "NodeUnhealthy", LastTransitionTime: metav1.Now()},
+			metav1.Condition{
+				Type: clusterv1.MachineHealthCheckSucceededCondition, Status: metav1.ConditionFalse,
+				Reason: "NodeUnhealthy", LastTransitionTime: metav1.Now(),
+			},
 			metav1.Condition{
 				Type: clusterv1.MachineOwnerRemediatedCondition, Status: metav1.ConditionFalse,
 				Reason: clusterv1.MachineOwnerRemediatedWaitingForRemediationReason, LastTransitionTime: metav1.Now(),

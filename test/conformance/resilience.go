@@ -173,7 +173,8 @@ func (s *suite) expectPause(ctx context.Context, o *object) {
 func (s *suite) awaitPaused(ctx context.Context, status metav1.ConditionStatus, objects ...*object) {
 	GinkgoHelper()
 	for _, o := range objects {
-		Eventually(func() metav1.ConditionStatus { return condition(s.again(ctx, o), clusterv1.PausedCondition).Status }).Should(Equal(status), title(o))
+		Eventually(func() metav1.ConditionStatus { return condition(s.again(ctx, o), clusterv1.PausedCondition).Status }).Should(Equal(status),
+			title(o))
 	}
 }
 
@@ -190,7 +191,8 @@ func (s *suite) expectStill(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	before := s.versions(ctx, namespace)
 	// What is written stays written, however seldom all kinds are asked for.
-	Consistently(func() map[string]string { return s.versions(ctx, namespace) }).WithTimeout(held).WithPolling(held/6).Should(Equal(before), "what is written in %s", namespace)
+	Consistently(func() map[string]string { return s.versions(ctx, namespace) }).WithTimeout(held).WithPolling(held/6).Should(Equal(before),
+		"what is written in %s", namespace)
 }
 
 // expectClusterPause pauses the Cluster, changes this and that, and lets it go on.

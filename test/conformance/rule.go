@@ -233,7 +233,8 @@ func (b *book) table() string {
 		counts[r.result]++
 	}
 	out.WriteString("# Conformance to the contracts of Cluster API\n\n")
-	fmt.Fprintf(&out, "%d rules: %d pass, %d fail, %d n/a, %d not run.\n\n", len(b.rules), counts[passed], counts[failed], counts[notApplicable], counts[notRun])
+	fmt.Fprintf(&out, "%d rules: %d pass, %d fail, %d n/a, %d not run.\n\n", len(b.rules), counts[passed], counts[failed],
+		counts[notApplicable], counts[notRun])
 	out.WriteString("| Rule | Level | Result | Note |\n| --- | --- | --- | --- |\n")
 	sorted := slices.Clone(b.rules)
 	slices.SortStableFunc(sorted, func(a, b *rule) int { return order(a.id) - order(b.id) })

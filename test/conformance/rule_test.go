@@ -42,10 +42,16 @@ func TestEveryRowOfTheContractsHasOneRule(t *testing.T) {
 		change func(*book)
 		wanted string
 	}{
-		"a row without rule":         {func(b *book) { b.rules = slices.DeleteFunc(b.rules, func(r *rule) bool { return r.id == "P39" }) }, "P39 is missing"},
+		"a row without rule": {
+			func(b *book) { b.rules = slices.DeleteFunc(b.rules, func(r *rule) bool { return r.id == "P39" }) },
+			"P39 is missing",
+		},
 		"a rule that comes twice":    {func(b *book) { b.rules = append(b.rules, &rule{id: "C5", level: must}) }, "C5 comes twice"},
 		"an invariant that does too": {func(b *book) { b.rules = append(b.rules, &rule{id: "I1", level: invariant}) }, "I1 comes twice"},
-		"a rule without row":         {func(b *book) { b.rules = append(b.rules, &rule{id: "B27", level: must}) }, "B27 is no row of the contracts"},
+		"a rule without row": {
+			func(b *book) { b.rules = append(b.rules, &rule{id: "B27", level: must}) },
+			"B27 is no row of the contracts",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := wholeBook()

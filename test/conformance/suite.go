@@ -180,7 +180,10 @@ func (s *suite) await(ctx context.Context, f *fixture) {
 
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, apiextensionsv1.AddToScheme, clusterv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, rbacv1.AddToScheme, apiextensionsv1.AddToScheme,
+		clusterv1.AddToScheme,
+	} {
 		Expect(add(scheme)).To(Succeed())
 	}
 	return scheme

@@ -32,7 +32,8 @@ func (s *suite) topologyRules() {
 		s.await(ctx, topology())
 		properties := schemaOf(s.crd(ctx, s.ControlPlane.Template), "spec", "template", "spec").Properties
 		Expect(properties).NotTo(Or(HaveKey("version"), HaveKey("replicas")))
-		Expect(schemaOf(s.crd(ctx, s.ControlPlane.Template), "spec", "template", "spec", "machineTemplate", "spec", "infrastructureRef")).To(BeNil())
+		Expect(schemaOf(s.crd(ctx, s.ControlPlane.Template), "spec", "template", "spec", "machineTemplate", "spec",
+			"infrastructureRef")).To(BeNil())
 		s.expectReconciled(ctx, topology())
 		controlPlane := s.controlPlane(ctx, topology())
 		Expect(text(controlPlane, "spec", "version")).To(Equal(s.cluster(ctx, topology()).Spec.Topology.Version))
@@ -54,7 +55,8 @@ func (s *suite) topologyRules() {
 	s.rule("P39", "a version change replaces no Machine, and neither does the next one", must, func(ctx SpecContext) {
 		if s.KubeletsCompared {
 			s.expectHeldUp(ctx, topology())
-			s.skip("Cluster API core takes no other version for a topology with workers whose versions are not those of their kubelets; without them: I13")
+			s.skip("Cluster API core takes no other version for a topology with workers whose versions are not those of their " +
+				"kubelets; without them: I13")
 		}
 		s.expectUpgradedTwice(ctx, topology())
 	}, NodeTimeout(8*soon))
@@ -84,7 +86,8 @@ func (s *suite) expectReconciled(ctx context.Context, c *fixture) {
 	}
 	version := cluster.Spec.Topology.Version
 	Expect(reconciled).To(And(HaveField("Reason", clusterv1.ClusterTopologyReconciledClusterUpgradingReason), HaveField("Message", Equal(
-		fmt.Sprintf("Cluster is upgrading to %s\n  * MachineDeployment %s upgrading to version %s", version, strings.Join(s.workersOf(ctx, c), ", "), version)))))
+		fmt.Sprintf("Cluster is upgrading to %s\n  * MachineDeployment %s upgrading to version %s", version,
+			strings.Join(s.workersOf(ctx, c), ", "), version)))))
 }
 
 // workersOf are the names of the MachineDeployments of a topology.
@@ -117,13 +120,16 @@ func (s *suite) expectHeldUp(ctx context.Context, c *fixture) {
 		for _, m := range workers {
 			g.Expect(m.Status.NodeInfo).NotTo(BeNil(), m.Name)
 			g.Expect(find(m.Status.Conditions, clusterv1.MachineUpToDateCondition).Message).
-				To(Equal(fmt.Sprintf("* Node.status.nodeInfo.kubeletVersion %s, %s required", m.Status.NodeInfo.KubeletVersion, m.Spec.Version)), m.Name)
+				To(Equal(fmt.Sprintf("* Node.status.nodeInfo.kubeletVersion %s, %s required", m.Status.NodeInfo.KubeletVersion, m.Spec.Version)),
+					m.Name)
 		}
 	}).Should(Succeed())
 	cluster := s.cluster(ctx, c)
 	version := nextPatch(cluster.Spec.Topology.Version)
-	Expect(s.client.Patch(ctx, cluster, topologyVersion(version), client.DryRunAll)).To(And(Satisfy(apierrors.IsInvalid), MatchError(HaveSuffix(
-		"spec.topology.version: Invalid value: %q: version cannot be changed: there are still MachineDeployments completing a previous upgrade: [%s]", version, strings.Join(s.workersOf(ctx, c), ", ")))))
+	Expect(s.client.Patch(ctx, cluster, topologyVersion(version), client.DryRunAll)).To(And(Satisfy(apierrors.IsInvalid),
+		MatchError(HaveSuffix(
+			"spec.topology.version: Invalid value: %q: version cannot be changed: there are still MachineDeployments "+
+				"completing a previous upgrade: [%s]", version, strings.Join(s.workersOf(ctx, c), ", ")))))
 }
 
 // takeWorkersOut takes the MachineDeployments of a topology out of it, as docs/operations/upgrading.md says: while
@@ -138,7 +144,8 @@ func (s *suite) takeWorkersOut(ctx context.Context, c *fixture) {
 	s.patch(ctx, cluster, `{"spec":{"paused":true}}`)
 	Eventually(reconciled).Should(HaveField("Reason", clusterv1.ClusterTopologyReconcilePausedReason))
 	for _, deployment := range s.list(ctx, deploymentKind, c.namespace, inTopology) {
-		s.patch(ctx, &deployment, `{"metadata":{"labels":{%q:null},"finalizers":[%q]}}`, clusterv1.ClusterTopologyOwnedLabel, clusterv1.MachineDeploymentFinalizer)
+		s.patch(ctx, &deployment, `{"metadata":{"labels":{%q:null},"finalizers":[%q]}}`, clusterv1.ClusterTopologyOwnedLabel,
+			clusterv1.MachineDeploymentFinalizer)
 	}
 	s.patch(ctx, cluster, `{"spec":{"topology":{"workers":null}}}`)
 	s.patch(ctx, cluster, `{"spec":{"paused":null}}`)
@@ -160,7 +167,8 @@ func (s *suite) upgrade(ctx context.Context, c *fixture) {
 	GinkgoHelper()
 	cluster := s.cluster(ctx, c)
 	version, former := nextPatch(cluster.Spec.Topology.Version), text(s.controlPlane(ctx, c), "status", "version")
-	Eventually(func() error { return s.client.Patch(ctx, cluster, topologyVersion(version)) }).WithTimeout(2*soon).Should(Succeed(), "Cluster API takes no version while workers have another")
+	Eventually(func() error { return s.client.Patch(ctx, cluster, topologyVersion(version)) }).WithTimeout(2*soon).Should(Succeed(),
+		"Cluster API takes no version while workers have another")
 	// A version that is asked for in the moment in which the last worker gets the one before may be held back until
 	// something of the topology changes, or ten minutes have passed (--sync-period of core): a Machine does not wake
 	// it.

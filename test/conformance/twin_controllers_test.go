@@ -187,7 +187,10 @@ func (c playedCluster) Upgrade(ctx context.Context, version string) error {
 	former, machines := text(controlPlane, "status", "version"), at(controlPlane, "status", "replicas").(int64)
 	if !c.lacks["versions"] {
 		c.change(ctx, controlPlane, func(now *object) {
-			now.Object["status"].(map[string]any)["versions"] = []any{map[string]any{"version": former, "replicas": machines - 1}, map[string]any{"version": version, "replicas": int64(1)}}
+			now.Object["status"].(map[string]any)["versions"] = []any{
+				map[string]any{"version": former, "replicas": machines - 1},
+				map[string]any{"version": version, "replicas": int64(1)},
+			}
 		})
 	}
 	c.change(ctx, controlPlane, func(now *object) {
@@ -612,7 +615,8 @@ func kubeconfigTo(url, token string) []byte {
 // twinToken is a token that lasts for a day.
 func twinToken(t *testing.T, name string) string {
 	t.Helper()
-	signed, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.RegisteredClaims{ID: name, ExpiresAt: jwt.NewNumericDate(time.Now().Add(24 * time.Hour))}).SignedString([]byte("key"))
+	signed, err := jwt.NewWithClaims(jwt.SigningMethodHS256,
+		jwt.RegisteredClaims{ID: name, ExpiresAt: jwt.NewNumericDate(time.Now().Add(24 * time.Hour))}).SignedString([]byte("key"))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	return signed
 }

@@ -92,13 +92,17 @@ func (p playedContext) Value(key any) any           { return p.ctx.Value(key) }
 // newTwin makes a healthy twin.
 func newTwin(t *testing.T) *twin {
 	t.Helper()
-	w := &twin{t: t, objects: map[string]*object{}, crds: map[string]*apiextensionsv1.CustomResourceDefinition{}, lacks: map[string]bool{}, shipped: map[*Component]string{}, writes: &writes{}, asleep: map[string]bool{}}
+	w := &twin{
+		t: t, objects: map[string]*object{}, crds: map[string]*apiextensionsv1.CustomResourceDefinition{},
+		lacks: map[string]bool{}, shipped: map[*Component]string{}, writes: &writes{}, asleep: map[string]bool{},
+	}
 	w.suite = &suite{
 		Provider: &Provider{
 			Bootstrap:    Component{Name: "twin", Kind: twinConfig, Template: twinTemplate, Change: map[string]any{"servers": []any{"one"}}},
 			ControlPlane: Component{Name: "twin", Kind: twinControlPlane, Template: twinClass},
-			Metadata:     []byte("apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\nreleaseSeries: [{major: 0, minor: 1, contract: v1beta2}]\n"),
-			Installed:    "Installed",
+			Metadata: []byte("apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\nreleaseSeries: [{major: 0, " +
+				"minor: 1, contract: v1beta2}]\n"),
+			Installed: "Installed",
 			OfHosts: func(_ context.Context, _ Hub, o *object) (bool, error) {
 				return slices.ContainsFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.Kind == "TwinHost" }), nil
 			},
@@ -123,7 +127,8 @@ func newTwin(t *testing.T) *twin {
 		component.Manifests = func(context.Context) ([]byte, error) { return []byte(w.shipped[component]), nil }
 	}
 	for _, declare := range []func(){
-		w.manifestRules, w.clusterctlRules, w.waitingRules, w.installedRules, w.inPlaceRules, w.replacementRules, w.resilienceRules, w.topologyRules, w.crashRules, w.moveRules, w.idleRules, w.deletionRules,
+		w.manifestRules, w.clusterctlRules, w.waitingRules, w.installedRules, w.inPlaceRules, w.replacementRules,
+		w.resilienceRules, w.topologyRules, w.crashRules, w.moveRules, w.idleRules, w.deletionRules,
 	} {
 		w.book.prepare = nil
 		declare()
@@ -171,9 +176,13 @@ func (w *twin) addCRDs() {
 	}
 	least, most := int64(1), int64(253)
 	machine := of(fields{"metadata": of(nil), "spec": of(fields{
-		"infrastructureRef": of(fields{"apiGroup": str, "kind": str, "name": str}), "deletion": of(fields{"nodeDrainTimeoutSeconds": integer}), "taints": list(64, "key", "effect"), "minReadySeconds": integer,
+		"infrastructureRef": of(fields{"apiGroup": str, "kind": str, "name": str}),
+		"deletion":          of(fields{"nodeDrainTimeoutSeconds": integer}), "taints": list(64, "key", "effect"), "minReadySeconds": integer,
 	})})
-	controlPlane := of(fields{"replicas": integer, "version": str, "machineTemplate": machine, "rollout": of(fields{"after": str}), "controlPlaneEndpoint": of(nil)})
+	controlPlane := of(fields{
+		"replicas": integer, "version": str, "machineTemplate": machine,
+		"rollout": of(fields{"after": str}), "controlPlaneEndpoint": of(nil),
+	})
 	controlPlane.Required = []string{"version"}
 	schemas := map[kind]fields{
 		twinConfig: {
@@ -188,10 +197,16 @@ func (w *twin) addCRDs() {
 	for k, properties := range schemas {
 		maps.Copy(properties, fields{"apiVersion": str, "kind": str, "metadata": of(nil)})
 		schema := of(properties)
-		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: contract.CalculateCRDName(k.Group, k.Kind), Labels: map[string]string{contractLabel: "v1beta1"}}}
+		crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
+			Name:   contract.CalculateCRDName(k.Group, k.Kind),
+			Labels: map[string]string{contractLabel: "v1beta1"},
+		}}
 		crd.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: k.Group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: k.Kind, ListKind: k.Kind + "List", ShortNames: []string{strings.ToLower(k.Kind)}, Categories: []string{"cluster-api"}},
+			Names: apiextensionsv1.CustomResourceDefinitionNames{
+				Kind: k.Kind, ListKind: k.Kind + "List",
+				ShortNames: []string{strings.ToLower(k.Kind)}, Categories: []string{"cluster-api"},
+			},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 				Name: k.Version, Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &schema},
 				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
@@ -199,9 +214,13 @@ func (w *twin) addCRDs() {
 		}
 		crd.Status.StoredVersions, crd.Status.AcceptedNames = []string{k.Version}, crd.Spec.Names
 		w.crds[k.Kind] = crd
-		rules = append(rules, map[string]any{"apiGroups": []any{k.Group}, "resources": []any{w.plural(k)}, "verbs": []any{"create", "delete", "get", "list", "patch", "update", "watch"}})
+		rules = append(rules, map[string]any{
+			"apiGroups": []any{k.Group}, "resources": []any{w.plural(k)},
+			"verbs": []any{"create", "delete", "get", "list", "patch", "update", "watch"},
+		})
 	}
-	role := w.add(`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: core, labels: {cluster.x-k8s.io/aggregate-to-manager: "true"}}}`)
+	role := w.add(`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: core, labels: ` +
+		`{cluster.x-k8s.io/aggregate-to-manager: "true"}}}`)
 	role.Object["rules"] = rules
 }
 
@@ -231,31 +250,42 @@ func (w *twin) addCluster(namespace string, masters, workers int) *fixture {
 		controlPlaneEndpoint: {host: api.example.com, port: 6443}, topology: {classRef: {name: twin}, version: v1.2.3}, controlPlaneRef: {apiGroup: controlplane.cluster.x-k8s.io, kind: TwinControlPlane, name: %[1]s},
 		infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: TwinCluster, name: %[1]s}},
 		status: {controlPlane: {readyReplicas: %[2]d, upToDateReplicas: %[2]d}, conditions: [%[3]s, %[4]s, %[5]s, %[6]s]}}`,
-		namespace, masters, is(clusterv1.ClusterControlPlaneAvailableCondition, "True", "A", ""), is(clusterv1.ClusterControlPlaneMachinesUpToDateCondition, "True", "A", ""),
+		namespace, masters, is(clusterv1.ClusterControlPlaneAvailableCondition, "True", "A", ""),
+		is(clusterv1.ClusterControlPlaneMachinesUpToDateCondition, "True", "A", ""),
 		is(clusterv1.ClusterAvailableCondition, "True", "A", ""), is(clusterv1.ClusterTopologyReconciledCondition, "True", "A", ""))
 	owner := func(apiVersion, kind, name string) string {
-		return fmt.Sprintf(`[{apiVersion: %s, kind: %s, name: %s, uid: %s-%s-%s, controller: true}]`, apiVersion, kind, name, kind, namespace, name)
+		return fmt.Sprintf(`[{apiVersion: %s, kind: %s, name: %s, uid: %s-%s-%s, controller: true}]`, apiVersion, kind, name,
+			kind, namespace, name)
 	}
 	var all []string
-	for _, name := range []string{"Available", "RollingOut", "ScalingUp", "ScalingDown", "MachinesReady", "MachinesUpToDate", "Remediating", "Deleting", "Paused"} {
+	for _, name := range []string{
+		"Available", "RollingOut", "ScalingUp", "ScalingDown", "MachinesReady", "MachinesUpToDate",
+		"Remediating", "Deleting", "Paused",
+	} {
 		all = append(all, is(name, map[bool]string{true: "True", false: "False"}[name == "Available"], "A", ""))
 	}
 	ofCluster := owner("cluster.x-k8s.io/v1beta2", "Cluster", namespace)
-	w.add(`{apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: TwinCluster, metadata: {namespace: %[1]s, name: %[1]s, ownerReferences: %[2]s}}`, namespace, ofCluster)
+	w.add(`{apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: TwinCluster, metadata: {namespace: %[1]s, name: `+
+		`%[1]s, ownerReferences: %[2]s}}`, namespace, ofCluster)
 	controlPlane := w.add(`{apiVersion: controlplane.cluster.x-k8s.io/v1beta1, kind: TwinControlPlane, metadata: {namespace: %[1]s, name: %[1]s, generation: 1, finalizers: [twin], ownerReferences: %[2]s},
 		spec: {replicas: %[3]d, version: v1.2.3, controlPlaneEndpoint: {host: api.example.com, port: 6443}, machineTemplate: {spec: {infrastructureRef: {apiGroup: a, kind: b, name: c}}}},
 		status: {observedGeneration: 1, replicas: %[3]d, readyReplicas: %[3]d, availableReplicas: %[3]d, upToDateReplicas: %[3]d, selector: "%[5]s=%[1]s,%[6]s=%[1]s", version: v1.2.3,
 		versions: [{version: v1.2.3, replicas: %[3]d}], initialization: {controlPlaneInitialized: true}, conditions: [%[4]s]}}`, namespace, ofCluster, masters, strings.Join(all, ", "),
 		clusterv1.ClusterNameLabel, clusterv1.MachineControlPlaneNameLabel)
-	secret := w.add(`{apiVersion: v1, kind: Secret, type: cluster.x-k8s.io/secret, metadata: {namespace: %[1]s, name: %[1]s-kubeconfig, labels: {%[2]s: %[1]s}, ownerReferences: %[3]s}, data: {value: %[4]s}}`,
-		namespace, clusterv1.ClusterNameLabel, owner("controlplane.cluster.x-k8s.io/v1beta1", "TwinControlPlane", namespace), base64.StdEncoding.EncodeToString(kubeconfigTo(w.api.URL, w.token)))
-	w.add(`{apiVersion: v1, kind: Secret, metadata: {namespace: %[1]s, name: %[1]s-bmc, ownerReferences: %[2]s}}`, namespace, owner("twin.example.com/v1", "TwinHost", namespace))
-	w.add(`{apiVersion: bootstrap.cluster.x-k8s.io/v1beta1, kind: TwinConfigTemplate, metadata: {namespace: %[1]s, name: worker, ownerReferences: %[2]s}, spec: {template: {spec: {}}}}`, namespace, ofCluster)
+	secret := w.add(`{apiVersion: v1, kind: Secret, type: cluster.x-k8s.io/secret, metadata: {namespace: %[1]s, name: `+
+		`%[1]s-kubeconfig, labels: {%[2]s: %[1]s}, ownerReferences: %[3]s}, data: {value: %[4]s}}`,
+		namespace, clusterv1.ClusterNameLabel, owner("controlplane.cluster.x-k8s.io/v1beta1", "TwinControlPlane", namespace),
+		base64.StdEncoding.EncodeToString(kubeconfigTo(w.api.URL, w.token)))
+	w.add(`{apiVersion: v1, kind: Secret, metadata: {namespace: %[1]s, name: %[1]s-bmc, ownerReferences: %[2]s}}`,
+		namespace, owner("twin.example.com/v1", "TwinHost", namespace))
+	w.add(`{apiVersion: bootstrap.cluster.x-k8s.io/v1beta1, kind: TwinConfigTemplate, metadata: {namespace: %[1]s, name: `+
+		`worker, ownerReferences: %[2]s}, spec: {template: {spec: {}}}}`, namespace, ofCluster)
 	if workers > 0 {
 		w.add(`{apiVersion: cluster.x-k8s.io/v1beta2, kind: MachineDeployment, metadata: {namespace: %[1]s, name: %[1]s, ownerReferences: %[2]s}, spec: {rollout: {strategy: {type: RollingUpdate}},
 			template: {spec: {version: v1.2.3, bootstrap: {configRef: {apiGroup: bootstrap.cluster.x-k8s.io, kind: TwinConfigTemplate, name: worker}}}}}}`, namespace, ofCluster)
 	}
-	w.add(`{apiVersion: controlplane.cluster.x-k8s.io/v1beta1, kind: TwinControlPlaneTemplate, metadata: {namespace: %[1]s, name: class, ownerReferences: %[2]s}, spec: {template: {spec: {}}}}`, namespace, ofCluster)
+	w.add(`{apiVersion: controlplane.cluster.x-k8s.io/v1beta1, kind: TwinControlPlaneTemplate, metadata: {namespace: `+
+		`%[1]s, name: class, ownerReferences: %[2]s}, spec: {template: {spec: {}}}}`, namespace, ofCluster)
 	j := &journal{}
 	see := func(version uint64, o *object, edit func(*object)) {
 		o = o.DeepCopy()
@@ -280,12 +310,14 @@ func (w *twin) addCluster(namespace string, masters, workers int) *fixture {
 		machine := w.add(`{apiVersion: cluster.x-k8s.io/v1beta2, kind: Machine, metadata: {namespace: %[1]s, name: %[2]s, labels: {%[3]s}, annotations: {%[8]s}, finalizers: [core], ownerReferences: %[4]s}, spec: {clusterName: %[1]s, version: v1.2.3, minReadySeconds: 0,
 			bootstrap: {dataSecretName: %[2]s, configRef: {apiGroup: bootstrap.cluster.x-k8s.io, kind: TwinConfig, name: %[2]s}}, infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: TwinMachine, name: %[2]s}},
 			status: {nodeRef: {name: %[2]s}, conditions: [%[5]s, %[6]s, %[7]s]}}`, namespace, name, labels, ofMachine, is("Ready", "True", "A", ""), is("UpToDate", "True", "A", ""), is("BootstrapConfigReady", "True", "A", ""), hooks)
-		w.add(`{apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: TwinMachine, metadata: {namespace: %s, name: %s, ownerReferences: %s, annotations: {cluster.x-k8s.io/cloned-from-name: a, cluster.x-k8s.io/cloned-from-groupkind: b}}}`,
+		w.add(`{apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: TwinMachine, metadata: {namespace: %s, name: %s, `+
+			`ownerReferences: %s, annotations: {cluster.x-k8s.io/cloned-from-name: a, cluster.x-k8s.io/cloned-from-groupkind: b}}}`,
 			namespace, name, owner("cluster.x-k8s.io/v1beta2", "Machine", name))
 		config := w.add(`{apiVersion: bootstrap.cluster.x-k8s.io/v1beta1, kind: TwinConfig, metadata: {namespace: %[1]s, name: %[2]s, generation: 1, finalizers: [twin], ownerReferences: %[3]s,
 			annotations: {cluster.x-k8s.io/cloned-from-name: a, cluster.x-k8s.io/cloned-from-groupkind: b}}, spec: {},
 			status: {observedGeneration: 1, dataSecretName: %[2]s, initialization: {dataSecretCreated: true}, conditions: [%[4]s, %[5]s]}}`, namespace, name, owner("cluster.x-k8s.io/v1beta2", "Machine", name), is("Ready", "True", "A", ""), is("Paused", "False", "A", ""))
-		data := w.add(`{apiVersion: v1, kind: Secret, type: cluster.x-k8s.io/secret, metadata: {namespace: %[1]s, name: %[2]s, labels: {%[3]s: %[1]s}, ownerReferences: %[4]s}, data: {value: YQ==}}`,
+		data := w.add(`{apiVersion: v1, kind: Secret, type: cluster.x-k8s.io/secret, metadata: {namespace: %[1]s, name: `+
+			`%[2]s, labels: {%[3]s: %[1]s}, ownerReferences: %[4]s}, data: {value: YQ==}}`,
 			namespace, name, clusterv1.ClusterNameLabel, owner("bootstrap.cluster.x-k8s.io/v1beta1", "TwinConfig", name))
 		see(2, machine, func(o *object) {
 			o.Object["status"] = map[string]any{"conditions": []any{parsed(waiting)}}
@@ -316,7 +348,10 @@ func parsed(text string) any {
 func (w *twin) begin() {
 	w.t.Helper()
 	scheme := newScheme()
-	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{twinConfig.GroupVersion(), twinControlPlane.GroupVersion(), twinMachine.GroupVersion()})
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{
+		twinConfig.GroupVersion(), twinControlPlane.GroupVersion(),
+		twinMachine.GroupVersion(),
+	})
 	for _, k := range twinKinds {
 		scheme.AddKnownTypeWithName(k, &unstructured.Unstructured{})
 		scheme.AddKnownTypeWithName(k.GroupVersion().WithKind(k.Kind+"List"), &unstructured.UnstructuredList{})
@@ -341,61 +376,68 @@ func (w *twin) begin() {
 	}
 	w.OwnerGraph = OwnerGraph(full)
 	w.store = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).WithStatusSubresource(withStatus...).Build()
-	w.world = world{hub: playedHub{w}, kinds: append(slices.Clone(twinKinds), clusterKind, machineKind, deploymentKind, secretKind), client: interceptor.NewClient(w.store, interceptor.Funcs{
-		Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
-			events, err := c.Watch(ctx, list, opts...)
-			if err != nil {
-				return nil, err
-			}
-			return watch.Filter(events, w.asWritten), nil
-		},
-		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			return w.answered(ctx, c.Create(ctx, o, opts...))
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			return w.answered(ctx, c.Delete(ctx, o, opts...))
-		},
-		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-			return w.answered(ctx, c.Update(ctx, o, opts...))
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			if len((&client.PatchOptions{}).ApplyOptions(opts).DryRun) > 0 {
-				return w.tryPatch(ctx, o, patch)
-			}
-			if err := w.admit(ctx, o, patch); err != nil {
-				return err
-			}
-			return w.answered(ctx, c.Patch(ctx, o, patch, opts...))
-		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, name string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-			return w.answered(ctx, c.SubResource(name).Patch(ctx, o, patch, opts...))
-		},
-		SubResourceUpdate: func(ctx context.Context, c client.Client, name string, o client.Object, opts ...client.SubResourceUpdateOption) error {
-			if name == "scale" {
+	w.world = world{
+		hub: playedHub{w}, kinds: append(slices.Clone(twinKinds), clusterKind, machineKind, deploymentKind, secretKind),
+		client: interceptor.NewClient(w.store, interceptor.Funcs{
+			Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+				events, err := c.Watch(ctx, list, opts...)
+				if err != nil {
+					return nil, err
+				}
+				return watch.Filter(events, w.asWritten), nil
+			},
+			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+				return w.answered(ctx, c.Create(ctx, o, opts...))
+			},
+			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+				return w.answered(ctx, c.Delete(ctx, o, opts...))
+			},
+			Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+				return w.answered(ctx, c.Update(ctx, o, opts...))
+			},
+			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+				if len((&client.PatchOptions{}).ApplyOptions(opts).DryRun) > 0 {
+					return w.tryPatch(ctx, o, patch)
+				}
+				if err := w.admit(ctx, o, patch); err != nil {
+					return err
+				}
+				return w.answered(ctx, c.Patch(ctx, o, patch, opts...))
+			},
+			SubResourcePatch: func(ctx context.Context, c client.Client, name string, o client.Object, patch client.Patch,
+				opts ...client.SubResourcePatchOption,
+			) error {
+				return w.answered(ctx, c.SubResource(name).Patch(ctx, o, patch, opts...))
+			},
+			SubResourceUpdate: func(ctx context.Context, c client.Client, name string, o client.Object,
+				opts ...client.SubResourceUpdateOption,
+			) error {
+				if name == "scale" {
+					return nil
+				}
+				return w.answered(ctx, c.SubResource(name).Update(ctx, o, opts...))
+			},
+			SubResourceGet: func(_ context.Context, _ client.Client, _ string, o, scale client.Object, _ ...client.SubResourceGetOption) error {
+				controlPlane := o.(*object)
+				scale.(*object).Object = map[string]any{
+					"spec":   map[string]any{"replicas": at(controlPlane, "spec", "replicas")},
+					"status": map[string]any{"replicas": at(controlPlane, "status", "replicas"), "selector": at(controlPlane, "status", "selector")},
+				}
 				return nil
-			}
-			return w.answered(ctx, c.SubResource(name).Update(ctx, o, opts...))
-		},
-		SubResourceGet: func(_ context.Context, _ client.Client, _ string, o, scale client.Object, _ ...client.SubResourceGetOption) error {
-			controlPlane := o.(*object)
-			scale.(*object).Object = map[string]any{
-				"spec":   map[string]any{"replicas": at(controlPlane, "spec", "replicas")},
-				"status": map[string]any{"replicas": at(controlPlane, "status", "replicas"), "selector": at(controlPlane, "status", "selector")},
-			}
-			return nil
-		},
-		Apply: func(_ context.Context, _ client.WithWatch, o runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
-			content, err := json.Marshal(o)
-			if err != nil || w.refuse == nil {
-				return err
-			}
-			applied := &object{}
-			if err := applied.UnmarshalJSON(content); err != nil {
-				return err
-			}
-			return w.refuse(applied)
-		},
-	})}
+			},
+			Apply: func(_ context.Context, _ client.WithWatch, o runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+				content, err := json.Marshal(o)
+				if err != nil || w.refuse == nil {
+					return err
+				}
+				applied := &object{}
+				if err := applied.UnmarshalJSON(content); err != nil {
+					return err
+				}
+				return w.refuse(applied)
+			},
+		}),
+	}
 	if w.lacks["rest"] || w.lacks["thrift"] {
 		go w.neverRest()
 	}
@@ -444,14 +486,16 @@ func (w *twin) admit(ctx context.Context, o client.Object, patch client.Patch) e
 		return err
 	}
 	if w.rollsOut(changed) {
-		return apierrors.NewInvalid(deploymentKind.GroupKind(), o.GetName(), field.ErrorList{field.Forbidden(field.NewPath("spec"), "Machines would be replaced")})
+		return apierrors.NewInvalid(deploymentKind.GroupKind(), o.GetName(),
+			field.ErrorList{field.Forbidden(field.NewPath("spec"), "Machines would be replaced")})
 	}
 	return nil
 }
 
 // rollsOut reports whether core replaces the Machines of a MachineDeployment by others.
 func (w *twin) rollsOut(deployment *object) bool {
-	return text(deployment, "spec", "rollout", "strategy", "type") == "RollingUpdate" && !reflect.DeepEqual(at(deployment, "spec", "template"), at(w.objects[title(deployment)], "spec", "template"))
+	return text(deployment, "spec", "rollout", "strategy", "type") == "RollingUpdate" &&
+		!reflect.DeepEqual(at(deployment, "spec", "template"), at(w.objects[title(deployment)], "spec", "template"))
 }
 
 // answered lets the controllers do what a request asks for.

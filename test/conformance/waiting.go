@@ -42,18 +42,21 @@ func (s *suite) waitingRules() {
 			APIGroup: s.Bootstrap.Kind.Group, Kind: s.Bootstrap.Kind.Kind, Name: "early",
 		}
 		machine.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
-			APIGroup: "infrastructure." + capiGroup, Kind: strings.TrimSuffix(s.cluster(ctx, waiting).Spec.InfrastructureRef.Kind, "Cluster") + "Machine", Name: "early",
+			APIGroup: "infrastructure." + capiGroup,
+			Kind:     strings.TrimSuffix(s.cluster(ctx, waiting).Spec.InfrastructureRef.Kind, "Cluster") + "Machine", Name: "early",
 		}
 		Expect(s.client.Create(ctx, machine)).To(Succeed())
 		first := s.reason(ctx, alone)
-		Eventually(func() string { return s.reason(ctx, early) }).Should(And(Not(BeEmpty()), Not(Equal(first))), "the reason with a Machine, but no infrastructure")
+		Eventually(func() string { return s.reason(ctx, early) }).Should(And(Not(BeEmpty()), Not(Equal(first))),
+			"the reason with a Machine, but no infrastructure")
 		s.note("%s, %s", first, s.reason(ctx, early))
 		for _, config := range []*object{alone, early} {
 			Expect(s.get(ctx, secretKind, client.ObjectKeyFromObject(config))).To(BeNil(), "no bootstrap data yet")
 		}
 		Expect(s.client.Delete(ctx, machine)).To(Succeed())
 		Expect(s.client.Delete(ctx, alone)).To(Succeed())
-		Eventually(func() *object { return s.get(ctx, s.Bootstrap.Kind, client.ObjectKeyFromObject(alone)) }).Should(BeNil(), "a config without Machine can be deleted")
+		Eventually(func() *object { return s.get(ctx, s.Bootstrap.Kind, client.ObjectKeyFromObject(alone)) }).Should(BeNil(),
+			"a config without Machine can be deleted")
 	}, NodeTimeout(2*soon))
 
 	s.rule("P28", "spread over failure domains", info, func(ctx SpecContext) {
@@ -88,8 +91,10 @@ func (s *suite) waitingRules() {
 // expectWaitsFor expects of a control plane to say that it waits, and for what: the infrastructure, or the endpoint that it is to give.
 func expectWaitsFor(g Gomega, controlPlane *object, infrastructure string) {
 	GinkgoHelper()
-	g.Expect(conditions(controlPlane)).To(ContainElement(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", HavePrefix("Waiting")),
-		HaveField("Message", Or(ContainSubstring(infrastructure), ContainSubstring("infrastructure"), ContainSubstring("ndpoint"))))), title(controlPlane))
+	g.Expect(conditions(controlPlane)).To(ContainElement(And(HaveField("Status", metav1.ConditionFalse),
+		HaveField("Reason", HavePrefix("Waiting")),
+		HaveField("Message", Or(ContainSubstring(infrastructure), ContainSubstring("infrastructure"), ContainSubstring("ndpoint"))))),
+		title(controlPlane))
 }
 
 // awaitHealthChecks waits until the Cluster takes its MachineHealthChecks with it. From v1.14 on Cluster API makes it

@@ -101,8 +101,10 @@ func draw(ctx context.Context, l *lab.Lab, prometheus string, begin time.Time, o
 	if err != nil {
 		return fmt.Errorf("cannot write the picture: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, "go", "run", ".", "-prometheus="+prometheus, "-from="+begin.Format(time.RFC3339), "-to="+time.Now().Format(time.RFC3339),
-		"-scrape-interval="+scrapeInterval.String(), "-dashboard="+filepath.Join(root, "config", "monitoring", "grafana-dashboard.json"), "-out="+out)
+	cmd := exec.CommandContext(ctx, "go", "run", ".", "-prometheus="+prometheus, "-from="+begin.Format(time.RFC3339),
+		"-to="+time.Now().Format(time.RFC3339),
+		"-scrape-interval="+scrapeInterval.String(), "-dashboard="+filepath.Join(root, "config", "monitoring", "grafana-dashboard.json"),
+		"-out="+out)
 	cmd.Dir = filepath.Join(root, "test", "tools", "dashboard")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {

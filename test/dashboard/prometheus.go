@@ -37,7 +37,8 @@ func observe(ctx context.Context, l *lab.Lab) (string, error) {
 		return "", err
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", port)
-	prometheus := l.Env.Group().New("prometheus", process.Clients, program, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(l.Dir(), "prometheus"), "--web.listen-address="+address)
+	prometheus := l.Env.Group().New("prometheus", process.Clients, program, "--config.file="+config,
+		"--storage.tsdb.path="+filepath.Join(l.Dir(), "prometheus"), "--web.listen-address="+address)
 	prometheus.Ready = process.Probe(http.DefaultClient, "http://"+address+"/-/ready")
 	return "http://" + address, l.Env.Group().Start(ctx, prometheus)
 }
@@ -56,7 +57,8 @@ func startStateMetrics(ctx context.Context, l *lab.Lab) (string, error) {
 		}
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
-	state := l.Env.Group().New("kube-state-metrics", process.Clients, program, "--kubeconfig="+l.Env.Kubeconfig(), "--host=127.0.0.1", fmt.Sprintf("--port=%d", ports[0]),
+	state := l.Env.Group().New("kube-state-metrics", process.Clients, program, "--kubeconfig="+l.Env.Kubeconfig(),
+		"--host=127.0.0.1", fmt.Sprintf("--port=%d", ports[0]),
 		"--telemetry-host=127.0.0.1", fmt.Sprintf("--telemetry-port=%d", ports[1]), "--custom-resource-state-only",
 		"--custom-resource-state-config-file="+filepath.Join(builder.Root(), "config", "monitoring", "kube-state-metrics.yaml"))
 	state.Ready = process.Probe(http.DefaultClient, "http://"+address+"/healthz")
@@ -67,9 +69,13 @@ func startStateMetrics(ctx context.Context, l *lab.Lab) (string, error) {
 func scrapes(l *lab.Lab, state string) string {
 	lines := []string{fmt.Sprintf("global: {scrape_interval: %s, scrape_timeout: %s}", scrapeInterval, scrapeInterval), "scrape_configs:"}
 	target := func(job, address, namespace string) {
-		lines = append(lines, fmt.Sprintf("- {job_name: %s, honor_labels: true, static_configs: [{targets: [%q], labels: {namespace: %s, pod: %s-0}}]}", job, address, namespace, job))
+		lines = append(lines, fmt.Sprintf("- {job_name: %s, honor_labels: true, static_configs: [{targets: [%q], labels: "+
+			"{namespace: %s, pod: %s-0}}]}", job, address, namespace, job))
 	}
-	for manager, job := range map[string]string{env.Bootstrap: "bootstrap-openshift-agent", env.ControlPlane: "control-plane-openshift-agent"} {
+	for manager, job := range map[string]string{
+		env.Bootstrap:    "bootstrap-openshift-agent",
+		env.ControlPlane: "control-plane-openshift-agent",
+	} {
 		address := strings.TrimSuffix(strings.TrimPrefix(l.Env.Manager(manager).MetricsURL, "http://"), "/metrics")
 		target(job, address, "openshift-agent-"+strings.TrimSuffix(job, "-openshift-agent")+"-system")
 	}

@@ -25,7 +25,10 @@ func TestPicturesAreTakenOnceWhenTheirMomentComes(t *testing.T) {
 	g.Expect(lipgloss.ColorProfile()).To(Equal(termenv.ANSI))
 	done := false
 	installation := act{done: func(*snapshot) bool { return done }}
-	s := &snapshot{State: &lab.State{Machines: []lab.Machine{{Machine: &clusterv1.Machine{}}, {Machine: &clusterv1.Machine{}, Agent: &aiv1beta1.Agent{}}}}}
+	s := &snapshot{State: &lab.State{Machines: []lab.Machine{
+		{Machine: &clusterv1.Machine{}},
+		{Machine: &clusterv1.Machine{}, Agent: &aiv1beta1.Agent{}},
+	}}}
 
 	pictures.add("demo/ha", installation, s)
 	g.Expect(os.ReadDir(dir)).To(BeEmpty(), "no host is installed yet")

@@ -52,7 +52,8 @@ func parseOptions() options {
 	}
 	keep, _ := strconv.ParseBool(os.Getenv("KEEP")) // anything else means no
 	o := options{}
-	flag.StringVar(&o.sample, "sample", sample, "sample to apply: a file in config/samples without .yaml, or replace, or upgrade (environment: SAMPLE)")
+	flag.StringVar(&o.sample, "sample", sample,
+		"sample to apply: a file in config/samples without .yaml, or replace, or upgrade (environment: SAMPLE)")
 	flag.BoolVar(&o.keep, "keep", keep, "keep everything running until Ctrl-C (environment: KEEP=1)")
 	flag.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long the cluster may take from apply to Available, and what follows")
 	flag.DurationVar(&o.delay, "delay", 300*time.Millisecond, "how long each stage of hosts and cluster takes at least")

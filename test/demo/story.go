@@ -40,7 +40,8 @@ func tell(s *snapshot) item {
 	if s.ControlPlane != nil {
 		conditions := s.ControlPlane.Status.Conditions
 		controlPlane.state = s.ControlPlane.Status.Installation.Progress
-		controlPlane.done = meta.IsStatusConditionTrue(conditions, controlplanev1.AvailableCondition) && !meta.IsStatusConditionTrue(conditions, controlplanev1.RollingOutCondition)
+		controlPlane.done = meta.IsStatusConditionTrue(conditions, controlplanev1.AvailableCondition) &&
+			!meta.IsStatusConditionTrue(conditions, controlplanev1.RollingOutCondition)
 		controlPlane.waits = firstUnmet(s.State)
 	}
 	if len(s.etcd) > 0 {
@@ -78,7 +79,8 @@ func firstUnmet(s *lab.State) string {
 	if c := meta.FindStatusCondition(s.ControlPlane.Status.Conditions, controlplanev1.ScalingDownCondition); c != nil && c.Status == "True" {
 		return c.Reason + ": " + waits(c.Message)
 	}
-	if c := meta.FindStatusCondition(s.ControlPlane.Status.Conditions, controlplanev1.RollingOutCondition); c != nil && c.Status == "True" && s.Available() {
+	if c := meta.FindStatusCondition(s.ControlPlane.Status.Conditions, controlplanev1.RollingOutCondition); c != nil &&
+		c.Status == "True" && s.Available() {
 		return c.Reason + ": " + waits(c.Message)
 	}
 	for _, kind := range []string{

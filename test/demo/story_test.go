@@ -16,7 +16,10 @@ func TestChangesAreToldOnce(t *testing.T) {
 	g := NewWithT(t)
 	var out strings.Builder
 	shown := map[string]string{}
-	tree := item{title: "Cluster ha", state: "Provisioning", children: []item{{title: "Machine ha-1", state: "Pending", waits: "WaitingForHost"}}}
+	tree := item{
+		title: "Cluster ha", state: "Provisioning",
+		children: []item{{title: "Machine ha-1", state: "Pending", waits: "WaitingForHost"}},
+	}
 
 	changes(&out, shown, tree)
 	g.Expect(out.String()).To(MatchRegexp(`^\S+ Cluster ha: Provisioning\n\S+ Machine ha-1: Pending \[WaitingForHost\]\n$`))
@@ -57,17 +60,22 @@ func TestMessagesAreShort(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(waits("45%: Installation in progress; events: http://service/events; logs: http://service/logs")).
 		To(Equal("45%: Installation in progress"))
-	g.Expect(clusterWaits("* RemoteConnectionProbe: not established\n* ControlPlaneAvailable: not installed\n* WorkersAvailable:\n  * MachineDeployment ha: 0 available")).
+	g.Expect(clusterWaits("* RemoteConnectionProbe: not established\n* ControlPlaneAvailable: not installed\n* "+
+		"WorkersAvailable:\n  * MachineDeployment ha: 0 available")).
 		To(Equal("RemoteConnectionProbe: not established"), "the rest is told below")
 }
 
 func TestAnUpgradeIsToldUntilItIsDone(t *testing.T) {
 	g := NewWithT(t)
-	s := &snapshot{State: &lab.State{Cluster: &clusterv1.Cluster{}, ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}}, settled: true}
+	s := &snapshot{
+		State:   &lab.State{Cluster: &clusterv1.Cluster{}, ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}},
+		settled: true,
+	}
 	s.Cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1.ClusterAvailableCondition, Status: metav1.ConditionTrue}}
 	s.ControlPlane.Status.Version = "v4.19.11"
 	s.ControlPlane.Status.Conditions = []metav1.Condition{
-		{Type: controlplanev1.AvailableCondition, Status: metav1.ConditionTrue}, {Type: controlplanev1.RollingOutCondition, Status: metav1.ConditionTrue, Reason: "RollingOut", Message: "waiting on etcd"},
+		{Type: controlplanev1.AvailableCondition, Status: metav1.ConditionTrue},
+		{Type: controlplanev1.RollingOutCondition, Status: metav1.ConditionTrue, Reason: "RollingOut", Message: "waiting on etcd"},
 	}
 	g.Expect(s.runs("v4.19.11")).To(BeFalse(), "it is still rolled out")
 	told := tell(s).children[0]

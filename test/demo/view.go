@@ -30,7 +30,10 @@ type view struct {
 }
 
 func newView(name string, a act) view {
-	return view{name: name, act: a, bar: progress.New(progress.WithSolidFill("2"), progress.WithWidth(50), progress.WithColorProfile(lipgloss.ColorProfile()))}
+	return view{
+		name: name, act: a,
+		bar: progress.New(progress.WithSolidFill("2"), progress.WithWidth(50), progress.WithColorProfile(lipgloss.ColorProfile())),
+	}
 }
 
 // tick lets the clock run.

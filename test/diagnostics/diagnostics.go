@@ -51,8 +51,9 @@ func New(ctx context.Context, hub client.Client) (*Diagnostics, error) {
 		return nil, fmt.Errorf("cannot create a token for the diagnostics: %w", err)
 	}
 	return &Diagnostics{
-		token:  request.Status.Token,
-		client: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}, // it signs its certificate itself
+		token: request.Status.Token,
+		// it signs its certificate itself
+		client: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}},
 	}, nil
 }
 
@@ -99,7 +100,9 @@ func (d *Diagnostics) CPU(ctx context.Context, p *process.Process, lasting time.
 }
 
 // BeginCPU begins to write such a profile of each of some managers, once it answers; path is where. finish waits for the end of that.
-func (d *Diagnostics) BeginCPU(ctx context.Context, lasting time.Duration, path func(manager string) string, of ...*process.Process) (finish func() error) {
+func (d *Diagnostics) BeginCPU(ctx context.Context, lasting time.Duration, path func(manager string) string,
+	of ...*process.Process,
+) (finish func() error) {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, p := range of {
 		group.Go(func() error {

@@ -125,7 +125,8 @@ func Excused(root, remark, block string) (bool, error) {
 	}
 	match := needs.FindStringSubmatch(remark)
 	if match != nil && Lacking[match[1]] == "" {
-		return false, fmt.Errorf("%q keeps no command from being run: only what is missing for good does, which is %s", match[1], strings.Join(slices.Sorted(maps.Keys(Lacking)), ", "))
+		return false, fmt.Errorf("%q keeps no command from being run: only what is missing for good does, which is %s",
+			match[1], strings.Join(slices.Sorted(maps.Keys(Lacking)), ", "))
 	}
 	return match != nil, nil
 }

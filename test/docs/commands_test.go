@@ -76,7 +76,10 @@ func TestWhatDoesNotExistIsTold(t *testing.T) {
 	} {
 		NewWithT(t).Expect(docs.Check(root, command)).To(MatchError(wrong), command)
 	}
-	for _, right := range []string{"make demo KEEP=1 SAMPLE=ha", "make scale CLUSTERS=20 SCALE='-foreign=1'", "go test ./test/docs -run TestWhatDoesNotExistIsTold"} {
+	for _, right := range []string{
+		"make demo KEEP=1 SAMPLE=ha", "make scale CLUSTERS=20 SCALE='-foreign=1'",
+		"go test ./test/docs -run TestWhatDoesNotExistIsTold",
+	} {
 		NewWithT(t).Expect(docs.Check(root, right)).To(Succeed(), right)
 	}
 	for remark, wrong := range map[string]string{

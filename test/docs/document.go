@@ -136,7 +136,10 @@ func (d *Document) AllBlocks() []Block {
 		if !is || fence.Lines().Len() == 0 {
 			return
 		}
-		block := Block{Language: string(fence.Language(d.source)), Text: string(fence.Lines().Value(d.source)), Remark: d.remark(fence.PreviousSibling())}
+		block := Block{
+			Language: string(fence.Language(d.source)), Text: string(fence.Lines().Value(d.source)),
+			Remark: d.remark(fence.PreviousSibling()),
+		}
 		block.Line = bytes.Count(d.source[:fence.Lines().At(0).Start], []byte("\n"))
 		blocks = append(blocks, block)
 	})

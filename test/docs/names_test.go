@@ -39,10 +39,13 @@ func TestEveryMakeTargetExists(t *testing.T) {
 
 // foreignFlags are the flags of other programs that inline code may name, with the program.
 var foreignFlags = map[string]string{
-	"--cloud-provider": "cluster-autoscaler", "--take-ownership": "helm", "--max-node-provision-time": "cluster-autoscaler", "--scale-down-unneeded-time": "cluster-autoscaler",
-	"--save-partlabel": "coreos-installer", "--append-karg": "coreos-installer", "--delete-karg": "coreos-installer", "--copy-network": "coreos-installer",
+	"--cloud-provider": "cluster-autoscaler", "--take-ownership": "helm", "--max-node-provision-time": "cluster-autoscaler",
+	"--scale-down-unneeded-time": "cluster-autoscaler",
+	"--save-partlabel":           "coreos-installer", "--append-karg": "coreos-installer", "--delete-karg": "coreos-installer",
+	"--copy-network":                      "coreos-installer",
 	"--custom-resource-state-config-file": "kube-state-metrics", "--custom-resource-state-only": "kube-state-metrics",
-	"--cascade": "kubectl", "--to-directory": "clusterctl", "--from": "clusterctl", "--ipam": "clusterctl", "--flavor": "clusterctl", "--control-plane-machine-count": "clusterctl",
+	"--cascade": "kubectl", "--to-directory": "clusterctl", "--from": "clusterctl", "--ipam": "clusterctl",
+	"--flavor": "clusterctl", "--control-plane-machine-count": "clusterctl",
 }
 
 var flagSpan = regexp.MustCompile(`^(--[a-z][a-z0-9-]*)(?:[= ].*)?$`)
@@ -58,7 +61,8 @@ func TestEveryFlagExists(t *testing.T) {
 			case foreignFlags[match[1]] != "":
 				foreign[match[1]] = true
 			case !regexp.MustCompile(`(?m)^ +(-v, )?` + match[1] + `\b`).MatchString(flags):
-				t.Errorf("%s names the flag %s, which no manager has (docs/flags.md): mend it, or name its program in foreignFlags of this test", d.Path, match[1])
+				t.Errorf("%s names the flag %s, which no manager has (docs/flags.md): mend it, or name its program in foreignFlags of this test",
+					d.Path, match[1])
 			}
 		}
 	}
@@ -67,10 +71,12 @@ func TestEveryFlagExists(t *testing.T) {
 
 // foreignNames are names that no file of ours has as a whole, with whose they are.
 var foreignNames = map[string]string{
-	"CanUpdateMachine": "Cluster API", "HealthCheckSucceeded": "Cluster API", "InternalError": "Cluster API", "WaitingForPreTerminateHook": "Cluster API",
+	"CanUpdateMachine": "Cluster API", "HealthCheckSucceeded": "Cluster API", "InternalError": "Cluster API",
+	"WaitingForPreTerminateHook":         "Cluster API",
 	"cluster.x-k8s.io/remediate-machine": "Cluster API", "in-place-updates.internal.cluster.x-k8s.io/update-in-progress": "Cluster API",
 	"clusterctl.cluster.x-k8s.io/move": "clusterctl", "clusterctl.cluster.x-k8s.io/move-hierarchy": "clusterctl",
-	"ClusterImporter": "Open Cluster Management", "DeploymentsHealthy": "assisted-service", "ValidateClusterSupportsArbiterHosts": "assisted-service", "RenderedTemplates": "siteconfig operator",
+	"ClusterImporter": "Open Cluster Management", "DeploymentsHealthy": "assisted-service",
+	"ValidateClusterSupportsArbiterHosts": "assisted-service", "RenderedTemplates": "siteconfig operator",
 	"WaitingForRelease": "an exercise of CONTRIBUTING.md",
 	"pre-terminate.delete.hook.machine.cluster.x-k8s.io/openshift-etcd-member": "ours, after a prefix of Cluster API",
 }
@@ -103,7 +109,8 @@ func TestEveryNameExists(t *testing.T) {
 			case foreignNames[span] != "":
 				foreign[span] = true
 			default:
-				t.Errorf("%s names %s, which is in no Go file and no manifest of the repository: mend it, or say in foreignNames of this test whose it is", d.Path, span)
+				t.Errorf("%s names %s, which is in no Go file and no manifest of the repository: mend it, or say in foreignNames "+
+					"of this test whose it is", d.Path, span)
 			}
 		}
 	}
@@ -122,7 +129,8 @@ func sources(t *testing.T) (text string, words map[string]bool) {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && path != root || slices.Contains(notSources, entry.Name()) || path == filepath.Join(root, "test/docs/commands/testdata")):
+		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && path != root || slices.Contains(notSources,
+			entry.Name()) || path == filepath.Join(root, "test/docs/commands/testdata")):
 			return fs.SkipDir
 		case filepath.Dir(path) == filepath.Join(root, "test/docs"): // these name what is not there
 		case slices.Contains([]string{".go", ".yaml", ".lua"}, filepath.Ext(path)) && entry.Type().IsRegular():

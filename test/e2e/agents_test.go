@@ -31,7 +31,8 @@ var _ = Describe("An installation on hold", Ordered, Label("hold", "agents"), fu
 		specs = followAgents(namespace) // before there is any
 		cluster = apply(ctx, "compact", lab.Mutations{
 			Namespace: namespace, ClusterName: "patient", HostOptions: []hosts.HostOption{withSettings},
-			Edit: edits(edit(controlPlaneKind, true, "spec", "config", "holdInstallation"), edit(controlPlaneKind, ordered, "spec", "openshiftAssistedConfigSpec")),
+			Edit: edits(edit(controlPlaneKind, true, "spec", "config", "holdInstallation"),
+				edit(controlPlaneKind, ordered, "spec", "openshiftAssistedConfigSpec")),
 		})
 	}, NodeTimeout(soon))
 
@@ -46,48 +47,54 @@ var _ = Describe("An installation on hold", Ordered, Label("hold", "agents"), fu
 		Expect(told.Message).To(ContainSubstring("api.patient."))
 	}, NodeTimeout(installTimeout))
 
-	It("has an Agent that comes back when it is deleted while its host runs, is recognised again, and the installation goes on", func(ctx SpecContext) {
-		lost := state(ctx, cluster).Machines[0].Agent
-		Expect(laboratory.Client().Delete(ctx, lost)).To(Succeed())
-		wait(ctx, cluster, "recognising the host again", func(s *lab.State) bool {
-			agent := s.Machines[0].Agent
-			return agent != nil && agent.UID != lost.UID && allApproved(s)
-		})
-		Expect(state(ctx, cluster).Machines[0].Agent.Name).To(Equal(lost.Name))
-		waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.InstallationOnHoldReason)
-		Expect(state(ctx, cluster).ControlPlane.Status.Installation.Phase).To(Equal(controlplanev1.InstallationPending), "it is still on hold")
-		patch(ctx, controlPlaneOf(cluster), `{"spec":{"config":{"holdInstallation":false}}}`)
-		waitAvailable(ctx, cluster)
-		expectInstalled(ctx, cluster, 0)
-		wait(ctx, cluster, "told no more of what looks wrong: it is installed", func(s *lab.State) bool {
-			return lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.PreflightPassedCondition).Reason == ""
-		})
-	}, NodeTimeout(2*installTimeout))
+	It("has an Agent that comes back when it is deleted while its host runs, is recognised again, and the installation goes on",
+		func(ctx SpecContext) {
+			lost := state(ctx, cluster).Machines[0].Agent
+			Expect(laboratory.Client().Delete(ctx, lost)).To(Succeed())
+			wait(ctx, cluster, "recognising the host again", func(s *lab.State) bool {
+				agent := s.Machines[0].Agent
+				return agent != nil && agent.UID != lost.UID && allApproved(s)
+			})
+			Expect(state(ctx, cluster).Machines[0].Agent.Name).To(Equal(lost.Name))
+			waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.InstallationOnHoldReason)
+			Expect(state(ctx, cluster).ControlPlane.Status.Installation.Phase).To(Equal(controlplanev1.InstallationPending), "it is still on hold")
+			patch(ctx, controlPlaneOf(cluster), `{"spec":{"config":{"holdInstallation":false}}}`)
+			waitAvailable(ctx, cluster)
+			expectInstalled(ctx, cluster, 0)
+			wait(ctx, cluster, "told no more of what looks wrong: it is installed", func(s *lab.State) bool {
+				return lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.PreflightPassedCondition).Reason == ""
+			})
+		}, NodeTimeout(2*installTimeout))
 
-	It("has Agents of which each is told everything before it is approved and nothing afterwards, and its host is installed so", func(ctx SpecContext) {
-		workload := workloadOf(cluster)
-		for _, m := range state(ctx, cluster).Machines {
-			history := specs(m.Agent.Name)
-			last := len(history) - 1
-			Expect(last).To(BeNumerically(">", 0), "Agent %s was seen before its approval", m.Agent.Name)
-			Expect(history[last].Approved).To(BeTrue())
-			before := history[last-1]
-			Expect(before.Approved).To(BeFalse(), "nothing is written after the approval")
-			before.Approved = true
-			Expect(equality.Semantic.DeepEqual(before, history[last])).To(BeTrue(), "the approval is a write of its own")
+	It("has Agents of which each is told everything before it is approved and nothing afterwards, and its host is installed so",
+		func(ctx SpecContext) {
+			workload := workloadOf(cluster)
+			for _, m := range state(ctx, cluster).Machines {
+				history := specs(m.Agent.Name)
+				last := len(history) - 1
+				Expect(last).To(BeNumerically(">", 0), "Agent %s was seen before its approval", m.Agent.Name)
+				Expect(history[last].Approved).To(BeTrue())
+				before := history[last-1]
+				Expect(before.Approved).To(BeFalse(), "nothing is written after the approval")
+				before.Approved = true
+				Expect(equality.Semantic.DeepEqual(before, history[last])).To(BeTrue(), "the approval is a write of its own")
 
-			disk := laboratory.Rack.Host(path.Join(m.Host.Namespace, m.Host.Name)).Hardware().Disks[0]
-			Expect(m.Agent.Status.InstallationDiskID).To(Equal(disk.ByID), "for which there is a hint: assisted-service would choose the second")
-			node := nodeOf(ctx, workload, m)
-			Expect(node.Labels).To(And(HaveKeyWithValue("rack", "b7"), HaveKeyWithValue("row", "of-the-host")), "what the BareMetalHost says of itself")
-			expectOrder(ctx, m)
-		}
-	}, NodeTimeout(soon))
+				disk := laboratory.Rack.Host(path.Join(m.Host.Namespace, m.Host.Name)).Hardware().Disks[0]
+				Expect(m.Agent.Status.InstallationDiskID).To(Equal(disk.ByID), "for which there is a hint: assisted-service would choose the second")
+				node := nodeOf(ctx, workload, m)
+				Expect(node.Labels).To(And(HaveKeyWithValue("rack", "b7"), HaveKeyWithValue("row", "of-the-host")),
+					"what the BareMetalHost says of itself")
+				expectOrder(ctx, m)
+			}
+		}, NodeTimeout(soon))
 })
 
 var _ = Describe("An Agent", Label("agents"), func() {
 	It("whose host boots the discovery image again is reported, and never installed twice", func(ctx SpecContext) {
-		cluster := apply(ctx, "ha", lab.Mutations{Namespace: "boot-order", ClusterName: "twice", LightAPI: lightly(), HoldAPI: true, Edit: oneWorker})
+		cluster := apply(ctx, "ha", lab.Mutations{
+			Namespace: "boot-order", ClusterName: "twice", LightAPI: lightly(),
+			HoldAPI: true, Edit: oneWorker,
+		})
 		wait(ctx, cluster, "installing", installing)
 
 		By("booting it instead of the disk at the end of the installation")
@@ -105,7 +112,8 @@ var _ = Describe("An Agent", Label("agents"), func() {
 
 		By("booting it in the installed cluster")
 		host.WrongBoot()
-		Eventually(host.Problem).Should(MatchError(ContainSubstring("after the cluster has already been installed")), "assisted-service refuses it")
+		Eventually(host.Problem).Should(MatchError(ContainSubstring("after the cluster has already been installed")),
+			"assisted-service refuses it")
 		boots := len(host.Boots())
 		Expect(host.Boots()[boots-1].System).To(Equal(hosts.Discovery))
 		wait(ctx, cluster, "missing a Node", func(s *lab.State) bool {

@@ -37,7 +37,8 @@ var _ = Describe("An arbiter", Label("arbiter", "etcd"), func() {
 		expectArbiterNode(ctx, cluster, arbiterOf(after))
 		Expect(arbiterOf(after).Agent.Status.Kind).To(Equal("AddToExistingClusterHost"), "it has joined the installed cluster")
 		for _, m := range before {
-			Expect(slices.ContainsFunc(after, func(other lab.Machine) bool { return other.UID == m.UID })).To(Equal(m.UID != gone.UID), "the masters stay")
+			Expect(slices.ContainsFunc(after, func(other lab.Machine) bool { return other.UID == m.UID })).To(Equal(m.UID != gone.UID),
+				"the masters stay")
 		}
 		Expect(census()).To(Equal(2), "voters, when they were fewest")
 		Expect(cluster.WipedMembers()).To(BeEmpty(), "hosts whose disks were wiped while they voted")
@@ -49,7 +50,8 @@ var _ = Describe("An arbiter", Label("arbiter", "etcd"), func() {
 			Skip("the simulated assisted-service knows arbiters")
 		}
 		cluster := apply(ctx, "arbiter", lab.Mutations{Namespace: "arbiter-unknown", ClusterName: "unknown"})
-		Expect(waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.InvalidConfigurationReason)).To(ContainSubstring("dedicated control plane nodes"))
+		Expect(waitReason(ctx, cluster, controlplanev1.InstalledCondition,
+			controlplanev1.InvalidConfigurationReason)).To(ContainSubstring("dedicated control plane nodes"))
 		wait(ctx, cluster, "hosts that wait", func(s *lab.State) bool { return len(s.Agents) == 3 })
 		for _, agent := range state(ctx, cluster).Agents {
 			Expect(agent.Spec.ClusterDeploymentName).To(BeNil())

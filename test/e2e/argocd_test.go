@@ -55,7 +55,10 @@ func followHealth(ctx context.Context) *healthLog {
 	GinkgoHelper()
 	checks, err := argocd.Load(filepath.Join("..", "..", "config", "argocd", "health"))
 	Expect(err).NotTo(HaveOccurred())
-	h := &healthLog{checks: checks, dir: filepath.Join(laboratory.Dir(), "health"), byObject: map[string][]argocd.Health{}, seen: map[string]bool{}}
+	h := &healthLog{
+		checks: checks, dir: filepath.Join(laboratory.Dir(), "health"), byObject: map[string][]argocd.Health{},
+		seen: map[string]bool{},
+	}
 	Expect(os.MkdirAll(h.dir, 0o755)).To(Succeed())
 	objects, err := cache.New(laboratory.Env.Config(), cache.Options{Scheme: laboratory.Env.Scheme()})
 	Expect(err).NotTo(HaveOccurred())
@@ -103,7 +106,8 @@ func (h *healthLog) note(seen any) {
 // installed reports whether an object is as far as it may be called healthy, by the condition that says so.
 func installed(object *unstructured.Unstructured) bool {
 	wanted, known := map[string]string{
-		"OpenshiftAssistedControlPlane": "Available", "OpenshiftAssistedConfig": "HostInstalled", "Cluster": "Available", "AgentClusterInstall": "Completed",
+		"OpenshiftAssistedControlPlane": "Available", "OpenshiftAssistedConfig": "HostInstalled", "Cluster": "Available",
+		"AgentClusterInstall": "Completed",
 	}[object.GetKind()]
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	return !known || slices.ContainsFunc(conditions, func(c any) bool {
@@ -133,13 +137,16 @@ func (h *healthLog) keep(object *unstructured.Unstructured, found argocd.Health)
 var kept = map[string]any{
 	"apiVersion": nil, "kind": nil,
 	"metadata": map[string]any{
-		"name": nil, "namespace": nil, "uid": nil, "generation": nil, "creationTimestamp": nil, "deletionTimestamp": nil, "labels": nil, "ownerReferences": nil,
+		"name": nil, "namespace": nil, "uid": nil, "generation": nil, "creationTimestamp": nil, "deletionTimestamp": nil,
+		"labels": nil, "ownerReferences": nil,
 		"annotations": map[string]any{"baremetalhost.metal3.io/paused": nil},
 	},
 	"spec": map[string]any{"paused": nil, "controlPlaneRef": nil, "replicas": nil, "version": nil},
 	"status": map[string]any{
-		"conditions": nil, "observedGeneration": nil, "initialization": nil, "installation": nil, "phase": nil, "version": nil, "kubernetesVersion": nil,
-		"releaseImage": nil, "replicas": nil, "readyReplicas": nil, "availableReplicas": nil, "upToDateReplicas": nil, "bootMode": nil, "agentRef": nil,
+		"conditions": nil, "observedGeneration": nil, "initialization": nil, "installation": nil, "phase": nil, "version": nil,
+		"kubernetesVersion": nil,
+		"releaseImage":      nil, "replicas": nil, "readyReplicas": nil, "availableReplicas": nil, "upToDateReplicas": nil,
+		"bootMode": nil, "agentRef": nil,
 		"operationalStatus": nil, "errorMessage": nil, "errorType": nil, "provisioning": map[string]any{"state": nil},
 	},
 }

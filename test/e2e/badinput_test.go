@@ -136,7 +136,8 @@ func lookAgain(ctx context.Context, names []string, clusters map[string]*lab.Clu
 		}
 		for _, name := range names {
 			wait(ctx, clusters[name], "paused: "+string(paused), func(s *lab.State) bool {
-				return told(s.ControlPlane.Status.Conditions) && !slices.ContainsFunc(s.Machines, func(m lab.Machine) bool { return m.Config != nil && !told(m.Config.Status.Conditions) })
+				return told(s.ControlPlane.Status.Conditions) && !slices.ContainsFunc(s.Machines,
+					func(m lab.Machine) bool { return m.Config != nil && !told(m.Config.Status.Conditions) })
 			})
 		}
 	}
@@ -197,8 +198,9 @@ func mistakes() []mistake {
 			told: says("bad-control-plane"), heal: applyRest,
 		},
 		{
-			name:      "image-set",
-			mutations: lab.Mutations{Edit: edit(controlPlaneKind, map[string]any{"name": "release-of-my-own"}, "spec", "config", "clusterImageSetRef")},
+			name: "image-set",
+			mutations: lab.Mutations{Edit: edit(controlPlaneKind, map[string]any{"name": "release-of-my-own"}, "spec", "config",
+				"clusterImageSetRef")},
 			condition: controlplanev1.ReleaseImageResolvedCondition, reason: controlplanev1.ClusterImageSetMissingReason,
 			told: says("release-of-my-own"),
 			heal: func(ctx context.Context, _ *lab.Cluster) {

@@ -59,7 +59,8 @@ func expectControlPlane(g Gomega, s *lab.State) {
 func expectInstallation(s *lab.State, dayTwo int) {
 	GinkgoHelper()
 	requirements := s.Installation.Spec.ProvisionRequirements
-	Expect(requirements.ControlPlaneAgents+requirements.ArbiterAgents).To(BeEquivalentTo(*s.ControlPlane.Spec.Replicas), "masters and arbiters")
+	Expect(requirements.ControlPlaneAgents+requirements.ArbiterAgents).To(BeEquivalentTo(*s.ControlPlane.Spec.Replicas),
+		"masters and arbiters")
 	Expect(requirements.WorkerAgents).To(BeEquivalentTo(s.Wanted-int(*s.ControlPlane.Spec.Replicas)-dayTwo), "workers of day 1")
 }
 

@@ -34,7 +34,10 @@ var _ = Describe("Workers", Label("workers"), func() {
 	It("join when the cluster accepts hosts, whether they appear during the installation or after", func(ctx SpecContext) {
 		var away atomic.Bool
 		// The sample is counted for one worker without replicas: one host more.
-		cluster := apply(ctx, "ha", lab.Mutations{Namespace: "workers", ClusterName: "grow", ExtraHosts: 3, HoldAPI: true, Edit: edits(autoscaled, pooled), Divert: keptFromService(&away)})
+		cluster := apply(ctx, "ha", lab.Mutations{
+			Namespace: "workers", ClusterName: "grow", ExtraHosts: 3, HoldAPI: true,
+			Edit: edits(autoscaled, pooled), Divert: keptFromService(&away),
+		})
 		wait(ctx, cluster, "installing", installing)
 
 		By("adding one during the installation: it is discovered, and waits")
@@ -83,8 +86,10 @@ var _ = Describe("Workers", Label("workers"), func() {
 		patch(ctx, removed.DeepCopy(), `{"metadata":{"annotations":{"`+clusterv1.DeleteMachineAnnotation+`":"true"}}}`)
 		Expect(cluster.Scale(ctx, 4)).To(Succeed())
 
-		By("giving its host to the other while its Machine is still there: its former Agent, which would have it forgotten, goes nevertheless, and its name is not taken before that Machine is gone")
-		s = wait(ctx, cluster, "keeping the host waiting for its name", func(s *lab.State) bool { return configHas(s, bootstrapv1.NodeNameTakenReason) })
+		By("giving its host to the other while its Machine is still there: its former Agent, which would have it forgotten, " +
+			"goes nevertheless, and its name is not taken before that Machine is gone")
+		s = wait(ctx, cluster, "keeping the host waiting for its name",
+			func(s *lab.State) bool { return configHas(s, bootstrapv1.NodeNameTakenReason) })
 		anew := machineWith(s, bootstrapv1.NodeNameTakenReason)
 		Expect(anew.Agent.Name).To(Equal(removed.Agent.Name), "the host is the same")
 		Expect(anew.Agent.UID).NotTo(Equal(removed.Agent.UID))
@@ -103,7 +108,10 @@ var _ = Describe("Workers", Label("workers"), func() {
 		release = hold(ctx, anew.Config)
 		patch(ctx, anew.DeepCopy(), `{"metadata":{"annotations":{"`+clusterv1.DeleteMachineAnnotation+`":"true"}}}`)
 		Expect(cluster.Scale(ctx, 3)).To(Succeed())
-		Eventually(ctx, func() error { return workload.Get(ctx, keyOf(node), &corev1.Node{}) }).WithTimeout(soon).Should(MatchError(apierrors.IsNotFound, "gone"))
+		Eventually(ctx, func() error {
+			return workload.Get(ctx, keyOf(node),
+				&corev1.Node{})
+		}).WithTimeout(soon).Should(MatchError(apierrors.IsNotFound, "gone"))
 		release()
 		wait(ctx, cluster, "complete without it", func(s *lab.State) bool { return s.Wanted == 6 && len(s.Machines) == 6 && s.Available() })
 	}, NodeTimeout(3*installTimeout))
@@ -149,7 +157,9 @@ func expectPool(ctx context.Context, cluster *lab.Cluster) {
 			wanted, selected = "", Not(selected)
 		}
 		Expect(m.Agent.Spec.MachineConfigPool).To(Equal(wanted))
-		Eventually(ctx, func() map[string]string { return nodeOf(ctx, workload, m).Labels }).WithTimeout(soon).Should(selected, "Machine %s", m.Name) // of a Node that runs already
+		// of a Node that runs already
+		Eventually(ctx, func() map[string]string { return nodeOf(ctx, workload, m).Labels }).WithTimeout(soon).Should(selected,
+			"Machine %s", m.Name)
 	}
 }
 
@@ -159,7 +169,8 @@ func expectPool(ctx context.Context, cluster *lab.Cluster) {
 func expectServerCA(ctx context.Context, cluster *lab.Cluster, either string) {
 	GinkgoHelper()
 	ca := &corev1.ConfigMap{}
-	Expect(workloadOf(cluster).Get(ctx, client.ObjectKey{Namespace: "openshift-machine-config-operator", Name: "machine-config-server-ca"}, ca)).To(Succeed())
+	Expect(workloadOf(cluster).Get(ctx, client.ObjectKey{Namespace: "openshift-machine-config-operator", Name: "machine-config-server-ca"},
+		ca)).To(Succeed())
 	var told []string
 	for _, m := range state(ctx, cluster).Machines {
 		ignition, err := hosts.DecodeIgnition([]byte(m.Agent.Spec.IgnitionConfigOverrides))
@@ -169,7 +180,10 @@ func expectServerCA(ctx context.Context, cluster *lab.Cluster, either string) {
 		}
 	}
 	Expect(told).To(Equal([]string{ca.Data["ca-bundle.crt"]}))
-	Eventually(ctx, func() map[string]string { return state(ctx, cluster).Installation.Annotations }).WithTimeout(soon).ShouldNot(HaveKey(bootstrapv1.MachineConfigServerCAAnnotation))
+	Eventually(ctx, func() map[string]string {
+		return state(ctx,
+			cluster).Installation.Annotations
+	}).WithTimeout(soon).ShouldNot(HaveKey(bootstrapv1.MachineConfigServerCAAnnotation))
 }
 
 // wakeAfterMonths switches the host of a Machine off, and on again when nobody takes its certificates any more.
@@ -189,7 +203,8 @@ func wakeAfterMonths(ctx context.Context, cluster *lab.Cluster, machine string) 
 		g.Expect(workload.List(ctx, requests)).To(Succeed())
 		g.Expect(requests.Items).NotTo(BeEmpty())
 		for i := range requests.Items {
-			g.Expect(requests.Items[i].Status.Conditions).To(HaveExactElements(HaveField("Type", certificatesv1.CertificateApproved)), requests.Items[i].Name)
+			g.Expect(requests.Items[i].Status.Conditions).To(HaveExactElements(HaveField("Type", certificatesv1.CertificateApproved)),
+				requests.Items[i].Name)
 		}
 	}).WithTimeout(soon).Should(Succeed(), "also those to serve with, for which kubelets do not wait")
 }

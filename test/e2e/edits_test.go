@@ -78,7 +78,8 @@ func waitReason(ctx context.Context, cluster *lab.Cluster, condition, reason str
 // expectReported waits until the control plane has reported a condition, whether or not it has passed since.
 func expectReported(ctx context.Context, cluster *lab.Cluster, condition string, status metav1.ConditionStatus, reason string) {
 	GinkgoHelper()
-	Eventually(ctx, cluster.HasReported).WithArguments(condition, string(status), reason).WithTimeout(installTimeout).Should(BeTrue(), "%s %s %s", condition, status, reason)
+	Eventually(ctx, cluster.HasReported).WithArguments(condition, string(status),
+		reason).WithTimeout(installTimeout).Should(BeTrue(), "%s %s %s", condition, status, reason)
 }
 
 // Most specs about workers need no more than one.

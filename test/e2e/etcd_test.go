@@ -94,7 +94,8 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 		census := takeCensus(ctx, cluster)
 		upgraded := upgrade(ctx, cluster)
 		Expect(cluster.ScaleControlPlane(ctx, 5)).To(Succeed())
-		Expect(waitReason(ctx, cluster, controlplanev1.ScalingUpCondition, controlplanev1.UpgradeInProgressReason)).To(ContainSubstring("from 3 to 5 Machines"))
+		Expect(waitReason(ctx, cluster, controlplanev1.ScalingUpCondition,
+			controlplanev1.UpgradeInProgressReason)).To(ContainSubstring("from 3 to 5 Machines"))
 		Expect(state(ctx, cluster).Machines).To(HaveLen(3))
 		upgraded()
 		wait(ctx, cluster, "five masters", func(s *lab.State) bool { return len(s.Machines) == 5 && s.Available() })
@@ -104,7 +105,8 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 		marked := before[1]
 		patch(ctx, marked.DeepCopy(), `{"metadata":{"annotations":{"`+clusterv1.DeleteMachineAnnotation+`":""}}}`)
 		Expect(cluster.ScaleControlPlane(ctx, 3)).To(Succeed())
-		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition, controlplanev1.UpgradeInProgressReason)).To(ContainSubstring("Machine " + marked.Name + " is not deleted"))
+		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition,
+			controlplanev1.UpgradeInProgressReason)).To(ContainSubstring("Machine " + marked.Name + " is not deleted"))
 		Expect(state(ctx, cluster).Machines).To(HaveEach(HaveField("DeletionTimestamp", BeNil())))
 		upgraded()
 		wait(ctx, cluster, "three masters", func(s *lab.State) bool { return len(s.Machines) == 3 })
@@ -136,7 +138,8 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 	It("gives up a spare host that never boots", func(ctx SpecContext) {
 		before := state(ctx, cluster)
 		for _, created := range cluster.Hosts {
-			if host := hostOf(ctx, created.Namespace, created.Name); !slices.ContainsFunc(before.Machines, func(m lab.Machine) bool { return rackHost(m) == host }) {
+			if host := hostOf(ctx, created.Namespace, created.Name); !slices.ContainsFunc(before.Machines,
+				func(m lab.Machine) bool { return rackHost(m) == host }) {
 				host.PowerOff()
 				defer host.PowerOn()
 			}
@@ -154,7 +157,8 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 	It("lets a dead master go first, and keeps a healthy one until the dead one is replaced", func(ctx SpecContext) {
 		dead, healthy := holdBehindDeadOne(ctx, cluster)
 		passGraceOfEtcd(ctx, cluster)
-		Expect(waitReason(ctx, cluster, controlplanev1.EtcdClusterHealthyCondition, controlplanev1.EtcdClusterNotHealthyReason)).To(ContainSubstring(dead.Status.NodeRef.Name))
+		Expect(waitReason(ctx, cluster, controlplanev1.EtcdClusterHealthyCondition,
+			controlplanev1.EtcdClusterNotHealthyReason)).To(ContainSubstring(dead.Status.NodeRef.Name))
 		expectUntouched(ctx, cluster, healthy)
 
 		By("deleting the dead one too, as the condition says")
@@ -191,7 +195,8 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 
 		By("taking the API away")
 		cluster.Server().Process().Kill()
-		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition, controlplanev1.ConnectionDownReason)).To(ContainSubstring(healthy.Name))
+		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition,
+			controlplanev1.ConnectionDownReason)).To(ContainSubstring(healthy.Name))
 		expectUntouched(ctx, cluster, healthy)
 
 		By("bringing all back")
@@ -225,7 +230,8 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 		gone := state(ctx, cluster).Machines[0]
 		restore := changeTopology(ctx, cluster, configv1.ExternalTopologyMode)
 		deleteMachines(ctx, cluster, gone)
-		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition, controlplanev1.EtcdTopologyNotSupportedReason)).To(ContainSubstring("External"))
+		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition,
+			controlplanev1.EtcdTopologyNotSupportedReason)).To(ContainSubstring("External"))
 		expectUntouched(ctx, cluster, gone)
 		restore()
 		patch(ctx, controlPlaneOf(cluster), `{"metadata":{"annotations":{"laboratory/look-again":""}}}`) // a topology never changes in fact
@@ -239,7 +245,8 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 		rackHost(dead).PowerOff()
 		rackHost(back).PowerOff()
 		deleteMachines(ctx, cluster, healthy, dead)
-		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition, controlplanev1.EtcdQuorumAtRiskReason)).To(ContainSubstring("quorum"))
+		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition,
+			controlplanev1.EtcdQuorumAtRiskReason)).To(ContainSubstring("quorum"))
 		expectUntouched(ctx, cluster, healthy)
 
 		By("bringing one back: the dead one goes, then, once it is replaced, the healthy one")
@@ -274,14 +281,17 @@ var _ = Describe("A master whose server and BMC are dead", Label("etcd"), func()
 		deleteMachines(ctx, cluster, dead)
 		wait(ctx, cluster, "released", func(s *lab.State) bool {
 			at := slices.IndexFunc(s.Machines, func(m lab.Machine) bool { return m.UID == dead.UID })
-			return lab.Condition(s.Machines[at].Status.Conditions, clusterv1.MachineDeletingCondition).Reason == clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason
+			return lab.Condition(s.Machines[at].Status.Conditions,
+				clusterv1.MachineDeletingCondition).Reason == clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason
 		})
 
 		By("letting half an hour pass")
 		passHalfAnHour(ctx, cluster)
-		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition, controlplanev1.InfrastructureDeletionStuckReason)).To(And(ContainSubstring(dead.Name), ContainSubstring("allow-deletion")))
+		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition,
+			controlplanev1.InfrastructureDeletionStuckReason)).To(And(ContainSubstring(dead.Name), ContainSubstring("allow-deletion")))
 		wait(ctx, cluster, "a successor that runs", func(s *lab.State) bool {
-			return len(s.Machines) == 4 && has(s, dead) && !slices.ContainsFunc(s.Machines, func(m lab.Machine) bool { return !m.Status.NodeRef.IsDefined() })
+			return len(s.Machines) == 4 && has(s, dead) && !slices.ContainsFunc(s.Machines,
+				func(m lab.Machine) bool { return !m.Status.NodeRef.IsDefined() })
 		})
 
 		By("deleting the BareMetalHost, as the condition says")
@@ -354,7 +364,8 @@ func passGraceOfEtcd(ctx context.Context, cluster *lab.Cluster) {
 	Eventually(ctx, func(g Gomega) {
 		operator := &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: "etcd"}}
 		g.Expect(workload.Get(ctx, client.ObjectKeyFromObject(operator), operator)).To(Succeed())
-		at := slices.IndexFunc(operator.Status.Conditions, func(c configv1.ClusterOperatorStatusCondition) bool { return c.Type == configv1.OperatorDegraded })
+		at := slices.IndexFunc(operator.Status.Conditions,
+			func(c configv1.ClusterOperatorStatusCondition) bool { return c.Type == configv1.OperatorDegraded })
 		g.Expect(operator.Status.Conditions[at].Status).To(Equal(configv1.ConditionTrue))
 		operator.Status.Conditions[at].LastTransitionTime = metav1.NewTime(time.Now().Add(-time.Hour))
 		g.Expect(workload.Status().Update(ctx, operator)).To(Succeed())
@@ -463,7 +474,10 @@ func upgrade(ctx context.Context, cluster *lab.Cluster) (done func()) {
 		})).To(Succeed())
 	}
 	change(func(status *configv1.ClusterVersionStatus) {
-		next := configv1.UpdateHistory{State: configv1.PartialUpdate, StartedTime: metav1.Now(), Version: "4.99.0", Image: status.History[0].Image}
+		next := configv1.UpdateHistory{
+			State: configv1.PartialUpdate, StartedTime: metav1.Now(), Version: "4.99.0",
+			Image: status.History[0].Image,
+		}
 		status.History = slices.Insert(status.History, 0, next)
 	})
 	waitRollingOut(ctx, cluster, "to v4.99.0") // what is scaled before the provider knows is scaled

@@ -19,7 +19,10 @@ var _ = Describe("A cluster whose workers are paused", Label("upgrade", "nightly
 		onlySimulated()
 		_, err := laboratory.Registry.Publish(first)
 		Expect(err).NotTo(HaveOccurred())
-		cluster := apply(ctx, "ha", lab.Mutations{Namespace: "eus", ClusterName: "eus", Edit: edit("OpenshiftAssistedControlPlane", first, "spec", "version")})
+		cluster := apply(ctx, "ha", lab.Mutations{
+			Namespace: "eus", ClusterName: "eus",
+			Edit: edit("OpenshiftAssistedControlPlane", first, "spec", "version"),
+		})
 		waitAvailable(ctx, cluster)
 		before := state(ctx, cluster)
 		boots := bootCounts(before)
@@ -33,7 +36,8 @@ var _ = Describe("A cluster whose workers are paused", Label("upgrade", "nightly
 			cluster.Versions().Hold("machine-config")
 			ask(ctx, cluster, `{"version":"`+version+`","upgrade":{"channel":"`+channel+`"}}`)
 			waitRollingOut(ctx, cluster, "waiting on machine-config")
-			Expect(waitRollingOut(ctx, cluster, "MachineConfigPool worker is paused")).To(And(ContainSubstring("to v"+version), ContainSubstring("oc patch machineconfigpool worker")))
+			Expect(waitRollingOut(ctx, cluster, "MachineConfigPool worker is paused")).To(And(ContainSubstring("to v"+version),
+				ContainSubstring("oc patch machineconfigpool worker")))
 			cluster.Versions().Recover("machine-config")
 			expectUpgraded(ctx, cluster, version)
 			expectFollowing(ctx, cluster, "MachineConfigPool worker is paused", versionoperator.WorkerPool)
@@ -44,7 +48,8 @@ var _ = Describe("A cluster whose workers are paused", Label("upgrade", "nightly
 
 		By("asking for one more, which its kubelets are too old for")
 		ask(ctx, cluster, `{"version":"`+beyond+`"}`)
-		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition, controlplanev1.UpgradeRefusedReason)).To(ContainSubstring("Kubelet minor versions on nodes"))
+		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition,
+			controlplanev1.UpgradeRefusedReason)).To(ContainSubstring("Kubelet minor versions on nodes"))
 		waitRollingOut(ctx, cluster, "MachineConfigPool worker is paused")
 		ask(ctx, cluster, `{"version":"`+second+`"}`)
 		expectUpgraded(ctx, cluster, second)

@@ -64,7 +64,8 @@ func expectNoSecretsTold(ctx context.Context, namespace string) {
 // dump keeps what is to know of a failure: what each cluster waits for, its objects, and the end of the managers' logs.
 // Their last errors are told with what failed.
 func dump(ctx context.Context) {
-	dir := filepath.Join(laboratory.Dir(), "failures", regexp.MustCompile(`[^A-Za-z0-9]+`).ReplaceAllString(CurrentSpecReport().FullText(), "-"))
+	dir := filepath.Join(laboratory.Dir(), "failures",
+		regexp.MustCompile(`[^A-Za-z0-9]+`).ReplaceAllString(CurrentSpecReport().FullText(), "-"))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		GinkgoWriter.Println(err)
 		return

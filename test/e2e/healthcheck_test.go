@@ -31,7 +31,8 @@ var _ = Describe("A MachineHealthCheck", Label("healthcheck"), func() {
 		By("installing workers slowly, while the control plane is up already")
 		var releases []func()
 		for _, created := range cluster.Hosts {
-			releases = append(releases, hostOf(ctx, created.Namespace, created.Name).Linger(models.HostStageWaitingForIgnition)) // a stage of workers
+			// a stage of workers
+			releases = append(releases, hostOf(ctx, created.Namespace, created.Name).Linger(models.HostStageWaitingForIgnition))
 		}
 		wait(ctx, cluster, "initialized", func(s *lab.State) bool {
 			return s.Cluster != nil && ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false)

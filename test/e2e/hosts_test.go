@@ -112,11 +112,16 @@ var _ = Describe("A host that is not ours", Label("hosts"), func() {
 			Namespace: elsewhere, Name: "original", Annotations: map[string]string{metal3api.DetachedAnnotation: "e2e"},
 		}}
 		original.Spec.BootMACAddress, original.Spec.ExternallyProvisioned = hardware.NICs[0].MAC, true
-		original.Spec.BMC = metal3api.BMCDetails{Address: "redfish+https://BMC.invalid:443/redfish/v1/Systems/" + hardware.UUID, CredentialsName: "original-bmc"}
+		original.Spec.BMC = metal3api.BMCDetails{
+			Address:         "redfish+https://BMC.invalid:443/redfish/v1/Systems/" + hardware.UUID,
+			CredentialsName: "original-bmc",
+		}
 		Expect(laboratory.Client().Create(ctx, original)).To(Succeed())
 		cluster := apply(ctx, "sno", lab.Mutations{Namespace: namespace, ClusterName: "copied", LightAPI: lightly()})
-		s := wait(ctx, cluster, "not starting a server that is in use", func(s *lab.State) bool { return configHas(s, bootstrapv1.ServerInUseReason) })
-		Expect(lab.Condition(s.Machines[0].Config.Status.Conditions, bootstrapv1.ReadyCondition).Message).To(ContainSubstring("BareMetalHost claimed-elsewhere/original"))
+		s := wait(ctx, cluster, "not starting a server that is in use",
+			func(s *lab.State) bool { return configHas(s, bootstrapv1.ServerInUseReason) })
+		Expect(lab.Condition(s.Machines[0].Config.Status.Conditions,
+			bootstrapv1.ReadyCondition).Message).To(ContainSubstring("BareMetalHost claimed-elsewhere/original"))
 		Expect(s.Machines[0].Config.Status.DataSecretName).To(BeEmpty())
 		Expect(rackHostOf(cluster.Hosts[0]).Boots()).To(BeEmpty())
 
@@ -144,7 +149,8 @@ var _ = Describe("A host that is not ours", Label("hosts"), func() {
 
 func refusedMachine(s *lab.State) *lab.Machine {
 	for i, m := range s.Machines {
-		if m.Config != nil && lab.Condition(m.Config.Status.Conditions, bootstrapv1.HostIdentifiedCondition).Reason == bootstrapv1.HostRefusedReason {
+		if m.Config != nil && lab.Condition(m.Config.Status.Conditions,
+			bootstrapv1.HostIdentifiedCondition).Reason == bootstrapv1.HostRefusedReason {
 			return &s.Machines[i]
 		}
 	}

@@ -39,7 +39,9 @@ func listAll(ctx context.Context, kind schema.GroupVersionKind, namespace string
 }
 
 // listAt is listAll on a hub; the options say which of them.
-func listAt(ctx context.Context, hub *lab.Lab, kind schema.GroupVersionKind, namespace string, options ...client.ListOption) []unstructured.Unstructured {
+func listAt(ctx context.Context, hub *lab.Lab, kind schema.GroupVersionKind, namespace string,
+	options ...client.ListOption,
+) []unstructured.Unstructured {
 	GinkgoHelper()
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind)

@@ -93,12 +93,14 @@ func expectUpdatedInPlace(ctx context.Context, cluster *lab.Cluster, version str
 			g.Expect(m.Annotations).NotTo(HaveKey(clusterv1.UpdateInProgressAnnotation), m.Name)
 		}
 	}).WithTimeout(installTimeout).Should(Succeed())
-	Expect(hostImages(ctx, cluster)).To(Equal(images), "Cluster API writes the templates over what belongs to a Machine that it moves; no host may be provisioned for it")
+	Expect(hostImages(ctx, cluster)).To(Equal(images),
+		"Cluster API writes the templates over what belongs to a Machine that it moves; no host may be provisioned for it")
 }
 
 // updateInPlace gives workers a version that Cluster API is to update in place.
 func updateInPlace(version string) string {
-	return `{"metadata":{"annotations":{"bootstrap.cluster.x-k8s.io/update-in-place":"v` + version + `"}},"spec":{"template":{"spec":{"version":"v` + version + `"}}}}`
+	return `{"metadata":{"annotations":{"bootstrap.cluster.x-k8s.io/update-in-place":"v` + version +
+		`"}},"spec":{"template":{"spec":{"version":"v` + version + `"}}}}`
 }
 
 // expectFollowed gives workers a version on a Cluster API that cannot tell when it has updated them in place, and
@@ -106,15 +108,19 @@ func updateInPlace(version string) string {
 func expectFollowed(ctx context.Context, cluster *lab.Cluster, version string, goOn func()) {
 	GinkgoHelper()
 	images := hostImages(ctx, cluster)
-	wait(ctx, cluster, "workers that are not up to date for their kubelets alone: where this is not said any more, they can be updated in place", func(s *lab.State) bool {
+	wait(ctx, cluster, "workers that are not up to date for their kubelets alone: where this is not said any more, they "+
+		"can be updated in place", func(s *lab.State) bool {
 		return slices.ContainsFunc(s.Machines, func(m lab.Machine) bool {
-			return strings.HasPrefix(lab.Condition(m.Status.Conditions, clusterv1.MachineUpToDateCondition).Message, "* Node.status.nodeInfo.kubeletVersion")
+			return strings.HasPrefix(lab.Condition(m.Status.Conditions, clusterv1.MachineUpToDateCondition).Message,
+				"* Node.status.nodeInfo.kubeletVersion")
 		})
 	})
 	workers := workersOf(ctx, cluster)
 	inPlace := client.RawPatch(types.MergePatchType, []byte(updateInPlace(version)))
-	Expect(laboratory.Client().Patch(ctx, workers.DeepCopy(), inPlace)).To(MatchError(ContainSubstring("set spec.rollout.strategy.type to OnDelete")))
-	patch(ctx, workers, `{"spec":{"rollout":{"strategy":{"type":"OnDelete","rollingUpdate":null}},"template":{"spec":{"version":"v`+version+`"}}}}`)
+	Expect(laboratory.Client().Patch(ctx, workers.DeepCopy(),
+		inPlace)).To(MatchError(ContainSubstring("set spec.rollout.strategy.type to OnDelete")))
+	patch(ctx, workers, `{"spec":{"rollout":{"strategy":{"type":"OnDelete","rollingUpdate":null}},"template":{"spec":{"version":"v`+
+		version+`"}}}}`)
 	goOn()
 	Eventually(ctx, func(g Gomega) {
 		for _, m := range state(ctx, cluster).Machines {

@@ -32,7 +32,10 @@ var _ = Describe("An installed cluster", Label("move"), func() {
 	It("that clusterctl moves to another hub gets and loses hosts there", func(ctx SpecContext) {
 		onlySimulated()
 		// Secrets that belong to nobody are moved with this label alone.
-		cluster := apply(ctx, "ha", lab.Mutations{Namespace: "pivot", ClusterName: "roaming", Edit: edits(oneWorker, edit("Secret", "", "metadata", "labels", clusterctlv1.ClusterctlMoveLabel))})
+		cluster := apply(ctx, "ha", lab.Mutations{
+			Namespace: "pivot", ClusterName: "roaming",
+			Edit: edits(oneWorker, edit("Secret", "", "metadata", "labels", clusterctlv1.ClusterctlMoveLabel)),
+		})
 		target := startHub(ctx, "target")
 		waitAvailable(ctx, cluster)
 		before, registered := state(ctx, cluster), registrationOf(ctx, laboratory, cluster)
@@ -78,7 +81,8 @@ var _ = Describe("An installed cluster", Label("move"), func() {
 
 		By("removing a worker that came with it")
 		leaving := workerOf(before)
-		patchAt(ctx, target.Client(), machineNamed(s, leaving.Name).DeepCopy(), `{"metadata":{"annotations":{"`+clusterv1.DeleteMachineAnnotation+`":"true"}}}`)
+		patchAt(ctx, target.Client(), machineNamed(s, leaving.Name).DeepCopy(),
+			`{"metadata":{"annotations":{"`+clusterv1.DeleteMachineAnnotation+`":"true"}}}`)
 		Expect(moved.Scale(ctx, 1)).To(Succeed())
 		Eventually(ctx, func() error {
 			return workload.Get(ctx, types.NamespacedName{Name: leaving.Status.NodeRef.Name}, &corev1.Node{})
@@ -88,7 +92,8 @@ var _ = Describe("An installed cluster", Label("move"), func() {
 
 		By("deleting it")
 		Expect(moved.Delete(ctx)).To(Succeed())
-		Eventually(ctx, func() map[string]types.UID { return registrationOf(ctx, target, moved) }).Should(BeEmpty(), "nothing is left of it there")
+		Eventually(ctx, func() map[string]types.UID { return registrationOf(ctx, target, moved) }).Should(BeEmpty(),
+			"nothing is left of it there")
 		Expect(registrationOf(ctx, laboratory, cluster)).To(Equal(registered))
 		Expect(target.Rack.Escaped()).To(BeEmpty())
 		Expect(target.Failure()).NotTo(HaveOccurred())
@@ -127,7 +132,8 @@ func clusterctlMove(ctx context.Context, namespace string, from, to *lab.Lab) {
 	GinkgoHelper()
 	program, err := from.Env.Components().Program(ctx, components.Clusterctl)
 	Expect(err).NotTo(HaveOccurred())
-	cmd := exec.CommandContext(ctx, program, "move", "--namespace", namespace, "--kubeconfig", from.Env.Kubeconfig(), "--to-kubeconfig", to.Env.Kubeconfig())
+	cmd := exec.CommandContext(ctx, program, "move", "--namespace", namespace, "--kubeconfig", from.Env.Kubeconfig(),
+		"--to-kubeconfig", to.Env.Kubeconfig())
 	cmd.Env = append(os.Environ(), "CLUSTERCTL_DISABLE_VERSIONCHECK=true", "GOPROXY=off", "XDG_CONFIG_HOME="+GinkgoT().TempDir())
 	cmd.Stdout, cmd.Stderr = GinkgoWriter, GinkgoWriter
 	Expect(cmd.Run()).To(Succeed())
@@ -165,7 +171,8 @@ func bootsOf(hub *lab.Lab, s *lab.State) map[string]int {
 // serves reports whether the control plane is available and all wanted Machines run. CAPM3 does not tell of hosts that
 // it finds installed that they are ready, so that the Cluster is not Available.
 func serves(s *lab.State, machines int) bool {
-	return s.ControlPlane != nil && lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.AvailableCondition).Status == metav1.ConditionTrue &&
+	return s.ControlPlane != nil && lab.Condition(s.ControlPlane.Status.Conditions,
+		controlplanev1.AvailableCondition).Status == metav1.ConditionTrue &&
 		s.Wanted == machines && len(s.Machines) == machines && s.Running() == machines
 }
 

@@ -22,11 +22,14 @@ var _ = Describe("A host with static addresses", Label("network"), func() {
 			Edit: edits(
 				edit(controlPlaneKind, map[string]any{"matchLabels": map[string]any{"example.com/cluster": "fixed"}},
 					"spec", "openshiftAssistedConfigSpec", "nmStateConfigLabelSelector"),
-				edit("Metal3MachineTemplate", map[string]any{"matchLabels": map[string]any{"example.com/rack": "b7"}}, "spec", "template", "spec", "hostSelector"),
+				edit("Metal3MachineTemplate", map[string]any{"matchLabels": map[string]any{"example.com/rack": "b7"}}, "spec",
+					"template", "spec", "hostSelector"),
 			),
 		})
-		s := wait(ctx, cluster, "waiting for its addresses", func(s *lab.State) bool { return configHas(s, bootstrapv1.WaitingForNMStateConfigReason) })
-		Expect(lab.Condition(s.Machines[0].Config.Status.Conditions, bootstrapv1.ReadyCondition).Message).To(ContainSubstring("example.com/cluster=fixed"))
+		s := wait(ctx, cluster, "waiting for its addresses",
+			func(s *lab.State) bool { return configHas(s, bootstrapv1.WaitingForNMStateConfigReason) })
+		Expect(lab.Condition(s.Machines[0].Config.Status.Conditions,
+			bootstrapv1.ReadyCondition).Message).To(ContainSubstring("example.com/cluster=fixed"))
 		told := func(reason string) func(*lab.State) bool {
 			return func(s *lab.State) bool {
 				c := lab.Condition(s.Machines[0].Config.Status.Conditions, bootstrapv1.HostAvailableCondition)
@@ -44,9 +47,13 @@ var _ = Describe("A host with static addresses", Label("network"), func() {
 			}
 		}).WithTimeout(quiet).Should(Succeed())
 
-		network := &aiv1beta1.NMStateConfig{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "fixed", Labels: map[string]string{"example.com/cluster": "fixed"}}}
+		network := &aiv1beta1.NMStateConfig{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "fixed",
+			Labels: map[string]string{"example.com/cluster": "fixed"},
+		}}
 		network.Spec.Interfaces = []*aiv1beta1.Interface{{Name: "eth0", MacAddress: cluster.Hosts[0].Spec.BootMACAddress}}
-		network.Spec.NetConfig.Raw = []byte("interfaces:\n- name: eth0\n  type: ethernet\n  state: up\n  ipv4: {enabled: true, address: [{ip: 192.168.111.77, prefix-length: 24}]}\n")
+		network.Spec.NetConfig.Raw = []byte("interfaces:\n- name: eth0\n  type: ethernet\n  state: up\n  ipv4: {enabled: " +
+			"true, address: [{ip: 192.168.111.77, prefix-length: 24}]}\n")
 		Expect(laboratory.Client().Create(ctx, network)).To(Succeed())
 		waitAvailable(ctx, cluster)
 		expectInstalled(ctx, cluster, 0)

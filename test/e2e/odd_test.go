@@ -38,14 +38,16 @@ var _ = Describe("Odd hosts", Label("hosts"), func() {
 
 		By("waiting for a host of the right pool")
 		wait(ctx, odd, "told that a host is in no pool", func(s *lab.State) bool {
-			return tells(s, bootstrapv1.HostAvailableCondition, bootstrapv1.NoHostFitsReason, "odd-4 (labels do not match hostSelector example.com/pool=workers)")
+			return tells(s, bootstrapv1.HostAvailableCondition, bootstrapv1.NoHostFitsReason,
+				"odd-4 (labels do not match hostSelector example.com/pool=workers)")
 		})
 		patch(ctx, odd.Hosts[bootsMedium].DeepCopy(), `{"metadata":{"labels":{"`+poolLabel+`":"workers"}}}`)
 
 		if mayBeUnknown() {
 			By("waiting for hardware details")
 			wait(ctx, odd, "told that a host cannot be recognised", func(s *lab.State) bool {
-				return tells(s, bootstrapv1.HostIdentifiedCondition, bootstrapv1.WaitingForHostIdentityReason, "BareMetalHost odd/odd-2 has no MAC address to compare with")
+				return tells(s, bootstrapv1.HostIdentifiedCondition, bootstrapv1.WaitingForHostIdentityReason,
+					"BareMetalHost odd/odd-2 has no MAC address to compare with")
 			})
 			details, err := json.Marshal(machineOf(namespace, inspectedLate).Details())
 			Expect(err).NotTo(HaveOccurred())
@@ -83,7 +85,8 @@ var _ = Describe("Odd hosts", Label("hosts"), func() {
 
 		waitAvailable(ctx, odd)
 		expectInstalled(ctx, odd, 0, wrong, wrong)
-		Expect(events(ctx, namespace, bootstrapv1.HostRefusedReason)).To(BeEmpty(), "though all have a NIC of the same address, and none a serial number")
+		Expect(events(ctx, namespace, bootstrapv1.HostRefusedReason)).To(BeEmpty(),
+			"though all have a NIC of the same address, and none a serial number")
 
 		By("giving back a worker whose host nobody wipes at first, then slowly, then not at all")
 		expectGivenBack(ctx, odd)
@@ -123,10 +126,14 @@ var _ = Describe("Odd hosts", Label("hosts"), func() {
 		}
 		Eventually(ctx, hostState).WithArguments(cluster.Hosts[0]).WithTimeout(installTimeout).Should(Equal(metal3api.StateProvisioning))
 		wait(ctx, cluster, "told which host it is", func(s *lab.State) bool {
-			return tells(s, bootstrapv1.HostIdentifiedCondition, bootstrapv1.WaitingForHostReason, "waiting for BareMetalHost minutes/slow-0 to boot")
+			return tells(s, bootstrapv1.HostIdentifiedCondition, bootstrapv1.WaitingForHostReason,
+				"waiting for BareMetalHost minutes/slow-0 to boot")
 		})
 		settled := state(ctx, cluster).Machines[0].Config.ResourceVersion
-		Consistently(ctx, func() string { return state(ctx, cluster).Machines[0].Config.ResourceVersion }).WithTimeout(quiet).Should(Equal(settled))
+		Consistently(ctx, func() string {
+			return state(ctx,
+				cluster).Machines[0].Config.ResourceVersion
+		}).WithTimeout(quiet).Should(Equal(settled))
 		waitAvailable(ctx, cluster)
 		expectInstalled(ctx, cluster, 0)
 		expectDeleted(ctx, cluster)
@@ -140,7 +147,8 @@ func installOdd(ctx context.Context, namespace, name string) *lab.Cluster {
 		laboratory.Rack.SetHardware(path.Join(namespace, nameOf(name, i)), machineOf(namespace, i))
 	}
 	laboratory.Rack.SwapHardware(path.Join(namespace, nameOf(name, bonded)), machineOf(namespace, bonded).Bonded("bond0", 1))
-	laboratory.Rack.Prepare(path.Join(namespace, nameOf(name, takenAway)), func(host *hosts.Host) { host.SlowTask(hosts.Provisioning, time.Hour) })
+	laboratory.Rack.Prepare(path.Join(namespace, nameOf(name, takenAway)),
+		func(host *hosts.Host) { host.SlowTask(hosts.Provisioning, time.Hour) })
 	laboratory.Rack.Prepare(path.Join(namespace, nameOf(name, bootsMedium)), func(host *hosts.Host) { host.BootMediumFirst(true) })
 	return apply(ctx, "ha", lab.Mutations{
 		Namespace: namespace, ClusterName: name, LightAPI: lightly(), HostOptions: []hosts.HostOption{oddly},
@@ -215,7 +223,8 @@ func expectGivenBack(ctx context.Context, cluster *lab.Cluster) {
 		rackHostOf(host).SlowTask(hosts.Deprovisioning, 0)
 		annotate(ctx, host, "e2e.example.com/slow", "no more")
 	}
-	wait(ctx, cluster, "told that a host cannot be cleaned", func(s *lab.State) bool { return slices.ContainsFunc(s.Machines, cannotBeCleaned) })
+	wait(ctx, cluster, "told that a host cannot be cleaned",
+		func(s *lab.State) bool { return slices.ContainsFunc(s.Machines, cannotBeCleaned) })
 	for _, host := range workers {
 		repair(ctx, host, hosts.Deprovisioning)
 	}

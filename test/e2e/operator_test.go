@@ -20,65 +20,71 @@ import (
 var diskImage = edits(
 	edit("OpenshiftAssistedControlPlane", "DiskImage", "spec", "openshiftAssistedConfigSpec", "bootMode"),
 	edit("Metal3MachineTemplate", map[string]any{
-		"url": "https://images.lab.example.com/rhcos.qcow2", "checksum": "https://images.lab.example.com/rhcos.qcow2.sha256sum", "checksumType": "sha256", "diskFormat": "qcow2",
+		"url": "https://images.lab.example.com/rhcos.qcow2", "checksum": "https://images.lab.example.com/rhcos.qcow2.sha256sum",
+		"checksumType": "sha256", "diskFormat": "qcow2",
 	}, "spec", "template", "spec", "image"),
 )
 
 // What the other specs believe of the Bare Metal Operator is true of itself. Both clusters are installed at the same time, and deleted so.
 var _ = Describe("The Bare Metal Operator", Label("bmo"), func() {
-	It("boots hosts from live ISO and disk image, wipes one that is given up, has it installed again, and leaves nothing running", func(ctx SpecContext) {
-		if laboratoryOptions.BareMetal != lab.Real {
-			Skip("needs the operator itself: " + operatorVariable + "=" + string(lab.Real))
-		}
-		laboratory.Rack.Prepare(path.Join("bmo-disk", nameOf("disk", 0)), func(host *hosts.Host) { host.FailTask(hosts.Provisioning, "the image cannot be downloaded") })
-		iso := apply(ctx, "ha", lab.Mutations{Namespace: "bmo-iso", ClusterName: "iso", LightAPI: lightly()})
-		disk := apply(ctx, "sno", lab.Mutations{Namespace: "bmo-disk", ClusterName: "disk", LightAPI: lightly(), Edit: diskImage})
+	It("boots hosts from live ISO and disk image, wipes one that is given up, has it installed again, and leaves nothing running",
+		func(ctx SpecContext) {
+			if laboratoryOptions.BareMetal != lab.Real {
+				Skip("needs the operator itself: " + operatorVariable + "=" + string(lab.Real))
+			}
+			laboratory.Rack.Prepare(path.Join("bmo-disk", nameOf("disk", 0)),
+				func(host *hosts.Host) { host.FailTask(hosts.Provisioning, "the image cannot be downloaded") })
+			iso := apply(ctx, "ha", lab.Mutations{Namespace: "bmo-iso", ClusterName: "iso", LightAPI: lightly()})
+			disk := apply(ctx, "sno", lab.Mutations{Namespace: "bmo-disk", ClusterName: "disk", LightAPI: lightly(), Edit: diskImage})
 
-		By("telling of an image that cannot be written, and going on once it can")
-		s := wait(ctx, disk, "told that the host fails", func(s *lab.State) bool { return configHas(s, bootstrapv1.HostFailedReason) })
-		Expect(s.Machines[0].Config.Status.Conditions).To(ContainElement(And(HaveField("Type", bootstrapv1.ReadyCondition), HaveField("Message", ContainSubstring("the image cannot be downloaded")))))
-		repair(ctx, disk.Hosts[0], hosts.Provisioning)
+			By("telling of an image that cannot be written, and going on once it can")
+			s := wait(ctx, disk, "told that the host fails", func(s *lab.State) bool { return configHas(s, bootstrapv1.HostFailedReason) })
+			Expect(s.Machines[0].Config.Status.Conditions).To(ContainElement(And(HaveField("Type", bootstrapv1.ReadyCondition),
+				HaveField("Message", ContainSubstring("the image cannot be downloaded")))))
+			repair(ctx, disk.Hosts[0], hosts.Provisioning)
 
-		waitAvailable(ctx, iso, disk)
-		expectInstalled(ctx, iso, 0)
-		expectInstalled(ctx, disk, 0)
+			waitAvailable(ctx, iso, disk)
+			expectInstalled(ctx, iso, 0)
+			expectInstalled(ctx, disk, 0)
 
-		By("being refused what its admission webhook forbids: it is the one who runs")
-		taken := state(ctx, disk).Machines[0].Host.DeepCopy()
-		taken.Spec.BMC.Address = "redfish-virtualmedia+http://other.invalid/redfish/v1/Systems/1"
-		Expect(laboratory.Client().Update(ctx, taken)).To(MatchError(apierrors.IsForbidden, "is forbidden"))
+			By("being refused what its admission webhook forbids: it is the one who runs")
+			taken := state(ctx, disk).Machines[0].Host.DeepCopy()
+			taken.Spec.BMC.Address = "redfish-virtualmedia+http://other.invalid/redfish/v1/Systems/1"
+			Expect(laboratory.Client().Update(ctx, taken)).To(MatchError(apierrors.IsForbidden, "is forbidden"))
 
-		By("giving a worker up: its host is wiped")
-		before := state(ctx, iso).Machines
-		for _, host := range iso.Hosts {
-			rackHostOf(host).FailTask(hosts.Deprovisioning, "cleaning failed")
-		}
-		Expect(iso.Scale(ctx, 1)).To(Succeed())
-		s = wait(ctx, iso, "told that a host cannot be cleaned", func(s *lab.State) bool { return slices.ContainsFunc(s.Machines, cannotBeCleaned) })
-		going := s.Machines[slices.IndexFunc(s.Machines, cannotBeCleaned)]
-		Expect(going.DeletionTimestamp).NotTo(BeNil())
-		for _, host := range iso.Hosts {
-			repair(ctx, host, hosts.Deprovisioning)
-		}
-		s = wait(ctx, iso, "without one of its workers", func(s *lab.State) bool { return len(s.Machines) == len(before)-1 })
-		removed := missing(before, s)
-		Eventually(ctx, hostState).WithArguments(removed.Host).WithTimeout(soon).Should(Equal(metal3api.StateAvailable))
-		Expect(rackHost(removed).PoweredOn()).To(BeFalse())
-		Expect(rackHost(removed).Losses()).To(HaveLen(1), "the node is gone from the disk")
+			By("giving a worker up: its host is wiped")
+			before := state(ctx, iso).Machines
+			for _, host := range iso.Hosts {
+				rackHostOf(host).FailTask(hosts.Deprovisioning, "cleaning failed")
+			}
+			Expect(iso.Scale(ctx, 1)).To(Succeed())
+			s = wait(ctx, iso, "told that a host cannot be cleaned",
+				func(s *lab.State) bool { return slices.ContainsFunc(s.Machines, cannotBeCleaned) })
+			going := s.Machines[slices.IndexFunc(s.Machines, cannotBeCleaned)]
+			Expect(going.DeletionTimestamp).NotTo(BeNil())
+			for _, host := range iso.Hosts {
+				repair(ctx, host, hosts.Deprovisioning)
+			}
+			s = wait(ctx, iso, "without one of its workers", func(s *lab.State) bool { return len(s.Machines) == len(before)-1 })
+			removed := missing(before, s)
+			Eventually(ctx, hostState).WithArguments(removed.Host).WithTimeout(soon).Should(Equal(metal3api.StateAvailable))
+			Expect(rackHost(removed).PoweredOn()).To(BeFalse())
+			Expect(rackHost(removed).Losses()).To(HaveLen(1), "the node is gone from the disk")
 
-		By("taking the host again, the only one that is free")
-		Expect(iso.Scale(ctx, 2)).To(Succeed())
-		s = wait(ctx, iso, "complete again", func(s *lab.State) bool { return len(s.Machines) == len(before) && s.Available() })
-		again := missing(s.Machines, &lab.State{Machines: before})
-		Expect(again.Host.Name).To(Equal(removed.Host.Name))
-		expectNode(ctx, workloadOf(iso), again)
-		expectAgent(again)
-		Expect(rackHost(again).Boots()).To(HaveExactElements(
-			HaveField("System", hosts.Discovery), HaveField("System", hosts.Installed), HaveField("System", hosts.Discovery), HaveField("System", hosts.Installed)))
+			By("taking the host again, the only one that is free")
+			Expect(iso.Scale(ctx, 2)).To(Succeed())
+			s = wait(ctx, iso, "complete again", func(s *lab.State) bool { return len(s.Machines) == len(before) && s.Available() })
+			again := missing(s.Machines, &lab.State{Machines: before})
+			Expect(again.Host.Name).To(Equal(removed.Host.Name))
+			expectNode(ctx, workloadOf(iso), again)
+			expectAgent(again)
+			Expect(rackHost(again).Boots()).To(HaveExactElements(
+				HaveField("System", hosts.Discovery), HaveField("System", hosts.Installed), HaveField("System", hosts.Discovery),
+				HaveField("System", hosts.Installed)))
 
-		By("deleting the clusters")
-		expectDeleted(ctx, iso, disk)
-	}, NodeTimeout(3*installTimeout))
+			By("deleting the clusters")
+			expectDeleted(ctx, iso, disk)
+		}, NodeTimeout(3*installTimeout))
 })
 
 // rackHostOf is the machine of a BareMetalHost, once the operator has seen it.
@@ -100,7 +106,8 @@ func repair(ctx context.Context, host *metal3api.BareMetalHost, task hosts.Task)
 }
 
 func cannotBeCleaned(m lab.Machine) bool {
-	return m.Config != nil && strings.Contains(lab.Condition(m.Config.Status.Conditions, bootstrapv1.HostAvailableCondition).Message, "cleaning failed")
+	return m.Config != nil && strings.Contains(lab.Condition(m.Config.Status.Conditions, bootstrapv1.HostAvailableCondition).Message,
+		"cleaning failed")
 }
 
 // missing is the one of some Machines that a state does not have.

@@ -79,8 +79,10 @@ var _ = Describe("An upgrade during an outage", Ordered, Label("upgrade", "night
 			return lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.RemediatingCondition).Status == metav1.ConditionTrue
 		})
 		Expect(lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.RemediatingCondition).Message).To(And(
-			ContainSubstring(lost.Name), ContainSubstring("is being upgraded to "+second), ContainSubstring("delete the Machine, which wipes the host")))
-		Expect(lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.MachinesReadyCondition)).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring(lost.Name))))
+			ContainSubstring(lost.Name), ContainSubstring("is being upgraded to "+second),
+			ContainSubstring("delete the Machine, which wipes the host")))
+		Expect(lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.MachinesReadyCondition)).To(And(HaveField("Status",
+			metav1.ConditionFalse), HaveField("Message", ContainSubstring(lost.Name))))
 		expectAsBefore(ctx, cluster, before, func(g Gomega, s *lab.State) {
 			g.Expect(lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.RollingOutCondition)).To(And(
 				HaveField("Status", metav1.ConditionTrue), HaveField("Message", ContainSubstring("waiting on machine-config"))))

@@ -23,67 +23,72 @@ import (
 )
 
 var _ = Describe("An infrastructure provider without BareMetalHosts", Label("infrastructure"), func() {
-	It("boots disk images with user data: a node and a worker are installed, a stranger is kept out, and all of it goes again", func(ctx SpecContext) {
-		servers := []hosts.Hardware{hosts.NewHardware("plain-0"), hosts.NewHardware("plain-1")}
-		startPlainMetal(ctx, servers)
-		cluster, err := laboratory.ApplyManifests(ctx, exampleOf("operations/other-infrastructure.md"), lab.Mutations{
-			Namespace: "plain", ClusterName: "edge", ExtraHosts: -len(servers), HoldAPI: true, LightAPI: lightly(),
-		})
-		Expect(err).NotTo(HaveOccurred())
-		adopt(cluster)
-		Expect(cluster.Hosts).To(BeEmpty(), "BareMetalHosts")
+	It("boots disk images with user data: a node and a worker are installed, a stranger is kept out, and all of it goes again",
+		func(ctx SpecContext) {
+			servers := []hosts.Hardware{hosts.NewHardware("plain-0"), hosts.NewHardware("plain-1")}
+			startPlainMetal(ctx, servers)
+			cluster, err := laboratory.ApplyManifests(ctx, exampleOf("operations/other-infrastructure.md"), lab.Mutations{
+				Namespace: "plain", ClusterName: "edge", ExtraHosts: -len(servers), HoldAPI: true, LightAPI: lightly(),
+			})
+			Expect(err).NotTo(HaveOccurred())
+			adopt(cluster)
+			Expect(cluster.Hosts).To(BeEmpty(), "BareMetalHosts")
 
-		By("keeping the worker waiting, whose host is discovered while the node is being installed")
-		s := wait(ctx, cluster, "keeping the worker waiting", func(s *lab.State) bool { return configHas(s, bootstrapv1.ClusterNotAcceptingHostsReason) })
-		worker := machineWith(s, bootstrapv1.ClusterNotAcceptingHostsReason)
+			By("keeping the worker waiting, whose host is discovered while the node is being installed")
+			s := wait(ctx, cluster, "keeping the worker waiting",
+				func(s *lab.State) bool { return configHas(s, bootstrapv1.ClusterNotAcceptingHostsReason) })
+			worker := machineWith(s, bootstrapv1.ClusterNotAcceptingHostsReason)
 
-		By("refusing both when another server boots its image, too")
-		stranger, err := laboratory.Rack.BootUnmanaged(imageOf(s, &worker), hosts.NewHardware("plain-stranger"))
-		Expect(err).NotTo(HaveOccurred())
-		s = wait(ctx, cluster, "refusing two hosts", func(s *lab.State) bool { return refusedMachine(s) != nil })
-		refused := refusedMachine(s)
-		Expect(refused.Name).To(Equal(worker.Name))
-		identified := lab.Condition(refused.Config.Status.Conditions, bootstrapv1.HostIdentifiedCondition)
-		Expect(identified.Message).To(And(ContainSubstring(worker.Agent.Name), ContainSubstring(stranger.Hardware().UUID), ContainSubstring("Delete the Agents of the other servers")))
-		cluster.ReleaseAPI()
-		wait(ctx, cluster, "installed but for the worker", func(s *lab.State) bool {
-			return s.Running() == 1 && s.Installation.Status.DebugInfo.State == "adding-hosts"
-		})
-		Consistently(ctx, func(g Gomega) {
-			agents := agentsOf(state(ctx, cluster), worker)
-			g.Expect(agents).To(HaveLen(2))
-			for _, agent := range agents {
-				g.Expect(agent.Spec.Approved).To(BeFalse(), agent.Name)
-				g.Expect(agent.Spec.ClusterDeploymentName).To(BeNil(), agent.Name)
+			By("refusing both when another server boots its image, too")
+			stranger, err := laboratory.Rack.BootUnmanaged(imageOf(s, &worker), hosts.NewHardware("plain-stranger"))
+			Expect(err).NotTo(HaveOccurred())
+			s = wait(ctx, cluster, "refusing two hosts", func(s *lab.State) bool { return refusedMachine(s) != nil })
+			refused := refusedMachine(s)
+			Expect(refused.Name).To(Equal(worker.Name))
+			identified := lab.Condition(refused.Config.Status.Conditions, bootstrapv1.HostIdentifiedCondition)
+			Expect(identified.Message).To(And(ContainSubstring(worker.Agent.Name), ContainSubstring(stranger.Hardware().UUID),
+				ContainSubstring("Delete the Agents of the other servers")))
+			cluster.ReleaseAPI()
+			wait(ctx, cluster, "installed but for the worker", func(s *lab.State) bool {
+				return s.Running() == 1 && s.Installation.Status.DebugInfo.State == "adding-hosts"
+			})
+			Consistently(ctx, func(g Gomega) {
+				agents := agentsOf(state(ctx, cluster), worker)
+				g.Expect(agents).To(HaveLen(2))
+				for _, agent := range agents {
+					g.Expect(agent.Spec.Approved).To(BeFalse(), agent.Name)
+					g.Expect(agent.Spec.ClusterDeploymentName).To(BeNil(), agent.Name)
+				}
+			}).WithTimeout(quiet).Should(Succeed(), "though the cluster accepts hosts")
+
+			By("taking the worker once the stranger is gone")
+			stranger.PowerOff()
+			Expect(laboratory.Client().Delete(ctx,
+				&aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: stranger.Hardware().UUID}})).To(Succeed())
+			waitAvailable(ctx, cluster)
+			expectPlainMetal(ctx, cluster, servers)
+			Expect(downloads(cluster)).To(BeNumerically("<", 2*len(servers)),
+				"downloads of discovery ignitions, one for each server if nothing changes")
+
+			By("removing the worker: its Node and its Agent go, and its server is wiped")
+			workload := workloadOf(cluster)
+			removed := machineNamed(state(ctx, cluster), worker.Name)
+			node := nodeOf(ctx, workload, removed)
+			Expect(cluster.Scale(ctx, 0)).To(Succeed())
+			wait(ctx, cluster, "without its worker", func(s *lab.State) bool { return len(s.Machines) == 1 && len(s.Agents) == 1 })
+			Expect(workload.Get(ctx, keyOf(node), &corev1.Node{})).To(MatchError(apierrors.IsNotFound, "gone"))
+			Expect(serverOf(removed).PoweredOn()).To(BeFalse())
+			Expect(serverOf(removed).Losses()).To(HaveLen(1))
+
+			By("deleting the cluster")
+			expectDeleted(ctx, cluster)
+			for _, kind := range []string{"PlainMetalCluster", "PlainMetalMachine"} {
+				Expect(listAll(ctx, plainmetalv1.GroupVersion.WithKind(kind), cluster.Namespace)).To(BeEmpty(), kind)
 			}
-		}).WithTimeout(quiet).Should(Succeed(), "though the cluster accepts hosts")
-
-		By("taking the worker once the stranger is gone")
-		stranger.PowerOff()
-		Expect(laboratory.Client().Delete(ctx, &aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: stranger.Hardware().UUID}})).To(Succeed())
-		waitAvailable(ctx, cluster)
-		expectPlainMetal(ctx, cluster, servers)
-		Expect(downloads(cluster)).To(BeNumerically("<", 2*len(servers)), "downloads of discovery ignitions, one for each server if nothing changes")
-
-		By("removing the worker: its Node and its Agent go, and its server is wiped")
-		workload := workloadOf(cluster)
-		removed := machineNamed(state(ctx, cluster), worker.Name)
-		node := nodeOf(ctx, workload, removed)
-		Expect(cluster.Scale(ctx, 0)).To(Succeed())
-		wait(ctx, cluster, "without its worker", func(s *lab.State) bool { return len(s.Machines) == 1 && len(s.Agents) == 1 })
-		Expect(workload.Get(ctx, keyOf(node), &corev1.Node{})).To(MatchError(apierrors.IsNotFound, "gone"))
-		Expect(serverOf(removed).PoweredOn()).To(BeFalse())
-		Expect(serverOf(removed).Losses()).To(HaveLen(1))
-
-		By("deleting the cluster")
-		expectDeleted(ctx, cluster)
-		for _, kind := range []string{"PlainMetalCluster", "PlainMetalMachine"} {
-			Expect(listAll(ctx, plainmetalv1.GroupVersion.WithKind(kind), cluster.Namespace)).To(BeEmpty(), kind)
-		}
-		for _, server := range servers {
-			Expect(laboratory.Rack.Host(server.Name).PoweredOn()).To(BeFalse(), server.Name)
-		}
-	}, NodeTimeout(3*installTimeout))
+			for _, server := range servers {
+				Expect(laboratory.Rack.Host(server.Name).PoweredOn()).To(BeFalse(), server.Name)
+			}
+		}, NodeTimeout(3*installTimeout))
 })
 
 // startPlainMetal runs the provider until the spec ends.
@@ -113,7 +118,8 @@ func exampleOf(document string) []byte {
 
 // agentsOf are those that booted the image of a Machine.
 func agentsOf(s *lab.State, m lab.Machine) []aiv1beta1.Agent {
-	return slices.DeleteFunc(slices.Clone(s.Agents), func(agent aiv1beta1.Agent) bool { return agent.Labels[aiv1beta1.InfraEnvNameLabel] != m.Name })
+	return slices.DeleteFunc(slices.Clone(s.Agents),
+		func(agent aiv1beta1.Agent) bool { return agent.Labels[aiv1beta1.InfraEnvNameLabel] != m.Name })
 }
 
 // serverOf is the server that a Machine was given.
@@ -145,7 +151,8 @@ func expectPlainMetal(ctx context.Context, cluster *lab.Cluster, servers []hosts
 		Expect(m.Agent.Name).To(Equal(server.Hardware().UUID))
 		Expect(m.Status.Addresses).To(ContainElement(HaveField("Type", clusterv1.MachineInternalIP)))
 		Expect(m.Config.Status.BootMode).To(Equal(bootstrapv1.BootModeDiskImage))
-		Expect(lab.Condition(m.Config.Status.Conditions, bootstrapv1.HostAvailableCondition).Status).To(BeEmpty(), "there are no BareMetalHosts to tell about")
+		Expect(lab.Condition(m.Config.Status.Conditions, bootstrapv1.HostAvailableCondition).Status).To(BeEmpty(),
+			"there are no BareMetalHosts to tell about")
 		boots := server.Boots()
 		Expect(boots[0].System).To(Equal(hosts.Discovery))
 		Expect(boots[0].Source).To(HavePrefix("disk image "))

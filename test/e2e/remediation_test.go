@@ -30,40 +30,41 @@ var _ = Describe("Remediation", Label("remediation"), func() {
 		Expect(live()).To(BeNumerically(">", 20), "deaths")
 	}, NodeTimeout(installTimeout+3*replaceTimeout))
 
-	It("reboots a master first where a template says so, and replaces it only when that does not help", Label("nightly"), func(ctx SpecContext) {
-		onlySimulated()
-		cluster := apply(ctx, "compact", lab.Mutations{Namespace: "reboot", ClusterName: "rebooted", EtcdMembers: true, ExtraHosts: 1})
-		waitAvailable(ctx, cluster)
-		expectWell(ctx, cluster)
-		before := state(ctx, cluster)
-		hung := before.Machines[0]
-		boots := len(rackHost(hung).Boots())
-		writer := cluster.StartWriting(ctx)
-		check := healthCheckOfMasters(cluster)
-		check.Spec.Remediation.TemplateRef = rebootTemplate(ctx, cluster)
-		Expect(laboratory.Client().Create(ctx, check)).To(Succeed())
+	It("reboots a master first where a template says so, and replaces it only when that does not help", Label("nightly"),
+		func(ctx SpecContext) {
+			onlySimulated()
+			cluster := apply(ctx, "compact", lab.Mutations{Namespace: "reboot", ClusterName: "rebooted", EtcdMembers: true, ExtraHosts: 1})
+			waitAvailable(ctx, cluster)
+			expectWell(ctx, cluster)
+			before := state(ctx, cluster)
+			hung := before.Machines[0]
+			boots := len(rackHost(hung).Boots())
+			writer := cluster.StartWriting(ctx)
+			check := healthCheckOfMasters(cluster)
+			check.Spec.Remediation.TemplateRef = rebootTemplate(ctx, cluster)
+			Expect(laboratory.Client().Create(ctx, check)).To(Succeed())
 
-		loseNode(ctx, cluster, hung.Status.NodeRef.Name)
-		Eventually(ctx, func() int { return len(listAll(ctx, metal3Kind("Metal3Remediation"), cluster.Namespace)) }).Should(Equal(1))
-		Eventually(ctx, func() int { return len(rackHost(hung).Boots()) }).Should(Equal(boots + 1))
-		Eventually(ctx, func() []unstructured.Unstructured {
-			return listAll(ctx, metal3Kind("Metal3Remediation"), cluster.Namespace)
-		}).Should(BeEmpty())
-		expectWell(ctx, cluster)
-		for _, m := range before.Machines {
-			Expect(has(state(ctx, cluster), m)).To(BeTrue(), "Machine %s is the one that it was", m.Name)
-		}
-		Expect(events(ctx, cluster.Namespace, "MachineRemediated")).To(BeEmpty())
+			loseNode(ctx, cluster, hung.Status.NodeRef.Name)
+			Eventually(ctx, func() int { return len(listAll(ctx, metal3Kind("Metal3Remediation"), cluster.Namespace)) }).Should(Equal(1))
+			Eventually(ctx, func() int { return len(rackHost(hung).Boots()) }).Should(Equal(boots + 1))
+			Eventually(ctx, func() []unstructured.Unstructured {
+				return listAll(ctx, metal3Kind("Metal3Remediation"), cluster.Namespace)
+			}).Should(BeEmpty())
+			expectWell(ctx, cluster)
+			for _, m := range before.Machines {
+				Expect(has(state(ctx, cluster), m)).To(BeTrue(), "Machine %s is the one that it was", m.Name)
+			}
+			Expect(events(ctx, cluster.Namespace, "MachineRemediated")).To(BeEmpty())
 
-		By("losing it again, and this time a reboot does not help")
-		rackHost(hung).Hang()
-		loseNode(ctx, cluster, hung.Status.NodeRef.Name)
-		waitReplaced(ctx, cluster, hung)
-		expectWell(ctx, cluster)
-		Expect(len(rackHost(hung).Boots())).To(BeNumerically(">=", boots+2), "it was rebooted first")
-		expectNothingLost(ctx, cluster, writer)
-		expectRemediated(ctx, cluster, hung)
-	}, NodeTimeout(installTimeout+2*replaceTimeout))
+			By("losing it again, and this time a reboot does not help")
+			rackHost(hung).Hang()
+			loseNode(ctx, cluster, hung.Status.NodeRef.Name)
+			waitReplaced(ctx, cluster, hung)
+			expectWell(ctx, cluster)
+			Expect(len(rackHost(hung).Boots())).To(BeNumerically(">=", boots+2), "it was rebooted first")
+			expectNothingLost(ctx, cluster, writer)
+			expectRemediated(ctx, cluster, hung)
+		}, NodeTimeout(installTimeout+2*replaceTimeout))
 })
 
 func metal3Kind(kind string) schema.GroupVersionKind {
@@ -144,7 +145,8 @@ func expectRemediated(ctx context.Context, cluster *lab.Cluster, dead lab.Machin
 		s, err := cluster.State(ctx)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(s.ControlPlane.Annotations).NotTo(HaveKey(controlplanev1.RemediationInProgressAnnotation))
-		g.Expect(lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.RemediatingCondition).Status).To(BeEquivalentTo(metav1.ConditionFalse))
+		g.Expect(lab.Condition(s.ControlPlane.Status.Conditions,
+			controlplanev1.RemediatingCondition).Status).To(BeEquivalentTo(metav1.ConditionFalse))
 		g.Expect(s.ControlPlane.Status.LastRemediation.Machine).To(Equal(dead.Name))
 		var made int
 		for _, m := range s.Machines {

@@ -27,11 +27,16 @@ var (
 	}
 	// haService are those by which assisted-service is told what to do. Whose the registration is, is read past the
 	// cache before each host is bound, and before it is approved.
-	haService = map[string]int{"get agentclusterinstalls": 28, "get clusterdeployments": 28, "patch agentclusterinstalls": 6, "patch agents": 20, "patch clusterdeployments": 4, "patch clusterimagesets": 4, "patch infraenvs": 10}
+	haService = map[string]int{
+		"get agentclusterinstalls": 28, "get clusterdeployments": 28, "patch agentclusterinstalls": 6,
+		"patch agents": 20, "patch clusterdeployments": 4, "patch clusterimagesets": 4, "patch infraenvs": 10,
+	}
 	// haWorkload are those to the installed cluster.
 	haWorkload = map[string]int{
-		"create clusterrolebindings": 4, "create secrets": 4, "create serviceaccounts": 4, "create serviceaccounts/token": 4, "get clusterrolebindings": 8, "get nodes": 120, "get serviceaccounts": 8,
-		"list certificatesigningrequests": 16, "list clusteroperators": 60, "list clusterversions": 48, "list configmaps": 16, "list nodes": 24, "list secrets": 24,
+		"create clusterrolebindings": 4, "create secrets": 4, "create serviceaccounts": 4, "create serviceaccounts/token": 4,
+		"get clusterrolebindings": 8, "get nodes": 120, "get serviceaccounts": 8,
+		"list certificatesigningrequests": 16, "list clusteroperators": 60, "list clusterversions": 48, "list configmaps": 16,
+		"list nodes": 24, "list secrets": 24,
 	}
 )
 
@@ -51,7 +56,10 @@ func expectFewRequests(ha *lab.Cluster) {
 	isService := func(r audit.Request) bool { return slices.Contains(serviceGroups, r.Group) }
 	toService := toHub.Where(isService)
 	toOthers := toHub.Where(func(r audit.Request) bool { return !isService(r) })
-	AddReportEntry("requests", map[string]map[string]int{"hub": toOthers.Count(), "assisted-service": toService.Count(), "cluster": toCluster.Count()})
+	AddReportEntry("requests", map[string]map[string]int{
+		"hub": toOthers.Count(), "assisted-service": toService.Count(),
+		"cluster": toCluster.Count(),
+	})
 	Expect(toService.Over(haService, unforeseen)).To(BeEmpty(), "requests about the kinds of assisted-service")
 	Expect(toOthers.Over(haHub, unforeseen)).To(BeEmpty(), "requests to the hub")
 	Expect(toCluster.Over(haWorkload, unforeseen)).To(BeEmpty(), "requests to the installed cluster")

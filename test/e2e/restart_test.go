@@ -23,7 +23,10 @@ import (
 var _ = Describe("An installation", Label("restart", "lost"), Ordered, Serial, func() {
 	var cluster *lab.Cluster
 	BeforeAll(func(ctx SpecContext) {
-		cluster = apply(ctx, "ha", lab.Mutations{Namespace: "restart", ClusterName: "phoenix", LightAPI: lightly(), HoldAPI: true, ExtraHosts: 1, Edit: oneWorker})
+		cluster = apply(ctx, "ha", lab.Mutations{
+			Namespace: "restart", ClusterName: "phoenix", LightAPI: lightly(),
+			HoldAPI: true, ExtraHosts: 1, Edit: oneWorker,
+		})
 	}, NodeTimeout(soon))
 
 	It("goes on where it was when the managers are killed in its middle, twice nothing", func(ctx SpecContext) {
@@ -118,9 +121,15 @@ func setInPlace(object *unstructured.Unstructured) {
 		return
 	}
 	template := object.Object["spec"].(map[string]any)["machineTemplate"].(map[string]any)
-	template["metadata"] = map[string]any{"labels": map[string]any{"example.com/shelf": "3"}, "annotations": map[string]any{"example.com/since": ""}}
+	template["metadata"] = map[string]any{
+		"labels":      map[string]any{"example.com/shelf": "3"},
+		"annotations": map[string]any{"example.com/since": ""},
+	}
 	spec := template["spec"].(map[string]any)
-	spec["readinessGates"] = []any{map[string]any{"conditionType": "ExaminedByHand"}, map[string]any{"conditionType": "OnFire", "polarity": "Negative"}}
+	spec["readinessGates"] = []any{
+		map[string]any{"conditionType": "ExaminedByHand"},
+		map[string]any{"conditionType": "OnFire", "polarity": "Negative"},
+	}
 	spec["deletion"] = map[string]any{"nodeDrainTimeoutSeconds": int64(60)}
 }
 

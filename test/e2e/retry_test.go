@@ -37,7 +37,8 @@ var _ = Describe("A failed installation", Label("failure"), func() {
 	It("is tried again though the managers die at each of their writes", Label("nightly"), func(ctx SpecContext) {
 		onlySimulated()
 		var live func() int
-		expectRetried(ctx, "ha", "retry-mortal", func() { live = makeMortal(ctx, "retry-mortal") }, func() { Expect(live()).To(BeNumerically(">", 20), "deaths") })
+		expectRetried(ctx, "ha", "retry-mortal", func() { live = makeMortal(ctx, "retry-mortal") },
+			func() { Expect(live()).To(BeNumerically(">", 20), "deaths") })
 	}, NodeTimeout(installTimeout+3*retryTimeout))
 })
 
@@ -65,7 +66,8 @@ func failInstallation(ctx context.Context, cluster *lab.Cluster) {
 	// managers tells, in its own time.
 	Eventually(func(g Gomega) {
 		s := state(ctx, cluster)
-		g.Expect(lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.InstalledCondition).Message).To(And(ContainSubstring(unlucky.Name), ContainSubstring("disk sda is read-only")))
+		g.Expect(lab.Condition(s.ControlPlane.Status.Conditions,
+			controlplanev1.InstalledCondition).Message).To(And(ContainSubstring(unlucky.Name), ContainSubstring("disk sda is read-only")))
 		g.Expect(s.ControlPlane.Status.Installation.Phase).To(Equal(controlplanev1.InstallationFailed))
 		g.Expect(configHas(s, bootstrapv1.HostInstallationFailedReason)).To(BeTrue())
 	}).Should(Succeed())

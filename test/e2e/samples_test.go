@@ -43,8 +43,9 @@ type installedSample struct {
 // them.
 var (
 	everySample = map[string]installedSample{
-		"ha": {machines: 5, on: lab.Simulated}, "compact": {machines: 3, on: lab.Simulated}, "sno": {machines: 1}, "ha-disk-image": {machines: 5, on: lab.Real},
-		"okd": {machines: 5, on: lab.Real}, "dual-stack": {machines: 3, on: lab.Real, about: expectDualStack},
+		"ha": {machines: 5, on: lab.Simulated}, "compact": {machines: 3, on: lab.Simulated}, "sno": {machines: 1},
+		"ha-disk-image": {machines: 5, on: lab.Real},
+		"okd":           {machines: 5, on: lab.Real}, "dual-stack": {machines: 3, on: lab.Real, about: expectDualStack},
 	}
 	furtherSamples = map[string]installedSample{
 		"arbiter":             {machines: 3, lacks: "arbiters"}, // which a spec of its own installs for every change
@@ -97,7 +98,8 @@ func samplesOf(wanted map[string]installedSample) map[string]*lab.Cluster {
 		for _, cluster := range clusters {
 			for _, kind := range []string{"Cluster", "OpenshiftAssistedControlPlane", "AgentClusterInstall"} {
 				// The checks run on what is watched, which may be behind what the laboratory waited for.
-				Eventually(func() []argocd.Health { return health.ofObject(kind, cluster.Key()) }).Should(ContainElement(withStatus(argocd.Healthy)), "%s %s", kind, cluster.Key())
+				Eventually(func() []argocd.Health { return health.ofObject(kind, cluster.Key()) }).Should(ContainElement(withStatus(argocd.Healthy)),
+					"%s %s", kind, cluster.Key())
 				seen := health.ofObject(kind, cluster.Key())
 				Expect(seen).To(HaveEach(Or(withStatus(argocd.Progressing), withStatus(argocd.Healthy))), "%s %s", kind, cluster.Key())
 				Expect(seen[0]).To(withStatus(argocd.Progressing), "%s %s", kind, cluster.Key())
@@ -167,7 +169,8 @@ func expectDualStack(ctx context.Context, cluster *lab.Cluster) {
 		machines = append(machines, network.CIDR)
 	}
 	for what, of := range map[string][]string{
-		"apiVIPs": spec.APIVIPs, "ingressVIPs": spec.IngressVIPs, "clusterNetwork": networks, "serviceNetwork": spec.Networking.ServiceNetwork, "machineNetwork": machines,
+		"apiVIPs": spec.APIVIPs, "ingressVIPs": spec.IngressVIPs, "clusterNetwork": networks,
+		"serviceNetwork": spec.Networking.ServiceNetwork, "machineNetwork": machines,
 	} {
 		Expect(families(of)).To(Equal([]string{"IPv4", "IPv6"}), what)
 	}
@@ -262,7 +265,10 @@ func expectProxied(ctx context.Context, cluster *lab.Cluster) {
 	s := state(ctx, cluster)
 	wanted := *s.ControlPlane.Spec.Config.Proxy
 	Expect(wanted.HTTPProxy).NotTo(BeEmpty())
-	Expect(*s.Installation.Spec.Proxy).To(Equal(hiveext.Proxy{HTTPProxy: wanted.HTTPProxy, HTTPSProxy: wanted.HTTPSProxy, NoProxy: wanted.NoProxy}))
+	Expect(*s.Installation.Spec.Proxy).To(Equal(hiveext.Proxy{
+		HTTPProxy: wanted.HTTPProxy, HTTPSProxy: wanted.HTTPSProxy,
+		NoProxy: wanted.NoProxy,
+	}))
 	for _, infraEnv := range s.InfraEnvs {
 		Expect(infraEnv.Spec.Proxy.HTTPSProxy).To(Equal(wanted.HTTPSProxy))
 		Expect(infraEnv.Spec.Proxy.NoProxy).To(Equal(wanted.NoProxy))
@@ -289,7 +295,8 @@ func expectThirdPartyNetwork(ctx context.Context, cluster *lab.Cluster) {
 	installation := state(ctx, cluster).Installation
 	Expect(installation.Annotations[assisted.InstallConfigOverridesAnnotation]).To(ContainSubstring(`"networkType":"Calico"`))
 	Expect(installation.Spec.ManifestsConfigMapRefs).To(ConsistOf(
-		hiveext.ManifestsConfigMapReference{Name: cluster.Name + "-operator"}, hiveext.ManifestsConfigMapReference{Name: cluster.Name + "-installation"},
+		hiveext.ManifestsConfigMapReference{Name: cluster.Name + "-operator"},
+		hiveext.ManifestsConfigMapReference{Name: cluster.Name + "-installation"},
 	))
 }
 
@@ -309,7 +316,8 @@ func expectChecked(ctx context.Context, cluster *lab.Cluster) {
 	for name, machines := range map[string]int32{"control-plane": 3, "worker": 2} {
 		check := &clusterv1.MachineHealthCheck{}
 		Eventually(func(g Gomega) {
-			g.Expect(laboratory.Client().Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Name + "-" + name}, check)).To(Succeed())
+			g.Expect(laboratory.Client().Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.Name + "-" + name},
+				check)).To(Succeed())
 			g.Expect(check.Status.ExpectedMachines).To(HaveValue(Equal(machines)))
 			g.Expect(check.Status.CurrentHealthy).To(HaveValue(Equal(machines)))
 			g.Expect(check.Status.RemediationsAllowed).To(HaveValue(BeEquivalentTo(1)), "one at a time")
@@ -328,13 +336,15 @@ func expectChecked(ctx context.Context, cluster *lab.Cluster) {
 // classVariables are those of the ClusterClass that a Cluster may leave out, and the disconnected one of docs/samples.md does.
 var classVariables = map[string]any{
 	"proxy": map[string]any{"httpProxy": "http://proxy.example.com:3128", "noProxy": ".example.com"}, "sshAuthorizedKey": "ssh-ed25519 AAAA",
-	"additionalTrustBundle": "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----\n", "networkType": "OVNKubernetes", "installConfigOverride": `{"fips":true}`,
+	"additionalTrustBundle": "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----\n", "networkType": "OVNKubernetes",
+	"installConfigOverride": `{"fips":true}`,
 }
 
 var _ = Describe("The ClusterClass", Label("samples"), func() {
 	It("makes a disconnected cluster: what its Cluster says reaches the discovered hosts and the installation", func(ctx SpecContext) {
 		onlySimulated() // the real service has no oc and no mirrors
-		cluster, err := laboratory.ApplyManifests(ctx, disconnectedOfClass(), lab.Mutations{Namespace: "class-disconnected", ClusterName: "site", LightAPI: true, Edit: addClassVariables})
+		cluster, err := laboratory.ApplyManifests(ctx, disconnectedOfClass(),
+			lab.Mutations{Namespace: "class-disconnected", ClusterName: "site", LightAPI: true, Edit: addClassVariables})
 		Expect(err).NotTo(HaveOccurred())
 		adopt(cluster)
 		waitAvailable(ctx, cluster)

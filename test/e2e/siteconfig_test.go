@@ -40,7 +40,8 @@ var _ = Describe("ClusterInstances", Label("siteconfig"), func() {
 			Expect(infraEnv.Spec.AdditionalNTPSources).To(ConsistOf("ntp.lab.example.com"))
 		}
 		Expect(state(ctx, sno).InfraEnvs[0].Status.InfraEnvDebugInfo.StaticNetworkDownloadURL).NotTo(BeEmpty())
-		Expect(state(ctx, sno).Installation.Annotations).To(HaveKeyWithValue("agent-install.openshift.io/install-config-overrides", ContainSubstring(`"cpuPartitioningMode":"AllNodes"`)))
+		Expect(state(ctx, sno).Installation.Annotations).To(HaveKeyWithValue("agent-install.openshift.io/install-config-overrides",
+			ContainSubstring(`"cpuPartitioningMode":"AllNodes"`)))
 
 		By("the operator finding the ClusterDeployment that tells it how far the installation is")
 		deployment := &hivev1.ClusterDeployment{}

@@ -126,7 +126,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	kubeletsCompared = core.GE(semver.MustParse("1.14.0"))
 	laboratoryOptions = lab.Options{
-		Dir: dir, Out: GinkgoWriter, CoreTools: os.Getenv(coreVariable), Backend: backend, BareMetal: operator, HostJitter: hostJitter, HostSeed: seed, Flapping: flapping, Auth: assistedsim.AuthLocal, HTTPS: true,
+		Dir: dir, Out: GinkgoWriter, CoreTools: os.Getenv(coreVariable), Backend: backend, BareMetal: operator,
+		HostJitter: hostJitter, HostSeed: seed, Flapping: flapping, Auth: assistedsim.AuthLocal, HTTPS: true,
 		Core: withInPlaceUpdates, ControlPlane: withInPlaceUpdates,
 	}
 	if backend == lab.Real {

@@ -57,8 +57,12 @@ var _ = Describe("Two nodes with fencing", Label("two-node"), func() {
 		Expect(err).To(MatchError(ContainSubstring("with fencing replicas must be 2")))
 		deleteMachines(ctx, cluster, machines[0])
 		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition, controlplanev1.EtcdTopologyNotSupportedReason)).To(
-			And(ContainSubstring("the host of Machine "+machines[0].Name+" is neither taken out of etcd nor released"), ContainSubstring("spec.fencing")))
-		Eventually(ctx, func() string { return deletingReason(ctx, machines[0]) }).Should(Equal(clusterv1.MachineDeletingWaitingForPreTerminateHookReason))
+			And(ContainSubstring("the host of Machine "+machines[0].Name+" is neither taken out of etcd nor released"),
+				ContainSubstring("spec.fencing")))
+		Eventually(ctx, func() string {
+			return deletingReason(ctx,
+				machines[0])
+		}).Should(Equal(clusterv1.MachineDeletingWaitingForPreTerminateHookReason))
 		expectUntouched(ctx, cluster, machines[0])
 		node := &corev1.Node{}
 		Expect(workloadOf(cluster).Get(ctx, types.NamespacedName{Name: machines[0].Status.NodeRef.Name}, node)).To(Succeed())
@@ -78,7 +82,8 @@ var _ = Describe("Two nodes with fencing", Label("two-node"), func() {
 			Skip("the simulated assisted-service knows two nodes")
 		}
 		cluster := apply(ctx, "two-node", lab.Mutations{Namespace: "two-node-unknown", ClusterName: "unknown"})
-		Expect(waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.InvalidConfigurationReason)).To(ContainSubstring("dedicated control plane nodes"))
+		Expect(waitReason(ctx, cluster, controlplanev1.InstalledCondition,
+			controlplanev1.InvalidConfigurationReason)).To(ContainSubstring("dedicated control plane nodes"))
 	}, NodeTimeout(installTimeout))
 })
 
@@ -96,7 +101,8 @@ func fencingRefused(m lab.Machine) string {
 		return ""
 	}
 	for _, condition := range []string{bootstrapv1.HostBoundCondition, bootstrapv1.HostApprovedCondition} {
-		if told := lab.Condition(m.Config.Status.Conditions, condition); told.Status == metav1.ConditionFalse && strings.Contains(told.Message, "TNF clusters support is disabled") {
+		if told := lab.Condition(m.Config.Status.Conditions, condition); told.Status == metav1.ConditionFalse &&
+			strings.Contains(told.Message, "TNF clusters support is disabled") {
 			return told.Message
 		}
 	}
@@ -112,7 +118,8 @@ func expectFencingRetired(ctx SpecContext, m lab.Machine) {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega) {
 		secret := &corev1.Secret{}
-		g.Expect(laboratory.Client().Get(ctx, types.NamespacedName{Namespace: m.Agent.Namespace, Name: m.Agent.Spec.FencingCredentialsSecretRef}, secret)).To(Succeed())
+		g.Expect(laboratory.Client().Get(ctx, types.NamespacedName{Namespace: m.Agent.Namespace, Name: m.Agent.Spec.FencingCredentialsSecretRef},
+			secret)).To(Succeed())
 		g.Expect(metav1.IsControlledBy(secret, m.Config)).To(BeTrue(), "it is deleted with the config")
 		g.Expect(secret.Data).To(BeEmpty())
 	}).Should(Succeed())
@@ -122,7 +129,8 @@ func expectFencingRetired(ctx SpecContext, m lab.Machine) {
 func expectFencing(ctx SpecContext, m lab.Machine) {
 	GinkgoHelper()
 	secret := &corev1.Secret{}
-	Expect(laboratory.Client().Get(ctx, types.NamespacedName{Namespace: m.Agent.Namespace, Name: m.Agent.Spec.FencingCredentialsSecretRef}, secret)).To(Succeed())
+	Expect(laboratory.Client().Get(ctx, types.NamespacedName{Namespace: m.Agent.Namespace, Name: m.Agent.Spec.FencingCredentialsSecretRef},
+		secret)).To(Succeed())
 	Expect(metav1.IsControlledBy(secret, m.Config)).To(BeTrue(), "it goes with the config")
 	content := map[string]string{}
 	for key, value := range secret.Data {
@@ -130,6 +138,10 @@ func expectFencing(ctx SpecContext, m lab.Machine) {
 	}
 	Expect(content).To(HaveLen(4))
 	Expect(content["address"]).To(MatchRegexp(fencedAt.String()))
-	Expect(fencedAt.FindStringSubmatch(content["address"])[1:]).To(Equal([]string{"bmc.invalid", "443", "/redfish/v1/Systems/" + m.Agent.Name}), "the host's own")
-	Expect(content).To(And(HaveKeyWithValue("username", "admin"), HaveKeyWithValue("password", hosts.BMCPassword), HaveKeyWithValue("certificateVerification", "Enabled")))
+	Expect(fencedAt.FindStringSubmatch(content["address"])[1:]).To(Equal([]string{
+		"bmc.invalid", "443",
+		"/redfish/v1/Systems/" + m.Agent.Name,
+	}), "the host's own")
+	Expect(content).To(And(HaveKeyWithValue("username", "admin"), HaveKeyWithValue("password", hosts.BMCPassword),
+		HaveKeyWithValue("certificateVerification", "Enabled")))
 }

@@ -83,7 +83,8 @@ var _ = Describe("Unsteady hosts", Label("agents", "nightly"), func() {
 		laboratory.Service.Disconnect(ids[2])
 		waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.InstallationFailedReason)
 		wait(ctx, cluster, "told of the host", func(s *lab.State) bool {
-			return tells(s, bootstrapv1.HostInstalledCondition, bootstrapv1.HostInstallationFailedReason, "timeout while connecting to host during the installation phase")
+			return tells(s, bootstrapv1.HostInstalledCondition, bootstrapv1.HostInstallationFailedReason,
+				"timeout while connecting to host during the installation phase")
 		})
 		Consistently(ctx, func() []string { return machines(state(ctx, cluster)) }).WithTimeout(quiet).Should(Equal(expected))
 		for _, id := range ids {
@@ -95,7 +96,8 @@ var _ = Describe("Unsteady hosts", Label("agents", "nightly"), func() {
 // agentIs reports whether assisted-service has a host in a state.
 func agentIs(id, wanted string) func(*lab.State) bool {
 	return func(s *lab.State) bool {
-		return slices.ContainsFunc(s.Agents, func(agent aiv1beta1.Agent) bool { return agent.Name == id && agent.Status.DebugInfo.State == wanted })
+		return slices.ContainsFunc(s.Agents,
+			func(agent aiv1beta1.Agent) bool { return agent.Name == id && agent.Status.DebugInfo.State == wanted })
 	}
 }
 

@@ -109,7 +109,8 @@ var _ = Describe("Upgrades", Ordered, Label("upgrade", "nightly"), func() {
 		writer := cluster.StartWriting(ctx)
 		census := takeCensus(ctx, cluster)
 		ask(ctx, cluster, `{"version":"`+byDigest+`"}`)
-		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition, controlplanev1.UpgradeNotOfferedReason)).To(ContainSubstring("config.releaseImage"))
+		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition,
+			controlplanev1.UpgradeNotOfferedReason)).To(ContainSubstring("config.releaseImage"))
 		Expect(asked(ctx, cluster)).To(BeNil(), "nothing was asked for")
 
 		ask(ctx, cluster, `{"config":{"releaseImage":"`+release.Image+`"}}`)
@@ -132,9 +133,13 @@ var _ = Describe("Upgrades", Ordered, Label("upgrade", "nightly"), func() {
 		Expect(cluster.Versions().Request(ctx, update)).To(Succeed())
 		waitRollingOut(ctx, cluster, "to v"+outside)
 		cluster.Versions().Recover("machine-config")
-		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition, controlplanev1.VersionMismatchReason)).To(ContainSubstring("set spec.version to v" + outside))
+		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition,
+			controlplanev1.VersionMismatchReason)).To(ContainSubstring("set spec.version to v" + outside))
 		waitHistory(ctx, cluster, outside)
-		Consistently(ctx, func() (*configv1.Update, error) { return asked(ctx, cluster), nil }).WithTimeout(quiet).Should(HaveValue(HaveField("Version", outside)))
+		Consistently(ctx, func() (*configv1.Update, error) {
+			return asked(ctx, cluster),
+				nil
+		}).WithTimeout(quiet).Should(HaveValue(HaveField("Version", outside)))
 		ask(ctx, cluster, `{"version":"`+outside+`"}`)
 		expectUpgraded(ctx, cluster, outside)
 	}, NodeTimeout(installTimeout))
@@ -145,9 +150,11 @@ var _ = Describe("Upgrades", Ordered, Label("upgrade", "nightly"), func() {
 		release.Risks = []versionoperator.Risk{{Name: "SlowBoot", Message: "Hosts boot slowly."}}
 		cluster.Versions().Offer(release)
 		ask(ctx, cluster, `{"version":"`+risky+`"}`)
-		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition, controlplanev1.UpgradeRiskNotAcceptedReason)).To(ContainSubstring("SlowBoot (Hosts boot slowly.)"))
+		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition,
+			controlplanev1.UpgradeRiskNotAcceptedReason)).To(ContainSubstring("SlowBoot (Hosts boot slowly.)"))
 		ask(ctx, cluster, `{"upgrade":{"acceptedRisks":["SlowBoot"]}}`)
-		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition, controlplanev1.WaitingForHealthyClusterReason)).To(ContainSubstring("ClusterOperator dns is degraded"))
+		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition,
+			controlplanev1.WaitingForHealthyClusterReason)).To(ContainSubstring("ClusterOperator dns is degraded"))
 		ask(ctx, cluster, `{"upgrade":{"toleratedOperators":["dns"]}}`)
 		expectUpgraded(ctx, cluster, risky)
 		Expect(asked(ctx, cluster)).To(HaveValue(And(HaveField("Version", risky), HaveField("Image", release.Image), HaveField("Force", false))))
@@ -159,7 +166,8 @@ var _ = Describe("Upgrades", Ordered, Label("upgrade", "nightly"), func() {
 		publish(cluster, nextMinor, minors)
 		Expect(cluster.Versions().AddGate(ctx, gate, description)).To(Succeed())
 		ask(ctx, cluster, `{"version":"`+nextMinor+`","upgrade":{"channel":"`+minors+`"}}`)
-		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition, controlplanev1.UpgradeRefusedReason)).To(And(ContainSubstring(description), ContainSubstring(gate)))
+		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition,
+			controlplanev1.UpgradeRefusedReason)).To(And(ContainSubstring(description), ContainSubstring(gate)))
 		Expect(bare(state(ctx, cluster).ControlPlane.Status.Version)).NotTo(Equal(nextMinor))
 
 		ask(ctx, cluster, `{"upgrade":{"acknowledgements":["`+gate+`"]}}`)
@@ -194,7 +202,8 @@ var _ = Describe("Upgrades", Ordered, Label("upgrade", "nightly"), func() {
 		waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition, controlplanev1.UpgradeRefusedReason)
 		Expect(asked(ctx, cluster)).To(HaveValue(HaveField("Version", unsigned)))
 		ask(ctx, cluster, `{"version":"`+nextMinorPatch+`"}`)
-		Eventually(ctx, func() *configv1.Update { return asked(ctx, cluster) }).WithTimeout(soon).Should(BeNil(), "the cluster would begin as soon as it has the signature")
+		Eventually(ctx, func() *configv1.Update { return asked(ctx, cluster) }).WithTimeout(soon).Should(BeNil(),
+			"the cluster would begin as soon as it has the signature")
 		expectUpgraded(ctx, cluster, nextMinorPatch)
 
 		ask(ctx, cluster, `{"version":"`+unsigned+`","upgrade":{"waivePreconditionsAndSignaturesFor":"`+unsigned+`"}}`)
@@ -206,7 +215,8 @@ var _ = Describe("Upgrades", Ordered, Label("upgrade", "nightly"), func() {
 		publish(cluster, last, minors)
 		Expect(cluster.Versions().PausePool(ctx, versionoperator.MasterPool, true)).To(Succeed())
 		ask(ctx, cluster, `{"version":"`+last+`"}`)
-		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition, controlplanev1.WaitingForHealthyClusterReason)).To(ContainSubstring("master is paused"))
+		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition,
+			controlplanev1.WaitingForHealthyClusterReason)).To(ContainSubstring("master is paused"))
 		live := makeMortal(ctx, "upgrades")
 		Expect(cluster.Versions().PausePool(ctx, versionoperator.MasterPool, false)).To(Succeed())
 		expectUpgraded(ctx, cluster, last)
@@ -267,7 +277,8 @@ func expectUpgraded(ctx context.Context, cluster *lab.Cluster, version string) {
 	GinkgoHelper()
 	s := wait(ctx, cluster, "upgraded to "+version, func(s *lab.State) bool {
 		conditions := s.ControlPlane.Status.Conditions
-		return bare(s.ControlPlane.Status.Version) == version && lab.Condition(conditions, controlplanev1.MachinesUpToDateCondition).Status == "True" &&
+		return bare(s.ControlPlane.Status.Version) == version && lab.Condition(conditions,
+			controlplanev1.MachinesUpToDateCondition).Status == "True" &&
 			lab.Condition(conditions, controlplanev1.RollingOutCondition).Status == "False" && s.Available()
 	})
 	Expect(s.ControlPlane.Status.Upgrade).To(BeZero())

@@ -175,7 +175,8 @@ func (e *Env) startControllers(ctx context.Context) error {
 		return err
 	}
 	kubeconfig := filepath.Join(e.group.Temp(), "kube-controllers.kubeconfig")
-	if err := writeKubeconfig(kubeconfig, e.api.kubeconfig(user, &clientcmdapi.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key})); err != nil {
+	if err := writeKubeconfig(kubeconfig,
+		e.api.kubeconfig(user, &clientcmdapi.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key})); err != nil {
 		return err
 	}
 	address := "127.0.0.1:" + strconv.Itoa(port)

@@ -181,8 +181,9 @@ func (d *Deployments) load(ctx context.Context, deployment *appsv1.Deployment) (
 		return nil, fmt.Errorf("there is no image %s", containers[0].Image)
 	}
 	m := &manager{
-		name: image.Name, options: ManagerOptions{ExtraArgs: image.ExtraArgs}, deployment: deployment.DeepCopy(), configMaps: map[string]*corev1.ConfigMap{},
-		program: func(context.Context) (string, error) { return image.Program, nil },
+		name: image.Name, options: ManagerOptions{ExtraArgs: image.ExtraArgs}, deployment: deployment.DeepCopy(),
+		configMaps: map[string]*corev1.ConfigMap{},
+		program:    func(context.Context) (string, error) { return image.Program, nil },
 	}
 	configMaps := &corev1.ConfigMapList{}
 	if err := d.env.client.List(ctx, configMaps, client.InNamespace(deployment.Namespace)); err != nil {
@@ -292,8 +293,12 @@ func (d *Deployments) report(ctx context.Context, deployment *appsv1.Deployment)
 	}
 	before := client.MergeFrom(deployment.DeepCopy())
 	deployment.Status = appsv1.DeploymentStatus{
-		ObservedGeneration: deployment.Generation, Replicas: replicas, UpdatedReplicas: replicas, ReadyReplicas: replicas, AvailableReplicas: replicas,
-		Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: available, Reason: "ProcessRuns", Message: "played by the laboratory"}},
+		ObservedGeneration: deployment.Generation, Replicas: replicas, UpdatedReplicas: replicas, ReadyReplicas: replicas,
+		AvailableReplicas: replicas,
+		Conditions: []appsv1.DeploymentCondition{{
+			Type: appsv1.DeploymentAvailable, Status: available,
+			Reason: "ProcessRuns", Message: "played by the laboratory",
+		}},
 	}
 	return d.env.client.Status().Patch(ctx, deployment, before)
 }

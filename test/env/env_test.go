@@ -117,7 +117,10 @@ func checkHostIsChosen(ctx context.Context, t *testing.T, e *Env, workload *Work
 		Type:       clusterv1.ClusterSecretType,
 		Data:       map[string][]byte{"value": {}},
 	}
-	host := &bmov1alpha1.BareMetalHost{ObjectMeta: meta, Spec: bmov1alpha1.BareMetalHostSpec{Online: true, BootMACAddress: "52:54:00:00:00:01"}}
+	host := &bmov1alpha1.BareMetalHost{
+		ObjectMeta: meta,
+		Spec:       bmov1alpha1.BareMetalHostSpec{Online: true, BootMACAddress: "52:54:00:00:00:01"},
+	}
 	infra := clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Name: name}
 	cluster := &clusterv1.Cluster{ObjectMeta: meta}
 	cluster.Spec.InfrastructureRef = infra
@@ -128,9 +131,11 @@ func checkHostIsChosen(ctx context.Context, t *testing.T, e *Env, workload *Work
 	machine.Spec.InfrastructureRef.Kind = "Metal3Machine"
 	for _, object := range []client.Object{
 		secret, bootstrapData, host,
-		metal3("Metal3Cluster", name, map[string]any{"controlPlaneEndpoint": map[string]any{"host": workload.Host, "port": int64(workload.Port)}}),
+		metal3("Metal3Cluster", name,
+			map[string]any{"controlPlaneEndpoint": map[string]any{"host": workload.Host, "port": int64(workload.Port)}}),
 		cluster,
-		metal3("Metal3Machine", name, map[string]any{"image": map[string]any{"url": "http://images.example.com/live.iso", "checksum": "", "diskFormat": "live-iso"}}),
+		metal3("Metal3Machine", name,
+			map[string]any{"image": map[string]any{"url": "http://images.example.com/live.iso", "checksum": "", "diskFormat": "live-iso"}}),
 		machine,
 	} {
 		g.Expect(c.Create(ctx, object)).To(Succeed())
@@ -174,7 +179,8 @@ func checkGarbageCollectionOfNewKind(ctx context.Context, t *testing.T, e *Env) 
 			Group: "test.example.com", Scope: apiextensionsv1.NamespaceScoped,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "latecomers", Kind: "Latecomer"},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
+				Name: "v1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
 			}},
 		},
 	}
@@ -206,11 +212,15 @@ func checkNamespace(ctx context.Context, t *testing.T, e *Env) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "passing"}}
 	g.Expect(c.Create(ctx, namespace)).To(Succeed())
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: "default"}}
-	g.Eventually(func() error { return c.Get(ctx, client.ObjectKeyFromObject(account), account) }, eventually).WithContext(ctx).Should(Succeed())
+	g.Eventually(func() error { return c.Get(ctx, client.ObjectKeyFromObject(account), account) },
+		eventually).WithContext(ctx).Should(Succeed())
 
 	token := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: "token", Annotations: map[string]string{corev1.ServiceAccountNameKey: account.Name}},
-		Type:       corev1.SecretTypeServiceAccountToken,
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace.Name, Name: "token",
+			Annotations: map[string]string{corev1.ServiceAccountNameKey: account.Name},
+		},
+		Type: corev1.SecretTypeServiceAccountToken,
 	}
 	g.Expect(c.Create(ctx, token)).To(Succeed())
 	g.Eventually(func(g Gomega) {

@@ -64,7 +64,8 @@ func TestWebhooksAreCalledDirectly(t *testing.T) {
 	}
 	webhooks, _, err := unstructured.NestedSlice(objects[0].Object, "webhooks")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(webhooks).To(ConsistOf(HaveKeyWithValue("clientConfig", Equal(map[string]any{"url": "https://127.0.0.1:9443/validate", "caBundle": "Q0E="}))))
+	g.Expect(webhooks).To(ConsistOf(HaveKeyWithValue("clientConfig",
+		Equal(map[string]any{"url": "https://127.0.0.1:9443/validate", "caBundle": "Q0E="}))))
 	config, _, err := unstructured.NestedMap(objects[1].Object, "spec", "conversion", "webhook", "clientConfig")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(config).To(Equal(map[string]any{"url": "https://127.0.0.1:9443/convert", "caBundle": "Q0E="}))

@@ -56,7 +56,8 @@ func (w *world) writeWithin(name string, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(w.ctx, limit)
 	defer cancel()
 	// A write that was given up may have been done.
-	return client.IgnoreAlreadyExists(w.workload.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}))
+	return client.IgnoreAlreadyExists(w.workload.Create(ctx,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}))
 }
 
 // settled reports whether the etcd operator has nothing left to do.
@@ -247,7 +248,8 @@ func (w *world) guards() map[string]bool {
 
 func (w *world) cordon(name string, cordoned bool) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	w.Expect(w.workload.Patch(w.ctx, node, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, cordoned)))).To(Succeed())
+	w.Expect(w.workload.Patch(w.ctx, node,
+		client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, cordoned)))).To(Succeed())
 }
 
 func guardDrains(w *world) {
@@ -310,7 +312,8 @@ func endByThemselves(w *world) {
 		w.etcd.Process(node).Kill()
 	}
 	w.Expect(w.writeWithin("nobody-votes", restart/2)).NotTo(Succeed(), "before they are started again")
-	w.Eventually(w.pids).Should(And(HaveLen(3), Not(HaveKeyWithValue("master-0", before["master-0"])), Not(HaveKeyWithValue("master-1", before["master-1"]))))
+	w.Eventually(w.pids).Should(And(HaveLen(3), Not(HaveKeyWithValue("master-0", before["master-0"])),
+		Not(HaveKeyWithValue("master-1", before["master-1"]))))
 	w.Eventually(w.write).WithArguments("they-vote").Should(Succeed())
 	w.Eventually(w.condition).WithArguments("etcd", configv1.OperatorDegraded).Should(Equal(configv1.ConditionFalse))
 }
@@ -365,7 +368,8 @@ func replaceWiped(w *world) {
 	w.Eventually(func() []string { return w.voters("spare-0") }).Should(ConsistOf("master-0", "master-1", "spare-0"))
 
 	w.Eventually(w.target).WithArguments("master-2").ShouldNot(BeZero())
-	w.Consistently(w.target, time.Second, 100*time.Millisecond).WithArguments("master-2").ShouldNot(BeZero(), "the revision does not reach a Node that is off")
+	w.Consistently(w.target, time.Second, 100*time.Millisecond).WithArguments("master-2").ShouldNot(BeZero(),
+		"the revision does not reach a Node that is off")
 	w.Expect(w.condition("kube-apiserver", configv1.OperatorProgressing)).To(Equal(configv1.ConditionTrue))
 	w.Expect(w.workload.Delete(w.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "master-2"}})).To(Succeed())
 	w.Eventually(w.settled).Should(BeTrue())

@@ -113,7 +113,8 @@ func (o *Operator) publishBudget(ctx context.Context, v *view) error {
 			return err
 		}
 		pdb.Status = policyv1.PodDisruptionBudgetStatus{
-			ObservedGeneration: pdb.Generation, ExpectedPods: b.Pods, DesiredHealthy: wanted, CurrentHealthy: b.Healthy, DisruptionsAllowed: max(b.Healthy-wanted, 0),
+			ObservedGeneration: pdb.Generation, ExpectedPods: b.Pods, DesiredHealthy: wanted, CurrentHealthy: b.Healthy,
+			DisruptionsAllowed: max(b.Healthy-wanted, 0),
 		}
 		return o.api.Status().Update(ctx, pdb)
 	})

@@ -130,7 +130,10 @@ func pod(node *corev1.Node) *corev1.Pod {
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 		Containers: []corev1.Container{
 			{Name: "etcdctl", Image: image},
-			{Name: "etcd", Image: image, Ports: []corev1.ContainerPort{{Name: "etcd", ContainerPort: 2379}, {Name: "etcd-peer", ContainerPort: 2380}}},
+			{
+				Name: "etcd", Image: image,
+				Ports: []corev1.ContainerPort{{Name: "etcd", ContainerPort: 2379}, {Name: "etcd-peer", ContainerPort: 2380}},
+			},
 			{Name: "etcd-readyz", Image: image, Ports: []corev1.ContainerPort{{Name: "readyz", ContainerPort: 9980}}},
 		},
 	}

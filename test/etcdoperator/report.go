@@ -84,7 +84,8 @@ func (v *view) message() string {
 	if len(unhealthy) == 0 {
 		return fmt.Sprintf("%d members are available", len(v.members))
 	}
-	return fmt.Sprintf("%d of %d members are available, %s is unhealthy", len(v.members)-len(unhealthy), len(v.members), strings.Join(unhealthy, ", "))
+	return fmt.Sprintf("%d of %d members are available, %s is unhealthy", len(v.members)-len(unhealthy), len(v.members),
+		strings.Join(unhealthy, ", "))
 }
 
 func (r *rollout) message() string {
@@ -114,7 +115,8 @@ func (o *Operator) reportEtcd(ctx context.Context, v *view) error {
 	status.LatestAvailableRevision = o.rollout.latest
 	for _, name := range slices.Sorted(maps.Keys(o.rollout.nodes)) {
 		n := o.rollout.nodes[name]
-		status.NodeStatuses = append(status.NodeStatuses, operatorv1.NodeStatus{NodeName: name, CurrentRevision: n.current, TargetRevision: n.target})
+		status.NodeStatuses = append(status.NodeStatuses,
+			operatorv1.NodeStatus{NodeName: name, CurrentRevision: n.current, TargetRevision: n.target})
 	}
 	learner := slices.ContainsFunc(v.members, func(m member) bool { return m.IsLearner })
 	for _, f := range []finding{

@@ -130,16 +130,17 @@ func (w *world) reachAs(_ context.Context, _, _ string, user rest.ImpersonationC
 
 // hosts lets so many control-plane hosts be installed, and returns when their Nodes are Ready.
 func (w *world) install(prefix string, n int, dayTwo bool) []*hosts.Host {
-	created, err := hosts.NewBareMetalHosts(w.ctx, w.env.Client(), namespace, n, hosts.WithName(prefix), func(i int, bmh *metal3api.BareMetalHost) {
-		format := "live-iso"
-		bmh.Spec.Image = &metal3api.Image{URL: "http://images/byid/" + infraEnv + "/4.20/x86_64/minimal.iso", DiskFormat: &format}
-		hardware, err := hosts.HardwareOf(bmh)
-		w.Expect(err).NotTo(HaveOccurred())
-		w.service.order(hardware.UUID, hosts.Instruction{
-			Kind: hosts.Install, ClusterNamespace: namespace, ClusterName: "ha", ClusterID: "ha", Hostname: bmh.Name,
-			Role: models.HostRoleMaster, Bootstrap: i == 0 && !dayTwo, DayTwo: dayTwo, InstallationDisk: hardware.Disks[0].ByID,
+	created, err := hosts.NewBareMetalHosts(w.ctx, w.env.Client(), namespace, n, hosts.WithName(prefix),
+		func(i int, bmh *metal3api.BareMetalHost) {
+			format := "live-iso"
+			bmh.Spec.Image = &metal3api.Image{URL: "http://images/byid/" + infraEnv + "/4.20/x86_64/minimal.iso", DiskFormat: &format}
+			hardware, err := hosts.HardwareOf(bmh)
+			w.Expect(err).NotTo(HaveOccurred())
+			w.service.order(hardware.UUID, hosts.Instruction{
+				Kind: hosts.Install, ClusterNamespace: namespace, ClusterName: "ha", ClusterID: "ha", Hostname: bmh.Name,
+				Role: models.HostRoleMaster, Bootstrap: i == 0 && !dayTwo, DayTwo: dayTwo, InstallationDisk: hardware.Disks[0].ByID,
+			})
 		})
-	})
 	w.Expect(err).NotTo(HaveOccurred())
 	machines := make([]*hosts.Host, 0, n)
 	for _, bmh := range created {
@@ -209,7 +210,8 @@ func (w *world) through(node, way string, call func(ctx context.Context, c *clie
 	ports, err := forwarder.GetPorts()
 	w.Expect(err).NotTo(HaveOccurred())
 	c, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{fmt.Sprintf("https://127.0.0.1:%d", ports[0].Local)}, TLS: w.credentials(), DialTimeout: 5 * time.Second, Logger: zap.NewNop(),
+		Endpoints: []string{fmt.Sprintf("https://127.0.0.1:%d", ports[0].Local)}, TLS: w.credentials(),
+		DialTimeout: 5 * time.Second, Logger: zap.NewNop(),
 	})
 	w.Expect(err).NotTo(HaveOccurred())
 	defer c.Close()

@@ -89,7 +89,8 @@ func (w *world) compareOpenShiftHub() {
 func (w *world) compareExtension() {
 	values := at("controlPlane.inPlaceUpdates", map[string]any{"enabled": true, "namespaces": []any{"lab", "shop"}})
 	wanted := w.components("", strings.NewReplacer("${EXP_IN_PLACE_UPDATES:=false}", "true"))
-	extension := w.read("control-plane-openshift-agent", "in-place-updates.yaml", strings.NewReplacer("- ${WATCHED_NAMESPACE}", "- lab\n      - shop"))
+	extension := w.read("control-plane-openshift-agent", "in-place-updates.yaml",
+		strings.NewReplacer("- ${WATCHED_NAMESPACE}", "- lab\n      - shop"))
 	NewWithT(w).Expect(extension).To(HaveLen(4))
 	w.compare(w.template(values), append(wanted, extension...))
 }
@@ -187,19 +188,45 @@ var places = map[string]struct {
 	found func(*appsv1.Deployment) any
 	want  any
 }{
-	"image.repository":  {"mirror.example.com/manager", image, "mirror.example.com/manager:v0.1.0"},
-	"image.tag":         {"v0.1.9", image, HaveSuffix(":v0.1.9")},
-	"image.digest":      {digest, image, HaveSuffix("-provider@" + digest)},
-	"image.pullPolicy":  {"Always", func(d *appsv1.Deployment) any { return container(d).ImagePullPolicy }, corev1.PullAlways},
-	"replicas":          {2, func(d *appsv1.Deployment) any { return *d.Spec.Replicas }, int32(2)},
-	"flags":             {map[string]any{"v": 5, "kube-api-burst": 2000000, "leader-elect": false, "diagnostics-address": ":9000"}, args, ContainElements("--v=5", "--kube-api-burst=2000000", "--leader-elect=false", "--diagnostics-address=:9000", "--insecure-diagnostics=false")},
-	"env":               {[]any{map[string]any{"name": "HTTPS_PROXY", "value": "http://proxy.example.com"}}, func(d *appsv1.Deployment) any { return container(d).Env }, ContainElements(HaveField("Name", "POD_NAMESPACE"), HaveField("Name", "MEMORY_LIMIT"), Equal(corev1.EnvVar{Name: "HTTPS_PROXY", Value: "http://proxy.example.com"}))},
-	"resources":         {map[string]any{"limits": map[string]any{"memory": "2Gi"}}, resources, []string{"2Gi", "250m"}},
-	"nodeSelector":      {map[string]any{"example.com/infra": ""}, func(d *appsv1.Deployment) any { return d.Spec.Template.Spec.NodeSelector }, map[string]string{"example.com/infra": ""}},
-	"tolerations":       {[]any{map[string]any{"key": "example.com/infra"}}, func(d *appsv1.Deployment) any { return d.Spec.Template.Spec.Tolerations }, []corev1.Toleration{{Key: "example.com/infra"}}},
-	"affinity":          {map[string]any{"podAntiAffinity": map[string]any{}}, func(d *appsv1.Deployment) any { return d.Spec.Template.Spec.Affinity }, &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}},
-	"priorityClassName": {"system-cluster-critical", func(d *appsv1.Deployment) any { return d.Spec.Template.Spec.PriorityClassName }, "system-cluster-critical"},
-	"podAnnotations":    {map[string]any{"example.com/team": "hub"}, func(d *appsv1.Deployment) any { return d.Spec.Template.Annotations }, And(HaveKeyWithValue("example.com/team", "hub"), HaveKeyWithValue("kubectl.kubernetes.io/default-container", "manager"))},
+	"image.repository": {"mirror.example.com/manager", image, "mirror.example.com/manager:v0.1.0"},
+	"image.tag":        {"v0.1.9", image, HaveSuffix(":v0.1.9")},
+	"image.digest":     {digest, image, HaveSuffix("-provider@" + digest)},
+	"image.pullPolicy": {"Always", func(d *appsv1.Deployment) any { return container(d).ImagePullPolicy }, corev1.PullAlways},
+	"replicas":         {2, func(d *appsv1.Deployment) any { return *d.Spec.Replicas }, int32(2)},
+	"flags": {
+		map[string]any{"v": 5, "kube-api-burst": 2000000, "leader-elect": false, "diagnostics-address": ":9000"},
+		args, ContainElements("--v=5", "--kube-api-burst=2000000", "--leader-elect=false", "--diagnostics-address=:9000",
+			"--insecure-diagnostics=false"),
+	},
+	"env": {
+		[]any{map[string]any{"name": "HTTPS_PROXY", "value": "http://proxy.example.com"}},
+		func(d *appsv1.Deployment) any { return container(d).Env }, ContainElements(HaveField("Name", "POD_NAMESPACE"),
+			HaveField("Name", "MEMORY_LIMIT"), Equal(corev1.EnvVar{Name: "HTTPS_PROXY", Value: "http://proxy.example.com"})),
+	},
+	"resources": {map[string]any{"limits": map[string]any{"memory": "2Gi"}}, resources, []string{"2Gi", "250m"}},
+	"nodeSelector": {
+		map[string]any{"example.com/infra": ""},
+		func(d *appsv1.Deployment) any { return d.Spec.Template.Spec.NodeSelector },
+		map[string]string{"example.com/infra": ""},
+	},
+	"tolerations": {
+		[]any{map[string]any{"key": "example.com/infra"}},
+		func(d *appsv1.Deployment) any { return d.Spec.Template.Spec.Tolerations },
+		[]corev1.Toleration{{Key: "example.com/infra"}},
+	},
+	"affinity": {
+		map[string]any{"podAntiAffinity": map[string]any{}},
+		func(d *appsv1.Deployment) any { return d.Spec.Template.Spec.Affinity }, &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}},
+	},
+	"priorityClassName": {
+		"system-cluster-critical", func(d *appsv1.Deployment) any { return d.Spec.Template.Spec.PriorityClassName },
+		"system-cluster-critical",
+	},
+	"podAnnotations": {
+		map[string]any{"example.com/team": "hub"},
+		func(d *appsv1.Deployment) any { return d.Spec.Template.Annotations },
+		And(HaveKeyWithValue("example.com/team", "hub"), HaveKeyWithValue("kubectl.kubernetes.io/default-container", "manager")),
+	},
 }
 
 // placesOfBoth are the values that are for both.
@@ -212,7 +239,11 @@ var placesOfBoth = map[string]struct {
 	"watchFilter":                  {"green", args, ContainElement("--watch-filter=green")},
 	"trustedAuthorities.configMap": {"hub-authorities", authorities, ConsistOf("configMap hub-authorities", trustDirectory, trustVariable)},
 	"trustedAuthorities.secret":    {"hub-authorities", authorities, ConsistOf("secret hub-authorities", trustDirectory, trustVariable)},
-	"imagePullSecrets":             {[]any{map[string]any{"name": "registry"}}, func(d *appsv1.Deployment) any { return d.Spec.Template.Spec.ImagePullSecrets }, []corev1.LocalObjectReference{{Name: "registry"}}},
+	"imagePullSecrets": {
+		[]any{map[string]any{"name": "registry"}},
+		func(d *appsv1.Deployment) any { return d.Spec.Template.Spec.ImagePullSecrets },
+		[]corev1.LocalObjectReference{{Name: "registry"}},
+	},
 }
 
 const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -282,8 +313,10 @@ func (w *world) followValues() {
 		}
 		all = append(all, section+".enabled")
 	}
-	all = append(all, "crds.install", "openshiftHub", "admissionPolicies.install", "controlPlane.inPlaceUpdates.enabled", "controlPlane.inPlaceUpdates.namespaces")
-	g.Expect(w.values(func(path string) bool { _, known := places[path[strings.Index(path, ".")+1:]]; return known })).To(ConsistOf(all), "each value has a place that is looked at")
+	all = append(all, "crds.install", "openshiftHub", "admissionPolicies.install", "controlPlane.inPlaceUpdates.enabled",
+		"controlPlane.inPlaceUpdates.namespaces")
+	g.Expect(w.values(func(path string) bool { _, known := places[path[strings.Index(path, ".")+1:]]; return known })).To(ConsistOf(all),
+		"each value has a place that is looked at")
 }
 
 func match(want any) OmegaMatcher {
@@ -371,7 +404,8 @@ func (w *world) push() {
 	out, err := w.helm("push", w.chart, repository, "--plain-http")
 	g.Expect(err).NotTo(HaveOccurred(), out)
 	pulled := w.TempDir()
-	out, err = w.helm("pull", repository+"/cluster-api-provider-openshift-agent", "--version", strings.TrimPrefix(version, "v"), "--plain-http", "--destination", pulled)
+	out, err = w.helm("pull", repository+"/cluster-api-provider-openshift-agent", "--version", strings.TrimPrefix(version, "v"),
+		"--plain-http", "--destination", pulled)
 	g.Expect(err).NotTo(HaveOccurred(), out)
 	content, err := os.ReadFile(filepath.Join(pulled, filepath.Base(w.chart)))
 	g.Expect(err).NotTo(HaveOccurred())

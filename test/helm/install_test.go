@@ -88,7 +88,8 @@ func TestHelmInstallsUpgradesAndUninstalls(t *testing.T) {
 	}
 	h.begin = time.Now() // until a manager is stopped, it asks for what it has no rights to any more
 	role := &rbacv1.ClusterRole{}
-	g.Expect(h.env.Client().Get(t.Context(), client.ObjectKey{Name: "openshift-agent-bootstrap-manager-role"}, role)).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
+	g.Expect(h.env.Client().Get(t.Context(), client.ObjectKey{Name: "openshift-agent-bootstrap-manager-role"},
+		role)).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 	g.Expect(h.kinds()).To(Equal(kinds), "with the kinds all clusters would be deleted")
 	g.Expect(h.usersObject()).To(Equal(users))
 
@@ -108,7 +109,10 @@ func TestHelmInstallsUpgradesAndUninstalls(t *testing.T) {
 func (h *hub) expectManagers(version string) {
 	h.Helper()
 	g := NewWithT(h)
-	for name, account := range map[string]string{env.Bootstrap: "openshift-agent-bootstrap-manager", env.ControlPlane: "openshift-agent-control-plane-manager"} {
+	for name, account := range map[string]string{
+		env.Bootstrap:    "openshift-agent-bootstrap-manager",
+		env.ControlPlane: "openshift-agent-control-plane-manager",
+	} {
 		g.Eventually(func(g Gomega) {
 			g.Expect(h.deployments.Failure()).NotTo(HaveOccurred())
 			running := h.deployments.Process(name)

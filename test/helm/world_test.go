@@ -70,7 +70,10 @@ func (w *world) helm(args ...string) (string, error) {
 // template are the objects that the chart gives with values.
 func (w *world) template(values map[string]any, more ...string) []unstructured.Unstructured {
 	w.Helper()
-	out, err := w.helm(append([]string{"template", "openshift-agent", w.chart, "--namespace", namespace, "--kube-version", "1.31.0", "--values", w.file(values)}, more...)...)
+	out, err := w.helm(append([]string{
+		"template", "openshift-agent", w.chart, "--namespace", namespace, "--kube-version",
+		"1.31.0", "--values", w.file(values),
+	}, more...)...)
 	g := NewWithT(w)
 	g.Expect(err).NotTo(HaveOccurred(), out)
 	objects, err := yaml.ToUnstructured([]byte(out))

@@ -48,7 +48,9 @@ const BMCPassword = "s3cr3t-0f-a-b4s3b0ard"
 
 // NewBareMetalHosts creates n BareMetalHosts, each with the secret of its BMC, that stand for n different machines. They
 // are returned as created; a Rack that watches the API server takes them to available.
-func NewBareMetalHosts(ctx context.Context, c client.Client, namespace string, n int, options ...HostOption) ([]*metal3api.BareMetalHost, error) {
+func NewBareMetalHosts(ctx context.Context, c client.Client, namespace string, n int,
+	options ...HostOption,
+) ([]*metal3api.BareMetalHost, error) {
 	hosts := make([]*metal3api.BareMetalHost, 0, n)
 	for i := range n {
 		host := &metal3api.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("host-%d", i)}}

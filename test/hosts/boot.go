@@ -84,7 +84,8 @@ func (m medium) bootOn(machine Hardware) Boot {
 	if m.architecture == "" || goArchitecture(m.architecture) == goArchitecture(machine.Architecture) {
 		return m.boot
 	}
-	return Boot{System: Unknown, Source: fmt.Sprintf("%s, which is for %s and not for %s", m.boot.Source, m.architecture, machine.Architecture)}
+	return Boot{System: Unknown, Source: fmt.Sprintf("%s, which is for %s and not for %s", m.boot.Source, m.architecture,
+		machine.Architecture)}
 }
 
 // architectureOfISO returns the part before the file's name in a URL of the image service; empty where the URL has none.

@@ -24,7 +24,10 @@ func token(claims string) string {
 func discoveryIgnition(exec string) []byte {
 	raw, err := json.Marshal(map[string]any{
 		"ignition": map[string]any{"version": "3.1.0"},
-		"systemd":  map[string]any{"units": []any{map[string]any{"name": "agent.service", "enabled": true, "contents": "[Service]\nExecStart=" + exec + "\n"}}},
+		"systemd": map[string]any{"units": []any{map[string]any{
+			"name": "agent.service", "enabled": true,
+			"contents": "[Service]\nExecStart=" + exec + "\n",
+		}}},
 	})
 	if err != nil {
 		panic(err)
@@ -45,8 +48,11 @@ func TestNewMedium(t *testing.T) {
 			want:  Boot{System: Discovery, InfraEnvID: testInfraEnv, Source: "live ISO of InfraEnv " + testInfraEnv},
 		},
 		"live ISO behind a path prefix, by API key": {
-			image: metal3api.Image{URL: "https://img/service/byapikey/" + token(`{"infra_env_id":"`+testInfraEnv+`"}`) + "/4.22/x86_64/full.iso", DiskFormat: liveISO},
-			want:  Boot{System: Discovery, InfraEnvID: testInfraEnv, Source: "live ISO of InfraEnv " + testInfraEnv},
+			image: metal3api.Image{
+				URL:        "https://img/service/byapikey/" + token(`{"infra_env_id":"`+testInfraEnv+`"}`) + "/4.22/x86_64/full.iso",
+				DiskFormat: liveISO,
+			},
+			want: Boot{System: Discovery, InfraEnvID: testInfraEnv, Source: "live ISO of InfraEnv " + testInfraEnv},
 		},
 		"the same URL written to disk is no live ISO": {
 			image: metal3api.Image{URL: "http://img/byid/" + testInfraEnv + "/4.22/x86_64/minimal.iso", Checksum: "x"},
@@ -65,8 +71,9 @@ func TestNewMedium(t *testing.T) {
 			want: Boot{System: Discovery, InfraEnvID: testInfraEnv, Source: "disk image http://mirror/scos.qcow2"},
 		},
 		"disk image with another ignition": {
-			image: metal3api.Image{URL: "http://mirror/scos.qcow2", Checksum: "x", DiskFormat: qcow2}, userData: []byte(`{"ignition":{"version":"3.1.0"}}`),
-			want: Boot{System: Unknown, Source: "disk image http://mirror/scos.qcow2"},
+			image:    metal3api.Image{URL: "http://mirror/scos.qcow2", Checksum: "x", DiskFormat: qcow2},
+			userData: []byte(`{"ignition":{"version":"3.1.0"}}`),
+			want:     Boot{System: Unknown, Source: "disk image http://mirror/scos.qcow2"},
 		},
 		"disk image without user data": {
 			image: metal3api.Image{URL: "http://mirror/scos.qcow2", Checksum: "x", DiskFormat: qcow2},
@@ -149,7 +156,8 @@ func TestDecodeIgnition(t *testing.T) {
 	g.Expect(writer.Close()).To(Succeed())
 	child := `{"ignition":{"version":"3.2.0"},"storage":{"files":[
 		{"path":"/etc/child","contents":{"source":"data:,from%20child"}},{"path":"/etc/both","contents":{"source":"data:,child"}}]}}`
-	raw := `{"ignition":{"version":"3.2.0","config":{"merge":[{"source":"data:;base64,` + base64.StdEncoding.EncodeToString([]byte(child)) + `"}]}},
+	raw := `{"ignition":{"version":"3.2.0","config":{"merge":[{"source":"data:;base64,` +
+		base64.StdEncoding.EncodeToString([]byte(child)) + `"}]}},
 		"storage":{"files":[
 			{"path":"/etc/both","overwrite":true,"mode":420,"contents":{"source":"data:text/plain;charset=utf-8;base64,cGFyZW50"}},
 			{"path":"/etc/zipped","contents":{"compression":"gzip","source":"data:;base64,` + base64.StdEncoding.EncodeToString(packed.Bytes()) + `"}},

@@ -176,7 +176,10 @@ func (h Hardware) Inventory() *models.Inventory {
 		BmcAddress:   "0.0.0.0",
 		BmcV6address: "::/0",
 		Boot:         &models.Boot{CurrentBootMode: "uefi"},
-		CPU:          &models.CPU{Architecture: h.Architecture, Count: int64(h.CPUCores), Flags: []string{"vmx"}, Frequency: 2400, ModelName: "Sim CPU"},
+		CPU: &models.CPU{
+			Architecture: h.Architecture, Count: int64(h.CPUCores), Flags: []string{"vmx"},
+			Frequency: 2400, ModelName: "Sim CPU",
+		},
 		Disks:        []*models.Disk{},
 		Gpus:         []*models.Gpu{},
 		Hostname:     h.Hostname,

@@ -96,7 +96,8 @@ func overrides(environment string) string {
 
 func installOrder(h *Host, role models.HostRole) Instruction {
 	return Instruction{
-		Kind: Install, ClusterNamespace: labNamespace, ClusterName: "c1", ClusterID: "assisted-c1", Hostname: h.Hardware().Name + "-node", Role: role,
+		Kind: Install, ClusterNamespace: labNamespace, ClusterName: "c1", ClusterID: "assisted-c1",
+		Hostname: h.Hardware().Name + "-node", Role: role,
 		InstallationDisk:  h.Hardware().Disks[0].ByID,
 		IgnitionOverrides: overrides("CUSTOM_KUBELET_LABELS=\"metal3.io/uuid=uid-" + h.Hardware().Name + "\"\n"),
 		NodeLabels:        map[string]string{"late": "label"},
@@ -204,7 +205,8 @@ func TestHostWhoseCertificatesExpiredIsReadyWhenOthersAreApproved(t *testing.T) 
 
 	late.PowerOff()
 	late.ExpireCertificates()
-	l.Expect(l.node("late-node")().Status.Conditions).To(HaveEach(HaveField("LastHeartbeatTime.Time", BeTemporally("~", time.Now().Add(-longSilent), time.Minute))))
+	l.Expect(l.node("late-node")().Status.Conditions).To(HaveEach(HaveField("LastHeartbeatTime.Time",
+		BeTemporally("~", time.Now().Add(-longSilent), time.Minute))))
 	late.PowerOn()
 	l.Eventually(late.Problem).Should(MatchError(errNotApproved))
 	l.Expect(readiness(l.node("late-node")())).To(Equal(corev1.ConditionUnknown))
@@ -213,7 +215,8 @@ func TestHostWhoseCertificatesExpiredIsReadyWhenOthersAreApproved(t *testing.T) 
 	l.request(certificatesv1.KubeletServingSignerName)
 
 	late.Reboot()
-	l.Eventually(func() corev1.ConditionStatus { return readiness(l.node("late-node")()) }).Should(Equal(corev1.ConditionTrue), "they are valid now")
+	l.Eventually(func() corev1.ConditionStatus { return readiness(l.node("late-node")()) }).Should(Equal(corev1.ConditionTrue),
+		"they are valid now")
 	l.request(certificatesv1.KubeAPIServerClientKubeletSignerName)
 }
 
@@ -234,7 +237,10 @@ func TestAHostThatHangsComesUpWhenItIsLetGo(t *testing.T) {
 }
 
 func (l *lab) approve(request *certificatesv1.CertificateSigningRequest) {
-	request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue}}
+	request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
+		Type:   certificatesv1.CertificateApproved,
+		Status: corev1.ConditionTrue,
+	}}
 	l.Expect(l.workload.Status().Update(l.ctx, request)).To(Succeed())
 }
 
@@ -311,7 +317,8 @@ func TestInstallSingleNode(t *testing.T) {
 	l.Expect(h.setPower(false)).To(BeFalse())
 	l.Expect(readiness(l.node("sno")())).To(Equal(corev1.ConditionTrue), "nobody can tell")
 	down.Store(false)
-	l.Eventually(func() corev1.ConditionStatus { return readiness(l.node("sno")()) }).Should(Equal(corev1.ConditionUnknown), "an API that is back learns of it")
+	l.Eventually(func() corev1.ConditionStatus { return readiness(l.node("sno")()) }).Should(Equal(corev1.ConditionUnknown),
+		"an API that is back learns of it")
 }
 
 // TestNobodyIsToldOfALostNodeForEver: the attempts end where the Node is not the host's any more, and where there is no cluster.
@@ -363,7 +370,10 @@ func TestNobodyIsToldOfALostNodeForEver(t *testing.T) {
 // The API of a cluster may be away for a moment because a host of its etcd went. That this host boots something else
 // then is no news of its Node.
 func TestALostNodeIsToldWhenItsHostBootsSomethingElse(t *testing.T) {
-	for name, outage := range map[string]func(*lab) *atomic.Bool{"the API refuses connections": (*lab).outage, "the API does not answer": (*lab).silence} {
+	for name, outage := range map[string]func(*lab) *atomic.Bool{
+		"the API refuses connections": (*lab).outage,
+		"the API does not answer":     (*lab).silence,
+	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
 			down := outage(l)

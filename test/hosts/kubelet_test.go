@@ -30,16 +30,20 @@ var nodeIdentityCases = map[string]struct {
 	wantError   string
 }{
 	"worker of any release takes custom labels": {
-		instruction: Instruction{Role: models.HostRoleWorker}, cluster: Cluster{Version: "4.14.0"}, files: kubeletEnvironment("CUSTOM_KUBELET_LABELS='metal3.io/uuid=u1,a=b'"), wantLabel: true,
+		instruction: Instruction{Role: models.HostRoleWorker}, cluster: Cluster{Version: "4.14.0"},
+		files: kubeletEnvironment("CUSTOM_KUBELET_LABELS='metal3.io/uuid=u1,a=b'"), wantLabel: true,
 	},
 	"control plane before 4.19 ignores custom labels": {
-		instruction: Instruction{Role: models.HostRoleMaster}, cluster: Cluster{Version: "4.18.30"}, files: kubeletEnvironment("CUSTOM_KUBELET_LABELS=metal3.io/uuid=u1"),
+		instruction: Instruction{Role: models.HostRoleMaster}, cluster: Cluster{Version: "4.18.30"},
+		files: kubeletEnvironment("CUSTOM_KUBELET_LABELS=metal3.io/uuid=u1"),
 	},
 	"control plane from 4.19 on takes custom labels": {
-		instruction: Instruction{Role: models.HostRoleMaster}, cluster: Cluster{Version: "4.19.0"}, files: kubeletEnvironment("CUSTOM_KUBELET_LABELS=metal3.io/uuid=u1"), wantLabel: true,
+		instruction: Instruction{Role: models.HostRoleMaster}, cluster: Cluster{Version: "4.19.0"},
+		files: kubeletEnvironment("CUSTOM_KUBELET_LABELS=metal3.io/uuid=u1"), wantLabel: true,
 	},
 	"control plane of an OKD 4.19 prerelease takes custom labels": {
-		instruction: Instruction{Role: models.HostRoleMaster}, cluster: Cluster{Version: "4.19.0-okd-scos.5"}, files: kubeletEnvironment("CUSTOM_KUBELET_LABELS=metal3.io/uuid=u1"), wantLabel: true,
+		instruction: Instruction{Role: models.HostRoleMaster}, cluster: Cluster{Version: "4.19.0-okd-scos.5"},
+		files: kubeletEnvironment("CUSTOM_KUBELET_LABELS=metal3.io/uuid=u1"), wantLabel: true,
 	},
 	"node name of the environment wins over the hostname": {
 		instruction: Instruction{Role: models.HostRoleWorker, Hostname: "w0"}, cluster: Cluster{Version: "4.19.0"},
@@ -49,17 +53,20 @@ var nodeIdentityCases = map[string]struct {
 		instruction: Instruction{Role: models.HostRoleWorker, Hostname: "w0"}, cluster: Cluster{Version: "4.19.0"}, wantName: "w0",
 	},
 	"platform baremetal has no --provider-id": {
-		instruction: Instruction{Role: models.HostRoleWorker}, cluster: Cluster{Version: "4.19.0"}, files: kubeletEnvironment("KUBELET_PROVIDERID=metal3://x"),
+		instruction: Instruction{Role: models.HostRoleWorker}, cluster: Cluster{Version: "4.19.0"},
+		files: kubeletEnvironment("KUBELET_PROVIDERID=metal3://x"),
 	},
 	"platform none has --provider-id": {
-		instruction: Instruction{Role: models.HostRoleWorker}, cluster: Cluster{Version: "4.19.0", PlatformNone: true}, files: kubeletEnvironment("KUBELET_PROVIDERID=metal3://x"), wantID: "metal3://x",
+		instruction: Instruction{Role: models.HostRoleWorker}, cluster: Cluster{Version: "4.19.0", PlatformNone: true},
+		files: kubeletEnvironment("KUBELET_PROVIDERID=metal3://x"), wantID: "metal3://x",
 	},
 	"single node has --provider-id": {
 		instruction: Instruction{Role: models.HostRoleMaster, SingleNode: true}, cluster: Cluster{Version: "4.19.0"},
 		files: kubeletEnvironment("KUBELET_PROVIDERID=metal3://x"), wantID: "metal3://x",
 	},
 	"drop-ins are ignored where the release has none": {
-		instruction: Instruction{Role: models.HostRoleWorker}, cluster: Cluster{Version: "4.20.0", ControlPlaneDropIns: true}, files: map[string]File{kubeletDropInDir + "/10.conf": dropIn("metal3://x")},
+		instruction: Instruction{Role: models.HostRoleWorker}, cluster: Cluster{Version: "4.20.0", ControlPlaneDropIns: true},
+		files: map[string]File{kubeletDropInDir + "/10.conf": dropIn("metal3://x")},
 	},
 	"drop-ins are merged in lexical order, other files left out": {
 		instruction: Instruction{Role: models.HostRoleWorker}, cluster: Cluster{Version: "4.21.0", WorkerDropIns: true},
@@ -74,13 +81,16 @@ var nodeIdentityCases = map[string]struct {
 		files: map[string]File{kubeletDropInDir + "/10.conf": {Contents: "providerID: x"}}, wantError: "no KubeletConfiguration",
 	},
 	"what is no label stops the kubelet": {
-		instruction: Instruction{Role: models.HostRoleWorker}, cluster: Cluster{Version: "4.19.0"}, files: kubeletEnvironment("CUSTOM_KUBELET_LABELS=a=$(id)"), wantError: "not valid",
+		instruction: Instruction{Role: models.HostRoleWorker}, cluster: Cluster{Version: "4.19.0"},
+		files: kubeletEnvironment("CUSTOM_KUBELET_LABELS=a=$(id)"), wantError: "not valid",
 	},
 	"a reserved label stops the kubelet": {
-		instruction: Instruction{Role: models.HostRoleWorker}, cluster: Cluster{Version: "4.19.0"}, files: kubeletEnvironment("CUSTOM_KUBELET_LABELS=kubernetes.io/x=y"), wantError: "reserved",
+		instruction: Instruction{Role: models.HostRoleWorker}, cluster: Cluster{Version: "4.19.0"},
+		files: kubeletEnvironment("CUSTOM_KUBELET_LABELS=kubernetes.io/x=y"), wantError: "reserved",
 	},
 	"a bad node name stops the kubelet": {
-		instruction: Instruction{Role: models.HostRoleWorker}, cluster: Cluster{Version: "4.19.0"}, files: kubeletEnvironment("KUBELET_NODE_NAME=Node_7"), wantError: "not valid",
+		instruction: Instruction{Role: models.HostRoleWorker}, cluster: Cluster{Version: "4.19.0"},
+		files: kubeletEnvironment("KUBELET_NODE_NAME=Node_7"), wantError: "not valid",
 	},
 }
 
@@ -117,12 +127,22 @@ func TestNodeRoles(t *testing.T) {
 		wantRoles   []string
 		wantTaints  []corev1.Taint
 	}{
-		"worker":                {Instruction{Role: models.HostRoleWorker}, Cluster{}, []string{workerLabel}, nil},
-		"dedicated master":      {control, Cluster{}, []string{controlPlaneLabel, masterLabel}, taint},
-		"compact":               {control, Cluster{SchedulableControlPlane: true}, []string{controlPlaneLabel, masterLabel, workerLabel}, nil},
-		"single node":           {Instruction{SingleNode: true}, Cluster{}, []string{controlPlaneLabel, masterLabel, workerLabel}, nil},
-		"arbiter":               {Instruction{Role: models.HostRoleArbiter}, Cluster{SchedulableControlPlane: true}, []string{arbiterLabel}, append(slices.Clone(taint), corev1.Taint{Key: arbiterLabel, Effect: corev1.TaintEffectNoSchedule})},
-		"worker of single node": {Instruction{Role: models.HostRoleWorker, SingleNode: false, DayTwo: true}, Cluster{}, []string{workerLabel}, nil},
+		"worker":           {Instruction{Role: models.HostRoleWorker}, Cluster{}, []string{workerLabel}, nil},
+		"dedicated master": {control, Cluster{}, []string{controlPlaneLabel, masterLabel}, taint},
+		"compact":          {control, Cluster{SchedulableControlPlane: true}, []string{controlPlaneLabel, masterLabel, workerLabel}, nil},
+		"single node":      {Instruction{SingleNode: true}, Cluster{}, []string{controlPlaneLabel, masterLabel, workerLabel}, nil},
+		"arbiter": {
+			Instruction{Role: models.HostRoleArbiter},
+			Cluster{SchedulableControlPlane: true},
+			[]string{arbiterLabel},
+			append(slices.Clone(taint), corev1.Taint{Key: arbiterLabel, Effect: corev1.TaintEffectNoSchedule}),
+		},
+		"worker of single node": {
+			Instruction{Role: models.HostRoleWorker, SingleNode: false, DayTwo: true},
+			Cluster{},
+			[]string{workerLabel},
+			nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -54,7 +54,8 @@ func newLab(t *testing.T, change ...func(o *Options)) *lab {
 		WithT: g,
 		hub:   fake.NewClientBuilder().WithScheme(newScheme()).WithStatusSubresource(&metal3api.BareMetalHost{}).Build(),
 		workload: fake.NewClientBuilder().WithScheme(workloadScheme).
-			WithStatusSubresource(&certificatesv1.CertificateSigningRequest{}, &corev1.Node{}, &configv1.ClusterVersion{}, &configv1.ClusterOperator{},
+			WithStatusSubresource(&certificatesv1.CertificateSigningRequest{}, &corev1.Node{}, &configv1.ClusterVersion{},
+				&configv1.ClusterOperator{},
 				&configv1.Infrastructure{}).Build(),
 		service: newScript(),
 	}
@@ -62,12 +63,13 @@ func newLab(t *testing.T, change ...func(o *Options)) *lab {
 		Service:  l.service,
 		Workload: func(context.Context, string, string) (client.Client, error) { return l.workload, nil },
 		WorkloadAs: func(_ context.Context, _, _ string, user rest.ImpersonationConfig) (client.Client, error) {
-			return interceptor.NewClient(l.workload, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
-				if request, ok := o.(*certificatesv1.CertificateSigningRequest); ok {
-					request.Spec.Username, request.Spec.Groups = user.UserName, user.Groups // as the API server does
-				}
-				return c.Create(ctx, o, options...)
-			}}), nil
+			return interceptor.NewClient(l.workload,
+				interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+					if request, ok := o.(*certificatesv1.CertificateSigningRequest); ok {
+						request.Spec.Username, request.Spec.Groups = user.UserName, user.Groups // as the API server does
+					}
+					return c.Create(ctx, o, options...)
+				}}), nil
 		},
 		Cluster: func(context.Context, string, string) (Cluster, error) {
 			return Cluster{Version: "4.19.3", ReleaseImage: "quay.io/ocp:4.19.3"}, nil

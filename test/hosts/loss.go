@@ -48,7 +48,10 @@ func (h *Host) lose(how string) {
 		h.mu.Unlock()
 		return
 	}
-	loss := Loss{Host: h.name, Key: h.key, Node: inst.node, Cluster: inst.cluster.key, Again: how == installedAgain, How: how, Time: time.Now()}
+	loss := Loss{
+		Host: h.name, Key: h.key, Node: inst.node, Cluster: inst.cluster.key, Again: how == installedAgain,
+		How: how, Time: time.Now(),
+	}
 	h.losses = append(h.losses, loss)
 	h.mu.Unlock()
 	h.log.Info("an installed node lost its disk", "node", loss.Node, "cluster", loss.Cluster, "how", how)

@@ -214,7 +214,8 @@ func TestTasksThatFailAreReportedAndTriedAgain(t *testing.T) {
 	fails := func(task Task, state metal3api.ProvisioningState, kind metal3api.ErrorType) {
 		t.Helper()
 		l.Eventually(func() metal3api.BareMetalHostStatus { return l.get("host-0").Status }).Should(And(
-			HaveField("ErrorType", kind), HaveField("ErrorMessage", "no answer: "+string(task)), HaveField("OperationalStatus", metal3api.OperationalStatusError)))
+			HaveField("ErrorType", kind), HaveField("ErrorMessage", "no answer: "+string(task)),
+			HaveField("OperationalStatus", metal3api.OperationalStatusError)))
 		l.Eventually(func() int { return l.get("host-0").Status.ErrorCount }).Should(BeNumerically(">", 1), "it is tried again")
 		l.Expect(l.state("host-0")()).To(Equal(state))
 		host.FailTask(task, "")

@@ -37,8 +37,10 @@ func taskOf(bmh *metal3api.BareMetalHost, host *Host) Task {
 		return Preparing
 	case state == metal3api.StateProvisioning && bmh.Spec.Image != nil:
 		return Provisioning
-	case (state == metal3api.StateAvailable || state == metal3api.StateReady) && !bmh.NeedsProvisioning() && status.PoweredOn != wantsPower(bmh),
-		(state == metal3api.StateProvisioned && !otherImage(bmh) || state == metal3api.StateExternallyProvisioned) && host.PoweredOn() != wantsPower(bmh):
+	case (state == metal3api.StateAvailable || state == metal3api.StateReady) && !bmh.NeedsProvisioning() &&
+		status.PoweredOn != wantsPower(bmh),
+		(state == metal3api.StateProvisioned && !otherImage(bmh) || state == metal3api.StateExternallyProvisioned) &&
+			host.PoweredOn() != wantsPower(bmh):
 		return Powering
 	}
 	return ""
@@ -96,7 +98,8 @@ func detached(bmh *metal3api.BareMetalHost) bool {
 		return false
 	}
 	switch bmh.Status.Provisioning.State {
-	case metal3api.StateProvisioned, metal3api.StateExternallyProvisioned, metal3api.StateAvailable, metal3api.StateReady, metal3api.StateDeleting:
+	case metal3api.StateProvisioned, metal3api.StateExternallyProvisioned, metal3api.StateAvailable, metal3api.StateReady,
+		metal3api.StateDeleting:
 		return true
 	}
 	return false
@@ -122,7 +125,8 @@ const triesBeforeDelete = 3
 
 // giveUp lets a BareMetalHost go that is deleted and whose BMC does not answer. Its server keeps its disk.
 func giveUp(bmh *metal3api.BareMetalHost) {
-	if bmh.DeletionTimestamp != nil && bmh.Status.Provisioning.State == metal3api.StateDeprovisioning && bmh.Status.ErrorCount > triesBeforeDelete {
+	if bmh.DeletionTimestamp != nil && bmh.Status.Provisioning.State == metal3api.StateDeprovisioning &&
+		bmh.Status.ErrorCount > triesBeforeDelete {
 		bmh.Status.Provisioning.State = metal3api.StateDeleting
 	}
 }

@@ -322,7 +322,10 @@ func (r *Rack) hostOf(bmh *metal3api.BareMetalHost) (*Host, error) {
 
 // newHost adds a host whose first NIC is in the networks; the caller holds the lock.
 func (r *Rack) newHost(name string, hardware Hardware, networks []string) *Host {
-	host := &Host{rack: r, name: name, log: r.log.WithValues("host", name), faults: map[models.HostStage]string{}, lingers: map[models.HostStage]chan struct{}{}, tasks: map[Task]progress{}}
+	host := &Host{
+		rack: r, name: name, log: r.log.WithValues("host", name), faults: map[models.HostStage]string{},
+		lingers: map[models.HostStage]chan struct{}{}, tasks: map[Task]progress{},
+	}
 	r.leases++
 	for _, network := range networks {
 		host.leased = append(host.leased, lease(network, r.leases-1))

@@ -29,7 +29,10 @@ func writeServerCA(ctx context.Context, c client.Client) error {
 	if err != nil {
 		return err
 	}
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: serverCA.Namespace, Name: serverCA.Name}, Data: map[string]string{serverCAKey: certificate}}
+	object := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: serverCA.Namespace, Name: serverCA.Name},
+		Data:       map[string]string{serverCAKey: certificate},
+	}
 	if err := c.Create(ctx, object); client.IgnoreAlreadyExists(err) != nil {
 		return fmt.Errorf("cannot create ConfigMap %s: %w", serverCA, err)
 	}

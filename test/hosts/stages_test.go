@@ -20,7 +20,8 @@ func TestStages(t *testing.T) {
 		},
 		"bootstrap": {
 			Instruction{Role: models.HostRoleMaster, Bootstrap: true},
-			"Starting installation,Installing,Writing image to disk,Copying registry data to disk,Waiting for control plane,Waiting for bootkube,Waiting for controller,Rebooting,Configuring,Joined,Done",
+			"Starting installation,Installing,Writing image to disk,Copying registry data to disk,Waiting for control " +
+				"plane,Waiting for bootkube,Waiting for controller,Rebooting,Configuring,Joined,Done",
 		},
 		"arbiter": {
 			Instruction{Role: models.HostRoleArbiter},
@@ -35,7 +36,10 @@ func TestStages(t *testing.T) {
 			"Starting installation,Installing,Waiting for bootkube,Writing image to disk,Copying registry data to disk,Rebooting,Joined,Done",
 		},
 		"a service that knows fewer stages": {
-			Instruction{Role: models.HostRoleMaster, KnownStages: []models.HostStage{models.HostStageInstalling, models.HostStageRebooting, models.HostStageDone}},
+			Instruction{
+				Role:        models.HostRoleMaster,
+				KnownStages: []models.HostStage{models.HostStageInstalling, models.HostStageRebooting, models.HostStageDone},
+			},
 			"Installing,Rebooting,Done",
 		},
 		"day-2 worker": {

@@ -37,7 +37,8 @@ func (r *Rack) clusterFromHub(ctx context.Context, namespace, name string) (Clus
 		return Cluster{}, fmt.Errorf("ClusterDeployment %s/%s has no clusterInstallRef", namespace, name)
 	}
 	install := &hiveext.AgentClusterInstall{}
-	if err := r.reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: deployment.Spec.ClusterInstallRef.Name}, install); err != nil {
+	if err := r.reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: deployment.Spec.ClusterInstallRef.Name},
+		install); err != nil {
 		return Cluster{}, fmt.Errorf("cannot read the AgentClusterInstall of %s/%s: %w", namespace, name, err)
 	}
 	facts := Cluster{
@@ -47,7 +48,8 @@ func (r *Rack) clusterFromHub(ctx context.Context, namespace, name string) (Clus
 		// The installer makes the control plane schedulable where there is no worker.
 		SchedulableControlPlane: install.Spec.MastersSchedulable || install.Spec.ProvisionRequirements.WorkerAgents == 0,
 		Arbiter:                 install.Spec.ProvisionRequirements.ArbiterAgents > 0,
-		TwoNodes:                install.Spec.ProvisionRequirements.ControlPlaneAgents == 2 && install.Spec.ProvisionRequirements.ArbiterAgents == 0,
+		TwoNodes: install.Spec.ProvisionRequirements.ControlPlaneAgents == 2 &&
+			install.Spec.ProvisionRequirements.ArbiterAgents == 0,
 	}
 	if metadata := install.Spec.ClusterMetadata; metadata != nil {
 		facts.ID = metadata.ClusterID

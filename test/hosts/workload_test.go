@@ -17,7 +17,10 @@ func TestAnOperatorOfWhichOthersToldFirstIsCompleted(t *testing.T) {
 	g, scheme := NewWithT(t), runtime.NewScheme()
 	g.Expect(configv1.Install(scheme)).To(Succeed())
 	told := &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: "kube-apiserver"}}
-	told.Status.Conditions = []configv1.ClusterOperatorStatusCondition{{Type: configv1.OperatorProgressing, Status: configv1.ConditionTrue, Reason: "NodeInstaller"}}
+	told.Status.Conditions = []configv1.ClusterOperatorStatusCondition{{
+		Type:   configv1.OperatorProgressing,
+		Status: configv1.ConditionTrue, Reason: "NodeInstaller",
+	}}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(told).WithStatusSubresource(told).Build()
 	statusOf := func() configv1.ClusterOperatorStatus {
 		operator := &configv1.ClusterOperator{}

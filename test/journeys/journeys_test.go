@@ -228,10 +228,14 @@ func (w *world) infraEnvOfABoundHost() {
 	w.expectHost(host, models.HostStatusKnown)
 	agent := w.agent(host)
 	patch := client.MergeFrom(agent.DeepCopy())
-	agent.Annotations["agent.agent-install.openshift.io/skip-spoke-cleanup"] = "true" // older versions look for a Node of each host that is bound, in a cluster that does not answer
+	// older versions look for a Node of each host that is bound, in a cluster that does not answer
+	agent.Annotations["agent.agent-install.openshift.io/skip-spoke-cleanup"] = "true"
 	w.Expect(w.Client().Patch(w.ctx, agent, patch)).To(Succeed())
 	w.Expect(w.Client().Delete(w.ctx, agent)).To(Succeed())
-	w.Eventually(func() error { return w.Client().Get(w.ctx, client.ObjectKeyFromObject(infraEnv), infraEnv) }).Should(MatchError(apierrors.IsNotFound, "gone"))
+	w.Eventually(func() error {
+		return w.Client().Get(w.ctx, client.ObjectKeyFromObject(infraEnv),
+			infraEnv)
+	}).Should(MatchError(apierrors.IsNotFound, "gone"))
 }
 
 // deleteCluster deletes a cluster and expects those of its hosts back that run the discovery system; the others cannot hear.

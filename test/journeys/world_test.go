@@ -140,10 +140,14 @@ func (w *world) importedCluster(name string) *lab.Cluster {
 	cluster, err := w.NewCluster(types.NamespacedName{Namespace: namespace, Name: name})
 	w.Expect(err).NotTo(HaveOccurred())
 	cluster.ReleaseAPI()
-	w.create(&corev1.Secret{ObjectMeta: metadata(name + "-admin-kubeconfig"), Data: map[string][]byte{"kubeconfig": cluster.Server().Kubeconfig()}})
+	w.create(&corev1.Secret{
+		ObjectMeta: metadata(name + "-admin-kubeconfig"),
+		Data:       map[string][]byte{"kubeconfig": cluster.Server().Kubeconfig()},
+	})
 	deployment, install := described(name, 3)
 	known := &hivev1.ClusterMetadata{
-		ClusterID: "6d9ad6a6-3d3b-4d2f-9a43-111111111111", InfraID: name + "-x7k2p", AdminKubeconfigSecretRef: corev1.LocalObjectReference{Name: name + "-admin-kubeconfig"},
+		ClusterID: "6d9ad6a6-3d3b-4d2f-9a43-111111111111", InfraID: name + "-x7k2p",
+		AdminKubeconfigSecretRef: corev1.LocalObjectReference{Name: name + "-admin-kubeconfig"},
 	}
 	deployment.Spec.Installed, deployment.Spec.ClusterMetadata = true, known
 	deployment.Spec.PullSecretRef.Name = name + "-pull-secret"

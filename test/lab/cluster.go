@@ -260,7 +260,8 @@ func (c *Cluster) Delete(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("cluster %s is not gone: %w: %s", c.Key(), context.Cause(ctx), messages(cluster.Status.Conditions, clusterv1.ClusterDeletingCondition))
+			return fmt.Errorf("cluster %s is not gone: %w: %s", c.Key(), context.Cause(ctx),
+				messages(cluster.Status.Conditions, clusterv1.ClusterDeletingCondition))
 		case <-tick.C:
 		}
 	}

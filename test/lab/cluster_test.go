@@ -23,12 +23,18 @@ import (
 func TestAWaitEndsWithWhatIsThere(t *testing.T) {
 	c := &Cluster{Namespace: "lab", Name: "c1"}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, metal3api.AddToScheme, hiveext.AddToScheme, aiv1beta1.AddToScheme, bootstrapv1.AddToScheme, controlplanev1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		clusterv1.AddToScheme, metal3api.AddToScheme, hiveext.AddToScheme,
+		aiv1beta1.AddToScheme, bootstrapv1.AddToScheme, controlplanev1.AddToScheme,
+	} {
 		NewWithT(t).Expect(add(scheme)).To(Succeed())
 	}
 	scheme.AddKnownTypeWithName(Metal3MachineKind, &unstructured.Unstructured{})
 	with := func(paused bool, asked *int) client.Reader {
-		cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name}, Spec: clusterv1.ClusterSpec{Paused: &paused}}
+		cluster := &clusterv1.Cluster{
+			ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name},
+			Spec:       clusterv1.ClusterSpec{Paused: &paused},
+		}
 		return interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster).Build(), interceptor.Funcs{
 			Get: func(ctx context.Context, behind client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 				*asked++
@@ -44,7 +50,8 @@ func TestAWaitEndsWithWhatIsThere(t *testing.T) {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
 			var ofWatched, ofThere int
-			g.Expect(c.isDone(t.Context(), func(s *State) bool { return *s.Cluster.Spec.Paused }, with(w.watched, &ofWatched), with(w.there, &ofThere))).To(Equal(w.done))
+			g.Expect(c.isDone(t.Context(), func(s *State) bool { return *s.Cluster.Spec.Paused }, with(w.watched, &ofWatched),
+				with(w.there, &ofThere))).To(Equal(w.done))
 			g.Expect(ofWatched).NotTo(BeZero())
 			g.Expect(ofThere).To(Equal(map[bool]int{true: 3}[w.watched]), "reads of what it has, once what is watched says so")
 		})

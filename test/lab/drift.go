@@ -19,7 +19,8 @@ func (c *Cluster) Drift(ctx context.Context, manager string) ([]string, error) {
 		if err := c.lab.Client().Get(ctx, client.ObjectKeyFromObject(object), live); err != nil {
 			return nil, fmt.Errorf("cannot read what was applied: %w", err)
 		}
-		err := c.lab.Client().Apply(ctx, client.ApplyConfigurationFromUnstructured(again), client.FieldOwner(manager), client.ForceOwnership, client.DryRunAll)
+		err := c.lab.Client().Apply(ctx, client.ApplyConfigurationFromUnstructured(again), client.FieldOwner(manager),
+			client.ForceOwnership, client.DryRunAll)
 		if err != nil {
 			return nil, fmt.Errorf("cannot apply %s %s again: %w", object.GetKind(), object.GetName(), err)
 		}

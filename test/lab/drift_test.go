@@ -10,7 +10,10 @@ import (
 
 func TestDriftIsWhatChangesBesideWhoOwnsAField(t *testing.T) {
 	object := func(edit func(*unstructured.Unstructured)) *unstructured.Unstructured {
-		o := &unstructured.Unstructured{Object: map[string]any{"kind": "Cluster", "apiVersion": "v1", "spec": map[string]any{"replicas": int64(3)}}}
+		o := &unstructured.Unstructured{Object: map[string]any{
+			"kind": "Cluster", "apiVersion": "v1",
+			"spec": map[string]any{"replicas": int64(3)},
+		}}
 		o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}})
 		edit(o)
 		return o

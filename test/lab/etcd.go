@@ -130,7 +130,8 @@ func contentOperator(ctx context.Context, workload client.Client, name string) e
 		return fmt.Errorf("cannot read ClusterOperator %s: %w", name, err)
 	}
 	wanted := map[configv1.ClusterStatusConditionType]configv1.ConditionStatus{
-		configv1.OperatorAvailable: configv1.ConditionTrue, configv1.OperatorProgressing: configv1.ConditionFalse, configv1.OperatorDegraded: configv1.ConditionFalse,
+		configv1.OperatorAvailable: configv1.ConditionTrue, configv1.OperatorProgressing: configv1.ConditionFalse,
+		configv1.OperatorDegraded: configv1.ConditionFalse,
 	}
 	for _, condition := range operator.Status.Conditions {
 		if status, ok := wanted[condition.Type]; ok && condition.Status != status {
@@ -230,7 +231,9 @@ func idOf(ctx context.Context, etcd *clientv3.Client) (id, leader uint64, err er
 }
 
 // anyEtcd asks the members that run, one after the other, until one has the answer. The error is that of the last one.
-func (c *Cluster) anyEtcd(ctx context.Context, ask func(ctx context.Context, node string, etcd *clientv3.Client) (enough bool, err error)) error {
+func (c *Cluster) anyEtcd(ctx context.Context,
+	ask func(ctx context.Context, node string, etcd *clientv3.Client) (enough bool, err error),
+) error {
 	result := errors.New("no etcd member runs")
 	for node, url := range c.Etcd().Serving() {
 		enough := false

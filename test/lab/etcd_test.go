@@ -74,7 +74,8 @@ func (w *etcdWorld) cutOff() {
 	heal := etcd.Network().Cut(etcd.Address(leader))
 	w.Eventually(w.cluster.EtcdLeader).WithContext(w.ctx).ShouldNot(Or(Equal(leader), BeEmpty()), "the others choose another")
 	w.Eventually(w.cluster.EtcdSettled).WithContext(w.ctx).Should(MatchError(ContainSubstring(leader + " is unhealthy")))
-	w.Eventually(func() error { return w.cluster.write(w.ctx, "beside-a-host-that-is-cut-off") }).Should(Succeed(), "as soon as the API server has left the one that is cut off")
+	w.Eventually(func() error { return w.cluster.write(w.ctx, "beside-a-host-that-is-cut-off") }).Should(Succeed(),
+		"as soon as the API server has left the one that is cut off")
 	heal()
 	w.Eventually(w.cluster.EtcdSettled).WithContext(w.ctx).Should(Succeed())
 }

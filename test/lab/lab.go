@@ -149,7 +149,8 @@ func (l *Lab) start(ctx context.Context, options Options) error {
 	}
 	l.Env, err = env.Start(ctx, env.Options{
 		Dir: options.Dir, Out: options.Out, LeaveSignals: options.LeaveSignals,
-		CoreTools: options.CoreTools, NoManagers: options.NoManagers, Core: options.Core, Metal3: options.Metal3, BareMetal: machines.operator(), Bootstrap: options.Bootstrap, ControlPlane: controlPlane,
+		CoreTools: options.CoreTools, NoManagers: options.NoManagers, Core: options.Core, Metal3: options.Metal3,
+		BareMetal: machines.operator(), Bootstrap: options.Bootstrap, ControlPlane: controlPlane,
 	})
 	if err != nil {
 		return err

@@ -44,7 +44,10 @@ func TestHostsMayBeTakenFromTheirNodesOnlyWhenTheyAreGivenUp(t *testing.T) {
 		return m
 	}
 	owner := func(node string, deleting bool) *clusterv1.Machine {
-		m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "machine"}, Status: clusterv1.MachineStatus{NodeRef: clusterv1.MachineNodeReference{Name: node}}}
+		m := &clusterv1.Machine{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "machine"},
+			Status:     clusterv1.MachineStatus{NodeRef: clusterv1.MachineNodeReference{Name: node}},
+		}
 		if deleting {
 			markDeleted(m)
 		}
@@ -63,10 +66,16 @@ func TestHostsMayBeTakenFromTheirNodesOnlyWhenTheyAreGivenUp(t *testing.T) {
 		"its Machine lives":                             {objects: []client.Object{host(), machine(false)}},
 		"its Machine is being deleted":                  {objects: []client.Object{host(), machine(true)}, asked: true},
 		"its Machine is gone":                           {objects: []client.Object{host()}, asked: true},
-		"it is being deleted":                           {objects: []client.Object{host(func(h *metal3api.BareMetalHost) { markDeleted(h) }), machine(false)}, asked: true},
-		"it is gone":                                    {objects: []client.Object{machine(false)}, asked: true},
-		"it is nobody's":                                {objects: []client.Object{host(func(h *metal3api.BareMetalHost) { h.Spec.ConsumerRef = nil })}, asked: true},
-		"the API server does not answer":                {objects: []client.Object{host(), machine(true)}, silent: true},
+		"it is being deleted": {objects: []client.Object{
+			host(func(h *metal3api.BareMetalHost) { markDeleted(h) }),
+			machine(false),
+		}, asked: true},
+		"it is gone": {objects: []client.Object{machine(false)}, asked: true},
+		"it is nobody's": {
+			objects: []client.Object{host(func(h *metal3api.BareMetalHost) { h.Spec.ConsumerRef = nil })},
+			asked:   true,
+		},
+		"the API server does not answer": {objects: []client.Object{host(), machine(true)}, silent: true},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
@@ -84,7 +93,10 @@ func TestHostsMayBeTakenFromTheirNodesOnlyWhenTheyAreGivenUp(t *testing.T) {
 					return hub.List(ctx, list, options...)
 				},
 			})
-			loss := hosts.Loss{Key: client.ObjectKey{Namespace: "lab", Name: "host"}, Node: "node", Cluster: client.ObjectKey{Namespace: "lab", Name: "c1"}}
+			loss := hosts.Loss{
+				Key: client.ObjectKey{Namespace: "lab", Name: "host"}, Node: "node",
+				Cluster: client.ObjectKey{Namespace: "lab", Name: "c1"},
+			}
 			if c.server {
 				loss.Key = client.ObjectKey{}
 			}

@@ -58,7 +58,8 @@ func startMirror(ctx context.Context) (*Mirror, error) {
 	if err != nil {
 		return nil, err
 	}
-	registry.writer = append(registry.writer, remote.WithTransport(transport), remote.WithAuth(authn.FromConfig(authn.AuthConfig{Auth: PullSecretAuth})))
+	registry.writer = append(registry.writer, remote.WithTransport(transport),
+		remote.WithAuth(authn.FromConfig(authn.AuthConfig{Auth: PullSecretAuth})))
 	return &Mirror{Registry: registry, authority: authority}, nil
 }
 

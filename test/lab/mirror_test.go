@@ -35,17 +35,26 @@ func TestDisconnectedHostsPullFromMirrorsOrNotAtAll(t *testing.T) {
 		change func(p *hosts.Pull)
 		fails  string
 	}{
-		"from the mirror":            {func(*hosts.Pull) {}, ""},
-		"from the mirror by prefix":  {func(p *hosts.Pull) { p.Registries = named("elsewhere", "x") + "prefix = \"quay.io\"\n" + p.Registries }, ""},
+		"from the mirror": {func(*hosts.Pull) {}, ""},
+		"from the mirror by prefix": {
+			func(p *hosts.Pull) { p.Registries = named("elsewhere", "x") + "prefix = \"quay.io\"\n" + p.Registries },
+			"",
+		},
 		"from the second of mirrors": {func(p *hosts.Pull) { p.Registries += named(releaseRepository, "mirror.example.com") }, ""},
 		"without mirrors":            {func(p *hosts.Pull) { p.Registries, p.Secret = "", "" }, ""},
 		"another repository there":   {func(p *hosts.Pull) { p.Registries = named(releaseRepository, mirror.address+"/other") }, "404"},
-		"a mirror that is not there": {func(p *hosts.Pull) { p.Registries = named(releaseRepository, "mirror.example.com/mirrored") }, "no registry mirror.example.com"},
-		"a mirror of something else": {func(p *hosts.Pull) { p.Registries = named("quay.io/openshift-release-dev/ocp", mirror.address) }, "no mirror gives"},
-		"under another authority":    {func(p *hosts.Pull) { p.Authorities = string(stranger.PEM()) }, "certificate"},
-		"without its certificates":   {func(p *hosts.Pull) { p.Authorities = "" }, "certificate"},
-		"without credentials":        {func(p *hosts.Pull) { p.Secret = `{"auths":{"quay.io":{"auth":"YTpi"}}}` }, "401"},
-		"for another architecture":   {func(p *hosts.Pull) { p.Architecture = "aarch64" }, "not for aarch64"},
+		"a mirror that is not there": {
+			func(p *hosts.Pull) { p.Registries = named(releaseRepository, "mirror.example.com/mirrored") },
+			"no registry mirror.example.com",
+		},
+		"a mirror of something else": {
+			func(p *hosts.Pull) { p.Registries = named("quay.io/openshift-release-dev/ocp", mirror.address) },
+			"no mirror gives",
+		},
+		"under another authority":  {func(p *hosts.Pull) { p.Authorities = string(stranger.PEM()) }, "certificate"},
+		"without its certificates": {func(p *hosts.Pull) { p.Authorities = "" }, "certificate"},
+		"without credentials":      {func(p *hosts.Pull) { p.Secret = `{"auths":{"quay.io":{"auth":"YTpi"}}}` }, "401"},
+		"for another architecture": {func(p *hosts.Pull) { p.Architecture = "aarch64" }, "not for aarch64"},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			p := right

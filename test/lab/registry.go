@@ -175,7 +175,8 @@ func (r *Registry) write(image string, of release) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot name release image %s: %w", image, err)
 	}
-	content, err := mutate.Config(empty.Image, v1.Config{Labels: map[string]string{"io.openshift.release": of.version, "architecture": of.architecture}})
+	content, err := mutate.Config(empty.Image,
+		v1.Config{Labels: map[string]string{"io.openshift.release": of.version, "architecture": of.architecture}})
 	if err != nil {
 		return "", fmt.Errorf("cannot make release image %s: %w", image, err)
 	}

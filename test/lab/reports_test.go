@@ -15,7 +15,10 @@ func TestReportsKeepWhatHasPassed(t *testing.T) {
 	reporting := func(name, reason string) *controlplanev1.OpenshiftAssistedControlPlane {
 		return &controlplanev1.OpenshiftAssistedControlPlane{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: name},
-			Status:     controlplanev1.OpenshiftAssistedControlPlaneStatus{Conditions: []metav1.Condition{{Type: "Installed", Status: metav1.ConditionFalse, Reason: reason}}},
+			Status: controlplanev1.OpenshiftAssistedControlPlaneStatus{Conditions: []metav1.Condition{{
+				Type:   "Installed",
+				Status: metav1.ConditionFalse, Reason: reason,
+			}}},
 		}
 	}
 	handler := c.lab.reports.handler()

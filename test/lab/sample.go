@@ -346,7 +346,8 @@ func (c *Cluster) mutate(object *unstructured.Unstructured, mutations Mutations)
 	}
 	// What the test puts in place of DNS and the virtual address.
 	endpoint := map[string]any{"host": c.workload.server.Host, "port": int64(c.workload.server.Port)}
-	if object.GroupVersionKind().Group == infraGroup && strings.HasSuffix(object.GetKind(), clusterKind) { // of whatever infrastructure provider
+	// of whatever infrastructure provider
+	if object.GroupVersionKind().Group == infraGroup && strings.HasSuffix(object.GetKind(), clusterKind) {
 		set(object, endpoint, "spec", "controlPlaneEndpoint")
 	}
 	switch object.GetKind() {
@@ -449,7 +450,10 @@ func machinesOf(object *unstructured.Unstructured) int {
 
 // controlPlanesOf is how many control-plane Machines come of an object; 0: it is about others.
 func controlPlanesOf(object *unstructured.Unstructured) int64 {
-	fields := map[string][]string{controlPlaneKind: {"spec", "replicas"}, clusterKind: {"spec", "topology", "controlPlane", "replicas"}}[object.GetKind()]
+	fields := map[string][]string{
+		controlPlaneKind: {"spec", "replicas"},
+		clusterKind:      {"spec", "topology", "controlPlane", "replicas"},
+	}[object.GetKind()]
 	if fields == nil || object.GetKind() == clusterKind && machinesOf(object) == 0 {
 		return 0
 	}

@@ -39,9 +39,12 @@ func TestMachinesOf(t *testing.T) {
 		object map[string]any
 		wanted int
 	}{
-		"a control plane of three":                  {map[string]any{"kind": controlPlaneKind, "spec": map[string]any{"replicas": int64(3)}}, 3},
-		"a control plane that does not say":         {map[string]any{"kind": controlPlaneKind}, 1},
-		"workers that are scaled to none":           {map[string]any{"kind": machineDeploymentKind, "spec": map[string]any{"replicas": int64(0)}}, 0},
+		"a control plane of three":          {map[string]any{"kind": controlPlaneKind, "spec": map[string]any{"replicas": int64(3)}}, 3},
+		"a control plane that does not say": {map[string]any{"kind": controlPlaneKind}, 1},
+		"workers that are scaled to none": {map[string]any{
+			"kind": machineDeploymentKind,
+			"spec": map[string]any{"replicas": int64(0)},
+		}, 0},
 		"a cluster whose parts stand beside it":     {map[string]any{"kind": clusterKind, "spec": map[string]any{}}, 0},
 		"a topology: three, two, and one":           {map[string]any{"kind": clusterKind, "spec": map[string]any{"topology": topology}}, 6},
 		"something that has replicas, but no hosts": {map[string]any{"kind": "Deployment", "spec": map[string]any{"replicas": int64(2)}}, 0},
@@ -58,7 +61,8 @@ func TestSamplesNeedAsManyHostsAsTheySay(t *testing.T) {
 	l := &Lab{samples: dir}
 	for sample, wanted := range map[string]int{
 		"ha": 5, "compact": 3, "sno": 1, "ha-disk-image": 5, "okd": 5, "clusterclass": 5, "arbiter": 3, "two-node": 2,
-		"argocd": 1, "arm64": 3, "disconnected": 3, "dual-stack": 3, "health-checks": 5, "mixed-architectures": 4, "proxy": 3, "static-network": 3, "third-party-cni": 3, "user-load-balancer": 3,
+		"argocd": 1, "arm64": 3, "disconnected": 3, "dual-stack": 3, "health-checks": 5, "mixed-architectures": 4, "proxy": 3,
+		"static-network": 3, "third-party-cni": 3, "user-load-balancer": 3,
 	} {
 		t.Run(sample, func(t *testing.T) {
 			g := NewWithT(t)

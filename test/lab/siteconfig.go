@@ -106,7 +106,10 @@ func (l *Lab) prepareFor(ctx context.Context, instance *siteconfig.ClusterInstan
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: spec.PullSecretRef.Name},
 			Type:       corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(PullSecretContent())},
 		},
-		&hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: spec.ClusterImageSetNameRef}, Spec: hivev1.ClusterImageSetSpec{ReleaseImage: image}},
+		&hivev1.ClusterImageSet{
+			ObjectMeta: metav1.ObjectMeta{Name: spec.ClusterImageSetNameRef},
+			Spec:       hivev1.ClusterImageSetSpec{ReleaseImage: image},
+		},
 	}
 	for i := range spec.Nodes {
 		node := &spec.Nodes[i]

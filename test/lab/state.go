@@ -74,7 +74,10 @@ func (m Machine) Role() string {
 func (c *Cluster) State(ctx context.Context) (*State, error) { return c.stateIn(ctx, c.lab.Client()) }
 
 func (c *Cluster) stateIn(ctx context.Context, api client.Reader) (*State, error) {
-	s := &State{Cluster: &clusterv1.Cluster{}, ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}, Installation: &hiveext.AgentClusterInstall{}}
+	s := &State{
+		Cluster: &clusterv1.Cluster{}, ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{},
+		Installation: &hiveext.AgentClusterInstall{},
+	}
 	for _, object := range []client.Object{s.Cluster, s.ControlPlane, s.Installation} {
 		if err := api.Get(ctx, c.Key(), object); client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("cannot read %T %s: %w", object, c.Key(), err)
@@ -252,7 +255,8 @@ func (s *State) Waiting() []string {
 			lines = append(lines, fmt.Sprintf("BareMetalHost %s: %s %s", m.Host.Name, m.Host.Status.Provisioning.State, m.Host.Status.ErrorMessage))
 		}
 		if m.Agent != nil {
-			lines = append(lines, fmt.Sprintf("Agent %s: %s: %s", m.Agent.Name, m.Agent.Status.DebugInfo.State, oneLine(m.Agent.Status.DebugInfo.StateInfo)))
+			lines = append(lines, fmt.Sprintf("Agent %s: %s: %s", m.Agent.Name, m.Agent.Status.DebugInfo.State,
+				oneLine(m.Agent.Status.DebugInfo.StateInfo)))
 		}
 	}
 	return lines

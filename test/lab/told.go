@@ -81,7 +81,8 @@ func SecretIn(object *unstructured.Unstructured) (string, error) {
 	if err := encoder.Encode(object.Object); err != nil {
 		return "", fmt.Errorf("cannot search %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
-	if found := kept.FindString(urls.ReplaceAllString(whole.String(), "")); found != "" || strings.HasSuffix(object.GroupVersionKind().Group, ".openshift.io") {
+	if found := kept.FindString(urls.ReplaceAllString(whole.String(), "")); found != "" ||
+		strings.HasSuffix(object.GroupVersionKind().Group, ".openshift.io") {
 		return found, nil
 	}
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")

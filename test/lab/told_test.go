@@ -20,7 +20,10 @@ func TestASecretInAnObjectIsFound(t *testing.T) {
 	kubeconfig := "apiVersion: v1\nusers:\n- user:\n    token: " + aToken + "\n"
 	encoded := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	annotated := func(value string) *unstructured.Unstructured {
-		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": map[string]any{"annotations": map[string]any{"a": value}}}}
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
+			"metadata": map[string]any{"annotations": map[string]any{"a": value}},
+		}}
 	}
 	for situation, text := range map[string]string{
 		"a password":             "x" + PullSecretPassword,
@@ -55,10 +58,22 @@ func TestASecretInAnObjectIsFound(t *testing.T) {
 
 func TestWhatIsNoSecret(t *testing.T) {
 	for situation, object := range map[string]map[string]any{
-		"a URL to boot from":               {"kind": "BareMetalHost", "apiVersion": "metal3.io/v1alpha1", "spec": map[string]any{"image": map[string]any{"url": "https://assisted/images?version=4.19&api_key=" + aToken + "&type=minimal"}}},
-		"what assisted-service tells":      {"kind": "Agent", "apiVersion": "agent-install.openshift.io/v1beta1", "status": map[string]any{"conditions": []any{map[string]any{"message": "https://x?api_key=" + aToken}}}},
-		"a certificate":                    {"kind": "ConfigMap", "apiVersion": "v1", "data": map[string]any{"ca": "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"}},
-		"a certificate in base64":          {"kind": "ConfigMap", "apiVersion": "v1", "data": map[string]any{"ca": base64.StdEncoding.EncodeToString([]byte("-----BEGIN CERTIFICATE-----\nMIIB"))}},
+		"a URL to boot from": {
+			"kind": "BareMetalHost", "apiVersion": "metal3.io/v1alpha1",
+			"spec": map[string]any{"image": map[string]any{"url": "https://assisted/images?version=4.19&api_key=" + aToken + "&type=minimal"}},
+		},
+		"what assisted-service tells": {
+			"kind": "Agent", "apiVersion": "agent-install.openshift.io/v1beta1",
+			"status": map[string]any{"conditions": []any{map[string]any{"message": "https://x?api_key=" + aToken}}},
+		},
+		"a certificate": {
+			"kind": "ConfigMap", "apiVersion": "v1",
+			"data": map[string]any{"ca": "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"},
+		},
+		"a certificate in base64": {
+			"kind": "ConfigMap", "apiVersion": "v1",
+			"data": map[string]any{"ca": base64.StdEncoding.EncodeToString([]byte("-----BEGIN CERTIFICATE-----\nMIIB"))},
+		},
 		"a message that names a condition": {"kind": "Event", "apiVersion": "v1", "message": "the private key of Secret x is not readable"},
 	} {
 		t.Run(situation, func(t *testing.T) {
@@ -66,5 +81,6 @@ func TestWhatIsNoSecret(t *testing.T) {
 		})
 	}
 	message := map[string]any{"kind": "Event", "apiVersion": "v1", "message": "cannot load https://x?api_key=12345678"}
-	NewWithT(t).Expect(SecretIn(&unstructured.Unstructured{Object: message})).NotTo(BeEmpty(), "a message of ours has no token, also not in a URL")
+	NewWithT(t).Expect(SecretIn(&unstructured.Unstructured{Object: message})).NotTo(BeEmpty(),
+		"a message of ours has no token, also not in a URL")
 }

@@ -70,7 +70,9 @@ func (r *machines) Reconcile(ctx context.Context, req ctrl.Request) (_ ctrl.Resu
 }
 
 // provide takes a server for a Machine, and boots it once the object says which one it is.
-func (r *machines) provide(ctx context.Context, infra *plainmetalv1.PlainMetalMachine, machine *clusterv1.Machine, cluster *clusterv1.Cluster) (ctrl.Result, error) {
+func (r *machines) provide(ctx context.Context, infra *plainmetalv1.PlainMetalMachine, machine *clusterv1.Machine,
+	cluster *clusterv1.Cluster,
+) (ctrl.Result, error) {
 	wait := func(reason, message string) (ctrl.Result, error) {
 		conditions.Set(infra, condition(metav1.ConditionFalse, reason, message))
 		return ctrl.Result{}, nil
@@ -100,7 +102,8 @@ func (r *machines) provide(ctx context.Context, infra *plainmetalv1.PlainMetalMa
 		return wait("ServerMissing", "the server is not there any more")
 	}
 	userData := &corev1.Secret{}
-	if err := r.reader.Get(ctx, client.ObjectKey{Namespace: infra.Namespace, Name: *machine.Spec.Bootstrap.DataSecretName}, userData); err != nil {
+	if err := r.reader.Get(ctx, client.ObjectKey{Namespace: infra.Namespace, Name: *machine.Spec.Bootstrap.DataSecretName},
+		userData); err != nil {
 		return ctrl.Result{}, fmt.Errorf("cannot read the bootstrap data: %w", err)
 	}
 	server.BootDiskImage(infra.Spec.Image, userData.Data["value"])

@@ -63,7 +63,8 @@ func Install(ctx context.Context, c client.Client) error {
 	for _, kind := range []string{"PlainMetalClusterList", "PlainMetalMachineList", "PlainMetalMachineTemplateList"} {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(plainmetalv1.GroupVersion.WithKind(kind))
-		err := wait.PollUntilContextTimeout(ctx, servedInterval, servedTimeout, true, func(ctx context.Context) (bool, error) { return c.List(ctx, list) == nil, nil })
+		err := wait.PollUntilContextTimeout(ctx, servedInterval, servedTimeout, true,
+			func(ctx context.Context) (bool, error) { return c.List(ctx, list) == nil, nil })
 		if err != nil {
 			return fmt.Errorf("%s is not served: %w", kind, err)
 		}
@@ -108,7 +109,8 @@ func New(cfg *rest.Config, options Options) (*Provider, error) {
 	}
 	skip := true // several Providers may run in one process, one after the other
 	manager, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme: scheme, Logger: options.Log, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &skip},
+		Scheme: scheme, Logger: options.Log, Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: &skip},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot set up the manager of the provider: %w", err)
@@ -150,7 +152,8 @@ func (r *machines) setUp(manager ctrl.Manager) error {
 	ofCluster, err := util.ClusterToTypedObjectsMapper(manager.GetClient(), &plainmetalv1.PlainMetalMachineList{}, manager.GetScheme())
 	if err == nil {
 		err = ctrl.NewControllerManagedBy(manager).For(&plainmetalv1.PlainMetalMachine{}).
-			Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(util.MachineToInfrastructureMapFunc(plainmetalv1.GroupVersion.WithKind("PlainMetalMachine")))).
+			Watches(&clusterv1.Machine{},
+				handler.EnqueueRequestsFromMapFunc(util.MachineToInfrastructureMapFunc(plainmetalv1.GroupVersion.WithKind("PlainMetalMachine")))).
 			Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(ofCluster)).
 			Complete(r)
 	}

@@ -36,7 +36,8 @@ func TellFailures(out io.Writer, report types.Report) {
 			}
 		}
 		lines := append(shortened(spec.FailureMessage(), mostLines-len(evidence)), evidence...)
-		_, _ = fmt.Fprintf(out, "\n%s%s after %.0f s, at %s\n  %s\n", failed, spec.FullText(), spec.RunTime.Seconds(), spec.FailureLocation(), strings.Join(lines, "\n  "))
+		_, _ = fmt.Fprintf(out, "\n%s%s after %.0f s, at %s\n  %s\n", failed, spec.FullText(), spec.RunTime.Seconds(),
+			spec.FailureLocation(), strings.Join(lines, "\n  "))
 	}
 }
 

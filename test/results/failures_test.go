@@ -20,12 +20,15 @@ func TestWhyWhatFailedIsToldOnce(t *testing.T) {
 	}
 	var told bytes.Buffer
 	TellFailures(&told, types.Report{SpecReports: types.SpecReports{
-		spec("passes", types.SpecStatePassed, "nothing"), spec("fails", types.SpecStateFailed, "a reason"), spec("takes too long", types.SpecStateTimedout, strings.Repeat("x", 9999)),
+		spec("passes", types.SpecStatePassed, "nothing"), spec("fails", types.SpecStateFailed, "a reason"),
+		spec("takes too long", types.SpecStateTimedout, strings.Repeat("x", 9999)),
 		spec("is left out", types.SpecStateSkipped, "needs more"), blamed,
 	}})
 	g := NewWithT(t)
-	g.Expect(told.String()).To(And(ContainSubstring("FAILED fails after 3 s"), ContainSubstring("a reason"), ContainSubstring("FAILED takes too long")))
-	g.Expect(told.String()).To(ContainSubstring("FAILED fails, too after 3 s, at :0\n  one\n  two\n  capm3 does not run\n"), "each line of it is indented")
+	g.Expect(told.String()).To(And(ContainSubstring("FAILED fails after 3 s"), ContainSubstring("a reason"),
+		ContainSubstring("FAILED takes too long")))
+	g.Expect(told.String()).To(ContainSubstring("FAILED fails, too after 3 s, at :0\n  one\n  two\n  capm3 does not run\n"),
+		"each line of it is indented")
 	g.Expect(told.String()).NotTo(Or(ContainSubstring("passes"), ContainSubstring("left out")))
 	g.Expect(told.Len()).To(BeNumerically("<", 2000))
 }

@@ -26,7 +26,8 @@ func TestEverythingThatFailedIsToldAtTheEnd(t *testing.T) {
 		"starting, TestDNS: --- FAIL: TestDNS/slow (0.00s) dns_test.go:87: Expected <bool>: false to be true",
 		"starting, github.com/example/pkg/kube: pkg/kube/pages_test.go:63:4: undefined: informer",
 		"starting, panic: runtime error: index out of range [1] with length 1: goroutine 7 [running]: example.Test(0x1) /x/some_test.go:12 +0x1d",
-		"suite-day-one, A host that is not ours is refused after 240 s, at hosts_test.go:80: cluster wrong-bmc/cabled is not available: context deadline exceeded Machine cabled-1: Ready=False",
+		"suite-day-one, A host that is not ours is refused after 240 s, at hosts_test.go:80: cluster wrong-bmc/cabled is "+
+			"not available: context deadline exceeded Machine cabled-1: Ready=False",
 		"suite-day-one, Workers join after 12 s, at daytwo_test.go:12: no Machine has it",
 		"conformance, TestManifests: ours_test.go:12: Expected 1 to be 2",
 		"suite-chaos, nobody is installed twice: host a was again: make chaos SEED=1",
@@ -36,7 +37,8 @@ func TestEverythingThatFailedIsToldAtTheEnd(t *testing.T) {
 
 func TestWhatStandsLastIsToldWhereNothingSaysWhatFailed(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(FailuresIn(strings.NewReader("ok  \tpkg\t0.1s\nbash: line 1: nonsense\nmake[1]: *** [Makefile:7: pure] Error 2\nmake: *** [Makefile:9: test] Error 2\n"))).
+	g.Expect(FailuresIn(strings.NewReader("ok  \tpkg\t0.1s\nbash: line 1: nonsense\nmake[1]: *** [Makefile:7: pure] " +
+		"Error 2\nmake: *** [Makefile:9: test] Error 2\n"))).
 		To(HaveExactElements(Failure{What: "what stands last", Suite: "make", Why: []string{"ok  \tpkg\t0.1s", "bash: line 1: nonsense"}}))
 }
 

@@ -21,7 +21,8 @@ func QuantilesOf(times []time.Duration) Quantiles {
 	}
 	sorted := slices.Sorted(slices.Values(times))
 	return Quantiles{
-		Count: len(sorted), P50: Milliseconds(Nearest(sorted, 0.5)), P99: Milliseconds(Nearest(sorted, 0.99)), Max: Milliseconds(Nearest(sorted, 1)),
+		Count: len(sorted), P50: Milliseconds(Nearest(sorted, 0.5)), P99: Milliseconds(Nearest(sorted, 0.99)),
+		Max: Milliseconds(Nearest(sorted, 1)),
 	}
 }
 

@@ -61,7 +61,8 @@ func (r *runner) run(ctx context.Context, patterns []string) error {
 	}
 	var tests errgroup.Group
 	tests.SetLimit(r.atOnce)
-	for _, folder := range slices.Sorted(maps.Keys(folders)) { // one after the other: linking uses all processors, and two would compile the same
+	// one after the other: linking uses all processors, and two would compile the same
+	for _, folder := range slices.Sorted(maps.Keys(folders)) {
 		r.testFolder(ctx, folder, folders[folder], &tests)
 	}
 	_ = tests.Wait() // what failed is counted
@@ -73,7 +74,8 @@ func (r *runner) run(ctx context.Context, patterns []string) error {
 
 // list returns the packages, by the folder in which they are: no two there have the same name.
 func (r *runner) list(ctx context.Context, patterns []string) (map[string][]tested, error) {
-	command := exec.CommandContext(ctx, "go", append([]string{"list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}"}, patterns...)...)
+	command := exec.CommandContext(ctx, "go",
+		append([]string{"list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}"}, patterns...)...)
 	command.Dir, command.Stderr = r.dir, os.Stderr
 	listed, err := command.Output()
 	if err != nil {
@@ -104,7 +106,8 @@ func (r *runner) testFolder(ctx context.Context, folder string, packages []teste
 
 // link makes the programs of the packages of a folder, unless they are there already.
 func (r *runner) link(ctx context.Context, folder string, packages []tested) error {
-	args := []string{"test", "-vet=off", "-ldflags=-s -w", "-c", "-o", r.folder(folder) + string(filepath.Separator)} // without what debuggers need, as go test links what it does not keep
+	// without what debuggers need, as go test links what it does not keep
+	args := []string{"test", "-vet=off", "-ldflags=-s -w", "-c", "-o", r.folder(folder) + string(filepath.Separator)}
 	for _, p := range packages {
 		args = append(args, p.path)
 	}

@@ -12,8 +12,9 @@ import (
 
 // module is one with packages that pass, fail, have no tests and cannot be built, two of them with the same name.
 var module = map[string]string{
-	"go.mod":                 "module example.com/m\n\ngo 1.24\n",
-	"a/same/same_test.go":    "package same\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestHere(t *testing.T) {\n\tif _, err := os.Stat(\"same_test.go\"); err != nil {\n\t\tt.Fatal(err)\n\t}\n}\n",
+	"go.mod": "module example.com/m\n\ngo 1.24\n",
+	"a/same/same_test.go": "package same\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestHere(t *testing.T) " +
+		"{\n\tif _, err := os.Stat(\"same_test.go\"); err != nil {\n\t\tt.Fatal(err)\n\t}\n}\n",
 	"b/same/same_test.go":    "package same\n\nimport \"testing\"\n\nfunc TestRed(t *testing.T) { t.Fatal(\"the reason\") }\n",
 	"none/none.go":           "package none\n",
 	"broken/wrong/w_test.go": "package wrong\n\nvar x int = \"\"\n",
@@ -36,7 +37,8 @@ func TestPackagesAreTested(t *testing.T) {
 	told, err := test("./...")
 	g.Expect(err).To(MatchError("FAIL"))
 	g.Expect(told).To(And(
-		ContainSubstring("ok  \texample.com/m/a/same\t"), ContainSubstring("--- FAIL: TestRed"), ContainSubstring("the reason"), ContainSubstring("FAIL\texample.com/m/b/same\t"),
+		ContainSubstring("ok  \texample.com/m/a/same\t"), ContainSubstring("--- FAIL: TestRed"), ContainSubstring("the reason"),
+		ContainSubstring("FAIL\texample.com/m/b/same\t"),
 		ContainSubstring("w_test.go:3"), ContainSubstring("FAIL\texample.com/m/broken [build failed]"), Not(ContainSubstring("none")),
 	))
 

@@ -37,7 +37,8 @@ func (s *scale) lookAtManagers(ctx context.Context, into map[string]*managerRepo
 		if err != nil {
 			return err
 		}
-		r.Goroutines, r.HeapMiB, r.StacksMiB = int(values[goroutinesMetric]), mebibytes(int64(values[heapMetric])), mebibytes(int64(values[stacksMetric]))
+		r.Goroutines, r.HeapMiB, r.StacksMiB = int(values[goroutinesMetric]), mebibytes(int64(values[heapMetric])),
+			mebibytes(int64(values[stacksMetric]))
 	}
 	return nil
 }

@@ -46,18 +46,22 @@ var errMissed = errors.New("a target was missed")
 
 func parseOptions() options {
 	o := options{memory: map[string]int{}}
-	controlPlane := flag.Int("controlplane-memory", 0, "memory limit of the control plane manager in MiB, which it has as GOMEMLIMIT (default: its target)")
+	controlPlane := flag.Int("controlplane-memory", 0,
+		"memory limit of the control plane manager in MiB, which it has as GOMEMLIMIT (default: its target)")
 	bootstrap := flag.Int("bootstrap-memory", 0, "memory limit of the bootstrap manager in MiB (default: its target)")
 	flag.IntVar(&o.clusters, "clusters", 200, "installed clusters")
 	flag.StringVar(&o.sample, "sample", "sno", "what is installed: a file in config/samples without .yaml")
-	flag.Float64Var(&o.dead, "dead", 0, "share of the clusters whose API does not answer: one half accepts connections and is silent, the other refuses them")
+	flag.Float64Var(&o.dead, "dead", 0,
+		"share of the clusters whose API does not answer: one half accepts connections and is silent, the other refuses them")
 	flag.BoolVar(&o.http1, "http1", false, "the API servers of the clusters speak no HTTP/2, as behind many load balancers")
-	flag.Float64Var(&o.foreign, "foreign", 0, "what is on the hub that is not ours; 1: 20,000 BareMetalHosts, 10,000 Agents, 5,000 Secrets and 5,000 ConfigMaps")
+	flag.Float64Var(&o.foreign, "foreign", 0,
+		"what is on the hub that is not ours; 1: 20,000 BareMetalHosts, 10,000 Agents, 5,000 Secrets and 5,000 ConfigMaps")
 	flag.IntVar(&o.reactions, "reactions", 0, "how often each reaction is timed")
 	flag.IntVar(&o.shards, "shards", 0, "number of shards, by --watch-filter; the managers of one of them are measured")
 	flag.Float64Var(&o.margin, "margin", 1, "what the targets are multiplied by, for machines that do other things too")
 	flag.DurationVar(&o.idle, "idle", time.Minute, "how long the idle time is")
-	flag.DurationVar(&o.profile, "profile", 0, "how long to write profiles of what the managers work on, from each start and from the beginning of the idle time on")
+	flag.DurationVar(&o.profile, "profile", 0,
+		"how long to write profiles of what the managers work on, from each start and from the beginning of the idle time on")
 	flag.StringVar(&o.out, "out", "_artifacts/scale.json", "file for the results")
 	flag.StringVar(&o.dir, "dir", "", "folder for logs and profiles (default: a new one below _artifacts)")
 	flag.Parse()

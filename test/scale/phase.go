@@ -112,7 +112,8 @@ func (s *scale) awaitQuiet(ctx context.Context, p *phase, clusters int) (time.Du
 			worked = time.Now()
 		}
 		used = now
-		if begun(p.hub, s.users()) && seed.Read(p.sites) >= clusters && time.Since(last) > silence && time.Since(worked) > silence || time.Since(p.begin) > patience {
+		if begun(p.hub, s.users()) && seed.Read(p.sites) >= clusters && time.Since(last) > silence &&
+			time.Since(worked) > silence || time.Since(p.begin) > patience {
 			return last.Sub(p.begin), nil
 		}
 		select {
@@ -187,7 +188,10 @@ func (s *scale) idleTime(ctx context.Context) (idleReport, error) {
 	if err := errors.Join(err, profiled(), s.collect(p)); err != nil {
 		return idleReport{}, err
 	}
-	r := idleReport{Seconds: seconds(s.idle), CPUSeconds: map[string]float64{}, Hub: p.hub.Unrest().Count(), SiteRequests: len(p.sites.Where(noWatch).Unrest())}
+	r := idleReport{
+		Seconds: seconds(s.idle), CPUSeconds: map[string]float64{}, Hub: p.hub.Unrest().Count(),
+		SiteRequests: len(p.sites.Where(noWatch).Unrest()),
+	}
 	for _, name := range managers {
 		r.CPUSeconds[name] = seconds(after[name].CPU - before[name].CPU)
 	}

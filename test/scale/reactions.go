@@ -50,7 +50,10 @@ func (s *scale) react(ctx context.Context) (map[string]results.Quantiles, error)
 	times := map[string][]time.Duration{}
 	for i := range s.reactions {
 		one := changes{hub: hub, cluster: seed.Name(alive[i%len(alive)]), value: strconv.Itoa(i)}
-		for what, act := range map[string]func(context.Context) (time.Duration, error){plainWrite: one.plain, labelPropagated: one.label, pauseAcknowledged: one.pause} {
+		for what, act := range map[string]func(context.Context) (time.Duration, error){
+			plainWrite:      one.plain,
+			labelPropagated: one.label, pauseAcknowledged: one.pause,
+		} {
 			took, err := act(ctx)
 			if err != nil {
 				return nil, fmt.Errorf("%s, %s: %w", what, one.cluster, err)
@@ -79,7 +82,8 @@ func (c changes) plain(ctx context.Context) (time.Duration, error) {
 
 func (c changes) label(ctx context.Context) (time.Duration, error) {
 	controlPlane := &controlplanev1.OpenshiftAssistedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: c.cluster, Name: c.cluster}}
-	return timed(ctx, c.hub, &clusterv1.MachineList{}, controlPlane, fmt.Sprintf(`{"spec":{"machineTemplate":{"metadata":{"labels":{%q:%q}}}}}`, sampleLabel, c.value),
+	return timed(ctx, c.hub, &clusterv1.MachineList{}, controlPlane,
+		fmt.Sprintf(`{"spec":{"machineTemplate":{"metadata":{"labels":{%q:%q}}}}}`, sampleLabel, c.value),
 		func(o *clusterv1.Machine) bool { return o.Labels[sampleLabel] == c.value })
 }
 
@@ -121,7 +125,9 @@ func (s *scale) alive() []int {
 }
 
 // timed watches the namespace of an object, patches the object, and returns how long it took from then until a watched one is as wanted.
-func timed[T client.Object](ctx context.Context, hub client.WithWatch, list client.ObjectList, obj client.Object, patch string, wanted func(T) bool) (time.Duration, error) {
+func timed[T client.Object](ctx context.Context, hub client.WithWatch, list client.ObjectList, obj client.Object,
+	patch string, wanted func(T) bool,
+) (time.Duration, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, reactionTimeout, fmt.Errorf("not within %s", reactionTimeout))
 	defer cancel()
 	watched, err := hub.Watch(ctx, list, client.InNamespace(obj.GetNamespace()))

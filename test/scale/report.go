@@ -74,7 +74,10 @@ type idleReport struct {
 
 // newStartReport counts the requests of a start; nameOf tells which manager a user is.
 func newStartReport(p *phase, nameOf func(audit.Request) string) startReport {
-	r := startReport{Managers: map[string]*managerReport{}, Sites: p.sites.Where(func(r audit.Request) bool { return r.Resource != "" }).Count()}
+	r := startReport{
+		Managers: map[string]*managerReport{},
+		Sites:    p.sites.Where(func(r audit.Request) bool { return r.Resource != "" }).Count(),
+	}
 	for _, name := range managers {
 		all := p.hub.Where(func(r audit.Request) bool { return nameOf(r) == name })
 		work := all.Work()
@@ -82,7 +85,10 @@ func newStartReport(p *phase, nameOf func(audit.Request) string) startReport {
 		discovery := len(all.Where(func(r audit.Request) bool { return r.Resource == "" }))
 		r.Managers[name] = &managerReport{
 			Requests: len(work), Writes: len(writes), Written: writes.Count(), Repeated: repeated(work), Discovery: discovery,
-			Informers: len(all.Where(func(r audit.Request) bool { return r.Verb == "watch" || r.Verb == "list" })) - len(work.Where(func(r audit.Request) bool { return r.Verb == "list" })),
+			Informers: len(all.Where(func(r audit.Request) bool {
+				return r.Verb == "watch" ||
+					r.Verb == "list"
+			})) - len(work.Where(func(r audit.Request) bool { return r.Verb == "list" })),
 		}
 	}
 	return r

@@ -43,7 +43,12 @@ func TestRequestsOfAStartAreCounted(t *testing.T) {
 
 func TestWhatGoesOnForEverIsNotBusy(t *testing.T) {
 	g := NewWithT(t)
-	for _, r := range []audit.Request{{Verb: "watch", Resource: "nodes"}, {Verb: "update", Resource: "leases"}, {Verb: "create", Resource: "tokenreviews"}, {Verb: "get", URI: "/readyz"}} {
+	for _, r := range []audit.Request{
+		{Verb: "watch", Resource: "nodes"},
+		{Verb: "update", Resource: "leases"},
+		{Verb: "create", Resource: "tokenreviews"},
+		{Verb: "get", URI: "/readyz"},
+	} {
 		g.Expect(busy(r)).To(BeFalse(), r.Verb+r.Resource)
 	}
 	g.Expect(busy(audit.Request{Verb: "get", Resource: "secrets"})).To(BeTrue())

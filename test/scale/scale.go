@@ -32,11 +32,15 @@ func measure(ctx context.Context, o options, out io.Writer) (*report, error) {
 	defer end()
 	own := env.ManagerOptions{ExtraArgs: diagnostics.Args}
 	s := &scale{options: o, out: out, report: &report{
-		Clusters: o.clusters, Sample: o.sample, Shards: o.shards, Dead: o.dead, Foreign: o.foreign, HTTP1: o.http1, MemoryLimitMiB: map[string]float64{},
+		Clusters: o.clusters, Sample: o.sample, Shards: o.shards, Dead: o.dead, Foreign: o.foreign, HTTP1: o.http1,
+		MemoryLimitMiB: map[string]float64{},
 	}}
 	begin := time.Now()
 	var err error
-	if s.lab, err = lab.New(ctx, lab.Options{Dir: o.dir, Out: out, LeaveSignals: true, NoUpgrades: true, Bootstrap: own, ControlPlane: own}); err != nil {
+	if s.lab, err = lab.New(ctx, lab.Options{
+		Dir: o.dir, Out: out, LeaveSignals: true, NoUpgrades: true, Bootstrap: own,
+		ControlPlane: own,
+	}); err != nil {
 		return nil, err
 	}
 	defer s.lab.Stop()

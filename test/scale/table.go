@@ -38,11 +38,13 @@ func (r *report) printSteps(t *results.Table) {
 
 func (r *report) printManagers(t *results.Table) {
 	t.Row("")
-	t.Row(strings.ToUpper(fmt.Sprintf("%d clusters", r.Clusters)), "limit, MiB", "peak memory", "memory", "heap", "stacks", "goroutines", "files", "CPU s")
+	t.Row(strings.ToUpper(fmt.Sprintf("%d clusters", r.Clusters)), "limit, MiB", "peak memory", "memory", "heap", "stacks",
+		"goroutines", "files", "CPU s")
 	for _, name := range managers {
 		for i, start := range []startReport{r.Start, r.Restart} {
 			m := start.Managers[name]
-			t.Row(name+", "+[]string{"start", "restart"}[i], r.MemoryLimitMiB[name], m.PeakMiB, m.MemoryMiB, m.HeapMiB, m.StacksMiB, m.Goroutines, m.Files, m.CPUSeconds)
+			t.Row(name+", "+[]string{"start", "restart"}[i], r.MemoryLimitMiB[name], m.PeakMiB, m.MemoryMiB, m.HeapMiB,
+				m.StacksMiB, m.Goroutines, m.Files, m.CPUSeconds)
 		}
 	}
 }
@@ -102,7 +104,8 @@ func (r *report) row() string {
 	idle := round2((r.Idle.CPUSeconds[env.ControlPlane] + r.Idle.CPUSeconds[env.Bootstrap]) * 60 / max(r.Idle.Seconds, 1))
 	return fmt.Sprintf("| %d | %.0f (%.0f) MiB | %.0f MiB | %d | %.1f s | %d (%d) | %d (%d) | %.1f s | %.0f (%.0f) MiB | %.0f MiB |",
 		r.Clusters, r.peak(env.ControlPlane), c.MemoryMiB, c.HeapMiB, c.Goroutines, r.Start.QuietSeconds, c.Requests+b.Requests, r.Start.writes(),
-		r.Restart.Managers[env.ControlPlane].Requests+r.Restart.Managers[env.Bootstrap].Requests, r.Restart.writes(), idle, r.peak(env.Bootstrap), b.MemoryMiB, b.HeapMiB)
+		r.Restart.Managers[env.ControlPlane].Requests+r.Restart.Managers[env.Bootstrap].Requests, r.Restart.writes(), idle,
+		r.peak(env.Bootstrap), b.MemoryMiB, b.HeapMiB)
 }
 
 // peak is the most that a manager has used in MiB, of both starts.

@@ -30,7 +30,8 @@ var (
 	quietLimit     = limit{base: 5, atAnchor: 60} // seconds
 	// polledIdleLimit is idleLimit where clusters are polled over HTTP/1.1, each once a minute.
 	polledIdleLimit = limit{base: 0.45, atAnchor: 25}
-	idleLimit       = limit{base: 0.45, atAnchor: 1} // CPU seconds of both managers in a minute; beside 200 clusters, of which nothing is asked, 0.06 to 0.48 were measured
+	// CPU seconds of both managers in a minute; beside 200 clusters, of which nothing is asked, 0.06 to 0.48 were measured
+	idleLimit = limit{base: 0.45, atAnchor: 1}
 )
 
 const (
@@ -78,7 +79,8 @@ func (r *report) judge(o options) {
 	add("quiet after a start, s", r.Start.QuietSeconds, quietLimit.at(o.own()))
 	add("quiet after a restart, s", r.Restart.QuietSeconds, quietLimit.at(o.own()))
 	minutes := r.Idle.Seconds / time.Minute.Seconds()
-	add("CPU seconds of an idle time", round2(r.Idle.CPUSeconds[env.ControlPlane]+r.Idle.CPUSeconds[env.Bootstrap]), o.idleLimit().at(o.own())*minutes)
+	add("CPU seconds of an idle time", round2(r.Idle.CPUSeconds[env.ControlPlane]+r.Idle.CPUSeconds[env.Bootstrap]),
+		o.idleLimit().at(o.own())*minutes)
 	add("requests of an idle time to the hub", float64(total(r.Idle.Hub)), 0)
 	if !o.http1 {
 		add("requests of an idle time to the clusters", float64(r.Idle.SiteRequests), 0)

@@ -33,7 +33,8 @@ func good() *report {
 		return startReport{QuietSeconds: 1, Managers: map[string]*managerReport{env.ControlPlane: {PeakMiB: 50}, env.Bootstrap: {PeakMiB: 50}}}
 	}
 	return &report{
-		Start: start(), Restart: start(), Idle: idleReport{Seconds: 60, CPUSeconds: map[string]float64{env.ControlPlane: 0.1, env.Bootstrap: 0.1}},
+		Start: start(), Restart: start(),
+		Idle:      idleReport{Seconds: 60, CPUSeconds: map[string]float64{env.ControlPlane: 0.1, env.Bootstrap: 0.1}},
 		Reactions: map[string]results.Quantiles{plainWrite: {P99: 200}, labelPropagated: {P99: 300}},
 	}
 }

@@ -72,7 +72,8 @@ func (a *access) rewrite(index int, name string) (func([]byte) ([]byte, error), 
 		return nil, err
 	}
 	cluster := &clientcmdapi.Cluster{
-		Server: "https://" + net.JoinHostPort(address(index), strconv.Itoa(a.portOf(index))), TLSServerName: serverName, CertificateAuthorityData: bundle,
+		Server: "https://" + net.JoinHostPort(address(index), strconv.Itoa(a.portOf(index))), TLSServerName: serverName,
+		CertificateAuthorityData: bundle,
 	}
 	return func(kubeconfig []byte) ([]byte, error) {
 		config, err := clientcmd.Load(kubeconfig)

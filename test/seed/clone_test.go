@@ -25,11 +25,18 @@ const (
 func installed() []object {
 	return []object{
 		{"/namespaces/site-00000", `{"metadata":{"name":"site-00000"}}`},
-		{"/cluster.x-k8s.io/machines/site-00000/site-00000-abcde", `{"metadata":{"name":"site-00000-abcde","namespace":"site-00000","uid":"` + machineUID + `"},` +
-			`"spec":{"providerID":"` + providerID + `"},"status":{"token":"` + sharedUID + `"}}`},
+		{
+			"/cluster.x-k8s.io/machines/site-00000/site-00000-abcde",
+			`{"metadata":{"name":"site-00000-abcde","namespace":"site-00000","uid":"` + machineUID + `"},` +
+				`"spec":{"providerID":"` + providerID + `"},"status":{"token":"` + sharedUID + `"}}`,
+		},
 		{"/bootstrap.cluster.x-k8s.io/openshiftassistedconfigs/site-00000/site-00000-abcde", `{"metadata":{"name":"site-00000-abcde",` +
-			`"ownerReferences":[{"uid":"` + machineUID + `"}],"managedFields":[{"fieldsV1":{"k:{\"uid\":\"` + machineUID + `\"}":{}}}]},"macs":["52:54:00:00:00:01","52:54:00:00:00:02"]}`},
-		{"/secrets/site-00000/site-00000-admin-kubeconfig", `{"kind":"Secret","metadata":{"name":"site-00000-admin-kubeconfig","uid":"` + adminUID + `"},"data":{"kubeconfig":"b2xk"}}`},
+			`"ownerReferences":[{"uid":"` + machineUID + `"}],"managedFields":[{"fieldsV1":{"k:{\"uid\":\"` + machineUID +
+			`\"}":{}}}]},"macs":["52:54:00:00:00:01","52:54:00:00:00:02"]}`},
+		{
+			"/secrets/site-00000/site-00000-admin-kubeconfig",
+			`{"kind":"Secret","metadata":{"name":"site-00000-admin-kubeconfig","uid":"` + adminUID + `"},"data":{"kubeconfig":"b2xk"}}`,
+		},
 		{"/secrets/site-00000/site-00000-kubeconfig", `{"kind":"Secret","metadata":{"name":"site-00000-kubeconfig","annotations":{"source":"` +
 			adminUID + `/4711/` + strings.Repeat("0", 64) + `"}},"data":{"value":"b2xk"}}`},
 	}

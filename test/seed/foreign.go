@@ -61,7 +61,8 @@ func foreignObjects(c *cloner, index int, agent, secret, configMap bool) ([]obje
 	filling := strings.Repeat("x", foreignBytes)
 	if secret {
 		content, err := json.Marshal(&corev1.Secret{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metadata, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{"x": []byte(filling)},
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metadata, Type: corev1.SecretTypeOpaque,
+			Data: map[string][]byte{"x": []byte(filling)},
 		})
 		if err != nil {
 			return nil, err

@@ -160,7 +160,8 @@ func (s *Seeder) check(ctx context.Context, last int) error {
 			return fmt.Errorf("the API server does not have %s: %w", o.key, err)
 		}
 		if !equality.Semantic.DeepEqual(served.GetManagedFields(), written.GetManagedFields()) || served.GetUID() != written.GetUID() {
-			return fmt.Errorf("the API server has %s otherwise than it was written: UID %s, fields of %v", o.key, served.GetUID(), served.GetManagedFields())
+			return fmt.Errorf("the API server has %s otherwise than it was written: UID %s, fields of %v", o.key, served.GetUID(),
+				served.GetManagedFields())
 		}
 		if err := s.awaitCache(ctx, served); err != nil {
 			return err

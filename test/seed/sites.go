@@ -73,11 +73,15 @@ func definition(i int) *apiextensionsv1.CustomResourceDefinition {
 	crd.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
 		Group: group, Scope: apiextensionsv1.ClusterScoped,
 		Names: apiextensionsv1.CustomResourceDefinitionNames{
-			Plural: plural, Singular: plural[:len(plural)-1], Kind: kind, ListKind: kind + "List", ShortNames: []string{fmt.Sprintf("ek%03d", i)}, Categories: []string{"all"},
+			Plural: plural, Singular: plural[:len(plural)-1], Kind: kind, ListKind: kind + "List",
+			ShortNames: []string{fmt.Sprintf("ek%03d", i)}, Categories: []string{"all"},
 		},
 		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 			Name: "v1", Served: true, Storage: true,
-			Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: ptr.To(true)}},
+			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+				Type:                   "object",
+				XPreserveUnknownFields: ptr.To(true),
+			}},
 			Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
 		}},
 	}
@@ -92,14 +96,16 @@ func createOperator(ctx context.Context, c client.Client, i int) error {
 	}
 	now := metav1.Now()
 	for _, kind := range []configv1.ClusterStatusConditionType{
-		configv1.OperatorAvailable, configv1.OperatorProgressing, configv1.OperatorDegraded, configv1.OperatorUpgradeable, configv1.EvaluationConditionsDetected,
+		configv1.OperatorAvailable, configv1.OperatorProgressing, configv1.OperatorDegraded, configv1.OperatorUpgradeable,
+		configv1.EvaluationConditionsDetected,
 	} {
 		status := configv1.ConditionFalse
 		if kind == configv1.OperatorAvailable || kind == configv1.OperatorUpgradeable {
 			status = configv1.ConditionTrue
 		}
 		operator.Status.Conditions = append(operator.Status.Conditions, configv1.ClusterOperatorStatusCondition{
-			Type: kind, Status: status, Reason: "AsExpected", LastTransitionTime: now, Message: "All of the operands of this example are as they are expected to be",
+			Type: kind, Status: status, Reason: "AsExpected", LastTransitionTime: now,
+			Message: "All of the operands of this example are as they are expected to be",
 		})
 	}
 	for i := range relatedObjects {
@@ -125,7 +131,10 @@ func addImages(ctx context.Context, c client.Client) error {
 		before := client.MergeFrom(node.DeepCopy())
 		for k := range nodeImages {
 			node.Status.Images = append(node.Status.Images, corev1.ContainerImage{
-				Names:     []string{fmt.Sprintf("quay.io/openshift-release-dev/ocp-v4.0-art-dev@sha256:%064x", k), fmt.Sprintf("quay.io/openshift-release-dev/ocp-v4.0-art-dev:%d", k)},
+				Names: []string{
+					fmt.Sprintf("quay.io/openshift-release-dev/ocp-v4.0-art-dev@sha256:%064x", k),
+					fmt.Sprintf("quay.io/openshift-release-dev/ocp-v4.0-art-dev:%d", k),
+				},
 				SizeBytes: 1 << 29,
 			})
 		}

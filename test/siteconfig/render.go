@@ -108,7 +108,9 @@ func (s *Spec) installConfig() (string, error) {
 }
 
 // renderAll executes the templates of the ConfigMaps that are referred to.
-func (c *ClusterInstance) renderAll(values *data, references []Reference, templates []corev1.ConfigMap, node *Node) ([]*unstructured.Unstructured, error) {
+func (c *ClusterInstance) renderAll(values *data, references []Reference, templates []corev1.ConfigMap,
+	node *Node,
+) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for _, reference := range references {
 		i := slices.IndexFunc(templates, func(t corev1.ConfigMap) bool { return t.Name == reference.Name && t.Namespace == reference.Namespace })

@@ -61,13 +61,16 @@ func (o *Operator) updateNodes(ctx context.Context, v *view) error {
 }
 
 // attend does what is to be done at a Node, whatever its pool is at.
-func (o *Operator) attend(ctx context.Context, v *view, pool *machineconfigv1.MachineConfigPool, node *corev1.Node, members []*corev1.Node) error {
+func (o *Operator) attend(ctx context.Context, v *view, pool *machineconfigv1.MachineConfigPool, node *corev1.Node,
+	members []*corev1.Node,
+) error {
 	current, desired := node.Annotations[currentAnnotation], node.Annotations[desiredAnnotation]
 	switch {
 	case current == "" && desired == "":
 		config := joins(v, pool, members)
 		node.Annotations = map[string]string{currentAnnotation: config, desiredAnnotation: config, stateAnnotation: stateDone}
-		return o.patchNode(ctx, node.Name, map[string]any{currentAnnotation: config, desiredAnnotation: config, stateAnnotation: stateDone, reasonAnnotation: ""}, nil)
+		return o.patchNode(ctx, node.Name,
+			map[string]any{currentAnnotation: config, desiredAnnotation: config, stateAnnotation: stateDone, reasonAnnotation: ""}, nil)
 	case v.rendered[current] == "" || v.rendered[desired] == "":
 		// What a test writes there.
 	case current != desired:
@@ -190,7 +193,8 @@ func (o *Operator) drain(ctx context.Context, node string) error {
 		mine, others := false, 0
 		for i := range pods.Items {
 			pod := &pods.Items[i]
-			well := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
+			well := slices.ContainsFunc(pod.Status.Conditions,
+				func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
 			mine = mine || pod.Spec.NodeName == node
 			if well && pod.Spec.NodeName != node {
 				others++
@@ -230,7 +234,8 @@ func (o *Operator) reboot(ctx context.Context, node string) error {
 
 func (o *Operator) setReady(ctx context.Context, name string, status corev1.ConditionStatus, reason string) error {
 	return o.changeStatus(ctx, name, func(node *corev1.Node) {
-		node.Status.Conditions = slices.DeleteFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+		node.Status.Conditions = slices.DeleteFunc(node.Status.Conditions,
+			func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
 		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
 			Type: corev1.NodeReady, Status: status, Reason: reason, LastTransitionTime: metav1.Now(), LastHeartbeatTime: metav1.Now(),
 		})

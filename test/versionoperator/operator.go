@@ -131,7 +131,8 @@ func New(options Options) *Operator {
 	return &Operator{
 		options: options, pokes: make(chan struct{}, 1), written: map[string]string{}, started: metav1.Now(), updating: map[string]bool{},
 		settings: settings{
-			options: options, releases: slices.Clone(options.Releases), faults: map[string]fault{}, broken: map[string]string{}, salt: map[string]int{},
+			options: options, releases: slices.Clone(options.Releases), faults: map[string]fault{}, broken: map[string]string{},
+			salt: map[string]int{},
 		},
 	}
 }
@@ -334,7 +335,10 @@ func (o *Operator) after(d time.Duration) {
 
 // look reads everything once. A cluster that is not installed is left alone: nil.
 func (o *Operator) look(ctx context.Context) (*view, error) {
-	v := &view{settings: o.snapshot(), version: &configv1.ClusterVersion{}, pools: map[string]*machineconfigv1.MachineConfigPool{}, rendered: map[string]string{}}
+	v := &view{
+		settings: o.snapshot(), version: &configv1.ClusterVersion{}, pools: map[string]*machineconfigv1.MachineConfigPool{},
+		rendered: map[string]string{},
+	}
 	if err := o.api.Get(ctx, client.ObjectKey{Name: VersionName}, v.version); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			return nil, nil // There is nothing to look at.
@@ -344,7 +348,8 @@ func (o *Operator) look(ctx context.Context) (*view, error) {
 	if !o.state.adopted && !slices.ContainsFunc(v.version.Status.History, completed) {
 		return nil, nil // Likewise.
 	}
-	operators, nodes, pools, configs := &configv1.ClusterOperatorList{}, &corev1.NodeList{}, &machineconfigv1.MachineConfigPoolList{}, &machineconfigv1.MachineConfigList{}
+	operators, nodes, pools, configs := &configv1.ClusterOperatorList{}, &corev1.NodeList{},
+		&machineconfigv1.MachineConfigPoolList{}, &machineconfigv1.MachineConfigList{}
 	for _, list := range []client.ObjectList{operators, nodes, pools, configs} {
 		if err := o.api.List(ctx, list); err != nil {
 			return nil, fmt.Errorf("cannot list what the cluster consists of: %w", err)

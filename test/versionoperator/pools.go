@@ -99,7 +99,8 @@ func (o *Operator) configurePools(ctx context.Context, v *view) error {
 			return err
 		}
 		if pool.Spec.Configuration.Name != rendered {
-			patch := fmt.Appendf(nil, `{"spec":{"configuration":{"apiVersion":%q,"kind":"MachineConfig","name":%q}}}`, machineconfigv1.GroupVersion.String(), rendered)
+			patch := fmt.Appendf(nil, `{"spec":{"configuration":{"apiVersion":%q,"kind":"MachineConfig","name":%q}}}`,
+				machineconfigv1.GroupVersion.String(), rendered)
 			if err := o.api.Patch(ctx, pool, client.RawPatch(types.MergePatchType, patch)); err != nil {
 				return fmt.Errorf("cannot configure pool %s: %w", name, err)
 			}
@@ -118,7 +119,10 @@ func (o *Operator) configurePools(ctx context.Context, v *view) error {
 }
 
 func (o *Operator) createPool(ctx context.Context, v *view, name string) error {
-	pool := &machineconfigv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pools.operator.machineconfiguration.openshift.io/" + name: ""}}}
+	pool := &machineconfigv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{
+		Name:   name,
+		Labels: map[string]string{"pools.operator.machineconfiguration.openshift.io/" + name: ""},
+	}}
 	pool.Spec.MachineConfigSelector = &metav1.LabelSelector{MatchLabels: map[string]string{prefix + "role": name}}
 	pool.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{roleLabel + name: ""}}
 	pool.Status.Conditions, pool.Status.CertExpirys = []machineconfigv1.MachineConfigPoolCondition{}, []machineconfigv1.CertExpiry{}
@@ -137,7 +141,8 @@ func (o *Operator) render(ctx context.Context, v *view, pool, name string) error
 	config := &machineconfigv1.MachineConfig{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
 		releaseAnnotation: o.state.configured, prefix + "generated-by-controller-version": "simulated",
 	}}}
-	config.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(v.pools[pool], machineconfigv1.GroupVersion.WithKind("MachineConfigPool"))}
+	config.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(v.pools[pool],
+		machineconfigv1.GroupVersion.WithKind("MachineConfigPool"))}
 	config.Spec.Config = runtime.RawExtension{Raw: []byte(`{"ignition":{"version":"3.5.0"}}`)}
 	config.Spec.KernelArguments, config.Spec.Extensions = []string{}, []string{}
 	if err := o.api.Create(ctx, config); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -169,7 +174,8 @@ func poolStatus(pool *machineconfigv1.MachineConfigPool, members []*corev1.Node)
 			failures = append(failures, fmt.Sprintf("Node %s is reporting: %q", node.Name, node.Annotations[reasonAnnotation]))
 		}
 	}
-	updated := status.UpdatedMachineCount == status.MachineCount && status.ReadyMachineCount == status.MachineCount && status.UnavailableMachineCount == 0
+	updated := status.UpdatedMachineCount == status.MachineCount && status.ReadyMachineCount == status.MachineCount &&
+		status.UnavailableMachineCount == 0
 	if updated {
 		status.Configuration = *target.DeepCopy()
 	}
@@ -177,9 +183,11 @@ func poolStatus(pool *machineconfigv1.MachineConfigPool, members []*corev1.Node)
 	set := func(kind machineconfigv1.MachineConfigPoolConditionType, is bool, reason, message string) {
 		setPoolCondition(&status, kind, is, reason, message)
 	}
-	set(machineconfigv1.MachineConfigPoolUpdated, updated, "", map[bool]string{true: "All nodes are updated with MachineConfig " + name}[updated])
+	set(machineconfigv1.MachineConfigPoolUpdated, updated, "",
+		map[bool]string{true: "All nodes are updated with MachineConfig " + name}[updated])
 	updating := !updated && !pool.Spec.Paused
-	set(machineconfigv1.MachineConfigPoolUpdating, updating, "", map[bool]string{true: "All nodes are updating to MachineConfig " + name}[updating])
+	set(machineconfigv1.MachineConfigPoolUpdating, updating, "",
+		map[bool]string{true: "All nodes are updating to MachineConfig " + name}[updating])
 	failed := len(failures) > 0
 	reason, message := "", ""
 	if failed {
@@ -194,8 +202,13 @@ func poolStatus(pool *machineconfigv1.MachineConfigPool, members []*corev1.Node)
 	return status
 }
 
-func setPoolCondition(status *machineconfigv1.MachineConfigPoolStatus, kind machineconfigv1.MachineConfigPoolConditionType, is bool, reason, message string) {
-	wanted := machineconfigv1.MachineConfigPoolCondition{Type: kind, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now(), Reason: reason, Message: message}
+func setPoolCondition(status *machineconfigv1.MachineConfigPoolStatus, kind machineconfigv1.MachineConfigPoolConditionType,
+	is bool, reason, message string,
+) {
+	wanted := machineconfigv1.MachineConfigPoolCondition{
+		Type: kind, Status: corev1.ConditionFalse,
+		LastTransitionTime: metav1.Now(), Reason: reason, Message: message,
+	}
 	if is {
 		wanted.Status = corev1.ConditionTrue
 	}
@@ -240,7 +253,8 @@ func (o *Operator) mastersConfigured(v *view) bool {
 		if pool == nil && name == arbiterPool {
 			continue
 		}
-		if pool == nil || v.rendered[pool.Spec.Configuration.Name] != o.state.desired.Version || !poolCondition(pool, machineconfigv1.MachineConfigPoolUpdated) {
+		if pool == nil || v.rendered[pool.Spec.Configuration.Name] != o.state.desired.Version || !poolCondition(pool,
+			machineconfigv1.MachineConfigPoolUpdated) {
 			return false
 		}
 	}

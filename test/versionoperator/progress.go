@@ -67,7 +67,8 @@ func (o *Operator) prepare(ctx context.Context, _ *view) error {
 		return nil
 	}
 	for _, object := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: GatesNamespace}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: AcksNamespace}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: GatesNamespace}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: AcksNamespace}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: AcksNamespace, Name: Acks}},
 	} {
 		if err := o.api.Create(ctx, object); client.IgnoreAlreadyExists(err) != nil {

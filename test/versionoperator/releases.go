@@ -83,11 +83,15 @@ func (s *settings) updates(channel string, current configv1.Release, now metav1.
 	case channel == "":
 		return unavailable("NoChannel", "The update channel has not been configured.")
 	case s.disconnected:
-		return unavailable("RemoteFailed", "Unable to retrieve available updates: Get \"https://api.openshift.com/api/upgrades_info/v1/graph\": dial tcp: i/o timeout")
+		return unavailable("RemoteFailed",
+			"Unable to retrieve available updates: Get \"https://api.openshift.com/api/upgrades_info/v1/graph\": dial tcp: i/o timeout")
 	case err != nil:
-		return unavailable("InvalidCurrentVersion", "The current cluster version is not a valid semantic version and cannot be used to calculate upgrades.")
+		return unavailable("InvalidCurrentVersion",
+			"The current cluster version is not a valid semantic version and cannot be used to calculate upgrades.")
 	case !slices.ContainsFunc(s.releases, func(r Release) bool { return slices.Contains(r.Channels, channel) }):
-		return unavailable("VersionNotFound", fmt.Sprintf("Unable to retrieve available updates: currently reconciling cluster version %s not found in the %q channel", current.Version, channel))
+		return unavailable("VersionNotFound",
+			fmt.Sprintf("Unable to retrieve available updates: currently reconciling cluster version %s not found in the %q channel",
+				current.Version, channel))
 	}
 	g := graph{condition: finding{Type: retrievedUpdates, Status: metav1.ConditionTrue}}
 	for _, r := range s.releases {

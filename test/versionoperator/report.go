@@ -35,7 +35,8 @@ func (o *Operator) report(ctx context.Context, v *view) error {
 	}
 	s := &o.state
 	status := *v.version.Status.DeepCopy()
-	status.ObservedGeneration, status.AvailableUpdates, status.ConditionalUpdates = v.version.Generation, s.graph.available, s.graph.conditional
+	status.ObservedGeneration, status.AvailableUpdates, status.ConditionalUpdates = v.version.Generation, s.graph.available,
+		s.graph.conditional
 	writes := map[string]string{}
 	// What was written and is still so is not written again: what others made of it meanwhile is theirs, tests do that.
 	news := func(part string, content any) bool {
@@ -78,7 +79,10 @@ func (s *state) findings() []finding {
 	return []finding{
 		{Type: string(configv1.OperatorAvailable), Status: metav1.ConditionTrue, Message: "Done applying " + last.Version},
 		failing, s.progress(), s.graph.condition, s.accepted(), s.upgradeable, invalid,
-		{Type: "ImplicitlyEnabledCapabilities", Status: metav1.ConditionFalse, Reason: "AsExpected", Message: "Capabilities match configured spec"},
+		{
+			Type: "ImplicitlyEnabledCapabilities", Status: metav1.ConditionFalse, Reason: "AsExpected",
+			Message: "Capabilities match configured spec",
+		},
 	}
 }
 
@@ -138,10 +142,13 @@ func (s *state) accepted() finding {
 }
 
 // merge puts a finding into conditions, and reports whether that changes them.
-func merge(conditions []configv1.ClusterOperatorStatusCondition, f finding) (merged []configv1.ClusterOperatorStatusCondition, changed bool) {
+func merge(conditions []configv1.ClusterOperatorStatusCondition, f finding) (merged []configv1.ClusterOperatorStatusCondition,
+	changed bool,
+) {
 	i := slices.IndexFunc(conditions, func(c configv1.ClusterOperatorStatusCondition) bool { return string(c.Type) == f.Type })
 	wanted := configv1.ClusterOperatorStatusCondition{
-		Type: configv1.ClusterStatusConditionType(f.Type), Status: configv1.ConditionStatus(f.Status), LastTransitionTime: metav1.Now(), Reason: f.Reason, Message: f.Message,
+		Type: configv1.ClusterStatusConditionType(f.Type), Status: configv1.ConditionStatus(f.Status),
+		LastTransitionTime: metav1.Now(), Reason: f.Reason, Message: f.Message,
 	}
 	switch {
 	case f.Status == "" && i < 0:
@@ -232,8 +239,14 @@ func (o *Operator) createMachineConfig(ctx context.Context) error {
 
 func (o *Operator) machineConfigFindings(v *view, operator *configv1.ClusterOperator) []finding {
 	s := &o.state
-	available := finding{string(configv1.OperatorAvailable), metav1.ConditionTrue, "AsExpected", "Cluster has deployed " + operatorVersion(operator)}
-	progressing := finding{string(configv1.OperatorProgressing), metav1.ConditionFalse, "AsExpected", "Cluster version is " + operatorVersion(operator)}
+	available := finding{
+		string(configv1.OperatorAvailable), metav1.ConditionTrue, "AsExpected",
+		"Cluster has deployed " + operatorVersion(operator),
+	}
+	progressing := finding{
+		string(configv1.OperatorProgressing), metav1.ConditionFalse, "AsExpected",
+		"Cluster version is " + operatorVersion(operator),
+	}
 	degradedness := finding{string(configv1.OperatorDegraded), metav1.ConditionFalse, "AsExpected", ""}
 	upgradeable := finding{string(configv1.OperatorUpgradeable), metav1.ConditionTrue, "AsExpected", ""}
 	if s.configured != operatorVersion(operator) {
@@ -247,10 +260,13 @@ func (o *Operator) machineConfigFindings(v *view, operator *configv1.ClusterOper
 	}
 	if pool := v.degradedPool(); pool != nil {
 		upgradeable.Status, upgradeable.Reason = metav1.ConditionFalse, "DegradedPool"
-		upgradeable.Message = "One or more machine config pools are degraded, please see `oc get mcp` for further details and resolve before upgrading"
+		upgradeable.Message = "One or more machine config pools are degraded, please see `oc get mcp` for further details " +
+			"and resolve before upgrading"
 		degradedness.Status, degradedness.Reason = metav1.ConditionTrue, "MachineConfigPoolsFailed"
-		degradedness.Message = fmt.Sprintf("Failed to resync %s because: error MachineConfigPool %s is not ready, retrying. Status: (pool degraded: true total: %d, ready %d, updated: %d, unavailable: %d)",
-			s.configured, pool.Name, pool.Status.MachineCount, pool.Status.ReadyMachineCount, pool.Status.UpdatedMachineCount, pool.Status.UnavailableMachineCount)
+		degradedness.Message = fmt.Sprintf("Failed to resync %s because: error MachineConfigPool %s is not ready, retrying. "+
+			"Status: (pool degraded: true total: %d, ready %d, updated: %d, unavailable: %d)",
+			s.configured, pool.Name, pool.Status.MachineCount, pool.Status.ReadyMachineCount, pool.Status.UpdatedMachineCount,
+			pool.Status.UnavailableMachineCount)
 	}
 	return []finding{available, progressing, degradedness, upgradeable}
 }

@@ -89,7 +89,8 @@ type refusal struct{ step, message string }
 // found and waived by force.
 func (s *settings) judge(update configv1.Update, now cluster) (release Release, risks string, refused *refusal) {
 	retrieving := func(failure string) *refusal {
-		return &refusal{stepRetrieve, fmt.Sprintf("Retrieving payload failed version=%q image=%q failure=%s", update.Version, update.Image, failure)}
+		return &refusal{stepRetrieve, fmt.Sprintf("Retrieving payload failed version=%q image=%q failure=%s", update.Version,
+			update.Image, failure)}
 	}
 	var waived []string
 	release, known := s.payload(update.Image)
@@ -97,18 +98,27 @@ func (s *settings) judge(update configv1.Update, now cluster) (release Release, 
 		if !update.Force {
 			return release, "", retrieving("The update cannot be verified: " + problem)
 		}
-		waived = append(waived, fmt.Sprintf("Target release version=%q image=%q cannot be verified, but continuing anyway because the update was forced: %s", update.Version, update.Image, problem))
+		waived = append(waived, fmt.Sprintf("Target release version=%q image=%q cannot be verified, but continuing anyway "+
+			"because the update was forced: %s", update.Version, update.Image, problem))
 	}
 	if !known {
-		return release, "", retrieving("Unable to download and prepare the update: reading manifest " + cmp.Or(digest(update.Image), update.Image) + ": manifest unknown")
+		return release, "", retrieving("Unable to download and prepare the update: reading manifest " +
+			cmp.Or(digest(update.Image), update.Image) + ": manifest unknown")
 	}
 	if update.Version != "" && update.Version != release.Version {
-		return release, "", &refusal{stepVerify, fmt.Sprintf("Verifying payload failed version=%q image=%q failure=release image version %s does not match the expected upstream version %s",
-			update.Version, update.Image, release.Version, update.Version)}
+		return release, "", &refusal{
+			stepVerify,
+			fmt.Sprintf("Verifying payload failed version=%q image=%q failure=release image version %s does not match the "+
+				"expected upstream version %s",
+				update.Version, update.Image, release.Version, update.Version),
+		}
 	}
 	if problem := now.preconditions(release.Version); problem != "" {
 		if !update.Force {
-			return release, "", &refusal{stepPrecondition, fmt.Sprintf("Preconditions failed for payload loaded version=%q image=%q: %s", release.Version, update.Image, problem)}
+			return release, "", &refusal{
+				stepPrecondition,
+				fmt.Sprintf("Preconditions failed for payload loaded version=%q image=%q: %s", release.Version, update.Image, problem),
+			}
 		}
 		waived = append(waived, "Forced through blocking failures: "+problem)
 	}
@@ -172,11 +182,13 @@ func (c cluster) rollback(current, target semver.Version) (reason, message strin
 		switch {
 		case err != nil:
 		case !target.EQ(previous):
-			return low, fmt.Sprintf("%s is less than the current target %s, and the only supported rollback is to the cluster's previous version %s (%s)", target, current, previous, entry.Image)
+			return low, fmt.Sprintf("%s is less than the current target %s, and the only supported rollback is to the "+
+				"cluster's previous version %s (%s)", target, current, previous, entry.Image)
 		case sameMinor(previous, current):
 			return "", ""
 		default:
-			return low, fmt.Sprintf("%s is less than the current target %s and matches the cluster's previous version, but rollbacks that change major or minor versions are not recommended", target, current)
+			return low, fmt.Sprintf("%s is less than the current target %s and matches the cluster's previous version, but "+
+				"rollbacks that change major or minor versions are not recommended", target, current)
 		}
 		break
 	}
@@ -189,11 +201,15 @@ func sameMinor(a, b semver.Version) bool { return a.Major == b.Major && a.Minor 
 func giantHop(current, target semver.Version) (reason, message string) {
 	switch {
 	case target.Major == current.Major && target.Minor > current.Minor+1:
-		return "MultipleMinorVersionsUpdate", fmt.Sprintf("%s is more than one minor version beyond the current target %s (%d.%d > %d.(%d+1)), and only updates within the current minor version or to the next minor version are supported.",
-			target, current, target.Major, target.Minor, current.Major, current.Minor)
+		return "MultipleMinorVersionsUpdate",
+			fmt.Sprintf("%s is more than one minor version beyond the current target %s (%d.%d > %d.(%d+1)), and only updates "+
+				"within the current minor version or to the next minor version are supported.",
+				target, current, target.Major, target.Minor, current.Major, current.Minor)
 	case target.Major > current.Major && !(current.Major == 4 && target.Major == 5 && target.Minor == 0):
-		return "MajorVersionUpdate", fmt.Sprintf("%s has a larger major version than the current target %s (%d > %d), and only updates within the current major version are supported.",
-			target, current, target.Major, current.Major)
+		return "MajorVersionUpdate",
+			fmt.Sprintf("%s has a larger major version than the current target %s (%d > %d), and only updates within the "+
+				"current major version are supported.",
+				target, current, target.Major, current.Major)
 	}
 	return "", ""
 }
@@ -218,7 +234,8 @@ func upgradeability(current string, progressing bool, operators []configv1.Clust
 	var unready []string
 	for i := range operators {
 		if c := operatorCondition(&operators[i], configv1.OperatorUpgradeable); c != nil && c.Status == configv1.ConditionFalse {
-			unready = append(unready, fmt.Sprintf("Cluster operator %s should not be upgraded between minor versions: %s: %s", operators[i].Name, c.Reason, c.Message))
+			unready = append(unready, fmt.Sprintf("Cluster operator %s should not be upgraded between minor versions: %s: %s",
+				operators[i].Name, c.Reason, c.Message))
 		}
 	}
 	if len(unready) > 0 {
@@ -244,12 +261,15 @@ func upgradeability(current string, progressing bool, operators []configv1.Clust
 		f.Status, f.Reason, f.Message = metav1.ConditionFalse, reasons[0], messages[0]
 	default:
 		f.Status, f.Reason = metav1.ConditionFalse, "MultipleReasons"
-		f.Message = "Cluster should not be upgraded between minor versions for multiple reasons: " + strings.Join(reasons, ",") + "\n* " + strings.Join(messages, "\n* ")
+		f.Message = "Cluster should not be upgraded between minor versions for multiple reasons: " + strings.Join(reasons,
+			",") + "\n* " + strings.Join(messages, "\n* ")
 	}
 	return f
 }
 
-func operatorCondition(operator *configv1.ClusterOperator, kind configv1.ClusterStatusConditionType) *configv1.ClusterOperatorStatusCondition {
+func operatorCondition(operator *configv1.ClusterOperator,
+	kind configv1.ClusterStatusConditionType,
+) *configv1.ClusterOperatorStatusCondition {
 	for i := range operator.Status.Conditions {
 		if operator.Status.Conditions[i].Type == kind {
 			return &operator.Status.Conditions[i]

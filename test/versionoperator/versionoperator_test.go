@@ -35,7 +35,8 @@ func TestClusterThatIsBeingInstalledIsLeftAlone(t *testing.T) {
 	cv.Status.History[0].State = configv1.CompletedUpdate
 	cv.Status.History[0].CompletionTime = &cv.Status.History[0].StartedTime
 	w.Expect(w.api.Status().Update(w.ctx, cv)).To(Succeed())
-	w.Eventually(func() map[string]string { return w.annotations("master-0") }).Should(HaveKeyWithValue(stateAnnotation, "Done"), "as soon as it is")
+	w.Eventually(func() map[string]string { return w.annotations("master-0") }).Should(HaveKeyWithValue(stateAnnotation, "Done"),
+		"as soon as it is")
 }
 
 func TestInstalledCluster(t *testing.T) {
@@ -46,7 +47,10 @@ func TestInstalledCluster(t *testing.T) {
 		pool := w.pool(name)
 		w.Expect(pool.Spec.Configuration.Name).To(MatchRegexp("^rendered-" + name + "-[0-9a-f]{32}$"))
 		w.Expect(pool.Status.Configuration.Name).To(Equal(pool.Spec.Configuration.Name))
-		w.Expect([]int32{pool.Status.MachineCount, pool.Status.UpdatedMachineCount, pool.Status.ReadyMachineCount}).To(HaveEach(BeEquivalentTo(count)))
+		w.Expect([]int32{
+			pool.Status.MachineCount, pool.Status.UpdatedMachineCount,
+			pool.Status.ReadyMachineCount,
+		}).To(HaveEach(BeEquivalentTo(count)))
 		w.Expect([]int32{pool.Status.UnavailableMachineCount, pool.Status.DegradedMachineCount}).To(HaveEach(BeZero()))
 		w.Expect(pool.Status.ObservedGeneration).To(Equal(pool.Generation))
 		for i := range count {
@@ -90,8 +94,10 @@ func TestUpdateGraph(t *testing.T) {
 	w.Expect(conditional[0].Conditions).To(HaveExactElements(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", "SlowBoot"))))
 
 	w.channel(next)
-	w.Eventually(w.available).Should(Equal([]string{"4.21.1", "4.21.0", "4.20.5", "4.20.3", "4.20.2"}), "the next minor version, but none behind it")
-	w.Expect(w.version().Status.ConditionalUpdates[0].Conditions).To(HaveExactElements(HaveField("Status", metav1.ConditionTrue)), "a risk that the cluster is not exposed to")
+	w.Eventually(w.available).Should(Equal([]string{"4.21.1", "4.21.0", "4.20.5", "4.20.3", "4.20.2"}),
+		"the next minor version, but none behind it")
+	w.Expect(w.version().Status.ConditionalUpdates[0].Conditions).To(HaveExactElements(HaveField("Status", metav1.ConditionTrue)),
+		"a risk that the cluster is not exposed to")
 
 	w.operator.Disconnect(true)
 	w.Eventually(w.condition).WithArguments("RetrievedUpdates").Should(HavePrefix("False|RemoteFailed|"))
@@ -114,16 +120,36 @@ func TestRefusals(t *testing.T) {
 	w.install(1, 0)
 	byImage := func(version, image string) string { return fmt.Sprintf(`{"version":%q,"image":%q}`, version, image) }
 	for _, c := range []struct{ situation, request, condition, wanted string }{
-		{"neither version nor image", `{"force":true}`, "Invalid", "True|InvalidClusterVersion|The cluster version is invalid: spec.desiredUpdate.version: Required value"},
-		{"no version", byImage("latest", image("4.20.2")), "Invalid", `True|InvalidClusterVersion|The cluster version is invalid: spec.desiredUpdate.version: Invalid value: "latest": must be a semantic version`},
-		{"a version that is not available", `{"version":"4.21.0"}`, "Invalid", `True|InvalidClusterVersion|The cluster version is invalid: spec.desiredUpdate.version: Invalid value: "4.21.0": when image is empty`},
+		{
+			"neither version nor image", `{"force":true}`, "Invalid",
+			"True|InvalidClusterVersion|The cluster version is invalid: spec.desiredUpdate.version: Required value",
+		},
+		{
+			"no version", byImage("latest", image("4.20.2")), "Invalid",
+			`True|InvalidClusterVersion|The cluster version is invalid: spec.desiredUpdate.version: Invalid value: "latest": ` +
+				`must be a semantic version`,
+		},
+		{
+			"a version that is not available", `{"version":"4.21.0"}`, "Invalid",
+			`True|InvalidClusterVersion|The cluster version is invalid: spec.desiredUpdate.version: Invalid value: "4.21.0": when image is empty`,
+		},
 		{"a conditional update without its image", `{"version":"4.20.4"}`, "Invalid", "True|InvalidClusterVersion|"},
-		{"an image of another version", byImage("4.20.2", image("4.20.3")), "ReleaseAccepted", "False|VerifyPayloadVersion|Verifying payload failed"},
+		{
+			"an image of another version", byImage("4.20.2", image("4.20.3")), "ReleaseAccepted",
+			"False|VerifyPayloadVersion|Verifying payload failed",
+		},
 		{"an unknown image", byImage("", image("4.20.77")), "ReleaseAccepted", "False|RetrievePayload|Retrieving payload failed"},
-		{"an image by its tag", byImage("", "quay.io/openshift-release-dev/ocp-release:4.20.2-x86_64"), "ReleaseAccepted", `False|RetrievePayload|Retrieving payload failed version="" image="quay.io/openshift-release-dev/ocp-release:4.20.2-x86_64" failure=The update cannot be verified: release images`},
+		{
+			"an image by its tag", byImage("", "quay.io/openshift-release-dev/ocp-release:4.20.2-x86_64"), "ReleaseAccepted",
+			`False|RetrievePayload|Retrieving payload failed version="" ` +
+				`image="quay.io/openshift-release-dev/ocp-release:4.20.2-x86_64" failure=The update cannot be verified: release images`,
+		},
 		{"an unsigned image", byImage("4.20.6", image("4.20.6")), "ReleaseAccepted", "False|RetrievePayload|Retrieving payload failed"},
 		{"an older version", byImage("4.20.0", image("4.20.0")), "ReleaseAccepted", "False|PreconditionChecks|Preconditions failed"},
-		{"a version behind the next minor one", byImage("4.22.0", image("4.22.0")), "ReleaseAccepted", "False|PreconditionChecks|Preconditions failed"},
+		{
+			"a version behind the next minor one", byImage("4.22.0", image("4.22.0")), "ReleaseAccepted",
+			"False|PreconditionChecks|Preconditions failed",
+		},
 	} {
 		t.Run(c.situation, func(t *testing.T) {
 			part := *w
@@ -228,7 +254,8 @@ func TestUpgrade(t *testing.T) {
 	w.Expect(seen.cordoned).To(HaveLen(5))
 	w.Expect(seen.early).To(BeEmpty(), "Nodes that were updated before the others were done with it")
 	w.Expect(seen.progress).To(ContainElements(
-		"Working towards 4.20.2: 29 of 120 done (24% complete), waiting on etcd", "Working towards 4.20.2: 119 of 120 done (99% complete), waiting on machine-config"))
+		"Working towards 4.20.2: 29 of 120 done (24% complete), waiting on etcd",
+		"Working towards 4.20.2: 119 of 120 done (99% complete), waiting on machine-config"))
 }
 
 // seen is what happened to a cluster.
@@ -325,7 +352,8 @@ func TestAdministratorHasToAcknowledge(t *testing.T) {
 	w.Eventually(w.condition).WithArguments("ReleaseAccepted").Should(And(HavePrefix("False|PreconditionChecks|"), HaveSuffix(
 		`Precondition "ClusterVersionUpgradeable" failed because of "AdminAckRequired": `+description)))
 	acknowledge := func(value string) {
-		w.patch(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: versionoperator.AcksNamespace}}, versionoperator.Acks, `{"data":{"`+gate+`":"`+value+`"}}`)
+		w.patch(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: versionoperator.AcksNamespace}}, versionoperator.Acks,
+			`{"data":{"`+gate+`":"`+value+`"}}`)
 	}
 	acknowledge("false")
 	w.Consistently(w.last).Should(Equal("4.20.2 Completed"), "that is none")
@@ -340,9 +368,11 @@ func TestOperatorKeepsTheMinorVersion(t *testing.T) {
 	w.channel(next)
 	w.operator.Refuse("ingress", "Routes are not admitted.")
 	w.Eventually(w.condition).WithArguments("Upgradeable").Should(Equal(
-		"False|ClusterOperatorsNotUpgradeable|Cluster operator ingress should not be upgraded between minor versions: Simulated: Routes are not admitted."))
+		"False|ClusterOperatorsNotUpgradeable|Cluster operator ingress should not be upgraded between minor versions: " +
+			"Simulated: Routes are not admitted."))
 	w.gate("ack-4.20-x-in-4.21", "Removed.")
-	w.Eventually(w.condition).WithArguments("Upgradeable").Should(And(HavePrefix("False|MultipleReasons|"), ContainSubstring("ClusterOperatorsNotUpgradeable,AdminAckRequired")))
+	w.Eventually(w.condition).WithArguments("Upgradeable").Should(And(HavePrefix("False|MultipleReasons|"),
+		ContainSubstring("ClusterOperatorsNotUpgradeable,AdminAckRequired")))
 	w.request(`{"version":"4.21.0"}`)
 	w.Eventually(w.condition).WithArguments("ReleaseAccepted").Should(HavePrefix("False|PreconditionChecks|"))
 	w.Consistently(w.last).Should(Equal("4.20.1 Completed"))
@@ -359,12 +389,14 @@ func TestAnotherTargetWhileOneIsUnderWay(t *testing.T) {
 	w.Eventually(w.available).Should(ContainElement("4.21.0"))
 	w.operator.Hold("kube-apiserver")
 	w.request(`{"version":"4.20.2"}`)
-	w.Eventually(w.condition).WithArguments("Progressing").Should(ContainSubstring("Working towards 4.20.2: 59 of 120 done (49% complete), waiting on kube-apiserver"))
+	w.Eventually(w.condition).WithArguments("Progressing").Should(ContainSubstring("Working towards 4.20.2: 59 of 120 " +
+		"done (49% complete), waiting on kube-apiserver"))
 	w.Expect(w.condition("Failing")).To(HavePrefix("False|"), "it waits, and that is all")
 	w.Eventually(w.condition).WithArguments("Upgradeable").Should(HavePrefix("False|UpdateInProgress|"))
 
 	w.request(`{"version":"4.21.0"}`)
-	w.Eventually(w.condition).WithArguments("ReleaseAccepted").Should(And(HavePrefix("False|PreconditionChecks|"), ContainSubstring("UpdateInProgress")), "the next minor version")
+	w.Eventually(w.condition).WithArguments("ReleaseAccepted").Should(And(HavePrefix("False|PreconditionChecks|"),
+		ContainSubstring("UpdateInProgress")), "the next minor version")
 	w.Consistently(w.last).Should(Equal("4.20.2 Partial"))
 	w.Expect(w.condition("Progressing")).To(ContainSubstring("Working towards 4.20.2"))
 
@@ -390,14 +422,16 @@ func TestRollback(t *testing.T) {
 	w.request(`{"version":"4.20.2"}`)
 	w.Eventually(w.last).Should(Equal("4.20.2 Completed"))
 	back("4.20.0")
-	w.Eventually(w.condition).WithArguments("ReleaseAccepted").Should(ContainSubstring("the only supported rollback is to the cluster's previous version 4.20.1"))
+	w.Eventually(w.condition).WithArguments("ReleaseAccepted").Should(ContainSubstring("the only supported rollback is " +
+		"to the cluster's previous version 4.20.1"))
 	back("4.20.1")
 	w.Eventually(w.last).Should(Equal("4.20.1 Completed"))
 	w.channel(next)
 	w.request(`{"version":"4.21.0"}`)
 	w.Eventually(w.last).Should(Equal("4.21.0 Completed"))
 	back("4.20.1")
-	w.Eventually(w.condition).WithArguments("ReleaseAccepted").Should(ContainSubstring("rollbacks that change major or minor versions are not recommended"))
+	w.Eventually(w.condition).WithArguments("ReleaseAccepted").Should(ContainSubstring("rollbacks that change major or " +
+		"minor versions are not recommended"))
 }
 
 func TestFailingOperators(t *testing.T) {
@@ -408,12 +442,15 @@ func TestFailingOperators(t *testing.T) {
 	w.operator.Slow("kube-apiserver")
 	w.request(`{"version":"4.20.2"}`)
 	w.Eventually(w.condition).WithArguments("Failing").Should(Equal("True|ClusterOperatorDegraded|Cluster operator etcd is degraded"))
-	w.Eventually(w.condition).WithArguments("Progressing").Should(Equal("True|ClusterOperatorDegraded|Unable to apply 4.20.2: the cluster operator etcd is degraded"))
+	w.Eventually(w.condition).WithArguments("Progressing").Should(Equal("True|ClusterOperatorDegraded|Unable to apply " +
+		"4.20.2: the cluster operator etcd is degraded"))
 	w.Consistently(w.last).Should(Equal("4.20.2 Partial"))
 
 	w.operator.Recover("etcd")
-	w.Eventually(w.condition).WithArguments("Failing").Should(Equal("Unknown|SlowClusterOperator|waiting on kube-apiserver over 30 minutes which is longer than expected"))
-	w.Expect(w.condition("Progressing")).To(And(HavePrefix("True|SlowClusterOperator|Working towards 4.20.2: 59 of 120 done"), HaveSuffix("waiting on kube-apiserver over 30 minutes which is longer than expected")))
+	w.Eventually(w.condition).WithArguments("Failing").Should(Equal("Unknown|SlowClusterOperator|waiting on " +
+		"kube-apiserver over 30 minutes which is longer than expected"))
+	w.Expect(w.condition("Progressing")).To(And(HavePrefix("True|SlowClusterOperator|Working towards 4.20.2: 59 of 120 done"),
+		HaveSuffix("waiting on kube-apiserver over 30 minutes which is longer than expected")))
 	w.operator.Recover("kube-apiserver")
 	w.Eventually(w.last).Should(Equal("4.20.2 Completed"))
 	w.Expect(w.condition("Failing")).To(HavePrefix("False|"))
@@ -426,7 +463,8 @@ func TestReleaseMendsAnOperator(t *testing.T) {
 	w.operator.FailUntil("ingress", "A bug.", "4.20.3")
 	w.Eventually(w.operatorCondition).WithArguments("ingress", "Degraded").Should(Equal("True|Simulated|A bug."))
 	w.request(`{"version":"4.20.2"}`)
-	w.Eventually(w.condition).WithArguments("Failing").Should(Equal("True|ClusterOperatorDegraded|Cluster operator ingress is degraded"), "it is not in this release")
+	w.Eventually(w.condition).WithArguments("Failing").Should(Equal("True|ClusterOperatorDegraded|Cluster operator ingress is degraded"),
+		"it is not in this release")
 	w.request(`{"version":"4.20.3"}`)
 	w.Eventually(w.last).Should(Equal("4.20.3 Completed"))
 	w.Expect(w.operatorCondition("ingress", "Degraded")).To(HavePrefix("False|"))
@@ -441,7 +479,8 @@ func TestVersionWithTwoPayloadsNeedsItsImage(t *testing.T) {
 	})
 	w.Expect(w.available()).To(Equal([]string{"4.20.3", "4.20.3", "4.20.2"}))
 	w.request(`{"version":"4.20.3"}`)
-	w.Eventually(w.condition).WithArguments("Invalid").Should(HaveSuffix("there are multiple possible payloads for this version, specify the exact image"))
+	w.Eventually(w.condition).WithArguments("Invalid").Should(HaveSuffix("there are multiple possible payloads for this " +
+		"version, specify the exact image"))
 	w.request(fmt.Sprintf(`{"version":"4.20.3","image":%q}`, other))
 	w.Eventually(w.last).Should(Equal("4.20.3 Completed"))
 	w.Expect(w.version().Status.Desired.Image).To(Equal(other))
@@ -452,7 +491,10 @@ func TestPausedMastersHoldTheUpdate(t *testing.T) {
 	w.install(1, 1)
 	w.pause("master", true)
 	w.request(`{"version":"4.20.2"}`)
-	w.Eventually(w.poolIs).WithArguments("master").Should(Equal(map[string]string{"Updated": "False", "Updating": "False", "Degraded": "False"}))
+	w.Eventually(w.poolIs).WithArguments("master").Should(Equal(map[string]string{
+		"Updated": "False", "Updating": "False",
+		"Degraded": "False",
+	}))
 	w.Eventually(w.releaseOf).WithArguments("worker-0").Should(Equal("4.20.2"))
 	w.Consistently(w.last).Should(Equal("4.20.2 Partial"))
 	w.Expect(w.releaseOf("master-0")).To(Equal("4.20.1"))
@@ -466,7 +508,10 @@ func TestPausedWorkersDoNot(t *testing.T) {
 	w.pause("worker", true)
 	w.request(`{"version":"4.20.2"}`)
 	w.Eventually(w.last).Should(Equal("4.20.2 Completed"))
-	w.Consistently(w.poolIs).WithArguments("worker").Should(Equal(map[string]string{"Updated": "False", "Updating": "False", "Degraded": "False"}))
+	w.Consistently(w.poolIs).WithArguments("worker").Should(Equal(map[string]string{
+		"Updated": "False", "Updating": "False",
+		"Degraded": "False",
+	}))
 	w.Expect(w.releaseOf("worker-0")).To(Equal("4.20.1"))
 	w.Expect(w.pool("worker").Status.Configuration.Name).To(Equal(w.annotations("worker-0")[current]), "the last that was completed")
 	w.pause("worker", false)
@@ -488,7 +533,8 @@ func TestOldKubeletsKeepTheMinorVersion(t *testing.T) {
 		w.Expect(w.releaseOf("worker-0")).To(Equal("4.20.1"))
 	}
 	const old = "Kubelet minor versions on nodes worker-0 and worker-1 will not be supported in the next OpenShift minor version upgrade."
-	w.Eventually(w.operatorCondition).WithArguments("kube-apiserver", "Upgradeable").Should(Equal("False|KubeletMinorVersion_KubeletMinorVersionUnsupportedNextUpgrade|KubeletMinorVersionUpgradeable: " + old))
+	w.Eventually(w.operatorCondition).WithArguments("kube-apiserver",
+		"Upgradeable").Should(Equal("False|KubeletMinorVersion_KubeletMinorVersionUnsupportedNextUpgrade|KubeletMinorVersionUpgradeable: " + old))
 	w.request(`{"version":"4.23.0"}`)
 	w.Eventually(w.condition).WithArguments("ReleaseAccepted").Should(And(HavePrefix("False|PreconditionChecks|"), ContainSubstring(old)))
 	w.Consistently(w.last).Should(Equal("4.22.0 Completed"))
@@ -510,7 +556,8 @@ func TestKubeletsOfAnOddMinorVersion(t *testing.T) {
 	w.pause("worker", true)
 	w.request(`{"version":"4.22.0"}`)
 	w.Eventually(w.last).Should(Equal("4.22.0 Completed"))
-	w.Eventually(w.operatorCondition).WithArguments("kube-apiserver", "Upgradeable").Should(And(HavePrefix("False|"), ContainSubstring("Kubelet minor version (1.34.0) on node worker-0 will not")))
+	w.Eventually(w.operatorCondition).WithArguments("kube-apiserver",
+		"Upgradeable").Should(And(HavePrefix("False|"), ContainSubstring("Kubelet minor version (1.34.0) on node worker-0 will not")))
 }
 
 func TestDegradedWorkerHoldsTheUpdate(t *testing.T) {
@@ -528,7 +575,8 @@ func TestDegradedWorkerHoldsTheUpdate(t *testing.T) {
 	w.Eventually(w.condition).WithArguments("Failing").Should(Equal("True|ClusterOperatorDegraded|Cluster operator machine-config is degraded"))
 	w.Consistently(w.last).Should(Equal("4.20.2 Partial"))
 	w.Expect(w.pool("worker").Status.DegradedMachineCount).To(BeEquivalentTo(1))
-	w.Expect(w.annotations("worker-0")).To(And(HaveKeyWithValue(stateAnnotation, "Degraded"), HaveKeyWithValue("machineconfiguration.openshift.io/reason", "unexpected on-disk state")))
+	w.Expect(w.annotations("worker-0")).To(And(HaveKeyWithValue(stateAnnotation, "Degraded"),
+		HaveKeyWithValue("machineconfiguration.openshift.io/reason", "unexpected on-disk state")))
 	w.operator.Mend("worker-0")
 	w.Eventually(w.last).Should(Equal("4.20.2 Completed"))
 }
@@ -540,7 +588,8 @@ func TestWorkersMayBeUpdatedLater(t *testing.T) {
 	w.request(`{"version":"4.20.2"}`)
 	w.Eventually(w.last).Should(Equal("4.20.2 Completed"))
 	w.Expect(w.releaseOf("worker-3")).To(Equal("4.20.1"))
-	w.Eventually(w.condition).WithArguments("Upgradeable").Should(And(HavePrefix("False|ClusterOperatorsNotUpgradeable|"), ContainSubstring("PoolUpdating")), "but before the next minor version")
+	w.Eventually(w.condition).WithArguments("Upgradeable").Should(And(HavePrefix("False|ClusterOperatorsNotUpgradeable|"),
+		ContainSubstring("PoolUpdating")), "but before the next minor version")
 	w.Eventually(w.releaseOf).WithArguments("worker-3").Should(Equal("4.20.2"))
 	w.Eventually(w.condition).WithArguments("Upgradeable").Should(BeEmpty())
 }
@@ -597,7 +646,10 @@ func TestQuorumGuardHoldsAMaster(t *testing.T) {
 	guard.Spec.MinAvailable = &least
 	w.Expect(w.api.Create(w.ctx, guard)).To(Succeed())
 	well := func(i int, is corev1.ConditionStatus) {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-etcd", Name: fmt.Sprintf("etcd-master-%d", i), Labels: map[string]string{"app": "etcd"}}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "openshift-etcd", Name: fmt.Sprintf("etcd-master-%d", i),
+			Labels: map[string]string{"app": "etcd"},
+		}}
 		pod.Spec = corev1.PodSpec{NodeName: fmt.Sprintf("master-%d", i), Containers: []corev1.Container{{Name: "etcd", Image: "etcd"}}}
 		w.Expect(client.IgnoreAlreadyExists(w.api.Create(w.ctx, pod))).To(Succeed())
 		w.Expect(w.api.Get(w.ctx, client.ObjectKeyFromObject(pod), pod)).To(Succeed())
@@ -622,7 +674,10 @@ func TestNodeThatIsLostHoldsItsPool(t *testing.T) {
 	w.Expect(w.api.Get(w.ctx, client.ObjectKey{Name: "master-1"}, lost)).To(Succeed())
 	lost.Status.Conditions[0].Status = corev1.ConditionUnknown
 	w.Expect(w.api.Status().Update(w.ctx, lost)).To(Succeed())
-	w.Eventually(w.poolIs).WithArguments("master").Should(Equal(map[string]string{"Updated": "False", "Updating": "True", "Degraded": "False"}))
+	w.Eventually(w.poolIs).WithArguments("master").Should(Equal(map[string]string{
+		"Updated": "False", "Updating": "True",
+		"Degraded": "False",
+	}))
 	w.request(`{"version":"4.20.2"}`)
 	w.Eventually(w.condition).WithArguments("Progressing").Should(ContainSubstring("waiting on machine-config"))
 	w.Consistently(w.releaseOf).WithArguments("master-0").Should(Equal("4.20.1"))
@@ -674,7 +729,8 @@ func TestWhatTestsWriteIsLeftAlone(t *testing.T) {
 	foreign := `{"metadata":{"annotations":{"machineconfiguration.openshift.io/currentConfig":"rendered-1","machineconfiguration.openshift.io/desiredConfig":"rendered-2"}}}`
 	w.patch(&corev1.Node{}, "master-0", foreign)
 	cv := w.version()
-	cv.Status.History = slices.Insert(cv.Status.History, 0, configv1.UpdateHistory{State: configv1.PartialUpdate, StartedTime: metav1.Now(), Version: "4.99.0", Image: image("4.99.0")})
+	cv.Status.History = slices.Insert(cv.Status.History, 0,
+		configv1.UpdateHistory{State: configv1.PartialUpdate, StartedTime: metav1.Now(), Version: "4.99.0", Image: image("4.99.0")})
 	w.Expect(w.api.Status().Update(w.ctx, cv)).To(Succeed())
 	w.channel(next)
 	w.Eventually(w.available).Should(ContainElement("4.21.0"), "the operator goes on")

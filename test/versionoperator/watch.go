@@ -55,7 +55,10 @@ func appearance(object client.Object) string {
 	var parts []any
 	switch object := object.(type) {
 	case *corev1.Node:
-		parts = []any{object.UID, object.Labels, object.Annotations, object.Spec.Unschedulable, ready(object), object.Status.NodeInfo.KubeletVersion}
+		parts = []any{
+			object.UID, object.Labels, object.Annotations, object.Spec.Unschedulable, ready(object),
+			object.Status.NodeInfo.KubeletVersion,
+		}
 	case *configv1.ClusterVersion:
 		parts = []any{object.UID, object.Generation, len(object.Status.History) > 0}
 		for _, entry := range object.Status.History {

@@ -90,13 +90,15 @@ func newWorld(t *testing.T) *world {
 	w.api, err = client.NewWithWatch(w.server.Config(), client.Options{Scheme: environment.env.Scheme()})
 	w.Expect(err).NotTo(HaveOccurred())
 	for _, kind := range []client.Object{
-		&configv1.ClusterVersion{}, &configv1.ClusterOperator{}, &machineconfigv1.MachineConfigPool{}, &machineconfigv1.MachineConfig{}, &corev1.Node{},
+		&configv1.ClusterVersion{}, &configv1.ClusterOperator{}, &machineconfigv1.MachineConfigPool{},
+		&machineconfigv1.MachineConfig{}, &corev1.Node{},
 	} {
 		w.Expect(w.api.DeleteAllOf(w.ctx, kind)).To(Succeed())
 	}
 	for _, namespace := range []string{versionoperator.GatesNamespace, versionoperator.AcksNamespace, "openshift-etcd"} {
 		w.Expect(client.IgnoreAlreadyExists(w.api.Create(w.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))).To(Succeed())
-		w.Expect(client.IgnoreAlreadyExists(w.api.Create(w.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}}))).To(Succeed())
+		w.Expect(client.IgnoreAlreadyExists(w.api.Create(w.ctx,
+			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}}))).To(Succeed())
 		w.Expect(w.api.DeleteAllOf(w.ctx, &corev1.ConfigMap{}, client.InNamespace(namespace))).To(Succeed())
 		w.Expect(w.api.DeleteAllOf(w.ctx, &corev1.Pod{}, client.InNamespace(namespace), client.GracePeriodSeconds(0))).To(Succeed())
 		w.Expect(w.api.DeleteAllOf(w.ctx, &policyv1.PodDisruptionBudget{}, client.InNamespace(namespace))).To(Succeed())
@@ -120,7 +122,8 @@ const (
 
 // releases are what the clusters of these tests, which have 4.20.1, can be upgraded to.
 func releases() []versionoperator.Release {
-	risky, harmless, unsigned, patched := release("4.20.4", stable), release("4.20.5", next), release("4.20.6"), release("4.20.2", stable, next)
+	risky, harmless, unsigned, patched := release("4.20.4", stable), release("4.20.5", next), release("4.20.6"),
+		release("4.20.2", stable, next)
 	risky.Risks = []versionoperator.Risk{{Name: "SlowBoot", Message: "Hosts boot slowly."}}
 	harmless.Risks = []versionoperator.Risk{{Name: "OnlyElsewhere", Message: "Only elsewhere.", Exposure: metav1.ConditionFalse}}
 	unsigned.Unsigned = true
@@ -185,7 +188,10 @@ func (w *world) create(version string, state configv1.UpdateState) {
 	cv.Spec.ClusterID, cv.Spec.Channel = "11111111-2222-4333-8444-555555555555", stable
 	cv.Spec.SignatureStores = []configv1.SignatureStore{}
 	w.Expect(w.api.Create(w.ctx, cv)).To(Succeed())
-	cv.Status = configv1.ClusterVersionStatus{Desired: configv1.Release{Version: version, Image: image(version)}, History: []configv1.UpdateHistory{history}, VersionHash: "simulated"}
+	cv.Status = configv1.ClusterVersionStatus{
+		Desired: configv1.Release{Version: version, Image: image(version)},
+		History: []configv1.UpdateHistory{history}, VersionHash: "simulated",
+	}
 	w.Expect(w.api.Status().Update(w.ctx, cv)).To(Succeed())
 	for _, name := range []string{"ingress", "etcd", "kube-apiserver"} {
 		operator := &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -197,10 +203,16 @@ func (w *world) create(version string, state configv1.UpdateState) {
 
 func (w *world) node(role string, i int) string {
 	w.t.Helper()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", role, i), Labels: map[string]string{"node-role.kubernetes.io/" + role: ""}}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name:   fmt.Sprintf("%s-%d", role, i),
+		Labels: map[string]string{"node-role.kubernetes.io/" + role: ""},
+	}}
 	w.Expect(w.api.Create(w.ctx, node)).To(Succeed())
 	node.Status.NodeInfo.KubeletVersion = "v1.33.0"
-	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()}}
+	node.Status.Conditions = []corev1.NodeCondition{{
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue,
+		LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now(),
+	}}
 	w.Expect(w.api.Status().Update(w.ctx, node)).To(Succeed())
 	return node.Name
 }
@@ -222,7 +234,8 @@ func (w *world) pool(name string) *machineconfigv1.MachineConfigPool {
 func (w *world) poolIs(name string) map[string]string {
 	is := map[string]string{}
 	for _, c := range w.pool(name).Status.Conditions {
-		if c.Type == machineconfigv1.MachineConfigPoolUpdated || c.Type == machineconfigv1.MachineConfigPoolUpdating || c.Type == machineconfigv1.MachineConfigPoolDegraded {
+		if c.Type == machineconfigv1.MachineConfigPoolUpdated || c.Type == machineconfigv1.MachineConfigPoolUpdating ||
+			c.Type == machineconfigv1.MachineConfigPoolDegraded {
 			is[string(c.Type)] = string(c.Status)
 		}
 	}
@@ -298,7 +311,10 @@ func (w *world) pause(pool string, paused bool) {
 // gate is something that an administrator has to acknowledge.
 func (w *world) gate(name, description string) {
 	w.t.Helper()
-	gates := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: versionoperator.GatesNamespace, Name: versionoperator.Gates}, Data: map[string]string{name: description}}
+	gates := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: versionoperator.GatesNamespace, Name: versionoperator.Gates},
+		Data:       map[string]string{name: description},
+	}
 	w.Expect(w.api.Create(w.ctx, gates)).To(Succeed())
 }
 

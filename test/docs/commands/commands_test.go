@@ -58,7 +58,8 @@ func TestCommandsOfDocuments(t *testing.T) {
 				}
 				changed = slices.ContainsFunc(commands, changes)
 				if out, err := terminal.try(t, script(commands)); err != nil {
-					t.Errorf("%v:\n%s\n%s\nMend the commands, add what they name to test/docs/commands/testdata/hub.yaml, or say right before the block by what they are run, or what they need that is not there, "+
+					t.Errorf("%v:\n%s\n%s\nMend the commands, add what they name to test/docs/commands/testdata/hub.yaml, or say "+
+						"right before the block by what they are run, or what they need that is not there, "+
 						"as test/docs/commands/doc.go tells", err, block.Text, out)
 				}
 			})
@@ -72,17 +73,25 @@ func TestCommandsOfDocuments(t *testing.T) {
 var endless = regexp.MustCompile(`^kubectl wait | --watch`)
 
 // reading are commands that change nothing.
-var reading = regexp.MustCompile(`^(?:kubectl|oc) (?:(?:-n|--namespace) \S+ |-A )*(?:get|describe|explain|events|wait|auth can-i|version) [^|;&>$]*$`)
+var reading = regexp.MustCompile(`^(?:kubectl|oc) (?:(?:-n|--namespace) \S+ |-A ` +
+	`)*(?:get|describe|explain|events|wait|auth can-i|version) [^|;&>$]*$`)
 
 // changes reports whether a command may change what others find.
 func changes(command string) bool { return !reading.MatchString(command) }
 
 func TestCommandsThatChangeNothing(t *testing.T) {
 	g := NewWithT(t)
-	for _, command := range []string{"kubectl get machines", "kubectl -n hub describe cluster c", "oc get nodes # all", "kubectl wait cluster/c --for=condition=Available"} {
+	for _, command := range []string{
+		"kubectl get machines", "kubectl -n hub describe cluster c", "oc get nodes # all",
+		"kubectl wait cluster/c --for=condition=Available",
+	} {
 		g.Expect(changes(command)).To(BeFalse(), command)
 	}
-	for _, command := range []string{"kubectl delete machine m", "kubectl get x -o name | xargs kubectl delete", "kubectl get x; kubectl delete y", "kubectl get x > hub.yaml", "clusterctl move", "kubectl -n get delete machine m", "kubectl get $(kubectl delete x)"} {
+	for _, command := range []string{
+		"kubectl delete machine m", "kubectl get x -o name | xargs kubectl delete",
+		"kubectl get x; kubectl delete y", "kubectl get x > hub.yaml", "clusterctl move", "kubectl -n get delete machine m",
+		"kubectl get $(kubectl delete x)",
+	} {
 		g.Expect(changes(command)).To(BeTrue(), command)
 	}
 }
@@ -108,7 +117,10 @@ func openTerminal(t *testing.T) *terminal {
 	builder, err := components.NewBuilder(".", os.Stdout)
 	g.Expect(err).NotTo(HaveOccurred())
 	programs := t.TempDir()
-	for name, component := range map[string]components.Component{"kubectl": components.Kubectl, "oc": components.Kubectl, "clusterctl": components.Clusterctl} {
+	for name, component := range map[string]components.Component{
+		"kubectl": components.Kubectl, "oc": components.Kubectl,
+		"clusterctl": components.Clusterctl,
+	} {
 		program, err := builder.Program(t.Context(), component)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(os.Symlink(program, filepath.Join(programs, name))).To(Succeed())
@@ -122,20 +134,27 @@ func openTerminal(t *testing.T) *terminal {
 	t.Cleanup(hub.Stop)
 
 	terminal := &terminal{folder: t.TempDir(), hub: hub, env: append(os.Environ(),
-		"PATH="+programs+":"+os.Getenv("PATH"), "KUBECONFIG="+hub.Kubeconfig(), "HOME="+t.TempDir(), "CLUSTERCTL_DISABLE_VERSIONCHECK=true", "GOPROXY=off")}
+		"PATH="+programs+":"+os.Getenv("PATH"), "KUBECONFIG="+hub.Kubeconfig(), "HOME="+t.TempDir(),
+		"CLUSTERCTL_DISABLE_VERSIONCHECK=true", "GOPROXY=off")}
 	g.Expect(os.Symlink(filepath.Join(builder.Root(), "config"), filepath.Join(terminal.folder, "config"))).To(Succeed())
-	for _, file := range []string{"hub.yaml", "foreign.yaml", "../../../clusterctl/testdata/cert-manager.yaml", "pull-secret.json", "registries.conf", "ca-bundle.crt"} {
+	for _, file := range []string{
+		"hub.yaml", "foreign.yaml", "../../../clusterctl/testdata/cert-manager.yaml",
+		"pull-secret.json", "registries.conf", "ca-bundle.crt",
+	} {
 		path, err := filepath.Abs(filepath.Join("testdata", file))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(os.Symlink(path, filepath.Join(terminal.folder, filepath.Base(file)))).To(Succeed())
 	}
-	terminal.run(t, "kubectl apply --filename foreign.yaml --filename cert-manager.yaml && kubectl wait --for=condition=Established --timeout=3m --filename foreign.yaml --filename cert-manager.yaml")
-	release := exec.CommandContext(t.Context(), "make", "release", "VERSION=v0.1.0", "REGISTRY=registry.example.com/openshift-agent", "OUT="+filepath.Join(terminal.folder, "out"))
+	terminal.run(t, "kubectl apply --filename foreign.yaml --filename cert-manager.yaml && kubectl wait "+
+		"--for=condition=Established --timeout=3m --filename foreign.yaml --filename cert-manager.yaml")
+	release := exec.CommandContext(t.Context(), "make", "release", "VERSION=v0.1.0",
+		"REGISTRY=registry.example.com/openshift-agent", "OUT="+filepath.Join(terminal.folder, "out"))
 	release.Dir = builder.Root()
 	out, err := release.CombinedOutput()
 	g.Expect(err).NotTo(HaveOccurred(), string(out))
 	for _, provider := range []string{"bootstrap", "control-plane"} {
-		terminal.run(t, fmt.Sprintf("clusterctl generate yaml --from out/%s-openshift-agent/v0.1.0/%s-components.yaml | kubectl apply --server-side -f -", provider, provider))
+		terminal.run(t, fmt.Sprintf("clusterctl generate yaml --from out/%s-openshift-agent/v0.1.0/%s-components.yaml | "+
+			"kubectl apply --server-side -f -", provider, provider))
 	}
 	return terminal
 }
@@ -160,7 +179,8 @@ func (s *terminal) restore(t *testing.T) {
 		patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(asJSON(t, &wanted), asJSON(t, &wanted), asJSON(t, now))
 		g.Expect(err).NotTo(HaveOccurred())
 		if string(patch) != "{}" {
-			g.Expect(s.hub.Client().Patch(t.Context(), now, client.RawPatch(types.MergePatchType, patch))).To(Succeed(), "%s: %s", now.GetName(), patch)
+			g.Expect(s.hub.Client().Patch(t.Context(), now, client.RawPatch(types.MergePatchType, patch))).To(Succeed(), "%s: %s",
+				now.GetName(), patch)
 		}
 	}
 }

@@ -133,7 +133,10 @@ var registrations = map[string]struct {
 		before: onBareMetal, after: func(i *hiveext.AgentClusterInstall) { i.Spec.IngressVIPs = []string{"192.168.111.7"} },
 		refused: "must include the same number of apiVIPs (got 0) and ingressVIPs (got 1)",
 	},
-	"one-to-three": {before: ofOneNode, after: func(i *hiveext.AgentClusterInstall) { onNone(i); ofThreeNodes(i) }, refused: "single-node clusters must have a single control plane node"},
+	"one-to-three": {
+		before: ofOneNode, after: func(i *hiveext.AgentClusterInstall) { onNone(i); ofThreeNodes(i) },
+		refused: "single-node clusters must have a single control plane node",
+	},
 	"three-to-one": {before: onNone, after: ofOneNode, refused: "there should be 3-5 dedicated control plane nodes"},
 }
 
@@ -148,7 +151,10 @@ var names = map[string]struct {
 	"label-63":  {name: strings.Repeat("a", 63), platform: onBareMetal},
 	"label-64":  {name: strings.Repeat("a", 64), platform: onNone, refused: "is longer than 63 bytes"},
 	"domain-64": {name: "site", domain: strings.Repeat("a", 64) + ".example.com", platform: onNone, refused: "is longer than 63 bytes"},
-	"too-long":  {name: "site", domain: strings.Repeat("abcdefgh.", 20) + "example.com", platform: onNone, refused: "Combination of cluster name and base DNS domain too long"},
+	"too-long": {
+		name: "site", domain: strings.Repeat("abcdefgh.", 20) + "example.com", platform: onNone,
+		refused: "Combination of cluster name and base DNS domain too long",
+	},
 	"address":   {name: "site", domain: "1.2.3.4", platform: onNone, refused: "DNS format mismatch"},
 	"one-label": {name: "site", domain: "lab", platform: onNone},
 	"short-end": {name: "site", domain: "example.c", platform: onNone, refused: "DNS format mismatch"},
@@ -186,7 +192,8 @@ var names = map[string]struct {
 	"dual-three-pods": {name: "site", platform: func(i *hiveext.AgentClusterInstall) {
 		onBareMetal(i)
 		ofTwoFamilies(i)
-		i.Spec.Networking.ClusterNetwork = append(i.Spec.Networking.ClusterNetwork, hiveext.ClusterNetworkEntry{CIDR: "10.0.0.0/16", HostPrefix: 23})
+		i.Spec.Networking.ClusterNetwork = append(i.Spec.Networking.ClusterNetwork,
+			hiveext.ClusterNetworkEntry{CIDR: "10.0.0.0/16", HostPrefix: 23})
 	}, refused: "Expected 2 cluster networks, found 3"},
 	"dual-ipv4-vip": {name: "site", platform: func(i *hiveext.AgentClusterInstall) { onBareMetal(i); ofTwoFamilies(i) }},
 	"dual-ipv6-vip": {name: "site", platform: func(i *hiveext.AgentClusterInstall) {
@@ -213,7 +220,10 @@ func checkRegistrations(ctx context.Context, t *testing.T, e *env.Env, service *
 			t.Parallel()
 			g, c := NewWithT(t), e.Client()
 			_, install := register(ctx, g, c, name, name, "", tc.before)
-			g.Eventually(func(g Gomega) { g.Expect(synced(ctx, g, c, install)).To(HaveField("Status", corev1.ConditionTrue)) }).WithTimeout(eventually).Should(Succeed())
+			g.Eventually(func(g Gomega) {
+				g.Expect(synced(ctx, g, c, install)).To(HaveField("Status",
+					corev1.ConditionTrue))
+			}).WithTimeout(eventually).Should(Succeed())
 			before := install.DeepCopy()
 			tc.after(install)
 			metav1.SetMetaDataAnnotation(&install.ObjectMeta, assisted.InstallConfigOverridesAnnotation, `{"fips":true}`)
@@ -224,7 +234,8 @@ func checkRegistrations(ctx context.Context, t *testing.T, e *env.Env, service *
 			g.Expect(c.Patch(ctx, install, client.MergeFrom(before))).To(Succeed())
 			g.Eventually(func(g Gomega) {
 				if tc.refused != "" {
-					g.Expect(synced(ctx, g, c, install)).To(And(HaveField("Status", corev1.ConditionFalse), HaveField("Message", ContainSubstring(tc.refused))))
+					g.Expect(synced(ctx, g, c, install)).To(And(HaveField("Status", corev1.ConditionFalse),
+						HaveField("Message", ContainSubstring(tc.refused))))
 				} else {
 					g.Expect(known(ctx, g, service, install).InstallConfigOverrides).NotTo(BeEmpty(), "taken over in the same reconcile, after all else")
 				}
@@ -243,7 +254,8 @@ func checkRegistrations(ctx context.Context, t *testing.T, e *env.Env, service *
 				if tc.refused == "" {
 					g.Expect(synced(ctx, g, c, install)).To(HaveField("Status", corev1.ConditionTrue))
 				} else {
-					g.Expect(synced(ctx, g, c, install)).To(And(HaveField("Status", corev1.ConditionFalse), HaveField("Message", ContainSubstring(tc.refused))))
+					g.Expect(synced(ctx, g, c, install)).To(And(HaveField("Status", corev1.ConditionFalse),
+						HaveField("Message", ContainSubstring(tc.refused))))
 				}
 			}).WithTimeout(eventually).Should(Succeed())
 		})
@@ -251,7 +263,9 @@ func checkRegistrations(ctx context.Context, t *testing.T, e *env.Env, service *
 }
 
 // register creates a cluster of three nodes, as changed.
-func register(ctx context.Context, g Gomega, c client.Client, id, name, domain string, change change) (*hivev1.ClusterDeployment, *hiveext.AgentClusterInstall) {
+func register(ctx context.Context, g Gomega, c client.Client, id, name, domain string,
+	change change,
+) (*hivev1.ClusterDeployment, *hiveext.AgentClusterInstall) {
 	deployment, install := stated(id)
 	deployment.Spec.ClusterName, deployment.Spec.BaseDomain = name, cmp.Or(domain, deployment.Spec.BaseDomain)
 	change(install)
@@ -288,7 +302,8 @@ func stated(name string) (*hivev1.ClusterDeployment, *hiveext.AgentClusterInstal
 // synced is what the service says of the last change.
 func synced(ctx context.Context, g Gomega, c client.Client, install *hiveext.AgentClusterInstall) hivev1.ClusterInstallCondition {
 	g.Expect(c.Get(ctx, client.ObjectKeyFromObject(install), install)).To(Succeed())
-	index := slices.IndexFunc(install.Status.Conditions, func(c hivev1.ClusterInstallCondition) bool { return c.Type == hiveext.ClusterSpecSyncedCondition })
+	index := slices.IndexFunc(install.Status.Conditions,
+		func(c hivev1.ClusterInstallCondition) bool { return c.Type == hiveext.ClusterSpecSyncedCondition })
 	g.Expect(index).To(BeNumerically(">=", 0))
 	return install.Status.Conditions[index]
 }

@@ -122,7 +122,8 @@ func Start(ctx context.Context, e *env.Env, options Options) (*Service, error) {
 	if err := s.startAdmission(ctx, e); err != nil {
 		return nil, err
 	}
-	e.Group().Sayf("assisted-service is up after %s (authentication: %s)", time.Since(begin).Round(100*time.Millisecond), cmp.Or(options.Auth, AuthNone))
+	e.Group().Sayf("assisted-service is up after %s (authentication: %s)", time.Since(begin).Round(100*time.Millisecond),
+		cmp.Or(options.Auth, AuthNone))
 	return s, nil
 }
 

@@ -75,7 +75,10 @@ func TestAssistedService(t *testing.T) {
 	t.Run("the kubeconfig of a preparation is replaced, not that of an earlier one", func(t *testing.T) {
 		checkKubeconfig(t, service)
 	})
-	for name, p := range map[string]*process.Process{"service": service.Process(), "database": service.Database(), "admission": service.Admission()} {
+	for name, p := range map[string]*process.Process{
+		"service": service.Process(), "database": service.Database(),
+		"admission": service.Admission(),
+	} {
 		for how, end := range map[string]func(){"stopped": p.Stop, "killed": p.Kill} {
 			t.Run(name+" "+how+" and started: nothing is lost", func(t *testing.T) {
 				end()
@@ -94,7 +97,10 @@ func checkInfraEnv(ctx context.Context, t *testing.T, e *env.Env, service *Servi
 		Spec:       aiv1beta1.InfraEnvSpec{PullSecretRef: &corev1.LocalObjectReference{Name: rack}, OSImageVersion: "4.19"},
 	}
 	// The API server may still take a connection to the admission server of before, and says so.
-	g.Eventually(func() error { return client.IgnoreAlreadyExists(c.Create(ctx, infraEnv.DeepCopy())) }).WithTimeout(eventually).Should(Succeed())
+	g.Eventually(func() error {
+		return client.IgnoreAlreadyExists(c.Create(ctx,
+			infraEnv.DeepCopy()))
+	}).WithTimeout(eventually).Should(Succeed())
 	g.Eventually(func(g Gomega) {
 		g.Expect(revive(ctx, service)).To(Succeed())
 		g.Expect(c.Get(ctx, client.ObjectKeyFromObject(infraEnv), infraEnv)).To(Succeed())
@@ -112,7 +118,8 @@ func checkInfraEnv(ctx context.Context, t *testing.T, e *env.Env, service *Servi
 func checkWithdrawal(ctx context.Context, t *testing.T, e *env.Env, service *Service) {
 	g, c := NewWithT(t), e.Client()
 	infraEnv := &aiv1beta1.InfraEnv{ObjectMeta: metav1.ObjectMeta{Namespace: rack, Name: "withdrawn"}, Spec: aiv1beta1.InfraEnvSpec{
-		PullSecretRef: &corev1.LocalObjectReference{Name: rack}, OSImageVersion: "4.19", SSHAuthorizedKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZvcm1lcmZvcm1lcmZvcm1lcmZvcm1lcmZvcm1lcmZv former",
+		PullSecretRef: &corev1.LocalObjectReference{Name: rack}, OSImageVersion: "4.19",
+		SSHAuthorizedKey:       "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZvcm1lcmZvcm1lcmZvcm1lcmZvcm1lcmZvcm1lcmZv former",
 		Proxy:                  &aiv1beta1.Proxy{HTTPProxy: "http://former.example.com", NoProxy: "former.example.com"},
 		IgnitionConfigOverride: `{"ignition":{"version":"3.1.0"}}`,
 		AdditionalNTPSources:   []string{"former.example.com"},
@@ -125,7 +132,8 @@ func checkWithdrawal(ctx context.Context, t *testing.T, e *env.Env, service *Ser
 		g.Expect(err).NotTo(HaveOccurred())
 		id, _, _ := strings.Cut(strings.TrimPrefix(ignition.Path, "/api/assisted-install/v2/infra-envs/"), "/")
 		g.Expect(id).NotTo(BeEmpty())
-		g.Expect(json.Unmarshal(get(ctx, g, service, service.URL()+"/api/assisted-install/v2/infra-envs/"+id, ignition.Query().Get("api_key")), &known)).To(Succeed())
+		g.Expect(json.Unmarshal(get(ctx, g, service, service.URL()+"/api/assisted-install/v2/infra-envs/"+id, ignition.Query().Get("api_key")),
+			&known)).To(Succeed())
 		return known
 	}
 	g.Eventually(func(g Gomega) { g.Expect(registered(g).KernelArguments).To(HaveValue(ContainSubstring("former"))) }).WithTimeout(eventually).Should(Succeed())
@@ -141,7 +149,8 @@ func checkWithdrawal(ctx context.Context, t *testing.T, e *env.Env, service *Ser
 	g.Expect(known.SSHAuthorizedKey).To(Equal(before.Spec.SSHAuthorizedKey))
 	g.Expect(known.IgnitionConfigOverride).To(Equal(before.Spec.IgnitionConfigOverride))
 	g.Expect(known.AdditionalNtpSources).To(Equal("former.example.com"))
-	g.Expect(known.Proxy).To(HaveValue(And(HaveField("HTTPProxy", HaveValue(Equal("http://former.example.com"))), HaveField("NoProxy", HaveValue(Equal("former.example.com"))))))
+	g.Expect(known.Proxy).To(HaveValue(And(HaveField("HTTPProxy", HaveValue(Equal("http://former.example.com"))),
+		HaveField("NoProxy", HaveValue(Equal("former.example.com"))))))
 }
 
 func checkInstall(ctx context.Context, t *testing.T, e *env.Env, service *Service) *hiveext.AgentClusterInstall {
@@ -198,7 +207,8 @@ func checkKubeconfig(t *testing.T, service *Service) {
 	g := NewWithT(t)
 	const cluster = "00000000-0000-0000-0000-000000000000"
 	generate := func() {
-		g.Expect(process.WriteFiles(service.file("data", cluster), map[string][]byte{"kubeconfig-noingress": []byte("placeholder")})).To(Succeed())
+		g.Expect(process.WriteFiles(service.file("data", cluster),
+			map[string][]byte{"kubeconfig-noingress": []byte("placeholder")})).To(Succeed())
 		g.Expect(process.WriteFiles(service.file("data", cluster), map[string][]byte{"install-config.yaml": nil})).To(Succeed())
 	}
 	generate()

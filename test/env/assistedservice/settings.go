@@ -187,7 +187,10 @@ func operatingSystems() (string, error) {
 // hardwareRequirements are those of the documentation of OpenShift.
 func hardwareRequirements() (string, error) {
 	least := func(cores, gibibytes int64) *models.ClusterHostRequirementsDetails {
-		return &models.ClusterHostRequirementsDetails{CPUCores: cores, RAMMib: gibibytes << 10, DiskSizeGb: 100, InstallationDiskSpeedThresholdMs: 10}
+		return &models.ClusterHostRequirementsDetails{
+			CPUCores: cores, RAMMib: gibibytes << 10, DiskSizeGb: 100,
+			InstallationDiskSpeedThresholdMs: 10,
+		}
 	}
 	encoded, err := json.Marshal([]models.VersionedHostRequirements{{
 		Version: "default", MasterRequirements: least(4, 16), WorkerRequirements: least(2, 8), SNORequirements: least(8, 16),

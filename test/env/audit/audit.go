@@ -83,7 +83,8 @@ func (r Requests) Where(keep func(Request) bool) Requests {
 func (r Requests) Work() Requests {
 	page := fmt.Sprintf("limit=%d", kube.PageSize)
 	return r.Where(func(request Request) bool {
-		informer := request.Verb == "watch" || request.Verb == "list" && (strings.Contains(request.URI, "resourceVersion=0") || strings.Contains(request.URI, page))
+		informer := request.Verb == "watch" || request.Verb == "list" &&
+			(strings.Contains(request.URI, "resourceVersion=0") || strings.Contains(request.URI, page))
 		return request.Resource != "" && !informer && !request.Housekeeping()
 	})
 }

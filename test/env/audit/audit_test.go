@@ -30,7 +30,8 @@ func TestAuditLog(t *testing.T) {
 	g.Expect(requests.Work().Count()).To(Equal(map[string]int{"list secrets": 2, "patch machines/status": 1}))
 	g.Expect(requests.Writes().Count()).To(Equal(map[string]int{"update leases": 1, "patch machines/status": 1}))
 	last := requests[len(requests)-1]
-	g.Expect([]string{last.User, last.Group, last.Namespace, last.Name}).To(Equal([]string{"a", "cluster.x-k8s.io", "n", "m"}), "who is impersonated asks")
+	g.Expect([]string{last.User, last.Group, last.Namespace, last.Name}).To(Equal([]string{"a", "cluster.x-k8s.io", "n", "m"}),
+		"who is impersonated asks")
 	g.Expect(last.Code).To(Equal(409))
 	g.Expect(last.Time.Second()).To(Equal(3))
 
@@ -47,13 +48,32 @@ func TestWhoAsksIsNotIdle(t *testing.T) {
 		asked Requests
 		count map[string]int
 	}{
-		"leases and who may read metrics": {Requests{{Verb: "update", Resource: "leases"}, {Verb: "create", Resource: "tokenreviews"}, {Verb: "create", Resource: "subjectaccessreviews"}}, map[string]int{}},
-		"watches that are begun anew":     {Requests{watch, {Verb: "watch", Resource: "machines", URI: "/apis/x/machines?watch=true"}}, map[string]int{}},
-		"the same watch again and again":  {Requests{watch, watch, watch}, map[string]int{"watch secrets": 2}},
-		"a list from the watch cache":     {Requests{{Verb: "list", Resource: "secrets", URI: "/api/v1/secrets?resourceVersion=0"}}, map[string]int{"list secrets": 1}},
-		"a page":                          {Requests{{Verb: "list", Resource: "secrets", URI: "/api/v1/secrets?limit=200"}}, map[string]int{"list secrets": 1}},
-		"discovery, versions and health":  {Requests{{Verb: "get", URI: "/apis"}, {Verb: "get", URI: "/version"}, {Verb: "get", URI: "/readyz"}}, map[string]int{"get ": 3}},
-		"an object":                       {Requests{{Verb: "get", Resource: "machines"}, {Verb: "patch", Resource: "machines", Subresource: "status"}}, map[string]int{"get machines": 1, "patch machines/status": 1}},
+		"leases and who may read metrics": {Requests{
+			{Verb: "update", Resource: "leases"},
+			{Verb: "create", Resource: "tokenreviews"},
+			{Verb: "create", Resource: "subjectaccessreviews"},
+		}, map[string]int{}},
+		"watches that are begun anew": {
+			Requests{watch, {Verb: "watch", Resource: "machines", URI: "/apis/x/machines?watch=true"}},
+			map[string]int{},
+		},
+		"the same watch again and again": {Requests{watch, watch, watch}, map[string]int{"watch secrets": 2}},
+		"a list from the watch cache": {
+			Requests{{Verb: "list", Resource: "secrets", URI: "/api/v1/secrets?resourceVersion=0"}},
+			map[string]int{"list secrets": 1},
+		},
+		"a page": {
+			Requests{{Verb: "list", Resource: "secrets", URI: "/api/v1/secrets?limit=200"}},
+			map[string]int{"list secrets": 1},
+		},
+		"discovery, versions and health": {
+			Requests{{Verb: "get", URI: "/apis"}, {Verb: "get", URI: "/version"}, {Verb: "get", URI: "/readyz"}},
+			map[string]int{"get ": 3},
+		},
+		"an object": {
+			Requests{{Verb: "get", Resource: "machines"}, {Verb: "patch", Resource: "machines", Subresource: "status"}},
+			map[string]int{"get machines": 1, "patch machines/status": 1},
+		},
 	} {
 		t.Run(situation, func(t *testing.T) { NewWithT(t).Expect(c.asked.Unrest().Count()).To(Equal(c.count)) })
 	}

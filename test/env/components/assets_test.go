@@ -13,14 +13,23 @@ func TestRecentEnough(t *testing.T) {
 	for name, test := range map[string]struct {
 		said, pinned, problem string
 	}{
-		"the same":              {said: "Kubernetes v1.36.3\n", pinned: "v1.36.3"},
-		"of the same minor":     {said: "Kubernetes v1.36.0\n", pinned: "v1.36.3"},
-		"a newer minor":         {said: "Kubernetes v1.37.1\n", pinned: "v1.36.3"},
-		"an older minor":        {said: "Kubernetes v1.35.9\n", pinned: "v1.36.3", problem: "its version is 1.35.9, and needs to be at least 1.36.0"},
+		"the same":          {said: "Kubernetes v1.36.3\n", pinned: "v1.36.3"},
+		"of the same minor": {said: "Kubernetes v1.36.0\n", pinned: "v1.36.3"},
+		"a newer minor":     {said: "Kubernetes v1.37.1\n", pinned: "v1.36.3"},
+		"an older minor": {
+			said: "Kubernetes v1.35.9\n", pinned: "v1.36.3",
+			problem: "its version is 1.35.9, and needs to be at least 1.36.0",
+		},
 		"another major version": {said: "Kubernetes v2.40.0\n", pinned: "v1.36.3", problem: "its version is 2.40.0"},
-		"etcd":                  {said: "etcd Version: 3.6.6\nGit SHA: 1234567\nGo Version: go1.24.11\nGo OS/Arch: linux/amd64\n", pinned: "v3.6.5"},
-		"an old etcd":           {said: "etcd Version: 3.5.24\nGit SHA: 1234567\nGo Version: go1.24.11\n", pinned: "v3.6.5", problem: "its version is 3.5.24, and needs to be at least 3.6.0"},
-		"nothing":               {said: "usage\n", pinned: "v3.6.5", problem: "does not say its version"},
+		"etcd": {
+			said:   "etcd Version: 3.6.6\nGit SHA: 1234567\nGo Version: go1.24.11\nGo OS/Arch: linux/amd64\n",
+			pinned: "v3.6.5",
+		},
+		"an old etcd": {
+			said: "etcd Version: 3.5.24\nGit SHA: 1234567\nGo Version: go1.24.11\n", pinned: "v3.6.5",
+			problem: "its version is 3.5.24, and needs to be at least 3.6.0",
+		},
+		"nothing": {said: "usage\n", pinned: "v3.6.5", problem: "does not say its version"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := recentEnough(test.said, test.pinned)
@@ -37,7 +46,10 @@ func TestRecentEnough(t *testing.T) {
 func assets(t *testing.T, apiServer, etcd string) string {
 	t.Helper()
 	folder := t.TempDir()
-	for name, says := range map[string]string{"kube-apiserver": "Kubernetes v" + apiServer, "etcd": "etcd Version: " + etcd, "kube-controllers": "Kubernetes v" + apiServer} {
+	for name, says := range map[string]string{
+		"kube-apiserver": "Kubernetes v" + apiServer, "etcd": "etcd Version: " + etcd,
+		"kube-controllers": "Kubernetes v" + apiServer,
+	} {
 		NewWithT(t).Expect(os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/sh\necho '"+says+"'\n"), 0o755)).To(Succeed())
 	}
 	return folder

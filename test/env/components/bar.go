@@ -47,7 +47,8 @@ type above struct{ program *tea.Program }
 
 // Write implements io.Writer.
 func (a above) Write(text []byte) (int, error) {
-	a.program.Send(tea.Println(strings.TrimRight(string(text), "\n"))()) // unlike Program.Println, this does not wait for a program that has ended
+	// unlike Program.Println, this does not wait for a program that has ended
+	a.program.Send(tea.Println(strings.TrimRight(string(text), "\n"))())
 	return len(text), nil
 }
 
@@ -99,5 +100,6 @@ func (v buildView) View() string {
 
 // at is the picture at a time.
 func (v buildView) at(now time.Time) string {
-	return fmt.Sprintf("%s  %s  building %s, once\n", v.bar.ViewAs(v.progress.share(now)), now.Sub(v.progress.started).Round(time.Second), v.progress.tell(now))
+	return fmt.Sprintf("%s  %s  building %s, once\n", v.bar.ViewAs(v.progress.share(now)),
+		now.Sub(v.progress.started).Round(time.Second), v.progress.tell(now))
 }

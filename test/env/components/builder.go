@@ -129,7 +129,10 @@ func (b *Builder) recipe(c Component) (recipe, error) {
 	if err != nil {
 		return recipe{}, fmt.Errorf("cannot hash the inputs of %s: %w", c.binary, err)
 	}
-	return recipe{source: source, target: filepath.Join(b.root, ".tools", c.tools+"-"+version, c.binary), version: version, inputs: inputs}, nil
+	return recipe{
+		source: source, target: filepath.Join(b.root, ".tools", c.tools+"-"+version, c.binary), version: version,
+		inputs: inputs,
+	}, nil
 }
 
 // version is that of the module of a component.

@@ -79,7 +79,8 @@ shift 4; touch $2
 	for i, name := range []string{"first", "second", "third", "fourth"} {
 		folder := filepath.Join(b.root, "test", "tools", name)
 		g.Expect(os.MkdirAll(folder, 0o755)).To(Succeed())
-		g.Expect(os.WriteFile(filepath.Join(folder, modFile), []byte("module "+name+"\nrequire example.com/"+name+" v1.0.0\n"), 0o600)).To(Succeed())
+		g.Expect(os.WriteFile(filepath.Join(folder, modFile), []byte("module "+name+"\nrequire example.com/"+name+" v1.0.0\n"),
+			0o600)).To(Succeed())
 		components = append(components, Component{tools: name, module: "example.com/" + name, binary: name, pkg: ".", cost: 10 - i})
 	}
 	components[2].family, components[0].family = "one", "one"

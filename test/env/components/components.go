@@ -46,13 +46,28 @@ const (
 
 // The components whose versions are not chosen by whoever starts them.
 var (
-	Etcd            = Component{tools: "etcd", module: "go.etcd.io/etcd/server/v3", binary: "etcd", pkg: ".", prebuilt: true, cost: 40}
-	APIServer       = Component{tools: "kubernetes", module: kubernetesModule, binary: "kube-apiserver", pkg: "k8s.io/kubernetes/cmd/kube-apiserver", versioned: true, prebuilt: true, cost: 290, family: kubernetesFamily}
-	Controllers     = Component{tools: "kubernetes", module: kubernetesModule, binary: "kube-controllers", pkg: ".", cost: 10, family: kubernetesFamily}
-	Metal3          = Component{tools: "capm3", module: metal3Module, binary: "capm3", pkg: metal3Module, cost: 145, family: metal3Family}
-	BareMetal       = Component{tools: "baremetal-operator", module: bareMetalModule, binary: "baremetal-operator", pkg: ".", manifests: "config", cost: 40, family: metal3Family}
-	Kubectl         = Component{tools: "kubectl", module: kubernetesModule, binary: "kubectl", pkg: "k8s.io/kubernetes/cmd/kubectl", versioned: true, cost: 40, family: kubernetesFamily}
-	Clusterctl      = Component{tools: "clusterctl", module: coreModule, binary: "clusterctl", pkg: coreModule + "/cmd/clusterctl", cost: 16, family: ourFamily}
+	Etcd      = Component{tools: "etcd", module: "go.etcd.io/etcd/server/v3", binary: "etcd", pkg: ".", prebuilt: true, cost: 40}
+	APIServer = Component{
+		tools: "kubernetes", module: kubernetesModule, binary: "kube-apiserver",
+		pkg: "k8s.io/kubernetes/cmd/kube-apiserver", versioned: true, prebuilt: true, cost: 290, family: kubernetesFamily,
+	}
+	Controllers = Component{
+		tools: "kubernetes", module: kubernetesModule, binary: "kube-controllers", pkg: ".",
+		cost: 10, family: kubernetesFamily,
+	}
+	Metal3    = Component{tools: "capm3", module: metal3Module, binary: "capm3", pkg: metal3Module, cost: 145, family: metal3Family}
+	BareMetal = Component{
+		tools: "baremetal-operator", module: bareMetalModule, binary: "baremetal-operator",
+		pkg: ".", manifests: "config", cost: 40, family: metal3Family,
+	}
+	Kubectl = Component{
+		tools: "kubectl", module: kubernetesModule, binary: "kubectl",
+		pkg: "k8s.io/kubernetes/cmd/kubectl", versioned: true, cost: 40, family: kubernetesFamily,
+	}
+	Clusterctl = Component{
+		tools: "clusterctl", module: coreModule, binary: "clusterctl",
+		pkg: coreModule + "/cmd/clusterctl", cost: 16, family: ourFamily,
+	}
 	Helm            = Component{tools: "helm", module: "helm.sh/helm/v3", binary: "helm", pkg: "helm.sh/helm/v3/cmd/helm", cost: 100}
 	AssistedService = Component{
 		tools: "assisted-service", module: serviceModule, binary: "assisted-service", pkg: serviceModule + "/cmd",
@@ -66,10 +81,19 @@ var (
 	}
 
 	// StateMetrics is for whoever looks at the metrics of a laboratory.
-	StateMetrics = Component{tools: "kube-state-metrics", module: "k8s.io/kube-state-metrics/v2", binary: "kube-state-metrics", pkg: "k8s.io/kube-state-metrics/v2", cost: 60}
+	StateMetrics = Component{
+		tools: "kube-state-metrics", module: "k8s.io/kube-state-metrics/v2", binary: "kube-state-metrics",
+		pkg: "k8s.io/kube-state-metrics/v2", cost: 60,
+	}
 
-	controllerGen = Component{tools: "manifests", module: "sigs.k8s.io/controller-tools", binary: "controller-gen", pkg: "sigs.k8s.io/controller-tools/cmd/controller-gen", cost: 20}
-	kustomize     = Component{tools: "manifests", module: "sigs.k8s.io/kustomize/kustomize/v5", binary: "kustomize", pkg: "sigs.k8s.io/kustomize/kustomize/v5", cost: 14}
+	controllerGen = Component{
+		tools: "manifests", module: "sigs.k8s.io/controller-tools", binary: "controller-gen",
+		pkg: "sigs.k8s.io/controller-tools/cmd/controller-gen", cost: 20,
+	}
+	kustomize = Component{
+		tools: "manifests", module: "sigs.k8s.io/kustomize/kustomize/v5", binary: "kustomize",
+		pkg: "sigs.k8s.io/kustomize/kustomize/v5", cost: 14,
+	}
 )
 
 // Core is Cluster API core in the version that a folder below test/tools requires; empty: [DefaultCoreTools]. Its

@@ -58,7 +58,8 @@ func TestTheDemoBuildsNothingThatItDoesNotStart(t *testing.T) {
 	for _, c := range Demo() {
 		names = append(names, c.binary)
 	}
-	g.Expect(names).To(ConsistOf("kustomize", "controller-gen", "etcd", "kube-apiserver", "kube-controllers", "demo", "cluster-api", "capm3", "bootstrap", "controlplane"))
+	g.Expect(names).To(ConsistOf("kustomize", "controller-gen", "etcd", "kube-apiserver", "kube-controllers", "demo",
+		"cluster-api", "capm3", "bootstrap", "controlplane"))
 }
 
 // The go command compiles a package once for all modules that have it, and whatever it imports, at the same versions.
@@ -75,7 +76,8 @@ func TestOurFamilyHasItsModulesInCommon(t *testing.T) {
 		g.Expect(len(theirs)).To(BeNumerically(">", 50), "modules of "+c.tools)
 		for module, version := range theirs {
 			if own, common := ours[module]; common {
-				g.Expect(version).To(Equal(own), "%s in test/tools/%s: go -C test/tools/%[2]s mod edit -require=%[1]s@%[3]s, and build it with -mod=mod", module, c.tools, own)
+				g.Expect(version).To(Equal(own),
+					"%s in test/tools/%s: go -C test/tools/%[2]s mod edit -require=%[1]s@%[3]s, and build it with -mod=mod", module, c.tools, own)
 			}
 		}
 	}

@@ -21,7 +21,9 @@ func Prometheus() (string, error) { return ofPrometheus("prometheus") }
 func ofPrometheus(name string) (string, error) {
 	program, err := exec.LookPath(name)
 	if err != nil {
-		return "", fmt.Errorf("the tests of alerts and dashboard need %s, which is not installed here: make components installs it (Debian, Ubuntu, as root), else install the package prometheus or golang-github-prometheus (Fedora); its service need not run", name)
+		return "", fmt.Errorf("the tests of alerts and dashboard need %s, which is not installed here: make components "+
+			"installs it (Debian, Ubuntu, as root), else install the package prometheus or golang-github-prometheus (Fedora); "+
+			"its service need not run", name)
 	}
 	return program, nil
 }
@@ -60,7 +62,8 @@ func (b *Builder) provide(ctx context.Context, name string, missing func() error
 		defer os.Remove(servicePolicy)
 	}
 	apt := func(args ...string) error {
-		_, err := run(ctx, b.root, "env", append([]string{"DEBIAN_FRONTEND=noninteractive", "apt-get", "-y", "-o", "DPkg::Lock::Timeout=600"}, args...)...)
+		_, err := run(ctx, b.root, "env",
+			append([]string{"DEBIAN_FRONTEND=noninteractive", "apt-get", "-y", "-o", "DPkg::Lock::Timeout=600"}, args...)...)
 		return err
 	}
 	install := []string{"install", "--no-install-recommends", name}

@@ -33,7 +33,8 @@ func PostgreSQL() (string, error) {
 			return folder, nil
 		}
 	}
-	return "", errors.New("assisted-service needs PostgreSQL, which is not installed here: install the package postgresql (Debian, Ubuntu) or postgresql-server (Fedora); its service need not run")
+	return "", errors.New("assisted-service needs PostgreSQL, which is not installed here: install the package " +
+		"postgresql (Debian, Ubuntu) or postgresql-server (Fedora); its service need not run")
 }
 
 // serverVersion reads the version in a path like those of [postgresFolders]; 0.0.0 where there is none.

@@ -192,7 +192,8 @@ func (c *call) patched(current client.Object) (client.Object, error) {
 			after, err = operations.Apply(before)
 		}
 	default:
-		return nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "patch", c.key.kind.resource().GroupResource(), c.key.Name, contentType, 0, true)
+		return nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "patch",
+			c.key.kind.resource().GroupResource(), c.key.Name, contentType, 0, true)
 	}
 	if err == nil {
 		err = json.Unmarshal(after, wanted)
@@ -214,7 +215,8 @@ func (c *call) remove() (runtime.Object, error) {
 			return nil, apierrors.NewNotFound(resource, c.key.Name)
 		}
 		wanted := ptr.Deref(options.Preconditions, metav1.Preconditions{})
-		if ptr.Deref(wanted.UID, current.GetUID()) != current.GetUID() || ptr.Deref(wanted.ResourceVersion, current.GetResourceVersion()) != current.GetResourceVersion() {
+		if ptr.Deref(wanted.UID, current.GetUID()) != current.GetUID() || ptr.Deref(wanted.ResourceVersion,
+			current.GetResourceVersion()) != current.GetResourceVersion() {
 			return nil, apierrors.NewConflict(resource, c.key.Name, errModified)
 		}
 		return nil, nil //nolint:nilnil // nothing is to be there
@@ -227,7 +229,10 @@ func (c *call) issue() (runtime.Object, error) {
 	if _, err := c.store.get(c.key); err != nil {
 		return nil, err
 	}
-	asked, err := decode(c, &authenticationv1.TokenRequest{TypeMeta: metav1.TypeMeta{Kind: "TokenRequest", APIVersion: authenticationv1.SchemeGroupVersion.String()}})
+	asked, err := decode(c, &authenticationv1.TokenRequest{TypeMeta: metav1.TypeMeta{
+		Kind:       "TokenRequest",
+		APIVersion: authenticationv1.SchemeGroupVersion.String(),
+	}})
 	if err != nil {
 		return nil, err
 	}

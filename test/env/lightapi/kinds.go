@@ -41,7 +41,8 @@ var kinds = byResource(
 	kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Secret"), namespaced: true},
 	kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ServiceAccount"), namespaced: true, others: []string{tokenSubresource}},
 	kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Pod"), namespaced: true, status: true},
-	kind{GroupVersionKind: storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"), status: true}, // without, no Machine alone can be deleted
+	// without, no Machine alone can be deleted
+	kind{GroupVersionKind: storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"), status: true},
 	kind{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")},
 	kind{GroupVersionKind: certificatesv1.SchemeGroupVersion.WithKind(requestKind), status: true, others: []string{"approval"}},
 	kind{GroupVersionKind: configv1.GroupVersion.WithKind("ClusterVersion"), status: true},
@@ -117,7 +118,8 @@ func groups() *metav1.APIGroupList {
 		}
 		seen[resource.Group] = true
 		v := metav1.GroupVersionForDiscovery{GroupVersion: resource.GroupVersion().String(), Version: resource.Version}
-		list.Groups = append(list.Groups, metav1.APIGroup{Name: resource.Group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v})
+		list.Groups = append(list.Groups,
+			metav1.APIGroup{Name: resource.Group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v})
 	}
 	return list
 }

@@ -38,7 +38,8 @@ func parse(k *kind, namespace string, query url.Values) (metav1.ListOptions, sel
 
 // has reports whether an object, which may be nil, is selected. Of fields only the names are known, and the signer of a request.
 func (s selection) has(k key, object client.Object) bool {
-	if object == nil || k.kind != s.kind || s.namespace != "" && s.namespace != k.Namespace || !s.labels.Matches(labels.Set(object.GetLabels())) {
+	if object == nil || k.kind != s.kind || s.namespace != "" && s.namespace != k.Namespace ||
+		!s.labels.Matches(labels.Set(object.GetLabels())) {
 		return false
 	}
 	known := fields.Set{"metadata.name": k.Name, "metadata.namespace": k.Namespace}

@@ -76,7 +76,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, err)
 		return
 	}
-	c := &call{Server: s, request: r, info: info, view: v, user: user, key: key{kind: k, NamespacedName: types.NamespacedName{Name: info.Name}}}
+	c := &call{
+		Server: s, request: r, info: info, view: v, user: user,
+		key: key{kind: k, NamespacedName: types.NamespacedName{Name: info.Name}},
+	}
 	if k.namespaced {
 		c.key.Namespace = info.Namespace
 	}

@@ -40,7 +40,10 @@ func serve(t *testing.T) (*Server, *rest.Config) {
 	s := New(served)
 	g.Expect(s.Start(t.Context(), "127.0.0.1:0")).To(Succeed())
 	t.Cleanup(s.Stop)
-	return s, &rest.Config{Host: "https://" + s.Address(), QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: authority.PEM(), CertData: user, KeyData: key}}
+	return s, &rest.Config{
+		Host: "https://" + s.Address(), QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAData: authority.PEM(), CertData: user, KeyData: key},
+	}
 }
 
 func clientOf(g *WithT, config *rest.Config) client.WithWatch {
@@ -50,7 +53,10 @@ func clientOf(g *WithT, config *rest.Config) client.WithWatch {
 }
 
 func secret(labels map[string]string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "a", Labels: labels}, Data: map[string][]byte{"k": []byte("v")}}
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "a", Labels: labels},
+		Data:       map[string][]byte{"k": []byte("v")},
+	}
 }
 
 func node() *corev1.Node {
@@ -146,7 +152,8 @@ func TestAWatchGoesOnWhereAListEnded(t *testing.T) {
 	elsewhere.Namespace = "default"
 	g.Expect(c.Create(t.Context(), elsewhere)).To(Succeed())
 
-	w, err := c.Watch(t.Context(), list, append(selected, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})...)
+	w, err := c.Watch(t.Context(), list,
+		append(selected, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})...)
 	g.Expect(err).NotTo(HaveOccurred())
 	defer w.Stop()
 	g.Expect(next(g, w)).To(Equal(watch.Event{Type: watch.Added, Object: ours}))
@@ -199,7 +206,8 @@ func TestMetadataAlone(t *testing.T) {
 	g.Expect(list.Items[0].UID).To(Equal(made.UID))
 	g.Expect(list.ResourceVersion).To(Equal(made.ResourceVersion))
 
-	answer := ask(g, config, "/api/v1/namespaces/kube-system/secrets?watch=true&timeoutSeconds=1", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
+	answer := ask(g, config, "/api/v1/namespaces/kube-system/secrets?watch=true&timeoutSeconds=1",
+		"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
 	g.Expect(answer.protocol).To(Equal(2))
 	g.Expect(answer.body).To(MatchRegexp(`^{"type":"ADDED","object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"a",.*}}}\n$`))
 }
@@ -250,7 +258,8 @@ func TestAWatchBeginsWithAllThatIsThere(t *testing.T) {
 	c := clientOf(g, config)
 	g.Expect(c.Create(t.Context(), node())).To(Succeed())
 	w, err := c.Watch(t.Context(), &corev1.NodeList{}, &client.ListOptions{Raw: &metav1.ListOptions{
-		SendInitialEvents: ptr.To(true), AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, TimeoutSeconds: ptr.To[int64](1),
+		SendInitialEvents: ptr.To(true), AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+		TimeoutSeconds: ptr.To[int64](1),
 	}})
 	g.Expect(err).NotTo(HaveOccurred())
 	defer w.Stop()
@@ -306,7 +315,10 @@ func TestARequestForACertificateSaysWhoAsks(t *testing.T) {
 	g.Expect(clientOf(g, as).Create(t.Context(), request)).To(Succeed())
 	g.Expect(request.Spec.Username).To(Equal("kubelet"))
 	g.Expect(request.Spec.Groups).To(Equal([]string{"nodes"}))
-	request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue}}
+	request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
+		Type:   certificatesv1.CertificateApproved,
+		Status: corev1.ConditionTrue,
+	}}
 	g.Expect(clientOf(g, config).SubResource("approval").Update(t.Context(), request)).To(Succeed())
 	g.Expect(request.Status.Conditions).To(HaveLen(1))
 }
@@ -315,7 +327,10 @@ func TestRequestsAreSelectedByTheirSigner(t *testing.T) {
 	g := NewWithT(t)
 	_, config := serve(t)
 	c := clientOf(g, config)
-	for name, signer := range map[string]string{"one": certificatesv1.KubeletServingSignerName, "other": certificatesv1.KubeAPIServerClientSignerName} {
+	for name, signer := range map[string]string{
+		"one":   certificatesv1.KubeletServingSignerName,
+		"other": certificatesv1.KubeAPIServerClientSignerName,
+	} {
 		request := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		request.Spec.SignerName = signer
 		g.Expect(c.Create(t.Context(), request)).To(Succeed())

@@ -26,7 +26,8 @@ var _ negotiation.EndpointRestrictions = view{}
 
 // AllowsMediaTypeTransform allows to ask for metadata.
 func (view) AllowsMediaTypeTransform(_, _ string, target *schema.GroupVersionKind) bool {
-	return target == nil || target.GroupVersion() == metav1.SchemeGroupVersion && (target.Kind == partialKind || target.Kind == partialListKind)
+	return target == nil || target.GroupVersion() == metav1.SchemeGroupVersion &&
+		(target.Kind == partialKind || target.Kind == partialListKind)
 }
 
 // AllowsServerVersion allows no other version.

@@ -39,8 +39,9 @@ func openStream(w http.ResponseWriter, r *http.Request, v view) (*stream, error)
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(http.StatusOK)
 	s := &stream{
-		encoder: restwatch.NewEncoder(streaming.NewEncoder(info.StreamSerializer.Framer.NewFrameWriter(w), info.StreamSerializer.Serializer), info.Serializer),
-		flush:   http.NewResponseController(w).Flush, view: v,
+		encoder: restwatch.NewEncoder(streaming.NewEncoder(info.StreamSerializer.Framer.NewFrameWriter(w), info.StreamSerializer.Serializer),
+			info.Serializer),
+		flush: http.NewResponseController(w).Flush, view: v,
 	}
 	return s, s.flush()
 }

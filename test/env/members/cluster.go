@@ -78,7 +78,8 @@ func New(ctx context.Context, options Options) (*Cluster, error) {
 	if c.client.Certificate, c.client.Key, err = c.ca.Client("etcd-client"); err != nil {
 		return nil, err
 	}
-	if err := process.WriteFiles(c.dir, map[string][]byte{"ca.crt": c.ca.PEM(), "client.crt": c.client.Certificate, "client.key": c.client.Key}); err != nil {
+	if err := process.WriteFiles(c.dir,
+		map[string][]byte{"ca.crt": c.ca.PEM(), "client.crt": c.client.Certificate, "client.key": c.client.Key}); err != nil {
 		return nil, err
 	}
 	if c.door, err = newDoor(ctx, c); err != nil {
@@ -176,9 +177,12 @@ func (c *Cluster) Client(urls ...string) (*clientv3.Client, error) {
 		TLS: &tls.Config{Certificates: []tls.Certificate{certificate}, RootCAs: c.ca.Pool(), MinVersion: tls.VersionTLS12},
 		// Who asks hears of it; and a member that has just been started is there soon.
 		Logger: zap.NewNop(),
-		DialOptions: []grpc.DialOption{grpc.WithConnectParams(patient), grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			return c.network.Dial(ctx, strings.TrimPrefix(address, "https://"))
-		})},
+		DialOptions: []grpc.DialOption{
+			grpc.WithConnectParams(patient),
+			grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+				return c.network.Dial(ctx, strings.TrimPrefix(address, "https://"))
+			}),
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot create a client of etcd: %w", err)
@@ -188,7 +192,8 @@ func (c *Cluster) Client(urls ...string) (*clientv3.Client, error) {
 
 // patient is how a member is waited for that does not answer.
 var patient = grpc.ConnectParams{
-	Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, MaxDelay: 500 * time.Millisecond}, MinConnectTimeout: dialTimeout,
+	Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, MaxDelay: 500 * time.Millisecond},
+	MinConnectTimeout: dialTimeout,
 }
 
 // take finds room for a member; the caller holds the lock.

@@ -251,7 +251,8 @@ func (c *Cluster) flags(name, address string, m *member, peers []Peer) []string 
 		"--initial-cluster=" + strings.Join(initial, ","), "--initial-cluster-state=" + state,
 		"--client-cert-auth", "--trusted-ca-file=" + ca, "--cert-file=" + file(servingFile), "--key-file=" + file(servingKey),
 		"--peer-client-cert-auth", "--peer-trusted-ca-file=" + ca, "--peer-cert-file=" + file(peerFile), "--peer-key-file=" + file(peerKey),
-		"--heartbeat-interval=500", "--election-timeout=2500", // those of OpenShift for slow hardware: by default, a member that does nothing beats ten times a second
+		// those of OpenShift for slow hardware: by default, a member that does nothing beats ten times a second
+		"--heartbeat-interval=500", "--election-timeout=2500",
 		"--unsafe-no-fsync", // a host that is switched off loses no page of this machine
 		"--log-level=warn",
 	}

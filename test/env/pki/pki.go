@@ -138,7 +138,10 @@ func (a *Authority) ServerTLS() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tls.Config{Certificates: []tls.Certificate{certificate}, ClientCAs: a.Pool(), ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS12}, nil
+	return &tls.Config{
+		Certificates: []tls.Certificate{certificate}, ClientCAs: a.Pool(), ClientAuth: tls.VerifyClientCertIfGiven,
+		MinVersion: tls.VersionTLS12,
+	}, nil
 }
 
 // PEM is the certificate of the authority, which nothing trusts by itself.

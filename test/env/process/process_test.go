@@ -101,7 +101,10 @@ func TestProcessThatDoesNotBecomeReady(t *testing.T) {
 
 func TestProcessThatEndsByItself(t *testing.T) {
 	g := NewWithT(t)
-	p := &Process{Name: "mortal", LogPath: filepath.Join(t.TempDir(), "log"), Path: "/bin/sh", Ready: func(context.Context) error { return nil }}
+	p := &Process{
+		Name: "mortal", LogPath: filepath.Join(t.TempDir(), "log"), Path: "/bin/sh",
+		Ready: func(context.Context) error { return nil },
+	}
 	g.Expect(p.Died()).To(BeFalse(), "it never ran")
 	for _, end := range []string{"exit 0", "exit 3"} {
 		p.Args = []string{"-c", end}

@@ -62,7 +62,11 @@ func timely(t *testing.T) (w *Way, target string, wrote, accepted *string) {
 	address, err := url.Parse(behind.URL)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	w = New()
-	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.Pass(rw, r, http.DefaultTransport, address) }))
+	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter,
+		r *http.Request,
+	) {
+		w.Pass(rw, r, http.DefaultTransport, address)
+	}))
 	t.Cleanup(front.Close)
 	return w, front.URL + "/apis/x/v1/things", wrote, accepted
 }

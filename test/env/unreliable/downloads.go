@@ -48,7 +48,8 @@ func (w *Way) Before(what string, next http.Handler) http.Handler {
 
 // statuses are those of the faults that are an answer.
 var statuses = map[Fault]int{
-	TooManyRequests: http.StatusTooManyRequests, Unavailable: http.StatusServiceUnavailable, Unauthorized: http.StatusUnauthorized, NotFound: http.StatusNotFound,
+	TooManyRequests: http.StatusTooManyRequests, Unavailable: http.StatusServiceUnavailable,
+	Unauthorized: http.StatusUnauthorized, NotFound: http.StatusNotFound,
 }
 
 // answerHalf gives the first half of an answer: one that is cut promises more.

@@ -80,7 +80,8 @@ var Storm = Rates{
 
 // DownloadStorm is weather for servers that are no API server, which are asked for little: of five downloads two go wrong.
 var DownloadStorm = Rates{
-	TooManyRequests: 0.04, Unavailable: 0.04, RequestLost: 0.04, Unauthorized: 0.04, NotFound: 0.04, Slow: 0.04, Hung: 0.04, AnswerForeign: 0.04, AnswerCut: 0.04, AnswerShort: 0.04,
+	TooManyRequests: 0.04, Unavailable: 0.04, RequestLost: 0.04, Unauthorized: 0.04, NotFound: 0.04, Slow: 0.04, Hung: 0.04,
+	AnswerForeign: 0.04, AnswerCut: 0.04, AnswerShort: 0.04,
 }
 
 // Silence lets nothing through, but for what is watched already.

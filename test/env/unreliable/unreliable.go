@@ -78,7 +78,8 @@ func ToHub(ctx context.Context, account, hub string) (*HubWay, error) {
 // New returns a way for requests that somebody else receives: see [Way.Pass].
 func New() *Way {
 	return &Way{
-		asked: map[string]int{}, count: map[Fault]int{}, traffic: map[Request]int{}, clock: clock{step: make(chan struct{}), listed: map[string]bool{}}, patience: longestWatch,
+		asked: map[string]int{}, count: map[Fault]int{}, traffic: map[Request]int{},
+		clock: clock{step: make(chan struct{}), listed: map[string]bool{}}, patience: longestWatch,
 	}
 }
 
@@ -276,7 +277,8 @@ func pause(ctx context.Context, d time.Duration, calm <-chan struct{}) {
 func (f fate) refusal() error {
 	switch f.Fault {
 	case Conflict:
-		return apierrors.NewConflict(schema.GroupResource{}, "it", errors.New("the object has been modified; please apply your changes to the latest version and try again"))
+		return apierrors.NewConflict(schema.GroupResource{}, "it",
+			errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 	case TooManyRequests:
 		return apierrors.NewTooManyRequests("too many requests, please try again later", 1)
 	case ServerError:

@@ -57,7 +57,11 @@ func stormy(t *testing.T, rates Rates) (*Way, *server, string) {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	w := New()
 	w.patience = 2 * shortestWatch
-	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.Pass(rw, r, http.DefaultTransport, target) }))
+	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter,
+		r *http.Request,
+	) {
+		w.Pass(rw, r, http.DefaultTransport, target)
+	}))
 	t.Cleanup(front.Close)
 	w.Storm(1, rates)
 	return w, s, front.URL + "/apis/x/v1/namespaces/lab/things"
@@ -243,7 +247,10 @@ func TestAWatchStallsAndGoesOnWhereItWas(t *testing.T) {
 func TestEventsAreHeldBackOnce(t *testing.T) {
 	g := NewWithT(t)
 	w, calm := New(), make(chan struct{})
-	s := &stalling{ReadCloser: io.NopCloser(strings.NewReader("event")), way: w, ctx: t.Context(), from: time.Now().Add(-time.Second), fate: fate{Fault: WatchStalled, lasts: time.Hour, calm: calm}}
+	s := &stalling{
+		ReadCloser: io.NopCloser(strings.NewReader("event")), way: w, ctx: t.Context(),
+		from: time.Now().Add(-time.Second), fate: fate{Fault: WatchStalled, lasts: time.Hour, calm: calm},
+	}
 	read := func() <-chan string {
 		got := make(chan string, 1)
 		go func() {

@@ -39,7 +39,9 @@ func newMachines(url string) *machines {
 }
 
 // NewProvisioner implements [provisioner.Factory].
-func (m *machines) NewProvisioner(ctx context.Context, host provisioner.HostData, publish provisioner.EventPublisher) (provisioner.Provisioner, error) {
+func (m *machines) NewProvisioner(ctx context.Context, host provisioner.HostData,
+	publish provisioner.EventPublisher,
+) (provisioner.Provisioner, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	uid := host.ObjectMeta.UID
@@ -127,7 +129,9 @@ func (m *machine) Register(ctx context.Context, _ provisioner.ManagementAccessDa
 	return a.result(), a.ID, err
 }
 
-func (m *machine) InspectHardware(ctx context.Context, _ provisioner.InspectData, _, refresh, _ bool) (provisioner.Result, bool, *metal3api.HardwareDetails, error) {
+func (m *machine) InspectHardware(ctx context.Context, _ provisioner.InspectData, _, refresh, _ bool) (provisioner.Result,
+	bool, *metal3api.HardwareDetails, error,
+) {
 	a, err := m.ask(ctx, inspect, order{})
 	return a.result(), refresh, a.Details, err
 }
@@ -165,7 +169,9 @@ func (m *machine) PowerOn(ctx context.Context, _ bool) (provisioner.Result, erro
 	return m.switchPower(ctx, true)
 }
 
-func (m *machine) PowerOff(ctx context.Context, _ metal3api.RebootMode, _ bool, _ metal3api.AutomatedCleaningMode) (provisioner.Result, error) {
+func (m *machine) PowerOff(ctx context.Context, _ metal3api.RebootMode, _ bool,
+	_ metal3api.AutomatedCleaningMode,
+) (provisioner.Result, error) {
 	return m.switchPower(ctx, false)
 }
 

@@ -81,7 +81,10 @@ func (s settings) run() error {
 	if err := control(manager, newMachines(strings.TrimSuffix(s.machines, "/"))); err != nil {
 		return err
 	}
-	for _, setUp := range []func(ctrl.Manager) error{(&webhooks.BareMetalHost{}).SetupWebhookWithManager, (&webhooks.BMCEventSubscription{}).SetupWebhookWithManager} {
+	for _, setUp := range []func(ctrl.Manager) error{
+		(&webhooks.BareMetalHost{}).SetupWebhookWithManager,
+		(&webhooks.BMCEventSubscription{}).SetupWebhookWithManager,
+	} {
 		if err := setUp(manager); err != nil {
 			return fmt.Errorf("cannot set up an admission webhook: %w", err)
 		}
@@ -97,7 +100,10 @@ func (s settings) run() error {
 // control sets up the controllers of the operator.
 func control(manager ctrl.Manager, machines *machines) error {
 	c, log := manager.GetClient(), ctrl.Log.WithName("controllers")
-	hosts := &controllers.BareMetalHostReconciler{Client: c, Log: log.WithName("BareMetalHost"), ProvisionerFactory: machines, APIReader: manager.GetAPIReader()}
+	hosts := &controllers.BareMetalHostReconciler{
+		Client: c, Log: log.WithName("BareMetalHost"), ProvisionerFactory: machines,
+		APIReader: manager.GetAPIReader(),
+	}
 	if err := hosts.SetupWithManager(manager, false, concurrentHosts); err != nil {
 		return fmt.Errorf("cannot set up the controller of BareMetalHosts: %w", err)
 	}

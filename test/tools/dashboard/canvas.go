@@ -35,7 +35,10 @@ var (
 )
 
 func init() {
-	for _, hex := range []string{"#73bf69", "#f2cc0c", "#5794f2", "#ff9830", "#f2495c", "#b877d9", "#8ab8ff", "#c8f2c2", "#ffee52", "#e0b400", "#37872d", "#fa6400", "#1f60c4", "#c4162a", "#8f3bb8"} {
+	for _, hex := range []string{
+		"#73bf69", "#f2cc0c", "#5794f2", "#ff9830", "#f2495c", "#b877d9", "#8ab8ff", "#c8f2c2",
+		"#ffee52", "#e0b400", "#37872d", "#fa6400", "#1f60c4", "#c4162a", "#8f3bb8",
+	} {
 		colors = append(colors, charts.ColorFromHex(hex))
 	}
 }
@@ -72,7 +75,10 @@ type area struct{ left, top, right, bottom int }
 // draw draws a panel in its place.
 func (c *canvas) draw(p panel, answers []series) error {
 	g := p.GridPos
-	a := area{left: g.X*fieldWidth + gap, top: heading + g.Y*fieldHigh + gap, right: (g.X + g.W) * fieldWidth, bottom: heading + (g.Y+g.H)*fieldHigh}
+	a := area{
+		left: g.X*fieldWidth + gap, top: heading + g.Y*fieldHigh + gap, right: (g.X + g.W) * fieldWidth,
+		bottom: heading + (g.Y+g.H)*fieldHigh,
+	}
 	if p.Type == "row" {
 		c.Text(p.Title, a.left+4, a.bottom-5, 0, charts.FontStyle{FontSize: 13, FontColor: textColor})
 		return nil
@@ -146,7 +152,8 @@ func (c *canvas) lines(a area, p panel, answers []series) error {
 	option.XAxis.BoundaryGap = charts.Ptr(false)
 	option.XAxis.LabelFontStyle = faint
 	option.YAxis = []charts.YAxisOption{{
-		Min: charts.Ptr(0.0), Max: charts.Ptr(top), RangeValuePaddingScale: charts.Ptr(0.0), LabelCount: parts + 1, ValueFormatter: unit, LabelFontStyle: faint,
+		Min: charts.Ptr(0.0), Max: charts.Ptr(top), RangeValuePaddingScale: charts.Ptr(0.0), LabelCount: parts + 1,
+		ValueFormatter: unit, LabelFontStyle: faint,
 		SplitLineShow: charts.Ptr(true), SpineLineShow: charts.Ptr(false),
 	}}
 	return c.Child(charts.PainterBoxOption(charts.NewBox(a.left, a.top, a.right, a.bottom))).LineChart(option)

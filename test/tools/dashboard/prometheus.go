@@ -66,7 +66,8 @@ func (p *prometheus) step() time.Duration {
 func (p *prometheus) expand(query string) string {
 	// https://grafana.com/docs/grafana/latest/datasources/prometheus/template-variables/ tells what the interval of rates is.
 	interval := max(p.step()+p.scrapeInterval, 4*p.scrapeInterval)
-	return strings.NewReplacer("$namespace", ".+", "$cluster", ".+", "$__rate_interval", fmt.Sprintf("%.0fs", interval.Seconds())).Replace(query)
+	return strings.NewReplacer("$namespace", ".+", "$cluster", ".+", "$__rate_interval",
+		fmt.Sprintf("%.0fs", interval.Seconds())).Replace(query)
 }
 
 // answers are what the queries of a panel bring; series without any value are left out.

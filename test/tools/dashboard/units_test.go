@@ -8,7 +8,14 @@ func TestValuesAreShownInTheirUnits(t *testing.T) {
 		value  float64
 		wanted string
 	}{
-		{"s", 0, "0 s"}, {"s", 0.0254, "25.4 ms"}, {"s", 90, "1.5 min"}, {"s", 7200, "2 h"}, {"bytes", 75 << 20, "75 MiB"}, {"short", 0.02, "0.02"}, {"short", 12, "12"}, {"ops", 2.5, "2.5 ops/s"},
+		{"s", 0, "0 s"},
+		{"s", 0.0254, "25.4 ms"},
+		{"s", 90, "1.5 min"},
+		{"s", 7200, "2 h"},
+		{"bytes", 75 << 20, "75 MiB"},
+		{"short", 0.02, "0.02"},
+		{"short", 12, "12"},
+		{"ops", 2.5, "2.5 ops/s"},
 	} {
 		if shown, err := show(c.unit, c.value); err != nil || shown != c.wanted {
 			t.Errorf("%v in %s is shown as %q (%v), not as %q", c.value, c.unit, shown, err, c.wanted)

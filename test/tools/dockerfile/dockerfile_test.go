@@ -34,7 +34,10 @@ type images struct{ asked []string }
 // ResolveImageConfig implements [sourceresolver.ImageMetaResolver].
 func (i *images) ResolveImageConfig(_ context.Context, ref string, opt sourceresolver.Opt) (string, digest.Digest, []byte, error) {
 	i.asked = append(i.asked, ref+" for "+opt.ImageOpt.Platform.Architecture)
-	config, err := json.Marshal(ocispecs.Image{Platform: *opt.ImageOpt.Platform, Config: ocispecs.ImageConfig{Env: []string{"PATH=/usr/local/go/bin:/bin"}}})
+	config, err := json.Marshal(ocispecs.Image{
+		Platform: *opt.ImageOpt.Platform,
+		Config:   ocispecs.ImageConfig{Env: []string{"PATH=/usr/local/go/bin:/bin"}},
+	})
 	return ref, digest.FromBytes(config), config, err
 }
 
@@ -90,7 +93,8 @@ func TestImagesAreTranslatedForEveryPlatform(t *testing.T) {
 			t.Run(provider+" "+architecture, func(t *testing.T) {
 				g := NewWithT(t)
 				made := translate(t, provider, architecture)
-				g.Expect(made.bases).To(ConsistOf(MatchRegexp(`^docker\.io/library/golang:1\.\S+ for amd64$`), MatchRegexp(`^gcr\.io/distroless/static:\S+ for `+architecture+`$`)), "what is built for others is not emulated")
+				g.Expect(made.bases).To(ConsistOf(MatchRegexp(`^docker\.io/library/golang:1\.\S+ for amd64$`),
+					MatchRegexp(`^gcr\.io/distroless/static:\S+ for `+architecture+`$`)), "what is built for others is not emulated")
 				g.Expect(made.copies).To(ContainElements("/ to /src/", "/manager to /manager", "/LICENSE to /licenses/LICENSE"))
 				g.Expect(made.Entrypoint).To(Equal([]string{"/manager"}))
 				g.Expect(made.Cmd).To(BeEmpty())
@@ -98,7 +102,8 @@ func TestImagesAreTranslatedForEveryPlatform(t *testing.T) {
 				g.Expect(made.Labels).To(HaveKeyWithValue("org.opencontainers.image.licenses", "Apache-2.0"))
 				g.Expect(calls(t, made)).To(Equal([]string{
 					"mod download",
-					"build -trimpath -buildvcs=false -ldflags -s -w -buildid= -X github.com/prometheus/common/version.Version=v0.1.0 -X github.com/prometheus/common/version.Revision=0123" +
+					"build -trimpath -buildvcs=false -ldflags -s -w -buildid= -X github.com/prometheus/common/version.Version=v0.1.0 " +
+						"-X github.com/prometheus/common/version.Revision=0123" +
 						" -o /manager ./" + provider + " for linux/" + architecture + " with CGO_ENABLED=0",
 				}))
 			})
@@ -122,7 +127,8 @@ echo "$line" >> "$CALLS"
 	written := filepath.Join(dir, "calls")
 	for _, command := range of.commands {
 		g.Expect(command.Args[:2]).To(Equal([]string{"/bin/sh", "-c"}))
-		script := strings.NewReplacer("/manager /LICENSE", written+".manager "+written+".LICENSE", "LICENSE /LICENSE", "LICENSE "+written+".LICENSE").Replace(command.Args[2])
+		script := strings.NewReplacer("/manager /LICENSE", written+".manager "+written+".LICENSE", "LICENSE /LICENSE",
+			"LICENSE "+written+".LICENSE").Replace(command.Args[2])
 		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", script)
 		cmd.Dir = root
 		cmd.Env = append(slices.Clone(command.Env), "PATH="+dir+":/usr/bin:/bin", "CALLS="+written)

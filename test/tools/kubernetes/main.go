@@ -138,7 +138,8 @@ func (s settings) connect() (*connection, error) {
 	}
 	c.accounts = clientbuilder.NewDynamicClientBuilder(rest.AnonymousClientConfig(config), c.client.CoreV1(), metav1.NamespaceSystem)
 	c.informers = informers.NewSharedInformerFactoryWithOptions(c.client, resync, informers.WithTransform(trim))
-	c.all = informerfactory.NewInformerFactory(c.informers, metadatainformer.NewSharedInformerFactoryWithOptions(c.metadata, resync, metadatainformer.WithTransform(trim)))
+	c.all = informerfactory.NewInformerFactory(c.informers,
+		metadatainformer.NewSharedInformerFactoryWithOptions(c.metadata, resync, metadatainformer.WithTransform(trim)))
 	return c, nil
 }
 

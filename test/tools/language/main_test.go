@@ -45,9 +45,10 @@ func TestFindingsOfEachKindAreReported(t *testing.T) {
 	root := repository(t, map[string]string{
 		"host/host.go":         source,
 		"host/testdata/a.yaml": "message: tells",
-		"docs/page.md":         "# Page\n\nThe host is there.\n\nThe host is recognised.\n\n| a | " + strings.Repeat("cell ", 40) + " |\n|---|---|\n",
-		"config/policy.yaml":   "message: fine\n# who is asked\n",
-		"clean.md":             "# Add workers\n\nThe manager creates the Machine.\n",
+		"docs/page.md": "# Page\n\nThe host is there.\n\nThe host is recognised.\n\n| a | " + strings.Repeat("cell ",
+			40) + " |\n|---|---|\n",
+		"config/policy.yaml": "message: fine\n# who is asked\n",
+		"clean.md":           "# Add workers\n\nThe manager creates the Machine.\n",
 	})
 	var out bytes.Buffer
 	c := checker{out: &out, root: root}
@@ -105,7 +106,8 @@ func TestCommitsOfARangeAreChecked(t *testing.T) {
 	g := NewWithT(t)
 	root := repository(t, nil)
 	commit := func(message string) {
-		command := exec.Command("git", "-C", root, "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "--allow-empty", "-m", message)
+		command := exec.Command("git", "-C", root, "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q",
+			"--allow-empty", "-m", message)
 		g.Expect(command.Run()).To(Succeed())
 	}
 	commit("An old subject")
