@@ -37,6 +37,11 @@ const (
 	// annotation.
 	ClusterWithArbiterAnnotation = "bootstrap.cluster.x-k8s.io/cluster-with-arbiter"
 
+	// MirrorsDigestAnnotation holds, on an AgentClusterInstall or InfraEnv, a digest of the ConfigMap with the registry
+	// mirrors that the object was registered with. assisted-service reads the ConfigMap at a registration only. The
+	// control plane provider and the bootstrap provider set the annotation.
+	MirrorsDigestAnnotation = "bootstrap.cluster.x-k8s.io/mirrors-digest"
+
 	// InstallationGivenUpAnnotation marks the AgentClusterInstall of a failed installation that is given up, so that it
 	// can be retried. No host of the installation has a Node. The control plane provider sets the annotation.
 	InstallationGivenUpAnnotation = "bootstrap.cluster.x-k8s.io/installation-given-up"

@@ -54,12 +54,15 @@ func InfraEnv(f *facts.Facts, mode bootstrapv1.BootMode) (*assisted.InfraEnv, er
 			AdditionalTrustBundle:  spec.AdditionalTrustBundle,
 			IgnitionConfigOverride: override,
 			OSImageVersion:         osImageVersion(f),
-			MirrorRegistryRef:      mirrorRegistry(f),
+			MirrorRegistryRef:      MirrorRegistry(f),
 			ImageType:              imageType,
 		}},
 	}
 	if f.Cluster.UID != "" {
 		infraEnv.Annotations = map[string]string{contract.ClusterUIDAnnotation: string(f.Cluster.UID)}
+	}
+	if f.MirrorsDigest != "" {
+		metav1.SetMetaDataAnnotation(&infraEnv.ObjectMeta, bootstrapv1.MirrorsDigestAnnotation, f.MirrorsDigest)
 	}
 	infraEnv.Spec.NTPSources = spec.NTPSources
 	if delay := spec.NetworkDiscoveryDelaySeconds; delay != nil {
@@ -115,8 +118,8 @@ func osImageVersion(f *facts.Facts) string {
 	return assisted.MinorOf(cmp.Or(f.RunningRelease, f.Deployment.Annotations[assisted.OpenShiftVersionAnnotation]))
 }
 
-// mirrorRegistry is the config's own, else the cluster's.
-func mirrorRegistry(f *facts.Facts) *hiveext.MirrorRegistryConfigMapReference {
+// MirrorRegistry is the config's own, else the cluster's.
+func MirrorRegistry(f *facts.Facts) *hiveext.MirrorRegistryConfigMapReference {
 	if ref := f.Config.Spec.MirrorRegistryRef; ref != nil && ref.Name != "" {
 		return &hiveext.MirrorRegistryConfigMapReference{Name: ref.Name, Namespace: f.Config.Namespace}
 	}

@@ -64,6 +64,8 @@ type Facts struct {
 	DataSecret *metav1.PartialObjectMetadata
 	// FencingSecret is the Secret with the name of that which holds the credentials of the host's BMC, without its content. It is looked for only where the host is fenced.
 	FencingSecret *metav1.PartialObjectMetadata
+	// MirrorsDigest is that of the ConfigMap with the mirrors of the InfraEnv; empty: none is named, or it does not exist. It is looked for until the host is installed.
+	MirrorsDigest string
 	// Networks are the NMStateConfigs that the config selects, in the order of their names.
 	Networks []*aiv1beta1.NMStateConfig
 }

@@ -35,6 +35,9 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 		_, _ = s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "InfraEnv %s is being deleted: it is made anew when it is gone", s.Namesake.Name)
 		return r.overdue(s, deletedAt(s.Namesake))
 	}
+	if err := r.gatherMirrors(ctx, s); err != nil {
+		return false, err
+	}
 	s.infraEnv = s.Namesake
 	if s.HostMayHaveBooted() {
 		if s.infraEnv == nil {

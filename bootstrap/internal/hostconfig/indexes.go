@@ -82,10 +82,14 @@ func secretsOfConfig(config *bootstrapv1.OpenshiftAssistedConfig) []string {
 }
 
 func configMapsOfConfig(config *bootstrapv1.OpenshiftAssistedConfig) []string {
-	if config.Spec.AssistedServiceCA == nil || config.Spec.AssistedServiceCA.Kind != kube.ConfigMap.Kind {
-		return nil
+	var names []string
+	if ca := config.Spec.AssistedServiceCA; ca != nil && ca.Kind == kube.ConfigMap.Kind {
+		names = append(names, ca.Name)
 	}
-	return kube.NonEmpty(config.Spec.AssistedServiceCA.Name)
+	if ref := config.Spec.MirrorRegistryRef; ref != nil {
+		names = append(names, ref.Name)
+	}
+	return kube.NonEmpty(names...)
 }
 
 func networksOfConfig(config *bootstrapv1.OpenshiftAssistedConfig) []string {

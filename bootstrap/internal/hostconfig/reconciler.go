@@ -94,6 +94,8 @@ type Reconciler struct {
 	refusals *flowcontrol.Backoff
 	// owners writes the owner references of Secrets, which the API server may refuse.
 	owners *reconcile.Owners
+	// mirrors holds the digests of ConfigMaps with mirrors, by version.
+	mirrors kube.Contents[string]
 	// wake reconciles configs whose ignition was downloaded.
 	wake chan event.GenericEvent
 	// What was written last, by config: to itself, the InfraEnv that was made, the digest of what the data was made from, whether the Machine is protected.
@@ -142,6 +144,7 @@ func New(options Options) *Reconciler {
 		ignitions: bootmode.NewDownloads(),
 		downloads: flowcontrol.NewBackOff(downloadBackOff, maxDownloadBackOff),
 		refusals:  flowcontrol.NewBackOff(refusedRetry, maxRefusedRetry),
+		mirrors:   kube.NewContents[string](),
 		wake:      make(chan event.GenericEvent, wakeUps),
 		progress:  reconcile.NewProgressLog(ctrl.Log.WithName("progress")),
 		now:       time.Now,

@@ -99,7 +99,7 @@ func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInst
 func trimInfraEnv(infraEnv *assisted.InfraEnv) *assisted.InfraEnv {
 	kept := &assisted.InfraEnv{ObjectMeta: kube.Identity(&infraEnv.ObjectMeta), Spec: infraEnv.Spec}
 	kept.Labels, kept.ManagedFields = infraEnv.Labels, apply.Own(FieldOwner, infraEnv.ManagedFields)
-	kept.Annotations, kept.OwnerReferences = kube.SelectKeys(infraEnv.Annotations, contract.ClusterUIDAnnotation), kube.InternOwners(infraEnv.OwnerReferences)
+	kept.Annotations, kept.OwnerReferences = kube.SelectKeys(infraEnv.Annotations, contract.ClusterUIDAnnotation, bootstrapv1.MirrorsDigestAnnotation), kube.InternOwners(infraEnv.OwnerReferences)
 	kept.Status.Conditions = infraEnv.Status.Conditions
 	kept.Status.ISODownloadURL, kept.Status.CreatedTime = infraEnv.Status.ISODownloadURL, infraEnv.Status.CreatedTime
 	kept.Status.BootArtifacts.DiscoveryIgnitionURL = infraEnv.Status.BootArtifacts.DiscoveryIgnitionURL

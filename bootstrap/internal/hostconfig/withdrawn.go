@@ -7,7 +7,10 @@ import (
 	"slices"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
@@ -20,6 +23,8 @@ import (
 // registeredField is a field of an InfraEnv of which assisted-service takes over a change only when it registers the InfraEnv.
 type registeredField struct {
 	path []string
+	// name is what users read; empty: the first of the path.
+	name string
 	// stays reports whether assisted-service keeps what it registered, or refuses what is wanted.
 	stays func(registered, wanted *assisted.InfraEnvSpec) bool
 	// stated reports whether a value is wanted, which replaces that of any client; nil: none is.
@@ -126,6 +131,32 @@ func proxyOf(spec *assisted.InfraEnvSpec) aiv1beta1.Proxy {
 	return *spec.Proxy
 }
 
+// contentOfMirrors is no field: the ConfigMap that mirrorRegistryRef names has another content.
+var contentOfMirrors = registeredField{path: []string{"mirrorRegistryRef"}, name: "content of the ConfigMap of mirrorRegistryRef"}
+
+func (f registeredField) String() string { return cmp.Or(f.name, f.path[0]) }
+
+// gatherMirrors looks for the ConfigMap with the mirrors: assisted-service reads it at the registration of the InfraEnv, and stores nothing that it reads later (updateInfraEnvData).
+func (r *Reconciler) gatherMirrors(ctx context.Context, s *scope) error {
+	ref := desired.MirrorRegistry(s.Facts)
+	if ref == nil || s.WasInstalled() {
+		return nil
+	}
+	key := client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
+	metadata, err := kube.Read(ctx, r.Metadata, key, kube.MetadataOf(kube.ConfigMap))
+	if err != nil || metadata == nil {
+		return err
+	}
+	s.MirrorsDigest, err = r.mirrors.Of(metadata, func(key client.ObjectKey) (string, error) {
+		configMap := &corev1.ConfigMap{}
+		if err := r.Live.Get(ctx, key, configMap); err != nil {
+			return "", fmt.Errorf("cannot read ConfigMap %s: %w", key, err)
+		}
+		return assisted.MirrorsDigest(configMap.Data), nil
+	})
+	return err
+}
+
 // reregister deletes an InfraEnv whose change assisted-service takes over at a registration only, such as the key of a user who is not to log in anymore: it is made
 // again. Once the image was handed out that would be wrong, for the host that boots the image could not register: then the InfraEnv keeps these fields, which is reported.
 func (r *Reconciler) reregister(ctx context.Context, s *scope, wanted *assisted.InfraEnv) (bool, error) {
@@ -135,16 +166,21 @@ func (r *Reconciler) reregister(ctx context.Context, s *scope, wanted *assisted.
 		return true, nil
 	case s.DataHandedOut() || s.HostChosen():
 		for _, field := range fields {
-			field.keep(&s.Namesake.Spec, &wanted.Spec)
+			if field.keep != nil {
+				field.keep(&s.Namesake.Spec, &wanted.Spec)
+			}
 		}
-		s.unchangeableField = fields[0].path[0]
+		if registered := s.Namesake.Annotations[bootstrapv1.MirrorsDigestAnnotation]; registered != "" {
+			metav1.SetMetaDataAnnotation(&wanted.ObjectMeta, bootstrapv1.MirrorsDigestAnnotation, registered)
+		}
+		s.unchangeableField = fields[0].String()
 		return true, nil
 	}
 	if err := r.applier.TryCreate(ctx, wanted); err != nil {
 		return r.infraEnvRefused(s, wanted.Name, err)
 	}
 	_, _ = s.wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason,
-		"InfraEnv %s is made again: assisted-service would keep its %s, which is not wanted any more", s.Namesake.Name, fields[0].path[0])
+		"InfraEnv %s is made again: assisted-service would keep its %s, which is not wanted any more", s.Namesake.Name, fields[0])
 	current, err := r.isCurrent(ctx, s)
 	if err != nil {
 		return false, err
@@ -161,10 +197,14 @@ func (r *Reconciler) staying(infraEnv, wanted *assisted.InfraEnv) []registeredFi
 	if infraEnv == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(registeredFields), func(field registeredField) bool {
+	staying := slices.DeleteFunc(slices.Clone(registeredFields), func(field registeredField) bool {
 		stated := field.stated != nil && field.stated(&wanted.Spec)
 		return !field.stays(&infraEnv.Spec, &wanted.Spec) || !stated && !r.applier.Owns(infraEnv, slices.Concat([]string{"spec"}, field.path)...)
 	})
+	if assisted.OtherMirrors(infraEnv.Annotations[bootstrapv1.MirrorsDigestAnnotation], wanted.Annotations[bootstrapv1.MirrorsDigestAnnotation]) {
+		staying = append(staying, contentOfMirrors)
+	}
+	return staying
 }
 
 // recordKept looks for what the image of a host that has booted keeps, until the host is installed.
@@ -178,7 +218,7 @@ func (r *Reconciler) recordKept(s *scope) {
 		return
 	}
 	if fields := r.staying(s.Namesake, wanted); len(fields) > 0 {
-		s.unchangeableField = fields[0].path[0]
+		s.unchangeableField = fields[0].String()
 	}
 }
 

@@ -178,6 +178,85 @@ func TestWhatIsWithdrawnIsForgotten(t *testing.T) {
 	}
 }
 
+// assisted-service reads the ConfigMap with the mirrors when it registers an InfraEnv, and stores nothing that it reads later.
+func TestOtherContentOfMirrorsIsRegisteredAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		handedOut, own bool
+		change         func(*corev1.ConfigMap)
+		again          bool
+	}{
+		"of the config":                     {own: true, change: func(m *corev1.ConfigMap) { m.Data["registries.conf"] = "later" }, again: true},
+		"of the cluster":                    {change: func(m *corev1.ConfigMap) { m.Data["registries.conf"] = "later" }, again: true},
+		"another authority":                 {own: true, change: func(m *corev1.ConfigMap) { m.Data["ca-bundle.crt"] = "later" }, again: true},
+		"a key that nobody reads":           {own: true, change: func(m *corev1.ConfigMap) { m.Data["other"] = "later" }},
+		"a label":                           {own: true, change: func(m *corev1.ConfigMap) { m.Labels = map[string]string{"backup": "true"} }},
+		"after the image was handed out":    {own: true, handedOut: true, change: func(m *corev1.ConfigMap) { m.Data["registries.conf"] = "later" }},
+		"of the cluster, after the handout": {handedOut: true, change: func(m *corev1.ConfigMap) { m.Data["registries.conf"] = "later" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, values(lab())...)
+			mirrors := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "mirrors"}, Data: map[string]string{"registries.conf": "former"}}
+			w.Expect(w.Create(t.Context(), mirrors)).To(Succeed())
+			if tc.own {
+				config := w.config()
+				w.change(config, func() { config.Spec.MirrorRegistryRef = &corev1.LocalObjectReference{Name: mirrors.Name} })
+			} else {
+				install := read(w, "cp", &hiveext.AgentClusterInstall{})
+				w.change(install, func() {
+					install.Spec.MirrorRegistryRef = &hiveext.MirrorRegistryConfigMapReference{Namespace: "lab", Name: mirrors.Name}
+				})
+			}
+			w.reconcile()
+			w.takeInfraEnvIn()
+			if tc.handedOut {
+				w.makeImage()
+				w.reconcile()
+				w.Expect(w.config().Status.DataSecretName).NotTo(BeEmpty())
+			}
+			w.change(mirrors, func() { tc.change(mirrors) })
+			for range 2 {
+				w.reconcile()
+				w.clock = w.clock.Add(reconcile.DeferralPeriod)
+			}
+			w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp.IsZero()).To(Equal(!tc.again))
+			w.reconcile()
+			told := conditions.GetMessage(w.config(), bootstrapv1.DiscoveryImageReadyCondition)
+			if tc.handedOut {
+				w.Expect(told).To(And(ContainSubstring("content of the ConfigMap of mirrorRegistryRef"), ContainSubstring("delete Machine m"), ContainSubstring("wiped")))
+			}
+		})
+	}
+}
+
+func TestConfigMapsOfAConfigAreWatched(t *testing.T) {
+	config := &bootstrapv1.OpenshiftAssistedConfig{}
+	g := NewWithT(t)
+	g.Expect(configMapsOfConfig(config)).To(BeEmpty())
+	config.Spec.MirrorRegistryRef = &corev1.LocalObjectReference{Name: "mirrors"}
+	config.Spec.AssistedServiceCA = &bootstrapv1.CABundleReference{Kind: "Secret", Name: "secret"}
+	g.Expect(configMapsOfConfig(config)).To(ConsistOf("mirrors"))
+	config.Spec.AssistedServiceCA = &bootstrapv1.CABundleReference{Kind: "ConfigMap", Name: "ca"}
+	g.Expect(configMapsOfConfig(config)).To(ConsistOf("ca", "mirrors"))
+}
+
+// A registration of an older provider has no digest, and a ConfigMap that is missing has no content: neither shows a change.
+func TestUnknownContentOfMirrorsRegistersNothingAgain(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	config := w.config()
+	w.change(config, func() { config.Spec.MirrorRegistryRef = &corev1.LocalObjectReference{Name: "mirrors"} })
+	w.reconcile()
+	w.takeInfraEnvIn()
+	mirrors := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "mirrors"}, Data: map[string]string{"registries.conf": "former"}}
+	w.Expect(w.Create(t.Context(), mirrors)).To(Succeed())
+	w.reconcile()
+	infraEnv := read(w, "m", &assisted.InfraEnv{})
+	w.Expect(infraEnv.DeletionTimestamp).To(BeNil())
+	w.Expect(infraEnv.Annotations).To(HaveKey(bootstrapv1.MirrorsDigestAnnotation))
+	w.Expect(w.Delete(t.Context(), mirrors)).To(Succeed())
+	w.reconcile()
+	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil())
+}
+
 // An assisted-service that lacks ntpSources refused the new InfraEnv only after the old one was deleted.
 func TestNoInfraEnvIsDeletedForWhatIsRefused(t *testing.T) {
 	for name, tc := range map[string]struct {

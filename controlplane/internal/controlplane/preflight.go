@@ -73,7 +73,7 @@ func (r *Reconciler) readRegistries(ctx context.Context, s *scope) (*preflight.R
 	if s.RegistryConfig == nil {
 		return nil, nil //nolint:nilnil // there need be none
 	}
-	return r.registries.of(s.RegistryConfig, func(key client.ObjectKey) (*preflight.Registries, error) {
+	return r.registries.Of(s.RegistryConfig, func(key client.ObjectKey) (*preflight.Registries, error) {
 		configMap := &corev1.ConfigMap{}
 		if err := r.Live.Get(ctx, key, configMap); err != nil {
 			return nil, fmt.Errorf("cannot read ConfigMap %s: %w", key, err)

@@ -59,7 +59,7 @@ type pullSecretContents struct {
 
 // readPullSecret reads the contents of a Secret, once for each of its versions. problem says what the user has to mend.
 func (r *Reconciler) readPullSecret(ctx context.Context, metadata *metav1.PartialObjectMetadata) (release.Credentials, string, error) {
-	found, err := r.pullSecrets.of(metadata, func(key client.ObjectKey) (pullSecretContents, error) {
+	found, err := r.pullSecrets.Of(metadata, func(key client.ObjectKey) (pullSecretContents, error) {
 		secret := &corev1.Secret{}
 		if err := r.Live.Get(ctx, key, secret); err != nil {
 			return pullSecretContents{}, fmt.Errorf("cannot read the pull secret %s: %w", key, err)

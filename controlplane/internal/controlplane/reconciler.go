@@ -150,9 +150,9 @@ type Reconciler struct {
 	metadata *apply.Applier
 	recent   *reconcile.RecentWrites
 	// pullSecrets holds the contents of pull secrets by version.
-	pullSecrets contents[pullSecretContents]
+	pullSecrets kube.Contents[pullSecretContents]
 	// registries holds what ConfigMaps say of mirrors, by version.
-	registries contents[*preflight.Registries]
+	registries kube.Contents[*preflight.Registries]
 	// adminDigests holds the digests of assisted-service's kubeconfigs by version of their Secrets.
 	adminDigests *lru.Cache[string, string]
 	// foreignRecoveries holds, by owner, the versions of Secrets that have the name of a copy of assisted-service's kubeconfig and are foreign.
@@ -199,8 +199,8 @@ func New(options Options) *Reconciler {
 		Options:           options,
 		applier:           apply.New(options.Client, FieldOwner),
 		metadata:          apply.New(options.Client, metadataOwner),
-		pullSecrets:       newContents[pullSecretContents](),
-		registries:        newContents[*preflight.Registries](),
+		pullSecrets:       kube.NewContents[pullSecretContents](),
+		registries:        kube.NewContents[*preflight.Registries](),
 		adminDigests:      lru.New[string, string](rememberedClusters),
 		foreignRecoveries: lru.New[string, struct{}](rememberedClusters),
 		asked:             lru.New[types.UID, pendingRequests](rememberedClusters),

@@ -9,9 +9,11 @@ import (
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
@@ -49,6 +51,9 @@ func (r *Reconciler) register(ctx context.Context, s *scope) (bool, error) {
 		s.block(controlplanev1.InvalidConfigurationReason, err.Error())
 		return false, nil // for the user to correct: told by a condition, not tried again
 	}
+	if err := r.recordMirrors(ctx, s, install); err != nil {
+		return false, err
+	}
 	if proceed, err := r.registerAgain(ctx, s, install); !proceed {
 		return false, err
 	}
@@ -70,6 +75,15 @@ func (r *Reconciler) register(ctx context.Context, s *scope) (bool, error) {
 	}
 	s.found.Registered = true
 	return true, r.withdrawHold(ctx, s, install)
+}
+
+// recordMirrors states in an AgentClusterInstall which content the ConfigMap with the mirrors has: assisted-service reads the ConfigMap at the registration, and does not watch it.
+func (r *Reconciler) recordMirrors(ctx context.Context, s *scope, install *hiveext.AgentClusterInstall) error {
+	registries, err := r.readRegistries(ctx, s)
+	if registries != nil {
+		metav1.SetMetaDataAnnotation(&install.ObjectMeta, bootstrapv1.MirrorsDigestAnnotation, registries.Digest)
+	}
+	return err
 }
 
 // confirmDeployment asks the API server, not the cache, whether the ClusterDeployment of an AgentClusterInstall that is to be created is being deleted: assisted-service deletes the AgentClusterInstall

@@ -6,6 +6,8 @@ import (
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -94,6 +96,35 @@ func TestWhatARegisteredClusterKeepsIsRegisteredAgain(t *testing.T) {
 			h.Expect(tc.done(&install.Spec)).To(Equal(tc.wanted))
 		})
 	}
+}
+
+// assisted-service reads the ConfigMap with the mirrors when it registers a cluster.
+func TestOtherContentOfMirrorsIsRegisteredAgain(t *testing.T) {
+	mirrors := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "mirrors"}, Data: mirrorOf("former.example.com")}
+	h := newHub(t, append(world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+		cp.Spec.Config.ImageRegistryRef = &corev1.LocalObjectReference{Name: mirrors.Name}
+	}), mirrors)...).withTime()
+	h.reconcile()
+	h.setState("insufficient", hiveext.ClusterInstallationNotStartedReason, 0)
+	change := func(change func()) {
+		h.get(mirrors.Name, mirrors)
+		change()
+		h.Expect(h.Update(t.Context(), mirrors)).To(Succeed())
+		h.reconcile()
+		h.elapse()
+		h.reconcile()
+	}
+	before, _ := h.registration()
+	change(func() { mirrors.Labels = map[string]string{"backup": "true"} })
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.InstalledCondition)).NotTo(ContainSubstring("registered again"))
+
+	deployment, _ := h.registration()
+	h.Expect(deployment).To(Equal(before))
+	deployment.Finalizers = []string{"agent-install.openshift.io/deprovision"}
+	h.Expect(h.Update(t.Context(), deployment)).To(Succeed())
+	change(func() { mirrors.Data = mirrorOf("later.example.com") })
+	deployment, _ = h.registration()
+	h.Expect(deployment.DeletionTimestamp).NotTo(BeNil())
 }
 
 // What assisted-service of the hub refuses was refused only after the cluster had been deregistered.

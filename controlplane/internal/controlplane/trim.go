@@ -63,7 +63,7 @@ func trimDeployment(deployment *hivev1.ClusterDeployment) *hivev1.ClusterDeploym
 }
 
 // forBootstrap are the annotations by which we tell the bootstrap provider of a cluster.
-var forBootstrap = []string{bootstrapv1.MachineConfigServerCAAnnotation, bootstrapv1.InstallationGivenUpAnnotation, bootstrapv1.ClusterWithArbiterAnnotation}
+var forBootstrap = []string{bootstrapv1.MachineConfigServerCAAnnotation, bootstrapv1.InstallationGivenUpAnnotation, bootstrapv1.ClusterWithArbiterAnnotation, bootstrapv1.MirrorsDigestAnnotation}
 
 // trimInstall keeps the whole spec until it names the credentials of the cluster: we state it, and nothing of it once the hosts are being installed.
 func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInstall {

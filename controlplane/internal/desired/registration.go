@@ -6,6 +6,9 @@ import (
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	"k8s.io/apimachinery/pkg/api/equality"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
 // takes says which changes of a field assisted-service takes over from a registered cluster's AgentClusterInstall.
@@ -71,6 +74,9 @@ func RegisterAgainFor(registered, wanted *hiveext.AgentClusterInstall, owns func
 		default:
 			return field.name
 		}
+	}
+	if assisted.OtherMirrors(registered.Annotations[bootstrapv1.MirrorsDigestAnnotation], wanted.Annotations[bootstrapv1.MirrorsDigestAnnotation]) {
+		return "the content of the ConfigMap that config.imageRegistryRef names"
 	}
 	return ""
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
 // FuzzRegistries: the ConfigMap has mirrors or a problem, and an image is only mirrored where an entry with a mirror says so.
@@ -17,7 +19,7 @@ func FuzzRegistries(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text, image string) {
 		g := NewWithT(t)
-		found := ParseRegistries("mirrors", map[string]string{registriesKey: text})
+		found := ParseRegistries("mirrors", map[string]string{assisted.RegistriesKey: text})
 		if len(found.mirrors()) > 0 {
 			g.Expect(found.Problem).To(BeEmpty())
 		} else {

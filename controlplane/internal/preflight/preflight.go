@@ -10,8 +10,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -66,7 +68,16 @@ func Check(in *Inputs) Result {
 	}
 	result.clashes(in)
 	result.registries(in)
+	result.changedMirrors(in)
 	return result
+}
+
+// changedMirrors reports a change of the mirrors that comes too late: once the installation has begun the cluster is not registered again.
+func (r *Result) changedMirrors(in *Inputs) {
+	if in.Begun && in.Install != nil && in.Registries != nil && assisted.OtherMirrors(in.Install.Annotations[bootstrapv1.MirrorsDigestAnnotation], in.Registries.Digest) {
+		r.advise("ConfigMap %s (config.imageRegistryRef) changed after the installation began: the hosts and the cluster keep its former content. Set it back, or change the mirrors in the installed cluster",
+			in.ControlPlane.Spec.Config.ImageRegistryRef.Name)
+	}
 }
 
 func (r *Result) advise(format string, args ...any) {

@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
@@ -203,6 +205,34 @@ func TestRegistries(t *testing.T) {
 			NewWithT(t).Expect(found).To(ContainSubstring(tc.want), name)
 		}
 	}
+}
+
+func TestMirrorsThatChangeTooLate(t *testing.T) {
+	later := ParseRegistries("m", map[string]string{"registries.conf": mirrors})
+	for name, tc := range map[string]struct {
+		registered string
+		begun      bool
+		want       bool
+	}{
+		"the same content":         {later.Digest, true, false},
+		"other content":            {"former", true, true},
+		"before the installation":  {"former", false, false}, // it is registered again
+		"content was not recorded": {"", true, false},
+	} {
+		in := right()
+		in.ControlPlane.Spec.Config.ImageRegistryRef = &corev1.LocalObjectReference{Name: "m"}
+		in.Registries, in.Begun, in.Install = later, tc.begun, &hiveext.AgentClusterInstall{}
+		in.Install.Annotations = map[string]string{bootstrapv1.MirrorsDigestAnnotation: tc.registered}
+		found := strings.Join(Check(in).Warnings, "; ")
+		if tc.want {
+			NewWithT(t).Expect(found).To(ContainSubstring("ConfigMap m (config.imageRegistryRef) changed after the installation began"), name)
+		} else {
+			NewWithT(t).Expect(found).NotTo(ContainSubstring("changed"), name)
+		}
+	}
+	in := right()
+	in.Begun = true
+	NewWithT(t).Expect(Check(in)).To(Equal(Result{}), "without mirrors")
 }
 
 func TestPullSecretThatCannotBeRead(t *testing.T) {

@@ -9,19 +9,16 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
-)
-
-// Keys of the ConfigMap with the mirrors, as assisted-service reads it.
-const (
-	registriesKey = "registries.conf"
-	bundleKey     = "ca-bundle.crt"
 )
 
 // Registries is what a ConfigMap says of mirrors.
 type Registries struct {
 	// Problem is why it cannot be used; empty when it can.
 	Problem string
+	// Digest differs between contents.
+	Digest string
 
 	authorities string
 	found       []registry
@@ -54,24 +51,25 @@ func ParseRegistries(name string, data map[string]string) *Registries {
 	var content struct {
 		Registries []registry `toml:"registry"`
 	}
-	text, ok := data[registriesKey]
+	digest := assisted.MirrorsDigest(data)
+	text, ok := data[assisted.RegistriesKey]
 	if !ok {
-		return &Registries{Problem: fmt.Sprintf("ConfigMap %s has no key %s", name, registriesKey)}
+		return &Registries{Digest: digest, Problem: fmt.Sprintf("ConfigMap %s has no key %s", name, assisted.RegistriesKey)}
 	}
 	if err := toml.Unmarshal([]byte(text), &content); err != nil {
-		return &Registries{Problem: fmt.Sprintf("ConfigMap %s, key %s is no TOML: %v", name, registriesKey, err)}
+		return &Registries{Digest: digest, Problem: fmt.Sprintf("ConfigMap %s, key %s is no TOML: %v", name, assisted.RegistriesKey, err)}
 	}
-	parsed := &Registries{found: content.Registries}
+	parsed := &Registries{Digest: digest, found: content.Registries}
 	if len(parsed.mirrors()) == 0 {
-		parsed.Problem = fmt.Sprintf("ConfigMap %s, key %s names no mirror: each [[registry]] needs a location, and a [[registry.mirror]] with one", name, registriesKey)
+		parsed.Problem = fmt.Sprintf("ConfigMap %s, key %s names no mirror: each [[registry]] needs a location, and a [[registry.mirror]] with one", name, assisted.RegistriesKey)
 	}
 	if unknown := parsed.unknownPull(); unknown != "" {
-		parsed.Problem = fmt.Sprintf("ConfigMap %s, key %s has pull-from-mirror = %q, and no image is pulled from that mirror: set it to %s, %s or %s", name, registriesKey, bound.Value(unknown), pullAll, pullDigests, pullTags)
+		parsed.Problem = fmt.Sprintf("ConfigMap %s, key %s has pull-from-mirror = %q, and no image is pulled from that mirror: set it to %s, %s or %s", name, assisted.RegistriesKey, bound.Value(unknown), pullAll, pullDigests, pullTags)
 	}
-	parsed.authorities = data[bundleKey]
-	if bundle, ok := data[bundleKey]; ok && !x509.NewCertPool().AppendCertsFromPEM([]byte(bundle)) {
+	parsed.authorities = data[assisted.BundleKey]
+	if bundle, ok := data[assisted.BundleKey]; ok && !x509.NewCertPool().AppendCertsFromPEM([]byte(bundle)) {
 		parsed.authorities = ""
-		parsed.Problem = fmt.Sprintf("ConfigMap %s, key %s has no PEM certificate", name, bundleKey)
+		parsed.Problem = fmt.Sprintf("ConfigMap %s, key %s has no PEM certificate", name, assisted.BundleKey)
 	}
 	return parsed
 }

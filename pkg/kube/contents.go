@@ -1,4 +1,4 @@
-package controlplane
+package kube
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,8 +10,8 @@ import (
 // rememberedContents is the number of objects of a kind whose contents are kept.
 const rememberedContents = 512
 
-// contents remembers what was read in Secrets or ConfigMaps, of which only metadata is cached: each of their versions is read once.
-type contents[T any] struct {
+// Contents remembers what was read in Secrets or ConfigMaps, of which only metadata is cached: each of their versions is read once.
+type Contents[T any] struct {
 	known *lru.Cache[client.ObjectKey, ofVersion[T]]
 }
 
@@ -20,12 +20,13 @@ type ofVersion[T any] struct {
 	content T
 }
 
-func newContents[T any]() contents[T] {
-	return contents[T]{known: lru.New[client.ObjectKey, ofVersion[T]](rememberedContents)}
+// NewContents returns Contents that remember nothing.
+func NewContents[T any]() Contents[T] {
+	return Contents[T]{known: lru.New[client.ObjectKey, ofVersion[T]](rememberedContents)}
 }
 
-// of returns what was read in this version of an object, or reads it.
-func (c contents[T]) of(metadata *metav1.PartialObjectMetadata, read func(client.ObjectKey) (T, error)) (T, error) {
+// Of returns what was read in this version of an object, or reads it.
+func (c Contents[T]) Of(metadata *metav1.PartialObjectMetadata, read func(client.ObjectKey) (T, error)) (T, error) {
 	key := client.ObjectKeyFromObject(metadata)
 	if last, ok := c.known.Get(key); ok && last.version == metadata.ResourceVersion {
 		return last.content, nil
