@@ -66,7 +66,7 @@ func (r *Reconciler) checkInBackground(s *scope, id string, after time.Duration,
 // runCheck runs a check, unless the etcd of many clusters is inspected at this time.
 func (r *Reconciler) runCheck(q *question, ask func() (found *decision.Blocker, changed bool)) {
 	if !r.inspections.free.TryAcquire(1) {
-		q.next = r.now().Add(inspectionInterval)
+		q.next = r.now().Add(r.inspections.turn(false))
 		return
 	}
 	defer r.inspections.free.Release(1)

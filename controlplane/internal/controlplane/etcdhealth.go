@@ -96,7 +96,7 @@ func (r *Reconciler) inspectMembersIfDue(ctx context.Context, s *scope) memberIn
 		s.again.In(left)
 		return last
 	case !r.inspections.free.TryAcquire(1):
-		s.again.In(inspectionInterval)
+		s.again.In(r.inspections.turn(s.membersDeferrable()))
 		return last
 	}
 	defer r.inspections.free.Release(1)
@@ -106,10 +106,15 @@ func (r *Reconciler) inspectMembersIfDue(ctx context.Context, s *scope) memberIn
 	return last
 }
 
+// membersDeferrable reports whether nothing shows that a member is down.
+func (s *scope) membersDeferrable() bool {
+	return s.Workload.Etcd.DegradedSince.IsZero() && !slices.ContainsFunc(s.found.Machines, memberIsDown)
+}
+
 // inspectMembers reads the members. While etcd is not degraded and no member was reported as down, inspections become rarer: the credentials may not suffice, or a host may never become a member.
 func (r *Reconciler) inspectMembers(ctx context.Context, s *scope, last memberInspection) memberInspection {
 	pause, operator := maxInspectionDelay, reportedBy(s.Workload.Etcd)
-	deferrable := !operator.degraded && !slices.ContainsFunc(s.found.Machines, memberIsDown)
+	deferrable := s.membersDeferrable()
 	if deferrable && operator == last.operator {
 		pause = min(max(2*last.pause, maxInspectionDelay), longestMemberPause)
 	}

@@ -26,6 +26,8 @@ const (
 	initialInspectionDelay, maxInspectionDelay = 5 * time.Second, time.Minute
 	// maxInspections is how many clusters are looked at: a member that is away takes seconds, and others want to be reconciled.
 	maxInspections = 10
+	// deferrableTurn is the shortest time until a deferrable inspection tries again that found no free place.
+	deferrableTurn = 15 * time.Second
 	// rememberedInspections is more than there are clusters of which a Machine waits.
 	rememberedInspections = 4096
 )
@@ -47,6 +49,17 @@ type inspections struct {
 	free       *semaphore.Weighted
 	// upgrades is free for those that are looked at for another reason than etcd.
 	upgrades *semaphore.Weighted
+	// jitter lengthens a time by a random share of up to a factor, as [wait.Jitter].
+	jitter func(time.Duration, float64) time.Duration
+}
+
+// turn returns when a cluster that found no free place tries again. After an upgrade of the manager on a large hub all clusters wait at the same time: without jitter they all try again together. That of a
+// deferrable inspection is later, so that Machines and upgrades that wait come first.
+func (l *inspections) turn(deferrable bool) time.Duration {
+	if deferrable {
+		return l.jitter(deferrableTurn, 1)
+	}
+	return l.jitter(inspectionInterval, 1)
 }
 
 // inspectionTasks are those that etcd is looked at for.
@@ -85,6 +98,7 @@ func newInspections(now func() time.Time) *inspections {
 		members:    lru.New[types.UID, memberInspection](rememberedInspections),
 		free:       semaphore.NewWeighted(maxInspections),
 		upgrades:   semaphore.NewWeighted(maxInspections),
+		jitter:     wait.Jitter,
 	}
 	l.delays.Clock = injected{now: now}
 	return l
@@ -141,7 +155,7 @@ func (r *Reconciler) mayInspect(s *scope, task status.Task) (end func(), may boo
 		s.looking = task
 		return func() { s.looking = ""; free.Release(1) }, true
 	default:
-		left = inspectionInterval
+		left = r.inspections.turn(false)
 	}
 	if last.reason == "" {
 		last = busy

@@ -8,12 +8,14 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -83,8 +85,8 @@ func TestWhatCanGoOnDoesSoAtOnce(t *testing.T) {
 
 func TestFewClustersAreLookedAtAtOnce(t *testing.T) {
 	h, now := newWaitingHub(t)
-	h.Expect(h.r.inspections.free.TryAcquire(maxInspections)).To(BeTrue())
-	h.Expect(h.reconcile().RequeueAfter).To(Equal(inspectionInterval))
+	h.fillInspections()
+	h.Expect(h.reconcile().RequeueAfter).To(Equal(inspectionInterval + time.Millisecond))
 	h.Expect(h.etcds.inspections).To(BeZero())
 	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(ContainSubstring("many clusters are asked"))
 	h.r.inspections.free.Release(maxInspections)
@@ -137,12 +139,58 @@ func TestWhatIsAskedBesideWaitsForItsTurn(t *testing.T) {
 	m := &clusterv1.Machine{}
 	h.get(h.deleteMachine(0), m)
 	h.giveReason(m, clusterv1.MachineDeletingDrainingNodeReason)
-	h.Expect(h.r.inspections.free.TryAcquire(maxInspections)).To(BeTrue())
-	h.Expect(h.reconcile().RequeueAfter).To(Equal(inspectionInterval))
+	h.fillInspections()
+	h.Expect(h.reconcile().RequeueAfter).To(Equal(inspectionInterval + time.Millisecond))
 	h.Expect(h.etcds.asked).To(BeZero())
 	h.r.inspections.free.Release(maxInspections)
-	now = now.Add(inspectionInterval)
+	now = now.Add(2 * inspectionInterval)
 	h.reconcile()
 	h.Expect(h.etcds.asked).To(Equal(1))
 	h.Expect(h.r.inspections.free.TryAcquire(maxInspections)).To(BeTrue(), "it is given back")
+}
+
+// fillInspections leaves no free place, and makes the jitter a millisecond.
+func (h *hub) fillInspections() {
+	h.t.Helper()
+	h.Expect(h.r.inspections.free.TryAcquire(maxInspections)).To(BeTrue())
+	h.r.inspections.jitter = func(d time.Duration, factor float64) time.Duration {
+		h.Expect(factor).To(Equal(1.0))
+		return d + time.Millisecond
+	}
+}
+
+// All clusters of a hub wait at the same time when a manager starts that reports members for the first time.
+func TestInspectionsOfMembersWaitForTheirTurn(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		etcd  facts.EtcdOperator
+		after time.Duration
+	}{
+		"nothing is wrong: Machines that wait come first": {facts.EtcdOperator{Known: true, Available: true}, deferrableTurn},
+		"the operator is degraded":                        {facts.EtcdOperator{Known: true, DegradedSince: time.Now()}, inspectionInterval},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			h := newInstalledHub(t)
+			h.workloads.facts.Etcd = tc.etcd
+			h.fillInspections()
+			s := h.gather()
+			s.found.Machines = s.Machines
+			h.r.inspectMembersIfDue(t.Context(), s)
+			h.Expect(s.again.Delay()).To(Equal(tc.after + time.Millisecond))
+			h.Expect(h.r.inspections.members.Len()).To(BeZero(), "no inspection was made")
+		})
+	}
+}
+
+func TestTurnsAreSpread(t *testing.T) {
+	g := NewWithT(t)
+	l := newInspections(time.Now)
+	for deferrable, shortest := range map[bool]time.Duration{true: deferrableTurn, false: inspectionInterval} {
+		turns := sets.New[time.Duration]()
+		for range 100 {
+			turn := l.turn(deferrable)
+			g.Expect(turn).To(And(BeNumerically(">=", shortest), BeNumerically("<=", 2*shortest)))
+			turns.Insert(turn)
+		}
+		g.Expect(turns.Len()).To(BeNumerically(">", 1))
+	}
 }
