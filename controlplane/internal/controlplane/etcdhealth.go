@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -111,6 +113,17 @@ func (s *scope) membersDeferrable() bool {
 	return s.Workload.Etcd.DegradedSince.IsZero() && !slices.ContainsFunc(s.found.Machines, memberIsDown)
 }
 
+// logMembersUnread logs why the members could not be read. That an object does not exist is no error: a cluster that has just been installed may not have all of them yet, and a cluster of a
+// demonstration has none.
+func logMembersUnread(ctx context.Context, err error) {
+	log := ctrl.LoggerFrom(ctx)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		log.Info("The condition EtcdMemberHealthy is not known yet: the cluster lacks an object by which etcd is read", "reason", etcd.Describe(err))
+		return
+	}
+	log.Error(err, "Cannot read the etcd members for the condition EtcdMemberHealthy")
+}
+
 // inspectMembers reads the members. While etcd is not degraded and no member was reported as down, inspections become rarer: the credentials may not suffice, or a host may never become a member.
 func (r *Reconciler) inspectMembers(ctx context.Context, s *scope, last memberInspection) memberInspection {
 	pause, operator := maxInspectionDelay, reportedBy(s.Workload.Etcd)
@@ -128,7 +141,7 @@ func (r *Reconciler) inspectMembers(ctx context.Context, s *scope, last memberIn
 			look.next = now.Add(look.pause)
 		}
 		if look.failure != last.failure {
-			ctrl.LoggerFrom(ctx).Error(err, "Cannot read the etcd members for the condition EtcdMemberHealthy")
+			logMembersUnread(ctx, err)
 		}
 		return look
 	}

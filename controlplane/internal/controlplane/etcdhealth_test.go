@@ -2,13 +2,20 @@ package controlplane
 
 import (
 	"errors"
+	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
@@ -207,4 +214,45 @@ func TestAnotherProblemOfAnEtcdMemberIsNoTransition(t *testing.T) {
 	h.etcds.Members[1].Problem = ""
 	h.reconcile()
 	h.Expect(transition()).To(BeTemporally("~", now, time.Second))
+}
+
+// A cluster that has just been installed, and one of a demonstration, may lack the objects by which etcd is read.
+func TestObjectsOfEtcdThatDoNotExistAreNoError(t *testing.T) {
+	etcds := schema.GroupResource{Group: "operator.openshift.io", Resource: "etcds"}
+	for situation, tc := range map[string]struct {
+		err   error
+		level string
+	}{
+		"the resource does not exist": {apierrors.NewGenericServerResponse(http.StatusNotFound, "get", etcds, "cluster", "404 page not found", 0, true), `"level"`},
+		"the object does not exist":   {fmt.Errorf("cannot read it: %w", apierrors.NewNotFound(etcds, "cluster")), `"level"`},
+		"the kind is not known":       {&meta.NoKindMatchError{}, `"level"`},
+		"it may not be read":          {apierrors.NewForbidden(etcds, "cluster", errors.New("no")), `"error"`},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			h := newInstalledHub(t)
+			now := h.r.now()
+			h.r.now = func() time.Time { return now }
+			h.r.started = now
+			h.workloads.facts.Etcd = facts.EtcdOperator{Known: true, Available: true}
+			h.etcds.observing = tc.err
+			var logged []string
+			ctx := ctrl.LoggerInto(t.Context(), funcr.NewJSON(func(line string) { logged = append(logged, line) }, funcr.Options{}))
+			for range 3 {
+				_, err := h.r.Reconcile(ctx, h.request())
+				h.Expect(err).NotTo(HaveOccurred())
+				now = now.Add(longestMemberPause)
+			}
+			h.Expect(logged).To(HaveExactElements(And(ContainSubstring("EtcdMemberHealthy"), ContainSubstring(tc.level))))
+			h.Expect(h.members()).To(BeEmpty())
+
+			h.etcds.inspections = 0
+			now = now.Add(-time.Second)
+			h.reconcile()
+			h.Expect(h.etcds.inspections).To(BeZero(), "the pace is low")
+			h.etcds.observing = nil
+			now = now.Add(time.Second)
+			h.reconcile()
+			h.Expect(h.members()).To(HaveLen(3), "and the inspections go on")
+		})
+	}
 }
