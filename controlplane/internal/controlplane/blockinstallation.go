@@ -2,13 +2,10 @@ package controlplane
 
 import (
 	"context"
-	"fmt"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -32,27 +29,11 @@ func (r *Reconciler) blockInstallation(ctx context.Context, s *scope) (bool, err
 	if s.Begun || !s.OwnsInstall() || !s.Install.DeletionTimestamp.IsZero() || s.Install.Spec.HoldInstallation {
 		return true, nil
 	}
-	key := reconcile.Key("hold", s.Install)
-	if left := r.recent.Pending(key, s.Install.ResourceVersion); left > 0 {
-		s.again.In(left)
-		return true, nil
-	}
 	if goes, err := r.isBeingDeleted(ctx, s); err != nil || !goes {
 		return false, err
 	}
-	after := s.Install.DeepCopy()
-	after.Spec.HoldInstallation = true
-	err := r.Client.Patch(ctx, after, client.MergeFromWithOptions(s.Install, client.MergeFromWithOptimisticLock{}), FieldOwner)
-	switch {
-	case kube.IsRefused(err): // as assisted-service does once it has begun, of which its next status tells
-		s.again.In(refusedRetry)
-		s.block(controlplanev1.InstallationRejectedReason, "the cluster is being deleted, and an installation that assisted-service begins by itself could not be held: "+assisted.RedactURLs(err.Error()))
-		return true, nil
-	case client.IgnoreNotFound(err) != nil:
-		return false, fmt.Errorf("cannot hold the installation: %w", err)
-	}
-	r.recent.Record(key, s.Install.ResourceVersion)
-	return true, nil
+	_, err := r.holdInstallation(ctx, s, "The cluster is being deleted, and the deletion ends an installation that has begun")
+	return err == nil, err
 }
 
 // isBeingDeleted reports whether what is being deleted by the cache is that still, and not gone by now: the AgentClusterInstall may be that of a successor of its name, which nobody would take the hold off. It is

@@ -11,6 +11,7 @@ import (
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
@@ -149,7 +150,7 @@ func TestAControlPlaneThatGoesIsNotInstalled(t *testing.T) {
 	_, install := h.registration()
 	h.Expect(install.Spec.HoldInstallation).To(BeTrue())
 	h.Expect(install.Spec.ProvisionRequirements.ControlPlaneAgents).To(Equal(3), "all else stays")
-	h.Expect(slices.DeleteFunc(h.writes, func(w string) bool { return w != "patch c1" })).To(HaveLen(1), "it is written once")
+	h.Expect(slices.DeleteFunc(h.writes, func(w string) bool { return w != "hold" })).To(HaveLen(1), "it is written once")
 	for i := range 3 {
 		h.Expect(h.Create(t.Context(), &aiv1beta1.Agent{
 			ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: fmt.Sprintf("agent-%d", i)},
@@ -189,6 +190,52 @@ func TestAHoldThatIsRefusedIsTold(t *testing.T) {
 	h.Expect(install.Spec.HoldInstallation).To(BeTrue())
 }
 
+// All holds apart from the registration have one writer: the end of one reason ends no other.
+func TestAHoldEndsWithItsOwnReason(t *testing.T) {
+	theirs := &aiv1beta1.Agent{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "theirs"},
+		Spec:       aiv1beta1.AgentSpec{ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"}},
+	}
+	for reason, hold := range map[string]func(h *hub){
+		"the Cluster is being deleted": (*hub).deleteCluster,
+		"the control plane is being deleted": func(h *hub) {
+			h.Expect(h.Create(h.t.Context(), &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-1", UID: "w"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}})).To(Succeed())
+			h.Expect(h.Delete(h.t.Context(), h.controlPlane())).To(Succeed())
+		},
+		"the spec states it": func(h *hub) {
+			cp := h.controlPlane()
+			cp.Spec.Config.HoldInstallation = ptr.To(true)
+			h.Expect(h.Update(h.t.Context(), cp)).To(Succeed())
+		},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			h := newHub(t, world(nil)...).withTime()
+			h.reconcile()
+			cp := h.controlPlane()
+			refs := cp.Spec.Config.ManifestsConfigMapRefs
+			cp.Spec.Config.ManifestsConfigMapRefs = []corev1.LocalObjectReference{{Name: "missing"}} // the registration is not reached
+			h.Expect(h.Update(t.Context(), cp)).To(Succeed())
+			foreign := theirs.DeepCopy()
+			h.Expect(h.Create(t.Context(), foreign)).To(Succeed())
+			h.reconcile()
+			_, install := h.registration()
+			h.Expect(install.Spec.HoldInstallation).To(BeTrue())
+			hold(h)
+			h.reconcile()
+			h.Expect(h.Delete(t.Context(), foreign)).To(Succeed())
+			if cp = h.controlPlane(); cp.DeletionTimestamp.IsZero() {
+				cp.Spec.Config.ManifestsConfigMapRefs = refs
+				h.Expect(h.Update(t.Context(), cp)).To(Succeed())
+			}
+			for range 3 {
+				h.reconcile()
+			}
+			_, install = h.registration()
+			h.Expect(install.Spec.HoldInstallation).To(BeTrue())
+		})
+	}
+}
+
 // The admission of assisted-service may be away, with all of it.
 func TestAHoldThatFailsKeepsNothingFromBeingDeleted(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
@@ -196,7 +243,7 @@ func TestAHoldThatFailsKeepsNothingFromBeingDeleted(t *testing.T) {
 	h.holdFails = apierrors.NewInternalError(errors.New("failed calling webhook"))
 	h.Expect(h.Delete(t.Context(), h.controlPlane())).To(Succeed())
 	_, err := h.r.Reconcile(t.Context(), h.request())
-	h.Expect(err).To(MatchError(ContainSubstring("cannot hold the installation")))
+	h.Expect(err).To(MatchError(ContainSubstring("cannot change the hold of AgentClusterInstall c1")))
 	h.Expect(h.machines()).To(BeEmpty())
 }
 

@@ -119,7 +119,7 @@ type hub struct {
 	// applyFails is what each server-side apply comes to, but for those of a status; with failing only those in whose JSON it stands.
 	applyFails error
 	failing    string
-	// holdFails is what a change of the AgentClusterInstall by a patch comes to.
+	// holdFails is the error of each hold of the installation.
 	holdFails error
 	// undeletable are the kinds whose owner references the API server does not let the manager change.
 	undeletable kubetest.Undeletable
@@ -154,15 +154,18 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			h.wrote("patch " + obj.GetName())
-			if _, install := obj.(*hiveext.AgentClusterInstall); install && h.holdFails != nil {
-				return h.holdFails
-			}
 			if err := h.undeletable.Patch(ctx, c, obj, patch); err != nil {
 				return err
 			}
 			return c.Patch(ctx, obj, patch, opts...)
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			if (&client.ApplyOptions{}).ApplyOptions(opts).FieldManager == string(holdOwner) {
+				h.wrote("hold")
+				if h.holdFails != nil {
+					return h.holdFails
+				}
+			}
 			h.wrote("apply")
 			if content, err := json.Marshal(obj); h.applyFails != nil && (err != nil || strings.Contains(string(content), h.failing)) {
 				return h.applyFails

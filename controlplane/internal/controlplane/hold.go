@@ -1,0 +1,66 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+)
+
+// holdOwner owns spec.holdInstallation of an AgentClusterInstall that is held apart from its registration: while Agents
+// of other namespaces are bound, and while the cluster is being deleted. It is not the owner of the registration, so
+// that the other fields stay, and so that a hold that the spec or another client states does not end with this one.
+const holdOwner = FieldOwner + "-hold"
+
+// holdInstallation holds the installation and returns true. It returns false, and reports the reason for the hold, if
+// assisted-service rejects the hold, which it does once the installation has begun.
+func (r *Reconciler) holdInstallation(ctx context.Context, s *scope, because string) (held bool, err error) {
+	key := reconcile.Key("hold", s.Install)
+	if left := r.recent.Pending(key, s.Install.ResourceVersion); left > 0 {
+		s.again.In(left)
+		return true, nil
+	}
+	err = r.applyHold(ctx, s.Install, map[string]any{"holdInstallation": true})
+	switch {
+	case kube.IsRefused(err):
+		s.again.In(refusedRetry)
+		s.block(controlplanev1.InstallationRejectedReason, fmt.Sprintf("The installation could not be held: %s. %s", assisted.RedactURLs(err.Error()), because))
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	r.recent.Record(key, s.Install.ResourceVersion)
+	return true, nil
+}
+
+// withdrawHold withdraws the hold of holdInstallation from an AgentClusterInstall that was registered as wanted. A hold of another client stays.
+func (r *Reconciler) withdrawHold(ctx context.Context, s *scope, wanted *hiveext.AgentClusterInstall) error {
+	if s.Install == nil || !s.Install.Spec.HoldInstallation || wanted.Spec.HoldInstallation {
+		return nil
+	}
+	return r.applyHold(ctx, s.Install, nil)
+}
+
+// applyHold makes spec the fields that holdOwner states of an AgentClusterInstall.
+func (r *Reconciler) applyHold(ctx context.Context, install *hiveext.AgentClusterInstall, spec map[string]any) error {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(hiveext.GroupVersion.WithKind("AgentClusterInstall"))
+	u.SetNamespace(install.Namespace)
+	u.SetName(install.Name)
+	u.SetUID(install.UID) // never creates it again
+	if spec != nil {
+		u.Object["spec"] = spec
+	}
+	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), holdOwner, client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("cannot change the hold of AgentClusterInstall %s: %w", install.Name, err)
+	}
+	return nil
+}
