@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -111,6 +112,28 @@ func TestAnAgentOfAnotherNamespaceInAnInstalledClusterIsReported(t *testing.T) {
 	h.Expect(c.Status).To(Equal(metav1.ConditionTrue))
 	h.Expect(c.Reason).To(Equal(controlplanev1.ForeignAgentsBoundReason))
 	h.Expect(c.Message).To(ContainSubstring("tenant/theirs"))
+}
+
+// The contract of Cluster API permits no write while the Cluster is paused: the hold is written once it is not.
+func TestAPausedControlPlaneHoldsNothingForForeignAgents(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	cp := h.controlPlane()
+	cp.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
+	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
+	h.Expect(h.Create(t.Context(), &aiv1beta1.Agent{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "theirs"},
+		Spec:       aiv1beta1.AgentSpec{ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"}},
+	})).To(Succeed())
+	h.reconcile()
+	_, install := h.registration()
+	h.Expect(install.Spec.HoldInstallation).To(BeFalse())
+	cp = h.controlPlane()
+	delete(cp.Annotations, clusterv1.PausedAnnotation)
+	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
+	h.reconcile()
+	_, install = h.registration()
+	h.Expect(install.Spec.HoldInstallation).To(BeTrue())
 }
 
 // The bootstrap provider approves our last host whatever the registration waits for.
