@@ -28,7 +28,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// world is a cluster of which w0 is a worker, with a request of its kubelet.
+// world is a cluster with a worker w0, and a request of its kubelet.
 type world struct {
 	facts    *facts.Facts
 	machines []clusterv1.Machine
@@ -39,22 +39,27 @@ type world struct {
 	request certificatesv1.CertificateSigningRequest
 }
 
-// asleep is one whose hosts were off until their certificates expired: the kubelet of w0 asks for a client certificate.
+// asleep returns a cluster whose hosts were off until their certificates expired. The kubelet of w0 requests
+// a client certificate.
 func asleep() *world {
-	w := &world{facts: &facts.Facts{ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}}, node: nodeOf("w0", corev1.ConditionUnknown, "192.168.1.10", "fd00:0:0::10")}
-	w.facts.ControlPlane.Spec.Config.APIVIPs, w.facts.ControlPlane.Spec.Config.IngressVIPs = []string{"192.168.1.2"}, []string{"192.168.1.3"}
+	w := &world{facts: &facts.Facts{ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}},
+		node: nodeOf("w0", corev1.ConditionUnknown, "192.168.1.10", "fd00:0:0::10")}
+	w.facts.ControlPlane.Spec.Config.APIVIPs, w.facts.ControlPlane.Spec.Config.IngressVIPs = []string{"192.168.1.2"},
+		[]string{"192.168.1.3"}
 	w.machines = []clusterv1.Machine{machineOf("w0", "192.168.1.10"), machineOf("w1", "192.168.1.11")}
 	w.subject.Subject = pkix.Name{CommonName: "system:node:w0", Organization: []string{"system:nodes"}}
 	w.request.Spec = certificatesv1.CertificateSigningRequestSpec{
 		SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
 		Username:   "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper",
-		Groups:     []string{"system:serviceaccounts", "system:serviceaccounts:openshift-machine-config-operator", "system:authenticated"},
-		Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:openshift-machine-config-operator",
+			"system:authenticated"},
+		Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
 	}
 	return w
 }
 
-// awake is one in which the kubelet of w0 has its client certificate, and asks for one to serve with.
+// awake returns a cluster in which the kubelet of w0 has a client certificate, and requests a serving
+// certificate.
 func awake() *world {
 	w := asleep()
 	w.node.Status.Conditions[0].Status = corev1.ConditionTrue
@@ -65,7 +70,7 @@ func awake() *world {
 	return w
 }
 
-// joining is one whose Machine w0 has no Node yet: its host has just booted what was installed on it.
+// joining returns a cluster whose Machine w0 has no Node yet. Its host has just booted the installed system.
 func joining() *world {
 	w := asleep()
 	w.node, w.machines[0].Status.NodeRef.Name = nil, ""
@@ -74,7 +79,7 @@ func joining() *world {
 	return w
 }
 
-// record adds an Agent, and records that the host of a Machine is the one that it runs on.
+// record adds an Agent, and records it as the Agent of the host of a Machine.
 func (w *world) record(m *clusterv1.Machine, name string) *aiv1beta1.Agent {
 	config := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}}
 	config.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(m, clusterv1.GroupVersion.WithKind("Machine"))}
@@ -83,11 +88,12 @@ func (w *world) record(m *clusterv1.Machine, name string) *aiv1beta1.Agent {
 		w.facts.Configs = map[string]*bootstrapv1.OpenshiftAssistedConfig{}
 	}
 	w.facts.Configs[m.Name] = config
-	w.facts.Agents = append(w.facts.Agents, aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: name, Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: m.Name}}})
+	w.facts.Agents = append(w.facts.Agents, aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: name,
+		Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: m.Name}}})
 	return &w.facts.Agents[len(w.facts.Agents)-1]
 }
 
-// strangerFirst adds, before the host's own Agent, one that booted the same image.
+// strangerFirst adds an Agent of another host before the host's own, which booted the same image.
 func strangerFirst(w *world) {
 	stranger := *w.facts.Agents[0].DeepCopy()
 	stranger.Name, stranger.Spec.Hostname = "stranger", "w7"
@@ -107,11 +113,12 @@ func nodeOf(name string, ready corev1.ConditionStatus, addresses ...string) *cor
 func machineOf(node, address string) clusterv1.Machine {
 	m := clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "machine-" + node, UID: types.UID("uid-" + node)}}
 	m.Status.NodeRef.Name = node
-	m.Status.Addresses = clusterv1.MachineAddresses{{Type: clusterv1.MachineInternalIP, Address: address}, {Type: clusterv1.MachineHostName, Address: node + ".local"}}
+	m.Status.Addresses = clusterv1.MachineAddresses{{Type: clusterv1.MachineInternalIP, Address: address},
+		{Type: clusterv1.MachineHostName, Address: node + ".local"}}
 	return m
 }
 
-// nodes are all of the cluster.
+// nodes returns all Nodes of the cluster.
 func (w *world) nodes() Nodes {
 	nodes := Nodes{}
 	for _, node := range append(w.others, w.node) {
@@ -122,13 +129,13 @@ func (w *world) nodes() Nodes {
 	return nodes
 }
 
-// read reads the request.
+// read parses the request.
 func (w *world) read(t *testing.T) *Request {
 	t.Helper()
 	return w.readDER(w.der(t))
 }
 
-// der is what the kubelet asks for, signed with its key.
+// der returns the signed request.
 func (w *world) der(t testing.TB) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -143,120 +150,200 @@ func (w *world) readDER(der []byte) *Request {
 	return Read(&w.request)
 }
 
-func TestWhichRequestsAreApproved(t *testing.T) {
+func TestObstacle(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		world  func() *world
 		change func(*world)
-		// obstacle is a part of why it is not; empty: it is.
+		// obstacle is a part of the obstacle. Empty: the request is approved.
 		obstacle string
 	}{
-		"client: the Node is not Ready, its certificate has expired": {world: asleep},
-		"client: the Node says of itself that it is not Ready":       {world: asleep, change: func(w *world) { w.node.Status.Conditions[0].Status = corev1.ConditionFalse }},
-		"client: the Node was deleted, its Machine is there":         {world: asleep, change: func(w *world) { w.node = nil }},
-		"client: the key is one of RSA": {world: asleep, change: func(w *world) {
+		"client: silent Node with expired certificate": {world: asleep},
+		"client: Node reports NotReady": {world: asleep,
+			change: func(w *world) { w.node.Status.Conditions[0].Status = corev1.ConditionFalse }},
+		"client: Node deleted, Machine exists": {world: asleep, change: func(w *world) { w.node = nil }},
+		"client: RSA key": {world: asleep, change: func(w *world) {
 			w.request.Spec.Usages = append(w.request.Spec.Usages, certificatesv1.UsageKeyEncipherment)
 		}},
-		"client: the Machine is being deleted, its Node is there": {world: asleep, change: func(w *world) { w.machines[0].DeletionTimestamp = now() }, obstacle: "Machine machine-w0 is being deleted"},
-		"client: a host joins":                               {world: joining},
-		"client: a host joins, and its Node is Ready by now": {world: joining, change: func(w *world) { w.node = nodeOf("w0", corev1.ConditionTrue) }, obstacle: "Node w0 is Ready, and has its certificate"},
-		"client: the host that is to join is still being written": {world: joining, change: func(w *world) {
+		"client: Machine being deleted, Node exists": {world: asleep, change: func(w *world) { w.machines[0].DeletionTimestamp = now() },
+			obstacle: "Machine machine-w0 is being deleted"},
+		"client: joining host": {world: joining},
+		"client: joined host with Ready Node": {world: joining, change: func(w *world) { w.node = nodeOf("w0", corev1.ConditionTrue) },
+			obstacle: "Node w0 is Ready, and has a valid certificate"},
+		"client: joining host is still being written": {world: joining, change: func(w *world) {
 			w.facts.Agents[0].Status.Progress.CurrentStage = models.HostStageWritingImageToDisk
 		}, obstacle: "the host of Machine machine-w0 is still being installed"},
-		"client: the Machine that was to join is being deleted":                      {world: joining, change: func(w *world) { w.machines[0].DeletionTimestamp = now() }, obstacle: "no Machine has a Node of that name"},
-		"client: the Agent that joins is being deleted":                              {world: joining, change: func(w *world) { w.facts.Agents[0].DeletionTimestamp = now() }, obstacle: "no Machine has a Node of that name"},
-		"client: the Agent is that of another Machine":                               {world: joining, change: func(w *world) { w.facts.Agents[0].Labels[aiv1beta1.InfraEnvNameLabel] = "other" }, obstacle: "no Machine has a Node of that name"},
-		"client: the name of the host that joins is another's":                       {world: joining, change: func(w *world) { w.machines[1].Status.NodeRef.Name = "w0" }, obstacle: "machine-w0 and machine-w1 both have"},
-		"client: the Node is Ready":                                                  {world: asleep, change: func(w *world) { w.node.Status.Conditions[0].Status = corev1.ConditionTrue }, obstacle: "Node w0 is Ready, and has its certificate"},
-		"client: the Node reboots":                                                   {world: asleep, change: heardBefore(time.Hour, 2*time.Hour-time.Minute), obstacle: "Node w0 was heard less than 2 h ago, and has its certificate"},
-		"client: the Node was away for long":                                         {world: asleep, change: heardBefore(time.Hour, 2*time.Hour+time.Minute)},
-		"client: the Node renewed its first certificate":                             {world: asleep, change: heardBefore(47*time.Hour, 2*time.Hour+time.Minute)},
-		"client: the old Node was away for two hours":                                {world: asleep, change: heardBefore(49*time.Hour, 2*time.Hour+time.Minute), obstacle: "Node w0 was heard less than 60 h ago, and has its certificate"},
-		"client: the old Node was away for a weekend":                                {world: asleep, change: heardBefore(1000*time.Hour, 60*time.Hour-time.Minute), obstacle: "Node w0 was heard less than 60 h ago, and has its certificate"},
-		"client: the old Node was away for so long that its certificate has expired": {world: asleep, change: heardBefore(1000*time.Hour, 60*time.Hour+time.Minute)},
-		"client: the Node fell silent when it was new, and is old by now":            {world: asleep, change: heardBefore(time.Hour, 59*time.Hour)},
-		"client: the Node will be heard, by a clock that is ahead":                   {world: asleep, change: heardBefore(time.Hour, -26*time.Hour), obstacle: "was heard less than 2 h ago"},
-		"client: a new Node of an old cluster, whose first certificate is valid for 30 days": {world: asleep, change: func(w *world) {
-			heardBefore(time.Hour, 3*time.Hour)(w)
+		"client: joining Machine is being deleted": {world: joining, change: func(w *world) { w.machines[0].DeletionTimestamp = now() },
+			obstacle: "no Machine has a Node of that name"},
+		"client: joining Agent is being deleted": {world: joining, change: func(w *world) { w.facts.Agents[0].DeletionTimestamp = now() },
+			obstacle: "no Machine has a Node of that name"},
+		"client: Agent of another Machine": {world: joining,
+			change:   func(w *world) { w.facts.Agents[0].Labels[aiv1beta1.InfraEnvNameLabel] = "other" },
+			obstacle: "no Machine has a Node of that name"},
+		"client: name of joining host belongs to another Machine": {world: joining,
+			change: func(w *world) { w.machines[1].Status.NodeRef.Name = "w0" }, obstacle: "machine-w0 and machine-w1 both have"},
+		"client: Ready Node": {world: asleep, change: func(w *world) { w.node.Status.Conditions[0].Status = corev1.ConditionTrue },
+			obstacle: "Node w0 is Ready, and has a valid certificate"},
+		"client: Node reboots": {world: asleep, change: lastReportBefore(time.Hour, 2*time.Hour-time.Minute),
+			obstacle: "Node w0 reported less than 2 h ago, and still has a valid certificate"},
+		"client: long absence":                       {world: asleep, change: lastReportBefore(time.Hour, 2*time.Hour+time.Minute)},
+		"client: Node renewed its first certificate": {world: asleep, change: lastReportBefore(47*time.Hour, 2*time.Hour+time.Minute)},
+		"client: old Node absent for two hours": {world: asleep, change: lastReportBefore(49*time.Hour, 2*time.Hour+time.Minute),
+			obstacle: "Node w0 reported less than 60 h ago, and still has a valid certificate"},
+		"client: old Node absent for a weekend": {world: asleep, change: lastReportBefore(1000*time.Hour, 60*time.Hour-time.Minute),
+			obstacle: "Node w0 reported less than 60 h ago, and still has a valid certificate"},
+		"client: old Node with expired certificate": {world: asleep, change: lastReportBefore(1000*time.Hour, 60*time.Hour+time.Minute)},
+		"client: Node silent since its first day":   {world: asleep, change: lastReportBefore(time.Hour, 59*time.Hour)},
+		"client: last report in the future": {world: asleep, change: lastReportBefore(time.Hour, -26*time.Hour),
+			obstacle: "reported less than 2 h ago"},
+		"client: new Node of old cluster (certificate valid for 30 days)": {world: asleep, change: func(w *world) {
+			lastReportBefore(time.Hour, 3*time.Hour)(w)
 			w.others = []*corev1.Node{joined(nodeOf("w1", corev1.ConditionTrue, "10.0.0.11"), 72*time.Hour)}
-		}, obstacle: "was heard less than 60 h ago"},
-		"client: that Node is away for longer": {world: asleep, change: func(w *world) {
-			heardBefore(time.Hour, 61*time.Hour)(w)
+		}, obstacle: "reported less than 60 h ago"},
+		"client: new Node of old cluster, long absence": {world: asleep, change: func(w *world) {
+			lastReportBefore(time.Hour, 61*time.Hour)(w)
 			w.others = []*corev1.Node{joined(nodeOf("w1", corev1.ConditionTrue, "10.0.0.11"), 1000*time.Hour)}
 		}},
-		"client: a cluster that slept since its first day, to which a Node was added": {world: asleep, change: func(w *world) {
-			heardBefore(time.Hour, 1000*time.Hour)(w)
+		"client: cluster off since its first day, Node added": {world: asleep, change: func(w *world) {
+			lastReportBefore(time.Hour, 1000*time.Hour)(w)
 			w.others = []*corev1.Node{joined(nodeOf("w1", corev1.ConditionTrue, "10.0.0.11"), time.Hour)}
 		}},
-		"client: a cluster that sleeps in its first day": {world: asleep, change: func(w *world) {
-			heardBefore(time.Hour, 3*time.Hour)(w)
+		"client: cluster off during its first day": {world: asleep, change: func(w *world) {
+			lastReportBefore(time.Hour, 3*time.Hour)(w)
 			w.others = []*corev1.Node{joined(nodeOf("w1", corev1.ConditionTrue, "10.0.0.11"), 26*time.Hour)}
 		}},
-		"client: the Node was just made, and never told how it is":      {world: asleep, change: func(w *world) { w.node.Status.Conditions, w.node.CreationTimestamp = nil, *now() }, obstacle: "was heard less than 2 h ago"},
-		"serving: the Node reboots":                                     {world: awake, change: heardBefore(time.Hour, 0)},
-		"client: the Machine is being deleted, its Node is gone":        {world: asleep, change: func(w *world) { w.machines[0].DeletionTimestamp, w.node = now(), nil }, obstacle: "Machine machine-w0 is being deleted"},
-		"client: asked for by one with a long name":                     {world: asleep, change: func(w *world) { w.request.Spec.Username = strings.Repeat("é", 1000) }, obstacle: `by "` + strings.Repeat("é", 125) + `…", and`},
-		"serving: asked for by one with a long name":                    {world: awake, change: func(w *world) { w.request.Spec.Username = strings.Repeat("é", 1000) }, obstacle: `by "` + strings.Repeat("é", 125) + `…", and`},
-		"serving: for a long name":                                      {world: awake, change: func(w *world) { w.subject.DNSNames = []string{strings.Repeat("a", 1000)} }, obstacle: `the name "` + strings.Repeat("a", 250) + `…", which`},
-		"client: nobody has such a Node":                                {world: asleep, change: func(w *world) { w.subject.Subject.CommonName = "system:node:w9" }, obstacle: "no Machine has a Node of that name"},
-		"client: another ServiceAccount":                                {world: asleep, change: func(w *world) { w.request.Spec.Username = "system:serviceaccount:default:node-bootstrapper" }, obstacle: "not by the ServiceAccount"},
-		"client: a Node for another":                                    {world: asleep, change: func(w *world) { w.request.Spec.Username = "system:node:w1" }, obstacle: "not by the ServiceAccount"},
-		"client: the bootstrapper in one group more":                    {world: asleep, change: func(w *world) { w.request.Spec.Groups = append(w.request.Spec.Groups, "system:masters") }, obstacle: "not by the ServiceAccount"},
-		"client: the bootstrapper without its groups":                   {world: asleep, change: func(w *world) { w.request.Spec.Groups = w.request.Spec.Groups[:2] }, obstacle: "not by the ServiceAccount"},
-		"client: to serve as well":                                      {world: asleep, change: func(w *world) { w.request.Spec.Usages = append(w.request.Spec.Usages, certificatesv1.UsageServerAuth) }, obstacle: "other usages"},
-		"client: not for clients":                                       {world: asleep, change: func(w *world) { w.request.Spec.Usages = w.request.Spec.Usages[:1] }, obstacle: "other usages"},
-		"client: in the group of administrators":                        {world: asleep, change: func(w *world) { w.subject.Subject.Organization = []string{"system:masters"} }, obstacle: "organization system:nodes alone"},
-		"client: in the group of administrators, too":                   {world: asleep, change: func(w *world) { w.subject.Subject.Organization = []string{"system:nodes", "system:masters"} }, obstacle: "organization system:nodes alone"},
-		"client: in no group":                                           {world: asleep, change: func(w *world) { w.subject.Subject.Organization = nil }, obstacle: "organization system:nodes alone"},
-		"client: with one name more":                                    {world: asleep, change: alsoNamed, obstacle: "organization system:nodes alone"},
-		"client: for a name":                                            {world: asleep, change: func(w *world) { w.subject.DNSNames = []string{"w0"} }, obstacle: "for names or addresses"},
-		"client: for an address":                                        {world: asleep, change: func(w *world) { w.subject.IPAddresses = []net.IP{net.ParseIP("192.168.1.10")} }, obstacle: "for names or addresses"},
-		"client: for an e-mail address":                                 {world: asleep, change: func(w *world) { w.subject.EmailAddresses = []string{"a@b"} }, obstacle: "e-mail addresses or URIs"},
-		"serving: for the name and the addresses of the Node":           {world: awake},
-		"serving: while the Node is not Ready":                          {world: awake, change: func(w *world) { w.node.Status.Conditions[0].Status = corev1.ConditionUnknown }},
-		"serving: a host joins":                                         {world: servingWhileJoining},
-		"serving: for the names that Machine and Node tell":             {world: awake, change: func(w *world) { w.subject.DNSNames = []string{"w0.local", "w0.example.com"} }},
-		"serving: for an address that only the Machine tells":           {world: awake, change: func(w *world) { w.node.Status.Addresses = nil; w.subject.IPAddresses = w.subject.IPAddresses[:1] }},
-		"serving: for a name alone":                                     {world: awake, change: func(w *world) { w.subject.IPAddresses = nil }},
-		"serving: for nothing":                                          {world: awake, change: func(w *world) { w.subject.DNSNames, w.subject.IPAddresses = nil, nil }, obstacle: "for no name and no address"},
-		"serving: there is no Node":                                     {world: awake, change: func(w *world) { w.node = nil }, obstacle: "there is no Node w0"},
-		"serving: asked for by another Node":                            {world: awake, change: func(w *world) { w.request.Spec.Username = "system:node:w1" }, obstacle: "not by the kubelet itself"},
-		"serving: asked for by the bootstrapper":                        {world: awake, change: func(w *world) { w.request.Spec.Username = bootstrapperUser }, obstacle: "not by the kubelet itself"},
-		"serving: asked for by one in another group":                    {world: awake, change: func(w *world) { w.request.Spec.Groups[0] = "system:masters" }, obstacle: "not by the kubelet itself"},
-		"serving: to be a client as well":                               {world: awake, change: func(w *world) { w.request.Spec.Usages = append(w.request.Spec.Usages, certificatesv1.UsageClientAuth) }, obstacle: "other usages"},
-		"serving: for a name of nobody":                                 {world: awake, change: func(w *world) { w.subject.DNSNames = append(w.subject.DNSNames, "api.example.com") }, obstacle: `the name "api.example.com", which neither`},
-		"serving: for the name of another host, which the Node reports": {world: awake, change: func(w *world) { reportName(w, "w1.local"); w.subject.DNSNames = []string{"w1.local"} }, obstacle: `the name "w1.local", which neither`},
-		"serving: for the name of another Node, which the Node reports": {world: awake, change: func(w *world) { reportName(w, "w1"); w.subject.DNSNames = []string{"w1"} }, obstacle: `the name "w1", which neither`},
-		"serving: for an address of nobody":                             {world: awake, change: func(w *world) { askFor(w, "192.168.1.99") }, obstacle: "the address 192.168.1.99, which neither"},
-		"client: the Agent is of another namespace":                     {world: joining, change: func(w *world) { w.facts.Agents[0].Namespace = "tenant" }, obstacle: "no Machine has a Node of that name"},
-		"client: the Agent is a stranger in the Machine's InfraEnv":     {world: joining, change: func(w *world) { w.facts.Agents[0].Name = "stranger" }, obstacle: "no Machine has a Node of that name"},
-		"client: a stranger in the Machine's InfraEnv stands first":     {world: joining, change: strangerFirst},
-		"serving: for an address of another host, which the Node reports": {world: awake, change: func(w *world) {
-			report(w, "192.168.1.11")
-			askFor(w, "192.168.1.11")
-		}, obstacle: "the address 192.168.1.11, which is Machine machine-w1's"},
-		"serving: for an address that another Node reports, too": {world: awake, change: claims, obstacle: "the address 10.0.0.11, which Node w1 reports as well"},
-		"serving: for an address that another Node reports, though the Machine has it": {world: awake, change: func(w *world) {
-			claims(w)
-			w.machines[0].Status.Addresses = append(w.machines[0].Status.Addresses, clusterv1.MachineAddress{Type: clusterv1.MachineInternalIP, Address: "10.0.0.11"})
+		"client: new Node without status": {world: asleep, change: func(w *world) {
+			w.node.Status.Conditions, w.node.CreationTimestamp = nil,
+				*now()
+		}, obstacle: "reported less than 2 h ago"},
+		"serving: Node reboots": {world: awake, change: lastReportBefore(time.Hour, 0)},
+		"client: Machine being deleted, no Node": {world: asleep, change: func(w *world) {
+			w.machines[0].DeletionTimestamp, w.node = now(),
+				nil
+		}, obstacle: "Machine machine-w0 is being deleted"},
+		"client: requester with a long name": {world: asleep, change: func(w *world) {
+			w.request.Spec.Username = strings.Repeat("é",
+				1000)
+		},
+			obstacle: `by "` + strings.Repeat("é", 125) + `…", not`},
+		"serving: requester with a long name": {world: awake, change: func(w *world) {
+			w.request.Spec.Username = strings.Repeat("é",
+				1000)
+		},
+			obstacle: `by "` + strings.Repeat("é", 125) + `…", not`},
+		"serving: long DNS name": {world: awake, change: func(w *world) { w.subject.DNSNames = []string{strings.Repeat("a", 1000)} },
+			obstacle: `the name "` + strings.Repeat("a", 250) + `…", which`},
+		"client: unknown Node": {world: asleep, change: func(w *world) { w.subject.Subject.CommonName = "system:node:w9" },
+			obstacle: "no Machine has a Node of that name"},
+		"client: another ServiceAccount": {world: asleep,
+			change:   func(w *world) { w.request.Spec.Username = "system:serviceaccount:default:node-bootstrapper" },
+			obstacle: "not by the ServiceAccount"},
+		"client: requested by another Node": {world: asleep, change: func(w *world) { w.request.Spec.Username = "system:node:w1" },
+			obstacle: "not by the ServiceAccount"},
+		"client: bootstrapper with additional group": {world: asleep,
+			change:   func(w *world) { w.request.Spec.Groups = append(w.request.Spec.Groups, "system:masters") },
+			obstacle: "not by the ServiceAccount"},
+		"client: bootstrapper without its groups": {world: asleep,
+			change: func(w *world) { w.request.Spec.Groups = w.request.Spec.Groups[:2] }, obstacle: "not by the ServiceAccount"},
+		"client: usage server auth": {world: asleep, change: func(w *world) {
+			w.request.Spec.Usages = append(w.request.Spec.Usages,
+				certificatesv1.UsageServerAuth)
+		}, obstacle: "usages differ"},
+		"client: without usage client auth": {world: asleep, change: func(w *world) { w.request.Spec.Usages = w.request.Spec.Usages[:1] },
+			obstacle: "usages differ"},
+		"client: group of administrators": {world: asleep,
+			change:   func(w *world) { w.subject.Subject.Organization = []string{"system:masters"} },
+			obstacle: "only organization must be system:nodes"},
+		"client: additional group of administrators": {world: asleep,
+			change:   func(w *world) { w.subject.Subject.Organization = []string{"system:nodes", "system:masters"} },
+			obstacle: "only organization must be system:nodes"},
+		"client: no group": {world: asleep, change: func(w *world) { w.subject.Subject.Organization = nil },
+			obstacle: "only organization must be system:nodes"},
+		"client: additional subject name": {world: asleep, change: alsoNamed, obstacle: "only organization must be system:nodes"},
+		"client: DNS name": {world: asleep, change: func(w *world) { w.subject.DNSNames = []string{"w0"} },
+			obstacle: "contains names or addresses"},
+		"client: address": {world: asleep, change: func(w *world) { w.subject.IPAddresses = []net.IP{net.ParseIP("192.168.1.10")} },
+			obstacle: "contains names or addresses"},
+		"client: e-mail address": {world: asleep, change: func(w *world) { w.subject.EmailAddresses = []string{"a@b"} },
+			obstacle: "e-mail addresses or URIs"},
+		"serving: name and addresses of the Node": {world: awake},
+		"serving: Node is not Ready": {world: awake,
+			change: func(w *world) { w.node.Status.Conditions[0].Status = corev1.ConditionUnknown }},
+		"serving: joining host": {world: servingWhileJoining},
+		"serving: names reported by Machine and Node": {world: awake, change: func(w *world) {
+			w.subject.DNSNames = []string{"w0.local",
+				"w0.example.com"}
 		}},
-		"serving: for an address that a Node without Machine reports, too": {world: awake, change: func(w *world) { claims(w); w.machines = w.machines[:1] }, obstacle: "which Node w1 reports as well"},
-		"serving: for a name that another Node reports, too": {world: awake, change: func(w *world) {
+		"serving: address reported only by the Machine": {world: awake,
+			change: func(w *world) { w.node.Status.Addresses = nil; w.subject.IPAddresses = w.subject.IPAddresses[:1] }},
+		"serving: only a name": {world: awake, change: func(w *world) { w.subject.IPAddresses = nil }},
+		"serving: neither name nor address": {world: awake, change: func(w *world) {
+			w.subject.DNSNames, w.subject.IPAddresses = nil,
+				nil
+		},
+			obstacle: "contains no name and no address"},
+		"serving: no Node": {world: awake, change: func(w *world) { w.node = nil }, obstacle: "Node w0 does not exist"},
+		"serving: requested by another Node": {world: awake, change: func(w *world) { w.request.Spec.Username = "system:node:w1" },
+			obstacle: "not by the kubelet of the Node"},
+		"serving: requested by the bootstrapper": {world: awake, change: func(w *world) { w.request.Spec.Username = bootstrapperUser },
+			obstacle: "not by the kubelet of the Node"},
+		"serving: requester with another group": {world: awake, change: func(w *world) { w.request.Spec.Groups[0] = "system:masters" },
+			obstacle: "not by the kubelet of the Node"},
+		"serving: usage client auth": {world: awake, change: func(w *world) {
+			w.request.Spec.Usages = append(w.request.Spec.Usages,
+				certificatesv1.UsageClientAuth)
+		}, obstacle: "usages differ"},
+		"serving: unknown name": {world: awake, change: func(w *world) {
+			w.subject.DNSNames = append(w.subject.DNSNames,
+				"api.example.com")
+		},
+			obstacle: `the name "api.example.com", which neither`},
+		"serving: name of another host, which the Node reports": {world: awake,
+			change:   func(w *world) { reportName(w, "w1.local"); w.subject.DNSNames = []string{"w1.local"} },
+			obstacle: `the name "w1.local", which neither`},
+		"serving: name of another Node, which the Node reports": {world: awake,
+			change:   func(w *world) { reportName(w, "w1"); w.subject.DNSNames = []string{"w1"} },
+			obstacle: `the name "w1", which neither`},
+		"serving: unknown address": {world: awake, change: func(w *world) { requestAddress(w, "192.168.1.99") },
+			obstacle: "the address 192.168.1.99, which neither"},
+		"client: Agent of another namespace": {world: joining, change: func(w *world) { w.facts.Agents[0].Namespace = "tenant" },
+			obstacle: "no Machine has a Node of that name"},
+		"client: unproven Agent in the InfraEnv of the Machine": {world: joining,
+			change: func(w *world) { w.facts.Agents[0].Name = "stranger" }, obstacle: "no Machine has a Node of that name"},
+		"client: unproven Agent listed first": {world: joining, change: strangerFirst},
+		"serving: address of another host, which the Node reports": {world: awake, change: func(w *world) {
+			report(w, "192.168.1.11")
+			requestAddress(w, "192.168.1.11")
+		}, obstacle: "the address 192.168.1.11, which is Machine machine-w1's"},
+		"serving: address also reported by another Node": {world: awake, change: claims,
+			obstacle: "the address 10.0.0.11, which Node w1 reports as well"},
+		"serving: address of the Machine also reported by another Node": {world: awake, change: func(w *world) {
+			claims(w)
+			w.machines[0].Status.Addresses = append(w.machines[0].Status.Addresses,
+				clusterv1.MachineAddress{Type: clusterv1.MachineInternalIP, Address: "10.0.0.11"})
+		}},
+		"serving: address also reported by a Node without Machine": {world: awake,
+			change: func(w *world) { claims(w); w.machines = w.machines[:1] }, obstacle: "which Node w1 reports as well"},
+		"serving: name also reported by another Node": {world: awake, change: func(w *world) {
 			claims(w)
 			reportName(w, "w1.example.com")
 			w.subject.DNSNames, w.subject.IPAddresses = []string{"w1.example.com"}, nil
 		}, obstacle: `the name "w1.example.com", which neither`},
-		"serving: for an address of a host that is about to join": {world: awake, change: discovers(1), obstacle: "the address 10.0.0.11, which is Machine machine-w1's"},
-		"serving: for an address that another host had before it joined": {world: awake, change: func(w *world) {
+		"serving: address of a joining host": {world: awake, change: discovers(1),
+			obstacle: "the address 10.0.0.11, which is Machine machine-w1's"},
+		"serving: former address of another host": {world: awake, change: func(w *world) {
 			discovers(1)(w)
 			w.others = []*corev1.Node{nodeOf("w1", corev1.ConditionTrue, "10.0.0.12")}
 		}},
-		"serving: for an address that its own host had before it joined": {world: awake, change: discovers(0)},
-		"serving: for an address of the API, which the Node reports":     {world: awake, change: func(w *world) { report(w, "192.168.1.2"); askFor(w, "192.168.1.2") }, obstacle: "the address 192.168.1.2, which is the cluster's"},
-		"serving: for an address of the ingress, which the Node reports": {world: awake, change: func(w *world) {
+		"serving: former address of the same host": {world: awake, change: discovers(0)},
+		"serving: address of the API, which the Node reports": {world: awake,
+			change:   func(w *world) { report(w, "192.168.1.2"); requestAddress(w, "192.168.1.2") },
+			obstacle: "the address 192.168.1.2, which is the cluster's"},
+		"serving: address of the ingress, which the Node reports": {world: awake, change: func(w *world) {
 			report(w, "192.168.1.3")
-			askFor(w, "192.168.1.3")
+			requestAddress(w, "192.168.1.3")
 		}, obstacle: "the address 192.168.1.3, which is the cluster's"},
-		"serving: for a URI": {world: awake, change: func(w *world) { w.subject.URIs = []*url.URL{{Scheme: "spiffe", Host: "w0"}} }, obstacle: "e-mail addresses or URIs"},
+		"serving: URI": {world: awake, change: func(w *world) { w.subject.URIs = []*url.URL{{Scheme: "spiffe", Host: "w0"}} },
+			obstacle: "e-mail addresses or URIs"},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
@@ -281,38 +368,39 @@ func now() *metav1.Time {
 	return &at
 }
 
-// heardBefore makes the Node one that is away, and was heard of some time before; its age is the one at that time.
-func heardBefore(age, before time.Duration) func(*world) {
+// lastReportBefore makes the Node absent since some time, and sets its age at that time.
+func lastReportBefore(age, before time.Duration) func(*world) {
 	return func(w *world) {
-		w.node.Status.Conditions[0].Status, w.node.Status.Conditions[0].LastHeartbeatTime = corev1.ConditionUnknown, metav1.NewTime(now().Add(-before))
+		w.node.Status.Conditions[0].Status, w.node.Status.Conditions[0].LastHeartbeatTime = corev1.ConditionUnknown,
+			metav1.NewTime(now().Add(-before))
 		w.node.CreationTimestamp = metav1.NewTime(now().Add(-before - age))
 	}
 }
 
-// joined makes a Node one that joined the cluster some time ago.
+// joined sets when a Node joined the cluster.
 func joined(node *corev1.Node, ago time.Duration) *corev1.Node {
 	node.CreationTimestamp = metav1.NewTime(now().Add(-ago))
 	return node
 }
 
-// claims lets the Node report an address that another Node reports too, and request a certificate for it.
+// claims makes the Node report an address of another Node, and request a certificate for it.
 func claims(w *world) {
 	w.others = []*corev1.Node{nodeOf("w1", corev1.ConditionTrue, "10.0.0.11")}
 	report(w, "10.0.0.11")
-	askFor(w, "10.0.0.11")
+	requestAddress(w, "10.0.0.11")
 }
 
-// discovers lets the Agent on the host of a Machine find an address, which the Node reports.
+// discovers adds an address to the Agent of a Machine's host. The Node reports the same address.
 func discovers(machine int) func(w *world) {
 	return func(w *world) {
 		agent := w.record(&w.machines[machine], "b")
 		agent.Status.Inventory.Interfaces = []aiv1beta1.HostInterface{{IPV4Addresses: []string{"10.0.0.11/24"}}}
 		report(w, "10.0.0.11")
-		askFor(w, "10.0.0.11")
+		requestAddress(w, "10.0.0.11")
 	}
 }
 
-// alsoNamed gives the subject one name more than a kubelet has.
+// alsoNamed adds a third name to the subject.
 func alsoNamed(w *world) {
 	w.subject.Subject.ExtraNames = []pkix.AttributeTypeAndValue{{Type: asn1.ObjectIdentifier{2, 5, 4, 11}, Value: "unit"}}
 }
@@ -333,17 +421,17 @@ func reportName(w *world, name string) {
 	w.node.Status.Addresses = append(w.node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: name})
 }
 
-func askFor(w *world, address string) {
+func requestAddress(w *world, address string) {
 	w.subject.IPAddresses = append(w.subject.IPAddresses, net.ParseIP(address))
 }
 
-func TestWhichRequestsAreLookedAt(t *testing.T) {
+func TestRead(t *testing.T) {
 	for situation, change := range map[string]func(*world){
-		"another signer's":        func(w *world) { w.request.Spec.SignerName = certificatesv1.KubeAPIServerClientSignerName },
-		"one that failed":         func(w *world) { decide(w, certificatesv1.CertificateFailed) },
-		"one that was denied":     func(w *world) { decide(w, certificatesv1.CertificateDenied) },
-		"one of nobody":           func(w *world) { w.subject.Subject.CommonName = "system:node:" },
-		"one of an administrator": func(w *world) { w.subject.Subject.CommonName = "system:admin" },
+		"foreign signer": func(w *world) { w.request.Spec.SignerName = certificatesv1.KubeAPIServerClientSignerName },
+		"failed request": func(w *world) { decide(w, certificatesv1.CertificateFailed) },
+		"denied request": func(w *world) { decide(w, certificatesv1.CertificateDenied) },
+		"no Node name":   func(w *world) { w.subject.Subject.CommonName = "system:node:" },
+		"administrator":  func(w *world) { w.subject.Subject.CommonName = "system:admin" },
 	} {
 		t.Run(situation, func(t *testing.T) {
 			w := asleep()

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// made is a request in a world, some time after the first one.
-func made(t *testing.T, in func() *world, name string, after time.Duration, change func(*world)) *Request {
+// newRequest returns a request in a world, created some time after a fixed date.
+func newRequest(t *testing.T, in func() *world, name string, after time.Duration, change func(*world)) *Request {
 	t.Helper()
 	w := in()
 	w.request.Name = name
@@ -30,36 +30,44 @@ func foreign(w *world) { w.subject.DNSNames = []string{"api.example.com"} }
 
 func approved(w *world) { decide(w, certificatesv1.CertificateApproved) }
 
-// Every host has the token of the bootstrapper, and may request what it likes in the name of every Node, as often as it likes.
-func TestTheNewestRequestThatFitsIsApproved(t *testing.T) {
+// Every host has the token of the bootstrapper. It may create any number of requests for any Node.
+func TestDecide(t *testing.T) {
 	const first, second, third = time.Minute, 2 * time.Minute, 3 * time.Minute
 	for situation, tc := range map[string]struct {
 		requests []*Request
-		// approved and left are the names of those that are approved, and of those that are reported.
+		// approved are the names of the approved requests, left those that are reported.
 		approved, left []string
 	}{
-		"one of each kind": {requests: []*Request{made(t, asleep, "client", first, nil), made(t, awake, "serving", first, nil)}, approved: []string{"client", "serving"}},
-		"a bad one is newer than the good one": {
-			requests: []*Request{made(t, asleep, "good", first, nil), made(t, asleep, "bad", second, misshapen)}, approved: []string{"good"},
+		"one of each kind": {requests: []*Request{newRequest(t, asleep, "client", first, nil),
+			newRequest(t, awake, "serving", first, nil)},
+			approved: []string{"client", "serving"}},
+		"bad request is newer than good one": {
+			requests: []*Request{newRequest(t, asleep, "good", first, nil), newRequest(t, asleep, "bad", second, misshapen)},
+			approved: []string{"good"},
 		},
-		"a bad one of the kubelet is newer than the good one": {
-			requests: []*Request{made(t, awake, "good", first, nil), made(t, awake, "bad", second, foreign)}, approved: []string{"good"},
+		"bad serving request is newer than good one": {
+			requests: []*Request{newRequest(t, awake, "good", first, nil), newRequest(t, awake, "bad", second, foreign)},
+			approved: []string{"good"},
 		},
-		"of two good ones the newer": {requests: []*Request{made(t, asleep, "old", first, nil), made(t, asleep, "new", second, nil)}, approved: []string{"new"}},
-		"only bad ones: the newest is reported": {
-			requests: []*Request{made(t, asleep, "old", first, misshapen), made(t, asleep, "new", second, misshapen)}, left: []string{"new"},
+		"newer of two good requests": {requests: []*Request{newRequest(t, asleep, "old", first, nil),
+			newRequest(t, asleep, "new", second, nil)}, approved: []string{"new"}},
+		"only bad requests: the newest is reported": {
+			requests: []*Request{newRequest(t, asleep, "old", first, misshapen), newRequest(t, asleep, "new", second, misshapen)},
+			left:     []string{"new"},
 		},
-		"the older one of a kubelet that has its certificate": {
-			requests: []*Request{made(t, asleep, "old", first, nil), made(t, asleep, "approved", second, approved)},
+		"older than an approved request": {
+			requests: []*Request{newRequest(t, asleep, "old", first, nil), newRequest(t, asleep, "approved", second, approved)},
 		},
-		"one of the same second as the one that was approved": {
-			requests: []*Request{made(t, asleep, "a", second, nil), made(t, asleep, "approved", second, approved)},
+		"same second as an approved request": {
+			requests: []*Request{newRequest(t, asleep, "a", second, nil), newRequest(t, asleep, "approved", second, approved)},
 		},
-		"one that is newer than the one that was approved": {
-			requests: []*Request{made(t, asleep, "approved", first, approved), made(t, asleep, "new", second, nil)}, approved: []string{"new"},
+		"newer than an approved request": {
+			requests: []*Request{newRequest(t, asleep, "approved", first, approved), newRequest(t, asleep, "new", second, nil)},
+			approved: []string{"new"},
 		},
-		"a client certificate was approved, a serving one is requested": {
-			requests: []*Request{made(t, awake, "serving", first, nil), made(t, asleep, "approved", third, approved)}, approved: []string{"serving"},
+		"approved client request does not affect serving request": {
+			requests: []*Request{newRequest(t, awake, "serving", first, nil), newRequest(t, asleep, "approved", third, approved)},
+			approved: []string{"serving"},
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {
@@ -83,19 +91,19 @@ func TestTheNewestRequestThatFitsIsApproved(t *testing.T) {
 	}
 }
 
-func TestFewRequestsAreKeptHoweverManyThereAre(t *testing.T) {
+func TestKeptIsLimited(t *testing.T) {
 	g := NewWithT(t)
 	kept := Kept{}
-	kept.Add(made(t, asleep, "good", 0, nil))
+	kept.Add(newRequest(t, asleep, "good", 0, nil))
 	for i := range 1000 {
-		bad := made(t, asleep, fmt.Sprintf("bad-%d", i), time.Duration(i)*time.Second, nil)
-		bad.Spec.Username = "somebody"
+		bad := newRequest(t, asleep, fmt.Sprintf("bad-%d", i), time.Duration(i)*time.Second, nil)
+		bad.Spec.Username = "other"
 		kept.Add(bad)
 	}
 	g.Expect(kept.Requests()).To(HaveExactElements(HaveField("Name", "bad-999"), HaveField("Name", "good")))
 	for i := range 1000 {
-		kept.Add(made(t, asleep, fmt.Sprintf("good-%d", i), time.Duration(i)*time.Second, nil))
+		kept.Add(newRequest(t, asleep, fmt.Sprintf("good-%d", i), time.Duration(i)*time.Second, nil))
 	}
-	g.Expect(kept.Requests()).To(HaveLen(mostSound + 1))
+	g.Expect(kept.Requests()).To(HaveLen(maxSound + 1))
 	g.Expect(kept.Requests()).To(ContainElement(HaveField("Name", "good-999")))
 }

@@ -9,7 +9,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// FuzzRequest: of all that a kubelet may send only a certificate of a kubelet is approved, for a Node of the cluster's Machines and for no other names and addresses than that host has.
+// FuzzRequest checks that only certificates of kubelets are approved, for Nodes of the cluster's Machines.
+// They contain only names and addresses of the host.
 func FuzzRequest(f *testing.F) {
 	worlds := []func() *world{asleep, awake, joining}
 	for _, make := range worlds {
