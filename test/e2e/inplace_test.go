@@ -77,7 +77,7 @@ func expectUpdatedInPlace(ctx context.Context, cluster *lab.Cluster, version str
 	wait(ctx, cluster, "a worker that is updated", func(s *lab.State) bool {
 		for _, m := range s.Machines {
 			c := lab.Condition(m.Status.Conditions, clusterv1.MachineUpdatingCondition)
-			if c.Status == metav1.ConditionTrue && strings.Contains(c.Message, "its MachineConfigPool has not brought it to v"+version) {
+			if c.Status == metav1.ConditionTrue && strings.Contains(c.Message, "its MachineConfigPool has not updated it to v"+version) {
 				return true
 			}
 		}

@@ -1,5 +1,6 @@
-// Package inplace is a runtime extension of Cluster API (feature gates RuntimeSDK and InPlaceUpdates): it says which changes of workers need no other hosts, because OpenShift carries them out by
-// itself, and when it has. Cluster API replaces the Machines of a MachineDeployment for all others.
+// Package inplace is a runtime extension of Cluster API (feature gates RuntimeSDK and InPlaceUpdates). It
+// reports which changes of workers need no replacement because OpenShift makes them, and when they are
+// complete. For all other changes Cluster API replaces the Machines of a MachineDeployment.
 package inplace
 
 import (
@@ -19,46 +20,54 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// retrySeconds is how soon Cluster API asks again about a Machine that is being updated. It costs neither the hub nor the cluster a request.
+// retrySeconds is the interval at which Cluster API repeats the request for a Machine that is being updated.
+// The response needs no request to the hub or the cluster.
 const retrySeconds = 15
 
 // Workloads observes installed clusters.
 type Workloads interface {
-	// View is what is known of a cluster; false when this manager looks after no such cluster: it does not lead, or its flags leave the cluster out.
+	// View returns the state of a cluster. It returns false for clusters that this manager does not reconcile:
+	// it is not the leader, or its flags exclude the cluster.
 	View(cluster client.ObjectKey) (facts.Workload, bool)
 }
 
-// Extension answers the questions of Cluster API.
+// Extension handles the requests of Cluster API.
 type Extension struct {
 	// Hub reads Machines, MachineSets and MachineDeployments from a cache.
 	Hub client.Reader
-	// Workloads tells which release their Nodes run.
+	// Workloads reports the releases of Nodes.
 	Workloads Workloads
 }
 
-// CanUpdateMachineSet says that workers of ours take another version as they are. Whatever else is different is not in the answer: failure domain, and what hosts are installed with. A failure, after
-// which Cluster API asks again, is the answer where it is too early: to say no would be to replace hosts.
-func (e *Extension) CanUpdateMachineSet(ctx context.Context, req *hooksv1.CanUpdateMachineSetRequest, resp *hooksv1.CanUpdateMachineSetResponse) {
+// CanUpdateMachineSet reports that our workers can change their version in place. All other differences, such
+// as the failure domain or the bootstrap configuration, need a replacement. If the cluster is not being
+// upgraded yet, the response is a failure, which Cluster API retries. A success without a patch would replace
+// hosts.
+func (e *Extension) CanUpdateMachineSet(ctx context.Context, req *hooksv1.CanUpdateMachineSetRequest,
+	resp *hooksv1.CanUpdateMachineSetResponse) {
 	resp.SetStatus(hooksv1.ResponseStatusSuccess)
 	current, wanted := &req.Current.MachineSet.Spec.Template.Spec, &req.Desired.MachineSet.Spec.Template.Spec
 	switch {
 	case !isOurs(current) || !isOurs(wanted):
-		resp.SetMessage("these are no workers of this provider")
+		resp.SetMessage("these workers do not belong to this provider")
 		return
 	case current.Version == wanted.Version:
 		return
 	}
 	cluster := client.ObjectKey{Namespace: req.Desired.MachineSet.Namespace, Name: wanted.ClusterName}
-	if early := tooEarly(e.Workloads, cluster, wanted.Version); early != "" {
-		ctrl.LoggerFrom(ctx).Info("Workers are not updated in place yet", "MachineSet", klog.KObj(&req.Desired.MachineSet), "Cluster", klog.KRef(cluster.Namespace, cluster.Name), "reason", early)
+	if reason := tooEarly(e.Workloads, cluster, wanted.Version); reason != "" {
+		ctrl.LoggerFrom(ctx).Info("Workers are not updated in place yet", "MachineSet", klog.KObj(&req.Desired.MachineSet),
+			"Cluster", klog.KRef(cluster.Namespace, cluster.Name), "reason", reason)
 		resp.SetStatus(hooksv1.ResponseStatusFailure)
-		resp.SetMessage(early)
+		resp.SetMessage(reason)
 		return
 	}
 	resp.MachineSetPatch = hooksv1.Patch{PatchType: hooksv1.JSONMergePatchType, Patch: versionPatch(wanted.Version)}
 }
 
-// tooEarly says, for people, why no worker is updated yet: a Machine that Cluster API has begun to update stays so until its Node runs the version. Empty: it can be.
+// tooEarly describes why no worker is updated yet. Empty: workers can be updated. The check is necessary
+// because a Machine that Cluster API has started to update stays in that state until its Node runs the
+// version.
 func tooEarly(workloads Workloads, cluster client.ObjectKey, version string) string {
 	workload, known := workloads.View(cluster)
 	f := &facts.Facts{Workload: workload}
@@ -68,49 +77,56 @@ func tooEarly(workloads Workloads, cluster client.ObjectKey, version string) str
 	case version == "" || f.ClusterFollows(version):
 		return ""
 	case workload.OpenShiftVersion == "":
-		return fmt.Sprintf("the API of cluster %s does not answer: which release it runs is not known", cluster.Name)
+		return fmt.Sprintf("the release of cluster %s is unknown: its API server does not answer", cluster.Name)
 	}
 	return notUpgraded(workload, version)
 }
 
 func notOurs(cluster client.ObjectKey) string {
-	return fmt.Sprintf("this manager does not look after cluster %s: it does not lead, or its --namespace or --watch-filter leaves the cluster out", cluster)
+	return fmt.Sprintf("this manager does not reconcile cluster %s: it is not the leader, or its --namespace or --watch-filter "+
+		"excludes the cluster", cluster)
 }
 
 func notUpgraded(workload facts.Workload, version string) string {
-	return fmt.Sprintf("the cluster runs %s and is not being upgraded to %s: set spec.version of its control plane", workload.OpenShiftVersion, version)
+	return fmt.Sprintf("the cluster runs %s and is not being upgraded to %s. Set spec.version of its control plane",
+		workload.OpenShiftVersion, version)
 }
 
 func isOurs(spec *clusterv1.MachineSpec) bool {
-	return spec.Bootstrap.ConfigRef.APIGroup == bootstrapv1.GroupVersion.Group && spec.Bootstrap.ConfigRef.Kind == facts.ConfigTemplateKind
+	return spec.Bootstrap.ConfigRef.APIGroup == bootstrapv1.GroupVersion.Group &&
+		spec.Bootstrap.ConfigRef.Kind == facts.ConfigTemplateKind
 }
 
-// versionPatch gives a MachineSet a version, or takes it away.
+// versionPatch returns the patch that sets or removes the version of a MachineSet.
 func versionPatch(version string) []byte {
 	var value any
 	if version != "" {
 		value = version
 	}
-	patch, _ := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"version": value}}}}) //nolint:errchkjson // It cannot fail.
+	spec := map[string]any{"version": value}
+	template := map[string]any{"spec": spec}
+	patch, _ := json.Marshal(map[string]any{"spec": map[string]any{"template": template}}) //nolint:errchkjson // cannot fail
 	return patch
 }
 
-// UpdateMachine says whether the Node of a Machine runs the version that the Machine was given. Nothing is done for it: OpenShift brings its Nodes to the release of the cluster.
+// UpdateMachine reports whether the Node of a Machine runs the version of the Machine. It starts nothing:
+// OpenShift updates Nodes to the release of the cluster.
 func (e *Extension) UpdateMachine(ctx context.Context, req *hooksv1.UpdateMachineRequest, resp *hooksv1.UpdateMachineResponse) {
-	waiting, err := e.pendingReason(ctx, client.ObjectKeyFromObject(&req.Desired.Machine), req.Desired.Machine.Spec.Version)
+	pending, err := e.pendingReason(ctx, client.ObjectKeyFromObject(&req.Desired.Machine), req.Desired.Machine.Spec.Version)
 	if err != nil {
 		resp.SetStatus(hooksv1.ResponseStatusFailure)
 		resp.SetMessage(bound.Message(err.Error()))
 		return
 	}
 	resp.SetStatus(hooksv1.ResponseStatusSuccess)
-	if waiting != "" {
-		resp.SetMessage(bound.Message(waiting))
+	if pending != "" {
+		resp.SetMessage(bound.Message(pending))
 		resp.SetRetryAfterSeconds(retrySeconds)
 	}
 }
 
-// pendingReason says, for people, what the Node of a Machine waits for before it runs a version; empty: it runs it, or the MachineDeployment asks for another one by now, which it runs.
+// pendingReason describes why the Node of a Machine does not run a version yet. It is empty if the Node runs
+// that version, or another one that the MachineDeployment now specifies.
 func (e *Extension) pendingReason(ctx context.Context, key client.ObjectKey, version string) (string, error) {
 	machine := &clusterv1.Machine{}
 	if err := e.Hub.Get(ctx, key, machine); err != nil {
@@ -130,16 +146,17 @@ func (e *Extension) pendingReason(ctx context.Context, key client.ObjectKey, ver
 	case !known:
 		return notOurs(cluster), nil
 	case !workload.Connected || workload.OpenShiftVersion == "":
-		return fmt.Sprintf("the API of the cluster does not answer: which release Node %s runs is not known", node), nil
+		return fmt.Sprintf("the release of Node %s is unknown: the API server of the cluster does not answer", node), nil
 	case !f.ClusterFollows(version):
 		return notUpgraded(workload, version), nil
 	case runs == "":
-		return fmt.Sprintf("looking which release Node %s runs", node), nil
+		return fmt.Sprintf("reading the release of Node %s", node), nil
 	}
-	return fmt.Sprintf("Node %s runs %s, its MachineConfigPool has not brought it to %s yet%s", node, runs, version, pausedPools(workload.Pools)), nil
+	return fmt.Sprintf("Node %s runs %s, its MachineConfigPool has not updated it to %s yet%s", node, runs, version,
+		pausedPools(workload.Pools)), nil
 }
 
-// pausedPools names the pools that do not go on by themselves. Which of them a Node belongs to is not known here.
+// pausedPools names the pools that are paused or degraded. The pool of a Node is not known here.
 func pausedPools(pools []facts.Pool) string {
 	var names []string
 	for _, pool := range pools {
@@ -153,7 +170,7 @@ func pausedPools(pools []facts.Pool) string {
 	return fmt.Sprintf(" (%s paused or degraded: see the condition RollingOut of the control plane)", bound.List(names))
 }
 
-// wantedVersion is the version that the MachineDeployment of a Machine asks for; empty: it has none.
+// wantedVersion returns the version that the MachineDeployment of a Machine specifies, or "".
 func (e *Extension) wantedVersion(ctx context.Context, machine *clusterv1.Machine) (string, error) {
 	set, deployment := &clusterv1.MachineSet{}, &clusterv1.MachineDeployment{}
 	for _, step := range []struct{ of, owner client.Object }{{machine, set}, {set, deployment}} {

@@ -18,7 +18,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// observed is what is known of all clusters.
+// observed are the states of all clusters.
 type observed map[client.ObjectKey]facts.Workload
 
 func (o observed) View(cluster client.ObjectKey) (facts.Workload, bool) {
@@ -26,12 +26,12 @@ func (o observed) View(cluster client.ObjectKey) (facts.Workload, bool) {
 	return workload, known
 }
 
-// of is what is known when there is one cluster.
+// of returns the state of one cluster.
 func of(workload facts.Workload) observed { return observed{{Namespace: "lab", Name: "c"}: workload} }
 
 const ours, others = "OpenshiftAssistedConfigTemplate", "KubeadmConfigTemplate"
 
-// workers is a MachineSet of a template.
+// workers returns a MachineSet with a template.
 func workers(version, kind string) hooksv1.CanUpdateMachineSetRequestObjects {
 	var objects hooksv1.CanUpdateMachineSetRequestObjects
 	objects.MachineSet.Namespace = "lab"
@@ -41,35 +41,44 @@ func workers(version, kind string) hooksv1.CanUpdateMachineSetRequestObjects {
 	return objects
 }
 
-func TestWorkersTakeAnotherVersionInPlace(t *testing.T) {
+func TestCanUpdateMachineSet(t *testing.T) {
 	upgraded := facts.Workload{Connected: true, OpenShiftVersion: "4.19.11"}
 	patch := `{"spec":{"template":{"spec":{"version":"v4.19.11"}}}}`
 	for name, test := range map[string]struct {
 		current, wanted hooksv1.CanUpdateMachineSetRequestObjects
 		known           observed
-		patch, early    string
+		patch, reason   string
 	}{
-		"a newer one":                      {current: workers("v4.19.10", ours), wanted: workers("v4.19.11", ours), known: of(upgraded), patch: patch},
-		"the cluster is on its way":        {current: workers("v4.19.10", ours), wanted: workers("v4.19.11", ours), known: of(facts.Workload{OpenShiftVersion: "4.19.10", Upgrading: "4.19.11"}), patch: patch},
-		"none any more":                    {current: workers("v4.19.10", ours), wanted: workers("", ours), known: of(upgraded), patch: `{"spec":{"template":{"spec":{"version":null}}}}`},
-		"the cluster was not upgraded":     {current: workers("v4.19.10", ours), wanted: workers("v4.19.12", ours), known: of(upgraded), early: "the cluster runs 4.19.11 and is not being upgraded to v4.19.12"},
-		"it was asked, and has not begun":  {current: workers("v4.19.10", ours), wanted: workers("v4.19.12", ours), known: of(facts.Workload{OpenShiftVersion: "4.19.11", Rollout: &facts.Rollout{Requested: facts.Update{Version: "4.19.12"}, Pending: true}}), early: "is not being upgraded"},
-		"nothing is known of the cluster":  {current: workers("v4.19.10", ours), wanted: workers("v4.19.11", ours), known: of(facts.Workload{}), early: "the API of cluster c does not answer"},
-		"a cluster that others look after": {current: workers("v4.19.10", ours), wanted: workers("v4.19.11", ours), known: observed{}, early: "does not look after cluster lab/c"},
-		"the same":                         {current: workers("v4.19.10", ours), wanted: workers("v4.19.10", ours)},
-		"workers of another provider":      {current: workers("v1.32.1", others), wanted: workers("v1.33.1", others)},
-		"workers that become another's":    {current: workers("v4.19.10", ours), wanted: workers("v1.33.1", others)},
-		"workers that become ours":         {current: workers("v1.33.1", others), wanted: workers("v4.19.10", ours)},
+		"newer version": {current: workers("v4.19.10", ours), wanted: workers("v4.19.11", ours), known: of(upgraded), patch: patch},
+		"cluster is being upgraded": {current: workers("v4.19.10", ours), wanted: workers("v4.19.11", ours),
+			known: of(facts.Workload{OpenShiftVersion: "4.19.10", Upgrading: "4.19.11"}), patch: patch},
+		"version removed": {current: workers("v4.19.10", ours), wanted: workers("", ours), known: of(upgraded),
+			patch: `{"spec":{"template":{"spec":{"version":null}}}}`},
+		"cluster is not upgraded": {current: workers("v4.19.10", ours), wanted: workers("v4.19.12", ours), known: of(upgraded),
+			reason: "the cluster runs 4.19.11 and is not being upgraded to v4.19.12"},
+		"upgrade requested, not started": {current: workers("v4.19.10", ours), wanted: workers("v4.19.12", ours),
+			known: of(facts.Workload{OpenShiftVersion: "4.19.11", Rollout: &facts.Rollout{Requested: facts.Update{Version: "4.19.12"},
+				Pending: true}}), reason: "is not being upgraded"},
+		"cluster state unknown": {current: workers("v4.19.10", ours), wanted: workers("v4.19.11", ours), known: of(facts.Workload{}),
+			reason: "the release of cluster c is unknown"},
+		"cluster of another manager": {current: workers("v4.19.10", ours), wanted: workers("v4.19.11", ours), known: observed{},
+			reason: "does not reconcile cluster lab/c"},
+		"same version":                 {current: workers("v4.19.10", ours), wanted: workers("v4.19.10", ours)},
+		"workers of another provider":  {current: workers("v1.32.1", others), wanted: workers("v1.33.1", others)},
+		"template of another provider": {current: workers("v4.19.10", ours), wanted: workers("v1.33.1", others)},
+		"former template of another":   {current: workers("v1.33.1", others), wanted: workers("v4.19.10", ours)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			resp := &hooksv1.CanUpdateMachineSetResponse{}
-			(&Extension{Workloads: test.known}).CanUpdateMachineSet(t.Context(), &hooksv1.CanUpdateMachineSetRequest{Current: test.current, Desired: test.wanted}, resp)
+			(&Extension{Workloads: test.known}).CanUpdateMachineSet(t.Context(),
+				&hooksv1.CanUpdateMachineSetRequest{Current: test.current, Desired: test.wanted}, resp)
 			g.Expect(resp.MachineSetPatch.IsDefined()).To(Equal(test.patch != ""))
-			g.Expect(resp.InfrastructureMachineTemplatePatch.IsDefined() || resp.BootstrapConfigTemplatePatch.IsDefined()).To(BeFalse(), "what hosts are installed with is not carried out on those that are installed")
-			if test.early != "" {
-				g.Expect(resp.GetStatus()).To(Equal(hooksv1.ResponseStatusFailure), "to say no would be to replace hosts")
-				g.Expect(resp.GetMessage()).To(ContainSubstring(test.early))
+			g.Expect(resp.InfrastructureMachineTemplatePatch.IsDefined() || resp.BootstrapConfigTemplatePatch.IsDefined()).To(BeFalse(),
+				"installation settings do not apply to installed hosts")
+			if test.reason != "" {
+				g.Expect(resp.GetStatus()).To(Equal(hooksv1.ResponseStatusFailure), "a success without a patch would replace hosts")
+				g.Expect(resp.GetMessage()).To(ContainSubstring(test.reason))
 				return
 			}
 			g.Expect(resp.GetStatus()).To(Equal(hooksv1.ResponseStatusSuccess))
@@ -81,48 +90,59 @@ func TestWorkersTakeAnotherVersionInPlace(t *testing.T) {
 	}
 }
 
-func TestAMachineIsUpdatedWhenItsNodeRunsTheVersion(t *testing.T) {
+func TestUpdateMachine(t *testing.T) {
 	node := func(release string) []facts.Node {
 		return []facts.Node{{Name: "other", Release: "4.19.11"}, {Name: "n1", Release: release}}
 	}
 	for name, test := range map[string]struct {
 		known observed
-		// version is that of the Machine, wanted that of its MachineDeployment: v4.19.11 where none is given.
+		// version is that of the Machine, wanted that of its MachineDeployment. The default of both is v4.19.11.
 		version, wanted string
 		waits           string
 	}{
-		"it runs it":                    {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.11")})},
-		"it runs a newer one":           {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.12", Nodes: node("4.19.12")})},
-		"it ran it before the API went": {known: of(facts.Workload{OpenShiftVersion: "4.19.11", Nodes: node("4.19.11")})},
-		"none is asked for":             {version: "-", wanted: "-", known: observed{}},
-		"it was taken back":             {wanted: "v4.19.10", known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.10", Nodes: node("4.19.10")})},
-		"it was taken back, but came":   {wanted: "v4.19.12", known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.10")}), waits: "Node n1 runs v4.19.10"},
-		"it runs the former":            {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.10")}), waits: "Node n1 runs v4.19.10, its MachineConfigPool has not brought it to v4.19.11 yet"},
-		"its pool is paused": {
-			known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.10"), Pools: []facts.Pool{{Name: "gpu", Degraded: "disk full"}, {Name: "infra", Behind: true}, {Name: "worker", Paused: true}}}),
+		"Node runs the version":     {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.11")})},
+		"Node runs a newer version": {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.12", Nodes: node("4.19.12")})},
+		"API down after the update": {known: of(facts.Workload{OpenShiftVersion: "4.19.11", Nodes: node("4.19.11")})},
+		"no version":                {version: "-", wanted: "-", known: observed{}},
+		"version reverted": {wanted: "v4.19.10", known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.10",
+			Nodes: node("4.19.10")})},
+		"MachineDeployment is newer": {wanted: "v4.19.12", known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11",
+			Nodes: node("4.19.10")}), waits: "Node n1 runs v4.19.10"},
+		"Node runs the old version": {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.10")}),
+			waits: "Node n1 runs v4.19.10, its MachineConfigPool has not updated it to v4.19.11 yet"},
+		"paused pool": {
+			known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.10"),
+				Pools: []facts.Pool{{Name: "gpu", Degraded: "disk full"}, {Name: "infra", Behind: true},
+					{Name: "worker", Paused: true}}}),
 			waits: "to v4.19.11 yet (gpu, worker paused or degraded: see",
 		},
-		"no pool is held":                  {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.10"), Pools: []facts.Pool{{Name: "infra", Behind: true}}}), waits: "to v4.19.11 yet"},
-		"the cluster runs a newer one":     {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.12", Nodes: node("4.19.10")}), waits: "Node n1 runs v4.19.10, its MachineConfigPool"},
-		"the cluster is on its way":        {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.10", Upgrading: "4.19.11", Nodes: node("4.19.10")}), waits: "Node n1 runs v4.19.10"},
-		"the cluster is not upgraded":      {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.10", Nodes: node("4.19.10")}), waits: "the cluster runs 4.19.10 and is not being upgraded to v4.19.11"},
-		"its release is not known yet":     {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("")}), waits: "looking which release Node n1 runs"},
-		"nothing is known":                 {known: of(facts.Workload{}), waits: "the API of the cluster does not answer"},
-		"nothing is known but that it is":  {known: of(facts.Workload{Connected: true}), waits: "the API of the cluster does not answer"},
-		"it was known, the API is away":    {known: of(facts.Workload{OpenShiftVersion: "4.19.11", Nodes: node("4.19.10")}), waits: "the API of the cluster does not answer"},
-		"a cluster that others look after": {known: observed{}, waits: "does not look after cluster lab/c"},
+		"no pool is paused": {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.10"),
+			Pools: []facts.Pool{{Name: "infra", Behind: true}}}), waits: "to v4.19.11 yet"},
+		"cluster runs a newer version": {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.12", Nodes: node("4.19.10")}),
+			waits: "Node n1 runs v4.19.10, its MachineConfigPool"},
+		"cluster is being upgraded": {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.10", Upgrading: "4.19.11",
+			Nodes: node("4.19.10")}), waits: "Node n1 runs v4.19.10"},
+		"cluster is not upgraded": {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.10", Nodes: node("4.19.10")}),
+			waits: "the cluster runs 4.19.10 and is not being upgraded to v4.19.11"},
+		"release of Node not read yet": {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("")}),
+			waits: "reading the release of Node n1"},
+		"cluster state unknown":   {known: of(facts.Workload{}), waits: "the API server of the cluster does not answer"},
+		"connected without facts": {known: of(facts.Workload{Connected: true}), waits: "the API server of the cluster does not answer"},
+		"API down before the update": {known: of(facts.Workload{OpenShiftVersion: "4.19.11", Nodes: node("4.19.10")}),
+			waits: "the API server of the cluster does not answer"},
+		"cluster of another manager": {known: observed{}, waits: "does not reconcile cluster lab/c"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			hub := newWorld(cmp.Or(test.version, "v4.19.11"), cmp.Or(test.wanted, "v4.19.11"))
 			req := &hooksv1.UpdateMachineRequest{}
 			req.Desired.Machine = *hub.machine.DeepCopy()
-			req.Desired.Machine.Status = clusterv1.MachineStatus{} // Cluster API leaves it out
-			resp := hub.ask(t, req, test.known)
+			req.Desired.Machine.Status = clusterv1.MachineStatus{} // Cluster API omits it
+			resp := hub.request(t, req, test.known)
 			g.Expect(resp.GetStatus()).To(Equal(hooksv1.ResponseStatusSuccess))
 			if test.waits == "" {
 				g.Expect(resp.GetMessage()).To(BeEmpty())
-				g.Expect(resp.GetRetryAfterSeconds()).To(BeZero(), "it is done")
+				g.Expect(resp.GetRetryAfterSeconds()).To(BeZero(), "the update is complete")
 				return
 			}
 			g.Expect(resp.GetMessage()).To(ContainSubstring(test.waits))
@@ -131,8 +151,8 @@ func TestAMachineIsUpdatedWhenItsNodeRunsTheVersion(t *testing.T) {
 	}
 }
 
-// Else Cluster API took the Machine for updated.
-func TestWhatCannotBeReadIsAFailure(t *testing.T) {
+// Otherwise Cluster API would consider the Machine updated.
+func TestReadErrorIsAFailure(t *testing.T) {
 	for what, remove := range map[string]func(*world){
 		"Machine m":           func(w *world) { w.machine.Name = "another" },
 		"MachineSet s":        func(w *world) { w.set.Name = "another" },
@@ -144,31 +164,33 @@ func TestWhatCannotBeReadIsAFailure(t *testing.T) {
 			req := &hooksv1.UpdateMachineRequest{}
 			req.Desired.Machine = *hub.machine.DeepCopy()
 			remove(hub)
-			resp := hub.ask(t, req, observed{})
+			resp := hub.request(t, req, observed{})
 			g.Expect(resp.GetStatus()).To(Equal(hooksv1.ResponseStatusFailure))
 			g.Expect(resp.GetMessage()).To(ContainSubstring("cannot read " + what))
 		})
 	}
 }
 
-// world is a Machine with those whom it belongs to.
+// world is a Machine with its owners.
 type world struct {
 	machine    *clusterv1.Machine
 	set        *clusterv1.MachineSet
 	deployment *clusterv1.MachineDeployment
 }
 
-// newWorld has a Machine of a version, whose MachineDeployment wants one; "-" is none.
+// newWorld returns a Machine with a version, and a MachineDeployment with another. "-" means none.
 func newWorld(version, wanted string) *world {
 	meta := func(name, kind, owner string) metav1.ObjectMeta {
 		m := metav1.ObjectMeta{Namespace: "lab", Name: name}
 		if owner != "" {
-			m.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: kind, Name: owner, UID: types.UID(owner), Controller: ptr.To(true)}}
+			m.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: kind, Name: owner,
+				UID: types.UID(owner), Controller: ptr.To(true)}}
 		}
 		return m
 	}
 	w := &world{
-		machine:    &clusterv1.Machine{ObjectMeta: meta("m", "MachineSet", "s"), Spec: clusterv1.MachineSpec{ClusterName: "c", Version: strings.Trim(version, "-")}},
+		machine: &clusterv1.Machine{ObjectMeta: meta("m", "MachineSet", "s"),
+			Spec: clusterv1.MachineSpec{ClusterName: "c", Version: strings.Trim(version, "-")}},
 		set:        &clusterv1.MachineSet{ObjectMeta: meta("s", "MachineDeployment", "d")},
 		deployment: &clusterv1.MachineDeployment{ObjectMeta: meta("d", "", "")},
 	}
@@ -177,7 +199,7 @@ func newWorld(version, wanted string) *world {
 	return w
 }
 
-func (w *world) ask(t *testing.T, req *hooksv1.UpdateMachineRequest, workloads observed) *hooksv1.UpdateMachineResponse {
+func (w *world) request(t *testing.T, req *hooksv1.UpdateMachineRequest, workloads observed) *hooksv1.UpdateMachineResponse {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	NewWithT(t).Expect(clusterv1.AddToScheme(scheme)).To(Succeed())

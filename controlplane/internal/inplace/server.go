@@ -19,28 +19,31 @@ import (
 
 const (
 	certificate = "tls.crt"
-	// certificateInterval is how often it is looked whether the certificate is there: the file of a Secret that is made later than the Pod comes within a minute or two.
+	// certificateInterval is the interval of checks for the certificate. The kubelet adds the file of a Secret
+	// that is created after the Pod within one to two minutes.
 	certificateInterval = 5 * time.Second
 )
 
 // Options of the server.
 type Options struct {
-	// Enabled is false where nothing is served.
+	// Enabled is false if the extension is not served.
 	Enabled bool
-	// Port that it listens on, on all addresses.
+	// Port is the TCP port, on all addresses.
 	Port int
-	// CertDir has tls.crt and tls.key. Certificates that are renewed are taken up.
+	// CertDir contains tls.crt and tls.key. Renewed certificates are loaded.
 	CertDir string
 }
 
 // AddFlags adds the flags to the set.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.Enabled, "in-place-updates", false, "Serve the runtime extension by which Cluster API (feature gates RuntimeSDK and InPlaceUpdates) updates workers in place.")
+	fs.BoolVar(&o.Enabled, "in-place-updates", false,
+		"Serve the runtime extension by which Cluster API (feature gates RuntimeSDK and InPlaceUpdates) updates workers in place.")
 	fs.IntVar(&o.Port, "webhook-port", server.DefaultPort, "Port of the runtime extension.")
-	fs.StringVar(&o.CertDir, "webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs", "Folder with tls.crt and tls.key of the runtime extension.")
+	fs.StringVar(&o.CertDir, "webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs",
+		"Folder with tls.crt and tls.key of the runtime extension.")
 }
 
-// SetupWithManager adds the server to a manager where it is enabled.
+// SetupWithManager adds the server to a manager if it is enabled.
 func (o Options) SetupWithManager(mgr manager.Manager, workloads Workloads, tlsOptions []func(*tls.Config)) error {
 	if !o.Enabled {
 		return nil
@@ -55,7 +58,8 @@ func (o Options) SetupWithManager(mgr manager.Manager, workloads Workloads, tlsO
 	return nil
 }
 
-// runnable serves the extension as a runnable of a manager, whether or not that leads: one that does not looks after no cluster, and has to be asked again.
+// runnable serves the extension in all replicas of the manager. A replica that is not the leader reports a
+// failure, which Cluster API retries.
 type runnable struct {
 	*server.Server
 	certDir string
@@ -68,7 +72,7 @@ func newServer(options Options, tlsOptions []func(*tls.Config), extension *Exten
 	}
 	s, err := server.New(server.Options{Catalog: hooks, Port: options.Port, CertDir: options.CertDir, TLSOpts: tlsOptions})
 	if err != nil {
-		return nil, fmt.Errorf("cannot make the server of the runtime extension: %w", err)
+		return nil, fmt.Errorf("cannot create the server of the runtime extension: %w", err)
 	}
 	for _, handler := range []server.ExtensionHandler{
 		{Hook: hooksv1.CanUpdateMachineSet, Name: "can-update-machineset", HandlerFunc: extension.CanUpdateMachineSet},
@@ -81,21 +85,23 @@ func newServer(options Options, tlsOptions []func(*tls.Config), extension *Exten
 	return &runnable{Server: s, certDir: options.CertDir}, nil
 }
 
-// Start serves until ctx ends, as soon as the certificate is there. Until then Cluster API cannot ask, and replaces nothing; all else that the manager does goes on.
+// Start serves until ctx ends, once the certificate exists. Until then Cluster API gets no response, and
+// replaces no host. All other controllers of the manager run.
 func (s *runnable) Start(ctx context.Context) error {
 	file := filepath.Join(s.certDir, certificate)
 	log := ctrl.Log.WithName("in-place-updates")
-	told := false
+	logged := false
 	err := wait.PollUntilContextCancel(ctx, certificateInterval, true, func(context.Context) (bool, error) {
 		_, err := os.Stat(file)
-		if err != nil && !told {
-			told = true
-			log.Info("The runtime extension waits for its certificate: apply in-place-updates.yaml", "file", file, "reason", err.Error())
+		if err != nil && !logged {
+			logged = true
+			log.Info("Waiting for the certificate of the runtime extension. Apply in-place-updates.yaml", "file", file, "reason",
+				err.Error())
 		}
 		return err == nil, nil
 	})
 	if err != nil { // the manager stops
-		return nil //nolint:nilerr // It was asked to.
+		return nil //nolint:nilerr // a regular stop
 	}
 	if err := s.Server.Start(ctx); err != nil {
 		return fmt.Errorf("cannot serve the runtime extension: %w", err)

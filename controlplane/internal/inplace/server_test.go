@@ -19,8 +19,8 @@ import (
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 )
 
-// What Cluster API asks for first is which hooks there are. The certificate may come later than the manager.
-func TestTheExtensionIsServedWhenItsCertificateIsThere(t *testing.T) {
+// Cluster API first discovers the hooks. The certificate may be created after the manager starts.
+func TestServerWaitsForCertificate(t *testing.T) {
 	g := NewWithT(t)
 	options := Options{Enabled: true, Port: freePort(t), CertDir: t.TempDir()}
 	s, err := newServer(options, nil, &Extension{})
@@ -29,7 +29,7 @@ func TestTheExtensionIsServedWhenItsCertificateIsThere(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Start(ctx) }()
-	g.Consistently(ended).WithTimeout(time.Second).ShouldNot(Receive(), "it waits")
+	g.Consistently(ended).WithTimeout(time.Second).ShouldNot(Receive(), "the server waits for the certificate")
 
 	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -39,12 +39,15 @@ func TestTheExtensionIsServedWhenItsCertificateIsThere(t *testing.T) {
 	authorities.AppendCertsFromPEM(certificate)
 	core := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}}}
 	url := "https://127.0.0.1:" + strconv.Itoa(options.Port) + "/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery"
-	g.Eventually(func() ([]string, error) { return discover(ctx, core, url) }).WithTimeout(time.Minute).Should(ConsistOf("CanUpdateMachineSet", "UpdateMachine"))
+	g.Eventually(func() ([]string,
+		error) {
+		return discover(ctx, core, url)
+	}).WithTimeout(time.Minute).Should(ConsistOf("CanUpdateMachineSet", "UpdateMachine"))
 	stop()
 	g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(BeNil()))
 }
 
-func TestAManagerThatStopsEarlierWaitsForNoCertificate(t *testing.T) {
+func TestServerStopsWithoutCertificate(t *testing.T) {
 	g := NewWithT(t)
 	s, err := newServer(Options{Enabled: true, Port: freePort(t), CertDir: t.TempDir()}, nil, &Extension{})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -53,19 +56,19 @@ func TestAManagerThatStopsEarlierWaitsForNoCertificate(t *testing.T) {
 	g.Expect(s.Start(ctx)).To(Succeed())
 }
 
-// discover are the hooks that an extension has.
+// discover returns the hooks of an extension.
 func discover(ctx context.Context, core *http.Client, url string) ([]string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader("{}"))
 	if err != nil {
 		return nil, err
 	}
-	answer, err := core.Do(req)
+	response, err := core.Do(req)
 	if err != nil {
 		return nil, err
 	}
-	defer answer.Body.Close()
+	defer response.Body.Close()
 	var found hooksv1.DiscoveryResponse
-	if err := json.NewDecoder(answer.Body).Decode(&found); err != nil {
+	if err := json.NewDecoder(response.Body).Decode(&found); err != nil {
 		return nil, err
 	}
 	var hooks []string
