@@ -11,11 +11,12 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// intolerable are the ClusterOperators that block each upgrade: by means of them it restarts the hosts of the control plane, one by one, and an etcd member that is missing before
-// is one too many with the first of them. The schema of the field refuses them, too.
+// intolerable are the ClusterOperators that block each upgrade. The upgrade uses them to restart the control
+// plane hosts one by one. With an etcd member missing before, the first restart could lose quorum. The schema
+// of the field refuses them, too.
 var intolerable = []string{"etcd", "kube-apiserver", "machine-config"}
 
-// unhealthy is about ClusterOperators and MachineConfigPools that block an upgrade.
+// unhealthy returns the ClusterOperators and MachineConfigPools that block an upgrade.
 func unhealthy(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *decision.Blocker {
 	var blockers []string
 	advice := ""
@@ -24,16 +25,17 @@ func unhealthy(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion
 			blockers = append(blockers, a.Message)
 		}
 		if !tolerates(f, a) && tolerable(a) {
-			advice = ". If v" + wanted.String() + " mends it, add its name to spec.upgrade.toleratedOperators"
+			advice = ". If v" + wanted.String() + " fixes the operator, add its name to spec.upgrade.toleratedOperators"
 		}
 	}
 	if len(blockers) == 0 {
 		return nil
 	}
-	return unwatched(controlplanev1.WaitingForHealthyClusterReason, "the cluster is not asked for v%s until it is healthy: %s%s", wanted, bound.Join(blockers, ""), advice)
+	return unwatched(controlplanev1.WaitingForHealthyClusterReason, "v%s is not requested until the cluster is healthy: %s%s", wanted,
+		bound.Join(blockers, ""), advice)
 }
 
-// tolerated are the ailments in spite of which an upgrade is requested, for people.
+// tolerated returns the problems that do not block an upgrade.
 func tolerated(f *facts.Facts, seen *facts.ClusterVersion) []string {
 	var messages []string
 	for _, a := range seen.Unhealthy {

@@ -1,5 +1,6 @@
-// Package upgrade decides what an installed cluster is asked for when it is to run another release, and what keeps it from being asked. It computes; it has no client. Once the
-// cluster has begun, nobody can stop it, and a host that does not come back is lost to it: what is not known to be well is not begun.
+// Package upgrade decides which release is requested from an installed cluster, and what blocks the request.
+// It computes and has no client. An upgrade that has started cannot be stopped, and may lose a host that does
+// not restart. Therefore an upgrade requires that the cluster is known to be healthy.
 package upgrade
 
 import (
@@ -17,7 +18,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// Due reports whether the cluster has to be looked at: it is to run a newer release than it runs, or is brought to, or was asked for one that it has not begun and that nobody wants any more.
+// Due reports whether the cluster must be inspected. This is the case if the spec has a newer release than
+// the cluster runs or is being upgraded to. A pending request that is not desired any more is the other case.
 func Due(f *facts.Facts) bool {
 	runs, known := f.Runs()
 	if !known || !f.Installed() || f.ClusterDeleting() || !f.Workload.Connected || !f.Workload.UnreadSince.IsZero() {
@@ -26,33 +28,36 @@ func Due(f *facts.Facts) bool {
 	return newer(f, runs) || pending(f)
 }
 
-// newer reports whether the spec asks for a release to which the cluster is not on its way.
+// newer reports whether the spec has a newer release that the cluster is not being upgraded to.
 func newer(f *facts.Facts, runs semver.Version) bool {
 	wanted, given := f.WantedVersion()
 	return given && wanted.GT(runs) && wanted.String() != f.Workload.Upgrading
 }
 
-// pending reports whether the cluster was asked for something that it has not begun.
+// pending reports whether the cluster has not started a requested update.
 func pending(f *facts.Facts) bool { return f.Workload.Rollout != nil && f.Workload.Rollout.Pending }
 
-// Next is what the cluster is asked for now, and what is waited for, or keeps it from being asked.
+// Next returns the request to write now, and the blocker or the wait for the cluster.
 func Next(f *facts.Facts, seen *facts.ClusterVersion) (facts.UpdateRequest, *decision.Blocker) {
 	runs, _ := f.Runs()
 	wanted, _ := f.WantedVersion()
 	request := facts.UpdateRequest{ResourceVersion: seen.ResourceVersion}
 	switch {
 	case seen.Runs != f.Workload.OpenShiftVersion || seen.Upgrading != f.Workload.Upgrading:
-		return request, unwatched(controlplanev1.UpgradeInProgressReason, "the cluster has just changed its release: waiting for its news")
+		return request, unwatched(controlplanev1.UpgradeInProgressReason,
+			"the cluster has just changed its release: waiting for its status")
 	case !newer(f, runs):
-		request.Withdraw = seen.Ours && pending(f) // somebody may have set spec.version back
+		request.Withdraw = seen.Ours && pending(f) // spec.version may have been reverted
 		return request, nil
 	}
 	request.Acknowledge = acknowledged(f, seen)
 	if channel := f.ControlPlane.Spec.Upgrade.Channel; channel != "" && channel != seen.Channel {
 		request.Channel = channel
-		return request, watched(controlplanev1.UpgradeInProgressReason, "the cluster looks for releases in the channel %s now: waiting for what it finds", channel)
+		return request, watched(controlplanev1.UpgradeInProgressReason,
+			"the cluster queries the channel %s for releases: waiting for the result", channel)
 	}
-	for _, check := range []func(*facts.Facts, semver.Version, *facts.ClusterVersion) *decision.Blocker{underWay, takenOff, skipped, foreignRequest} {
+	for _, check := range []func(*facts.Facts, semver.Version, *facts.ClusterVersion) *decision.Blocker{inProgress, rolledBack, skipped,
+		foreignRequest} {
 		if blocker := check(f, wanted, seen); blocker != nil {
 			return request, blocker
 		}
@@ -62,46 +67,49 @@ func Next(f *facts.Facts, seen *facts.ClusterVersion) (facts.UpdateRequest, *dec
 		blocker = preflight(f, wanted, seen)
 	}
 	switch {
-	case blocker != nil: // what was asked for may begin at any time
+	case blocker != nil: // a pending request may start at any time
 		request.Withdraw = seen.Ours && pending(f)
 		return request, blocker
 	case requested(seen, wanted, *update):
 		return request, answerTo(f, wanted, seen)
 	case !seen.Ours && pending(f) && seen.Requested.Version == update.Version && seen.Requested.Image != "":
-		return request, watched(controlplanev1.VersionMismatchReason, "another client requested another image of v%s from the cluster: %s. Withdraw the request in the cluster (oc adm upgrade --clear), "+
-			"or name this image in the spec", wanted, bound.Cause(seen.Requested.Image))
+		return request, watched(controlplanev1.VersionMismatchReason,
+			"another client requested another image of v%s from the cluster: %s. Withdraw the request in the cluster (oc adm upgrade --clear), "+
+				"or name this image in the spec", wanted, bound.Cause(seen.Requested.Image))
 	}
 	request.Update, request.Tolerated = update, tolerated(f, seen)
 	return request, requestedNow(f, wanted, seen)
 }
 
-// requested reports whether the cluster was asked for an update already. A request of another client for a recommended release stands, whichever image it names, or none:
-// the cluster checks that the image is of the version. A request of ours that has no image comes from a version of the provider that sent none: it is completed, because
-// the cluster ignores it as Invalid as soon as its update graph does not offer the version any more.
+// requested reports whether the update was already requested. A request of another client for a recommended
+// release is kept, with or without an image: the cluster checks that the image has the version. Our own
+// request without an image is from an older version of the provider. It is completed, because the cluster
+// ignores it as Invalid when its update graph does not offer the version any more.
 func requested(seen *facts.ClusterVersion, wanted semver.Version, update facts.Update) bool {
-	asked := seen.Requested
-	if asked.Version != update.Version || asked.Force != update.Force {
+	current := seen.Requested
+	if current.Version != update.Version || current.Force != update.Force {
 		return false
 	}
 	recommended := func(o facts.Offer) bool { return o.Image == update.Image && len(o.Risks) == 0 }
-	return sameImage(asked.Image, update.Image) || !seen.Ours && slices.ContainsFunc(offersOf(seen, wanted), recommended)
+	return sameImage(current.Image, update.Image) || !seen.Ours && slices.ContainsFunc(offersOf(seen, wanted), recommended)
 }
 
-// sameImage compares images by digest: mirrors have the image of a release under other names.
+// sameImage compares images by digest, because mirrors have the image of a release under other names.
 func sameImage(a, b string) bool {
 	return a == b || digestOf(a) != "" && digestOf(a) == digestOf(b)
 }
 
-// requestedNow is the wait of an update that is requested and not begun.
+// requestedNow returns the wait for the start of a requested update.
 func requestedNow(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *decision.Blocker {
 	in := ""
 	if ailments := tolerated(f, seen); len(ailments) > 0 {
 		in = ". Tolerated: " + bound.Join(ailments, "")
 	}
-	return watched(controlplanev1.UpgradeInProgressReason, "the cluster was asked for v%s: waiting until it begins%s", wanted, in)
+	return watched(controlplanev1.UpgradeInProgressReason, "v%s was requested: waiting until the cluster starts the upgrade%s", wanted,
+		in)
 }
 
-// watched is a wait at the end of which the cluster tells something, unwatched one for what has to be looked at.
+// watched returns a blocker whose end an event reports, unwatched one that needs another inspection.
 func watched(reason, format string, args ...any) *decision.Blocker {
 	blocker := decision.Watch(reason, format, args...)
 	return &blocker
@@ -113,7 +121,7 @@ func unwatched(reason, format string, args ...any) *decision.Blocker {
 	return blocker
 }
 
-// acknowledged are the gates that the spec names, the cluster has, and nobody has acknowledged.
+// acknowledged returns the gates in the spec that the cluster has, and that are not acknowledged yet.
 func acknowledged(f *facts.Facts, seen *facts.ClusterVersion) []string {
 	var names []string
 	for _, gate := range seen.Gates {
@@ -124,32 +132,40 @@ func acknowledged(f *facts.Facts, seen *facts.ClusterVersion) []string {
 	return names
 }
 
-// underWay is about a cluster that is on its way to another release. To another patch of it, it can be turned; all else has to wait.
-func underWay(f *facts.Facts, wanted semver.Version, _ *facts.ClusterVersion) *decision.Blocker {
+// inProgress blocks while the cluster is being upgraded to another release. Only a newer patch of the same
+// minor version can replace the running upgrade.
+func inProgress(f *facts.Facts, wanted semver.Version, _ *facts.ClusterVersion) *decision.Blocker {
 	if f.Workload.Upgrading == "" {
 		return nil
 	}
 	to, err := openshift.ParseVersion(f.Workload.Upgrading)
 	switch {
 	case err == nil && to.GT(wanted):
-		return watched(controlplanev1.VersionMismatchReason, "spec.version is v%s, but the cluster is being upgraded to v%s, and never taken back: set spec.version to v%s", wanted, to, to)
+		return watched(controlplanev1.VersionMismatchReason,
+			"spec.version is v%s, but the cluster is being upgraded to v%s, and downgrades are not supported. Set spec.version to v%s",
+			wanted,
+			to, to)
 	case err != nil || to.Major != wanted.Major || to.Minor != wanted.Minor:
-		return watched(controlplanev1.UpgradeInProgressReason, "the cluster is being upgraded to v%s: v%s comes when that is done", f.Workload.Upgrading, wanted)
+		return watched(controlplanev1.UpgradeInProgressReason, "the cluster is being upgraded to v%s: v%s follows after that",
+			f.Workload.Upgrading, wanted)
 	}
 	return nil
 }
 
-// takenOff is about a release that the cluster was on before, by a rollback or for a hotfix: whoever did that had a reason.
-func takenOff(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *decision.Blocker {
+// rolledBack blocks a release that the cluster ran before, and left by a rollback or for a hotfix. That change
+// was intentional.
+func rolledBack(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *decision.Blocker {
 	if !slices.Contains(seen.Former, wanted.String()) {
 		return nil
 	}
 	now := cmp.Or(f.Workload.Upgrading, seen.Runs)
-	return watched(controlplanev1.VersionMismatchReason, "the cluster was brought from v%s to v%s in the cluster itself, and is not brought back from here: set spec.version to v%s, or ask for v%s there (oc adm upgrade)",
+	return watched(controlplanev1.VersionMismatchReason,
+		"the cluster was moved from v%s to v%s in the cluster itself, which is not reverted automatically. Set spec.version to v%s, or "+
+			"request v%s in the cluster (oc adm upgrade)",
 		wanted, now, now, wanted)
 }
 
-// skipped is about minor versions, of which OpenShift takes one at a time.
+// skipped blocks releases that skip a minor version, which OpenShift does not support.
 func skipped(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *decision.Blocker {
 	runs, _ := f.Runs()
 	switch {
@@ -162,23 +178,27 @@ func skipped(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) 
 }
 
 func tooFar(wanted, runs semver.Version, major, minor uint64) *decision.Blocker {
-	return watched(controlplanev1.InvalidConfigurationReason, "spec.version is v%s, but the cluster runs v%s, and is upgraded by one minor version at a time: set spec.version to a release of %d.%d first",
+	return watched(controlplanev1.InvalidConfigurationReason,
+		"spec.version is v%s, but the cluster runs v%s, and is upgraded by one minor version at a time. Set spec.version to a release of "+
+			"%d.%d first",
 		wanted, runs, major, minor)
 }
 
-// lastBeforeFive is the first minor version of OpenShift 4 from which 5.0 is one minor version of Kubernetes away, or none: 4.22 has Kubernetes 1.35, 4.23 and 5.0 have 1.36.
-// The cluster version operator itself lets 5.0 follow upon any 4.y (precondition ClusterVersionGiantHop).
+// lastBeforeFive is the first minor version of OpenShift 4 from which 5.0 is at most one minor version of
+// Kubernetes away. 4.22 has Kubernetes 1.35, 4.23 and 5.0 have 1.36. The cluster version operator itself
+// permits 5.0 after any 4.y (precondition ClusterVersionGiantHop).
 const lastBeforeFive = 22
 
-// nextMajor is about another major version. Which releases lead to it is in the update graph; where the cluster has none, what is known of 5.0 counts.
+// nextMajor blocks another major version that cannot follow. The update graph has the permitted releases.
+// Without a graph the known rule for 5.0 applies.
 func nextMajor(f *facts.Facts, runs, wanted semver.Version, seen *facts.ClusterVersion) *decision.Blocker {
 	switch fromFourToFive := runs.Major == 4 && wanted.Major == 5; {
 	case len(offersOf(seen, wanted)) > 0:
 		return nil
 	case seen.NoOffers == "":
-		return notOffered(f, wanted, seen, "where the cluster reaches an update graph, only that leads to another major version")
+		return notOffered(f, wanted, seen, "if the cluster reaches an update graph, another major version must be in the graph")
 	case !fromFourToFive:
-		return notOffered(f, wanted, seen, "only an update graph leads to it")
+		return notOffered(f, wanted, seen, "this major version requires an update graph")
 	case runs.Minor < lastBeforeFive:
 		return tooFar(wanted, runs, runs.Major, runs.Minor+1)
 	case wanted.Minor > 0:
@@ -187,7 +207,8 @@ func nextMajor(f *facts.Facts, runs, wanted semver.Version, seen *facts.ClusterV
 	return nil
 }
 
-// foreignRequest is about what somebody else asked the cluster for, and has not begun: two who write in turn would keep it from ever beginning.
+// foreignRequest blocks while a request of another client is pending. Two clients that overwrite each other
+// would prevent any upgrade.
 func foreignRequest(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *decision.Blocker {
 	if seen.Ours || !pending(f) || seen.Requested.Version == wanted.String() {
 		return nil
@@ -196,7 +217,9 @@ func foreignRequest(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVe
 	if f.Workload.Rollout.Refused != "" {
 		refused = ", which refuses it (" + f.Workload.Rollout.Refused + ")"
 	}
-	return watched(controlplanev1.VersionMismatchReason, "somebody else asked the cluster for another release than v%s: %s%s. Take that back in the cluster (oc adm upgrade --clear), or set spec.version to it",
+	return watched(controlplanev1.VersionMismatchReason,
+		"another client requested another release than v%s: %s%s. Withdraw the request in the cluster (oc adm upgrade --clear), or set "+
+			"spec.version to that release",
 		wanted, describe(seen.Requested), refused)
 }
 
@@ -207,15 +230,16 @@ func describe(requested facts.Update) string {
 	return "v" + bound.Value(requested.Version)
 }
 
-// answerTo is what the cluster says to what it was asked for.
+// answerTo returns the response of the cluster to the request.
 func answerTo(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *decision.Blocker {
 	if r := f.Workload.Rollout; r != nil && !r.Unseen && r.Refused != "" {
-		return watched(controlplanev1.UpgradeRefusedReason, "the cluster refuses v%s. %s%s", wanted, gatesLeft(f, wanted, seen), r.Refused)
+		return watched(controlplanev1.UpgradeRefusedReason, "the cluster refuses v%s. %s%s", wanted, gatesLeft(f, wanted, seen),
+			r.Refused)
 	}
 	return requestedNow(f, wanted, seen)
 }
 
-// gatesLeft names what an administrator may acknowledge before the cluster leaves its minor version.
+// gatesLeft names the gates to acknowledge before the cluster can leave its minor version.
 func gatesLeft(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) string {
 	runs, _ := f.Runs()
 	var left []string
@@ -227,21 +251,22 @@ func gatesLeft(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion
 	if len(left) == 0 || wanted.Major == runs.Major && wanted.Minor == runs.Minor {
 		return ""
 	}
-	return "When you have checked what it asks for, name in spec.upgrade.acknowledgements: " + bound.Join(left, "") + ". It says: "
+	return "After the required checks, add to spec.upgrade.acknowledgements: " + bound.Join(left, "") + ". Message of the cluster: "
 }
 
-// preflight is what should be well before a cluster begins, whatever the cluster itself is told not to check. One that is on its way already may need the other patch to become well.
+// preflight blocks an upgrade of an unhealthy cluster, even if the checks of the cluster itself are waived. A
+// running upgrade may need another patch to become healthy.
 func preflight(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *decision.Blocker {
 	if f.Workload.Upgrading != "" {
 		return nil
 	}
 	if changing := changing(f); changing != "" {
-		return watched(controlplanev1.WaitingForReplacementReason, "the cluster is not asked for v%s yet: %s", wanted, changing)
+		return watched(controlplanev1.WaitingForReplacementReason, "v%s is not requested yet: %s", wanted, changing)
 	}
 	return unhealthy(f, wanted, seen)
 }
 
-// changing says which hosts of the control plane come or go.
+// changing describes which control plane hosts are being added or removed, or are unhealthy.
 func changing(f *facts.Facts) string {
 	if n := len(f.Machines); n != int(f.Replicas()) {
 		return fmt.Sprintf("the number of control-plane Machines is %d, and spec.replicas %d", n, f.Replicas())
@@ -251,19 +276,19 @@ func changing(f *facts.Facts) string {
 		case !m.DeletionTimestamp.IsZero():
 			return fmt.Sprintf("Machine %s is being deleted", m.Name)
 		case !m.Status.NodeRef.IsDefined():
-			return fmt.Sprintf("Machine %s has no Node yet: waiting until it has, or is deleted", m.Name)
+			return fmt.Sprintf("Machine %s has no Node yet: waiting for the Node, or the deletion of the Machine", m.Name)
 		case at < 0:
 			return fmt.Sprintf("Node %s of Machine %s is not in the cluster", m.Status.NodeRef.Name, m.Name)
 		case m.Spec.ProviderID != "" && f.Workload.Nodes[at].ProviderID != "" && m.Spec.ProviderID != f.Workload.Nodes[at].ProviderID:
-			return fmt.Sprintf("Node %s is not that of Machine %s: they have other provider IDs", m.Status.NodeRef.Name, m.Name)
+			return fmt.Sprintf("Node %s does not belong to Machine %s: their provider IDs differ", m.Status.NodeRef.Name, m.Name)
 		case facts.NodeAway(m):
 			return fmt.Sprintf("Node %s of Machine %s is not Ready", m.Status.NodeRef.Name, m.Name)
 		case f.ToBeRemediated(m):
-			return fmt.Sprintf("Machine %s is unhealthy, and is to be replaced", m.Name)
+			return fmt.Sprintf("Machine %s is unhealthy, and will be replaced", m.Name)
 		}
 	}
 	if f.ControlPlane.Annotations[controlplanev1.ReleasedHostsAnnotation] != "" {
-		return "what a host leaves behind that was removed from etcd is being cleaned up"
+		return "the remains of a host that was removed from etcd are being cleaned up"
 	}
 	return ""
 }
