@@ -1,4 +1,5 @@
-// The manager of the Agent Bootstrap provider: it turns every Machine into a discovered, identified, approved and installed host.
+// The manager of the Agent Bootstrap provider. It discovers, identifies, approves and installs the host of
+// every Machine.
 package main
 
 import (
@@ -25,8 +26,8 @@ import (
 
 const managerName = "openshift-agent-bootstrap"
 
-// What a manager may do with kinds that have no namespace, also one that watches a single namespace. The labels of CustomResourceDefinitions say which versions
-// serve the contract of Cluster API:
+// Rights on cluster-scoped kinds, also for a manager that watches a single namespace. The labels of
+// CustomResourceDefinitions list the versions that serve the contract of Cluster API.
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 
 func main() {
@@ -47,7 +48,15 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := options.NewManager(provider.ManagerSpec{Name: managerName, FieldOwner: hostconfig.FieldOwner, Scheme: scheme, Cache: hostconfig.Cached(), DefaultTransform: hostconfig.TrimInfraMachine})
+	mgr, err := options.NewManager(
+		provider.ManagerSpec{
+			Name:             managerName,
+			FieldOwner:       hostconfig.FieldOwner,
+			Scheme:           scheme,
+			Cache:            hostconfig.Cached(),
+			DefaultTransform: hostconfig.TrimInfraMachine,
+		},
+	)
 	if err != nil {
 		return err
 	}

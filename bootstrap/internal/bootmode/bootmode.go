@@ -1,4 +1,4 @@
-// Package bootmode knows the ways in which a host gets to run the discovery agent.
+// Package bootmode holds the ways to boot the discovery agent on a host.
 package bootmode
 
 import (
@@ -15,36 +15,40 @@ import (
 // Data is the bootstrap data of a host.
 type Data struct {
 	Value []byte
-	// Modified is when assisted-service last changed what it was made from, in its own words; empty when it does not say.
+	// Modified is when assisted-service last changed the source of the data, in the format of
+	// assisted-service; "" if unknown.
 	Modified string
 }
 
 // Mode is one way to boot the discovery agent.
 type Mode interface {
-	// Name is the mode as users write it.
+	// Name returns the mode as users write it.
 	Name() bootstrapv1.BootMode
-	// Supports returns an error that says what to change when the infrastructure machine cannot be booted in this mode.
+	// Supports returns an error, with an action, if the infra machine cannot be booted in this mode.
 	Supports(infraMachine *unstructured.Unstructured) error
-	// Source returns the URL that hosts are booted from, empty while there is none.
+	// Source returns the URL that hosts are booted from; "" if there is none yet.
 	Source(image assisted.ImageStatus) string
-	// BootImage returns the fields of the infrastructure machine that make it boot from the source; nil when it is not told so.
+	// BootImage returns the fields of the infra machine that make it boot from the source; nil if the mode
+	// sets none.
 	BootImage(infraMachine *unstructured.Unstructured, source string) *unstructured.Unstructured
-	// UserData returns the bootstrap data of the host. caBundle holds certificates to trust besides those of the system.
+	// UserData returns the bootstrap data of the host. caBundle holds certificates to trust in addition to
+	// those of the system.
 	UserData(ctx context.Context, source string, caBundle []byte) (Data, error)
-	// UserDataFollowsSource reports whether the bootstrap data is another when the source is.
+	// UserDataFollowsSource reports whether the bootstrap data changes with the source.
 	UserDataFollowsSource() bool
 }
 
-// Choose returns the mode in force: the one that was latched when bootstrap data was handed out, else the one that the user asks for,
-// else LiveISO where the image of the infrastructure machine is a live ISO, else DiskImage.
-func Choose(latched, asked bootstrapv1.BootMode, infraMachine *unstructured.Unstructured) (Mode, error) {
-	name := asked
+// Choose returns the active mode: the mode that was latched when bootstrap data was handed out, or else the
+// requested mode. Without both it is LiveISO if the image of the infra machine is a live ISO, and DiskImage
+// otherwise.
+func Choose(latched, requested bootstrapv1.BootMode, infraMachine *unstructured.Unstructured) (Mode, error) {
+	name := requested
 	switch {
 	case latched != "":
 		name = latched
-	case asked == "" && infraMachine.GetKind() == metal3.MachineKind && imageFormat(infraMachine) == liveISOFormat:
+	case requested == "" && infraMachine.GetKind() == metal3.MachineKind && imageFormat(infraMachine) == liveISOFormat:
 		name = bootstrapv1.BootModeLiveISO
-	case asked == "":
+	case requested == "":
 		name = bootstrapv1.BootModeDiskImage
 	}
 	var mode Mode = DiskImage{}

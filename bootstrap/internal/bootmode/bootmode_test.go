@@ -22,22 +22,28 @@ func infraMachine(version, kind, field, format string) *unstructured.Unstructure
 func TestChoose(t *testing.T) {
 	const live, disk = bootstrapv1.BootModeLiveISO, bootstrapv1.BootModeDiskImage
 	for name, tc := range map[string]struct {
-		latched, asked bootstrapv1.BootMode
-		infraMachine   *unstructured.Unstructured
-		want           bootstrapv1.BootMode
-		err            string
+		latched, requested bootstrapv1.BootMode
+		infraMachine       *unstructured.Unstructured
+		want               bootstrapv1.BootMode
+		err                string
 	}{
-		"v1beta1 live ISO":                 {infraMachine: infraMachine("v1beta1", "Metal3Machine", "format", "live-iso"), want: live},
-		"v1beta2 live ISO":                 {infraMachine: infraMachine("v1beta2", "Metal3Machine", "diskFormat", "live-iso"), want: live},
-		"disk image":                       {infraMachine: infraMachine("v1beta2", "Metal3Machine", "diskFormat", "qcow2"), want: disk},
-		"another infrastructure":           {infraMachine: infraMachine("v1alpha1", "MetalStackMachine", "format", "live-iso"), want: disk},
-		"the user's choice":                {asked: live, infraMachine: infraMachine("v1beta2", "Metal3Machine", "diskFormat", "qcow2"), want: live},
-		"what was handed out stays":        {latched: disk, asked: "", infraMachine: infraMachine("v1beta2", "Metal3Machine", "diskFormat", "live-iso"), want: disk},
-		"a machine that boots no live ISO": {asked: live, infraMachine: infraMachine("v1alpha1", "MetalStackMachine", "format", ""), err: "set spec.bootMode to DiskImage"},
+		"v1beta1 live ISO":       {infraMachine: infraMachine("v1beta1", "Metal3Machine", "format", "live-iso"), want: live},
+		"v1beta2 live ISO":       {infraMachine: infraMachine("v1beta2", "Metal3Machine", "diskFormat", "live-iso"), want: live},
+		"disk image":             {infraMachine: infraMachine("v1beta2", "Metal3Machine", "diskFormat", "qcow2"), want: disk},
+		"another infrastructure": {infraMachine: infraMachine("v1alpha1", "MetalStackMachine", "format", "live-iso"), want: disk},
+		"the user's choice": {
+			requested: live, infraMachine: infraMachine("v1beta2", "Metal3Machine", "diskFormat", "qcow2"), want: live,
+		},
+		"the latched mode has precedence": {
+			latched: disk, requested: "", infraMachine: infraMachine("v1beta2", "Metal3Machine", "diskFormat", "live-iso"), want: disk,
+		},
+		"a machine that boots no live ISO": {
+			requested: live, infraMachine: infraMachine("v1alpha1", "MetalStackMachine", "format", ""), err: "set spec.bootMode to DiskImage",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			mode, err := Choose(tc.latched, tc.asked, tc.infraMachine)
+			mode, err := Choose(tc.latched, tc.requested, tc.infraMachine)
 			if tc.err != "" {
 				g.Expect(err).To(MatchError(ContainSubstring(tc.err)))
 				return
@@ -59,7 +65,7 @@ func TestBootImageUsesTheFieldOfTheVersion(t *testing.T) {
 	}
 }
 
-func TestDiskImageTakesOnlyIgnition(t *testing.T) {
+func TestDiskImageAcceptsOnlyIgnition(t *testing.T) {
 	g := NewWithT(t)
 	answer := `{"ignition":{"version":"3.1.0"}}`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) }))
@@ -69,5 +75,5 @@ func TestDiskImageTakesOnlyIgnition(t *testing.T) {
 	g.Expect(string(data.Value)).To(Equal(answer))
 	answer = `<html>secret</html>`
 	_, err = DiskImage{}.UserData(t.Context(), server.URL, nil)
-	g.Expect(err).To(MatchError(Not(ContainSubstring("secret"))), "what it answers is not told")
+	g.Expect(err).To(MatchError(Not(ContainSubstring("secret"))), "the response is not quoted")
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// DiskImage boots an RHCOS or SCOS disk image, which the user chose, with the discovery ignition as its user data.
+// DiskImage boots an RHCOS or SCOS disk image that the user chooses, with the discovery ignition as its user
+// data.
 type DiskImage struct{}
 
 var _ Mode = DiskImage{}
@@ -20,7 +21,7 @@ var _ Mode = DiskImage{}
 // Name implements Mode.
 func (DiskImage) Name() bootstrapv1.BootMode { return bootstrapv1.BootModeDiskImage }
 
-// Supports implements Mode: every infrastructure provider hands user data to its hosts.
+// Supports implements Mode: every infrastructure provider passes user data to its hosts.
 func (DiskImage) Supports(*unstructured.Unstructured) error { return nil }
 
 // Source implements Mode.
@@ -29,7 +30,7 @@ func (DiskImage) Source(image assisted.ImageStatus) string { return image.Igniti
 // BootImage implements Mode: the image is the user's.
 func (DiskImage) BootImage(*unstructured.Unstructured, string) *unstructured.Unstructured { return nil }
 
-// UserData implements Mode: it downloads the discovery ignition and checks that it is one.
+// UserData implements Mode: it downloads the discovery ignition and validates it.
 func (DiskImage) UserData(ctx context.Context, source string, caBundle []byte) (Data, error) {
 	data, err := downloadIgnition(ctx, source, caBundle)
 	if err != nil {
@@ -37,7 +38,7 @@ func (DiskImage) UserData(ctx context.Context, source string, caBundle []byte) (
 	}
 	if _, report, err := ignitionconfig.Parse(data.Value); err != nil || report.IsFatal() {
 		// The report quotes the ignition, which holds the pull secret.
-		return Data{}, fmt.Errorf("what assisted-service serves is not a valid ignition config (%s)", english.Plural(len(data.Value), "byte", ""))
+		return Data{}, fmt.Errorf("assisted-service serves no valid ignition config (%s)", english.Plural(len(data.Value), "byte", ""))
 	}
 	return data, nil
 }

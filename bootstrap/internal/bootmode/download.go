@@ -19,16 +19,17 @@ import (
 )
 
 const (
-	// discoveryTimeout bounds the whole download.
+	// discoveryTimeout bounds a download as a whole.
 	discoveryTimeout = 10 * time.Second
 	// discoveryLimit is far above the 10 KiB of a discovery ignition, static networks and trust bundles included.
 	discoveryLimit = 4 << 20
-	// discoveryRedirects is how many redirects are followed.
+	// discoveryRedirects is the maximum number of redirects.
 	discoveryRedirects = 3
 )
 
-// downloadIgnition gets the discovery ignition of an InfraEnv. rawURL, which may hold credentials, appears in no error. caBundle
-// holds PEM certificates that are trusted besides those of the system; it may be empty.
+// downloadIgnition downloads the discovery ignition of an InfraEnv. rawURL may hold credentials, and appears
+// in no error. caBundle holds PEM certificates that are trusted in addition to those of the system; it may be
+// empty.
 func downloadIgnition(ctx context.Context, rawURL string, caBundle []byte) (Data, error) {
 	client, err := discoveryClient(caBundle)
 	if err != nil {
@@ -75,10 +76,15 @@ func discoveryClient(caBundle []byte) (*http.Client, error) {
 	}, nil
 }
 
-// checkRedirect refuses to leave the scheme, host and port that assisted-service gave. What is downloaded runs as root on the host, and the URL may hold credentials.
+// checkRedirect refuses redirects to another scheme, host or port than in the URL of assisted-service. The
+// downloaded ignition runs as root on the host, and the URL may hold credentials.
 func checkRedirect(request *http.Request, via []*http.Request) error {
-	if asked, next := originOf(via[0].URL), originOf(request.URL); asked != next {
-		return fmt.Errorf("it redirects to %s, and only redirects within %s are followed: correct the URL of assisted-service, or the proxy before it", next, asked)
+	if origin, next := originOf(via[0].URL), originOf(request.URL); origin != next {
+		return fmt.Errorf(
+			"it redirects to %s, and only redirects within %s are followed: correct the URL of assisted-service, or the proxy before it",
+			next,
+			origin,
+		)
 	}
 	if len(via) > discoveryRedirects {
 		return fmt.Errorf("more than %d redirects", discoveryRedirects)
@@ -86,7 +92,7 @@ func checkRedirect(request *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// originOf is scheme, host and port of a URL, and nothing else.
+// originOf returns only scheme, host and port of a URL.
 func originOf(u *url.URL) string {
 	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)

@@ -46,20 +46,22 @@ func TestDownloadIgnition(t *testing.T) {
 		ca  []byte
 		err string
 	}{
-		"plain":                            {url: plain.URL + "/ok"},
-		"private authority":                {url: private.URL + "/ok", ca: ca},
-		"unknown authority":                {url: private.URL + "/ok", err: "certificate"},
-		"authority that is none":           {url: private.URL + "/ok", ca: []byte("x"), err: "no PEM certificate"},
-		"not authorised":                   {url: plain.URL + "/denied", err: "answers 401 Unauthorized"},
-		"too large":                        {url: plain.URL + "/huge", err: "more than 4 MiB"},
-		"redirects to the same address":    {url: plain.URL + "/within"},
-		"redirects to another address":     {url: plain.URL + "/elsewhere", err: "it redirects to " + elsewhere.URL + ", and only redirects within " + plain.URL},
-		"redirects to it at the second go": {url: plain.URL + "/twice", err: "it redirects to " + elsewhere.URL},
-		"redirects to another scheme":      {url: private.URL + "/without-tls", ca: ca, err: "it redirects to http://"},
-		"redirects in circles":             {url: plain.URL + "/circling", err: "redirects"},
-		"nobody there":                     {url: "http://127.0.0.1:1/ok", err: "cannot reach 127.0.0.1:1"},
-		"not a URL":                        {url: "http://[", err: "no valid URL"},
-		"credentials in a broken URL":      {url: "gopher://u:top-secret@h/ok", err: "cannot reach"},
+		"plain":                         {url: plain.URL + "/ok"},
+		"private authority":             {url: private.URL + "/ok", ca: ca},
+		"unknown authority":             {url: private.URL + "/ok", err: "certificate"},
+		"invalid authority":             {url: private.URL + "/ok", ca: []byte("x"), err: "no PEM certificate"},
+		"not authorized":                {url: plain.URL + "/denied", err: "answers 401 Unauthorized"},
+		"too large":                     {url: plain.URL + "/huge", err: "more than 4 MiB"},
+		"redirects to the same address": {url: plain.URL + "/within"},
+		"redirects to another address": {
+			url: plain.URL + "/elsewhere", err: "it redirects to " + elsewhere.URL + ", and only redirects within " + plain.URL,
+		},
+		"second redirect leads to another address": {url: plain.URL + "/twice", err: "it redirects to " + elsewhere.URL},
+		"redirects to another scheme":              {url: private.URL + "/without-tls", ca: ca, err: "it redirects to http://"},
+		"redirects in circles":                     {url: plain.URL + "/circling", err: "redirects"},
+		"no server":                                {url: "http://127.0.0.1:1/ok", err: "cannot reach 127.0.0.1:1"},
+		"not a URL":                                {url: "http://[", err: "no valid URL"},
+		"credentials in a broken URL":              {url: "gopher://u:top-secret@h/ok", err: "cannot reach"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

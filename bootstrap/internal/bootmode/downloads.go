@@ -8,13 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ErrPending says that a download has not ended.
+// ErrPending reports that a download has not ended.
 var ErrPending = errors.New("the download has not ended")
 
-// downloadsAtATime bounds the connections to a service that hangs. The others wait for their turn, without a worker of the manager.
-const downloadsAtATime = 32
+// maxDownloads bounds the parallel connections to a service that hangs. Further downloads wait without
+// blocking a worker of the manager.
+const maxDownloads = 32
 
-// Downloads are those of all hosts, at most one for each. No caller waits for a service. What was downloaded is kept until it is dropped.
+// Downloads holds the downloads for all hosts, at most one for each. No caller waits for a service. A result
+// is kept until it is dropped.
 type Downloads struct {
 	slots chan struct{}
 
@@ -23,7 +25,7 @@ type Downloads struct {
 }
 
 type download struct {
-	// attempt says what is downloaded.
+	// attempt identifies the source of the download.
 	attempt string
 	cancel  context.CancelFunc
 	ended   bool
@@ -33,11 +35,11 @@ type download struct {
 
 // NewDownloads returns the downloads of a manager.
 func NewDownloads() *Downloads {
-	return &Downloads{slots: make(chan struct{}, downloadsAtATime), byID: map[types.NamespacedName]*download{}}
+	return &Downloads{slots: make(chan struct{}, maxDownloads), byID: map[types.NamespacedName]*download{}}
 }
 
-// Get returns what was downloaded for a host. It does not wait: the error is ErrPending until the download, which the first call starts, has ended, and done
-// is called then. Another attempt takes the place of the one before.
+// Get returns the download for a host without waiting. The first call starts the download, and returns
+// ErrPending until it has ended. done is called then. Another attempt replaces the former one.
 func (d *Downloads) Get(host types.NamespacedName, attempt string, fetch func(context.Context) (Data, error), done func()) (Data, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -58,7 +60,7 @@ func (d *Downloads) Get(host types.NamespacedName, attempt string, fetch func(co
 	return Data{}, ErrPending
 }
 
-// Drop forgets what was downloaded for a host, and ends a download that is going on.
+// Drop forgets the download for a host, and cancels it if it is running.
 func (d *Downloads) Drop(host types.NamespacedName) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -68,8 +70,14 @@ func (d *Downloads) Drop(host types.NamespacedName) {
 	}
 }
 
-func (d *Downloads) run(ctx context.Context, host types.NamespacedName, this *download, fetch func(context.Context) (Data, error), done func()) {
-	defer this.cancel()
+func (d *Downloads) run(
+	ctx context.Context,
+	host types.NamespacedName,
+	current *download,
+	fetch func(context.Context) (Data, error),
+	done func(),
+) {
+	defer current.cancel()
 	select {
 	case d.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -78,8 +86,8 @@ func (d *Downloads) run(ctx context.Context, host types.NamespacedName, this *do
 	data, err := d.fetch(ctx, fetch)
 
 	d.mu.Lock()
-	wanted := d.byID[host] == this
-	this.ended, this.data, this.err = true, data, err
+	wanted := d.byID[host] == current
+	current.ended, current.data, current.err = true, data, err
 	d.mu.Unlock()
 	if wanted {
 		done()

@@ -29,9 +29,9 @@ func TestDownloads(t *testing.T) {
 	g := NewWithT(t)
 	d := NewDownloads()
 	hanging, ended := make(chan struct{}), make(chan struct{})
-	var asked atomic.Int32
+	var calls atomic.Int32
 	fetch := func(context.Context) (Data, error) {
-		asked.Add(1)
+		calls.Add(1)
 		<-hanging
 		return Data{Value: []byte("data")}, nil
 	}
@@ -44,23 +44,23 @@ func TestDownloads(t *testing.T) {
 	failure := errors.New("no such host")
 	_, err := d.Get(hostNamed("b"), "first", func(context.Context) (Data, error) { return Data{}, failure }, func() { close(other) })
 	g.Expect(err).To(MatchError(ErrPending))
-	wait(t, other, "no download waits for another that hangs")
+	wait(t, other, "a download does not wait for one that hangs")
 	_, err = d.Get(hostNamed("b"), "first", fetch, done)
 	g.Expect(err).To(MatchError(failure))
 	close(hanging)
-	wait(t, ended, "it is told that the download ended")
+	wait(t, ended, "done is called after the download")
 	for range 2 {
 		data, err := d.Get(hostNamed("a"), "first", fetch, done)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(string(data.Value)).To(Equal("data"))
 	}
-	g.Expect(asked.Load()).To(Equal(int32(1)), "it is asked once")
+	g.Expect(calls.Load()).To(Equal(int32(1)), "one download")
 	d.Drop(hostNamed("a"))
 	d.Drop(hostNamed("b"))
-	g.Expect(d.byID).To(BeEmpty(), "nothing is kept that was used")
+	g.Expect(d.byID).To(BeEmpty(), "no dropped download is kept")
 }
 
-func TestDownloadThatIsNoLongerWanted(t *testing.T) {
+func TestReplacedDownloadIsCanceled(t *testing.T) {
 	for name, stop := range map[string]func(d *Downloads){
 		"dropped": func(d *Downloads) { d.Drop(hostNamed("a")) },
 		"replaced": func(d *Downloads) {
@@ -69,16 +69,16 @@ func TestDownloadThatIsNoLongerWanted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := NewDownloads()
-			running, cancelled := make(chan struct{}), make(chan struct{})
+			running, canceled := make(chan struct{}), make(chan struct{})
 			_, _ = d.Get(hostNamed("a"), "first", func(ctx context.Context) (Data, error) {
 				close(running)
 				<-ctx.Done()
-				close(cancelled)
+				close(canceled)
 				return Data{Value: []byte("old")}, nil
-			}, func() { t.Error("told of what nobody wants") }) // an Expect may end only the goroutine of its test
-			wait(t, running, "it is started")
+			}, func() { t.Error("done was called for a dropped download") }) // an Expect may end only the goroutine of its test
+			wait(t, running, "the download is started")
 			stop(d)
-			wait(t, cancelled, "it is ended")
+			wait(t, canceled, "the download is canceled")
 		})
 	}
 }
@@ -88,7 +88,7 @@ func TestDownloadsAreBounded(t *testing.T) {
 	release := make(chan struct{})
 	var running, most, ended atomic.Int32
 	all := make(chan struct{})
-	const hosts = 3 * downloadsAtATime
+	const hosts = 3 * maxDownloads
 	for i := range hosts {
 		_, _ = d.Get(hostNamed(strconv.Itoa(i)), "", func(context.Context) (Data, error) {
 			if now := running.Add(1); now > most.Load() {
@@ -103,10 +103,10 @@ func TestDownloadsAreBounded(t *testing.T) {
 			}
 		})
 	}
-	for begin := time.Now(); running.Load() < downloadsAtATime && time.Since(begin) < soon; {
+	for begin := time.Now(); running.Load() < maxDownloads && time.Since(begin) < soon; {
 		runtime.Gosched()
 	}
 	close(release)
-	wait(t, all, "all have their turn")
-	NewWithT(t).Expect(most.Load()).To(BeNumerically("<=", downloadsAtATime), "at a time")
+	wait(t, all, "all downloads end")
+	NewWithT(t).Expect(most.Load()).To(BeNumerically("<=", maxDownloads), "running at the same time")
 }

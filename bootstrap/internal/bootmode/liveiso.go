@@ -35,7 +35,8 @@ func (LiveISO) Supports(infraMachine *unstructured.Unstructured) error {
 // Source implements Mode.
 func (LiveISO) Source(image assisted.ImageStatus) string { return image.ISOURL }
 
-// BootImage implements Mode. The image's checksum, which the API of version v1beta2 asks for, is there from the user's template.
+// BootImage implements Mode. The checksum of the image, which version v1beta2 of the API requires, comes from
+// the user's template.
 func (LiveISO) BootImage(infraMachine *unstructured.Unstructured, source string) *unstructured.Unstructured {
 	desired := &unstructured.Unstructured{Object: map[string]any{
 		"spec": map[string]any{"image": map[string]any{"url": source, formatField(infraMachine): liveISOFormat}},
@@ -46,7 +47,7 @@ func (LiveISO) BootImage(infraMachine *unstructured.Unstructured, source string)
 	return desired
 }
 
-// UserData implements Mode: the ISO holds everything, and an empty ignition is valid for whoever reads it.
+// UserData implements Mode: the ISO holds everything, and the user data is an empty but valid ignition.
 func (LiveISO) UserData(context.Context, string, []byte) (Data, error) {
 	return Data{Value: []byte(ignition.Empty)}, nil
 }
@@ -54,25 +55,26 @@ func (LiveISO) UserData(context.Context, string, []byte) (Data, error) {
 // UserDataFollowsSource implements Mode.
 func (LiveISO) UserDataFollowsSource() bool { return false }
 
-// BootsFrom reports whether the infrastructure machine boots the source as a live ISO.
+// BootsFrom reports whether the infra machine boots the source as a live ISO.
 func BootsFrom(infraMachine *unstructured.Unstructured, source string) bool {
 	return BootImageURL(infraMachine) == source && imageFormat(infraMachine) == liveISOFormat
 }
 
-// BootImageURL is the URL of the image that the infrastructure machine boots.
+// BootImageURL returns the URL of the image that the infra machine boots.
 func BootImageURL(infraMachine *unstructured.Unstructured) string {
 	url, _, _ := unstructured.NestedString(infraMachine.Object, "spec", "image", "url")
 	return url
 }
 
-// imageFormat reads the image's format; the field was renamed with version v1beta2 of the infrastructure API.
+// imageFormat returns the format of the image. Version v1beta2 of the infrastructure API renamed the field.
 func imageFormat(infraMachine *unstructured.Unstructured) string {
 	format, _, _ := unstructured.NestedString(infraMachine.Object, "spec", "image", formatField(infraMachine))
 	return format
 }
 
 func formatField(infraMachine *unstructured.Unstructured) string {
-	if strings.HasPrefix(infraMachine.GroupVersionKind().Version, "v1beta1") || strings.HasPrefix(infraMachine.GroupVersionKind().Version, "v1alpha") {
+	if strings.HasPrefix(infraMachine.GroupVersionKind().Version, "v1beta1") ||
+		strings.HasPrefix(infraMachine.GroupVersionKind().Version, "v1alpha") {
 		return "format"
 	}
 	return "diskFormat"

@@ -1,5 +1,6 @@
-// Package desired decides what is to be: which Agent is the Machine's host, what its InfraEnv holds, and what the Agent is told. Facts in, objects and decisions
-// out; it has no client and no clock.
+// Package desired decides the desired state of a Machine's host: which Agent runs on it, its InfraEnv, and
+// the settings of its Agent. It has facts as input, and objects and decisions as output. It has no client and
+// no clock.
 package desired
 
 import (
@@ -17,7 +18,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// UserError is what keeps a host from being bound, for the user to change.
+// UserError is a problem that blocks the binding of a host until the user fixes it.
 type UserError struct{ Reason, Message string }
 
 func (e *UserError) Error() string { return e.Message }
@@ -26,11 +27,12 @@ func invalid(format string, args ...any) *UserError {
 	return &UserError{bootstrapv1.InvalidConfigurationReason, fmt.Sprintf(format, args...)}
 }
 
-// AgentSpec is what the identified Agent is told, with the cluster to which it is bound. All of it goes out in the request that binds the host: later
-// assisted-service accepts changes and silently ignores them. Requirements and the disk are settled before the host is bound: what changes later does not take
-// it out of the cluster again. metadata returns the host's Metal3 metadata, and is only asked when a variable needs it.
+// AgentSpec returns the spec of the identified Agent, with the cluster to which it is bound. All settings go
+// out in the request that binds the host: assisted-service silently ignores later changes. Requirements and
+// the disk are checked before the host is bound; a later change does not unbind it. metadata returns the
+// host's Metal3 metadata, and is called only if a variable needs it.
 func AgentSpec(f *facts.Facts, agent *aiv1beta1.Agent, metadata func() ([]byte, error)) (*aiv1beta1.AgentSpec, error) {
-	if problem := f.RoleContradiction(); problem != "" {
+	if problem := f.RoleConflict(); problem != "" {
 		return nil, &UserError{bootstrapv1.RoleConflictReason, problem}
 	}
 	if problem := belowRequirements(f, agent); problem != nil && !facts.BoundByUs(agent) {
@@ -78,18 +80,20 @@ func AgentSpec(f *facts.Facts, agent *aiv1beta1.Agent, metadata func() ([]byte, 
 	return wanted, nil
 }
 
-// Agent states what an Agent is told, in the cluster if bind, and approved if approve. Also that it is not approved is stated: an approval outlives the unbinding
-// of a host, which would then be installed as soon as it is bound again.
+// Agent returns the Agent to apply, in the cluster if bind, and approved if approve. A false approval is also
+// applied: an approval outlives the unbinding of a host, which would be installed as soon as it is bound
+// again.
 func Agent(agent *aiv1beta1.Agent, wanted *aiv1beta1.AgentSpec, bind, approve bool) *aiv1beta1.Agent {
-	told := &aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: agent.Namespace, Name: agent.Name}, Spec: *wanted.DeepCopy()}
+	applied := &aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: agent.Namespace, Name: agent.Name}, Spec: *wanted.DeepCopy()}
 	if !bind {
-		told.Spec.ClusterDeploymentName = nil
+		applied.Spec.ClusterDeploymentName = nil
 	}
-	told.Spec.Approved = approve
-	return told
+	applied.Spec.Approved = approve
+	return applied
 }
 
-// Unbound states an Agent out of the cluster. Role and approval must be stated in each Agent; everything else that we told it is withdrawn.
+// Unbound returns the Agent to apply to take it out of the cluster. Role and approval are required in each
+// Agent; all other applied fields are withdrawn.
 func Unbound(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 	return &aiv1beta1.Agent{
 		ObjectMeta: metav1.ObjectMeta{Namespace: agent.Namespace, Name: agent.Name, ResourceVersion: agent.ResourceVersion},
@@ -97,14 +101,16 @@ func Unbound(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 	}
 }
 
-// installerFlags are the flags of coreos-installer that assisted-service allows (allowedFlags in its pkg/validations), and whether a value follows.
+// installerFlags are the flags of coreos-installer that assisted-service allows (allowedFlags in its
+// pkg/validations), and whether each has a value.
 var installerFlags = map[string]bool{
 	"--append-karg": true, "--delete-karg": true, "-n": false, "--copy-network": false, "--network-dir": true,
 	"--save-partlabel": true, "--save-partindex": true, "--image-url": true, "--image-file": true,
 }
 
-// notArguments says what is wrong with arguments of coreos-installer, which would notice when it is to write the disk; empty: nothing.
-func notArguments(args []string) string {
+// argumentsProblem returns why arguments of coreos-installer are invalid; "" if they are valid.
+// coreos-installer itself would only fail when it writes the disk.
+func argumentsProblem(args []string) string {
 	copied := false
 	for i := 0; i < len(args); i++ {
 		flag := args[i]
@@ -113,8 +119,8 @@ func notArguments(args []string) string {
 		case !known:
 			return fmt.Sprintf("%q is neither an argument that assisted-service allows nor the value of one", flag)
 		case !hasValue && copied:
-			return "--copy-network is there twice"
-		case !hasValue: // -n is short for it
+			return "--copy-network is set twice"
+		case !hasValue: // -n is the short form
 			copied = true
 		case i+1 == len(args) || strings.HasPrefix(args[i+1], "-"):
 			return flag + " has no value"
@@ -125,36 +131,42 @@ func notArguments(args []string) string {
 	return ""
 }
 
-// withoutCoreosInstaller are the flags that count for a host that boots from its disk as well: assisted-installer heeds them itself when it installs to the root that it runs from, without coreos-installer
-// (WriteImageToExistingRoot in its src/ops, 2025).
-var withoutCoreosInstaller = []string{"--append-karg", "--delete-karg", "-n", "--copy-network"}
+// installerFlagsOnDiskImage are the flags that also work for a host that boots from its disk.
+// assisted-installer applies them itself when it installs to the root that it runs from, without
+// coreos-installer (WriteImageToExistingRoot in its src/ops, 2025).
+var installerFlagsOnDiskImage = []string{"--append-karg", "--delete-karg", "-n", "--copy-network"}
 
-// ofCoreosInstaller is the first flag that nobody but coreos-installer heeds; empty: there is none.
-func ofCoreosInstaller(args []string) string {
+// ineffectiveFlag returns the first flag that only coreos-installer applies; "" if there is none.
+func ineffectiveFlag(args []string) string {
 	for _, arg := range args {
-		if strings.HasPrefix(arg, "-") && !slices.Contains(withoutCoreosInstaller, arg) {
+		if strings.HasPrefix(arg, "-") && !slices.Contains(installerFlagsOnDiskImage, arg) {
 			return arg
 		}
 	}
 	return ""
 }
 
-// installerArgs are the arguments of coreos-installer as JSON; empty: none.
-func installerArgs(config *bootstrapv1.OpenshiftAssistedConfig, ofHost []string) (string, error) {
+// installerArgs returns the arguments of coreos-installer as JSON; "" if there are none.
+func installerArgs(config *bootstrapv1.OpenshiftAssistedConfig, hostArgs []string) (string, error) {
 	var args []string
 	for _, a := range config.Spec.KernelArguments {
 		args = append(args, "--"+a.Operation+"-karg", a.Value)
 	}
-	args = slices.Concat(args, config.Spec.InstallerArguments, ofHost)
+	args = slices.Concat(args, config.Spec.InstallerArguments, hostArgs)
 	if len(args) == 0 {
 		return "", nil
 	}
-	if problem := notArguments(args); problem != "" {
+	if problem := argumentsProblem(args); problem != "" {
 		return "", invalid("spec.installerArguments and the annotation %s of the BareMetalHost: %s", metal3.InstallerArgsAnnotation, problem)
 	}
-	if flag := ofCoreosInstaller(ofHost); flag != "" && config.Status.BootMode == bootstrapv1.BootModeDiskImage {
-		return "", invalid("annotation %s of the BareMetalHost: %s has no effect in boot mode %s, in which OpenShift is installed to the disk that the host runs from: remove it",
-			metal3.InstallerArgsAnnotation, flag, bootstrapv1.BootModeDiskImage)
+	if flag := ineffectiveFlag(hostArgs); flag != "" && config.Status.BootMode == bootstrapv1.BootModeDiskImage {
+		return "", invalid(
+			"annotation %s of the BareMetalHost: %s has no effect in boot mode %s, in which OpenShift is installed to the disk that the host "+
+				"runs from: remove it",
+			metal3.InstallerArgsAnnotation,
+			flag,
+			bootstrapv1.BootModeDiskImage,
+		)
 	}
 	raw, err := json.Marshal(args)
 	if err != nil {

@@ -29,18 +29,27 @@ func TestServerInUse(t *testing.T) {
 	g := NewWithT(t)
 	h := newIdentified()
 	g.Expect(ServerInUse(h.Facts, h.agent, nil, nil)).To(BeEmpty())
-	g.Expect(ServerInUse(h.Facts, h.agent, []*aiv1beta1.Agent{sample.Agent("b", "elsewhere", sample.BootMAC)}, nil)).To(BeEmpty(), "it is neither bound nor approved")
-	g.Expect(ServerInUse(h.Facts, nil, []*aiv1beta1.Agent{installedAgent("b")}, nil)).To(BeEmpty(), "there is no Agent to approve")
+	g.Expect(ServerInUse(h.Facts, h.agent, []*aiv1beta1.Agent{sample.Agent("b", "elsewhere", sample.BootMAC)}, nil)).
+		To(BeEmpty(), "the other Agent is neither bound nor approved")
+	g.Expect(ServerInUse(h.Facts, nil, []*aiv1beta1.Agent{installedAgent("b")}, nil)).To(BeEmpty(), "no Agent to approve")
 
 	g.Expect(ServerInUse(h.Facts, h.agent, []*aiv1beta1.Agent{installedAgent("b")}, nil)).To(And(
 		ContainSubstring("Agent b of InfraEnv elsewhere, which is installed in ClusterDeployment production"), ContainSubstring("reinstalled")))
-	g.Expect(ServerInUse(h.Facts, h.agent, nil, []string{"OpenshiftAssistedConfig other, which is installed, recorded Agent a"})).To(ContainSubstring("start it from its disk"))
+	g.Expect(ServerInUse(h.Facts, h.agent, nil, []string{"OpenshiftAssistedConfig other, which is installed, recorded Agent a"})).
+		To(ContainSubstring("start it from its disk"))
 	h.Claimants = map[string][]*metal3.Host{h.Host.Name: {claimantOf("node-0")}}
-	g.Expect(ServerInUse(h.Facts, nil, nil, nil)).To(And(HavePrefix("BareMetalHost lab/rack1-u7"), ContainSubstring("BareMetalHost site-7/node-0"), ContainSubstring("baremetalhost.metal3.io/detached")))
+	g.Expect(ServerInUse(h.Facts, nil, nil, nil)).
+		To(
+			And(
+				HavePrefix("BareMetalHost lab/rack1-u7"),
+				ContainSubstring("BareMetalHost site-7/node-0"),
+				ContainSubstring("baremetalhost.metal3.io/detached"),
+			),
+		)
 }
 
-// TestMessageOfManyClaimsIsShort: conditions are read by people, and their length is limited.
-func TestMessageOfManyClaimsIsShort(t *testing.T) {
+// The length of conditions is limited.
+func TestMessageOfManyClaimsIsBounded(t *testing.T) {
 	h := newIdentified()
 	h.Claimants = map[string][]*metal3.Host{}
 	var agents []*aiv1beta1.Agent
@@ -52,5 +61,8 @@ func TestMessageOfManyClaimsIsShort(t *testing.T) {
 	}
 	NewWithT(t).Expect(len(ServerInUse(h.Facts, h.agent, agents, recorded))).To(BeNumerically("<", 1024))
 	withoutHost(h)
-	NewWithT(t).Expect(len(ServerInUse(&facts.Facts{Config: h.Config, InfraMachine: h.InfraMachine}, h.agent, agents, nil))).To(BeNumerically("<", 1024))
+	NewWithT(
+		t,
+	).Expect(len(ServerInUse(&facts.Facts{Config: h.Config, InfraMachine: h.InfraMachine}, h.agent, agents, nil))).
+		To(BeNumerically("<", 1024))
 }

@@ -17,11 +17,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// FencingAnnotation says from what the credentials are with which a host is fenced, as a digest of no secret: on a Secret it marks it as ours. assisted-service does not
-// notice that a Secret changes; on an Agent it makes it look again.
+// FencingAnnotation holds a digest of the source of the fencing credentials of a host, without secret data.
+// On a Secret it marks the Secret as ours. On an Agent its change triggers a new read, because
+// assisted-service does not watch the Secret.
 const FencingAnnotation = "bootstrap.cluster.x-k8s.io/fencing-source"
 
-// The keys of the Secret that an Agent names (assisted-service, updateHostFencingCredentials in its agent_controller.go, August 2026).
+// Keys of the Secret that an Agent names (assisted-service, updateHostFencingCredentials in its
+// agent_controller.go, August 2026).
 const (
 	fencingAddress      = "address"
 	fencingUsername     = "username"
@@ -29,32 +31,34 @@ const (
 	fencingVerification = "certificateVerification"
 )
 
-// Whether the certificate of a BMC is verified.
+// Values of the key certificateVerification.
 const (
 	verificationEnabled  = "Enabled"
 	verificationDisabled = "Disabled"
 )
 
-// redfishAddress is an address that OpenShift's etcd operator can take apart when the hosts are installed (addressRegEx in its pkg/tnf/pkg/pcs/fencing.go, 2025).
+// redfishAddress matches an address that OpenShift's etcd operator can parse when the hosts are installed
+// (addressRegEx in its pkg/tnf/pkg/pcs/fencing.go, 2025).
 var redfishAddress = regexp.MustCompile(`^[a-z][a-z0-9+-]*://[^/@?#]+:[0-9]+/redfish/[^?#]+$`)
 
-// Fencing is how assisted-service learns the credentials of a host's BMC.
+// Fencing is the source of the fencing credentials of a host.
 type Fencing struct {
-	// Secret is what the Agent is told, Source what FencingAnnotation says of it.
+	// Secret is the name of the Secret in the Agent, Source the value of FencingAnnotation.
 	Secret, Source string
 }
 
-func unusable(format string, args ...any) *UserError {
+func unusableCredentials(format string, args ...any) *UserError {
 	return &UserError{bootstrapv1.FencingCredentialsUnusableReason, fmt.Sprintf(format, args...)}
 }
 
-// byItsBMC is why a host has to have one.
-const byItsBMC = "a node of a two-node cluster is fenced by its BMC"
+// fencingReason is why the host must have a BMC.
+const fencingReason = "a node of a two-node cluster is fenced by its BMC"
 
-// FencingFrom is the name of the Secret in which the credentials are: that which an annotation of the BareMetalHost names, which the user made for this, or that of its BMC.
-func FencingFrom(f *facts.Facts) (name string, users bool, err error) {
+// FencingSecretRef returns the name of the Secret with the credentials. An annotation of the BareMetalHost
+// can name a Secret that the user provides for fencing. The default is the Secret of its BMC.
+func FencingSecretRef(f *facts.Facts) (name string, userProvided bool, err error) {
 	if f.Host == nil {
-		return "", false, unusable("Machine %s has no BareMetalHost: %s", f.Machine.Name, byItsBMC)
+		return "", false, unusableCredentials("Machine %s has no BareMetalHost: %s", f.Machine.Name, fencingReason)
 	}
 	if err := FencingProblem(f.Host); err != nil {
 		return "", false, err
@@ -65,13 +69,14 @@ func FencingFrom(f *facts.Facts) (name string, users bool, err error) {
 	return f.Host.Spec.BMC.CredentialsName, false, nil
 }
 
-// FencingProblem is what has to be corrected of a BareMetalHost before its host can be fenced, without a look at Secrets; nil: nothing.
+// FencingProblem returns what blocks the fencing of a BareMetalHost, without a read of Secrets; nil if
+// nothing does.
 func FencingProblem(host *metal3.Host) error {
 	switch {
 	case host.Annotations[metal3.FencingCredentialsAnnotation] != "":
 		return nil
 	case host.Spec.BMC.CredentialsName == "":
-		return unusable("BareMetalHost %s has no spec.bmc.credentialsName: %s", host.Name, byItsBMC)
+		return unusableCredentials("BareMetalHost %s has no spec.bmc.credentialsName: %s", host.Name, fencingReason)
 	}
 	if _, err := metal3.RedfishAddress(host.Spec.BMC.Address); err != nil {
 		return addressUnusable(host, err)
@@ -79,29 +84,50 @@ func FencingProblem(host *metal3.Host) error {
 	return nil
 }
 
-func addressUnusable(host *metal3.Host, why error) error {
-	return unusable("spec.bmc.address of BareMetalHost %s, by which the other node fences it, %s. Or name a Secret with other credentials in its annotation %s", host.Name, why,
-		metal3.FencingCredentialsAnnotation)
+func addressUnusable(host *metal3.Host, cause error) error {
+	return unusableCredentials(
+		"spec.bmc.address of BareMetalHost %s, by which the other node fences it, %s. Or name a Secret with other credentials in its "+
+			"annotation %s",
+		host.Name,
+		cause,
+		metal3.FencingCredentialsAnnotation,
+	)
 }
 
-// FencingOf is what the Agent is told of a Secret that the user made for it.
-func FencingOf(f *facts.Facts, secret *corev1.Secret) (Fencing, error) {
-	named := fmt.Sprintf("Secret %s, which the annotation %s of BareMetalHost %s names", secret.Name, metal3.FencingCredentialsAnnotation, f.Host.Name)
+// UserFencing returns the fencing settings for a Secret that the user provides.
+func UserFencing(f *facts.Facts, secret *corev1.Secret) (Fencing, error) {
+	named := fmt.Sprintf(
+		"Secret %s, which the annotation %s of BareMetalHost %s names",
+		secret.Name,
+		metal3.FencingCredentialsAnnotation,
+		f.Host.Name,
+	)
 	if !redfishAddress.Match(secret.Data[fencingAddress]) {
-		return Fencing{}, unusable("%s: the key %s must be like redfish+https://bmc.example.com:443/redfish/v1/Systems/1, with port and path", named, fencingAddress)
+		return Fencing{}, unusableCredentials(
+			"%s: the key %s must be like redfish+https://bmc.example.com:443/redfish/v1/Systems/1, with port and path",
+			named,
+			fencingAddress,
+		)
 	}
 	for _, key := range []string{fencingUsername, fencingPassword} {
 		if len(secret.Data[key]) == 0 {
-			return Fencing{}, unusable("%s, has no key %s: add it", named, key)
+			return Fencing{}, unusableCredentials("%s, has no key %s: add it", named, key)
 		}
 	}
 	if !slices.Contains([]string{verificationEnabled, verificationDisabled}, string(secret.Data[fencingVerification])) {
-		return Fencing{}, unusable("%s: the key %s must be %s or %s", named, fencingVerification, verificationEnabled, verificationDisabled)
+		return Fencing{}, unusableCredentials(
+			"%s: the key %s must be %s or %s",
+			named,
+			fencingVerification,
+			verificationEnabled,
+			verificationDisabled,
+		)
 	}
 	return Fencing{Secret: secret.Name, Source: fencingSource(secret)}, nil
 }
 
-// FencingSecret is the Secret that is made of the address of the host's BMC and its credentials. It goes with the config, to which it belongs.
+// FencingSecret returns the Secret with the address and the credentials of the host's BMC. The config owns
+// the Secret.
 func FencingSecret(f *facts.Facts, credentials *corev1.Secret) (*corev1.Secret, error) {
 	address, err := metal3.RedfishAddress(f.Host.Spec.BMC.Address)
 	if err != nil {
@@ -109,7 +135,12 @@ func FencingSecret(f *facts.Facts, credentials *corev1.Secret) (*corev1.Secret, 
 	}
 	for _, key := range []string{fencingUsername, fencingPassword} {
 		if len(credentials.Data[key]) == 0 {
-			return nil, unusable("Secret %s with the credentials of the BMC of BareMetalHost %s has no %s: add it", credentials.Name, f.Host.Name, key)
+			return nil, unusableCredentials(
+				"Secret %s with the credentials of the BMC of BareMetalHost %s has no %s: add it",
+				credentials.Name,
+				f.Host.Name,
+				key,
+			)
 		}
 	}
 	verification := verificationEnabled
@@ -132,8 +163,9 @@ func FencingSecret(f *facts.Facts, credentials *corev1.Secret) (*corev1.Secret, 
 	}, nil
 }
 
-// fencingSource tells one version of a Secret, and what is taken along with it, from another. Nothing that is secret goes into it.
-func fencingSource(secret metav1.Object, along ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(append(along, string(secret.GetUID()), secret.GetResourceVersion()), "\n")))
+// fencingSource returns a digest of the version of a Secret and of further inputs. It contains no secret
+// data.
+func fencingSource(secret metav1.Object, inputs ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(append(inputs, string(secret.GetUID()), secret.GetResourceVersion()), "\n")))
 	return hex.EncodeToString(sum[:8])
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// hostWith are the facts of a worker on a host with annotations.
+// hostWith returns the facts of a worker on a host with annotations.
 func hostWith(annotations map[string]string) *facts.Facts {
 	return &facts.Facts{
 		Config: &bootstrapv1.OpenshiftAssistedConfig{}, Machine: &clusterv1.Machine{},
@@ -21,7 +21,7 @@ func hostWith(annotations map[string]string) *facts.Facts {
 	}
 }
 
-// FuzzHostSettings: what annotations of a BareMetalHost say is refused, or gives labels that a Node may have.
+// Annotations of a BareMetalHost are refused, or result in valid labels of a Node.
 func FuzzHostSettings(f *testing.F) {
 	f.Add("worker", `["--append-karg","a=b"]`, "example.com/rack", "7")
 	f.Add("", "", "", "")
@@ -29,23 +29,30 @@ func FuzzHostSettings(f *testing.F) {
 	f.Add("auto-assign", `{"a":1}`, "kubernetes.io/", "-")
 	f.Fuzz(func(t *testing.T, role, args, label, value string) {
 		g := NewWithT(t)
-		annotations := map[string]string{metal3.RoleAnnotation: role, metal3.InstallerArgsAnnotation: args, metal3.NodeLabelAnnotationPrefix + label: value}
+		annotations := map[string]string{
+			metal3.RoleAnnotation:                    role,
+			metal3.InstallerArgsAnnotation:           args,
+			metal3.NodeLabelAnnotationPrefix + label: value,
+		}
 		settings, err := settingsOf(hostWith(annotations))
 		if err != nil {
 			g.Expect(err).To(MatchError(ContainSubstring("host")))
 			return
 		}
 		g.Expect(role).To(BeElementOf("", "auto-assign", "worker"))
-		for key, value := range settings.over(map[string]string{"zone": "a"}) {
+		for key, value := range settings.mergeLabels(map[string]string{"zone": "a"}) {
 			g.Expect(validation.IsQualifiedName(key)).To(BeEmpty())
 			g.Expect(validation.IsValidLabelValue(value)).To(BeEmpty())
 		}
 	})
 }
 
-// FuzzMetadata: the metadata that Metal3 has for a host is refused, or gives variables; those that tell which host it is are not its to give.
+// The Metal3 metadata of a host is refused, or results in variables. It cannot replace the variables that
+// identify the host.
 func FuzzMetadata(f *testing.F) {
-	for _, raw := range []string{"uuid: other\nmetal3-name: other\nproviderid: metal3://a\n", "a: {b: [c, 1]}\n", "- a\n", "null", "{", "a: &a [*a]", ""} {
+	for _, raw := range []string{
+		"uuid: other\nmetal3-name: other\nproviderid: metal3://a\n", "a: {b: [c, 1]}\n", "- a\n", "null", "{", "a: &a [*a]", "",
+	} {
 		f.Add([]byte(raw))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {

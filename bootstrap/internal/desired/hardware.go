@@ -22,11 +22,14 @@ func belowRequirements(f *facts.Facts, agent *aiv1beta1.Agent) *UserError {
 	inventory := &agent.Status.Inventory
 	var missing []string
 	if inventory.Cpu.Count < int64(wanted.MinCPUCores) {
-		missing = append(missing, fmt.Sprintf("it has %s, not %d", english.Plural(int(inventory.Cpu.Count), "CPU core", ""), wanted.MinCPUCores))
+		missing = append(
+			missing,
+			fmt.Sprintf("it has %s (needs %d)", english.Plural(int(inventory.Cpu.Count), "CPU core", ""), wanted.MinCPUCores),
+		)
 	}
 	memory := cmp.Or(inventory.Memory.UsableBytes, inventory.Memory.PhysicalBytes)
 	if wanted.MinMemory != nil && memory < wanted.MinMemory.Value() {
-		missing = append(missing, fmt.Sprintf("it has %d MiB of usable memory, not %s", memory>>20, wanted.MinMemory))
+		missing = append(missing, fmt.Sprintf("it has %d MiB of usable memory (needs %s)", memory>>20, wanted.MinMemory))
 	}
 	if _, err := installationDisk(f, agent); err != nil && wanted.MinDiskSize != nil && rootDeviceHintsMatch(f, agent) {
 		missing = append(missing, err.Error())
@@ -34,10 +37,13 @@ func belowRequirements(f *facts.Facts, agent *aiv1beta1.Agent) *UserError {
 	if len(missing) == 0 {
 		return nil
 	}
-	return &UserError{bootstrapv1.HostBelowRequirementsReason, fmt.Sprintf("the host is below spec.hostRequirements: %s", strings.Join(missing, "; "))}
+	return &UserError{
+		bootstrapv1.HostBelowRequirementsReason,
+		fmt.Sprintf("the host is below spec.hostRequirements: %s", strings.Join(missing, "; ")),
+	}
 }
 
-// installationDisk returns the id of the disk to install to; empty when assisted-service may choose.
+// installationDisk returns the ID of the disk to install to; "" if assisted-service may choose.
 func installationDisk(f *facts.Facts, agent *aiv1beta1.Agent) (string, error) {
 	if facts.BoundByUs(agent) {
 		return agent.Spec.InstallationDiskID, nil
@@ -49,7 +55,7 @@ func installationDisk(f *facts.Facts, agent *aiv1beta1.Agent) (string, error) {
 	return selectDisk(f, agent, minBytes)
 }
 
-// rootDeviceHintsMatch reports whether a disk would do if only it were large enough.
+// rootDeviceHintsMatch reports whether a disk matches without the minimum size.
 func rootDeviceHintsMatch(f *facts.Facts, agent *aiv1beta1.Agent) bool {
 	_, err := selectDisk(f, agent, 0)
 	return err == nil
@@ -70,28 +76,45 @@ func selectDisk(f *facts.Facts, agent *aiv1beta1.Agent, minBytes int64) (string,
 	return disk.ID, nil
 }
 
-// rootDeviceHints are those of the BareMetalHost, else those of the config, and where they were given, for people. They are not mixed: hints of two who do not know of each other would
-// fit no disk.
+// rootDeviceHints returns the hints of the BareMetalHost, or else those of the config, and their origin for
+// messages. They are not mixed: hints of two independent authors would match no disk.
 func rootDeviceHints(f *facts.Facts) (hints *metal3api.RootDeviceHints, given string, err error) {
 	if f.Host != nil && f.Host.Spec.RootDeviceHints != nil && *f.Host.Spec.RootDeviceHints != (metal3api.RootDeviceHints{}) {
 		return f.Host.Spec.RootDeviceHints, fmt.Sprintf("; the hints are those of BareMetalHost %s", f.Host.Name), nil
 	}
-	told := f.Config.Spec.RootDeviceHints
+	configured := f.Config.Spec.RootDeviceHints
 	switch {
-	case told == nil:
+	case configured == nil:
 		return nil, "", nil
 	case f.Config.Status.BootMode == bootstrapv1.BootModeDiskImage:
-		return nil, "", hintsChooseNothing(bootstrapv1.BootModeDiskImage)
+		return nil, "", ineffectiveHints(bootstrapv1.BootModeDiskImage)
 	}
 	return &metal3api.RootDeviceHints{
-		DeviceName: told.DeviceName, HCTL: told.HCTL, Model: told.Model, Vendor: told.Vendor, SerialNumber: told.SerialNumber,
-		MinSizeGigabytes: int(told.MinSizeGigabytes), WWN: told.WWN, WWNWithExtension: told.WWNWithExtension, WWNVendorExtension: told.WWNVendorExtension, Rotational: told.Rotational,
+		DeviceName:   configured.DeviceName,
+		HCTL:         configured.HCTL,
+		Model:        configured.Model,
+		Vendor:       configured.Vendor,
+		SerialNumber: configured.SerialNumber,
+		MinSizeGigabytes: int(
+			configured.MinSizeGigabytes,
+		),
+		WWN:                configured.WWN,
+		WWNWithExtension:   configured.WWNWithExtension,
+		WWNVendorExtension: configured.WWNVendorExtension,
+		Rotational:         configured.Rotational,
 	}, "; the hints are those of spec.rootDeviceHints", nil
 }
 
-// hintsChooseNothing says why root device hints of the config are not for a host that boots from its disk: assisted-installer then installs to the root that it runs from, whatever
-// disk the Agent names (WriteImageToExistingRoot in its src/ops). Those of a BareMetalHost chose that disk before, when Metal3 wrote it.
-func hintsChooseNothing(mode bootstrapv1.BootMode) *UserError {
-	return invalid("spec.rootDeviceHints choose nothing in boot mode %s, which writes the disk before the host boots, and OpenShift is installed to that one: remove them, and have the infrastructure "+
-		"provider choose the disk (Metal3 does by the root device hints of the BareMetalHost), or set spec.bootMode to %s", mode, bootstrapv1.BootModeLiveISO)
+// ineffectiveHints returns the error for root device hints of the config on a host that boots from its disk.
+// assisted-installer then installs to the root that it runs from, and ignores the disk of the Agent
+// (WriteImageToExistingRoot in its src/ops). The hints of a BareMetalHost chose that disk earlier, when
+// Metal3 wrote it.
+func ineffectiveHints(mode bootstrapv1.BootMode) *UserError {
+	return invalid(
+		"spec.rootDeviceHints have no effect in boot mode %s, in which OpenShift is installed to the disk that was written before the boot: "+
+			"remove them and let the infrastructure "+
+			"provider choose the disk (Metal3 does by the root device hints of the BareMetalHost), or set spec.bootMode to %s",
+		mode,
+		bootstrapv1.BootModeLiveISO,
+	)
 }

@@ -14,32 +14,38 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// Identification is the outcome of the search for the Agent of the Machine's host.
+// Identification is the result of the search for the Agent on the Machine's host.
 type Identification struct {
-	// Agent is the proven one; nil when there is none yet.
+	// Agent is the identified Agent; nil if there is none yet.
 	Agent *aiv1beta1.Agent
-	// Reason and Message say what is waited for when there is none.
+	// Reason and Message explain a missing Agent.
 	Reason, Message string
-	// Refusals say which Agents were seen that are not the Machine's host, and why.
+	// Refusals explain which Agents are not on the Machine's host.
 	Refusals []string
-	// Refused are those of them that are bound, as what was known of the host then proved them. Approved ones are never among them.
+	// Refused are those of them that are bound, because earlier facts identified them. They are never
+	// approved.
 	Refused []*aiv1beta1.Agent
-	// Others are further Agents of the Machine's host, from earlier registrations under another id.
+	// Others are further Agents on the Machine's host, from earlier registrations with another ID.
 	Others []*aiv1beta1.Agent
 }
 
-// Identify decides which of the Agents that booted from the Machine's own InfraEnv runs on its host. With a BareMetalHost the hardware must
-// match. Without, only the Machine was given this InfraEnv's image: a single Agent is its host, unless it registered before the Machine's server could; two prove that the image got into other hands.
+// Identify decides which of the Agents that booted from the Machine's own InfraEnv runs on its host. With a
+// BareMetalHost the hardware must match. Without a BareMetalHost only the Machine has the image of its
+// InfraEnv. A single Agent is then its host, unless it registered before the Machine's server could. Two
+// Agents prove that another server booted the image.
 func Identify(f *facts.Facts, elsewhere []*aiv1beta1.Agent) Identification {
 	approved, host := f.ApprovedAgent(), f.Host
 	if f.HasBareMetalHost() && host == nil {
 		if approved != nil {
 			return Identification{Agent: approved}
 		}
-		return Identification{Reason: bootstrapv1.WaitingForHostReason, Message: "waiting for the infrastructure provider to choose a BareMetalHost"}
+		return Identification{
+			Reason:  bootstrapv1.WaitingForHostReason,
+			Message: "waiting for the infrastructure provider to choose a BareMetalHost",
+		}
 	}
 	if !f.HasBareMetalHost() {
-		return identifyAlone(f)
+		return identifyByImage(f)
 	}
 	wanted := metal3.IdentityOf(host)
 	name := host.Namespace + "/" + host.Name
@@ -54,10 +60,10 @@ func Identify(f *facts.Facts, elsewhere []*aiv1beta1.Agent) Identification {
 	var silent []string
 	for _, agent := range f.Agents {
 		switch {
-		case agent == approved: // proven before; it stays the Machine's host whatever happens to the BareMetalHost
+		case agent == approved: // identified before; it stays the Machine's host when the BareMetalHost changes
 			matching = append(matching, agent)
-		case !assisted.HasInventory(agent) && f.Known(agent) && facts.Bound(agent):
-			matching = append(matching, agent) // proven before; the service forgets the inventory of a host that it binds
+		case !assisted.HasInventory(agent) && f.IsRecorded(agent) && facts.Bound(agent):
+			matching = append(matching, agent) // identified before; assisted-service drops the inventory of a host that it binds
 		case !assisted.HasInventory(agent):
 			silent = append(silent, agent.Name)
 		default:
@@ -74,27 +80,32 @@ func Identify(f *facts.Facts, elsewhere []*aiv1beta1.Agent) Identification {
 	}
 	for _, agent := range elsewhere {
 		result.Refusals = append(result.Refusals, fmt.Sprintf(
-			"Agent %s has the MAC addresses of BareMetalHost %s but booted the image of InfraEnv %s: two BareMetalHosts probably have the same BMC address",
-			agent.Name, name, facts.InfraEnvOf(agent)))
+			"Agent %s has the MAC addresses of BareMetalHost %s but booted the image of InfraEnv %s: two BareMetalHosts probably have the same "+
+				"BMC address",
+			agent.Name,
+			name,
+			facts.InfraEnvOf(agent),
+		))
 	}
 	if len(matching) == 0 {
-		result.Reason, result.Message = explain(name, silent, result.Refusals)
+		result.Reason, result.Message = unidentified(name, silent, result.Refusals)
 		return result
 	}
-	result.Agent = foremost(f, matching)
+	result.Agent = preferredAgent(f, matching)
 	result.Others = slices.DeleteFunc(matching, func(agent *aiv1beta1.Agent) bool { return agent == result.Agent })
 	return result
 }
 
-// foremost returns the one of several Agents of a host that is the Machine's: the recorded one, else one that may be installing it already, else the one
-// that is in touch with assisted-service. A host gets a further Agent when its system UUID changes.
-func foremost(f *facts.Facts, agents []*aiv1beta1.Agent) *aiv1beta1.Agent {
-	return slices.MinFunc(agents, func(a, b *aiv1beta1.Agent) int { return rankOf(f, a) - rankOf(f, b) })
+// preferredAgent returns the one of several Agents of a host that belongs to the Machine. The order is: the
+// recorded Agent, an Agent that may be installing, a connected Agent. A host gets a further Agent when its
+// system UUID changes.
+func preferredAgent(f *facts.Facts, agents []*aiv1beta1.Agent) *aiv1beta1.Agent {
+	return slices.MinFunc(agents, func(a, b *aiv1beta1.Agent) int { return preference(f, a) - preference(f, b) })
 }
 
-func rankOf(f *facts.Facts, agent *aiv1beta1.Agent) int {
+func preference(f *facts.Facts, agent *aiv1beta1.Agent) int {
 	switch {
-	case f.Known(agent):
+	case f.IsRecorded(agent):
 		return 0
 	case facts.Bound(agent) && agent.Spec.Approved:
 		return 1
@@ -104,11 +115,12 @@ func rankOf(f *facts.Facts, agent *aiv1beta1.Agent) int {
 	return 3
 }
 
-func explain(host string, silent, refusals []string) (reason, message string) {
+func unidentified(host string, silent, refusals []string) (reason, message string) {
 	switch {
 	case len(refusals) > 0:
 		// The Bare Metal Operator's webhook refuses another boot MAC or BMC address.
-		action := ". If BareMetalHost " + host + " has the BMC address of another server, do not delete the Machine first, which would wipe that server: " + DetachFirst
+		action := ". If BareMetalHost " + host + " has the BMC address of another server, do not delete the Machine first, which would wipe " +
+			"that server: " + DetachFirst
 		return bootstrapv1.HostRefusedReason, bound.FitBefore(bound.Join(refusals, "Agent"), action) + action
 	case len(silent) > 0:
 		return bootstrapv1.WaitingForHostIdentityReason, fmt.Sprintf("waiting for Agent %s to report its hardware", bound.List(silent))
@@ -117,20 +129,26 @@ func explain(host string, silent, refusals []string) (reason, message string) {
 	}
 }
 
-func identifyAlone(f *facts.Facts) Identification {
+func identifyByImage(f *facts.Facts) Identification {
 	agents := f.Agents
-	if strangers := early(f); strangers != "" {
-		return Identification{Reason: bootstrapv1.HostRefusedReason, Message: strangers, Refusals: []string{strangers}}
+	if problem := earlyRegistrations(f); problem != "" {
+		return Identification{Reason: bootstrapv1.HostRefusedReason, Message: problem, Refusals: []string{problem}}
 	}
 	switch len(agents) {
 	case 0:
 		return Identification{Reason: bootstrapv1.WaitingForHostReason, Message: "waiting for the host to boot the discovery image"}
 	case 1:
 		if !assisted.HasInventory(agents[0]) && !facts.Bound(agents[0]) {
-			return Identification{Reason: bootstrapv1.WaitingForHostIdentityReason, Message: fmt.Sprintf("waiting for Agent %s to report its hardware", agents[0].Name)}
+			return Identification{
+				Reason:  bootstrapv1.WaitingForHostIdentityReason,
+				Message: fmt.Sprintf("waiting for Agent %s to report its hardware", agents[0].Name),
+			}
 		}
 		if f.DataAgeUnknown(agents[0]) {
-			return Identification{Reason: bootstrapv1.WaitingForHostIdentityReason, Message: fmt.Sprintf("waiting for the bootstrap data Secret, whose age shows whether Agent %s may be the host", agents[0].Name)}
+			return Identification{
+				Reason:  bootstrapv1.WaitingForHostIdentityReason,
+				Message: fmt.Sprintf("waiting for the bootstrap data Secret, whose age shows whether Agent %s may be the host", agents[0].Name),
+			}
 		}
 		return Identification{Agent: agents[0]}
 	}
@@ -143,13 +161,18 @@ func identifyAlone(f *facts.Facts) Identification {
 	for _, agent := range agents {
 		names = append(names, agent.Name)
 	}
-	message := fmt.Sprintf("Agents %s booted the discovery image of this Machine, and nothing shows which of them is its host. Delete the Agents of the other servers: what runs on these is not wiped, but an Agent that is bound is removed from its cluster and reinstalled", bound.List(names))
+	message := fmt.Sprintf(
+		"Agents %s booted the discovery image of this Machine, and nothing shows which of them is its host. Delete the Agents of the other "+
+			"servers: what runs on these is not wiped, but an Agent that is bound is removed from its cluster and reinstalled",
+		bound.List(names),
+	)
 	return Identification{Reason: bootstrapv1.HostRefusedReason, Message: message, Refusals: []string{message}}
 }
 
-// early states, for users, which Agents registered before the Machine's server was given anything to boot; empty when none did. They prove that the image got into other hands, so that none that
-// registers afterwards is taken for the host either.
-func early(f *facts.Facts) string {
+// earlyRegistrations returns which Agents registered before the Machine's server had anything to boot, for
+// messages; "" if none did. They prove that another server booted the image. Agents that register later are
+// then not identified either.
+func earlyRegistrations(f *facts.Facts) string {
 	if f.ApprovedAgent() != nil {
 		return ""
 	}
@@ -162,6 +185,10 @@ func early(f *facts.Facts) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Agent %s registered before the bootstrap data of this Machine existed: that server is not the Machine's host. Switch it off, or start it from its disk, then delete the Agent if it belongs to no cluster: "+
-		"a server of a cluster would be reinstalled. A server that still runs the image registers again, and is taken for the host", bound.List(names))
+	return fmt.Sprintf(
+		"Agent %s registered before the bootstrap data of this Machine existed: that server is not the Machine's host. Switch it off, or "+
+			"start it from its disk, then delete the Agent if it belongs to no cluster: "+
+			"a server of a cluster would be reinstalled. A server that still runs the image registers again, and is taken for the host",
+		bound.List(names),
+	)
 }

@@ -23,11 +23,11 @@ func TestSeveralAgentsOfOneHost(t *testing.T) {
 		known  *corev1.LocalObjectReference
 		wanted string
 	}{
-		"nothing tells them apart": {func(_, _ *aiv1beta1.Agent) {}, nil, "a"},
-		"one is in touch with the service": {func(_, second *aiv1beta1.Agent) {
+		"both are equal": {func(_, _ *aiv1beta1.Agent) {}, nil, "a"},
+		"one is connected": {func(_, second *aiv1beta1.Agent) {
 			second.Status.Conditions = append(second.Status.Conditions, connected)
 		}, nil, "b"},
-		"one is recorded, the other in touch": {func(first, _ *aiv1beta1.Agent) {
+		"one is recorded, the other connected": {func(first, _ *aiv1beta1.Agent) {
 			first.Status.Conditions = append(first.Status.Conditions, connected)
 		}, &corev1.LocalObjectReference{Name: "b"}, "b"},
 		"one is recorded, and was bound a moment ago": {func(_, second *aiv1beta1.Agent) {
@@ -42,7 +42,15 @@ func TestSeveralAgentsOfOneHost(t *testing.T) {
 			first, second := sample.Agent("a", "m", sample.BootMAC), sample.Agent("b", "m", sample.BootMAC)
 			tc.change(first, second)
 			config := &bootstrapv1.OpenshiftAssistedConfig{Status: bootstrapv1.OpenshiftAssistedConfigStatus{AgentRef: tc.known}}
-			found := Identify(&facts.Facts{Config: config, InfraMachine: sample.Metal3Machine("live-iso"), Host: sample.BareMetalHost(), Agents: []*aiv1beta1.Agent{first, second}}, nil)
+			found := Identify(
+				&facts.Facts{
+					Config:       config,
+					InfraMachine: sample.Metal3Machine("live-iso"),
+					Host:         sample.BareMetalHost(),
+					Agents:       []*aiv1beta1.Agent{first, second},
+				},
+				nil,
+			)
 			g := NewWithT(t)
 			g.Expect(found.Agent).To(HaveField("Name", tc.wanted))
 			g.Expect(found.Others).To(HaveLen(1))
@@ -51,28 +59,61 @@ func TestSeveralAgentsOfOneHost(t *testing.T) {
 	}
 }
 
-// TestWithoutABareMetalHost is about a Machine of which only its image is known: whoever booted it alone is its host.
+// Without a BareMetalHost only the image of a Machine is known: a single Agent that booted it is its host.
 func TestWithoutABareMetalHost(t *testing.T) {
 	bind := func(agent *aiv1beta1.Agent, approved bool) {
 		agent.Spec.ClusterDeploymentName, agent.Spec.Approved = &aiv1beta1.ClusterReference{Namespace: sample.Namespace, Name: "cp"}, approved
 	}
 	silent := func(agent *aiv1beta1.Agent) { agent.Status.Inventory = aiv1beta1.HostInventory{} }
-	const both = "Agents a, b booted the discovery image of this Machine, and nothing shows which of them is its host. Delete the Agents of the other servers: what runs on these is not wiped, but an Agent that is bound is removed from its cluster and reinstalled"
+	const both = "Agents a, b booted the discovery image of this Machine, and nothing shows which of them is its host. Delete the Agents " +
+		"of the other servers: what runs on these is not wiped, but an Agent that is bound is removed from its cluster and reinstalled"
 	for situation, tc := range map[string]struct {
-		agents               int
-		change               func(first, second *aiv1beta1.Agent)
-		wanted, reason, told string
-		refusals             []string
+		agents                  int
+		change                  func(first, second *aiv1beta1.Agent)
+		wanted, reason, message string
+		refusals                []string
 	}{
-		"nobody booted it":              {agents: 0, reason: bootstrapv1.WaitingForHostReason, told: "waiting for the host to boot the discovery image"},
-		"one":                           {agents: 1, wanted: "a"},
-		"one that has told nothing":     {agents: 1, change: func(first, _ *aiv1beta1.Agent) { silent(first) }, reason: bootstrapv1.WaitingForHostIdentityReason, told: "waiting for Agent a to report its hardware"},
-		"one that was bound just now":   {agents: 1, change: func(first, _ *aiv1beta1.Agent) { silent(first); bind(first, false) }, wanted: "a"},
-		"two":                           {agents: 2, reason: bootstrapv1.HostRefusedReason, told: both, refusals: []string{both}},
-		"two, one of them told nothing": {agents: 2, change: func(_, second *aiv1beta1.Agent) { silent(second) }, reason: bootstrapv1.HostRefusedReason, told: both, refusals: []string{both}},
-		"two, one of them is bound":     {agents: 2, change: func(_, second *aiv1beta1.Agent) { bind(second, false) }, reason: bootstrapv1.HostRefusedReason, told: both, refusals: []string{both}},
-		"two, somebody approved one":    {agents: 2, change: func(_, second *aiv1beta1.Agent) { second.Spec.Approved = true }, reason: bootstrapv1.HostRefusedReason, told: both, refusals: []string{both}},
-		"two, one of them is approved":  {agents: 2, change: func(_, second *aiv1beta1.Agent) { bind(second, true) }, wanted: "b", refusals: []string{"2 Agents booted the discovery image of this Machine"}},
+		"no Agent": {
+			agents: 0, reason: bootstrapv1.WaitingForHostReason, message: "waiting for the host to boot the discovery image",
+		},
+		"one": {agents: 1, wanted: "a"},
+		"one without inventory": {
+			agents:  1,
+			change:  func(first, _ *aiv1beta1.Agent) { silent(first) },
+			reason:  bootstrapv1.WaitingForHostIdentityReason,
+			message: "waiting for Agent a to report its hardware",
+		},
+		"one that was bound just now": {
+			agents: 1, change: func(first, _ *aiv1beta1.Agent) { silent(first); bind(first, false) }, wanted: "a",
+		},
+		"two": {agents: 2, reason: bootstrapv1.HostRefusedReason, message: both, refusals: []string{both}},
+		"two, one of them without inventory": {
+			agents:   2,
+			change:   func(_, second *aiv1beta1.Agent) { silent(second) },
+			reason:   bootstrapv1.HostRefusedReason,
+			message:  both,
+			refusals: []string{both},
+		},
+		"two, one of them is bound": {
+			agents:   2,
+			change:   func(_, second *aiv1beta1.Agent) { bind(second, false) },
+			reason:   bootstrapv1.HostRefusedReason,
+			message:  both,
+			refusals: []string{both},
+		},
+		"two, one of them approved by another client": {
+			agents:   2,
+			change:   func(_, second *aiv1beta1.Agent) { second.Spec.Approved = true },
+			reason:   bootstrapv1.HostRefusedReason,
+			message:  both,
+			refusals: []string{both},
+		},
+		"two, one of them is approved": {
+			agents:   2,
+			change:   func(_, second *aiv1beta1.Agent) { bind(second, true) },
+			wanted:   "b",
+			refusals: []string{"2 Agents booted the discovery image of this Machine"},
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			first, second := sample.Agent("a", "m", sample.BootMAC), sample.Agent("b", "m", "02:00:00:00:00:66")
@@ -91,14 +132,14 @@ func TestWithoutABareMetalHost(t *testing.T) {
 			}
 			g.Expect(name).To(Equal(tc.wanted))
 			g.Expect(found.Reason).To(Equal(tc.reason))
-			g.Expect(found.Message).To(Equal(tc.told))
+			g.Expect(found.Message).To(Equal(tc.message))
 			g.Expect(found.Refusals).To(Equal(tc.refusals))
 			g.Expect(found.Others).To(BeEmpty())
 		})
 	}
 }
 
-// TestAgentsAndTheAgeOfTheData is about Machines whose data are all that identifies their hosts.
+// Without a BareMetalHost the bootstrap data is all that identifies a host.
 func TestAgentsAndTheAgeOfTheData(t *testing.T) {
 	created := metav1.NewTime(time.Unix(1000, 0))
 	ours := &aiv1beta1.ClusterReference{Namespace: sample.Namespace, Name: "cp"}
@@ -108,19 +149,39 @@ func TestAgentsAndTheAgeOfTheData(t *testing.T) {
 		change     func(h *identified)
 		reason     string
 	}{
-		"later":                   {registered: created.Add(time.Second)},
-		"in the same second":      {registered: created.Time},
-		"before":                  {registered: created.Add(-time.Second), reason: bootstrapv1.HostRefusedReason},
-		"nothing shows":           {registered: created.Add(time.Hour), noSecret: true, reason: bootstrapv1.WaitingForHostIdentityReason},
-		"before, and recorded":    {registered: created.Add(-time.Second), change: func(h *identified) { h.Config.Status.AgentRef = &corev1.LocalObjectReference{Name: "a"} }},
-		"recorded, and no Secret": {noSecret: true, change: func(h *identified) { h.Config.Status.AgentRef = &corev1.LocalObjectReference{Name: "a"} }},
+		"later":                 {registered: created.Add(time.Second)},
+		"in the same second":    {registered: created.Time},
+		"before":                {registered: created.Add(-time.Second), reason: bootstrapv1.HostRefusedReason},
+		"the Secret is missing": {registered: created.Add(time.Hour), noSecret: true, reason: bootstrapv1.WaitingForHostIdentityReason},
+		"before, and recorded": {
+			registered: created.Add(-time.Second),
+			change:     func(h *identified) { h.Config.Status.AgentRef = &corev1.LocalObjectReference{Name: "a"} },
+		},
+		"recorded, and no Secret": {
+			noSecret: true, change: func(h *identified) { h.Config.Status.AgentRef = &corev1.LocalObjectReference{Name: "a"} },
+		},
 		"before, and bound by us": {registered: created.Add(-time.Second), change: func(h *identified) {
 			h.agent.Spec.ClusterDeploymentName, h.agent.Spec.IgnitionConfigOverrides = ours, "{}"
 		}},
-		"before, and bound by others":    {registered: created.Add(-time.Second), change: func(h *identified) { h.agent.Spec.ClusterDeploymentName = ours }, reason: bootstrapv1.HostRefusedReason},
-		"before, approved by others":     {registered: created.Add(-time.Second), change: func(h *identified) { h.agent.Spec.Approved = true }, reason: bootstrapv1.HostRefusedReason},
-		"before, its record lost":        {registered: created.Add(-time.Second), change: func(h *identified) { h.agent.Spec.ClusterDeploymentName, h.agent.Spec.Approved = ours, true }},
-		"before, and another came later": {registered: created.Add(-time.Second), change: func(h *identified) { h.Agents = append(h.Agents, sample.Agent("b", "m", "02:00:00:00:00:66")) }, reason: bootstrapv1.HostRefusedReason},
+		"before, and bound by another client": {
+			registered: created.Add(-time.Second),
+			change:     func(h *identified) { h.agent.Spec.ClusterDeploymentName = ours },
+			reason:     bootstrapv1.HostRefusedReason,
+		},
+		"before, and approved by another client": {
+			registered: created.Add(-time.Second),
+			change:     func(h *identified) { h.agent.Spec.Approved = true },
+			reason:     bootstrapv1.HostRefusedReason,
+		},
+		"before, its record lost": {
+			registered: created.Add(-time.Second),
+			change:     func(h *identified) { h.agent.Spec.ClusterDeploymentName, h.agent.Spec.Approved = ours, true },
+		},
+		"before, and another registered later": {
+			registered: created.Add(-time.Second),
+			change:     func(h *identified) { h.Agents = append(h.Agents, sample.Agent("b", "m", "02:00:00:00:00:66")) },
+			reason:     bootstrapv1.HostRefusedReason,
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h := newIdentified()

@@ -22,13 +22,17 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 )
 
-// InfraEnv is what serves the Machine's host. It has no cluster reference: a host is bound only once it is proven to be the Machine's. It has no owner
-// reference either: what is deleted with an InfraEnv is for the finalizer to decide. mode is how the host boots.
+// InfraEnv returns the InfraEnv of the Machine's host for a boot mode. It has no cluster reference: a host is
+// bound only after it is identified. It has no owner reference: the finalizer decides what is deleted with an
+// InfraEnv.
 func InfraEnv(f *facts.Facts, mode bootstrapv1.BootMode) (*assisted.InfraEnv, error) {
 	spec := &f.Config.Spec
 	override := f.Config.Annotations[bootstrapv1.DiscoveryIgnitionOverrideAnnotation]
 	if override != "" && !json.Valid([]byte(override)) {
-		return nil, fmt.Errorf("annotation %s is not valid JSON: write an ignition config of version 3.2.0 or 3.1.0", bootstrapv1.DiscoveryIgnitionOverrideAnnotation)
+		return nil, fmt.Errorf(
+			"annotation %s is not valid JSON: write an ignition config of version 3.2.0 or 3.1.0",
+			bootstrapv1.DiscoveryIgnitionOverrideAnnotation,
+		)
 	}
 	if _, err := metav1.LabelSelectorAsSelector(spec.NMStateConfigLabelSelector); err != nil {
 		return nil, fmt.Errorf("spec.nmStateConfigLabelSelector: %w", err)
@@ -71,9 +75,9 @@ func InfraEnv(f *facts.Facts, mode bootstrapv1.BootMode) (*assisted.InfraEnv, er
 	for _, a := range spec.DiscoveryKernelArguments {
 		infraEnv.Spec.KernelArguments = append(infraEnv.Spec.KernelArguments, aiv1beta1.KernelArgument{Operation: a.Operation, Value: a.Value})
 	}
-	for _, key := range slices.Sorted(maps.Keys(spec.AgentLabels)) { // of several problems always the same is told
+	for _, key := range slices.Sorted(maps.Keys(spec.AgentLabels)) { // sorted, so that the message is stable
 		value := string(spec.AgentLabels[key])
-		if problem := notALabel(key, value); problem != "" {
+		if problem := invalidLabel(key, value); problem != "" {
 			return nil, fmt.Errorf("spec.agentLabels: %s", problem)
 		}
 		if infraEnv.Spec.AgentLabels == nil {
@@ -90,24 +94,36 @@ func InfraEnv(f *facts.Facts, mode bootstrapv1.BootMode) (*assisted.InfraEnv, er
 	return infraEnv, nil
 }
 
-// imageType is the config's own. The discovery ignition that takes the place of an ISO holds static networks only where the ISO would be a full one.
+// imageType returns the image type of the config. The discovery ignition, which replaces an ISO, holds static
+// networks only if the ISO would be a full one.
 func imageType(spec *bootstrapv1.OpenshiftAssistedConfigSpec, mode bootstrapv1.BootMode) (models.ImageType, error) {
 	switch {
-	case mode == bootstrapv1.BootModeLiveISO: // assisted-service's own default is a minimal one, which not each network has the rest for
+	case mode == bootstrapv1.BootModeLiveISO:
+		// The default of assisted-service is a minimal image, which needs a download that not every network allows.
 		return cmp.Or(models.ImageType(spec.ImageType), models.ImageTypeFullIso), nil
 	case len(spec.DiscoveryKernelArguments) > 0:
-		return "", fmt.Errorf("spec.discoveryKernelArguments are those of the live ISO, but the host boots in mode %s: remove them, or set spec.bootMode to %s", mode, bootstrapv1.BootModeLiveISO)
-	case ofCoreosInstaller(spec.InstallerArguments) != "":
-		return "", fmt.Errorf("spec.installerArguments: %s has no effect in boot mode %s, in which OpenShift is installed to the disk that the host runs from: remove it, or set spec.bootMode to %s",
-			ofCoreosInstaller(spec.InstallerArguments), mode, bootstrapv1.BootModeLiveISO)
+		return "", fmt.Errorf(
+			"spec.discoveryKernelArguments apply to the live ISO, but the host boots in mode %s: remove them, or set spec.bootMode to %s",
+			mode,
+			bootstrapv1.BootModeLiveISO,
+		)
+	case ineffectiveFlag(spec.InstallerArguments) != "":
+		return "", fmt.Errorf(
+			"spec.installerArguments: %s has no effect in boot mode %s, in which OpenShift is installed to the disk that the host runs from: "+
+				"remove it, or set spec.bootMode to %s",
+			ineffectiveFlag(spec.InstallerArguments),
+			mode,
+			bootstrapv1.BootModeLiveISO,
+		)
 	case spec.RootDeviceHints != nil:
-		return "", hintsChooseNothing(mode)
+		return "", ineffectiveHints(mode)
 	}
 	return models.ImageTypeFullIso, nil
 }
 
-// osImageVersion is the config's own, else the minor version that the cluster is installed with or, later, runs: an image that is much older may fail to install the
-// running release. A host that may be booting keeps its image.
+// osImageVersion returns the version of the config. Otherwise it returns the minor version that the cluster
+// is installed with or, later, runs. An image that is much older may fail to install the running release. A
+// host that may be booting keeps its image.
 func osImageVersion(f *facts.Facts) string {
 	switch {
 	case f.Config.Spec.OSImageVersion != "":
@@ -118,7 +134,7 @@ func osImageVersion(f *facts.Facts) string {
 	return assisted.MinorOf(cmp.Or(f.RunningRelease, f.Deployment.Annotations[assisted.OpenShiftVersionAnnotation]))
 }
 
-// MirrorRegistry is the config's own, else the cluster's.
+// MirrorRegistry returns the mirror registry of the config, or else that of the cluster.
 func MirrorRegistry(f *facts.Facts) *hiveext.MirrorRegistryConfigMapReference {
 	if ref := f.Config.Spec.MirrorRegistryRef; ref != nil && ref.Name != "" {
 		return &hiveext.MirrorRegistryConfigMapReference{Name: ref.Name, Namespace: f.Config.Namespace}
@@ -126,7 +142,7 @@ func MirrorRegistry(f *facts.Facts) *hiveext.MirrorRegistryConfigMapReference {
 	switch {
 	case f.Install != nil:
 		return f.Install.Spec.MirrorRegistryRef
-	case f.Namesake != nil: // it is absent while the cluster is registered again, which says nothing about mirrors
+	case f.Namesake != nil: // keep the mirror while the AgentClusterInstall is recreated
 		return f.Namesake.Spec.MirrorRegistryRef
 	}
 	return nil

@@ -18,13 +18,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// nodeIdentity is how the host appears as a Node.
+// nodeIdentity is the identity of the host as a Node.
 type nodeIdentity struct {
 	name, providerID string
 	labels           map[string]string
 }
 
-// resolveNode resolves everything that is particular to the host, here and not on the host.
+// resolveNode resolves all settings that are particular to the host, so that the host resolves none.
 func resolveNode(f *facts.Facts, agent *aiv1beta1.Agent, settings *hostSettings, metadata func() ([]byte, error)) (*nodeIdentity, error) {
 	registration := bootstrapv1.NodeRegistration{}
 	if f.Config.Spec.NodeRegistration != nil {
@@ -40,8 +40,8 @@ func resolveNode(f *facts.Facts, agent *aiv1beta1.Agent, settings *hostSettings,
 		return nil, invalid("spec.nodeRegistration.name: %s", err)
 	}
 	node.name = cmp.Or(settings.hostname, node.name, defaultHostname(f, agent))
-	if problem := notAHostname(node.name); problem != "" {
-		return nil, invalid("%s: set %s", problem, NameGivenBy(f))
+	if problem := invalidHostname(node.name); problem != "" {
+		return nil, invalid("%s: set %s", problem, HostnameSource(f))
 	}
 	if node.providerID, err = ignition.Resolve(registration.ProviderID, values); err != nil {
 		return nil, invalid("spec.nodeRegistration.providerID: %s", err)
@@ -52,18 +52,19 @@ func resolveNode(f *facts.Facts, agent *aiv1beta1.Agent, settings *hostSettings,
 	if node.labels, err = nodeLabels(registration.KubeletExtraLabels, values); err != nil {
 		return nil, err
 	}
-	node.labels = settings.over(node.labels)
+	node.labels = settings.mergeLabels(node.labels)
 	if f.Host != nil {
 		node.labels[metal3.HostUIDLabel] = string(f.Host.UID)
 	}
-	return node, joinPool(f, node)
+	return node, addPoolLabel(f, node)
 }
 
-// maxHostname is the longest hostname that assisted-service accepts (MaxHostnameLength of its internal/host/hostutil), and that Linux can hold.
+// maxHostname is the longest hostname that assisted-service accepts (MaxHostnameLength of its
+// internal/host/hostutil), and that Linux supports.
 const maxHostname = 63
 
-// notAHostname returns why a host and its Node cannot have a name; empty: they can.
-func notAHostname(name string) string {
+// invalidHostname returns why a host and its Node cannot have a name; "" if they can.
+func invalidHostname(name string) string {
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
 		return fmt.Sprintf("%q cannot be the name of a Node: %s", name, problems[0])
 	}
@@ -73,7 +74,8 @@ func notAHostname(name string) string {
 	return ""
 }
 
-// HostnameProblem returns why the host of a BareMetalHost cannot have the hostname that it would get; empty: it can, or the name is known only when the host was given to the Machine.
+// HostnameProblem returns why the host of a BareMetalHost cannot have its future hostname. It is "" if it
+// can, or if the name is known only after the host was given to the Machine.
 func HostnameProblem(f *facts.Facts, host *metal3.Host) string {
 	name := host.Annotations[metal3.HostnameAnnotation]
 	if registration := f.Config.Spec.NodeRegistration; name == "" && registration != nil && registration.Name != "" {
@@ -83,14 +85,15 @@ func HostnameProblem(f *facts.Facts, host *metal3.Host) string {
 		}
 		name = resolved
 	}
-	return notAHostname(cmp.Or(name, host.Name))
+	return invalidHostname(cmp.Or(name, host.Name))
 }
 
-// defaultPool is the MachineConfigPool of workers that belong to no other.
+// defaultPool is the MachineConfigPool of workers that belong to no other pool.
 const defaultPool = "worker"
 
-// poolOf is the pool that an Agent is told. While one is told that a host is installed in a pool, assisted-service pauses the pool worker of the cluster: it is told nothing of that
-// pool itself. But it does not notice that a pool is withdrawn.
+// poolOf returns the MachineConfigPool to set in an Agent. While an Agent with a pool is being installed,
+// assisted-service pauses the pool worker of the cluster, so the default pool is not set. A pool that was set
+// is replaced by the default pool, because assisted-service ignores its removal.
 func poolOf(f *facts.Facts, agent *aiv1beta1.Agent) string {
 	switch pool := f.Config.Spec.MachineConfigPool; {
 	case pool != "" && pool != defaultPool:
@@ -101,8 +104,9 @@ func poolOf(f *facts.Facts, agent *aiv1beta1.Agent) string {
 	return ""
 }
 
-// joinPool gives the Node the label by which its MachineConfigPool selects it. Without, the host would be configured again as a member of the pool worker.
-func joinPool(f *facts.Facts, node *nodeIdentity) error {
+// addPoolLabel adds the label by which a MachineConfigPool selects the Node. Without the label the host would
+// be configured again as a member of the pool worker.
+func addPoolLabel(f *facts.Facts, node *nodeIdentity) error {
 	pool := f.Config.Spec.MachineConfigPool
 	if pool == "" || pool == defaultPool {
 		return nil
@@ -114,7 +118,7 @@ func joinPool(f *facts.Facts, node *nodeIdentity) error {
 	return nil
 }
 
-// variables returns the values that $METADATA_... stands for on this host.
+// variables returns the values of the $METADATA_... variables for this host.
 func variables(f *facts.Facts, names []string, metadata func() ([]byte, error)) (map[string]string, error) {
 	values := map[string]string{}
 	if len(names) == 0 || f.Host == nil {
@@ -153,7 +157,7 @@ func nodeLabels(pairs []string, values map[string]string) (map[string]string, er
 		case !ok:
 			return nil, invalid("spec.nodeRegistration.kubeletExtraLabels: %q is not a label: write key=value", pair)
 		}
-		if problem := notALabel(key, value); problem != "" {
+		if problem := invalidLabel(key, value); problem != "" {
 			return nil, invalid("spec.nodeRegistration.kubeletExtraLabels: %s", problem)
 		}
 		labels[key] = value
@@ -161,8 +165,8 @@ func nodeLabels(pairs []string, values map[string]string) (map[string]string, er
 	return labels, nil
 }
 
-// notALabel says what is wrong with a label; empty: nothing.
-func notALabel(key, value string) string {
+// invalidLabel returns why a label is invalid; "" if it is valid.
+func invalidLabel(key, value string) string {
 	switch {
 	case len(validation.IsQualifiedName(key)) > 0:
 		return fmt.Sprintf("%q cannot be the key of a label", key)
@@ -172,7 +176,8 @@ func notALabel(key, value string) string {
 	return ""
 }
 
-// defaultHostname is the BareMetalHost's name, else what the host calls itself, unless that says nothing.
+// defaultHostname returns the name of the BareMetalHost, or else the hostname that the host reports, unless
+// that is meaningless.
 func defaultHostname(f *facts.Facts, agent *aiv1beta1.Agent) string {
 	if f.Host != nil {
 		return f.Host.Name

@@ -9,15 +9,18 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 )
 
-// OwnerOf is the reference by which a Secret goes with the config that it was made for: when that is deleted, and when it is moved.
+// OwnerOf returns the owner reference to the config of a Secret. The Secret is deleted and moved together
+// with the config.
 func OwnerOf(config *bootstrapv1.OpenshiftAssistedConfig) metav1.OwnerReference {
 	return *metav1.NewControllerRef(config, bootstrapv1.GroupVersion.WithKind("OpenshiftAssistedConfig"))
 }
 
-// Owns reports whether a Secret was made for a config: it carries the annotation that says from what, which nobody else writes, and belongs to no other object. Of a Secret that has lost its owner,
-// as some backups do, recorded says whether the config is known to have had one of this name: the annotation alone proves nothing.
+// Owns reports whether a Secret was created for a config. It then has the annotation that records its source,
+// which only this provider writes, and belongs to no other object. Some backups lose the owner of a Secret.
+// The argument recorded then decides: it is true if the config is known to have had a Secret of this name.
 //
-// A reference to a config of the same name with another UID is from before a restore: there is no other config of this name in the namespace.
+// A reference to a config of the same name with another UID is from before a restore.
+// The namespace has only one config of this name.
 func Owns(config *bootstrapv1.OpenshiftAssistedConfig, secret *metav1.PartialObjectMetadata, annotation string, recorded bool) bool {
 	if secret.Annotations[annotation] == "" {
 		return false

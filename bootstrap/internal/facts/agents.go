@@ -11,41 +11,49 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// stagesFromReboot are those in which a host boots, or has booted, what was installed on it.
+// stagesFromReboot are the stages in which a host boots, or has booted, its installed disk.
 var stagesFromReboot = []models.HostStage{
 	models.HostStageRebooting, models.HostStageWaitingForIgnition, models.HostStageConfiguring, models.HostStageJoined, models.HostStageDone,
 }
 
-// beforeInstallation are the states of a bound host in which nothing has been done to it.
+// beforeInstallation are the states of a bound host before its installation.
 var beforeInstallation = []string{
-	models.HostStatusBinding, models.HostStatusDiscovering, models.HostStatusKnown, models.HostStatusInsufficient, models.HostStatusPendingForInput,
+	models.HostStatusBinding,
+	models.HostStatusDiscovering,
+	models.HostStatusKnown,
+	models.HostStatusInsufficient,
+	models.HostStatusPendingForInput,
 	models.HostStatusDisconnected,
 }
 
-// Bound reports whether the Agent is to be part of a cluster.
+// Bound reports whether the Agent belongs to a cluster by its spec.
 func Bound(agent *aiv1beta1.Agent) bool { return agent.Spec.ClusterDeploymentName != nil }
 
-// BoundByUs reports whether this provider bound the Agent. The binding writes all settings of the host at once, and the ignition override is never empty.
+// BoundByUs reports whether this provider bound the Agent. The binding writes all settings of the host at
+// once, and the ignition override is never empty.
 func BoundByUs(agent *aiv1beta1.Agent) bool {
 	return Bound(agent) && agent.Spec.IgnitionConfigOverrides != ""
 }
 
-// Unbound reports whether assisted-service has the host as one that belongs to no cluster.
+// Unbound reports whether assisted-service reports the host as unbound.
 func Unbound(agent *aiv1beta1.Agent) bool {
 	return strings.HasSuffix(agent.Status.DebugInfo.State, "-unbound")
 }
 
-// Untouched reports whether nothing has been done to the bound host of an Agent. Unbinding one that is installed would wipe it.
+// Untouched reports whether the installation of the bound host of an Agent has not started. Unbinding an
+// installed host would wipe it.
 func Untouched(agent *aiv1beta1.Agent) bool {
 	return slices.Contains(beforeInstallation, agent.Status.DebugInfo.State)
 }
 
-// Installed reports whether assisted-service is done with the host of an Agent.
+// Installed reports whether assisted-service has finished the installation of the host of an Agent.
 func Installed(agent *aiv1beta1.Agent) bool {
-	return agent.Status.DebugInfo.State == models.HostStatusInstalled || agent.Status.DebugInfo.State == models.HostStatusAddedToExistingCluster
+	return agent.Status.DebugInfo.State == models.HostStatusInstalled ||
+		agent.Status.DebugInfo.State == models.HostStatusAddedToExistingCluster
 }
 
-// InUse states, for users, by what an Agent shows that its server is in use; empty when the Agent shows nothing. One that is being deleted is what is left of a former Machine.
+// InUse returns why an Agent shows that its server is in use, for messages; "" if it does not. An Agent that
+// is being deleted belongs to a former Machine.
 func InUse(agent *aiv1beta1.Agent) string {
 	switch ref := agent.Spec.ClusterDeploymentName; {
 	case !agent.DeletionTimestamp.IsZero():
@@ -62,67 +70,71 @@ func InUse(agent *aiv1beta1.Agent) string {
 	return ""
 }
 
-// BootedItsDisk reports whether the host boots, or has booted, what was installed on it.
+// BootedItsDisk reports whether the host boots, or has booted, its installed disk.
 func BootedItsDisk(agent *aiv1beta1.Agent) bool {
 	return slices.Contains(stagesFromReboot, agent.Status.Progress.CurrentStage)
 }
 
-// InfraEnvOf is the name of the InfraEnv from which the host of an Agent booted.
+// InfraEnvOf returns the name of the InfraEnv from which the host of an Agent booted.
 func InfraEnvOf(agent *aiv1beta1.Agent) string { return agent.Labels[aiv1beta1.InfraEnvNameLabel] }
 
-// OwnInfraEnv reports whether an InfraEnv, by its name, is one of the Machine's.
+// OwnInfraEnv reports whether an InfraEnv of this name belongs to the Machine.
 func (f *Facts) OwnInfraEnv(name string) bool {
 	return slices.ContainsFunc(f.InfraEnvs, func(e *assisted.InfraEnv) bool { return e.Name == name })
 }
 
-// Known reports whether the Agent is the one that was recorded as the Machine's.
-func (f *Facts) Known(agent *aiv1beta1.Agent) bool {
+// IsRecorded reports whether the status records the Agent as the Machine's.
+func (f *Facts) IsRecorded(agent *aiv1beta1.Agent) bool {
 	known := f.Config.Status.AgentRef
 	return known != nil && known.Name == agent.Name
 }
 
-// RegisteredBeforeData reports whether an Agent registered before the bootstrap data existed, where the data is all that identifies a host: then its server is not the one that was given the data. Both
-// times are the API server's. An Agent that was taken for the host before stays the host.
+// RegisteredBeforeData reports whether an Agent registered before the bootstrap data existed, if only the
+// data identifies the host. Its server then did not get the data. Both times are those of the API server. An
+// Agent that was accepted before stays the Machine's.
 func (f *Facts) RegisteredBeforeData(agent *aiv1beta1.Agent) bool {
-	return !f.takenForHost(agent) && f.DataSecret != nil && agent.CreationTimestamp.Before(&f.DataSecret.CreationTimestamp)
+	return !f.wasAccepted(agent) && f.DataSecret != nil && agent.CreationTimestamp.Before(&f.DataSecret.CreationTimestamp)
 }
 
-// DataAgeUnknown reports whether nothing shows if an Agent registered before the bootstrap data existed: the cache has no such Secret yet, or the Secret was deleted.
+// DataAgeUnknown reports whether it is unknown if an Agent registered before the bootstrap data existed. The
+// cache has no such Secret yet, or the Secret was deleted.
 func (f *Facts) DataAgeUnknown(agent *aiv1beta1.Agent) bool {
-	return !f.takenForHost(agent) && f.DataSecret == nil
+	return !f.wasAccepted(agent) && f.DataSecret == nil
 }
 
-func (f *Facts) takenForHost(agent *aiv1beta1.Agent) bool {
-	return f.HasBareMetalHost() || f.Known(agent) || BoundByUs(agent) || Bound(agent) && agent.Spec.Approved
+func (f *Facts) wasAccepted(agent *aiv1beta1.Agent) bool {
+	return f.HasBareMetalHost() || f.IsRecorded(agent) || BoundByUs(agent) || Bound(agent) && agent.Spec.Approved
 }
 
-// ApprovedAgent returns the Agent that was identified and approved before; nil when there is none.
+// ApprovedAgent returns the Agent that was identified and approved; nil if there is none.
 func (f *Facts) ApprovedAgent() *aiv1beta1.Agent {
 	for _, agent := range f.Agents {
-		if f.Known(agent) && Bound(agent) && agent.Spec.Approved {
+		if f.IsRecorded(agent) && Bound(agent) && agent.Spec.Approved {
 			return agent
 		}
 	}
 	return nil
 }
 
-// MayBeHost reports whether an Agent is, or may turn out to be, the Machine's host: what it booted is left alone. What booted the image and is somebody
-// else does not count.
+// MayBeHost reports whether an Agent is, or may turn out to be, on the Machine's host. Its image is then not
+// changed. Another server that booted the image does not count.
 func (f *Facts) MayBeHost(agent *aiv1beta1.Agent) bool {
-	return !assisted.HasInventory(agent) || f.seemsHost(agent)
+	return !assisted.HasInventory(agent) || f.appearsToBeHost(agent)
 }
 
-// seemsHost reports whether an Agent was taken for the Machine's host before, or is by what it has told of its hardware.
-func (f *Facts) seemsHost(agent *aiv1beta1.Agent) bool {
-	return Bound(agent) || agent.Spec.Approved || f.Known(agent) || assisted.HasInventory(agent) && !f.RegisteredBeforeData(agent) && (f.Host == nil || f.Mismatch(agent) == "")
+// appearsToBeHost reports whether an Agent was accepted as the Machine's before, or matches the host by its
+// reported hardware.
+func (f *Facts) appearsToBeHost(agent *aiv1beta1.Agent) bool {
+	return Bound(agent) || agent.Spec.Approved || f.IsRecorded(agent) ||
+		assisted.HasInventory(agent) && !f.RegisteredBeforeData(agent) && (f.Host == nil || f.Mismatch(agent) == "")
 }
 
-// Mismatch says why the machine on which an Agent runs is not the Machine's host, in words for people; empty when it is.
+// Mismatch returns why an Agent does not run on the Machine's host, for messages; "" if it does.
 func (f *Facts) Mismatch(agent *aiv1beta1.Agent) string {
 	return metal3.IdentityOf(f.Host).MismatchIgnoringShared(f.Shared, metal3.AgentIdentity(agent))
 }
 
-// BoundElsewhere reports whether an Agent belongs to another cluster than the Machine's.
+// BoundElsewhere reports whether an Agent belongs to another cluster than the Machine.
 func (f *Facts) BoundElsewhere(agent *aiv1beta1.Agent) bool {
 	ref := agent.Spec.ClusterDeploymentName
 	switch {
@@ -133,11 +145,12 @@ func (f *Facts) BoundElsewhere(agent *aiv1beta1.Agent) bool {
 	case f.Cluster != nil:
 		return ref.Name != f.Cluster.Spec.ControlPlaneRef.Name
 	}
-	return slices.Contains(f.OthersDeployments, ref.Name)
+	return slices.Contains(f.ForeignDeployments, ref.Name)
 }
 
-// MayHaveNode reports whether the cluster may know a Node of the host. assisted-service does not update the Agent that it deletes, and clears its state
-// when its database is away: then what was recorded before decides.
+// MayHaveNode reports whether the cluster may have a Node of the host. assisted-service does not update an
+// Agent that is being deleted, and clears its state when the database is unavailable. The recorded progress
+// then decides.
 func (f *Facts) MayHaveNode(agent *aiv1beta1.Agent) bool {
 	if f.WasInstalled() || Installed(agent) {
 		return true

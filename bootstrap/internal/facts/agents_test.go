@@ -25,8 +25,8 @@ func TestMayHaveNode(t *testing.T) {
 		"installed":                            {"installed", models.HostStageDone, "", true},
 		"failed before it booted its disk":     {"error", models.HostStageWritingImageToDisk, "Installing", false},
 		"failed after it booted its disk":      {"error", models.HostStageJoined, "Rebooting", true},
-		"not told, and it was being installed": {"", "", "Installing", true},
-		"not told, and it was never installed": {"", "", "", false},
+		"no state, and it was being installed": {"", "", "Installing", true},
+		"no state, and it was never installed": {"", "", "", false},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			config := &bootstrapv1.OpenshiftAssistedConfig{}
@@ -38,7 +38,7 @@ func TestMayHaveNode(t *testing.T) {
 	}
 }
 
-func TestAHostOfAnInstallationThatIsGivenUpHasNoNodeUnlessItWasInstalled(t *testing.T) {
+func TestHostOfAbandonedInstallationHasNoNode(t *testing.T) {
 	g := NewWithT(t)
 	f := &Facts{Config: &bootstrapv1.OpenshiftAssistedConfig{}, Install: &hiveext.AgentClusterInstall{}}
 	rebooted, installed := &aiv1beta1.Agent{}, &aiv1beta1.Agent{}
@@ -46,7 +46,7 @@ func TestAHostOfAnInstallationThatIsGivenUpHasNoNodeUnlessItWasInstalled(t *test
 	installed.Status.DebugInfo.State = models.HostStatusInstalled
 	g.Expect(f.MayHaveNode(rebooted)).To(BeTrue())
 	f.Install.Annotations = map[string]string{"bootstrap.cluster.x-k8s.io/installation-given-up": ""}
-	g.Expect(f.MayHaveNode(rebooted)).To(BeTrue(), "it does not say that it failed")
+	g.Expect(f.MayHaveNode(rebooted)).To(BeTrue(), "the installation has not failed")
 	f.Install.Status.DebugInfo.State = "error"
 	g.Expect(f.MayHaveNode(rebooted)).To(BeFalse())
 	g.Expect(f.MayHaveNode(installed)).To(BeTrue())
@@ -60,17 +60,17 @@ func TestBoundElsewhere(t *testing.T) {
 		cluster *clusterv1.Cluster
 		wanted  bool
 	}{
-		"not bound":                         {nil, cluster, false},
-		"to the Machine's cluster":          {&aiv1beta1.ClusterReference{Namespace: "lab", Name: "cp"}, cluster, false},
-		"to another of the namespace":       {&aiv1beta1.ClusterReference{Namespace: "lab", Name: "other"}, cluster, true},
-		"to one of another namespace":       {&aiv1beta1.ClusterReference{Namespace: "tenant", Name: "cp"}, cluster, true},
-		"the Cluster is gone, it was its":   {&aiv1beta1.ClusterReference{Namespace: "lab", Name: "cp"}, nil, false},
-		"the Cluster is gone, it was never": {&aiv1beta1.ClusterReference{Namespace: "lab", Name: "theirs"}, nil, true},
+		"not bound":                   {nil, cluster, false},
+		"to the Machine's cluster":    {&aiv1beta1.ClusterReference{Namespace: "lab", Name: "cp"}, cluster, false},
+		"to another of the namespace": {&aiv1beta1.ClusterReference{Namespace: "lab", Name: "other"}, cluster, true},
+		"to one of another namespace": {&aiv1beta1.ClusterReference{Namespace: "tenant", Name: "cp"}, cluster, true},
+		"the Cluster is deleted, and the deployment was its own": {&aiv1beta1.ClusterReference{Namespace: "lab", Name: "cp"}, nil, false},
+		"the Cluster is deleted, and the deployment is foreign":  {&aiv1beta1.ClusterReference{Namespace: "lab", Name: "theirs"}, nil, true},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			f := &Facts{
 				Config:  &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "lab"}},
-				Cluster: tc.cluster, OthersDeployments: []string{"theirs"},
+				Cluster: tc.cluster, ForeignDeployments: []string{"theirs"},
 			}
 			NewWithT(t).Expect(f.BoundElsewhere(&aiv1beta1.Agent{Spec: aiv1beta1.AgentSpec{ClusterDeploymentName: tc.ref}})).To(Equal(tc.wanted))
 		})

@@ -7,7 +7,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// ClaimsAgent states, for users, why the server of an Agent that a config recorded is in use for that config; empty when nothing was installed for the config. The Machine may be nil.
+// ClaimsAgent returns why the server of an Agent that a config recorded is in use for that config, for
+// messages. It is "" if nothing was installed for the config. The Machine may be nil.
 func ClaimsAgent(config *bootstrapv1.OpenshiftAssistedConfig, machine *clusterv1.Machine) string {
 	f := &Facts{Config: config, Machine: machine}
 	switch {
@@ -21,13 +22,16 @@ func ClaimsAgent(config *bootstrapv1.OpenshiftAssistedConfig, machine *clusterv1
 	return ""
 }
 
-// IsDeletedTogether reports whether the Cluster of the config is being deleted, and the other config belongs to the same Cluster: the hosts of both are wiped, and no claim between them protects a
-// server. An absent Cluster deletes no Machine.
+// IsDeletedTogether reports whether the Cluster of the config is being deleted, and the other config belongs
+// to the same Cluster. The hosts of both are then wiped, so that no claim between them protects a server. An
+// absent Cluster deletes no Machine.
 func (f *Facts) IsDeletedTogether(other *Facts) bool {
-	return f.Deleting() && f.Cluster != nil && f.ClusterDeleting() && other.Config.Namespace == f.Config.Namespace && other.ClusterName() == f.Cluster.Name
+	return f.Deleting() && f.Cluster != nil && f.ClusterDeleting() && other.Config.Namespace == f.Config.Namespace &&
+		other.ClusterName() == f.Cluster.Name
 }
 
-// Claims returns, for users, why the server of a BareMetalHost is in use by others; empty when nothing shows that.
+// Claims returns why the server of a BareMetalHost is in use by another BareMetalHost, for messages; empty if
+// nothing shows that.
 func (f *Facts) Claims(host *metal3.Host) []string {
 	var claims []string
 	for _, other := range f.Claimants[host.Name] {

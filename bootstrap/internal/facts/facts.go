@@ -1,4 +1,5 @@
-// Package facts is what was read for one OpenshiftAssistedConfig in one reconcile, and what follows from it at once. It computes; it has no client.
+// Package facts holds what was read for one OpenshiftAssistedConfig in one reconcile, and immediate
+// conclusions from it. It has no client.
 package facts
 
 import (
@@ -20,57 +21,68 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// Facts are what was read for one config, each object once. Nothing writes to them afterwards. Objects that do not exist are nil.
+// Facts are the objects that were read for one config, each read once. They are not changed afterwards.
+// Missing objects are nil.
 type Facts struct {
-	// Config is as the cache has it, or as we wrote it last, where the cache is behind.
+	// Config is the cached config, or the last written one while the cache is stale.
 	Config  *bootstrapv1.OpenshiftAssistedConfig
 	Machine *clusterv1.Machine
 	Cluster *clusterv1.Cluster
-	// InfraMachine is the infrastructure machine, of whatever provider; InfraMachineFailure is why it cannot be read.
+	// InfraMachine is the infra machine of any provider; InfraMachineFailure is the error of its read.
 	InfraMachine        *unstructured.Unstructured
 	InfraMachineFailure error
 	Deployment          *hivev1.ClusterDeployment
 	Install             *hiveext.AgentClusterInstall
-	// ControlPlaneRuns is true when a control-plane Machine of the cluster had a Node, though assisted-service has not begun to install it. It is looked for
-	// only then.
+	// ControlPlaneRuns is true if a control-plane Machine of the cluster had a Node, although
+	// assisted-service has not started its installation. It is read only in this case.
 	ControlPlaneRuns bool
-	// RunningRelease is the release that an installed cluster runs. It is looked for only as long as the discovery image may have to follow it.
+	// RunningRelease is the release of an installed cluster. It is read only while the discovery image may
+	// have to follow it.
 	RunningRelease string
-	// InfraEnvs are those that serve this config: one, or more after a mishap. Namesake is the InfraEnv that has the Machine's name.
+	// InfraEnvs are the InfraEnvs of this config: one, or more after a fault. Namesake is the InfraEnv with
+	// the name of the Machine.
 	InfraEnvs []*assisted.InfraEnv
 	Namesake  *assisted.InfraEnv
-	// NamesakeUnlabelled is true when we made the Namesake, and somebody took the label off by which it is found.
-	NamesakeUnlabelled bool
-	// NamesakeForeign states, for users, why the Namesake is not that of the config; empty when it is.
+	// NamesakeUnlabeled is true if this provider created the Namesake, and another client removed the label
+	// by which it is found.
+	NamesakeUnlabeled bool
+	// NamesakeForeign is why the Namesake does not belong to the config, for messages; "" if it does.
 	NamesakeForeign string
-	// Agents are those that booted from the InfraEnvs, in the order of their names.
+	// Agents are the Agents that booted from the InfraEnvs, sorted by name.
 	Agents []*aiv1beta1.Agent
-	// OthersDeployments are the ClusterDeployments of other clusters to which Agents are bound, where the Machine's Cluster is gone.
-	OthersDeployments []string
-	// Host is the BareMetalHost behind the infrastructure machine.
+	// ForeignDeployments are the ClusterDeployments of other clusters to which Agents are bound, if the
+	// Machine's Cluster is deleted.
+	ForeignDeployments []string
+	// Host is the BareMetalHost of the infra machine.
 	Host *metal3.Host
-	// Shared is what other BareMetalHosts of the namespace have in common with the Host; nil: nothing was looked for, as an Agent is approved. All hosts are compared when it is called first.
+	// Shared returns what other BareMetalHosts of the namespace have in common with the Host; nil if an Agent
+	// is approved. Its first call compares all hosts.
 	Shared func() metal3.SharedIdentity
-	// Claimants are, by the name of the Host, or of one of the Hosts that may be given to the Machine, BareMetalHosts of any watched namespace whose server is the same and in use. They are looked
-	// for until an Agent is approved; among the Hosts until the data is handed out.
+	// Claimants are BareMetalHosts of any watched namespace with the same server in use. They are listed by
+	// the name of the Host, or of a Host that may be given to the Machine. They are read until an Agent is
+	// approved, those of possible Hosts until the data is handed out.
 	Claimants map[string][]*metal3.Host
-	// TakenHost is the BareMetalHost that the infrastructure machine names as its own, where that one names another consumer.
+	// TakenHost is the BareMetalHost that the infra machine names as its own, if the BareMetalHost names
+	// another consumer.
 	TakenHost *metal3.Host
-	// Hosts are the BareMetalHosts of the namespace, and Waiting the Metal3Machines there that have none, the oldest first. They are looked for only as long as the
-	// Machine has no host. Hosts are nil, and not just empty, where the API of BareMetalHosts is not served.
+	// Hosts are the BareMetalHosts of the namespace, and Waiting its Metal3Machines without a host, oldest
+	// first. They are read only while the Machine has no host. Hosts is nil, and not just empty, if the API
+	// of BareMetalHosts is not served.
 	Hosts   []*metal3.Host
 	Waiting []*unstructured.Unstructured
 	// DataSecret is the bootstrap data without its content.
 	DataSecret *metav1.PartialObjectMetadata
-	// FencingSecret is the Secret with the name of that which holds the credentials of the host's BMC, without its content. It is looked for only where the host is fenced.
+	// FencingSecret is the Secret with the credentials of the host's BMC, without its content. It is read
+	// only if the host is fenced.
 	FencingSecret *metav1.PartialObjectMetadata
-	// MirrorsDigest is that of the ConfigMap with the mirrors of the InfraEnv; empty: none is named, or it does not exist. It is looked for until the host is installed.
+	// MirrorsDigest is the digest of the ConfigMap with the mirrors of the InfraEnv; empty if none is named, or it
+	// does not exist. It is read until the host is installed.
 	MirrorsDigest string
-	// Networks are the NMStateConfigs that the config selects, in the order of their names.
+	// Networks are the NMStateConfigs that the config selects, sorted by name.
 	Networks []*aiv1beta1.NMStateConfig
 }
 
-// Paused reports whether nothing is to be changed.
+// Paused reports whether reconciliation is paused.
 func (f *Facts) Paused() bool {
 	if f.Cluster != nil {
 		return annotations.IsPaused(f.Cluster, f.Config)
@@ -81,13 +93,13 @@ func (f *Facts) Paused() bool {
 // Deleting reports whether the config is being deleted.
 func (f *Facts) Deleting() bool { return !f.Config.DeletionTimestamp.IsZero() }
 
-// Recorded returns a condition as the last report left it; nil when there is none.
+// Recorded returns a condition of the stored status; nil if there is none.
 func (f *Facts) Recorded(conditionType string) *metav1.Condition {
 	return meta.FindStatusCondition(f.Config.Status.Conditions, conditionType)
 }
 
-// HandedOut is the name of the bootstrap data secret that Cluster API was told; empty when it was told none. The Machine knows it where the status of the
-// config was lost: after a move or a restore.
+// HandedOut returns the name of the bootstrap data Secret that was reported to Cluster API; "" if none was.
+// After a move or a restore the status of the config is lost, and the Machine has the name.
 func (f *Facts) HandedOut() string {
 	if f.Machine == nil {
 		return f.Config.Status.DataSecretName
@@ -95,21 +107,23 @@ func (f *Facts) HandedOut() string {
 	return cmp.Or(f.Config.Status.DataSecretName, ptr.Deref(f.Machine.Spec.Bootstrap.DataSecretName, ""))
 }
 
-// DataHandedOut reports whether Cluster API was told the name of the bootstrap data secret.
+// DataHandedOut reports whether the name of the bootstrap data Secret was reported to Cluster API.
 func (f *Facts) DataHandedOut() bool { return f.HandedOut() != "" }
 
-// HasBareMetalHost reports whether a BareMetalHost stands behind the infrastructure machine.
+// HasBareMetalHost reports whether the infra machine uses a BareMetalHost.
 func (f *Facts) HasBareMetalHost() bool {
 	return f.InfraMachine != nil && f.InfraMachine.GetKind() == metal3.MachineKind
 }
 
-// NeedsHost reports whether the infrastructure machine is a Metal3Machine for which CAPM3 has not chosen a host yet.
+// NeedsHost reports whether the infra machine is a Metal3Machine for which CAPM3 has not chosen a host yet.
 func (f *Facts) NeedsHost() bool {
-	return f.HasBareMetalHost() && f.Host == nil && f.InfraMachine.GetAnnotations()[metal3.HostAnnotation] == "" && !f.Deleting() && !f.WasInstalled()
+	return f.HasBareMetalHost() && f.Host == nil && f.InfraMachine.GetAnnotations()[metal3.HostAnnotation] == "" && !f.Deleting() &&
+		!f.WasInstalled()
 }
 
-// HostChosen reports whether the infrastructure provider may have looked at the boot image or data already, so that another would come too
-// late. What registers before it was given the data is a stranger, which somebody booted from the image: it tells nothing.
+// HostChosen reports whether the infrastructure provider may have read the boot image or data already, so
+// that a change would be too late. An Agent that registered before the data existed runs on another server,
+// and does not count.
 func (f *Facts) HostChosen() bool {
 	registered := slices.ContainsFunc(f.Agents, func(agent *aiv1beta1.Agent) bool { return !f.RegisteredBeforeData(agent) })
 	if f.Host != nil || registered && f.DataHandedOut() || f.InfraMachine.GetAnnotations()[metal3.HostAnnotation] != "" {
@@ -121,24 +135,24 @@ func (f *Facts) HostChosen() bool {
 	return providerID != "" || provisioned || ready
 }
 
-// WasInstalled reports whether the Machine's host has been installed before. Then nothing may ever install it again.
+// WasInstalled reports whether the Machine's host has been installed. It must never be installed again.
 func (f *Facts) WasInstalled() bool {
 	return f.RecordedInstalled() || f.Machine != nil && metal3.HadNode(f.Machine)
 }
 
-// RecordedInstalled reports whether the host was reported as installed.
+// RecordedInstalled reports whether the status reports the host as installed.
 func (f *Facts) RecordedInstalled() bool {
 	condition := f.Recorded(bootstrapv1.HostInstalledCondition)
 	return condition != nil && condition.Status == metav1.ConditionTrue
 }
 
-// HandsOff reports whether the host was installed and is no longer looked after. A Node may be there before assisted-service is done; an approved Agent
-// is only looked at.
-func (f *Facts) HandsOff() bool {
+// IsFinished reports whether the host was installed and is no longer managed. A Node may exist before
+// assisted-service has finished; the approved Agent is then still observed.
+func (f *Facts) IsFinished() bool {
 	return f.WasInstalled() && (f.RecordedInstalled() || f.ApprovedAgent() == nil)
 }
 
-// PullSecretName is the config's own, else the cluster's; empty when neither names one.
+// PullSecretName returns the pull secret of the config, or else that of the cluster; "" if neither names one.
 func (f *Facts) PullSecretName() string {
 	if ref := f.Config.Spec.PullSecretRef; ref != nil && ref.Name != "" {
 		return ref.Name
@@ -149,8 +163,9 @@ func (f *Facts) PullSecretName() string {
 	return ""
 }
 
-// HostMayHaveBooted reports whether one of the Agents is, or may turn out to be, the Machine's host.
+// HostMayHaveBooted reports whether one of the Agents is, or may turn out to be, on the Machine's host.
 func (f *Facts) HostMayHaveBooted() bool { return slices.ContainsFunc(f.Agents, f.MayBeHost) }
 
-// HostHasBooted reports whether one of the Agents is the Machine's host, as far as anybody can tell by now. One that has not told its hardware is not.
-func (f *Facts) HostHasBooted() bool { return slices.ContainsFunc(f.Agents, f.seemsHost) }
+// HostHasBooted reports whether one of the Agents is on the Machine's host, by what is known now. An Agent
+// without inventory does not count.
+func (f *Facts) HostHasBooted() bool { return slices.ContainsFunc(f.Agents, f.appearsToBeHost) }

@@ -19,12 +19,12 @@ func TestHandedOut(t *testing.T) {
 		machine  *clusterv1.Machine
 		wanted   string
 	}{
-		"nothing was handed out":                        {"", machine(nil), ""},
-		"a Machine that names nothing":                  {"", machine(ptr.To("")), ""},
-		"recorded, and Cluster API has not taken it":    {"m", machine(nil), "m"},
-		"the Machine is gone":                           {"m", nil, "m"},
-		"the record is lost, the Machine was moved":     {"", machine(ptr.To("m")), "m"},
-		"there is neither a record nor a Machine of it": {"", nil, ""},
+		"nothing was handed out":                    {"", machine(nil), ""},
+		"a Machine with an empty name":              {"", machine(ptr.To("")), ""},
+		"recorded, and not yet in the Machine":      {"m", machine(nil), "m"},
+		"the Machine is deleted":                    {"m", nil, "m"},
+		"the record is lost, the Machine was moved": {"", machine(ptr.To("m")), "m"},
+		"neither a record nor a Machine":            {"", nil, ""},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			f := &Facts{Config: &bootstrapv1.OpenshiftAssistedConfig{}, Machine: tc.machine}

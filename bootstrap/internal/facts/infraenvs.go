@@ -12,7 +12,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 )
 
-// Owner returns the owner of the objects of the config, as far as it is known: a Cluster that does not exist has no UID.
+// Owner returns the owner of the objects of the config, as far as it is known: a missing Cluster has no UID.
 func (f *Facts) Owner() contract.Owner {
 	if f.Cluster != nil {
 		return contract.OwnerOf(f.Cluster)
@@ -20,24 +20,27 @@ func (f *Facts) Owner() contract.Owner {
 	return contract.Owner{Namespace: f.Config.Namespace, Cluster: f.ClusterName()}
 }
 
-// ForeignInfraEnv states, for users, why an InfraEnv with the Machine's name, or with the label of the config, is not that of the config; empty when it is. created reports whether this provider wrote to it.
+// ForeignInfraEnv returns why an InfraEnv with the Machine's name, or with the label of the config, does not
+// belong to the config, for messages. It is "" if it does. The argument created reports whether this provider
+// wrote to it.
 //
-// Once the data was handed out, an InfraEnv is also ours if it was restored: a backup loses who wrote to it, and gives the Cluster another UID. Before that, another client has created it, or a Machine
-// of a former Cluster has left it behind.
+// After the data was handed out, a restored InfraEnv also belongs to the config. A backup loses its field
+// managers, and gives the Cluster another UID. Before that, another client has created it, or a Machine of a
+// former Cluster has left it behind.
 func (f *Facts) ForeignInfraEnv(infraEnv *assisted.InfraEnv, created bool) string {
 	owner := f.Owner()
 	if f.Cluster == nil || f.DataHandedOut() {
 		owner.Former = []types.UID{types.UID(infraEnv.Annotations[contract.ClusterUIDAnnotation])}
 	}
-	name, labelled := infraEnv.Labels[bootstrapv1.ConfigNameLabel]
+	name, labeled := infraEnv.Labels[bootstrapv1.ConfigNameLabel]
 	switch ref, controller := infraEnv.Spec.ClusterRef, metav1.GetControllerOf(infraEnv); {
-	case labelled && name != format.MustFormatValue(f.Config.Name):
+	case labeled && name != format.MustFormatValue(f.Config.Name):
 		return "it serves another OpenshiftAssistedConfig"
 	case owner.Cluster != "" && owner.ClaimOf(infraEnv) == contract.Foreign:
 		return "it belongs to " + owner.OwnerName(infraEnv)
 	case created:
 		return ""
-	case !labelled || !f.DataHandedOut():
+	case !labeled || !f.DataHandedOut():
 		return "another client created it"
 	case ref != nil: // this provider never sets it
 		return "it serves a ClusterDeployment by spec.clusterRef"
@@ -49,7 +52,8 @@ func (f *Facts) ForeignInfraEnv(infraEnv *assisted.InfraEnv, created bool) strin
 	return ""
 }
 
-// infraEnvName is the name of the config's InfraEnv: that of the Machine, which the config mostly has, too.
+// infraEnvName returns the name of the config's InfraEnv: that of the Machine, which the config usually
+// shares.
 func (f *Facts) infraEnvName() string {
 	if f.Machine != nil {
 		return f.Machine.Name

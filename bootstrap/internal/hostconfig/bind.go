@@ -68,7 +68,7 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 	if proceed, err := r.nodeNameFree(ctx, s); !proceed {
 		return proceed, err
 	}
-	obstacle := s.NotAccepted()
+	obstacle := s.AcceptanceBlocker()
 	synced := assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition)
 	unbound := facts.Unbound(agent)
 	if !facts.Bound(agent) || !unbound {
@@ -155,7 +155,7 @@ func (r *Reconciler) nodeNameFree(ctx context.Context, s *scope) (bool, error) {
 		switch other := &machines.Items[i]; {
 		case other.Status.NodeRef.Name != name:
 		case other.DeletionTimestamp.IsZero():
-			return s.wait(stage, bootstrapv1.NodeNameTakenReason, "Node %s is Machine %s's, and Agent %s is to get the same name: set another %s", name, other.Name, s.agent.Name, desired.NameGivenBy(s.Facts))
+			return s.wait(stage, bootstrapv1.NodeNameTakenReason, "Node %s is Machine %s's, and Agent %s is to get the same name: set another %s", name, other.Name, s.agent.Name, desired.HostnameSource(s.Facts))
 		default:
 			return s.wait(stage, bootstrapv1.NodeNameTakenReason, "Node %s is still Machine %s's: Agent %s gets the name when that Machine is gone, with which the Node of this name is deleted",
 				name, other.Name, s.agent.Name)

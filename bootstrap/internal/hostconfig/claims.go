@@ -28,7 +28,7 @@ import (
 func (r *Reconciler) gatherClaimants(ctx context.Context, f *facts.Facts) error {
 	var hosts []*metal3.Host
 	switch {
-	case f.Deleting() || f.HandsOff() || f.ApprovedAgent() != nil:
+	case f.Deleting() || f.IsFinished() || f.ApprovedAgent() != nil:
 	case f.Host != nil || f.NeedsHost() && !f.DataHandedOut():
 		hosts = preflight.Candidates(f)
 	}

@@ -131,7 +131,7 @@ func (r *Reconciler) discoveryImageReady(s *scope) (bool, error) {
 		if len(s.infraEnv.Status.Conditions) == 0 { // it has not even looked at the InfraEnv
 			_, _ = r.overdue(s, s.infraEnv.CreationTimestamp.Time)
 		}
-	case s.NetworksNotTakenIn(s.infraEnv):
+	case s.NetworksPending(s.infraEnv):
 		_, _ = s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "waiting for assisted-service to take the NMStateConfigs that match %s into the discovery image of InfraEnv %s", s.SelectedNetworks(), s.infraEnv.Name)
 	default:
 		s.pass(stage, s.keptByImage())

@@ -38,7 +38,7 @@ func (r *Reconciler) fenceHost(ctx context.Context, s *scope) (bool, error) {
 	if facts.Bound(s.agent) && s.agent.Spec.Approved {
 		return true, r.keepFencing(ctx, s)
 	}
-	name, users, err := desired.FencingFrom(s.Facts)
+	name, users, err := desired.FencingSecretRef(s.Facts)
 	if err != nil {
 		return s.fencingUnusable(err)
 	}
@@ -50,7 +50,7 @@ func (r *Reconciler) fenceHost(ctx context.Context, s *scope) (bool, error) {
 	case credentials == nil:
 		return s.wait(bootstrapv1.HostBoundCondition, bootstrapv1.FencingCredentialsUnusableReason, "Secret %s with the credentials of the BMC of BareMetalHost %s does not exist: create it", name, s.Host.Name)
 	case users:
-		s.fencing, err = desired.FencingOf(s.Facts, credentials)
+		s.fencing, err = desired.UserFencing(s.Facts, credentials)
 		if err == nil && !s.namesFencing() { // the credentials were the BMC's before
 			err = r.retireFencing(ctx, s)
 		}
@@ -115,7 +115,7 @@ func (r *Reconciler) retireFencing(ctx context.Context, s *scope) error {
 
 // makeFencingAgain makes the Secret again of what the credentials are now; nothing where the BMC has none any more.
 func (r *Reconciler) makeFencingAgain(ctx context.Context, s *scope) error {
-	name, users, err := desired.FencingFrom(s.Facts)
+	name, users, err := desired.FencingSecretRef(s.Facts)
 	if err != nil || users {
 		return err
 	}

@@ -267,7 +267,7 @@ func TestTwoNodesHaveNoWorkers(t *testing.T) {
 		w.create(discovered("a", "m", bootMAC))
 		w.reconcile()
 		w.lasts(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.ClusterNotAcceptingHostsReason)
-		w.Expect(meta.FindStatusCondition(w.config().Status.Conditions, bootstrapv1.HostBoundCondition).Message).To(ContainSubstring("two nodes with fencing, which has no workers"))
+		w.Expect(meta.FindStatusCondition(w.config().Status.Conditions, bootstrapv1.HostBoundCondition).Message).To(ContainSubstring("a two-node cluster with fencing has no workers"))
 		w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil())
 	}
 }

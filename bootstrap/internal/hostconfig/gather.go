@@ -76,7 +76,7 @@ func (r *Reconciler) gatherInfraEnvs(ctx context.Context, f *facts.Facts) error 
 	if f.Namesake, err = kube.Read(ctx, r.Client, client.ObjectKey{Namespace: f.Config.Namespace, Name: f.Machine.Name}, &assisted.InfraEnv{}); err != nil || f.Namesake == nil {
 		return err
 	}
-	if f.NamesakeUnlabelled = unlabelled(f.Namesake); f.NamesakeUnlabelled {
+	if f.NamesakeUnlabeled = unlabelled(f.Namesake); f.NamesakeUnlabeled {
 		f.InfraEnvs = append(f.InfraEnvs, f.Namesake)
 	}
 	return nil
@@ -98,7 +98,7 @@ func dropForeignInfraEnvs(_ context.Context, f *facts.Facts) error {
 	f.InfraEnvs = slices.DeleteFunc(f.InfraEnvs, func(e *assisted.InfraEnv) bool { return f.ForeignInfraEnv(e, created(e)) != "" })
 	if f.Namesake != nil {
 		f.NamesakeForeign = f.ForeignInfraEnv(f.Namesake, created(f.Namesake))
-		f.NamesakeUnlabelled = f.NamesakeUnlabelled && f.NamesakeForeign == ""
+		f.NamesakeUnlabeled = f.NamesakeUnlabeled && f.NamesakeForeign == ""
 	}
 	return nil
 }
@@ -196,7 +196,7 @@ func (r *Reconciler) gatherOwner(ctx context.Context, f *facts.Facts, agent *aiv
 		return err
 	}
 	if deployment != nil && deployment.Labels[clusterv1.ClusterNameLabel] != f.Config.Labels[clusterv1.ClusterNameLabel] {
-		f.OthersDeployments = append(f.OthersDeployments, ref.Name)
+		f.ForeignDeployments = append(f.ForeignDeployments, ref.Name)
 	}
 	return nil
 }
@@ -257,7 +257,7 @@ func (r *Reconciler) gatherHost(ctx context.Context, f *facts.Facts) error {
 // gatherShared looks for what does not tell the host from others of the namespace, as long as it is not proven which Agent runs on it. CAPM3 and the Bare Metal Operator keep all
 // hosts of a pool in one.
 func (r *Reconciler) gatherShared(ctx context.Context, f *facts.Facts) error {
-	if f.Host == nil || f.HandsOff() || f.ApprovedAgent() != nil {
+	if f.Host == nil || f.IsFinished() || f.ApprovedAgent() != nil {
 		return nil
 	}
 	hosts := f.Hosts

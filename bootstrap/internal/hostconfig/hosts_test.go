@@ -48,7 +48,7 @@ func TestHostsAreLookedForBeforeAServerIsTouched(t *testing.T) {
 	w.reconcile()
 	w.lasts(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason)
 	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.NoHostFitsReason)
-	w.Expect(w.message(bootstrapv1.ReadyCondition)).To(And(ContainSubstring("choose a BareMetalHost"), ContainSubstring("none fits: one (")), "Machine and control plane show it, too")
+	w.Expect(w.message(bootstrapv1.ReadyCondition)).To(And(ContainSubstring("choose a BareMetalHost"), ContainSubstring("lab fits: one (")), "Machine and control plane show it, too")
 
 	w.create(freeHost("two", "a"))
 	w.reconcile()

@@ -265,7 +265,7 @@ func TestHostThatSomebodyElseTakes(t *testing.T) {
 	w.create(discovered("a", "m", bootMAC))
 	w.reconcile()
 	w.lasts(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.NoHostFitsReason)
-	w.Expect(w.message(bootstrapv1.ReadyCondition)).To(ContainSubstring("BareMetalHost lab/rack1-u7, which was given to Metal3Machine m, says by spec.consumerRef that it is another's"))
+	w.Expect(w.message(bootstrapv1.ReadyCondition)).To(ContainSubstring("BareMetalHost lab/rack1-u7, which was given to Metal3Machine m, names another consumer in spec.consumerRef"))
 	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "its host is another's")
 
 	w.change(host, func() { host.Spec.ConsumerRef.Name = "m" })

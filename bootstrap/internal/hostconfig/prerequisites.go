@@ -46,7 +46,7 @@ func (s *scope) registrationReady(stage string) (bool, error) {
 		return true, nil
 	}
 	name := s.Cluster.Spec.ControlPlaneRef.Name
-	obstacle, foreign := s.NotOurs()
+	obstacle, foreign := s.ClusterBlocker()
 	switch {
 	case foreign:
 		return s.wait(stage, bootstrapv1.ClusterDeploymentNotOursReason, "%s", obstacle)

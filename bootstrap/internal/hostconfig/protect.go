@@ -51,7 +51,7 @@ func (s *scope) wantsProtection() bool {
 	switch {
 	case recorded != nil && recorded.Reason == bootstrapv1.HostInstallationFailedReason:
 		return false
-	case s.HandsOff():
+	case s.IsFinished():
 		return ours && !s.Machine.Status.NodeRef.IsDefined()
 	}
 	return ours || s.DataHandedOut()

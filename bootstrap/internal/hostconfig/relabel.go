@@ -14,7 +14,7 @@ import (
 
 // relabel gives our InfraEnv its labels back, where somebody took them off: by them we and others find it, long after anything else of it is stated.
 func (r *Reconciler) relabel(ctx context.Context, s *scope) (bool, error) {
-	if !s.NamesakeUnlabelled || s.Cluster == nil {
+	if !s.NamesakeUnlabeled || s.Cluster == nil {
 		return true, nil
 	}
 	// With the uid the API server refuses it for an InfraEnv that was created again under the same name, maybe by somebody else.

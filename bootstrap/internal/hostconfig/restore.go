@@ -31,7 +31,7 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) (bool, error) {
 			s.status.BootMode = mode.Name()
 		}
 	}
-	if !s.HandsOff() {
+	if !s.IsFinished() {
 		return true, nil
 	}
 	if s.ownsData() {
@@ -80,7 +80,7 @@ func (s *scope) recall() {
 	switch {
 	case s.Config.Status.AgentRef == nil:
 		s.status.AgentRef = &corev1.LocalObjectReference{Name: agent.Name}
-	case !s.Known(agent):
+	case !s.IsRecorded(agent):
 		return
 	}
 	s.agent = agent
@@ -97,7 +97,7 @@ func (s *scope) discoveredAgain(now time.Time) *aiv1beta1.Agent {
 			continue
 		case agent.Spec.Approved && s.nodeIsBack(agent, now):
 			continue
-		case agent.Spec.Approved && s.Known(agent):
+		case agent.Spec.Approved && s.IsRecorded(agent):
 			return agent
 		case !assisted.HasInventory(agent):
 			continue

@@ -12,12 +12,14 @@ import (
 const (
 	defaultSentinelDir = "/var/lib/openshift-agent"
 	defaultKubeconfig  = "/var/lib/kubelet/kubeconfig"
-	// successSentinel is where Cluster API's contract for bootstrap providers wants to see that the bootstrap went well.
+	// successSentinel is the file by which Cluster API's contract for bootstrap providers detects a
+	// successful bootstrap.
 	successSentinel = "/run/cluster-api/bootstrap-success.complete"
 	scriptDir       = "/usr/local/bin"
 )
 
-// addCommands lets the user's commands run once each. The scripts mark themselves as done when the last command succeeded.
+// addCommands runs the user's commands once each. A script marks itself as done after its last command
+// succeeded.
 func addCommands(config *types.Config, in Input) {
 	dir := path.Clean(cmp.Or(in.SentinelDir, defaultSentinelDir))
 	if len(in.PreCommands) > 0 {
@@ -32,7 +34,8 @@ func addCommands(config *types.Config, in Input) {
 	}
 }
 
-// addScript adds a script and its unit. Units are written as the host reads them: go-systemd's unit package would escape nothing in them, and paths were validated to need none.
+// addScript adds a script and its unit. Units are written without escapes, like go-systemd's unit package
+// would: paths were validated to need none.
 func addScript(config *types.Config, name, sentinel, order, contents string) {
 	file := path.Join(scriptDir, name+".sh")
 	addFile(config, file, contents, 0o700)
@@ -56,14 +59,18 @@ func script(wait string, commands []string, sentinel string) string {
 		wait, strings.Join(commands, "\n"), path.Dir(sentinel), sentinel)
 }
 
-// waitForNode is the part of a script that waits until the host's Node exists. Path and name were validated: neither needs quoting, and both are
-// quoted all the same.
+// waitForNode returns the commands that wait until the host's Node exists. Path and name were validated and
+// need no quotes, but are quoted all the same.
 func waitForNode(in Input) string {
 	name := `"$(hostname)"`
 	if in.NodeName != "" {
 		name = "'" + in.NodeName + "'"
 	}
-	return fmt.Sprintf("until oc --kubeconfig '%s' get node %s >/dev/null 2>&1; do sleep 10; done\n", cmp.Or(in.KubeconfigPath, defaultKubeconfig), name)
+	return fmt.Sprintf(
+		"until oc --kubeconfig '%s' get node %s >/dev/null 2>&1; do sleep 10; done\n",
+		cmp.Or(in.KubeconfigPath, defaultKubeconfig),
+		name,
+	)
 }
 
 func addSuccessSentinel(config *types.Config) {

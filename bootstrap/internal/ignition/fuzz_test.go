@@ -11,21 +11,33 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// FuzzOverrides: an override cannot make the ignition one that a host refuses, nor take from it what the host needs by leaving it out.
+// An override cannot make the ignition invalid for a host, and cannot remove required parts by omission.
 func FuzzOverrides(f *testing.F) {
 	for _, override := range []string{
 		Empty, `{"ignition":{"version":"3.2.0"},"storage":{"disks":[{"device":"/dev/sda","partitions":[{"label":"var","sizeMiB":0}]}]}}`,
-		`{"ignition":{"version":"3.1.0","config":{"replace":{"source":"https://example.com"}}}}`, `{"ignition":{"version":"2.2.0"}}`, `{"ignition":{"version":"3.4.0"}}`,
-		`{"ignition":{"version":"3.1.0"},"systemd":{"units":[{"name":"x.service","enabled":true,"contents":"[Unit]"}]}}`, `{"ignition":{"version":"3.1.0"},"storage":{"files":[{"path":"relative"}]}}`, `{`, `null`, ``,
+		`{"ignition":{"version":"3.1.0","config":{"replace":{"source":"https://example.com"}}}}`,
+		`{"ignition":{"version":"2.2.0"}}`,
+		`{"ignition":{"version":"3.4.0"}}`,
+		`{"ignition":{"version":"3.1.0"},"systemd":{"units":[{"name":"x.service","enabled":true,"contents":"[Unit]"}]}}`,
+		`{"ignition":{"version":"3.1.0"},"storage":{"files":[{"path":"relative"}]}}`,
+		`{`,
+		`null`,
+		``,
 	} {
 		f.Add(override, Empty)
 		f.Add(Empty, override)
 	}
-	partition := `{"ignition":{"version":"3.1.0"},"storage":{"disks":[{"device":"/dev/sda","partitions":[{"number":%d,"label":"var","sizeMiB":9,"startMiB":0}]}]}}`
+	partition := `{"ignition":{"version":"3.1.0"},` +
+		`"storage":{"disks":[{"device":"/dev/sda","partitions":[{"number":%d,"label":"var","sizeMiB":9,"startMiB":0}]}]}}`
 	f.Add(fmt.Sprintf(partition, 1), fmt.Sprintf(partition, 2))
 	f.Fuzz(func(t *testing.T, first, last string) {
 		g := NewWithT(t)
-		in := Input{NodeName: "w0", ProviderID: "metal3://a/b/c", PreCommands: []string{"true"}, Overrides: []Override{{Of: "first", Config: first}, {Of: "last", Config: last}}}
+		in := Input{
+			NodeName:    "w0",
+			ProviderID:  "metal3://a/b/c",
+			PreCommands: []string{"true"},
+			Overrides:   []Override{{Of: "first", Config: first}, {Of: "last", Config: last}},
+		}
 		built, err := Build(in)
 		if err != nil {
 			return
@@ -53,7 +65,7 @@ func FuzzOverrides(f *testing.F) {
 	})
 }
 
-// FuzzResolve: what the user wrote stays as it is but for known variables and quotes, whatever their values hold.
+// Resolve changes only known variables and quotes, for all of the variables are.
 func FuzzResolve(f *testing.F) {
 	f.Add("$METADATA_NAME-${METADATA_UUID}", "name: $METADATA_UUID")
 	f.Add(`a="$METADATA_X_Y"`, "x-y: [1, 2]")

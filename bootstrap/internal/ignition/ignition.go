@@ -1,5 +1,6 @@
-// Package ignition builds what an installed host gets beside what OpenShift gives it. Nothing in it is evaluated on the host except the
-// user's own commands: everything particular to a host is known when the ignition is built.
+// Package ignition builds the ignition of an installed host in addition to that of OpenShift. The host
+// evaluates only the user's own commands: all settings that are particular to a host are known when the
+// ignition is built.
 package ignition
 
 import (
@@ -13,45 +14,49 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Input is what the ignition of one host is built from.
+// Input holds the data for the ignition of one host.
 type Input struct {
-	// NodeName is the name under which the kubelet registers. Empty: its own choice.
+	// NodeName is the name under which the kubelet registers; if empty, the kubelet chooses it.
 	NodeName string
-	// KubeletLabels are set by the kubelet when it registers. Labels that the kubelet may not set itself are left out.
+	// KubeletLabels are the labels that the kubelet sets when it registers. Labels that the kubelet may not
+	// set are left out.
 	KubeletLabels map[string]string
-	// ProviderID is given to the kubelet. Empty: it is left to others.
+	// ProviderID is the providerID of the kubelet; if empty, another component sets it.
 	ProviderID string
-	// PreCommands run before the kubelet starts, PostCommands after the Node has registered; each once.
+	// PreCommands run before the kubelet starts, PostCommands after the Node has registered. Each runs once.
 	PreCommands, PostCommands []string
 	// SentinelDir holds the files that mark commands as done. Default: /var/lib/openshift-agent.
 	SentinelDir string
-	// KubeconfigPath is the kubeconfig with which the host looks for its Node. Default: /var/lib/kubelet/kubeconfig.
+	// KubeconfigPath is the kubeconfig with which the host reads its Node. Default:
+	// /var/lib/kubelet/kubeconfig.
 	KubeconfigPath string
-	// ServerCA are the certificates (PEM) by which the host recognises the machine config server of an installed cluster; assisted-service, from the middle of 2025 on, then has the host
-	// fetch its configuration by HTTPS (GetIgnitionEndpointAndCert in its internal/host/hostutil). Empty: it gets none.
+	// ServerCA are the certificates (PEM) with which the host verifies the machine config server of an
+	// installed cluster; "" for none. With these, assisted-service, from the middle of 2025 on, makes the
+	// host fetch its configuration by HTTPS (GetIgnitionEndpointAndCert in its internal/host/hostutil).
 	ServerCA string
-	// Overrides are merged over everything else, one after the other.
+	// Overrides are merged over everything else, in their order.
 	Overrides []Override
 }
 
-// Override is an ignition that a user gives.
+// Override is an ignition from a user.
 type Override struct {
-	// Of is where it was given, for errors.
+	// Of is the origin of the override, for errors.
 	Of string
-	// Config is its JSON; empty: there is none.
+	// Config is the JSON of the ignition; "" for none.
 	Config string
 }
 
-// Empty is the valid ignition that does nothing.
+// Empty is the valid ignition without content.
 const Empty = `{"ignition":{"version":"3.1.0"}}`
 
-// lowest is the version of an ignition that needs no other.
-const lowest = "3.1.0"
+// minVersion is the version of an ignition that needs no newer one.
+const minVersion = "3.1.0"
 
-// Build returns the JSON of the ignition. The same input gives the same bytes. The version is 3.1.0, or 3.2.0 where an override is of that: assisted-service takes
-// these two (ParseToLatest in its internal/ignition).
+// Build returns the JSON of the ignition. The same input gives the same bytes. The version is 3.1.0, or 3.2.0
+// if an override has that version: assisted-service accepts these two (ParseToLatest in its
+// internal/ignition).
 func Build(in Input) (string, error) {
-	config := types.Config{Ignition: types.Ignition{Version: lowest}}
+	config := types.Config{Ignition: types.Ignition{Version: minVersion}}
 	addNode(&config, in)
 	addCommands(&config, in)
 	addSuccessSentinel(&config)
@@ -72,7 +77,7 @@ func Build(in Input) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot encode the ignition: %w", err)
 	}
-	// What is generated here is valid whatever the input, which the tests check; validating it again for each host costs more than all else.
+	// The generated ignition is always valid, as the tests check. Validating it for each host is the most expensive step.
 	if !overridden {
 		return string(raw), nil
 	}
@@ -82,7 +87,7 @@ func Build(in Input) (string, error) {
 	return string(raw), nil
 }
 
-// merge lays an override over a config, which gets the version of the override where that is the newer one.
+// merge merges an override over a config. The config gets the version of the override if that is newer.
 func merge(config *types.Config, override string) error {
 	parsed, err := Parse([]byte(override))
 	if err != nil {

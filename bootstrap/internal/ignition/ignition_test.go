@@ -21,8 +21,10 @@ func TestBuildGolden(t *testing.T) {
 	for name, in := range map[string]Input{
 		"nothing": {},
 		"metal3": {
-			NodeName:      "rack1-u7",
-			KubeletLabels: map[string]string{"metal3.io/uuid": "d7a4", "zone": "a", "node-role.kubernetes.io/infra": "", "topology.kubernetes.io/zone": "z"},
+			NodeName: "rack1-u7",
+			KubeletLabels: map[string]string{
+				"metal3.io/uuid": "d7a4", "zone": "a", "node-role.kubernetes.io/infra": "", "topology.kubernetes.io/zone": "z",
+			},
 		},
 		"everything": {
 			NodeName:       "w-0",
@@ -32,7 +34,9 @@ func TestBuildGolden(t *testing.T) {
 			PostCommands:   []string{"echo after"},
 			SentinelDir:    "/var/lib/sentinels/",
 			KubeconfigPath: "/etc/kubernetes/kubeconfig",
-			Overrides:      []Override{{Config: `{"ignition":{"version":"3.0.0"},"storage":{"files":[{"path":"/etc/motd","contents":{"source":"data:,hi"}}]}}`}},
+			Overrides: []Override{
+				{Config: `{"ignition":{"version":"3.0.0"},"storage":{"files":[{"path":"/etc/motd","contents":{"source":"data:,hi"}}]}}`},
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +66,7 @@ func TestBuildGolden(t *testing.T) {
 	}
 }
 
-// render shows what the host gets.
+// render returns the files and units of an ignition as text.
 func render(t *testing.T, raw string) string {
 	t.Helper()
 	g := NewWithT(t)
@@ -76,16 +80,31 @@ func render(t *testing.T, raw string) string {
 			g.Expect(err).NotTo(HaveOccurred())
 			source = string(text)
 		}
-		fmt.Fprintf(&b, "=== file %s%s%s%s\n%s", f.Path, said(" mode %04o", f.Mode), said(" overwrite %t", f.Overwrite), said(" of user %s", f.User.Name), source)
+		fmt.Fprintf(
+			&b,
+			"=== file %s%s%s%s\n%s",
+			f.Path,
+			formatField(" mode %04o", f.Mode),
+			formatField(" overwrite %t", f.Overwrite),
+			formatField(" of user %s", f.User.Name),
+			source,
+		)
 	}
 	for _, u := range config.Systemd.Units {
-		fmt.Fprintf(&b, "=== unit %s%s%s\n%s", u.Name, said(" enabled %t", u.Enabled), said(" masked %t", u.Mask), ptr.Deref(u.Contents, ""))
+		fmt.Fprintf(
+			&b,
+			"=== unit %s%s%s\n%s",
+			u.Name,
+			formatField(" enabled %t", u.Enabled),
+			formatField(" masked %t", u.Mask),
+			ptr.Deref(u.Contents, ""),
+		)
 	}
 	return b.String()
 }
 
-// said shows a field that the config has; what it has not is up to the host.
-func said[T any](format string, field *T) string {
+// formatField returns a field that the config sets; the default of a missing field depends on the host.
+func formatField[T any](format string, field *T) string {
 	if field == nil {
 		return ""
 	}
@@ -107,22 +126,37 @@ func TestBuildRefusesInvalidOverrides(t *testing.T) {
 	}
 }
 
-func TestOverridesAreMergedInTheirOrderAndVersion(t *testing.T) {
+func TestOverridesAreMergedInOrder(t *testing.T) {
 	motd := func(version, text string) string {
 		return `{"ignition":{"version":"` + version + `"},"storage":{"files":[{"path":"/etc/motd","contents":{"source":"data:,` + text + `"}}]}}`
 	}
-	const partitions = `{"ignition":{"version":"3.2.0"},"storage":{"disks":[{"device":"/dev/sda","partitions":[{"label":"data","number":5,"resize":true}]}]}}` // resize came with 3.2
+	// Version 3.2 introduced resize.
+	const partitions = `{"ignition":{"version":"3.2.0"},"storage":{"disks":[{"device":"/dev/sda","partitions":[` +
+		`{"label":"data","number":5,"resize":true}]}]}}`
 	for name, tc := range map[string]struct {
 		overrides []string
 		wanted    OmegaMatcher
 	}{
-		"none":                     {nil, HaveField("Ignition.Version", "3.1.0")},
-		"empty ones":               {[]string{"", ""}, HaveField("Ignition.Version", "3.1.0")},
-		"an old one":               {[]string{motd("3.0.0", "a")}, HaveField("Ignition.Version", "3.1.0")},
-		"the later one wins":       {[]string{motd("3.1.0", "a"), motd("3.0.0", "b")}, HaveField("Storage.Files", ContainElement(HaveField("Contents.Source", HaveValue(Equal("data:,b")))))},
-		"a new one":                {[]string{partitions}, And(HaveField("Ignition.Version", "3.2.0"), HaveField("Storage.Disks", ConsistOf(HaveField("Partitions", ConsistOf(HaveField("Resize", HaveValue(BeTrue())))))))},
-		"a new one before an old":  {[]string{partitions, motd("3.1.0", "a")}, And(HaveField("Ignition.Version", "3.2.0"), HaveField("Storage.Disks", HaveLen(1)))},
-		"a new one after an older": {[]string{motd("3.1.0", "a"), partitions}, And(HaveField("Ignition.Version", "3.2.0"), HaveField("Storage.Disks", HaveLen(1)))},
+		"none":            {nil, HaveField("Ignition.Version", "3.1.0")},
+		"empty overrides": {[]string{"", ""}, HaveField("Ignition.Version", "3.1.0")},
+		"an old version":  {[]string{motd("3.0.0", "a")}, HaveField("Ignition.Version", "3.1.0")},
+		"the later one wins": {
+			[]string{motd("3.1.0", "a"), motd("3.0.0", "b")},
+			HaveField("Storage.Files", ContainElement(HaveField("Contents.Source", HaveValue(Equal("data:,b"))))),
+		},
+		"a new version": {
+			[]string{partitions},
+			And(
+				HaveField("Ignition.Version", "3.2.0"),
+				HaveField("Storage.Disks", ConsistOf(HaveField("Partitions", ConsistOf(HaveField("Resize", HaveValue(BeTrue())))))),
+			),
+		},
+		"a new version before an old one": {
+			[]string{partitions, motd("3.1.0", "a")}, And(HaveField("Ignition.Version", "3.2.0"), HaveField("Storage.Disks", HaveLen(1))),
+		},
+		"a new version after an old one": {
+			[]string{motd("3.1.0", "a"), partitions}, And(HaveField("Ignition.Version", "3.2.0"), HaveField("Storage.Disks", HaveLen(1))),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -144,12 +178,22 @@ func TestEmptyIsValid(t *testing.T) {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 }
 
-func TestLabelsThatKubeletsMaySet(t *testing.T) {
+func TestKubeletMaySet(t *testing.T) {
 	for key, may := range map[string]bool{
 		"zone": true, "metal3.io/uuid": true, "kubernetes.io": true, "mykubernetes.io/a": true, "kubernetes.io.example.com/a": true,
-		"kubernetes.io/hostname": true, "beta.kubernetes.io/arch": true, "topology.kubernetes.io/zone": true, "failure-domain.beta.kubernetes.io/region": true,
-		"node.kubernetes.io/instance-type": true, "node.kubernetes.io/anything": true, "rack.node.kubernetes.io/a": true, "kubelet.kubernetes.io/a": true,
-		"kubernetes.io/anything": false, "k8s.io/a": false, "node-role.kubernetes.io/infra": false, "topology.kubernetes.io/rack": false, "team.k8s.io/a": false,
+		"kubernetes.io/hostname":                   true,
+		"beta.kubernetes.io/arch":                  true,
+		"topology.kubernetes.io/zone":              true,
+		"failure-domain.beta.kubernetes.io/region": true,
+		"node.kubernetes.io/instance-type":         true,
+		"node.kubernetes.io/anything":              true,
+		"rack.node.kubernetes.io/a":                true,
+		"kubelet.kubernetes.io/a":                  true,
+		"kubernetes.io/anything":                   false,
+		"k8s.io/a":                                 false,
+		"node-role.kubernetes.io/infra":            false,
+		"topology.kubernetes.io/rack":              false,
+		"team.k8s.io/a":                            false,
 	} {
 		NewWithT(t).Expect(kubeletMaySet(key)).To(Equal(may), key)
 	}

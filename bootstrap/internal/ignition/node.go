@@ -20,7 +20,7 @@ const (
 	kubeletDropInPath = "/etc/openshift/kubelet.conf.d/50-openshift-agent-provider-id.conf"
 )
 
-// addNode gives the kubelet its name, labels and providerID.
+// addNode sets the name, labels and providerID of the kubelet.
 func addNode(config *types.Config, in Input) {
 	var env []string
 	if labels := kubeletLabels(in.KubeletLabels); labels != "" {
@@ -32,15 +32,20 @@ func addNode(config *types.Config, in Input) {
 	if in.ProviderID != "" {
 		// Read by the kubelet unit of platform none and single nodes only; the drop-in serves the others.
 		env = append(env, environmentLine("KUBELET_PROVIDERID", in.ProviderID))
-		value := strconv.Quote(in.ProviderID) // as YAML understands it: a providerID is printable ASCII
-		addFile(config, kubeletDropInPath, fmt.Sprintf("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nproviderID: %s\n", value), 0o644)
+		value := strconv.Quote(in.ProviderID) // valid YAML, because a providerID is printable ASCII
+		addFile(
+			config,
+			kubeletDropInPath,
+			fmt.Sprintf("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nproviderID: %s\n", value),
+			0o644,
+		)
 	}
 	if len(env) > 0 {
 		addFile(config, kubeletEnvPath, strings.Join(env, ""), 0o644)
 	}
 }
 
-// kubeletLabels joins the labels that the kubelet may set, in a stable order.
+// kubeletLabels joins the labels that the kubelet may set, sorted by key.
 func kubeletLabels(labels map[string]string) string {
 	var pairs []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
@@ -51,16 +56,17 @@ func kubeletLabels(labels map[string]string) string {
 	return strings.Join(pairs, ",")
 }
 
-// kubernetesLabel is a label of the domains kubernetes.io and k8s.io.
+// kubernetesLabel matches labels of the domains kubernetes.io and k8s.io.
 var kubernetesLabel = regexp.MustCompile(`^([^/]+\.)?(kubernetes|k8s)\.io/`)
 
-// kubeletMaySet reports whether a kubelet starts with the label in --node-labels: of Kubernetes' own labels it takes only those that are meant for it.
+// kubeletMaySet reports whether a kubelet starts with the label in --node-labels: of Kubernetes' own labels
+// it accepts only those for kubelets.
 func kubeletMaySet(key string) bool {
 	return kubeletapis.IsKubeletLabel(key) || !kubernetesLabel.MatchString(key)
 }
 
-// environmentLine is one assignment of a systemd environment file: in double quotes a backslash makes the next character literal, and
-// nothing is expanded (systemd.exec(5)).
+// environmentLine returns one assignment of a systemd environment file. In double quotes a backslash makes
+// the next character literal, and nothing is expanded (systemd.exec(5)).
 func environmentLine(name, value string) string {
 	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "`", "\\`", `$`, `\$`).Replace(value)
 	return fmt.Sprintf("%s=\"%s\"\n", name, quoted)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// variable matches less than os.Expand would replace: $1, $$ and braces around anything else are a user's own text.
+// variable matches fewer texts than os.Expand: $1, $$ and braces around other text are the user's own text.
 var variable = regexp.MustCompile(`\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))`)
 
 // Variables returns the names of the variables ($NAME or ${NAME}) in the texts, sorted.
@@ -22,8 +22,8 @@ func Variables(texts ...string) []string {
 	return slices.Compact(names)
 }
 
-// Resolve replaces the variables in text by their values and drops double quotes, which manifests written for a shell put around
-// variables.
+// Resolve replaces the variables in text by their values. It drops double quotes, which manifests for a shell
+// put around variables.
 func Resolve(text string, values map[string]string) (string, error) {
 	for _, name := range Variables(text) {
 		if _, known := values[name]; !known {
@@ -36,7 +36,8 @@ func Resolve(text string, values map[string]string) (string, error) {
 	return strings.ReplaceAll(resolved, `"`, ""), nil
 }
 
-// MetadataVariables names the entries of a host's Metal3 metadata as variables: METADATA_ and the key in capitals, with _ for -.
+// MetadataVariables returns the entries of a host's Metal3 metadata as variables: METADATA_ and the key in
+// capitals, with _ for -.
 func MetadataVariables(metadata map[string]string) map[string]string {
 	values := map[string]string{}
 	for key, value := range metadata {

@@ -11,9 +11,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// ahead returns the older Metal3Machines that compete for the hosts that fit this one, where there are too few for all of them; else nil. What the OpenshiftAssistedConfigs
-// of the others ask of hosts is not looked at.
-func ahead(f *facts.Facts) []string {
+// competitors returns the older Metal3Machines that compete for the hosts that fit this one. It returns nil
+// if there are enough hosts for all of them. It ignores the host requirements of the other
+// OpenshiftAssistedConfigs.
+func competitors(f *facts.Facts) []string {
 	own := slices.IndexFunc(f.Waiting, func(machine *unstructured.Unstructured) bool { return machine.GetName() == f.InfraMachine.GetName() })
 	if own < 0 {
 		return nil
@@ -21,7 +22,7 @@ func ahead(f *facts.Facts) []string {
 	search := newSearch(f)
 	fits := search.fittingOwn()
 	if own < len(fits) {
-		return nil // there is one left whatever the others are given
+		return nil // one host remains in any case
 	}
 	var older []string
 	for _, rival := range search.rivals(f.Waiting[:own], fits) {
@@ -30,25 +31,28 @@ func ahead(f *facts.Facts) []string {
 	return older
 }
 
-// search finds hosts for the Metal3Machines of a namespace. Machines of one template may be given the same hosts, so that hosts are compared with each template once: at 2,000 hosts and 600
-// waiting Machines, a comparison of each with each at every change of a host would occupy a processor for minutes.
+// search assigns hosts to the Metal3Machines of a namespace. Machines of one template fit the same hosts, so
+// that hosts are compared with each template only once. With 2,000 hosts and 600 waiting Machines, comparing
+// all pairs at every change of a host would occupy a processor for minutes.
 type search struct {
 	*facts.Facts
-	// classes are the hosts that Machines may be given, by what decides it.
+	// classes are the hosts that Machines may get, by the properties that decide it.
 	classes map[string]*class
-	// owner is the Machine that is given a host, by the host's index; -1: none.
+	// owner is the index of the Machine that got a host, by the index of the host; -1 for none.
 	owner []int
-	// exhausted are hosts from which no further Machine can get a host: all Machines that could move have moved (Hungarian forest).
+	// exhausted are hosts from which no further Machine can get a host: all Machines that could move have
+	// moved (Hungarian forest).
 	exhausted []bool
-	// compared counts comparisons of a template with a host, visited the hosts that were looked at for a Machine.
+	// compared counts comparisons of a template with a host; visited counts the hosts that were tried for a
+	// Machine.
 	compared, visited int
 }
 
-// class is the Metal3Machines that may be given the same hosts.
+// class holds the Metal3Machines that fit the same hosts.
 type class struct {
-	// hosts are indexes into the facts.
+	// hosts are indexes of Facts.Hosts.
 	hosts []int
-	// failed: no host was left for a Machine of the class, and therefore none is left for the next.
+	// failed is true if no host was left for a Machine of the class, so that none is left for the next one.
 	failed bool
 }
 
@@ -60,7 +64,7 @@ func newSearch(f *facts.Facts) *search {
 	return s
 }
 
-// classOf is the class of a Metal3Machine: its hostSelector, node reuse and failure domain decide.
+// classOf returns the class of a Metal3Machine by its hostSelector, node reuse and failure domain.
 func (s *search) classOf(machine *unstructured.Unstructured) *class {
 	selector, err := metal3.HostSelector(machine)
 	if err != nil {
@@ -86,19 +90,20 @@ func (s *search) classOf(machine *unstructured.Unstructured) *class {
 	return found
 }
 
-// fittingOwn are the hosts that the own Machine may be given and that fit its OpenshiftAssistedConfig.
+// fittingOwn returns the hosts that the own Machine may get and that fit its OpenshiftAssistedConfig.
 func (s *search) fittingOwn() []int {
 	var fitting []int
 	for _, host := range s.classOf(s.InfraMachine).hosts {
-		if unfit(s.Facts, s.Hosts[host]) == "" {
+		if unsuitable(s.Facts, s.Hosts[host]) == "" {
 			fitting = append(fitting, host)
 		}
 	}
 	return fitting
 }
 
-// rivals gives hosts to older Machines in their order, and then to the own Machine, which fits some: so that as many as possible have one, a maximum matching by augmenting paths. It returns the
-// Machines that keep the own one from having a host; nil when it has one.
+// rivals assigns hosts to older Machines in their order, and then to the own Machine, for which some hosts
+// fit. It assigns as many as possible: a maximum matching by augmenting paths. It returns the Machines that
+// keep the own Machine without a host; nil if it has one.
 func (s *search) rivals(older []*unstructured.Unstructured, own []int) []int {
 	classes := make([]*class, len(older))
 	for i, machine := range older {
@@ -123,7 +128,8 @@ func (s *search) rivals(older []*unstructured.Unstructured, own []int) []int {
 	return sets.List(found)
 }
 
-// place gives a Machine one of the hosts: a free one, else one whose Machine can move to another host. tried are the hosts that were looked at.
+// place assigns one of the hosts to a Machine: a free host, or else one whose Machine can move to another
+// host. tried marks the hosts that were tried.
 func (s *search) place(machine int, hosts []int, classes []*class, tried []bool) bool {
 	for _, host := range hosts {
 		s.visited++

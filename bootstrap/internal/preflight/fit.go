@@ -16,32 +16,34 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// misfit says why a host is none for the Machine; it is empty when it is one. from are those from which CAPM3 takes one.
-func misfit(f *facts.Facts, host *metal3.Host, selector labels.Selector, from *pool) string {
-	if why := metal3.UnavailableReason(host, metal3.NodeReuseName(f.InfraMachine)); why != "" {
-		return assisted.RedactURLs(why)
+// mismatch returns why a host does not fit the Machine; "" if it fits. from is the pool from which CAPM3
+// chooses.
+func mismatch(f *facts.Facts, host *metal3.Host, selector labels.Selector, from *pool) string {
+	if reason := metal3.UnavailableReason(host, metal3.NodeReuseName(f.InfraMachine)); reason != "" {
+		return assisted.RedactURLs(reason)
 	}
 	switch {
 	case !selector.Matches(labels.Set(host.Labels)):
 		return "labels do not match hostSelector " + selector.String()
 	case !from.hosts.Has(host):
-		return "others come first, which the label " + metal3.NodeReuseLabel + " keeps for the Machine"
+		return "not considered: Metal3 first uses hosts that the label " + metal3.NodeReuseLabel + " reserves for the Machine"
 	case len(from.near) > 0 && !from.near.Has(host):
-		return "others come first, which are in the failure domain " + from.domain
+		return "not considered: Metal3 first uses hosts in the failure domain " + from.domain
 	}
-	return unfit(f, host)
+	return unsuitable(f, host)
 }
 
-// unfit says what a host lacks that CAPM3 does not look at: if it is given to the Machine it is discovered, and not bound.
-func unfit(f *facts.Facts, host *metal3.Host) string {
-	if why := contradicted(f, host); why != "" {
-		return bound.Cause(why)
+// unsuitable returns why a host would be discovered but not bound, for reasons that CAPM3 does not check; ""
+// if there is none.
+func unsuitable(f *facts.Facts, host *metal3.Host) string {
+	if reason := serverConflict(f, host); reason != "" {
+		return bound.Cause(reason)
 	}
-	if why := belowRequirements(f, host); why != "" {
-		return why
+	if reason := belowRequirements(f, host); reason != "" {
+		return reason
 	}
-	if why := desired.HostnameProblem(f, host); why != "" {
-		return assisted.RedactURLs(why)
+	if reason := desired.HostnameProblem(f, host); reason != "" {
+		return assisted.RedactURLs(reason)
 	}
 	if !f.Fenced() {
 		return ""
@@ -52,21 +54,22 @@ func unfit(f *facts.Facts, host *metal3.Host) string {
 	return ""
 }
 
-// pool is the hosts from which CAPM3 takes the one of a Metal3Machine.
+// pool holds the hosts from which CAPM3 chooses the host of a Metal3Machine.
 type pool struct {
-	// hosts are those that may be given to it: those that are kept for it, where there are some, else all others that are to be had.
+	// hosts are the possible hosts: the reserved ones if there are any, else all other available ones.
 	hosts sets.Set[*metal3.Host]
-	// near are those of them in its failure domain: they come first. domain is that one; empty: it has none, or hosts are kept for it, of which Metal3 takes any.
+	// near are the hosts in the failure domain of the Machine, which CAPM3 prefers. domain is the failure
+	// domain. It is "" if the Machine has none, or if hosts are reserved for it, of which Metal3 takes any.
 	near   sets.Set[*metal3.Host]
 	domain string
-	// waiting is a host that is kept for it and is not available yet: it is given no other meanwhile.
+	// waiting is a reserved host that is not available yet. The Machine gets no other host meanwhile.
 	waiting *metal3.Host
 }
 
-// poolOf is that of a Metal3Machine with a selector of hosts.
+// poolOf returns the pool of a Metal3Machine with a host selector.
 func poolOf(f *facts.Facts, machine *unstructured.Unstructured, selector labels.Selector) *pool {
 	p, reuse := &pool{near: sets.New[*metal3.Host]()}, metal3.NodeReuseName(machine)
-	kept, free := sets.New[*metal3.Host](), sets.New[*metal3.Host]()
+	reserved, free := sets.New[*metal3.Host](), sets.New[*metal3.Host]()
 	for _, host := range f.Hosts {
 		switch {
 		case !selector.Matches(labels.Set(host.Labels)):
@@ -74,13 +77,13 @@ func poolOf(f *facts.Facts, machine *unstructured.Unstructured, selector labels.
 			p.waiting = host
 		case metal3.UnavailableReason(host, reuse) != "":
 		case metal3.IsReservedFor(host, reuse):
-			kept.Insert(host)
+			reserved.Insert(host)
 		default:
 			free.Insert(host)
 		}
 	}
-	if len(kept) > 0 {
-		p.hosts = kept
+	if len(reserved) > 0 {
+		p.hosts = reserved
 		return p
 	}
 	p.hosts = free
@@ -93,7 +96,8 @@ func poolOf(f *facts.Facts, machine *unstructured.Unstructured, selector labels.
 	return p
 }
 
-// belowRequirements compares what the inspection found with hostRequirements. What it did not find is left to the discovery.
+// belowRequirements compares the inspected hardware with hostRequirements. Hardware that the inspection did
+// not find is checked after the discovery.
 func belowRequirements(f *facts.Facts, host *metal3.Host) string {
 	wanted, found := f.Config.Spec.HostRequirements, host.Status.HardwareDetails
 	if wanted == nil || found == nil {
@@ -101,13 +105,13 @@ func belowRequirements(f *facts.Facts, host *metal3.Host) string {
 	}
 	var missing []string
 	if cores := found.CPU.Count; cores > 0 && cores < int(wanted.MinCPUCores) {
-		missing = append(missing, fmt.Sprintf("%s, not %d", english.Plural(cores, "CPU core", ""), wanted.MinCPUCores))
+		missing = append(missing, fmt.Sprintf("%s (needs %d)", english.Plural(cores, "CPU core", ""), wanted.MinCPUCores))
 	}
 	if mebibytes := int64(found.RAMMebibytes); mebibytes > 0 && wanted.MinMemory != nil && mebibytes<<20 < wanted.MinMemory.Value() {
-		missing = append(missing, fmt.Sprintf("%d MiB of memory, not %s", mebibytes, wanted.MinMemory))
+		missing = append(missing, fmt.Sprintf("%d MiB of memory (needs %s)", mebibytes, wanted.MinMemory))
 	}
 	if largest := metal3.LargestDisk(found.Storage); largest > 0 && wanted.MinDiskSize != nil && largest < wanted.MinDiskSize.Value() {
-		missing = append(missing, fmt.Sprintf("no disk above %d GiB, not %s", largest>>30, wanted.MinDiskSize))
+		missing = append(missing, fmt.Sprintf("no disk above %d GiB (needs %s)", largest>>30, wanted.MinDiskSize))
 	}
 	if len(missing) == 0 {
 		return ""

@@ -14,8 +14,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// Withheld returns why no bootstrap data may be handed out, as reason and message of a condition; empty when they may. From then on CAPM3 gives the Machine any host that it is allowed to, and the Bare
-// Metal Operator starts the server, or writes its disk when writesDisk is true, before an Agent can show which server that is. Therefore one wrong host among them is enough.
+// Withheld returns why no bootstrap data may be handed out, as reason and message of a condition; empty if it
+// may. After that CAPM3 gives the Machine any possible host. The Bare Metal Operator then starts the server,
+// or writes its disk if writesDisk is true, before an Agent can show which server it is. Therefore one wrong
+// host is enough to withhold the data.
 func Withheld(f *facts.Facts, writesDisk bool) (reason, message string) {
 	if f.DataHandedOut() || !f.HasBareMetalHost() {
 		return "", ""
@@ -23,8 +25,13 @@ func Withheld(f *facts.Facts, writesDisk bool) (reason, message string) {
 	if f.NeedsHost() {
 		// CAPM3 chooses no host until the selector is corrected. It then chooses at once, which is too late to withhold the data.
 		if _, err := metal3.HostSelector(f.InfraMachine); err != nil {
-			return bootstrapv1.InvalidConfigurationReason, fmt.Sprintf("Bootstrap data withheld: the host selector of %s %s is invalid, so that the hosts that Metal3 could choose are unknown: %s. Correct spec.hostSelector",
-				f.InfraMachine.GetKind(), f.InfraMachine.GetName(), bound.Shorten(err.Error(), maxDetail))
+			return bootstrapv1.InvalidConfigurationReason, fmt.Sprintf(
+				"Bootstrap data withheld: the host selector of %s %s is invalid, so that the hosts that Metal3 could choose are unknown: %s. "+
+					"Correct spec.hostSelector",
+				f.InfraMachine.GetKind(),
+				f.InfraMachine.GetName(),
+				bound.Shorten(err.Error(), maxDetail),
+			)
 		}
 	}
 	var used, wrong []string
@@ -32,26 +39,32 @@ func Withheld(f *facts.Facts, writesDisk bool) (reason, message string) {
 		if claims := f.Claims(host); len(claims) > 0 {
 			used = append(used, detailed(host, bound.List(claims), len(used) == 0))
 		}
-		if why := metal3.WrongBMC(host); why != "" && writesDisk {
-			wrong = append(wrong, detailed(host, why, len(wrong) == 0))
+		if reason := metal3.WrongBMC(host); reason != "" && writesDisk {
+			wrong = append(wrong, detailed(host, reason, len(wrong) == 0))
 		}
 	}
-	const keepOut = "To use other hosts meanwhile, keep it out: set the annotation capm3.metal3.io/unhealthy on it, or a label that spec.hostSelector does not match"
+	const exclude = "To use other hosts meanwhile, keep it out: set the annotation capm3.metal3.io/unhealthy on it, or a label that " +
+		"spec.hostSelector does not match"
 	switch {
 	case len(used) > 0:
-		return bootstrapv1.ServerInUseReason, fmt.Sprintf("Bootstrap data withheld: Metal3 would start a server that is in use. %s. %s. %s", bound.List(used), desired.KeepOneHost, keepOut)
+		return bootstrapv1.ServerInUseReason, fmt.Sprintf(
+			"Bootstrap data withheld: Metal3 would start a server that is in use. %s. %s. %s",
+			bound.List(used),
+			desired.KeepOneHost,
+			exclude,
+		)
 	case len(wrong) > 0:
 		return bootstrapv1.BMCOfAnotherServerReason, fmt.Sprintf("Bootstrap data withheld: Metal3 would write the disk of another server. %s. "+
 			"Create the BareMetalHost again with the right address. To delete the wrong one, %s. %s",
-			bound.List(wrong), desired.DetachFirst, keepOut)
+			bound.List(wrong), desired.DetachFirst, exclude)
 	}
 	return "", ""
 }
 
-// maxDetail is how many bytes a message has about its first host, of several.
+// maxDetail is the length in bytes of the detail about the first of several hosts in a message.
 const maxDetail = 320
 
-// detailed names a host, the first one with what is wrong.
+// detailed returns the name of a host, and for the first host also the reason.
 func detailed(host *metal3.Host, why string, first bool) string {
 	name := "BareMetalHost " + host.Namespace + "/" + host.Name
 	if !first {
@@ -60,8 +73,9 @@ func detailed(host *metal3.Host, why string, first bool) string {
 	return name + " (" + bound.Shorten(why, maxDetail) + ")"
 }
 
-// Candidates returns the host that the Machine has, else those that CAPM3 may give to it, now or later, in the order of their names. Hosts out of the failure domain of the Machine, and those that are not
-// kept for the Machine, are among them: CAPM3 takes them when the others are taken.
+// Candidates returns the host of the Machine, or else the hosts that CAPM3 may give to it, now or later,
+// sorted by name. They include hosts of other failure domains and hosts that are not reserved for the
+// Machine: CAPM3 takes them when the others are taken.
 func Candidates(f *facts.Facts) []*metal3.Host {
 	if f.Host != nil {
 		return []*metal3.Host{f.Host}
@@ -80,7 +94,7 @@ func Candidates(f *facts.Facts) []*metal3.Host {
 	return hosts
 }
 
-// contradicted states why a host is not the server that it seems to be; empty when nothing shows that.
-func contradicted(f *facts.Facts, host *metal3.Host) string {
+// serverConflict returns why a host is not the server that it seems to be; "" if nothing shows that.
+func serverConflict(f *facts.Facts, host *metal3.Host) string {
 	return cmp.Or(strings.Join(f.Claims(host), "; "), metal3.WrongBMC(host))
 }

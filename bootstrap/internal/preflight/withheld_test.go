@@ -14,7 +14,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// miswired is a host whose BMC address is another server's, which the inspection found.
+// miswired is a host with the BMC address of another server, as the inspection shows.
 func miswired(name string, labels map[string]string) *metal3.Host {
 	host := free(name, labels)
 	host.Spec.BootMACAddress = sample.BootMAC
@@ -22,22 +22,22 @@ func miswired(name string, labels map[string]string) *metal3.Host {
 	return host
 }
 
-// TestMiswiredHostIsNoneThatFits, in both boot modes.
-func TestMiswiredHostIsNoneThatFits(t *testing.T) {
+// A miswired host fits in no boot mode.
+func TestMiswiredHostDoesNotFit(t *testing.T) {
 	g := NewWithT(t)
 	own := metal3Machine("m", 0, map[string]any{"zone": "a"})
-	told := Host(waiting([]*metal3.Host{miswired("a", zoneA)}, own))
-	g.Expect(told.Reason).To(Equal(bootstrapv1.NoHostFitsReason))
-	g.Expect(told.Message).To(And(ContainSubstring("02:00:00:00:00:77"), ContainSubstring(sample.BootMAC)))
-	told = Host(waiting([]*metal3.Host{miswired("a", zoneA), free("b", zoneA)}, own))
-	g.Expect(told.Message).To(Equal("BareMetalHosts that fit: b"))
+	condition := Host(waiting([]*metal3.Host{miswired("a", zoneA)}, own))
+	g.Expect(condition.Reason).To(Equal(bootstrapv1.NoHostFitsReason))
+	g.Expect(condition.Message).To(And(ContainSubstring("02:00:00:00:00:77"), ContainSubstring(sample.BootMAC)))
+	condition = Host(waiting([]*metal3.Host{miswired("a", zoneA), free("b", zoneA)}, own))
+	g.Expect(condition.Message).To(Equal("BareMetalHosts that fit: b"))
 
 	f := waiting(nil, own)
 	f.Host = miswired("a", zoneA)
 	g.Expect(Host(f).Reason).To(Equal(bootstrapv1.BMCOfAnotherServerReason))
 }
 
-func TestDataAreWithheld(t *testing.T) {
+func TestDataIsWithheld(t *testing.T) {
 	own := metal3Machine("m", 0, map[string]any{"zone": "a"})
 	kept := miswired("a", map[string]string{"zone": "a", metal3.NodeReuseLabel: "md-0"})
 	for situation, tc := range map[string]struct {
@@ -46,17 +46,36 @@ func TestDataAreWithheld(t *testing.T) {
 		// disk and live are the reasons in boot modes DiskImage and LiveISO.
 		disk, live string
 	}{
-		"a host that fits":                  {hosts: []*metal3.Host{free("a", zoneA)}},
-		"no host":                           {},
-		"a miswired host":                   {hosts: []*metal3.Host{free("b", zoneA), miswired("a", zoneA)}, disk: bootstrapv1.BMCOfAnotherServerReason},
-		"a miswired host, being prepared":   {hosts: []*metal3.Host{preparing(miswired("a", zoneA))}, disk: bootstrapv1.BMCOfAnotherServerReason},
-		"a miswired host for others":        {hosts: []*metal3.Host{miswired("a", zoneB)}},
-		"a miswired host kept for others":   {hosts: []*metal3.Host{kept}},
-		"the data were handed out":          {hosts: []*metal3.Host{miswired("a", zoneA)}, change: func(f *facts.Facts) { f.Machine.Spec.Bootstrap.DataSecretName = ptr.To("m") }},
-		"the miswired host is chosen":       {change: func(f *facts.Facts) { f.Host = miswired("a", zoneA) }, disk: bootstrapv1.BMCOfAnotherServerReason},
-		"a host in use":                     {hosts: []*metal3.Host{inUse("a")}, change: claimedBySite, disk: bootstrapv1.ServerInUseReason, live: bootstrapv1.ServerInUseReason},
-		"the host in use is chosen":         {change: func(f *facts.Facts) { f.Host = inUse("a"); claimedBySite(f) }, disk: bootstrapv1.ServerInUseReason, live: bootstrapv1.ServerInUseReason},
-		"a host in use and a miswired host": {hosts: []*metal3.Host{miswired("b", zoneA), inUse("a")}, change: claimedBySite, disk: bootstrapv1.ServerInUseReason, live: bootstrapv1.ServerInUseReason},
+		"a host that fits": {hosts: []*metal3.Host{free("a", zoneA)}},
+		"no host":          {},
+		"a miswired host": {
+			hosts: []*metal3.Host{free("b", zoneA), miswired("a", zoneA)}, disk: bootstrapv1.BMCOfAnotherServerReason,
+		},
+		"a miswired host, being prepared": {
+			hosts: []*metal3.Host{preparing(miswired("a", zoneA))}, disk: bootstrapv1.BMCOfAnotherServerReason,
+		},
+		"a miswired host that the selector excludes":   {hosts: []*metal3.Host{miswired("a", zoneB)}},
+		"a miswired host reserved for another Machine": {hosts: []*metal3.Host{kept}},
+		"the data were handed out": {
+			hosts: []*metal3.Host{miswired("a", zoneA)}, change: func(f *facts.Facts) { f.Machine.Spec.Bootstrap.DataSecretName = ptr.To("m") },
+		},
+		"the miswired host is chosen": {
+			change: func(f *facts.Facts) { f.Host = miswired("a", zoneA) }, disk: bootstrapv1.BMCOfAnotherServerReason,
+		},
+		"a host in use": {
+			hosts: []*metal3.Host{inUse("a")}, change: claimedBySite, disk: bootstrapv1.ServerInUseReason, live: bootstrapv1.ServerInUseReason,
+		},
+		"the host in use is chosen": {
+			change: func(f *facts.Facts) { f.Host = inUse("a"); claimedBySite(f) },
+			disk:   bootstrapv1.ServerInUseReason,
+			live:   bootstrapv1.ServerInUseReason,
+		},
+		"a host in use and a miswired host": {
+			hosts:  []*metal3.Host{miswired("b", zoneA), inUse("a")},
+			change: claimedBySite,
+			disk:   bootstrapv1.ServerInUseReason,
+			live:   bootstrapv1.ServerInUseReason,
+		},
 		"other infrastructure": {change: func(f *facts.Facts) {
 			f.InfraMachine = f.InfraMachine.DeepCopy()
 			f.InfraMachine.SetKind("PlainMetalMachine")
@@ -73,17 +92,23 @@ func TestDataAreWithheld(t *testing.T) {
 			live, _ := Withheld(f, false)
 			g.Expect(live).To(Equal(tc.live))
 			if disk != "" {
-				g.Expect(message).To(And(ContainSubstring("BareMetalHost lab/a"), ContainSubstring("baremetalhost.metal3.io/detached"), ContainSubstring("wipe")))
+				g.Expect(message).
+					To(And(ContainSubstring("BareMetalHost lab/a"), ContainSubstring("baremetalhost.metal3.io/detached"), ContainSubstring("wipe")))
 			}
 		})
 	}
 }
 
-// TestInvalidHostSelectorWithholdsData: CAPM3 chooses a host as soon as the selector is corrected, after data were handed out without a look at the hosts.
+// CAPM3 chooses a host as soon as the selector is corrected. If the data were handed out before, no check of
+// the hosts would follow.
 func TestInvalidHostSelectorWithholdsData(t *testing.T) {
 	invalid := func() *facts.Facts {
 		own := metal3Machine("m", 0, nil)
-		own.Object["spec"] = map[string]any{"hostSelector": map[string]any{"matchExpressions": []any{map[string]any{"key": "zone", "operator": "Inn", "values": []any{strings.Repeat("a", 2000)}}}}}
+		own.Object["spec"] = map[string]any{
+			"hostSelector": map[string]any{
+				"matchExpressions": []any{map[string]any{"key": "zone", "operator": "Inn", "values": []any{strings.Repeat("a", 2000)}}},
+			},
+		}
 		f := waiting([]*metal3.Host{inUse("a")}, own)
 		claimedBySite(f)
 		return f
@@ -106,8 +131,8 @@ func TestInvalidHostSelectorWithholdsData(t *testing.T) {
 	}
 }
 
-// TestHostThatIsKeptForTheMachineWithholdsData though it is not available yet: CAPM3 waits for it.
-func TestHostThatIsKeptForTheMachineWithholdsData(t *testing.T) {
+// CAPM3 waits for a reserved host that is not available yet.
+func TestReservedHostWithholdsData(t *testing.T) {
 	own := metal3Machine("m", 0, map[string]any{"zone": "a"})
 	own.SetLabels(map[string]string{"cluster.x-k8s.io/deployment-name": "0"})
 	kept := miswired("a", map[string]string{"zone": "a", metal3.NodeReuseLabel: "md-0"})
@@ -116,8 +141,8 @@ func TestHostThatIsKeptForTheMachineWithholdsData(t *testing.T) {
 	NewWithT(t).Expect(reason).To(Equal(bootstrapv1.BMCOfAnotherServerReason))
 }
 
-// TestMessageOfManyHostsIsShort: conditions are read by people, and their length is limited.
-func TestMessageOfManyHostsIsShort(t *testing.T) {
+// The length of conditions is limited.
+func TestMessageOfManyHostsIsBounded(t *testing.T) {
 	var hosts []*metal3.Host
 	f := waiting(nil, metal3Machine("m", 0, map[string]any{"zone": "a"}))
 	f.Claimants = map[string][]*metal3.Host{}

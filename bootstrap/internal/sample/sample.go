@@ -1,4 +1,4 @@
-// Package sample is one Machine's objects as others make them, for tests.
+// Package sample holds the objects of one Machine as other components create them, for tests.
 package sample
 
 import (
@@ -14,15 +14,16 @@ import (
 )
 
 const (
-	// Namespace is where all of it is.
+	// Namespace is the namespace of all objects.
 	Namespace = "lab"
-	// MachineUID is that of the Machine.
+	// MachineUID is the UID of the Machine.
 	MachineUID = "machine-uid"
-	// BootMAC is the address of the BareMetalHost.
+	// BootMAC is the boot MAC address of the BareMetalHost.
 	BootMAC = "52:54:00:00:00:02"
 )
 
-// Metal3Machine is the Machine's, with an image that has a format and is the placeholder of a template.
+// Metal3Machine returns the infra machine of the Machine. Its image has a format and the placeholder of a
+// template.
 func Metal3Machine(format string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
@@ -34,7 +35,7 @@ func Metal3Machine(format string) *unstructured.Unstructured {
 	}}
 }
 
-// BareMetalHost is the one that is given to the Metal3Machine; nothing inspected it.
+// BareMetalHost returns the BareMetalHost of the Metal3Machine, before an inspection.
 func BareMetalHost() *metal3.Host {
 	return &metal3.Host{
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "rack1-u7", UID: "bmh-uid"},
@@ -45,16 +46,23 @@ func BareMetalHost() *metal3.Host {
 	}
 }
 
-// Agent is in the shape in which assisted-service leaves it when it was discovered (recorded).
+// Agent returns an Agent as assisted-service creates it for a discovered host (recorded).
 func Agent(name, infraEnv, mac string) *aiv1beta1.Agent {
 	return &aiv1beta1.Agent{
-		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: infraEnv}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: Namespace,
+			Name:      name,
+			UID:       types.UID("uid-" + name),
+			Labels:    map[string]string{aiv1beta1.InfraEnvNameLabel: infraEnv},
+		},
 		Status: aiv1beta1.AgentStatus{
 			Inventory: aiv1beta1.HostInventory{
-				Hostname:   "m2",
-				Cpu:        aiv1beta1.HostCPU{Count: 16, Architecture: "x86_64"},
-				Memory:     aiv1beta1.HostMemory{PhysicalBytes: 32 << 30, UsableBytes: 32 << 30},
-				Interfaces: []aiv1beta1.HostInterface{{Name: "eth0", MacAddress: mac, Flags: []string{}, IPV4Addresses: []string{}, IPV6Addresses: []string{}}},
+				Hostname: "m2",
+				Cpu:      aiv1beta1.HostCPU{Count: 16, Architecture: "x86_64"},
+				Memory:   aiv1beta1.HostMemory{PhysicalBytes: 32 << 30, UsableBytes: 32 << 30},
+				Interfaces: []aiv1beta1.HostInterface{
+					{Name: "eth0", MacAddress: mac, Flags: []string{}, IPV4Addresses: []string{}, IPV6Addresses: []string{}},
+				},
 				Disks: []aiv1beta1.HostDisk{{
 					ID: "/dev/disk/by-id/wwn-0x525400000002", Path: "/dev/sda", DriveType: "SSD", SizeBytes: 120 << 30,
 					InstallationEligibility: aiv1beta1.HostInstallationEligibility{Eligible: true, NotEligibleReasons: []string{}},
