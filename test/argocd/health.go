@@ -1,4 +1,5 @@
-// Package argocd tells what Argo CD makes of an object: it runs the health checks in config/argocd as Argo CD does.
+// Package argocd returns the health that Argo CD computes for an object. It runs the health checks in config/argocd
+// like Argo CD.
 package argocd
 
 import (
@@ -34,7 +35,7 @@ const limit = 30 * time.Second
 type Health struct {
 	// Status is Healthy, Progressing, Degraded or Suspended.
 	Status string
-	// Message says what is waited for, or is wrong.
+	// Message is the blocker or the error.
 	Message string
 }
 

@@ -1,7 +1,7 @@
-// Command dashboard makes the picture of the Grafana dashboard in docs/pictures. It installs clusters in the
-// laboratory, one of which fails, while a real Prometheus scrapes the managers of this repository and a real
-// kube-state-metrics with the configuration that we ship. Then test/tools/dashboard asks this Prometheus the queries of
-// the dashboard and draws what it answers.
+// Command dashboard creates the picture of the Grafana dashboard in docs/pictures. It installs clusters in the
+// laboratory, one of which fails. A real Prometheus scrapes the managers of this repository and a real
+// kube-state-metrics with the configuration of this repository. Then test/tools/dashboard sends the queries of the
+// dashboard to this Prometheus and draws the results.
 //
 //	go run ./test/dashboard [-delay 1s] [-out docs/pictures/dashboard.svg]
 //
@@ -61,8 +61,8 @@ func run(ctx context.Context, o options) error {
 	return draw(ctx, l, prometheus, begin, o.out)
 }
 
-// install applies clusters one after another, and returns when there is something to see of each: the first are
-// installed, one failed, and the last is being installed.
+// install applies clusters one after another. It returns when each has a result: the first are installed, one has
+// failed, and the last is being installed.
 func install(ctx context.Context, l *lab.Lab) error {
 	group, waiting := errgroup.WithContext(ctx)
 	for i, site := range sites {
@@ -94,7 +94,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// draw runs the program that asks Prometheus and draws.
+// draw runs the program that queries Prometheus and draws the picture.
 func draw(ctx context.Context, l *lab.Lab, prometheus string, begin time.Time, out string) error {
 	root := l.Env.Components().Root()
 	out, err := filepath.Abs(out)

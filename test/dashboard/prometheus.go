@@ -18,7 +18,7 @@ import (
 // scrapeInterval is short, because installations in the laboratory are.
 const scrapeInterval = 2 * time.Second
 
-// observe runs kube-state-metrics and Prometheus beside the managers, and returns the address of Prometheus.
+// observe runs kube-state-metrics and Prometheus together with the managers, and returns the address of Prometheus.
 func observe(ctx context.Context, l *lab.Lab) (string, error) {
 	state, err := startStateMetrics(ctx, l)
 	if err != nil {

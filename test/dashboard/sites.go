@@ -9,7 +9,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// site is a cluster, how long after the one before it is applied, and until when it is waited for.
+// site is a cluster, its delay after the previous one, and the state at which the next step starts.
 type site struct {
 	sample string
 	after  time.Duration
@@ -18,7 +18,8 @@ type site struct {
 	done   func(*lab.State) bool
 }
 
-// sites are more than one of each kind: Prometheus tells how much a counter rose from its second value on.
+// sites contain more than one cluster of each kind: Prometheus shows an increase of a counter only from its second
+// value on.
 var sites = []site{
 	{sample: "sno", until: "available", done: (*lab.State).Available},
 	{sample: "compact", after: 12 * time.Second, until: "available", done: (*lab.State).Available},

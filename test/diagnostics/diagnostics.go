@@ -1,4 +1,4 @@
-// Package diagnostics asks managers about themselves: for metrics and profiles.
+// Package diagnostics reads metrics and profiles of managers.
 package diagnostics
 
 import (
@@ -24,16 +24,17 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 )
 
-// Args let a manager serve what it knows of itself as it is shipped: with TLS, and to whoever may see it. Only so does it serve profiles.
+// Args are flags with which a manager serves diagnostics like a shipped manager: with TLS and authorization. Only then
+// it serves profiles.
 var Args = []string{"--insecure-diagnostics=false"}
 
-// Diagnostics asks managers that run with Args.
+// Diagnostics reads diagnostics of managers that run with Args.
 type Diagnostics struct {
 	client *http.Client
 	token  string
 }
 
-// New makes an account that may ask.
+// New creates an account that is authorized to read diagnostics.
 func New(ctx context.Context, hub client.Client) (*Diagnostics, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "measurement"}}
 	binding := &rbacv1.ClusterRoleBinding{
@@ -57,17 +58,17 @@ func New(ctx context.Context, hub client.Client) (*Diagnostics, error) {
 	}, nil
 }
 
-// get asks a manager.
+// get reads a path of a manager.
 func (d *Diagnostics) get(ctx context.Context, p *process.Process, path string) (io.ReadCloser, error) {
 	url := strings.TrimSuffix(strings.Replace(p.MetricsURL, "http://", "https://", 1), "/metrics") + path
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return nil, fmt.Errorf("cannot ask %s: %w", p.Name, err)
+		return nil, fmt.Errorf("cannot read diagnostics of %s: %w", p.Name, err)
 	}
 	request.Header.Set("Authorization", "Bearer "+d.token)
 	response, err := d.client.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("cannot ask %s: %w", p.Name, err)
+		return nil, fmt.Errorf("cannot read diagnostics of %s: %w", p.Name, err)
 	}
 	if response.StatusCode != http.StatusOK {
 		response.Body.Close()

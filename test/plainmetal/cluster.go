@@ -17,7 +17,7 @@ import (
 	plainmetalv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/test/plainmetal/api/v1beta1"
 )
 
-// clusters tells Cluster API that the infrastructure of a cluster is there.
+// clusters reports to Cluster API that the infrastructure of a cluster exists.
 type clusters struct{ client client.Client }
 
 // Reconcile implements reconcile.Reconciler.

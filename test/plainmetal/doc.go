@@ -1,4 +1,4 @@
-// Package plainmetal is an infrastructure provider that has servers, disk images and user data, and nothing else: no
-// BareMetalHosts, no inspection, no live ISO, as metal-stack and others have none. It keeps the contract of Cluster API
-// for infrastructure providers in version v1beta2, and gives Machines the simulated servers of package hosts.
+// Package plainmetal is an infrastructure provider with servers, disk images and user data only. It has no
+// BareMetalHosts, no inspection and no live ISO, like metal-stack. It implements the v1beta2 contract of Cluster API
+// for infrastructure providers. Its Machines use the simulated servers of package hosts.
 package plainmetal

@@ -29,7 +29,7 @@ const (
 	ProviderIDPrefix = "plainmetal://"
 
 	finalizer = "plainmetalmachine.infrastructure.cluster.x-k8s.io"
-	// serverRetry is how often a Machine looks for a server that nobody has.
+	// serverRetry is the interval at which a Machine searches for a free server.
 	serverRetry = time.Second
 )
 
@@ -69,7 +69,7 @@ func (r *machines) Reconcile(ctx context.Context, req ctrl.Request) (_ ctrl.Resu
 	return r.provide(ctx, infra, machine, cluster)
 }
 
-// provide takes a server for a Machine, and boots it once the object says which one it is.
+// provide reserves a server for a Machine. It boots the server after the object has recorded it.
 func (r *machines) provide(ctx context.Context, infra *plainmetalv1.PlainMetalMachine, machine *clusterv1.Machine,
 	cluster *clusterv1.Cluster,
 ) (ctrl.Result, error) {
@@ -99,7 +99,7 @@ func (r *machines) provide(ctx context.Context, infra *plainmetalv1.PlainMetalMa
 	}
 	server := r.server(infra)
 	if server == nil {
-		return wait("ServerMissing", "the server is not there any more")
+		return wait("ServerMissing", "the server does not exist any more")
 	}
 	userData := &corev1.Secret{}
 	if err := r.reader.Get(ctx, client.ObjectKey{Namespace: infra.Namespace, Name: *machine.Spec.Bootstrap.DataSecretName},
@@ -113,7 +113,7 @@ func (r *machines) provide(ctx context.Context, infra *plainmetalv1.PlainMetalMa
 	return ctrl.Result{}, nil
 }
 
-// release wipes the server of a Machine, which is free from when the object is gone.
+// release wipes the server of a Machine. The server is free once the object is deleted.
 func (r *machines) release(infra *plainmetalv1.PlainMetalMachine) {
 	if server := r.server(infra); server != nil {
 		server.Wipe()
@@ -125,7 +125,7 @@ func (r *machines) release(infra *plainmetalv1.PlainMetalMachine) {
 func (r *machines) free(ctx context.Context) (*hosts.Host, error) {
 	all := &plainmetalv1.PlainMetalMachineList{}
 	if err := r.reader.List(ctx, all); err != nil {
-		return nil, fmt.Errorf("cannot tell which servers are free: %w", err)
+		return nil, fmt.Errorf("cannot list the free servers: %w", err)
 	}
 	for _, server := range r.servers {
 		if !slices.ContainsFunc(all.Items, func(m plainmetalv1.PlainMetalMachine) bool { return m.Spec.ProviderID == providerID(server) }) {

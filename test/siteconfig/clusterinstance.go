@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ClusterInstance says what cluster is to be installed, and on what hosts.
+// ClusterInstance defines a cluster to be installed, and its hosts.
 type ClusterInstance struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -50,7 +50,7 @@ type Spec struct {
 	Nodes                  []Node                        `json:"nodes"`
 }
 
-// These are strings by types of their own in the operator, too: functions of templates tell them from strings.
+// The operator defines types for these strings as well: functions of templates distinguish them from strings.
 type (
 	// ClusterType is SNO, HighlyAvailable, HighlyAvailableArbiter or HostedControlPlane.
 	ClusterType string

@@ -1,4 +1,4 @@
-// Package siteconfig renders ClusterInstances as the siteconfig operator does: it has the fields of ClusterInstance by
-// the names that templates know them by, and the functions and variables that the operator gives to templates. Which
-// they are was read in stolostron/siteconfig (August 2026).
+// Package siteconfig renders ClusterInstances like the siteconfig operator. It has the fields of ClusterInstance under
+// the names that templates use, and the functions and variables that the operator provides to templates. Source:
+// stolostron/siteconfig (August 2026).
 package siteconfig

@@ -83,7 +83,7 @@ func (v *specialVars) count(spec *Spec) {
 	}
 }
 
-// installConfig is what the install-config gets besides what is generated.
+// installConfig is the part of the install-config that is added to the generated one.
 func (s *Spec) installConfig() (string, error) {
 	overrides := map[string]any{}
 	if s.InstallConfigOverrides != "" {
@@ -131,7 +131,7 @@ func (c *ClusterInstance) renderAll(values *data, references []Reference, templa
 	return objects, nil
 }
 
-// render executes one template; it is nil where that has nothing to say.
+// render executes one template. The result is nil if the template renders nothing.
 func render(key, text string, values *data) (*unstructured.Unstructured, error) {
 	functions := sprig.TxtFuncMap()
 	functions["toYaml"] = func(value any) string {
@@ -171,14 +171,15 @@ func (c *ClusterInstance) suppressed(kind string, node *Node) bool {
 	return slices.Contains(c.Spec.SuppressedManifests, kind) || node != nil && slices.Contains(node.SuppressedManifests, kind)
 }
 
-// mark adds what the ClusterInstance wants on objects of a kind, where the template says nothing else, and whose the object is.
+// mark adds the labels and annotations of the ClusterInstance for a kind, if the template sets no others, and the owner
+// of the object.
 func (c *ClusterInstance) mark(object *unstructured.Unstructured, node *Node) {
 	annotations, labels := c.Spec.ExtraAnnotations[object.GetKind()], c.Spec.ExtraLabels[object.GetKind()]
 	if node != nil {
-		if own, said := node.ExtraAnnotations[object.GetKind()]; said {
+		if own, found := node.ExtraAnnotations[object.GetKind()]; found {
 			annotations = own
 		}
-		if own, said := node.ExtraLabels[object.GetKind()]; said {
+		if own, found := node.ExtraLabels[object.GetKind()]; found {
 			labels = own
 		}
 	}

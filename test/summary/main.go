@@ -1,5 +1,5 @@
-// Command summary says again what failed in a run of make test, and why, from what the run has written: of a failed run
-// only the last lines are kept in some places, and what failed first stands far above.
+// Command summary prints the failures of a run of make test with their causes. It reads the files that the run has
+// written. Some places keep only the last lines of a failed run, and the first failure is far above them.
 package main
 
 import (
@@ -19,7 +19,7 @@ func main() {
 		}
 		log, err := os.Open(os.Args[1])
 		if err != nil {
-			return fmt.Errorf("cannot tell what failed: %w", err)
+			return fmt.Errorf("cannot read the failures: %w", err)
 		}
 		defer log.Close()
 		failures, err := results.FailuresIn(log)

@@ -18,7 +18,7 @@ const (
 	Cluster  = "cluster_id"
 )
 
-// Key signs tokens: JWT, ES256, without expiry. The algorithm is randomised: two tokens for the same thing differ.
+// Key signs tokens: JWT, ES256, without expiry. The algorithm is randomized: two tokens for the same subject differ.
 type Key struct{ private *ecdsa.PrivateKey }
 
 // NewKey returns a new key.

@@ -1,7 +1,7 @@
-// Command build builds the components of the test environment that are not built yet, so that the first test does not
-// spend its time on it, and installs PostgreSQL and Prometheus where they are missing and may be installed. The
-// environment variable CORE is the folder below test/tools whose version of Cluster API core is wanted. With -demo it
-// builds what the demo needs, and nothing else.
+// Command build builds the missing components of the test environment, so that the first test does not spend its time
+// on them. It installs PostgreSQL and Prometheus if they are missing and can be installed. The environment variable
+// CORE is the folder below test/tools with the version of Cluster API core. With -demo it builds only the components of
+// the demo.
 package main
 
 import (

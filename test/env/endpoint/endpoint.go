@@ -60,7 +60,7 @@ func (e *Endpoint) Stop() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.running != nil {
-		_ = e.running.Close() // there is nobody to tell
+		_ = e.running.Close() // no caller handles the error
 	}
 	e.running = nil
 }

@@ -9,15 +9,15 @@ import (
 	"syscall"
 )
 
-// ErrHeld is the error of [Try] about a lock that somebody holds.
+// ErrHeld is the error of [Try] for a lock that is held.
 var ErrHeld = errors.New("the lock is held")
 
-// Wait takes the lock at path, as soon as nobody holds it.
+// Wait takes the lock at path as soon as it is free.
 func Wait(path string) (*os.File, error) {
 	return lock(path, syscall.LOCK_EX)
 }
 
-// Try takes the lock at path if nobody holds it.
+// Try takes the lock at path if it is free.
 func Try(path string) (*os.File, error) {
 	file, err := lock(path, syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {

@@ -1,5 +1,5 @@
-// Package fuse makes a manager die at its writes to the management cluster, one after the other, as a test of whether
-// it goes on where it was.
+// Package fuse kills a manager at its writes to the management cluster, one after the other, and so tests whether it
+// continues where it stopped.
 package fuse
 
 import (
@@ -111,7 +111,7 @@ func versionIn(body io.Reader) string {
 	var object struct {
 		Metadata struct{ ResourceVersion string }
 	}
-	// Whatever is no object has no version.
+	// A body that is not an object has no version.
 	_ = json.NewDecoder(body).Decode(&object)
 	return object.Metadata.ResourceVersion
 }
@@ -132,8 +132,8 @@ func (f *Fuse) changed(r *http.Request, response *http.Response, before string) 
 	return versionIn(bytes.NewReader(content)) != before
 }
 
-// cutsBefore reports whether the manager is to die instead of the write that it asks for. Of two of its writes one is
-// passed on, else it would never come further.
+// cutsBefore reports whether the manager is to die instead of its write. One of two writes succeeds, or the manager
+// would make no progress.
 func (f *Fuse) cutsBefore() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -179,7 +179,7 @@ func (f *Fuse) Set(process *process.Process, namespace string, moment Moment) {
 	f.process, f.namespace, f.moment, f.spare, f.deaths = process, namespace, moment, false, 0
 }
 
-// Unset lets the manager live, and tells how often it died.
+// Unset stops killing the manager, and returns the number of its deaths.
 func (f *Fuse) Unset() int {
 	f.mu.Lock()
 	f.namespace = ""

@@ -34,8 +34,8 @@ type Gateway struct {
 	target    *url.URL
 }
 
-// New listens for the manager that runs as a ServiceAccount (namespace:name), and gives its requests to the handler;
-// hub is where the kubeconfig of the hub will be.
+// New listens for the manager that runs as a ServiceAccount (namespace:name), and passes its requests to the handler.
+// The kubeconfig of the hub is written to hub.
 func New(ctx context.Context, account, hub string, handler http.Handler) (*Gateway, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -73,8 +73,8 @@ func (a *Authority) server() (certificate, key []byte, err error) {
 	return a.issue(template)
 }
 
-// Host issues a certificate for a server on a simulated host, which is known by these names and addresses and under localhost; with
-// client it may be used as a client's too, as peers do.
+// Host issues a certificate for a server on a simulated host with these names and addresses and localhost. With client
+// it is also valid as the certificate of a client, such as a peer.
 func (a *Authority) Host(name string, client bool, hosts ...string) (certificate, key []byte, err error) {
 	template, err := certificateTemplate(pkix.Name{CommonName: name})
 	if err != nil {
@@ -109,8 +109,8 @@ func (a *Authority) issue(template *x509.Certificate) (certificate, key []byte, 
 	return encodePEM("CERTIFICATE", der), key, err
 }
 
-// ServerFiles writes a server certificate as tls.crt and tls.key (the names that webhook servers look for) into dir, with the
-// authority as ca.crt. Only this user may read them.
+// ServerFiles writes a server certificate as tls.crt and tls.key into dir, with the authority as ca.crt. Webhook
+// servers expect these names. Only the current user can read the files.
 func (a *Authority) ServerFiles(dir string) error {
 	certificate, key, err := a.server()
 	if err != nil {
@@ -144,7 +144,7 @@ func (a *Authority) ServerTLS() (*tls.Config, error) {
 	}, nil
 }
 
-// PEM is the certificate of the authority, which nothing trusts by itself.
+// PEM is the certificate of the authority, which no client trusts automatically.
 func (a *Authority) PEM() []byte {
 	return a.pem
 }

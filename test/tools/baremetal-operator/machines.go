@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// again is when a machine is asked whether it is done.
+	// again is the interval at which a machine is queried until it is done.
 	again = 250 * time.Millisecond
 	// patience is how long a machine may take for an answer.
 	patience = 30 * time.Second
 )
 
-// machines is where the machines of all BareMetalHosts are asked: each is at <url>/<namespace>/<name>/<task>.
+// machines contains the URL at which the machines of all BareMetalHosts are queried: <url>/<namespace>/<name>/<task>.
 type machines struct {
 	url    string
 	client http.Client
@@ -74,7 +74,7 @@ type order struct {
 	On       bool            `json:"on,omitempty"`
 }
 
-// answer is what a machine says.
+// answer is the response of a machine.
 type answer struct {
 	ID        string                     `json:"id"`
 	PoweredOn bool                       `json:"poweredOn"`
@@ -99,7 +99,7 @@ type machine struct {
 	host     provisioner.HostData
 }
 
-func (m *machine) ask(ctx context.Context, task string, o order) (answer, error) {
+func (m *machine) query(ctx context.Context, task string, o order) (answer, error) {
 	body, err := json.Marshal(o)
 	if err != nil {
 		return answer{}, err
@@ -125,29 +125,29 @@ func (m *machine) ask(ctx context.Context, task string, o order) (answer, error)
 
 // Register implements [provisioner.Provisioner], as all that follow.
 func (m *machine) Register(ctx context.Context, _ provisioner.ManagementAccessData, _, _ bool) (provisioner.Result, string, error) {
-	a, err := m.ask(ctx, register, order{})
+	a, err := m.query(ctx, register, order{})
 	return a.result(), a.ID, err
 }
 
 func (m *machine) InspectHardware(ctx context.Context, _ provisioner.InspectData, _, refresh, _ bool) (provisioner.Result,
 	bool, *metal3api.HardwareDetails, error,
 ) {
-	a, err := m.ask(ctx, inspect, order{})
+	a, err := m.query(ctx, inspect, order{})
 	return a.result(), refresh, a.Details, err
 }
 
 func (m *machine) UpdateHardwareState(ctx context.Context) (provisioner.HardwareState, error) {
-	a, err := m.ask(ctx, look, order{})
+	a, err := m.query(ctx, look, order{})
 	return provisioner.HardwareState{PoweredOn: &a.PoweredOn}, err
 }
 
-// Adopt has nothing to do: a machine is what it was, whoever asks.
+// Adopt has no effect: a machine does not depend on its client.
 func (m *machine) Adopt(context.Context, provisioner.AdoptData, bool) (provisioner.Result, error) {
 	return provisioner.Result{}, nil
 }
 
 func (m *machine) Prepare(ctx context.Context, _ provisioner.PrepareData, unprepared, _ bool) (provisioner.Result, bool, error) {
-	a, err := m.ask(ctx, prepare, order{})
+	a, err := m.query(ctx, prepare, order{})
 	return a.result(), unprepared, err
 }
 
@@ -156,12 +156,12 @@ func (m *machine) Provision(ctx context.Context, data provisioner.ProvisionData,
 	if err != nil {
 		return provisioner.Result{}, fmt.Errorf("cannot read the user data: %w", err)
 	}
-	a, err := m.ask(ctx, provision, order{Image: data.Image, UserData: userData})
+	a, err := m.query(ctx, provision, order{Image: data.Image, UserData: userData})
 	return a.result(), err
 }
 
 func (m *machine) Deprovision(ctx context.Context, _ bool, cleaning metal3api.AutomatedCleaningMode) (provisioner.Result, error) {
-	a, err := m.ask(ctx, deprovision, order{Clean: cleaning != metal3api.CleaningModeDisabled})
+	a, err := m.query(ctx, deprovision, order{Clean: cleaning != metal3api.CleaningModeDisabled})
 	return a.result(), err
 }
 
@@ -175,13 +175,13 @@ func (m *machine) PowerOff(ctx context.Context, _ metal3api.RebootMode, _ bool,
 	return m.switchPower(ctx, false)
 }
 
-// switchPower is told what it changed, so that the operator looks again.
+// switchPower reports a change as dirty, so that the operator reconciles again.
 func (m *machine) switchPower(ctx context.Context, on bool) (provisioner.Result, error) {
-	before, err := m.ask(ctx, look, order{})
+	before, err := m.query(ctx, look, order{})
 	if err != nil || before.PoweredOn == on {
 		return provisioner.Result{}, err
 	}
-	a, err := m.ask(ctx, power, order{On: on})
+	a, err := m.query(ctx, power, order{On: on})
 	result := a.result()
 	result.Dirty = result.ErrorMessage == ""
 	return result, err

@@ -1,9 +1,9 @@
 // Command baremetal-operator is the Bare Metal Operator with its own controllers, state machine and admission webhooks.
-// Only what talks to Ironic is replaced, as its flag -test-mode does: in the test mode all hosts share one state, so
-// that two of them disturb each other, and nothing says what becomes of a machine. Here each host has a state of its
-// own, and a machine that is asked: see [machines].
+// Only the connection to Ironic is replaced, as with its flag -test-mode. In the test mode all hosts share one state,
+// so two hosts disturb each other, and no machine reports its state. Here each host has its own state and a machine
+// that is queried: see [machines].
 //
-// The module lies, by its name, below that of the operator: its controllers and webhooks are internal packages.
+// The name of the module is below that of the operator, because its controllers and webhooks are internal packages.
 package main
 
 import (

@@ -122,7 +122,7 @@ func (c *canvas) lines(a area, p panel, answers []series) error {
 			case !math.IsNaN(v):
 				values[i][j] = v
 				sums[j] += v
-			case stacked: // what is not there adds nothing
+			case stacked: // a missing value adds nothing
 			default:
 				values[i][j] = charts.GetNullValue()
 			}

@@ -1,6 +1,6 @@
-// Command dashboard draws a dashboard of Grafana without Grafana: it asks a Prometheus the queries of the panels, and
-// puts what it answers into one picture. It knows the kinds of panels, the units and the options that
-// config/monitoring/grafana-dashboard.json uses, and refuses others.
+// Command dashboard draws a dashboard of Grafana without Grafana. It sends the queries of the panels to a Prometheus,
+// and draws the results as one picture. It supports the kinds of panels, the units and the options that
+// config/monitoring/grafana-dashboard.json uses. It rejects others.
 package main
 
 import (

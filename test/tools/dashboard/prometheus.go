@@ -17,7 +17,7 @@ import (
 // points are how many of a series are drawn.
 const points = 160
 
-// dashboard is what is looked at of Grafana's model.
+// dashboard is the part of the model of Grafana that is read.
 type dashboard struct {
 	Title  string
 	Panels []panel
@@ -43,7 +43,7 @@ type target struct {
 	Instant            bool
 }
 
-// prometheus is whom to ask, and for which time.
+// prometheus is the address of Prometheus and the time range of the queries.
 type prometheus struct {
 	address        string
 	from, to       time.Time
@@ -64,7 +64,7 @@ func (p *prometheus) step() time.Duration {
 
 // expand puts in what Grafana would; all namespaces and clusters are selected.
 func (p *prometheus) expand(query string) string {
-	// https://grafana.com/docs/grafana/latest/datasources/prometheus/template-variables/ tells what the interval of rates is.
+	// The interval of rates: https://grafana.com/docs/grafana/latest/datasources/prometheus/template-variables/
 	interval := max(p.step()+p.scrapeInterval, 4*p.scrapeInterval)
 	return strings.NewReplacer("$namespace", ".+", "$cluster", ".+", "$__rate_interval",
 		fmt.Sprintf("%.0fs", interval.Seconds())).Replace(query)
@@ -74,7 +74,7 @@ func (p *prometheus) expand(query string) string {
 func (p *prometheus) answers(ctx context.Context, of panel) ([]series, error) {
 	var all []series
 	for _, t := range of.Targets {
-		found, err := p.ask(ctx, t)
+		found, err := p.query(ctx, t)
 		if err != nil {
 			return nil, err
 		}
@@ -83,7 +83,7 @@ func (p *prometheus) answers(ctx context.Context, of panel) ([]series, error) {
 	return all, nil
 }
 
-func (p *prometheus) ask(ctx context.Context, t target) ([]series, error) {
+func (p *prometheus) query(ctx context.Context, t target) ([]series, error) {
 	query := url.Values{"query": {p.expand(t.Expr)}}
 	path := "/api/v1/query"
 	if t.Instant {

@@ -1,4 +1,4 @@
-// Package dockerfile has tests which see to it that the Dockerfiles of the managers can be built, without a container
-// engine: BuildKit's frontend translates them as it does for docker and podman, and the commands that come out are run
-// with a go that only says how it is called.
+// Package dockerfile tests, without a container engine, that the Dockerfiles of the managers can be built. The frontend
+// of BuildKit translates them as it does for docker and podman. The resulting commands run with a go command that only
+// prints its arguments.
 package dockerfile

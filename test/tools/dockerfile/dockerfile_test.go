@@ -29,11 +29,11 @@ const root = "../../.."
 var providers = []string{"bootstrap", "controlplane"}
 
 // images is a registry that has every image, all of them empty.
-type images struct{ asked []string }
+type images struct{ requested []string }
 
 // ResolveImageConfig implements [sourceresolver.ImageMetaResolver].
 func (i *images) ResolveImageConfig(_ context.Context, ref string, opt sourceresolver.Opt) (string, digest.Digest, []byte, error) {
-	i.asked = append(i.asked, ref+" for "+opt.ImageOpt.Platform.Architecture)
+	i.requested = append(i.requested, ref+" for "+opt.ImageOpt.Platform.Architecture)
 	config, err := json.Marshal(ocispecs.Image{
 		Platform: *opt.ImageOpt.Platform,
 		Config:   ocispecs.ImageConfig{Env: []string{"PATH=/usr/local/go/bin:/bin"}},
@@ -41,8 +41,8 @@ func (i *images) ResolveImageConfig(_ context.Context, ref string, opt sourceres
 	return ref, digest.FromBytes(config), config, err
 }
 
-// image is what BuildKit makes of a Dockerfile: what the image says of itself, the commands that are run for it, what
-// is copied, and the images that it begins with, each with its architecture.
+// image is the result of BuildKit for a Dockerfile. It contains the configuration of the image, its commands, the
+// copied files, and the base images with their architectures.
 type image struct {
 	ocispecs.ImageConfig
 	commands      []*pb.Meta
@@ -71,7 +71,7 @@ func translate(t *testing.T, provider, architecture string) image {
 	g.Expect(err).NotTo(HaveOccurred())
 	definition, err := state.Marshal(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())
-	made := image{ImageConfig: config.Config.ImageConfig, bases: registry.asked}
+	made := image{ImageConfig: config.Config.ImageConfig, bases: registry.requested}
 	for _, content := range definition.Def {
 		op := &pb.Op{}
 		g.Expect(op.UnmarshalVT(content)).To(Succeed())
@@ -111,8 +111,8 @@ func TestImagesAreTranslatedForEveryPlatform(t *testing.T) {
 	}
 }
 
-// calls runs the commands of an image, and says how they call go. What they write at the top of the file system goes
-// into a folder, where it has the time of the commit.
+// calls runs the commands of an image, and returns the calls of go. Files that the commands write at the top of the
+// file system are written into a folder, where they have the time of the commit.
 func calls(t *testing.T, of image) []string {
 	t.Helper()
 	g := NewWithT(t)
@@ -163,7 +163,7 @@ func TestTheContextHasAllThatIsBuilt(t *testing.T) {
 	}
 }
 
-// copyContext copies what an engine gets of the checkout, as .dockerignore says.
+// copyContext copies the part of the checkout that an engine gets according to .dockerignore.
 func copyContext(t *testing.T, into string) {
 	t.Helper()
 	g := NewWithT(t)

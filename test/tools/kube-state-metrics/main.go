@@ -1,6 +1,6 @@
-// Command kube-state-metrics prints what kube-state-metrics would tell of objects under a configuration for custom
-// resources: with the library that it is made from, and no API server. The first argument is the file of the
-// configuration, the others are files with one object each.
+// Command kube-state-metrics prints the metrics of kube-state-metrics for objects under a configuration for custom
+// resources. It uses the library of kube-state-metrics, without an API server. The first argument is the file of the
+// configuration. The other arguments are files with one object each.
 package main
 
 import (
@@ -48,8 +48,8 @@ func run(out io.Writer, config string, objects []string) error {
 	return nil
 }
 
-// load compiles the configuration as kube-state-metrics does once it has found the kinds in the cluster; a field that
-// it does not know is an error here.
+// load compiles the configuration as kube-state-metrics does after it has found the kinds in the cluster. An unknown
+// field is an error.
 func load(file string) (map[schema.GroupVersionKind][]generator.FamilyGenerator, error) {
 	opened, err := os.Open(file)
 	if err != nil {

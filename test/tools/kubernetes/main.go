@@ -1,8 +1,8 @@
-// Command kube-controllers runs the controllers of Kubernetes that Cluster API relies on: garbage collection, deletion
-// of namespaces, ServiceAccounts and their tokens, and aggregation of ClusterRoles (which gives core its rights on the
-// kinds of providers). They are those of kube-controller-manager, with its settings, and each acts as its own
-// ServiceAccount. That program has all other controllers in it, with what they know of clouds and volumes, and takes
-// many times as long to build after kube-apiserver.
+// Command kube-controllers runs the controllers of Kubernetes that Cluster API relies on. They are garbage collection,
+// deletion of namespaces, ServiceAccounts and their tokens, and aggregation of ClusterRoles. The aggregation gives core
+// its rights on the kinds of providers. The controllers have the settings of kube-controller-manager, and each acts as
+// its own ServiceAccount. kube-controller-manager contains all other controllers and code for clouds and volumes. After
+// kube-apiserver, its build takes many times as long.
 package main
 
 import (
@@ -40,12 +40,12 @@ import (
 	"k8s.io/kubernetes/pkg/serviceaccount"
 )
 
-// What kube-controller-manager does if no flag says otherwise.
+// The defaults of the flags of kube-controller-manager.
 const (
 	collectors, namespaceWorkers, tokenWorkers, roleWorkers = 20, 10, 5, 5
 
 	resync, namespaceResync = 12 * time.Hour, 5 * time.Minute
-	// newKinds is how often it looks for kinds that were not there before.
+	// newKinds is the interval at which it searches for new kinds.
 	newKinds = 30 * time.Second
 )
 
@@ -165,7 +165,7 @@ func (c *connection) garbageCollector(ctx context.Context) (func(), error) {
 	if err != nil {
 		return nil, err
 	}
-	config.QPS *= 2 // it asks for an object before it deletes it
+	config.QPS *= 2 // it reads an object before it deletes it
 	objects, err := metadata.NewForConfig(config)
 	if err != nil {
 		return nil, err

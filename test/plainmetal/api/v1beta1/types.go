@@ -24,7 +24,8 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	return nil
 }
 
-// PlainMetalCluster is the infrastructure of a cluster, of which nothing is to be made: the user says where the API is to be found.
+// PlainMetalCluster is the infrastructure of a cluster. Nothing is created for it: the user sets the endpoint of the
+// API.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=plainmetalclusters,scope=Namespaced,categories=cluster-api
@@ -51,7 +52,7 @@ type PlainMetalClusterSpec struct {
 
 // PlainMetalClusterStatus is what the provider did for a cluster.
 type PlainMetalClusterStatus struct {
-	// conditions say what is waited for.
+	// conditions report the blocker.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -63,7 +64,7 @@ type PlainMetalClusterStatus struct {
 
 // Initialization is what Cluster API waits for.
 type Initialization struct {
-	// provisioned is true once the infrastructure is there.
+	// provisioned is true once the infrastructure exists.
 	// +optional
 	Provisioned *bool `json:"provisioned,omitempty"`
 }
@@ -117,7 +118,7 @@ type PlainMetalMachineSpec struct {
 
 // PlainMetalMachineStatus is what the provider did for a Machine.
 type PlainMetalMachineStatus struct {
-	// conditions say what is waited for.
+	// conditions report the blocker.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
