@@ -122,7 +122,8 @@ func (r *Reconciler) registeredWithCluster(s *scope, refusedByService bool) (boo
 	return true, nil
 }
 
-// waitForRegistration waits for a host that assisted-service took into the cluster to register again, which takes it a minute. Until then its Agent has no hardware, and no time.
+// waitForRegistration waits for a host that assisted-service took into the cluster to register again, which takes it a
+// minute. Until then its Agent has no hardware, and no time.
 func (r *Reconciler) waitForRegistration(s *scope) (bool, error) {
 	_, _ = s.wait(bootstrapv1.HostBoundCondition, bootstrapv1.HostBindingReason, "waiting for Agent %s to register with the cluster", s.agent.Name)
 	return r.silent(s, r.bound.Since(keyOf(s.Config)))
@@ -140,8 +141,9 @@ func (s *scope) waitedUntil() *metav1.Time {
 	return nil
 }
 
-// nodeNameFree waits as long as another Machine of the cluster has a Node of the name that the host is to get. What is done last for a Machine that goes, by assisted-service
-// with its Agent and by Cluster API, is to delete its Node by name, whoever has it by then.
+// nodeNameFree waits as long as another Machine of the cluster has a Node of the name that the host is to get. What is
+// done last for a Machine that goes, by assisted-service with its Agent and by Cluster API, is to delete its Node by
+// name, whoever has it by then.
 func (r *Reconciler) nodeNameFree(ctx context.Context, s *scope) (bool, error) {
 	const stage = bootstrapv1.HostBoundCondition
 	name := s.wanted.Hostname
@@ -171,7 +173,8 @@ func (r *Reconciler) applyAgent(ctx context.Context, s *scope, stage string, bin
 	if s.fencing.Source != "" {
 		applied.Annotations = map[string]string{desired.FencingAnnotation: s.fencing.Source}
 	}
-	// The cache may not have our approval yet, which must not be taken back; and none is given to an Agent that another process has refused meanwhile.
+	// The cache may not have our approval yet, which must not be taken back; and none is given to an Agent that another
+	// process has refused meanwhile.
 	applied.SetResourceVersion(s.agent.ResourceVersion)
 	_, err := r.applier.Apply(ctx, applied, s.agent)
 	if field := kube.UndeclaredField(err); field != "" {
@@ -183,7 +186,8 @@ func (r *Reconciler) applyAgent(ctx context.Context, s *scope, stage string, bin
 	return err == nil, err
 }
 
-// unbind takes an Agent out of the cluster that we bound and that is not used. assisted-service does not start with one known host more than it was told of.
+// unbind takes an Agent out of the cluster that we bound and that is not used. assisted-service does not start with one
+// known host more than it was told of.
 func (r *Reconciler) unbind(ctx context.Context, s *scope, agent *aiv1beta1.Agent) error {
 	if !facts.BoundByUs(agent) || s.BoundElsewhere(agent) || !facts.Untouched(agent) {
 		return nil

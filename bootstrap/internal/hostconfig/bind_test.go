@@ -32,8 +32,9 @@ func TestLateWorkerWaitsForTheClusterToAcceptHosts(t *testing.T) {
 	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "it is bound once the cluster accepts hosts")
 }
 
-// TestNoHostForAMachineThatIsBeingDeleted covers a Machine whose config Cluster API deletes only after the host was given back: until then a host that shows up would be installed, and wiped in the
-// middle of it. Of a Cluster that goes the workers are deleted first, while the Machines of the control plane are not.
+// TestNoHostForAMachineThatIsBeingDeleted covers a Machine whose config Cluster API deletes only after the host was
+// given back: until then a host that shows up would be installed, and wiped in the middle of it. Of a Cluster that goes
+// the workers are deleted first, while the Machines of the control plane are not.
 func TestNoHostForAMachineThatIsBeingDeleted(t *testing.T) {
 	t.Run("Machine", func(t *testing.T) {
 		noHostAfter(t, func(w *world) {
@@ -100,8 +101,8 @@ func TestWorkerOfAClusterThatIsInstalledAlone(t *testing.T) {
 	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "it is bound after the installation")
 }
 
-// TestNoHostForAClusterThatIsReregistered covers an assisted-service whose database came back empty or older: it would install the host into a cluster that does
-// not exist.
+// TestNoHostForAClusterThatIsReregistered covers an assisted-service whose database came back empty or older: it would
+// install the host into a cluster that does not exist.
 func TestNoHostForAClusterThatIsReregistered(t *testing.T) {
 	runs := func(w *world) {
 		w.create(&clusterv1.Machine{
@@ -153,7 +154,8 @@ func TestRefusedBindingIsTakenBack(t *testing.T) {
 	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "it is no longer bound")
 }
 
-// TestApprovalFromAnEarlierLife covers a host that was unbound: its approval stays on the Agent, and would install it as soon as it is bound.
+// TestApprovalFromAnEarlierLife covers a host that was unbound: its approval stays on the Agent, and would install it
+// as soon as it is bound.
 func TestApprovalFromAnEarlierLife(t *testing.T) {
 	w := booted(t)
 	agent := discovered("a", "m", bootMAC)
@@ -180,7 +182,8 @@ func TestARefusedAgentIsNotApprovedByAProcessThatIsBehind(t *testing.T) {
 	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil())
 }
 
-// TestApprovalIsNotTakenBack covers a cache that does not have our approval yet: what it shows looks like an Agent that is to be told everything first.
+// TestApprovalIsNotTakenBack covers a cache that does not have our approval yet: what it shows looks like an Agent that
+// is to be told everything first.
 func TestApprovalIsNotTakenBack(t *testing.T) {
 	w := booted(t)
 	w.create(discovered("a", "m", bootMAC))

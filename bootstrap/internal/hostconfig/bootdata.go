@@ -67,8 +67,8 @@ func (s *scope) waitForDataSecret() (bool, error) {
 		"Secret %s exists and was not created by this provider. If nothing uses it, delete it: its content is lost. %s", s.DataSecret.Name, otherwise)
 }
 
-// prepareBoot writes, while the image is made, what does not depend on it. When it is there, two writes that must follow one another are left: the boot image, and
-// the name of the data.
+// prepareBoot writes, while the image is made, what does not depend on it. When it is there, two writes that must
+// follow one another are left: the boot image, and the name of the data.
 func (r *Reconciler) prepareBoot(ctx context.Context, s *scope) error {
 	mode, err := bootmode.Choose(s.Config.Status.BootMode, s.Config.Spec.BootMode, s.InfraMachine)
 	if err != nil {
@@ -83,9 +83,11 @@ func (r *Reconciler) prepareBoot(ctx context.Context, s *scope) error {
 	return r.protect(ctx, s, true)
 }
 
-// bootImageOutdated reports whether the host was given the image or ignition of an InfraEnv that assisted-service no longer has: it was created again, or the
-// service lost its database. Nothing answers such a host, and it gets no other image, as it was chosen already. What cannot be told is not outdated, nor
-// what a host has booted. An Agent that has not told its hardware will not tell it any more: it is what an InfraEnv leaves behind that is deleted while its host registers.
+// bootImageOutdated reports whether the host was given the image or ignition of an InfraEnv that assisted-service no
+// longer has: it was created again, or the service lost its database. Nothing answers such a host, and it gets no other
+// image, as it was chosen already. What cannot be told is not outdated, nor what a host has booted. An Agent that has
+// not told its hardware will not tell it any more: it is what an InfraEnv leaves behind that is deleted while its host
+// registers.
 func (s *scope) bootImageOutdated(mode bootmode.Mode) bool {
 	if s.HostHasBooted() {
 		return false
@@ -116,8 +118,8 @@ func (s *scope) waitForAnotherMachine() (bool, error) {
 	return s.wait(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.BootImageOutdatedReason, "%s", message)
 }
 
-// bootImage makes the infrastructure machine boot the source, as long as its host is not chosen: CAPM3 copies the image to the BareMetalHost
-// once (v1.13), and a BareMetalHost is provisioned again when its image changes.
+// bootImage makes the infrastructure machine boot the source, as long as its host is not chosen: CAPM3 copies the image
+// to the BareMetalHost once (v1.13), and a BareMetalHost is provisioned again when its image changes.
 func (r *Reconciler) bootImage(ctx context.Context, s *scope, mode bootmode.Mode, source string) (bool, error) {
 	const stage = bootstrapv1.DataSecretAvailableCondition
 	desired := mode.BootImage(s.InfraMachine, source)

@@ -17,7 +17,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// TestWhatIsLeftToDoWhenTheImageIsThere: of many hosts that start at once each waits for every write that is made before its data is handed out.
+// TestWhatIsLeftToDoWhenTheImageIsThere: of many hosts that start at once each waits for every write that is made
+// before its data is handed out.
 func TestWhatIsLeftToDoWhenTheImageIsThere(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()

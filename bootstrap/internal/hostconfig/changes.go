@@ -49,7 +49,8 @@ var machineChanges = changed(func(before, after *clusterv1.Machine) bool {
 	return differs
 })
 
-// agentChanges are those of what is left of an Agent in the cache: see [trimAgent]. Its percentage is told together with its stage, and is no news alone.
+// agentChanges are those of what is left of an Agent in the cache: see [trimAgent]. Its percentage is told together
+// with its stage, and is no news alone.
 var agentChanges = changed(func(before, after *aiv1beta1.Agent) bool {
 	was, is := before.Status, after.Status
 	was.Progress.InstallationPercentage, is.Progress.InstallationPercentage = 0, 0

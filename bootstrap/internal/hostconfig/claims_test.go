@@ -89,7 +89,8 @@ func (w *world) approves(name, because string) {
 	w.Expect(w.agent(name).Spec.Approved).To(BeTrue(), "%s: %s", because, w.message(bootstrapv1.ReadyCondition))
 }
 
-// TestServerOfAnotherInstalledMachineIsNotApproved: assisted-service moves the Agent of a server that boots this Machine's image, with an empty spec.
+// TestServerOfAnotherInstalledMachineIsNotApproved: assisted-service moves the Agent of a server that boots this
+// Machine's image, with an empty spec.
 func TestServerOfAnotherInstalledMachineIsNotApproved(t *testing.T) {
 	for situation, is := range map[string]func(*clusterv1.Machine, *bootstrapv1.OpenshiftAssistedConfig){
 		"reported as installed": func(_ *clusterv1.Machine, config *bootstrapv1.OpenshiftAssistedConfig) {
@@ -132,7 +133,8 @@ func TestAgentThatAnotherConfigOnlyRecordedIsApproved(t *testing.T) {
 	w.Expect(w.agent("a").Spec.Approved).To(BeTrue(), "%s", w.message(bootstrapv1.ReadyCondition))
 }
 
-// TestHostOfAFormerMachineIsApproved: Cluster API deletes the infrastructure machine first, so that the server was released when the config is being deleted.
+// TestHostOfAFormerMachineIsApproved: Cluster API deletes the infrastructure machine first, so that the server was
+// released when the config is being deleted.
 func TestHostOfAFormerMachineIsApproved(t *testing.T) {
 	for released, expected := range map[bool]string{true: "", false: "OpenshiftAssistedConfig other"} {
 		w := booted(t)
@@ -157,7 +159,8 @@ func TestHostOfAFormerMachineIsApproved(t *testing.T) {
 	}
 }
 
-// TestServerWithAnotherAgentInUseIsNotApproved: its system UUID changed, or two servers have the same addresses. Both may be members of a running cluster.
+// TestServerWithAnotherAgentInUseIsNotApproved: its system UUID changed, or two servers have the same addresses. Both
+// may be members of a running cluster.
 func TestServerWithAnotherAgentInUseIsNotApproved(t *testing.T) {
 	for situation, is := range map[string]func(*aiv1beta1.Agent){
 		"installed": func(*aiv1beta1.Agent) {},
@@ -239,7 +242,8 @@ func claimants() map[string]*metal3.Host {
 	return found
 }
 
-// TestServerOfAnotherBareMetalHostIsNotApproved: it is installed in another way, as by ZTP on the same hub, or the BareMetalHost was copied.
+// TestServerOfAnotherBareMetalHostIsNotApproved: it is installed in another way, as by ZTP on the same hub, or the
+// BareMetalHost was copied.
 func TestServerOfAnotherBareMetalHostIsNotApproved(t *testing.T) {
 	for situation, claimant := range claimants() {
 		t.Run(situation, func(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// The clock of the manager may step, and those of others, whose times it reads, be off by hours. What is told may depend on that: nothing that is done does, and nobody is asked over and over.
+// The clock of the manager may step, and those of others, whose times it reads, be off by hours. What is told may
+// depend on that: nothing that is done does, and nobody is asked over and over.
 func TestNothingIsDoneBecauseTheClockSteps(t *testing.T) {
 	for situation, begin := range map[string]func(*testing.T) *world{
 		"waits for its image": func(t *testing.T) *world {

@@ -94,7 +94,8 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 	return true, nil
 }
 
-// applySecret writes a Secret of the config over the one that was found, nil when there is none. The API server refuses it for a Secret that took the place of that one meanwhile.
+// applySecret writes a Secret of the config over the one that was found, nil when there is none. The API server refuses
+// it for a Secret that took the place of that one meanwhile.
 func (r *Reconciler) applySecret(ctx context.Context, s *scope, wanted *corev1.Secret, found *metav1.PartialObjectMetadata) error {
 	if found != nil {
 		wanted.UID = found.UID
@@ -105,7 +106,8 @@ func (r *Reconciler) applySecret(ctx context.Context, s *scope, wanted *corev1.S
 	})
 }
 
-// writeOwned calls write, which writes a Secret of the config over the one that was found. Where the API server refuses the owner references of the Secret, all else is written, and a condition reports it.
+// writeOwned calls write, which writes a Secret of the config over the one that was found. Where the API server refuses
+// the owner references of the Secret, all else is written, and a condition reports it.
 func (r *Reconciler) writeOwned(s *scope, wanted client.Object, found *metav1.PartialObjectMetadata, write func() error) error {
 	refused, err := r.owners.Write(wanted, found, write)
 	if refused > 0 {
@@ -115,8 +117,9 @@ func (r *Reconciler) writeOwned(s *scope, wanted client.Object, found *metav1.Pa
 	return err
 }
 
-// existing returns the Secret of the name of wanted: the one that the cache shows, else the one that the API server has, nil where neither has one. The first write is forced: it would
-// overwrite a foreign Secret that was created a moment ago.
+// existing returns the Secret of the name of wanted: the one that the cache shows, else the one that the API server
+// has, nil where neither has one. The first write is forced: it would overwrite a foreign Secret that was created a
+// moment ago.
 func (r *Reconciler) existing(ctx context.Context, cached *metav1.PartialObjectMetadata, wanted *corev1.Secret) (*metav1.PartialObjectMetadata, error) {
 	if cached != nil {
 		return cached, nil
@@ -124,8 +127,9 @@ func (r *Reconciler) existing(ctx context.Context, cached *metav1.PartialObjectM
 	return kube.Read(ctx, r.Live, client.ObjectKeyFromObject(wanted), kube.MetadataOf(kube.Secret))
 }
 
-// sourceDigest identifies what the data is made from. Without authentication assisted-service's URLs stay the same when the ignition changes, so
-// the generations of the InfraEnv and its NMStateConfigs count as well. That the content of the pull secret changed cannot be seen there.
+// sourceDigest identifies what the data is made from. Without authentication assisted-service's URLs stay the same when
+// the ignition changes, so the generations of the InfraEnv and its NMStateConfigs count as well. That the content of
+// the pull secret changed cannot be seen there.
 func sourceDigest(infraEnv *assisted.InfraEnv, networks []*aiv1beta1.NMStateConfig, mode bootmode.Mode, source string) string {
 	parts := []string{string(mode.Name())}
 	if mode.UserDataFollowsSource() {
@@ -148,8 +152,8 @@ func containsAll(have, wanted map[string]string) bool {
 	return true
 }
 
-// keepOwner restores owner reference and label of a Secret of ours, as after a restore from a backup, without touching its data. For the bootstrap data Cluster API's contract asks for both.
-// The Secret is ours: see [desired.Owns].
+// keepOwner restores owner reference and label of a Secret of ours, as after a restore from a backup, without touching
+// its data. For the bootstrap data Cluster API's contract asks for both. The Secret is ours: see [desired.Owns].
 func (r *Reconciler) keepOwner(ctx context.Context, s *scope, secret *metav1.PartialObjectMetadata) error {
 	if s.Machine == nil {
 		return nil

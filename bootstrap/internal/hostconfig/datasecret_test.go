@@ -117,8 +117,8 @@ func TestDiskImage(t *testing.T) {
 	w.Expect(w.data()).To(Equal(first), "data that disappeared is made again")
 }
 
-// TestIgnitionBehindItsInfraEnv is assisted-service without authentication that has not taken in a change yet: its URL stays the same, and so does what it
-// serves.
+// TestIgnitionBehindItsInfraEnv is assisted-service without authentication that has not taken in a change yet: its URL
+// stays the same, and so does what it serves.
 func TestIgnitionBehindItsInfraEnv(t *testing.T) {
 	const first, second = `{"ignition":{"version":"3.1.0"}}`, `{"ignition":{"version":"3.1.0"},"storage":{}}`
 	for name, tc := range map[string]struct {

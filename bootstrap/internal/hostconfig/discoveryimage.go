@@ -88,7 +88,8 @@ func (r *Reconciler) applyInfraEnv(ctx context.Context, s *scope, wanted *assist
 	return true, nil
 }
 
-// confirmNoInfraEnv asks the API server, before the first write, for an InfraEnv that the cache does not show yet: the write is forced, and would overwrite a foreign one.
+// confirmNoInfraEnv asks the API server, before the first write, for an InfraEnv that the cache does not show yet: the
+// write is forced, and would overwrite a foreign one.
 func (r *Reconciler) confirmNoInfraEnv(ctx context.Context, s *scope, name string) (bool, error) {
 	if s.Namesake != nil {
 		return true, nil

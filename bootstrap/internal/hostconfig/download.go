@@ -13,8 +13,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 )
 
-// userData makes the bootstrap data. What has to be downloaded comes in the background; failures are tried again with back-off: a download cannot be
-// watched.
+// userData makes the bootstrap data. What has to be downloaded comes in the background; failures are tried again with
+// back-off: a download cannot be watched.
 func (r *Reconciler) userData(ctx context.Context, s *scope, mode bootmode.Mode, source, digest string, ca *caBundle) (bootmode.Data, bool, error) {
 	const stage = bootstrapv1.DataSecretAvailableCondition
 	if !mode.UserDataFollowsSource() {
@@ -59,11 +59,13 @@ func (r *Reconciler) userData(ctx context.Context, s *scope, mode bootmode.Mode,
 	return data, true, nil
 }
 
-// takesIn is the back-off after which what was downloaded is taken although assisted-service says that it changed nothing: it tells only seconds.
+// takesIn is the back-off after which what was downloaded is taken although assisted-service says that it changed
+// nothing: it tells only seconds.
 const takesIn = 16 * time.Second
 
-// hasDataOf reports whether the Secret already has the data that assisted-service serves. If so, assisted-service has not processed the change of the InfraEnv yet.
-// Without authentication the URL stays the same, and the time of the last modification is the only evidence.
+// hasDataOf reports whether the Secret already has the data that assisted-service serves. If so, assisted-service has
+// not processed the change of the InfraEnv yet. Without authentication the URL stays the same, and the time of the last
+// modification is the only evidence.
 func (s *scope) hasDataOf(modified string) bool {
 	return modified != "" && s.DataSecret != nil && s.DataSecret.Annotations[ModifiedAnnotation] == modified
 }

@@ -28,8 +28,9 @@ func (r *Reconciler) gatherFencing(ctx context.Context, f *facts.Facts) (err err
 	return err
 }
 
-// fenceHost makes the Secret by which assisted-service learns how the host is fenced, before the Agent is told of it: one that it misses keeps it from reading anything else of
-// the Agent. Of a host that is approved nothing is changed any more, but the Secret stays: before assisted-service takes note of the approval it reads the Secret once more.
+// fenceHost makes the Secret by which assisted-service learns how the host is fenced, before the Agent is told of it:
+// one that it misses keeps it from reading anything else of the Agent. Of a host that is approved nothing is changed
+// any more, but the Secret stays: before assisted-service takes note of the approval it reads the Secret once more.
 func (r *Reconciler) fenceHost(ctx context.Context, s *scope) (bool, error) {
 	if !s.Fenced() {
 		r.secretWaiters.ended(keyOf(s.Config))
@@ -80,7 +81,8 @@ func (r *Reconciler) keepFencing(ctx context.Context, s *scope) error {
 	return err
 }
 
-// ownsFencing reports whether the Secret that has the name of the host's credentials is that of the config. One that has lost its owner is when an Agent of the Machine names it.
+// ownsFencing reports whether the Secret that has the name of the host's credentials is that of the config. One that
+// has lost its owner is when an Agent of the Machine names it.
 func (s *scope) ownsFencing() bool {
 	if s.FencingSecret == nil {
 		return false
@@ -96,8 +98,10 @@ func (s *scope) namesFencing() bool {
 // retiredFencing is what FencingAnnotation says of a Secret whose credentials were taken out.
 const retiredFencing = "retired"
 
-// retireFencing takes the credentials out of a Secret that is not needed any more: the host is installed, and assisted-service takes in none, or the user named a Secret of their own. The Secret itself stays until the config is deleted: of an Agent that names one that
-// is missing assisted-service reads nothing else (updateHostFencingCredentials in its agent_controller.go, August 2026).
+// retireFencing takes the credentials out of a Secret that is not needed any more: the host is installed, and
+// assisted-service takes in none, or the user named a Secret of their own. The Secret itself stays until the config is
+// deleted: of an Agent that names one that is missing assisted-service reads nothing else (updateHostFencingCredentials
+// in its agent_controller.go, August 2026).
 func (r *Reconciler) retireFencing(ctx context.Context, s *scope) error {
 	if !s.ownsFencing() {
 		return nil
@@ -161,7 +165,8 @@ func (r *Reconciler) applyFencingSecret(ctx context.Context, s *scope, credentia
 	return nil
 }
 
-// withoutFencing is how an assisted-service says that it was started without TNF_CLUSTERS_SUPPORT (updateHostFencing in its inventory.go, August 2026).
+// withoutFencing is how an assisted-service says that it was started without TNF_CLUSTERS_SUPPORT (updateHostFencing in
+// its inventory.go, August 2026).
 const withoutFencing = "TNF clusters support is disabled"
 
 // explained adds to what assisted-service says of an Agent how it is started with fencing.

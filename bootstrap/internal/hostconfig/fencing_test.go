@@ -41,7 +41,8 @@ func credentials(name string, others map[string]string) *corev1.Secret {
 	return secret
 }
 
-// twoNodes is a world in which the Machine is one of the two nodes of a cluster, and an Agent of its host registered. change is done to the BareMetalHost.
+// twoNodes is a world in which the Machine is one of the two nodes of a cluster, and an Agent of its host registered.
+// change is done to the BareMetalHost.
 func twoNodes(t *testing.T, change func(*metal3.Host)) *world {
 	t.Helper()
 	objects := lab()
@@ -272,7 +273,8 @@ func TestTwoNodesHaveNoWorkers(t *testing.T) {
 	}
 }
 
-// A cluster with an arbiter that was moved to a hub whose AgentClusterInstalls have no field for arbiters looks there like one of two nodes.
+// A cluster with an arbiter that was moved to a hub whose AgentClusterInstalls have no field for arbiters looks there
+// like one of two nodes.
 func TestWorkersOfAClusterWithAnArbiterThatIsNotCounted(t *testing.T) {
 	w := booted(t)
 	install := read(w, "cp", &hiveext.AgentClusterInstall{})
@@ -380,7 +382,8 @@ func TestCredentialsOfAnotherObjectAreLeftAlone(t *testing.T) {
 	w.Expect(read(w, fencingOfM, &corev1.Secret{}).OwnerReferences).To(Equal(foreign))
 }
 
-// TestTheCredentialsGoWithTheRestoredConfig is a restore from a backup: the config has another UID, and the garbage collector takes what belongs to the former one.
+// TestTheCredentialsGoWithTheRestoredConfig is a restore from a backup: the config has another UID, and the garbage
+// collector takes what belongs to the former one.
 func TestTheCredentialsGoWithTheRestoredConfig(t *testing.T) {
 	w := twoNodes(t, nil)
 	w.create(credentials(bmcSecret, nil))
@@ -403,7 +406,8 @@ func TestTheCredentialsGoWithTheRestoredConfig(t *testing.T) {
 	w.Expect(made.OwnerReferences).To(HaveLen(1))
 }
 
-// TestTheCacheKeepsWhichSecretAnApprovedAgentNames: of a Secret that lost its owner in a restore only the Agent shows that it is the Machine's.
+// TestTheCacheKeepsWhichSecretAnApprovedAgentNames: of a Secret that lost its owner in a restore only the Agent shows
+// that it is the Machine's.
 func TestTheCacheKeepsWhichSecretAnApprovedAgentNames(t *testing.T) {
 	agent := &aiv1beta1.Agent{Spec: aiv1beta1.AgentSpec{
 		Approved: true, ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: namespace, Name: "cp"}, FencingCredentialsSecretRef: "m-fencing",

@@ -12,9 +12,11 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// endFormer lets Agents go that are left of the host's former Machine, where assisted-service cannot take its Node out of the cluster. It tries until somebody reaches that cluster; but once the host registers it drops the
-// Agent all the same, and makes none in its place before the host is started again (crd_utils.go there: CreateAgentCR updates the Agent that is being deleted, and takes its finalizer off). It returns what is to be
-// told of those that are still there.
+// endFormer lets Agents go that are left of the host's former Machine, where assisted-service cannot take its Node out
+// of the cluster. It tries until somebody reaches that cluster; but once the host registers it drops the Agent all the
+// same, and makes none in its place before the host is started again (crd_utils.go there: CreateAgentCR updates the
+// Agent that is being deleted, and takes its finalizer off). It returns what is to be told of those that are still
+// there.
 func (r *Reconciler) endFormer(ctx context.Context, s *scope, former []*aiv1beta1.Agent) (string, error) {
 	if len(former) == 0 {
 		return "", nil

@@ -33,7 +33,8 @@ func (w *world) cannotBeCleaned(agent *aiv1beta1.Agent) {
 	})
 }
 
-// TestAgentThatCannotBeTakenOutOfItsCluster is about a host that is given to another Machine while assisted-service cannot take it out of its former cluster: registered then, it would be forgotten.
+// TestAgentThatCannotBeTakenOutOfItsCluster is about a host that is given to another Machine while assisted-service
+// cannot take it out of its former cluster: registered then, it would be forgotten.
 func TestAgentThatCannotBeTakenOutOfItsCluster(t *testing.T) {
 	w := booted(t)
 	agent := w.left("a", bootMAC)

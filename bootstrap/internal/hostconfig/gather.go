@@ -29,8 +29,9 @@ import (
 )
 
 // gather reads everything else that a reconcile needs. Read later, by the phase that needs it, is only what most
-// reconciles do not: the content of Secrets and ConfigMaps, which is not cached (certificate authority, metadata of the host), whether a Secret or ConfigMap that
-// the user names exists, once there is something to make with it, and Agents of other InfraEnvs with the MAC addresses of a host that is not identified yet.
+// reconciles do not: the content of Secrets and ConfigMaps, which is not cached (certificate authority, metadata of the
+// host), whether a Secret or ConfigMap that the user names exists, once there is something to make with it, and Agents
+// of other InfraEnvs with the MAC addresses of a host that is not identified yet.
 func (r *Reconciler) gather(ctx context.Context, config *bootstrapv1.OpenshiftAssistedConfig) (*scope, error) {
 	s := newScope(&facts.Facts{Config: config})
 	made := func(_ context.Context, f *facts.Facts) error { r.addMade(f, &s.again); return nil }
@@ -45,8 +46,10 @@ func (r *Reconciler) gather(ctx context.Context, config *bootstrapv1.OpenshiftAs
 	return s, nil
 }
 
-// gatherMachine finds the Machine that refers to the config and is its owner, as Cluster API says. After a Machine another one may have its name, and for a while the cache has the former one with the
-// config of the next: that its host has a Node, or was given its data, is not true of the next one's. A config that is deleted is in use as long as any Machine refers to it.
+// gatherMachine finds the Machine that refers to the config and is its owner, as Cluster API says. After a Machine
+// another one may have its name, and for a while the cache has the former one with the config of the next: that its
+// host has a Node, or was given its data, is not true of the next one's. A config that is deleted is in use as long as
+// any Machine refers to it.
 func (r *Reconciler) gatherMachine(ctx context.Context, f *facts.Facts) error {
 	machines := &clusterv1.MachineList{}
 	if err := r.Client.List(ctx, machines, client.InNamespace(f.Config.Namespace), client.MatchingFields{machineByConfig: f.Config.Name}); err != nil {
@@ -93,7 +96,8 @@ func created(infraEnv *assisted.InfraEnv) bool {
 	return len(apply.Own(FieldOwner, infraEnv.ManagedFields)) > 0
 }
 
-// dropForeignInfraEnvs leaves the InfraEnvs of the config: their Agents count, and they are deleted together with it. It runs after gatherCluster, whose UID they record.
+// dropForeignInfraEnvs leaves the InfraEnvs of the config: their Agents count, and they are deleted together with it.
+// It runs after gatherCluster, whose UID they record.
 func dropForeignInfraEnvs(_ context.Context, f *facts.Facts) error {
 	f.InfraEnvs = slices.DeleteFunc(f.InfraEnvs, func(e *assisted.InfraEnv) bool { return f.ForeignInfraEnv(e, created(e)) != "" })
 	if f.Namesake != nil {
@@ -103,7 +107,8 @@ func dropForeignInfraEnvs(_ context.Context, f *facts.Facts) error {
 	return nil
 }
 
-// gatherLeftInfraEnv looks for the InfraEnv without label of a Machine that is gone. The config mostly has that one's name; if there is a Machine of it, the InfraEnv is that one's.
+// gatherLeftInfraEnv looks for the InfraEnv without label of a Machine that is gone. The config mostly has that one's
+// name; if there is a Machine of it, the InfraEnv is that one's.
 func (r *Reconciler) gatherLeftInfraEnv(ctx context.Context, f *facts.Facts) error {
 	key := client.ObjectKeyFromObject(f.Config)
 	left, err := kube.Read(ctx, r.Client, key, &assisted.InfraEnv{})
@@ -156,8 +161,8 @@ func (r *Reconciler) gatherControlPlane(ctx context.Context, f *facts.Facts) err
 	return nil
 }
 
-// gatherAgents lists the Agents of the InfraEnvs. Some versions of assisted-service leave Agents behind when their InfraEnv is deleted: they are
-// known by its name, which is the Machine's.
+// gatherAgents lists the Agents of the InfraEnvs. Some versions of assisted-service leave Agents behind when their
+// InfraEnv is deleted: they are known by its name, which is the Machine's.
 func (r *Reconciler) gatherAgents(ctx context.Context, f *facts.Facts) error {
 	var infraEnvs []string
 	for _, infraEnv := range f.InfraEnvs {
@@ -219,9 +224,10 @@ func (r *Reconciler) gatherInfraMachine(ctx context.Context, f *facts.Facts) err
 	return r.watchInfraMachine(ctx, infraMachine)
 }
 
-// gatherHost finds the BareMetalHost behind the Metal3Machine: by CAPM3's annotation on it, else by the consumer that the BareMetalHost names. CAPM3
-// takes hosts of the Metal3Machine's namespace only. The annotation can be edited by whoever may edit the Metal3Machine, and what is known of a host is
-// told in conditions: so the host must name the Metal3Machine in turn.
+// gatherHost finds the BareMetalHost behind the Metal3Machine: by CAPM3's annotation on it, else by the consumer that
+// the BareMetalHost names. CAPM3 takes hosts of the Metal3Machine's namespace only. The annotation can be edited by
+// whoever may edit the Metal3Machine, and what is known of a host is told in conditions: so the host must name the
+// Metal3Machine in turn.
 func (r *Reconciler) gatherHost(ctx context.Context, f *facts.Facts) error {
 	if !r.metal3.Load() || !f.HasBareMetalHost() {
 		return nil
@@ -254,8 +260,8 @@ func (r *Reconciler) gatherHost(ctx context.Context, f *facts.Facts) error {
 	return r.gatherShared(ctx, f)
 }
 
-// gatherShared looks for what does not tell the host from others of the namespace, as long as it is not proven which Agent runs on it. CAPM3 and the Bare Metal Operator keep all
-// hosts of a pool in one.
+// gatherShared looks for what does not tell the host from others of the namespace, as long as it is not proven which
+// Agent runs on it. CAPM3 and the Bare Metal Operator keep all hosts of a pool in one.
 func (r *Reconciler) gatherShared(ctx context.Context, f *facts.Facts) error {
 	if f.Host == nil || f.IsFinished() || f.ApprovedAgent() != nil {
 		return nil
@@ -271,8 +277,8 @@ func (r *Reconciler) gatherShared(ctx context.Context, f *facts.Facts) error {
 	return nil
 }
 
-// hostsIn lists the BareMetalHosts of a namespace, in the order of their names, for reading only. It looks at all of it: only Machines to which CAPM3 has not given a host
-// ask for it, and an index would grow with all hosts of the hub.
+// hostsIn lists the BareMetalHosts of a namespace, in the order of their names, for reading only. It looks at all of
+// it: only Machines to which CAPM3 has not given a host ask for it, and an index would grow with all hosts of the hub.
 func (r *Reconciler) hostsIn(ctx context.Context, namespace string) ([]*metal3.Host, error) {
 	list := &metal3.HostList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {

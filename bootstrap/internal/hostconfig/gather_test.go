@@ -19,7 +19,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// The next Machine of a control plane takes the name of the one that it replaces. What a cache that is behind still says of the former one was held for its own: that its host was installed.
+// The next Machine of a control plane takes the name of the one that it replaces. What a cache that is behind still
+// says of the former one was held for its own: that its host was installed.
 func TestAFormerMachineOfTheNameTellsNothing(t *testing.T) {
 	for name, owners := range map[string]func(next *clusterv1.Machine) []metav1.OwnerReference{
 		"before Cluster API adopted the config": func(*clusterv1.Machine) []metav1.OwnerReference { return nil },
@@ -74,7 +75,8 @@ func gone(config *bootstrapv1.OpenshiftAssistedConfig) *bootstrapv1.OpenshiftAss
 	return former
 }
 
-// What is known of the host of a former config, which the cache still has, is not written into the next one of its name: it would be installed for ever.
+// What is known of the host of a former config, which the cache still has, is not written into the next one of its
+// name: it would be installed for ever.
 func TestTheStatusOfAFormerConfigIsNotThatOfTheNext(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	former := gone(w.config())

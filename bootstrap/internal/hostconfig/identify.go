@@ -128,9 +128,10 @@ func (s *scope) reportedRefusals(refusals []string) bool {
 	return recorded != nil && strings.Contains(recorded.Message, bound.Join(refusals, "Agent"))
 }
 
-// matchesElsewhere finds Agents that run on the Machine's host but booted the image of another InfraEnv of the namespace, in the order of their names. Those that are being deleted are former: what
-// is left of the host's former Machine, as long as the host was not identified. It looks at all Agents there: only hosts that were not approved yet ask for it, and an index by MAC address would grow
-// with all Agents of the hub.
+// matchesElsewhere finds Agents that run on the Machine's host but booted the image of another InfraEnv of the
+// namespace, in the order of their names. Those that are being deleted are former: what is left of the host's former
+// Machine, as long as the host was not identified. It looks at all Agents there: only hosts that were not approved yet
+// ask for it, and an index by MAC address would grow with all Agents of the hub.
 func (r *Reconciler) matchesElsewhere(ctx context.Context, s *scope) (elsewhere, former []*aiv1beta1.Agent, err error) {
 	if s.Host == nil || s.ApprovedAgent() != nil {
 		r.addressWaiters.ended(keyOf(s.Config))

@@ -53,7 +53,8 @@ func TestBMCOfAnotherHost(t *testing.T) {
 	w.Expect(w.event()).To(BeEmpty(), "it is told once")
 }
 
-// TestHostOfTheMetal3Machine is which BareMetalHost is taken for the Machine's. The annotation of a Metal3Machine can be edited by its user.
+// TestHostOfTheMetal3Machine is which BareMetalHost is taken for the Machine's. The annotation of a Metal3Machine can
+// be edited by its user.
 func TestHostOfTheMetal3Machine(t *testing.T) {
 	mine := metal3.Consumer{Kind: "Metal3Machine", Namespace: namespace, Name: "m"}
 	for situation, tc := range map[string]struct {
@@ -173,7 +174,8 @@ func TestForeignHostIsRefused(t *testing.T) {
 	w.Expect(w.agent("impostor").Spec.ClusterDeploymentName).To(BeNil(), "no other is")
 }
 
-// TestServersWithANICOfTheSameAddress: without serial numbers each would be taken for each other, whoever has the other one, and whatever is the matter with it.
+// TestServersWithANICOfTheSameAddress: without serial numbers each would be taken for each other, whoever has the other
+// one, and whatever is the matter with it.
 func TestServersWithANICOfTheSameAddress(t *testing.T) {
 	for name, is := range map[string]func(*metal3.Host){
 		"free":                             func(*metal3.Host) {},
@@ -215,7 +217,8 @@ func refuseByASharedNIC(t *testing.T, is func(*metal3.Host)) {
 	w.Expect(w.agent("impostor").Spec.ClusterDeploymentName).To(BeNil(), "no other is")
 }
 
-// TestAgentThatTurnsOutToBeAnotherMachineIsUnbound: what proved it is known to be no proof when the other server was inspected. The cluster would have one host too many.
+// TestAgentThatTurnsOutToBeAnotherMachineIsUnbound: what proved it is known to be no proof when the other server was
+// inspected. The cluster would have one host too many.
 func TestAgentThatTurnsOutToBeAnotherMachineIsUnbound(t *testing.T) {
 	const usb = "0a:ca:fe:f0:0d:04"
 	for _, approved := range []string{"", "and known", "and its record lost"} {

@@ -47,8 +47,8 @@ func isProblem(c *metav1.Condition) bool {
 	return c.Type != bootstrapv1.ReadyCondition && c.Status != metav1.ConditionTrue && !isDeferrable(c.Reason)
 }
 
-// stagesOfHost are the stages of a host that is installed now and was not before, from the times of its conditions. One that was not seen before it was
-// installed, because its cluster was moved here, has none.
+// stagesOfHost are the stages of a host that is installed now and was not before, from the times of its conditions. One
+// that was not seen before it was installed, because its cluster was moved here, has none.
 func stagesOfHost(before, after *bootstrapv1.OpenshiftAssistedConfig) []measure.Stage {
 	was, is := meta.FindStatusCondition(before.Status.Conditions, bootstrapv1.HostInstalledCondition), meta.FindStatusCondition(after.Status.Conditions, bootstrapv1.HostInstalledCondition)
 	if was == nil || was.Status == metav1.ConditionTrue || is == nil || is.Status != metav1.ConditionTrue {

@@ -56,7 +56,8 @@ func TestBareMetalHostsThatComeLater(t *testing.T) {
 	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "the host is found")
 }
 
-// TestMetadataOfTheHost is rendered by CAPM3 into a Secret of the infra machine: the host is told what the config takes from it, and nothing before it is there.
+// TestMetadataOfTheHost is rendered by CAPM3 into a Secret of the infra machine: the host is told what the config takes
+// from it, and nothing before it is there.
 func TestMetadataOfTheHost(t *testing.T) {
 	w := booted(t)
 	infraMachine := read(w, "m", metal3Machine("live-iso"))

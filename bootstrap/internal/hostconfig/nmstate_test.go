@@ -57,7 +57,8 @@ func TestHostWaitsForItsNMStateConfig(t *testing.T) {
 	w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason)
 }
 
-// TestImageWithoutTheNMStateConfig covers an InfraEnv that is older than its NMStateConfig: its image has no addresses until assisted-service took it in.
+// TestImageWithoutTheNMStateConfig covers an InfraEnv that is older than its NMStateConfig: its image has no addresses
+// until assisted-service took it in.
 func TestImageWithoutTheNMStateConfig(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()

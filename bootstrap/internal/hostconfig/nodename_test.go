@@ -22,8 +22,8 @@ func former(cluster, node string) *clusterv1.Machine {
 	}
 }
 
-// TestNameOfANodeThatIsDeleted is a host that comes back while its former Machine is still being deleted: the last thing that is done for that one is to delete the Node
-// of its name.
+// TestNameOfANodeThatIsDeleted is a host that comes back while its former Machine is still being deleted: the last
+// thing that is done for that one is to delete the Node of its name.
 func TestNameOfANodeThatIsDeleted(t *testing.T) {
 	w := booted(t)
 	machine := former("c", "rack1-u7")

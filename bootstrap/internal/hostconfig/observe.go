@@ -48,8 +48,8 @@ func (r *Reconciler) observeInstallation(_ context.Context, s *scope) (bool, err
 	return s.wait(stage, bootstrapv1.WaitingForInstallationReason, "waiting for assisted-service to start the installation")
 }
 
-// reached puts the stage of the host into the status, and since when it lasts where the Agent tells of the same one: it may be behind its own state. What ticks within a stage
-// is left out: it would be a write each time.
+// reached puts the stage of the host into the status, and since when it lasts where the Agent tells of the same one: it
+// may be behind its own state. What ticks within a stage is left out: it would be a write each time.
 func (s *scope) reached(stage models.HostStage) {
 	progress := &s.agent.Status.Progress
 	s.status.InstallationProgress, s.status.InstallationStageStartTime, s.status.InstallationPercentage = bound.Value(string(stage)), nil, nil

@@ -86,7 +86,8 @@ func TestDiscoveryImageOfAHostThatMayBoot(t *testing.T) {
 	w.Expect(w.osImageVersion()).To(Equal("4.22"), "one that is made anew is of the release that runs now")
 }
 
-// TestDiscoveryImageWhileTheServiceIsAway is one of a host that may be booting, while assisted-service tells nothing of the cluster: its database is away.
+// TestDiscoveryImageWhileTheServiceIsAway is one of a host that may be booting, while assisted-service tells nothing of
+// the cluster: its database is away.
 func TestDiscoveryImageWhileTheServiceIsAway(t *testing.T) {
 	w := upgraded(t, "adding-hosts", "4.20.9")
 	machine := read(w, "a-cp", &clusterv1.Machine{})

@@ -79,7 +79,8 @@ func (w *world) registration() (*hivev1.ClusterDeployment, *hiveext.AgentCluster
 	return read(w, "cp", &hivev1.ClusterDeployment{}), read(w, "cp", &hiveext.AgentClusterInstall{})
 }
 
-// Before anything is powered on: no image is made with the pull secret, the mirrors or the release of what is not the cluster's, or of which not everything is known.
+// Before anything is powered on: no image is made with the pull secret, the mirrors or the release of what is not the
+// cluster's, or of which not everything is known.
 func TestNoImageIsMadeForWhatIsNotOurs(t *testing.T) {
 	for situation, tc := range notOurs {
 		t.Run(situation, func(t *testing.T) {
@@ -168,7 +169,8 @@ func TestAnInstallationGoesOnToBeFollowed(t *testing.T) {
 	w.wants(bootstrapv1.HostInstalledCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
 }
 
-// A worker whose InfraEnv is made before the AgentClusterInstall, which was refused at first, would boot without the mirrors of the cluster.
+// A worker whose InfraEnv is made before the AgentClusterInstall, which was refused at first, would boot without the
+// mirrors of the cluster.
 func TestAnImageHasTheMirrorsOfTheCluster(t *testing.T) {
 	objects := lab()
 	install := objects["install"].(*hiveext.AgentClusterInstall) //nolint:forcetypeassert // as lab says

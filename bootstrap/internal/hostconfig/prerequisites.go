@@ -39,8 +39,10 @@ func (s *scope) clusterReady() (bool, error) {
 	return true, nil
 }
 
-// registrationReady waits until ClusterDeployment and AgentClusterInstall exist, stand for the Machine's Cluster and are registered: what assisted-service refuses is never installed. A missing AgentClusterInstall does not say that the cluster has no mirrors, no
-// arbiter and no fencing: it may have been refused. What is being installed is only looked at.
+// registrationReady waits until ClusterDeployment and AgentClusterInstall exist, stand for the Machine's Cluster and
+// are registered: what assisted-service refuses is never installed. A missing AgentClusterInstall does not say that the
+// cluster has no mirrors, no arbiter and no fencing: it may have been refused. What is being installed is only looked
+// at.
 func (s *scope) registrationReady(stage string) (bool, error) {
 	if s.ApprovedAgent() != nil && s.Deployment != nil {
 		return true, nil

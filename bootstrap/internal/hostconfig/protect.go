@@ -16,8 +16,8 @@ import (
 // protectedByUs is the value with which we annotate Machines with cluster.x-k8s.io/skip-remediation. Any other is somebody else's.
 const protectedByUs = FieldOwner
 
-// protectMachine keeps a MachineHealthCheck from deleting the Machine while its host is being installed: that takes 40 minutes, a Node is missed after
-// ten (the default), the host would be wiped and the next one taken, for ever.
+// protectMachine keeps a MachineHealthCheck from deleting the Machine while its host is being installed: that takes 40
+// minutes, a Node is missed after ten (the default), the host would be wiped and the next one taken, for ever.
 func (r *Reconciler) protectMachine(ctx context.Context, s *scope) (bool, error) {
 	if s.Machine == nil {
 		return true, nil
@@ -42,9 +42,10 @@ func (r *Reconciler) protect(ctx context.Context, s *scope, wanted bool) error {
 	return nil
 }
 
-// wantsProtection reports whether the Machine is to be protected: from when its boot image is being made, until its host is installed or cannot be. That the host is
-// installed is known before Cluster API knows the Node, and until then a MachineHealthCheck misses it. What was put on stays on until then: the manager may have
-// ended between the protection and the bootstrap data.
+// wantsProtection reports whether the Machine is to be protected: from when its boot image is being made, until its
+// host is installed or cannot be. That the host is installed is known before Cluster API knows the Node, and until then
+// a MachineHealthCheck misses it. What was put on stays on until then: the manager may have ended between the
+// protection and the bootstrap data.
 func (s *scope) wantsProtection() bool {
 	ours := s.Machine.Annotations[clusterv1.MachineSkipRemediationAnnotation] == protectedByUs
 	recorded := s.Recorded(bootstrapv1.HostInstalledCondition)
@@ -57,7 +58,8 @@ func (s *scope) wantsProtection() bool {
 	return ours || s.DataHandedOut()
 }
 
-// addProtection states the annotation without force: where a user has annotated the Machine meanwhile the API server refuses, and theirs stays.
+// addProtection states the annotation without force: where a user has annotated the Machine meanwhile the API server
+// refuses, and theirs stays.
 func (r *Reconciler) addProtection(ctx context.Context, s *scope) error {
 	desired := &unstructured.Unstructured{}
 	desired.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("Machine"))
@@ -73,7 +75,8 @@ func (r *Reconciler) addProtection(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// removeProtection removes the annotation with a patch: after clusterctl move, or a restore, the field is not ours to withdraw by server-side apply.
+// removeProtection removes the annotation with a patch: after clusterctl move, or a restore, the field is not ours to
+// withdraw by server-side apply.
 func (r *Reconciler) removeProtection(ctx context.Context, s *scope) error {
 	const path = "/metadata/annotations/cluster.x-k8s.io~1skip-remediation"
 	patch := fmt.Appendf(nil, `[{"op":"test","path":"/metadata/uid","value":%q},{"op":"test","path":%q,"value":%q},{"op":"remove","path":%q}]`,

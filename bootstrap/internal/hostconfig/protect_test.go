@@ -160,7 +160,8 @@ func TestProtectionOnAnOutdatedLook(t *testing.T) {
 	w.Expect(w.writes).To(Equal(before))
 }
 
-// TestProtectionSurvivesTheManager is a manager that ends between the protection and the bootstrap data: the next one must not take back what it is about to do.
+// TestProtectionSurvivesTheManager is a manager that ends between the protection and the bootstrap data: the next one
+// must not take back what it is about to do.
 func TestProtectionSurvivesTheManager(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()

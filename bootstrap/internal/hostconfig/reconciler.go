@@ -1,5 +1,5 @@
-// Package hostconfig reconciles OpenshiftAssistedConfigs: it takes the host of one Machine from nothing to installed. One reconciler does all of it,
-// the Agent included, so that each field has one writer.
+// Package hostconfig reconciles OpenshiftAssistedConfigs: it takes the host of one Machine from nothing to installed.
+// One reconciler does all of it, the Agent included, so that each field has one writer.
 package hostconfig
 
 import (
@@ -27,11 +27,11 @@ import (
 // FieldOwner owns the fields that the provider sets on the objects of others.
 const FieldOwner = "openshift-agent-bootstrap"
 
-// What a manager may do in the namespaces that it watches; what concerns kinds without namespace stands in main.go. One that watches a single namespace has
-// these rights in it only (config/bootstrap/namespaced).
+// What a manager may do in the namespaces that it watches; what concerns kinds without namespace stands in main.go. One
+// that watches a single namespace has these rights in it only (config/bootstrap/namespaced).
 //
-// Our own objects; finalizers/update is what the admission plugin OwnerReferencesPermissionEnforcement, which OpenShift hubs have, asks of those who make
-// something that blocks the deletion of its owner, as the bootstrap data Secret does:
+// Our own objects; finalizers/update is what the admission plugin OwnerReferencesPermissionEnforcement, which OpenShift
+// hubs have, asks of those who make something that blocks the deletion of its owner, as the bootstrap data Secret does:
 // +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=openshiftassistedconfigs,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=openshiftassistedconfigs/status,verbs=patch
 // +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=openshiftassistedconfigs/finalizers,verbs=update
@@ -42,8 +42,9 @@ const FieldOwner = "openshift-agent-bootstrap"
 // The protection of a Machine whose host is being installed from MachineHealthChecks, an annotation:
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=patch
 //
-// The infrastructure machine, of whatever provider: without the right to read its kind the cache would wait for ever. RBAC cannot say "all kinds without their
-// subresources"; those of a custom resource, status and scale, show nothing that is not in the object. Only Metal3's gets a boot image:
+// The infrastructure machine, of whatever provider: without the right to read its kind the cache would wait for ever.
+// RBAC cannot say "all kinds without their subresources"; those of a custom resource, status and scale, show nothing
+// that is not in the object. Only Metal3's gets a boot image:
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=*,verbs=get;list;watch
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=metal3machines,verbs=patch
 //
@@ -57,9 +58,10 @@ const FieldOwner = "openshift-agent-bootstrap"
 // +kubebuilder:rbac:groups=extensions.hive.openshift.io,resources=agentclusterinstalls,verbs=get;list;watch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch
 //
-// Secrets: the bootstrap data, whose name is the Machine's; pull secrets, certificate authorities and host metadata, which users and CAPM3 name. None is
-// deleted. The plugin asks for the verb delete of those who change the owner of an object that exists, as is done for bootstrap data that came without it
-// (backups): hubs with the plugin get the verb by config/bootstrap/openshift-hub.yaml. Content is read one by one, only metadata is watched:
+// Secrets: the bootstrap data, whose name is the Machine's; pull secrets, certificate authorities and host metadata,
+// which users and CAPM3 name. None is deleted. The plugin asks for the verb delete of those who change the owner of an
+// object that exists, as is done for bootstrap data that came without it (backups): hubs with the plugin get the verb
+// by config/bootstrap/openshift-hub.yaml. Content is read one by one, only metadata is watched:
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 //
@@ -98,13 +100,15 @@ type Reconciler struct {
 	mirrors kube.Contents[string]
 	// wake reconciles configs whose ignition was downloaded.
 	wake chan event.GenericEvent
-	// What was written last, by config: to itself, the InfraEnv that was made, the digest of what the data was made from, whether the Machine is protected.
+	// What was written last, by config: to itself, the InfraEnv that was made, the digest of what the data was made
+	// from, whether the Machine is protected.
 	ours      *reconcile.WriteCache[ownPart]
 	made      *reconcile.WriteCache[*assisted.InfraEnv]
 	data      *reconcile.WriteCache[string]
 	protected *reconcile.WriteCache[bool]
-	// waiters says which Agents are news for configs that did not make their image, nameWaiters which Machines keep the name of another's Node, hostWaiters for
-	// which configs any BareMetalHost is news, secretWaiters of which Secrets a host is fenced, serverWaiters what a BareMetalHost of any namespace has whose server is the same, agentWaiters
+	// waiters says which Agents are news for configs that did not make their image, nameWaiters which Machines keep the
+	// name of another's Node, hostWaiters for which configs any BareMetalHost is news, secretWaiters of which Secrets a
+	// host is fenced, serverWaiters what a BareMetalHost of any namespace has whose server is the same, agentWaiters
 	// which Agents another config recorded.
 	addressWaiters, nameWaiters, hostWaiters, secretWaiters, serverWaiters, agentWaiters *waiters
 	// unbound says since when an Agent is bound that assisted-service has not taken in.

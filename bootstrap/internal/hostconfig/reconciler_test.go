@@ -84,8 +84,8 @@ func TestHostIsInstalled(t *testing.T) {
 		w.reconcile()
 	}
 	w.Expect(w.writes).To(Equal(before), "an installed world is not written to")
-	// Finalizer, InfraEnv, boot image, bootstrap data, protection of the Machine, binding, approval; the status when the data is handed out, the host identified, waits for
-	// the installation, is being installed, and is installed.
+	// Finalizer, InfraEnv, boot image, bootstrap data, protection of the Machine, binding, approval; the status when
+	// the data is handed out, the host identified, waits for the installation, is being installed, and is installed.
 	w.Expect(before).To(Equal(12), "writing requests for one host")
 	w.Expect(w.reports).To(Equal(5), "those of them to the status")
 	var events []string

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// What the API server refused for what it says is asked for again after refusedRetry, then less and less often: it goes by the schema of a kind, of which it knows a newer one some time
-// after the definition was changed, and by webhooks. No event tells of either.
+// What the API server refused for what it says is asked for again after refusedRetry, then less and less often: it goes
+// by the schema of a kind, of which it knows a newer one some time after the definition was changed, and by webhooks.
+// No event tells of either.
 const (
 	refusedRetry    = time.Minute
 	maxRefusedRetry = 10 * time.Minute

@@ -11,7 +11,8 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 )
 
-// What the API server refuses for what it says is asked for again whatever it is: what it goes by, a schema or a webhook, changes without an event.
+// What the API server refuses for what it says is asked for again whatever it is: what it goes by, a schema or a
+// webhook, changes without an event.
 func TestWhatIsRefusedIsAskedForAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		world   func(t *testing.T) *world

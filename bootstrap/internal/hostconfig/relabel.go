@@ -12,7 +12,8 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 )
 
-// relabel gives our InfraEnv its labels back, where somebody took them off: by them we and others find it, long after anything else of it is stated.
+// relabel gives our InfraEnv its labels back, where somebody took them off: by them we and others find it, long after
+// anything else of it is stated.
 func (r *Reconciler) relabel(ctx context.Context, s *scope) (bool, error) {
 	if !s.NamesakeUnlabeled || s.Cluster == nil {
 		return true, nil

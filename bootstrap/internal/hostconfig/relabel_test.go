@@ -22,7 +22,8 @@ func (w *world) strip() {
 	w.Expect(read(w, "m", &assisted.InfraEnv{}).Labels).To(BeEmpty())
 }
 
-// TestLabelsOfAnInfraEnvComeBack: by them it is found when the Machine goes, also when its host is installed and nothing else is stated any more.
+// TestLabelsOfAnInfraEnvComeBack: by them it is found when the Machine goes, also when its host is installed and
+// nothing else is stated any more.
 func TestLabelsOfAnInfraEnvComeBack(t *testing.T) {
 	for situation, at := range map[string]func(*testing.T) *world{"before a host has booted": func(t *testing.T) *world { return booted(t) }, "of an installed host": joined} {
 		t.Run(situation, func(t *testing.T) {

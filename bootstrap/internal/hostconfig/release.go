@@ -24,8 +24,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// releaseForMove lets go of an object that clusterctl moved to another management cluster, where the host lives on. It also keeps the host of
-// a Machine that is not deleted itself, or is held.
+// releaseForMove lets go of an object that clusterctl moved to another management cluster, where the host lives on. It
+// also keeps the host of a Machine that is not deleted itself, or is held.
 func (r *Reconciler) releaseForMove(ctx context.Context, s *scope) (bool, error) {
 	if !controllerutil.ContainsFinalizer(s.stored, bootstrapv1.OpenshiftAssistedConfigFinalizer) {
 		return false, nil
@@ -47,8 +47,8 @@ func (r *Reconciler) releaseForMove(ctx context.Context, s *scope) (bool, error)
 	return true, nil
 }
 
-// releaseAgents deletes the Agents that are bound and waits: assisted-service then takes the Node out of the cluster, and does not delete an
-// InfraEnv before. When the whole cluster goes there is nothing to take it out of.
+// releaseAgents deletes the Agents that are bound and waits: assisted-service then takes the Node out of the cluster,
+// and does not delete an InfraEnv before. When the whole cluster goes there is nothing to take it out of.
 func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) {
 	var waiting []string
 	var since time.Time
@@ -86,12 +86,13 @@ func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) 
 	return true, nil
 }
 
-// keepOthersAgents waits while a host is part of another cluster, to which somebody bound it: assisted-service would take its Node out of that cluster
-// when its Agent is deleted, or its InfraEnv.
+// keepOthersAgents waits while a host is part of another cluster, to which somebody bound it: assisted-service would
+// take its Node out of that cluster when its Agent is deleted, or its InfraEnv.
 //
-// An Agent without a cluster may be that of a server on which another config has installed: assisted-service moves the Agent of a server that boots the image of an InfraEnv there, with an
-// empty spec. The claim of a config ends with its Machine, also while both are deleted, and with the deletion of the Cluster that both
-// belong to: no two deletions wait for each other.
+// An Agent without a cluster may be that of a server on which another config has installed: assisted-service moves the
+// Agent of a server that boots the image of an InfraEnv there, with an empty spec. The claim of a config ends with its
+// Machine, also while both are deleted, and with the deletion of the Cluster that both belong to: no two deletions wait
+// for each other.
 func (r *Reconciler) keepOthersAgents(ctx context.Context, s *scope) (bool, error) {
 	for _, agent := range s.Agents {
 		if s.BoundElsewhere(agent) {
@@ -148,7 +149,8 @@ func (r *Reconciler) releaseLeftAgents(ctx context.Context, s *scope) (bool, err
 	return true, nil
 }
 
-// confirmDeleted returns true once the API server has no InfraEnv of the config. The cache may lack an InfraEnv that was created a moment ago, and no controller would delete it later.
+// confirmDeleted returns true once the API server has no InfraEnv of the config. The cache may lack an InfraEnv that
+// was created a moment ago, and no controller would delete it later.
 func (r *Reconciler) confirmDeleted(ctx context.Context, s *scope) (bool, error) {
 	list := &assisted.InfraEnvList{}
 	ours := client.MatchingLabels{bootstrapv1.ConfigNameLabel: format.MustFormatValue(s.Config.Name)}
@@ -179,8 +181,8 @@ func (r *Reconciler) confirmDeleted(ctx context.Context, s *scope) (bool, error)
 // skipSpokeCleanupAnnotation keeps assisted-service from taking the Node of a deleted Agent out of its cluster (agent_controller.go there).
 const skipSpokeCleanupAnnotation = "agent.agent-install.openshift.io/skip-spoke-cleanup"
 
-// skipSpokeCleanup tells assisted-service that there is no Node to take out of the cluster. It would look for one in a cluster that it cannot reach, and
-// not delete the Agent before it can. It returns the Agent as it is then.
+// skipSpokeCleanup tells assisted-service that there is no Node to take out of the cluster. It would look for one in a
+// cluster that it cannot reach, and not delete the Agent before it can. It returns the Agent as it is then.
 func (r *Reconciler) skipSpokeCleanup(ctx context.Context, agent *aiv1beta1.Agent) (*aiv1beta1.Agent, error) {
 	if metav1.HasAnnotation(agent.ObjectMeta, skipSpokeCleanupAnnotation) {
 		return agent, nil

@@ -209,7 +209,8 @@ func TestAgentThatIsBoundToAnotherCluster(t *testing.T) {
 	}
 }
 
-// TestAgentOfAnotherInstalledMachineIsKept: assisted-service moved it to the InfraEnv of the Machine that is deleted, whose image the server booted.
+// TestAgentOfAnotherInstalledMachineIsKept: assisted-service moved it to the InfraEnv of the Machine that is deleted,
+// whose image the server booted.
 func TestAgentOfAnotherInstalledMachineIsKept(t *testing.T) {
 	w := booted(t)
 	machine, config := otherMachine("a")
@@ -234,7 +235,8 @@ func TestAgentOfAnotherInstalledMachineIsKept(t *testing.T) {
 	w.Expect(w.message(bootstrapv1.DeletingCondition)).NotTo(ContainSubstring("other"), "the deletion proceeds")
 }
 
-// TestBoundAgentOfAnotherInstalledMachineIsKept: another client bound the Agent that assisted-service moved. Its deletion would remove the Node of the other Machine from the cluster.
+// TestBoundAgentOfAnotherInstalledMachineIsKept: another client bound the Agent that assisted-service moved. Its
+// deletion would remove the Node of the other Machine from the cluster.
 func TestBoundAgentOfAnotherInstalledMachineIsKept(t *testing.T) {
 	w := booted(t)
 	machine, config := otherMachine("a")
@@ -264,7 +266,8 @@ func TestBoundAgentOfAnotherInstalledMachineIsKept(t *testing.T) {
 	w.Expect(w.gone("a", &aiv1beta1.Agent{})).To(BeTrue(), "the claim has ended")
 }
 
-// TestWholeClusterIsDeletedThoughAnotherConfigRecordedTheAgent: Cluster API deletes the control plane after the workers, so that a worker must not wait for a control-plane Machine of the same Cluster.
+// TestWholeClusterIsDeletedThoughAnotherConfigRecordedTheAgent: Cluster API deletes the control plane after the
+// workers, so that a worker must not wait for a control-plane Machine of the same Cluster.
 func TestWholeClusterIsDeletedThoughAnotherConfigRecordedTheAgent(t *testing.T) {
 	deleteCluster := func(w *world) {
 		cluster := read(w, "c", &clusterv1.Cluster{})
@@ -311,7 +314,8 @@ func TestWholeClusterIsDeletedThoughAnotherConfigRecordedTheAgent(t *testing.T) 
 	}
 }
 
-// TestDeletedAgentOfAHostThatWasNeverInstalled: assisted-service would look for its Node in a cluster that does not exist yet, and wait for ever.
+// TestDeletedAgentOfAHostThatWasNeverInstalled: assisted-service would look for its Node in a cluster that does not
+// exist yet, and wait for ever.
 func TestDeletedAgentOfAHostThatWasNeverInstalled(t *testing.T) {
 	finalizer := []string{"agent.agent-install.openshift.io/ai-deprovision"}
 	for situation, remove := range map[string]func(w *world){

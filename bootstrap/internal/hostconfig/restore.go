@@ -19,8 +19,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// restore keeps what is known of a Machine that is older than the status of its config (after a move or a restore), and keeps hands off a host
-// that was installed.
+// restore keeps what is known of a Machine that is older than the status of its config (after a move or a restore), and
+// keeps hands off a host that was installed.
 func (r *Reconciler) restore(ctx context.Context, s *scope) (bool, error) {
 	if s.Machine != nil && s.Config.Status.DataSecretName == "" && s.Machine.Spec.Bootstrap.DataSecretName != nil {
 		s.status.DataSecretName = *s.Machine.Spec.Bootstrap.DataSecretName
@@ -67,8 +67,9 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) (bool, error) {
 	return false, nil
 }
 
-// recall takes from the Agent of an installed host what the status tells of it: a status may have been lost, and an Agent may be behind its own state when it is installed. The Agent is
-// proven as before the installation; what it does not tell any more stays.
+// recall takes from the Agent of an installed host what the status tells of it: a status may have been lost, and an
+// Agent may be behind its own state when it is installed. The Agent is proven as before the installation; what it does
+// not tell any more stays.
 func (s *scope) recall() {
 	if s.InfraMachine == nil { // it tells whether there is a BareMetalHost to compare with
 		return
@@ -89,7 +90,8 @@ func (s *scope) recall() {
 	}
 }
 
-// discoveredAgain returns an Agent on the Machine's installed host that waits to be installed, or to be sent back to its disk; nil when there is none.
+// discoveredAgain returns an Agent on the Machine's installed host that waits to be installed, or to be sent back to
+// its disk; nil when there is none.
 func (s *scope) discoveredAgain(now time.Time) *aiv1beta1.Agent {
 	for _, agent := range s.Agents {
 		switch {
@@ -109,12 +111,13 @@ func (s *scope) discoveredAgain(now time.Time) *aiv1beta1.Agent {
 	return nil
 }
 
-// nodeNoticed is the time after which the Machine tells that its Node is away: Kubernetes takes 40 seconds, Cluster API five minutes where the cluster does
-// not answer.
+// nodeNoticed is the time after which the Machine tells that its Node is away: Kubernetes takes 40 seconds, Cluster API
+// five minutes where the cluster does not answer.
 const nodeNoticed = 10 * time.Minute
 
-// nodeIsBack reports whether the Node of the host runs again, after its Agent told that it booted the discovery image. assisted-service does not notice that
-// of a host of the second day: the Agent's state stays. So what was once told to be over is over, or each restart of the Node would look like another.
+// nodeIsBack reports whether the Node of the host runs again, after its Agent told that it booted the discovery image.
+// assisted-service does not notice that of a host of the second day: the Agent's state stays. So what was once told to
+// be over is over, or each restart of the Node would look like another.
 func (s *scope) nodeIsBack(agent *aiv1beta1.Agent, now time.Time) bool {
 	since := assisted.AgentCondition(agent, aiv1beta1.InstalledCondition).LastTransitionTime.Time
 	if told := s.Recorded(bootstrapv1.HostIdentifiedCondition); told != nil && told.Status == metav1.ConditionTrue && told.LastTransitionTime.After(since) {

@@ -42,7 +42,8 @@ func (w *world) bootDiscovery(at time.Time) {
 	})
 }
 
-// TestALostStatusComesBack takes the status away at each stage of a host: after the next reconciles all of it is there again, but for the times of conditions.
+// TestALostStatusComesBack takes the status away at each stage of a host: after the next reconciles all of it is there
+// again, but for the times of conditions.
 func TestALostStatusComesBack(t *testing.T) {
 	stages := []func(w *world){
 		func(w *world) { w.create(discovered("a", "m", bootMAC)) },
@@ -222,7 +223,8 @@ func TestAnAgentThatSaysNothingOfAnInstalledHost(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatFallsBehindItsState tells later since when its host is installed, which is written then; what was told before stays when it tells nothing any more.
+// TestAnAgentThatFallsBehindItsState tells later since when its host is installed, which is written then; what was told
+// before stays when it tells nothing any more.
 func TestAnAgentThatFallsBehindItsState(t *testing.T) {
 	w := installing(t)
 	w.nodeReady(metav1.ConditionTrue, time.Now())

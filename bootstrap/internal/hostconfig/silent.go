@@ -19,11 +19,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// silenceLimit is how long a host that runs may fail to contact assisted-service before a person has to look at it. Firmware and a live ISO over slow virtual media take up to 20 minutes.
+// silenceLimit is how long a host that runs may fail to contact assisted-service before a person has to look at it.
+// Firmware and a live ISO over slow virtual media take up to 20 minutes.
 const silenceLimit = 30 * time.Minute
 
-// silent turns the wait that was just recorded into a problem when it lasts longer than silenceLimit. A wait of unknown beginning stays a wait. A wait that was reported as a problem stays one:
-// the beginning of some waits is remembered in the process alone.
+// silent turns the wait that was just recorded into a problem when it lasts longer than silenceLimit. A wait of unknown
+// beginning stays a wait. A wait that was reported as a problem stays one: the beginning of some waits is remembered in
+// the process alone.
 func (r *Reconciler) silent(s *scope, since time.Time) (bool, error) {
 	c := &s.conditions[len(s.conditions)-1]
 	recorded := s.Recorded(c.Type)
@@ -65,7 +67,8 @@ func (r *Reconciler) disconnected(s *scope) (bool, error) {
 	return r.silent(s, connected.LastTransitionTime.Time)
 }
 
-// silentSince is since when a host without Agent could have registered: since its Agent was lost, or since it was provisioned; zero if neither is known.
+// silentSince is since when a host without Agent could have registered: since its Agent was lost, or since it was
+// provisioned; zero if neither is known.
 func (s *scope) silentSince(now time.Time) time.Time {
 	recorded := s.Recorded(bootstrapv1.HostIdentifiedCondition)
 	switch {
@@ -83,8 +86,8 @@ func (s *scope) silentSince(now time.Time) time.Time {
 	return provisioned
 }
 
-// lostAgent returns what became of the Agent that was recorded as the Machine's and is none of its InfraEnv any more. moved: another server registered as the same Agent, which only happens when
-// two servers have one system UUID.
+// lostAgent returns what became of the Agent that was recorded as the Machine's and is none of its InfraEnv any more.
+// moved: another server registered as the same Agent, which only happens when two servers have one system UUID.
 func (r *Reconciler) lostAgent(ctx context.Context, s *scope) (message string, moved bool, err error) {
 	ref := s.Config.Status.AgentRef
 	if ref == nil {

@@ -30,7 +30,8 @@ func (w *world) provisioned() {
 	})
 }
 
-// TestSilentHostBecomesAProblem: a host that does not contact assisted-service is a wait first, and a problem with a Warning event and the state of the BareMetalHost when it lasts.
+// TestSilentHostBecomesAProblem: a host that does not contact assisted-service is a wait first, and a problem with a
+// Warning event and the state of the BareMetalHost when it lasts.
 func TestSilentHostBecomesAProblem(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		begin           func(w *world)
@@ -163,7 +164,8 @@ func TestHostThatIsNotProvisionedIsNoProblem(t *testing.T) {
 	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostReason)
 }
 
-// TestTwoServersWithOneSystemUUID: assisted-service takes them for one host, whose Agent moves to the InfraEnv of the server that registered last.
+// TestTwoServersWithOneSystemUUID: assisted-service takes them for one host, whose Agent moves to the InfraEnv of the
+// server that registered last.
 func TestTwoServersWithOneSystemUUID(t *testing.T) {
 	w := booted(t)
 	w.create(discovered("a", "m", bootMAC))

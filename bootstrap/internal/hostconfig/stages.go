@@ -13,8 +13,9 @@ type stage struct {
 	condition string
 	// passed is the reason when the condition is True.
 	passed string
-	// deferrable are the reasons of waits that usually end without action of the user, and of steps that need none. They are reported when they last.
-	// urgent reasons are reported at once, and so is a reason that is in neither list.
+	// deferrable are the reasons of waits that usually end without action of the user, and of steps that need none.
+	// They are reported when they last. urgent reasons are reported at once, and so is a reason that is in neither
+	// list.
 	deferrable, urgent []string
 }
 

@@ -45,8 +45,8 @@ func TestStageIsPassedWithAReasonOfItsOwn(t *testing.T) {
 	g.Expect(isDeferrable("Forgotten")).To(BeFalse(), "what nobody decided on is urgent")
 }
 
-// constants returns the constants of a Go file with their values. One that is another package's constant has that one's name without the ending as its value,
-// as Cluster API's have.
+// constants returns the constants of a Go file with their values. One that is another package's constant has that one's
+// name without the ending as its value, as Cluster API's have.
 func constants(t *testing.T, path string) map[string]string {
 	t.Helper()
 	g := NewWithT(t)

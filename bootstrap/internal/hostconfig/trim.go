@@ -22,8 +22,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// Cached says what is cached of each kind: what is read of it, and of what we apply also the fields that we state, to compare with. Infrastructure machines are
-// of any kind: see [TrimInfraMachine].
+// Cached says what is cached of each kind: what is read of it, and of what we apply also the fields that we state, to
+// compare with. Infrastructure machines are of any kind: see [TrimInfraMachine].
 func Cached() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&aiv1beta1.Agent{}:             {Transform: kube.Reduce(trimAgent)},

@@ -18,9 +18,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// trimHost keeps what a host is recognised by, whose it is, where and from what it was told to boot, and what is wrong with it. Of a host that nobody has it keeps what
-// decides whether it fits a Machine; of one that is another's, or provisioned without a consumer, that it is not to be had. What it is recognised by is kept of each: others
-// are not recognised by what it has, too.
+// trimHost keeps what a host is recognised by, whose it is, where and from what it was told to boot, and what is wrong
+// with it. Of a host that nobody has it keeps what decides whether it fits a Machine; of one that is another's, or
+// provisioned without a consumer, that it is not to be had. What it is recognised by is kept of each: others are not
+// recognised by what it has, too.
 func trimHost(host *metal3.Host) *metal3.Host {
 	kept := &metal3.Host{ObjectMeta: kube.Identity(&host.ObjectMeta)}
 	kept.Spec.BootMACAddress, kept.Spec.BMC.Address, kept.Spec.ExternallyProvisioned = host.Spec.BootMACAddress, host.Spec.BMC.Address, host.Spec.ExternallyProvisioned
@@ -58,7 +59,8 @@ func trimOwned(kept, host *metal3.Host, consumer types.NamespacedName) {
 	kept.Status.History.Provision.End = host.Status.History.Provision.End
 }
 
-// trimFree adds what is read of a host that has no consumer: what CAPM3 chooses by. On a hub that installs by other ways, too, most of these are provisioned.
+// trimFree adds what is read of a host that has no consumer: what CAPM3 chooses by. On a hub that installs by other
+// ways, too, most of these are provisioned.
 func trimFree(kept, host *metal3.Host) {
 	kept.Status.Provisioning.State = kube.Intern(host.Status.Provisioning.State)
 	kept.Annotations = kube.SelectKeys(host.Annotations, metal3.BlockingAnnotations...)
@@ -101,8 +103,8 @@ var readConditions = []conditionsv1.ConditionType{
 // readOnceApproved are those that are read of an Agent that is bound and approved; of one that is installed only that of its deletion.
 var readOnceApproved = []conditionsv1.ConditionType{aiv1beta1.ConnectedCondition, aiv1beta1.ValidatedCondition, aiv1beta1.InstalledCondition, aiv1beta1.CleanupCondition}
 
-// trimAgent keeps of an Agent that waits for its cluster what is decided upon and what we tell it. An Agent that is bound and approved is told nothing more, and of
-// its hardware only what it is recognised by is looked at.
+// trimAgent keeps of an Agent that waits for its cluster what is decided upon and what we tell it. An Agent that is
+// bound and approved is told nothing more, and of its hardware only what it is recognised by is looked at.
 func trimAgent(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 	kept := &aiv1beta1.Agent{ObjectMeta: kube.Identity(&agent.ObjectMeta)}
 	kept.Labels = kube.SelectKeys(agent.Labels, aiv1beta1.InfraEnvNameLabel)
@@ -207,8 +209,9 @@ var readBeforehand = append(
 	[]string{"spec", "failureDomain"},
 )
 
-// TrimInfraMachine is the cache transform of kinds that have none of their own: of infrastructure machines, which are all that is read without a type, it keeps what
-// is read. Once its host is chosen nothing is told to one, and the record of what it was told not needed.
+// TrimInfraMachine is the cache transform of kinds that have none of their own: of infrastructure machines, which are
+// all that is read without a type, it keeps what is read. Once its host is chosen nothing is told to one, and the
+// record of what it was told not needed.
 func TrimInfraMachine(in any) (any, error) {
 	machine, ok := in.(*unstructured.Unstructured)
 	if !ok {

@@ -11,8 +11,9 @@ import (
 // settling is how long the validations of a host may fail without being reported: right after it registered they always do for a while.
 const settling = 20 * time.Second
 
-// validationMessage says what assisted-service misses, once it had time to make up its mind. Its clock may be another one than ours: a time that is far ahead is not waited for, or a host
-// that it refuses would look like a new one for as long as the clocks differ.
+// validationMessage says what assisted-service misses, once it had time to make up its mind. Its clock may be another
+// one than ours: a time that is far ahead is not waited for, or a host that it refuses would look like a new one for as
+// long as the clocks differ.
 func (s *scope) validationMessage(now time.Time) string {
 	left := settling - now.Sub(validatedSince(s.agent))
 	if 0 < left && left <= 2*settling {

@@ -7,8 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// waiters says what configs wait for that leads to them from no index: the MAC addresses of their hosts, on an Agent that booted another config's image, the name
-// of their Nodes, until another Machine is gone that has it, the credentials of their BMCs, what others of their server have in common with it, or any host. It is remembered for those that wait only: an index of all hosts would grow with the hub.
+// waiters says what configs wait for that leads to them from no index: the MAC addresses of their hosts, on an Agent
+// that booted another config's image, the name of their Nodes, until another Machine is gone that has it, the
+// credentials of their BMCs, what others of their server have in common with it, or any host. It is remembered for
+// those that wait only: an index of all hosts would grow with the hub.
 type waiters struct {
 	mutex  sync.Mutex
 	values map[types.NamespacedName][]string

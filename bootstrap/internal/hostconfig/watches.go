@@ -137,7 +137,8 @@ func (r *Reconciler) ofCluster(ctx context.Context, o client.Object) []ctrl.Requ
 	return r.configs(ctx, o.GetNamespace(), configByCluster, o.GetName())
 }
 
-// ofInfraEnv maps by the label, or, where the name was too long for a label, or the label was taken off what we made, by the name that InfraEnv and config share.
+// ofInfraEnv maps by the label, or, where the name was too long for a label, or the label was taken off what we made,
+// by the name that InfraEnv and config share.
 func (r *Reconciler) ofInfraEnv(ctx context.Context, o client.Object) []ctrl.Request {
 	label, labelled := o.GetLabels()[bootstrapv1.ConfigNameLabel]
 	if !labelled && len(apply.Own(FieldOwner, o.GetManagedFields())) == 0 {
@@ -171,7 +172,8 @@ func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) []ctrl.Reques
 	return requests
 }
 
-// hostNewsDelay is after what time a change that concerns all configs without a host is looked at by them: while many hosts are given away, each is news for all that wait.
+// hostNewsDelay is after what time a change that concerns all configs without a host is looked at by them: while many
+// hosts are given away, each is news for all that wait.
 const hostNewsDelay = 5 * time.Second
 
 // hostNews reconciles the config whose host changes at once, and those that wait for a host a little later.
@@ -277,7 +279,8 @@ func (r *Reconciler) ofNMStateConfig(ctx context.Context, o client.Object) []ctr
 	return requests
 }
 
-// ofSecret maps pull secrets, certificate authorities and bootstrap data, and the credentials of BMCs to the configs of hosts that are fenced.
+// ofSecret maps pull secrets, certificate authorities and bootstrap data, and the credentials of BMCs to the configs of
+// hosts that are fenced.
 func (r *Reconciler) ofSecret(ctx context.Context, o client.Object) []ctrl.Request {
 	requests := r.configs(ctx, o.GetNamespace(), configBySecret, o.GetName())
 	for _, config := range r.secretWaiters.by(o.GetNamespace(), o.GetName()) {

@@ -33,8 +33,9 @@ type registeredField struct {
 	keep func(registered, wanted *assisted.InfraEnvSpec)
 }
 
-// registeredFields are those of an InfraEnv, as observed on the real service of April 2025 and read in that of August 2026: updateInfraEnv in its infraenv_controller.go passes on what is stated only,
-// and updateInfraEnvData and updateInfraEnvNtpSources in its bminventory/inventory.go store no mirrors and no empty key.
+// registeredFields are those of an InfraEnv, as observed on the real service of April 2025 and read in that of August
+// 2026: updateInfraEnv in its infraenv_controller.go passes on what is stated only, and updateInfraEnvData and
+// updateInfraEnvNtpSources in its bminventory/inventory.go store no mirrors and no empty key.
 var registeredFields = []registeredField{
 	{ // assisted-service's webhook refuses another one
 		path: []string{"cpuArchitecture"},
@@ -78,8 +79,9 @@ var registeredFields = []registeredField{
 		keep: keepTimeServers,
 	},
 	{
-		// Added to an InfraEnv that stated no time server, it is refused where the service has one of its own (NTP_DEFAULT_SERVER): that was registered as additionalNTPSources, which
-		// exclude ntpSources (RegisterInfraEnvInternal, updateInfraEnvNtpSources).
+		// Added to an InfraEnv that stated no time server, it is refused where the service has one of its own
+		// (NTP_DEFAULT_SERVER): that was registered as additionalNTPSources, which exclude ntpSources
+		// (RegisterInfraEnvInternal, updateInfraEnvNtpSources).
 		path: []string{"ntpSources"},
 		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
 			return (len(registered.NTPSources) > 0) != (len(wanted.NTPSources) > 0)
@@ -136,7 +138,8 @@ var contentOfMirrors = registeredField{path: []string{"mirrorRegistryRef"}, name
 
 func (f registeredField) String() string { return cmp.Or(f.name, f.path[0]) }
 
-// gatherMirrors looks for the ConfigMap with the mirrors: assisted-service reads it at the registration of the InfraEnv, and stores nothing that it reads later (updateInfraEnvData).
+// gatherMirrors looks for the ConfigMap with the mirrors: assisted-service reads it at the registration of the
+// InfraEnv, and stores nothing that it reads later (updateInfraEnvData).
 func (r *Reconciler) gatherMirrors(ctx context.Context, s *scope) error {
 	ref := desired.MirrorRegistry(s.Facts)
 	if ref == nil || s.WasInstalled() {
@@ -157,8 +160,9 @@ func (r *Reconciler) gatherMirrors(ctx context.Context, s *scope) error {
 	return err
 }
 
-// reregister deletes an InfraEnv whose change assisted-service takes over at a registration only, such as the key of a user who is not to log in anymore: it is made
-// again. Once the image was handed out that would be wrong, for the host that boots the image could not register: then the InfraEnv keeps these fields, which is reported.
+// reregister deletes an InfraEnv whose change assisted-service takes over at a registration only, such as the key of a
+// user who is not to log in anymore: it is made again. Once the image was handed out that would be wrong, for the host
+// that boots the image could not register: then the InfraEnv keeps these fields, which is reported.
 func (r *Reconciler) reregister(ctx context.Context, s *scope, wanted *assisted.InfraEnv) (bool, error) {
 	fields := r.staying(s.Namesake, wanted)
 	switch {
@@ -192,7 +196,8 @@ func (r *Reconciler) reregister(ctx context.Context, s *scope, wanted *assisted.
 	return false, kube.Delete(ctx, r.Client, s.Namesake)
 }
 
-// staying are the fields of an InfraEnv in which assisted-service would keep what is not wanted anymore. What another client states there is left alone.
+// staying are the fields of an InfraEnv in which assisted-service would keep what is not wanted anymore. What another
+// client states there is left alone.
 func (r *Reconciler) staying(infraEnv, wanted *assisted.InfraEnv) []registeredField {
 	if infraEnv == nil {
 		return nil
@@ -230,8 +235,8 @@ func (s *scope) keptByImage() string {
 	return fmt.Sprintf("the image was handed out with another %s, which it keeps. Set it back, or delete Machine %s to get a host with it: what its host has installed by then is wiped", s.unchangeableField, s.Machine.Name)
 }
 
-// isCurrent reports whether the API server has the config as it was read. On one that is older the field may not be withdrawn at all, the image be handed out, or the InfraEnv be that of another config of
-// its name.
+// isCurrent reports whether the API server has the config as it was read. On one that is older the field may not be
+// withdrawn at all, the image be handed out, or the InfraEnv be that of another config of its name.
 func (r *Reconciler) isCurrent(ctx context.Context, s *scope) (bool, error) {
 	now := &bootstrapv1.OpenshiftAssistedConfig{}
 	there, err := kube.Exists(ctx, r.Live, s.stored, now)

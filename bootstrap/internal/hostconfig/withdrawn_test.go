@@ -293,7 +293,8 @@ func TestNoInfraEnvIsDeletedForWhatIsRefused(t *testing.T) {
 	}
 }
 
-// A host that has the image could not register with another InfraEnv: the image keeps what assisted-service takes at a registration only, and the Machine's owner is told how to get it.
+// A host that has the image could not register with another InfraEnv: the image keeps what assisted-service takes at a
+// registration only, and the Machine's owner is told how to get it.
 func TestWhatAnImageKeepsIsReported(t *testing.T) {
 	for field, tc := range map[string]struct {
 		state, change func(*bootstrapv1.OpenshiftAssistedConfig)

@@ -167,7 +167,8 @@ func (w *world) listed(list client.ObjectList) {
 	}
 }
 
-// precondition refuses what names an outdated resource version, or the uid of another object, as the API server does and the fake client does not.
+// precondition refuses what names an outdated resource version, or the uid of another object, as the API server does
+// and the fake client does not.
 func (w *world) precondition(ctx context.Context, c client.Client, applied runtime.ApplyConfiguration) error {
 	w.t.Helper()
 	raw, err := json.Marshal(applied)

@@ -17,8 +17,8 @@ type ownPart struct {
 	status     bootstrapv1.OpenshiftAssistedConfigStatus
 }
 
-// remember notes the status that the config now has, and its finalizers. A reconcile on what the cache held before would write the same again, and emit the same
-// events again.
+// remember notes the status that the config now has, and its finalizers. A reconcile on what the cache held before
+// would write the same again, and emit the same events again.
 func (r *Reconciler) remember(s *scope, status *bootstrapv1.OpenshiftAssistedConfigStatus) {
 	part := ownPart{finalizers: s.stored.Finalizers, status: *status.DeepCopy()}
 	r.ours.Record(keyOf(s.Config), part, s.Config.ResourceVersion, s.stored.ResourceVersion)

@@ -70,7 +70,8 @@ func TestInfraEnvThatTheCacheDoesNotKnowIsDeleted(t *testing.T) {
 	}
 }
 
-// TestInfraEnvOfASuccessorIsNotDeleted is a cache that has a config which was deleted, and in whose place there is another one of its name by now.
+// TestInfraEnvOfASuccessorIsNotDeleted is a cache that has a config which was deleted, and in whose place there is
+// another one of its name by now.
 func TestInfraEnvOfASuccessorIsNotDeleted(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
@@ -121,7 +122,8 @@ func TestFinalizerIsAddedOnce(t *testing.T) {
 	w.Expect(stale.Finalizers).To(HaveLen(1), "the finalizer is not added again")
 }
 
-// TestOthersAreNotCorrectedWithoutEnd is another process that sees the deletion differently, such as one with another clock, and says so each time.
+// TestOthersAreNotCorrectedWithoutEnd is another process that sees the deletion differently, such as one with another
+// clock, and says so each time.
 func TestOthersAreNotCorrectedWithoutEnd(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
