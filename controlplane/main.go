@@ -34,13 +34,14 @@ import (
 
 const managerName = "openshift-agent-control-plane"
 
-// What a manager may do with kinds that have no namespace, also one that watches a single namespace. The labels of CustomResourceDefinitions say which versions
-// serve the contract of Cluster API; each installation has its ClusterImageSet:
+// What a manager may do with kinds that have no namespace, also one that watches a single namespace. The labels of
+// CustomResourceDefinitions say which versions serve the contract of Cluster API; each installation has its
+// ClusterImageSet:
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterimagesets,verbs=get;list;watch;create;patch;delete
 //
-// managedclustersets/join exists only for the webhook of Open Cluster Management (ACM, MCE): it lets nobody create a ClusterDeployment who may not put a cluster
-// into any set. Sets have no namespace:
+// managedclustersets/join exists only for the webhook of Open Cluster Management (ACM, MCE): it lets nobody create a
+// ClusterDeployment who may not put a cluster into any set. Sets have no namespace:
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclustersets/join,verbs=create
 
 func main() {

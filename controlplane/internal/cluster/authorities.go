@@ -23,7 +23,8 @@ import (
 )
 
 const (
-	// The ConfigMap with the authorities of the certificates that the API server of an OpenShift cluster makes itself. It does not have those of certificates that the user named (APIServer cluster,
+	// The ConfigMap with the authorities of the certificates that the API server of an OpenShift cluster makes itself.
+	// It does not have those of certificates that the user named (APIServer cluster,
 	// spec.servingCerts.namedCertificates).
 	apiServerCANamespace, apiServerCAName, apiServerCAKey = "openshift-config-managed", "kube-apiserver-server-ca", "ca-bundle.crt"
 	// mostAuthorities bounds how many authorities a kubeconfig has after a renewal, and mostOfBundle how many bytes of a bundle are read.
@@ -34,8 +35,8 @@ const (
 type Authorities struct {
 	// Reported (PEM) are those that the cluster publishes; empty when it publishes none.
 	Reported []byte
-	// Serving are the fingerprints of the authorities by which certificates of the API servers were accepted within the last six hours. Since is when the record began: it does not survive a restart of the
-	// manager.
+	// Serving are the fingerprints of the authorities by which certificates of the API servers were accepted within the
+	// last six hours. Since is when the record began: it does not survive a restart of the manager.
 	Serving sets.Set[string]
 	Since   time.Time
 }
@@ -68,7 +69,8 @@ type Trust struct {
 	Added sets.Set[string]
 	// Cluster is nil when there is no connection: then no authority is removed, since the API server may need it.
 	Cluster *Authorities
-	// Settled is true when enough connections were made since the spec has withdrawn authorities: those by which none was accepted are removed. A single connection proves nothing of the other API servers.
+	// Settled is true when enough connections were made since the spec has withdrawn authorities: those by which none
+	// was accepted are removed. A single connection proves nothing of the other API servers.
 	Settled bool
 }
 
@@ -81,8 +83,9 @@ type Trusting struct {
 	Pending bool
 }
 
-// WithAuthorities adds to a kubeconfig the authorities that the spec states and those that the cluster reports, and removes those that the spec has withdrawn. An authority by which the API server is
-// accepted stays. A kubeconfig without any stays so: there the authorities of the system count, which an authority would replace.
+// WithAuthorities adds to a kubeconfig the authorities that the spec states and those that the cluster reports, and
+// removes those that the spec has withdrawn. An authority by which the API server is accepted stays. A kubeconfig
+// without any stays so: there the authorities of the system count, which an authority would replace.
 func WithAuthorities(kubeconfig []byte, now time.Time, trust Trust) (Trusting, error) {
 	config, _, err := load(kubeconfig)
 	if err != nil {
@@ -103,7 +106,8 @@ func WithAuthorities(kubeconfig []byte, now time.Time, trust Trust) (Trusting, e
 	return result, err
 }
 
-// apply returns the certificates that a kubeconfig is to have in the place of others. What has expired is dropped only when something else changes.
+// apply returns the certificates that a kubeconfig is to have in the place of others. What has expired is dropped only
+// when something else changes.
 func (t Trust) apply(before []*x509.Certificate, now time.Time) ([]*x509.Certificate, Trusting) {
 	stated, reported := certificatesIn(t.Stated), t.reported()
 	result := Trusting{Added: sets.New[string]()}
@@ -135,7 +139,8 @@ func (t Trust) apply(before []*x509.Certificate, now time.Time) ([]*x509.Certifi
 
 func (t Trust) settled() bool { return t.Settled && t.Cluster != nil }
 
-// limited drops the oldest of certificates beyond mostAuthorities: last those by which the API server is accepted, those of the spec, and those that the cluster reports. Without a connection all stay.
+// limited drops the oldest of certificates beyond mostAuthorities: last those by which the API server is accepted,
+// those of the spec, and those that the cluster reports. Without a connection all stay.
 func (t Trust) limited(all, stated, reported []*x509.Certificate) []*x509.Certificate {
 	if t.Cluster == nil || len(all) <= mostAuthorities {
 		return all
@@ -180,8 +185,10 @@ func CheckAuthorities(bundle string) error {
 	return nil
 }
 
-// Replace returns the kubeconfig of assisted-service with what the user added to the published one: proxy, name of the server's certificate, and authorities. Where the published one was made from the
-// same content before, all that differs is the user's, also the server. Without additions the result is the content of assisted-service, byte for byte.
+// Replace returns the kubeconfig of assisted-service with what the user added to the published one: proxy, name of the
+// server's certificate, and authorities. Where the published one was made from the same content before, all that
+// differs is the user's, also the server. Without additions the result is the content of assisted-service, byte for
+// byte.
 func Replace(published, source []byte, sameSource bool, now time.Time) ([]byte, error) {
 	next, _, err := load(source)
 	if err != nil {
@@ -219,8 +226,9 @@ func sameAccess(a, b *clientcmdapi.Cluster) bool {
 		bytes.Equal(a.CertificateAuthorityData, b.CertificateAuthorityData)
 }
 
-// joined returns the certificates of two bundles, each once, in their order, and without those that have expired. The first bundle is returned as it is when the other adds nothing. What cannot be read
-// adds nothing either. The number is not limited here: without a connection nobody knows which of them the API server needs.
+// joined returns the certificates of two bundles, each once, in their order, and without those that have expired. The
+// first bundle is returned as it is when the other adds nothing. What cannot be read adds nothing either. The number is
+// not limited here: without a connection nobody knows which of them the API server needs.
 func joined(now time.Time, first, other []byte) []byte {
 	known := certificatesIn(first)
 	count := len(known)

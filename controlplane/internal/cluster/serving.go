@@ -9,12 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// servingMemory is how long an authority counts as in use after a connection was accepted by it. A connection reaches one of several API servers: while certificates are rolled out, others still present
-// the former one. A rollout takes less than an hour.
+// servingMemory is how long an authority counts as in use after a connection was accepted by it. A connection reaches
+// one of several API servers: while certificates are rolled out, others still present the former one. A rollout takes
+// less than an hour.
 const servingMemory = 6 * time.Hour
 
-// serving records by which authorities the certificates of the API servers of a cluster were accepted. It outlives the kubeconfig. Only authorities of kubeconfigs that were in use within servingMemory are
-// recorded, which bounds it.
+// serving records by which authorities the certificates of the API servers of a cluster were accepted. It outlives the
+// kubeconfig. Only authorities of kubeconfigs that were in use within servingMemory are recorded, which bounds it.
 type serving struct {
 	now func() time.Time
 	// began is when the memory began.

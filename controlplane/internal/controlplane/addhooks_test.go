@@ -21,7 +21,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// deleteUnheld deletes the first Machine as it was before this provider knew of hooks, and does as Cluster API until it has that reason to wait.
+// deleteUnheld deletes the first Machine as it was before this provider knew of hooks, and does as Cluster API until it
+// has that reason to wait.
 func (h *hub) deleteUnheld(reason string) *clusterv1.Machine {
 	h.t.Helper()
 	m := &h.machines()[0]

@@ -17,7 +17,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// worldWithArbiter is a hub in which a control plane of two masters and an arbiter can be installed; the template of the arbiter's infra machine is not there yet.
+// worldWithArbiter is a hub in which a control plane of two masters and an arbiter can be installed; the template of
+// the arbiter's infra machine is not there yet.
 func worldWithArbiter() []client.Object {
 	return world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.Spec.Version = "v4.20.1"
@@ -79,7 +80,8 @@ func TestTwoMastersAndAnArbiter(t *testing.T) {
 	h.Expect(install.Spec.ProvisionRequirements).To(Equal(hiveext.ProvisionRequirements{ControlPlaneAgents: 2, ArbiterAgents: 1}))
 }
 
-// The bootstrap provider takes two masters without an arbiter for two nodes with fencing; where the hub drops the number of arbiters, nothing else tells.
+// The bootstrap provider takes two masters without an arbiter for two nodes with fencing; where the hub drops the
+// number of arbiters, nothing else tells.
 func TestThatThereIsAnArbiterIsTold(t *testing.T) {
 	h := newHub(t, append(worldWithArbiter(), smallTemplate())...).withTime()
 	h.reconcile()

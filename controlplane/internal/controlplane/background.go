@@ -11,7 +11,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// initialBackgroundDelay is after what time that is asked again of which no Machine waits for the end; the time grows up to maxInspectionDelay.
+// initialBackgroundDelay is after what time that is asked again of which no Machine waits for the end; the time grows
+// up to maxInspectionDelay.
 const initialBackgroundDelay = reconcile.LowPriorityDelay
 
 // question is what is asked of etcd beside what a Machine waits for: events say nothing of it, so that only time decides when.
@@ -44,8 +45,8 @@ func reportText(blocker *decision.Blocker) string {
 	return blocker.Reason + " " + blocker.Message
 }
 
-// checkInBackground asks something of etcd when it is time, after some time first; id tells what. What was found is told until the next time. When nothing was found as often as
-// at most, it is not asked any more.
+// checkInBackground asks something of etcd when it is time, after some time first; id tells what. What was found is
+// told until the next time. When nothing was found as often as at most, it is not asked any more.
 func (r *Reconciler) checkInBackground(s *scope, id string, after time.Duration, most int, ask func() (found *decision.Blocker, changed bool)) {
 	q := question{next: r.now().Add(after), pace: paceFrom(initialBackgroundDelay)}
 	if known, ok := r.inspections.background.Get(id); ok {

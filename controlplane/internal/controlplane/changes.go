@@ -34,7 +34,8 @@ var clusterChanges = predicate.Or(predicate.GenerationChangedPredicate{}, kube.C
 // deploymentChanges are all but those of the status, and the coming and going of finalizers and owners of others.
 var deploymentChanges = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 
-// machineChanges are all of control-plane Machines, and of workers those of what is read of them: also why their OpenshiftAssistedConfig is not ready.
+// machineChanges are all of control-plane Machines, and of workers those of what is read of them: also why their
+// OpenshiftAssistedConfig is not ready.
 var machineChanges = kube.Changes(func(before, after *clusterv1.Machine) bool {
 	_, controlPlane := after.Labels[clusterv1.MachineControlPlaneLabel]
 	return controlPlane || before.Generation != after.Generation ||
@@ -52,7 +53,8 @@ func ownerChanges[T interface {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, kube.Changes(func(before, after T) bool { return facts.Blocker(before) != facts.Blocker(after) }))
 }
 
-// agentChanges are those of what the conditions tell of a host, how far it is, and since when, among them, and of what links it to its Node.
+// agentChanges are those of what the conditions tell of a host, how far it is, and since when, among them, and of what
+// links it to its Node.
 var agentChanges = kube.Changes(func(before, after *aiv1beta1.Agent) bool {
 	return before.Generation != after.Generation || before.Status.DebugInfo.State != after.Status.DebugInfo.State ||
 		before.Status.Progress.CurrentStage != after.Status.Progress.CurrentStage || !before.Status.Progress.StageStartTime.Equal(after.Status.Progress.StageStartTime) ||

@@ -12,7 +12,8 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-// TestClaimantsAreLookedUpByIndex: of the many control planes of a hub the preflight reads those with its domain or VIPs, in whatever notation.
+// TestClaimantsAreLookedUpByIndex: of the many control planes of a hub the preflight reads those with its domain or
+// VIPs, in whatever notation.
 func TestClaimantsAreLookedUpByIndex(t *testing.T) {
 	objects := world(nil)
 	other := func(name, vip, domain string) {

@@ -286,7 +286,8 @@ func TestWhatIsLeftOfAHostThatWasNoNode(t *testing.T) {
 	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.ReleasedHostsAnnotation))
 }
 
-// Until its record is dropped the certificates of a host that is gone can still be deleted: the word of an Agent, which a lagging cache may have of the former Machine, does not end that.
+// Until its record is dropped the certificates of a host that is gone can still be deleted: the word of an Agent, which
+// a lagging cache may have of the former Machine, does not end that.
 func TestAnAgentOfAFormerMachineEndsNoRecord(t *testing.T) {
 	h := newInstalledHub(t)
 	m := h.machines()[0]

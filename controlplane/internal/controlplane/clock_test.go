@@ -18,8 +18,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// The clock of the manager may step, and those of others, whose times it reads, be off by hours. What is told may depend on that, and when a token is renewed: nothing else that is done does,
-// and nobody is asked over and over.
+// The clock of the manager may step, and those of others, whose times it reads, be off by hours. What is told may
+// depend on that, and when a token is renewed: nothing else that is done does, and nobody is asked over and over.
 func TestNothingIsDoneBecauseTheClockSteps(t *testing.T) {
 	for situation, begin := range lastingSituations {
 		for _, by := range []time.Duration{-400 * 24 * time.Hour, -26 * time.Hour, -time.Hour, time.Hour, 26 * time.Hour, 400 * 24 * time.Hour} {

@@ -20,7 +20,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// TestNothingOfASuccessorIsDeleted is a process whose cache has a control plane that was deleted, and in whose place there is another one of its name by now.
+// TestNothingOfASuccessorIsDeleted is a process whose cache has a control plane that was deleted, and in whose place
+// there is another one of its name by now.
 func TestNothingOfASuccessorIsDeleted(t *testing.T) {
 	for name, behind := range map[string]func(client.Client) client.Client{
 		"which has what was made for that one": func(c client.Client) client.Client { return c },
@@ -55,7 +56,8 @@ func TestNothingOfASuccessorIsDeleted(t *testing.T) {
 	}
 }
 
-// TestTheInstallationOfASuccessorIsNotHeld is a process whose cache has a Cluster that was deleted, and all else of the one that was made in its place.
+// TestTheInstallationOfASuccessorIsNotHeld is a process whose cache has a Cluster that was deleted, and all else of the
+// one that was made in its place.
 func TestTheInstallationOfASuccessorIsNotHeld(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()

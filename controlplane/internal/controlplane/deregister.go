@@ -23,8 +23,9 @@ func (r *Reconciler) deregister(ctx context.Context, s *scope) (bool, error) {
 	return r.deleteRegistration(ctx, s, parts, status.Deletion, controlplanev1.WaitingForInstallationDeletionReason)
 }
 
-// isThere reports whether the control plane that is being deleted is still there. Where it is not, and the cache is behind, what bears its name may be that of another one by now, which was made in
-// its place. It is asked after what is to be deleted was read.
+// isThere reports whether the control plane that is being deleted is still there. Where it is not, and the cache is
+// behind, what bears its name may be that of another one by now, which was made in its place. It is asked after what is
+// to be deleted was read.
 func (r *Reconciler) isThere(ctx context.Context, s *scope) (bool, error) {
 	there, err := kube.Exists(ctx, r.Live, s.stored, &controlplanev1.OpenshiftAssistedControlPlane{})
 	s.released = err == nil && !there

@@ -31,7 +31,8 @@ type memberInspection struct {
 	failure string
 	// next is the time of the next inspection, read that of the last one that did not fail.
 	next, read time.Time
-	// pause is the time between the last inspection and the next. operator is what ClusterOperator etcd reported at the last: another report makes the next urgent.
+	// pause is the time between the last inspection and the next. operator is what ClusterOperator etcd reported at the
+	// last: another report makes the next urgent.
 	pause    time.Duration
 	operator reported
 }
@@ -52,7 +53,8 @@ func (l memberInspection) left(now time.Time, operator reported) time.Duration {
 	return left
 }
 
-// markEtcdMembers writes the condition EtcdMemberHealthy of the Machines. Members are read only while that can change a condition: the operator, which is watched, names them only in free text.
+// markEtcdMembers writes the condition EtcdMemberHealthy of the Machines. Members are read only while that can change a
+// condition: the operator, which is watched, names them only in free text.
 func (r *Reconciler) markEtcdMembers(ctx context.Context, s *scope) (bool, error) {
 	if !s.Installed() || s.ClusterDeleting() || s.Fenced() {
 		return true, nil
@@ -80,7 +82,8 @@ func memberIsDown(m *clusterv1.Machine) bool {
 	return m.DeletionTimestamp.IsZero() && conditions.IsFalse(m, controlplanev1.EtcdMemberHealthyCondition)
 }
 
-// inspectMembersIfDue returns the last inspection of the members, at most a minute old while etcd is degraded, and none while nothing depends on it.
+// inspectMembersIfDue returns the last inspection of the members, at most a minute old while etcd is degraded, and none
+// while nothing depends on it.
 func (r *Reconciler) inspectMembersIfDue(ctx context.Context, s *scope) memberInspection {
 	key := s.stored.UID
 	last, _ := r.inspections.members.Get(key)
@@ -113,8 +116,8 @@ func (s *scope) membersDeferrable() bool {
 	return s.Workload.Etcd.DegradedSince.IsZero() && !slices.ContainsFunc(s.found.Machines, memberIsDown)
 }
 
-// logMembersUnread logs why the members could not be read. That an object does not exist is no error: a cluster that has just been installed may not have all of them yet, and a cluster of a
-// demonstration has none.
+// logMembersUnread logs why the members could not be read. That an object does not exist is no error: a cluster that
+// has just been installed may not have all of them yet, and a cluster of a demonstration has none.
 func logMembersUnread(ctx context.Context, err error) {
 	log := ctrl.LoggerFrom(ctx)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
@@ -124,7 +127,8 @@ func logMembersUnread(ctx context.Context, err error) {
 	log.Error(err, "Cannot read the etcd members for the condition EtcdMemberHealthy")
 }
 
-// inspectMembers reads the members. While etcd is not degraded and no member was reported as down, inspections become rarer: the credentials may not suffice, or a host may never become a member.
+// inspectMembers reads the members. While etcd is not degraded and no member was reported as down, inspections become
+// rarer: the credentials may not suffice, or a host may never become a member.
 func (r *Reconciler) inspectMembers(ctx context.Context, s *scope, last memberInspection) memberInspection {
 	pause, operator := maxInspectionDelay, reportedBy(s.Workload.Etcd)
 	deferrable := s.membersDeferrable()

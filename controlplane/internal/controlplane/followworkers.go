@@ -12,8 +12,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// followWorkers gives workers the version that their MachineDeployment asks for when their Nodes run it. OpenShift upgrades them in place, and nobody else would: a topology passes no other version
-// on before they bear it. Not earlier, either: Cluster API takes a Machine whose version is not that of its MachineDeployment for one that is being upgraded.
+// followWorkers gives workers the version that their MachineDeployment asks for when their Nodes run it. OpenShift
+// upgrades them in place, and nobody else would: a topology passes no other version on before they bear it. Not
+// earlier, either: Cluster API takes a Machine whose version is not that of its MachineDeployment for one that is being
+// upgraded.
 func (r *Reconciler) followWorkers(ctx context.Context, s *scope) (bool, error) {
 	r.Workloads.RequireReleases(s.ClusterKey(), s.NeedsReleases())
 	r.Workloads.RequirePools(s.ClusterKey(), s.NeedsPools())

@@ -90,7 +90,8 @@ func (r *Reconciler) gatherMachines(ctx context.Context, f *facts.Facts) error {
 	return nil
 }
 
-// recordMissing sets since when Machines of each owner have been missing. The age of the owner says nothing: an old MachineDeployment is scaled up.
+// recordMissing sets since when Machines of each owner have been missing. The age of the owner says nothing: an old
+// MachineDeployment is scaled up.
 func (r *Reconciler) recordMissing(missing []facts.MissingWorkers, deployments []clusterv1.MachineDeployment, sets []clusterv1.MachineSet) {
 	complete := map[types.UID]bool{}
 	for i := range deployments {
@@ -146,7 +147,8 @@ func (r *Reconciler) gatherInstallation(ctx context.Context, f *facts.Facts) err
 	return r.gatherForeignAgents(ctx, f)
 }
 
-// gatherForeignAgents finds the Agents of other namespaces that are bound to our ClusterDeployment, as far as the manager may see these namespaces.
+// gatherForeignAgents finds the Agents of other namespaces that are bound to our ClusterDeployment, as far as the
+// manager may see these namespaces.
 func (r *Reconciler) gatherForeignAgents(ctx context.Context, f *facts.Facts) error {
 	agents := &aiv1beta1.AgentList{}
 	if err := r.Client.List(ctx, agents, client.UnsafeDisableDeepCopy, client.MatchingFields{foreignAgentField: client.ObjectKeyFromObject(f.ControlPlane).String()}); err != nil {

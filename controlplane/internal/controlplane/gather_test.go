@@ -64,7 +64,8 @@ func TestPhasesLeaveTheFactsAsTheyAre(t *testing.T) {
 	}
 }
 
-// assisted-service binds Agents across namespaces. One of another namespace counts for nothing, and causes nothing: a tenant could name its InfraEnv like a Machine.
+// assisted-service binds Agents across namespaces. One of another namespace counts for nothing, and causes nothing: a
+// tenant could name its InfraEnv like a Machine.
 func TestAgentsOfOtherNamespacesDoNotCount(t *testing.T) {
 	bound := func(namespace, name string) *aiv1beta1.Agent {
 		return &aiv1beta1.Agent{

@@ -40,7 +40,8 @@ func (r *Reconciler) holdInstallation(ctx context.Context, s *scope, because str
 	return true, nil
 }
 
-// withdrawHold withdraws the hold of holdInstallation from an AgentClusterInstall that was registered as wanted. A hold of another client stays.
+// withdrawHold withdraws the hold of holdInstallation from an AgentClusterInstall that was registered as wanted. A hold
+// of another client stays.
 func (r *Reconciler) withdrawHold(ctx context.Context, s *scope, wanted *hiveext.AgentClusterInstall) error {
 	if s.Install == nil || !s.Install.Spec.HoldInstallation || wanted.Spec.HoldInstallation {
 		return nil

@@ -175,7 +175,8 @@ func TestAClusterIsNotImported(t *testing.T) {
 	}
 }
 
-// A ClusterDeployment that is there already is not changed. It has to say that the cluster is installed before there is an AgentClusterInstall.
+// A ClusterDeployment that is there already is not changed. It has to say that the cluster is installed before there is
+// an AgentClusterInstall.
 func TestAnAgentClusterInstallThatIsMissing(t *testing.T) {
 	for _, stated := range []bool{true, false} {
 		h := newHub(t, world(nil)...).withTime()

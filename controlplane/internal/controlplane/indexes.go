@@ -60,7 +60,8 @@ func indexes() []kube.Index {
 	}
 }
 
-// clusterOfAgent names the ClusterDeployment of its own namespace that an Agent is bound to. An Agent that is bound across namespaces is no host of a Machine.
+// clusterOfAgent names the ClusterDeployment of its own namespace that an Agent is bound to. An Agent that is bound
+// across namespaces is no host of a Machine.
 func clusterOfAgent(a *aiv1beta1.Agent) []string {
 	ref := a.Spec.ClusterDeploymentName
 	if ref == nil || ref.Namespace != a.Namespace {

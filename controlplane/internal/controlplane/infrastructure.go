@@ -8,7 +8,8 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-// infrastructure waits for the infrastructure cluster. What needs it comes after; what can be done, or be found wrong, before it is there is done by then.
+// infrastructure waits for the infrastructure cluster. What needs it comes after; what can be done, or be found wrong,
+// before it is there is done by then.
 func (r *Reconciler) infrastructure(_ context.Context, s *scope) (bool, error) {
 	switch {
 	case !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false):

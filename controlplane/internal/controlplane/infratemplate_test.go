@@ -18,7 +18,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 )
 
-// An OpenShift hub whose administrator left out the verb delete for the templates of another infrastructure provider: the cluster is installed all the same.
+// An OpenShift hub whose administrator left out the verb delete for the templates of another infrastructure provider:
+// the cluster is installed all the same.
 func TestATemplateWhoseOwnersTheHubRefusesIsReported(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.undeletable = kubetest.Undeletable{"Metal3MachineTemplate"}

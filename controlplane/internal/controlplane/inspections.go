@@ -22,7 +22,8 @@ import (
 const (
 	// inspectionInterval is how far apart looks at the etcd of one cluster are, whatever happens there.
 	inspectionInterval = 2 * time.Second
-	// initialInspectionDelay is after what time etcd is looked at again, for it cannot be watched; the time doubles up to maxInspectionDelay as long as nothing changes.
+	// initialInspectionDelay is after what time etcd is looked at again, for it cannot be watched; the time doubles up
+	// to maxInspectionDelay as long as nothing changes.
 	initialInspectionDelay, maxInspectionDelay = 5 * time.Second, time.Minute
 	// maxInspections is how many clusters are looked at: a member that is away takes seconds, and others want to be reconciled.
 	maxInspections = 10
@@ -53,8 +54,9 @@ type inspections struct {
 	jitter func(time.Duration, float64) time.Duration
 }
 
-// turn returns when a cluster that found no free place tries again. After an upgrade of the manager on a large hub all clusters wait at the same time: without jitter they all try again together. That of a
-// deferrable inspection is later, so that Machines and upgrades that wait come first.
+// turn returns when a cluster that found no free place tries again. After an upgrade of the manager on a large hub all
+// clusters wait at the same time: without jitter they all try again together. That of a deferrable inspection is later,
+// so that Machines and upgrades that wait come first.
 func (l *inspections) turn(deferrable bool) time.Duration {
 	if deferrable {
 		return l.jitter(deferrableTurn, 1)
@@ -110,8 +112,8 @@ func (l *inspections) before(key inspectionKey) inspection {
 	return last
 }
 
-// found notes what a look found to wait for, and says when to look again: the later, the longer it has been the same. Looks that come sooner, because something
-// happened, do not change that.
+// found notes what a look found to wait for, and says when to look again: the later, the longer it has been the same.
+// Looks that come sooner, because something happened, do not change that.
 func (l *inspections) found(of inspectionKey, seen inspection) time.Duration {
 	key := func(found inspection) string {
 		return strings.Join([]string{string(of.uid), string(of.task), found.reason, found.message}, " ")
@@ -141,7 +143,8 @@ type etcdInspection struct {
 	err  error
 }
 
-// mayInspect reports whether etcd may be looked at now, for a task. If not, what was found last is told once more. Else the look ends with the function.
+// mayInspect reports whether etcd may be looked at now, for a task. If not, what was found last is told once more. Else
+// the look ends with the function.
 func (r *Reconciler) mayInspect(s *scope, task status.Task) (end func(), may bool) {
 	free, busy := r.inspections.free, inspection{reason: controlplanev1.WaitingForEtcdReason, message: "waiting to ask etcd, for many clusters are asked at this time"}
 	if task == status.Upgrade {
@@ -165,7 +168,8 @@ func (r *Reconciler) mayInspect(s *scope, task status.Task) (end func(), may boo
 	return nil, false
 }
 
-// block says why a host is not touched, or what else etcd was looked at for is not done, and looks again where no event tells that it may be.
+// block says why a host is not touched, or what else etcd was looked at for is not done, and looks again where no event
+// tells that it may be.
 func (r *Reconciler) block(s *scope, by decision.Blocker) { r.blockFor(s, by, "") }
 
 // blockFor is block, also for something that failed.

@@ -16,8 +16,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// keepCredentials copies assisted-service's kubeconfig of an installed cluster into a Secret of the control plane. clusterctl moves that Secret, and leaves assisted-service's behind: a hub that reaches the
-// cluster only after the token in the published kubeconfig has expired has no other credentials. The copy follows assisted-service's kubeconfig where that exists, and is left alone elsewhere.
+// keepCredentials copies assisted-service's kubeconfig of an installed cluster into a Secret of the control plane.
+// clusterctl moves that Secret, and leaves assisted-service's behind: a hub that reaches the cluster only after the
+// token in the published kubeconfig has expired has no other credentials. The copy follows assisted-service's
+// kubeconfig where that exists, and is left alone elsewhere.
 func (r *Reconciler) keepCredentials(ctx context.Context, s *scope) (bool, error) {
 	if !s.Installed() || !s.OwnsKubeconfig(s.found.Kubeconfig) || r.keepsCredentials(s) {
 		return true, nil
@@ -68,7 +70,8 @@ func (r *Reconciler) keepsCredentials(s *scope) bool {
 	return !s.HasAdminKubeconfig() || r.isCopied(s.AdminKubeconfig, s.Recovery)
 }
 
-// isForeignRecovery reports whether the Secret that has the name of the copy was foreign in this version when it was read: its labels are not cached.
+// isForeignRecovery reports whether the Secret that has the name of the copy was foreign in this version when it was
+// read: its labels are not cached.
 func (r *Reconciler) isForeignRecovery(s *scope) bool {
 	if s.Recovery == nil {
 		return false
@@ -81,13 +84,15 @@ func recoveryKey(s *scope, recovery client.Object) string {
 	return fmt.Sprintf("%s %s %v", secretVersion(recovery), s.ControlPlane.UID, s.Owner())
 }
 
-// blockRecovery reports that a foreign Secret has the name of the copy. A move would leave the cluster without credentials once its token has ended.
+// blockRecovery reports that a foreign Secret has the name of the copy. A move would leave the cluster without
+// credentials once its token has ended.
 func (s *scope) blockRecovery() {
 	s.found.Block(status.KubeconfigRenewal, controlplanev1.KubeconfigAvailableReason, fmt.Sprintf("Secret %s is not of this cluster: assisted-service's credentials are not kept for a move of the cluster. "+
 		"Give the Secret another name", s.RecoverySecretName()))
 }
 
-// readFallback reads the kubeconfig that takes the place of a token: assisted-service's, or the copy where the cluster was moved to; nil when there is neither.
+// readFallback reads the kubeconfig that takes the place of a token: assisted-service's, or the copy where the cluster
+// was moved to; nil when there is neither.
 func (r *Reconciler) readFallback(ctx context.Context, s *scope) (*corev1.Secret, error) {
 	if s.HasAdminKubeconfig() {
 		return r.readAdmin(ctx, s)

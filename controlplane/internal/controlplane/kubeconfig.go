@@ -24,8 +24,8 @@ import (
 // rememberedClusters is more than one hub has.
 const rememberedClusters = 8192
 
-// kubeconfigSource says which version of assisted-service's Secret a kubeconfig was copied from, and the digest of its content: other things touch
-// the Secret, too. An earlier version of this provider left out the digest.
+// kubeconfigSource says which version of assisted-service's Secret a kubeconfig was copied from, and the digest of its
+// content: other things touch the Secret, too. An earlier version of this provider left out the digest.
 type kubeconfigSource struct{ version, digest string }
 
 func parseSource(annotation string) kubeconfigSource {
@@ -78,7 +78,8 @@ func (r *Reconciler) kubeconfig(ctx context.Context, s *scope) (bool, error) {
 	return r.publish(ctx, s, admin)
 }
 
-// isCopied reports whether a Secret, which may be nil, was copied from assisted-service's kubeconfig as this is now, as far as that is known without reading it.
+// isCopied reports whether a Secret, which may be nil, was copied from assisted-service's kubeconfig as this is now, as
+// far as that is known without reading it.
 func (r *Reconciler) isCopied(admin client.Object, to *metav1.PartialObjectMetadata) bool {
 	if to == nil {
 		return false
@@ -144,8 +145,9 @@ func (r *Reconciler) publish(ctx context.Context, s *scope, admin *corev1.Secret
 	return true, nil
 }
 
-// existing reads, past the cache, the metadata of a Secret before its first write; nil when it does not exist, or was written a moment ago. The first write is forced: it would overwrite a
-// foreign Secret that the cache does not show yet.
+// existing reads, past the cache, the metadata of a Secret before its first write; nil when it does not exist, or was
+// written a moment ago. The first write is forced: it would overwrite a foreign Secret that the cache does not show
+// yet.
 func (r *Reconciler) existing(ctx context.Context, wanted *corev1.Secret) (*metav1.PartialObjectMetadata, error) {
 	if r.recent.Pending(appliedKey(wanted), "") > 0 {
 		return nil, nil //nolint:nilnil // ours is on its way into the cache
@@ -153,7 +155,8 @@ func (r *Reconciler) existing(ctx context.Context, wanted *corev1.Secret) (*meta
 	return kube.Read(ctx, r.Live, client.ObjectKeyFromObject(wanted), kube.MetadataOf(kube.Secret))
 }
 
-// withAdditions returns assisted-service's kubeconfig with what the user added to the published one, if there is one, and the annotations that stay with that.
+// withAdditions returns assisted-service's kubeconfig with what the user added to the published one, if there is one,
+// and the annotations that stay with that.
 func (r *Reconciler) withAdditions(ctx context.Context, s *scope, content []byte, source kubeconfigSource) ([]byte, map[string]string, error) {
 	if s.found.Kubeconfig == nil {
 		return content, nil, nil

@@ -28,14 +28,16 @@ import (
 // leftoverRetry is how often leftovers of a former Machine of the same name are looked at; their kinds are not all watched.
 const leftoverRetry = reconcile.CacheLag * 10
 
-// passingTime is how long a reason that usually passes may last until it is a failure: a manager or webhook that restarts takes up to some minutes, with the pull of its image.
+// passingTime is how long a reason that usually passes may last until it is a failure: a manager or webhook that
+// restarts takes up to some minutes, with the pull of its image.
 const passingTime = 10 * time.Minute
 
-// leftoverTime is how long a leftover of a former Machine may take to be deleted until this is a failure. Its host is deprovisioned meanwhile, and its disks are cleaned.
+// leftoverTime is how long a leftover of a former Machine may take to be deleted until this is a failure. Its host is
+// deprovisioned meanwhile, and its disks are cleaned.
 const leftoverTime = time.Hour
 
-// machines makes those that are missing, all at once: assisted-service installs only when all hosts are there. Those of an installed cluster wait until etcd can take
-// them in.
+// machines makes those that are missing, all at once: assisted-service installs only when all hosts are there. Those of
+// an installed cluster wait until etcd can take them in.
 func (r *Reconciler) machines(ctx context.Context, s *scope) (bool, error) {
 	missing := scaling.Missing(int(s.Replicas()), len(s.Machines), s.found.Stuck)
 	switch {
@@ -137,7 +139,8 @@ func (r *Reconciler) createMachines(ctx context.Context, s *scope, slots []desir
 	return err
 }
 
-// blockCreation reports why a Machine, or what it is made from, cannot be created: as a failure unless all reasons are passing ones that have not lasted for long. Without errors such a time ends.
+// blockCreation reports why a Machine, or what it is made from, cannot be created: as a failure unless all reasons are
+// passing ones that have not lasted for long. Without errors such a time ends.
 func (r *Reconciler) blockCreation(s *scope, errs ...error) {
 	key := reconcile.Key("creation", s.stored)
 	if len(errs) == 0 {
@@ -209,8 +212,9 @@ func (r *Reconciler) ofLeftover(left client.Object) (reason, message string) {
 		left.GetName(), what, left.GetDeletionTimestamp().UTC().Format(time.RFC3339), bound.List(left.GetFinalizers()))
 }
 
-// createConfig makes the OpenshiftAssistedConfig of a slot. It comes before the infra machine, for a bootstrap provider of another version may refuse it. there is false when it cannot be told
-// that it is there to stay, or that it is of the role of the slot.
+// createConfig makes the OpenshiftAssistedConfig of a slot. It comes before the infra machine, for a bootstrap provider
+// of another version may refuse it. there is false when it cannot be told that it is there to stay, or that it is of
+// the role of the slot.
 func (r *Reconciler) createConfig(ctx context.Context, s *scope, slot desired.Slot, observed *bootstrapv1.OpenshiftAssistedConfig) (there bool, err error) {
 	config := desired.Config(s.Facts, slot.Name, slot.Arbiter, observed)
 	if left := r.recent.Pending(appliedKey(config), ""); observed == nil && left > 0 {
@@ -243,7 +247,8 @@ func (r *Reconciler) applyConfig(ctx context.Context, s *scope, config, observed
 	return err
 }
 
-// refusal is what a condition says of a part of a Machine that the API server refused: that it is to be corrected, unless an upgrade mends it.
+// refusal is what a condition says of a part of a Machine that the API server refused: that it is to be corrected,
+// unless an upgrade mends it.
 func refusal(err error, correct string) (reason, message string) {
 	if errors.Is(err, errBootstrapOutdated) {
 		return controlplanev1.BootstrapProviderOutdatedReason, fmt.Sprintf("%v: its OpenshiftAssistedConfigs have no %s. Upgrade it, as clusterctl upgrade does; that is noticed within five minutes",
@@ -260,9 +265,10 @@ func (s *scope) awaitCache(name string, left time.Duration) {
 	s.again.In(left)
 }
 
-// createInfraMachine makes the infra machine. Server-side apply would make us the owner of its spec, which belongs to others from now on
-// (the boot image to the bootstrap provider, the providerID to the infrastructure provider). there is false when it cannot be told that it is
-// there to stay: the cache has not seen one that may be gone by now, or that of a former Machine, which goes.
+// createInfraMachine makes the infra machine. Server-side apply would make us the owner of its spec, which belongs to
+// others from now on (the boot image to the bootstrap provider, the providerID to the infrastructure provider). there
+// is false when it cannot be told that it is there to stay: the cache has not seen one that may be gone by now, or that
+// of a former Machine, which goes.
 func (r *Reconciler) createInfraMachine(ctx context.Context, s *scope, infra *unstructured.Unstructured) (there bool, err error) {
 	key := reconcile.Key(infra.GetKind(), infra)
 	if left := r.recent.Pending(key, ""); left > 0 {

@@ -63,9 +63,10 @@ func (r *Reconciler) logged(before, after *controlplanev1.OpenshiftAssistedContr
 	}
 }
 
-// reached are the stages that the installation has come to, with the time since the control plane was created: that is how long its user waits, also for an
-// installation that is tried again. One of which nobody saw it begin, of a cluster that was moved or imported, comes to none. A preparation that failed is told until one
-// succeeds, and does not count again.
+// reached are the stages that the installation has come to, with the time since the control plane was created: that is
+// how long its user waits, also for an installation that is tried again. One of which nobody saw it begin, of a cluster
+// that was moved or imported, comes to none. A preparation that failed is told until one succeeds, and does not count
+// again.
 func reached(before, after *controlplanev1.OpenshiftAssistedControlPlane, now time.Time) []measure.Stage {
 	was, is := slices.Index(phases, before.Status.Installation.Phase), slices.Index(phases, after.Status.Installation.Phase)
 	if was < 0 || is <= was || was == 0 && after.Status.Installation.Phase == controlplanev1.InstallationInstalled {
@@ -85,8 +86,9 @@ func reached(before, after *controlplanev1.OpenshiftAssistedControlPlane, now ti
 	return stages
 }
 
-// sawItGoOn reports whether an installation that is in a phase by now was reported to go on, or to be about to: what is handed over in the course of it is news. The
-// kubeconfig of a cluster that is long installed, which is published again, is none.
+// sawItGoOn reports whether an installation that is in a phase by now was reported to go on, or to be about to: what is
+// handed over in the course of it is news. The kubeconfig of a cluster that is long installed, which is published
+// again, is none.
 func sawItGoOn(before *controlplanev1.OpenshiftAssistedControlPlane, now controlplanev1.InstallationPhase) bool {
 	was := slices.Index(phases, before.Status.Installation.Phase)
 	return was > 0 && before.Status.Installation.Phase != controlplanev1.InstallationInstalled || was == 0 && now != controlplanev1.InstallationInstalled

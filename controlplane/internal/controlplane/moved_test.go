@@ -221,7 +221,8 @@ func TestTheTemplateBelongsToTheClustersThatUseIt(t *testing.T) {
 	}))
 }
 
-// On the hub that a cluster was moved to there is nothing of assisted-service. As long as the cluster does not answer, nothing is made there either.
+// On the hub that a cluster was moved to there is nothing of assisted-service. As long as the cluster does not answer,
+// nothing is made there either.
 func TestAMovedClusterIsLookedAfter(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()

@@ -11,10 +11,12 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// metadataOwner is the field manager of what is passed on. It is another than that of the registration, which says other things at other times: what one of them says no more is withdrawn.
+// metadataOwner is the field manager of what is passed on. It is another than that of the registration, which says
+// other things at other times: what one of them says no more is withdrawn.
 const metadataOwner = FieldOwner + "-metadata"
 
-// passOn gives the ClusterDeployment and the AgentClusterInstall the labels and annotations of the control plane, and takes back those that it has no more.
+// passOn gives the ClusterDeployment and the AgentClusterInstall the labels and annotations of the control plane, and
+// takes back those that it has no more.
 func (r *Reconciler) passOn(ctx context.Context, s *scope) (bool, error) {
 	for _, obj := range s.registration() {
 		if !obj.GetDeletionTimestamp().IsZero() {
@@ -32,7 +34,8 @@ func (r *Reconciler) passOn(ctx context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
-// passOnTo writes what an object is given. What was written is not written again at once: others may write something else there, whenever they see it.
+// passOnTo writes what an object is given. What was written is not written again at once: others may write something
+// else there, whenever they see it.
 func (r *Reconciler) passOnTo(ctx context.Context, s *scope, obj client.Object, kind schema.GroupVersionKind) error {
 	wanted := desired.PassedOn(s.ControlPlane, kind, obj)
 	key := reconcile.Key("metadata "+kind.Kind, obj)

@@ -124,7 +124,8 @@ func TestWhatIsPassedOnIsNotFoughtOver(t *testing.T) {
 	told("south")
 }
 
-// What is made while labels are there has them at once: who watches it may decide by them what it sees first. What is passed on later is another writer's, which takes back what is said no more.
+// What is made while labels are there has them at once: who watches it may decide by them what it sees first. What is
+// passed on later is another writer's, which takes back what is said no more.
 func TestWhatIsMadeHasWhatIsPassedOnAtOnce(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.say("north")

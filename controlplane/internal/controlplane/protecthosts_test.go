@@ -51,7 +51,8 @@ func TestInfraMachinesOfEtcdMembersAreProtectedFromDeletion(t *testing.T) {
 	h.Expect(h.protections()).To(ConsistOf(h.machineNames()))
 }
 
-// TestTheProtectionEndsBeforeTheHook watches the writes: Cluster API core deletes the infrastructure machine as soon as the hook is gone, and would be refused.
+// TestTheProtectionEndsBeforeTheHook watches the writes: Cluster API core deletes the infrastructure machine as soon as
+// the hook is gone, and would be refused.
 func TestTheProtectionEndsBeforeTheHook(t *testing.T) {
 	for situation, release := range map[string]func(h *hub){
 		"one Machine is deleted, and its host leaves etcd": func(h *hub) { h.deleteMachine(1) },

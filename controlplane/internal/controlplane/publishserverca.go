@@ -11,8 +11,8 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 )
 
-// publishServerCA tells the bootstrap provider, while hosts are to join the installed cluster, by which certificates they recognise its machine config server. What the cluster said last stands
-// while it does not answer.
+// publishServerCA tells the bootstrap provider, while hosts are to join the installed cluster, by which certificates
+// they recognise its machine config server. What the cluster said last stands while it does not answer.
 func (r *Reconciler) publishServerCA(ctx context.Context, s *scope) (bool, error) {
 	if !s.Installed() || !s.OwnsInstall() || !s.Install.DeletionTimestamp.IsZero() {
 		return true, nil

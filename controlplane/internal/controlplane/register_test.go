@@ -189,7 +189,8 @@ func TestWhatNeedsNoInfrastructureIsDoneBeforeItIsThere(t *testing.T) {
 	h.registration()
 }
 
-// A ClusterDeployment of a former Cluster of the same name may have a running cluster behind it: it is left alone, and its installation counts for nothing.
+// A ClusterDeployment of a former Cluster of the same name may have a running cluster behind it: it is left alone, and
+// its installation counts for nothing.
 func TestTheRegistrationOfAFormerClusterIsNotOurs(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
@@ -217,7 +218,8 @@ func TestTheRegistrationOfAFormerClusterIsNotOurs(t *testing.T) {
 	}
 }
 
-// clusterctl move and a restore give the Cluster another UID, and keep the annotations of the control plane. A cluster that is moved back finds what it left behind.
+// clusterctl move and a restore give the Cluster another UID, and keep the annotations of the control plane. A cluster
+// that is moved back finds what it left behind.
 func TestARegistrationStaysOursWhenTheClusterGetsAnotherUID(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
@@ -252,8 +254,8 @@ func TestTheRegistrationOfAFormerClusterThatIsBeingDeletedIsAwaited(t *testing.T
 	g.Expect(s.found.Blocked(status.Installation)).To(HaveField("Reason", controlplanev1.WaitingForAssistedServiceReason))
 }
 
-// TestNoInstallationIsCreatedForAClusterDeploymentThatIsBeingDeleted has a cache of ClusterDeployments that is late: another client deleted the ClusterDeployment, and assisted-service the
-// AgentClusterInstall with it.
+// TestNoInstallationIsCreatedForAClusterDeploymentThatIsBeingDeleted has a cache of ClusterDeployments that is late:
+// another client deleted the ClusterDeployment, and assisted-service the AgentClusterInstall with it.
 func TestNoInstallationIsCreatedForAClusterDeploymentThatIsBeingDeleted(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()

@@ -219,7 +219,8 @@ func TestAnInstallationThatHasBegunIsNotRegisteredAgain(t *testing.T) {
 	h.Expect(deployment.DeletionTimestamp).NotTo(BeNil(), "and now")
 }
 
-// TestAClusterOfUnknownStateIsNotRegisteredAgain is an AgentClusterInstall without status, as after a restore: its installation may be running.
+// TestAClusterOfUnknownStateIsNotRegisteredAgain is an AgentClusterInstall without status, as after a restore: its
+// installation may be running.
 func TestAClusterOfUnknownStateIsNotRegisteredAgain(t *testing.T) {
 	h := registeredWithProxy(t)
 	deployment, install := h.registration()

@@ -19,7 +19,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// forgotten brings an installed cluster to where assisted-service has it as one to be installed, with a spec that asks for something else by now.
+// forgotten brings an installed cluster to where assisted-service has it as one to be installed, with a spec that asks
+// for something else by now.
 func forgotten(t *testing.T, objects ...client.Object) *hub {
 	t.Helper()
 	h := newHub(t, append(world(nil), objects...)...).withTime()

@@ -24,8 +24,9 @@ import (
 // minRenewal is how long a token is used at least.
 const minRenewal = time.Minute
 
-// renewKubeconfig gives the published kubeconfig of an installed cluster a token of its own, and a new one when it was revoked or half of its time has passed. The client
-// certificate that assisted-service gives is valid for ten years and is never renewed, which the contract of Cluster API does not allow.
+// renewKubeconfig gives the published kubeconfig of an installed cluster a token of its own, and a new one when it was
+// revoked or half of its time has passed. The client certificate that assisted-service gives is valid for ten years and
+// is never renewed, which the contract of Cluster API does not allow.
 func (r *Reconciler) renewKubeconfig(ctx context.Context, s *scope) (bool, error) {
 	if !s.Installed() || !s.OwnsKubeconfig(s.found.Kubeconfig) {
 		return true, nil
@@ -55,13 +56,15 @@ func (r *Reconciler) renewKubeconfig(ctx context.Context, s *scope) (bool, error
 	return true, err
 }
 
-// missesToken reports whether the cluster seems to have revoked the token in the published kubeconfig: the Secret is gone that it was bound to.
+// missesToken reports whether the cluster seems to have revoked the token in the published kubeconfig: the Secret is
+// gone that it was bound to.
 func (s *scope) missesToken() bool {
 	boundTo, bound := s.found.Kubeconfig.Annotations[facts.KubeconfigTokenAnnotation]
 	return bound && s.Workload.Tokens != nil && !s.Workload.Tokens.Has(types.UID(boundTo))
 }
 
-// tokenValid reports whether the token in the published kubeconfig, as the hub has it now, is to stay: its time has not come, and the cluster has not revoked it.
+// tokenValid reports whether the token in the published kubeconfig, as the hub has it now, is to stay: its time has not
+// come, and the cluster has not revoked it.
 func (r *Reconciler) tokenValid(ctx context.Context, s *scope, current *corev1.Secret) (bool, error) {
 	inTime := renewalOf(current).After(r.now())
 	if !inTime || !s.missesToken() {
@@ -74,8 +77,8 @@ func (r *Reconciler) tokenValid(ctx context.Context, s *scope, current *corev1.S
 	return valid, err
 }
 
-// fallBack publishes assisted-service's kubeconfig in the place of a token that the cluster accepts no more: it was revoked, has expired, or came from a backup.
-// When that brings a connection, it gets a token again.
+// fallBack publishes assisted-service's kubeconfig in the place of a token that the cluster accepts no more: it was
+// revoked, has expired, or came from a backup. When that brings a connection, it gets a token again.
 func (r *Reconciler) fallBack(ctx context.Context, s *scope) error {
 	problem := s.found.KubeconfigProblem(s.Facts)
 	if problem == nil || problem.Reason != controlplanev1.KubeconfigUnauthorizedReason || !facts.HasToken(s.found.Kubeconfig) {
@@ -92,8 +95,9 @@ func (r *Reconciler) fallBack(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// renewToken gives the published kubeconfig a new token, and what can be told of why it could not: nothing of what the workload cluster answers but the kind of its answer.
-// A token that nobody gets ends at once. After a write of which it is not known whether it was made it stays, for somebody may have it.
+// renewToken gives the published kubeconfig a new token, and what can be told of why it could not: nothing of what the
+// workload cluster answers but the kind of its answer. A token that nobody gets ends at once. After a write of which it
+// is not known whether it was made it stays, for somebody may have it.
 func (r *Reconciler) renewToken(ctx context.Context, s *scope, current *corev1.Secret) (told string, err error) {
 	token, err := r.Workloads.IssueToken(ctx, s.ClusterKey())
 	if err != nil {

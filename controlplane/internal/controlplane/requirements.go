@@ -36,7 +36,8 @@ func (r *Reconciler) requirements(_ context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
-// checkName returns an error where the Cluster's name, which no admission compares with the rules of a cluster's domain, cannot be that of a cluster.
+// checkName returns an error where the Cluster's name, which no admission compares with the rules of a cluster's
+// domain, cannot be that of a cluster.
 func (s *scope) checkName() error {
 	config := &s.ControlPlane.Spec.Config
 	onNone := len(config.APIVIPs) == 0 && config.ExternalPlatform == nil

@@ -68,7 +68,8 @@ func (r *Reconciler) sourcesOf(registries *preflight.Registries, image string) r
 	return sources
 }
 
-// pullSecretVersion changes with the user's pull secret. It stands for the contents, whose hash is no secret to be read by everyone who may read ClusterImageSets.
+// pullSecretVersion changes with the user's pull secret. It stands for the contents, whose hash is no secret to be read
+// by everyone who may read ClusterImageSets.
 func (s *scope) pullSecretVersion() string {
 	if s.ControlPlane.Spec.Config.PullSecretRef == nil || s.PullSecret == nil {
 		return ""
@@ -76,7 +77,8 @@ func (s *scope) pullSecretVersion() string {
 	return s.PullSecret.ResourceVersion
 }
 
-// withoutRegistries blocks while the ConfigMap with the mirrors is named and does not exist: a disconnected hub would ask a registry that it never reaches.
+// withoutRegistries blocks while the ConfigMap with the mirrors is named and does not exist: a disconnected hub would
+// ask a registry that it never reaches.
 func (s *scope) withoutRegistries() bool {
 	ref := s.ControlPlane.Spec.Config.ImageRegistryRef
 	if ref == nil || ref.Name == "" || s.RegistryConfig != nil {
@@ -100,8 +102,8 @@ func (s *scope) useImageSet(name string) bool {
 	return false
 }
 
-// nameImage writes our ClusterImageSet of the image, unless the cluster is registered with another. It has no owner reference (it is cluster-scoped); the finalizer
-// deletes it.
+// nameImage writes our ClusterImageSet of the image, unless the cluster is registered with another. It has no owner
+// reference (it is cluster-scoped); the finalizer deletes it.
 func (r *Reconciler) nameImage(ctx context.Context, s *scope, resolvedFrom, through string) (bool, error) {
 	s.imageSetName = assisted.ClusterImageSetName(s.ControlPlane.Namespace, s.ControlPlane.Name, s.found.ReleaseImage)
 	if wanted := s.imageSetName; !s.registrable() || s.imageSetName != wanted {
@@ -116,8 +118,9 @@ func (r *Reconciler) nameImage(ctx context.Context, s *scope, resolvedFrom, thro
 	return true, nil
 }
 
-// foreignImageSet reports whether the API server has a ClusterImageSet of our name that was not made for this control plane, and blocks then: another cluster of the hub may be registered with it. The
-// name holds 32 bits of a hash, which a tenant with a namespace of a similar name could meet on purpose.
+// foreignImageSet reports whether the API server has a ClusterImageSet of our name that was not made for this control
+// plane, and blocks then: another cluster of the hub may be registered with it. The name holds 32 bits of a hash, which
+// a tenant with a namespace of a similar name could meet on purpose.
 func (r *Reconciler) foreignImageSet(ctx context.Context, s *scope) (bool, error) {
 	if s.OwnSet(s.imageSetName) != nil {
 		return false, nil
@@ -131,8 +134,9 @@ func (r *Reconciler) foreignImageSet(ctx context.Context, s *scope) (bool, error
 	return true, nil
 }
 
-// registrable reports whether the cluster is not registered yet, with this image, or with another image of the same version, such as that of another architecture:
-// then it is registered again. It keeps the ClusterImageSet that it is registered with where that names this image.
+// registrable reports whether the cluster is not registered yet, with this image, or with another image of the same
+// version, such as that of another architecture: then it is registered again. It keeps the ClusterImageSet that it is
+// registered with where that names this image.
 func (s *scope) registrable() bool {
 	registered := facts.RegisteredSetOf(s.Install)
 	switch {

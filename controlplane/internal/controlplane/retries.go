@@ -9,8 +9,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 )
 
-// retries is when to come back after an error: the later, the more often it failed, but not later than what went well wants to go on. A chain that fails must not keep the
-// others from looking at what cannot be watched.
+// retries is when to come back after an error: the later, the more often it failed, but not later than what went well
+// wants to go on. A chain that fails must not keep the others from looking at what cannot be watched.
 type retries struct {
 	workqueue.TypedRateLimiter[ctrl.Request]
 
@@ -22,7 +22,8 @@ func newRetries() *retries {
 	return &retries{workqueue.DefaultTypedControllerRateLimiter[ctrl.Request](), lru.New[ctrl.Request, time.Duration](rememberedInspections)}
 }
 
-// want notes after what time a request that failed wants to come back; zero: it does not. That is never at once, for then nothing would slow down what fails.
+// want notes after what time a request that failed wants to come back; zero: it does not. That is never at once, for
+// then nothing would slow down what fails.
 func (r *retries) want(req ctrl.Request, after time.Duration) {
 	if after <= 0 {
 		r.wanted.Remove(req)

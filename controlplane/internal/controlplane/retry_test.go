@@ -26,7 +26,8 @@ import (
 
 const keptBy = "test.example.com/keep"
 
-// newFailedHub is one with a cluster of three masters and a worker whose installation failed before its API answered. What is deleted stays until its finalizer goes.
+// newFailedHub is one with a cluster of three masters and a worker whose installation failed before its API answered.
+// What is deleted stays until its finalizer goes.
 func newFailedHub(t *testing.T) *hub {
 	t.Helper()
 	worker := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
@@ -171,7 +172,8 @@ func TestAFailedInstallationIsGivenUpInOrderAndBegunAnew(t *testing.T) {
 	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, ContainSubstring(`{"asked":"1",`)), "once for each value")
 }
 
-// A hub that is OpenShift, without openshift-hub.yaml: the API server does not let the manager give the kubeconfig to the garbage collector.
+// A hub that is OpenShift, without openshift-hub.yaml: the API server does not let the manager give the kubeconfig to
+// the garbage collector.
 func TestAKubeconfigThatTheHubDoesNotGiveUpIsReported(t *testing.T) {
 	h := newFailedHub(t)
 	h.undeletable = kubetest.Undeletable{"Secret"}

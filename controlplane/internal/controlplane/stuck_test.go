@@ -14,7 +14,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// stick deletes a Machine, releases its host, and does as Cluster API while the infrastructure is not deleted. The kubelet of the host does not report.
+// stick deletes a Machine, releases its host, and does as Cluster API while the infrastructure is not deleted. The
+// kubelet of the host does not report.
 func (h *hub) stick(i int) string {
 	h.t.Helper()
 	name := h.deleteMachine(i)

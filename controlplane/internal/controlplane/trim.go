@@ -24,8 +24,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// Cached says what is cached of each kind: what is read of it, and of what we apply also the fields that we state, to compare with. Infrastructure machines and
-// their templates are of any kind: see [TrimInfra].
+// Cached says what is cached of each kind: what is read of it, and of what we apply also the fields that we state, to
+// compare with. Infrastructure machines and their templates are of any kind: see [TrimInfra].
 func Cached() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&controlplanev1.OpenshiftAssistedControlPlane{}: {Transform: kube.Reduce(trimControlPlane)},
@@ -65,7 +65,8 @@ func trimDeployment(deployment *hivev1.ClusterDeployment) *hivev1.ClusterDeploym
 // forBootstrap are the annotations by which we tell the bootstrap provider of a cluster.
 var forBootstrap = []string{bootstrapv1.MachineConfigServerCAAnnotation, bootstrapv1.InstallationGivenUpAnnotation, bootstrapv1.ClusterWithArbiterAnnotation, bootstrapv1.MirrorsDigestAnnotation}
 
-// trimInstall keeps the whole spec until it names the credentials of the cluster: we state it, and nothing of it once the hosts are being installed.
+// trimInstall keeps the whole spec until it names the credentials of the cluster: we state it, and nothing of it once
+// the hosts are being installed.
 func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInstall {
 	kept := &hiveext.AgentClusterInstall{ObjectMeta: kube.Identity(&install.ObjectMeta), Status: trimInstallStatus(install)}
 	if install.Spec.ClusterMetadata != nil {
@@ -89,8 +90,8 @@ var readInstallConditions = []hivev1.ClusterInstallConditionType{
 	hiveext.ClusterLastInstallationPreparationFailedCondition,
 }
 
-// trimInstallStatus keeps of one that is installed no more than that. Until assisted-service takes the cluster in, the last change of any condition tells since when
-// it is silent.
+// trimInstallStatus keeps of one that is installed no more than that. Until assisted-service takes the cluster in, the
+// last change of any condition tells since when it is silent.
 func trimInstallStatus(install *hiveext.AgentClusterInstall) hiveext.AgentClusterInstallStatus {
 	kept, status, observed := hiveext.AgentClusterInstallStatus{}, &install.Status, assisted.Observe(install)
 	kept.DebugInfo.State = kube.Intern(status.DebugInfo.State)

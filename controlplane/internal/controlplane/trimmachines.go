@@ -19,7 +19,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// trimControlPlane drops records of what was applied to a control plane, which are not ours: all else is read, or compared with what is to be written.
+// trimControlPlane drops records of what was applied to a control plane, which are not ours: all else is read, or
+// compared with what is to be written.
 func trimControlPlane(cp *controlplanev1.OpenshiftAssistedControlPlane) *controlplanev1.OpenshiftAssistedControlPlane {
 	kept := *cp
 	kept.ManagedFields = nil
@@ -151,7 +152,8 @@ var (
 	templateFields = append(slices.Clone(infraFields), []string{"metadata", "generation"}, []string{"spec", "template"})
 )
 
-// TrimInfra is the cache transform of kinds that have none of their own: infrastructure machines, their reboots and their templates, which are all that is read without a type.
+// TrimInfra is the cache transform of kinds that have none of their own: infrastructure machines, their reboots and
+// their templates, which are all that is read without a type.
 func TrimInfra(in any) (any, error) {
 	infra, ok := in.(*unstructured.Unstructured)
 	switch {

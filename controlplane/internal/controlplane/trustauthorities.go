@@ -21,22 +21,25 @@ import (
 )
 
 const (
-	// withdrawalChecks is how many connections are made, withdrawalInterval apart, before a withdrawn authority is removed. A connection reaches one of several API servers, and these roll out a new
-	// certificate one after the other within an hour.
+	// withdrawalChecks is how many connections are made, withdrawalInterval apart, before a withdrawn authority is
+	// removed. A connection reaches one of several API servers, and these roll out a new certificate one after the
+	// other within an hour.
 	withdrawalChecks   = 7
 	withdrawalInterval = time.Hour
 )
 
 // withdrawal is how often the API servers of a cluster were reached since its spec has withdrawn authorities.
 type withdrawal struct {
-	// bundle is what the spec states since, as a record; since is when the record of connections began: a record that began later does not have those that were counted.
+	// bundle is what the spec states since, as a record; since is when the record of connections began: a record that
+	// began later does not have those that were counted.
 	bundle string
 	since  time.Time
 	checks int
 	next   time.Time
 }
 
-// countCheck counts a connection to the API servers, and reports whether enough were made since the spec has withdrawn authorities. Only connections that are withdrawalInterval apart count.
+// countCheck counts a connection to the API servers, and reports whether enough were made since the spec has withdrawn
+// authorities. Only connections that are withdrawalInterval apart count.
 func (r *Reconciler) countCheck(s *scope, bundle string, since time.Time) bool {
 	last, _ := r.withdrawals.Get(s.stored.UID)
 	if stated := facts.RecordAuthorities(bundle, nil, false).String(); last.bundle != stated || !last.since.Equal(since) {
@@ -50,7 +53,8 @@ func (r *Reconciler) countCheck(s *scope, bundle string, since time.Time) bool {
 	return last.checks >= withdrawalChecks
 }
 
-// untilNextCheck is the time until the next connection counts for what the spec has withdrawn; zero: it counts now, or nothing was withdrawn.
+// untilNextCheck is the time until the next connection counts for what the spec has withdrawn; zero: it counts now, or
+// nothing was withdrawn.
 func (r *Reconciler) untilNextCheck(s *scope, bundle string) time.Duration {
 	last, counting := r.withdrawals.Get(s.stored.UID)
 	if !counting || last.bundle != facts.RecordAuthorities(bundle, nil, false).String() {
@@ -59,8 +63,9 @@ func (r *Reconciler) untilNextCheck(s *scope, bundle string) time.Duration {
 	return max(0, last.next.Sub(r.now()))
 }
 
-// trustAuthorities brings the authorities that the spec states into the published kubeconfig, and removes those that the spec has withdrawn. It does not wait for the next renewal: without the authority
-// of the API server's certificate there is none.
+// trustAuthorities brings the authorities that the spec states into the published kubeconfig, and removes those that
+// the spec has withdrawn. It does not wait for the next renewal: without the authority of the API server's certificate
+// there is none.
 func (r *Reconciler) trustAuthorities(ctx context.Context, s *scope) (bool, error) {
 	bundle := s.ControlPlane.Spec.Kubeconfig.AdditionalTrustBundle
 	if err := cluster.CheckAuthorities(bundle); err != nil {
@@ -108,8 +113,9 @@ func (r *Reconciler) publishAuthorities(ctx context.Context, s *scope, current *
 	return nil
 }
 
-// withAuthorities returns a kubeconfig with the authorities of the spec, and with those of the API server as they are now: certificates that it gets later may be from one that the kubeconfig does not
-// have yet. A kubeconfig without the latter is better than none.
+// withAuthorities returns a kubeconfig with the authorities of the spec, and with those of the API server as they are
+// now: certificates that it gets later may be from one that the kubeconfig does not have yet. A kubeconfig without the
+// latter is better than none.
 func (r *Reconciler) withAuthorities(ctx context.Context, s *scope, content []byte, recorded facts.KubeconfigAuthorities) ([]byte, facts.KubeconfigAuthorities, error) {
 	bundle := s.ControlPlane.Spec.Kubeconfig.AdditionalTrustBundle
 	trust := cluster.Trust{}

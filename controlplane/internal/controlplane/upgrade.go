@@ -62,7 +62,8 @@ func (r *Reconciler) blockUpgrade(ctx context.Context, s *scope, err error) {
 
 func upgradeKey(s *scope) string { return reconcile.Key("upgrade", s.stored) }
 
-// requestUpdate writes into the cluster what it is asked for, if anything, and reports whether that was possible. What was written is not written again at once: others may write something else there.
+// requestUpdate writes into the cluster what it is asked for, if anything, and reports whether that was possible. What
+// was written is not written again at once: others may write something else there.
 func (r *Reconciler) requestUpdate(ctx context.Context, s *scope, request facts.UpdateRequest) bool {
 	if request.Empty() {
 		r.failing.Clear(upgradeKey(s))

@@ -41,7 +41,8 @@ func TestInstalledBy(t *testing.T) {
 	}
 }
 
-// TestWhoseControlPlaneIsReconciled: what happens to a Cluster, or to what says that it is of one, concerns the control plane that the Cluster names.
+// TestWhoseControlPlaneIsReconciled: what happens to a Cluster, or to what says that it is of one, concerns the control
+// plane that the Cluster names.
 func TestWhoseControlPlaneIsReconciled(t *testing.T) {
 	ours := clusterv1.ContractVersionedObjectReference{APIGroup: controlplanev1.GroupVersion.Group, Kind: facts.ControlPlaneKind, Name: "cp"}
 	theirs := ours

@@ -17,11 +17,12 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// AgentClusterInstall is the wanted AgentClusterInstall of a release, which the ClusterImageSet names. It fails if the user's install-config override is no JSON object, or if no cluster
-// can be installed with the networks, see [impossibleNetworks].
+// AgentClusterInstall is the wanted AgentClusterInstall of a release, which the ClusterImageSet names. It fails if the
+// user's install-config override is no JSON object, or if no cluster can be installed with the networks, see
+// [impossibleNetworks].
 //
-// userManagedNetworking is always stated, coherent with the platform: the admission webhook of assisted-service would else persist a value of
-// its own, which collides with a platform that is changed later.
+// userManagedNetworking is always stated, coherent with the platform: the admission webhook of assisted-service would
+// else persist a value of its own, which collides with a platform that is changed later.
 func AgentClusterInstall(f *facts.Facts, imageSet string, version semver.Version) (*hiveext.AgentClusterInstall, error) {
 	cp, config := f.ControlPlane, &f.ControlPlane.Spec.Config
 	overrides, err := installConfigOverrides(config, version, cp.Annotations[controlplanev1.InstallConfigOverrideAnnotation], config.InstallConfigOverride)
@@ -35,7 +36,8 @@ func AgentClusterInstall(f *facts.Facts, imageSet string, version semver.Version
 	if overrides != "" {
 		metav1.SetMetaDataAnnotation(&aci.ObjectMeta, assisted.InstallConfigOverridesAnnotation, overrides)
 	}
-	// assisted-service starts when as many hosts are approved as are wanted, whatever their namespace (findAgentsByAgentClusterInstall in its clusterdeployments_controller.go).
+	// assisted-service starts when as many hosts are approved as are wanted, whatever their namespace
+	// (findAgentsByAgentClusterInstall in its clusterdeployments_controller.go).
 	aci.Spec.HoldInstallation = ptr.Deref(config.HoldInstallation, false) || len(f.ForeignAgents) > 0
 	for _, ref := range config.ManifestsConfigMapRefs {
 		aci.Spec.ManifestsConfigMapRefs = append(aci.Spec.ManifestsConfigMapRefs, hiveext.ManifestsConfigMapReference{Name: ref.Name})

@@ -31,7 +31,8 @@ func arbiters(slots []Slot) (names []string) {
 	return names
 }
 
-// Whatever of its own Machines a manager sees, each place keeps its role: so there are never two arbiters, and no host is installed as something else than its template says.
+// Whatever of its own Machines a manager sees, each place keeps its role: so there are never two arbiters, and no host
+// is installed as something else than its template says.
 func TestThePlaceOfAnArbiterIsNobodyElses(t *testing.T) {
 	g := NewWithT(t)
 	f := withArbiter()

@@ -33,8 +33,9 @@ func ClusterName(f *facts.Facts) string {
 	return cmp.Or(f.ControlPlane.Spec.Config.ClusterName, f.Cluster.Name)
 }
 
-// InstalledClusterDeployment is what we state of a ClusterDeployment whose cluster is installed: all that we stated before, as it stands, and that it is
-// installed. Without that a service that lost its database would register the cluster as one to be installed. Hive, where it runs, wants the metadata along.
+// InstalledClusterDeployment is what we state of a ClusterDeployment whose cluster is installed: all that we stated
+// before, as it stands, and that it is installed. Without that a service that lost its database would register the
+// cluster as one to be installed. Hive, where it runs, wants the metadata along.
 func InstalledClusterDeployment(f *facts.Facts, observed *hivev1.ClusterDeployment) (*unstructured.Unstructured, error) {
 	u := clusterDeployment(f, &observed.Spec)
 	if version := observed.Annotations[assisted.OpenShiftVersionAnnotation]; version != "" {
@@ -49,8 +50,8 @@ func InstalledClusterDeployment(f *facts.Facts, observed *hivev1.ClusterDeployme
 	return u, nil
 }
 
-// clusterDeployment states what is ours of a ClusterDeployment. It is unstructured because the Go type always states fields that belong to Hive (spec.installed,
-// status).
+// clusterDeployment states what is ours of a ClusterDeployment. It is unstructured because the Go type always states
+// fields that belong to Hive (spec.installed, status).
 func clusterDeployment(f *facts.Facts, of *hivev1.ClusterDeploymentSpec) *unstructured.Unstructured {
 	name := f.ControlPlane.Name
 	u := &unstructured.Unstructured{Object: map[string]any{

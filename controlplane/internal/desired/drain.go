@@ -12,12 +12,14 @@ import (
 // drainRuleSuffix makes the name of a control plane's MachineDrainRule.
 const drainRuleSuffix = "-guard-pods"
 
-// guardedNamespaces have a guard Pod on each control-plane Node, with a PodDisruptionBudget of all Nodes but one (library-go, staticpod/controller/guard).
+// guardedNamespaces have a guard Pod on each control-plane Node, with a PodDisruptionBudget of all Nodes but one
+// (library-go, staticpod/controller/guard).
 var guardedNamespaces = []string{"openshift-etcd", "openshift-kube-apiserver", "openshift-kube-controller-manager", "openshift-kube-scheduler"}
 
-// DrainRule excludes the guard Pods from the drains of control-plane Nodes; nil: the cluster needs no rule. A drained Node that waits for our hook has no guard Pod. So
-// the guard Pod of a second Node whose member is down could not be evicted: its Machine would never reach the hook, and the first Machine waits for the second. A drain
-// does not stop static Pods: what guard Pods protect, our hook protects.
+// DrainRule excludes the guard Pods from the drains of control-plane Nodes; nil: the cluster needs no rule. A drained
+// Node that waits for our hook has no guard Pod. So the guard Pod of a second Node whose member is down could not be
+// evicted: its Machine would never reach the hook, and the first Machine waits for the second. A drain does not stop
+// static Pods: what guard Pods protect, our hook protects.
 func DrainRule(f *facts.Facts) *clusterv1.MachineDrainRule {
 	if f.Cluster == nil || f.ClusterDeleting() || f.Fenced() || !f.Installed() {
 		return nil
@@ -40,7 +42,8 @@ func DrainRule(f *facts.Facts) *clusterv1.MachineDrainRule {
 	}
 }
 
-// Values of the annotations that exclude a Machine from drains. Cluster API reads the keys alone; an annotation with another value is the user's.
+// Values of the annotations that exclude a Machine from drains. Cluster API reads the keys alone; an annotation with
+// another value is the user's.
 const (
 	drainExcludedFencing     = "two-nodes-with-fencing"
 	drainExcludedUnreachable = "node-unreachable"
@@ -49,13 +52,15 @@ const (
 // drainExclusions make Cluster API neither drain the Node of a Machine nor wait for its volumes.
 var drainExclusions = []string{clusterv1.ExcludeNodeDrainingAnnotation, clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation}
 
-// UnreachableTime is how long a kubelet must not report until its Node is not drained. A kubelet that hangs, or a network that is restarted, takes less: then drain,
-// PodDisruptionBudgets and the wait for volumes still count. Kubernetes itself evicts the Pods of an unreachable Node after five minutes.
+// UnreachableTime is how long a kubelet must not report until its Node is not drained. A kubelet that hangs, or a
+// network that is restarted, takes less: then drain, PodDisruptionBudgets and the wait for volumes still count.
+// Kubernetes itself evicts the Pods of an unreachable Node after five minutes.
 const UnreachableTime = 10 * time.Minute
 
-// drainExclusion is why the Node of a Machine must not be drained; empty: it may be. Of two nodes with fencing none is ever released, so a drained one would stay
-// cordoned: each is half the cluster. An unreachable Node stops no Pod, and Pods that tolerate that may block the drain for ever: those that replace them may be Pods of
-// another Machine that is drained and waits. An exclusion that exists ends only when the kubelet reports, whatever this process has observed.
+// drainExclusion is why the Node of a Machine must not be drained; empty: it may be. Of two nodes with fencing none is
+// ever released, so a drained one would stay cordoned: each is half the cluster. An unreachable Node stops no Pod, and
+// Pods that tolerate that may block the drain for ever: those that replace them may be Pods of another Machine that is
+// drained and waits. An exclusion that exists ends only when the kubelet reports, whatever this process has observed.
 func drainExclusion(f *facts.Facts, m *clusterv1.Machine, silence time.Duration) string {
 	switch {
 	case f.Fenced():
@@ -68,8 +73,9 @@ func drainExclusion(f *facts.Facts, m *clusterv1.Machine, silence time.Duration)
 	return ""
 }
 
-// SetDrainExclusion sets the annotations by which Cluster API does not drain the Node of a Machine, and removes ours when it may be drained again. A value that the user
-// set, as observed, stays. silence is for how long the kubelet of the Node has not reported.
+// SetDrainExclusion sets the annotations by which Cluster API does not drain the Node of a Machine, and removes ours
+// when it may be drained again. A value that the user set, as observed, stays. silence is for how long the kubelet of
+// the Node has not reported.
 func SetDrainExclusion(f *facts.Facts, m, observed *clusterv1.Machine, silence time.Duration) {
 	why := drainExclusion(f, observed, silence)
 	for _, key := range drainExclusions {

@@ -36,8 +36,9 @@ func domainsOf(f *facts.Facts) domains {
 	return all
 }
 
-// next is the failure domain with the fewest Machines, and counts one more in it; empty: there is none. Among equals the turn of a slot decides, for a Machine that the
-// cache has not seen must not get another one (util/failuredomains of Cluster API picks any of them).
+// next is the failure domain with the fewest Machines, and counts one more in it; empty: there is none. Among equals
+// the turn of a slot decides, for a Machine that the cache has not seen must not get another one (util/failuredomains
+// of Cluster API picks any of them).
 func (all domains) next(index int) string {
 	if len(all) == 0 {
 		return ""

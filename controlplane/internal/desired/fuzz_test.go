@@ -15,7 +15,8 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-// FuzzMachineNaming: whatever the template, each place has a name of its own that is valid and always the same, or there is an error; and it ends.
+// FuzzMachineNaming: whatever the template, each place has a name of its own that is valid and always the same, or
+// there is an error; and it ends.
 func FuzzMachineNaming(f *testing.F) {
 	for _, template := range []string{
 		"", "{{ .cluster.name }}-cp-{{ .random }}", "{{- .kubeadmControlPlane.name -}}-{{ .random }}", "x{{ .random }}{{ .random }}",

@@ -7,8 +7,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// ClusterImageSet names a release image; resolvedFrom is the image by tag that it was looked up from, if it was, and through the version of the mirrors and credentials. It has no owner reference (it is cluster-scoped): an
-// annotation tells whose it is.
+// ClusterImageSet names a release image; resolvedFrom is the image by tag that it was looked up from, if it was, and
+// through the version of the mirrors and credentials. It has no owner reference (it is cluster-scoped): an annotation
+// tells whose it is.
 func ClusterImageSet(f *facts.Facts, name, image, resolvedFrom, through string) *hivev1.ClusterImageSet {
 	annotations := map[string]string{facts.OwnerAnnotation: f.ControlPlane.Namespace + "/" + f.ControlPlane.Name}
 	if resolvedFrom != "" {

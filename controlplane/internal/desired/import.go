@@ -20,8 +20,8 @@ const (
 	secretTypeLabel     = "hive.openshift.io/secret-type"
 )
 
-// ImportedClusterDeployment is the ClusterDeployment of a cluster that was installed elsewhere and runs a release. That it is installed stands in it from the beginning: assisted-service
-// never sees it otherwise.
+// ImportedClusterDeployment is the ClusterDeployment of a cluster that was installed elsewhere and runs a release. That
+// it is installed stands in it from the beginning: assisted-service never sees it otherwise.
 func ImportedClusterDeployment(f *facts.Facts, running semver.Version, identity facts.Identity) *unstructured.Unstructured {
 	u := ClusterDeployment(f, running)
 	spec := u.Object["spec"].(map[string]any) //nolint:forcetypeassert // made above
@@ -34,8 +34,9 @@ func ImportedClusterDeployment(f *facts.Facts, running semver.Version, identity 
 	return u
 }
 
-// ImportedAgentClusterInstall is the AgentClusterInstall of a cluster that was installed elsewhere: on hold, should it ever be taken for one that is to be installed. The ClusterImageSet is
-// that of the running release, which assisted-service needs for hosts that boot a disk image; empty: nobody knows it.
+// ImportedAgentClusterInstall is the AgentClusterInstall of a cluster that was installed elsewhere: on hold, should it
+// ever be taken for one that is to be installed. The ClusterImageSet is that of the running release, which
+// assisted-service needs for hosts that boot a disk image; empty: nobody knows it.
 func ImportedAgentClusterInstall(f *facts.Facts, imageSet string, identity facts.Identity) *hiveext.AgentClusterInstall {
 	install := agentClusterInstall(f, imageSet)
 	metav1.SetMetaDataAnnotation(&install.ObjectMeta, facts.ImportedAnnotation, "")
@@ -49,7 +50,8 @@ func ImportedAgentClusterInstall(f *facts.Facts, imageSet string, identity facts
 	return install
 }
 
-// AdminKubeconfig is the Secret by which assisted-service reaches a cluster that it did not install, as it would make it itself. It goes with the ClusterDeployment, and is not moved with the cluster.
+// AdminKubeconfig is the Secret by which assisted-service reaches a cluster that it did not install, as it would make
+// it itself. It goes with the ClusterDeployment, and is not moved with the cluster.
 func AdminKubeconfig(f *facts.Facts, deployment metav1.Object, content []byte, annotations map[string]string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{

@@ -32,9 +32,10 @@ var bareMetalCapabilities = []bareMetalCapability{
 	{"DeploymentConfig", 14},
 }
 
-// installConfigOverrides returns the JSON that is merged into the install-config: the capabilities, and over them the given JSON objects, the
-// last of which wins. Empty layers are ignored. The same input gives the same bytes. Returns "" if nothing differs from the installer's defaults: releases of
-// assisted-service before April 2026 validate any override with the bootstrap host, which a cluster with a user-managed load balancer does not have until the
+// installConfigOverrides returns the JSON that is merged into the install-config: the capabilities, and over them the
+// given JSON objects, the last of which wins. Empty layers are ignored. The same input gives the same bytes. Returns ""
+// if nothing differs from the installer's defaults: releases of assisted-service before April 2026 validate any
+// override with the bootstrap host, which a cluster with a user-managed load balancer does not have until the
 // installation starts (internal/installcfg/builder, "has no bootstrap host").
 func installConfigOverrides(config *controlplanev1.InstallationConfig, version semver.Version, layers ...string) (string, error) {
 	result := map[string]any{}
@@ -62,8 +63,8 @@ func installConfigOverrides(config *controlplanev1.InstallationConfig, version s
 	return string(data), nil
 }
 
-// capabilities returns the capabilities of the install-config: those of the spec, and on bare metal without a baseline those that such a cluster needs. Returns nil
-// where the installer's default applies.
+// capabilities returns the capabilities of the install-config: those of the spec, and on bare metal without a baseline
+// those that such a cluster needs. Returns nil where the installer's default applies.
 func capabilities(config *controlplanev1.InstallationConfig, version semver.Version) map[string]any {
 	wanted := ptr.Deref(config.Capabilities, controlplanev1.Capabilities{})
 	baseline, additional := wanted.BaselineCapability, []string{}

@@ -1,4 +1,5 @@
-// Package desired makes the objects that a control plane is to have, from the facts of a reconcile and what its phases decided. It computes; it has no client.
+// Package desired makes the objects that a control plane is to have, from the facts of a reconcile and what its phases
+// decided. It computes; it has no client.
 package desired
 
 import (
@@ -71,7 +72,8 @@ func Machine(f *facts.Facts, slot Slot, infra *unstructured.Unstructured, versio
 	return m
 }
 
-// SyncedMachine is the wanted state of a Machine that exists: what cannot change in place stays as it is, and so does its version where nobody knows what it is to be.
+// SyncedMachine is the wanted state of a Machine that exists: what cannot change in place stays as it is, and so does
+// its version where nobody knows what it is to be.
 func SyncedMachine(f *facts.Facts, observed *clusterv1.Machine, version string) *clusterv1.Machine {
 	m := &clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: observed.Namespace, Name: observed.Name},
@@ -97,8 +99,8 @@ func keepRemediation(from metav1.Object, annotation string, m *clusterv1.Machine
 	}
 }
 
-// addHook keeps the host of a Machine that is deleted until etcd does without it. While the cluster is installed there is no etcd yet to be kept; once a Machine is
-// held, it stays so until the cluster goes as a whole.
+// addHook keeps the host of a Machine that is deleted until etcd does without it. While the cluster is installed there
+// is no etcd yet to be kept; once a Machine is held, it stays so until the cluster goes as a whole.
 func addHook(f *facts.Facts, m, observed *clusterv1.Machine) {
 	held := false
 	if observed != nil {
@@ -126,7 +128,8 @@ func setInPlace(f *facts.Facts, m *clusterv1.Machine, arbiter bool) {
 	m.Spec.MinReadySeconds = ptr.To[int32](0)
 }
 
-// Config is the wanted OpenshiftAssistedConfig of an arbiter, or of another Machine. Its spec follows the control plane until the installation starts.
+// Config is the wanted OpenshiftAssistedConfig of an arbiter, or of another Machine. Its spec follows the control plane
+// until the installation starts.
 func Config(f *facts.Facts, name string, arbiter bool, observed *bootstrapv1.OpenshiftAssistedConfig) *bootstrapv1.OpenshiftAssistedConfig {
 	c := &bootstrapv1.OpenshiftAssistedConfig{
 		ObjectMeta: metav1.ObjectMeta{
@@ -187,7 +190,8 @@ func InfraMachine(f *facts.Facts, template *unstructured.Unstructured, slot Slot
 	})
 }
 
-// InfraMetadata is the part of the infra machine of an arbiter, or of another Machine, that follows the machineTemplate's metadata; nil when there is and was none.
+// InfraMetadata is the part of the infra machine of an arbiter, or of another Machine, that follows the
+// machineTemplate's metadata; nil when there is and was none.
 func InfraMetadata(f *facts.Facts, arbiter bool, observed *unstructured.Unstructured) *unstructured.Unstructured {
 	wanted := facts.MachineTemplate(f.ControlPlane, arbiter).ObjectMeta
 	if len(wanted.Labels)+len(wanted.Annotations) == 0 && !Propagated(observed) {

@@ -37,8 +37,8 @@ type Slot struct {
 // arbiterPlace is the place of the arbiter, of whose name there is never another Machine: so there are never two arbiters.
 const arbiterPlace = "arbiter"
 
-// FreeSlots returns the first places that no Machine has, that of an arbiter before the others. Like is replaced by like: as long as an arbiter is there, also one that goes, the others are
-// masters.
+// FreeSlots returns the first places that no Machine has, that of an arbiter before the others. Like is replaced by
+// like: as long as an arbiter is there, also one that goes, the others are masters.
 func FreeSlots(f *facts.Facts, count int) ([]Slot, error) {
 	taken, domains := map[string]bool{}, domainsOf(f)
 	masters, arbiters := count, int(f.Arbiters())
@@ -72,8 +72,9 @@ func FreeSlots(f *facts.Facts, count int) ([]Slot, error) {
 	return slices.Insert(free, 0, Slot{Name: arbiter, FailureDomain: domains.next(int(f.Replicas()) - 1), Arbiter: true}), nil
 }
 
-// IsArbiter reports whether a Machine of the control plane is that of an arbiter. Its OpenshiftAssistedConfig decides, as it does for the bootstrap provider. Where that is gone, or not seen yet,
-// the name tells the place, unless the Machine was made for a control plane of another UID, before a move: then nothing is left but the label.
+// IsArbiter reports whether a Machine of the control plane is that of an arbiter. Its OpenshiftAssistedConfig decides,
+// as it does for the bootstrap provider. Where that is gone, or not seen yet, the name tells the place, unless the
+// Machine was made for a control plane of another UID, before a move: then nothing is left but the label.
 func IsArbiter(f *facts.Facts, m *clusterv1.Machine) bool {
 	if config := f.Configs[m.Name]; config != nil {
 		return config.Spec.Role == bootstrapv1.HostRoleArbiter
@@ -85,8 +86,9 @@ func IsArbiter(f *facts.Facts, m *clusterv1.Machine) bool {
 	return marked
 }
 
-// LostItsRole reports whether the config of a Machine has the label of an arbiter and not the role: a bootstrap provider from before arbiters drops the field, for example when the cluster is moved to its
-// hub, and the host stays what it is. In place of another Machine no second arbiter is made then.
+// LostItsRole reports whether the config of a Machine has the label of an arbiter and not the role: a bootstrap
+// provider from before arbiters drops the field, for example when the cluster is moved to its hub, and the host stays
+// what it is. In place of another Machine no second arbiter is made then.
 func LostItsRole(f *facts.Facts, m *clusterv1.Machine) bool {
 	config := f.Configs[m.Name]
 	return config != nil && config.Spec.Role == "" && metav1.HasLabel(config.ObjectMeta, bootstrapv1.ArbiterLabel)
@@ -106,8 +108,8 @@ func placeOf(f *facts.Facts, name string) string {
 	return ""
 }
 
-// variablesOnly are the templates that the schema takes (MachineNamingSpec). Objects that were stored before it refused others may hold them still: one that loops,
-// or prints without end, would hold up all clusters.
+// variablesOnly are the templates that the schema takes (MachineNamingSpec). Objects that were stored before it refused
+// others may hold them still: one that loops, or prints without end, would hold up all clusters.
 var variablesOnly = regexp.MustCompile(`^([^{}]|[{][{]-? *[.](random|(cluster|controlPlane|kubeadmControlPlane)[.]name) *-?[}][}])*$`)
 
 // machineName is the name of the Machine at a place: a number, or that of the arbiter.

@@ -23,7 +23,8 @@ const (
 	ipv6 family = "IPv6"
 )
 
-// Networks of a cluster that states none, for each address family: the defaults of OpenShift's installer for IPv4, and the networks of OpenShift's documentation for IPv6, which has no default.
+// Networks of a cluster that states none, for each address family: the defaults of OpenShift's installer for IPv4, and
+// the networks of OpenShift's documentation for IPv6, which has no default.
 var (
 	defaultClusterNetwork = map[family]string{ipv4: "10.128.0.0/14", ipv6: "fd01::/48"}
 	defaultServiceNetwork = map[family]string{ipv4: "172.30.0.0/16", ipv6: "fd02::/112"}
@@ -35,8 +36,9 @@ const (
 	hostPrefixIPv6 = 64
 )
 
-// networking returns the networks of the cluster. Networks of Pods and Services that the Cluster does not state have the address families of its machine networks, else of the other network,
-// else of its VIPs: assisted-service refuses networks of different families, and only when all hosts run.
+// networking returns the networks of the cluster. Networks of Pods and Services that the Cluster does not state have
+// the address families of its machine networks, else of the other network, else of its VIPs: assisted-service refuses
+// networks of different families, and only when all hosts run.
 func networking(f *facts.Facts) hiveext.Networking {
 	config, cluster := &f.ControlPlane.Spec.Config, &f.Cluster.Spec.ClusterNetwork
 	pods, services := cluster.Pods.CIDRBlocks, cluster.Services.CIDRBlocks
@@ -71,7 +73,8 @@ func defaultNetworks(defaults map[family]string, stated ...[]string) []string {
 	return []string{defaults[ipv4]}
 }
 
-// familiesOf returns the address families of addresses or networks in the order of their first member. Texts that are neither are left to assisted-service.
+// familiesOf returns the address families of addresses or networks in the order of their first member. Texts that are
+// neither are left to assisted-service.
 func familiesOf(texts []string) []family {
 	var families []family
 	for _, text := range texts {
@@ -91,7 +94,8 @@ func familiesOf(texts []string) []family {
 	return families
 }
 
-// impossibleNetworks returns why no cluster can be installed with these networks. Most of them assisted-service accepts, and reports the reason only when all hosts run, or the installation fails.
+// impossibleNetworks returns why no cluster can be installed with these networks. Most of them assisted-service
+// accepts, and reports the reason only when all hosts run, or the installation fails.
 func impossibleNetworks(f *facts.Facts, n *hiveext.Networking) error {
 	if err := tooLarge(n.ClusterNetwork); err != nil {
 		return err
@@ -105,7 +109,8 @@ func impossibleNetworks(f *facts.Facts, n *hiveext.Networking) error {
 	return unusableVIP(&f.ControlPlane.Spec.Config)
 }
 
-// differentFamilies compares the address families of all networks in their order, as assisted-service does (networks-same-address-families of its internal/cluster), and those of the VIPs.
+// differentFamilies compares the address families of all networks in their order, as assisted-service does
+// (networks-same-address-families of its internal/cluster), and those of the VIPs.
 func differentFamilies(f *facts.Facts, n *hiveext.Networking) error {
 	config := &f.ControlPlane.Spec.Config
 	var podNetworks []string
@@ -123,8 +128,9 @@ func differentFamilies(f *facts.Facts, n *hiveext.Networking) error {
 		familyNames(machines), familyNames(vips), familyNames(pods), familyNames(services))
 }
 
-// unregistrable returns why assisted-service does not register a cluster with these networks (ValidateDualStackNetworks and validateVIPAddresses of its internal/cluster/validations, the same in April 2025
-// and in August 2026). It does not look at which family is first: services of 2025 refuse IPv6, those of 2026 accept it.
+// unregistrable returns why assisted-service does not register a cluster with these networks (ValidateDualStackNetworks
+// and validateVIPAddresses of its internal/cluster/validations, the same in April 2025 and in August 2026). It does not
+// look at which family is first: services of 2025 refuse IPv6, those of 2026 accept it.
 func unregistrable(config *controlplanev1.InstallationConfig, n *hiveext.Networking) error {
 	userManaged := userManagedLoadBalancer(config)
 	dual := len(familiesOf(n.ServiceNetwork)) > 1 // those of Pods and machines are the same
@@ -169,7 +175,8 @@ func familyNames(families []family) string {
 	return strings.Join(names, " and ")
 }
 
-// unusableVIP finds VIPs that no host can have: the address of a machine network itself, which in IPv6 is that of any router (RFC 4291, 2.6.1), and the broadcast address of IPv4.
+// unusableVIP finds VIPs that no host can have: the address of a machine network itself, which in IPv6 is that of any
+// router (RFC 4291, 2.6.1), and the broadcast address of IPv4.
 func unusableVIP(config *controlplanev1.InstallationConfig) error {
 	for _, network := range config.MachineNetwork {
 		prefix, err := netip.ParsePrefix(network)
@@ -189,7 +196,8 @@ func unusableVIP(config *controlplanev1.InstallationConfig) error {
 	return nil
 }
 
-// hostPrefix is the size of a Node's part of the network: as it is said, else the installer's default, or the whole of a network that is smaller.
+// hostPrefix is the size of a Node's part of the network: as it is said, else the installer's default, or the whole of
+// a network that is smaller.
 func hostPrefix(cidr string, said *controlplanev1.HostPrefix) int32 {
 	wanted := ptr.Deref(said, controlplanev1.HostPrefix{})
 	prefix, err := netip.ParsePrefix(cidr)

@@ -34,7 +34,8 @@ func (n networks) install(t *testing.T) (pods, services []string, err error) {
 	return pods, install.Spec.Networking.ServiceNetwork, nil
 }
 
-// Networks that the user does not state have the address families of those that the user states: with IPv4 defaults no IPv6 cluster could be installed.
+// Networks that the user does not state have the address families of those that the user states: with IPv4 defaults no
+// IPv6 cluster could be installed.
 func TestDefaultNetworksHaveTheFamiliesOfTheCluster(t *testing.T) {
 	v4, v6, both := []string{"10.128.0.0/14", "172.30.0.0/16"}, []string{"fd01::/48", "fd02::/112"}, []string{"10.128.0.0/14", "fd01::/48", "172.30.0.0/16", "fd02::/112"}
 	for name, tc := range map[string]struct {

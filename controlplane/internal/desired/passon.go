@@ -14,14 +14,16 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// passedOnDomains are those of labels and annotations that are read on ClusterDeployments and AgentClusterInstalls. Of others nobody knows what they are for: a tool that prunes
-// what it does not find in Git knows its objects by a label of any name.
+// passedOnDomains are those of labels and annotations that are read on ClusterDeployments and AgentClusterInstalls. Of
+// others nobody knows what they are for: a tool that prunes what it does not find in Git knows its objects by a label
+// of any name.
 var passedOnDomains = []string{"hive.openshift.io", "agent-install.openshift.io", "siteconfig.open-cluster-management.io", "cluster.open-cluster-management.io"}
 
 // fromFields are those that follow from the spec.
 var fromFields = []string{assisted.InstallConfigOverridesAnnotation, hiveext.ClusterConsumerLabel}
 
-// PassedOn states, of an object that stands for the control plane in assisted-service, the labels and annotations that it gets from the control plane.
+// PassedOn states, of an object that stands for the control plane in assisted-service, the labels and annotations that
+// it gets from the control plane.
 func PassedOn(from metav1.Object, kind schema.GroupVersionKind, to metav1.Object) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(kind)
@@ -37,8 +39,8 @@ func PassedOn(from metav1.Object, kind schema.GroupVersionKind, to metav1.Object
 	return u
 }
 
-// PassOnAtOnce adds them to an object that is about to be made, so that nobody sees it without. Afterwards they are another field manager's, and what this one said is withdrawn with its next
-// request, when they have that other owner.
+// PassOnAtOnce adds them to an object that is about to be made, so that nobody sees it without. Afterwards they are
+// another field manager's, and what this one said is withdrawn with its next request, when they have that other owner.
 func PassOnAtOnce(from, made metav1.Object) {
 	labels, annotations := passedOn(from)
 	made.SetLabels(k8slabels.Merge(labels, made.GetLabels()))

@@ -29,8 +29,9 @@ type registeredField struct {
 	value func(*hiveext.AgentClusterInstallSpec) any
 }
 
-// registeredFields are in the order in which they are reported. Each was observed on the real service (April 2025): checkRegistrations in test/env/assistedservice.
-// The function that updates a cluster there is updateIfNeeded in clusterdeployments_controller.go.
+// registeredFields are in the order in which they are reported. Each was observed on the real service (April 2025):
+// checkRegistrations in test/env/assistedservice. The function that updates a cluster there is updateIfNeeded in
+// clusterdeployments_controller.go.
 var registeredFields = []registeredField{
 	// "single-node clusters must have a single control plane node", "there should be 3-5 dedicated control plane nodes".
 	{"replicas", []string{"provisionRequirements"}, takesNothing, func(s *hiveext.AgentClusterInstallSpec) any { return singleNode(s) }},
@@ -41,7 +42,8 @@ var registeredFields = []registeredField{
 		takesAdditions,
 		func(s *hiveext.AgentClusterInstallSpec) any { return s.ImageSetRef },
 	},
-	// "User Managed Networking cannot be set with API VIPs", and "must include the same number of apiVIPs (got 0)" where one of both lists changes.
+	// "User Managed Networking cannot be set with API VIPs", and "must include the same number of apiVIPs (got 0)"
+	// where one of both lists changes.
 	{"config.apiVIPs", []string{"apiVIPs"}, takesAdditions, func(s *hiveext.AgentClusterInstallSpec) any { return s.APIVIPs }},
 	{"config.ingressVIPs", []string{"ingressVIPs"}, takesAdditions, func(s *hiveext.AgentClusterInstallSpec) any { return s.IngressVIPs }},
 	{"config.machineNetwork", []string{"networking", "machineNetwork"}, takesOtherValues, func(s *hiveext.AgentClusterInstallSpec) any { return s.Networking.MachineNetwork }},
@@ -59,8 +61,9 @@ func singleNode(spec *hiveext.AgentClusterInstallSpec) bool {
 	return spec.ProvisionRequirements.ControlPlaneAgents == 1 && spec.ProvisionRequirements.WorkerAgents == 0
 }
 
-// RegisterAgainFor returns the field of the control plane whose change assisted-service takes over only if the cluster is registered again; empty: none. owns reports
-// whether the control plane provider states a field of the registered AgentClusterInstall: what another client states there cannot be withdrawn.
+// RegisterAgainFor returns the field of the control plane whose change assisted-service takes over only if the cluster
+// is registered again; empty: none. owns reports whether the control plane provider states a field of the registered
+// AgentClusterInstall: what another client states there cannot be withdrawn.
 func RegisterAgainFor(registered, wanted *hiveext.AgentClusterInstall, owns func(path ...string) bool) string {
 	for _, field := range registeredFields {
 		was, is := field.value(&registered.Spec), field.value(&wanted.Spec)

@@ -21,7 +21,8 @@ type Etcd struct {
 	Doubt   string
 	// Alarms are those that are raised. Each is of etcd as a whole: until it is disarmed, members take few changes or none, but answer.
 	Alarms []EtcdAlarm
-	// Condemned is the message of condition EtcdMembersDegraded of Etcd cluster while that is True: the etcd operator names the unhealthy members there. Empty: the operator reports none.
+	// Condemned is the message of condition EtcdMembersDegraded of Etcd cluster while that is True: the etcd operator
+	// names the unhealthy members there. Empty: the operator reports none.
 	Condemned string
 	// Operators are those that roll out etcd and what depends on it.
 	Operators []ClusterOperator
@@ -106,13 +107,15 @@ func (e *Etcd) Readable() bool {
 	return !e.Lost && e.Doubt == "" && e.InPods() && len(e.Members) > 0
 }
 
-// Condemns reports whether the etcd operator names a member among the unhealthy ones. That a member does not answer here may also be the fault of its kubelet, through which it is asked.
+// Condemns reports whether the etcd operator names a member among the unhealthy ones. That a member does not answer
+// here may also be the fault of its kubelet, through which it is asked.
 func (e *Etcd) Condemns(member string) bool {
 	words := strings.FieldsFunc(e.Condemned, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",;:()\"'", r) })
 	return slices.Contains(words, member)
 }
 
-// InPods reports whether the topology of the control plane is one whose etcd runs in Pods, and is OpenShift's own: with two nodes Pacemaker runs it.
+// InPods reports whether the topology of the control plane is one whose etcd runs in Pods, and is OpenShift's own: with
+// two nodes Pacemaker runs it.
 func (e *Etcd) InPods() bool {
 	return e.Topology == configv1.HighlyAvailableTopologyMode || e.Topology == configv1.HighlyAvailableArbiterMode || e.Topology == configv1.SingleReplicaTopologyMode
 }

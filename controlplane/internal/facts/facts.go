@@ -31,13 +31,14 @@ const (
 // Facts are what was read in one reconcile. Nobody changes them afterwards: what a phase finds out or does is told beside them.
 type Facts struct {
 	ControlPlane *controlplanev1.OpenshiftAssistedControlPlane
-	// Cluster is nil when the control plane has no owner, or the owner is gone. Named is the Cluster whose name the control plane bears in a label,
-	// where it has no owner.
+	// Cluster is nil when the control plane has no owner, or the owner is gone. Named is the Cluster whose name the
+	// control plane bears in a label, where it has no owner.
 	Cluster, Named *clusterv1.Cluster
 
 	// Machines are those of the control plane, Workers all others of the Cluster, each sorted by name.
 	Machines, Workers []*clusterv1.Machine
-	// Configs are the OpenshiftAssistedConfigs of the control plane's Machines and of the workers that have no Node yet, by name of the Machine; one that does not exist is missing.
+	// Configs are the OpenshiftAssistedConfigs of the control plane's Machines and of the workers that have no Node
+	// yet, by name of the Machine; one that does not exist is missing.
 	Configs map[string]*bootstrapv1.OpenshiftAssistedConfig
 	// DayOneWorkers is the number of workers that the objects of the Cluster ask for.
 	DayOneWorkers int32
@@ -46,8 +47,8 @@ type Facts struct {
 	// Sets are what the MachineSets want of their Machines, by UID of the set.
 	Sets map[types.UID]MachineSet
 
-	// ImageSet is the ClusterImageSet that the configuration names, RegisteredSet the one that the AgentClusterInstall names. OwnSets were made for this control
-	// plane.
+	// ImageSet is the ClusterImageSet that the configuration names, RegisteredSet the one that the AgentClusterInstall
+	// names. OwnSets were made for this control plane.
 	ImageSet, RegisteredSet *hivev1.ClusterImageSet
 	OwnSets                 []hivev1.ClusterImageSet
 
@@ -55,9 +56,11 @@ type Facts struct {
 	Install    *hiveext.AgentClusterInstall
 	// Progress is what Install says, as far as it is ours.
 	Progress assisted.Installation
-	// Agents are those of the control plane's namespace that are bound to its ClusterDeployment. assisted-service also binds Agents of other namespaces, which are never hosts of our Machines.
+	// Agents are those of the control plane's namespace that are bound to its ClusterDeployment. assisted-service also
+	// binds Agents of other namespaces, which are never hosts of our Machines.
 	Agents []aiv1beta1.Agent
-	// ForeignAgents are these, as <namespace>/<name>, in a stable order. assisted-service counts them as hosts of the cluster and installs their servers with it.
+	// ForeignAgents are these, as <namespace>/<name>, in a stable order. assisted-service counts them as hosts of the
+	// cluster and installs their servers with it.
 	ForeignAgents []string
 
 	// RebootFailed are the UIDs of unhealthy Machines whose hosts were rebooted as often as that is to be tried.
@@ -67,8 +70,8 @@ type Facts struct {
 	MissingConfigMaps []string
 	// RegistryConfig is the metadata of the ConfigMap with the registry mirrors; nil when none is named, or it does not exist.
 	RegistryConfig *metav1.PartialObjectMetadata
-	// PullSecret, Kubeconfig and AdminKubeconfig are the metadata of Secrets: the one that the installation takes its pull secret from, the published
-	// kubeconfig, and that of assisted-service; nil when they do not exist.
+	// PullSecret, Kubeconfig and AdminKubeconfig are the metadata of Secrets: the one that the installation takes its
+	// pull secret from, the published kubeconfig, and that of assisted-service; nil when they do not exist.
 	PullSecret, Kubeconfig, AdminKubeconfig *metav1.PartialObjectMetadata
 	// Recovery is the metadata of the Secret with the copy of assisted-service's kubeconfig; nil when it does not exist.
 	Recovery *metav1.PartialObjectMetadata
@@ -155,8 +158,8 @@ func (f *Facts) OwnerOf(obj metav1.Object) bool {
 	return slices.ContainsFunc(obj.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == f.ControlPlane.UID })
 }
 
-// Controls reports whether a Machine is one of the control plane, also when it lost its owner reference. A control plane that is deleted takes along only what it
-// owns: somebody may have taken a Machine out.
+// Controls reports whether a Machine is one of the control plane, also when it lost its owner reference. A control
+// plane that is deleted takes along only what it owns: somebody may have taken a Machine out.
 func (f *Facts) Controls(m *clusterv1.Machine) bool {
 	if owner := metav1.GetControllerOf(m); owner != nil {
 		return owner.UID == f.ControlPlane.UID
@@ -165,8 +168,9 @@ func (f *Facts) Controls(m *clusterv1.Machine) bool {
 	return !f.Deleting() && controlPlane && f.Ours(m)
 }
 
-// WithoutOwner are the Machines of the Cluster that have no owner and are not taken for ours: a restore drops all owner references, and what a Machine is without its owner only its labels say.
-// Cluster API makes the Cluster the owner of each Machine that a user creates by itself. One that is being deleted comes to its end without an owner.
+// WithoutOwner are the Machines of the Cluster that have no owner and are not taken for ours: a restore drops all owner
+// references, and what a Machine is without its owner only its labels say. Cluster API makes the Cluster the owner of
+// each Machine that a user creates by itself. One that is being deleted comes to its end without an owner.
 func (f *Facts) WithoutOwner() []*clusterv1.Machine {
 	var found []*clusterv1.Machine
 	for _, m := range f.Workers {
@@ -177,7 +181,8 @@ func (f *Facts) WithoutOwner() []*clusterv1.Machine {
 	return found
 }
 
-// WorkerReplicas is the number of workers that are installed with the control plane: that of the AgentClusterInstall once the installation has begun.
+// WorkerReplicas is the number of workers that are installed with the control plane: that of the AgentClusterInstall
+// once the installation has begun.
 func (f *Facts) WorkerReplicas() int32 {
 	if f.Begun && f.Install != nil {
 		return int32(f.Install.Spec.ProvisionRequirements.WorkerAgents) //nolint:gosec // a number of hosts

@@ -27,13 +27,14 @@ func (f *Facts) Imported() bool {
 	return imported
 }
 
-// WaitsForNode reports whether a Machine was given its bootstrap data, but Cluster API has not found its Node: its host may be running, or may be about to boot.
+// WaitsForNode reports whether a Machine was given its bootstrap data, but Cluster API has not found its Node: its host
+// may be running, or may be about to boot.
 func WaitsForNode(m *clusterv1.Machine) bool {
 	return m.Spec.Bootstrap.DataSecretName != nil && !metal3.HadNode(m)
 }
 
-// NotImportable says why assisted-service is not given an installed cluster that it does not know; it is empty when it is to be. What is imported is never installed, but a
-// mistake would be: so the cluster itself has to say that it runs.
+// NotImportable says why assisted-service is not given an installed cluster that it does not know; it is empty when it
+// is to be. What is imported is never installed, but a mistake would be: so the cluster itself has to say that it runs.
 func (f *Facts) NotImportable() string {
 	const waiting = "assisted-service does not know the installed cluster, so that no host is added; it is told of it "
 	switch d := f.Deployment; {
@@ -46,7 +47,8 @@ func (f *Facts) NotImportable() string {
 		return waiting + "when the cluster's API server answers and tells its release: see the condition Available"
 	}
 	if f.Arbiters() > 0 && f.Workload.ReleaseImage == "" {
-		// Of a cluster without a ClusterImageSet assisted-service knows no release, and then it refuses the role arbiter (updateHostRole in internal/bminventory).
+		// Of a cluster without a ClusterImageSet assisted-service knows no release, and then it refuses the role
+		// arbiter (updateHostRole in internal/bminventory).
 		return waiting + "when ClusterVersion version of the cluster tells the image of the release that runs (status.history[].image): without it no host could join as an arbiter"
 	}
 	if at := slices.IndexFunc(f.allMachines(), WaitsForNode); at >= 0 {

@@ -10,12 +10,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// InstallationState is where the installation stands. It is decided here alone, from all evidence together: assisted-service's word by itself may be that of a database
-// that came back empty or older.
+// InstallationState is where the installation stands. It is decided here alone, from all evidence together:
+// assisted-service's word by itself may be that of a database that came back empty or older.
 type InstallationState struct {
 	Phase controlplanev1.InstallationPhase
-	// Begun is true once an installation was started at any time. Nothing of it may be changed any more, for that could be an order to install over a
-	// running cluster. Only a preparation that failed ends it: nothing was written to a disk by then.
+	// Begun is true once an installation was started at any time. Nothing of it may be changed any more, for that could
+	// be an order to install over a running cluster. Only a preparation that failed ends it: nothing was written to a
+	// disk by then.
 	Begun bool
 	// Reregistered is true when assisted-service takes a cluster whose installation was begun for one that may still be installed.
 	Reregistered bool
@@ -28,7 +29,8 @@ type evidence struct {
 	// progress is what assisted-service says, unregistered that there is no AgentClusterInstall.
 	progress     assisted.Installation
 	unregistered bool
-	// handedOver: the AgentClusterInstall names the credentials, which assisted-service writes into its spec when the hosts are being installed.
+	// handedOver: the AgentClusterInstall names the credentials, which assisted-service writes into its spec when the
+	// hosts are being installed.
 	handedOver bool
 	// stated: ClusterDeployment.spec.installed is true.
 	stated bool
@@ -57,8 +59,9 @@ func (e evidence) started() bool {
 	return e.recordedStart() || e.installed() || e.handedOver || e.published || e.hadNode || e.answers
 }
 
-// installationStateOf decides where an installation stands. What was installed stays so. What began stays where it was as long as assisted-service does not tell: it
-// clears its status when its database is away, and the AgentClusterInstall may be gone.
+// installationStateOf decides where an installation stands. What was installed stays so. What began stays where it was
+// as long as assisted-service does not tell: it clears its status when its database is away, and the
+// AgentClusterInstall may be gone.
 func installationStateOf(e evidence) InstallationState {
 	preparing := e.recorded == controlplanev1.InstallationPreparing && !e.progress.Registered
 	s := InstallationState{Begun: e.progress.Started || e.started() || preparing}
@@ -102,8 +105,8 @@ func (f *Facts) Decide() {
 	}
 }
 
-// publishedBefore reports whether the kubeconfig is one that was published for this control plane, and whether it was renewed. A backup that is restored has lost its
-// owner references, not its annotations; the user's own has neither.
+// publishedBefore reports whether the kubeconfig is one that was published for this control plane, and whether it was
+// renewed. A backup that is restored has lost its owner references, not its annotations; the user's own has neither.
 func (f *Facts) publishedBefore() (published, renewed bool) {
 	if f.Kubeconfig == nil {
 		return false, false

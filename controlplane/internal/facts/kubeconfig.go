@@ -12,17 +12,19 @@ import (
 )
 
 const (
-	// KubeconfigSourceAnnotation holds, on <cluster>-kubeconfig, where it was copied from: see kubeconfigSource. On assisted-service's kubeconfig it says that this one is the
-	// copy, of <cluster>-kubeconfig.
+	// KubeconfigSourceAnnotation holds, on <cluster>-kubeconfig, where it was copied from: see kubeconfigSource. On
+	// assisted-service's kubeconfig it says that this one is the copy, of <cluster>-kubeconfig.
 	KubeconfigSourceAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-source"
-	// KubeconfigRenewalAnnotation holds, on <cluster>-kubeconfig, when the token in it is to be renewed (RFC 3339). It is missing as long as the Secret is a
-	// mere copy of assisted-service's.
+	// KubeconfigRenewalAnnotation holds, on <cluster>-kubeconfig, when the token in it is to be renewed (RFC 3339). It
+	// is missing as long as the Secret is a mere copy of assisted-service's.
 	KubeconfigRenewalAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-renewal"
-	// KubeconfigTokenAnnotation holds, on <cluster>-kubeconfig, the UID of the Secret in the workload cluster that the token in it is bound to.
+	// KubeconfigTokenAnnotation holds, on <cluster>-kubeconfig, the UID of the Secret in the workload cluster that the
+	// token in it is bound to.
 	KubeconfigTokenAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-token"
 	// KubeconfigExpirationAnnotation holds, on <cluster>-kubeconfig, when the token in it ends (RFC 3339).
 	KubeconfigExpirationAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-expiration"
-	// KubeconfigAuthoritiesAnnotation holds, on <cluster>-kubeconfig, which authorities it has because the spec states them: see KubeconfigAuthorities.
+	// KubeconfigAuthoritiesAnnotation holds, on <cluster>-kubeconfig, which authorities it has because the spec states
+	// them: see KubeconfigAuthorities.
 	KubeconfigAuthoritiesAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-authorities"
 )
 
@@ -31,11 +33,12 @@ func KubeconfigAnnotations() []string {
 	return []string{KubeconfigSourceAnnotation, KubeconfigRenewalAnnotation, KubeconfigTokenAnnotation, KubeconfigExpirationAnnotation, KubeconfigAuthoritiesAnnotation}
 }
 
-// pendingAuthorities stands in the place of the digest of a bundle while authorities that the spec has withdrawn are still in the kubeconfig.
+// pendingAuthorities stands in the place of the digest of a bundle while authorities that the spec has withdrawn are
+// still in the kubeconfig.
 const pendingAuthorities = "pending"
 
-// KubeconfigAuthorities record the authorities of a published kubeconfig that come from the spec: the digest of the bundle that was taken over, and the fingerprints of the certificates that are in the
-// kubeconfig only for that.
+// KubeconfigAuthorities record the authorities of a published kubeconfig that come from the spec: the digest of the
+// bundle that was taken over, and the fingerprints of the certificates that are in the kubeconfig only for that.
 type KubeconfigAuthorities struct {
 	digest string
 	Added  sets.Set[string]
@@ -81,14 +84,16 @@ func digestOf(bundle string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// recoverySuffix makes the name of the Secret with the copy of assisted-service's kubeconfig. It does not end like the kubeconfig of a Cluster, <cluster>-kubeconfig.
+// recoverySuffix makes the name of the Secret with the copy of assisted-service's kubeconfig. It does not end like the
+// kubeconfig of a Cluster, <cluster>-kubeconfig.
 const recoverySuffix = "-recovery-credentials"
 
 // RecoverySecretName names the Secret with the copy of assisted-service's kubeconfig that moves with the cluster.
 func (f *Facts) RecoverySecretName() string { return f.ControlPlane.Name + recoverySuffix }
 
-// OwnsRecovery reports whether such a copy, as the API server has it, is of this cluster. One that lost its owner, as in a restore, is by its labels and the UID of the Cluster that it records: a copy that a
-// former cluster of this name left leads elsewhere.
+// OwnsRecovery reports whether such a copy, as the API server has it, is of this cluster. One that lost its owner, as
+// in a restore, is by its labels and the UID of the Cluster that it records: a copy that a former cluster of this name
+// left leads elsewhere.
 func (f *Facts) OwnsRecovery(kept metav1.Object) bool {
 	if owner := metav1.GetControllerOf(kept); owner != nil {
 		return owner.UID == f.ControlPlane.UID
@@ -96,8 +101,9 @@ func (f *Facts) OwnsRecovery(kept metav1.Object) bool {
 	return kept.GetAnnotations()[contract.ClusterUIDAnnotation] != "" && f.Ours(kept)
 }
 
-// OwnsKubeconfig reports whether a Secret <cluster>-kubeconfig is ours to keep; it may be nil. Backup tools drop owner references; what carries our annotations and
-// belongs to nobody else comes back to us, as its token would end otherwise. Without either, it is the user's own.
+// OwnsKubeconfig reports whether a Secret <cluster>-kubeconfig is ours to keep; it may be nil. Backup tools drop owner
+// references; what carries our annotations and belongs to nobody else comes back to us, as its token would end
+// otherwise. Without either, it is the user's own.
 func (f *Facts) OwnsKubeconfig(published *metav1.PartialObjectMetadata) bool {
 	if published == nil {
 		return false
@@ -115,7 +121,8 @@ func HasToken(published *metav1.PartialObjectMetadata) bool {
 	return found
 }
 
-// HasAdminKubeconfig reports whether assisted-service has a kubeconfig of the cluster on this hub that we did not give it: our copy ends with what it was copied from.
+// HasAdminKubeconfig reports whether assisted-service has a kubeconfig of the cluster on this hub that we did not give
+// it: our copy ends with what it was copied from.
 func (f *Facts) HasAdminKubeconfig() bool {
 	return f.AdminKubeconfig != nil && f.OwnsInstall() && !IsCopy(f.AdminKubeconfig)
 }

@@ -27,8 +27,9 @@ type MissingWorkers struct {
 	Since time.Time
 }
 
-// FindMissingWorkers compares the replicas of MachineDeployments, and of MachineSets that stand alone, with the Machines that exist. The result is sorted by owner and does not depend on the order of
-// the arguments, which come from an index in random order: a status that names the owners would be written again and again.
+// FindMissingWorkers compares the replicas of MachineDeployments, and of MachineSets that stand alone, with the
+// Machines that exist. The result is sorted by owner and does not depend on the order of the arguments, which come from
+// an index in random order: a status that names the owners would be written again and again.
 func FindMissingWorkers(deployments []clusterv1.MachineDeployment, sets []clusterv1.MachineSet, machines []*clusterv1.Machine) []MissingWorkers {
 	created := map[types.UID]int32{}
 	for _, m := range machines {
@@ -68,8 +69,9 @@ func FindMissingWorkers(deployments []clusterv1.MachineDeployment, sets []cluste
 	return missing
 }
 
-// Blocker is why Cluster API creates no Machines for a MachineDeployment or MachineSet, as its conditions state; empty: nothing is stated. Failed preflight checks, such as that of the version skew
-// between workers and control plane, are in the message of ScalingUp (machineset_controller_status.go of Cluster API 1.12 to 1.15).
+// Blocker is why Cluster API creates no Machines for a MachineDeployment or MachineSet, as its conditions state; empty:
+// nothing is stated. Failed preflight checks, such as that of the version skew between workers and control plane, are
+// in the message of ScalingUp (machineset_controller_status.go of Cluster API 1.12 to 1.15).
 func Blocker(obj conditions.Getter) string {
 	if conditions.IsTrue(obj, clusterv1.PausedCondition) {
 		return "it is paused"

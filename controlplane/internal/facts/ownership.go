@@ -14,7 +14,8 @@ const (
 	OwnerAnnotation = "controlplane.cluster.x-k8s.io/owner"
 	// ResolvedFromAnnotation holds, on a ClusterImageSet of ours, the image by tag that its digest was looked up from.
 	ResolvedFromAnnotation = "controlplane.cluster.x-k8s.io/resolved-from"
-	// LookedUpThroughAnnotation holds, on a ClusterImageSet of ours, the version of the mirrors, authorities and pull secret with which the digest was looked up; without them it is absent.
+	// LookedUpThroughAnnotation holds, on a ClusterImageSet of ours, the version of the mirrors, authorities and pull
+	// secret with which the digest was looked up; without them it is absent.
 	LookedUpThroughAnnotation = "controlplane.cluster.x-k8s.io/looked-up-through"
 	// ImportedAnnotation marks an AgentClusterInstall that was made for a cluster that had been installed elsewhere.
 	ImportedAnnotation = "controlplane.cluster.x-k8s.io/imported"
@@ -26,8 +27,10 @@ func (f *Facts) OwnsDeployment() bool { return f.Deployment != nil && f.standsFo
 // OwnsInstall reports whether there is an AgentClusterInstall of our name, and it stands for this control plane.
 func (f *Facts) OwnsInstall() bool { return f.Install != nil && f.standsForUs(f.Install) }
 
-// standsForUs reports whether the ClusterDeployment or AgentClusterInstall of our name stands for this control plane. Labels and the recorded UID of the Cluster decide, where there are some. Somebody
-// may have stripped them, as GitOps tools do that do not know them; then it is decided by what only we write, in either of the two, for they belong together.
+// standsForUs reports whether the ClusterDeployment or AgentClusterInstall of our name stands for this control plane.
+// Labels and the recorded UID of the Cluster decide, where there are some. Somebody may have stripped them, as GitOps
+// tools do that do not know them; then it is decided by what only we write, in either of the two, for they belong
+// together.
 func (f *Facts) standsForUs(obj metav1.Object) bool {
 	switch f.Owner().ClaimOf(obj) {
 	case contract.Ours:
@@ -89,8 +92,9 @@ func AdminKubeconfigOf(install *hiveext.AgentClusterInstall) string {
 	return install.Spec.ClusterMetadata.AdminKubeconfigSecretRef.Name
 }
 
-// ResolvedBefore is the image that was found for a tag before, perhaps before a restart, through mirrors and with a pull secret of this version; that of the registered ClusterImageSet, should
-// there be several. What other mirrors gave does not count: they may have been wrong.
+// ResolvedBefore is the image that was found for a tag before, perhaps before a restart, through mirrors and with a
+// pull secret of this version; that of the registered ClusterImageSet, should there be several. What other mirrors gave
+// does not count: they may have been wrong.
 func (f *Facts) ResolvedBefore(tagged, through string) string {
 	found := ""
 	for i := range f.OwnSets {

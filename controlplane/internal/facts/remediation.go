@@ -13,7 +13,8 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-// Remediation is one as it is recorded in annotations: that in progress on the control plane, and that for which a Machine was made on the Machine.
+// Remediation is one as it is recorded in annotations: that in progress on the control plane, and that for which a
+// Machine was made on the Machine.
 type Remediation struct {
 	// Machine was replaced, or is being.
 	Machine string `json:"machine"`
@@ -63,7 +64,8 @@ func Unhealthy(m *clusterv1.Machine) bool {
 	return conditions.IsFalse(m, clusterv1.MachineHealthCheckSucceededCondition)
 }
 
-// ToBeRemediated reports whether it is for the control plane to remediate a Machine: the MachineHealthCheck asks for it, or had the host rebooted, which did not help.
+// ToBeRemediated reports whether it is for the control plane to remediate a Machine: the MachineHealthCheck asks for
+// it, or had the host rebooted, which did not help.
 func (f *Facts) ToBeRemediated(m *clusterv1.Machine) bool {
 	asked := conditions.IsFalse(m, clusterv1.MachineOwnerRemediatedCondition) || f.RebootFailed.Has(m.UID)
 	return Unhealthy(m) && asked && !annotations.HasPaused(m) && !annotations.HasSkipRemediation(m)

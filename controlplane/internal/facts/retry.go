@@ -43,7 +43,8 @@ func (f *Facts) RecordedRetry() (Retry, error) {
 	return record, nil
 }
 
-// AttemptStart is when the present attempt at the installation began: when the control plane was created, or the last failed installation was given up.
+// AttemptStart is when the present attempt at the installation began: when the control plane was created, or the last
+// failed installation was given up.
 func (f *Facts) AttemptStart() metav1.Time {
 	if record, err := f.RecordedRetry(); err == nil && !record.Since.IsZero() {
 		return record.Since
@@ -96,8 +97,8 @@ func (f *Facts) LeftToGiveUp() Leftovers {
 	return left
 }
 
-// GivenUpOwner is an owner that does not exist: the ClusterDeployment of the failed installation, with a UID of what is given up. What has no other owner is garbage. A ClusterDeployment that has its name by now
-// has another UID.
+// GivenUpOwner is an owner that does not exist: the ClusterDeployment of the failed installation, with a UID of what is
+// given up. What has no other owner is garbage. A ClusterDeployment that has its name by now has another UID.
 func (f *Facts) GivenUpOwner() metav1.OwnerReference {
 	given := sets.List(f.givenUp())
 	return metav1.OwnerReference{APIVersion: hivev1.SchemeGroupVersion.String(), Kind: "ClusterDeployment", Name: f.ControlPlane.Name, UID: given[0]}
@@ -109,8 +110,8 @@ func (f *Facts) nothingLeft() bool {
 	return f.GivesUp() && len(left.Machines) == 0 && left.Deployment == nil && left.Install == nil && left.Kubeconfig == nil
 }
 
-// ToGiveUp is what has to go before a failed installation is tried again: the Machines that our bootstrap provider makes hosts of, what stands for the cluster in assisted-service, and the
-// kubeconfig that was published.
+// ToGiveUp is what has to go before a failed installation is tried again: the Machines that our bootstrap provider
+// makes hosts of, what stands for the cluster in assisted-service, and the kubeconfig that was published.
 func (f *Facts) ToGiveUp() []types.UID {
 	var given []types.UID
 	for _, m := range f.allMachines() {
@@ -125,7 +126,8 @@ func (f *Facts) ToGiveUp() []types.UID {
 	return given
 }
 
-// NotRetryable says what speaks against giving a failed installation up; empty: nothing. Whatever may be a Node of a cluster that runs is not touched.
+// NotRetryable says what speaks against giving a failed installation up; empty: nothing. Whatever may be a Node of a
+// cluster that runs is not touched.
 func (f *Facts) NotRetryable() []string {
 	var against []string
 	if !f.OwnsDeployment() || !f.OwnsInstall() || !f.Progress.Registered || f.Progress.Phase != assisted.PhaseFailed || f.Deployment.Spec.Installed {
@@ -145,8 +147,9 @@ func (f *Facts) NotRetryable() []string {
 	return against
 }
 
-// NotSilent says why it is not sure that nothing answers where the API of the cluster would be; empty: it is, or no host came so far that there was a kubeconfig. An address that nobody can look
-// up, a refusal or another's certificate prove nothing.
+// NotSilent says why it is not sure that nothing answers where the API of the cluster would be; empty: it is, or no
+// host came so far that there was a kubeconfig. An address that nobody can look up, a refusal or another's certificate
+// prove nothing.
 func (f *Facts) NotSilent() string {
 	switch failure := f.Workload.Failure; {
 	case f.Cluster == nil:

@@ -14,10 +14,12 @@ import (
 
 // Rollout is what a cluster tells of its release while it works towards another one, was asked for one that it has not begun, or fails.
 type Rollout struct {
-	// Requested is what was asked for last, Unseen is true until the cluster has looked at it. Pending is true as long as it is not what the cluster runs, or works towards.
+	// Requested is what was asked for last, Unseen is true until the cluster has looked at it. Pending is true as long
+	// as it is not what the cluster runs, or works towards.
 	Requested       Update
 	Unseen, Pending bool
-	// Progress says how far the release in Upgrading is, and what it waits for; Failing what is wrong with it; Refused why what was asked for is not begun. For people.
+	// Progress says how far the release in Upgrading is, and what it waits for; Failing what is wrong with it; Refused
+	// why what was asked for is not begun. For people.
 	Progress, Failing, Refused string
 }
 
@@ -29,11 +31,13 @@ type Update struct {
 	Force bool
 }
 
-// ClusterVersion is what a cluster says of its release and of those that it could be brought to, with what should be well before: read for an upgrade.
+// ClusterVersion is what a cluster says of its release and of those that it could be brought to, with what should be
+// well before: read for an upgrade.
 type ClusterVersion struct {
 	// ResourceVersion is that of the object.
 	ResourceVersion string
-	// Runs and Upgrading are the release that was completed last, and the one that is being rolled out over it. Former are those that it was asked for, and taken off.
+	// Runs and Upgrading are the release that was completed last, and the one that is being rolled out over it. Former
+	// are those that it was asked for, and taken off.
 	Runs, Upgrading string
 	Former          []string
 	Channel         string
@@ -100,8 +104,8 @@ func (f *Facts) Runs() (semver.Version, bool) { return f.release(f.Workload.Open
 // WantedVersion is the release that the spec asks for; false when it is none.
 func (f *Facts) WantedVersion() (semver.Version, bool) { return f.release(f.ControlPlane.Spec.Version) }
 
-// Target is the release that the Machines of an installed cluster are to have: that which the spec asks for, unless the cluster runs, or is being brought to, a newer
-// one. False when it is not known.
+// Target is the release that the Machines of an installed cluster are to have: that which the spec asks for, unless the
+// cluster runs, or is being brought to, a newer one. False when it is not known.
 func (f *Facts) Target() (semver.Version, bool) {
 	if !f.Installed() {
 		return semver.Version{}, false
@@ -127,7 +131,8 @@ func (f *Facts) UpgradingTo() string {
 	return f.Workload.Upgrading
 }
 
-// ReleaseOf is the release that the Node of a Machine runs, with leading v, while the cluster is being upgraded or workers lag behind; empty: it is not known. Nodes are brought to it one after the other.
+// ReleaseOf is the release that the Node of a Machine runs, with leading v, while the cluster is being upgraded or
+// workers lag behind; empty: it is not known. Nodes are brought to it one after the other.
 func (f *Facts) ReleaseOf(m *clusterv1.Machine) string {
 	for _, n := range f.Workload.Nodes {
 		if n.Name == m.Status.NodeRef.Name && n.Release != "" {
@@ -154,12 +159,14 @@ func staysOurs(m *clusterv1.Machine) bool {
 	return m.Spec.Bootstrap.ConfigRef.Kind == ConfigKind && m.DeletionTimestamp.IsZero()
 }
 
-// NeedsReleases reports whether it matters which releases the Nodes of workers run although the cluster is not being upgraded any more: of one that lags behind, or that Cluster API updates in place.
+// NeedsReleases reports whether it matters which releases the Nodes of workers run although the cluster is not being
+// upgraded any more: of one that lags behind, or that Cluster API updates in place.
 func (f *Facts) NeedsReleases() bool {
 	return len(f.LaggingWorkers()) > 0 || slices.ContainsFunc(f.Workers, UpdatesInPlace)
 }
 
-// NeedsPools reports whether it matters how the MachineConfigPools of the cluster are although it is not being upgraded any more: its workers lag behind, or did so when that was seen last.
+// NeedsPools reports whether it matters how the MachineConfigPools of the cluster are although it is not being upgraded
+// any more: its workers lag behind, or did so when that was seen last.
 func (f *Facts) NeedsPools() bool {
 	before := &f.ControlPlane.Status
 	return f.Installed() && (before.Upgrade.Version != "" || len(before.PoolsBehind) > 0 || f.NeedsReleases())
@@ -209,7 +216,8 @@ func (f *Facts) WorkerVersion(m *clusterv1.Machine) string {
 	return ""
 }
 
-// MachineSet is what a MachineSet wants of its Machines, or its MachineDeployment where it has one, for a set that was superseded keeps what it wanted before.
+// MachineSet is what a MachineSet wants of its Machines, or its MachineDeployment where it has one, for a set that was
+// superseded keeps what it wanted before.
 type MachineSet struct {
 	// Version is what the Machines are to bear; empty: none is given.
 	Version string

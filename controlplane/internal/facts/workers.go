@@ -41,8 +41,9 @@ func CountWorkers(cluster *clusterv1.Cluster, deployments []clusterv1.MachineDep
 	return count
 }
 
-// countPlanned is the number of workers of a topology whose MachineDeployments are not there yet: Cluster API makes them a moment after the control plane, and
-// the installation must not do without them. What kind of Machines they will be is not known; they are taken for ours until they are there.
+// countPlanned is the number of workers of a topology whose MachineDeployments are not there yet: Cluster API makes
+// them a moment after the control plane, and the installation must not do without them. What kind of Machines they will
+// be is not known; they are taken for ours until they are there.
 func countPlanned(cluster *clusterv1.Cluster, deployments []clusterv1.MachineDeployment) int32 {
 	if cluster == nil {
 		return 0
@@ -75,8 +76,10 @@ func NodeAway(m *clusterv1.Machine) bool {
 	return c != nil && c.Status != metav1.ConditionTrue
 }
 
-// NodeUnreachable reports whether the kubelet of a Machine's Node is known not to report: its host is off, or cut off. Cluster API sets this reason only when it read the Node and the Ready
-// condition of the Node is Unknown (setNodeHealthyAndReadyConditions of its machine_controller_status.go, v1.12). It has other reasons for a cluster that it does not reach.
+// NodeUnreachable reports whether the kubelet of a Machine's Node is known not to report: its host is off, or cut off.
+// Cluster API sets this reason only when it read the Node and the Ready condition of the Node is Unknown
+// (setNodeHealthyAndReadyConditions of its machine_controller_status.go, v1.12). It has other reasons for a cluster
+// that it does not reach.
 func NodeUnreachable(m *clusterv1.Machine) bool {
 	c := conditions.Get(m, clusterv1.MachineNodeReadyCondition)
 	return c != nil && c.Status == metav1.ConditionUnknown && m.Status.NodeRef.IsDefined() && c.Reason == clusterv1.MachineNodeReadyUnknownReason

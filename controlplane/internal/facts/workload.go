@@ -10,15 +10,18 @@ import (
 // GracePeriod is how long an API server may not answer before it counts as down.
 const GracePeriod = 5 * time.Minute
 
-// The longest planned downtime of an API server. Of a single host the API server is away while the host restarts: large servers take 20 minutes from power-on to their operating system, and an upgrade
-// restarts API server and host several times. Two hosts restart one after the other, and etcd has to elect a leader. Of more hosts only the load balancer has to notice.
+// The longest planned downtime of an API server. Of a single host the API server is away while the host restarts: large
+// servers take 20 minutes from power-on to their operating system, and an upgrade restarts API server and host several
+// times. Two hosts restart one after the other, and etcd has to elect a leader. Of more hosts only the load balancer
+// has to notice.
 const (
 	restartOfSingleHost = time.Hour
 	restartOfTwoHosts   = 30 * time.Minute
 	restartOfMoreHosts  = 15 * time.Minute
 )
 
-// RestartTime is how long the API server of a control plane of that many hosts may be away for a planned restart before this counts as a failure.
+// RestartTime is how long the API server of a control plane of that many hosts may be away for a planned restart before
+// this counts as a failure.
 func RestartTime(hosts int32) time.Duration {
 	switch {
 	case hosts <= 1:
@@ -59,15 +62,19 @@ type Workload struct {
 	UnreadSince time.Time
 	// Nodes of the cluster, by name.
 	Nodes []Node
-	// Pools are the MachineConfigPools that are paused, degraded or behind, by name. They are read while the cluster is being upgraded, or pools are awaited; PoolsKnown is true when they were.
+	// Pools are the MachineConfigPools that are paused, degraded or behind, by name. They are read while the cluster is
+	// being upgraded, or pools are awaited; PoolsKnown is true when they were.
 	Pools      []Pool
 	PoolsKnown bool
-	// Restarts states for which planned changes the API server or control-plane hosts restart, as was seen last; it stays when the connection is down. Empty: for none. An upgrade is not among
-	// them: the status of the control plane records it.
+	// Restarts states for which planned changes the API server or control-plane hosts restart, as was seen last; it
+	// stays when the connection is down. Empty: for none. An upgrade is not among them: the status of the control plane
+	// records it.
 	Restarts []string
-	// Requested is the certificate request of a kubelet that was made last, as far as it was noticed; empty: none was. Where no host is awaited nobody looks for the first minutes of a connection.
+	// Requested is the certificate request of a kubelet that was made last, as far as it was noticed; empty: none was.
+	// Where no host is awaited nobody looks for the first minutes of a connection.
 	Requested types.UID
-	// ServerCA are the certificates (PEM) by which hosts that join recognise the machine config server of the cluster. They are read while hosts are awaited; empty: not yet, or there are none.
+	// ServerCA are the certificates (PEM) by which hosts that join recognise the machine config server of the cluster.
+	// They are read while hosts are awaited; empty: not yet, or there are none.
 	ServerCA string
 	// Tokens are the UIDs of the Secrets in the cluster that our tokens are bound to; nil: they could not be read.
 	Tokens sets.Set[types.UID]
@@ -101,7 +108,8 @@ type Node struct {
 	HostUID string
 	// ControlPlane reports whether its labels make it a Node of the control plane, arbiters included.
 	ControlPlane bool
-	// Config names the rendered machine configuration that it has. Release is the release that this is of; known only while the cluster is being upgraded, or releases are awaited.
+	// Config names the rendered machine configuration that it has. Release is the release that this is of; known only
+	// while the cluster is being upgraded, or releases are awaited.
 	Config, Release string
 	// Reconfigured is true for a control-plane Node while the machine config operator brings it to another configuration: its host restarts.
 	Reconfigured bool

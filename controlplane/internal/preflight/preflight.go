@@ -1,5 +1,5 @@
-// Package preflight looks at the names, addresses and credentials of a cluster before its hosts are installed. It advises: what is seen from the hub may look otherwise from
-// the site.
+// Package preflight looks at the names, addresses and credentials of a cluster before its hosts are installed. It
+// advises: what is seen from the hub may look otherwise from the site.
 package preflight
 
 import (
@@ -28,7 +28,8 @@ type Inputs struct {
 	ReleaseImage string
 	// Registries is the configuration of mirrors; nil when there is none.
 	Registries *Registries
-	// Covered reports whether the pull secret has credentials for a registry, repository or image; nil when there is no pull secret, or it cannot be read.
+	// Covered reports whether the pull secret has credentials for a registry, repository or image; nil when there is no
+	// pull secret, or it cannot be read.
 	Covered func(place string) bool
 }
 
@@ -42,8 +43,8 @@ type Result struct {
 	Early bool
 }
 
-// Names of a cluster, as OpenShift documents them: that of its API, one of those of its applications, and one that must not exist, by which assisted-service recognises a wildcard
-// record (its validation dns-wildcard-not-configured).
+// Names of a cluster, as OpenShift documents them: that of its API, one of those of its applications, and one that must
+// not exist, by which assisted-service recognises a wildcard record (its validation dns-wildcard-not-configured).
 func apiName(domain string) string      { return "api." + domain }
 func appName(domain string) string      { return "console-openshift-console.apps." + domain }
 func wildcardName(domain string) string { return "validatenowildcarddns." + domain }
@@ -84,7 +85,8 @@ func (r *Result) advise(format string, args ...any) {
 	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
 }
 
-// leads compares where a name leads with the addresses that the cluster is to have; it has none that are known beforehand when it has no VIPs.
+// leads compares where a name leads with the addresses that the cluster is to have; it has none that are known
+// beforehand when it has no VIPs.
 func (r *Result) leads(found facts.Name, name, field string, vips []string) {
 	wanted := addresses(vips)
 	astray := slices.DeleteFunc(slices.Clone(found.Addresses), wanted.Has)

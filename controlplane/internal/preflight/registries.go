@@ -110,9 +110,11 @@ func (r *Registries) Authorities() string {
 	return r.authorities
 }
 
-// MirrorsOf are the names that an image has in its mirrors, in the order in which they stand. As containers/image does it, the entry with the longest prefix counts, and the
-// location of the mirror takes the place of that prefix. A mirror is left out if its pull-from-mirror excludes the image, or if another entry blocks the name in the mirror.
-// mirror-by-digest-only is ignored: the samples of assisted-service set it for all mirrors, and mirrors of releases have the tags of their source.
+// MirrorsOf are the names that an image has in its mirrors, in the order in which they stand. As containers/image does
+// it, the entry with the longest prefix counts, and the location of the mirror takes the place of that prefix. A mirror
+// is left out if its pull-from-mirror excludes the image, or if another entry blocks the name in the mirror.
+// mirror-by-digest-only is ignored: the samples of assisted-service set it for all mirrors, and mirrors of releases
+// have the tags of their source.
 func (r *Registries) MirrorsOf(image string) []string {
 	entry := r.entryOf(image)
 	if entry == nil {
@@ -127,8 +129,9 @@ func (r *Registries) MirrorsOf(image string) []string {
 	return images
 }
 
-// Blocks reports whether registries.conf forbids to query the registry in the name of an image. The mirrors of a blocked registry are queried all the same: so OpenShift
-// writes that a source is never contacted (mirrorSourcePolicy NeverContactSource).
+// Blocks reports whether registries.conf forbids to query the registry in the name of an image. The mirrors of a
+// blocked registry are queried all the same: so OpenShift writes that a source is never contacted (mirrorSourcePolicy
+// NeverContactSource).
 func (r *Registries) Blocks(image string) bool {
 	entry := r.entryOf(image)
 	return entry != nil && entry.Blocked
@@ -150,7 +153,8 @@ func (m mirror) serves(image string) bool {
 	return false
 }
 
-// InsecureOf returns the names of an image, in its mirrors and its own, whose registries may be queried over plain HTTP: registries.conf sets insecure = true for these locations.
+// InsecureOf returns the names of an image, in its mirrors and its own, whose registries may be queried over plain
+// HTTP: registries.conf sets insecure = true for these locations.
 func (r *Registries) InsecureOf(image string) []string {
 	entry := r.entryOf(image)
 	if entry == nil {

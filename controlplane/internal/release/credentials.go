@@ -13,8 +13,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// Credentials are the contents of a pull secret. They are chosen by the rules of containers/image, with which OpenShift reads them (containers-auth.json(5)). Its own code
-// reads them from files only, and go-containerregistry's authn/kubernetes has the kubelet's rules, by which those of quay.io/team are of quay.io/teammate as well.
+// Credentials are the contents of a pull secret. They are chosen by the rules of containers/image, with which OpenShift
+// reads them (containers-auth.json(5)). Its own code reads them from files only, and go-containerregistry's
+// authn/kubernetes has the kubelet's rules, by which those of quay.io/team are of quay.io/teammate as well.
 type Credentials struct {
 	// auths are by registry, namespace or repository, registries by registry alone: what has a URL as its key, as of old, is its registry's.
 	auths, registries map[string]authn.AuthConfig
@@ -67,7 +68,8 @@ func (c Credentials) Cover(place string) bool {
 	return ok
 }
 
-// of finds what is said of a repository or registry. A namespace of Docker is one of docker.io, as in the names of images, whatever go-containerregistry calls it.
+// of finds what is said of a repository or registry. A namespace of Docker is one of docker.io, as in the names of
+// images, whatever go-containerregistry calls it.
 func (c Credentials) of(place string) (authn.AuthConfig, bool) {
 	if path, ofDocker := strings.CutPrefix(place, name.DefaultRegistry+"/"); ofDocker {
 		place = dockerRegistry + "/" + path

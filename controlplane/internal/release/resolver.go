@@ -42,7 +42,8 @@ const (
 	lastRetry  = 5 * time.Minute
 	// remembered is the number of releases and of failures that are remembered, far more than are installed at a time.
 	remembered = 512
-	// largestAnswer is the limit of one answer of a registry, in bytes. It is read whole where it is a token or an error; manifests are not read.
+	// largestAnswer is the limit of one answer of a registry, in bytes. It is read whole where it is a token or an
+	// error; manifests are not read.
 	largestAnswer = 1 << 20
 )
 
@@ -95,8 +96,9 @@ type question struct {
 func (q question) answer() string  { return q.image + " " + q.sources.Version(q.credentials.digest) }
 func (q question) failure() string { return q.answer() + " " + q.credentials.digest }
 
-// Resolve returns the image by digest, in the repository of the image, also when a mirror gave the digest: hosts and assisted-service know the mirrors. It does not wait: the error
-// is ErrPending while the registry is being asked, and done is called when it has answered. After ErrNotFound and ErrUnavailable, retryAfter is the time after which another
+// Resolve returns the image by digest, in the repository of the image, also when a mirror gave the digest: hosts and
+// assisted-service know the mirrors. It does not wait: the error is ErrPending while the registry is being asked, and
+// done is called when it has answered. After ErrNotFound and ErrUnavailable, retryAfter is the time after which another
 // call asks again.
 func (r *Resolver) Resolve(image string, sources Sources, credentials Credentials, done func()) (byDigest string, retryAfter time.Duration, err error) {
 	q := question{image, sources, credentials}
@@ -186,7 +188,8 @@ type registryFailure struct {
 	err      error
 }
 
-// together is the error of all registries. That a mirror has no such image is no news of the others: only when no registry has the image it does not exist.
+// together is the error of all registries. That a mirror has no such image is no news of the others: only when no
+// registry has the image it does not exist.
 func together(failures []registryFailure) error {
 	switch len(failures) {
 	case 0:
@@ -250,8 +253,8 @@ func (r *Resolver) head(ctx context.Context, ref name.Reference, q question, ins
 	return descriptor.Digest.String(), nil
 }
 
-// classify returns whether the image or the registry is the problem, with the host that was asked and the cause. What the registry itself writes is left out: it may repeat a URL
-// with a token.
+// classify returns whether the image or the registry is the problem, with the host that was asked and the cause. What
+// the registry itself writes is left out: it may repeat a URL with a token.
 func classify(registry string, err error) error {
 	var answer *transport.Error
 	var tooLarge *bound.TooLargeError

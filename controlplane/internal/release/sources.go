@@ -22,7 +22,8 @@ const (
 	transports = 16
 )
 
-// Sources are where a release image is looked up instead of, and before, the registry in its name. The zero value is that registry alone, with the authorities of the system.
+// Sources are where a release image is looked up instead of, and before, the registry in its name. The zero value is
+// that registry alone, with the authorities of the system.
 type Sources struct {
 	// Mirrors are the image as its mirrors name it, in the order in which they are asked.
 	Mirrors []string
@@ -37,8 +38,9 @@ type Sources struct {
 // errBlocked reports that registries.conf leaves no registry to query.
 var errBlocked = fmt.Errorf("%w: registries.conf blocks its registry, and names no mirror to pull it from by tag", ErrUnavailable)
 
-// Version differs between sources that may answer differently: what was found through one cluster's mirrors, or with its authorities, is no answer for another cluster. It is empty for the
-// zero value. With mirrors, the credentials decide which registry answers; credentials stands for them.
+// Version differs between sources that may answer differently: what was found through one cluster's mirrors, or with
+// its authorities, is no answer for another cluster. It is empty for the zero value. With mirrors, the credentials
+// decide which registry answers; credentials stands for them.
 func (s Sources) Version(credentials string) string {
 	if len(s.Mirrors) == 0 {
 		credentials = ""

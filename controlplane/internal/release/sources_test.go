@@ -124,7 +124,8 @@ func TestABundleIsTrustedForItsClusterAlone(t *testing.T) {
 	g.Expect(r.transports.Len()).To(Equal(transports))
 }
 
-// plainMirror is a registry that speaks plain HTTP alone and wants credentials, whatever the address: it stands for a host between the manager and a registry.
+// plainMirror is a registry that speaks plain HTTP alone and wants credentials, whatever the address: it stands for a
+// host between the manager and a registry.
 func plainMirror(t *testing.T) (transport *http.Transport, sent *atomic.Pointer[string]) {
 	t.Helper()
 	sent = &atomic.Pointer[string]{}

@@ -86,7 +86,8 @@ func (a *Situation) leaving(m *clusterv1.Machine) *Step {
 	return nil
 }
 
-// changing is about Machines that are to go, or to come. A member that is down keeps others from coming, and healthy ones from going: then these cannot come first.
+// changing is about Machines that are to go, or to come. A member that is down keeps others from coming, and healthy
+// ones from going: then these cannot come first.
 func (a *Situation) changing(m *clusterv1.Machine, etcd *facts.Etcd) *Step {
 	down := a.isDown(m, etcd)
 	for _, other := range a.Facts.Machines {

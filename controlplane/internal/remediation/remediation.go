@@ -1,5 +1,6 @@
-// Package remediation decides which unhealthy control-plane Machine is replaced, as KubeadmControlPlane does: whether it is deleted now, or what comes before. It computes;
-// it has no client. That a deletion does no harm to etcd is made sure by whoever holds the host until it has left: here it is asked beforehand whether it would be let go.
+// Package remediation decides which unhealthy control-plane Machine is replaced, as KubeadmControlPlane does: whether
+// it is deleted now, or what comes before. It computes; it has no client. That a deletion does no harm to etcd is made
+// sure by whoever holds the host until it has left: here it is asked beforehand whether it would be let go.
 package remediation
 
 import (
@@ -64,8 +65,9 @@ func Of(f *facts.Facts, now time.Time) *Situation {
 	return a
 }
 
-// Over reports whether a remediation is recorded that has come to its end: another Machine took the place of the one that was deleted, or none is wanted any more. One that
-// is healthy again before its deletion was asked for is not deleted.
+// Over reports whether a remediation is recorded that has come to its end: another Machine took the place of the one
+// that was deleted, or none is wanted any more. One that is healthy again before its deletion was asked for is not
+// deleted.
 func (a *Situation) Over() bool {
 	if a.recorded == nil {
 		return false
@@ -153,8 +155,9 @@ func (a *Situation) release(m *clusterv1.Machine, etcd *facts.Etcd) removal.Step
 	return a.released.Decide(a.released.Machines[at:at+1], etcd)
 }
 
-// first is the Machine that is remediated first: the one that was begun with, else one that the user marked, else one without Node, else one whose etcd member is down,
-// or is none, as far as it is known; of these the oldest. OpenShift does not tell the health of its other components by host.
+// first is the Machine that is remediated first: the one that was begun with, else one that the user marked, else one
+// without Node, else one whose etcd member is down, or is none, as far as it is known; of these the oldest. OpenShift
+// does not tell the health of its other components by host.
 func (a *Situation) first(etcd *facts.Etcd) *clusterv1.Machine {
 	return slices.MinFunc(a.Machines, func(m, n *clusterv1.Machine) int {
 		return cmp.Or(
@@ -199,8 +202,8 @@ func (a *Situation) installing(m *clusterv1.Machine) *Step {
 	return nil
 }
 
-// retried reports whether a Machine may be replaced that was made in the place of an unhealthy one itself, and what is recorded then. What befalls it long after that has
-// nothing to do with the first failure.
+// retried reports whether a Machine may be replaced that was made in the place of an unhealthy one itself, and what is
+// recorded then. What befalls it long after that has nothing to do with the first failure.
 func (a *Situation) retried(m *clusterv1.Machine) (facts.Remediation, *Step) {
 	record := facts.Remediation{Machine: m.Name, Timestamp: metav1.NewTime(a.now.UTC().Truncate(time.Second))}
 	before, err := facts.RemediationIn(m, controlplanev1.RemediationForAnnotation)

@@ -24,7 +24,8 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// world is an installed cluster whose Machines m0, m1... were made one hour after the other, the first of them a day ago. n0 leads its etcd.
+// world is an installed cluster whose Machines m0, m1... were made one hour after the other, the first of them a day
+// ago. n0 leads its etcd.
 type world struct {
 	*facts.Facts
 	facts.Etcd

@@ -12,8 +12,9 @@ import (
 // inEtcdPod is where etcdctl is.
 const inEtcdPod = "in a Pod with the label app=etcd in namespace openshift-etcd of the cluster"
 
-// alarmed is about alarms, which take nobody down. Without room for data members come and go all the same, but whoever joins may need what is not written any more.
-// Where members hold different data, one that is down may be the last with the right ones: then only the one goes that is known to have others.
+// alarmed is about alarms, which take nobody down. Without room for data members come and go all the same, but whoever
+// joins may need what is not written any more. Where members hold different data, one that is down may be the last with
+// the right ones: then only the one goes that is known to have others.
 func (v *view) alarmed(own facts.EtcdMember) *decision.Blocker {
 	if own.Learner {
 		return nil // it has nothing that others have not

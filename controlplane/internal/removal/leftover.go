@@ -19,11 +19,13 @@ import (
 
 // Leftover is a host that leaves etcd, as it was known before it did: afterwards nothing tells of it.
 type Leftover struct {
-	// Machine is its name; ProviderID and HostUID identify the host, as in [Machine]. Of a host that was no Node nothing else is known. Records of earlier versions lack them.
+	// Machine is its name; ProviderID and HostUID identify the host, as in [Machine]. Of a host that was no Node
+	// nothing else is known. Records of earlier versions lack them.
 	Machine    string `json:"machine,omitempty"`
 	ProviderID string `json:"providerID,omitempty"`
 	HostUID    string `json:"hostUID,omitempty"`
-	// Node and UID are those of its Node, Addresses those by which its member could be reached, Members the IDs of its members, as etcdctl shows them.
+	// Node and UID are those of its Node, Addresses those by which its member could be reached, Members the IDs of its
+	// members, as etcdctl shows them.
 	Node      string    `json:"node,omitempty"`
 	UID       types.UID `json:"uid,omitempty"`
 	Addresses []string  `json:"addresses,omitempty"`
@@ -66,8 +68,9 @@ func (a *Situation) registered(left Leftover) *facts.Node {
 	return &a.Registered[at]
 }
 
-// isOf reports whether what is recorded is of the host of a Machine: they have the Node in common, by its name or by what it is; or the name of the Machine, if nothing speaks
-// against that. The latter counts while it is being deleted: one that lives may be the next of that name, even on the same host.
+// isOf reports whether what is recorded is of the host of a Machine: they have the Node in common, by its name or by
+// what it is; or the name of the Machine, if nothing speaks against that. The latter counts while it is being deleted:
+// one that lives may be the next of that name, even on the same host.
 func (a *Situation) isOf(left Leftover, m Machine) bool {
 	node := a.registered(left)
 	switch {
@@ -171,8 +174,9 @@ const (
 	Leaving HostState = "leaving"
 	// Staying is one whose Machine is not, or no more: it came without its deletion from another hub, or out of a backup.
 	Staying HostState = "staying"
-	// Unproven is one of which nothing but an Agent says that it has a Machine, which is not being deleted: behind a lagging cache that Agent may be the one which ran on it for the former
-	// Machine of the name. The infrastructure provider proves it, or the Agent goes.
+	// Unproven is one of which nothing but an Agent says that it has a Machine, which is not being deleted: behind a
+	// lagging cache that Agent may be the one which ran on it for the former Machine of the name. The infrastructure
+	// provider proves it, or the Agent goes.
 	Unproven HostState = "unproven"
 	// Remaining is one of which the Node is there, but no Machine, Nodeless one of which the Machine lives on, but has no Node.
 	Remaining HostState = "remaining"
@@ -210,8 +214,9 @@ func (l Leftover) remains() decision.Blocker {
 	return decision.Watch(controlplanev1.WaitingForMachinesDeletionReason, "Node %s still exists although its Machine was deleted. Switch its host off, then delete the Node, which wipes nothing", l.Node)
 }
 
-// mayBeDeleted reports whether the record suffices for the deletion of the Node: we released the host, and knew its Node before. Addresses are recorded only of a Node that was read then. A Node that
-// registered later was found by its identity alone.
+// mayBeDeleted reports whether the record suffices for the deletion of the Node: we released the host, and knew its
+// Node before. Addresses are recorded only of a Node that was read then. A Node that registered later was found by its
+// identity alone.
 func (l Leftover) mayBeDeleted() bool {
 	return l.Released != nil && l.UID != "" && len(l.Addresses) > 0
 }
@@ -234,8 +239,9 @@ func (l Leftover) Rests(state HostState) *decision.Blocker {
 	return &blocker
 }
 
-// DecideLeaving is the next step for a host that was released and may still run; Release: there is nothing to be done. OpenShift takes in hosts that run, also one that is
-// to be wiped. As long as it runs, its member goes by the rules for all: a voter that is gone costs etcd no more than one that was removed.
+// DecideLeaving is the next step for a host that was released and may still run; Release: there is nothing to be done.
+// OpenShift takes in hosts that run, also one that is to be wiped. As long as it runs, its member goes by the rules for
+// all: a voter that is gone costs etcd no more than one that was removed.
 func (a *Situation) DecideLeaving(m Machine, left Leftover, etcd *facts.Etcd) Step {
 	v := view{Situation: a, Etcd: etcd}
 	if foreign := v.foreign(); foreign != nil {
@@ -255,8 +261,10 @@ func (a *Situation) DecideLeaving(m Machine, left Leftover, etcd *facts.Etcd) St
 	return step
 }
 
-// reregistered waits while a Node with the name of the released host's Node, but with another UID, may be that host: its kubelet reports, or etcd has a member of it. nil: no such Node exists, it is
-// proven to be another host, or nothing of it runs. A member that is removed by mistake belongs to a healthy host, and one that is overlooked is wiped while it votes.
+// reregistered waits while a Node with the name of the released host's Node, but with another UID, may be that host:
+// its kubelet reports, or etcd has a member of it. nil: no such Node exists, it is proven to be another host, or
+// nothing of it runs. A member that is removed by mistake belongs to a healthy host, and one that is overlooked is
+// wiped while it votes.
 func (v *view) reregistered(m Machine, left Leftover) *decision.Blocker {
 	node := v.Node(left.Node)
 	if node == nil || node.UID == left.UID || v.isAnotherHost(node.Node, left) {
@@ -275,8 +283,9 @@ func (v *view) reregistered(m Machine, left Leftover) *decision.Blocker {
 	return &blocker
 }
 
-// isAnotherHost reports whether a Node is proven to run on another host than the released one: another Machine runs as the Node, or its identity differs. A new UID proves nothing: a kubelet whose Node
-// was deleted registers a Node with another UID.
+// isAnotherHost reports whether a Node is proven to run on another host than the released one: another Machine runs as
+// the Node, or its identity differs. A new UID proves nothing: a kubelet whose Node was deleted registers a Node with
+// another UID.
 func (v *view) isAnotherHost(node facts.Node, left Leftover) bool {
 	if slices.ContainsFunc(slices.Concat(v.Machines, v.Others), func(m Machine) bool { return m.Deleted.IsZero() && m.runsAs(node) }) {
 		return true
@@ -312,8 +321,8 @@ func (v *view) nodes() []facts.Node {
 	return nodes
 }
 
-// DecideLeftover is the next step for what is left of a Node that is gone with its Machine. OpenShift adds members by itself: it may have taken the host in once
-// more, between the removal of its member and its end.
+// DecideLeftover is the next step for what is left of a Node that is gone with its Machine. OpenShift adds members by
+// itself: it may have taken the host in once more, between the removal of its member and its end.
 func (a *Situation) DecideLeftover(left Leftover, etcd *facts.Etcd) Step {
 	v := view{Situation: a, Etcd: etcd}
 	if foreign := v.foreign(); foreign != nil {
@@ -336,9 +345,10 @@ func (a *Situation) DecideLeftover(left Leftover, etcd *facts.Etcd) Step {
 	return v.remove(v.Members[at])
 }
 
-// DecideNode returns the Node of a released host, which Cluster API has left behind and which may be deleted, or what speaks against that. Cluster API leaves the Node of the first control-plane Machine
-// if all are deleted at once (core 1.12, isDeleteNodeAllowed), and any Node when its deletion takes longer than nodeDeletionTimeout. assisted-service deletes only the Nodes of hosts whose Agents it has, which
-// it has not after a move.
+// DecideNode returns the Node of a released host, which Cluster API has left behind and which may be deleted, or what
+// speaks against that. Cluster API leaves the Node of the first control-plane Machine if all are deleted at once (core
+// 1.12, isDeleteNodeAllowed), and any Node when its deletion takes longer than nodeDeletionTimeout. assisted-service
+// deletes only the Nodes of hosts whose Agents it has, which it has not after a move.
 func (a *Situation) DecideNode(left Leftover, etcd *facts.Etcd) (node *facts.ControlPlaneNode, against *decision.Blocker) {
 	v := view{Situation: a, Etcd: etcd}
 	if foreign := v.foreign(); foreign != nil {
@@ -377,13 +387,14 @@ func NodeChanged(left Leftover) decision.Blocker {
 	return decision.Wait(controlplanev1.WaitingForMachinesDeletionReason, "Node %s still exists although its Machine was deleted, and it changed when it was to be deleted: its kubelet may report again. Waiting for the next inspection", left.Node)
 }
 
-// claims reports whether anything connects a member with the released host or with the Node of its name: the recorded ID, the name or an address.
+// claims reports whether anything connects a member with the released host or with the Node of its name: the recorded
+// ID, the name or an address.
 func (v *view) claims(member facts.EtcdMember, left Leftover) bool {
 	return left.had(member) || member.Name == left.Node || v.nodeAt(&member) == left.Node || slices.ContainsFunc(member.Hosts, func(host string) bool { return slices.Contains(left.Addresses, host) })
 }
 
-// isLeftover reports whether a member is that of a host that was released. One that was never started has no name, only an address, which no other Node may have by
-// now. Nor is one that is where a new Node of the name is.
+// isLeftover reports whether a member is that of a host that was released. One that was never started has no name, only
+// an address, which no other Node may have by now. Nor is one that is where a new Node of the name is.
 func (v *view) isLeftover(member facts.EtcdMember, left Leftover) bool {
 	at := v.nodeAt(&member)
 	switch {
@@ -395,8 +406,8 @@ func (v *view) isLeftover(member facts.EtcdMember, left Leftover) bool {
 	return member.Name == left.Node && at != left.Node
 }
 
-// decideNamesake is about another host that has the name of the one that was released. As long as its member is down, that may as well be the one that OpenShift
-// made for the first, at the same address.
+// decideNamesake is about another host that has the name of the one that was released. As long as its member is down,
+// that may as well be the one that OpenShift made for the first, at the same address.
 func (v *view) decideNamesake(node *facts.ControlPlaneNode) Step {
 	for _, m := range v.Members {
 		if !m.Healthy() && (m.Name == node.Name || m.Name == "" && v.nodeAt(&m) == node.Name) {

@@ -20,8 +20,9 @@ func (v *view) onNode(m Machine) Machine {
 	return m
 }
 
-// memberOf finds the member that runs on the host of a Machine; nil when there is none. doubt is why that cannot be told. A wrong answer removes the member of another
-// host, or wipes one that is still a member: therefore name, address and identity must agree, and each other member must be proven to be that of another host.
+// memberOf finds the member that runs on the host of a Machine; nil when there is none. doubt is why that cannot be
+// told. A wrong answer removes the member of another host, or wipes one that is still a member: therefore name, address
+// and identity must agree, and each other member must be proven to be that of another host.
 func (v *view) memberOf(m Machine) (own *facts.EtcdMember, doubt string) {
 	if doubt := v.doubtNode(m); doubt != "" {
 		return nil, doubt

@@ -30,8 +30,8 @@ func Unclear(etcd *facts.Etcd) *decision.Blocker {
 	return (&view{Situation: &Situation{}, Etcd: etcd}).foreign()
 }
 
-// AgainstJoining is all that keeps OpenShift from taking another host into etcd, one that Unclear finds nothing about: it takes in none while a member is down, and one
-// after the other.
+// AgainstJoining is all that keeps OpenShift from taking another host into etcd, one that Unclear finds nothing about:
+// it takes in none while a member is down, and one after the other.
 func AgainstJoining(etcd *facts.Etcd) []decision.Blocker {
 	if etcd.Topology == singleReplica {
 		return []decision.Blocker{decision.Watch(controlplanev1.EtcdTopologyNotSupportedReason, "the cluster is made to run on a single node, which no other host can replace. For more hosts create another cluster; deleting this Cluster wipes its host")}

@@ -73,8 +73,8 @@ func (v *view) lost(facts.EtcdMember) *decision.Blocker {
 	return &blocker
 }
 
-// joining is about members that are on their way into the quorum. They need not be waited for to remove one that is down, which OpenShift promotes nobody beside: while
-// there is another, that is what is to be told.
+// joining is about members that are on their way into the quorum. They need not be waited for to remove one that is
+// down, which OpenShift promotes nobody beside: while there is another, that is what is to be told.
 func (v *view) joining(own facts.EtcdMember) *decision.Blocker {
 	if own.Learner || len(down(v.Voters())) > 0 {
 		return nil
@@ -114,11 +114,12 @@ func (v *view) strays(own facts.EtcdMember) *decision.Blocker {
 	return nil
 }
 
-// leastReplicas is the smallest control plane that survives the loss of a host. A larger one is not taken below its quorum, one after the other.
+// leastReplicas is the smallest control plane that survives the loss of a host. A larger one is not taken below its
+// quorum, one after the other.
 const leastReplicas = 3
 
-// quorum is about what is left. To remove a member that is down never lowers what etcd survives; one that serves is removed only while all others do, and while
-// enough are left to be a quorum of the control plane that is wanted.
+// quorum is about what is left. To remove a member that is down never lowers what etcd survives; one that serves is
+// removed only while all others do, and while enough are left to be a quorum of the control plane that is wanted.
 func (v *view) quorum(own facts.EtcdMember) *decision.Blocker {
 	others := slices.DeleteFunc(v.Voters(), func(m facts.EtcdMember) bool { return m.ID == own.ID })
 	healthy := len(others) - len(down(others))
@@ -158,8 +159,8 @@ func (v *view) remedy(members []facts.EtcdMember) string {
 	return "Repair its host, or delete its Machine, which then comes first; its host is wiped"
 }
 
-// lead makes another member the leader before the leader is removed, and the leader remove the member. A leader that cannot be reached from here may well lead: then
-// another tells it to remove a member, itself too.
+// lead makes another member the leader before the leader is removed, and the leader remove the member. A leader that
+// cannot be reached from here may well lead: then another tells it to remove a member, itself too.
 func (v *view) lead(own facts.EtcdMember) Step {
 	at := slices.IndexFunc(v.Members, func(m facts.EtcdMember) bool { return m.Leader })
 	heirs := v.heirs(own)

@@ -1,5 +1,6 @@
-// Package removal decides what is to be done before the host of a control-plane Machine that is being deleted may be touched: etcd must keep its quorum, and must
-// not keep the host as a member. It computes; it has no client. What is unknown is never taken for safe.
+// Package removal decides what is to be done before the host of a control-plane Machine that is being deleted may be
+// touched: etcd must keep its quorum, and must not keep the host as a member. It computes; it has no client. What is
+// unknown is never taken for safe.
 package removal
 
 import (
@@ -19,7 +20,8 @@ import (
 type Machine struct {
 	Name string
 	UID  types.UID
-	// Node is that of its host, as far as it is known; ProviderID identifies the host, and so does HostUID, the label that its Node is to have.
+	// Node is that of its host, as far as it is known; ProviderID identifies the host, and so does HostUID, the label
+	// that its Node is to have.
 	Node, ProviderID, HostUID string
 	// Deleted is when its deletion was asked for; zero: it was not.
 	Deleted time.Time
@@ -41,7 +43,8 @@ func (m Machine) runsAs(n facts.Node) bool {
 
 // Situation is what is decided upon without looking at etcd.
 type Situation struct {
-	// Machines are those of the control plane, Replicas how many there are to be. Others are those of the Cluster that are not of the control plane, or no more.
+	// Machines are those of the control plane, Replicas how many there are to be. Others are those of the Cluster that
+	// are not of the control plane, or no more.
 	Machines, Others []Machine
 	Replicas         int
 	// Fenced tells that the cluster is one of two nodes that fence each other: its hosts never leave etcd from here.
@@ -70,7 +73,8 @@ const (
 // Step is the next one on the way.
 type Step struct {
 	Action Action
-	// Machine is the one that it is about, Leaves what its host leaves behind, to be recorded before anything is done; without Node and Machine: nothing.
+	// Machine is the one that it is about, Leaves what its host leaves behind, to be recorded before anything is done;
+	// without Node and Machine: nothing.
 	Machine Machine
 	Leaves  Leftover
 	// Member is that of its host; To is who is to lead, Via through whom the member is removed.
@@ -111,13 +115,15 @@ func NotLed(step Step) Step {
 		nameOf(step.Member), nameOf(step.To))).about(step.Machine)
 }
 
-// Fenced waits for somebody else: in a cluster of two nodes with fencing nobody touches etcd from here, whatever it looks like. what is not done is said first.
+// Fenced waits for somebody else: in a cluster of two nodes with fencing nobody touches etcd from here, whatever it
+// looks like. what is not done is said first.
 func Fenced(format string, what ...any) decision.Blocker {
 	return decision.Watch(controlplanev1.EtcdTopologyNotSupportedReason, "%s: the cluster is one of two nodes with fencing (spec.fencing), whose etcd is run by Pacemaker, and is not changed from here. Replace a host "+
 		"that cannot be repaired as OpenShift documents it for two-node clusters with fencing, or delete the Cluster, which wipes its hosts", fmt.Sprintf(format, what...))
 }
 
-// fenced is about a Machine of two nodes with fencing. Nothing brings back a Machine whose deletion was asked for, so that only its user can tell when its host may be wiped.
+// fenced is about a Machine of two nodes with fencing. Nothing brings back a Machine whose deletion was asked for, so
+// that only its user can tell when its host may be wiped.
 func (a *Situation) fenced() *decision.Blocker {
 	at := slices.IndexFunc(a.Machines, func(m Machine) bool { return !m.Deleted.IsZero() && m.Held })
 	if !a.Fenced || at < 0 {
@@ -131,7 +137,8 @@ func (a *Situation) fenced() *decision.Blocker {
 	return &blocker
 }
 
-// Due tells which Machines wait for their members to be removed, the oldest deletion first, or what comes before all of them. With neither, nothing is to be done.
+// Due tells which Machines wait for their members to be removed, the oldest deletion first, or what comes before all of
+// them. With neither, nothing is to be done.
 func (a *Situation) Due() (due []Machine, before *decision.Blocker) {
 	if blocker := a.fenced(); blocker != nil {
 		return nil, blocker
@@ -180,7 +187,8 @@ func (a *Situation) before() *decision.Blocker {
 	return nil
 }
 
-// Decide is the next step for the Machines that are due: for the first that anything can be done for, for each may wait for what only the end of another brings.
+// Decide is the next step for the Machines that are due: for the first that anything can be done for, for each may wait
+// for what only the end of another brings.
 func (a *Situation) Decide(due []Machine, etcd *facts.Etcd) Step {
 	v := view{Situation: a, Etcd: etcd}
 	if foreign := v.foreign(); foreign != nil {
@@ -203,8 +211,9 @@ type view struct {
 	*facts.Etcd
 }
 
-// inOrder puts first whose host is certainly no member, then who does not vote yet, then whose member is down: OpenShift adds and promotes none while there is one.
-// Of the others the oldest deletion is first. Each is told its Node as it is now.
+// inOrder puts first whose host is certainly no member, then who does not vote yet, then whose member is down:
+// OpenShift adds and promotes none while there is one. Of the others the oldest deletion is first. Each is told its
+// Node as it is now.
 func (v *view) inOrder(due []Machine) []Machine {
 	type ranked struct {
 		Machine

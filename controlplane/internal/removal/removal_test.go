@@ -509,7 +509,8 @@ func TestTheNextStep(t *testing.T) {
 	}
 }
 
-// Whose member it is must be beyond doubt: the wrong answer takes the member of another host out of etcd, or wipes a host that is still a member.
+// Whose member it is must be beyond doubt: the wrong answer takes the member of another host out of etcd, or wipes a
+// host that is still a member.
 func TestWhoseMemberItIs(t *testing.T) {
 	for doubt, tc := range map[string]struct {
 		change  func(w *world)
@@ -790,7 +791,8 @@ func TestAReleasedHostThatRuns(t *testing.T) {
 	}
 }
 
-// What is recorded is of a Machine by Node, or by name and identity. Who is wrong keeps all others, or takes one that is on its way out for gone.
+// What is recorded is of a Machine by Node, or by name and identity. Who is wrong keeps all others, or takes one that
+// is on its way out for gone.
 func TestWhoseRecordItIs(t *testing.T) {
 	byName := Leftover{Machine: "m0", HostUID: "host of n0"}
 	for situation, tc := range map[string]struct {

@@ -16,8 +16,8 @@ const singleReplica = configv1.SingleReplicaTopologyMode
 // rollers are the operators that restart etcd, or what it serves, Node by Node, after each change of its members.
 var rollers = []string{"etcd", "kube-apiserver"}
 
-// settled is about those who restart members. While they do, a member that is healthy now may be down a moment later. A member that is down keeps its operators
-// degraded: before it is removed, only the others must be left alone.
+// settled is about those who restart members. While they do, a member that is healthy now may be down a moment later. A
+// member that is down keeps its operators degraded: before it is removed, only the others must be left alone.
 func (v *view) settled(own facts.EtcdMember) *decision.Blocker {
 	serves := !own.Learner && own.Healthy()
 	for _, name := range rollers {
@@ -71,8 +71,9 @@ func (v *view) configured(own facts.EtcdMember) *decision.Blocker {
 	return &blocker
 }
 
-// restarts reports whether the member of a Node is being restarted, or is to be, which matters to the removal of another. One that does not answer here may serve all the
-// same: then too, two must not be away at once. Operators go on Node by Node, so that those who are to follow one that is down do not before it is gone.
+// restarts reports whether the member of a Node is being restarted, or is to be, which matters to the removal of
+// another. One that does not answer here may serve all the same: then too, two must not be away at once. Operators go
+// on Node by Node, so that those who are to follow one that is down do not before it is gone.
 func (v *view) restarts(r facts.Revision, own facts.EtcdMember) bool {
 	now, soon := r.Target != 0, r.Current != v.LatestRevision
 	node := cmp.Or(own.Name, v.nodeAt(&own))

@@ -9,12 +9,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// stuckAfter is how long the infrastructure of a released Machine may take to be deleted. Metal3 switches a host off and wipes its metadata within minutes; within half an hour a host is off, or its
-// BMC does not answer.
+// stuckAfter is how long the infrastructure of a released Machine may take to be deleted. Metal3 switches a host off
+// and wipes its metadata within minutes; within half an hour a host is off, or its BMC does not answer.
 const stuckAfter = 30 * time.Minute
 
-// Stuck returns the Machines whose hosts left etcd, but whose infrastructure is not deleted since, as with a dead BMC. next is when the next one becomes stuck; zero: none does. A Machine whose
-// release was not recorded is never stuck: its host is recorded before its member is removed, and the hook may have been removed by hand.
+// Stuck returns the Machines whose hosts left etcd, but whose infrastructure is not deleted since, as with a dead BMC.
+// next is when the next one becomes stuck; zero: none does. A Machine whose release was not recorded is never stuck:
+// its host is recorded before its member is removed, and the hook may have been removed by hand.
 func (a *Situation) Stuck(now time.Time) (stuck []Machine, next time.Duration) {
 	for _, m := range a.Machines {
 		at := slices.IndexFunc(a.Leftovers, func(left Leftover) bool { return a.isOf(left, m) })
@@ -32,8 +33,9 @@ func (a *Situation) Stuck(now time.Time) (stuck []Machine, next time.Duration) {
 	return stuck, next
 }
 
-// AgainstSuccessor is all that speaks against another Machine in the place of one that is stuck. The server may run on without its BMC: OpenShift takes a host that runs into etcd again, and it
-// would be one voter more. Only a host that is seen to be no member, and whose kubelet does not report, counts as gone.
+// AgainstSuccessor is all that speaks against another Machine in the place of one that is stuck. The server may run on
+// without its BMC: OpenShift takes a host that runs into etcd again, and it would be one voter more. Only a host that
+// is seen to be no member, and whose kubelet does not report, counts as gone.
 func (a *Situation) AgainstSuccessor(m Machine, etcd *facts.Etcd) []decision.Blocker {
 	at := slices.IndexFunc(a.Leftovers, func(left Leftover) bool { return a.isOf(left, m) })
 	if at < 0 || m.Held || m.Deleted.IsZero() {

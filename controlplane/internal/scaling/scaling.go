@@ -1,5 +1,6 @@
-// Package scaling decides which control-plane Machine goes when there are too many, and whether others may be made in an installed cluster that lacks some. It computes;
-// it has no client. That a host leaves etcd before it is touched is the matter of package removal.
+// Package scaling decides which control-plane Machine goes when there are too many, and whether others may be made in
+// an installed cluster that lacks some. It computes; it has no client. That a host leaves etcd before it is touched is
+// the matter of package removal.
 package scaling
 
 import (
@@ -15,7 +16,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 )
 
-// leastVoters are those of the smallest control plane that survives the loss of a host. As long as there are fewer, another host is not kept waiting for anything but etcd.
+// leastVoters are those of the smallest control plane that survives the loss of a host. As long as there are fewer,
+// another host is not kept waiting for anything but etcd.
 const leastVoters = 3
 
 // InOrder are Machines in the order in which they are taken when there are too many: first those that the user marked with the annotation
@@ -39,7 +41,8 @@ func InOrder(machines []*clusterv1.Machine) []*clusterv1.Machine {
 	return sorted
 }
 
-// TooMany are the Machines of which there are too many where there are more than are wanted: masters, if there are not more arbiters than there are to be.
+// TooMany are the Machines of which there are too many where there are more than are wanted: masters, if there are not
+// more arbiters than there are to be.
 func TooMany(f *facts.Facts) []*clusterv1.Machine {
 	var arbiters, masters []*clusterv1.Machine
 	for _, m := range f.Machines {
@@ -55,7 +58,8 @@ func TooMany(f *facts.Facts) []*clusterv1.Machine {
 	return masters
 }
 
-// Missing is how many Machines are to be made. A Machine that is stuck counts as gone, but only one does: each may come back, and there is never more than one Machine too many.
+// Missing is how many Machines are to be made. A Machine that is stuck counts as gone, but only one does: each may come
+// back, and there is never more than one Machine too many.
 func Missing(replicas, machines, stuck int) int {
 	return max(0, replicas-machines+min(stuck, 1))
 }
@@ -66,8 +70,8 @@ func marked(m *clusterv1.Machine) bool {
 	return marked
 }
 
-// Down is which Machine of an installed cluster goes next, and all that speaks against it now. Of those that the user did not mark, one goes first whose host is no
-// member of etcd, or one that does not serve.
+// Down is which Machine of an installed cluster goes next, and all that speaks against it now. Of those that the user
+// did not mark, one goes first whose host is no member of etcd, or one that does not serve.
 func Down(f *facts.Facts, situation *removal.Situation, etcd *facts.Etcd) (name string, against []decision.Blocker) {
 	if blocker := removal.Unclear(etcd); blocker != nil {
 		return "", []decision.Blocker{*blocker}

@@ -78,8 +78,9 @@ var beforeAvailable = []string{
 	controlplanev1.WaitingForInstallationReason, controlplanev1.InstallationFailedReason, controlplanev1.WaitingForAPIServerReason, controlplanev1.WaitingForHealthyClusterReason,
 }
 
-// comingUp is how much longer a cluster that was just installed, or has just come to this hub, and was not available since, may take until that counts: API servers restart at the end of an
-// installation, and what is known of the operators may be older than what assisted-service tells. Zero: it counts, or the cluster is available.
+// comingUp is how much longer a cluster that was just installed, or has just come to this hub, and was not available
+// since, may take until that counts: API servers restart at the end of an installation, and what is known of the
+// operators may be older than what assisted-service tells. Zero: it counts, or the cluster is available.
 func (v *View) comingUp() time.Duration {
 	available, installed := conditions.Get(v.ControlPlane, controlplanev1.AvailableCondition), conditions.Get(v.ControlPlane, controlplanev1.InstalledCondition)
 	if !v.Installed() || v.healthy() || available == nil || !slices.Contains(beforeAvailable, available.Reason) {
@@ -125,7 +126,8 @@ func (v *View) available() metav1.Condition {
 	}
 }
 
-// whyNotInstalled tells those apart who look at the Cluster alone, which mirrors Available: an installation that goes on, and one that has failed.
+// whyNotInstalled tells those apart who look at the Cluster alone, which mirrors Available: an installation that goes
+// on, and one that has failed.
 func (v *View) whyNotInstalled() string {
 	if v.Phase == controlplanev1.InstallationFailed {
 		return controlplanev1.InstallationFailedReason

@@ -60,8 +60,8 @@ func TestWhatCannotBeReadIsNotHealthy(t *testing.T) {
 	}
 }
 
-// Argo CD ends a sync as soon as something is degraded: of an installation that went well nothing may be told that says so, though API servers restart at its end, and assisted-service's word may come sooner
-// than the cluster's own.
+// Argo CD ends a sync as soon as something is degraded: of an installation that went well nothing may be told that says
+// so, though API servers restart at its end, and assisted-service's word may come sooner than the cluster's own.
 func TestAClusterThatWasJustInstalledHasTimeToComeUp(t *testing.T) {
 	now := time.Now()
 	connected, down := facts.Workload{Connected: true, LastSuccess: now}, facts.Workload{LastSuccess: now.Add(-time.Second)}

@@ -16,8 +16,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// degradedGrace is how long ClusterOperator etcd may be degraded before etcd counts as not healthy: members restart for each revision, and with their hosts.
-// While a restart of control-plane hosts is planned, the time of the restart of one host counts: the member is away for as long as its own host, however many others serve.
+// degradedGrace is how long ClusterOperator etcd may be degraded before etcd counts as not healthy: members restart for
+// each revision, and with their hosts. While a restart of control-plane hosts is planned, the time of the restart of
+// one host counts: the member is away for as long as its own host, however many others serve.
 const degradedGrace = 5 * time.Minute
 
 // untilDegradedCounts is after what time a degraded etcd counts as not healthy; zero: it counts already, or is not degraded.
@@ -32,11 +33,12 @@ func (v *View) untilDegradedCounts() time.Duration {
 	return max(0, grace-v.Now.Sub(v.Workload.Etcd.DegradedSince))
 }
 
-// nodeGrace is how long a control-plane Node may have no Machine before the Node counts. Cluster API deletes the Node of a Machine just before the Machine, and the watches of the two clusters
-// are not synchronized.
+// nodeGrace is how long a control-plane Node may have no Machine before the Node counts. Cluster API deletes the Node
+// of a Machine just before the Machine, and the watches of the two clusters are not synchronized.
 const nodeGrace = time.Minute
 
-// untilNodeCounts returns the time until a control-plane Node without Machine counts; zero if the Node counts already, or no such Node exists: see unknownLeft.
+// untilNodeCounts returns the time until a control-plane Node without Machine counts; zero if the Node counts already,
+// or no such Node exists: see unknownLeft.
 func (v *View) untilNodeCounts() time.Duration {
 	if !v.Installed() || !v.healthKnown() || len(v.nodesWithoutMachine()) == 0 {
 		return 0
@@ -110,8 +112,8 @@ func (v *View) degraded() string {
 	return strings.Join(append(said, v.mendEtcd()), ". ")
 }
 
-// mendEtcd advises to delete a Machine only where another host can take the place of its host: a single node is the whole cluster, and Pacemaker runs the etcd of two nodes
-// with fencing.
+// mendEtcd advises to delete a Machine only where another host can take the place of its host: a single node is the
+// whole cluster, and Pacemaker runs the etcd of two nodes with fencing.
 func (v *View) mendEtcd() string {
 	if v.Fenced() || len(v.Found.Machines) < 2 {
 		return "See the conditions of the operator in the cluster, and repair the host"
@@ -124,8 +126,9 @@ func withoutMachine(nodes []string) string {
 		"member as OpenShift documents it, then delete the Node, which wipes nothing", english.PluralWord(len(nodes), "Node has", "Nodes have"), bound.List(nodes))
 }
 
-// nodesWithoutMachine are the control-plane Nodes that no Machine accounts for: a server that was repaired and boots its old disk comes back as another voter. While the host
-// of a Machine is known and its Node is not, the Node may be that of this Machine.
+// nodesWithoutMachine are the control-plane Nodes that no Machine accounts for: a server that was repaired and boots
+// its old disk comes back as another voter. While the host of a Machine is known and its Node is not, the Node may be
+// that of this Machine.
 func (v *View) nodesWithoutMachine() []string {
 	machines := slices.Concat(v.Found.Machines, v.Workers)
 	if slices.ContainsFunc(v.Found.Machines, v.needsNode) {
@@ -143,7 +146,8 @@ func (v *View) nodesWithoutMachine() []string {
 	return without
 }
 
-// needsNode reports whether the host of a Machine may have become a Node that the Machine does not name yet. A Machine without host has none, however long it waits for one.
+// needsNode reports whether the host of a Machine may have become a Node that the Machine does not name yet. A Machine
+// without host has none, however long it waits for one.
 func (v *View) needsNode(m *clusterv1.Machine) bool {
 	return !m.Status.NodeRef.IsDefined() && m.DeletionTimestamp.IsZero() && (m.Spec.ProviderID != "" || v.AgentOf(m) != nil)
 }
@@ -170,8 +174,9 @@ func ReportsMember(f *facts.Facts, m *clusterv1.Machine) bool {
 	return !f.Fenced() && f.Installed() && m.DeletionTimestamp.IsZero() && m.Status.NodeRef.IsDefined()
 }
 
-// InspectsMembers reports whether the members have to be read: while the operator is degraded, while a member was reported as down, and until each host was seen as a member. That
-// the operator is settled does not prove that a host is a member: it may not have been added yet.
+// InspectsMembers reports whether the members have to be read: while the operator is degraded, while a member was
+// reported as down, and until each host was seen as a member. That the operator is settled does not prove that a host
+// is a member: it may not have been added yet.
 func InspectsMembers(f *facts.Facts, machines []*clusterv1.Machine) bool {
 	const t = controlplanev1.EtcdMemberHealthyCondition
 	etcd := f.Workload.Etcd
@@ -180,9 +185,10 @@ func InspectsMembers(f *facts.Facts, machines []*clusterv1.Machine) bool {
 	}))
 }
 
-// EtcdMember returns the condition EtcdMemberHealthy of a Machine, or nil to keep the condition that the Machine has. seen holds the answers of the members, nil while they are not known;
-// stale reports that they have not been known for the grace period. Without answers a True stays. A False does not outlive its evidence: a MachineHealthCheck would have a healthy host
-// replaced. A planned restart of the host is no loss, see memberRestartLeft.
+// EtcdMember returns the condition EtcdMemberHealthy of a Machine, or nil to keep the condition that the Machine has.
+// seen holds the answers of the members, nil while they are not known; stale reports that they have not been known for
+// the grace period. Without answers a True stays. A False does not outlive its evidence: a MachineHealthCheck would
+// have a healthy host replaced. A planned restart of the host is no loss, see memberRestartLeft.
 func EtcdMember(f *facts.Facts, m *clusterv1.Machine, seen *facts.Etcd, stale bool, now time.Time) *metav1.Condition {
 	const t = controlplanev1.EtcdMemberHealthyCondition
 	var c metav1.Condition
@@ -207,8 +213,9 @@ func EtcdMember(f *facts.Facts, m *clusterv1.Machine, seen *facts.Etcd, stale bo
 	return &c
 }
 
-// memberRestartLeft is how much longer a planned restart of its host explains that a member does not serve; zero: it does not. The host restarts while the cluster is being upgraded, or while its Node gets
-// another machine configuration: see unknownLeft.
+// memberRestartLeft is how much longer a planned restart of its host explains that a member does not serve; zero: it
+// does not. The host restarts while the cluster is being upgraded, or while its Node gets another machine
+// configuration: see unknownLeft.
 func memberRestartLeft(f *facts.Facts, m *clusterv1.Machine, seen *facts.Etcd, now time.Time) time.Duration {
 	node := seen.Node(m.Status.NodeRef.Name)
 	if f.UpgradingTo() == "" && (node == nil || !node.Configuring) {
@@ -217,9 +224,10 @@ func memberRestartLeft(f *facts.Facts, m *clusterv1.Machine, seen *facts.Etcd, n
 	return unknownLeft(conditions.Get(m, controlplanev1.EtcdMemberHealthyCondition), facts.RestartTime(1), now)
 }
 
-// conditionOfMember reports the member of a Node. It is False only where the member does not answer here and the etcd operator names it as unhealthy: each alone may be the fault of a kubelet, or
-// old. A missing or joining member is not reported as down: OpenShift adds none while another is down, and its host must not be replaced for that. A member that a former host of the same
-// name left behind does not condemn the host that runs now.
+// conditionOfMember reports the member of a Node. It is False only where the member does not answer here and the etcd
+// operator names it as unhealthy: each alone may be the fault of a kubelet, or old. A missing or joining member is not
+// reported as down: OpenShift adds none while another is down, and its host must not be replaced for that. A member
+// that a former host of the same name left behind does not condemn the host that runs now.
 func conditionOfMember(node string, seen *facts.Etcd) metav1.Condition {
 	const t = controlplanev1.EtcdMemberHealthyCondition
 	notKnown := func(format string, args ...any) metav1.Condition {

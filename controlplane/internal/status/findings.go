@@ -84,8 +84,9 @@ func (f *Findings) Blocked(task Task) *Outcome {
 	return nil
 }
 
-// MachineVersion is the version that a Machine is to bear: the release that its Node runs, else the one with which the cluster is registered. Before that it is
-// what the spec asks for; empty when nobody knows. Without a Machine it is that of the next one.
+// MachineVersion is the version that a Machine is to bear: the release that its Node runs, else the one with which the
+// cluster is registered. Before that it is what the spec asks for; empty when nobody knows. Without a Machine it is
+// that of the next one.
 func (f *Findings) MachineVersion(known *facts.Facts, m *clusterv1.Machine) string {
 	switch {
 	case known.Installed() && known.Workload.Upgrading != "" && m != nil:

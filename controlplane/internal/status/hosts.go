@@ -24,7 +24,8 @@ import (
 var (
 	pendingStates         = sets.New(models.HostStatusInstallingPendingUserAction)
 	preparingFailedStates = sets.New(models.HostStatusPreparingFailed)
-	// brokenStates are those in which a host fails whatever becomes of the others; in failingStates are also those whose validations do not all pass.
+	// brokenStates are those in which a host fails whatever becomes of the others; in failingStates are also those
+	// whose validations do not all pass.
 	brokenStates  = sets.New(models.HostStatusError, models.HostStatusPreparingFailed, models.HostStatusCancelled, models.HostStatusDisconnected)
 	failingStates = sets.New(models.HostStatusInsufficient).Union(brokenStates)
 )
@@ -38,8 +39,9 @@ const consequence = "Host is part of a cluster that failed to install"
 // Failing reports whether a host is in a state that says that it fails.
 func Failing(agent *aiv1beta1.Agent) bool { return failingStates.Has(agent.Status.DebugInfo.State) }
 
-// waitingForHosts names those that keep the installation waiting: Machines whose host is stuck, as Cluster API mirrors it from their OpenshiftAssistedConfigs. Hosts
-// that are bound already miss validations only because the others are not there, and are named where no other is to blame.
+// waitingForHosts names those that keep the installation waiting: Machines whose host is stuck, as Cluster API mirrors
+// it from their OpenshiftAssistedConfigs. Hosts that are bound already miss validations only because the others are not
+// there, and are named where no other is to blame.
 func (v *View) waitingForHosts(message string) metav1.Condition {
 	var stuck []string
 	for _, m := range slices.Concat(v.Found.Machines, v.Workers) {
@@ -96,7 +98,8 @@ const (
 	done            = "installed"
 )
 
-// hostsOnTheirWay counts the hosts of an installation by how far they are; empty when there are none. Each change is a write, of the Cluster as well.
+// hostsOnTheirWay counts the hosts of an installation by how far they are; empty when there are none. Each change is a
+// write, of the Cluster as well.
 func (v *View) hostsOnTheirWay() string {
 	counts := map[string]int{}
 	for i := range v.Agents {

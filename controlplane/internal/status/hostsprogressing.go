@@ -21,13 +21,13 @@ import (
 const (
 	// behindAfter is how long a host may stay in a stage that most of the others have left: servers of one kind differ by a few minutes.
 	behindAfter = 10 * time.Minute
-	// sideBySide is how far apart the installations of hosts that join a cluster may have begun for them to be compared. Those of another day are perhaps of another
-	// kind.
+	// sideBySide is how far apart the installations of hosts that join a cluster may have begun for them to be
+	// compared. Those of another day are perhaps of another kind.
 	sideBySide = time.Hour
 )
 
-// installationStages are the stages of a host's installation in the order in which it goes through them; which of them it goes through depends on its role
-// (assisted-service, internal/host/hostutil).
+// installationStages are the stages of a host's installation in the order in which it goes through them; which of them
+// it goes through depends on its role (assisted-service, internal/host/hostutil).
 var installationStages = []models.HostStage{
 	models.HostStageStartingInstallation, models.HostStageInstalling, models.HostStageWritingImageToDisk, models.HostStageCopyingRegistryDataToDisk,
 	models.HostStageWaitingForControlPlane, models.HostStageWaitingForBootkube, models.HostStageWaitingForController,
@@ -67,7 +67,8 @@ func (v *View) lagging(agent *aiv1beta1.Agent) string {
 	return fmt.Sprintf("%s is in stage %q since %s", name, bound.Value(string(progress.CurrentStage)), progress.StageStartTime.UTC().Format(time.RFC3339))
 }
 
-// behind are the hosts that are much slower than the others, in the order of their names, and after what time another one would be; zero: never.
+// behind are the hosts that are much slower than the others, in the order of their names, and after what time another
+// one would be; zero: never.
 func (v *View) behind() (hosts []*aiv1beta1.Agent, left time.Duration) {
 	if v.Deleting() || v.GivesUp() || v.Phase == controlplanev1.InstallationFailed {
 		return nil, 0
@@ -87,11 +88,13 @@ func (v *View) behind() (hosts []*aiv1beta1.Agent, left time.Duration) {
 	return hosts, left
 }
 
-// behindFrom is when a host falls behind those of its role that are installed beside it if nothing happens until then: more than half of them have left its stage for so
-// long, and so long it has been there itself. It is zero as long as they have not left it, for a host that waits for others, and for one that is alone.
+// behindFrom is when a host falls behind those of its role that are installed beside it if nothing happens until then:
+// more than half of them have left its stage for so long, and so long it has been there itself. It is zero as long as
+// they have not left it, for a host that waits for others, and for one that is alone.
 //
-// assisted-service tells of each host only since when it is in its present stage. Hence one has left another's stage at the latest when it entered its own. What was
-// told of a host stays true while that is in its stage, although the others go on, and nobody knows any more when they left it.
+// assisted-service tells of each host only since when it is in its present stage. Hence one has left another's stage at
+// the latest when it entered its own. What was told of a host stays true while that is in its stage, although the
+// others go on, and nobody knows any more when they left it.
 func (v *View) behindFrom(host *aiv1beta1.Agent) time.Time {
 	stage, since := host.Status.Progress.CurrentStage, host.Status.Progress.StageStartTime
 	if !inStep(host) || stage == models.HostStageDone || slices.Contains(waitingStages, stage) {
@@ -127,8 +130,9 @@ func (v *View) behindFrom(host *aiv1beta1.Agent) time.Time {
 	return from.Add(behindAfter)
 }
 
-// startedAfter is how much later than that of another host the installation of a host began, and whether they are installed beside each other. Those that are installed with
-// the cluster begin together. Of those that join it each begins when it is approved and misses nothing: the time of the condition is that of its status alone
+// startedAfter is how much later than that of another host the installation of a host began, and whether they are
+// installed beside each other. Those that are installed with the cluster begin together. Of those that join it each
+// begins when it is approved and misses nothing: the time of the condition is that of its status alone
 // (assisted-service, agent controller).
 func (v *View) startedAfter(host, other *aiv1beta1.Agent) (later time.Duration, alike bool) {
 	if !v.Progress.DayTwo {

@@ -140,7 +140,8 @@ func TestHostsThatJoinAreComparedWithThoseThatJoinBesideThem(t *testing.T) {
 	}
 }
 
-// assisted-service tells only since when a host is in its present stage. When the others go on, nobody knows any more when they left an earlier one.
+// assisted-service tells only since when a host is in its present stage. When the others go on, nobody knows any more
+// when they left an earlier one.
 func TestAHostStaysBehindWhenTheOthersGoOn(t *testing.T) {
 	g := NewWithT(t)
 	v := progressOf(workerIn("a", models.HostStageWritingImageToDisk, 25), workerIn("b", models.HostStageRebooting, 15))

@@ -18,7 +18,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// installedCondition tells where the installation is, what it waits for or why it fails, and why it is not tried again though somebody asked for it.
+// installedCondition tells where the installation is, what it waits for or why it fails, and why it is not tried again
+// though somebody asked for it.
 func (v *View) installedCondition() metav1.Condition {
 	c := v.installation()
 	if refused := v.Found.Blocked(Retry); refused != nil {
@@ -63,8 +64,8 @@ func (v *View) installation() metav1.Condition {
 	}
 }
 
-// notInstalled is what the condition Installed tells, in one line for those who look at the Cluster alone: where it has a percentage, how many hosts are where, and none of
-// its links.
+// notInstalled is what the condition Installed tells, in one line for those who look at the Cluster alone: where it has
+// a percentage, how many hosts are where, and none of its links.
 func (v *View) notInstalled() string {
 	switch c := v.installation(); c.Reason {
 	case controlplanev1.InstallingReason:
@@ -182,8 +183,8 @@ func (v *View) pending() metav1.Condition {
 	return no(t, controlplanev1.WaitingForHostsReason, v.ofHosts(message, failingStates))
 }
 
-// preparationFailed tells what failed before anything was written to a disk. assisted-service says it of the cluster only where it failed itself;
-// of a host that failed, for example to pull an image, only the Agent tells.
+// preparationFailed tells what failed before anything was written to a disk. assisted-service says it of the cluster
+// only where it failed itself; of a host that failed, for example to pull an image, only the Agent tells.
 func (v *View) preparationFailed() metav1.Condition {
 	message := "the preparation of the installation failed and is tried again"
 	last := installCondition(v.Install, hiveext.ClusterLastInstallationPreparationFailedCondition)
@@ -196,8 +197,8 @@ func (v *View) preparationFailed() metav1.Condition {
 	return no(controlplanev1.InstalledCondition, controlplanev1.PreparationFailedReason, v.withURLs(v.ofHosts(message, failingStates)))
 }
 
-// failedToPrepare returns the condition that was reported when a preparation failed. It stays while assisted-service tries again, over and over,
-// until a preparation succeeds.
+// failedToPrepare returns the condition that was reported when a preparation failed. It stays while assisted-service
+// tries again, over and over, until a preparation succeeds.
 func (v *View) failedToPrepare() *metav1.Condition {
 	if before := conditions.Get(v.ControlPlane, controlplanev1.InstalledCondition); before != nil && before.Reason == controlplanev1.PreparationFailedReason {
 		return before

@@ -9,7 +9,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// KubeconfigProblem is why the kubeconfig that is there is of no use, or the one that assisted-service has now; nil: nothing is known against them.
+// KubeconfigProblem is why the kubeconfig that is there is of no use, or the one that assisted-service has now; nil:
+// nothing is known against them.
 func (f *Findings) KubeconfigProblem(known *facts.Facts) *Outcome {
 	if refused := f.Blocked(KubeconfigCopy); refused != nil && refused.Reason == controlplanev1.KubeconfigRefusedReason {
 		return refused
@@ -45,7 +46,8 @@ func (f *Findings) trustRemedy(known *facts.Facts) string {
 	return "Add the authority of the certificate to certificate-authority-data in the Secret, or set tls-server-name"
 }
 
-// isInTheWay reports whether somebody else's kubeconfig keeps that of an installed cluster from being published, and nothing says that it is of this cluster.
+// isInTheWay reports whether somebody else's kubeconfig keeps that of an installed cluster from being published, and
+// nothing says that it is of this cluster.
 func (f *Findings) isInTheWay(known *facts.Facts) bool {
 	return known.Installed() && known.HasAdminKubeconfig() && !known.OwnsKubeconfig(f.Kubeconfig) && !ptr.Deref(known.ControlPlane.Status.Initialization.ControlPlaneInitialized, false)
 }

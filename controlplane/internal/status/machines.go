@@ -62,8 +62,8 @@ func Stuck(m *clusterv1.Machine) string {
 		"which wipes the server if its BMC answers after all"
 }
 
-// machinesReady names the Machines that are not Ready. What keeps each of them from it is told once the cluster is installed: before, they all
-// wait for the same, which the condition Installed tells.
+// machinesReady names the Machines that are not Ready. What keeps each of them from it is told once the cluster is
+// installed: before, they all wait for the same, which the condition Installed tells.
 func (v *View) machinesReady() metav1.Condition {
 	const t = controlplanev1.MachinesReadyCondition
 	waiting := v.machinesThat(func(m *clusterv1.Machine) bool { return !conditions.IsTrue(m, clusterv1.MachineReadyCondition) })
@@ -99,7 +99,8 @@ func (v *View) machinesUpToDate() metav1.Condition {
 	return c
 }
 
-// arbiterMismatch says that there are more arbiters than are wanted, or fewer although no Machine is missing; it is empty when there are as many.
+// arbiterMismatch says that there are more arbiters than are wanted, or fewer although no Machine is missing; it is
+// empty when there are as many.
 func (v *View) arbiterMismatch() string {
 	arbiters, wanted := v.machinesThat(func(m *clusterv1.Machine) bool { return desired.IsArbiter(v.Facts, m) }), int(v.Arbiters())
 	lost := v.machinesThat(func(m *clusterv1.Machine) bool { return desired.LostItsRole(v.Facts, m) })

@@ -12,13 +12,15 @@ import (
 )
 
 const (
-	// creationTime is how long Cluster API may take to create the Machines of a MachineDeployment: it takes seconds, and a topology some minutes.
+	// creationTime is how long Cluster API may take to create the Machines of a MachineDeployment: it takes seconds,
+	// and a topology some minutes.
 	creationTime = 10 * time.Minute
 	// maxBlocker is how much of a blocker, which is foreign text, a message quotes.
 	maxBlocker = 300
 )
 
-// withMissingWorkers adds to a wait for hosts which worker Machines do not exist, and why. It turns into a problem when it lasts: the installation would wait for them without end.
+// withMissingWorkers adds to a wait for hosts which worker Machines do not exist, and why. It turns into a problem when
+// it lasts: the installation would wait for them without end.
 func (v *View) withMissingWorkers(c metav1.Condition) metav1.Condition {
 	var missing []string
 	for _, of := range v.MissingWorkers {

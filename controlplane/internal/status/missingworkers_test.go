@@ -12,7 +12,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// Worker Machines that nothing creates keep an installation waiting without end: the wait names their MachineDeployment and its blocker, and becomes a problem.
+// Worker Machines that nothing creates keep an installation waiting without end: the wait names their MachineDeployment
+// and its blocker, and becomes a problem.
 func TestMissingWorkersBecomeAProblem(t *testing.T) {
 	now := time.Unix(100_000, 0)
 	for name, tc := range map[string]struct {

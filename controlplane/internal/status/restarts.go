@@ -14,8 +14,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// plannedRestarts are the changes for which API server or control-plane hosts restart now, as was seen last. An upgrade is read from the status as well, so that a restart of the manager does not forget
-// it while the cluster cannot be asked.
+// plannedRestarts are the changes for which API server or control-plane hosts restart now, as was seen last. An upgrade
+// is read from the status as well, so that a restart of the manager does not forget it while the cluster cannot be
+// asked.
 func (v *View) plannedRestarts() []string {
 	planned := slices.Clone(v.Workload.Restarts)
 	if to := v.upgradeStatus().Version; to != "" {
@@ -24,7 +25,8 @@ func (v *View) plannedRestarts() []string {
 	return planned
 }
 
-// restartLeft is how much longer a planned restart explains that the control plane does not serve; zero: it does not. It explains only what served before: see unknownLeft.
+// restartLeft is how much longer a planned restart explains that the control plane does not serve; zero: it does not.
+// It explains only what served before: see unknownLeft.
 func (v *View) restartLeft(conditionType string) time.Duration {
 	hosts, before := v.Replicas(), conditions.Get(v.ControlPlane, conditionType)
 	switch {
@@ -36,8 +38,9 @@ func (v *View) restartLeft(conditionType string) time.Duration {
 	return unknownLeft(before, facts.RestartTime(hosts), v.Now)
 }
 
-// unknownLeft is how much longer a condition may be Unknown until it has to be False. The time begins when the condition becomes Unknown, and survives a restart of the manager with it. A
-// condition that is False stays False: the time does not begin again before the condition was True.
+// unknownLeft is how much longer a condition may be Unknown until it has to be False. The time begins when the
+// condition becomes Unknown, and survives a restart of the manager with it. A condition that is False stays False: the
+// time does not begin again before the condition was True.
 func unknownLeft(before *metav1.Condition, limit time.Duration, now time.Time) time.Duration {
 	switch {
 	case before == nil, before.Status == metav1.ConditionTrue:
@@ -48,7 +51,8 @@ func unknownLeft(before *metav1.Condition, limit time.Duration, now time.Time) t
 	return max(0, limit-now.Sub(before.LastTransitionTime.Time))
 }
 
-// restartIsKnown reports whether a restart is planned, or was when the condition was reported: the manager may have restarted since and not have reached the cluster.
+// restartIsKnown reports whether a restart is planned, or was when the condition was reported: the manager may have
+// restarted since and not have reached the cluster.
 func (v *View) restartIsKnown(before *metav1.Condition) bool {
 	reported := before.Reason == controlplanev1.ControlPlaneRestartingReason && !v.Workload.Connected
 	return reported || len(v.plannedRestarts()) > 0

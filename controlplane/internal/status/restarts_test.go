@@ -12,7 +12,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// A single host takes its API server along when it restarts, for longer than the grace period: an upgrade that goes well must not alert, nor be degraded in Argo CD.
+// A single host takes its API server along when it restarts, for longer than the grace period: an upgrade that goes
+// well must not alert, nor be degraded in Argo CD.
 func TestAPlannedRestartIsNoFailureUntilItsLimit(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	const single, two, three = 1, 2, 3

@@ -1,5 +1,5 @@
-// Package status computes what an OpenshiftAssistedControlPlane reports: conditions, counts and versions, from the facts of a reconcile and what its phases found.
-// It has no client, and no clock.
+// Package status computes what an OpenshiftAssistedControlPlane reports: conditions, counts and versions, from the
+// facts of a reconcile and what its phases found. It has no client, and no clock.
 package status
 
 import (
@@ -112,7 +112,8 @@ func (v *View) composeNumbers(status *controlplanev1.OpenshiftAssistedControlPla
 	}
 }
 
-// kubeconfigExpiration is when the token in the published kubeconfig ends; nil when it has none, or a release that recorded no time published it.
+// kubeconfigExpiration is when the token in the published kubeconfig ends; nil when it has none, or a release that
+// recorded no time published it.
 func (v *View) kubeconfigExpiration() *metav1.Time {
 	if v.Found.Kubeconfig == nil || !v.OwnsKubeconfig(v.Found.Kubeconfig) {
 		return nil
@@ -127,7 +128,8 @@ func (v *View) kubeconfigExpiration() *metav1.Time {
 // percentage is how much of the installation is done, in full tens: every single percent would be a write for each cluster.
 func (v *View) percentage() int32 { return v.Progress.Percentage / 10 * 10 }
 
-// installationStart is since when assisted-service prepares and installs the cluster. Its condition keeps that time: its words do not change until the installation ends.
+// installationStart is since when assisted-service prepares and installs the cluster. Its condition keeps that time:
+// its words do not change until the installation ends.
 func (v *View) installationStart() *metav1.Time {
 	c := installCondition(v.Install, hiveext.ClusterRequirementsMetCondition)
 	if c == nil || c.Reason != hiveext.ClusterAlreadyInstallingReason || !v.Progress.Started || v.Phase == controlplanev1.InstallationInstalled {
@@ -154,8 +156,9 @@ func progress(phase controlplanev1.InstallationPhase, percentage int32) string {
 	}
 }
 
-// versions are the releases of the Machines, lowest first. Before the cluster tells its release they are the wanted ones: MachineSets of Cluster
-// API hold back workers as long as the control plane reports none, and workers of day 1 must exist before anything is installed.
+// versions are the releases of the Machines, lowest first. Before the cluster tells its release they are the wanted
+// ones: MachineSets of Cluster API hold back workers as long as the control plane reports none, and workers of day 1
+// must exist before anything is installed.
 func (v *View) versions() []controlplanev1.StatusVersion {
 	installed := v.Workload.OpenShiftVersion
 	switch {

@@ -16,10 +16,12 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// complete finds how far an upgrade is in what the cluster says of it (cluster version operator: "Working towards 4.20.1: 312 of 903 done (34% complete)").
+// complete finds how far an upgrade is in what the cluster says of it (cluster version operator: "Working towards
+// 4.20.1: 312 of 903 done (34% complete)").
 var complete = regexp.MustCompile(`\((\d{1,3})% complete\)`)
 
-// upgradeStatus is how far the cluster is on its way to another release. While its API server does not answer it is what was seen last: hosts restart, and a single one takes the API server along.
+// upgradeStatus is how far the cluster is on its way to another release. While its API server does not answer it is
+// what was seen last: hosts restart, and a single one takes the API server along.
 func (v *View) upgradeStatus() controlplanev1.UpgradeStatus {
 	before := v.ControlPlane.Status.Upgrade
 	switch {
@@ -93,7 +95,8 @@ func (v *View) waitingPools() string {
 	return bound.Join(told, "MachineConfigPool")
 }
 
-// pauseReason is the reason of a condition that names such pools: a pool that is degraded needs somebody, one that is paused usually is so on purpose. Empty: neither is named.
+// pauseReason is the reason of a condition that names such pools: a pool that is degraded needs somebody, one that is
+// paused usually is so on purpose. Empty: neither is named.
 func (v *View) pauseReason() string {
 	reason := ""
 	for i := range v.Workload.Pools {

@@ -14,7 +14,8 @@ import (
 
 const unpauseWorkers = `oc patch machineconfigpool worker --type merge --patch '{"spec":{"paused":false}}'`
 
-// upgraded is the view of an installed cluster with pools, of which the status told before what is given; none are known where they are nil.
+// upgraded is the view of an installed cluster with pools, of which the status told before what is given; none are
+// known where they are nil.
 func upgraded(upgrading string, told controlplanev1.OpenshiftAssistedControlPlaneStatus, pools []facts.Pool) *View {
 	f := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.Spec.Version = "v" + cmp.Or(upgrading, "4.20.1")

@@ -11,8 +11,9 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-// late are the reasons that may be reported late: of what passes by itself, or is as it should be. Every other is urgent, one that was forgotten here too: it is for
-// somebody to act upon, and is reported at once when it comes, and when it goes.
+// late are the reasons that may be reported late: of what passes by itself, or is as it should be. Every other is
+// urgent, one that was forgotten here too: it is for somebody to act upon, and is reported at once when it comes, and
+// when it goes.
 var late = []string{
 	controlplanev1.WaitingForClusterReason, controlplanev1.WaitingForClusterInfrastructureReason, controlplanev1.WaitingForControlPlaneEndpointReason,
 	controlplanev1.ReleaseImageResolvedReason, controlplanev1.WaitingForReleaseImageReason, controlplanev1.WaitingForAssistedServiceReason,
@@ -32,8 +33,8 @@ var late = []string{
 	"IssuesReported", "UnknownReported", "InfoReported",
 }
 
-// OnlyWords reports whether nothing changed that anybody acts upon: conditions keep their status, and the installation its phase. How far it is, and
-// how many Machines have come, is for people; the last of them turns a condition.
+// OnlyWords reports whether nothing changed that anybody acts upon: conditions keep their status, and the installation
+// its phase. How far it is, and how many Machines have come, is for people; the last of them turns a condition.
 func OnlyWords(before, after *controlplanev1.OpenshiftAssistedControlPlaneStatus) bool {
 	same := after.DeepCopy()
 	same.Installation.Percentage, same.Installation.Progress = before.Installation.Percentage, before.Installation.Progress
@@ -50,8 +51,8 @@ func OnlyWords(before, after *controlplanev1.OpenshiftAssistedControlPlaneStatus
 // Urgent reports whether a reason is for somebody to act upon.
 func Urgent(reason string) bool { return !slices.Contains(late, reason) }
 
-// urgent reports whether something came that somebody has to act upon, went, or, when the installation failed, is told in other words: which
-// host it was may be known a moment later.
+// urgent reports whether something came that somebody has to act upon, went, or, when the installation failed, is told
+// in other words: which host it was may be known a moment later.
 func urgent(before, after *metav1.Condition) bool {
 	if before.Reason != after.Reason {
 		return Urgent(before.Reason) || Urgent(after.Reason)

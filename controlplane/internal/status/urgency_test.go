@@ -70,7 +70,8 @@ func TestWhatFailedIsToldAtOnce(t *testing.T) {
 	g.Expect(OnlyWords(before, after)).To(BeFalse(), "the host is known by now")
 }
 
-// atOnce are the reasons that are reported at once. The product does not need the list: it makes it somebody's decision that a reason is not in the other.
+// atOnce are the reasons that are reported at once. The product does not need the list: it makes it somebody's decision
+// that a reason is not in the other.
 var atOnce = []string{
 	controlplanev1.WorkersNotCreatedReason,
 	controlplanev1.InvalidConfigurationReason, controlplanev1.UnsupportedVersionReason, controlplanev1.PullSecretMissingReason,
