@@ -24,14 +24,16 @@ import (
 
 const (
 	chartName = "cluster-api-provider-openshift-agent"
-	// keepAnnotation has Helm leave an object where it is when the release is uninstalled; moveLabel is what clusterctl gives to the kinds that it moves.
+	// keepAnnotation has Helm leave an object where it is when the release is uninstalled; moveLabel is what clusterctl
+	// gives to the kinds that it moves.
 	keepAnnotation, moveLabel = "helm.sh/resource-policy", "clusterctl.cluster.x-k8s.io"
-	// onOpenShift is the condition of what only hubs on OpenShift need. The API group exists on every OpenShift, and on nothing else. Where Helm queries no hub, as with `helm template`, the value decides.
+	// onOpenShift is the condition of what only hubs on OpenShift need. The API group exists on every OpenShift, and on
+	// nothing else. Where Helm queries no hub, as with `helm template`, the value decides.
 	onOpenShift = `(or .Values.openshiftHub (.Capabilities.APIVersions.Has "config.openshift.io/v1"))`
 )
 
-// chart is the Helm chart of both providers. What is written by hand lies in config/chart; the templates of its objects, and the values that these have by default, are
-// made of the components that clusterctl installs.
+// chart is the Helm chart of both providers. What is written by hand lies in config/chart; the templates of its
+// objects, and the values that these have by default, are made of the components that clusterctl installs.
 type chart struct {
 	files map[string][]byte
 	// values is the document with the default values, comments included.

@@ -13,12 +13,14 @@ import (
 // watchedNamespace is the variable of the components for managers that watch one namespace.
 const watchedNamespace = "${WATCHED_NAMESPACE}"
 
-// Where an expression of Helm's is meant, it stands in these marks until the objects are text: what looks like one in the objects themselves is none.
+// Where an expression of Helm's is meant, it stands in these marks until the objects are text: what looks like one in
+// the objects themselves is none.
 const (
 	begin, end = "⟦", "⟧"
 	// blank stands for a space in an expression, at which the writer of YAML would break a long line.
 	blank = "␣"
-	// optional is a field that is left out when its value is empty, lines one whose expression gives several lines, further items of a list beside those that it has.
+	// optional is a field that is left out when its value is empty, lines one whose expression gives several lines,
+	// further items of a list beside those that it has.
 	optional, lines, further = "optional:", "lines:", "further:"
 )
 

@@ -9,7 +9,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// readImages reads which digests the images have, as whoever pushed them tells: `make push` writes that. Each has to be an image of this release, and none may be missing.
+// readImages reads which digests the images have, as whoever pushed them tells: `make push` writes that. Each has to be
+// an image of this release, and none may be missing.
 func (r *release) readImages() error {
 	if r.imagesFile == "" {
 		return nil

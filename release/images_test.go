@@ -37,7 +37,8 @@ func expand(text string, values map[string]string) string {
 	return text
 }
 
-// No container engine is needed to see this. That an engine would take the Dockerfiles, and what it would run, is tested in test/tools/dockerfile.
+// No container engine is needed to see this. That an engine would take the Dockerfiles, and what it would run, is
+// tested in test/tools/dockerfile.
 func TestImagesAreStaticUnprivilegedAndForManyPlatforms(t *testing.T) {
 	for _, p := range providers {
 		t.Run(p.folder, func(t *testing.T) {
@@ -96,7 +97,8 @@ func TestImagesSayTheirVersionAsOtherBuildsDo(t *testing.T) {
 	}
 }
 
-// Modules are downloaded before the sources are copied, so that a change of these downloads nothing again: what go.mod replaces by a folder has to be there.
+// Modules are downloaded before the sources are copied, so that a change of these downloads nothing again: what go.mod
+// replaces by a folder has to be there.
 func TestImagesHaveAllModulesBeforeTheyDownload(t *testing.T) {
 	for _, p := range providers {
 		t.Run(p.folder, func(t *testing.T) {
@@ -246,7 +248,8 @@ func TestImagesByDigest(t *testing.T) {
 	})
 }
 
-// The commands of the Dockerfiles, run in two folders, with nothing remembered from one to the other. It takes some minutes: make nightly asks for it.
+// The commands of the Dockerfiles, run in two folders, with nothing remembered from one to the other. It takes some
+// minutes: make nightly asks for it.
 func TestManagersAreTheSameWhereverTheyAreBuilt(t *testing.T) {
 	if os.Getenv("REPRODUCE") == "" {
 		t.Skip("builds everything twice: only with REPRODUCE=1")

@@ -1,5 +1,6 @@
-// Command release writes what a release consists of into a folder: what clusterctl installs, laid out as its local repositories are, the bills of materials of the
-// two managers, a Helm chart, and the checksums of all that. The same input gives the same bytes.
+// Command release writes what a release consists of into a folder: what clusterctl installs, laid out as its local
+// repositories are, the bills of materials of the two managers, a Helm chart, and the checksums of all that. The same
+// input gives the same bytes.
 package main
 
 import (

@@ -13,8 +13,9 @@ const (
 	componentsLabel = "provider-components"
 )
 
-// operatorManifests are what a user of the Cluster API operator applies in place of what clusterctl does: a ConfigMap with the very components, out of which the operator takes the
-// release whose version is the name of the ConfigMap, and the provider that asks for it.
+// operatorManifests are what a user of the Cluster API operator applies in place of what clusterctl does: a ConfigMap
+// with the very components, out of which the operator takes the release whose version is the name of the ConfigMap, and
+// the provider that asks for it.
 func (r *release) operatorManifests(p provider, components, metadata []byte) ([]byte, error) {
 	namespaced := func(name string) map[string]any { return map[string]any{"name": name, "namespace": p.namespace} }
 	labels := map[string]any{componentsLabel: p.label}

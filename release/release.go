@@ -54,8 +54,8 @@ type provider struct {
 	beside []string
 }
 
-// providers are what is released. Cluster templates go with the control plane provider: a release of clusterctl's own templates would be one of the
-// infrastructure provider, which is another project's.
+// providers are what is released. Cluster templates go with the control plane provider: a release of clusterctl's own
+// templates would be one of the infrastructure provider, which is another project's.
 var providers = []provider{
 	{
 		label: "bootstrap-openshift-agent", components: "bootstrap-components", folder: "bootstrap", image: "agent-bootstrap-provider",

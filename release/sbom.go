@@ -30,8 +30,8 @@ type module struct {
 	Replace            *module
 }
 
-// billOfMaterials is the CycloneDX bill of materials of a manager: the modules of which a package is compiled into it, and Go itself. It has neither a time nor a serial
-// number, so that the same source gives the same bytes.
+// billOfMaterials is the CycloneDX bill of materials of a manager: the modules of which a package is compiled into it,
+// and Go itself. It has neither a time nor a serial number, so that the same source gives the same bytes.
 func (r *release) billOfMaterials(ctx context.Context, p provider) ([]byte, error) {
 	modules := map[string]module{}
 	for _, architecture := range architectures {

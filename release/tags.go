@@ -15,7 +15,8 @@ const modulePath = "github.com/openshift-agent/cluster-api-provider-openshift-ag
 // apiFolders hold the modules of the API types, the one that requires the other last.
 var apiFolders = []string{"bootstrap/api", "controlplane/api"}
 
-// publishing tells how what was written is published: the go command finds a module in a folder by a tag that begins with the folder's path.
+// publishing tells how what was written is published: the go command finds a module in a folder by a tag that begins
+// with the folder's path.
 func (r *release) publishing() (string, error) {
 	tags := []string{r.version}
 	for _, folder := range apiFolders {
