@@ -29,6 +29,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubelets"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
 )
 
@@ -79,7 +80,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	mgr, err := options.NewManager(provider.ManagerSpec{
-		Name: managerName, FieldOwner: controlplane.FieldOwner, Scheme: scheme, Cache: controlplane.Cached(), DefaultTransform: controlplane.TrimInfra, ListsByField: true,
+		Name: managerName, FieldOwner: writer.FieldOwner, Scheme: scheme, Cache: controlplane.Cached(), DefaultTransform: controlplane.TrimInfra, ListsByField: true,
 	})
 	if err != nil {
 		return err

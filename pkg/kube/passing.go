@@ -4,10 +4,15 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
+
+// TransientPeriod is the time that an error of which IsTransient is true may last before it is reported as a failure: a manager or webhook that restarts takes some minutes, with
+// the pull of its image.
+const TransientPeriod = 10 * time.Minute
 
 // IsTransient reports whether a request failed for a reason that usually passes without a change by the user.
 // Such reasons are a conflict, an API server or webhook that restarts or is overloaded, or a used-up quota.

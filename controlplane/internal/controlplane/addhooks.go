@@ -12,26 +12,27 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// beforeHooks are the reasons of the condition Deleting up to which Cluster API has not begun with the host, and looks
-// at hooks before it does (reconcileDelete of its machine_controller.go, v1.12). An internal error may come later, too.
-// That it waits for hooks is none of them: where no other is left, ours may have been taken off by hand.
+// beforeHooks are the reasons of the condition Deleting up to which Cluster API has not begun with the host, and looks at hooks before it does (reconcileDelete of its
+// machine_controller.go, v1.12). An internal error may come later, too. That it waits for hooks is none of them: where no other
+// is left, ours may have been taken off by hand.
 var beforeHooks = []string{
 	"", clusterv1.MachineDeletingReason, clusterv1.MachineDeletingInternalErrorReason, clusterv1.MachineDeletingWaitingForPreDrainHookReason,
 	clusterv1.MachineDeletingDrainingNodeReason, clusterv1.MachineDeletingWaitingForVolumeDetachReason,
 }
 
-// addHookLate puts our hook on a Machine whose deletion was asked for before it had one: before the installation ended,
-// or before this provider knew of hooks. That it is being drained may last for hours. A hook that we dropped is never
-// put back.
-func (r *Reconciler) addHookLate(ctx context.Context, s *scope, m *clusterv1.Machine) error {
-	if left := r.recent.Pending(hookKey(m), m.ResourceVersion); left > 0 {
-		s.again.In(left)
+// addHookLate puts our hook on a Machine whose deletion was asked for before it had one: before the installation ended, or before this provider knew of hooks. That it is
+// being drained may last for hours. A hook that we dropped is never put back.
+func (r *Reconciler) addHookLate(ctx context.Context, s *scope.Scope, m *clusterv1.Machine) error {
+	if left := r.writer.Recent.Pending(hookKey(m), m.ResourceVersion); left > 0 {
+		s.Again.In(left)
 		return nil
 	}
-	if !s.mayAddHookLate(m) {
+	if !mayAddHookLate(s, m) {
 		return nil
 	}
 	infra, err := r.infraMachineOf(ctx, m)
@@ -40,17 +41,17 @@ func (r *Reconciler) addHookLate(ctx context.Context, s *scope, m *clusterv1.Mac
 	}
 	after := m.DeepCopy()
 	annotations.AddAnnotations(after, map[string]string{controlplanev1.EtcdMemberHookAnnotation: ""})
-	if err := kube.PatchMetadata(ctx, r.Client, m, after, FieldOwner); client.IgnoreNotFound(err) != nil {
+	if err := kube.PatchMetadata(ctx, r.Client, m, after, writer.FieldOwner); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot hold Machine %s: %w", m.Name, err)
 	}
-	r.recent.Record(hookKey(m), m.ResourceVersion)
-	r.event(s.stored, "HostHeld", "Machine %s is being deleted: its host is held until it has left etcd", m.Name)
+	r.writer.Recent.Record(hookKey(m), m.ResourceVersion)
+	r.writer.Event(s.Stored, "HostHeld", "Machine %s is being deleted: its host is held until it has left etcd", m.Name)
 	return nil
 }
 
-// mayAddHookLate reports whether a Machine that is being deleted can still be held, and was not released before. Of one
-// without Node that would not be known, but Cluster API neither drains it nor waits for anything else.
-func (s *scope) mayAddHookLate(m *clusterv1.Machine) bool {
+// mayAddHookLate reports whether a Machine that is being deleted can still be held, and was not released before. Of one without Node that would not be known, but Cluster API
+// neither drains it nor waits for anything else.
+func mayAddHookLate(s *scope.Scope, m *clusterv1.Machine) bool {
 	if !s.Installed() || s.ClusterDeleting() || removal.Holds(m) || mayBeTouched(m) {
 		return false
 	}

@@ -112,7 +112,7 @@ func TestAMachineThatIsBeingDeletedIsHeldAsLongAsItCanBe(t *testing.T) {
 func TestAMachineThatIsHeldLateGoesLikeOthers(t *testing.T) {
 	h := newInstalledHub(t)
 	recorder := record.NewFakeRecorder(100)
-	h.r.Recorder = recorder
+	h.recorder.EventRecorder = recorder
 	m := h.deleteUnheld(clusterv1.MachineDeletingDrainingNodeReason)
 	h.reconcile()
 	h.Expect(recorder.Events).To(Receive(ContainSubstring("HostHeld Machine " + m.Name)))
@@ -140,13 +140,13 @@ func TestWhatIsNotSeenYetIsNotHeldLate(t *testing.T) {
 	h := newInstalledHub(t)
 	m := h.deleteUnheld(clusterv1.MachineDeletingDrainingNodeReason)
 	now := time.Now()
-	h.r.recent = reconcile.NewRecentWrites(func() time.Time { return now })
-	h.r.recent.Record(hookKey(m), m.ResourceVersion)
+	h.r.writer.Recent = reconcile.NewRecentWrites(func() time.Time { return now })
+	h.r.writer.Recent.Record(hookKey(m), m.ResourceVersion)
 	h.reconcile()
 	h.Expect(h.held()).NotTo(ContainElement(m.Name))
 
 	now = now.Add(reconcile.CacheLag)
-	h.r.Client = interceptor.NewClient(kubetest.Cached(h.Client.(client.WithWatch), Cached(), TrimInfra), interceptor.Funcs{ //nolint:forcetypeassert // the fake one
+	h.cached.Client = interceptor.NewClient(kubetest.Cached(h.Client.(client.WithWatch), Cached(), TrimInfra), interceptor.Funcs{ //nolint:forcetypeassert // the fake one
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			if obj.GetName() == m.Name {
 				h.giveReason(m, clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason)

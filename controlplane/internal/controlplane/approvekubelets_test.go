@@ -16,7 +16,6 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -27,9 +26,9 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/approval"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubelets"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 )
 
 // fakeKubelets ask for what a test lets them ask for.
@@ -97,7 +96,7 @@ func (h *hub) setReady(node string) {
 func TestWhatKubeletsOfOurHostsAskForIsApprovedOnce(t *testing.T) {
 	h := newInstalledHub(t)
 	recorder := record.NewFakeRecorder(100)
-	h.r.Recorder = recorder
+	h.recorder.EventRecorder = recorder
 	h.Expect(h.kubelets.inspections).To(BeZero(), "nobody asked for anything")
 	h.askFor("csr-1", "n1")
 	h.askFor("csr-foreign", "n9")
@@ -126,16 +125,16 @@ func TestWhatIsNoticedSomeTimeAfterARestartIsLookedAt(t *testing.T) {
 func TestWhatDoesNotFitIsStillToldAfterARestart(t *testing.T) {
 	h := newInstalledHub(t)
 	now := time.Now()
-	h.r.now = func() time.Time { return now }
+	h.clock.now = func() time.Time { return now }
 	h.askFor("csr-1", "n1")
 	h.setReady("n1")
 	h.reconcile()
-	now = now.Add(initialInspectionDelay)
+	now = now.Add(etcdgate.InitialDelay)
 	h.reconcile()
 	told := conditions.Get(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)
 	h.Expect(told).NotTo(BeNil())
 
-	h.r.asked = lru.New[types.UID, pendingRequests](rememberedClusters)
+	h.r.kubelets = kubelets.NewApprover(h.live, h.kubelets, h.workloads, h.r.writer, h.clock)
 	h.workloads.facts.Connected = false
 	h.reconcile()
 	h.Expect(conditions.Get(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)).To(Equal(told), "nothing is known that is newer")
@@ -143,7 +142,7 @@ func TestWhatDoesNotFitIsStillToldAfterARestart(t *testing.T) {
 	h.reconcile()
 	h.Expect(conditions.Get(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)).To(Equal(told), "it is seen again")
 
-	h.r.asked = lru.New[types.UID, pendingRequests](rememberedClusters)
+	h.r.kubelets = kubelets.NewApprover(h.live, h.kubelets, h.workloads, h.r.writer, h.clock)
 	h.kubelets.Requests, h.workloads.facts.Requested = nil, ""
 	h.reconcile()
 	h.Expect(conditions.Has(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)).To(BeFalse(), "it was deleted meanwhile")
@@ -152,22 +151,22 @@ func TestWhatDoesNotFitIsStillToldAfterARestart(t *testing.T) {
 func TestWhatDoesNotFitIsToldWhenItLastsAndApprovedWhenItFits(t *testing.T) {
 	h := newInstalledHub(t)
 	now := time.Now()
-	h.r.now = func() time.Time { return now }
+	h.clock.now = func() time.Time { return now }
 	h.askFor("csr-1", "n1")
 	h.setReady("n1")
-	h.Expect(h.reconcile().RequeueAfter).To(Equal(initialInspectionDelay))
+	h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.InitialDelay))
 	h.reconcile()
 	h.Expect(h.kubelets.inspections).To(Equal(1), "not at each event")
 	h.Expect(conditions.Has(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)).To(BeFalse(), "it may be that the hub is behind")
 
-	for _, after := range []time.Duration{2 * initialInspectionDelay, 4 * initialInspectionDelay} {
+	for _, after := range []time.Duration{2 * etcdgate.InitialDelay, 4 * etcdgate.InitialDelay} {
 		now = now.Add(after / 2)
 		h.Expect(h.reconcile().RequeueAfter).To(Equal(after))
 		c := conditions.Get(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)
 		h.Expect(c).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", controlplanev1.CertificateRequestMismatchReason),
 			HaveField("Message", ContainSubstring("CertificateSigningRequest csr-1, a client certificate for Node n1: Node n1 is Ready"))))
 	}
-	now = now.Add(4 * initialInspectionDelay)
+	now = now.Add(4 * etcdgate.InitialDelay)
 	h.workloads.facts.Connected = false
 	h.Expect(h.reconcile().RequeueAfter).To(Or(BeZero(), BeNumerically(">", time.Minute)), "the connection tells when it is back")
 	h.Expect(conditions.Has(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)).To(BeTrue(), "nothing is known that is newer")
@@ -193,12 +192,12 @@ func TestWhoseApproverDecidesIsLeftAlone(t *testing.T) {
 func TestARequestThatSomebodyChangesMeanwhileIsLookedAtAgain(t *testing.T) {
 	h := newInstalledHub(t)
 	now := time.Now()
-	h.r.now = func() time.Time { return now }
+	h.clock.now = func() time.Time { return now }
 	h.kubelets.refusing = true
 	h.askFor("csr-1", "n1")
-	h.Expect(h.reconcile().RequeueAfter).To(Equal(initialInspectionDelay))
+	h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.InitialDelay))
 	h.kubelets.Requests = nil
-	now = now.Add(initialInspectionDelay)
+	now = now.Add(etcdgate.InitialDelay)
 	h.reconcile()
 	h.Expect(h.kubelets.inspections).To(Equal(2))
 	h.reconcile()
@@ -239,14 +238,14 @@ func TestOneThatCannotBeApprovedDoesNotKeepTheOthersWaiting(t *testing.T) {
 func TestNewRequestsAreNotLookedAtMoreOftenThanNeeded(t *testing.T) {
 	h := newInstalledHub(t)
 	now := time.Now()
-	h.r.now = func() time.Time { return now }
+	h.clock.now = func() time.Time { return now }
 	h.askFor("csr-1", "n1")
 	h.reconcile()
 	h.askFor("csr-2", "n2")
-	now = now.Add(initialInspectionDelay / 5)
-	h.Expect(h.reconcile().RequeueAfter).To(Equal(initialInspectionDelay - initialInspectionDelay/5))
+	now = now.Add(etcdgate.InitialDelay / 5)
+	h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.InitialDelay - etcdgate.InitialDelay/5))
 	h.Expect(h.kubelets.inspections).To(Equal(1))
-	now = now.Add(initialInspectionDelay)
+	now = now.Add(etcdgate.InitialDelay)
 	h.reconcile()
 	h.Expect(h.kubelets.inspections).To(Equal(2))
 	h.Expect(h.kubelets.approved).To(ContainElement("csr-2"))
@@ -286,7 +285,7 @@ func TestRequestsAreAwaitedWhileANodeIsAway(t *testing.T) {
 func TestRequestsAreAwaitedWhileAMemberDoesNotAnswer(t *testing.T) {
 	h := newInstalledHub(t)
 	now := time.Now()
-	h.r.now = func() time.Time { return now }
+	h.clock.now = func() time.Time { return now }
 	h.etcds.Members[2].Problem = "does not answer"
 	h.deleteMachine(0)
 	h.reconcile()
@@ -297,7 +296,7 @@ func TestRequestsAreAwaitedWhileAMemberDoesNotAnswer(t *testing.T) {
 	h.Expect(h.kubelets.approved).To(Equal([]string{"csr-1"}))
 
 	h.etcds.Members[2].Problem = ""
-	now = now.Add(silentFor - time.Second)
+	now = now.Add(kubelets.SilentFor - time.Second)
 	h.reconcile()
 	h.Expect(h.workloads.awaited).To(BeTrue(), "it may answer now and then")
 	now = now.Add(time.Minute)

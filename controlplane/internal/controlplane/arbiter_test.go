@@ -139,7 +139,7 @@ func TestACacheThatLagsMakesNoSecondArbiter(t *testing.T) {
 	h := newHub(t, append(worldWithArbiter(), smallTemplate())...)
 	h.reconcile()
 	name := h.theArbiter().Name
-	h.r.Client = forgetful{h.Client}
+	h.cached.Client = forgetful{h.Client}
 	h.withTime().reconcile()
 	h.Expect(h.machines()).To(HaveLen(3))
 	h.Expect(h.theArbiter().Name).To(Equal(name))

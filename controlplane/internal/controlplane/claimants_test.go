@@ -29,7 +29,7 @@ func TestClaimantsAreLookedUpByIndex(t *testing.T) {
 	other("same-vip", "fd00:0::5", "elsewhere")
 	h := newHub(t, objects...)
 	read := 0
-	h.r.Client = interceptor.NewClient(h.r.Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one
+	h.cached.Client = interceptor.NewClient(h.cached.Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			err := c.List(ctx, list, opts...)
 			if all, is := list.(*controlplanev1.OpenshiftAssistedControlPlaneList); is {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -26,7 +27,7 @@ func newLeavingHub(t *testing.T) (h *hub, now *time.Time, going string) {
 	h = newInstalledHub(t)
 	begin := time.Now()
 	now = &begin
-	h.r.now = func() time.Time { return *now }
+	h.clock.now = func() time.Time { return *now }
 	going = h.deleteMachine(0)
 	h.reconcile()
 	h.Expect(h.held()).NotTo(ContainElement(going))
@@ -70,10 +71,10 @@ func TestAHostThatIsTakenInBeforeItIsOff(t *testing.T) {
 		t.Run(situation, func(t *testing.T) {
 			h, now, going := newLeavingHub(t)
 			tc.change(h)
-			h.Expect(h.reconcile().RequeueAfter).To(Equal(initialBackgroundDelay))
+			h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.InitialBackgroundDelay))
 			h.Expect(h.etcds.inspections).To(BeZero(), "it was looked at a moment ago")
-			*now = now.Add(initialBackgroundDelay)
-			h.Expect(h.reconcile().RequeueAfter).To(Equal(initialBackgroundDelay))
+			*now = now.Add(etcdgate.InitialBackgroundDelay)
+			h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.InitialBackgroundDelay))
 			h.Expect(h.etcds.inspections).To(Equal(1))
 			h.Expect(h.etcds.calls).To(Equal(tc.calls))
 			c := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
@@ -82,7 +83,7 @@ func TestAHostThatIsTakenInBeforeItIsOff(t *testing.T) {
 			} else {
 				h.Expect(c.Message).To(And(HavePrefix("Machine "+going+" is being removed"), ContainSubstring(tc.message), Not(ContainSubstring("secret of a server"))))
 			}
-			*now = now.Add(initialBackgroundDelay / 2)
+			*now = now.Add(etcdgate.InitialBackgroundDelay / 2)
 			h.reconcile()
 			h.Expect(h.etcds.inspections).To(Equal(1), "events say nothing of it")
 			if len(h.etcds.Members) == 2 && tc.calls != nil {
@@ -101,7 +102,7 @@ func TestTheLooksAtALeavingHostEnd(t *testing.T) {
 	}
 	h.Expect(h.etcds.inspections).To(Equal(4))
 	for range 2 * maxLeavingChecks {
-		*now = now.Add(maxInspectionDelay)
+		*now = now.Add(etcdgate.MaxDelay)
 		h.reconcile()
 	}
 	h.Expect(h.etcds.inspections).To(Equal(maxLeavingChecks), "whoever is not off by then will not be soon")
@@ -121,12 +122,12 @@ func TestTheLooksAtALeavingHostWhoseKubeletReportsDoNotEnd(t *testing.T) {
 	h.Expect(h.Status().Update(t.Context(), m)).To(Succeed())
 	h.reconcile()
 	for range 2 * maxLeavingChecks {
-		*now = now.Add(maxInspectionDelay)
+		*now = now.Add(etcdgate.MaxDelay)
 		h.reconcile()
 	}
 	h.Expect(h.etcds.inspections).To(BeNumerically(">", maxLeavingChecks))
 	h.comesBack(func(*facts.EtcdMember) {})
-	*now = now.Add(maxInspectionDelay)
+	*now = now.Add(etcdgate.MaxDelay)
 	h.reconcile()
 	h.Expect(h.etcds.Members).To(HaveLen(2), "it is removed again")
 }
@@ -138,13 +139,13 @@ func TestAHostThatIsTakenInLate(t *testing.T) {
 			h, now, _ := newLeavingHub(t)
 			for range 10 {
 				h.reconcile()
-				*now = now.Add(maxInspectionDelay)
+				*now = now.Add(etcdgate.MaxDelay)
 			}
 			h.comesBack(func(m *facts.EtcdMember) { m.Leader = lead })
 			h.etcds.Members[0].Leader = !lead
-			h.Expect(h.reconcile().RequeueAfter).To(Equal(initialBackgroundDelay))
+			h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.InitialBackgroundDelay))
 			h.Expect(h.etcds.calls).To(HaveLen(1))
-			*now = now.Add(initialBackgroundDelay)
+			*now = now.Add(etcdgate.InitialBackgroundDelay)
 			h.reconcile()
 			h.Expect(h.etcds.Members).To(HaveLen(2))
 		})
@@ -158,7 +159,7 @@ func TestTheLooksAtAHostThatIsBackDoNotEnd(t *testing.T) {
 	h.comesBack(func(*facts.EtcdMember) {})
 	h.etcds.Members[1].Problem = "does not answer"
 	for range 2 * maxLeavingChecks {
-		*now = now.Add(maxInspectionDelay)
+		*now = now.Add(etcdgate.MaxDelay)
 		h.reconcile()
 	}
 	h.Expect(h.etcds.inspections).To(Equal(2 * maxLeavingChecks))
@@ -170,7 +171,7 @@ func TestOfALeavingHostIsToldWhatKeepsTheNext(t *testing.T) {
 	h.deleteMachine(1)
 	h.comesBack(func(*facts.EtcdMember) {})
 	h.etcds.Members[1].Problem = "does not answer"
-	*now = now.Add(initialBackgroundDelay)
+	*now = now.Add(etcdgate.InitialBackgroundDelay)
 	h.reconcile()
 	h.elapse()
 	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(HavePrefix("Machine " + going + " is being removed, and its host may be in etcd again"))
@@ -180,7 +181,7 @@ func TestOfALeavingHostIsToldWhatKeepsTheNext(t *testing.T) {
 func TestAHostThatBootsAfterItWasReleased(t *testing.T) {
 	h := newInstalledHub(t)
 	now := time.Now()
-	h.r.now = func() time.Time { return now }
+	h.clock.now = func() time.Time { return now }
 	n0 := h.etcds.Nodes[0]
 	h.etcds.Members[0].Leader, h.etcds.Members[1].Leader = false, true
 	late := h.etcds.Members[0]
@@ -196,7 +197,7 @@ func TestAHostThatBootsAfterItWasReleased(t *testing.T) {
 	h.reconcile()
 	h.etcds.Nodes, h.workloads.facts.Nodes = append(h.etcds.Nodes, n0), append(h.workloads.facts.Nodes, n0.Node)
 	h.etcds.Members = append(h.etcds.Members, late)
-	now = now.Add(initialBackgroundDelay)
+	now = now.Add(etcdgate.InitialBackgroundDelay)
 	h.reconcile()
 	h.Expect(h.etcds.calls).To(Equal([]string{"remove n0 through n1"}))
 	h.Expect(h.recorded()).To(Equal(recordOf(going)))
@@ -224,7 +225,7 @@ func TestANodeThatClusterAPILeftBehindIsDeleted(t *testing.T) {
 	next := h.machines()[1].Name
 	h.leaveNode()
 	recorder := record.NewFakeRecorder(100)
-	h.r.Recorder = recorder
+	h.recorder.EventRecorder = recorder
 	h.Expect(h.deleteMachine(0)).To(Equal(next))
 	h.reconcile()
 	h.Expect(h.etcds.calls).To(Equal([]string{"delete Node n0 (n0)"}))

@@ -28,7 +28,7 @@ func TestNothingIsDoneBecauseTheClockSteps(t *testing.T) {
 				h.settle()
 				before := h.exist()
 				now := time.Now().Add(by)
-				h.r.now = func() time.Time { return now }
+				h.clock.now = func() time.Time { return now }
 				for n := range 5 {
 					h.writes = nil
 					h.Expect(h.reconcile().RequeueAfter).To(Or(BeZero(), BeNumerically(">=", time.Second)), "when it looks again")
@@ -77,7 +77,7 @@ func TestNothingIsDoneWhilePausedHoweverLongThatIs(t *testing.T) {
 			looks, paused := h.etcds.inspections, time.Now()
 			h.writes = nil
 			for _, since := range []time.Duration{time.Second, reconcile.DeferralPeriod, time.Minute, time.Hour, 24 * time.Hour, 400 * 24 * time.Hour} {
-				h.r.now = func() time.Time { return paused.Add(since) }
+				h.clock.now = func() time.Time { return paused.Add(since) }
 				h.Expect(h.reconcile().RequeueAfter).To(BeZero(), "after %s", since)
 			}
 			h.Expect(h.writes).To(BeEmpty())

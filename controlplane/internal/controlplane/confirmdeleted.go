@@ -9,33 +9,33 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// confirmDeleted returns true once the API server has no object of the control plane. The caches may lack an object
-// that was created a moment ago, and no controller would delete it later.
-func (r *Reconciler) confirmDeleted(ctx context.Context, s *scope) (bool, error) {
+// confirmDeleted returns true once the API server has no object of the control plane. The caches may lack an object that was created a moment ago, and no controller would delete it later.
+func (r *Reconciler) confirmDeleted(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.ClusterName() == "" {
 		return true, nil // nothing was made
 	}
 	if err := r.readLeft(ctx, s); err != nil {
 		return false, err
 	}
-	if len(s.Machines)+len(s.registration())+len(s.OwnSets) == 0 {
+	if len(s.Machines)+len(s.Registration())+len(s.OwnSets) == 0 {
 		return true, nil
 	}
-	s.again.In(reconcile.CacheLag) // that it goes is not seen before the caches show that it came
-	s.found.Block(status.Deletion, controlplanev1.WaitingForInstallationDeletionReason, "waiting for the deletion of what was made last")
+	s.Again.In(reconcile.CacheLag) // that it goes is not seen before the caches show that it came
+	s.Found.Block(status.Deletion, controlplanev1.WaitingForInstallationDeletionReason, "waiting for the deletion of what was made last")
 	return false, reconcile.Run(ctx, s, r.deleteMachines, r.deregister, r.deleteImageSets)
 }
 
 // readLeft reads from the API server what was made for the control plane, and does not go with it by itself.
-func (r *Reconciler) readLeft(ctx context.Context, s *scope) error {
+func (r *Reconciler) readLeft(ctx context.Context, s *scope.Scope) error {
 	if err := gatherRegistration(ctx, r.Live, s.Facts); err != nil {
 		return err
 	}
-	machines, err := r.liveMachines(ctx, s.Facts)
+	machines, err := s.LiveMachines(ctx, r.Live)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (r *Reconciler) readLeft(ctx context.Context, s *scope) error {
 	}
 	s.OwnSets = nil
 	for _, set := range sets.Items {
-		if set.Annotations[facts.OwnerAnnotation] == client.ObjectKeyFromObject(s.stored).String() {
+		if set.Annotations[facts.OwnerAnnotation] == client.ObjectKeyFromObject(s.Stored).String() {
 			s.OwnSets = append(s.OwnSets, set)
 		}
 	}

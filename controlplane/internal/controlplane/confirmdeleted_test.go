@@ -40,8 +40,8 @@ func TestNothingOfASuccessorIsDeleted(t *testing.T) {
 			h.reconcile()
 			gone := h.controlPlane()
 			gone.UID, gone.DeletionTimestamp = "former", ptr.To(metav1.Now())
-			h.r.Client = kubetest.EmptyCacheOf[*clusterv1.Machine, *clusterv1.MachineList](h.r.Client) // else it would wait for them, as for workers
-			h.r.Client = behind(kubetest.StaleCacheOf(h.r.Client, gone, (*controlplanev1.OpenshiftAssistedControlPlane).DeepCopyInto))
+			h.cached.Client = kubetest.EmptyCacheOf[*clusterv1.Machine, *clusterv1.MachineList](h.cached.Client) // else it would wait for them, as for workers
+			h.cached.Client = behind(kubetest.StaleCacheOf(h.cached.Client, gone, (*controlplanev1.OpenshiftAssistedControlPlane).DeepCopyInto))
 			writes := len(h.writes)
 			for range 3 {
 				h.reconcile()
@@ -64,12 +64,12 @@ func TestTheInstallationOfASuccessorIsNotHeld(t *testing.T) {
 	gone := &clusterv1.Cluster{}
 	h.get("cluster1", gone)
 	gone.UID, gone.DeletionTimestamp = "former", ptr.To(metav1.Now())
-	upToDate := h.r.Client
-	h.r.Client = kubetest.StaleCacheOf(h.r.Client, gone, (*clusterv1.Cluster).DeepCopyInto)
+	upToDate := h.cached.Client
+	h.cached.Client = kubetest.StaleCacheOf(h.cached.Client, gone, (*clusterv1.Cluster).DeepCopyInto)
 	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", reconcile.CacheLag))
 	_, install := h.registration()
 	h.Expect(install.Spec.HoldInstallation).To(BeFalse())
-	h.r.Client = upToDate
+	h.cached.Client = upToDate
 	h.deleteCluster()
 	h.reconcile()
 	_, install = h.registration()
@@ -80,7 +80,7 @@ func TestTheInstallationOfASuccessorIsNotHeld(t *testing.T) {
 func TestADeletionIsNotDoneAgain(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	now := time.Now()
-	h.r.now = func() time.Time { return now }
+	h.clock.now = func() time.Time { return now }
 	h.reconcile()
 	last := h.controlPlane()
 	h.Expect(h.Delete(t.Context(), last)).To(Succeed())
@@ -89,7 +89,7 @@ func TestADeletionIsNotDoneAgain(t *testing.T) {
 		now = now.Add(reconcile.CacheLag)
 		h.reconcile()
 	}
-	h.r.Client = kubetest.StaleCacheOf(h.r.Client, last, (*controlplanev1.OpenshiftAssistedControlPlane).DeepCopyInto)
+	h.cached.Client = kubetest.StaleCacheOf(h.cached.Client, last, (*controlplanev1.OpenshiftAssistedControlPlane).DeepCopyInto)
 	writes := len(h.writes)
 	h.Expect(h.reconcile().RequeueAfter).To(Equal(reconcile.CacheLag))
 	h.Expect(h.writes[writes:]).To(BeEmpty())
@@ -114,7 +114,7 @@ func TestNothingIsLeftThatTheCacheDoesNotKnowYet(t *testing.T) {
 			h := newHub(t, world(nil)...).withTime()
 			h.reconcile()
 			h.Expect(left(h, tc.list)).NotTo(BeZero())
-			h.r.Client = tc.late(h.r.Client)
+			h.cached.Client = tc.late(h.cached.Client)
 			cp := h.controlPlane()
 			h.Expect(h.Delete(t.Context(), cp)).To(Succeed())
 			for range 10 {

@@ -20,12 +20,13 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // refusing makes the creation of infra machines, or the ownership of their template, fail.
 func (h *hub) refusing(template bool, err error) {
-	h.r.Client = interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one
+	h.cached.Client = interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			if _, infra := obj.(*unstructured.Unstructured); infra && !template {
 				return err
@@ -44,7 +45,7 @@ func (h *hub) refusing(template bool, err error) {
 // created is the condition MachinesCreated after a reconcile at a time, which may fail.
 func (h *hub) created(at time.Time) *metav1.Condition {
 	h.t.Helper()
-	h.r.now = func() time.Time { return at }
+	h.clock.now = func() time.Time { return at }
 	_, _ = h.r.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: lab, Name: "c1"}})
 	return conditions.Get(h.controlPlane(), controlplanev1.MachinesCreatedCondition)
 }
@@ -72,10 +73,10 @@ func TestAPassingReasonIsNoFailureOfACreationAtOnce(t *testing.T) {
 					h.Expect(h.created(now)).To(HaveField("Reason", controlplanev1.MachineCreationFailedReason))
 					return
 				}
-				for _, at := range []time.Duration{0, passingTime - time.Second} {
+				for _, at := range []time.Duration{0, kube.TransientPeriod - time.Second} {
 					h.Expect(h.created(now.Add(at))).To(And(HaveField("Reason", clusterv1.ScalingUpReason), HaveField("Message", And(HavePrefix("Machines not created yet: "), ContainSubstring(tc.err.Error())))))
 				}
-				h.Expect(h.created(now.Add(passingTime))).To(And(HaveField("Reason", controlplanev1.MachineCreationFailedReason), HaveField("Message", ContainSubstring(tc.err.Error()))))
+				h.Expect(h.created(now.Add(kube.TransientPeriod))).To(And(HaveField("Reason", controlplanev1.MachineCreationFailedReason), HaveField("Message", ContainSubstring(tc.err.Error()))))
 			})
 		}
 	}
@@ -88,7 +89,7 @@ func TestAPassingReasonEndsWithTheCreation(t *testing.T) {
 	conflict := apierrors.NewConflict(corev1.Resource("x"), "m", errors.New("changed"))
 	h.refusing(false, conflict)
 	h.Expect(h.created(now)).To(HaveField("Reason", clusterv1.ScalingUpReason))
-	h.r.Client = h.Client
+	h.cached.Client = h.Client
 	h.Expect(h.created(now.Add(time.Minute))).To(HaveField("Status", metav1.ConditionTrue))
 	h.created(now.Add(time.Hour))
 	h.Expect(h.r.failing.Since(reconcile.Key("creation", h.controlPlane()))).To(Equal(now.Add(time.Hour)), "the time begins again")
@@ -110,7 +111,7 @@ func TestALeftoverIsAFailureWhenItStays(t *testing.T) {
 			left := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{
 				Namespace: lab, Name: "c1-0", DeletionTimestamp: &metav1.Time{Time: now}, Finalizers: []string{"example.com/kept"},
 			}}
-			h.r.now = func() time.Time { return now.Add(tc.after) }
+			h.clock.now = func() time.Time { return now.Add(tc.after) }
 			reason, message := h.r.ofLeftover(left)
 			h.Expect(reason).To(Equal(tc.reason))
 			h.Expect(message).To(ContainSubstring(tc.word))

@@ -67,7 +67,7 @@ func TestMoveDeletesNothing(t *testing.T) {
 	cp.Annotations = map[string]string{clusterctlv1.DeleteForMoveAnnotation: ""}
 	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
 	h.Expect(h.Delete(t.Context(), cp)).To(Succeed())
-	h.r.recent = reconcile.NewRecentWrites(time.Now)
+	h.r.writer.Recent = reconcile.NewRecentWrites(time.Now)
 	h.reconcile()
 	h.Expect(apierrors.IsNotFound(h.Get(t.Context(), client.ObjectKeyFromObject(cp), cp))).To(BeTrue())
 	h.Expect(h.machines()).To(HaveLen(3))
@@ -77,8 +77,8 @@ func TestMoveDeletesNothing(t *testing.T) {
 func TestADeletionThatIsNotAnsweredIsTold(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	now := time.Now()
-	h.r.now = func() time.Time { return now }
-	h.r.recent = reconcile.NewRecentWrites(h.r.now)
+	h.clock.now = func() time.Time { return now }
+	h.r.writer.Recent = reconcile.NewRecentWrites(h.clock.Now)
 	h.reconcile()
 	deployment, _ := h.registration()
 	deployment.Finalizers = []string{"clusterdeployments.agent-install.openshift.io/ai-deprovision"}
@@ -102,7 +102,7 @@ func TestADeletionTellsNothingOfTheInstallation(t *testing.T) {
 	h.reconcile()
 	h.Expect(h.Delete(t.Context(), h.controlPlane())).To(Succeed())
 	recorder := record.NewFakeRecorder(100)
-	h.r.Recorder = recorder
+	h.recorder.EventRecorder = recorder
 	for _, state := range []string{"installing", "cancelled"} {
 		h.setState(state, hiveext.ClusterInstallationInProgressReason, 10)
 		worker := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-" + state}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}

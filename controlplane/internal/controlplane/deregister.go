@@ -7,14 +7,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // deregister deregisters the cluster, which must come after its hosts: assisted-service unbinds those that are left.
-func (r *Reconciler) deregister(ctx context.Context, s *scope) (bool, error) {
-	parts := s.registration()
+func (r *Reconciler) deregister(ctx context.Context, s *scope.Scope) (bool, error) {
+	parts := s.Registration()
 	if len(parts) > 0 && parts[0].GetDeletionTimestamp().IsZero() {
 		if there, err := r.isThere(ctx, s); err != nil || !there {
 			return false, err
@@ -23,17 +24,16 @@ func (r *Reconciler) deregister(ctx context.Context, s *scope) (bool, error) {
 	return r.deleteRegistration(ctx, s, parts, status.Deletion, controlplanev1.WaitingForInstallationDeletionReason)
 }
 
-// isThere reports whether the control plane that is being deleted is still there. Where it is not, and the cache is
-// behind, what bears its name may be that of another one by now, which was made in its place. It is asked after what is
-// to be deleted was read.
-func (r *Reconciler) isThere(ctx context.Context, s *scope) (bool, error) {
-	there, err := kube.Exists(ctx, r.Live, s.stored, &controlplanev1.OpenshiftAssistedControlPlane{})
-	s.released = err == nil && !there
+// isThere reports whether the control plane that is being deleted is still there. Where it is not, and the cache is behind, what bears its name may be that of another one by now, which was made in
+// its place. It is asked after what is to be deleted was read.
+func (r *Reconciler) isThere(ctx context.Context, s *scope.Scope) (bool, error) {
+	there, err := kube.Exists(ctx, r.Live, s.Stored, &controlplanev1.OpenshiftAssistedControlPlane{})
+	s.Released = err == nil && !there
 	return there, err
 }
 
 // deleteRegistration deletes what stands for a cluster in assisted-service, one after the other, and tells for a task what is waited for.
-func (r *Reconciler) deleteRegistration(ctx context.Context, s *scope, parts []client.Object, task status.Task, reason string) (bool, error) {
+func (r *Reconciler) deleteRegistration(ctx context.Context, s *scope.Scope, parts []client.Object, task status.Task, reason string) (bool, error) {
 	if len(parts) == 0 {
 		return true, nil
 	}
@@ -45,12 +45,12 @@ func (r *Reconciler) deleteRegistration(ctx context.Context, s *scope, parts []c
 	if obj != client.Object(s.Deployment) {
 		kind = "AgentClusterInstall"
 	}
-	s.found.Block(task, reason, fmt.Sprintf("waiting for assisted-service to deregister the cluster (%s %s)", kind, obj.GetName()))
+	s.Found.Block(task, reason, fmt.Sprintf("waiting for assisted-service to deregister the cluster (%s %s)", kind, obj.GetName()))
 	if asked := obj.GetDeletionTimestamp(); asked != nil {
-		if left := assisted.ResponseTimeout - r.now().Sub(asked.Time); left > 0 {
-			s.again.In(left)
+		if left := assisted.ResponseTimeout - r.Clock.Now().Sub(asked.Time); left > 0 {
+			s.Again.In(left)
 		} else {
-			s.found.Block(task, controlplanev1.AssistedServiceNotRespondingReason, assisted.NotResponding("the deletion of "+kind+" "+obj.GetName(), obj.GetNamespace(), asked.Time))
+			s.Found.Block(task, controlplanev1.AssistedServiceNotRespondingReason, assisted.NotResponding("the deletion of "+kind+" "+obj.GetName(), obj.GetNamespace(), asked.Time))
 		}
 	}
 	return false, nil

@@ -12,13 +12,14 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// excludeGuards excludes guard Pods from the drains of control-plane Nodes. It runs after syncMachines, so that no Node
-// is drained faster before its Machine has our hook.
-func (r *Reconciler) excludeGuards(ctx context.Context, s *scope) (bool, error) {
+// excludeGuards excludes guard Pods from the drains of control-plane Nodes. It runs after syncMachines, so that no Node is drained faster before its Machine has our hook.
+func (r *Reconciler) excludeGuards(ctx context.Context, s *scope.Scope) (bool, error) {
 	rule := desired.DrainRule(s.Facts)
 	if rule == nil {
 		return true, nil
@@ -27,45 +28,45 @@ func (r *Reconciler) excludeGuards(ctx context.Context, s *scope) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	if err := r.apply(ctx, s, rule, observed); err != nil {
+	if err := r.writer.Apply(ctx, s, rule, observed); err != nil {
 		return false, fmt.Errorf("cannot exclude guard Pods from drains: %w", err)
 	}
 	return true, nil
 }
 
-// excludeDrain keeps Cluster API from a drain that would never end, or must not begin, of a Machine that is being
-// deleted. A Machine without our hook is never excluded: the drain may be all that keeps Cluster API from its host.
-func (r *Reconciler) excludeDrain(ctx context.Context, s *scope, m *clusterv1.Machine, silence time.Duration) error {
+// excludeDrain keeps Cluster API from a drain that would never end, or must not begin, of a Machine that is being deleted. A Machine without our hook is never
+// excluded: the drain may be all that keeps Cluster API from its host.
+func (r *Reconciler) excludeDrain(ctx context.Context, s *scope.Scope, m *clusterv1.Machine, silence time.Duration) error {
 	if !removal.Holds(m) {
 		return nil
 	}
-	if left := r.recent.Pending(hookKey(m), m.ResourceVersion); left > 0 {
-		s.again.In(left)
+	if left := r.writer.Recent.Pending(hookKey(m), m.ResourceVersion); left > 0 {
+		s.Again.In(left)
 		return nil
 	}
 	after := m.DeepCopy()
 	desired.SetDrainExclusion(s.Facts, after, m, silence)
 	if maps.Equal(m.Annotations, after.Annotations) {
 		if facts.NodeUnreachable(m) && silence < desired.UnreachableTime {
-			s.again.In(desired.UnreachableTime - silence)
+			s.Again.In(desired.UnreachableTime - silence)
 		}
 		return nil
 	}
-	if err := kube.PatchMetadata(ctx, r.Client, m, after, FieldOwner); client.IgnoreNotFound(err) != nil {
+	if err := kube.PatchMetadata(ctx, r.Client, m, after, writer.FieldOwner); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot exclude Machine %s from drains: %w", m.Name, err)
 	}
-	r.recent.Record(hookKey(m), m.ResourceVersion)
+	r.writer.Recent.Record(hookKey(m), m.ResourceVersion)
 	return nil
 }
 
-// silence returns for how long this process has observed that the kubelet of a Machine's Node does not report. The
-// clock of the cluster, which sets the time of the condition, may be off by hours.
+// silence returns for how long this process has observed that the kubelet of a Machine's Node does not report. The clock of the cluster, which sets the time of the
+// condition, may be off by hours.
 func (r *Reconciler) silence(m *clusterv1.Machine) time.Duration {
 	if !facts.NodeUnreachable(m) {
 		r.silent.Clear(silenceKey(m))
 		return 0
 	}
-	return r.now().Sub(r.silent.Since(silenceKey(m)))
+	return r.Clock.Now().Sub(r.silent.Since(silenceKey(m)))
 }
 
 func silenceKey(m *clusterv1.Machine) string { return reconcile.Key("silence", m) }

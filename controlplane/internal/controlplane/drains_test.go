@@ -40,7 +40,7 @@ func TestAnUnreachableNodeIsNotDrained(t *testing.T) {
 	m := &clusterv1.Machine{}
 	h.get(h.deleteMachine(0), m)
 	now := time.Now()
-	h.r.now = func() time.Time { return now }
+	h.clock.now = func() time.Time { return now }
 	h.drain(m, "Pod apps/db-0: cannot evict pod", metav1.ConditionUnknown, clusterv1.MachineNodeReadyUnknownReason)
 	h.Expect(m.Annotations).NotTo(HaveKey(clusterv1.ExcludeNodeDrainingAnnotation), "its kubelet may hang for a moment")
 	h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", desired.UnreachableTime)))
@@ -50,7 +50,7 @@ func TestAnUnreachableNodeIsNotDrained(t *testing.T) {
 	h.Expect(m.Annotations).To(And(HaveKey(clusterv1.ExcludeNodeDrainingAnnotation), HaveKey(clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation)))
 	h.Expect(m.Annotations).To(HaveKey(controlplanev1.EtcdMemberHookAnnotation), "it is held all the same")
 
-	h.r.silent = reconcile.NewStartTimes(h.r.now)
+	h.r.silent = reconcile.NewStartTimes(h.clock.Now)
 	h.reconcile()
 	h.get(m.Name, m)
 	h.Expect(m.Annotations).To(HaveKey(clusterv1.ExcludeNodeDrainingAnnotation), "also after a restart")
@@ -70,7 +70,7 @@ func TestAMachineIsExcludedFromItsDrainOnlyOnceItIsHeld(t *testing.T) {
 	h.Expect(h.Status().Update(t.Context(), m)).To(Succeed())
 	h.r.silent.Since(silenceKey(m))
 	now := time.Now().Add(desired.UnreachableTime)
-	h.r.now = func() time.Time { return now }
+	h.clock.now = func() time.Time { return now }
 	h.reconcile()
 	h.get(m.Name, m)
 	h.Expect(m.Annotations).To(And(HaveKey(controlplanev1.EtcdMemberHookAnnotation), Not(HaveKey(clusterv1.ExcludeNodeDrainingAnnotation))), "first it is held")

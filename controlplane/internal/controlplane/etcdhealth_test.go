@@ -18,6 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
@@ -43,8 +44,8 @@ func (h *hub) losesMember(since time.Time) {
 func newEtcdHub(t *testing.T, now *time.Time) *hub {
 	t.Helper()
 	h := newInstalledHub(t)
-	*now = h.r.now()
-	h.r.now = func() time.Time { return *now }
+	*now = h.r.Clock.Now()
+	h.clock.now = func() time.Time { return *now }
 	h.r.started = *now
 	h.workloads.facts.Etcd = facts.EtcdOperator{Known: true, Available: true}
 	h.reconcile()
@@ -75,7 +76,7 @@ func TestALostEtcdMemberIsReported(t *testing.T) {
 	h.Expect(conditions.Get(h.controlPlane(), controlplanev1.EtcdClusterHealthyCondition)).To(And(HaveField("Status", no), HaveField("Message", ContainSubstring("n1 is unhealthy"))))
 
 	h.etcds.Members[1].Problem, h.etcds.Condemned, h.workloads.facts.Etcd = "", "", facts.EtcdOperator{Known: true, Available: true}
-	now = now.Add(inspectionInterval) // the operator has settled: that is not waited for
+	now = now.Add(etcdgate.Interval) // the operator has settled: that is not waited for
 	h.reconcile()
 	h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, yes, yes}))
 	h.Expect(conditions.IsTrue(h.controlPlane(), controlplanev1.EtcdClusterHealthyCondition)).To(BeTrue())
@@ -121,7 +122,7 @@ func TestAManagerThatStartsKeepsTheConditionsOfMembers(t *testing.T) {
 	h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, no, yes}))
 
 	now = now.Add(time.Hour)
-	h.r.started, h.r.inspections = now, newInspections(h.r.now)
+	h.r.started, h.r.gate = now, etcdgate.New(h.etcds, h.clock)
 	connected := h.workloads.facts
 	h.workloads.facts = facts.Workload{}
 	h.reconcile()
@@ -134,8 +135,8 @@ func TestAManagerThatStartsKeepsTheConditionsOfMembers(t *testing.T) {
 func TestAHostThatIsNoMemberYetIsNotReportedAsHealthy(t *testing.T) {
 	const yes, unknown = metav1.ConditionTrue, metav1.ConditionUnknown
 	h := newInstalledHub(t)
-	now := h.r.now()
-	h.r.now = func() time.Time { return now }
+	now := h.r.Clock.Now()
+	h.clock.now = func() time.Time { return now }
 	h.workloads.facts.Etcd = facts.EtcdOperator{Known: true, Available: true}
 	all := h.etcds.Members
 	h.etcds.Members = all[:2]
@@ -163,7 +164,7 @@ func TestALostEtcdMemberDoesNotOutliveItsEvidence(t *testing.T) {
 	h.losesMember(now)
 	h.reconcile()
 	h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, no, yes}))
-	h.Expect(h.r.inspections.free.TryAcquire(maxInspections)).To(BeTrue())
+	h.occupyGate()
 
 	now = now.Add(facts.GracePeriod - time.Second)
 	h.reconcile()
@@ -230,8 +231,8 @@ func TestObjectsOfEtcdThatDoNotExistAreNoError(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h := newInstalledHub(t)
-			now := h.r.now()
-			h.r.now = func() time.Time { return now }
+			now := h.clock.Now()
+			h.clock.now = func() time.Time { return now }
 			h.r.started = now
 			h.workloads.facts.Etcd = facts.EtcdOperator{Known: true, Available: true}
 			h.etcds.observing = tc.err
@@ -240,7 +241,7 @@ func TestObjectsOfEtcdThatDoNotExistAreNoError(t *testing.T) {
 			for range 3 {
 				_, err := h.r.Reconcile(ctx, h.request())
 				h.Expect(err).NotTo(HaveOccurred())
-				now = now.Add(longestMemberPause)
+				now = now.Add(etcdgate.LongestMemberPause)
 			}
 			h.Expect(logged).To(HaveExactElements(And(ContainSubstring("EtcdMemberHealthy"), ContainSubstring(tc.level))))
 			h.Expect(h.members()).To(BeEmpty())

@@ -4,22 +4,22 @@ import (
 	"context"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 )
 
-// holdForForeignAgents blocks the installation while Agents of other namespaces are bound to the cluster:
-// assisted-service would install their hosts as soon as the last host is approved. The bootstrap provider approves
-// hosts whatever the registration waits for; hence this phase holds the installation where the registration did not.
-func (r *Reconciler) holdForForeignAgents(ctx context.Context, s *scope) (bool, error) {
+// holdForForeignAgents blocks the installation while Agents of other namespaces are bound to the cluster: assisted-service would install their hosts as soon as the last host is approved. The bootstrap
+// provider approves hosts whatever the registration waits for; hence this phase holds the installation where the registration did not.
+func (r *Reconciler) holdForForeignAgents(ctx context.Context, s *scope.Scope) (bool, error) {
 	owns := s.OwnsInstall() && s.Install.DeletionTimestamp.IsZero()
-	if s.Begun || s.Installed() || s.ClusterDeleting() || len(s.ForeignAgents) == 0 || !owns && !s.found.Registered {
+	if s.Begun || s.Installed() || s.ClusterDeleting() || len(s.ForeignAgents) == 0 || !owns && !s.Found.Registered {
 		return true, nil
 	}
-	if !s.found.Registered && !s.Install.Spec.HoldInstallation {
+	if !s.Found.Registered && !s.Install.Spec.HoldInstallation {
 		if held, err := r.holdInstallation(ctx, s, status.ForeignAgents(s.Facts)); err != nil || !held {
 			return false, err
 		}
 	}
-	s.block(controlplanev1.ForeignAgentsBoundReason, "The installation is held: "+status.ForeignAgents(s.Facts))
+	s.Block(controlplanev1.ForeignAgentsBoundReason, "The installation is held: "+status.ForeignAgents(s.Facts))
 	return true, nil
 }

@@ -19,12 +19,13 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // gather reads, from the caches, what a reconcile decides upon.
-func (r *Reconciler) gather(ctx context.Context, cp *controlplanev1.OpenshiftAssistedControlPlane) (*scope, error) {
+func (r *Reconciler) gather(ctx context.Context, cp *controlplanev1.OpenshiftAssistedControlPlane) (*scope.Scope, error) {
 	f := &facts.Facts{ControlPlane: cp}
 	cluster, err := util.GetOwnerCluster(ctx, r.Client, cp.ObjectMeta)
 	if client.IgnoreNotFound(err) != nil {
@@ -50,7 +51,7 @@ func (r *Reconciler) gather(ctx context.Context, cp *controlplanev1.OpenshiftAss
 		f.Workload = r.Workloads.Observe(f.ClusterKey())
 	}
 	f.Decide()
-	return newScope(f), nil
+	return scope.New(f), nil
 }
 
 func (r *Reconciler) gatherMachines(ctx context.Context, f *facts.Facts) error {
@@ -169,15 +170,6 @@ func gatherRegistration(ctx context.Context, from client.Reader, f *facts.Facts)
 	}
 	f.Install, err = kube.Read(ctx, from, key, &hiveext.AgentClusterInstall{})
 	return err
-}
-
-// liveMachines are all Machines of the cluster that the API server has.
-func (r *Reconciler) liveMachines(ctx context.Context, f *facts.Facts) ([]clusterv1.Machine, error) {
-	list := &clusterv1.MachineList{}
-	if err := r.Live.List(ctx, list, client.InNamespace(f.ControlPlane.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: f.ClusterName()}); err != nil {
-		return nil, fmt.Errorf("cannot list Machines: %w", err)
-	}
-	return list.Items, nil
 }
 
 func (r *Reconciler) gatherImageSets(ctx context.Context, f *facts.Facts) error {

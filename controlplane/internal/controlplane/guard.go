@@ -2,38 +2,28 @@ package controlplane
 
 import (
 	"context"
-	"fmt"
 
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // duringInstallation is the value of the annotation with which we keep clusterctl from moving a cluster that is being installed:
 // assisted-service would stay behind. An annotation of another value is the user's.
 const duringInstallation = "installing"
 
-// guard keeps the object until what is made for it is gone, and where it is while the cluster is being installed. It
-// records the UID of the Cluster, by which what is made is known as its own. It comes before anything is made.
-func (r *Reconciler) guard(ctx context.Context, s *scope) (bool, error) {
-	after := s.stored.DeepCopy()
+// guard keeps the object until what is made for it is gone, and where it is while the cluster is being installed. It records the UID of the Cluster, by which what is made is
+// known as its own. It comes before anything is made.
+func (r *Reconciler) guard(ctx context.Context, s *scope.Scope) (bool, error) {
+	after := s.Stored.DeepCopy()
 	controllerutil.AddFinalizer(after, controlplanev1.OpenshiftAssistedControlPlaneFinalizer)
 	contract.RecordClusterUID(after, s.Owner().UID)
 	if _, found := after.Annotations[clusterctlv1.BlockMoveAnnotation]; !found && !s.Installed() {
 		annotations.AddAnnotations(after, map[string]string{clusterctlv1.BlockMoveAnnotation: duringInstallation})
 	}
-	return true, r.patchMetadata(ctx, s, after)
-}
-
-// patchMetadata writes the metadata of the control plane.
-func (r *Reconciler) patchMetadata(ctx context.Context, s *scope, after *controlplanev1.OpenshiftAssistedControlPlane) error {
-	if err := kube.PatchMetadata(ctx, r.Client, s.stored, after, FieldOwner); err != nil {
-		return fmt.Errorf("cannot write the metadata of the control plane: %w", err)
-	}
-	s.stored = after
-	return nil
+	return true, r.writer.PatchMetadata(ctx, s, after)
 }

@@ -9,6 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -17,32 +19,31 @@ import (
 // holdOwner owns spec.holdInstallation of an AgentClusterInstall that is held apart from its registration: while Agents
 // of other namespaces are bound, and while the cluster is being deleted. It is not the owner of the registration, so
 // that the other fields stay, and so that a hold that the spec or another client states does not end with this one.
-const holdOwner = FieldOwner + "-hold"
+const holdOwner = writer.FieldOwner + "-hold"
 
 // holdInstallation holds the installation and returns true. It returns false, and reports the reason for the hold, if
 // assisted-service rejects the hold, which it does once the installation has begun.
-func (r *Reconciler) holdInstallation(ctx context.Context, s *scope, because string) (held bool, err error) {
+func (r *Reconciler) holdInstallation(ctx context.Context, s *scope.Scope, because string) (held bool, err error) {
 	key := reconcile.Key("hold", s.Install)
-	if left := r.recent.Pending(key, s.Install.ResourceVersion); left > 0 {
-		s.again.In(left)
+	if left := r.writer.Recent.Pending(key, s.Install.ResourceVersion); left > 0 {
+		s.Again.In(left)
 		return true, nil
 	}
 	err = r.applyHold(ctx, s.Install, map[string]any{"holdInstallation": true})
 	switch {
 	case kube.IsRefused(err):
-		s.again.In(refusedRetry)
-		s.block(controlplanev1.InstallationRejectedReason, fmt.Sprintf("The installation could not be held: %s. %s", assisted.RedactURLs(err.Error()), because))
+		s.Again.In(refusedRetry)
+		s.Block(controlplanev1.InstallationRejectedReason, fmt.Sprintf("The installation could not be held: %s. %s", assisted.RedactURLs(err.Error()), because))
 		return false, nil
 	case err != nil:
 		return false, err
 	}
-	r.recent.Record(key, s.Install.ResourceVersion)
+	r.writer.Recent.Record(key, s.Install.ResourceVersion)
 	return true, nil
 }
 
-// withdrawHold withdraws the hold of holdInstallation from an AgentClusterInstall that was registered as wanted. A hold
-// of another client stays.
-func (r *Reconciler) withdrawHold(ctx context.Context, s *scope, wanted *hiveext.AgentClusterInstall) error {
+// withdrawHold withdraws the hold of holdInstallation from an AgentClusterInstall that was registered as wanted. A hold of another client stays.
+func (r *Reconciler) withdrawHold(ctx context.Context, s *scope.Scope, wanted *hiveext.AgentClusterInstall) error {
 	if s.Install == nil || !s.Install.Spec.HoldInstallation || wanted.Spec.HoldInstallation {
 		return nil
 	}

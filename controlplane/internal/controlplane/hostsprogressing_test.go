@@ -31,9 +31,9 @@ func TestAHostThatFallsBehindIsToldWhenItDoes(t *testing.T) {
 	h.reconcile()
 	h.setState("installing", "InstallationInProgress", 40)
 	h.reconcile()
-	h.r.Recorder = recorder
+	h.recorder.EventRecorder = recorder
 	now := time.Now().Truncate(time.Second)
-	h.r.now = func() time.Time { return now }
+	h.clock.now = func() time.Time { return now }
 	slow := hostIn("rack1-u7", models.HostStageWritingImageToDisk, now.Add(-20*time.Minute))
 	for _, agent := range []*aiv1beta1.Agent{slow, hostIn("rack1-u8", models.HostStageConfiguring, now.Add(-6*time.Minute)), hostIn("rack1-u9", models.HostStageRebooting, now.Add(-8*time.Minute))} {
 		h.Expect(h.Create(t.Context(), agent)).To(Succeed())

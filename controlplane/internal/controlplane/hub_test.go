@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -35,9 +36,12 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -103,12 +107,32 @@ func (f *fakeWorkloads) RequirePools(_ client.ObjectKey, awaited bool) { f.pools
 
 func (f *fakeWorkloads) ExpectHosts(_ client.ObjectKey, awaited bool) { f.awaited = awaited }
 
+type (
+	switchedClient   struct{ client.Client }
+	switchedReader   struct{ client.Reader }
+	switchedRecorder struct{ record.EventRecorder }
+)
+
+// testClock is a clock whose time a test sets.
+type testClock struct {
+	clock.RealClock
+
+	now func() time.Time
+}
+
+func (c *testClock) Now() time.Time { return c.now() }
+
 // hub is a fake API server with a reconciler.
 type hub struct {
 	*WithT
 	t *testing.T
 	client.Client
-	r         *Reconciler
+	r     *Reconciler
+	clock *testClock
+	// What the reconciler reads from, writes to and emits Events with; tests replace what is in them.
+	cached    *switchedClient
+	live      *switchedReader
+	recorder  *switchedRecorder
 	workloads *fakeWorkloads
 	etcds     *fakeEtcds
 	kubelets  *fakeKubelets
@@ -192,10 +216,13 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	stored := builder.Build()
 	h.Client = stored
 	cached := kubetest.ListByFieldOnly(kubetest.Cached(stored, Cached(), TrimInfra))
+	h.clock, h.cached, h.live = &testClock{now: time.Now}, &switchedClient{cached}, &switchedReader{h.Client}
+	h.recorder = &switchedRecorder{record.NewFakeRecorder(1000)}
 	h.r = New(Options{
-		Client:       cached,
+		Clock:        h.clock,
+		Client:       h.cached,
 		Metadata:     cached,
-		Live:         h.Client,
+		Live:         h.live,
 		Releases:     release.NewResolver(nil),
 		Repositories: openshift.Repositories{OCP: openshift.DefaultOCPRepository, OKD: openshift.DefaultOKDRepository},
 		Workloads:    h.workloads,
@@ -203,7 +230,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 		Kubelets:     h.kubelets,
 		Versions:     h.versions,
 		Names:        h.dns,
-		Recorder:     record.NewFakeRecorder(1000),
+		Recorder:     h.recorder,
 		Selected:     func(client.Object) bool { return true },
 	})
 	return h
@@ -258,7 +285,7 @@ func (h *hub) reconcile() ctrl.Result {
 	return result
 }
 
-func (h *hub) gather() *scope {
+func (h *hub) gather() *scope.Scope {
 	h.t.Helper()
 	s, err := h.r.gather(h.t.Context(), h.controlPlane())
 	h.Expect(err).NotTo(HaveOccurred())
@@ -336,7 +363,7 @@ func (h *hub) giveKubeconfig(user string) {
 // withTime lets time pass between the reconciles, so that what was written a moment ago has reached the cache.
 func (h *hub) withTime() *hub {
 	began, looks := time.Now(), atomic.Int64{}
-	h.r.recent = reconcile.NewRecentWrites(func() time.Time { return began.Add(time.Duration(looks.Add(1)) * reconcile.CacheLag) })
+	h.r.writer.Recent = reconcile.NewRecentWrites(func() time.Time { return began.Add(time.Duration(looks.Add(1)) * reconcile.CacheLag) })
 	return h
 }
 
@@ -367,4 +394,26 @@ func (h *hub) elapse() {
 	h.r.deferred = reconcile.NewStatusLimiter(func() time.Time { return now })
 	h.r.deferred.DeferrableDelay(h.controlPlane().UID)
 	now = now.Add(reconcile.DeferralPeriod)
+}
+
+// occupyGate begins as many inspections of other clusters as there may be at a time, makes the jitter a millisecond, and returns how to end the inspections.
+func (h *hub) occupyGate() (release func()) {
+	h.t.Helper()
+	h.r.gate.Jitter = func(d time.Duration, factor float64) time.Duration {
+		h.Expect(factor).To(Equal(1.0))
+		return d + time.Millisecond
+	}
+	var begun []*etcdgate.Inspection
+	for i := range etcdgate.MaxInspections {
+		other := controlPlane(nil)
+		other.UID = types.UID(fmt.Sprintf("other-%d", i))
+		inspection := h.r.gate.Begin(scope.New(&facts.Facts{ControlPlane: other}), status.HostRelease)
+		h.Expect(inspection).NotTo(BeNil())
+		begun = append(begun, inspection)
+	}
+	return func() {
+		for _, inspection := range begun {
+			inspection.End()
+		}
+	}
 }

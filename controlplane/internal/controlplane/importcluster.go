@@ -13,16 +13,17 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// importCluster makes what assisted-service needs to add hosts to a cluster that it did not install: it was moved here,
-// or restored. Everything is created, and nothing that exists is changed. The AgentClusterInstall comes last, for it is
-// what assisted-service acts upon.
-func (r *Reconciler) importCluster(ctx context.Context, s *scope) (bool, error) {
+// importCluster makes what assisted-service needs to add hosts to a cluster that it did not install: it was moved here, or restored. Everything is created, and nothing
+// that exists is changed. The AgentClusterInstall comes last, for it is what assisted-service acts upon.
+func (r *Reconciler) importCluster(ctx context.Context, s *scope.Scope) (bool, error) {
 	if why := s.NotImportable(); why != "" {
-		s.block(controlplanev1.WaitingForImportReason, why)
+		s.Block(controlplanev1.WaitingForImportReason, why)
 		return false, nil
 	}
 	if s.PullSecret == nil {
@@ -33,7 +34,7 @@ func (r *Reconciler) importCluster(ctx context.Context, s *scope) (bool, error) 
 	identity, err := r.Workloads.Identify(ctx, s.ClusterKey())
 	switch {
 	case errors.Is(err, cluster.ErrNotConnected):
-		s.block(controlplanev1.WaitingForImportReason, notConnected)
+		s.Block(controlplanev1.WaitingForImportReason, notConnected)
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("cannot import the cluster: %w", err)
@@ -41,7 +42,7 @@ func (r *Reconciler) importCluster(ctx context.Context, s *scope) (bool, error) 
 	return false, r.importAs(ctx, s, identity)
 }
 
-func (r *Reconciler) importAs(ctx context.Context, s *scope, identity facts.Identity) error {
+func (r *Reconciler) importAs(ctx context.Context, s *scope.Scope, identity facts.Identity) error {
 	running, err := openshift.ParseVersion(s.Workload.OpenShiftVersion)
 	if err != nil {
 		return fmt.Errorf("cannot import the cluster: %w", err)
@@ -57,38 +58,38 @@ func (r *Reconciler) importAs(ctx context.Context, s *scope, identity facts.Iden
 			return err
 		}
 	}
-	if err := r.propagate(ctx, s, deployment); err != nil {
+	if err := r.kubeconfig.PropagateTo(ctx, s, deployment); err != nil {
 		return err
 	}
 	if created, err := r.createOnce(ctx, s, desired.ImportedAgentClusterInstall(s.Facts, imageSet, identity), "AgentClusterInstall"); !created {
 		return err
 	}
-	r.event(s.stored, "ClusterImported", "Told the assisted-service of this hub of the installed cluster, so that hosts can be added")
+	r.writer.Event(s.Stored, "ClusterImported", "Told the assisted-service of this hub of the installed cluster, so that hosts can be added")
 	return nil
 }
 
 // nameRunning names the release image that the cluster runs in a ClusterImageSet of ours; empty when it does not tell it.
-func (r *Reconciler) nameRunning(ctx context.Context, s *scope) (string, error) {
+func (r *Reconciler) nameRunning(ctx context.Context, s *scope.Scope) (string, error) {
 	image := s.Workload.ReleaseImage
 	if image == "" {
 		return "", nil
 	}
 	name := assisted.ClusterImageSetName(s.ControlPlane.Namespace, s.ControlPlane.Name, image)
-	if err := r.apply(ctx, s, desired.ClusterImageSet(s.Facts, name, image, "", ""), s.OwnSet(name)); err != nil {
+	if err := r.writer.Apply(ctx, s, desired.ClusterImageSet(s.Facts, name, image, "", ""), s.OwnSet(name)); err != nil {
 		return "", fmt.Errorf("cannot write ClusterImageSet %s: %w", name, err)
 	}
 	return name, nil
 }
 
 // createOnce makes an object that the cache does not have. One that exists nevertheless is on its way into the cache, and is not touched.
-func (r *Reconciler) createOnce(ctx context.Context, s *scope, obj client.Object, kind string) (created bool, err error) {
-	s.block(controlplanev1.WaitingForImportReason, "telling assisted-service of the installed cluster, so that hosts can be added")
-	switch err := r.Client.Create(ctx, obj, FieldOwner); {
+func (r *Reconciler) createOnce(ctx context.Context, s *scope.Scope, obj client.Object, kind string) (created bool, err error) {
+	s.Block(controlplanev1.WaitingForImportReason, "telling assisted-service of the installed cluster, so that hosts can be added")
+	switch err := r.Client.Create(ctx, obj, writer.FieldOwner); {
 	case apierrors.IsAlreadyExists(err):
-		s.again.In(reconcile.CacheLag)
+		s.Again.In(reconcile.CacheLag)
 		return false, nil
 	case err != nil:
-		return s.rejected(kind, err)
+		return rejected(s, kind, err)
 	}
 	return true, nil
 }

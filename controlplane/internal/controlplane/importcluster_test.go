@@ -111,7 +111,7 @@ func TestTheLentKubeconfigFollowsThePublishedOne(t *testing.T) {
 	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 0)
 	h.reconcile()
 	h.expectToken("token-1")
-	h.r.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
+	h.clock.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
 	h.reconcile()
 	h.reconcile()
 	h.expectToken("token-2")
@@ -205,7 +205,7 @@ func TestAnAgentClusterInstallThatIsMissing(t *testing.T) {
 func TestAnImportOverwritesNothing(t *testing.T) {
 	h := newMovedHub(t)
 	stored := h.Client.(client.WithWatch) //nolint:forcetypeassert // the fake
-	hidden := interceptor.NewClient(h.r.Client.(client.WithWatch), interceptor.Funcs{
+	hidden := interceptor.NewClient(h.cached.Client.(client.WithWatch), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if _, ok := obj.(*hiveext.AgentClusterInstall); ok {
 				return apierrors.NewNotFound(schema.GroupResource{Resource: "agentclusterinstalls"}, key.Name)
@@ -213,7 +213,7 @@ func TestAnImportOverwritesNothing(t *testing.T) {
 			return c.Get(ctx, key, obj, opts...)
 		},
 	})
-	h.r.Client = hidden
+	h.cached.Client = hidden
 	there := &hiveext.AgentClusterInstall{}
 	there.Namespace, there.Name, there.Spec.SSHPublicKey = lab, "c1", "theirs"
 	h.Expect(stored.Create(t.Context(), there)).To(Succeed())

@@ -13,15 +13,17 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// infraTemplates reads the templates of the infra machines, watches their kinds, and makes them belong to the Cluster.
-// That there is none is said when it is needed.
-func (r *Reconciler) infraTemplates(ctx context.Context, s *scope) (bool, error) {
-	s.templates = map[clusterv1.ContractVersionedObjectReference]*unstructured.Unstructured{}
+// infraTemplates reads the templates of the infra machines, watches their kinds, and makes them belong to the Cluster. That there is none is said when it is
+// needed.
+func (r *Reconciler) infraTemplates(ctx context.Context, s *scope.Scope) (bool, error) {
+	s.Templates = map[clusterv1.ContractVersionedObjectReference]*unstructured.Unstructured{}
 	for _, ref := range facts.InfraTemplatesOf(s.ControlPlane) {
 		template, err := kube.External(ctx, r.Client, ref, s.ControlPlane.Namespace)
 		if err != nil {
@@ -39,7 +41,7 @@ func (r *Reconciler) infraTemplates(ctx context.Context, s *scope) (bool, error)
 		if template == nil {
 			continue
 		}
-		s.templates[ref] = template
+		s.Templates[ref] = template
 		if err := r.ownTemplate(ctx, s, template); err != nil { // of a kind that the manager was given no right to, for example
 			r.blockCreation(s, err)
 			return false, err
@@ -48,31 +50,30 @@ func (r *Reconciler) infraTemplates(ctx context.Context, s *scope) (bool, error)
 	return true, nil
 }
 
-// ownTemplate makes the Cluster an owner of the template, as the contract asks: clusterctl move takes along what a
-// Cluster owns. Server-side apply would not do, for several clusters may share a template: applied by one field
-// manager, the reference of one would replace that of another.
-func (r *Reconciler) ownTemplate(ctx context.Context, s *scope, template *unstructured.Unstructured) error {
+// ownTemplate makes the Cluster an owner of the template, as the contract asks: clusterctl move takes along what a Cluster owns. Server-side apply would
+// not do, for several clusters may share a template: applied by one field manager, the reference of one would replace that of another.
+func (r *Reconciler) ownTemplate(ctx context.Context, s *scope.Scope, template *unstructured.Unstructured) error {
 	owner := metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: clusterv1.ClusterKind, Name: s.Cluster.Name, UID: s.Cluster.UID}
 	owned := slices.ContainsFunc(template.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner.UID })
 	if owned || template.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	key := reconcile.Key("owner "+template.GetKind(), template)
-	if left := r.recent.Pending(key, template.GetResourceVersion()); left > 0 {
-		s.again.In(left)
+	if left := r.writer.Recent.Pending(key, template.GetResourceVersion()); left > 0 {
+		s.Again.In(left)
 		return nil
 	}
 	before := template.DeepCopy()
 	template.SetOwnerReferences(util.EnsureOwnerRef(template.GetOwnerReferences(), owner))
-	refused, err := r.owners.Write(template, before, func() error { return kube.PatchMetadata(ctx, r.Client, before, template, FieldOwner) })
+	refused, err := r.writer.Owners.Write(template, before, func() error { return kube.PatchMetadata(ctx, r.Client, before, template, writer.FieldOwner) })
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot make the Cluster an owner of %s %s: %w", before.GetKind(), before.GetName(), err)
 	}
 	if refused > 0 {
-		s.again.In(refused)
-		s.found.Block(status.TemplateOwner, controlplanev1.MachinesCreatedReason, reconcile.OwnersRefusedMessage(before.GetKind(), before.GetName(), "Add the verb delete to the rights for its infrastructure provider (docs/getting-started.md)"))
+		s.Again.In(refused)
+		s.Found.Block(status.TemplateOwner, controlplanev1.MachinesCreatedReason, reconcile.OwnersRefusedMessage(before.GetKind(), before.GetName(), "Add the verb delete to the rights for its infrastructure provider (docs/getting-started.md)"))
 		return nil
 	}
-	r.recent.Record(key, before.GetResourceVersion())
+	r.writer.Recent.Record(key, before.GetResourceVersion())
 	return nil
 }

@@ -33,7 +33,7 @@ func TestATemplateWhoseOwnersTheHubRefusesIsReported(t *testing.T) {
 	h.reconcile()
 	h.Expect(h.writes[writes:]).NotTo(ContainElement("patch hosts"), "what was refused is not repeated at once")
 	h.undeletable = nil
-	h.r.now = func() time.Time { return time.Now().Add(time.Hour) }
+	h.clock.now = func() time.Time { return time.Now().Add(time.Hour) }
 	h.reconcile()
 	h.Expect(h.writes).To(ContainElement("patch hosts"))
 }
@@ -41,7 +41,7 @@ func TestATemplateWhoseOwnersTheHubRefusesIsReported(t *testing.T) {
 // The roles name Metal3's kinds; those of other infrastructure providers have to be added.
 func TestATemplateThatMayNotBeWrittenIsTold(t *testing.T) {
 	h := newHub(t, world(nil)...)
-	h.r.Client = interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{
+	h.cached.Client = interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			if obj.GetName() == "hosts" {
 				return apierrors.NewForbidden(schema.GroupResource{Group: infraGV.Group, Resource: "hosttemplates"}, obj.GetName(), nil)

@@ -8,13 +8,13 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -24,7 +24,7 @@ func newWaitingHub(t *testing.T) (*hub, *time.Time) {
 	t.Helper()
 	h := newInstalledHub(t)
 	now := time.Now()
-	h.r.now = func() time.Time { return now }
+	h.clock.now = func() time.Time { return now }
 	h.etcds.Members[2].Problem = "does not answer"
 	h.deleteMachine(0)
 	return h, &now
@@ -36,14 +36,14 @@ func TestEtcdIsLookedAtLessOftenTheLongerNothingChanges(t *testing.T) {
 		before := h.etcds.inspections
 		h.Expect(h.reconcile().RequeueAfter).To(Equal(after))
 		h.Expect(h.etcds.inspections).To(Equal(before + 1))
-		h.Expect(after == initialInspectionDelay || after >= reconcile.LowPriorityDelay).To(BeTrue(), "nobody waits for the end of a longer one")
+		h.Expect(after == etcdgate.InitialDelay || after >= reconcile.LowPriorityDelay).To(BeTrue(), "nobody waits for the end of a longer one")
 		*now = now.Add(after)
 	}
 	h.etcds.Members[2].Problem = "does not serve"
-	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", initialInspectionDelay), "something changed")
+	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", etcdgate.InitialDelay), "something changed")
 	h.etcds.Members[2].Problem = "does not answer"
-	*now = now.Add(initialInspectionDelay)
-	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", initialInspectionDelay), "and changed again")
+	*now = now.Add(etcdgate.InitialDelay)
+	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", etcdgate.InitialDelay), "and changed again")
 }
 
 func TestEventsMakeEtcdBeLookedAtButNotAllTheTime(t *testing.T) {
@@ -51,18 +51,18 @@ func TestEventsMakeEtcdBeLookedAtButNotAllTheTime(t *testing.T) {
 	h.reconcile()
 	message := conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)
 	for range 3 {
-		*now = now.Add(inspectionInterval / 4)
-		h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<", inspectionInterval)))
+		*now = now.Add(etcdgate.Interval / 4)
+		h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<", etcdgate.Interval)))
 	}
 	h.Expect(h.etcds.inspections).To(Equal(1))
 	h.elapse()
 	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(Equal(message), "it is told all the same")
-	*now = now.Add(inspectionInterval / 4)
-	h.Expect(h.reconcile().RequeueAfter).To(Equal(initialInspectionDelay), "an event does not make the next look later")
+	*now = now.Add(etcdgate.Interval / 4)
+	h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.InitialDelay), "an event does not make the next look later")
 	h.Expect(h.etcds.inspections).To(Equal(2))
 
 	h.etcds.Members[2].Problem = ""
-	*now = now.Add(inspectionInterval)
+	*now = now.Add(etcdgate.Interval)
 	h.reconcile()
 	h.Expect(h.held()).To(HaveLen(2))
 }
@@ -85,15 +85,15 @@ func TestWhatCanGoOnDoesSoAtOnce(t *testing.T) {
 
 func TestFewClustersAreLookedAtAtOnce(t *testing.T) {
 	h, now := newWaitingHub(t)
-	h.fillInspections()
-	h.Expect(h.reconcile().RequeueAfter).To(Equal(inspectionInterval + time.Millisecond))
+	release := h.occupyGate()
+	h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.Interval + time.Millisecond))
 	h.Expect(h.etcds.inspections).To(BeZero())
 	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(ContainSubstring("many clusters are asked"))
-	h.r.inspections.free.Release(maxInspections)
-	*now = now.Add(inspectionInterval)
+	release()
+	*now = now.Add(etcdgate.Interval)
 	h.reconcile()
 	h.Expect(h.etcds.inspections).To(Equal(1))
-	h.Expect(h.r.inspections.free.TryAcquire(maxInspections)).To(BeTrue(), "each is given back")
+	h.occupyGate() // each inspection has ended
 }
 
 // One that hands over, as it says, but leads all the same, is not asked to all the time.
@@ -122,7 +122,7 @@ func TestWhatFailsIsLoggedOnce(t *testing.T) {
 		h.etcds.observing = fmt.Errorf("127.0.0.1:%d: refused", i)
 		_, err := h.r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: lab, Name: "c1"}})
 		h.Expect(err).NotTo(HaveOccurred())
-		*now = now.Add(maxInspectionDelay)
+		*now = now.Add(etcdgate.MaxDelay)
 	}
 	h.Expect(h.etcds.inspections).To(Equal(3))
 	h.Expect(logged).To(HaveExactElements(ContainSubstring("127.0.0.1:0")))
@@ -135,28 +135,18 @@ func TestWhatFailsIsLoggedOnce(t *testing.T) {
 func TestWhatIsAskedBesideWaitsForItsTurn(t *testing.T) {
 	h := newInstalledHub(t)
 	now := time.Now()
-	h.r.now = func() time.Time { return now }
+	h.clock.now = func() time.Time { return now }
 	m := &clusterv1.Machine{}
 	h.get(h.deleteMachine(0), m)
 	h.giveReason(m, clusterv1.MachineDeletingDrainingNodeReason)
-	h.fillInspections()
-	h.Expect(h.reconcile().RequeueAfter).To(Equal(inspectionInterval + time.Millisecond))
+	release := h.occupyGate()
+	h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.Interval + time.Millisecond))
 	h.Expect(h.etcds.asked).To(BeZero())
-	h.r.inspections.free.Release(maxInspections)
-	now = now.Add(2 * inspectionInterval)
+	release()
+	now = now.Add(2 * etcdgate.Interval)
 	h.reconcile()
 	h.Expect(h.etcds.asked).To(Equal(1))
-	h.Expect(h.r.inspections.free.TryAcquire(maxInspections)).To(BeTrue(), "it is given back")
-}
-
-// fillInspections leaves no free place, and makes the jitter a millisecond.
-func (h *hub) fillInspections() {
-	h.t.Helper()
-	h.Expect(h.r.inspections.free.TryAcquire(maxInspections)).To(BeTrue())
-	h.r.inspections.jitter = func(d time.Duration, factor float64) time.Duration {
-		h.Expect(factor).To(Equal(1.0))
-		return d + time.Millisecond
-	}
+	h.occupyGate() // each inspection has ended
 }
 
 // All clusters of a hub wait at the same time when a manager starts that reports members for the first time.
@@ -165,32 +155,19 @@ func TestInspectionsOfMembersWaitForTheirTurn(t *testing.T) {
 		etcd  facts.EtcdOperator
 		after time.Duration
 	}{
-		"nothing is wrong: Machines that wait come first": {facts.EtcdOperator{Known: true, Available: true}, deferrableTurn},
-		"the operator is degraded":                        {facts.EtcdOperator{Known: true, DegradedSince: time.Now()}, inspectionInterval},
+		"nothing is wrong: Machines that wait come first": {facts.EtcdOperator{Known: true, Available: true}, etcdgate.DeferrableTurn},
+		"the operator is degraded":                        {facts.EtcdOperator{Known: true, DegradedSince: time.Now()}, etcdgate.Interval},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h := newInstalledHub(t)
 			h.workloads.facts.Etcd = tc.etcd
-			h.fillInspections()
+			h.occupyGate()
 			s := h.gather()
-			s.found.Machines = s.Machines
-			h.r.inspectMembersIfDue(t.Context(), s)
-			h.Expect(s.again.Delay()).To(Equal(tc.after + time.Millisecond))
-			h.Expect(h.r.inspections.members.Len()).To(BeZero(), "no inspection was made")
+			s.Found.Machines = s.Machines
+			h.etcds.inspections = 0
+			h.r.gate.InspectMembers(t.Context(), s)
+			h.Expect(s.Again.Delay()).To(Equal(tc.after + time.Millisecond))
+			h.Expect(h.etcds.inspections).To(BeZero(), "no inspection was made")
 		})
-	}
-}
-
-func TestTurnsAreSpread(t *testing.T) {
-	g := NewWithT(t)
-	l := newInspections(time.Now)
-	for deferrable, shortest := range map[bool]time.Duration{true: deferrableTurn, false: inspectionInterval} {
-		turns := sets.New[time.Duration]()
-		for range 100 {
-			turn := l.turn(deferrable)
-			g.Expect(turn).To(And(BeNumerically(">=", shortest), BeNumerically("<=", 2*shortest)))
-			turns.Insert(turn)
-		}
-		g.Expect(turns.Len()).To(BeNumerically(">", 1))
 	}
 }

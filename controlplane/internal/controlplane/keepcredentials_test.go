@@ -43,7 +43,7 @@ func TestAMovedClusterWhoseTokenHasExpiredComesBack(t *testing.T) {
 	h.forget()
 	h.Expect(h.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1-admin-kubeconfig"}})).To(Succeed())
 	connected := h.workloads.facts
-	h.r.now = func() time.Time { return time.Now().Add(cluster.TokenValidity + time.Hour) }
+	h.clock.now = func() time.Time { return time.Now().Add(cluster.TokenValidity + time.Hour) }
 	h.workloads.facts = h.unauthorized()
 	h.reconcile()
 	h.Expect(h.published().Data["value"]).To(Equal(kubeconfigOf("assisted-service")))
@@ -77,7 +77,7 @@ func TestTheCopyOfAssistedServicesKubeconfigFollowsIt(t *testing.T) {
 	admin.Labels = map[string]string{"touched": "yes"}
 	h.Expect(h.Update(t.Context(), admin)).To(Succeed())
 	live := &liveReader{Reader: h.Client}
-	h.r.Live = live
+	h.live.Reader = live
 	h.reconcile()
 	reads := live.secrets
 	h.reconcile()
@@ -134,7 +134,7 @@ func TestKubeconfigsWhoseOwnersTheHubRefusesAreReported(t *testing.T) {
 	h.reconcile()
 	h.Expect(h.writes[writes:]).To(BeEmpty(), "what was refused is not repeated at once")
 
-	h.r.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
+	h.clock.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
 	h.reconcile()
 	h.expectToken("token-2")
 	h.Expect(h.published().OwnerReferences).To(BeEmpty())
@@ -143,7 +143,7 @@ func TestKubeconfigsWhoseOwnersTheHubRefusesAreReported(t *testing.T) {
 	h.Expect(h.recovery().Data["kubeconfig"]).To(Equal(kubeconfigOf("another")))
 
 	h.undeletable = nil
-	h.r.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + 2*time.Hour) }
+	h.clock.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + 2*time.Hour) }
 	h.reconcile()
 	h.Expect(metav1.IsControlledBy(h.published(), h.controlPlane())).To(BeTrue())
 	h.Expect(metav1.IsControlledBy(h.recovery(), h.controlPlane())).To(BeTrue())
@@ -160,7 +160,7 @@ func TestAForeignCopyIsReadOnce(t *testing.T) {
 	foreign.OwnerReferences, foreign.Labels, foreign.Annotations = nil, nil, nil
 	h.Expect(h.Update(t.Context(), foreign)).To(Succeed())
 	reads := 0
-	h.r.Live = interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{
+	h.live.Reader = interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if key.Name == foreign.Name {
 				reads++
@@ -231,7 +231,7 @@ func TestNoMoveWithoutTheCopy(t *testing.T) {
 	h.Expect(h.Delete(t.Context(), h.recovery())).To(Succeed())
 	h.annotate(clusterctlv1.BlockMoveAnnotation, duringInstallation)
 	h.applyFails = errors.New("no room")
-	h.r.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
+	h.clock.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
 	_, err := h.r.Reconcile(t.Context(), h.request())
 	h.Expect(err).To(MatchError(ContainSubstring("cannot keep a copy of assisted-service's kubeconfig in Secret c1-recovery-credentials")))
 	h.Expect(err).To(MatchError(ContainSubstring("cannot publish the renewed kubeconfig")), "which is tried all the same")

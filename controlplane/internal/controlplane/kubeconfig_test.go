@@ -69,7 +69,7 @@ func TestATouchOfTheAdminSecretMintsNoToken(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	live := &liveReader{Reader: h.Client}
-	h.r.Live = live
+	h.live.Reader = live
 	admin := &corev1.Secret{}
 	h.get("c1-admin-kubeconfig", admin)
 	admin.Labels = map[string]string{"touched": "yes"}
@@ -113,7 +113,7 @@ func TestAKubeconfigFromABackupIsAdopted(t *testing.T) {
 		h.Expect(h.published().Annotations).To(Equal(annotations))
 		h.expectToken("token-1")
 
-		h.r.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
+		h.clock.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
 		h.reconcile()
 		h.expectToken("token-2")
 	}
@@ -129,7 +129,7 @@ func TestWhyThereIsNoConnectionIsTold(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	h.workloads.facts = facts.Workload{LastSuccess: time.Now().Add(-time.Hour), Failure: &facts.Failure{Kind: facts.Unreachable, Message: "the name cannot be looked up"}}
-	h.r.now = func() time.Time { return time.Now().Add(2 * facts.GracePeriod) }
+	h.clock.now = func() time.Time { return time.Now().Add(2 * facts.GracePeriod) }
 	h.reconcile()
 	available := conditions.Get(h.controlPlane(), controlplanev1.AvailableCondition)
 	h.Expect(available.Reason).To(Equal(controlplanev1.ConnectionDownReason))

@@ -19,7 +19,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scaling"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -28,29 +30,24 @@ import (
 // leftoverRetry is how often leftovers of a former Machine of the same name are looked at; their kinds are not all watched.
 const leftoverRetry = reconcile.CacheLag * 10
 
-// passingTime is how long a reason that usually passes may last until it is a failure: a manager or webhook that
-// restarts takes up to some minutes, with the pull of its image.
-const passingTime = 10 * time.Minute
-
-// leftoverTime is how long a leftover of a former Machine may take to be deleted until this is a failure. Its host is
-// deprovisioned meanwhile, and its disks are cleaned.
+// leftoverTime is how long a leftover of a former Machine may take to be deleted until this is a failure. Its host is deprovisioned meanwhile, and its disks are cleaned.
 const leftoverTime = time.Hour
 
-// machines makes those that are missing, all at once: assisted-service installs only when all hosts are there. Those of
-// an installed cluster wait until etcd can take them in.
-func (r *Reconciler) machines(ctx context.Context, s *scope) (bool, error) {
-	missing := scaling.Missing(int(s.Replicas()), len(s.Machines), s.found.Stuck)
+// machines makes those that are missing, all at once: assisted-service installs only when all hosts are there. Those of an installed cluster wait until etcd can take
+// them in.
+func (r *Reconciler) machines(ctx context.Context, s *scope.Scope) (bool, error) {
+	missing := scaling.Missing(int(s.Replicas()), len(s.Machines), s.Found.Stuck)
 	switch {
 	case missing > 0 && s.ClusterDeleting():
-		s.block(controlplanev1.WaitingForWorkersDeletionReason, clusterDeletingMessage)
+		s.Block(controlplanev1.WaitingForWorkersDeletionReason, clusterDeletingMessage)
 	case missing > 0 && s.Begun && !s.Progress.DayTwo:
-		s.block(controlplanev1.WaitingForInstallationReason, whenMachinesAreMade(s.Phase))
+		s.Block(controlplanev1.WaitingForInstallationReason, whenMachinesAreMade(s.Phase))
 	case missing > 0 && s.Installed():
-		s.missing = missing
+		s.Missing = missing
 	case missing <= 0:
 		r.blockCreation(s)
 	default:
-		if slots := s.freeSlots(missing); len(slots) > 0 {
+		if slots := freeSlots(s, missing); len(slots) > 0 {
 			return true, r.createMachines(ctx, s, slots)
 		}
 	}
@@ -58,30 +55,30 @@ func (r *Reconciler) machines(ctx context.Context, s *scope) (bool, error) {
 }
 
 // freeSlots are the places of the Machines that are missing; none, and it is told why, when they cannot be made.
-func (s *scope) freeSlots(missing int) []desired.Slot {
+func freeSlots(s *scope.Scope, missing int) []desired.Slot {
 	if unowned := s.WithoutOwner(); len(unowned) > 0 {
-		s.block(controlplanev1.MachinesWithoutOwnerReason, fmt.Sprintf("No control-plane Machine is created: Machines without owner exist, as after a restore: %s. Restore their MachineSets and MachineDeployments. "+
+		s.Block(controlplanev1.MachinesWithoutOwnerReason, fmt.Sprintf("No control-plane Machine is created: Machines without owner exist, as after a restore: %s. Restore their MachineSets and MachineDeployments. "+
 			"If one is a control-plane Machine, set its labels %s and %s=%s. Deleting such a Machine wipes its host",
 			status.Names(unowned), clusterv1.MachineControlPlaneLabel, clusterv1.MachineControlPlaneNameLabel, s.Labels()[clusterv1.MachineControlPlaneNameLabel]))
 		return nil
 	}
 	slots, err := desired.FreeSlots(s.Facts, missing)
 	if err != nil {
-		s.block(controlplanev1.InvalidConfigurationReason, err.Error())
+		s.Block(controlplanev1.InvalidConfigurationReason, err.Error())
 		return nil
 	}
 	slots = slices.DeleteFunc(slots, func(slot desired.Slot) bool {
 		taken := slices.ContainsFunc(s.Workers, func(m *clusterv1.Machine) bool { return m.Name == slot.Name })
 		if taken {
-			s.block(controlplanev1.MachineCreationFailedReason, fmt.Sprintf("Machine %s was taken out of the control plane, and none is created in its place while it exists: restore its labels %s and %s. "+
+			s.Block(controlplanev1.MachineCreationFailedReason, fmt.Sprintf("Machine %s was taken out of the control plane, and none is created in its place while it exists: restore its labels %s and %s. "+
 				"If another is to take its place, delete it then, which wipes its host", slot.Name, clusterv1.MachineControlPlaneLabel, clusterv1.MachineControlPlaneNameLabel))
 		}
 		return taken
 	})
 	for _, slot := range slots {
-		if s.templateOf(slot) == nil {
+		if templateOf(s, slot) == nil {
 			ref := facts.MachineTemplate(s.ControlPlane, slot.Arbiter).Spec.InfrastructureRef
-			s.block(controlplanev1.InfraTemplateMissingReason, fmt.Sprintf("%s %s does not exist: create it, or name another in %s.spec.infrastructureRef", ref.Kind, ref.Name, templateField(slot)))
+			s.Block(controlplanev1.InfraTemplateMissingReason, fmt.Sprintf("%s %s does not exist: create it, or name another in %s.spec.infrastructureRef", ref.Kind, ref.Name, templateField(slot)))
 			return nil
 		}
 	}
@@ -89,8 +86,8 @@ func (s *scope) freeSlots(missing int) []desired.Slot {
 }
 
 // templateOf is the template of the infra machine of a slot; nil when there is none.
-func (s *scope) templateOf(slot desired.Slot) *unstructured.Unstructured {
-	return s.templates[facts.MachineTemplate(s.ControlPlane, slot.Arbiter).Spec.InfrastructureRef]
+func templateOf(s *scope.Scope, slot desired.Slot) *unstructured.Unstructured {
+	return s.Templates[facts.MachineTemplate(s.ControlPlane, slot.Arbiter).Spec.InfrastructureRef]
 }
 
 // templateField is where the spec says what the Machine of a slot is made from.
@@ -114,14 +111,14 @@ func whenMachinesAreMade(phase controlplanev1.InstallationPhase) string {
 
 // createMachines makes Machines with names that follow from the control plane alone, so that neither a stale cache nor a restart in the
 // middle can make one too many.
-func (r *Reconciler) createMachines(ctx context.Context, s *scope, slots []desired.Slot) error {
+func (r *Reconciler) createMachines(ctx context.Context, s *scope.Scope, slots []desired.Slot) error {
 	var errs []error
 	created := 0
 	for _, slot := range slots {
 		done, err := r.createMachine(ctx, s, slot)
 		if kube.IsRefused(err) { // no host of the others is touched, for without this one they would wait
-			s.again.In(refusedRetry)
-			s.block(refusal(err, fmt.Sprintf("Machine %s was refused, correct %s: %v", slot.Name, templateField(slot), err)))
+			s.Again.In(refusedRetry)
+			s.Block(refusal(err, fmt.Sprintf("Machine %s was refused, correct %s: %v", slot.Name, templateField(slot), err)))
 			break
 		}
 		if err != nil {
@@ -132,32 +129,31 @@ func (r *Reconciler) createMachines(ctx context.Context, s *scope, slots []desir
 		}
 	}
 	if created > 0 {
-		r.event(s.stored, "MachinesCreated", "Made %s", english.Plural(created, "control-plane Machine", ""))
+		r.writer.Event(s.Stored, "MachinesCreated", "Made %s", english.Plural(created, "control-plane Machine", ""))
 	}
 	err := errors.Join(errs...)
 	r.blockCreation(s, errs...)
 	return err
 }
 
-// blockCreation reports why a Machine, or what it is made from, cannot be created: as a failure unless all reasons are
-// passing ones that have not lasted for long. Without errors such a time ends.
-func (r *Reconciler) blockCreation(s *scope, errs ...error) {
-	key := reconcile.Key("creation", s.stored)
+// blockCreation reports why a Machine, or what it is made from, cannot be created: as a failure unless all reasons are passing ones that have not lasted for long. Without errors such a time ends.
+func (r *Reconciler) blockCreation(s *scope.Scope, errs ...error) {
+	key := reconcile.Key("creation", s.Stored)
 	if len(errs) == 0 {
 		r.failing.Clear(key)
 		return
 	}
 	reason, message := controlplanev1.MachineCreationFailedReason, errors.Join(errs...).Error()
-	if left := passingTime - r.now().Sub(r.failing.Since(key)); left > 0 && !slices.ContainsFunc(errs, func(err error) bool { return !kube.IsTransient(err) }) {
+	if left := kube.TransientPeriod - r.Clock.Now().Sub(r.failing.Since(key)); left > 0 && !slices.ContainsFunc(errs, func(err error) bool { return !kube.IsTransient(err) }) {
 		reason, message = clusterv1.ScalingUpReason, "Machines not created yet: "+message+". The creation is tried again"
-		s.again.In(left)
+		s.Again.In(left)
 	}
-	s.found.Block(status.MachineCreation, reason, message)
+	s.Found.Block(status.MachineCreation, reason, message)
 }
 
 // createMachine makes an infra machine, an OpenshiftAssistedConfig and a Machine of one name. created reports whether the Machine is new.
-func (r *Reconciler) createMachine(ctx context.Context, s *scope, slot desired.Slot) (created bool, err error) {
-	infra, err := desired.InfraMachine(s.Facts, s.templateOf(slot), slot)
+func (r *Reconciler) createMachine(ctx context.Context, s *scope.Scope, slot desired.Slot) (created bool, err error) {
+	infra, err := desired.InfraMachine(s.Facts, templateOf(s, slot), slot)
 	if err != nil {
 		return false, err
 	}
@@ -174,12 +170,12 @@ func (r *Reconciler) createMachine(ctx context.Context, s *scope, slot desired.S
 			continue
 		}
 		if !left.GetDeletionTimestamp().IsZero() {
-			s.block(r.ofLeftover(left))
-			s.again.In(leftoverRetry)
+			s.Block(r.ofLeftover(left))
+			s.Again.In(leftoverRetry)
 			return false, nil
 		}
 		if facts.OwnedByKind(left, "Machine") { // the cache still has that of a former Machine, or not yet the Machine
-			s.awaitCache(slot.Name, reconcile.CacheLag)
+			awaitCache(s, slot.Name, reconcile.CacheLag)
 			return false, nil
 		}
 		if !s.Ours(left) {
@@ -194,43 +190,42 @@ func (r *Reconciler) createMachine(ctx context.Context, s *scope, slot desired.S
 			return false, err
 		}
 	}
-	machine := desired.Machine(s.Facts, slot, infra, cmp.Or(s.found.MachineVersion(s.Facts, nil), "v"+s.found.Version.String()))
-	if err := r.apply(ctx, s, machine, nil); err != nil {
+	machine := desired.Machine(s.Facts, slot, infra, cmp.Or(s.Found.MachineVersion(s.Facts, nil), "v"+s.Found.Version.String()))
+	if err := r.writer.Apply(ctx, s, machine, nil); err != nil {
 		return false, err
 	}
-	s.found.Machines = append(s.found.Machines, machine) // counted at once, although the cache has not seen it
+	s.Found.Machines = append(s.Found.Machines, machine) // counted at once, although the cache has not seen it
 	return machine.UID != "", nil
 }
 
 // ofLeftover is what is reported while an object of a former Machine is being deleted: no failure before it has taken long.
 func (r *Reconciler) ofLeftover(left client.Object) (reason, message string) {
 	what := fmt.Sprintf("%s %s of the former Machine is being deleted", kube.KindName(left), left.GetName())
-	if r.now().Sub(left.GetDeletionTimestamp().Time) < leftoverTime {
+	if r.Clock.Now().Sub(left.GetDeletionTimestamp().Time) < leftoverTime {
 		return clusterv1.ScalingUpReason, "Machine " + left.GetName() + " not created yet: " + what
 	}
 	return controlplanev1.MachineCreationFailedReason, fmt.Sprintf("Machine %s not created: %s since %s. See its conditions and events, and the controllers of its finalizers %s",
 		left.GetName(), what, left.GetDeletionTimestamp().UTC().Format(time.RFC3339), bound.List(left.GetFinalizers()))
 }
 
-// createConfig makes the OpenshiftAssistedConfig of a slot. It comes before the infra machine, for a bootstrap provider
-// of another version may refuse it. there is false when it cannot be told that it is there to stay, or that it is of
-// the role of the slot.
-func (r *Reconciler) createConfig(ctx context.Context, s *scope, slot desired.Slot, observed *bootstrapv1.OpenshiftAssistedConfig) (there bool, err error) {
+// createConfig makes the OpenshiftAssistedConfig of a slot. It comes before the infra machine, for a bootstrap provider of another version may refuse it. there is false when it cannot be told
+// that it is there to stay, or that it is of the role of the slot.
+func (r *Reconciler) createConfig(ctx context.Context, s *scope.Scope, slot desired.Slot, observed *bootstrapv1.OpenshiftAssistedConfig) (there bool, err error) {
 	config := desired.Config(s.Facts, slot.Name, slot.Arbiter, observed)
-	if left := r.recent.Pending(appliedKey(config), ""); observed == nil && left > 0 {
-		s.awaitCache(slot.Name, left)
+	if left := r.writer.Recent.Pending(writer.Key(config), ""); observed == nil && left > 0 {
+		awaitCache(s, slot.Name, left)
 		return false, nil
 	}
 	if slot.Arbiter != (config.Spec.Role == bootstrapv1.HostRoleArbiter) {
-		s.block(controlplanev1.MachineCreationFailedReason, fmt.Sprintf("OpenshiftAssistedConfig %s exists without a Machine, and with the spec.role %q of another place. Delete it; no host is wiped, as no Machine uses it", config.Name, config.Spec.Role))
-		s.again.In(leftoverRetry)
+		s.Block(controlplanev1.MachineCreationFailedReason, fmt.Sprintf("OpenshiftAssistedConfig %s exists without a Machine, and with the spec.role %q of another place. Delete it; no host is wiped, as no Machine uses it", config.Name, config.Spec.Role))
+		s.Again.In(leftoverRetry)
 		return false, nil
 	}
 	if err := r.applyConfig(ctx, s, config, observed); err != nil {
 		return false, err
 	}
 	if !config.DeletionTimestamp.IsZero() { // that of a former Machine, which the cache has lost already
-		s.awaitCache(slot.Name, reconcile.CacheLag)
+		awaitCache(s, slot.Name, reconcile.CacheLag)
 		return false, nil
 	}
 	return true, nil
@@ -239,16 +234,15 @@ func (r *Reconciler) createConfig(ctx context.Context, s *scope, slot desired.Sl
 // errBootstrapOutdated is that the kind OpenshiftAssistedConfig, which comes with the bootstrap provider, has no field that is to be set.
 var errBootstrapOutdated = errors.New("the bootstrap provider is older than the control plane provider")
 
-func (r *Reconciler) applyConfig(ctx context.Context, s *scope, config, observed *bootstrapv1.OpenshiftAssistedConfig) error {
-	err := r.apply(ctx, s, config, observed)
+func (r *Reconciler) applyConfig(ctx context.Context, s *scope.Scope, config, observed *bootstrapv1.OpenshiftAssistedConfig) error {
+	err := r.writer.Apply(ctx, s, config, observed)
 	if kube.UndeclaredField(err) != "" {
 		return fmt.Errorf("%w: %w", errBootstrapOutdated, err)
 	}
 	return err
 }
 
-// refusal is what a condition says of a part of a Machine that the API server refused: that it is to be corrected,
-// unless an upgrade mends it.
+// refusal is what a condition says of a part of a Machine that the API server refused: that it is to be corrected, unless an upgrade mends it.
 func refusal(err error, correct string) (reason, message string) {
 	if errors.Is(err, errBootstrapOutdated) {
 		return controlplanev1.BootstrapProviderOutdatedReason, fmt.Sprintf("%v: its OpenshiftAssistedConfigs have no %s. Upgrade it, as clusterctl upgrade does; that is noticed within five minutes",
@@ -258,30 +252,29 @@ func refusal(err error, correct string) (reason, message string) {
 }
 
 // awaitCache says that a Machine is not made before it is seen what is there of its parts.
-func (s *scope) awaitCache(name string, left time.Duration) {
-	if s.found.Blocked(status.Installation) == nil {
-		s.block(clusterv1.ScalingUpReason, "making Machine "+name)
+func awaitCache(s *scope.Scope, name string, left time.Duration) {
+	if s.Found.Blocked(status.Installation) == nil {
+		s.Block(clusterv1.ScalingUpReason, "making Machine "+name)
 	}
-	s.again.In(left)
+	s.Again.In(left)
 }
 
-// createInfraMachine makes the infra machine. Server-side apply would make us the owner of its spec, which belongs to
-// others from now on (the boot image to the bootstrap provider, the providerID to the infrastructure provider). there
-// is false when it cannot be told that it is there to stay: the cache has not seen one that may be gone by now, or that
-// of a former Machine, which goes.
-func (r *Reconciler) createInfraMachine(ctx context.Context, s *scope, infra *unstructured.Unstructured) (there bool, err error) {
+// createInfraMachine makes the infra machine. Server-side apply would make us the owner of its spec, which belongs to others from now on
+// (the boot image to the bootstrap provider, the providerID to the infrastructure provider). there is false when it cannot be told that it is
+// there to stay: the cache has not seen one that may be gone by now, or that of a former Machine, which goes.
+func (r *Reconciler) createInfraMachine(ctx context.Context, s *scope.Scope, infra *unstructured.Unstructured) (there bool, err error) {
 	key := reconcile.Key(infra.GetKind(), infra)
-	if left := r.recent.Pending(key, ""); left > 0 {
-		s.awaitCache(infra.GetName(), left)
+	if left := r.writer.Recent.Pending(key, ""); left > 0 {
+		awaitCache(s, infra.GetName(), left)
 		return false, nil
 	}
-	switch err := r.Client.Create(ctx, infra, FieldOwner); {
+	switch err := r.Client.Create(ctx, infra, writer.FieldOwner); {
 	case apierrors.IsAlreadyExists(err):
-		s.awaitCache(infra.GetName(), reconcile.CacheLag)
+		awaitCache(s, infra.GetName(), reconcile.CacheLag)
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("cannot create %s %s: %w", infra.GetKind(), infra.GetName(), err)
 	}
-	r.recent.Record(key, "")
+	r.writer.Recent.Record(key, "")
 	return true, nil
 }

@@ -13,16 +13,17 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 func TestNoMachineWithoutItsParts(t *testing.T) {
 	for situation, prepare := range map[string]func(h *hub, name string){
 		"the infra machine was written a moment ago, and is not seen": func(h *hub, name string) {
-			h.r.recent.Record("Metal3Machine "+lab+"/"+name, "")
+			h.r.writer.Recent.Record("Metal3Machine "+lab+"/"+name, "")
 		},
 		"the OpenshiftAssistedConfig was written a moment ago, and is not seen": func(h *hub, name string) {
-			h.r.recent.Record(appliedKey(&bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: name}}), "")
+			h.r.writer.Recent.Record(writer.Key(&bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: name}}), "")
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {
@@ -46,7 +47,7 @@ func TestNoMachineWithTheInfraMachineOfAFormerOne(t *testing.T) {
 	left.SetGroupVersionKind(infraGV.WithKind("Metal3Machine"))
 	left.SetName(slots[0].Name)
 	h := newHub(t, append(world(nil), left)...)
-	h.r.Client = blind{h.Client, slots[0].Name}
+	h.cached.Client = blind{h.Client, slots[0].Name}
 	h.reconcile()
 	h.Expect(h.machines()).To(HaveLen(2))
 }

@@ -8,12 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 )
 
-// markArbiter tells the bootstrap provider, by the AgentClusterInstall, that the cluster has an arbiter. It is made
-// with that; this is for those that were made before it was told, or have lost it. Until the installation has begun the
-// registration states it.
-func (r *Reconciler) markArbiter(ctx context.Context, s *scope) (bool, error) {
+// markArbiter tells the bootstrap provider, by the AgentClusterInstall, that the cluster has an arbiter. It is made with that; this is for those that were made before it was told, or have lost it. Until
+// the installation has begun the registration states it.
+func (r *Reconciler) markArbiter(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.Begun || s.Arbiters() == 0 || !s.OwnsInstall() || !s.Install.DeletionTimestamp.IsZero() || metav1.HasAnnotation(s.Install.ObjectMeta, bootstrapv1.ClusterWithArbiterAnnotation) {
 		return true, nil
 	}

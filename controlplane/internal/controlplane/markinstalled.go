@@ -8,13 +8,14 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// markInstalled states, once, in the ClusterDeployment that its cluster is installed, as Hive does where it runs: a
-// service that has lost its database then takes the cluster in as an installed one.
-func (r *Reconciler) markInstalled(ctx context.Context, s *scope) (bool, error) {
-	deployment := cmp.Or(s.relabelled, s.Deployment)
+// markInstalled states, once, in the ClusterDeployment that its cluster is installed, as Hive does where it runs: a service that has lost its database then takes
+// the cluster in as an installed one.
+func (r *Reconciler) markInstalled(ctx context.Context, s *scope.Scope) (bool, error) {
+	deployment := cmp.Or(s.Relabelled, s.Deployment)
 	if !s.Installed() || !s.OwnsDeployment() || !s.OwnsInstall() || deployment.Spec.Installed ||
 		s.Install.Spec.ClusterMetadata == nil || !deployment.DeletionTimestamp.IsZero() {
 		return true, nil
@@ -23,9 +24,9 @@ func (r *Reconciler) markInstalled(ctx context.Context, s *scope) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	switch err := r.apply(ctx, s, installed, deployment); {
+	switch err := r.writer.Apply(ctx, s, installed, deployment); {
 	case kube.IsRefused(err):
-		s.again.In(refusedRetry) // nothing waits for it
+		s.Again.In(refusedRetry) // nothing waits for it
 		ctrl.LoggerFrom(ctx).Error(err, "ClusterDeployment cannot be marked as installed")
 		return true, nil
 	case err != nil:

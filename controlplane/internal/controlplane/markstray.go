@@ -8,18 +8,19 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 )
 
-// markStray says why a Machine is not deleted that was taken out of the control plane and still carries our hook: its
-// host may be a member of etcd, but the Machine does not count any more when it is asked whether etcd does without it.
-func (r *Reconciler) markStray(_ context.Context, s *scope) (bool, error) {
-	if s.ClusterDeleting() || s.found.Blocked(status.HostRelease) != nil {
+// markStray says why a Machine is not deleted that was taken out of the control plane and still carries our hook: its host may be a member of etcd, but the Machine does not
+// count any more when it is asked whether etcd does without it.
+func (r *Reconciler) markStray(_ context.Context, s *scope.Scope) (bool, error) {
+	if s.ClusterDeleting() || s.Found.Blocked(status.HostRelease) != nil {
 		return true, nil
 	}
 	for _, m := range s.Workers {
 		if !m.DeletionTimestamp.IsZero() && removal.Holds(m) {
-			s.found.Block(status.HostRelease, controlplanev1.EtcdUnknownReason, fmt.Sprintf("the host of Machine %s is not touched: it was taken out of the control plane, so that it is not "+
+			s.Found.Block(status.HostRelease, controlplanev1.EtcdUnknownReason, fmt.Sprintf("the host of Machine %s is not touched: it was taken out of the control plane, so that it is not "+
 				"known whether etcd does without it. Give the Machine its labels %s and %s back; or, when its host is no member of etcd, take the annotation %s off it",
 				m.Name, clusterv1.MachineControlPlaneLabel, clusterv1.MachineControlPlaneNameLabel, controlplanev1.EtcdMemberHookAnnotation))
 			return true, nil

@@ -11,27 +11,28 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // markUpToDate writes the condition UpToDate of the Machines, which Cluster API expects of a control plane provider.
-func (r *Reconciler) markUpToDate(ctx context.Context, s *scope) (bool, error) {
-	for i, m := range s.found.Machines {
-		wanted := s.upToDateCondition(m)
-		if err := r.setMachineCondition(ctx, s, i, wanted, FieldOwner); err != nil {
+func (r *Reconciler) markUpToDate(ctx context.Context, s *scope.Scope) (bool, error) {
+	for i, m := range s.Found.Machines {
+		wanted := upToDateCondition(s, m)
+		if err := r.setMachineCondition(ctx, s, i, wanted, writer.FieldOwner); err != nil {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-// upToDateCondition reports whether a Machine is what it is to be: bears the release of its Node, and that is the one
-// to which the cluster is brought. OpenShift upgrades its hosts in place; what is configured in them otherwise belongs
-// to its own operators. A Machine is never replaced for either.
-func (s *scope) upToDateCondition(m *clusterv1.Machine) metav1.Condition {
+// upToDateCondition reports whether a Machine is what it is to be: bears the release of its Node, and that is the one to which the cluster is brought. OpenShift upgrades its hosts in place;
+// what is configured in them otherwise belongs to its own operators. A Machine is never replaced for either.
+func upToDateCondition(s *scope.Scope, m *clusterv1.Machine) metav1.Condition {
 	c := metav1.Condition{Type: clusterv1.MachineUpToDateCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineUpToDateReason, ObservedGeneration: m.Generation}
-	required := s.found.MachineVersion(s.Facts, m)
+	required := s.Found.MachineVersion(s.Facts, m)
 	if target, known := s.Target(); known && required != "" {
 		required = "v" + target.String()
 	}
@@ -42,32 +43,31 @@ func (s *scope) upToDateCondition(m *clusterv1.Machine) metav1.Condition {
 	return c
 }
 
-// setMachineCondition writes a condition of one of the Machines, unless it is so, or was written a moment ago and has
-// not reached the cache yet.
-func (r *Reconciler) setMachineCondition(ctx context.Context, s *scope, i int, wanted metav1.Condition, owner client.FieldOwner) error {
-	m := s.found.Machines[i]
+// setMachineCondition writes a condition of one of the Machines, unless it is so, or was written a moment ago and has not reached the cache yet.
+func (r *Reconciler) setMachineCondition(ctx context.Context, s *scope.Scope, i int, wanted metav1.Condition, owner client.FieldOwner) error {
+	m := s.Found.Machines[i]
 	wanted.Message = bound.Message(wanted.Message)
 	observed := conditions.Get(m, wanted.Type)
 	if observed != nil && observed.Status == wanted.Status && observed.Reason == wanted.Reason && observed.Message == wanted.Message {
 		return nil
 	}
-	wanted.LastTransitionTime = metav1.NewTime(r.now())
+	wanted.LastTransitionTime = metav1.NewTime(r.Clock.Now())
 	if observed != nil && observed.Status == wanted.Status && !observed.LastTransitionTime.IsZero() {
 		wanted.LastTransitionTime = observed.LastTransitionTime // the timeout of a MachineHealthCheck runs from here, whatever the message
 	}
 	key := reconcile.Key(wanted.Type, m)
 	if m.ResourceVersion == "" {
-		s.again.In(reconcile.CacheLag)
-	} else if left := r.recent.Pending(key, m.ResourceVersion); left > 0 {
-		s.again.In(left)
+		s.Again.In(reconcile.CacheLag)
+	} else if left := r.writer.Recent.Pending(key, m.ResourceVersion); left > 0 {
+		s.Again.In(left)
 	} else if err := r.applyMachineCondition(ctx, m, wanted, owner); err != nil {
 		return err
 	} else {
-		r.recent.Record(key, m.ResourceVersion)
+		r.writer.Recent.Record(key, m.ResourceVersion)
 	}
 	counted := m.DeepCopy()
 	conditions.Set(counted, wanted)
-	s.found.Machines[i] = counted
+	s.Found.Machines[i] = counted
 	return nil
 }
 

@@ -16,12 +16,6 @@ import (
 // measuredKind is the label of our control planes in metrics.
 const measuredKind = "OpenshiftAssistedControlPlane"
 
-// phases are those of an installation that goes well, in order.
-var phases = []controlplanev1.InstallationPhase{
-	controlplanev1.InstallationPending, controlplanev1.InstallationPreparing, controlplanev1.InstallationInstalling,
-	controlplanev1.InstallationFinalizing, controlplanev1.InstallationInstalled,
-}
-
 // measured takes the change that was written into the metrics. What the preflight advises is nothing that somebody has to act upon.
 func measured(before, after *controlplanev1.OpenshiftAssistedControlPlane, now time.Time) {
 	measure.CountProblems(measuredKind, before.Status.Conditions, after.Status.Conditions, isProblem)
@@ -63,20 +57,19 @@ func (r *Reconciler) logged(before, after *controlplanev1.OpenshiftAssistedContr
 	}
 }
 
-// reached are the stages that the installation has come to, with the time since the control plane was created: that is
-// how long its user waits, also for an installation that is tried again. One of which nobody saw it begin, of a cluster
-// that was moved or imported, comes to none. A preparation that failed is told until one succeeds, and does not count
-// again.
+// reached are the stages that the installation has come to, with the time since the control plane was created: that is how long its user waits, also for an
+// installation that is tried again. One of which nobody saw it begin, of a cluster that was moved or imported, comes to none. A preparation that failed is told until one
+// succeeds, and does not count again.
 func reached(before, after *controlplanev1.OpenshiftAssistedControlPlane, now time.Time) []measure.Stage {
-	was, is := slices.Index(phases, before.Status.Installation.Phase), slices.Index(phases, after.Status.Installation.Phase)
+	was, is := slices.Index(status.InstallationPhases, before.Status.Installation.Phase), slices.Index(status.InstallationPhases, after.Status.Installation.Phase)
 	if was < 0 || is <= was || was == 0 && after.Status.Installation.Phase == controlplanev1.InstallationInstalled {
 		return nil
 	}
 	if was == 0 && conditions.GetReason(before, controlplanev1.InstalledCondition) == controlplanev1.PreparationFailedReason {
-		was = slices.Index(phases, controlplanev1.InstallationPreparing)
+		was = slices.Index(status.InstallationPhases, controlplanev1.InstallationPreparing)
 	}
-	stages := make([]measure.Stage, 0, len(phases))
-	for _, phase := range phases[min(was, is)+1 : is+1] {
+	stages := make([]measure.Stage, 0, len(status.InstallationPhases))
+	for _, phase := range status.InstallationPhases[min(was, is)+1 : is+1] {
 		at := now
 		if c := conditions.Get(after, controlplanev1.InstalledCondition); phase == controlplanev1.InstallationInstalled && c != nil {
 			at = c.LastTransitionTime.Time
@@ -86,16 +79,8 @@ func reached(before, after *controlplanev1.OpenshiftAssistedControlPlane, now ti
 	return stages
 }
 
-// sawItGoOn reports whether an installation that is in a phase by now was reported to go on, or to be about to: what is
-// handed over in the course of it is news. The kubeconfig of a cluster that is long installed, which is published
-// again, is none.
-func sawItGoOn(before *controlplanev1.OpenshiftAssistedControlPlane, now controlplanev1.InstallationPhase) bool {
-	was := slices.Index(phases, before.Status.Installation.Phase)
-	return was > 0 && before.Status.Installation.Phase != controlplanev1.InstallationInstalled || was == 0 && now != controlplanev1.InstallationInstalled
-}
-
 // sawItEnd reports whether an installation ended that was seen going on.
 func sawItEnd(before, after *controlplanev1.OpenshiftAssistedControlPlane) bool {
-	return slices.Index(phases, before.Status.Installation.Phase) > 0 && before.Status.Installation.Phase != after.Status.Installation.Phase &&
+	return slices.Index(status.InstallationPhases, before.Status.Installation.Phase) > 0 && before.Status.Installation.Phase != after.Status.Installation.Phase &&
 		after.Status.Installation.Phase == controlplanev1.InstallationInstalled
 }

@@ -15,7 +15,7 @@ import (
 func TestMissingWorkersCountFromWhenTheyAreMissing(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	now := time.Now()
-	h.r.now = func() time.Time { return now }
+	h.clock.now = func() time.Time { return now }
 	old := clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "w", UID: "d", CreationTimestamp: metav1.NewTime(now.Add(-24 * time.Hour))}}
 	set := clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "s", UID: "s"}}
 	since := func(missing ...facts.MissingWorkers) time.Time {

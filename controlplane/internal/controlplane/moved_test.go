@@ -21,8 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -58,7 +60,7 @@ func (h *hub) annotate(key, value string) {
 func TestNoMoveWhileAHostLeavesTheCluster(t *testing.T) {
 	h := newInstalledHub(t)
 	now := time.Now()
-	h.r.now = func() time.Time { return now }
+	h.clock.now = func() time.Time { return now }
 	going := h.deleteMachine(0)
 	h.etcds.Members[2].Problem = "does not answer"
 	h.reconcile()
@@ -69,7 +71,7 @@ func TestNoMoveWhileAHostLeavesTheCluster(t *testing.T) {
 	h.Expect(h.controlPlane().ResourceVersion).To(Equal(version), "once")
 
 	h.etcds.Members[2].Problem = ""
-	now = now.Add(inspectionInterval)
+	now = now.Add(etcdgate.Interval)
 	h.reconcile()
 	h.Expect(h.held()).NotTo(ContainElement(going))
 	h.finishMachine(going)
@@ -77,7 +79,7 @@ func TestNoMoveWhileAHostLeavesTheCluster(t *testing.T) {
 	h.reconcile()
 	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(clusterctlv1.BlockMoveAnnotation, whileHostsGo), "it is not cleaned up")
 	h.etcds.observing = nil
-	now = now.Add(inspectionInterval)
+	now = now.Add(etcdgate.Interval)
 	h.reconcile()
 	h.reconcile()
 	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(clusterctlv1.BlockMoveAnnotation))
@@ -320,14 +322,14 @@ func TestAPauseHoldsWithoutOwnerReference(t *testing.T) {
 func TestRefusedMachinesAreToldAndNotTriedForEver(t *testing.T) {
 	refuse := false
 	h := newHub(t, world(nil)...).withTime()
-	h.r.applier = apply.New(interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{
+	h.r.writer.Applier = apply.New(interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			if kind, ok := obj.(interface{ GetKind() string }); ok && refuse && kind.GetKind() == "Machine" {
 				return apierrors.NewInvalid(clusterv1.GroupVersion.WithKind("Machine").GroupKind(), "m", nil)
 			}
 			return c.Apply(ctx, obj, opts...)
 		},
-	}), FieldOwner)
+	}), writer.FieldOwner)
 	refuse = true
 	h.reconcile()
 	created := conditions.Get(h.controlPlane(), controlplanev1.MachinesCreatedCondition)

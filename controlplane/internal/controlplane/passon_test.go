@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
@@ -87,7 +88,7 @@ func TestLabelsAndAnnotationsArePassedOn(t *testing.T) {
 func TestWhatIsPassedOnIsNotFoughtOver(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	now := time.Now()
-	h.r.now = func() time.Time { return now }
+	h.clock.now = func() time.Time { return now }
 	h.reconcile()
 	h.say("north")
 	h.reconcile()
@@ -113,7 +114,7 @@ func TestWhatIsPassedOnIsNotFoughtOver(t *testing.T) {
 		s := h.gather()
 		_, err := h.r.passOn(t.Context(), s)
 		h.Expect(err).NotTo(HaveOccurred())
-		h.Expect(s.again.Delay()).To(BeNumerically("~", time.Second, time.Millisecond), "what happens meanwhile does not put it off")
+		h.Expect(s.Again.Delay()).To(BeNumerically("~", time.Second, time.Millisecond), "what happens meanwhile does not put it off")
 		told("theirs")
 		now = now.Add(2 * time.Second)
 		h.reconcile()
@@ -158,12 +159,12 @@ func TestWhatIsMadeHasWhatIsPassedOnAtOnce(t *testing.T) {
 // Nobody states yet what an object had from the first as long as it cannot be passed on: it stays.
 func TestWhatIsMadeKeepsWhatCannotBePassedOnYet(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
-	metadata := h.r.metadata
-	h.r.metadata = apply.New(interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one
+	metadata := h.r.writer.Metadata
+	h.r.writer.Metadata = apply.New(interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one
 		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
 			return apierrors.NewTooManyRequests("busy", 1)
 		},
-	}), metadataOwner)
+	}), writer.MetadataOwner)
 	h.say("north")
 	h.reconcile()
 	for range 2 {
@@ -173,7 +174,7 @@ func TestWhatIsMadeKeepsWhatCannotBePassedOnYet(t *testing.T) {
 			h.Expect(part.GetLabels()).To(HaveKeyWithValue("cluster.open-cluster-management.io/backup", "north"), "%T", part)
 		}
 	}
-	h.r.metadata = metadata
+	h.r.writer.Metadata = metadata
 	h.reconcile()
 	h.say("")
 	h.reconcile()
@@ -213,7 +214,7 @@ func TestNothingIsPassedOnToWhatIsNotOurs(t *testing.T) {
 func TestWhatWasPassedOnIsCached(t *testing.T) {
 	g := NewWithT(t)
 	record := metav1.ManagedFieldsEntry{
-		Manager: string(metadataOwner), Operation: metav1.ManagedFieldsOperationApply,
+		Manager: string(writer.MetadataOwner), Operation: metav1.ManagedFieldsOperationApply,
 		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{"f:site":{},"f:gone":{}},"f:annotations":{"f:why":{}}}}`)},
 	}
 	burden := func(obj client.Object) {

@@ -14,18 +14,19 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/preflight"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 )
 
 // preflight looks for what would go wrong with the installation. It holds nothing up.
-func (r *Reconciler) preflight(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) preflight(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Installed() || s.Cluster == nil {
 		return true, nil
 	}
-	in := &preflight.Inputs{Facts: s.Facts, Names: map[string]facts.Name{}, ReleaseImage: cmp.Or(s.found.ReleaseImage, s.ControlPlane.Status.ReleaseImage)}
+	in := &preflight.Inputs{Facts: s.Facts, Names: map[string]facts.Name{}, ReleaseImage: cmp.Or(s.Found.ReleaseImage, s.ControlPlane.Status.ReleaseImage)}
 	for _, wanted := range preflight.Names(s.Facts) {
 		answer, left := r.Names.Addresses(wanted, r.waker(s))
 		in.Names[wanted] = answer
-		s.again.In(left)
+		s.Again.In(left)
 	}
 	var err error
 	if in.Others, err = r.claimants(ctx, s.ControlPlane); err != nil {
@@ -37,12 +38,11 @@ func (r *Reconciler) preflight(ctx context.Context, s *scope) (bool, error) {
 	if in.Registries, err = r.readRegistries(ctx, s); err != nil {
 		return false, err
 	}
-	s.found.Preflight = ptr.To(preflight.Check(in))
+	s.Found.Preflight = ptr.To(preflight.Check(in))
 	return true, nil
 }
 
-// claimants returns the control planes of the hub that have the domain or a VIP of a control plane, that one included.
-// It looks them up by index: a hub has thousands of control planes.
+// claimants returns the control planes of the hub that have the domain or a VIP of a control plane, that one included. It looks them up by index: a hub has thousands of control planes.
 func (r *Reconciler) claimants(ctx context.Context, cp *controlplanev1.OpenshiftAssistedControlPlane) ([]*controlplanev1.OpenshiftAssistedControlPlane, error) {
 	found := map[client.ObjectKey]*controlplanev1.OpenshiftAssistedControlPlane{}
 	for _, claim := range preflight.Claims(cp) {
@@ -57,9 +57,8 @@ func (r *Reconciler) claimants(ctx context.Context, cp *controlplanev1.Openshift
 	return slices.Collect(maps.Values(found)), nil
 }
 
-// covered tells for which places the user's pull secret has credentials, also once its phase does not read it any more;
-// nil when there is none that can be read.
-func (r *Reconciler) covered(ctx context.Context, s *scope) (func(string) bool, error) {
+// covered tells for which places the user's pull secret has credentials, also once its phase does not read it any more; nil when there is none that can be read.
+func (r *Reconciler) covered(ctx context.Context, s *scope.Scope) (func(string) bool, error) {
 	if s.ControlPlane.Spec.Config.PullSecretRef == nil || s.PullSecret == nil {
 		return nil, nil //nolint:nilnil // there need be none
 	}
@@ -71,7 +70,7 @@ func (r *Reconciler) covered(ctx context.Context, s *scope) (func(string) bool, 
 }
 
 // readRegistries reads the ConfigMap with the mirrors, once for each of its versions; nil when there is none.
-func (r *Reconciler) readRegistries(ctx context.Context, s *scope) (*preflight.Registries, error) {
+func (r *Reconciler) readRegistries(ctx context.Context, s *scope.Scope) (*preflight.Registries, error) {
 	if s.RegistryConfig == nil {
 		return nil, nil //nolint:nilnil // there need be none
 	}

@@ -75,7 +75,7 @@ func TestPreflightUntilTheClusterIsInstalled(t *testing.T) {
 	s := h.gather()
 	_, err := h.r.preflight(t.Context(), s)
 	h.Expect(err).NotTo(HaveOccurred())
-	h.Expect(s.again.Delay()).To(Equal(h.dns.counts), "DNS cannot be watched")
+	h.Expect(s.Again.Delay()).To(Equal(h.dns.counts), "DNS cannot be watched")
 
 	h.dns.answers[apiOfC1] = answer
 	h.expectPreflight(metav1.ConditionTrue, controlplanev1.PreflightPassedReason, "")
@@ -118,7 +118,7 @@ func TestPreflightReadsThePullSecret(t *testing.T) {
 	secret.Data[corev1.DockerConfigJsonKey] = []byte(`{"auths":{"registry.other.example":{"auth":"dTpw"}}}`)
 	h := newHub(t, objects...).withTime()
 	reads := 0
-	h.r.Live = interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // it is one
+	h.live.Reader = interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // it is one
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if _, is := obj.(*corev1.ConfigMap); is {
 				reads++

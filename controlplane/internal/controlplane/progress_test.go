@@ -22,7 +22,7 @@ import (
 func (h *hub) log() (messages func() []string) {
 	log, messages := reconciletest.Log(func(keys string) { h.Expect(keys).To(ContainSubstring(`object"={"name"="c1"`)) })
 	h.r.progress = reconcile.NewProgressLog(log)
-	h.r.Recorder = reconcile.LogEvents(record.NewFakeRecorder(1000), log)
+	h.recorder.EventRecorder = reconcile.LogEvents(record.NewFakeRecorder(1000), log)
 	return messages
 }
 

@@ -13,23 +13,24 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // etcdMember is the value of the annotation that protects an infrastructure machine from deletion. The admission policy reads only the key.
 const etcdMember = "etcd-member"
 
-// protectHosts keeps the annotation that protects an infrastructure machine from deletion in step with the hook of its
-// Machine: without the hook Cluster API core deletes the infrastructure machine itself, and an admission policy would
-// refuse that.
-func (r *Reconciler) protectHosts(ctx context.Context, s *scope) (bool, error) {
+// protectHosts keeps the annotation that protects an infrastructure machine from deletion in step with the hook of its Machine: without the hook Cluster API core deletes the infrastructure
+// machine itself, and an admission policy would refuse that.
+func (r *Reconciler) protectHosts(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.ClusterDeleting() {
 		return true, nil // releaseHosts ends the protection together with the hooks
 	}
 	var errs []error
 	for _, m := range protectable(s) {
-		if left := r.recent.Pending(hookKey(m), m.ResourceVersion); left > 0 {
-			s.again.In(left) // whether the Machine has the hook is not known before the cache has it
+		if left := r.writer.Recent.Pending(hookKey(m), m.ResourceVersion); left > 0 {
+			s.Again.In(left) // whether the Machine has the hook is not known before the cache has it
 			continue
 		}
 		_, err := r.protectHost(ctx, s, m, removal.Holds(m))
@@ -38,10 +39,9 @@ func (r *Reconciler) protectHosts(ctx context.Context, s *scope) (bool, error) {
 	return true, errors.Join(errs...)
 }
 
-// protectable are the Machines whose infrastructure machine may have, or need, the protection: those of the control
-// plane, and those that were taken out of the control plane with the hook. The infrastructure machines of other workers
-// are not read.
-func protectable(s *scope) []*clusterv1.Machine {
+// protectable are the Machines whose infrastructure machine may have, or need, the protection: those of the control plane, and those that were taken out of the control plane with the hook. The
+// infrastructure machines of other workers are not read.
+func protectable(s *scope.Scope) []*clusterv1.Machine {
 	machines := append([]*clusterv1.Machine(nil), s.Machines...)
 	for _, m := range s.Workers {
 		if removal.Holds(m) || !m.DeletionTimestamp.IsZero() {
@@ -51,20 +51,19 @@ func protectable(s *scope) []*clusterv1.Machine {
 	return machines
 }
 
-// unprotectHost ends the protection. It returns false as long as the cache lags behind a write of ours: the hook must
-// not be dropped before.
-func (r *Reconciler) unprotectHost(ctx context.Context, s *scope, m *clusterv1.Machine) (bool, error) {
+// unprotectHost ends the protection. It returns false as long as the cache lags behind a write of ours: the hook must not be dropped before.
+func (r *Reconciler) unprotectHost(ctx context.Context, s *scope.Scope, m *clusterv1.Machine) (bool, error) {
 	return r.protectHost(ctx, s, m, false)
 }
 
 // protectHost adds or removes the annotation. It returns false when the cache lags behind a write of ours.
-func (r *Reconciler) protectHost(ctx context.Context, s *scope, m *clusterv1.Machine, protect bool) (bool, error) {
+func (r *Reconciler) protectHost(ctx context.Context, s *scope.Scope, m *clusterv1.Machine, protect bool) (bool, error) {
 	infra, err := r.infraMachineOf(ctx, m)
 	if err != nil || infra == nil {
 		return err == nil, err
 	}
-	if left := r.recent.Pending(protectionKey(infra), infra.GetResourceVersion()); left > 0 {
-		s.again.In(left)
+	if left := r.writer.Recent.Pending(protectionKey(infra), infra.GetResourceVersion()); left > 0 {
+		s.Again.In(left)
 		return false, nil
 	}
 	_, isProtected := infra.GetAnnotations()[controlplanev1.DeleteProtectionAnnotation]
@@ -85,10 +84,10 @@ func (r *Reconciler) annotateProtection(ctx context.Context, infra *unstructured
 		return fmt.Errorf("cannot encode annotations: %w", err)
 	}
 	version := infra.GetResourceVersion()
-	if err := r.Client.Patch(ctx, infra.DeepCopy(), client.RawPatch(types.MergePatchType, patch), FieldOwner); client.IgnoreNotFound(err) != nil {
+	if err := r.Client.Patch(ctx, infra.DeepCopy(), client.RawPatch(types.MergePatchType, patch), writer.FieldOwner); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot write the protection of %s %s: %w", infra.GetKind(), infra.GetName(), err)
 	}
-	r.recent.Record(protectionKey(infra), version)
+	r.writer.Recent.Record(protectionKey(infra), version)
 	return nil
 }
 

@@ -61,7 +61,7 @@ func TestTheProtectionEndsBeforeTheHook(t *testing.T) {
 		t.Run(situation, func(t *testing.T) {
 			h := newInstalledHub(t)
 			released := 0
-			h.r.Client = interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{
+			h.cached.Client = interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{
 				Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
 					m, is := o.(*clusterv1.Machine)
 					if !is || !removal.Holds(m) {
@@ -90,7 +90,7 @@ func TestAProtectionThatCannotBeEndedKeepsTheHook(t *testing.T) {
 	h := newInstalledHub(t)
 	name := h.deleteMachine(1)
 	refused := errors.New("refused")
-	h.r.Client = interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{
+	h.cached.Client = interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
 			if _, is := o.(*unstructured.Unstructured); is {
 				return refused

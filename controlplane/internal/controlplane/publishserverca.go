@@ -9,11 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 )
 
-// publishServerCA tells the bootstrap provider, while hosts are to join the installed cluster, by which certificates
-// they recognise its machine config server. What the cluster said last stands while it does not answer.
-func (r *Reconciler) publishServerCA(ctx context.Context, s *scope) (bool, error) {
+// publishServerCA tells the bootstrap provider, while hosts are to join the installed cluster, by which certificates they recognise its machine config server. What the cluster said last stands
+// while it does not answer.
+func (r *Reconciler) publishServerCA(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.Installed() || !s.OwnsInstall() || !s.Install.DeletionTimestamp.IsZero() {
 		return true, nil
 	}

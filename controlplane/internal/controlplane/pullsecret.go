@@ -11,10 +11,11 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 )
 
 // pullSecret makes sure that the pull secret exists and can be read.
-func (r *Reconciler) pullSecret(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) pullSecret(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Begun {
 		return true, nil // assisted-service has taken it over
 	}
@@ -22,7 +23,7 @@ func (r *Reconciler) pullSecret(ctx context.Context, s *scope) (bool, error) {
 		return r.placeholder(ctx, s)
 	}
 	if s.PullSecret == nil {
-		s.block(controlplanev1.PullSecretMissingReason, fmt.Sprintf("Secret %s does not exist: create it (type %s), or remove config.pullSecretRef if the release needs none",
+		s.Block(controlplanev1.PullSecretMissingReason, fmt.Sprintf("Secret %s does not exist: create it (type %s), or remove config.pullSecretRef if the release needs none",
 			s.PullSecretName(), corev1.SecretTypeDockerConfigJson))
 		return false, nil
 	}
@@ -31,25 +32,25 @@ func (r *Reconciler) pullSecret(ctx context.Context, s *scope) (bool, error) {
 		return false, err
 	}
 	if problem != "" {
-		s.block(controlplanev1.PullSecretMissingReason, problem)
+		s.Block(controlplanev1.PullSecretMissingReason, problem)
 		return false, nil
 	}
-	s.credentials = credentials
+	s.Credentials = credentials
 	return true, nil
 }
 
 // placeholder makes the pull secret of a cluster that needs none; one that exists is used as it is.
-func (r *Reconciler) placeholder(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) placeholder(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.PullSecret != nil {
 		return true, nil
 	}
 	wanted := desired.PlaceholderPullSecret(s.Facts)
-	found, err := r.existing(ctx, wanted)
+	found, err := r.writer.Existing(ctx, r.Live, wanted)
 	if err != nil || found != nil {
 		s.PullSecret = found
 		return err == nil, err
 	}
-	return true, r.apply(ctx, s, wanted, nil)
+	return true, r.writer.Apply(ctx, s, wanted, nil)
 }
 
 type pullSecretContents struct {

@@ -73,11 +73,11 @@ func TestReconcileOfAnUnchangedWorldWritesNothing(t *testing.T) {
 func TestAWriteThatTheCacheHasNotSeenIsNotRepeated(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	now := time.Now()
-	h.r.now = func() time.Time { return now }
+	h.clock.now = func() time.Time { return now }
 	cp := h.controlPlane()
 	h.reconcile()
 	now = now.Add(reconcile.CacheLag)
-	h.r.recent.Record(reconcile.Key("", cp), h.controlPlane().ResourceVersion)
+	h.r.writer.Recent.Record(reconcile.Key("", cp), h.controlPlane().ResourceVersion)
 	h.writes = nil
 	now = now.Add(reconcile.CacheLag / 4)
 	h.Expect(h.reconcile().RequeueAfter).To(Equal(reconcile.CacheLag * 3 / 4))

@@ -8,16 +8,17 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 )
 
 // Messages of admission webhooks lead into conditions and events: without the keys in their URLs.
 func TestARefusalIsRedacted(t *testing.T) {
 	g := NewWithT(t)
-	s := newScope(&facts.Facts{ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}})
-	_, err := s.rejected("AgentClusterInstall", apierrors.NewBadRequest("cannot reach https://img.example/?api_key=top-secret"))
+	s := scope.New(&facts.Facts{ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}})
+	_, err := rejected(s, "AgentClusterInstall", apierrors.NewBadRequest("cannot reach https://img.example/?api_key=top-secret"))
 	g.Expect(err).NotTo(HaveOccurred())
-	message := s.found.Blocked(status.Installation).Message
+	message := s.Found.Blocked(status.Installation).Message
 	g.Expect(message).To(ContainSubstring("https://img.example/..."))
 	g.Expect(message).NotTo(ContainSubstring("top-secret"))
 }

@@ -16,7 +16,9 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
@@ -26,29 +28,29 @@ import (
 
 // register registers the cluster in assisted-service: a ClusterDeployment and an AgentClusterInstall, which carry no owner references, for
 // the garbage collector must never deregister a cluster.
-func (r *Reconciler) register(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) register(ctx context.Context, s *scope.Scope) (bool, error) {
 	switch {
-	case s.foreign(s.Deployment, "ClusterDeployment"), s.foreign(s.Install, "AgentClusterInstall"):
+	case foreign(s, s.Deployment, "ClusterDeployment"), foreign(s, s.Install, "AgentClusterInstall"):
 		return false, nil
 	case s.Installed() && (s.Install == nil || s.Imported() && s.Deployment == nil):
 		return r.importCluster(ctx, s)
 	case s.Begun && s.Install == nil:
-		s.block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("AgentClusterInstall %s is missing although the installation was started: it is not created again, "+
+		s.Block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("AgentClusterInstall %s is missing although the installation was started: it is not created again, "+
 			"for that would reinstall the hosts. Restore it from a backup. If nothing runs on the hosts yet, delete the Cluster, which wipes them, and create it again", s.ControlPlane.Name))
 		return false, nil
 	case s.Reregistered:
-		s.block(controlplanev1.ReregisteredReason, status.Reregistered(s.Facts))
+		s.Block(controlplanev1.ReregisteredReason, status.Reregistered(s.Facts))
 		return false, nil
 	case s.Begun:
 		return true, nil
 	case len(s.MissingConfigMaps) > 0:
-		s.block(controlplanev1.ManifestsMissingReason, fmt.Sprintf("ConfigMap %s does not exist: create it, or remove it from config.manifestsConfigMapRefs and config.imageRegistryRef",
+		s.Block(controlplanev1.ManifestsMissingReason, fmt.Sprintf("ConfigMap %s does not exist: create it, or remove it from config.manifestsConfigMapRefs and config.imageRegistryRef",
 			bound.List(s.MissingConfigMaps)))
 		return false, nil
 	}
-	install, err := desired.AgentClusterInstall(s.Facts, s.imageSetName, s.found.Version)
+	install, err := desired.AgentClusterInstall(s.Facts, s.ImageSetName, s.Found.Version)
 	if err != nil {
-		s.block(controlplanev1.InvalidConfigurationReason, err.Error())
+		s.Block(controlplanev1.InvalidConfigurationReason, err.Error())
 		return false, nil // for the user to correct: told by a condition, not tried again
 	}
 	if err := r.recordMirrors(ctx, s, install); err != nil {
@@ -60,26 +62,25 @@ func (r *Reconciler) register(ctx context.Context, s *scope) (bool, error) {
 	if proceed, err := r.confirmDeployment(ctx, s); !proceed {
 		return false, err
 	}
-	deployment := desired.ClusterDeployment(s.Facts, s.found.Version)
-	if s.Deployment == nil || s.notPassedOn {
+	deployment := desired.ClusterDeployment(s.Facts, s.Found.Version)
+	if s.Deployment == nil || s.NotPassedOn {
 		desired.PassOnAtOnce(s.ControlPlane, deployment)
 	}
-	if s.Install == nil || s.notPassedOn {
+	if s.Install == nil || s.NotPassedOn {
 		desired.PassOnAtOnce(s.ControlPlane, install)
 	}
-	if err := r.apply(ctx, s, deployment, s.Deployment); err != nil {
-		return s.rejected("ClusterDeployment", err)
+	if err := r.writer.Apply(ctx, s, deployment, s.Deployment); err != nil {
+		return rejected(s, "ClusterDeployment", err)
 	}
-	if err := r.apply(ctx, s, install, s.Install); err != nil {
-		return s.rejected("AgentClusterInstall", err)
+	if err := r.writer.Apply(ctx, s, install, s.Install); err != nil {
+		return rejected(s, "AgentClusterInstall", err)
 	}
-	s.found.Registered = true
+	s.Found.Registered = true
 	return true, r.withdrawHold(ctx, s, install)
 }
 
-// recordMirrors states in an AgentClusterInstall which content the ConfigMap with the mirrors has: assisted-service
-// reads the ConfigMap at the registration, and does not watch it.
-func (r *Reconciler) recordMirrors(ctx context.Context, s *scope, install *hiveext.AgentClusterInstall) error {
+// recordMirrors states in an AgentClusterInstall which content the ConfigMap with the mirrors has: assisted-service reads the ConfigMap at the registration, and does not watch it.
+func (r *Reconciler) recordMirrors(ctx context.Context, s *scope.Scope, install *hiveext.AgentClusterInstall) error {
 	registries, err := r.readRegistries(ctx, s)
 	if registries != nil {
 		metav1.SetMetaDataAnnotation(&install.ObjectMeta, bootstrapv1.MirrorsDigestAnnotation, registries.Digest)
@@ -87,10 +88,9 @@ func (r *Reconciler) recordMirrors(ctx context.Context, s *scope, install *hivee
 	return err
 }
 
-// confirmDeployment asks the API server, not the cache, whether the ClusterDeployment of an AgentClusterInstall that is
-// to be created is being deleted: assisted-service deletes the AgentClusterInstall together with it, each time that it
-// is created meanwhile (chaos, seed 1: the cache of ClusterDeployments was late).
-func (r *Reconciler) confirmDeployment(ctx context.Context, s *scope) (bool, error) {
+// confirmDeployment asks the API server, not the cache, whether the ClusterDeployment of an AgentClusterInstall that is to be created is being deleted: assisted-service deletes the AgentClusterInstall
+// together with it, each time that it is created meanwhile (chaos, seed 1: the cache of ClusterDeployments was late).
+func (r *Reconciler) confirmDeployment(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Install != nil || s.Deployment == nil {
 		return true, nil
 	}
@@ -101,8 +101,8 @@ func (r *Reconciler) confirmDeployment(ctx context.Context, s *scope) (bool, err
 	if deployment != nil && deployment.DeletionTimestamp.IsZero() {
 		return true, nil
 	}
-	s.again.In(reconcile.CacheLag)
-	s.block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("waiting for assisted-service to deregister the cluster (ClusterDeployment %s): the cluster is registered again afterwards", s.Deployment.Name))
+	s.Again.In(reconcile.CacheLag)
+	s.Block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("waiting for assisted-service to deregister the cluster (ClusterDeployment %s): the cluster is registered again afterwards", s.Deployment.Name))
 	return false, nil
 }
 
@@ -110,31 +110,30 @@ func (r *Reconciler) confirmDeployment(ctx context.Context, s *scope) (bool, err
 func (r *Reconciler) patchInstall(ctx context.Context, before *hiveext.AgentClusterInstall, change func(*hiveext.AgentClusterInstall)) error {
 	after := before.DeepCopy()
 	change(after)
-	return client.IgnoreNotFound(kube.PatchMetadata(ctx, r.Client, before, after, FieldOwner))
+	return client.IgnoreNotFound(kube.PatchMetadata(ctx, r.Client, before, after, writer.FieldOwner))
 }
 
-// refusedRetry is how often a refused request is repeated. What is refused for what it says helps no repeating; but a
-// webhook may go by what cannot be watched, such as a feature gate of its own.
+// refusedRetry is how often a refused request is repeated. What is refused for what it says helps no repeating; but a webhook may go by what cannot be
+// watched, such as a feature gate of its own.
 const refusedRetry = 5 * time.Minute
 
 // rejected makes a refusal a condition.
-func (s *scope) rejected(kind string, err error) (bool, error) {
+func rejected(s *scope.Scope, kind string, err error) (bool, error) {
 	if !kube.IsRefused(err) {
 		return false, err
 	}
-	s.again.In(refusedRetry)
-	s.block(controlplanev1.InstallationRejectedReason, fmt.Sprintf("%s %s was refused, correct the configuration: %s", kind, s.ControlPlane.Name, assisted.RedactURLs(err.Error())))
+	s.Again.In(refusedRetry)
+	s.Block(controlplanev1.InstallationRejectedReason, fmt.Sprintf("%s %s was refused, correct the configuration: %s", kind, s.ControlPlane.Name, assisted.RedactURLs(err.Error())))
 	return false, nil
 }
 
-// foreign tells, and says, whether an object with the name of ours belongs to someone else. It may stand for a running
-// cluster: nobody is ever told to delete it.
-func (s *scope) foreign(obj client.Object, kind string) bool {
-	if kube.IsNil(obj) || slices.Contains(s.registration(), obj) {
+// foreign tells, and says, whether an object with the name of ours belongs to someone else. It may stand for a running cluster: nobody is ever told to delete it.
+func foreign(s *scope.Scope, obj client.Object, kind string) bool {
+	if kube.IsNil(obj) || slices.Contains(s.Registration(), obj) {
 		return false
 	}
 	if former := s.Owner().FormerCluster(obj); former != "" {
-		s.blockFormer(obj, kind, former)
+		blockFormer(s, obj, kind, former)
 		return true
 	}
 	var wanted []string
@@ -142,19 +141,18 @@ func (s *scope) foreign(obj client.Object, kind string) bool {
 		wanted = append(wanted, key+"="+value)
 	}
 	slices.Sort(wanted)
-	s.block(controlplanev1.InstallationNotOursReason, fmt.Sprintf("%s %s exists and was not made for this control plane; it is left alone. Give the control plane another name, or, if it is "+
+	s.Block(controlplanev1.InstallationNotOursReason, fmt.Sprintf("%s %s exists and was not made for this control plane; it is left alone. Give the control plane another name, or, if it is "+
 		"that of this cluster, its labels: %s", kind, obj.GetName(), strings.Join(wanted, ", ")))
 	return true
 }
 
-// blockFormer reports an object of a former Cluster of our name. It may be that of this cluster: when the control plane
-// was created again from a manifest, it has lost what it recorded.
-func (s *scope) blockFormer(obj client.Object, kind string, former types.UID) {
+// blockFormer reports an object of a former Cluster of our name. It may be that of this cluster: when the control plane was created again from a manifest, it has lost what it recorded.
+func blockFormer(s *scope.Scope, obj client.Object, kind string, former types.UID) {
 	if !obj.GetDeletionTimestamp().IsZero() {
-		s.block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("%s %s of a former Cluster %s is being deleted: waiting until assisted-service has deregistered that cluster",
+		s.Block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("%s %s of a former Cluster %s is being deleted: waiting until assisted-service has deregistered that cluster",
 			kind, obj.GetName(), s.ClusterName()))
 		return
 	}
-	s.block(controlplanev1.InstallationNotOursReason, fmt.Sprintf("%s %s was made for a former Cluster %s (UID %s), whose hosts may be running; it is left alone. Give the control plane another name, or, if it is "+
+	s.Block(controlplanev1.InstallationNotOursReason, fmt.Sprintf("%s %s was made for a former Cluster %s (UID %s), whose hosts may be running; it is left alone. Give the control plane another name, or, if it is "+
 		"that of this cluster, add the UID to the annotation %s of the control plane", kind, obj.GetName(), s.ClusterName(), former, contract.ClusterUIDsAnnotation))
 }

@@ -17,6 +17,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
@@ -149,10 +150,10 @@ func TestWhoseRegistration(t *testing.T) {
 			s.Deployment, s.Install = named()
 			tc.change(s)
 			g.Expect(s.OwnsDeployment()).To(Equal(tc.ours))
-			known := newScope(s)
-			g.Expect(known.foreign(s.Deployment, "ClusterDeployment")).NotTo(Equal(tc.ours))
+			known := scope.New(s)
+			g.Expect(foreign(known, s.Deployment, "ClusterDeployment")).NotTo(Equal(tc.ours))
 			if !tc.ours {
-				blocked := known.found.Blocked(status.Installation)
+				blocked := known.Found.Blocked(status.Installation)
 				g.Expect(blocked.Reason).To(Equal(controlplanev1.InstallationNotOursReason))
 				g.Expect(blocked.Message).NotTo(ContainSubstring("elete"), "it may stand for a running cluster")
 				g.Expect(blocked.Message).To(ContainSubstring("cluster.x-k8s.io/cluster-name=cluster1"))
@@ -203,9 +204,9 @@ func TestTheRegistrationOfAFormerClusterIsNotOurs(t *testing.T) {
 	s := h.gather()
 	h.Expect(s.OwnsDeployment()).To(BeFalse())
 	h.Expect(s.OwnsInstall()).To(BeFalse())
-	h.Expect(s.registration()).To(BeEmpty(), "it is not deregistered with this cluster")
-	h.Expect(s.foreign(s.Deployment, "ClusterDeployment")).To(BeTrue())
-	blocked := s.found.Blocked(status.Installation)
+	h.Expect(s.Registration()).To(BeEmpty(), "it is not deregistered with this cluster")
+	h.Expect(foreign(s, s.Deployment, "ClusterDeployment")).To(BeTrue())
+	blocked := s.Found.Blocked(status.Installation)
 	h.Expect(blocked.Reason).To(Equal(controlplanev1.InstallationNotOursReason))
 	h.Expect(blocked.Message).To(And(ContainSubstring("ClusterDeployment c1 was made for a former Cluster cluster1 (UID former-uid)"), ContainSubstring(contract.ClusterUIDsAnnotation)))
 
@@ -245,13 +246,13 @@ func TestARegistrationStaysOursWhenTheClusterGetsAnotherUID(t *testing.T) {
 }
 
 func TestTheRegistrationOfAFormerClusterThatIsBeingDeletedIsAwaited(t *testing.T) {
-	s := newScope(factsOf(nil))
+	s := scope.New(factsOf(nil))
 	deployment := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1", Labels: s.Labels(), DeletionTimestamp: ptr.To(metav1.Now())}}
 	deployment.Annotations = map[string]string{contract.ClusterUIDAnnotation: "former-uid"}
 	s.Deployment = deployment
 	g := NewWithT(t)
-	g.Expect(s.foreign(deployment, "ClusterDeployment")).To(BeTrue())
-	g.Expect(s.found.Blocked(status.Installation)).To(HaveField("Reason", controlplanev1.WaitingForAssistedServiceReason))
+	g.Expect(foreign(s, deployment, "ClusterDeployment")).To(BeTrue())
+	g.Expect(s.Found.Blocked(status.Installation)).To(HaveField("Reason", controlplanev1.WaitingForAssistedServiceReason))
 }
 
 // TestNoInstallationIsCreatedForAClusterDeploymentThatIsBeingDeleted has a cache of ClusterDeployments that is late:
@@ -267,7 +268,7 @@ func TestNoInstallationIsCreatedForAClusterDeploymentThatIsBeingDeleted(t *testi
 	h.Expect(h.Update(t.Context(), install)).To(Succeed())
 	h.Expect(client.IgnoreNotFound(h.Delete(t.Context(), install))).To(Succeed())
 
-	h.r.Client = kubetest.StaleCacheOf(h.r.Client, cached, (*hivev1.ClusterDeployment).DeepCopyInto)
+	h.cached.Client = kubetest.StaleCacheOf(h.cached.Client, cached, (*hivev1.ClusterDeployment).DeepCopyInto)
 	h.Expect(h.reconcile().RequeueAfter).To(Equal(reconcile.CacheLag))
 	h.Expect(apierrors.IsNotFound(h.Get(t.Context(), client.ObjectKeyFromObject(install), &hiveext.AgentClusterInstall{}))).To(BeTrue(), "assisted-service would delete it again")
 }

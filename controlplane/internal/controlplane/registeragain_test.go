@@ -200,20 +200,20 @@ func TestAnInstallationThatHasBegunIsNotRegisteredAgain(t *testing.T) {
 	h.get("c1", late)
 	h.alter(func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) { s.Config.Proxy = nil })
 	h.setState("preparing-for-installation", hiveext.ClusterInstallationInProgressReason, 0)
-	cached := h.r.Client
-	h.r.Client = kubetest.StaleCacheOf(cached, late, (*hiveext.AgentClusterInstall).DeepCopyInto)
+	cached := h.cached.Client
+	h.cached.Client = kubetest.StaleCacheOf(cached, late, (*hiveext.AgentClusterInstall).DeepCopyInto)
 	h.reconcile()
 	deployment := &hivev1.ClusterDeployment{}
 	h.get("c1", deployment)
 	h.Expect(deployment.DeletionTimestamp).To(BeNil(), "the cache is late, the API server is not")
 
 	h.setState("insufficient", hiveext.ClusterInstallationNotStartedReason, 0)
-	h.r.Client = kubetest.StaleCacheOf(cached, before, (*controlplanev1.OpenshiftAssistedControlPlane).DeepCopyInto)
+	h.cached.Client = kubetest.StaleCacheOf(cached, before, (*controlplanev1.OpenshiftAssistedControlPlane).DeepCopyInto)
 	h.reconcile()
 	h.get("c1", deployment)
 	h.Expect(deployment.DeletionTimestamp).To(BeNil(), "of the control plane likewise")
 
-	h.r.Client = cached
+	h.cached.Client = cached
 	h.reconcile()
 	h.get("c1", deployment)
 	h.Expect(deployment.DeletionTimestamp).NotTo(BeNil(), "and now")

@@ -24,6 +24,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -184,7 +185,7 @@ func TestMachinesAreHeldFromTheEndOfTheInstallationOn(t *testing.T) {
 func TestAHostLeavesEtcdBeforeItIsTouched(t *testing.T) {
 	h := newInstalledHub(t)
 	recorder := record.NewFakeRecorder(100)
-	h.r.Recorder = recorder
+	h.recorder.EventRecorder = recorder
 	h.reconcile()
 	h.Expect(h.etcds.inspections).To(BeZero(), "nobody waits")
 
@@ -239,7 +240,7 @@ func TestTwoMastersAreNotTakenAtOnce(t *testing.T) {
 	h.finishMachine(first)
 	h.reconcile()
 	h.elapse()
-	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", initialInspectionDelay))
+	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", etcdgate.InitialDelay))
 	h.Expect(h.held()).To(ContainElement(second))
 	h.Expect(h.etcds.Members).To(HaveLen(2), "it waits for another host")
 	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(Equal(controlplanev1.WaitingForReplacementReason))
@@ -285,7 +286,7 @@ func TestWhatKeepsAHost(t *testing.T) {
 			if slices.Contains(watched, situation) {
 				h.Expect(result.RequeueAfter).To(Or(BeZero(), BeNumerically(">", time.Hour)), "an event comes")
 			} else {
-				h.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", initialInspectionDelay)), "etcd cannot be watched")
+				h.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", etcdgate.InitialDelay)), "etcd cannot be watched")
 			}
 			h.Expect(h.held()).To(ContainElement(going))
 			h.Expect(h.etcds.Members).To(Equal(members))
@@ -312,7 +313,7 @@ func TestAMachineThatIsNotReadyToGoIsLeftAlone(t *testing.T) {
 func TestALostQuorumIsToldWhileAMachineIsDrained(t *testing.T) {
 	h := newInstalledHub(t)
 	now := time.Now()
-	h.r.now = func() time.Time { return now }
+	h.clock.now = func() time.Time { return now }
 	h.etcds.Lost = true
 	m := &clusterv1.Machine{}
 	h.get(h.deleteMachine(0), m)
@@ -335,8 +336,8 @@ func TestALostQuorumIsToldWhileAMachineIsDrained(t *testing.T) {
 	}
 
 	h.etcds.Lost = false
-	now = now.Add(maxInspectionDelay)
-	h.Expect(h.reconcile().RequeueAfter).To(Equal(initialBackgroundDelay), "it may be lost later")
+	now = now.Add(etcdgate.MaxDelay)
+	h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.InitialBackgroundDelay), "it may be lost later")
 	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(Equal(controlplanev1.WaitingForDrainReason))
 	h.Expect(h.etcds.inspections).To(BeZero())
 	h.Expect(h.held()).To(ContainElement(m.Name))
@@ -361,9 +362,9 @@ func TestAReleaseThatTheCacheHasNotSeenIsNotRepeated(t *testing.T) {
 	m := &clusterv1.Machine{}
 	h.get(going, m)
 	now := time.Now()
-	h.r.now = func() time.Time { return now }
-	h.r.recent = reconcile.NewRecentWrites(h.r.now)
-	h.r.recent.Record(hookKey(m), m.ResourceVersion)
+	h.clock.now = func() time.Time { return now }
+	h.r.writer.Recent = reconcile.NewRecentWrites(h.clock.Now)
+	h.r.writer.Recent.Record(hookKey(m), m.ResourceVersion)
 	h.reconcile()
 	h.Expect(h.etcds.inspections).To(BeZero())
 }
@@ -496,7 +497,7 @@ func TestAManagerThatEndsAnywhere(t *testing.T) {
 			h := newInstalledHub(t)
 			h.etcds.Members[0].Leader, h.etcds.Members[1].Leader = false, true
 			going := h.deleteMachine(0)
-			whole := h.r.Client
+			whole := h.cached.Client
 			tc.end(h, going)
 			func() {
 				defer func() { h.Expect(recover()).To(Equal("the manager ends")) }()
@@ -512,7 +513,7 @@ func TestAManagerThatEndsAnywhere(t *testing.T) {
 			}
 
 			h.etcds.dying = false
-			h.r.Client = whole
+			h.cached.Client = whole
 			h.r = New(h.r.Options)
 			h.withTime()
 			h.reconcile()
@@ -525,7 +526,7 @@ func TestAManagerThatEndsAnywhere(t *testing.T) {
 
 // failAt makes the manager end at its next write of something.
 func (h *hub) failAt(what func(client.Object) bool) {
-	h.r.Client = interceptor.NewClient(h.r.Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one
+	h.cached.Client = interceptor.NewClient(h.cached.Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			if what(obj) {
 				panic("the manager ends")

@@ -11,22 +11,24 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcd"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/remediation"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // remediationOwner owns the condition OwnerRemediated of Machines.
-const remediationOwner = FieldOwner + "-remediation"
+const remediationOwner = writer.FieldOwner + "-remediation"
 
 // gatherReboots reads whether unhealthy hosts were rebooted in vain. Nothing is watched or read as long as all are healthy.
 func (r *Reconciler) gatherReboots(ctx context.Context, f *facts.Facts) error {
@@ -53,35 +55,35 @@ func (r *Reconciler) gatherReboots(ctx context.Context, f *facts.Facts) error {
 	return nil
 }
 
-// remediate deletes an unhealthy Machine where a MachineHealthCheck asks for it and it does no harm: its host leaves
-// etcd, and another Machine is made, as whenever one is deleted. Each that waits tells why.
-func (r *Reconciler) remediate(ctx context.Context, s *scope) (bool, error) {
+// remediate deletes an unhealthy Machine where a MachineHealthCheck asks for it and it does no harm: its host leaves etcd, and another Machine is made, as whenever one is
+// deleted. Each that waits tells why.
+func (r *Reconciler) remediate(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Cluster == nil || s.ClusterDeleting() {
 		return true, nil
 	}
-	situation := remediation.Of(s.Facts, r.now())
+	situation := remediation.Of(s.Facts, r.Clock.Now())
 	if situation.Over() {
-		after := s.stored.DeepCopy()
+		after := s.Stored.DeepCopy()
 		delete(after.Annotations, controlplanev1.RemediationInProgressAnnotation)
-		return true, r.patchMetadata(ctx, s, after)
+		return true, r.writer.PatchMetadata(ctx, s, after)
 	}
 	if err := r.reportHealthy(ctx, s); err != nil {
 		return false, err
 	}
-	if len(situation.Machines) == 0 || s.remediated(r.recent) {
+	if len(situation.Machines) == 0 || remediated(s, r.writer.Recent) {
 		return true, r.reportRemediation(ctx, s, remediation.Step{})
 	}
 	step := situation.Before()
 	if step == nil {
 		step = r.inspectAndDecide(ctx, s, situation)
 	} else {
-		r.inspections.done(s.stored.UID, status.Remediation)
+		r.gate.Done(s, status.Remediation)
 	}
 	if step == nil {
 		return true, nil // it is told what was found a moment ago
 	}
 	if step.After > 0 {
-		s.again.In(step.After)
+		s.Again.In(step.After)
 	}
 	if step.Delete {
 		if err := r.replace(ctx, s, *step); err != nil {
@@ -92,10 +94,10 @@ func (r *Reconciler) remediate(ctx context.Context, s *scope) (bool, error) {
 }
 
 // remediated reports whether a Machine was deleted a moment ago, and the cache does not have it yet.
-func (s *scope) remediated(recent *reconcile.RecentWrites) bool {
+func remediated(s *scope.Scope, recent *reconcile.RecentWrites) bool {
 	for _, m := range s.Machines {
 		if left := recent.Pending(replacedKey(m), m.ResourceVersion); left > 0 && m.DeletionTimestamp.IsZero() {
-			s.again.In(left)
+			s.Again.In(left)
 			return true
 		}
 	}
@@ -105,32 +107,23 @@ func (s *scope) remediated(recent *reconcile.RecentWrites) bool {
 func replacedKey(m *clusterv1.Machine) string { return reconcile.Key("replaced", m) }
 
 // inspectAndDecide looks at etcd, and decides. It is nil when that may not be done yet.
-func (r *Reconciler) inspectAndDecide(ctx context.Context, s *scope, situation *remediation.Situation) *remediation.Step {
-	end, may := r.mayInspect(s, status.Remediation)
-	if !may {
+func (r *Reconciler) inspectAndDecide(ctx context.Context, s *scope.Scope, situation *remediation.Situation) *remediation.Step {
+	inspection := r.gate.Begin(s, status.Remediation)
+	if inspection == nil {
 		return nil
 	}
-	defer end()
+	defer inspection.End()
 	step, err := r.decide(ctx, s, situation)
 	if step.Delete {
 		return &step
 	}
-	key, failure := inspectionKey{s.stored.UID, status.Remediation}, ""
-	if err != nil {
-		failure = etcd.Describe(err)
-		if r.inspections.before(key).failure != failure {
-			ctrl.LoggerFrom(ctx).Error(err, "Cannot look at etcd because of an unhealthy Machine", "Machine", step.Machine.Name)
-		}
-	}
-	if left := r.inspections.found(key, inspection{reason: step.Reason, message: step.Message, failure: failure}); step.Unwatched {
-		s.again.In(left)
-	}
+	inspection.Decided(ctx, decision.Blocker{Reason: step.Reason, Message: step.Message, Watched: !step.Unwatched}, step.Machine.Name, err)
 	return &step
 }
 
 // decide is the decision upon etcd as it is now. The error is for the log: why that cannot be told.
-func (r *Reconciler) decide(ctx context.Context, s *scope, situation *remediation.Situation) (remediation.Step, error) {
-	seen, err := r.seeEtcd(ctx, s)
+func (r *Reconciler) decide(ctx context.Context, s *scope.Scope, situation *remediation.Situation) (remediation.Step, error) {
+	seen, err := r.gate.See(ctx, s)
 	switch {
 	case errors.Is(err, cluster.ErrNotConnected):
 		return situation.Unread("the cluster's API server does not answer, so that nothing is known of etcd; see the condition Available of the control plane", true), nil
@@ -141,30 +134,30 @@ func (r *Reconciler) decide(ctx context.Context, s *scope, situation *remediatio
 }
 
 // replace records that a Machine is being replaced, and deletes it. In this order: a record of one that was not deleted is taken up again.
-func (r *Reconciler) replace(ctx context.Context, s *scope, step remediation.Step) error {
+func (r *Reconciler) replace(ctx context.Context, s *scope.Scope, step remediation.Step) error {
 	record, err := json.Marshal(step.Record)
 	if err != nil {
 		return fmt.Errorf("cannot record the remediation of Machine %s: %w", step.Machine.Name, err)
 	}
-	after := s.stored.DeepCopy()
+	after := s.Stored.DeepCopy()
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, controlplanev1.RemediationInProgressAnnotation, string(record))
-	if err := r.patchMetadata(ctx, s, after); err != nil {
+	if err := r.writer.PatchMetadata(ctx, s, after); err != nil {
 		return err
 	}
 	if err := kube.Delete(ctx, r.Client, step.Machine); err != nil {
 		return err
 	}
-	r.recent.Record(replacedKey(step.Machine), step.Machine.ResourceVersion)
-	r.inspections.done(s.stored.UID, status.Remediation)
+	r.writer.Recent.Record(replacedKey(step.Machine), step.Machine.ResourceVersion)
+	r.gate.Done(s, status.Remediation)
 	unhealthy := conditions.GetMessage(step.Machine, clusterv1.MachineHealthCheckSucceededCondition)
-	r.warn(s.stored, "MachineRemediated", "Machine %s is unhealthy (%s): it is being deleted, and another takes its place", step.Machine.Name, unhealthy)
+	r.writer.Warn(s.Stored, "MachineRemediated", "Machine %s is unhealthy (%s): it is being deleted, and another takes its place", step.Machine.Name, unhealthy)
 	return nil
 }
 
-// reportRemediation writes the condition OwnerRemediated of the Machines that are to be remediated: of the one that
-// comes first, of the others, and of those that are being deleted. Without a decision it stays as it is.
-func (r *Reconciler) reportRemediation(ctx context.Context, s *scope, step remediation.Step) error {
-	for i, m := range s.found.Machines {
+// reportRemediation writes the condition OwnerRemediated of the Machines that are to be remediated: of the one that comes first, of the others, and of those that are being
+// deleted. Without a decision it stays as it is.
+func (r *Reconciler) reportRemediation(ctx context.Context, s *scope.Scope, step remediation.Step) error {
+	for i, m := range s.Found.Machines {
 		told := metav1.Condition{Type: clusterv1.MachineOwnerRemediatedCondition, Status: metav1.ConditionFalse, ObservedGeneration: m.Generation}
 		switch {
 		case !s.ToBeRemediated(m):
@@ -185,25 +178,25 @@ func (r *Reconciler) reportRemediation(ctx context.Context, s *scope, step remed
 	return nil
 }
 
-// reportHealthy takes the condition OwnerRemediated off Machines that are healthy again. The MachineHealthCheck wrote
-// it too, so that it is not ours to withdraw by server-side apply.
-func (r *Reconciler) reportHealthy(ctx context.Context, s *scope) error {
-	for i, m := range s.found.Machines {
+// reportHealthy takes the condition OwnerRemediated off Machines that are healthy again. The MachineHealthCheck wrote it too, so that it is not ours to withdraw by server-side
+// apply.
+func (r *Reconciler) reportHealthy(ctx context.Context, s *scope.Scope) error {
+	for i, m := range s.Found.Machines {
 		if !m.DeletionTimestamp.IsZero() || !healthyAgain(m) {
 			continue
 		}
 		key := reconcile.Key(clusterv1.MachineOwnerRemediatedCondition, m)
-		if left := r.recent.Pending(key, m.ResourceVersion); left > 0 {
-			s.again.In(left)
+		if left := r.writer.Recent.Pending(key, m.ResourceVersion); left > 0 {
+			s.Again.In(left)
 			continue
 		}
 		if err := r.withdrawRemediation(ctx, m); err != nil {
 			return err
 		}
-		r.recent.Record(key, m.ResourceVersion)
+		r.writer.Recent.Record(key, m.ResourceVersion)
 		counted := m.DeepCopy()
 		conditions.Delete(counted, clusterv1.MachineOwnerRemediatedCondition)
-		s.found.Machines[i] = counted
+		s.Found.Machines[i] = counted
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
@@ -63,7 +64,7 @@ func (h *hub) reportText(name string) *metav1.Condition {
 func TestAnUnhealthyMachineIsReplaced(t *testing.T) {
 	h := newInstalledHub(t)
 	recorder := record.NewFakeRecorder(100)
-	h.r.Recorder = recorder
+	h.recorder.EventRecorder = recorder
 	h.keepMachines()
 	h.reconcile()
 	h.Expect(h.etcds.inspections).To(BeZero(), "all are healthy")
@@ -143,7 +144,7 @@ func TestTwoUnhealthyOfThreeAreKept(t *testing.T) {
 	h.keepMachines()
 	first, second := h.sicken(0), h.sicken(1)
 	result := h.reconcile()
-	h.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", initialInspectionDelay)), "etcd cannot be watched")
+	h.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", etcdgate.InitialDelay)), "etcd cannot be watched")
 	for _, m := range h.machines() {
 		h.Expect(m.DeletionTimestamp).To(BeNil())
 	}
@@ -181,7 +182,7 @@ func TestWhatIsUnknownOfEtcdKeepsAnUnhealthyMachine(t *testing.T) {
 			h.Expect(h.machines()[0].DeletionTimestamp).To(BeNil())
 			h.Expect(h.reportText(dead.Name)).To(And(HaveField("Reason", controlplanev1.MachineRemediationDeferredReason),
 				HaveField("Message", And(ContainSubstring(tc.message), Not(ContainSubstring("secret"))))))
-			h.Expect(result.RequeueAfter > 0 && result.RequeueAfter <= initialInspectionDelay).To(Equal(tc.again))
+			h.Expect(result.RequeueAfter > 0 && result.RequeueAfter <= etcdgate.InitialDelay).To(Equal(tc.again))
 		})
 	}
 }
@@ -198,10 +199,10 @@ func TestWhatIsKnownWithoutEtcdIsNotAskedOfIt(t *testing.T) {
 
 func TestAMachineThatWasDeletedAMomentAgoIsNotTakenForAnother(t *testing.T) {
 	h := newInstalledHub(t)
-	h.r.recent = newHub(t).r.recent // without time
+	h.r.writer.Recent = newHub(t).r.writer.Recent // without time
 	h.keepMachines()
 	dead := h.sicken(0)
-	h.r.recent.Record(replacedKey(&dead), h.machines()[0].ResourceVersion)
+	h.r.writer.Recent.Record(replacedKey(&dead), h.machines()[0].ResourceVersion)
 	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically(">", 0))
 	h.Expect(h.etcds.inspections).To(BeZero())
 	h.Expect(h.machines()[0].DeletionTimestamp).To(BeNil())

@@ -42,12 +42,12 @@ func TestATokenThatNobodyGotEnds(t *testing.T) {
 		t.Run(answer, func(t *testing.T) {
 			h := newHub(t, world(nil)...).withTime()
 			h.install()
-			h.r.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
+			h.clock.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
 			h.applyFails = test.err
 			s := h.gather()
-			_, err := h.r.renewKubeconfig(t.Context(), s)
+			_, err := h.r.kubeconfig.Renew(t.Context(), s)
 			h.Expect(err).To(MatchError(test.err))
-			h.Expect(s.found.Blocked(status.KubeconfigRenewal).Message).To(ContainSubstring(test.tells))
+			h.Expect(s.Found.Blocked(status.KubeconfigRenewal).Message).To(ContainSubstring(test.tells))
 			h.Expect(h.workloads.tokens.UnsortedList()).To(ConsistOf(test.kept...))
 			h.expectToken("token-1")
 		})
@@ -58,12 +58,12 @@ func TestATokenThatNobodyGotEnds(t *testing.T) {
 func TestAClusterDoesNotWriteIntoConditions(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
-	h.r.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
+	h.clock.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
 	h.workloads.issue = apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts"}, "a", errors.New("the password is rose"))
 	s := h.gather()
-	_, err := h.r.renewKubeconfig(t.Context(), s)
+	_, err := h.r.kubeconfig.Renew(t.Context(), s)
 	h.Expect(err).To(MatchError(ContainSubstring("rose")))
-	h.Expect(s.found.Blocked(status.KubeconfigRenewal).Message).To(Equal("its credentials could not be renewed, which is tried again: its API server answers with 403 Forbidden"))
+	h.Expect(s.Found.Blocked(status.KubeconfigRenewal).Message).To(Equal("its credentials could not be renewed, which is tried again: its API server answers with 403 Forbidden"))
 }
 
 func TestTheKubeconfigIsRenewedAtHalfTime(t *testing.T) {
@@ -74,14 +74,14 @@ func TestTheKubeconfigIsRenewedAtHalfTime(t *testing.T) {
 	h.reconcile()
 	h.expectToken("token-1")
 
-	h.r.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 - time.Hour) }
+	h.clock.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 - time.Hour) }
 	s := h.gather()
 	h.Expect(s.Workload.Connected).To(BeTrue())
-	h.Expect(h.r.renewKubeconfig(t.Context(), s)).To(BeTrue())
-	h.Expect(s.again.Delay()).To(BeNumerically("~", time.Hour, time.Minute), "it comes back when the time has come")
+	h.Expect(h.r.kubeconfig.Renew(t.Context(), s)).To(BeTrue())
+	h.Expect(s.Again.Delay()).To(BeNumerically("~", time.Hour, time.Minute), "it comes back when the time has come")
 	h.expectToken("token-1")
 
-	h.r.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
+	h.clock.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
 	h.reconcile()
 	h.expectToken("token-2")
 }
@@ -149,7 +149,7 @@ func TestARenewalTakesTheAuthoritiesOfTheCluster(t *testing.T) {
 		if fails {
 			h.workloads.authorities, h.workloads.noAuthorities = cluster.Authorities{}, errors.New("forbidden")
 		}
-		h.r.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
+		h.clock.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
 		h.editPublished(func(s *corev1.Secret) { delete(s.Annotations, facts.KubeconfigRenewalAnnotation) })
 		h.reconcile()
 		h.Expect(h.published().Annotations).To(HaveKey(facts.KubeconfigRenewalAnnotation), "a token without them is better than none")
@@ -200,8 +200,8 @@ func TestARevokedTokenIsReplacedThoughTheClusterIsConnected(t *testing.T) {
 	h.expectToken("token-1")
 	h.Expect(h.workloads.issued).To(Equal(1), "the cluster has it, only the cache does not yet")
 	s := h.gather()
-	h.Expect(h.r.renewKubeconfig(t.Context(), s)).To(BeTrue())
-	h.Expect(s.again.Delay()).To(BeNumerically("~", cluster.TokenValidity/2, time.Hour), "its time comes all the same")
+	h.Expect(h.r.kubeconfig.Renew(t.Context(), s)).To(BeTrue())
+	h.Expect(s.Again.Delay()).To(BeNumerically("~", cluster.TokenValidity/2, time.Hour), "its time comes all the same")
 
 	h.workloads.tokens.Delete("token-1")
 	h.workloads.facts.Tokens = nil

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
@@ -16,39 +17,38 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// report computes the status from the facts, on every path, and writes it with one request if it changed: a change of
-// words once it has lasted.
-func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error {
-	if s.released {
+// report computes the status from the facts, on every path, and writes it with one request if it changed: a change of words once it has lasted.
+func (r *Reconciler) report(ctx context.Context, s *scope.Scope, failure error) error {
+	if s.Released {
 		return nil
 	}
-	v := status.View{Facts: s.Facts, Found: s.found, Failure: failure, Now: r.now(), Started: r.started}
-	cp := s.stored.DeepCopy()
+	v := status.View{Facts: s.Facts, Found: s.Found, Failure: failure, Now: r.Clock.Now(), Started: r.started}
+	cp := s.Stored.DeepCopy()
 	v.Compose(cp)
 	if left := v.UntilChange(); left > 0 {
-		s.again.In(left) // the end of a time cannot be watched
+		s.Again.In(left) // the end of a time cannot be watched
 	}
-	if equality.Semantic.DeepEqual(s.stored.Status, cp.Status) {
+	if equality.Semantic.DeepEqual(s.Stored.Status, cp.Status) {
 		r.deferred.Reset(cp.UID)
 		return nil
 	}
-	if left := r.quiet(s.stored, cp); left > 0 {
-		s.again.In(left)
+	if left := r.quiet(s.Stored, cp); left > 0 {
+		s.Again.In(left)
 		return nil
 	}
 	r.deferred.Reset(cp.UID)
-	if err := apply.PatchStatus(ctx, r.Client, s.stored, cp); err != nil {
+	if err := apply.PatchStatus(ctx, r.Client, s.Stored, cp); err != nil {
 		return err
 	}
-	r.recent.Record(reconcile.Key("", cp), s.stored.ResourceVersion)
-	r.announce(s.stored, cp)
-	measured(s.stored, cp, r.now())
-	r.logged(s.stored, cp)
-	if sawItEnd(s.stored, cp) {
-		measure.Reactions(measure.ReactionTo(measure.ClusterInstalled, assisted.InstalledAt(s.Install), r.now()))
+	r.writer.Recent.Record(reconcile.Key("", cp), s.Stored.ResourceVersion)
+	r.announce(s.Stored, cp)
+	measured(s.Stored, cp, r.Clock.Now())
+	r.logged(s.Stored, cp)
+	if sawItEnd(s.Stored, cp) {
+		measure.Reactions(measure.ReactionTo(measure.ClusterInstalled, assisted.InstalledAt(s.Install), r.Clock.Now()))
 	}
-	if s.stored.Status.Upgrade.Version != "" && cp.Status.Upgrade.Version == "" {
-		r.event(cp, "UpgradeCompleted", "The cluster runs v%s now", s.Workload.OpenShiftVersion)
+	if s.Stored.Status.Upgrade.Version != "" && cp.Status.Upgrade.Version == "" {
+		r.writer.Event(cp, "UpgradeCompleted", "The cluster runs v%s now", s.Workload.OpenShiftVersion)
 	}
 	return nil
 }
@@ -63,24 +63,24 @@ func (r *Reconciler) announce(before, cp *controlplanev1.OpenshiftAssistedContro
 	if was != is {
 		switch is {
 		case controlplanev1.InstallationInstalling:
-			r.event(cp, "InstallationStarted", "The installation of %s has started", cp.Spec.Version)
+			r.writer.Event(cp, "InstallationStarted", "The installation of %s has started", cp.Spec.Version)
 		case controlplanev1.InstallationInstalled:
-			r.event(cp, "InstallationCompleted", "The cluster is installed")
+			r.writer.Event(cp, "InstallationCompleted", "The cluster is installed")
 		case controlplanev1.InstallationFailed:
-			r.warn(cp, "InstallationFailed", "%s", installed.Message)
+			r.writer.Warn(cp, "InstallationFailed", "%s", installed.Message)
 		}
 	}
 	if slow := conditions.Get(cp, controlplanev1.HostsProgressingCondition); slow != nil && !conditions.Has(before, controlplanev1.HostsProgressingCondition) {
-		r.warn(cp, controlplanev1.HostsLaggingReason, "%s", slow.Message)
+		r.writer.Warn(cp, controlplanev1.HostsLaggingReason, "%s", slow.Message)
 	}
 	if installed.Reason == controlplanev1.ReregisteredReason && conditions.GetReason(before, controlplanev1.InstalledCondition) != installed.Reason {
-		r.warn(cp, controlplanev1.ReregisteredReason, "%s", installed.Message)
+		r.writer.Warn(cp, controlplanev1.ReregisteredReason, "%s", installed.Message)
 	}
 	if installed.Reason == controlplanev1.WorkersNotCreatedReason && conditions.GetReason(before, controlplanev1.InstalledCondition) != installed.Reason {
-		r.warn(cp, controlplanev1.WorkersNotCreatedReason, "%s", installed.Message)
+		r.writer.Warn(cp, controlplanev1.WorkersNotCreatedReason, "%s", installed.Message)
 	}
 	if installed.Reason == controlplanev1.PreparationFailedReason && conditions.GetReason(before, controlplanev1.InstalledCondition) != installed.Reason {
-		r.warn(cp, "PreparationFailed", "%s", installed.Message)
+		r.writer.Warn(cp, "PreparationFailed", "%s", installed.Message)
 	}
 }
 

@@ -20,8 +20,8 @@ import (
 func TestWordsAreWrittenWhenTheyLast(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	now := time.Now()
-	h.r.now = func() time.Time { return now }
-	h.r.recent = reconcile.NewRecentWrites(h.r.now)
+	h.clock.now = func() time.Time { return now }
+	h.r.writer.Recent = reconcile.NewRecentWrites(h.clock.Now)
 	at := func(later time.Duration, state string, percentage int64) string {
 		now = now.Add(later)
 		h.setState(state, hiveext.ClusterInstallationInProgressReason, percentage)
@@ -44,8 +44,9 @@ func TestWordsAreWrittenWhenTheyLast(t *testing.T) {
 func TestQuiet(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Now()
-	r := New(Options{})
-	r.now = func() time.Time { return now }
+	c := &testClock{now: time.Now}
+	r := New(Options{Clock: c})
+	c.now = func() time.Time { return now }
 	before := controlPlane(nil)
 	after := before.DeepCopy()
 	before.Status.Conditions = []metav1.Condition{{Type: "A", Status: metav1.ConditionFalse, Reason: controlplanev1.WaitingForHostsReason, Message: "for one"}}
@@ -97,7 +98,7 @@ func TestOnlyInfraMachinesThatWaitAreNudged(t *testing.T) {
 	h.Expect(h.Update(t.Context(), hostless)).To(Succeed())
 
 	h.giveKubeconfig("first")
-	h.r.recent = reconcile.NewRecentWrites(time.Now)
+	h.r.writer.Recent = reconcile.NewRecentWrites(time.Now)
 	h.reconcile()
 	for i, nudged := range []bool{true, false, false} {
 		_, touched := infra(i).GetAnnotations()[kubeconfigPublishedAnnotation]
@@ -124,7 +125,7 @@ func TestOthersAreNotCorrectedWithoutEnd(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	now := time.Now()
-	h.r.now = func() time.Time { return now }
+	h.clock.now = func() time.Time { return now }
 	corrected := 0
 	for range 100 {
 		now = now.Add(10 * time.Millisecond)

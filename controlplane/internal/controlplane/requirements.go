@@ -7,12 +7,13 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 )
 
 // requirements waits for what Cluster API and the user have to give first.
-func (r *Reconciler) requirements(_ context.Context, s *scope) (bool, error) {
+func (r *Reconciler) requirements(_ context.Context, s *scope.Scope) (bool, error) {
 	if s.Cluster == nil {
-		s.block(controlplanev1.WaitingForClusterReason, "waiting for the Cluster that owns this control plane (Cluster.spec.controlPlaneRef)")
+		s.Block(controlplanev1.WaitingForClusterReason, "waiting for the Cluster that owns this control plane (Cluster.spec.controlPlaneRef)")
 		return false, nil
 	}
 	version, err := openshift.ParseVersion(s.ControlPlane.Spec.Version)
@@ -20,25 +21,24 @@ func (r *Reconciler) requirements(_ context.Context, s *scope) (bool, error) {
 		err = openshift.CheckSupported(version)
 	}
 	if err != nil {
-		s.block(controlplanev1.UnsupportedVersionReason, err.Error())
+		s.Block(controlplanev1.UnsupportedVersionReason, err.Error())
 		return false, nil
 	}
-	s.found.Version = version
+	s.Found.Version = version
 	if s.Begun {
 		return true, nil
 	}
-	for _, err := range []error{s.checkName(), cluster.CheckAuthorities(s.ControlPlane.Spec.Kubeconfig.AdditionalTrustBundle)} {
+	for _, err := range []error{checkName(s), cluster.CheckAuthorities(s.ControlPlane.Spec.Kubeconfig.AdditionalTrustBundle)} {
 		if err != nil {
-			s.block(controlplanev1.InvalidConfigurationReason, err.Error())
+			s.Block(controlplanev1.InvalidConfigurationReason, err.Error())
 			return false, nil
 		}
 	}
 	return true, nil
 }
 
-// checkName returns an error where the Cluster's name, which no admission compares with the rules of a cluster's
-// domain, cannot be that of a cluster.
-func (s *scope) checkName() error {
+// checkName returns an error where the Cluster's name, which no admission compares with the rules of a cluster's domain, cannot be that of a cluster.
+func checkName(s *scope.Scope) error {
 	config := &s.ControlPlane.Spec.Config
 	onNone := len(config.APIVIPs) == 0 && config.ExternalPlatform == nil
 	return openshift.CheckClusterName(cmp.Or(config.ClusterName, s.ClusterName()), config.BaseDomain, onNone)

@@ -16,27 +16,28 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/preflight"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // resolveImage finds the release image and names it in a ClusterImageSet.
-func (r *Reconciler) resolveImage(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) resolveImage(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Begun {
 		return true, nil
 	}
 	config := &s.ControlPlane.Spec.Config
 	switch {
 	case config.ClusterImageSetRef != nil:
-		return s.useImageSet(config.ClusterImageSetRef.Name), nil
+		return useImageSet(s, config.ClusterImageSetRef.Name), nil
 	case config.ReleaseImage != "":
-		s.found.ReleaseImage = config.ReleaseImage
+		s.Found.ReleaseImage = config.ReleaseImage
 		return r.nameImage(ctx, s, "", "")
 	}
-	tagged := openshift.Image(s.found.Version, s.ControlPlane.Spec.OpenshiftAssistedConfigSpec.CPUArchitecture,
+	tagged := openshift.Image(s.Found.Version, s.ControlPlane.Spec.OpenshiftAssistedConfigSpec.CPUArchitecture,
 		s.ControlPlane.Annotations[controlplanev1.ReleaseImageRepositoryOverrideAnnotation], r.Repositories)
-	if s.withoutRegistries() {
+	if withoutRegistries(s) {
 		return false, nil
 	}
 	registries, err := r.readRegistries(ctx, s)
@@ -44,16 +45,16 @@ func (r *Reconciler) resolveImage(ctx context.Context, s *scope) (bool, error) {
 		return false, err
 	}
 	sources := r.sourcesOf(registries, tagged)
-	through := sources.Version(s.pullSecretVersion())
-	if s.found.ReleaseImage = s.ResolvedBefore(tagged, through); s.found.ReleaseImage != "" {
+	through := sources.Version(pullSecretVersion(s))
+	if s.Found.ReleaseImage = s.ResolvedBefore(tagged, through); s.Found.ReleaseImage != "" {
 		return r.nameImage(ctx, s, tagged, through)
 	}
-	image, retryAfter, err := r.Releases.Resolve(tagged, sources, s.credentials, r.waker(s))
+	image, retryAfter, err := r.Releases.Resolve(tagged, sources, s.Credentials, r.waker(s))
 	if err != nil {
-		s.blockRelease(tagged, retryAfter, err)
+		blockRelease(s, tagged, retryAfter, err)
 		return false, nil
 	}
-	s.found.ReleaseImage = image
+	s.Found.ReleaseImage = image
 	return r.nameImage(ctx, s, tagged, through)
 }
 
@@ -68,95 +69,91 @@ func (r *Reconciler) sourcesOf(registries *preflight.Registries, image string) r
 	return sources
 }
 
-// pullSecretVersion changes with the user's pull secret. It stands for the contents, whose hash is no secret to be read
-// by everyone who may read ClusterImageSets.
-func (s *scope) pullSecretVersion() string {
+// pullSecretVersion changes with the user's pull secret. It stands for the contents, whose hash is no secret to be read by everyone who may read ClusterImageSets.
+func pullSecretVersion(s *scope.Scope) string {
 	if s.ControlPlane.Spec.Config.PullSecretRef == nil || s.PullSecret == nil {
 		return ""
 	}
 	return s.PullSecret.ResourceVersion
 }
 
-// withoutRegistries blocks while the ConfigMap with the mirrors is named and does not exist: a disconnected hub would
-// ask a registry that it never reaches.
-func (s *scope) withoutRegistries() bool {
+// withoutRegistries blocks while the ConfigMap with the mirrors is named and does not exist: a disconnected hub would ask a registry that it never reaches.
+func withoutRegistries(s *scope.Scope) bool {
 	ref := s.ControlPlane.Spec.Config.ImageRegistryRef
 	if ref == nil || ref.Name == "" || s.RegistryConfig != nil {
 		return false
 	}
 	message := fmt.Sprintf("ConfigMap %s does not exist: create it, or remove it from config.imageRegistryRef", ref.Name)
-	s.found.Block(status.ReleaseLookup, controlplanev1.ManifestsMissingReason, message)
-	s.block(controlplanev1.ManifestsMissingReason, message)
+	s.Found.Block(status.ReleaseLookup, controlplanev1.ManifestsMissingReason, message)
+	s.Block(controlplanev1.ManifestsMissingReason, message)
 	return true
 }
 
 // useImageSet takes the user's ClusterImageSet.
-func (s *scope) useImageSet(name string) bool {
+func useImageSet(s *scope.Scope, name string) bool {
 	if s.ImageSet != nil {
-		s.found.ReleaseImage, s.imageSetName = s.ImageSet.Spec.ReleaseImage, s.ImageSet.Name
-		return s.registrable()
+		s.Found.ReleaseImage, s.ImageSetName = s.ImageSet.Spec.ReleaseImage, s.ImageSet.Name
+		return registrable(s)
 	}
 	message := fmt.Sprintf("ClusterImageSet %s does not exist: create it, or name another in config.clusterImageSetRef", name)
-	s.found.Block(status.ReleaseLookup, controlplanev1.ClusterImageSetMissingReason, message)
-	s.block(controlplanev1.ClusterImageSetMissingReason, message)
+	s.Found.Block(status.ReleaseLookup, controlplanev1.ClusterImageSetMissingReason, message)
+	s.Block(controlplanev1.ClusterImageSetMissingReason, message)
 	return false
 }
 
-// nameImage writes our ClusterImageSet of the image, unless the cluster is registered with another. It has no owner
-// reference (it is cluster-scoped); the finalizer deletes it.
-func (r *Reconciler) nameImage(ctx context.Context, s *scope, resolvedFrom, through string) (bool, error) {
-	s.imageSetName = assisted.ClusterImageSetName(s.ControlPlane.Namespace, s.ControlPlane.Name, s.found.ReleaseImage)
-	if wanted := s.imageSetName; !s.registrable() || s.imageSetName != wanted {
-		return s.found.Blocked(status.Installation) == nil, nil
+// nameImage writes our ClusterImageSet of the image, unless the cluster is registered with another. It has no owner reference (it is cluster-scoped); the finalizer
+// deletes it.
+func (r *Reconciler) nameImage(ctx context.Context, s *scope.Scope, resolvedFrom, through string) (bool, error) {
+	s.ImageSetName = assisted.ClusterImageSetName(s.ControlPlane.Namespace, s.ControlPlane.Name, s.Found.ReleaseImage)
+	if wanted := s.ImageSetName; !registrable(s) || s.ImageSetName != wanted {
+		return s.Found.Blocked(status.Installation) == nil, nil
 	}
 	if foreign, err := r.foreignImageSet(ctx, s); err != nil || foreign {
 		return false, err
 	}
-	if err := r.apply(ctx, s, desired.ClusterImageSet(s.Facts, s.imageSetName, s.found.ReleaseImage, resolvedFrom, through), s.OwnSet(s.imageSetName)); err != nil {
-		return false, fmt.Errorf("cannot write ClusterImageSet %s: %w", s.imageSetName, err)
+	if err := r.writer.Apply(ctx, s, desired.ClusterImageSet(s.Facts, s.ImageSetName, s.Found.ReleaseImage, resolvedFrom, through), s.OwnSet(s.ImageSetName)); err != nil {
+		return false, fmt.Errorf("cannot write ClusterImageSet %s: %w", s.ImageSetName, err)
 	}
 	return true, nil
 }
 
-// foreignImageSet reports whether the API server has a ClusterImageSet of our name that was not made for this control
-// plane, and blocks then: another cluster of the hub may be registered with it. The name holds 32 bits of a hash, which
-// a tenant with a namespace of a similar name could meet on purpose.
-func (r *Reconciler) foreignImageSet(ctx context.Context, s *scope) (bool, error) {
-	if s.OwnSet(s.imageSetName) != nil {
+// foreignImageSet reports whether the API server has a ClusterImageSet of our name that was not made for this control plane, and blocks then: another cluster of the hub may be registered with it. The
+// name holds 32 bits of a hash, which a tenant with a namespace of a similar name could meet on purpose.
+func (r *Reconciler) foreignImageSet(ctx context.Context, s *scope.Scope) (bool, error) {
+	if s.OwnSet(s.ImageSetName) != nil {
 		return false, nil
 	}
-	set, err := kube.Read(ctx, r.Live, client.ObjectKey{Name: s.imageSetName}, &hivev1.ClusterImageSet{})
+	set, err := kube.Read(ctx, r.Live, client.ObjectKey{Name: s.ImageSetName}, &hivev1.ClusterImageSet{})
 	if err != nil || set == nil || set.Annotations[facts.OwnerAnnotation] == client.ObjectKeyFromObject(s.ControlPlane).String() {
 		return false, err
 	}
-	s.block(controlplanev1.InstallationNotOursReason, fmt.Sprintf("ClusterImageSet %s exists and was not made for this control plane; it is left alone. "+
+	s.Block(controlplanev1.InstallationNotOursReason, fmt.Sprintf("ClusterImageSet %s exists and was not made for this control plane; it is left alone. "+
 		"Give the control plane another name, or, if it names the wanted release, set config.clusterImageSetRef to it", set.Name))
 	return true, nil
 }
 
-// registrable reports whether the cluster is not registered yet, with this image, or with another image of the same
-// version, such as that of another architecture: then it is registered again. It keeps the ClusterImageSet that it is
-// registered with where that names this image.
-func (s *scope) registrable() bool {
+// registrable reports whether the cluster is not registered yet, with this image, or with another image of the same version, such as that of another architecture:
+// then it is registered again. It keeps the ClusterImageSet that it is registered with where that names this image.
+func registrable(s *scope.Scope) bool {
 	registered := facts.RegisteredSetOf(s.Install)
 	switch {
-	case registered == "", registered == s.imageSetName, !s.OwnsInstall():
+	case registered == "", registered == s.ImageSetName, !s.OwnsInstall():
 		return true
-	case s.RegisteredSet != nil && s.RegisteredSet.Spec.ReleaseImage == s.found.ReleaseImage:
-		s.imageSetName = registered
+	case s.RegisteredSet != nil && s.RegisteredSet.Spec.ReleaseImage == s.Found.ReleaseImage:
+		s.ImageSetName = registered
 		return true
 	}
 	version := s.RegisteredVersion()
-	if version == "" || version == "v"+s.found.Version.String() {
+	if version == "" || version == "v"+s.Found.Version.String() {
 		return true
 	}
-	s.block(controlplanev1.VersionChangeNotSupportedReason, fmt.Sprintf("the cluster is registered with release %s (ClusterImageSet %s), and assisted-service takes no other: set spec.version back to it, "+
+	s.Block(controlplanev1.VersionChangeNotSupportedReason, fmt.Sprintf("the cluster is registered with release %s (ClusterImageSet %s), and assisted-service takes no other: set spec.version back to it, "+
 		"or delete the Cluster, of which nothing is installed yet that could be lost, and create it again", version, registered))
 	return false
 }
 
 // blockRelease says why the digest is not known, and when it is asked for again. A registry cannot be watched.
-func (s *scope) blockRelease(image string, retryAfter time.Duration, err error) {
+func blockRelease(s *scope.Scope, image string, retryAfter time.Duration, err error) {
 	reason, message := controlplanev1.WaitingForReleaseImageReason, fmt.Sprintf("looking up the release image %s", image)
 	switch {
 	case errors.Is(err, release.ErrNotFound):
@@ -167,14 +164,14 @@ func (s *scope) blockRelease(image string, retryAfter time.Duration, err error) 
 		message = fmt.Sprintf("cannot look up release image %s: %v; it is tried again, or give config.releaseImage (by digest) or config.clusterImageSetRef", image, err)
 	}
 	if retryAfter > 0 {
-		s.again.In(retryAfter)
+		s.Again.In(retryAfter)
 	}
-	s.found.Block(status.ReleaseLookup, reason, message)
-	s.block(reason, message)
+	s.Found.Block(status.ReleaseLookup, reason, message)
+	s.Block(reason, message)
 }
 
 // waker returns a function that reconciles the control plane again.
-func (r *Reconciler) waker(s *scope) func() {
+func (r *Reconciler) waker(s *scope.Scope) func() {
 	wanted := event.GenericEvent{Object: s.ControlPlane}
 	return func() { r.wake <- wanted }
 }

@@ -6,6 +6,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 )
 
@@ -19,7 +20,7 @@ type retries struct {
 }
 
 func newRetries() *retries {
-	return &retries{workqueue.DefaultTypedControllerRateLimiter[ctrl.Request](), lru.New[ctrl.Request, time.Duration](rememberedInspections)}
+	return &retries{workqueue.DefaultTypedControllerRateLimiter[ctrl.Request](), lru.New[ctrl.Request, time.Duration](rememberedClusters)}
 }
 
 // want notes after what time a request that failed wants to come back; zero: it does not. That is never at once, for
@@ -29,7 +30,7 @@ func (r *retries) want(req ctrl.Request, after time.Duration) {
 		r.wanted.Remove(req)
 		return
 	}
-	r.wanted.Add(req, max(after, initialInspectionDelay))
+	r.wanted.Add(req, max(after, etcdgate.InitialDelay))
 }
 
 // When is after what time to try again.

@@ -10,6 +10,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 )
 
 func TestWhenSomethingThatFailedIsTriedAgain(t *testing.T) {
@@ -25,7 +27,7 @@ func TestWhenSomethingThatFailedIsTriedAgain(t *testing.T) {
 	g.Expect(r.When(other)).To(BeNumerically(">", 10*time.Minute), "of another")
 	g.Expect(r.When(req)).To(BeNumerically(">", 10*time.Minute), "once")
 	r.want(req, time.Millisecond)
-	g.Expect(r.When(req)).To(Equal(initialInspectionDelay), "not at once, for it fails")
+	g.Expect(r.When(req)).To(Equal(etcdgate.InitialDelay), "not at once, for it fails")
 	r.want(req, time.Hour)
 	g.Expect(r.When(req)).To(BeNumerically("<", time.Hour))
 	r.want(req, 20*time.Second)
@@ -39,7 +41,7 @@ func TestWhenSomethingThatFailedIsTriedAgain(t *testing.T) {
 // One chain of phases fails, another waits for etcd.
 func TestAnErrorDoesNotPutOffTheNextLook(t *testing.T) {
 	h, _ := newWaitingHub(t)
-	h.r.Client = interceptor.NewClient(h.r.Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one
+	h.cached.Client = interceptor.NewClient(h.cached.Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if obj.GetObjectKind().GroupVersionKind().Kind == "Metal3Machine" {
 				return errors.New("no such host")
@@ -50,10 +52,10 @@ func TestAnErrorDoesNotPutOffTheNextLook(t *testing.T) {
 	req := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: lab, Name: "c1"}}
 	result, err := h.r.Reconcile(t.Context(), req)
 	h.Expect(err).To(MatchError(ContainSubstring("no such host")))
-	h.Expect(result).To(Equal(ctrl.Result{RequeueAfter: initialInspectionDelay}), "when it was a conflict, it comes back then")
+	h.Expect(result).To(Equal(ctrl.Result{RequeueAfter: etcdgate.InitialDelay}), "when it was a conflict, it comes back then")
 	h.Expect(h.etcds.inspections).To(Equal(1))
 	for range 20 {
 		h.r.retries.TypedRateLimiter.When(req)
 	}
-	h.Expect(h.r.retries.When(req)).To(Equal(initialInspectionDelay))
+	h.Expect(h.r.retries.When(req)).To(Equal(etcdgate.InitialDelay))
 }

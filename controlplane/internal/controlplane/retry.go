@@ -16,17 +16,19 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // retry takes up that a failed installation is to be tried again: it records what is given up for that, which alone is touched afterwards.
-func (r *Reconciler) retry(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) retry(ctx context.Context, s *scope.Scope) (bool, error) {
 	record, err := s.RecordedRetry()
 	if err != nil {
-		s.found.Block(status.Retry, controlplanev1.InvalidConfigurationReason, err.Error()+": remove it")
+		s.Found.Block(status.Retry, controlplanev1.InvalidConfigurationReason, err.Error()+": remove it")
 		return true, nil //nolint:nilerr // for the user to correct
 	}
 	if s.GivesUp() { // and the cluster is installed: the record is old
@@ -40,28 +42,28 @@ func (r *Reconciler) retry(ctx context.Context, s *scope) (bool, error) {
 		return true, r.recordRetry(ctx, s, facts.Retry{Requested: asked, Since: record.Since}) // it was there before
 	}
 	if against := s.NotRetryable(); len(against) > 0 {
-		s.found.Block(status.Retry, controlplanev1.InstallationFailedReason, "it is not tried again: "+bound.Join(against, ""))
+		s.Found.Block(status.Retry, controlplanev1.InstallationFailedReason, "it is not tried again: "+bound.Join(against, ""))
 		return true, nil
 	}
-	if err := r.recordRetry(ctx, s, facts.Retry{Requested: asked, GivenUp: s.ToGiveUp(), Since: metav1.NewTime(r.now())}); err != nil {
+	if err := r.recordRetry(ctx, s, facts.Retry{Requested: asked, GivenUp: s.ToGiveUp(), Since: metav1.NewTime(r.Clock.Now())}); err != nil {
 		return false, err
 	}
-	r.event(s.stored, "InstallationRetried", "The failed installation is given up, and tried again: its Machines are deleted")
+	r.writer.Event(s.Stored, "InstallationRetried", "The failed installation is given up, and tried again: its Machines are deleted")
 	return false, nil
 }
 
-func (r *Reconciler) recordRetry(ctx context.Context, s *scope, record facts.Retry) error {
+func (r *Reconciler) recordRetry(ctx context.Context, s *scope.Scope, record facts.Retry) error {
 	value, err := json.Marshal(record)
 	if err != nil {
 		return fmt.Errorf("cannot encode what is tried again: %w", err)
 	}
-	after := s.stored.DeepCopy()
+	after := s.Stored.DeepCopy()
 	annotations.AddAnnotations(after, map[string]string{controlplanev1.RetriedInstallationAnnotation: string(value)})
-	return r.patchMetadata(ctx, s, after)
+	return r.writer.PatchMetadata(ctx, s, after)
 }
 
 // confirmGivenUp asks again, before each step, whether the cluster runs. If it may, nothing more is deleted.
-func (r *Reconciler) confirmGivenUp(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) confirmGivenUp(ctx context.Context, s *scope.Scope) (bool, error) {
 	record, err := s.RecordedRetry()
 	if err != nil {
 		return false, err
@@ -70,18 +72,18 @@ func (r *Reconciler) confirmGivenUp(ctx context.Context, s *scope) (bool, error)
 		if err := r.recordRetry(ctx, s, facts.Retry{Requested: record.Requested}); err != nil {
 			return false, err
 		}
-		r.warn(s.stored, "InstallationRetryStopped", "Nothing more is deleted, and the installation is not tried again: %s", bound.Join(runs, ""))
+		r.writer.Warn(s.Stored, "InstallationRetryStopped", "Nothing more is deleted, and the installation is not tried again: %s", bound.Join(runs, ""))
 		return false, nil
 	}
 	if unknown := s.NotSilent(); unknown != "" {
-		s.block(controlplanev1.RetryingInstallationReason, "nothing more is deleted before it is clear whether the cluster runs: "+unknown)
+		s.Block(controlplanev1.RetryingInstallationReason, "nothing more is deleted before it is clear whether the cluster runs: "+unknown)
 		return false, nil
 	}
 	return true, nil
 }
 
 // markGivenUp tells the bootstrap provider that there is no Node to be taken out of the cluster.
-func (r *Reconciler) markGivenUp(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) markGivenUp(ctx context.Context, s *scope.Scope) (bool, error) {
 	install := s.LeftToGiveUp().Install
 	if install == nil {
 		return true, nil
@@ -96,12 +98,12 @@ func (r *Reconciler) markGivenUp(ctx context.Context, s *scope) (bool, error) {
 }
 
 // giveUpMachines deletes the Machines, whose hosts are deprovisioned with them. Workers are made again by their owners, and wait.
-func (r *Reconciler) giveUpMachines(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) giveUpMachines(ctx context.Context, s *scope.Scope) (bool, error) {
 	left := s.LeftToGiveUp().Machines
 	if len(left) == 0 {
 		return true, nil
 	}
-	s.block(controlplanev1.RetryingInstallationReason, "waiting for the deletion of Machines "+status.Names(left))
+	s.Block(controlplanev1.RetryingInstallationReason, "waiting for the deletion of Machines "+status.Names(left))
 	var failures []error
 	for _, m := range left {
 		failures = append(failures, kube.Delete(ctx, r.Client, m))
@@ -110,49 +112,47 @@ func (r *Reconciler) giveUpMachines(ctx context.Context, s *scope) (bool, error)
 }
 
 // giveUpRegistration deregisters the cluster.
-func (r *Reconciler) giveUpRegistration(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) giveUpRegistration(ctx context.Context, s *scope.Scope) (bool, error) {
 	given := s.LeftToGiveUp()
 	left := slices.DeleteFunc([]client.Object{given.Deployment, given.Install}, kube.IsNil)
 	return r.deleteRegistration(ctx, s, left, status.Installation, controlplanev1.RetryingInstallationReason)
 }
 
-// giveUpKubeconfig has the published kubeconfig deleted, which leads nowhere, and would be evidence of an installation
-// that was begun. The garbage collector deletes the Secret, whose only owner is one that does not exist: the manager
-// needs no right to delete Secrets.
-func (r *Reconciler) giveUpKubeconfig(ctx context.Context, s *scope) (bool, error) {
+// giveUpKubeconfig has the published kubeconfig deleted, which leads nowhere, and would be evidence of an installation that was begun. The garbage collector deletes the Secret, whose only owner is one that
+// does not exist: the manager needs no right to delete Secrets.
+func (r *Reconciler) giveUpKubeconfig(ctx context.Context, s *scope.Scope) (bool, error) {
 	kubeconfig := s.LeftToGiveUp().Kubeconfig
 	if kubeconfig == nil {
 		return true, nil
 	}
-	s.block(controlplanev1.RetryingInstallationReason, "waiting for the deletion of Secret "+kubeconfig.Name)
+	s.Block(controlplanev1.RetryingInstallationReason, "waiting for the deletion of Secret "+kubeconfig.Name)
 	after := kubeconfig.DeepCopy()
 	after.OwnerReferences = []metav1.OwnerReference{s.GivenUpOwner()}
-	refused, err := r.owners.Write(after, kubeconfig, func() error { return kube.PatchMetadata(ctx, r.Client, kubeconfig, after, FieldOwner) })
+	refused, err := r.writer.Owners.Write(after, kubeconfig, func() error { return kube.PatchMetadata(ctx, r.Client, kubeconfig, after, writer.FieldOwner) })
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("cannot give up the kubeconfig in Secret %s: %w", kubeconfig.Name, err)
 	}
 	if refused > 0 {
-		s.again.In(refused)
-		s.block(controlplanev1.RetryingInstallationReason, fmt.Sprintf("Secret %s of the failed installation is not deleted yet: the API server refuses to change its owner references, as OpenShift does for a client that may not delete Secrets. "+
+		s.Again.In(refused)
+		s.Block(controlplanev1.RetryingInstallationReason, fmt.Sprintf("Secret %s of the failed installation is not deleted yet: the API server refuses to change its owner references, as OpenShift does for a client that may not delete Secrets. "+
 			"%s, or delete the Secret: the kubeconfig of the failed installation is lost, and no server is wiped", kubeconfig.Name, reconcile.HubRights))
 	}
 	return false, nil
 }
 
-// restartInstallation ends the books: when the status says, too, that nothing has begun, or when something else stands
-// for the cluster by now, which a backup brought back.
-func (r *Reconciler) restartInstallation(ctx context.Context, s *scope) (bool, error) {
+// restartInstallation ends the books: when the status says, too, that nothing has begun, or when something else stands for the cluster by now, which a backup brought back.
+func (r *Reconciler) restartInstallation(ctx context.Context, s *scope.Scope) (bool, error) {
 	record, err := s.RecordedRetry()
 	switch {
 	case err != nil:
 		return false, err
 	case s.Begun && s.Deployment == nil && s.Install == nil:
-		s.block(controlplanev1.RetryingInstallationReason, fmt.Sprintf("all that was recorded of the failed installation is deleted, but Secret %s was not recorded, and is evidence of an installation. If it is left from the failed one, delete it: the kubeconfig is lost",
+		s.Block(controlplanev1.RetryingInstallationReason, fmt.Sprintf("all that was recorded of the failed installation is deleted, but Secret %s was not recorded, and is evidence of an installation. If it is left from the failed one, delete it: the kubeconfig is lost",
 			secret.Name(s.ClusterName(), secret.Kubeconfig)))
 		return false, nil
-	case !s.Begun && s.stored.Status.Installation.Phase != s.Phase:
-		s.block(controlplanev1.RetryingInstallationReason, "all of the failed installation is gone")
-		s.again.In(reconcile.CacheLag)
+	case !s.Begun && s.Stored.Status.Installation.Phase != s.Phase:
+		s.Block(controlplanev1.RetryingInstallationReason, "all of the failed installation is gone")
+		s.Again.In(reconcile.CacheLag)
 		return false, nil
 	}
 	return true, r.recordRetry(ctx, s, facts.Retry{Requested: record.Requested, Since: record.Since})

@@ -118,10 +118,10 @@ func TestAFailedInstallationIsGivenUpInOrderAndBegunAnew(t *testing.T) {
 	h := newFailedHub(t)
 	h.askForRetry("1")
 	givenUp := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-	clock := h.r.now
-	h.r.now = func() time.Time { return givenUp }
+	clock := h.clock.now
+	h.clock.now = func() time.Time { return givenUp }
 	h.reconcile()
-	h.r.now = clock
+	h.clock.now = clock
 	for _, m := range h.machines() {
 		h.Expect(m.DeletionTimestamp).To(BeZero(), "what is given up is recorded before anything is deleted")
 	}
@@ -195,7 +195,7 @@ func TestAKubeconfigThatTheHubDoesNotGiveUpIsReported(t *testing.T) {
 	h.Expect(*h.installedCondition()).To(And(HaveField("Reason", controlplanev1.RetryingInstallationReason), HaveField("Message", And(
 		ContainSubstring("Secret cluster1-kubeconfig of the failed installation is not deleted yet"), ContainSubstring("Apply openshift-hub.yaml"), ContainSubstring("no server is wiped")))))
 	h.undeletable = nil
-	h.r.now = func() time.Time { return time.Now().Add(time.Hour) }
+	h.clock.now = func() time.Time { return time.Now().Add(time.Hour) }
 	h.silence()
 	h.reconcile()
 	h.collectKubeconfig()
@@ -253,7 +253,7 @@ func TestWhatTurnsOutToRunIsNotGivenUpFurther(t *testing.T) {
 	h.reconcile()
 	h.workloads.facts = facts.Workload{Connected: true}
 	recorder := record.NewFakeRecorder(10)
-	h.r.Recorder = recorder
+	h.recorder.EventRecorder = recorder
 	h.reconcile()
 	h.Expect(recorder.Events).To(Receive(ContainSubstring("InstallationRetryStopped")))
 	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, `{"asked":"1"}`), "nor is it asked for any more")

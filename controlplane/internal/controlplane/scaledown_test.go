@@ -16,6 +16,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
@@ -151,7 +152,7 @@ func TestWhatKeepsAnInstalledControlPlaneFromBeingScaledDown(t *testing.T) {
 			if tc.watched {
 				h.Expect(result.RequeueAfter).To(Or(BeZero(), BeNumerically(">", time.Minute)))
 			} else {
-				h.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", initialInspectionDelay)))
+				h.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", etcdgate.InitialDelay)))
 			}
 		})
 	}
@@ -173,11 +174,11 @@ func TestNoSecondMachineIsDeletedBecauseTheCacheIsBehind(t *testing.T) {
 	h.keepMachines()
 	h.worker("worker-1", "", "", nil) // it makes up for none
 	h.scale(4)
-	live := h.r.Live
-	h.r.Live = staleList{live}
+	live := h.live.Reader
+	h.live.Reader = staleList{live}
 	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically(">", 0))
 	h.Expect(h.deleted()).To(BeEmpty())
-	h.r.Live = live
+	h.live.Reader = live
 	h.reconcile()
 	h.Expect(h.deleted()).To(HaveLen(1))
 }
@@ -234,7 +235,7 @@ func TestNothingIsScaledDownWhenTheClusterGoes(t *testing.T) {
 func TestAMachineThatWaitsDoesNotKeepOthersFromBeingTold(t *testing.T) {
 	h := newInstalledHub(t)
 	now := time.Now()
-	h.r.now = func() time.Time { return now }
+	h.clock.now = func() time.Time { return now }
 	h.scale(4)
 	h.etcds.Members[2].Problem = "does not answer"
 	going := h.deleteMachine(0)
@@ -243,7 +244,7 @@ func TestAMachineThatWaitsDoesNotKeepOthersFromBeingTold(t *testing.T) {
 		h.Expect(h.etcds.inspections).To(Equal(looks), "one for all")
 		h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(ContainSubstring("the host of Machine " + going + " is not touched: without it etcd would have no quorum"))
 		h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingUpCondition)).To(ContainSubstring("n2 does not answer, and OpenShift takes in no other"))
-		now = now.Add(inspectionInterval)
+		now = now.Add(etcdgate.Interval)
 	}
 	h.etcds.Members = h.etcds.Members[:2] // it was removed by hand
 	h.reconcile()
@@ -265,7 +266,7 @@ func TestAnotherHostIsMadeWhenEtcdCanTakeIt(t *testing.T) {
 	h := newInstalledHub(t)
 	h.scale(5)
 	h.etcds.Members[1].Problem = "does not answer"
-	h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", initialInspectionDelay)))
+	h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", etcdgate.InitialDelay)))
 	h.Expect(h.machines()).To(HaveLen(3))
 	for _, condition := range []string{controlplanev1.ScalingUpCondition, controlplanev1.MachinesCreatedCondition} {
 		c := conditions.Get(h.controlPlane(), condition)
@@ -280,7 +281,7 @@ func TestAnotherHostIsMadeWhenEtcdCanTakeIt(t *testing.T) {
 
 	h.workloads.facts.Connected = true
 	h.etcds.Members[1].Problem = ""
-	h.r.inspections = newInspections(h.r.now)
+	h.r.gate = etcdgate.New(h.etcds, h.clock)
 	h.reconcile()
 	h.Expect(h.machines()).To(HaveLen(5))
 }

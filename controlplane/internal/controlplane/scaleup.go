@@ -7,51 +7,52 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scaling"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 )
 
 // notConnected is why nothing is made or deleted in a cluster that does not answer.
 const notConnected = "the cluster's API server does not answer, so that nothing is known of etcd: waiting until it does, see the condition Available"
 
-// scaleUp makes the Machines that an installed cluster lacks, once etcd would take their hosts in: one that it does not
-// take in would be installed in vain. Hosts leave etcd first, for it takes in none as long as a member is down.
-func (r *Reconciler) scaleUp(ctx context.Context, s *scope) (bool, error) {
+// scaleUp makes the Machines that an installed cluster lacks, once etcd would take their hosts in: one that it does not take in would be installed in vain. Hosts leave
+// etcd first, for it takes in none as long as a member is down.
+func (r *Reconciler) scaleUp(ctx context.Context, s *scope.Scope) (bool, error) {
 	switch {
-	case s.missing == 0:
+	case s.Missing == 0:
 		return true, nil
 	case s.Fenced():
 		step := removal.Fenced("no Machine is made in the place of one that is gone")
-		s.found.Block(status.ScaleUp, step.Reason, step.Message)
+		s.Found.Block(status.ScaleUp, step.Reason, step.Message)
 		return true, nil
 	case !s.Workload.Connected:
-		s.found.Block(status.ScaleUp, controlplanev1.ConnectionDownReason, notConnected)
+		s.Found.Block(status.ScaleUp, controlplanev1.ConnectionDownReason, notConnected)
 		return true, nil
 	}
-	slots := s.freeSlots(s.missing)
+	slots := freeSlots(s, s.Missing)
 	if len(slots) == 0 {
 		return true, nil
 	}
-	end, may := r.mayInspect(s, status.ScaleUp)
-	if !may {
+	inspection := r.gate.Begin(s, status.ScaleUp)
+	if inspection == nil {
 		return true, nil
 	}
-	defer end()
-	etcd, ok := r.observeEtcd(ctx, s, removal.Machine{})
-	if !ok {
+	defer inspection.End()
+	etcd := inspection.Etcd(ctx, removal.Machine{})
+	if etcd == nil {
 		return true, nil
 	}
 	against := scaling.Up(s.Facts, etcd)
-	if plain := int(s.Replicas()) - len(s.Machines); s.missing > plain { // one more takes the place of a Machine that is stuck
-		doubts := s.againstSuccessors(etcd)
+	if plain := int(s.Replicas()) - len(s.Machines); s.Missing > plain { // one more takes the place of a Machine that is stuck
+		doubts := againstSuccessors(s, etcd)
 		if plain > 0 && len(doubts) > 0 {
-			slots, doubts = s.freeSlots(plain), nil
+			slots, doubts = freeSlots(s, plain), nil
 		}
 		against = append(doubts, against...)
 	}
 	if len(against) > 0 {
-		r.block(s, decision.Join(against))
+		inspection.Block(decision.Join(against))
 		return true, nil
 	}
-	r.inspections.done(s.stored.UID, status.ScaleUp)
+	r.gate.Done(s, status.ScaleUp)
 	return true, r.createMachines(ctx, s, slots)
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 )
 
-// findStuck finds the Machines whose hosts left etcd, but whose infrastructure is not deleted, as with a dead BMC. They
-// count as gone when Machines are made. The Machine of an arbiter does not: its name is given once, and a master is no
-// successor of an arbiter.
-func (r *Reconciler) findStuck(_ context.Context, s *scope) (bool, error) {
+// findStuck finds the Machines whose hosts left etcd, but whose infrastructure is not deleted, as with a dead BMC. They count as gone when Machines are made. The Machine of an arbiter does not: its name
+// is given once, and a master is no successor of an arbiter.
+func (r *Reconciler) findStuck(_ context.Context, s *scope.Scope) (bool, error) {
 	if !s.Installed() || s.ClusterDeleting() || s.Fenced() || s.Replicas() < 2 || !removal.Concerned(s.Facts) {
 		return true, nil
 	}
@@ -25,41 +25,41 @@ func (r *Reconciler) findStuck(_ context.Context, s *scope) (bool, error) {
 	if err != nil {
 		return true, nil //nolint:nilerr // reported when what is recorded is to be cleaned up
 	}
-	stuck, next := situation.Stuck(r.now())
-	s.again.In(next)
-	s.stuck = stuck
+	stuck, next := situation.Stuck(r.Clock.Now())
+	s.Again.In(next)
+	s.Stuck = stuck
 	for _, m := range stuck {
-		if machine := s.machineNamed(m.Name); !desired.IsArbiter(s.Facts, machine) && !desired.LostItsRole(s.Facts, machine) {
-			s.found.Stuck++
+		if machine := machineNamed(s, m.Name); !desired.IsArbiter(s.Facts, machine) && !desired.LostItsRole(s.Facts, machine) {
+			s.Found.Stuck++
 		}
 	}
 	return true, nil
 }
 
 // machineNamed returns the Machine of the control plane with a name that facts of this reconcile hold.
-func (s *scope) machineNamed(name string) *clusterv1.Machine {
+func machineNamed(s *scope.Scope, name string) *clusterv1.Machine {
 	return s.Machines[slices.IndexFunc(s.Machines, func(m *clusterv1.Machine) bool { return m.Name == name })]
 }
 
 // againstSuccessors is all that speaks against another Machine in the place of one that is stuck.
-func (s *scope) againstSuccessors(etcd *facts.Etcd) []decision.Blocker {
+func againstSuccessors(s *scope.Scope, etcd *facts.Etcd) []decision.Blocker {
 	situation, err := removal.Of(s.Facts)
 	if err != nil {
 		return []decision.Blocker{decision.Watch(controlplanev1.EtcdUnknownReason, "%s", err)}
 	}
 	var against []decision.Blocker
-	for _, m := range s.stuck {
+	for _, m := range s.Stuck {
 		against = append(against, situation.AgainstSuccessor(m, etcd)...)
 	}
 	return against
 }
 
 // reportStuck reports the first Machine that is stuck, and how to end that. Others that wait for its end are worth less.
-func (r *Reconciler) reportStuck(_ context.Context, s *scope) (bool, error) {
-	blocked := s.found.Blocked(status.HostRelease)
-	if len(s.stuck) == 0 || blocked != nil && blocked.Reason != controlplanev1.WaitingForMachinesDeletionReason {
+func (r *Reconciler) reportStuck(_ context.Context, s *scope.Scope) (bool, error) {
+	blocked := s.Found.Blocked(status.HostRelease)
+	if len(s.Stuck) == 0 || blocked != nil && blocked.Reason != controlplanev1.WaitingForMachinesDeletionReason {
 		return true, nil
 	}
-	s.found.Block(status.HostRelease, controlplanev1.InfrastructureDeletionStuckReason, status.Stuck(s.machineNamed(s.stuck[0].Name)))
+	s.Found.Block(status.HostRelease, controlplanev1.InfrastructureDeletionStuckReason, status.Stuck(machineNamed(s, s.Stuck[0].Name)))
 	return true, nil
 }

@@ -35,8 +35,8 @@ func (h *hub) stick(i int) string {
 func newTimedHub(t *testing.T, now *time.Time) *hub {
 	t.Helper()
 	h := newInstalledHub(t)
-	*now = h.r.now()
-	h.r.now = func() time.Time { return *now }
+	*now = h.r.Clock.Now()
+	h.clock.now = func() time.Time { return *now }
 	return h
 }
 
@@ -68,7 +68,7 @@ func TestAMachineThatIsStuckHasASuccessor(t *testing.T) {
 	for range 3 { // nor does a manager that begins without memory make more
 		h.r = New(h.r.Options)
 		h.withTime()
-		h.r.now = func() time.Time { return now }
+		h.clock.now = func() time.Time { return now }
 		h.reconcile()
 		h.Expect(h.machines()).To(HaveLen(4))
 	}

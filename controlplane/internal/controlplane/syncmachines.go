@@ -10,18 +10,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // syncMachines keeps the existing Machines in step with the template, whatever the installation waits for: the cluster may have been moved
 // here, away from its assisted-service.
-func (r *Reconciler) syncMachines(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) syncMachines(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Cluster == nil {
 		return true, nil
 	}
 	var errs []error
-	for _, m := range s.found.Machines {
+	for _, m := range s.Found.Machines {
 		silence := r.silence(m)
 		if !m.DeletionTimestamp.IsZero() {
 			// The hook is written first: without drain and hook Cluster API would proceed to the host of an etcd member.
@@ -30,22 +32,22 @@ func (r *Reconciler) syncMachines(ctx context.Context, s *scope) (bool, error) {
 		}
 		switch err := r.syncMachine(ctx, s, m); {
 		case kube.IsRefused(err):
-			s.again.In(refusedRetry)
+			s.Again.In(refusedRetry)
 			reason, message := refusal(err, fmt.Sprintf("Machine %s cannot follow machineTemplate, correct it: %v", m.Name, err))
-			s.found.Block(status.MachineSync, reason, message)
+			s.Found.Block(status.MachineSync, reason, message)
 		case err != nil:
 			errs = append(errs, fmt.Errorf("cannot update Machine %s: %w", m.Name, err))
-		case s.ClusterDeleting() && r.recent.Pending(appliedKey(m), m.ResourceVersion) > 0:
+		case s.ClusterDeleting() && r.writer.Recent.Pending(writer.Key(m), m.ResourceVersion) > 0:
 			// What we state has no hook any more. It is taken off by itself where that did not do it, for others own it, too.
-			r.recent.Record(hookKey(m), m.ResourceVersion)
+			r.writer.Recent.Record(hookKey(m), m.ResourceVersion)
 		}
 	}
 	return true, errors.Join(errs...)
 }
 
 // syncMachine propagates what changes in place to a Machine, its OpenshiftAssistedConfig and its infra machine.
-func (r *Reconciler) syncMachine(ctx context.Context, s *scope, m *clusterv1.Machine) error {
-	if err := r.apply(ctx, s, desired.SyncedMachine(s.Facts, m, s.found.MachineVersion(s.Facts, m)), m); err != nil {
+func (r *Reconciler) syncMachine(ctx context.Context, s *scope.Scope, m *clusterv1.Machine) error {
+	if err := r.writer.Apply(ctx, s, desired.SyncedMachine(s.Facts, m, s.Found.MachineVersion(s.Facts, m)), m); err != nil {
 		return err
 	}
 	arbiter := desired.IsArbiter(s.Facts, m)
@@ -59,7 +61,7 @@ func (r *Reconciler) syncMachine(ctx context.Context, s *scope, m *clusterv1.Mac
 		return err
 	}
 	if metadata := desired.InfraMetadata(s.Facts, arbiter, infra); metadata != nil {
-		return r.apply(ctx, s, metadata, infra)
+		return r.writer.Apply(ctx, s, metadata, infra)
 	}
 	return nil
 }

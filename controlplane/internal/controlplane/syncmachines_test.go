@@ -27,7 +27,7 @@ func (h *hub) deleteCluster() {
 func TestEachMachineIsWrittenOnceWhenTheClusterGoes(t *testing.T) {
 	h := newInstalledHub(t)
 	now := time.Now()
-	h.r.recent = reconcile.NewRecentWrites(func() time.Time { return now })
+	h.r.writer.Recent = reconcile.NewRecentWrites(func() time.Time { return now })
 	h.deleteCluster()
 	once := []string{"apply", "apply", "apply"}
 	for _, name := range h.names() {
@@ -53,7 +53,7 @@ func TestEachMachineIsWrittenOnceWhenTheClusterGoes(t *testing.T) {
 func TestHooksThatOthersOwnAreTakenOffWhenTheClusterGoes(t *testing.T) {
 	h := newInstalledHub(t)
 	now := time.Now()
-	h.r.recent = reconcile.NewRecentWrites(func() time.Time { return now })
+	h.r.writer.Recent = reconcile.NewRecentWrites(func() time.Time { return now })
 	for _, m := range h.machines() {
 		m.ManagedFields = nil
 		m.Annotations = map[string]string{controlplanev1.EtcdMemberHookAnnotation: "", "others": ""}

@@ -15,6 +15,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -27,10 +29,10 @@ const (
 )
 
 // touchInfraMachines makes the infrastructure provider look at its infra machines when what they wait for is there, once for each.
-func (r *Reconciler) touchInfraMachines(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) touchInfraMachines(ctx context.Context, s *scope.Scope) (bool, error) {
 	// At once, not one after the other: each of them waits.
 	var group errgroup.Group
-	for _, machines := range [][]*clusterv1.Machine{s.found.Machines, s.Workers} {
+	for _, machines := range [][]*clusterv1.Machine{s.Found.Machines, s.Workers} {
 		for _, m := range machines {
 			if m.Spec.ProviderID != "" || !m.DeletionTimestamp.IsZero() {
 				continue
@@ -42,12 +44,12 @@ func (r *Reconciler) touchInfraMachines(ctx context.Context, s *scope) (bool, er
 			if infra == nil || !metal3.NeedsNode(infra) {
 				continue
 			}
-			touch := s.news(m, infra)
-			left := r.recent.Pending(touchKey(infra), infra.GetResourceVersion())
+			touch := news(s, m, infra)
+			left := r.writer.Recent.Pending(touchKey(infra), infra.GetResourceVersion())
 			switch {
 			case len(touch) == 0:
 			case left > 0:
-				s.again.In(left)
+				s.Again.In(left)
 			default:
 				group.Go(func() error { return r.annotate(ctx, infra, touch) })
 			}
@@ -57,7 +59,7 @@ func (r *Reconciler) touchInfraMachines(ctx context.Context, s *scope) (bool, er
 }
 
 // news are the annotations that an infra machine does not have yet.
-func (s *scope) news(m *clusterv1.Machine, infra *unstructured.Unstructured) map[string]string {
+func news(s *scope.Scope, m *clusterv1.Machine, infra *unstructured.Unstructured) map[string]string {
 	touch := map[string]string{}
 	if s.AdminKubeconfig != nil {
 		touch[kubeconfigPublishedAnnotation] = shortHash(string(s.AdminKubeconfig.UID))
@@ -79,10 +81,10 @@ func (r *Reconciler) annotate(ctx context.Context, infra *unstructured.Unstructu
 		return fmt.Errorf("cannot encode annotations: %w", err)
 	}
 	version := infra.GetResourceVersion()
-	if err := r.Client.Patch(ctx, infra, client.RawPatch(types.MergePatchType, patch), FieldOwner); client.IgnoreNotFound(err) != nil {
+	if err := r.Client.Patch(ctx, infra, client.RawPatch(types.MergePatchType, patch), writer.FieldOwner); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot annotate %s %s: %w", infra.GetKind(), infra.GetName(), err)
 	}
-	r.recent.Record(touchKey(infra), version)
+	r.writer.Recent.Record(touchKey(infra), version)
 	return nil
 }
 

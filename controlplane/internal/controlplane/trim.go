@@ -17,6 +17,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
@@ -56,9 +57,9 @@ func trimDeployment(deployment *hivev1.ClusterDeployment) *hivev1.ClusterDeploym
 	if deployment.Spec.Installed {
 		kept.Spec.Installed, kept.Spec.ClusterInstallRef = true, deployment.Spec.ClusterInstallRef
 	} else {
-		kept.Spec, kept.ManagedFields = deployment.Spec, apply.Own(FieldOwner, deployment.ManagedFields)
+		kept.Spec, kept.ManagedFields = deployment.Spec, apply.Own(writer.FieldOwner, deployment.ManagedFields)
 	}
-	apply.KeepMetadata(metadataOwner, deployment, kept)
+	apply.KeepMetadata(writer.MetadataOwner, deployment, kept)
 	return kept
 }
 
@@ -74,13 +75,13 @@ func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInst
 		kept.Spec.ImageSetRef, kept.Spec.ClusterDeploymentRef = install.Spec.ImageSetRef, install.Spec.ClusterDeploymentRef
 		kept.Spec.ClusterMetadata = install.Spec.ClusterMetadata
 		kept.Spec.ProvisionRequirements.WorkerAgents = install.Spec.ProvisionRequirements.WorkerAgents
-		apply.KeepMetadata(metadataOwner, install, kept)
+		apply.KeepMetadata(writer.MetadataOwner, install, kept)
 		return kept
 	}
 	kept.Labels = kube.SelectKeys(install.Labels, append(slices.Clone(ownLabels), hiveext.ClusterConsumerLabel)...)
 	kept.Annotations = kube.SelectKeys(install.Annotations, append([]string{assisted.InstallConfigOverridesAnnotation, contract.ClusterUIDAnnotation}, forBootstrap...)...)
-	kept.Spec, kept.ManagedFields = install.Spec, apply.Own(FieldOwner, install.ManagedFields)
-	apply.KeepMetadata(metadataOwner, install, kept)
+	kept.Spec, kept.ManagedFields = install.Spec, apply.Own(writer.FieldOwner, install.ManagedFields)
+	apply.KeepMetadata(writer.MetadataOwner, install, kept)
 	return kept
 }
 
@@ -118,7 +119,7 @@ func trimImageSet(set *hivev1.ClusterImageSet) *hivev1.ClusterImageSet {
 	kept := &hivev1.ClusterImageSet{ObjectMeta: kube.Identity(&set.ObjectMeta), Spec: set.Spec}
 	kept.Labels = kube.SelectKeys(set.Labels, ownLabels...)
 	kept.Annotations = kube.SelectKeys(set.Annotations, facts.OwnerAnnotation, facts.ResolvedFromAnnotation, facts.LookedUpThroughAnnotation)
-	kept.ManagedFields = apply.Own(FieldOwner, set.ManagedFields)
+	kept.ManagedFields = apply.Own(writer.FieldOwner, set.ManagedFields)
 	return kept
 }
 

@@ -17,13 +17,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // applied is the record of what we applied; others is what is kept of no object.
 var (
-	applied = metav1.ManagedFieldsEntry{Manager: string(FieldOwner), Operation: metav1.ManagedFieldsOperationApply}
+	applied = metav1.ManagedFieldsEntry{Manager: string(writer.FieldOwner), Operation: metav1.ManagedFieldsOperationApply}
 	others  = metav1.ManagedFieldsEntry{Manager: "somebody", Operation: metav1.ManagedFieldsOperationUpdate}
 )
 

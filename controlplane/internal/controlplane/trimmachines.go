@@ -14,6 +14,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
@@ -65,7 +66,7 @@ func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
 		return kept
 	}
 	kept.Labels, kept.Annotations = machine.Labels, machine.Annotations
-	kept.Spec, kept.ManagedFields = machine.Spec, apply.Own(FieldOwner, machine.ManagedFields)
+	kept.Spec, kept.ManagedFields = machine.Spec, apply.Own(writer.FieldOwner, machine.ManagedFields)
 	kept.Status.NodeRef = machine.Status.NodeRef
 	kept.Status.Conditions = trimConditions(machine.Status.Conditions, clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition,
 		clusterv1.MachineUpToDateCondition, clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineOwnerRemediatedCondition,
@@ -130,7 +131,7 @@ func blockers(obj conditions.Getter, all []metav1.Condition) []metav1.Condition 
 func trimConfig(config *bootstrapv1.OpenshiftAssistedConfig) *bootstrapv1.OpenshiftAssistedConfig {
 	kept := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: kube.Identity(&config.ObjectMeta), Spec: config.Spec}
 	kept.Labels, kept.Annotations, kept.OwnerReferences = config.Labels, config.Annotations, kube.InternOwners(config.OwnerReferences)
-	kept.ManagedFields = apply.Own(FieldOwner, config.ManagedFields)
+	kept.ManagedFields = apply.Own(writer.FieldOwner, config.ManagedFields)
 	kept.Status.AgentRef = config.Status.AgentRef
 	return kept
 }
@@ -158,7 +159,7 @@ func TrimInfra(in any) (any, error) {
 	infra, ok := in.(*unstructured.Unstructured)
 	switch {
 	case !ok:
-		return apply.KeepOwn(FieldOwner)(in)
+		return apply.KeepOwn(writer.FieldOwner)(in)
 	case strings.HasSuffix(infra.GetKind(), clusterv1.TemplateSuffix):
 		return kube.SelectFields(infra, templateFields), nil
 	case infra.GetKind() == metal3.RebootKind:
@@ -168,7 +169,7 @@ func TrimInfra(in any) (any, error) {
 	if labels, annotations := infra.GetLabels(), infra.GetAnnotations(); desired.Propagated(infra) {
 		kept.SetLabels(labels)
 		kept.SetAnnotations(annotations)
-		kept.SetManagedFields(apply.Own(FieldOwner, infra.GetManagedFields()))
+		kept.SetManagedFields(apply.Own(writer.FieldOwner, infra.GetManagedFields()))
 	} else {
 		kept.SetLabels(kube.SelectKeys(labels, ownLabels...))
 		kept.SetAnnotations(kube.SelectKeys(annotations, metal3.HostAnnotation, kubeconfigPublishedAnnotation, nodeSeenAnnotation, controlplanev1.DeleteProtectionAnnotation))

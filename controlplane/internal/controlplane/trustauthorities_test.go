@@ -15,6 +15,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubeconfig"
 )
 
 // state writes certificates into the spec.
@@ -160,16 +161,16 @@ func withdrawn(t *testing.T) (h *hub, now *time.Time, first, second []byte) {
 // stopClock lets the time pass only as the test says.
 func (h *hub) stopClock() *time.Time {
 	now := time.Now()
-	h.r.now = func() time.Time { return now }
+	h.clock.now = func() time.Time { return now }
 	return &now
 }
 
 // passChecks lets the time pass until enough connections were made since the spec has withdrawn an authority.
 func (h *hub) passChecks(now *time.Time) {
 	h.t.Helper()
-	for range withdrawalChecks {
+	for range kubeconfig.WithdrawalChecks {
 		h.reconcile()
-		*now = now.Add(withdrawalInterval)
+		*now = now.Add(kubeconfig.WithdrawalInterval)
 	}
 }
 
@@ -177,30 +178,29 @@ func (h *hub) passChecks(now *time.Time) {
 func (h *hub) trust() time.Duration {
 	h.t.Helper()
 	s := h.gather()
-	s.found.Kubeconfig = &metav1.PartialObjectMetadata{ObjectMeta: h.published().ObjectMeta}
-	_, err := h.r.trustAuthorities(h.t.Context(), s)
+	s.Found.Kubeconfig = &metav1.PartialObjectMetadata{ObjectMeta: h.published().ObjectMeta}
+	_, err := h.r.kubeconfig.TrustAuthorities(h.t.Context(), s)
 	h.Expect(err).NotTo(HaveOccurred())
-	return s.again.Delay()
+	return s.Again.Delay()
 }
 
 // While API servers roll out another certificate, a connection may reach one that has it, and the next one another.
 func TestAWithdrawnAuthorityStaysUntilEnoughConnectionsDidNotNeedIt(t *testing.T) {
 	h, now, first, second := withdrawn(t)
-	for range withdrawalChecks - 1 {
-		h.Expect(h.trust()).To(Equal(withdrawalInterval))
+	for range kubeconfig.WithdrawalChecks - 1 {
+		h.Expect(h.trust()).To(Equal(kubeconfig.WithdrawalInterval))
 		h.expectTrust(first, second)
 		asked := h.workloads.authoritiesRead
 		for range 10 { // events count no connection, and make none
-			h.Expect(h.trust()).To(Equal(withdrawalInterval))
+			h.Expect(h.trust()).To(Equal(kubeconfig.WithdrawalInterval))
 		}
 		h.Expect(h.workloads.authoritiesRead).To(Equal(asked))
-		*now = now.Add(withdrawalInterval)
+		*now = now.Add(kubeconfig.WithdrawalInterval)
 	}
 	h.Expect(h.published().Annotations).To(HaveKey(facts.KubeconfigAuthoritiesAnnotation))
 	h.reconcile()
 	h.expectTrust(first)
 	h.Expect(h.published().Annotations).NotTo(HaveKey(facts.KubeconfigAuthoritiesAnnotation))
-	h.Expect(h.r.withdrawals.Len()).To(BeZero())
 }
 
 func TestConnectionsAreCountedAgain(t *testing.T) {
@@ -211,18 +211,18 @@ func TestConnectionsAreCountedAgain(t *testing.T) {
 			h.state(nil)
 		},
 		"the record of connections began again": func(h *hub, _ []byte) { h.workloads.authorities.Since = time.Now() },
-		"another manager goes on":               func(h *hub, _ []byte) { h.r.withdrawals.Remove(h.controlPlane().UID) },
+		"another manager goes on":               func(h *hub, _ []byte) { h.r.kubeconfig = kubeconfig.New(h.live, h.workloads, h.r.writer, h.clock) },
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h, now, first, second := withdrawn(t)
-			for range withdrawalChecks - 1 {
+			for range kubeconfig.WithdrawalChecks - 1 {
 				h.reconcile()
-				*now = now.Add(withdrawalInterval)
+				*now = now.Add(kubeconfig.WithdrawalInterval)
 			}
 			again(h, second)
-			for range withdrawalChecks - 1 {
+			for range kubeconfig.WithdrawalChecks - 1 {
 				h.reconcile()
-				*now = now.Add(withdrawalInterval)
+				*now = now.Add(kubeconfig.WithdrawalInterval)
 			}
 			h.expectTrust(first, second)
 			h.reconcile()
@@ -238,14 +238,14 @@ func TestEachWithdrawalIsCounted(t *testing.T) {
 	h.reconcile()
 	h.expectTrust(first, second, third)
 	h.state(third)
-	for range withdrawalChecks - 1 {
+	for range kubeconfig.WithdrawalChecks - 1 {
 		h.reconcile()
-		*now = now.Add(withdrawalInterval)
+		*now = now.Add(kubeconfig.WithdrawalInterval)
 	}
 	h.state(nil)
 	h.reconcile()
 	h.expectTrust(first, second, third)
-	*now = now.Add(withdrawalInterval)
+	*now = now.Add(kubeconfig.WithdrawalInterval)
 	h.passChecks(now)
 	h.expectTrust(first)
 }
@@ -253,7 +253,7 @@ func TestEachWithdrawalIsCounted(t *testing.T) {
 // Renewals of the token are connections that follow one another too closely to count.
 func TestARenewalRemovesNoAuthorityThatWasJustWithdrawn(t *testing.T) {
 	h, _, first, second := withdrawn(t)
-	for range 2 * withdrawalChecks {
+	for range 2 * kubeconfig.WithdrawalChecks {
 		h.editPublished(func(s *corev1.Secret) { delete(s.Annotations, facts.KubeconfigRenewalAnnotation) })
 		h.reconcile()
 		h.expectTrust(first, second)
@@ -268,7 +268,7 @@ func TestAWithdrawnAuthorityThatIsInUseStays(t *testing.T) {
 	h.passChecks(now)
 	h.expectTrust(first, second)
 	read := h.workloads.authoritiesRead
-	*now = now.Add(withdrawalInterval)
+	*now = now.Add(kubeconfig.WithdrawalInterval)
 	h.reconcile()
 	h.Expect(h.workloads.authoritiesRead).To(Equal(read))
 }

@@ -21,7 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/clusterversion"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // fakeVersions answers with what a test sets, and notes what was looked at and asked for.
@@ -95,7 +98,7 @@ func (h *hub) condition(conditionType string) metav1.Condition {
 func TestAnUpgradeIsAskedForOnceAndFollowed(t *testing.T) {
 	h := installed(t)
 	recorder := record.NewFakeRecorder(100)
-	h.r.Recorder = recorder
+	h.recorder.EventRecorder = recorder
 	h.Expect(h.versions.inspections).To(BeZero(), "nobody asked for another release")
 	h.upgradeTo("v4.19.9")
 	h.Expect(h.versions.asked).To(ConsistOf(facts.UpdateRequest{ResourceVersion: "7", Update: &facts.Update{Version: "4.19.9", Image: otherDigest}}))
@@ -223,7 +226,7 @@ func TestAnOfferedReleaseNeedsNoClusterImageSet(t *testing.T) {
 func TestAnUpgradeThatMendsAnOperatorIsRequested(t *testing.T) {
 	h := installed(t)
 	recorder := record.NewFakeRecorder(100)
-	h.r.Recorder = recorder
+	h.recorder.EventRecorder = recorder
 	h.versions.seen.Unhealthy = []facts.Ailment{{Operator: "insights", Message: "ClusterOperator insights is degraded"}}
 	h.upgradeTo("v4.19.9")
 	h.Expect(h.versions.asked).To(BeEmpty())
@@ -232,8 +235,8 @@ func TestAnUpgradeThatMendsAnOperatorIsRequested(t *testing.T) {
 	cp := h.controlPlane()
 	cp.Spec.Upgrade.ToleratedOperators = []string{"insights"}
 	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
-	now := h.r.now().Add(inspectionInterval)
-	h.r.now = func() time.Time { return now }
+	now := h.r.Clock.Now().Add(etcdgate.Interval)
+	h.clock.now = func() time.Time { return now }
 	h.settle()
 	h.elapse()
 	h.reconcile()
@@ -285,15 +288,15 @@ func TestWhatCannotBeReadKeepsAnUpgradeWaiting(t *testing.T) {
 func TestAnAPIServerThatIsBusyIsNoFailureOfAnUpgradeAtOnce(t *testing.T) {
 	h := installed(t)
 	now := time.Now()
-	h.r.now = func() time.Time { return now }
+	h.clock.now = func() time.Time { return now }
 	h.versions.observe = fmt.Errorf("cannot read ClusterVersion: %w", apierrors.NewServiceUnavailable("etcd has no leader"))
 	h.upgradeTo("v4.19.9")
 	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(And(HaveField("Reason", controlplanev1.UpgradeInProgressReason), HaveField("Message", ContainSubstring("not requested yet"))))
-	now = now.Add(passingTime)
+	now = now.Add(kube.TransientPeriod)
 	h.settle()
 	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(HaveField("Reason", controlplanev1.ClusterVersionUnavailableReason))
 	h.versions.observe = nil
-	now = now.Add(passingTime)
+	now = now.Add(kube.TransientPeriod)
 	h.settle()
 	h.Expect(h.versions.asked).NotTo(BeEmpty())
 }
@@ -301,11 +304,11 @@ func TestAnAPIServerThatIsBusyIsNoFailureOfAnUpgradeAtOnce(t *testing.T) {
 func TestARequestThatFailsForLongIsReported(t *testing.T) {
 	h := installed(t)
 	now := time.Now()
-	h.r.now = func() time.Time { return now }
+	h.clock.now = func() time.Time { return now }
 	h.versions.ask = fmt.Errorf("cannot write ClusterVersion: %w", apierrors.NewServiceUnavailable("etcd has no leader"))
 	h.upgradeTo("v4.19.9")
 	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(HaveField("Reason", controlplanev1.UpgradeInProgressReason))
-	now = now.Add(passingTime)
+	now = now.Add(kube.TransientPeriod)
 	h.settle()
 	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(HaveField("Reason", controlplanev1.ClusterVersionUnavailableReason), "the version could be read all the time")
 }
@@ -319,8 +322,8 @@ func TestTheChannelIsSetForAnUpgrade(t *testing.T) {
 	h.Expect(h.versions.asked).To(BeEmpty(), "whoever looks into another one from the cluster may do so")
 	h.upgradeTo("v4.19.9")
 	h.Expect(h.versions.asked).To(ConsistOf(facts.UpdateRequest{ResourceVersion: "7", Channel: "eus-4.20"}), "what it has there is not known yet")
-	now := h.r.now()
-	h.r.now = func() time.Time { return now.Add(inspectionInterval) }
+	now := h.r.Clock.Now()
+	h.clock.now = func() time.Time { return now.Add(etcdgate.Interval) }
 	h.settle()
 	h.Expect(h.versions.asked).To(HaveLen(2))
 	h.Expect(h.versions.asked[1].Update).To(HaveValue(Equal(facts.Update{Version: "4.19.9", Image: otherDigest})))
@@ -329,28 +332,28 @@ func TestTheChannelIsSetForAnUpgrade(t *testing.T) {
 // Two who write in turn must not do it at the speed of both.
 func TestWhatOthersChangeIsNotWrittenAgainAtOnce(t *testing.T) {
 	h := installed(t)
-	now := h.r.now()
-	h.r.now = func() time.Time { return now }
+	now := h.r.Clock.Now()
+	h.clock.now = func() time.Time { return now }
 	h.upgradeTo("v4.19.9")
 	for range 3 {
 		h.versions.seen.Requested = facts.Update{}
-		now = now.Add(inspectionInterval)
+		now = now.Add(etcdgate.Interval)
 		h.settle()
 	}
 	h.Expect(h.versions.asked).To(HaveLen(1))
 	h.elapse()
-	now = now.Add(inspectionInterval)
+	now = now.Add(etcdgate.Interval)
 	h.reconcile()
 	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition).Message).To(ContainSubstring("somebody changed it there"))
-	now = now.Add(initialRequestDelay)
+	now = now.Add(clusterversion.InitialRequestDelay)
 	h.settle()
 	h.Expect(h.versions.asked).To(HaveLen(2))
 }
 
 func TestWhatIsNotWantedAnyMoreIsTakenBack(t *testing.T) {
 	h := installed(t)
-	now := h.r.now()
-	h.r.now = func() time.Time { now = now.Add(inspectionInterval); return now }
+	now := h.r.Clock.Now()
+	h.clock.now = func() time.Time { now = now.Add(etcdgate.Interval); return now }
 	h.upgradeTo("v4.19.9")
 	h.workloads.facts.Rollout = &facts.Rollout{Requested: facts.Update{Version: "4.19.9"}, Pending: true, Refused: "no signature"}
 	h.settle()

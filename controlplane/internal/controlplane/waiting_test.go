@@ -37,8 +37,8 @@ func TestWhatKeepsAHostWaitingIsNoticed(t *testing.T) {
 func TestASilentAssistedServiceIsTold(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	now := time.Now()
-	h.r.now = func() time.Time { return now }
-	h.r.recent = reconcile.NewRecentWrites(h.r.now)
+	h.clock.now = func() time.Time { return now }
+	h.r.writer.Recent = reconcile.NewRecentWrites(h.clock.Now)
 	h.reconcile()
 	_, install := h.registration()
 	install.CreationTimestamp = metav1.NewTime(now.Truncate(time.Second))

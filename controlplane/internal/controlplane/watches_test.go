@@ -70,7 +70,7 @@ func TestWhoseControlPlaneIsReconciled(t *testing.T) {
 				"the Cluster":       ofCluster(t.Context(), cluster),
 				"a Machine":         h.r.ofMember(t.Context(), machine),
 				"its kubeconfig":    h.r.ofSecret(t.Context(), kubeconfig),
-				"its connection":    RequestsOf(h.r.Client)(t.Context(), client.ObjectKeyFromObject(cluster)),
+				"its connection":    RequestsOf(h.cached.Client)(t.Context(), client.ObjectKeyFromObject(cluster)),
 				"another's Machine": append(h.r.ofMember(t.Context(), &clusterv1.Machine{Spec: clusterv1.MachineSpec{ClusterName: "another"}}), tc.wanted...),
 			} {
 				h.Expect(requests).To(Equal(tc.wanted), what)

@@ -1,0 +1,111 @@
+package etcdgate
+
+import (
+	"context"
+	"errors"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcd"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
+)
+
+// Inspection is one that was begun for a task. It ends with End.
+type Inspection struct {
+	gate    *Gate
+	scope   *scope.Scope
+	task    status.Task
+	release func()
+}
+
+// End lets other clusters be inspected.
+func (i *Inspection) End() { i.release() }
+
+// Block reports why the task is not done, and requests the next inspection unless an event reports the end of the wait.
+func (i *Inspection) Block(by decision.Blocker) { i.block(by, "") }
+
+func (i *Inspection) block(by decision.Blocker, failure string) {
+	message := bound.Message(by.Message)
+	i.scope.Found.Block(i.task, by.Reason, message)
+	i.again(result{reason: by.Reason, message: message, failure: failure}, by.Watched)
+}
+
+// Decided records a decision that its own condition reports, and requests the next inspection unless it is watched. err is why etcd could not be read; it is logged when it changes.
+func (i *Inspection) Decided(ctx context.Context, by decision.Blocker, machine string, err error) {
+	found := result{reason: by.Reason, message: by.Message}
+	if err != nil {
+		found.failure = etcd.Describe(err)
+		if i.last().failure != found.failure {
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot look at etcd because of an unhealthy Machine", "Machine", machine)
+		}
+	}
+	i.again(found, by.Watched)
+}
+
+// Failed reports that etcd could neither be read nor changed. What the cluster answered is logged when it changes.
+func (i *Inspection) Failed(ctx context.Context, step removal.Step, err error) {
+	failure := etcd.Describe(err)
+	if i.last().failure != failure {
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot look at etcd, or change its members", "Machine", step.Machine.Name, "step", step.Action)
+	}
+	i.block(step.Machine.NotTouched(decision.Wait(controlplanev1.EtcdUnknownReason, "%s; it is tried again", failure)), failure)
+}
+
+// Etcd returns what is seen of etcd; nil: it cannot be read, which is reported for the Machine.
+func (i *Inspection) Etcd(ctx context.Context, about removal.Machine) *facts.Etcd {
+	seen, err := i.gate.See(ctx, i.scope)
+	switch {
+	case errors.Is(err, cluster.ErrNotConnected):
+		i.Block(about.NotTouched(Disconnected(i.scope)))
+		return nil
+	case err != nil:
+		i.Failed(ctx, removal.Step{Machine: about}, err)
+		return nil
+	}
+	return seen
+}
+
+func (i *Inspection) last() result {
+	last, _ := i.gate.last.Get(key{i.scope.Stored.UID, i.task})
+	return last
+}
+
+func (i *Inspection) again(found result, watched bool) {
+	if left := i.gate.record(key{i.scope.Stored.UID, i.task}, found); !watched {
+		i.scope.Again.In(left)
+	}
+}
+
+// See reads etcd, unless this reconcile has read it and has changed nothing since.
+func (g *Gate) See(ctx context.Context, s *scope.Scope) (*facts.Etcd, error) {
+	if (s.Inspection == scope.EtcdInspection{}) {
+		seen, err := g.Read(ctx, s)
+		s.Inspection = scope.EtcdInspection{Etcd: &seen, Err: err}
+	}
+	return s.Inspection.Etcd, s.Inspection.Err
+}
+
+// Read reads etcd, and records whether a member does not answer.
+func (g *Gate) Read(ctx context.Context, s *scope.Scope) (facts.Etcd, error) {
+	seen, err := g.etcds.Observe(ctx, s.ClusterKey())
+	s.MemberSilent = s.MemberSilent || err == nil && seen.Silent()
+	return seen, err
+}
+
+// Disconnected is why nothing is done while the cluster's API server does not answer.
+func Disconnected(s *scope.Scope) decision.Blocker {
+	message := "the cluster's API server does not answer, so that nothing is known of etcd"
+	if s.Workload.Failure != nil {
+		message += ": " + s.Workload.Failure.Message
+	}
+	return decision.Watch(controlplanev1.ConnectionDownReason, "%s. Waiting until it does; if etcd has lost its quorum, restore it as OpenShift documents it. "+
+		"If the cluster is lost, delete the Cluster, which wipes its hosts. If etcd certainly does without the host, take the annotation %s off its Machine",
+		message, controlplanev1.EtcdMemberHookAnnotation)
+}

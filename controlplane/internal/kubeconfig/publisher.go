@@ -1,0 +1,48 @@
+// Package kubeconfig publishes the kubeconfig of a workload cluster: a copy of that of assisted-service during the installation, then one with a token of its own, which it renews.
+package kubeconfig
+
+import (
+	"context"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
+)
+
+// rememberedSecrets is more than the clusters of one hub.
+const rememberedSecrets = 8192
+
+// Workloads issue and revoke the tokens of workload clusters, and read which authorities their API servers have.
+type Workloads interface {
+	IssueToken(ctx context.Context, cluster client.ObjectKey) (cluster.Token, error)
+	RevokeToken(ctx context.Context, cluster client.ObjectKey, token cluster.Token) error
+	HasToken(ctx context.Context, cluster client.ObjectKey, boundTo types.UID) (bool, error)
+	Authorities(ctx context.Context, cluster client.ObjectKey) (cluster.Authorities, error)
+}
+
+// Publisher publishes the kubeconfig of a cluster, and keeps it valid.
+type Publisher struct {
+	live      client.Reader
+	workloads Workloads
+	writer    *writer.Writer
+	clock     clock.PassiveClock
+	// adminDigests holds the digests of assisted-service's kubeconfigs by version of their Secrets.
+	adminDigests *lru.Cache[string, string]
+	// foreignRecoveries holds, by owner, the versions of Secrets that have the name of a copy of assisted-service's kubeconfig and are foreign.
+	foreignRecoveries *lru.Cache[string, struct{}]
+	// withdrawals counts connections for authorities that a spec has withdrawn, by the UID of the control plane.
+	withdrawals *lru.Cache[types.UID, withdrawal]
+}
+
+// New returns a Publisher that reads Secrets by live.
+func New(live client.Reader, workloads Workloads, w *writer.Writer, c clock.PassiveClock) *Publisher {
+	return &Publisher{
+		live: live, workloads: workloads, writer: w, clock: c,
+		adminDigests:      lru.New[string, string](rememberedSecrets),
+		foreignRecoveries: lru.New[string, struct{}](rememberedSecrets),
+		withdrawals:       lru.New[types.UID, withdrawal](rememberedSecrets),
+	}
+}

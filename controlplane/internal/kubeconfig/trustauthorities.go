@@ -1,0 +1,147 @@
+package kubeconfig
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cluster-api/util/secret"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+)
+
+const (
+	// WithdrawalChecks is how many connections are made, WithdrawalInterval apart, before a withdrawn authority is removed. A connection reaches one of several API servers, and these roll out a new
+	// certificate one after the other within an hour.
+	WithdrawalChecks   = 7
+	WithdrawalInterval = time.Hour
+)
+
+// withdrawal is how often the API servers of a cluster were reached since its spec has withdrawn authorities.
+type withdrawal struct {
+	// bundle is what the spec states since, as a record; since is when the record of connections began: a record that began later does not have those that were counted.
+	bundle string
+	since  time.Time
+	checks int
+	next   time.Time
+}
+
+// countCheck counts a connection to the API servers, and reports whether enough were made since the spec has withdrawn authorities. Only connections that are WithdrawalInterval apart count.
+func (p *Publisher) countCheck(s *scope.Scope, bundle string, since time.Time) bool {
+	last, _ := p.withdrawals.Get(s.Stored.UID)
+	if stated := facts.RecordAuthorities(bundle, nil, false).String(); last.bundle != stated || !last.since.Equal(since) {
+		last = withdrawal{bundle: stated, since: since}
+	}
+	if !p.clock.Now().Before(last.next) {
+		last.checks++
+		last.next = p.clock.Now().Add(WithdrawalInterval)
+	}
+	p.withdrawals.Add(s.Stored.UID, last)
+	return last.checks >= WithdrawalChecks
+}
+
+// untilNextCheck is the time until the next connection counts for what the spec has withdrawn; zero: it counts now, or nothing was withdrawn.
+func (p *Publisher) untilNextCheck(s *scope.Scope, bundle string) time.Duration {
+	last, counting := p.withdrawals.Get(s.Stored.UID)
+	if !counting || last.bundle != facts.RecordAuthorities(bundle, nil, false).String() {
+		return 0
+	}
+	return max(0, last.next.Sub(p.clock.Now()))
+}
+
+// TrustAuthorities brings the authorities that the spec states into the published kubeconfig, and removes those that the spec has withdrawn. It does not wait for the next renewal: without the authority
+// of the API server's certificate there is none.
+func (p *Publisher) TrustAuthorities(ctx context.Context, s *scope.Scope) (bool, error) {
+	bundle := s.ControlPlane.Spec.Kubeconfig.AdditionalTrustBundle
+	if err := cluster.CheckAuthorities(bundle); err != nil {
+		s.Found.Block(status.KubeconfigAuthorities, controlplanev1.InvalidConfigurationReason, fmt.Sprintf("%s. Correct the field: none of its certificates is used", err))
+		return true, nil
+	}
+	if !s.OwnsKubeconfig(s.Found.Kubeconfig) || facts.AuthoritiesOf(s.Found.Kubeconfig).TookOver(bundle) {
+		return true, nil
+	}
+	if left := p.untilNextCheck(s, bundle); left > 0 && facts.AuthoritiesOf(s.Found.Kubeconfig).Pending() {
+		s.Again.In(left)
+		return true, nil
+	}
+	current := &corev1.Secret{}
+	if err := p.live.Get(ctx, client.ObjectKeyFromObject(s.Found.Kubeconfig), current); err != nil {
+		return true, fmt.Errorf("cannot read the published kubeconfig: %w", err)
+	}
+	recorded := facts.AuthoritiesOf(current)
+	if recorded.TookOver(bundle) {
+		return true, nil // the cache is behind
+	}
+	return true, p.publishAuthorities(ctx, s, current, recorded)
+}
+
+func (p *Publisher) publishAuthorities(ctx context.Context, s *scope.Scope, current *corev1.Secret, recorded facts.KubeconfigAuthorities) error {
+	before := current.Data[secret.KubeconfigDataName]
+	content, authorities, err := p.withAuthorities(ctx, s, before, recorded)
+	if err != nil {
+		return fmt.Errorf("cannot change the authorities in Secret %s: %w", current.Name, err)
+	}
+	s.Again.In(p.untilNextCheck(s, s.ControlPlane.Spec.Kubeconfig.AdditionalTrustBundle))
+	if bytes.Equal(content, before) && authorities.String() == recorded.String() {
+		return nil // pending
+	}
+	published := desired.Kubeconfig(s.Facts, content, kube.SelectKeys(current.Annotations, facts.KubeconfigAnnotations()...))
+	recordAuthorities(published, authorities)
+	published.ResourceVersion = current.ResourceVersion
+	if err := p.writer.ApplyOwnedAtOnce(ctx, s, published, current); err != nil {
+		return fmt.Errorf("cannot publish the kubeconfig with other authorities: %w", err)
+	}
+	if !bytes.Equal(content, before) {
+		p.writer.Event(s.Stored, "KubeconfigAuthoritiesChanged", "Secret %s trusts the authorities that spec.kubeconfig states", published.Name)
+	}
+	s.Found.Kubeconfig = &metav1.PartialObjectMetadata{ObjectMeta: published.ObjectMeta}
+	return nil
+}
+
+// withAuthorities returns a kubeconfig with the authorities of the spec, and with those of the API server as they are now: certificates that it gets later may be from one that the kubeconfig does not
+// have yet. A kubeconfig without the latter is better than none.
+func (p *Publisher) withAuthorities(ctx context.Context, s *scope.Scope, content []byte, recorded facts.KubeconfigAuthorities) ([]byte, facts.KubeconfigAuthorities, error) {
+	bundle := s.ControlPlane.Spec.Kubeconfig.AdditionalTrustBundle
+	trust := cluster.Trust{}
+	if s.Installed() && s.Workload.Connected {
+		authorities, err := p.workloads.Authorities(ctx, s.ClusterKey())
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Info("Cannot read the certificate authorities of the API server of the cluster", "reason", err.Error())
+		} else {
+			trust.Cluster, trust.Settled = &authorities, p.countCheck(s, bundle, authorities.Since)
+		}
+	}
+	valid := cluster.CheckAuthorities(bundle) == nil
+	if valid {
+		trust.Stated, trust.Added = []byte(bundle), recorded.Added
+	}
+	result, err := cluster.WithAuthorities(content, p.clock.Now(), trust)
+	if !result.Pending {
+		p.withdrawals.Remove(s.Stored.UID)
+	}
+	if err != nil || !valid {
+		return result.Kubeconfig, recorded, err
+	}
+	return result.Kubeconfig, facts.RecordAuthorities(bundle, result.Added, result.Pending), nil
+}
+
+// recordAuthorities writes on a published kubeconfig which of its authorities it has only for the spec.
+func recordAuthorities(published *corev1.Secret, authorities facts.KubeconfigAuthorities) {
+	value := authorities.String()
+	if value == "" {
+		delete(published.Annotations, facts.KubeconfigAuthoritiesAnnotation)
+		return
+	}
+	metav1.SetMetaDataAnnotation(&published.ObjectMeta, facts.KubeconfigAuthoritiesAnnotation, value)
+}

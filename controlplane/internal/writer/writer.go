@@ -1,0 +1,138 @@
+// Package writer writes the objects of the hub: by server-side apply, and only what differs from the cache and from what was written a moment ago.
+package writer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+)
+
+const (
+	// FieldOwner owns the fields that this provider writes into objects.
+	FieldOwner = client.FieldOwner("openshift-agent-control-plane")
+	// MetadataOwner owns the labels and annotations that are propagated from the control plane. It differs from FieldOwner, because server-side apply removes what
+	// the same owner applied before and does not state again.
+	MetadataOwner = FieldOwner + "-metadata"
+)
+
+// Writer writes objects for the steps of a reconcile.
+type Writer struct {
+	// Client writes; Recorder emits Events.
+	Client   client.Client
+	Recorder record.EventRecorder
+	// Recent remembers the writes that the cache does not have yet.
+	Recent *reconcile.RecentWrites
+	// Owners writes owner references that the API server may refuse.
+	Owners *reconcile.Owners
+	// Applier applies as FieldOwner, Metadata as MetadataOwner.
+	Applier, Metadata *apply.Applier
+}
+
+// New returns a Writer that remembers its writes in recent.
+func New(c client.Client, recorder record.EventRecorder, recent *reconcile.RecentWrites, owners *reconcile.Owners) *Writer {
+	return &Writer{Client: c, Recorder: recorder, Recent: recent, Owners: owners, Applier: apply.New(c, FieldOwner), Metadata: apply.New(c, MetadataOwner)}
+}
+
+// Apply writes desired, unless observed holds it or the cache does not have the last write yet.
+func (w *Writer) Apply(ctx context.Context, s *scope.Scope, desired, observed client.Object) error {
+	_, err := w.apply(ctx, s, w.Applier, Key(desired), desired, observed)
+	return err
+}
+
+// ApplyMetadata writes propagated labels and annotations, and reports whether it wrote; key identifies the write.
+func (w *Writer) ApplyMetadata(ctx context.Context, s *scope.Scope, key string, desired, observed client.Object) (wrote bool, err error) {
+	return w.apply(ctx, s, w.Metadata, key, desired, observed)
+}
+
+func (w *Writer) apply(ctx context.Context, s *scope.Scope, by *apply.Applier, key string, desired, observed client.Object) (wrote bool, err error) {
+	version := kube.VersionOf(observed)
+	if left := w.Recent.Pending(key, version); left > 0 {
+		s.Again.In(left)
+		return false, nil
+	}
+	wrote, err = by.Apply(ctx, desired, observed)
+	if err == nil && wrote {
+		w.Recent.Record(key, version)
+	}
+	return wrote, err
+}
+
+// Key identifies the application of an object in Recent.
+func Key(obj client.Object) string {
+	return reconcile.Key(fmt.Sprintf("%T%s", obj, obj.GetObjectKind().GroupVersionKind().Kind), obj)
+}
+
+// ApplyOwned is apply of a Secret whose owner references the API server may refuse: all else is written then, and the condition KubeconfigAvailable reports it.
+func (w *Writer) ApplyOwned(ctx context.Context, s *scope.Scope, desired *corev1.Secret, observed client.Object) error {
+	return w.writeOwned(s, desired, observed, func() error { return w.Apply(ctx, s, desired, observed) })
+}
+
+// ApplyOwnedAtOnce is ApplyOwned of what is written whether or not the cache has the last write.
+func (w *Writer) ApplyOwnedAtOnce(ctx context.Context, s *scope.Scope, desired *corev1.Secret, observed client.Object) error {
+	return w.writeOwned(s, desired, observed, func() error {
+		_, err := w.Applier.Apply(ctx, desired, observed)
+		return err
+	})
+}
+
+func (w *Writer) writeOwned(s *scope.Scope, desired *corev1.Secret, observed client.Object, write func() error) error {
+	refused, err := w.Owners.Write(desired, observed, write)
+	w.reportOwners(s, desired, refused)
+	return err
+}
+
+// LeavesOwners reports whether the owner references of a Secret stay as they are for some time, since the API server has refused others.
+func (w *Writer) LeavesOwners(s *scope.Scope, secret client.Object) bool {
+	left := w.Owners.Left(secret)
+	w.reportOwners(s, secret, left)
+	return left > 0
+}
+
+// reportOwners reports that owner references of a Secret were refused, and when they are written again; zero: they were not refused.
+func (w *Writer) reportOwners(s *scope.Scope, secret client.Object, left time.Duration) {
+	if left == 0 {
+		return
+	}
+	s.Again.In(left)
+	s.Found.Block(status.KubeconfigOwner, controlplanev1.KubeconfigAvailableReason, reconcile.OwnersRefusedMessage("Secret", secret.GetName(), reconcile.HubRights))
+}
+
+// Existing reads, past the cache, the metadata of a Secret before its first write; nil when it does not exist, or was written a moment ago. The first write is forced: it would overwrite a
+// foreign Secret that the cache does not show yet.
+func (w *Writer) Existing(ctx context.Context, live client.Reader, wanted *corev1.Secret) (*metav1.PartialObjectMetadata, error) {
+	if w.Recent.Pending(Key(wanted), "") > 0 {
+		return nil, nil //nolint:nilnil // ours is on its way into the cache
+	}
+	return kube.Read(ctx, live, client.ObjectKeyFromObject(wanted), kube.MetadataOf(kube.Secret))
+}
+
+// PatchMetadata writes the metadata of the control plane.
+func (w *Writer) PatchMetadata(ctx context.Context, s *scope.Scope, after *controlplanev1.OpenshiftAssistedControlPlane) error {
+	if err := kube.PatchMetadata(ctx, w.Client, s.Stored, after, FieldOwner); err != nil {
+		return fmt.Errorf("cannot write the metadata of the control plane: %w", err)
+	}
+	s.Stored = after
+	return nil
+}
+
+// Event emits an Event of type Normal.
+func (w *Writer) Event(about *controlplanev1.OpenshiftAssistedControlPlane, reason, format string, args ...any) {
+	w.Recorder.Eventf(about, corev1.EventTypeNormal, reason, format, args...)
+}
+
+// Warn emits an Event of type Warning.
+func (w *Writer) Warn(about *controlplanev1.OpenshiftAssistedControlPlane, reason, format string, args ...any) {
+	w.Recorder.Eventf(about, corev1.EventTypeWarning, reason, format, args...)
+}
