@@ -14,8 +14,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// FollowWorkers gives workers the version that their MachineDeployment asks for when their Nodes run it. OpenShift upgrades them in place, and nobody else would: a topology passes no other version
-// on before they bear it. Not earlier, either: Cluster API takes a Machine whose version is not that of its MachineDeployment for one that is being upgraded.
+// FollowWorkers gives workers the version that their MachineDeployment asks for when their Nodes run it. OpenShift
+// upgrades them in place, and nobody else would: a topology passes no other version on before they bear it. Not
+// earlier, either: Cluster API takes a Machine whose version is not that of its MachineDeployment for one that is being
+// upgraded.
 func (u *Upgrader) FollowWorkers(ctx context.Context, s *scope.Scope) (bool, error) {
 	u.workloads.RequireReleases(s.ClusterKey(), s.NeedsReleases())
 	u.workloads.RequirePools(s.ClusterKey(), s.NeedsPools())

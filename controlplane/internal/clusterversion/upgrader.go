@@ -28,7 +28,8 @@ import (
 )
 
 const (
-	// InitialRequestDelay is the time after which the same request is written again that somebody else changed in the cluster; it doubles up to maxRequestDelay.
+	// InitialRequestDelay is the time after which the same request is written again that somebody else changed in the
+	// cluster; it doubles up to maxRequestDelay.
 	InitialRequestDelay, maxRequestDelay = 10 * time.Second, 10 * time.Minute
 )
 
@@ -108,7 +109,8 @@ func (u *Upgrader) blockUpgrade(ctx context.Context, s *scope.Scope, inspection 
 
 func upgradeKey(s *scope.Scope) string { return reconcile.Key("upgrade", s.Stored) }
 
-// requestUpdate writes into the cluster what it is asked for, if anything, and reports whether that was possible. What was written is not written again at once: others may write something else there.
+// requestUpdate writes into the cluster what it is asked for, if anything, and reports whether that was possible. What
+// was written is not written again at once: others may write something else there.
 func (u *Upgrader) requestUpdate(ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, request facts.UpdateRequest) bool {
 	if request.Empty() {
 		u.failing.Clear(upgradeKey(s))

@@ -17,16 +17,17 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// beforeHooks are the reasons of the condition Deleting up to which Cluster API has not begun with the host, and looks at hooks before it does (reconcileDelete of its
-// machine_controller.go, v1.12). An internal error may come later, too. That it waits for hooks is none of them: where no other
-// is left, ours may have been taken off by hand.
+// beforeHooks are the reasons of the condition Deleting up to which Cluster API has not begun with the host, and looks
+// at hooks before it does (reconcileDelete of its machine_controller.go, v1.12). An internal error may come later, too.
+// That it waits for hooks is none of them: where no other is left, ours may have been taken off by hand.
 var beforeHooks = []string{
 	"", clusterv1.MachineDeletingReason, clusterv1.MachineDeletingInternalErrorReason, clusterv1.MachineDeletingWaitingForPreDrainHookReason,
 	clusterv1.MachineDeletingDrainingNodeReason, clusterv1.MachineDeletingWaitingForVolumeDetachReason,
 }
 
-// addHookLate puts our hook on a Machine whose deletion was asked for before it had one: before the installation ended, or before this provider knew of hooks. That it is
-// being drained may last for hours. A hook that we dropped is never put back.
+// addHookLate puts our hook on a Machine whose deletion was asked for before it had one: before the installation ended,
+// or before this provider knew of hooks. That it is being drained may last for hours. A hook that we dropped is never
+// put back.
 func (r *Reconciler) addHookLate(ctx context.Context, s *scope.Scope, m *clusterv1.Machine) error {
 	if left := r.writer.Recent.Pending(hookKey(m), m.ResourceVersion); left > 0 {
 		s.Again.In(left)
@@ -49,8 +50,8 @@ func (r *Reconciler) addHookLate(ctx context.Context, s *scope.Scope, m *cluster
 	return nil
 }
 
-// mayAddHookLate reports whether a Machine that is being deleted can still be held, and was not released before. Of one without Node that would not be known, but Cluster API
-// neither drains it nor waits for anything else.
+// mayAddHookLate reports whether a Machine that is being deleted can still be held, and was not released before. Of one
+// without Node that would not be known, but Cluster API neither drains it nor waits for anything else.
 func mayAddHookLate(s *scope.Scope, m *clusterv1.Machine) bool {
 	if !s.Installed() || s.ClusterDeleting() || removal.Holds(m) || mayBeTouched(m) {
 		return false

@@ -16,7 +16,8 @@ import (
 
 // Values of the annotation with which we keep clusterctl from moving an installed cluster.
 const (
-	// whileHostsGo: the Machine of a host that leaves would live on elsewhere, for clusterctl does not tell that it is being deleted, and what was recorded of its host would be wrong.
+	// whileHostsGo: the Machine of a host that leaves would live on elsewhere, for clusterctl does not tell that it is
+	// being deleted, and what was recorded of its host would be wrong.
 	whileHostsGo = "removing-hosts"
 	// whileWorkersRollOut: a hub that does not update Machines in place would replace those that are not up to date.
 	whileWorkersRollOut = "updating-workers"
@@ -36,8 +37,9 @@ func (r *Reconciler) unblockMove(ctx context.Context, s *scope.Scope) error {
 	return r.writer.PatchMetadata(ctx, s, after)
 }
 
-// keepsNodes reports whether the Machines that are being deleted are held for good: the only one of a control plane of one, and those of two nodes with fencing. They are never
-// released, and live on where the cluster is moved to, as they should.
+// keepsNodes reports whether the Machines that are being deleted are held for good: the only one of a control plane of
+// one, and those of two nodes with fencing. They are never released, and live on where the cluster is moved to, as they
+// should.
 func keepsNodes(s *scope.Scope) bool {
 	held := !slices.ContainsFunc(s.Machines, func(m *clusterv1.Machine) bool { return !m.DeletionTimestamp.IsZero() && !removal.Holds(m) })
 	return held && (s.Fenced() || s.Replicas() == 1 && len(s.Machines) == 1)
@@ -55,7 +57,8 @@ func staysFor(s *scope.Scope) string {
 	return ""
 }
 
-// blockMove keeps an installed cluster where it is while hosts leave it, or its workers are brought to another version. It comes before anything happens to the hosts.
+// blockMove keeps an installed cluster where it is while hosts leave it, or its workers are brought to another version.
+// It comes before anything happens to the hosts.
 func (r *Reconciler) blockMove(ctx context.Context, s *scope.Scope) (bool, error) {
 	value, blocked := s.Stored.Annotations[clusterctlv1.BlockMoveAnnotation]
 	ours, reason := !blocked || value == whileHostsGo || value == whileWorkersRollOut, staysFor(s)

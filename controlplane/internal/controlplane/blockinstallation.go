@@ -11,10 +11,12 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// clusterDeletingMessage is why nothing is made for a Cluster that is being deleted. Core deletes the workers first, and the control plane when they are gone.
+// clusterDeletingMessage is why nothing is made for a Cluster that is being deleted. Core deletes the workers first,
+// and the control plane when they are gone.
 const clusterDeletingMessage = "the Cluster is being deleted: no installation is begun and no Machine is made; the control plane is deleted after the workers"
 
-// awaitDeletion lets nothing be prepared for a Cluster that is being deleted before it was installed: with fewer workers to wait for assisted-service would begin to install.
+// awaitDeletion lets nothing be prepared for a Cluster that is being deleted before it was installed: with fewer
+// workers to wait for assisted-service would begin to install.
 func (r *Reconciler) awaitDeletion(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.ClusterDeleting() || s.Begun || s.Installed() {
 		return true, nil
@@ -24,8 +26,9 @@ func (r *Reconciler) awaitDeletion(ctx context.Context, s *scope.Scope) (bool, e
 	return false, err
 }
 
-// blockInstallation keeps assisted-service from beginning to install a cluster that is being deleted: it does so by itself as soon as all hosts are approved, which the last of them may have been
-// when the Cluster was deleted. What it began before that is ended by the deletion.
+// blockInstallation keeps assisted-service from beginning to install a cluster that is being deleted: it does so by
+// itself as soon as all hosts are approved, which the last of them may have been when the Cluster was deleted. What it
+// began before that is ended by the deletion.
 func (r *Reconciler) blockInstallation(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Begun || !s.OwnsInstall() || !s.Install.DeletionTimestamp.IsZero() || s.Install.Spec.HoldInstallation {
 		return true, nil
@@ -37,8 +40,9 @@ func (r *Reconciler) blockInstallation(ctx context.Context, s *scope.Scope) (boo
 	return err == nil, err
 }
 
-// isBeingDeleted reports whether what is being deleted by the cache is that still, and not gone by now: the AgentClusterInstall may be that of a successor of its name, which nobody would take the hold off. It is
-// asked after the AgentClusterInstall was read.
+// isBeingDeleted reports whether what is being deleted by the cache is that still, and not gone by now: the
+// AgentClusterInstall may be that of a successor of its name, which nobody would take the hold off. It is asked after
+// the AgentClusterInstall was read.
 func (r *Reconciler) isBeingDeleted(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Deleting() {
 		return r.isThere(ctx, s)

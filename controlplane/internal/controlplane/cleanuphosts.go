@@ -20,7 +20,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 )
 
-// cleanUpHosts cleans up what hosts leave behind that were released, one after the other, when Machine and Node are gone. Nothing else happens to etcd meanwhile.
+// cleanUpHosts cleans up what hosts leave behind that were released, one after the other, when Machine and Node are
+// gone. Nothing else happens to etcd meanwhile.
 func (r *Reconciler) cleanUpHosts(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.ClusterDeleting() || !removal.Concerned(s.Facts) {
 		return true, nil
@@ -43,10 +44,12 @@ func (r *Reconciler) cleanUpHosts(ctx context.Context, s *scope.Scope) (bool, er
 	return true, nil
 }
 
-// maxLeavingChecks is how often it is looked whether a host that was released was taken in again, while nothing is found: within half an hour it is off, or will not be.
+// maxLeavingChecks is how often it is looked whether a host that was released was taken in again, while nothing is
+// found: within half an hour it is off, or will not be.
 const maxLeavingChecks = 30
 
-// guardHost looks after a host that was released and may still run: OpenShift takes in hosts that run, and it would be wiped while it votes.
+// guardHost looks after a host that was released and may still run: OpenShift takes in hosts that run, and it would be
+// wiped while it votes.
 func (r *Reconciler) guardHost(ctx context.Context, s *scope.Scope, situation *removal.Situation, left removal.Leftover, m removal.Machine) (err error) {
 	most := maxLeavingChecks
 	if at := slices.IndexFunc(s.Machines, func(known *clusterv1.Machine) bool { return known.UID == m.UID }); at >= 0 && conditions.IsTrue(s.Machines[at], clusterv1.MachineNodeReadyCondition) {
@@ -124,7 +127,8 @@ func (r *Reconciler) cleanUpHost(ctx context.Context, s *scope.Scope, situation 
 	return r.sweep(ctx, s, inspection, situation, left)
 }
 
-// deleteNode deletes the Node of a released host that Cluster API has left behind. The watch of Nodes triggers the next reconcile, which cleans up the rest.
+// deleteNode deletes the Node of a released host that Cluster API has left behind. The watch of Nodes triggers the next
+// reconcile, which cleans up the rest.
 func (r *Reconciler) deleteNode(ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, situation *removal.Situation, left removal.Leftover) {
 	seen := inspection.Etcd(ctx, removal.Machine{})
 	if seen == nil {
@@ -148,7 +152,8 @@ func (r *Reconciler) deleteNode(ctx context.Context, s *scope.Scope, inspection 
 	r.gate.Done(s)
 }
 
-// sweep takes a member out of etcd that was taken in once more, and deletes the certificates of the host, unless another has its name by now, which has its own.
+// sweep takes a member out of etcd that was taken in once more, and deletes the certificates of the host, unless
+// another has its name by now, which has its own.
 func (r *Reconciler) sweep(ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, situation *removal.Situation, left removal.Leftover) error {
 	seen := inspection.Etcd(ctx, removal.Machine{})
 	if seen == nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// confirmDeleted returns true once the API server has no object of the control plane. The caches may lack an object that was created a moment ago, and no controller would delete it later.
+// confirmDeleted returns true once the API server has no object of the control plane. The caches may lack an object
+// that was created a moment ago, and no controller would delete it later.
 func (r *Reconciler) confirmDeleted(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.ClusterName() == "" {
 		return true, nil // nothing was made

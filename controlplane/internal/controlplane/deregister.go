@@ -24,8 +24,9 @@ func (r *Reconciler) deregister(ctx context.Context, s *scope.Scope) (bool, erro
 	return r.deleteRegistration(ctx, s, parts, status.Deletion, controlplanev1.WaitingForInstallationDeletionReason)
 }
 
-// isThere reports whether the control plane that is being deleted is still there. Where it is not, and the cache is behind, what bears its name may be that of another one by now, which was made in
-// its place. It is asked after what is to be deleted was read.
+// isThere reports whether the control plane that is being deleted is still there. Where it is not, and the cache is
+// behind, what bears its name may be that of another one by now, which was made in its place. It is asked after what is
+// to be deleted was read.
 func (r *Reconciler) isThere(ctx context.Context, s *scope.Scope) (bool, error) {
 	there, err := kube.Exists(ctx, r.Live, s.Stored, &controlplanev1.OpenshiftAssistedControlPlane{})
 	s.Released = err == nil && !there

@@ -18,7 +18,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// excludeGuards excludes guard Pods from the drains of control-plane Nodes. It runs after syncMachines, so that no Node is drained faster before its Machine has our hook.
+// excludeGuards excludes guard Pods from the drains of control-plane Nodes. It runs after syncMachines, so that no Node
+// is drained faster before its Machine has our hook.
 func (r *Reconciler) excludeGuards(ctx context.Context, s *scope.Scope) (bool, error) {
 	rule := desired.DrainRule(s.Facts)
 	if rule == nil {
@@ -34,8 +35,8 @@ func (r *Reconciler) excludeGuards(ctx context.Context, s *scope.Scope) (bool, e
 	return true, nil
 }
 
-// excludeDrain keeps Cluster API from a drain that would never end, or must not begin, of a Machine that is being deleted. A Machine without our hook is never
-// excluded: the drain may be all that keeps Cluster API from its host.
+// excludeDrain keeps Cluster API from a drain that would never end, or must not begin, of a Machine that is being
+// deleted. A Machine without our hook is never excluded: the drain may be all that keeps Cluster API from its host.
 func (r *Reconciler) excludeDrain(ctx context.Context, s *scope.Scope, m *clusterv1.Machine, silence time.Duration) error {
 	if !removal.Holds(m) {
 		return nil
@@ -59,8 +60,8 @@ func (r *Reconciler) excludeDrain(ctx context.Context, s *scope.Scope, m *cluste
 	return nil
 }
 
-// silence returns for how long this process has observed that the kubelet of a Machine's Node does not report. The clock of the cluster, which sets the time of the
-// condition, may be off by hours.
+// silence returns for how long this process has observed that the kubelet of a Machine's Node does not report. The
+// clock of the cluster, which sets the time of the condition, may be off by hours.
 func (r *Reconciler) silence(m *clusterv1.Machine) time.Duration {
 	if !facts.NodeUnreachable(m) {
 		r.silent.Clear(silenceKey(m))

@@ -17,7 +17,8 @@ const (
 	etcdHealthOwner = writer.FieldOwner + "-etcd"
 )
 
-// markEtcdMembers writes the condition EtcdMemberHealthy of the Machines. Members are read only while that can change a condition: the operator, which is watched, names them only in free text.
+// markEtcdMembers writes the condition EtcdMemberHealthy of the Machines. Members are read only while that can change a
+// condition: the operator, which is watched, names them only in free text.
 func (r *Reconciler) markEtcdMembers(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.Installed() || s.ClusterDeleting() || s.Fenced() {
 		return true, nil

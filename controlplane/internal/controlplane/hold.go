@@ -42,7 +42,8 @@ func (r *Reconciler) holdInstallation(ctx context.Context, s *scope.Scope, becau
 	return true, nil
 }
 
-// withdrawHold withdraws the hold of holdInstallation from an AgentClusterInstall that was registered as wanted. A hold of another client stays.
+// withdrawHold withdraws the hold of holdInstallation from an AgentClusterInstall that was registered as wanted. A hold
+// of another client stays.
 func (r *Reconciler) withdrawHold(ctx context.Context, s *scope.Scope, wanted *hiveext.AgentClusterInstall) error {
 	if s.Install == nil || !s.Install.Spec.HoldInstallation || wanted.Spec.HoldInstallation {
 		return nil

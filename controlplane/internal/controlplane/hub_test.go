@@ -396,7 +396,8 @@ func (h *hub) elapse() {
 	now = now.Add(reconcile.DeferralPeriod)
 }
 
-// occupyGate begins as many inspections of other clusters as there may be at a time, makes the jitter a millisecond, and returns how to end the inspections.
+// occupyGate begins as many inspections of other clusters as there may be at a time, makes the jitter a millisecond,
+// and returns how to end the inspections.
 func (h *hub) occupyGate() (release func()) {
 	h.t.Helper()
 	h.r.gate.Jitter = func(d time.Duration, factor float64) time.Duration {

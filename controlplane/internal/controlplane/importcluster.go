@@ -19,8 +19,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// importCluster makes what assisted-service needs to add hosts to a cluster that it did not install: it was moved here, or restored. Everything is created, and nothing
-// that exists is changed. The AgentClusterInstall comes last, for it is what assisted-service acts upon.
+// importCluster makes what assisted-service needs to add hosts to a cluster that it did not install: it was moved here,
+// or restored. Everything is created, and nothing that exists is changed. The AgentClusterInstall comes last, for it is
+// what assisted-service acts upon.
 func (r *Reconciler) importCluster(ctx context.Context, s *scope.Scope) (bool, error) {
 	if why := s.NotImportable(); why != "" {
 		s.Block(controlplanev1.WaitingForImportReason, why)

@@ -9,7 +9,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 )
 
-// infrastructure waits for the infrastructure cluster. What needs it comes after; what can be done, or be found wrong, before it is there is done by then.
+// infrastructure waits for the infrastructure cluster. What needs it comes after; what can be done, or be found wrong,
+// before it is there is done by then.
 func (r *Reconciler) infrastructure(_ context.Context, s *scope.Scope) (bool, error) {
 	switch {
 	case !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false):

@@ -20,8 +20,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// infraTemplates reads the templates of the infra machines, watches their kinds, and makes them belong to the Cluster. That there is none is said when it is
-// needed.
+// infraTemplates reads the templates of the infra machines, watches their kinds, and makes them belong to the Cluster.
+// That there is none is said when it is needed.
 func (r *Reconciler) infraTemplates(ctx context.Context, s *scope.Scope) (bool, error) {
 	s.Templates = map[clusterv1.ContractVersionedObjectReference]*unstructured.Unstructured{}
 	for _, ref := range facts.InfraTemplatesOf(s.ControlPlane) {
@@ -50,8 +50,9 @@ func (r *Reconciler) infraTemplates(ctx context.Context, s *scope.Scope) (bool, 
 	return true, nil
 }
 
-// ownTemplate makes the Cluster an owner of the template, as the contract asks: clusterctl move takes along what a Cluster owns. Server-side apply would
-// not do, for several clusters may share a template: applied by one field manager, the reference of one would replace that of another.
+// ownTemplate makes the Cluster an owner of the template, as the contract asks: clusterctl move takes along what a
+// Cluster owns. Server-side apply would not do, for several clusters may share a template: applied by one field
+// manager, the reference of one would replace that of another.
 func (r *Reconciler) ownTemplate(ctx context.Context, s *scope.Scope, template *unstructured.Unstructured) error {
 	owner := metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: clusterv1.ClusterKind, Name: s.Cluster.Name, UID: s.Cluster.UID}
 	owned := slices.ContainsFunc(template.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner.UID })

@@ -30,11 +30,12 @@ import (
 // leftoverRetry is how often leftovers of a former Machine of the same name are looked at; their kinds are not all watched.
 const leftoverRetry = reconcile.CacheLag * 10
 
-// leftoverTime is how long a leftover of a former Machine may take to be deleted until this is a failure. Its host is deprovisioned meanwhile, and its disks are cleaned.
+// leftoverTime is how long a leftover of a former Machine may take to be deleted until this is a failure. Its host is
+// deprovisioned meanwhile, and its disks are cleaned.
 const leftoverTime = time.Hour
 
-// machines makes those that are missing, all at once: assisted-service installs only when all hosts are there. Those of an installed cluster wait until etcd can take
-// them in.
+// machines makes those that are missing, all at once: assisted-service installs only when all hosts are there. Those of
+// an installed cluster wait until etcd can take them in.
 func (r *Reconciler) machines(ctx context.Context, s *scope.Scope) (bool, error) {
 	missing := scaling.Missing(int(s.Replicas()), len(s.Machines), s.Found.Stuck)
 	switch {
@@ -136,7 +137,8 @@ func (r *Reconciler) createMachines(ctx context.Context, s *scope.Scope, slots [
 	return err
 }
 
-// blockCreation reports why a Machine, or what it is made from, cannot be created: as a failure unless all reasons are passing ones that have not lasted for long. Without errors such a time ends.
+// blockCreation reports why a Machine, or what it is made from, cannot be created: as a failure unless all reasons are
+// passing ones that have not lasted for long. Without errors such a time ends.
 func (r *Reconciler) blockCreation(s *scope.Scope, errs ...error) {
 	key := reconcile.Key("creation", s.Stored)
 	if len(errs) == 0 {
@@ -208,8 +210,9 @@ func (r *Reconciler) ofLeftover(left client.Object) (reason, message string) {
 		left.GetName(), what, left.GetDeletionTimestamp().UTC().Format(time.RFC3339), bound.List(left.GetFinalizers()))
 }
 
-// createConfig makes the OpenshiftAssistedConfig of a slot. It comes before the infra machine, for a bootstrap provider of another version may refuse it. there is false when it cannot be told
-// that it is there to stay, or that it is of the role of the slot.
+// createConfig makes the OpenshiftAssistedConfig of a slot. It comes before the infra machine, for a bootstrap provider
+// of another version may refuse it. there is false when it cannot be told that it is there to stay, or that it is of
+// the role of the slot.
 func (r *Reconciler) createConfig(ctx context.Context, s *scope.Scope, slot desired.Slot, observed *bootstrapv1.OpenshiftAssistedConfig) (there bool, err error) {
 	config := desired.Config(s.Facts, slot.Name, slot.Arbiter, observed)
 	if left := r.writer.Recent.Pending(writer.Key(config), ""); observed == nil && left > 0 {
@@ -242,7 +245,8 @@ func (r *Reconciler) applyConfig(ctx context.Context, s *scope.Scope, config, ob
 	return err
 }
 
-// refusal is what a condition says of a part of a Machine that the API server refused: that it is to be corrected, unless an upgrade mends it.
+// refusal is what a condition says of a part of a Machine that the API server refused: that it is to be corrected,
+// unless an upgrade mends it.
 func refusal(err error, correct string) (reason, message string) {
 	if errors.Is(err, errBootstrapOutdated) {
 		return controlplanev1.BootstrapProviderOutdatedReason, fmt.Sprintf("%v: its OpenshiftAssistedConfigs have no %s. Upgrade it, as clusterctl upgrade does; that is noticed within five minutes",
@@ -259,9 +263,10 @@ func awaitCache(s *scope.Scope, name string, left time.Duration) {
 	s.Again.In(left)
 }
 
-// createInfraMachine makes the infra machine. Server-side apply would make us the owner of its spec, which belongs to others from now on
-// (the boot image to the bootstrap provider, the providerID to the infrastructure provider). there is false when it cannot be told that it is
-// there to stay: the cache has not seen one that may be gone by now, or that of a former Machine, which goes.
+// createInfraMachine makes the infra machine. Server-side apply would make us the owner of its spec, which belongs to
+// others from now on (the boot image to the bootstrap provider, the providerID to the infrastructure provider). there
+// is false when it cannot be told that it is there to stay: the cache has not seen one that may be gone by now, or that
+// of a former Machine, which goes.
 func (r *Reconciler) createInfraMachine(ctx context.Context, s *scope.Scope, infra *unstructured.Unstructured) (there bool, err error) {
 	key := reconcile.Key(infra.GetKind(), infra)
 	if left := r.writer.Recent.Pending(key, ""); left > 0 {

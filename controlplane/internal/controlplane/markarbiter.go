@@ -11,8 +11,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 )
 
-// markArbiter tells the bootstrap provider, by the AgentClusterInstall, that the cluster has an arbiter. It is made with that; this is for those that were made before it was told, or have lost it. Until
-// the installation has begun the registration states it.
+// markArbiter tells the bootstrap provider, by the AgentClusterInstall, that the cluster has an arbiter. It is made
+// with that; this is for those that were made before it was told, or have lost it. Until the installation has begun the
+// registration states it.
 func (r *Reconciler) markArbiter(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.Begun || s.Arbiters() == 0 || !s.OwnsInstall() || !s.Install.DeletionTimestamp.IsZero() || metav1.HasAnnotation(s.Install.ObjectMeta, bootstrapv1.ClusterWithArbiterAnnotation) {
 		return true, nil

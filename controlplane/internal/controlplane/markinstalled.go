@@ -12,8 +12,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// markInstalled states, once, in the ClusterDeployment that its cluster is installed, as Hive does where it runs: a service that has lost its database then takes
-// the cluster in as an installed one.
+// markInstalled states, once, in the ClusterDeployment that its cluster is installed, as Hive does where it runs: a
+// service that has lost its database then takes the cluster in as an installed one.
 func (r *Reconciler) markInstalled(ctx context.Context, s *scope.Scope) (bool, error) {
 	deployment := cmp.Or(s.Relabelled, s.Deployment)
 	if !s.Installed() || !s.OwnsDeployment() || !s.OwnsInstall() || deployment.Spec.Installed ||

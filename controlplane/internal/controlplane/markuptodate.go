@@ -28,8 +28,9 @@ func (r *Reconciler) markUpToDate(ctx context.Context, s *scope.Scope) (bool, er
 	return true, nil
 }
 
-// upToDateCondition reports whether a Machine is what it is to be: bears the release of its Node, and that is the one to which the cluster is brought. OpenShift upgrades its hosts in place;
-// what is configured in them otherwise belongs to its own operators. A Machine is never replaced for either.
+// upToDateCondition reports whether a Machine is what it is to be: bears the release of its Node, and that is the one
+// to which the cluster is brought. OpenShift upgrades its hosts in place; what is configured in them otherwise belongs
+// to its own operators. A Machine is never replaced for either.
 func upToDateCondition(s *scope.Scope, m *clusterv1.Machine) metav1.Condition {
 	c := metav1.Condition{Type: clusterv1.MachineUpToDateCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineUpToDateReason, ObservedGeneration: m.Generation}
 	required := s.Found.MachineVersion(s.Facts, m)
@@ -43,7 +44,8 @@ func upToDateCondition(s *scope.Scope, m *clusterv1.Machine) metav1.Condition {
 	return c
 }
 
-// setMachineCondition writes a condition of one of the Machines, unless it is so, or was written a moment ago and has not reached the cache yet.
+// setMachineCondition writes a condition of one of the Machines, unless it is so, or was written a moment ago and has
+// not reached the cache yet.
 func (r *Reconciler) setMachineCondition(ctx context.Context, s *scope.Scope, i int, wanted metav1.Condition, owner client.FieldOwner) error {
 	m := s.Found.Machines[i]
 	wanted.Message = bound.Message(wanted.Message)

@@ -57,9 +57,10 @@ func (r *Reconciler) logged(before, after *controlplanev1.OpenshiftAssistedContr
 	}
 }
 
-// reached are the stages that the installation has come to, with the time since the control plane was created: that is how long its user waits, also for an
-// installation that is tried again. One of which nobody saw it begin, of a cluster that was moved or imported, comes to none. A preparation that failed is told until one
-// succeeds, and does not count again.
+// reached are the stages that the installation has come to, with the time since the control plane was created: that is
+// how long its user waits, also for an installation that is tried again. One of which nobody saw it begin, of a cluster
+// that was moved or imported, comes to none. A preparation that failed is told until one succeeds, and does not count
+// again.
 func reached(before, after *controlplanev1.OpenshiftAssistedControlPlane, now time.Time) []measure.Stage {
 	was, is := slices.Index(status.InstallationPhases, before.Status.Installation.Phase), slices.Index(status.InstallationPhases, after.Status.Installation.Phase)
 	if was < 0 || is <= was || was == 0 && after.Status.Installation.Phase == controlplanev1.InstallationInstalled {

@@ -12,7 +12,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// passOn gives the ClusterDeployment and the AgentClusterInstall the labels and annotations of the control plane, and takes back those that it has no more.
+// passOn gives the ClusterDeployment and the AgentClusterInstall the labels and annotations of the control plane, and
+// takes back those that it has no more.
 func (r *Reconciler) passOn(ctx context.Context, s *scope.Scope) (bool, error) {
 	for _, obj := range s.Registration() {
 		if !obj.GetDeletionTimestamp().IsZero() {
@@ -30,7 +31,8 @@ func (r *Reconciler) passOn(ctx context.Context, s *scope.Scope) (bool, error) {
 	return true, nil
 }
 
-// passOnTo writes what an object is given. What was written is not written again at once: others may write something else there, whenever they see it.
+// passOnTo writes what an object is given. What was written is not written again at once: others may write something
+// else there, whenever they see it.
 func (r *Reconciler) passOnTo(ctx context.Context, s *scope.Scope, obj client.Object, kind schema.GroupVersionKind) error {
 	wanted := desired.PassedOn(s.ControlPlane, kind, obj)
 	key := reconcile.Key("metadata "+kind.Kind, obj)

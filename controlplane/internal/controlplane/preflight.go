@@ -42,7 +42,8 @@ func (r *Reconciler) preflight(ctx context.Context, s *scope.Scope) (bool, error
 	return true, nil
 }
 
-// claimants returns the control planes of the hub that have the domain or a VIP of a control plane, that one included. It looks them up by index: a hub has thousands of control planes.
+// claimants returns the control planes of the hub that have the domain or a VIP of a control plane, that one included.
+// It looks them up by index: a hub has thousands of control planes.
 func (r *Reconciler) claimants(ctx context.Context, cp *controlplanev1.OpenshiftAssistedControlPlane) ([]*controlplanev1.OpenshiftAssistedControlPlane, error) {
 	found := map[client.ObjectKey]*controlplanev1.OpenshiftAssistedControlPlane{}
 	for _, claim := range preflight.Claims(cp) {
@@ -57,7 +58,8 @@ func (r *Reconciler) claimants(ctx context.Context, cp *controlplanev1.Openshift
 	return slices.Collect(maps.Values(found)), nil
 }
 
-// covered tells for which places the user's pull secret has credentials, also once its phase does not read it any more; nil when there is none that can be read.
+// covered tells for which places the user's pull secret has credentials, also once its phase does not read it any more;
+// nil when there is none that can be read.
 func (r *Reconciler) covered(ctx context.Context, s *scope.Scope) (func(string) bool, error) {
 	if s.ControlPlane.Spec.Config.PullSecretRef == nil || s.PullSecret == nil {
 		return nil, nil //nolint:nilnil // there need be none

@@ -21,8 +21,9 @@ import (
 // etcdMember is the value of the annotation that protects an infrastructure machine from deletion. The admission policy reads only the key.
 const etcdMember = "etcd-member"
 
-// protectHosts keeps the annotation that protects an infrastructure machine from deletion in step with the hook of its Machine: without the hook Cluster API core deletes the infrastructure
-// machine itself, and an admission policy would refuse that.
+// protectHosts keeps the annotation that protects an infrastructure machine from deletion in step with the hook of its
+// Machine: without the hook Cluster API core deletes the infrastructure machine itself, and an admission policy would
+// refuse that.
 func (r *Reconciler) protectHosts(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.ClusterDeleting() {
 		return true, nil // releaseHosts ends the protection together with the hooks
@@ -39,8 +40,9 @@ func (r *Reconciler) protectHosts(ctx context.Context, s *scope.Scope) (bool, er
 	return true, errors.Join(errs...)
 }
 
-// protectable are the Machines whose infrastructure machine may have, or need, the protection: those of the control plane, and those that were taken out of the control plane with the hook. The
-// infrastructure machines of other workers are not read.
+// protectable are the Machines whose infrastructure machine may have, or need, the protection: those of the control
+// plane, and those that were taken out of the control plane with the hook. The infrastructure machines of other workers
+// are not read.
 func protectable(s *scope.Scope) []*clusterv1.Machine {
 	machines := append([]*clusterv1.Machine(nil), s.Machines...)
 	for _, m := range s.Workers {
@@ -51,7 +53,8 @@ func protectable(s *scope.Scope) []*clusterv1.Machine {
 	return machines
 }
 
-// unprotectHost ends the protection. It returns false as long as the cache lags behind a write of ours: the hook must not be dropped before.
+// unprotectHost ends the protection. It returns false as long as the cache lags behind a write of ours: the hook must
+// not be dropped before.
 func (r *Reconciler) unprotectHost(ctx context.Context, s *scope.Scope, m *clusterv1.Machine) (bool, error) {
 	return r.protectHost(ctx, s, m, false)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 )
 
-// publishServerCA tells the bootstrap provider, while hosts are to join the installed cluster, by which certificates they recognise its machine config server. What the cluster said last stands
-// while it does not answer.
+// publishServerCA tells the bootstrap provider, while hosts are to join the installed cluster, by which certificates
+// they recognise its machine config server. What the cluster said last stands while it does not answer.
 func (r *Reconciler) publishServerCA(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.Installed() || !s.OwnsInstall() || !s.Install.DeletionTimestamp.IsZero() {
 		return true, nil

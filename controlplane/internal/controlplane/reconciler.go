@@ -1,4 +1,5 @@
-// Package controlplane reconciles OpenshiftAssistedControlPlanes: it installs a cluster through assisted-service and keeps its control plane.
+// Package controlplane reconciles OpenshiftAssistedControlPlanes: it installs a cluster through assisted-service and
+// keeps its control plane.
 package controlplane
 
 import (
@@ -30,7 +31,8 @@ import (
 )
 
 const (
-	// initialRequestDelay is after what time the same is asked of a cluster, or passed on, again that somebody else changed there; the time doubles up to maxRequestDelay.
+	// initialRequestDelay is after what time the same is asked of a cluster, or passed on, again that somebody else
+	// changed there; the time doubles up to maxRequestDelay.
 	initialRequestDelay, maxRequestDelay = 10 * time.Second, 10 * time.Minute
 
 	// rememberedClusters is more than the clusters of one hub.
@@ -40,12 +42,13 @@ const (
 	wakeUps = 1024
 )
 
-// What a manager may do in the namespaces that it watches; what concerns kinds without namespace stands in main.go. One that watches a single namespace has
-// these rights in it only (config/controlplane/namespaced).
+// What a manager may do in the namespaces that it watches; what concerns kinds without namespace stands in main.go. One
+// that watches a single namespace has these rights in it only (config/controlplane/namespaced).
 //
-// The verb delete on what is not deleted here (OpenshiftAssistedConfigs, infrastructure templates, MachineDrainRules) is what the admission plugin
-// OwnerReferencesPermissionEnforcement, which OpenShift hubs have, asks of those who write owner references of objects that exist; update of our finalizers is
-// what it asks of those who make something that blocks the deletion of its owner. For Secrets such hubs get the verb by config/controlplane/openshift-hub.yaml.
+// The verb delete on what is not deleted here (OpenshiftAssistedConfigs, infrastructure templates, MachineDrainRules)
+// is what the admission plugin OwnerReferencesPermissionEnforcement, which OpenShift hubs have, asks of those who write
+// owner references of objects that exist; update of our finalizers is what it asks of those who make something that
+// blocks the deletion of its owner. For Secrets such hubs get the verb by config/controlplane/openshift-hub.yaml.
 //
 // Our own objects:
 // +kubebuilder:rbac:groups=controlplane.cluster.x-k8s.io,resources=openshiftassistedcontrolplanes,verbs=get;list;watch;patch
@@ -59,9 +62,10 @@ const (
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinedrainrules,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=openshiftassistedconfigs,verbs=get;list;watch;create;patch;delete
 //
-// Infrastructure machines and their templates, of whatever provider: without the right to read a kind the cache would wait for ever. RBAC cannot say "all kinds
-// without their subresources"; those of a custom resource, status and scale, show nothing that is not in the object. Written are Metal3's; whoever installs
-// another provider adds its kinds to an aggregated ClusterRole (config/controlplane/rbac/infrastructure_role.yaml):
+// Infrastructure machines and their templates, of whatever provider: without the right to read a kind the cache would
+// wait for ever. RBAC cannot say "all kinds without their subresources"; those of a custom resource, status and scale,
+// show nothing that is not in the object. Written are Metal3's; whoever installs another provider adds its kinds to an
+// aggregated ClusterRole (config/controlplane/rbac/infrastructure_role.yaml):
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=*,verbs=get;list;watch
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=metal3machines,verbs=create;patch
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=metal3machinetemplates,verbs=patch;delete
@@ -71,7 +75,8 @@ const (
 // +kubebuilder:rbac:groups=extensions.hive.openshift.io,resources=agentclusterinstalls,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=agent-install.openshift.io,resources=agents,verbs=get;list;watch
 //
-// Secrets: kubeconfigs, which have the names of Clusters; pull secrets, which users name. Content is read one by one, only metadata is watched:
+// Secrets: kubeconfigs, which have the names of Clusters; pull secrets, which users name. Content is read one by one,
+// only metadata is watched:
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 //
@@ -97,7 +102,8 @@ type Etcds interface {
 	DeleteNode(ctx context.Context, cluster client.ObjectKey, node facts.ControlPlaneNode) error
 }
 
-// Names say where DNS names lead. What is not known is asked for, and done called when there is an answer; what is known counts for some time.
+// Names say where DNS names lead. What is not known is asked for, and done called when there is an answer; what is
+// known counts for some time.
 type Names interface {
 	Addresses(name string, done func()) (facts.Name, time.Duration)
 }

@@ -79,7 +79,8 @@ func (r *Reconciler) register(ctx context.Context, s *scope.Scope) (bool, error)
 	return true, r.withdrawHold(ctx, s, install)
 }
 
-// recordMirrors states in an AgentClusterInstall which content the ConfigMap with the mirrors has: assisted-service reads the ConfigMap at the registration, and does not watch it.
+// recordMirrors states in an AgentClusterInstall which content the ConfigMap with the mirrors has: assisted-service
+// reads the ConfigMap at the registration, and does not watch it.
 func (r *Reconciler) recordMirrors(ctx context.Context, s *scope.Scope, install *hiveext.AgentClusterInstall) error {
 	registries, err := r.readRegistries(ctx, s)
 	if registries != nil {
@@ -88,8 +89,9 @@ func (r *Reconciler) recordMirrors(ctx context.Context, s *scope.Scope, install 
 	return err
 }
 
-// confirmDeployment asks the API server, not the cache, whether the ClusterDeployment of an AgentClusterInstall that is to be created is being deleted: assisted-service deletes the AgentClusterInstall
-// together with it, each time that it is created meanwhile (chaos, seed 1: the cache of ClusterDeployments was late).
+// confirmDeployment asks the API server, not the cache, whether the ClusterDeployment of an AgentClusterInstall that is
+// to be created is being deleted: assisted-service deletes the AgentClusterInstall together with it, each time that it
+// is created meanwhile (chaos, seed 1: the cache of ClusterDeployments was late).
 func (r *Reconciler) confirmDeployment(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Install != nil || s.Deployment == nil {
 		return true, nil
@@ -113,8 +115,8 @@ func (r *Reconciler) patchInstall(ctx context.Context, before *hiveext.AgentClus
 	return client.IgnoreNotFound(kube.PatchMetadata(ctx, r.Client, before, after, writer.FieldOwner))
 }
 
-// refusedRetry is how often a refused request is repeated. What is refused for what it says helps no repeating; but a webhook may go by what cannot be
-// watched, such as a feature gate of its own.
+// refusedRetry is how often a refused request is repeated. What is refused for what it says helps no repeating; but a
+// webhook may go by what cannot be watched, such as a feature gate of its own.
 const refusedRetry = 5 * time.Minute
 
 // rejected makes a refusal a condition.
@@ -127,7 +129,8 @@ func rejected(s *scope.Scope, kind string, err error) (bool, error) {
 	return false, nil
 }
 
-// foreign tells, and says, whether an object with the name of ours belongs to someone else. It may stand for a running cluster: nobody is ever told to delete it.
+// foreign tells, and says, whether an object with the name of ours belongs to someone else. It may stand for a running
+// cluster: nobody is ever told to delete it.
 func foreign(s *scope.Scope, obj client.Object, kind string) bool {
 	if kube.IsNil(obj) || slices.Contains(s.Registration(), obj) {
 		return false
@@ -146,7 +149,8 @@ func foreign(s *scope.Scope, obj client.Object, kind string) bool {
 	return true
 }
 
-// blockFormer reports an object of a former Cluster of our name. It may be that of this cluster: when the control plane was created again from a manifest, it has lost what it recorded.
+// blockFormer reports an object of a former Cluster of our name. It may be that of this cluster: when the control plane
+// was created again from a manifest, it has lost what it recorded.
 func blockFormer(s *scope.Scope, obj client.Object, kind string, former types.UID) {
 	if !obj.GetDeletionTimestamp().IsZero() {
 		s.Block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("%s %s of a former Cluster %s is being deleted: waiting until assisted-service has deregistered that cluster",

@@ -19,9 +19,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// registerAgain deregisters a cluster whose installation has not begun if the spec changed in a way that assisted-service takes over at a registration only, and waits
-// for a deregistration whoever requested it. Returns true if the AgentClusterInstall can be written. Hosts that are bound are unbound by assisted-service, and bound to
-// the new registration by the bootstrap provider.
+// registerAgain deregisters a cluster whose installation has not begun if the spec changed in a way that
+// assisted-service takes over at a registration only, and waits for a deregistration whoever requested it. Returns true
+// if the AgentClusterInstall can be written. Hosts that are bound are unbound by assisted-service, and bound to the new
+// registration by the bootstrap provider.
 func (r *Reconciler) registerAgain(ctx context.Context, s *scope.Scope, wanted *hiveext.AgentClusterInstall) (bool, error) {
 	field := ""
 	if s.OwnsInstall() {
@@ -50,8 +51,9 @@ func (r *Reconciler) registerAgain(ctx context.Context, s *scope.Scope, wanted *
 	return false, err
 }
 
-// tryRegistration reports whether the API server would take the objects of a registration. A cluster is not deregistered for what assisted-service of this hub refuses: no object would be left,
-// and the hosts would be unbound for nothing.
+// tryRegistration reports whether the API server would take the objects of a registration. A cluster is not
+// deregistered for what assisted-service of this hub refuses: no object would be left, and the hosts would be unbound
+// for nothing.
 func (r *Reconciler) tryRegistration(ctx context.Context, s *scope.Scope, install *hiveext.AgentClusterInstall) (bool, error) {
 	if err := r.writer.Applier.TryCreate(ctx, desired.ClusterDeployment(s.Facts, s.Found.Version)); err != nil {
 		return rejected(s, "ClusterDeployment", err)
@@ -69,8 +71,9 @@ func whyAgain(field string) string {
 	return fmt.Sprintf("the cluster is registered again, for assisted-service does not take over a change of %s", field)
 }
 
-// mayRegisterAgain asks the API server, not the cache, whether the control plane is as it was read, and whether assisted-service reports that no installation was
-// started. If it starts one at this very moment, the deletion cancels it: no disk is written before the preparation ends, which takes longer.
+// mayRegisterAgain asks the API server, not the cache, whether the control plane is as it was read, and whether
+// assisted-service reports that no installation was started. If it starts one at this very moment, the deletion cancels
+// it: no disk is written before the preparation ends, which takes longer.
 func (r *Reconciler) mayRegisterAgain(ctx context.Context, s *scope.Scope) (bool, error) {
 	now := &controlplanev1.OpenshiftAssistedControlPlane{}
 	there, err := kube.Exists(ctx, r.Live, s.Stored, now)
@@ -88,8 +91,8 @@ func (r *Reconciler) mayRegisterAgain(ctx context.Context, s *scope.Scope) (bool
 	return install.UID == s.Install.UID && install.Spec.ClusterMetadata == nil && !assisted.Observe(install).Started, nil
 }
 
-// isAnswered reports whether assisted-service has registered an AgentClusterInstall, or refused it. An empty status is no statement: a restore drops it, and the service clears it while its database is
-// not reachable.
+// isAnswered reports whether assisted-service has registered an AgentClusterInstall, or refused it. An empty status is
+// no statement: a restore drops it, and the service clears it while its database is not reachable.
 func isAnswered(install *hiveext.AgentClusterInstall) bool {
 	return assisted.Observe(install).Registered || slices.ContainsFunc(install.Status.Conditions, func(c hivev1.ClusterInstallCondition) bool {
 		return c.Type == hiveext.ClusterSpecSyncedCondition && c.Status == corev1.ConditionFalse && c.Reason == hiveext.ClusterInputErrorReason

@@ -12,8 +12,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// relabel puts labels back that somebody removed, and records the UID of the Cluster where that is another since a move or a restore. Before the installation has begun, the registration does. A deletion needs them: once the one of the two is
-// gone, nothing else may tell whose the other was.
+// relabel puts labels back that somebody removed, and records the UID of the Cluster where that is another since a move
+// or a restore. Before the installation has begun, the registration does. A deletion needs them: once the one of the
+// two is gone, nothing else may tell whose the other was.
 func (r *Reconciler) relabel(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.Begun && !s.Deleting() {
 		return true, nil

@@ -27,8 +27,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// releaseHosts lets the hosts of control-plane Machines go that are being deleted: one after the other, and each once etcd does without it. When the cluster goes as a
-// whole, all at once.
+// releaseHosts lets the hosts of control-plane Machines go that are being deleted: one after the other, and each once
+// etcd does without it. When the cluster goes as a whole, all at once.
 func (r *Reconciler) releaseHosts(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.ClusterDeleting() {
 		return true, r.dropHooks(ctx, s)
@@ -69,7 +69,8 @@ func (r *Reconciler) releaseHosts(ctx context.Context, s *scope.Scope) (bool, er
 	return true, err
 }
 
-// reportQuorum tells that etcd has lost its quorum while a Machine does not come to our hook yet: Cluster API drains it, which takes writes.
+// reportQuorum tells that etcd has lost its quorum while a Machine does not come to our hook yet: Cluster API drains
+// it, which takes writes.
 func (r *Reconciler) reportQuorum(ctx context.Context, s *scope.Scope, situation *removal.Situation) {
 	at := slices.IndexFunc(situation.Machines, func(m removal.Machine) bool { return m.Held && !m.Deleted.IsZero() })
 	if at < 0 {
@@ -99,8 +100,9 @@ func dropped(s *scope.Scope, recent *reconcile.RecentWrites, situation *removal.
 
 func hookKey(m *clusterv1.Machine) string { return reconcile.Key("hook", m) }
 
-// releaseNext does the next step. moved reports whether that was to make another member lead: then the next may follow, unless the leader handedOver before. What the host
-// leaves behind is recorded before anything is done: afterwards nothing tells of it.
+// releaseNext does the next step. moved reports whether that was to make another member lead: then the next may follow,
+// unless the leader handedOver before. What the host leaves behind is recorded before anything is done: afterwards
+// nothing tells of it.
 func (r *Reconciler) releaseNext(ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, situation *removal.Situation, due []removal.Machine, handedOver bool) (moved bool, err error) {
 	seen := inspection.Etcd(ctx, due[0])
 	if seen == nil {
@@ -187,7 +189,8 @@ func (r *Reconciler) releaseHost(ctx context.Context, s *scope.Scope, situation 
 	return nil
 }
 
-// record writes down which hosts were released, and keeps the cluster here as long as there is one: a single node that is only held may be moved.
+// record writes down which hosts were released, and keeps the cluster here as long as there is one: a single node that
+// is only held may be moved.
 func (r *Reconciler) record(ctx context.Context, s *scope.Scope, leftovers []removal.Leftover) error {
 	recorded, err := removal.Record(leftovers)
 	if err != nil {
@@ -205,7 +208,8 @@ func (r *Reconciler) record(ctx context.Context, s *scope.Scope, leftovers []rem
 	return r.writer.PatchMetadata(ctx, s, after)
 }
 
-// dropHooks takes our hook off all Machines, those too that were taken out of the control plane, and ends the protection of their infrastructure machines.
+// dropHooks takes our hook off all Machines, those too that were taken out of the control plane, and ends the
+// protection of their infrastructure machines.
 func (r *Reconciler) dropHooks(ctx context.Context, s *scope.Scope) error {
 	var errs []error
 	for _, m := range protectable(s) {
@@ -223,7 +227,8 @@ func (r *Reconciler) dropHooks(ctx context.Context, s *scope.Scope) error {
 	return errors.Join(errs...)
 }
 
-// dropHook takes our hook off the Machine that was read, not off a later one of its name: whoever wrote the annotation, also a restored backup.
+// dropHook takes our hook off the Machine that was read, not off a later one of its name: whoever wrote the annotation,
+// also a restored backup.
 func (r *Reconciler) dropHook(ctx context.Context, m *clusterv1.Machine) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": m.UID, "annotations": map[string]any{controlplanev1.EtcdMemberHookAnnotation: nil}}})
 	if err != nil {

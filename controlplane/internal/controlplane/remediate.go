@@ -55,8 +55,8 @@ func (r *Reconciler) gatherReboots(ctx context.Context, f *facts.Facts) error {
 	return nil
 }
 
-// remediate deletes an unhealthy Machine where a MachineHealthCheck asks for it and it does no harm: its host leaves etcd, and another Machine is made, as whenever one is
-// deleted. Each that waits tells why.
+// remediate deletes an unhealthy Machine where a MachineHealthCheck asks for it and it does no harm: its host leaves
+// etcd, and another Machine is made, as whenever one is deleted. Each that waits tells why.
 func (r *Reconciler) remediate(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Cluster == nil || s.ClusterDeleting() {
 		return true, nil
@@ -154,8 +154,8 @@ func (r *Reconciler) replace(ctx context.Context, s *scope.Scope, step remediati
 	return nil
 }
 
-// reportRemediation writes the condition OwnerRemediated of the Machines that are to be remediated: of the one that comes first, of the others, and of those that are being
-// deleted. Without a decision it stays as it is.
+// reportRemediation writes the condition OwnerRemediated of the Machines that are to be remediated: of the one that
+// comes first, of the others, and of those that are being deleted. Without a decision it stays as it is.
 func (r *Reconciler) reportRemediation(ctx context.Context, s *scope.Scope, step remediation.Step) error {
 	for i, m := range s.Found.Machines {
 		told := metav1.Condition{Type: clusterv1.MachineOwnerRemediatedCondition, Status: metav1.ConditionFalse, ObservedGeneration: m.Generation}
@@ -178,8 +178,8 @@ func (r *Reconciler) reportRemediation(ctx context.Context, s *scope.Scope, step
 	return nil
 }
 
-// reportHealthy takes the condition OwnerRemediated off Machines that are healthy again. The MachineHealthCheck wrote it too, so that it is not ours to withdraw by server-side
-// apply.
+// reportHealthy takes the condition OwnerRemediated off Machines that are healthy again. The MachineHealthCheck wrote
+// it too, so that it is not ours to withdraw by server-side apply.
 func (r *Reconciler) reportHealthy(ctx context.Context, s *scope.Scope) error {
 	for i, m := range s.Found.Machines {
 		if !m.DeletionTimestamp.IsZero() || !healthyAgain(m) {

@@ -17,7 +17,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// report computes the status from the facts, on every path, and writes it with one request if it changed: a change of words once it has lasted.
+// report computes the status from the facts, on every path, and writes it with one request if it changed: a change of
+// words once it has lasted.
 func (r *Reconciler) report(ctx context.Context, s *scope.Scope, failure error) error {
 	if s.Released {
 		return nil

@@ -37,7 +37,8 @@ func (r *Reconciler) requirements(_ context.Context, s *scope.Scope) (bool, erro
 	return true, nil
 }
 
-// checkName returns an error where the Cluster's name, which no admission compares with the rules of a cluster's domain, cannot be that of a cluster.
+// checkName returns an error where the Cluster's name, which no admission compares with the rules of a cluster's
+// domain, cannot be that of a cluster.
 func checkName(s *scope.Scope) error {
 	config := &s.ControlPlane.Spec.Config
 	onNone := len(config.APIVIPs) == 0 && config.ExternalPlatform == nil

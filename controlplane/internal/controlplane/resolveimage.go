@@ -69,7 +69,8 @@ func (r *Reconciler) sourcesOf(registries *preflight.Registries, image string) r
 	return sources
 }
 
-// pullSecretVersion changes with the user's pull secret. It stands for the contents, whose hash is no secret to be read by everyone who may read ClusterImageSets.
+// pullSecretVersion changes with the user's pull secret. It stands for the contents, whose hash is no secret to be read
+// by everyone who may read ClusterImageSets.
 func pullSecretVersion(s *scope.Scope) string {
 	if s.ControlPlane.Spec.Config.PullSecretRef == nil || s.PullSecret == nil {
 		return ""
@@ -77,7 +78,8 @@ func pullSecretVersion(s *scope.Scope) string {
 	return s.PullSecret.ResourceVersion
 }
 
-// withoutRegistries blocks while the ConfigMap with the mirrors is named and does not exist: a disconnected hub would ask a registry that it never reaches.
+// withoutRegistries blocks while the ConfigMap with the mirrors is named and does not exist: a disconnected hub would
+// ask a registry that it never reaches.
 func withoutRegistries(s *scope.Scope) bool {
 	ref := s.ControlPlane.Spec.Config.ImageRegistryRef
 	if ref == nil || ref.Name == "" || s.RegistryConfig != nil {
@@ -101,8 +103,8 @@ func useImageSet(s *scope.Scope, name string) bool {
 	return false
 }
 
-// nameImage writes our ClusterImageSet of the image, unless the cluster is registered with another. It has no owner reference (it is cluster-scoped); the finalizer
-// deletes it.
+// nameImage writes our ClusterImageSet of the image, unless the cluster is registered with another. It has no owner
+// reference (it is cluster-scoped); the finalizer deletes it.
 func (r *Reconciler) nameImage(ctx context.Context, s *scope.Scope, resolvedFrom, through string) (bool, error) {
 	s.ImageSetName = assisted.ClusterImageSetName(s.ControlPlane.Namespace, s.ControlPlane.Name, s.Found.ReleaseImage)
 	if wanted := s.ImageSetName; !registrable(s) || s.ImageSetName != wanted {
@@ -117,8 +119,9 @@ func (r *Reconciler) nameImage(ctx context.Context, s *scope.Scope, resolvedFrom
 	return true, nil
 }
 
-// foreignImageSet reports whether the API server has a ClusterImageSet of our name that was not made for this control plane, and blocks then: another cluster of the hub may be registered with it. The
-// name holds 32 bits of a hash, which a tenant with a namespace of a similar name could meet on purpose.
+// foreignImageSet reports whether the API server has a ClusterImageSet of our name that was not made for this control
+// plane, and blocks then: another cluster of the hub may be registered with it. The name holds 32 bits of a hash, which
+// a tenant with a namespace of a similar name could meet on purpose.
 func (r *Reconciler) foreignImageSet(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.OwnSet(s.ImageSetName) != nil {
 		return false, nil
@@ -132,8 +135,9 @@ func (r *Reconciler) foreignImageSet(ctx context.Context, s *scope.Scope) (bool,
 	return true, nil
 }
 
-// registrable reports whether the cluster is not registered yet, with this image, or with another image of the same version, such as that of another architecture:
-// then it is registered again. It keeps the ClusterImageSet that it is registered with where that names this image.
+// registrable reports whether the cluster is not registered yet, with this image, or with another image of the same
+// version, such as that of another architecture: then it is registered again. It keeps the ClusterImageSet that it is
+// registered with where that names this image.
 func registrable(s *scope.Scope) bool {
 	registered := facts.RegisteredSetOf(s.Install)
 	switch {

@@ -118,8 +118,9 @@ func (r *Reconciler) giveUpRegistration(ctx context.Context, s *scope.Scope) (bo
 	return r.deleteRegistration(ctx, s, left, status.Installation, controlplanev1.RetryingInstallationReason)
 }
 
-// giveUpKubeconfig has the published kubeconfig deleted, which leads nowhere, and would be evidence of an installation that was begun. The garbage collector deletes the Secret, whose only owner is one that
-// does not exist: the manager needs no right to delete Secrets.
+// giveUpKubeconfig has the published kubeconfig deleted, which leads nowhere, and would be evidence of an installation
+// that was begun. The garbage collector deletes the Secret, whose only owner is one that does not exist: the manager
+// needs no right to delete Secrets.
 func (r *Reconciler) giveUpKubeconfig(ctx context.Context, s *scope.Scope) (bool, error) {
 	kubeconfig := s.LeftToGiveUp().Kubeconfig
 	if kubeconfig == nil {
@@ -140,7 +141,8 @@ func (r *Reconciler) giveUpKubeconfig(ctx context.Context, s *scope.Scope) (bool
 	return false, nil
 }
 
-// restartInstallation ends the books: when the status says, too, that nothing has begun, or when something else stands for the cluster by now, which a backup brought back.
+// restartInstallation ends the books: when the status says, too, that nothing has begun, or when something else stands
+// for the cluster by now, which a backup brought back.
 func (r *Reconciler) restartInstallation(ctx context.Context, s *scope.Scope) (bool, error) {
 	record, err := s.RecordedRetry()
 	switch {

@@ -19,8 +19,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// scaleDown deletes Machines of which there are too many, one after the other. In an installed cluster that is not before etcd does without the host: what is
-// deleted cannot be taken back.
+// scaleDown deletes Machines of which there are too many, one after the other. In an installed cluster that is not
+// before etcd does without the host: what is deleted cannot be taken back.
 func (r *Reconciler) scaleDown(ctx context.Context, s *scope.Scope) (bool, error) {
 	switch {
 	case s.Cluster == nil || s.ClusterDeleting() || len(s.Machines) <= int(s.Replicas()) || slices.ContainsFunc(s.Machines, collections.HasDeletionTimestamp):

@@ -14,8 +14,8 @@ import (
 // notConnected is why nothing is made or deleted in a cluster that does not answer.
 const notConnected = "the cluster's API server does not answer, so that nothing is known of etcd: waiting until it does, see the condition Available"
 
-// scaleUp makes the Machines that an installed cluster lacks, once etcd would take their hosts in: one that it does not take in would be installed in vain. Hosts leave
-// etcd first, for it takes in none as long as a member is down.
+// scaleUp makes the Machines that an installed cluster lacks, once etcd would take their hosts in: one that it does not
+// take in would be installed in vain. Hosts leave etcd first, for it takes in none as long as a member is down.
 func (r *Reconciler) scaleUp(ctx context.Context, s *scope.Scope) (bool, error) {
 	switch {
 	case s.Missing == 0:

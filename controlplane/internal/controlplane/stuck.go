@@ -15,8 +15,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 )
 
-// findStuck finds the Machines whose hosts left etcd, but whose infrastructure is not deleted, as with a dead BMC. They count as gone when Machines are made. The Machine of an arbiter does not: its name
-// is given once, and a master is no successor of an arbiter.
+// findStuck finds the Machines whose hosts left etcd, but whose infrastructure is not deleted, as with a dead BMC. They
+// count as gone when Machines are made. The Machine of an arbiter does not: its name is given once, and a master is no
+// successor of an arbiter.
 func (r *Reconciler) findStuck(_ context.Context, s *scope.Scope) (bool, error) {
 	if !s.Installed() || s.ClusterDeleting() || s.Fenced() || s.Replicas() < 2 || !removal.Concerned(s.Facts) {
 		return true, nil

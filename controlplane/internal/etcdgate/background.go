@@ -44,8 +44,8 @@ func textOf(b *decision.Blocker) string {
 	return b.Reason + " " + b.Message
 }
 
-// InBackground runs a check when it is due, for the first time after a delay; id identifies it. What it found is reported until its next run. After maxIdle runs
-// that found nothing it runs no more.
+// InBackground runs a check when it is due, for the first time after a delay; id identifies it. What it found is
+// reported until its next run. After maxIdle runs that found nothing it runs no more.
 func (g *Gate) InBackground(s *scope.Scope, id string, after time.Duration, maxIdle int, run func() (found *decision.Blocker, changed bool)) {
 	c, known := g.checks.Get(id)
 	if !known {

@@ -1,5 +1,6 @@
-// Package etcdgate decides when the etcd of a workload cluster is inspected, which no watch reports: how often, for which task, and for how many clusters at a time.
-// It remembers what the last inspection found, so that a condition stays while etcd is not inspected.
+// Package etcdgate decides when the etcd of a workload cluster is inspected, which no watch reports: how often, for
+// which task, and for how many clusters at a time. It remembers what the last inspection found, so that a condition
+// stays while etcd is not inspected.
 package etcdgate
 
 import (
@@ -30,7 +31,8 @@ const (
 	InitialDelay, MaxDelay = 5 * time.Second, time.Minute
 	// DeferrableTurn is the shortest time until a deferrable inspection tries again that found no free place.
 	DeferrableTurn = 15 * time.Second
-	// MaxInspections is the number of clusters that are inspected at a time: a member that does not answer takes seconds, in which other control planes are not reconciled.
+	// MaxInspections is the number of clusters that are inspected at a time: a member that does not answer takes
+	// seconds, in which other control planes are not reconciled.
 	MaxInspections = 10
 	// remembered is more than the clusters of one hub that wait for etcd.
 	remembered = 4096
@@ -148,8 +150,8 @@ func (g *Gate) Done(s *scope.Scope, done ...status.Task) {
 	}
 }
 
-// record records the result of an inspection and returns the time until the next one: the longer, the longer the result has been the same. An inspection that an event
-// triggered earlier does not prolong it.
+// record records the result of an inspection and returns the time until the next one: the longer, the longer the result
+// has been the same. An inspection that an event triggered earlier does not prolong it.
 func (g *Gate) record(of key, found result) time.Duration {
 	id := func(r result) string {
 		return strings.Join([]string{string(of.uid), string(of.task), r.reason, r.message}, " ")

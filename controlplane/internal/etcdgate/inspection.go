@@ -37,7 +37,8 @@ func (i *Inspection) block(by decision.Blocker, failure string) {
 	i.again(result{reason: by.Reason, message: message, failure: failure}, by.Watched)
 }
 
-// Decided records a decision that its own condition reports, and requests the next inspection unless it is watched. err is why etcd could not be read; it is logged when it changes.
+// Decided records a decision that its own condition reports, and requests the next inspection unless it is watched. err
+// is why etcd could not be read; it is logged when it changes.
 func (i *Inspection) Decided(ctx context.Context, by decision.Blocker, machine string, err error) {
 	found := result{reason: by.Reason, message: by.Message}
 	if err != nil {

@@ -28,7 +28,8 @@ type MemberInspection struct {
 	failure string
 	// next is the time of the next inspection, Read that of the last one that did not fail.
 	next, Read time.Time
-	// pause is the time between the last inspection and the next. operator is what ClusterOperator etcd reported at the last: another report makes the next urgent.
+	// pause is the time between the last inspection and the next. operator is what ClusterOperator etcd reported at the
+	// last: another report makes the next urgent.
 	pause    time.Duration
 	operator reported
 }
@@ -54,7 +55,8 @@ func MemberIsDown(m *clusterv1.Machine) bool {
 	return m.DeletionTimestamp.IsZero() && conditions.IsFalse(m, controlplanev1.EtcdMemberHealthyCondition)
 }
 
-// InspectMembers returns the last inspection of the members, at most a minute old while etcd is degraded, and none while nothing depends on it.
+// InspectMembers returns the last inspection of the members, at most a minute old while etcd is degraded, and none
+// while nothing depends on it.
 func (g *Gate) InspectMembers(ctx context.Context, s *scope.Scope) MemberInspection {
 	key := s.Stored.UID
 	last, _ := g.members.Get(key)
@@ -98,7 +100,8 @@ func logUnread(ctx context.Context, err error) {
 	log.Error(err, "Cannot read the etcd members for the condition EtcdMemberHealthy")
 }
 
-// readMembers reads the members. While etcd is not degraded and no member was reported as down, inspections become rarer: the credentials may not suffice, or a host may never become a member.
+// readMembers reads the members. While etcd is not degraded and no member was reported as down, inspections become
+// rarer: the credentials may not suffice, or a host may never become a member.
 func (g *Gate) readMembers(ctx context.Context, s *scope.Scope, last MemberInspection) MemberInspection {
 	pause, operator := MaxDelay, reportedBy(s.Workload.Etcd)
 	mayWait := deferrable(s)

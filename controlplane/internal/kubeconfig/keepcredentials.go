@@ -17,8 +17,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// KeepCredentials copies assisted-service's kubeconfig of an installed cluster into a Secret of the control plane. clusterctl moves that Secret, and leaves assisted-service's behind: a hub that reaches the
-// cluster only after the token in the published kubeconfig has expired has no other credentials. The copy follows assisted-service's kubeconfig where that exists, and is left alone elsewhere.
+// KeepCredentials copies assisted-service's kubeconfig of an installed cluster into a Secret of the control plane.
+// clusterctl moves that Secret, and leaves assisted-service's behind: a hub that reaches the cluster only after the
+// token in the published kubeconfig has expired has no other credentials. The copy follows assisted-service's
+// kubeconfig where that exists, and is left alone elsewhere.
 func (p *Publisher) KeepCredentials(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.Installed() || !s.OwnsKubeconfig(s.Found.Kubeconfig) || p.keepsCredentials(s) {
 		return true, nil
@@ -69,7 +71,8 @@ func (p *Publisher) keepsCredentials(s *scope.Scope) bool {
 	return !s.HasAdminKubeconfig() || p.isCopied(s.AdminKubeconfig, s.Recovery)
 }
 
-// isForeignRecovery reports whether the Secret that has the name of the copy was foreign in this version when it was read: its labels are not cached.
+// isForeignRecovery reports whether the Secret that has the name of the copy was foreign in this version when it was
+// read: its labels are not cached.
 func (p *Publisher) isForeignRecovery(s *scope.Scope) bool {
 	if s.Recovery == nil {
 		return false
@@ -82,13 +85,15 @@ func recoveryKey(s *scope.Scope, recovery client.Object) string {
 	return fmt.Sprintf("%s %s %v", secretVersion(recovery), s.ControlPlane.UID, s.Owner())
 }
 
-// blockRecovery reports that a foreign Secret has the name of the copy. A move would leave the cluster without credentials once its token has ended.
+// blockRecovery reports that a foreign Secret has the name of the copy. A move would leave the cluster without
+// credentials once its token has ended.
 func blockRecovery(s *scope.Scope) {
 	s.Found.Block(status.KubeconfigRenewal, controlplanev1.KubeconfigAvailableReason, fmt.Sprintf("Secret %s is not of this cluster: assisted-service's credentials are not kept for a move of the cluster. "+
 		"Give the Secret another name", s.RecoverySecretName()))
 }
 
-// readFallback reads the kubeconfig that takes the place of a token: assisted-service's, or the copy where the cluster was moved to; nil when there is neither.
+// readFallback reads the kubeconfig that takes the place of a token: assisted-service's, or the copy where the cluster
+// was moved to; nil when there is neither.
 func (p *Publisher) readFallback(ctx context.Context, s *scope.Scope) (*corev1.Secret, error) {
 	if s.HasAdminKubeconfig() {
 		return p.readAdmin(ctx, s)

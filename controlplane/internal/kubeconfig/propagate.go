@@ -26,13 +26,14 @@ func (p *Publisher) Propagate(ctx context.Context, s *scope.Scope) (bool, error)
 	return true, p.PropagateTo(ctx, s, s.Deployment)
 }
 
-// isPropagated reports whether a kubeconfig of assisted-service is left as it is: it is somebody else's, or the copy of what is published now.
+// isPropagated reports whether a kubeconfig of assisted-service is left as it is: it is somebody else's, or the copy of
+// what is published now.
 func isPropagated(copied client.Object, published string) bool {
 	return !facts.IsCopy(copied) || copied.GetAnnotations()[facts.KubeconfigSourceAnnotation] == published
 }
 
-// PropagateTo gives assisted-service a copy of the published kubeconfig, unless somebody gave it another. One that we refuse to use ourselves, which the condition KubeconfigAvailable
-// tells, is none for assisted-service either.
+// PropagateTo gives assisted-service a copy of the published kubeconfig, unless somebody gave it another. One that we
+// refuse to use ourselves, which the condition KubeconfigAvailable tells, is none for assisted-service either.
 func (p *Publisher) PropagateTo(ctx context.Context, s *scope.Scope, deployment client.Object) error {
 	published := &corev1.Secret{}
 	if err := p.live.Get(ctx, client.ObjectKey{Namespace: s.ControlPlane.Namespace, Name: secret.Name(s.Cluster.Name, secret.Kubeconfig)}, published); err != nil {

@@ -23,8 +23,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 )
 
-// kubeconfigSource says which version of assisted-service's Secret a kubeconfig was copied from, and the digest of its content: other things touch
-// the Secret, too. An earlier version of this provider left out the digest.
+// kubeconfigSource says which version of assisted-service's Secret a kubeconfig was copied from, and the digest of its
+// content: other things touch the Secret, too. An earlier version of this provider left out the digest.
 type kubeconfigSource struct{ version, digest string }
 
 func parseSource(annotation string) kubeconfigSource {
@@ -77,7 +77,8 @@ func (p *Publisher) Publish(ctx context.Context, s *scope.Scope) (bool, error) {
 	return p.publish(ctx, s, admin)
 }
 
-// isCopied reports whether a Secret, which may be nil, was copied from assisted-service's kubeconfig as this is now, as far as that is known without reading it.
+// isCopied reports whether a Secret, which may be nil, was copied from assisted-service's kubeconfig as this is now, as
+// far as that is known without reading it.
 func (p *Publisher) isCopied(admin client.Object, to *metav1.PartialObjectMetadata) bool {
 	if to == nil {
 		return false
@@ -143,7 +144,8 @@ func (p *Publisher) publish(ctx context.Context, s *scope.Scope, admin *corev1.S
 	return true, nil
 }
 
-// withAdditions returns assisted-service's kubeconfig with what the user added to the published one, if there is one, and the annotations that stay with that.
+// withAdditions returns assisted-service's kubeconfig with what the user added to the published one, if there is one,
+// and the annotations that stay with that.
 func (p *Publisher) withAdditions(ctx context.Context, s *scope.Scope, content []byte, source kubeconfigSource) ([]byte, map[string]string, error) {
 	if s.Found.Kubeconfig == nil {
 		return content, nil, nil

@@ -1,4 +1,5 @@
-// Package kubeconfig publishes the kubeconfig of a workload cluster: a copy of that of assisted-service during the installation, then one with a token of its own, which it renews.
+// Package kubeconfig publishes the kubeconfig of a workload cluster: a copy of that of assisted-service during the
+// installation, then one with a token of its own, which it renews.
 package kubeconfig
 
 import (
@@ -31,7 +32,8 @@ type Publisher struct {
 	clock     clock.PassiveClock
 	// adminDigests holds the digests of assisted-service's kubeconfigs by version of their Secrets.
 	adminDigests *lru.Cache[string, string]
-	// foreignRecoveries holds, by owner, the versions of Secrets that have the name of a copy of assisted-service's kubeconfig and are foreign.
+	// foreignRecoveries holds, by owner, the versions of Secrets that have the name of a copy of assisted-service's
+	// kubeconfig and are foreign.
 	foreignRecoveries *lru.Cache[string, struct{}]
 	// withdrawals counts connections for authorities that a spec has withdrawn, by the UID of the control plane.
 	withdrawals *lru.Cache[types.UID, withdrawal]

@@ -25,8 +25,9 @@ import (
 // minRenewal is how long a token is used at least.
 const minRenewal = time.Minute
 
-// Renew gives the published kubeconfig of an installed cluster a token of its own, and a new one when it was revoked or half of its time has passed. The client
-// certificate that assisted-service gives is valid for ten years and is never renewed, which the contract of Cluster API does not allow.
+// Renew gives the published kubeconfig of an installed cluster a token of its own, and a new one when it was revoked or
+// half of its time has passed. The client certificate that assisted-service gives is valid for ten years and is never
+// renewed, which the contract of Cluster API does not allow.
 func (p *Publisher) Renew(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.Installed() || !s.OwnsKubeconfig(s.Found.Kubeconfig) {
 		return true, nil
@@ -56,13 +57,15 @@ func (p *Publisher) Renew(ctx context.Context, s *scope.Scope) (bool, error) {
 	return true, err
 }
 
-// missesToken reports whether the cluster seems to have revoked the token in the published kubeconfig: the Secret is gone that it was bound to.
+// missesToken reports whether the cluster seems to have revoked the token in the published kubeconfig: the Secret is
+// gone that it was bound to.
 func missesToken(s *scope.Scope) bool {
 	boundTo, bound := s.Found.Kubeconfig.Annotations[facts.KubeconfigTokenAnnotation]
 	return bound && s.Workload.Tokens != nil && !s.Workload.Tokens.Has(types.UID(boundTo))
 }
 
-// tokenValid reports whether the token in the published kubeconfig, as the hub has it now, is to stay: its time has not come, and the cluster has not revoked it.
+// tokenValid reports whether the token in the published kubeconfig, as the hub has it now, is to stay: its time has not
+// come, and the cluster has not revoked it.
 func (p *Publisher) tokenValid(ctx context.Context, s *scope.Scope, current *corev1.Secret) (bool, error) {
 	inTime := renewalOf(current).After(p.clock.Now())
 	if !inTime || !missesToken(s) {
@@ -75,8 +78,8 @@ func (p *Publisher) tokenValid(ctx context.Context, s *scope.Scope, current *cor
 	return valid, err
 }
 
-// fallBack publishes assisted-service's kubeconfig in the place of a token that the cluster accepts no more: it was revoked, has expired, or came from a backup.
-// When that brings a connection, it gets a token again.
+// fallBack publishes assisted-service's kubeconfig in the place of a token that the cluster accepts no more: it was
+// revoked, has expired, or came from a backup. When that brings a connection, it gets a token again.
 func (p *Publisher) fallBack(ctx context.Context, s *scope.Scope) error {
 	problem := s.Found.KubeconfigProblem(s.Facts)
 	if problem == nil || problem.Reason != controlplanev1.KubeconfigUnauthorizedReason || !facts.HasToken(s.Found.Kubeconfig) {
@@ -93,8 +96,9 @@ func (p *Publisher) fallBack(ctx context.Context, s *scope.Scope) error {
 	return nil
 }
 
-// renewToken gives the published kubeconfig a new token, and what can be told of why it could not: nothing of what the workload cluster answers but the kind of its answer.
-// A token that nobody gets ends at once. After a write of which it is not known whether it was made it stays, for somebody may have it.
+// renewToken gives the published kubeconfig a new token, and what can be told of why it could not: nothing of what the
+// workload cluster answers but the kind of its answer. A token that nobody gets ends at once. After a write of which it
+// is not known whether it was made it stays, for somebody may have it.
 func (p *Publisher) renewToken(ctx context.Context, s *scope.Scope, current *corev1.Secret) (told string, err error) {
 	token, err := p.workloads.IssueToken(ctx, s.ClusterKey())
 	if err != nil {

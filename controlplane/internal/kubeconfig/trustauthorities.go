@@ -22,22 +22,25 @@ import (
 )
 
 const (
-	// WithdrawalChecks is how many connections are made, WithdrawalInterval apart, before a withdrawn authority is removed. A connection reaches one of several API servers, and these roll out a new
-	// certificate one after the other within an hour.
+	// WithdrawalChecks is how many connections are made, WithdrawalInterval apart, before a withdrawn authority is
+	// removed. A connection reaches one of several API servers, and these roll out a new certificate one after the
+	// other within an hour.
 	WithdrawalChecks   = 7
 	WithdrawalInterval = time.Hour
 )
 
 // withdrawal is how often the API servers of a cluster were reached since its spec has withdrawn authorities.
 type withdrawal struct {
-	// bundle is what the spec states since, as a record; since is when the record of connections began: a record that began later does not have those that were counted.
+	// bundle is what the spec states since, as a record; since is when the record of connections began: a record that
+	// began later does not have those that were counted.
 	bundle string
 	since  time.Time
 	checks int
 	next   time.Time
 }
 
-// countCheck counts a connection to the API servers, and reports whether enough were made since the spec has withdrawn authorities. Only connections that are WithdrawalInterval apart count.
+// countCheck counts a connection to the API servers, and reports whether enough were made since the spec has withdrawn
+// authorities. Only connections that are WithdrawalInterval apart count.
 func (p *Publisher) countCheck(s *scope.Scope, bundle string, since time.Time) bool {
 	last, _ := p.withdrawals.Get(s.Stored.UID)
 	if stated := facts.RecordAuthorities(bundle, nil, false).String(); last.bundle != stated || !last.since.Equal(since) {
@@ -51,7 +54,8 @@ func (p *Publisher) countCheck(s *scope.Scope, bundle string, since time.Time) b
 	return last.checks >= WithdrawalChecks
 }
 
-// untilNextCheck is the time until the next connection counts for what the spec has withdrawn; zero: it counts now, or nothing was withdrawn.
+// untilNextCheck is the time until the next connection counts for what the spec has withdrawn; zero: it counts now, or
+// nothing was withdrawn.
 func (p *Publisher) untilNextCheck(s *scope.Scope, bundle string) time.Duration {
 	last, counting := p.withdrawals.Get(s.Stored.UID)
 	if !counting || last.bundle != facts.RecordAuthorities(bundle, nil, false).String() {
@@ -60,8 +64,9 @@ func (p *Publisher) untilNextCheck(s *scope.Scope, bundle string) time.Duration 
 	return max(0, last.next.Sub(p.clock.Now()))
 }
 
-// TrustAuthorities brings the authorities that the spec states into the published kubeconfig, and removes those that the spec has withdrawn. It does not wait for the next renewal: without the authority
-// of the API server's certificate there is none.
+// TrustAuthorities brings the authorities that the spec states into the published kubeconfig, and removes those that
+// the spec has withdrawn. It does not wait for the next renewal: without the authority of the API server's certificate
+// there is none.
 func (p *Publisher) TrustAuthorities(ctx context.Context, s *scope.Scope) (bool, error) {
 	bundle := s.ControlPlane.Spec.Kubeconfig.AdditionalTrustBundle
 	if err := cluster.CheckAuthorities(bundle); err != nil {
@@ -109,8 +114,9 @@ func (p *Publisher) publishAuthorities(ctx context.Context, s *scope.Scope, curr
 	return nil
 }
 
-// withAuthorities returns a kubeconfig with the authorities of the spec, and with those of the API server as they are now: certificates that it gets later may be from one that the kubeconfig does not
-// have yet. A kubeconfig without the latter is better than none.
+// withAuthorities returns a kubeconfig with the authorities of the spec, and with those of the API server as they are
+// now: certificates that it gets later may be from one that the kubeconfig does not have yet. A kubeconfig without the
+// latter is better than none.
 func (p *Publisher) withAuthorities(ctx context.Context, s *scope.Scope, content []byte, recorded facts.KubeconfigAuthorities) ([]byte, facts.KubeconfigAuthorities, error) {
 	bundle := s.ControlPlane.Spec.Kubeconfig.AdditionalTrustBundle
 	trust := cluster.Trust{}

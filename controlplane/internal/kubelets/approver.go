@@ -63,7 +63,8 @@ type pendingRequests struct {
 	told []string
 	// before is what was told before this manager began: it is told until they were looked at.
 	before string
-	// silent is when a member of etcd was seen last that does not answer: the API server reaches no kubelet whose serving certificate has expired.
+	// silent is when a member of etcd was seen last that does not answer: the API server reaches no kubelet whose
+	// serving certificate has expired.
 	silent time.Time
 	// lastRead is when they were looked at last, next when to look at them again, pace how much later after that.
 	lastRead, next time.Time
@@ -73,8 +74,9 @@ type pendingRequests struct {
 // SilentFor is how long a member that does not answer keeps requests awaited: etcd is looked at less often.
 const SilentFor = 10 * time.Minute
 
-// Approve approves the certificates that kubelets of an installed cluster ask for and nobody else approves: those of hosts that join, as far as assisted-service does not, and of
-// hosts that come back when their certificates have expired. While a host may ask, the requests are watched.
+// Approve approves the certificates that kubelets of an installed cluster ask for and nobody else approves: those of
+// hosts that join, as far as assisted-service does not, and of hosts that come back when their certificates have
+// expired. While a host may ask, the requests are watched.
 func (p *Approver) Approve(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.Installed() {
 		return true, nil

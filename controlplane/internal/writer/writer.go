@@ -1,4 +1,5 @@
-// Package writer writes the objects of the hub: by server-side apply, and only what differs from the cache and from what was written a moment ago.
+// Package writer writes the objects of the hub: by server-side apply, and only what differs from the cache and from
+// what was written a moment ago.
 package writer
 
 import (
@@ -22,8 +23,8 @@ import (
 const (
 	// FieldOwner owns the fields that this provider writes into objects.
 	FieldOwner = client.FieldOwner("openshift-agent-control-plane")
-	// MetadataOwner owns the labels and annotations that are propagated from the control plane. It differs from FieldOwner, because server-side apply removes what
-	// the same owner applied before and does not state again.
+	// MetadataOwner owns the labels and annotations that are propagated from the control plane. It differs from
+	// FieldOwner, because server-side apply removes what the same owner applied before and does not state again.
 	MetadataOwner = FieldOwner + "-metadata"
 )
 
@@ -74,7 +75,8 @@ func Key(obj client.Object) string {
 	return reconcile.Key(fmt.Sprintf("%T%s", obj, obj.GetObjectKind().GroupVersionKind().Kind), obj)
 }
 
-// ApplyOwned is apply of a Secret whose owner references the API server may refuse: all else is written then, and the condition KubeconfigAvailable reports it.
+// ApplyOwned is apply of a Secret whose owner references the API server may refuse: all else is written then, and the
+// condition KubeconfigAvailable reports it.
 func (w *Writer) ApplyOwned(ctx context.Context, s *scope.Scope, desired *corev1.Secret, observed client.Object) error {
 	return w.writeOwned(s, desired, observed, func() error { return w.Apply(ctx, s, desired, observed) })
 }
@@ -109,8 +111,9 @@ func (w *Writer) reportOwners(s *scope.Scope, secret client.Object, left time.Du
 	s.Found.Block(status.KubeconfigOwner, controlplanev1.KubeconfigAvailableReason, reconcile.OwnersRefusedMessage("Secret", secret.GetName(), reconcile.HubRights))
 }
 
-// Existing reads, past the cache, the metadata of a Secret before its first write; nil when it does not exist, or was written a moment ago. The first write is forced: it would overwrite a
-// foreign Secret that the cache does not show yet.
+// Existing reads, past the cache, the metadata of a Secret before its first write; nil when it does not exist, or was
+// written a moment ago. The first write is forced: it would overwrite a foreign Secret that the cache does not show
+// yet.
 func (w *Writer) Existing(ctx context.Context, live client.Reader, wanted *corev1.Secret) (*metav1.PartialObjectMetadata, error) {
 	if w.Recent.Pending(Key(wanted), "") > 0 {
 		return nil, nil //nolint:nilnil // ours is on its way into the cache
