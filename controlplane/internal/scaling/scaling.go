@@ -1,6 +1,6 @@
-// Package scaling decides which control-plane Machine goes when there are too many, and whether others may be made in
-// an installed cluster that lacks some. It computes; it has no client. That a host leaves etcd before it is touched is
-// the matter of package removal.
+// Package scaling decides which control plane Machine is deleted when there are too many, and whether
+// Machines may be added to an installed cluster. It computes and has no client. Package removal decides that
+// a host leaves etcd before its deletion.
 package scaling
 
 import (
@@ -16,12 +16,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 )
 
-// leastVoters are those of the smallest control plane that survives the loss of a host. As long as there are fewer,
-// another host is not kept waiting for anything but etcd.
-const leastVoters = 3
+// minVoters is the number of voting members that survives the loss of a host. While there are fewer, only
+// etcd may delay another host.
+const minVoters = 3
 
-// InOrder are Machines in the order in which they are taken when there are too many: first those that the user marked with the annotation
-// cluster.x-k8s.io/delete-machine, then, of the failure domains with the most Machines, the newest.
+// InOrder returns Machines in the order of their deletion when there are too many. Machines with the
+// annotation cluster.x-k8s.io/delete-machine are first. The newest Machines of the failure domains with the
+// most Machines follow.
 func InOrder(machines []*clusterv1.Machine) []*clusterv1.Machine {
 	domains := map[string]int{}
 	for _, m := range machines {
@@ -41,8 +42,8 @@ func InOrder(machines []*clusterv1.Machine) []*clusterv1.Machine {
 	return sorted
 }
 
-// TooMany are the Machines of which there are too many where there are more than are wanted: masters, if there are not
-// more arbiters than there are to be.
+// TooMany returns the Machines that can be deleted when there are too many: arbiters if there are more than
+// desired, else masters.
 func TooMany(f *facts.Facts) []*clusterv1.Machine {
 	var arbiters, masters []*clusterv1.Machine
 	for _, m := range f.Machines {
@@ -58,20 +59,20 @@ func TooMany(f *facts.Facts) []*clusterv1.Machine {
 	return masters
 }
 
-// Missing is how many Machines are to be made. A Machine that is stuck counts as gone, but only one does: each may come
-// back, and there is never more than one Machine too many.
+// Missing returns how many Machines to create. One stuck Machine counts as missing. Others do not, because
+// they may recover, and at most one Machine may be surplus.
 func Missing(replicas, machines, stuck int) int {
 	return max(0, replicas-machines+min(stuck, 1))
 }
 
-// marked reports whether the user wants a Machine to go before others.
+// marked reports whether the user marked a Machine for deletion.
 func marked(m *clusterv1.Machine) bool {
 	_, marked := m.Annotations[clusterv1.DeleteMachineAnnotation]
 	return marked
 }
 
-// Down is which Machine of an installed cluster goes next, and all that speaks against it now. Of those that the user
-// did not mark, one goes first whose host is no member of etcd, or one that does not serve.
+// Down returns the Machine of an installed cluster that is deleted next, and all current blockers. Marked
+// Machines are first. Of the others, those whose host is no member of etcd, or an unhealthy one, are first.
 func Down(f *facts.Facts, situation *removal.Situation, etcd *facts.Etcd) (name string, against []decision.Blocker) {
 	if blocker := removal.Unclear(etcd); blocker != nil {
 		return "", []decision.Blocker{*blocker}
@@ -82,31 +83,35 @@ func Down(f *facts.Facts, situation *removal.Situation, etcd *facts.Etcd) (name 
 	}
 	var candidates []removal.Machine
 	for _, m := range sorted {
-		candidates = append(candidates, situation.Machines[slices.IndexFunc(situation.Machines, func(known removal.Machine) bool { return known.Name == m.Name })])
+		candidates = append(candidates, situation.Machines[slices.IndexFunc(situation.Machines,
+			func(known removal.Machine) bool { return known.Name == m.Name })])
 	}
 	first := situation.First(candidates, etcd)
 	return first.Name, append(situation.Against(first, etcd), upgrading(f)...)
 }
 
-// Up is all that speaks against making another Machine now.
+// Up returns all current blockers of another Machine.
 func Up(f *facts.Facts, etcd *facts.Etcd) []decision.Blocker {
 	if blocker := removal.Unclear(etcd); blocker != nil {
 		return []decision.Blocker{*blocker}
 	}
 	against := removal.AgainstJoining(etcd)
-	if len(etcd.Voters()) < leastVoters {
+	if len(etcd.Voters()) < minVoters {
 		return against
 	}
 	return append(append(against, removal.Unsettled(etcd)...), upgrading(f)...)
 }
 
-// upgrading is about an upgrade of the cluster, at the end of which its hosts are restarted.
+// upgrading blocks during an upgrade of the cluster, which restarts its hosts.
 func upgrading(f *facts.Facts) []decision.Blocker {
 	switch {
 	case !f.Workload.UnreadSince.IsZero():
-		return []decision.Blocker{decision.Watch(controlplanev1.EtcdUnknownReason, "it cannot be read whether the cluster is being upgraded, see the condition Available")}
+		return []decision.Blocker{decision.Watch(controlplanev1.EtcdUnknownReason,
+			"the state of upgrades of the cluster cannot be read, see the condition Available")}
 	case f.UpgradingTo() == "":
 		return nil
 	}
-	return []decision.Blocker{decision.Watch(controlplanev1.UpgradeInProgressReason, "the cluster is being upgraded to %s: waiting until that is done. See ClusterVersion version of the cluster", f.UpgradingTo())}
+	return []decision.Blocker{decision.Watch(controlplanev1.UpgradeInProgressReason,
+		"the cluster is being upgraded to %s: waiting for the end of the upgrade. See ClusterVersion version of the cluster",
+		f.UpgradingTo())}
 }

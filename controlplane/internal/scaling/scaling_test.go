@@ -21,7 +21,8 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// world is a control plane of Machines m0, m1... of which each is a minute older than the next, on Nodes n0, n1...; n0 leads etcd.
+// world is a control plane of Machines m0, m1... on Nodes n0, n1... Each Machine is a minute older than the
+// next. n0 is the etcd leader.
 type world struct {
 	facts.Facts
 	etcd facts.Etcd
@@ -48,19 +49,22 @@ func (w *world) join(i int) {
 	m := w.make(i)
 	m.Spec.ProviderID, m.Status.NodeRef.Name = "metal3://"+node, node
 	w.etcd.Members = append(w.etcd.Members, facts.EtcdMember{ID: uint64(i + 1), Name: node, Hosts: []string{node}})
-	w.etcd.Nodes = append(w.etcd.Nodes, facts.ControlPlaneNode{Node: facts.Node{Name: node, UID: types.UID(node), ProviderID: "metal3://" + node}, Addresses: []string{node}})
+	w.etcd.Nodes = append(w.etcd.Nodes, facts.ControlPlaneNode{Node: facts.Node{Name: node, UID: types.UID(node),
+		ProviderID: "metal3://" +
+			node}, Addresses: []string{node}})
 	w.etcd.Revisions = append(w.etcd.Revisions, facts.Revision{Node: node, Current: 7})
 }
 
 // make adds a Machine whose host did not join.
 func (w *world) make(i int) *clusterv1.Machine {
-	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("m%d", i), CreationTimestamp: metav1.NewTime(noon.Add(time.Duration(i) * time.Minute))}}
+	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("m%d", i),
+		CreationTimestamp: metav1.NewTime(noon.Add(time.Duration(i) * time.Minute))}}
 	w.Machines = append(w.Machines, m)
 	w.Configs[m.Name] = &bootstrapv1.OpenshiftAssistedConfig{}
 	return m
 }
 
-// arbiter makes a Machine that of an arbiter.
+// arbiter changes a Machine to an arbiter.
 func (w *world) arbiter(i int) {
 	w.Configs[w.Machines[i].Name].Spec.Role = bootstrapv1.HostRoleArbiter
 }
@@ -95,51 +99,60 @@ func TestDown(t *testing.T) {
 		picked  string
 		reasons []string
 	}{
-		"the newest":                                   {picked: "m4"},
-		"one that the user marked":                     {change: func(w *world) { w.mark(1) }, picked: "m1"},
-		"the newest of those that the user marked":     {change: func(w *world) { w.mark(1); w.mark(2) }, picked: "m2"},
-		"of the failure domain with the most Machines": {change: func(w *world) { w.domains("a", "b", "b", "c", "a") }, picked: "m4"},
-		"of the failure domain that has too many":      {change: func(w *world) { w.domains("a", "b", "b", "b", "a") }, picked: "m3"},
-		"no arbiter, even if it is the newest, and marked": {change: func(w *world) {
+		"newest":                                {picked: "m4"},
+		"marked":                                {change: func(w *world) { w.mark(1) }, picked: "m1"},
+		"newest of marked Machines":             {change: func(w *world) { w.mark(1); w.mark(2) }, picked: "m2"},
+		"failure domain with the most Machines": {change: func(w *world) { w.domains("a", "b", "b", "c", "a") }, picked: "m4"},
+		"surplus in a failure domain":           {change: func(w *world) { w.domains("a", "b", "b", "b", "a") }, picked: "m3"},
+		"no arbiter, even if newest and marked": {change: func(w *world) {
 			w.ControlPlane.Spec.Arbiter = &controlplanev1.ArbiterSpec{}
 			w.arbiter(4)
 			w.mark(4)
 		}, picked: "m3"},
-		"one that never joined":                             {change: func(w *world) { w.make(5); w.Machines[4].CreationTimestamp.Time = noon.Add(time.Hour) }, picked: "m5"},
-		"one whose member is down, though others are newer": {change: func(w *world) { w.down(1) }, picked: "m1"},
-		"one that joins":                                    {change: func(w *world) { w.etcd.Members[3].Learner = true }, picked: "m3"},
-		"one that the user marked, although another is down": {
-			change: func(w *world) { w.mark(2); w.down(1) }, picked: "m2", reasons: []string{controlplanev1.EtcdQuorumAtRiskReason, controlplanev1.WaitingForEtcdReason},
+		"Machine that never joined": {change: func(w *world) { w.make(5); w.Machines[4].CreationTimestamp.Time = noon.Add(time.Hour) },
+			picked: "m5"},
+		"member down": {change: func(w *world) { w.down(1) }, picked: "m1"},
+		"learner":     {change: func(w *world) { w.etcd.Members[3].Learner = true }, picked: "m3"},
+		"marked, another member down": {
+			change: func(w *world) { w.mark(2); w.down(1) }, picked: "m2", reasons: []string{controlplanev1.EtcdQuorumAtRiskReason,
+				controlplanev1.WaitingForEtcdReason},
 		},
-		"nothing is known":        {change: func(w *world) { w.etcd.Members = nil }, reasons: []string{controlplanev1.EtcdUnknownReason}},
-		"the quorum is lost":      {change: func(w *world) { w.etcd.Lost = true }, reasons: []string{controlplanev1.EtcdQuorumAtRiskReason}},
-		"others decide":           {change: func(w *world) { w.etcd.Topology = "DualReplica" }, reasons: []string{controlplanev1.EtcdTopologyNotSupportedReason}},
-		"the cluster is upgraded": {change: func(w *world) { w.Workload.Upgrading = "4.20.1" }, picked: "m4", reasons: []string{controlplanev1.UpgradeInProgressReason}},
-		"an upgrade was asked for": {
+		"members unknown": {change: func(w *world) { w.etcd.Members = nil }, reasons: []string{controlplanev1.EtcdUnknownReason}},
+		"quorum lost":     {change: func(w *world) { w.etcd.Lost = true }, reasons: []string{controlplanev1.EtcdQuorumAtRiskReason}},
+		"topology not supported": {change: func(w *world) { w.etcd.Topology = "DualReplica" },
+			reasons: []string{controlplanev1.EtcdTopologyNotSupportedReason}},
+		"being upgraded": {change: func(w *world) { w.Workload.Upgrading = "4.20.1" }, picked: "m4",
+			reasons: []string{controlplanev1.UpgradeInProgressReason}},
+		"upgrade requested": {
 			change: func(w *world) {
 				w.Workload.Rollout = &facts.Rollout{Requested: facts.Update{Image: "image"}, Pending: true}
 			},
 			picked: "m4", reasons: []string{controlplanev1.UpgradeInProgressReason},
 		},
-		"an upgrade is refused": {
+		"upgrade refused": {
 			change: func(w *world) {
 				w.Workload.Rollout = &facts.Rollout{Requested: facts.Update{Version: "4.20.1"}, Pending: true, Refused: "no"}
 			},
 			picked: "m4",
 		},
-		"nobody knows whether it is upgraded": {change: func(w *world) { w.Workload.UnreadSince = noon }, picked: "m4", reasons: []string{controlplanev1.EtcdUnknownReason}},
-		"a host is restarted with another configuration": {
-			change: func(w *world) { w.etcd.Nodes[1].Configuring = true }, picked: "m4", reasons: []string{controlplanev1.WaitingForEtcdReason},
+		"state of upgrades unknown": {change: func(w *world) { w.Workload.UnreadSince = noon }, picked: "m4",
+			reasons: []string{controlplanev1.EtcdUnknownReason}},
+		"restart with another configuration": {
+			change: func(w *world) { w.etcd.Nodes[1].Configuring = true }, picked: "m4",
+			reasons: []string{controlplanev1.WaitingForEtcdReason},
 		},
-		"all at once": {
+		"all blockers": {
 			change: func(w *world) {
 				w.Workload.Upgrading, w.etcd.Nodes[0].Configuring, w.etcd.Operators[1].Progressing = "4.20.1", true, true
 				w.etcd.Members = append(w.etcd.Members, facts.EtcdMember{ID: 9, Name: "n9", Learner: true, Hosts: []string{"n9"}})
-				w.etcd.Nodes = append(w.etcd.Nodes, facts.ControlPlaneNode{Node: facts.Node{Name: "n9", ProviderID: "metal3://n9"}, Addresses: []string{"n9"}})
+				w.etcd.Nodes = append(w.etcd.Nodes, facts.ControlPlaneNode{Node: facts.Node{Name: "n9", ProviderID: "metal3://n9"},
+					Addresses: []string{"n9"}})
 				w.mark(4)
 			},
-			picked:  "m4",
-			reasons: []string{controlplanev1.WaitingForEtcdReason, controlplanev1.WaitingForEtcdReason, controlplanev1.WaitingForEtcdReason, controlplanev1.UpgradeInProgressReason},
+			picked: "m4",
+			reasons: []string{controlplanev1.WaitingForEtcdReason, controlplanev1.WaitingForEtcdReason,
+				controlplanev1.WaitingForEtcdReason,
+				controlplanev1.UpgradeInProgressReason},
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {
@@ -148,9 +161,9 @@ func TestDown(t *testing.T) {
 			if tc.change != nil {
 				tc.change(w)
 			}
-			asked, err := removal.Of(&w.Facts)
+			situation, err := removal.Of(&w.Facts)
 			g.Expect(err).NotTo(HaveOccurred())
-			picked, against := Down(&w.Facts, asked, &w.etcd)
+			picked, against := Down(&w.Facts, situation, &w.etcd)
 			g.Expect(picked).To(Equal(tc.picked))
 			g.Expect(reasons(against)).To(Equal(tc.reasons))
 		})
@@ -163,35 +176,51 @@ func TestUp(t *testing.T) {
 		change          func(w *world)
 		reason, message string
 	}{
-		"all is well":          {hosts: 3},
-		"one of three is gone": {hosts: 2},
-		"one of three is gone, and operators roll out":      {hosts: 2, change: func(w *world) { w.etcd.Operators[0].Progressing, w.etcd.Operators[1].Degraded = true, true }},
-		"one of three is gone, and the cluster is upgraded": {hosts: 2, change: func(w *world) { w.Workload.Upgrading, w.etcd.Nodes[0].Configuring = "4.20.1", true }},
-		"there are three, and operators roll out": {
-			hosts: 3, change: func(w *world) { w.etcd.Operators[0].Progressing = true }, reason: controlplanev1.WaitingForEtcdReason, message: "ClusterOperator etcd is progressing",
+		"healthy":              {hosts: 3},
+		"one of three missing": {hosts: 2},
+		"one of three missing, operators roll out": {hosts: 2, change: func(w *world) {
+			w.etcd.Operators[0].Progressing,
+				w.etcd.Operators[1].Degraded = true, true
+		}},
+		"one of three missing, being upgraded": {hosts: 2, change: func(w *world) {
+			w.Workload.Upgrading,
+				w.etcd.Nodes[0].Configuring = "4.20.1", true
+		}},
+		"three, operators roll out": {
+			hosts: 3, change: func(w *world) { w.etcd.Operators[0].Progressing = true }, reason: controlplanev1.WaitingForEtcdReason,
+			message: "ClusterOperator etcd is progressing",
 		},
-		"there are three, and a revision is rolled out": {
-			hosts: 3, change: func(w *world) { w.etcd.LatestRevision = 8 }, reason: controlplanev1.WaitingForEtcdReason, message: "revision 8",
+		"three, revision rolled out": {
+			hosts: 3, change: func(w *world) { w.etcd.LatestRevision = 8 }, reason: controlplanev1.WaitingForEtcdReason,
+			message: "revision 8",
 		},
-		"there are three, and a host is restarted with another configuration": {
-			hosts: 3, change: func(w *world) { w.etcd.Nodes[2].Configuring = true }, reason: controlplanev1.WaitingForEtcdReason, message: "Node n2 is given another machine configuration",
+		"three, restart with another configuration": {
+			hosts: 3, change: func(w *world) { w.etcd.Nodes[2].Configuring = true }, reason: controlplanev1.WaitingForEtcdReason,
+			message: "Node n2 is given another machine configuration",
 		},
-		"there are three, and the cluster is upgraded": {
-			hosts: 3, change: func(w *world) { w.Workload.Upgrading = "4.20.1" }, reason: controlplanev1.UpgradeInProgressReason, message: "upgraded to 4.20.1",
+		"three, being upgraded": {
+			hosts: 3, change: func(w *world) { w.Workload.Upgrading = "4.20.1" }, reason: controlplanev1.UpgradeInProgressReason,
+			message: "upgraded to 4.20.1",
 		},
-		"a member is down": {
-			hosts: 2, change: func(w *world) { w.down(1) }, reason: controlplanev1.EtcdQuorumAtRiskReason, message: "n1 does not answer, and OpenShift takes in no other",
+		"member down": {
+			hosts: 2, change: func(w *world) { w.down(1) }, reason: controlplanev1.EtcdQuorumAtRiskReason,
+			message: "n1 does not answer, and OpenShift takes in no other",
 		},
-		"a member is joining": {
-			hosts: 2, change: func(w *world) { w.etcd.Members[1].Learner = true }, reason: controlplanev1.WaitingForEtcdReason, message: "n1 is joining",
+		"member joining": {
+			hosts: 2, change: func(w *world) { w.etcd.Members[1].Learner = true }, reason: controlplanev1.WaitingForEtcdReason,
+			message: "n1 is joining",
 		},
-		"etcd is full": {
-			hosts: 2, change: func(w *world) { w.etcd.Alarms = []facts.EtcdAlarm{{Kind: facts.EtcdNoSpace, Member: 1}} }, reason: controlplanev1.EtcdUnknownReason, message: "alarm NOSPACE",
+		"etcd full": {
+			hosts: 2, change: func(w *world) { w.etcd.Alarms = []facts.EtcdAlarm{{Kind: facts.EtcdNoSpace, Member: 1}} },
+			reason: controlplanev1.EtcdUnknownReason, message: "alarm NOSPACE",
 		},
-		"nothing is known":    {hosts: 2, change: func(w *world) { w.etcd.Members = nil }, reason: controlplanev1.EtcdUnknownReason, message: "no etcd member answers"},
-		"a single node":       {hosts: 1, change: func(w *world) { w.etcd.Topology = configv1.SingleReplicaTopologyMode }, reason: controlplanev1.EtcdTopologyNotSupportedReason, message: "single node"},
-		"others decide":       {hosts: 2, change: func(w *world) { w.etcd.Topology = configv1.DualReplicaTopologyMode }, reason: controlplanev1.EtcdTopologyNotSupportedReason, message: "DualReplica"},
-		"there is an arbiter": {hosts: 2, change: func(w *world) { w.etcd.Topology = configv1.HighlyAvailableArbiterMode }},
+		"members unknown": {hosts: 2, change: func(w *world) { w.etcd.Members = nil }, reason: controlplanev1.EtcdUnknownReason,
+			message: "no etcd member answers"},
+		"single node": {hosts: 1, change: func(w *world) { w.etcd.Topology = configv1.SingleReplicaTopologyMode },
+			reason: controlplanev1.EtcdTopologyNotSupportedReason, message: "single node"},
+		"fencing topology": {hosts: 2, change: func(w *world) { w.etcd.Topology = configv1.DualReplicaTopologyMode },
+			reason: controlplanev1.EtcdTopologyNotSupportedReason, message: "DualReplica"},
+		"arbiter": {hosts: 2, change: func(w *world) { w.etcd.Topology = configv1.HighlyAvailableArbiterMode }},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
@@ -211,16 +240,16 @@ func TestUp(t *testing.T) {
 	}
 }
 
-func TestOfWhichMachinesThereAreTooMany(t *testing.T) {
+func TestTooMany(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		arbiters []int
 		without  bool
 		wanted   []string
 	}{
-		"without an arbiter, of all":   {without: true, wanted: []string{"m0", "m1", "m2", "m3"}},
-		"none is wanted, but is there": {without: true, arbiters: []int{2}, wanted: []string{"m2"}},
-		"with one, of the masters":     {arbiters: []int{3}, wanted: []string{"m0", "m1", "m2"}},
-		"with two, of them":            {arbiters: []int{0, 3}, wanted: []string{"m0", "m3"}},
+		"without arbiter: all":    {without: true, wanted: []string{"m0", "m1", "m2", "m3"}},
+		"unwanted arbiter exists": {without: true, arbiters: []int{2}, wanted: []string{"m2"}},
+		"one arbiter: masters":    {arbiters: []int{3}, wanted: []string{"m0", "m1", "m2"}},
+		"two arbiters: arbiters":  {arbiters: []int{0, 3}, wanted: []string{"m0", "m3"}},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			w := newWorld(4, 3)
@@ -240,7 +269,7 @@ func TestOfWhichMachinesThereAreTooMany(t *testing.T) {
 	}
 }
 
-func TestHowManyMachinesAreMissing(t *testing.T) {
+func TestMissing(t *testing.T) {
 	g := NewWithT(t)
 	for _, tc := range []struct{ replicas, machines, stuck, missing int }{
 		{3, 3, 0, 0},
@@ -248,12 +277,12 @@ func TestHowManyMachinesAreMissing(t *testing.T) {
 		{3, 0, 0, 3},
 		{3, 5, 0, 0},
 		{3, 3, 1, 1},
-		{3, 2, 1, 2}, // one counts as gone
+		{3, 2, 1, 2}, // one stuck Machine counts as missing
 		{3, 4, 1, 0},
 		{3, 4, 2, 0},
 		{3, 3, 3, 1},
 		{3, 5, 5, 0},
-		{5, 5, 2, 1}, // never more than one too many
+		{5, 5, 2, 1}, // at most one surplus
 	} {
 		g.Expect(Missing(tc.replicas, tc.machines, tc.stuck)).To(Equal(tc.missing), "%+v", tc)
 	}
