@@ -1,6 +1,7 @@
-// Package remediation decides which unhealthy control-plane Machine is replaced, as KubeadmControlPlane does: whether
-// it is deleted now, or what comes before. It computes; it has no client. That a deletion does no harm to etcd is made
-// sure by whoever holds the host until it has left: here it is asked beforehand whether it would be let go.
+// Package remediation decides which unhealthy control plane Machine is replaced, as KubeadmControlPlane does:
+// whether it is deleted now, or what blocks the deletion. It computes and has no client. The pre-terminate
+// hook protects etcd during the deletion. This package checks in advance whether the hook would release the
+// host.
 package remediation
 
 import (
@@ -21,36 +22,37 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 )
 
-// Situation is what is decided upon without looking at etcd.
+// Situation holds the facts for decisions that need no inspection of etcd.
 type Situation struct {
 	*facts.Facts
-	// Machines are those that are to be remediated, and are not being deleted yet.
+	// Machines are the Machines to remediate that are not being deleted yet.
 	Machines []*clusterv1.Machine
 
 	now time.Time
-	// recorded is the remediation in progress, corrupt why that cannot be told.
+	// recorded is the remediation in progress. corrupt is why its record is invalid.
 	recorded *facts.Remediation
 	corrupt  error
-	// released are the hosts that leave etcd, doubt is why these cannot be told.
+	// released are the hosts that leave etcd. doubt is why their record is invalid.
 	released *removal.Situation
 	doubt    error
 }
 
-// Step is what is to be done about the Machine that comes first.
+// Step is the action for the first Machine.
 type Step struct {
 	Machine *clusterv1.Machine
-	// Delete tells that it is to be deleted, and Record what is to be recorded before. Otherwise it waits.
+	// Delete is true if the Machine must be deleted, and Record is to be recorded before. Otherwise the Machine
+	// waits.
 	Delete bool
 	Record facts.Remediation
-	// Reason and Message tell people what is waited for; they are those of its condition OwnerRemediated.
+	// Reason and Message are those of the condition OwnerRemediated. They describe the blocker.
 	Reason, Message string
-	// After is when the wait ends, where it ends by time.
+	// After is when the wait ends by time, or zero.
 	After time.Duration
-	// Unwatched tells that no event comes when the wait may be over: etcd has to be looked at again.
+	// Unwatched is true if no event reports the end of the wait: etcd must be inspected again.
 	Unwatched bool
 }
 
-// Of is what can be asked about the unhealthy Machines of a control plane.
+// Of returns the Situation of the unhealthy Machines of a control plane.
 func Of(f *facts.Facts, now time.Time) *Situation {
 	a := &Situation{Facts: f, now: now}
 	for _, m := range f.Machines {
@@ -59,15 +61,14 @@ func Of(f *facts.Facts, now time.Time) *Situation {
 		}
 	}
 	a.recorded, a.corrupt = facts.RemediationIn(f.ControlPlane, controlplanev1.RemediationInProgressAnnotation)
-	if len(a.Machines) > 0 { // which are few: of every other control plane nothing of this is asked
+	if len(a.Machines) > 0 { // saves the work for healthy control planes
 		a.released, a.doubt = removal.Of(f)
 	}
 	return a
 }
 
-// Over reports whether a remediation is recorded that has come to its end: another Machine took the place of the one
-// that was deleted, or none is wanted any more. One that is healthy again before its deletion was asked for is not
-// deleted.
+// Over reports whether the recorded remediation has ended. Either a Machine replaced the deleted one, or none
+// is needed. A Machine that recovers before its deletion is not deleted.
 func (a *Situation) Over() bool {
 	if a.recorded == nil {
 		return false
@@ -81,28 +82,29 @@ func (a *Situation) Over() bool {
 	case at >= 0:
 		m := a.Facts.Machines[at]
 		return m.DeletionTimestamp.IsZero() && !a.ToBeRemediated(m)
-	case slices.ContainsFunc(a.Facts.Machines, next): // which may have the name of the one in whose place it is
+	case slices.ContainsFunc(a.Facts.Machines, next): // the replacement may have the same name
 		return true
 	}
 	return len(a.Facts.Machines) >= int(a.Replicas())
 }
 
-// Before is what comes before all else, as far as it can be told without looking at etcd; nil: nothing does.
+// Before returns the first blocker that is known without an inspection of etcd, or nil.
 func (a *Situation) Before() *Step {
 	m := a.first(nil)
-	for _, check := range []func(*clusterv1.Machine) *Step{a.installed, a.fenced, a.single, a.kept, a.upgrading, a.leaving, a.installing} {
+	for _, check := range []func(*clusterv1.Machine) *Step{a.installed, a.twoNode, a.single, a.validRecords, a.upgrading, a.leaving,
+		a.installing} {
 		if step := check(m); step != nil {
 			return step
 		}
 	}
 	if len(a.Machines) > 1 {
-		return nil // of several etcd tells which comes first
+		return nil // the order depends on etcd
 	}
 	_, step := a.retried(m)
 	return step
 }
 
-// Decide tells what is to be done about the Machine that comes first.
+// Decide returns the action for the first Machine.
 func (a *Situation) Decide(etcd *facts.Etcd) Step {
 	m := a.first(etcd)
 	record, wait := a.retried(m)
@@ -117,12 +119,14 @@ func (a *Situation) Decide(etcd *facts.Etcd) Step {
 		return *step
 	}
 	if step := a.release(m, etcd); step.Action == removal.Wait {
-		return Step{Machine: m, Reason: reasonOf(step.Blocker), Message: "Machine is not replaced: " + step.Blocker.Message, Unwatched: !step.Blocker.Watched}
+		return Step{Machine: m, Reason: reasonOf(step.Blocker), Message: "Machine is not replaced: " + step.Blocker.Message,
+			Unwatched: !step.Blocker.Watched}
 	}
-	return Step{Machine: m, Delete: true, Record: a.taken(record), Reason: controlplanev1.MachineRemediationMachineDeletingReason, Message: Deleting}
+	return Step{Machine: m, Delete: true, Record: a.taken(record), Reason: controlplanev1.MachineRemediationMachineDeletingReason,
+		Message: Deleting}
 }
 
-// taken is what is recorded of a decision: one that was recorded before, and not carried out, is taken up as it was.
+// taken returns the record of a decision. A recorded decision that was not carried out is kept.
 func (a *Situation) taken(record facts.Remediation) facts.Remediation {
 	if a.recorded != nil && a.recorded.Machine == record.Machine && a.recorded.RetryCount == record.RetryCount {
 		return *a.recorded
@@ -130,17 +134,17 @@ func (a *Situation) taken(record facts.Remediation) facts.Remediation {
 	return record
 }
 
-// Unread is what is told when nothing can be learnt of etcd.
+// Unread returns the wait when etcd cannot be inspected.
 func (a *Situation) Unread(why string, watched bool) Step {
 	step := deferred(a.first(nil), "%s", why)
 	step.Unwatched = !watched
 	return *step
 }
 
-// Deleting is what is told of a Machine that is being deleted.
+// Deleting is the message about a Machine that is being deleted.
 const Deleting = "Machine is deleting"
 
-// reasonOf reports whether a wait passes by itself as things are.
+// reasonOf returns the reason of a wait: deferred if the blocker can end without action of the user.
 func reasonOf(blocker decision.Blocker) string {
 	switch blocker.Reason {
 	case controlplanev1.WaitingForEtcdReason, controlplanev1.WaitingForReplacementReason, controlplanev1.EtcdUnknownReason:
@@ -149,15 +153,15 @@ func reasonOf(blocker decision.Blocker) string {
 	return controlplanev1.MachineCannotBeRemediatedReason
 }
 
-// release is what would be done about the host of a Machine if that waited to be let go.
+// release returns the step of package removal for the host of a Machine that is being deleted.
 func (a *Situation) release(m *clusterv1.Machine, etcd *facts.Etcd) removal.Step {
 	at := slices.IndexFunc(a.released.Machines, func(known removal.Machine) bool { return known.Name == m.Name })
 	return a.released.Decide(a.released.Machines[at:at+1], etcd)
 }
 
-// first is the Machine that is remediated first: the one that was begun with, else one that the user marked, else one
-// without Node, else one whose etcd member is down, or is none, as far as it is known; of these the oldest. OpenShift
-// does not tell the health of its other components by host.
+// first returns the Machine to remediate first. The order is: recorded, marked by the user, without Node,
+// with a failed or missing etcd member as far as known, oldest. OpenShift does not report the health of its
+// other components by host.
 func (a *Situation) first(etcd *facts.Etcd) *clusterv1.Machine {
 	return slices.MinFunc(a.Machines, func(m, n *clusterv1.Machine) int {
 		return cmp.Or(
@@ -182,28 +186,29 @@ func (a *Situation) rank(m *clusterv1.Machine, etcd *facts.Etcd) int {
 	return 4
 }
 
-// serves reports whether the host of a Machine is proven to be a healthy member that votes.
+// serves reports whether the host of a Machine is proven to be a healthy voting member.
 func (a *Situation) serves(m *clusterv1.Machine, etcd *facts.Etcd) bool {
 	member := a.release(m, etcd).Member
 	return member.ID != 0 && !member.Learner && member.Healthy()
 }
 
-// isDown reports whether the host of a Machine is proven to be a member that is down.
+// isDown reports whether the host of a Machine is proven to be an unhealthy member.
 func (a *Situation) isDown(m *clusterv1.Machine, etcd *facts.Etcd) bool {
 	member := a.release(m, etcd).Member
 	return member.ID != 0 && !member.Healthy()
 }
 
-// installing is about the host of the Machine itself.
+// installing blocks while the host of the Machine itself is being installed.
 func (a *Situation) installing(m *clusterv1.Machine) *Step {
 	if a.installs(m) {
-		return deferred(m, "waiting for the installation of the host of %s. If the host does not come up, delete its Machine, which wipes the host", m.Name)
+		return deferred(m, "waiting for the installation of the host of %s. If the host does not come up, delete its Machine, which wipes "+
+			"the host", m.Name)
 	}
 	return nil
 }
 
-// retried reports whether a Machine may be replaced that was made in the place of an unhealthy one itself, and what is
-// recorded then. What befalls it long after that has nothing to do with the first failure.
+// retried returns the record of a replacement, or why a Machine that replaced an unhealthy one must not be
+// replaced again. A failure long after the first one is independent.
 func (a *Situation) retried(m *clusterv1.Machine) (facts.Remediation, *Step) {
 	record := facts.Remediation{Machine: m.Name, Timestamp: metav1.NewTime(a.now.UTC().Truncate(time.Second))}
 	before, err := facts.RemediationIn(m, controlplanev1.RemediationForAnnotation)
@@ -215,15 +220,16 @@ func (a *Situation) retried(m *clusterv1.Machine) (facts.Remediation, *Step) {
 	early := func() time.Duration { return before.Timestamp.Add(retry).Sub(a.now) }
 	switch {
 	case err != nil:
-		return record, cannot(m, "%s: correct it, or take it off", err)
+		return record, cannot(m, "%s: correct or remove it", err)
 	case before == nil || !before.Timestamp.Add(healthy).After(a.now):
 		return record, nil
-	case 0 < early() && early() <= 2*retry: // what was recorded by a clock that was far ahead would never be over
-		step := deferred(m, "it took the place of Machine %s, which was replaced less than %s ago (spec.remediation.retryPeriodSeconds)", before.Machine, retry)
+	case 0 < early() && early() <= 2*retry: // a time that a wrong clock recorded far in the future must not block for ever
+		step := deferred(m, "it replaced Machine %s less than %s ago (spec.remediation.retryPeriodSeconds)", before.Machine, retry)
 		step.After = early()
 		return record, step
 	case limits.MaxRetry != nil && before.RetryCount >= *limits.MaxRetry:
-		step := cannot(m, "%s in its place %s replaced already because of the same failure (spec.remediation.maxRetry): find out what is wrong with the hosts, then delete the Machine, which wipes its host",
+		step := cannot(m, "%s %s replaced before because of the same failure (spec.remediation.maxRetry). Find the cause, then delete the "+
+			"Machine, which wipes its host",
 			english.Plural(int(before.RetryCount+1), "Machine", ""), english.PluralWord(int(before.RetryCount+1), "was", "were"))
 		step.After = before.Timestamp.Add(healthy).Sub(a.now)
 		return record, step
@@ -232,13 +238,15 @@ func (a *Situation) retried(m *clusterv1.Machine) (facts.Remediation, *Step) {
 	return record, nil
 }
 
-// minHealthySeconds is what minHealthyPeriodSeconds is when it is omitted.
+// minHealthySeconds is the default of minHealthyPeriodSeconds.
 const minHealthySeconds = 3600
 
 func deferred(m *clusterv1.Machine, format string, args ...any) *Step {
-	return &Step{Machine: m, Reason: controlplanev1.MachineRemediationDeferredReason, Message: "Machine is not replaced yet: " + fmt.Sprintf(format, args...)}
+	return &Step{Machine: m, Reason: controlplanev1.MachineRemediationDeferredReason, Message: "Machine is not replaced yet: " +
+		fmt.Sprintf(format, args...)}
 }
 
 func cannot(m *clusterv1.Machine, format string, args ...any) *Step {
-	return &Step{Machine: m, Reason: controlplanev1.MachineCannotBeRemediatedReason, Message: "Machine is not replaced: " + fmt.Sprintf(format, args...)}
+	return &Step{Machine: m, Reason: controlplanev1.MachineCannotBeRemediatedReason, Message: "Machine is not replaced: " +
+		fmt.Sprintf(format, args...)}
 }

@@ -24,8 +24,8 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// world is an installed cluster whose Machines m0, m1... were made one hour after the other, the first of them a day
-// ago. n0 leads its etcd.
+// world is an installed cluster with Machines m0, m1... They were created one hour after the other, the first
+// a day ago. n0 is the etcd leader.
 type world struct {
 	*facts.Facts
 	facts.Etcd
@@ -34,8 +34,9 @@ type world struct {
 func newWorld(hosts int) *world {
 	w := &world{
 		Facts: &facts.Facts{
-			ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{ObjectMeta: metav1.ObjectMeta{Name: "c1", Annotations: map[string]string{}}},
-			Cluster:      &clusterv1.Cluster{}, RebootFailed: sets.New[types.UID](),
+			ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{ObjectMeta: metav1.ObjectMeta{Name: "c1",
+				Annotations: map[string]string{}}},
+			Cluster: &clusterv1.Cluster{}, RebootFailed: sets.New[types.UID](),
 		},
 		Etcd: facts.Etcd{
 			Topology:       configv1.HighlyAvailableTopologyMode,
@@ -56,7 +57,8 @@ func newWorld(hosts int) *world {
 func (w *world) join(i int) {
 	name, node := fmt.Sprintf("m%d", i), fmt.Sprintf("n%d", i)
 	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
-		Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(noon.Add(time.Duration(i-24) * time.Hour)), Annotations: map[string]string{controlplanev1.EtcdMemberHookAnnotation: ""},
+		Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(noon.Add(time.Duration(i-24) * time.Hour)),
+		Annotations: map[string]string{controlplanev1.EtcdMemberHookAnnotation: ""},
 	}}
 	m.Spec.ProviderID, m.Status.NodeRef.Name = "metal3://"+node, node
 	w.Machines = append(w.Machines, m)
@@ -67,15 +69,18 @@ func (w *world) join(i int) {
 	w.Revisions = append(w.Revisions, facts.Revision{Node: node, Current: 7})
 }
 
-// sicken makes a MachineHealthCheck ask for the remediation of Machines.
+// sicken makes a MachineHealthCheck request the remediation of Machines.
 func (w *world) sicken(which ...int) {
 	for _, i := range which {
-		conditions.Set(w.Machines[i], metav1.Condition{Type: clusterv1.MachineHealthCheckSucceededCondition, Status: metav1.ConditionFalse, Reason: "x"})
-		conditions.Set(w.Machines[i], metav1.Condition{Type: clusterv1.MachineOwnerRemediatedCondition, Status: metav1.ConditionFalse, Reason: "x"})
+		conditions.Set(w.Machines[i], metav1.Condition{Type: clusterv1.MachineHealthCheckSucceededCondition,
+			Status: metav1.ConditionFalse,
+			Reason: "x"})
+		conditions.Set(w.Machines[i], metav1.Condition{Type: clusterv1.MachineOwnerRemediatedCondition, Status: metav1.ConditionFalse,
+			Reason: "x"})
 	}
 }
 
-// fail takes hosts away.
+// fail makes members unresponsive.
 func (w *world) fail(which ...int) {
 	for _, i := range which {
 		w.Members[i].Problem = "does not answer"
@@ -99,58 +104,61 @@ func (w *world) recorded(on metav1.Object, annotation, machine string, before ti
 	annotations[annotation] = string(record)
 }
 
-// decide is what happens, as the reconciler asks; nil: nothing is to be done.
+// decide returns the step as the reconciler does, or nil.
 func (w *world) decide() *Step {
-	asked := Of(w.Facts, noon)
-	if len(asked.Machines) == 0 {
+	situation := Of(w.Facts, noon)
+	if len(situation.Machines) == 0 {
 		return nil
 	}
-	if step := asked.Before(); step != nil {
+	if step := situation.Before(); step != nil {
 		return step
 	}
-	step := asked.Decide(&w.Etcd)
+	step := situation.Decide(&w.Etcd)
 	return &step
 }
 
-func TestWhatIsReplaced(t *testing.T) {
+func TestDelete(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		hosts    int
 		change   func(w *world)
 		replaced string
 	}{
-		"nobody is unhealthy":                                           {3, func(*world) {}, ""},
-		"one of three, whose member is down":                            {3, func(w *world) { w.sicken(1); w.fail(1) }, "m1"},
-		"one of three, whose member is well: a kubelet, or a user asks": {3, func(w *world) { w.sicken(2) }, "m2"},
-		"one that only is unhealthy, for somebody else to remediate": {3, func(w *world) {
+		"all healthy":                  {3, func(*world) {}, ""},
+		"one of three, member down":    {3, func(w *world) { w.sicken(1); w.fail(1) }, "m1"},
+		"one of three, member healthy": {3, func(w *world) { w.sicken(2) }, "m2"},
+		"unhealthy, remediated by another controller": {3, func(w *world) {
 			w.sicken(1)
 			conditions.Delete(w.Machines[1], clusterv1.MachineOwnerRemediatedCondition)
 		}, ""},
-		"one whose host was rebooted in vain": {3, func(w *world) {
+		"reboot without success": {3, func(w *world) {
 			w.sicken(1)
 			conditions.Delete(w.Machines[1], clusterv1.MachineOwnerRemediatedCondition)
 			w.RebootFailed.Insert("m1")
 		}, "m1"},
-		"one that is healthy again": {3, func(w *world) {
+		"healthy again": {3, func(w *world) {
 			w.sicken(1)
-			conditions.Set(w.Machines[1], metav1.Condition{Type: clusterv1.MachineHealthCheckSucceededCondition, Status: metav1.ConditionTrue, Reason: "x"})
+			conditions.Set(w.Machines[1], metav1.Condition{Type: clusterv1.MachineHealthCheckSucceededCondition,
+				Status: metav1.ConditionTrue,
+				Reason: "x"})
 		}, ""},
-		"a user keeps it": {3, func(w *world) {
+		"annotation skip-remediation": {3, func(w *world) {
 			w.sicken(1)
 			w.Machines[1].Annotations[clusterv1.MachineSkipRemediationAnnotation] = ""
 		}, ""},
-		"a user paused it": {3, func(w *world) { w.sicken(1); w.Machines[1].Annotations[clusterv1.PausedAnnotation] = "" }, ""},
-		"of two the older, whatever its name": {5, func(w *world) {
+		"paused": {3, func(w *world) { w.sicken(1); w.Machines[1].Annotations[clusterv1.PausedAnnotation] = "" }, ""},
+		"older of two": {5, func(w *world) {
 			w.sicken(1, 2)
 			w.Machines[1].CreationTimestamp = w.Machines[3].CreationTimestamp
 		}, "m2"},
-		"of two of one age, by name": {5, func(w *world) {
+		"two of the same age: by name": {5, func(w *world) {
 			w.sicken(1, 2)
 			w.Machines[1].CreationTimestamp = w.Machines[2].CreationTimestamp
 		}, "m1"},
-		"of two the one whose member is down":      {5, func(w *world) { w.sicken(0, 3); w.fail(3) }, "m3"},
-		"of two the one that never became a Node":  {5, func(w *world) { w.sicken(0, 4); w.fail(0); w.Machines[4].Status.NodeRef.Name = ""; w.leave(4) }, "m4"},
-		"of two the one that the user marked":      {5, func(w *world) { w.sicken(0, 3); w.fail(0); w.mark(3) }, ""},
-		"of two dead ones the one that was marked": {5, func(w *world) { w.sicken(0, 3); w.fail(0, 3); w.mark(3) }, "m3"},
+		"two: member down first": {5, func(w *world) { w.sicken(0, 3); w.fail(3) }, "m3"},
+		"two: without Node first": {5, func(w *world) { w.sicken(0, 4); w.fail(0); w.Machines[4].Status.NodeRef.Name = ""; w.leave(4) },
+			"m4"},
+		"two: marked first, blocked": {5, func(w *world) { w.sicken(0, 3); w.fail(0); w.mark(3) }, ""},
+		"two failed: marked first":   {5, func(w *world) { w.sicken(0, 3); w.fail(0, 3); w.mark(3) }, "m3"},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g, w := NewWithT(t), newWorld(tc.hosts)
@@ -169,13 +177,13 @@ func TestWhatIsReplaced(t *testing.T) {
 	}
 }
 
-func TestOneThatWasBegunWithComesFirst(t *testing.T) {
+func TestRecordedMachineIsFirst(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		retries int32
 		since   time.Time
 	}{
-		"its record stays as it is":            {since: noon.Add(-time.Minute)},
-		"it is another failure than that time": {retries: 2, since: noon},
+		"record is kept":  {since: noon.Add(-time.Minute)},
+		"another failure": {retries: 2, since: noon},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g, w := NewWithT(t), newWorld(5)
@@ -194,13 +202,13 @@ func TestOneThatWasBegunWithComesFirst(t *testing.T) {
 
 func (w *world) mark(i int) { w.Machines[i].Annotations[clusterv1.RemediateMachineAnnotation] = "" }
 
-// leave takes the Node and the member of the last host away.
+// leave removes the Node and the member of the last host.
 func (w *world) leave(i int) {
 	w.Machines[i].Spec.ProviderID = ""
 	w.Workload.Nodes, w.Etcd.Nodes, w.Members, w.Revisions = w.Workload.Nodes[:i], w.Etcd.Nodes[:i], w.Members[:i], w.Revisions[:i]
 }
 
-func TestWhatKeepsAMachine(t *testing.T) {
+func TestBlockers(t *testing.T) {
 	const cannot, deferred = controlplanev1.MachineCannotBeRemediatedReason, controlplanev1.MachineRemediationDeferredReason
 	for situation, tc := range map[string]struct {
 		hosts           int
@@ -208,59 +216,70 @@ func TestWhatKeepsAMachine(t *testing.T) {
 		reason, message string
 		unwatched       bool
 	}{
-		"two of three are down":                        {3, func(w *world) { w.sicken(0, 1); w.fail(0, 1) }, cannot, "etcd has lost its quorum", true},
-		"two of three are down, one of them asked for": {3, func(w *world) { w.sicken(0); w.fail(0, 2) }, cannot, "etcd has lost its quorum", true},
-		"a healthy one beside one that is down":        {3, func(w *world) { w.sicken(0); w.fail(1) }, cannot, "n1 does not answer", true},
-		"etcd does not serve":                          {3, func(w *world) { w.sicken(0); w.Lost = true }, cannot, "it has most likely lost its quorum", true},
-		"it cannot be told whose member it is":         {3, func(w *world) { w.sicken(0); w.Doubt = "the members do not agree" }, deferred, "the members do not agree", true},
-		"a member is joining":                          {3, func(w *world) { w.sicken(0); w.Members[2].Learner = true }, deferred, "n2 is joining", true},
+		"two of three down":                {3, func(w *world) { w.sicken(0, 1); w.fail(0, 1) }, cannot, "etcd has lost its quorum", true},
+		"two of three down, one unhealthy": {3, func(w *world) { w.sicken(0); w.fail(0, 2) }, cannot, "etcd has lost its quorum", true},
+		"healthy member, another is down":  {3, func(w *world) { w.sicken(0); w.fail(1) }, cannot, "n1 does not answer", true},
+		"etcd is lost": {3, func(w *world) { w.sicken(0); w.Lost = true }, cannot,
+			"it has most likely lost its quorum", true},
+		"members in doubt": {3, func(w *world) { w.sicken(0); w.Doubt = "the members do not agree" }, deferred,
+			"the members do not agree",
+			true},
+		"a member is joining": {3, func(w *world) { w.sicken(0); w.Members[2].Learner = true }, deferred, "n2 is joining", true},
 		"two nodes with fencing": {2, func(w *world) {
 			w.sicken(0)
 			w.fail(0)
 			w.ControlPlane.Spec.Fencing, w.Topology = &controlplanev1.FencingSpec{}, configv1.DualReplicaTopologyMode
 		}, cannot, "the nodes of the cluster fence each other (spec.fencing)", false},
-		"a topology whose members are not touched": {3, func(w *world) { w.sicken(0); w.Topology = configv1.DualReplicaTopologyMode }, cannot, "topology", false},
-		"a single node":                    {1, func(w *world) { w.sicken(0); w.fail() }, cannot, "a single node is the whole cluster", false},
-		"the only one that is left of one": {3, func(w *world) { w.sicken(0); w.Machines = w.Machines[:1] }, cannot, "a single node", false},
-		"it is not installed":              {3, func(w *world) { w.sicken(0); w.Phase = controlplanev1.InstallationFailed }, deferred, "not installed", false},
-		"no host can take its place":       {3, func(w *world) { w.sicken(0); w.Progress.DayTwo = false }, deferred, "accepts hosts", false},
-		"the cluster is being upgraded":    {3, func(w *world) { w.sicken(0); w.Workload.Upgrading = "4.20.1" }, deferred, "upgraded to 4.20.1", false},
-		"the cluster was asked for an upgrade": {3, func(w *world) {
+		"topology not supported": {3, func(w *world) { w.sicken(0); w.Topology = configv1.DualReplicaTopologyMode }, cannot, "topology",
+			false},
+		"a single node":          {1, func(w *world) { w.sicken(0); w.fail() }, cannot, "a single node is the whole cluster", false},
+		"last remaining Machine": {3, func(w *world) { w.sicken(0); w.Machines = w.Machines[:1] }, cannot, "a single node", false},
+		"not installed": {3, func(w *world) { w.sicken(0); w.Phase = controlplanev1.InstallationFailed }, deferred, "not installed",
+			false},
+		"cluster accepts no hosts": {3, func(w *world) { w.sicken(0); w.Progress.DayTwo = false }, deferred,
+			"does not accept a replacement host", false},
+		"being upgraded": {3, func(w *world) { w.sicken(0); w.Workload.Upgrading = "4.20.1" }, deferred, "upgraded to 4.20.1", false},
+		"upgrade requested": {3, func(w *world) {
 			w.sicken(0)
 			w.Workload.Rollout = &facts.Rollout{Requested: facts.Update{Version: "4.20.1"}, Pending: true}
 		}, deferred, "upgraded to 4.20.1", false},
-		"an upgrade is about to come": {3, func(w *world) { w.sicken(0); w.Cluster.Spec.Topology.Version = "4.20.1" }, deferred, "4.20.1", false},
-		"another is being deleted": {5, func(w *world) {
+		"upgrade planned in the topology": {3, func(w *world) { w.sicken(0); w.Cluster.Spec.Topology.Version = "4.20.1" }, deferred,
+			"4.20.1",
+			false},
+		"another Machine being deleted": {5, func(w *world) {
 			w.sicken(0)
 			w.Machines[3].DeletionTimestamp = ptr.To(metav1.NewTime(noon))
-		}, deferred, "Machine m3 is being removed", true},
-		"what is left of another is not cleaned up": {3, func(w *world) {
+		}, deferred, "removal of Machine m3", true},
+		"cleanup of another host": {3, func(w *world) {
 			w.sicken(0)
 			w.ControlPlane.Annotations[controlplanev1.ReleasedHostsAnnotation] = `[{"node":"n7"}]`
-		}, deferred, "what is left", false},
-		"what was recorded of hosts cannot be read": {3, func(w *world) {
+		}, deferred, "waiting for the cleanup", false},
+		"invalid record of hosts": {3, func(w *world) {
 			w.sicken(0)
 			w.ControlPlane.Annotations[controlplanev1.ReleasedHostsAnnotation] = "n7"
 		}, cannot, controlplanev1.ReleasedHostsAnnotation, false},
-		"what was recorded of the last remediation cannot be read": {3, func(w *world) {
+		"invalid record of the last remediation": {3, func(w *world) {
 			w.sicken(0)
 			w.ControlPlane.Annotations[controlplanev1.RemediationInProgressAnnotation] = "{}"
 		}, cannot, controlplanev1.RemediationInProgressAnnotation, false},
-		"nothing holds its host": {3, func(w *world) {
+		"no hook": {3, func(w *world) {
 			w.sicken(1)
 			delete(w.Machines[1].Annotations, controlplanev1.EtcdMemberHookAnnotation)
-		}, deferred, "our pre-terminate hook", false},
-		"nobody knows whether the cluster is upgraded": {3, func(w *world) {
+		}, deferred, "no pre-terminate hook of this provider", false},
+		"state of upgrades unknown": {3, func(w *world) {
 			w.sicken(1)
 			w.Workload.Connected, w.Workload.UnreadSince = true, noon
-		}, deferred, "it cannot be read whether the cluster is being upgraded", false},
-		"one is to be made": {5, func(w *world) { w.sicken(0); w.Machines = w.Machines[:4] }, deferred, "1 Machine is missing", true},
-		"another never was a Node": {5, func(w *world) {
+		}, deferred, "the state of upgrades of the cluster cannot be read", false},
+		"Machine missing": {5, func(w *world) { w.sicken(0); w.Machines = w.Machines[:4] }, deferred, "1 Machine is missing", true},
+		"another Machine without Node": {5, func(w *world) {
 			w.sicken(0)
 			w.Machines[3].Status.NodeRef.Name = ""
 		}, deferred, "waiting for the installation of the host of m3", true},
-		"its own host is being installed": {3, func(w *world) { w.sicken(1); w.install(1, models.HostStatusInstallingInProgress) }, deferred, "waiting for the installation of the host of m1", false},
-		"the host of another is prepared": {3, func(w *world) { w.sicken(1); w.install(2, models.HostStatusPreparingForInstallation) }, deferred, "waiting for the installation of the host of m2", true},
+		"own host being installed": {3, func(w *world) { w.sicken(1); w.install(1, models.HostStatusInstallingInProgress) }, deferred,
+			"waiting for the installation of the host of m1", false},
+		"another host being prepared": {3, func(w *world) { w.sicken(1); w.install(2, models.HostStatusPreparingForInstallation) },
+			deferred,
+			"waiting for the installation of the host of m2", true},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g, w := NewWithT(t), newWorld(tc.hosts)
@@ -276,14 +295,14 @@ func TestWhatKeepsAMachine(t *testing.T) {
 	}
 }
 
-// install makes assisted-service say that the host of a Machine is in a state.
+// install sets the state of the host of a Machine in assisted-service.
 func (w *world) install(i int, state string) {
 	agent := aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: w.Machines[i].Name}}}
 	agent.Status.DebugInfo.State = state
 	w.Agents = append(w.Agents, agent)
 }
 
-func TestAnInstalledHostIsNotTakenForOneThatIsBeingInstalled(t *testing.T) {
+func TestInstalledHostDoesNotBlock(t *testing.T) {
 	w := newWorld(3)
 	w.sicken(1)
 	w.install(1, models.HostStatusAddedToExistingCluster)
@@ -291,39 +310,47 @@ func TestAnInstalledHostIsNotTakenForOneThatIsBeingInstalled(t *testing.T) {
 	NewWithT(t).Expect(w.decide().Delete).To(BeTrue())
 }
 
-func TestHowOftenMachinesAreReplacedBecauseOfTheSameFailure(t *testing.T) {
+func TestRetryLimits(t *testing.T) {
 	limits := func(most, apart, healthy *int32) controlplanev1.RemediationSpec {
 		return controlplanev1.RemediationSpec{MaxRetry: most, RetryPeriodSeconds: apart, MinHealthyPeriodSeconds: healthy}
 	}
 	for situation, tc := range map[string]struct {
 		limits controlplanev1.RemediationSpec
-		// before is how long ago the Machine before it was replaced, which was the retries-th in turn.
+		// before is how long ago the former Machine was replaced. retries is its retry count.
 		before  time.Duration
 		retries int32
-		// counted is what is recorded; -1: it is not replaced, and looked at again after a time.
+		// counted is the recorded retry count. -1: the Machine is not replaced, and decided again after a time.
 		counted int32
 		after   time.Duration
 		reason  string
 	}{
-		"there is no limit":                {before: time.Minute, retries: 7, counted: 8},
-		"an hour later it is another":      {before: time.Hour, retries: 7, counted: 0},
-		"just before the hour is over":     {before: time.Hour - time.Second, retries: 7, counted: 8},
-		"a longer time counts as healthy":  {limits: limits(nil, nil, ptr.To[int32](7200)), before: time.Hour, retries: 7, counted: 8},
-		"a shorter time counts as healthy": {limits: limits(ptr.To[int32](0), nil, ptr.To[int32](60)), before: time.Minute, retries: 7, counted: 0},
-		"there may be no retry":            {limits: limits(ptr.To[int32](0), nil, nil), before: time.Minute, counted: -1, after: 59 * time.Minute, reason: controlplanev1.MachineCannotBeRemediatedReason},
-		"there may be one more":            {limits: limits(ptr.To[int32](3), nil, nil), before: time.Minute, retries: 2, counted: 3},
-		"there were enough":                {limits: limits(ptr.To[int32](3), nil, nil), before: time.Minute, retries: 3, counted: -1, after: 59 * time.Minute, reason: controlplanev1.MachineCannotBeRemediatedReason},
-		"it is too early":                  {limits: limits(nil, ptr.To[int32](600), nil), before: time.Minute, counted: -1, after: 9 * time.Minute, reason: controlplanev1.MachineRemediationDeferredReason},
-		"it is time":                       {limits: limits(nil, ptr.To[int32](600), nil), before: 10 * time.Minute, counted: 1},
-		"too early, and there were enough": {limits: limits(ptr.To[int32](0), ptr.To[int32](600), nil), before: time.Minute, counted: -1, after: 9 * time.Minute, reason: controlplanev1.MachineRemediationDeferredReason},
-		// The clock of the manager, by which it was recorded, was ahead then, or is behind now.
-		"recorded in an hour: there were enough":                {limits: limits(ptr.To[int32](3), nil, nil), before: -time.Hour, retries: 3, counted: -1, after: 2 * time.Hour, reason: controlplanev1.MachineCannotBeRemediatedReason},
-		"recorded in five minutes: it is too early":             {limits: limits(nil, ptr.To[int32](600), nil), before: -5 * time.Minute, counted: -1, after: 15 * time.Minute, reason: controlplanev1.MachineRemediationDeferredReason},
-		"recorded in an hour: nobody knows whether it is early": {limits: limits(nil, ptr.To[int32](600), nil), before: -time.Hour, counted: 1},
-		"recorded in a year: there may be one more":             {limits: limits(ptr.To[int32](3), nil, nil), before: -365 * 24 * time.Hour, retries: 2, counted: 3},
-		"the period of retries is the longer":                   {limits: limits(nil, ptr.To[int32](7200), nil), before: 90 * time.Minute, counted: 0},
+		"no limit":                       {before: time.Minute, retries: 7, counted: 8},
+		"after an hour: another failure": {before: time.Hour, retries: 7, counted: 0},
+		"just before the hour ends":      {before: time.Hour - time.Second, retries: 7, counted: 8},
+		"longer healthy period":          {limits: limits(nil, nil, ptr.To[int32](7200)), before: time.Hour, retries: 7, counted: 8},
+		"shorter healthy period":         {limits: limits(ptr.To[int32](0), nil, ptr.To[int32](60)), before: time.Minute, retries: 7, counted: 0},
+		"no retry permitted": {limits: limits(ptr.To[int32](0), nil, nil), before: time.Minute, counted: -1, after: 59 * time.Minute,
+			reason: controlplanev1.MachineCannotBeRemediatedReason},
+		"one retry left": {limits: limits(ptr.To[int32](3), nil, nil), before: time.Minute, retries: 2, counted: 3},
+		"no retry left": {limits: limits(ptr.To[int32](3), nil, nil), before: time.Minute, retries: 3, counted: -1,
+			after:  59 * time.Minute,
+			reason: controlplanev1.MachineCannotBeRemediatedReason},
+		"too early": {limits: limits(nil, ptr.To[int32](600), nil), before: time.Minute, counted: -1, after: 9 * time.Minute,
+			reason: controlplanev1.MachineRemediationDeferredReason},
+		"retry period over": {limits: limits(nil, ptr.To[int32](600), nil), before: 10 * time.Minute, counted: 1},
+		"too early, no retry left": {limits: limits(ptr.To[int32](0), ptr.To[int32](600), nil), before: time.Minute, counted: -1,
+			after: 9 * time.Minute, reason: controlplanev1.MachineRemediationDeferredReason},
+		// The clock of the manager that wrote the record was ahead, or the present one is behind.
+		"recorded in an hour: no retry left": {limits: limits(ptr.To[int32](3), nil, nil), before: -time.Hour, retries: 3, counted: -1,
+			after: 2 * time.Hour, reason: controlplanev1.MachineCannotBeRemediatedReason},
+		"recorded in five minutes: too early": {limits: limits(nil, ptr.To[int32](600), nil), before: -5 * time.Minute, counted: -1,
+			after: 15 * time.Minute, reason: controlplanev1.MachineRemediationDeferredReason},
+		"recorded in an hour: retry period ignored": {limits: limits(nil, ptr.To[int32](600), nil), before: -time.Hour, counted: 1},
+		"recorded in a year: one retry left": {limits: limits(ptr.To[int32](3), nil, nil), before: -365 * 24 * time.Hour, retries: 2,
+			counted: 3},
+		"retry period longer than healthy period": {limits: limits(nil, ptr.To[int32](7200), nil), before: 90 * time.Minute, counted: 0},
 	} {
-		for _, hosts := range []int{1, 2} { // of several etcd tells first which is the one
+		for _, hosts := range []int{1, 2} { // with several Machines etcd decides the order
 			t.Run(fmt.Sprintf("%s, %d unhealthy", situation, hosts), func(t *testing.T) {
 				g, w := NewWithT(t), newWorld(5)
 				w.ControlPlane.Spec.Remediation = tc.limits
@@ -343,52 +370,53 @@ func TestHowOftenMachinesAreReplacedBecauseOfTheSameFailure(t *testing.T) {
 	}
 }
 
-func TestBooksThatCannotBeRead(t *testing.T) {
+func TestInvalidRecord(t *testing.T) {
 	g, w := NewWithT(t), newWorld(3)
 	w.sicken(0)
 	w.Machines[0].Annotations[controlplanev1.RemediationForAnnotation] = "m7"
-	g.Expect(w.decide()).To(And(HaveField("Delete", false), HaveField("Message", ContainSubstring(controlplanev1.RemediationForAnnotation))))
+	g.Expect(w.decide()).To(And(HaveField("Delete", false), HaveField("Message",
+		ContainSubstring(controlplanev1.RemediationForAnnotation))))
 }
 
-func TestWhenARemediationIsOver(t *testing.T) {
+func TestOver(t *testing.T) {
 	const inProgress = controlplanev1.RemediationInProgressAnnotation
 	for situation, tc := range map[string]struct {
 		change func(w *world)
 		over   bool
 	}{
-		"nothing is recorded":                {func(*world) {}, false},
-		"the Machine is still to be deleted": {func(w *world) { w.sicken(1); w.recorded(w.ControlPlane, inProgress, "m1", time.Minute, 0) }, false},
-		"it is healthy, and was not deleted": {func(w *world) { w.recorded(w.ControlPlane, inProgress, "m1", time.Minute, 0) }, true},
-		"it is being deleted": {func(w *world) {
+		"no record":                    {func(*world) {}, false},
+		"Machine not deleted yet":      {func(w *world) { w.sicken(1); w.recorded(w.ControlPlane, inProgress, "m1", time.Minute, 0) }, false},
+		"Machine healthy, not deleted": {func(w *world) { w.recorded(w.ControlPlane, inProgress, "m1", time.Minute, 0) }, true},
+		"Machine being deleted": {func(w *world) {
 			w.recorded(w.ControlPlane, inProgress, "m1", time.Minute, 0)
 			w.Machines[1].DeletionTimestamp = ptr.To(metav1.NewTime(noon))
 		}, false},
-		"it is gone, and no other there yet": {func(w *world) {
+		"Machine deleted, no replacement yet": {func(w *world) {
 			w.recorded(w.ControlPlane, inProgress, "m2", time.Minute, 0)
 			w.Machines = w.Machines[:2]
 		}, false},
-		"another took its place, and its name": {func(w *world) {
+		"replacement with the same name": {func(w *world) {
 			w.recorded(w.ControlPlane, inProgress, "m1", time.Minute, 0)
 			w.recorded(w.Machines[1], controlplanev1.RemediationForAnnotation, "m1", time.Minute, 0)
 		}, true},
-		"another took its place, and its name, and is unhealthy too": {func(w *world) {
+		"unhealthy replacement with the same name": {func(w *world) {
 			w.recorded(w.ControlPlane, inProgress, "m1", time.Minute, 0)
 			w.recorded(w.Machines[1], controlplanev1.RemediationForAnnotation, "m1", time.Minute, 0)
 			w.sicken(1)
 		}, true},
-		"another took its place, a third is missing": {func(w *world) {
+		"replacement exists, a third Machine missing": {func(w *world) {
 			w.recorded(w.ControlPlane, inProgress, "m7", time.Minute, 0)
 			w.recorded(w.Machines[1], controlplanev1.RemediationForAnnotation, "m7", time.Minute, 0)
 			w.Machines = w.Machines[:2]
 		}, true},
-		"it is gone, all others were made anew by a move": {func(w *world) {
+		"Machine deleted, others recreated by a move": {func(w *world) {
 			w.recorded(w.ControlPlane, inProgress, "m2", time.Minute, 0)
 			w.Machines = w.Machines[:2]
 			for _, m := range w.Machines {
 				m.CreationTimestamp = metav1.NewTime(noon)
 			}
 		}, false},
-		"it is gone, and no other is wanted": {func(w *world) {
+		"Machine deleted, no replacement needed": {func(w *world) {
 			w.recorded(w.ControlPlane, inProgress, "m7", time.Minute, 0)
 		}, true},
 	} {
@@ -400,23 +428,25 @@ func TestWhenARemediationIsOver(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotKnownOfEtcd(t *testing.T) {
+func TestUnread(t *testing.T) {
 	g, w := NewWithT(t), newWorld(3)
 	w.sicken(1)
-	step := Of(w.Facts, noon).Unread(errors.New("it is not there").Error(), false)
+	step := Of(w.Facts, noon).Unread(errors.New("it does not exist").Error(), false)
 	g.Expect(step.Machine.Name).To(Equal("m1"))
-	g.Expect(step).To(And(HaveField("Reason", controlplanev1.MachineRemediationDeferredReason), HaveField("Message", HaveSuffix("it is not there")), HaveField("Unwatched", true)))
+	g.Expect(step).To(And(HaveField("Reason", controlplanev1.MachineRemediationDeferredReason),
+		HaveField("Message", HaveSuffix("it does not exist")), HaveField("Unwatched", true)))
 }
 
-// OpenShift takes no host into etcd, and no healthy member is removed, while one is down. Whoever is down must not wait for that.
-func TestAMemberThatIsDownWaitsForNobodyWhoWaitsForItsEnd(t *testing.T) {
+// While a member is down, OpenShift adds no host to etcd, and no healthy member is removed. The replacement
+// of the failed member must not wait for that.
+func TestFailedMemberDoesNotWaitForBlockedChanges(t *testing.T) {
 	for situation, change := range map[string]func(w *world){
-		"another is missing": func(w *world) {
+		"Machine missing": func(w *world) {
 			w.leave(4)
 			w.Machines = w.Machines[:4]
 		},
-		"a healthy one is held": func(w *world) { w.Machines[2].DeletionTimestamp = ptr.To(metav1.NewTime(noon)) },
-		"another never booted": func(w *world) {
+		"healthy Machine being deleted": func(w *world) { w.Machines[2].DeletionTimestamp = ptr.To(metav1.NewTime(noon)) },
+		"Machine without Node": func(w *world) {
 			w.leave(4)
 			w.Machines[4].Status.NodeRef.Name = ""
 		},
@@ -425,7 +455,7 @@ func TestAMemberThatIsDownWaitsForNobodyWhoWaitsForItsEnd(t *testing.T) {
 			g, w := NewWithT(t), newWorld(5)
 			w.sicken(1)
 			change(w)
-			g.Expect(w.decide().Delete).To(BeFalse(), "its member is well")
+			g.Expect(w.decide().Delete).To(BeFalse(), "its member is healthy")
 			w.fail(1)
 			step := w.decide()
 			g.Expect(step.Delete).To(BeTrue(), step.Message)
@@ -433,7 +463,7 @@ func TestAMemberThatIsDownWaitsForNobodyWhoWaitsForItsEnd(t *testing.T) {
 	}
 }
 
-func TestOneThatIsDownWaitsForAnotherThatIsDownAndGoes(t *testing.T) {
+func TestFailedMemberWaitsForRemovalOfAnotherFailedMember(t *testing.T) {
 	g, w := NewWithT(t), newWorld(5)
 	w.sicken(1)
 	w.fail(1)
@@ -441,11 +471,11 @@ func TestOneThatIsDownWaitsForAnotherThatIsDownAndGoes(t *testing.T) {
 	w.Machines[2].DeletionTimestamp = ptr.To(metav1.NewTime(noon))
 	step := w.decide()
 	g.Expect(step.Delete).To(BeFalse())
-	g.Expect(step.Message).To(ContainSubstring("Machine m2 is being removed"))
+	g.Expect(step.Message).To(ContainSubstring("removal of Machine m2"))
 }
 
-// A learner holds nothing up: its host goes at once, and is waited for.
-func TestOneThatIsDownWaitsForALearnerThatGoes(t *testing.T) {
+// A learner blocks nothing: its host is deleted first.
+func TestFailedMemberWaitsForRemovalOfLearner(t *testing.T) {
 	g, w := NewWithT(t), newWorld(5)
 	w.sicken(1)
 	w.fail(1)
@@ -453,5 +483,5 @@ func TestOneThatIsDownWaitsForALearnerThatGoes(t *testing.T) {
 	w.Machines[2].DeletionTimestamp = ptr.To(metav1.NewTime(noon))
 	step := w.decide()
 	g.Expect(step.Delete).To(BeFalse())
-	g.Expect(step.Message).To(ContainSubstring("Machine m2 is being removed"))
+	g.Expect(step.Message).To(ContainSubstring("removal of Machine m2"))
 }
