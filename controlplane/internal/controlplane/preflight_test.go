@@ -60,7 +60,7 @@ func TestPreflightUntilTheClusterIsInstalled(t *testing.T) {
 	answer := h.dns.answers[apiOfC1]
 	delete(h.dns.answers, apiOfC1)
 	h.reconcile()
-	h.expectPreflight(metav1.ConditionUnknown, controlplanev1.PreflightIncompleteReason, apiOfC1+" is being looked up")
+	h.expectPreflight(metav1.ConditionUnknown, controlplanev1.PreflightIncompleteReason, apiOfC1+" is being resolved")
 	h.Expect(h.machines()).To(HaveLen(3), "nothing waits for it")
 
 	for len(h.r.wake) > 0 {
@@ -71,7 +71,7 @@ func TestPreflightUntilTheClusterIsInstalled(t *testing.T) {
 
 	h.dns.counts = 3 * time.Second
 	h.dns.answers[apiOfC1] = facts.Name{Answered: true, Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}
-	h.expectPreflight(metav1.ConditionFalse, controlplanev1.PreflightWarningsReason, "leads to 10.0.0.1, not to config.apiVIPs (192.168.111.5)")
+	h.expectPreflight(metav1.ConditionFalse, controlplanev1.PreflightWarningsReason, "resolves to 10.0.0.1, not to config.apiVIPs (192.168.111.5)")
 	s := h.gather()
 	_, err := h.r.preflight(t.Context(), s)
 	h.Expect(err).NotTo(HaveOccurred())
@@ -102,7 +102,7 @@ func TestPreflightSeesOtherClustersOfTheHub(t *testing.T) {
 	other.Namespace, other.Name, other.UID, other.OwnerReferences[0].Name = "tenant", "c2", "other-uid", "cluster2"
 	h := newHub(t, append(world(nil), other)...).withTime()
 	h.reconcile()
-	h.expectPreflight(metav1.ConditionFalse, controlplanev1.PreflightWarningsReason, "of the VIPs 192.168.111.4, 192.168.111.5 are also those of 1 in other namespaces")
+	h.expectPreflight(metav1.ConditionFalse, controlplanev1.PreflightWarningsReason, "the VIPs 192.168.111.4, 192.168.111.5 are already used by 1 in other namespaces")
 }
 
 // TestPreflightReadsThePullSecret has one for another registry than that of the release image, and mirrors that it is not for.

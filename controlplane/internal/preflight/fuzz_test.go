@@ -9,11 +9,14 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// FuzzRegistries: the ConfigMap has mirrors or a problem, and an image is only mirrored where an entry with a mirror says so.
+// FuzzRegistries checks that a ConfigMap has mirrors or a problem, and that an image has a mirror only by an
+// entry with a mirror.
 func FuzzRegistries(f *testing.F) {
 	for _, text := range []string{
-		"[[registry]]\nlocation = \"quay.io\"\n[[registry.mirror]]\nlocation = \"mirror:5000/ocp\"\n", "[[registry]]\nprefix = \"*.quay.io\"\nlocation = \"quay.io\"\n[[registry.mirror]]\nlocation = \"m\"",
-		"unqualified-search-registries = []", "[[registry]]", "registry = 1", "[registry]\nlocation = \"a\"", "[[registry]]\n[[registry.mirror]]\nlocation = \"a\"", "\x00",
+		"[[registry]]\nlocation = \"quay.io\"\n[[registry.mirror]]\nlocation = \"mirror:5000/ocp\"\n",
+		"[[registry]]\nprefix = \"*.quay.io\"\nlocation = \"quay.io\"\n[[registry.mirror]]\nlocation = \"m\"",
+		"unqualified-search-registries = []", "[[registry]]", "registry = 1", "[registry]\nlocation = \"a\"",
+		"[[registry]]\n[[registry.mirror]]\nlocation = \"a\"", "\x00",
 	} {
 		f.Add(text, "quay.io/openshift-release-dev/ocp-release@sha256:aa")
 	}
@@ -35,7 +38,7 @@ func FuzzRegistries(f *testing.F) {
 	})
 }
 
-// FuzzWithin: an image is below a prefix only if that ends where a part of its name does.
+// FuzzWithin checks that an image is below a prefix only if the prefix ends with a part of the image name.
 func FuzzWithin(f *testing.F) {
 	f.Add("quay.io/team/x@sha256:aa", "quay.io/team")
 	f.Add("quay.io/teammate/x", "quay.io/team")
@@ -51,6 +54,7 @@ func FuzzWithin(f *testing.F) {
 			g.Expect(host).To(HaveSuffix(domain))
 			return
 		}
-		g.Expect(image == prefix || strings.HasPrefix(image, prefix+"/") || strings.HasPrefix(image, prefix+"@") || strings.HasPrefix(image, prefix+":")).To(BeTrue())
+		g.Expect(image == prefix || strings.HasPrefix(image, prefix+"/") || strings.HasPrefix(image, prefix+"@") ||
+			strings.HasPrefix(image, prefix+":")).To(BeTrue())
 	})
 }

@@ -1,5 +1,5 @@
-// Package preflight looks at the names, addresses and credentials of a cluster before its hosts are installed. It
-// advises: what is seen from the hub may look otherwise from the site.
+// Package preflight checks the names, addresses and credentials of a cluster before the installation of its
+// hosts. Its results are advice, because the view of the site may differ from that of the hub.
 package preflight
 
 import (
@@ -17,55 +17,57 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// Inputs are what there is to look at beside the facts.
+// Inputs are the facts and the additional inputs of the checks.
 type Inputs struct {
 	*facts.Facts
-	// Names are the answers of DNS for [Names].
+	// Names are the DNS results for [Names].
 	Names map[string]facts.Name
-	// Others are the control planes of the hub that have one of the [Claims] of this one.
+	// Others are the control planes of the hub with one of the [Claims] of this one.
 	Others []*controlplanev1.OpenshiftAssistedControlPlane
-	// ReleaseImage is the release image; empty when it is not known.
+	// ReleaseImage is the release image, or "" if it is unknown.
 	ReleaseImage string
-	// Registries is the configuration of mirrors; nil when there is none.
+	// Registries is the configuration of mirrors, or nil.
 	Registries *Registries
-	// Covered reports whether the pull secret has credentials for a registry, repository or image; nil when there is no
-	// pull secret, or it cannot be read.
+	// Covered reports whether the pull secret has credentials for a registry, repository or image. It is nil if
+	// there is no readable pull secret.
 	Covered func(place string) bool
 }
 
-// Result is what was found.
+// Result holds the results of all checks.
 type Result struct {
-	// Warnings say what is, or looks, wrong, and what to do.
+	// Warnings describe probable errors and the action.
 	Warnings []string
-	// Unknown says what cannot be told yet.
+	// Unknown describes the checks that are not possible yet.
 	Unknown []string
-	// Early: not all names were looked up yet, as after each start of the manager.
+	// Early is true while names are being resolved, for example after a start of the manager.
 	Early bool
 }
 
-// Names of a cluster, as OpenShift documents them: that of its API, one of those of its applications, and one that must
-// not exist, by which assisted-service recognises a wildcard record (its validation dns-wildcard-not-configured).
+// Names of a cluster, as OpenShift documents them: that of its API, and one of its applications. The third
+// must not exist. assisted-service uses it to recognize a wildcard record (validation
+// dns-wildcard-not-configured).
 func apiName(domain string) string      { return "api." + domain }
 func appName(domain string) string      { return "console-openshift-console.apps." + domain }
 func wildcardName(domain string) string { return "validatenowildcarddns." + domain }
 
-// Names are the fully qualified DNS names to ask for.
+// Names returns the fully qualified DNS names to resolve.
 func Names(f *facts.Facts) []string {
 	domain := f.Domain()
 	return []string{apiName(domain), appName(domain), wildcardName(domain)}
 }
 
-// Check looks at everything.
+// Check makes all checks.
 func Check(in *Inputs) Result {
 	result := Result{Early: slices.ContainsFunc(Names(in.Facts), func(name string) bool { return !in.Names[name].Answered })}
 	config, domain := &in.ControlPlane.Spec.Config, in.Domain()
-	result.leads(in.Names[apiName(domain)], apiName(domain), "apiVIPs", config.APIVIPs)
-	result.leads(in.Names[appName(domain)], "*.apps."+domain, "ingressVIPs", config.IngressVIPs)
+	result.checkName(in.Names[apiName(domain)], apiName(domain), "apiVIPs", config.APIVIPs)
+	result.checkName(in.Names[appName(domain)], "*.apps."+domain, "ingressVIPs", config.IngressVIPs)
 	switch found := in.Names[wildcardName(domain)]; {
 	case !found.Answered || found.Failure != "":
-		result.Unknown = append(result.Unknown, "whether there is a wildcard record *."+domain+" cannot be told yet")
+		result.Unknown = append(result.Unknown, "the check for a wildcard record *."+domain+" is not possible yet")
 	case len(found.Addresses) > 0:
-		result.advise("every name below %s leads to %s: OpenShift is not installed with a wildcard record *.%s, replace it by records of api and *.apps", domain, list(found.Addresses), domain)
+		result.advise("all names below %s resolve to %s. OpenShift cannot be installed with a wildcard record *.%s: replace it by records "+
+			"of api and *.apps", domain, list(found.Addresses), domain)
 	}
 	result.clashes(in)
 	result.registries(in)
@@ -73,10 +75,13 @@ func Check(in *Inputs) Result {
 	return result
 }
 
-// changedMirrors reports a change of the mirrors that comes too late: once the installation has begun the cluster is not registered again.
+// changedMirrors reports a change of the mirrors that comes too late: once the installation has begun the
+// cluster is not registered again.
 func (r *Result) changedMirrors(in *Inputs) {
-	if in.Begun && in.Install != nil && in.Registries != nil && assisted.OtherMirrors(in.Install.Annotations[bootstrapv1.MirrorsDigestAnnotation], in.Registries.Digest) {
-		r.advise("ConfigMap %s (config.imageRegistryRef) changed after the installation began: the hosts and the cluster keep its former content. Set it back, or change the mirrors in the installed cluster",
+	if in.Begun && in.Install != nil && in.Registries != nil &&
+		assisted.OtherMirrors(in.Install.Annotations[bootstrapv1.MirrorsDigestAnnotation], in.Registries.Digest) {
+		r.advise("ConfigMap %s (config.imageRegistryRef) changed after the installation began: the hosts and the cluster keep its former "+
+			"content. Set it back, or change the mirrors in the installed cluster",
 			in.ControlPlane.Spec.Config.ImageRegistryRef.Name)
 	}
 }
@@ -85,26 +90,26 @@ func (r *Result) advise(format string, args ...any) {
 	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
 }
 
-// leads compares where a name leads with the addresses that the cluster is to have; it has none that are known
-// beforehand when it has no VIPs.
-func (r *Result) leads(found facts.Name, name, field string, vips []string) {
+// checkName compares the resolved addresses of a name with the VIPs of the cluster. Without VIPs the addresses
+// are not known in advance.
+func (r *Result) checkName(found facts.Name, name, field string, vips []string) {
 	wanted := addresses(vips)
-	astray := slices.DeleteFunc(slices.Clone(found.Addresses), wanted.Has)
+	unexpected := slices.DeleteFunc(slices.Clone(found.Addresses), wanted.Has)
 	switch {
 	case !found.Answered:
-		r.Unknown = append(r.Unknown, name+" is being looked up")
+		r.Unknown = append(r.Unknown, name+" is being resolved")
 	case found.Failure != "":
-		r.Unknown = append(r.Unknown, fmt.Sprintf("%s cannot be looked up on the hub: %s", name, found.Failure))
+		r.Unknown = append(r.Unknown, fmt.Sprintf("%s cannot be resolved on the hub: %s", name, found.Failure))
 	case len(found.Addresses) == 0 && len(wanted) == 0:
 		r.advise("%s does not exist in the hub's DNS: create a record", name)
 	case len(found.Addresses) == 0:
 		r.advise("%s does not exist in the hub's DNS: create a record for %s (config.%s)", name, bound.List(vips), field)
-	case len(wanted) > 0 && len(astray) > 0:
-		r.advise("%s leads to %s, not to config.%s (%s)", name, list(astray), field, bound.List(vips))
+	case len(wanted) > 0 && len(unexpected) > 0:
+		r.advise("%s resolves to %s, not to config.%s (%s)", name, list(unexpected), field, bound.List(vips))
 	}
 }
 
-// clashes looks for other clusters of the hub with the same name or addresses.
+// clashes checks for other clusters of the hub with the same name or addresses.
 func (r *Result) clashes(in *Inputs) {
 	var domains, addresses others
 	vips, shared := vipsOf(in.ControlPlane), sets.New[netip.Addr]()
@@ -121,14 +126,15 @@ func (r *Result) clashes(in *Inputs) {
 		}
 	}
 	if domains.any() {
-		r.advise("the domain %s is also that of %s: choose another config.clusterName or config.baseDomain", in.Domain(), domains)
+		r.advise("the domain %s is already used by %s. Set another config.clusterName or config.baseDomain", in.Domain(), domains)
 	}
 	if addresses.any() {
-		r.advise("of the VIPs %s are also those of %s: each cluster needs addresses of its own in a network", list(sorted(shared)), addresses)
+		r.advise("the VIPs %s are already used by %s. Each cluster needs its own addresses in a network", list(sorted(shared)), addresses)
 	}
 }
 
-// Claims are what no two clusters can have: the domain and the VIPs of a control plane, in one notation.
+// Claims returns the domain and the VIPs of a control plane in a unique notation. Two clusters must not share
+// any.
 func Claims(cp *controlplanev1.OpenshiftAssistedControlPlane) []string {
 	claims := []string{"domain " + (&facts.Facts{ControlPlane: cp}).Domain()}
 	for _, vip := range sorted(vipsOf(cp)) {
@@ -137,7 +143,8 @@ func Claims(cp *controlplanev1.OpenshiftAssistedControlPlane) []string {
 	return claims
 }
 
-// others are control planes, by name where they are in the same namespace: what is in other namespaces may be somebody else's business.
+// others are control planes. Those in the same namespace are named. Others are only counted, because they may
+// belong to other tenants.
 type others struct {
 	named     []string
 	elsewhere int
@@ -153,7 +160,7 @@ func (o *others) add(to, other *controlplanev1.OpenshiftAssistedControlPlane) {
 
 func (o *others) any() bool { return len(o.named) > 0 || o.elsewhere > 0 }
 
-// String says the same whatever order they were added in.
+// String does not depend on the order in which the control planes were added.
 func (o others) String() string {
 	slices.Sort(o.named)
 	var parts []string
@@ -166,7 +173,7 @@ func (o others) String() string {
 	return strings.Join(parts, " and ")
 }
 
-// registries looks at the mirrors, and at what the pull secret is for.
+// registries checks the mirrors, and the credentials of the pull secret.
 func (r *Result) registries(in *Inputs) {
 	if in.Registries != nil && in.Registries.Problem != "" {
 		r.advise("%s", in.Registries.Problem)
@@ -179,12 +186,14 @@ func (r *Result) registries(in *Inputs) {
 		return
 	}
 	if uncovered := slices.DeleteFunc(in.Registries.mirrors(), in.Covered); len(uncovered) > 0 {
-		r.advise("the pull secret %s has no credentials for mirrors (%s): add them, unless these need none", in.PullSecretName(), bound.List(uncovered))
+		r.advise("the pull secret %s has no credentials for mirrors (%s). Add them, unless the mirrors need none", in.PullSecretName(),
+			bound.List(uncovered))
 	}
 	config := &in.ControlPlane.Spec.Config
-	given := config.ReleaseImage != "" || config.ClusterImageSetRef != nil // else its registry was asked with the pull secret, which tells more
+	given := config.ReleaseImage != "" || config.ClusterImageSetRef != nil // else the registry was already queried with the pull secret
 	if given && in.ReleaseImage != "" && !in.Covered(in.ReleaseImage) && !in.Registries.mirrored(in.ReleaseImage) {
-		r.advise("the pull secret %s has no credentials for the release image %s: add them, unless its registry needs none", in.PullSecretName(), in.ReleaseImage)
+		r.advise("the pull secret %s has no credentials for the release image %s. Add them, unless its registry needs none",
+			in.PullSecretName(), in.ReleaseImage)
 	}
 }
 
@@ -192,7 +201,7 @@ func vipsOf(cp *controlplanev1.OpenshiftAssistedControlPlane) sets.Set[netip.Add
 	return addresses(slices.Concat(cp.Spec.Config.APIVIPs, cp.Spec.Config.IngressVIPs))
 }
 
-// addresses reads addresses that were admitted.
+// addresses parses addresses that passed admission.
 func addresses(texts []string) sets.Set[netip.Addr] {
 	found := sets.New[netip.Addr]()
 	for _, text := range texts {

@@ -13,9 +13,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// Registries is what a ConfigMap says of mirrors.
+// Registries is the configuration of mirrors in a ConfigMap.
 type Registries struct {
-	// Problem is why it cannot be used; empty when it can.
+	// Problem is why the configuration cannot be used; empty otherwise.
 	Problem string
 	// Digest differs between contents.
 	Digest string
@@ -46,7 +46,7 @@ const (
 	pullTags    = "tag-only"
 )
 
-// ParseRegistries reads the data of a ConfigMap of that name.
+// ParseRegistries parses the data of the ConfigMap with a name.
 func ParseRegistries(name string, data map[string]string) *Registries {
 	var content struct {
 		Registries []registry `toml:"registry"`
@@ -57,14 +57,18 @@ func ParseRegistries(name string, data map[string]string) *Registries {
 		return &Registries{Digest: digest, Problem: fmt.Sprintf("ConfigMap %s has no key %s", name, assisted.RegistriesKey)}
 	}
 	if err := toml.Unmarshal([]byte(text), &content); err != nil {
-		return &Registries{Digest: digest, Problem: fmt.Sprintf("ConfigMap %s, key %s is no TOML: %v", name, assisted.RegistriesKey, err)}
+		return &Registries{Digest: digest, Problem: fmt.Sprintf("ConfigMap %s, key %s is not valid TOML: %v", name,
+			assisted.RegistriesKey,
+			err)}
 	}
 	parsed := &Registries{Digest: digest, found: content.Registries}
 	if len(parsed.mirrors()) == 0 {
-		parsed.Problem = fmt.Sprintf("ConfigMap %s, key %s names no mirror: each [[registry]] needs a location, and a [[registry.mirror]] with one", name, assisted.RegistriesKey)
+		parsed.Problem = fmt.Sprintf("ConfigMap %s, key %s has no mirror. Each [[registry]] needs a location, and a [[registry.mirror]] "+
+			"with a location", name, assisted.RegistriesKey)
 	}
 	if unknown := parsed.unknownPull(); unknown != "" {
-		parsed.Problem = fmt.Sprintf("ConfigMap %s, key %s has pull-from-mirror = %q, and no image is pulled from that mirror: set it to %s, %s or %s", name, assisted.RegistriesKey, bound.Value(unknown), pullAll, pullDigests, pullTags)
+		parsed.Problem = fmt.Sprintf("ConfigMap %s, key %s has pull-from-mirror = %q, and no image is pulled from that mirror. Set it to "+
+			"%s, %s or %s", name, assisted.RegistriesKey, bound.Value(unknown), pullAll, pullDigests, pullTags)
 	}
 	parsed.authorities = data[assisted.BundleKey]
 	if bundle, ok := data[assisted.BundleKey]; ok && !x509.NewCertPool().AppendCertsFromPEM([]byte(bundle)) {
@@ -74,7 +78,7 @@ func ParseRegistries(name string, data map[string]string) *Registries {
 	return parsed
 }
 
-// mirrors are the repositories, or registries, that take the place of others, in the order in which they stand.
+// mirrors returns the repositories and registries that are mirrors, in their order.
 func (r *Registries) mirrors() []string {
 	if r == nil {
 		return nil
@@ -90,7 +94,7 @@ func (r *Registries) mirrors() []string {
 	return locations
 }
 
-// unknownPull returns the first value of pull-from-mirror that has no meaning; empty: none.
+// unknownPull returns the first invalid value of pull-from-mirror, or "".
 func (r *Registries) unknownPull() string {
 	for _, of := range r.found {
 		for _, mirror := range of.Mirrors {
@@ -102,7 +106,7 @@ func (r *Registries) unknownPull() string {
 	return ""
 }
 
-// Authorities are PEM certificates that are trusted in addition to those of the system; empty: none.
+// Authorities returns PEM certificates that are trusted in addition to those of the system, or "".
 func (r *Registries) Authorities() string {
 	if r == nil {
 		return ""
@@ -110,11 +114,11 @@ func (r *Registries) Authorities() string {
 	return r.authorities
 }
 
-// MirrorsOf are the names that an image has in its mirrors, in the order in which they stand. As containers/image does
-// it, the entry with the longest prefix counts, and the location of the mirror takes the place of that prefix. A mirror
-// is left out if its pull-from-mirror excludes the image, or if another entry blocks the name in the mirror.
-// mirror-by-digest-only is ignored: the samples of assisted-service set it for all mirrors, and mirrors of releases
-// have the tags of their source.
+// MirrorsOf returns the names of an image in its mirrors, in their order. As in containers/image, the entry
+// with the longest prefix applies, and the location of the mirror replaces that prefix. A mirror is omitted
+// if its pull-from-mirror excludes the image, or if another entry blocks the name in the mirror.
+// mirror-by-digest-only is ignored. The samples of assisted-service set it for all mirrors, and mirrors of
+// releases have the tags of their source.
 func (r *Registries) MirrorsOf(image string) []string {
 	entry := r.entryOf(image)
 	if entry == nil {
@@ -129,15 +133,15 @@ func (r *Registries) MirrorsOf(image string) []string {
 	return images
 }
 
-// Blocks reports whether registries.conf forbids to query the registry in the name of an image. The mirrors of a
-// blocked registry are queried all the same: so OpenShift writes that a source is never contacted (mirrorSourcePolicy
-// NeverContactSource).
+// Blocks reports whether registries.conf forbids queries to the registry in the name of an image. The mirrors
+// of a blocked registry are still queried. OpenShift writes such entries for sources that are never contacted
+// (mirrorSourcePolicy NeverContactSource).
 func (r *Registries) Blocks(image string) bool {
 	entry := r.entryOf(image)
 	return entry != nil && entry.Blocked
 }
 
-// serves reports whether an image is pulled from a mirror, as far as pull-from-mirror decides it.
+// serves reports whether pull-from-mirror permits to pull an image from a mirror.
 func (m mirror) serves(image string) bool {
 	if m.Location == "" {
 		return false
@@ -153,8 +157,8 @@ func (m mirror) serves(image string) bool {
 	return false
 }
 
-// InsecureOf returns the names of an image, in its mirrors and its own, whose registries may be queried over plain
-// HTTP: registries.conf sets insecure = true for these locations.
+// InsecureOf returns the names of an image, in its mirrors and its own, whose registries may be queried over
+// plain HTTP. registries.conf has insecure = true for these locations.
 func (r *Registries) InsecureOf(image string) []string {
 	entry := r.entryOf(image)
 	if entry == nil {
@@ -166,14 +170,15 @@ func (r *Registries) InsecureOf(image string) []string {
 			images = append(images, entry.nameIn(mirror, image))
 		}
 	}
-	// With a location other than the prefix, insecure is about the registry of that location, which is not queried.
+	// If the location differs from the prefix, insecure applies to the registry of the location, which is not
+	// queried.
 	if entry.Insecure && (entry.Location == "" || entry.Location == entry.prefix()) {
 		images = append(images, image)
 	}
 	return images
 }
 
-// entryOf returns the entry with the longest prefix that an image is below; nil when no entry is about the image.
+// entryOf returns the entry with the longest prefix of an image, or nil.
 func (r *Registries) entryOf(image string) *registry {
 	if r == nil {
 		return nil
@@ -188,27 +193,29 @@ func (r *Registries) entryOf(image string) *registry {
 	return longest
 }
 
-// nameIn returns the name that an image has in a mirror.
+// nameIn returns the name of an image in a mirror.
 func (of *registry) nameIn(mirror mirror, image string) string {
 	rest := strings.TrimPrefix(image, of.prefix())
-	if strings.HasPrefix(of.prefix(), "*.") { // it stands for the host
+	if strings.HasPrefix(of.prefix(), "*.") { // the wildcard matches the host
 		host, _, _ := strings.Cut(image, "/")
 		rest = strings.TrimPrefix(image, host)
 	}
 	return strings.TrimSuffix(mirror.Location, "/") + rest
 }
 
-// prefix is what names of images begin with that an entry is about.
+// prefix returns the beginning of the image names that an entry applies to.
 func (of *registry) prefix() string { return cmp.Or(of.Prefix, of.Location) }
 
-// mirrored reports whether a mirror takes the place of where an image is.
+// mirrored reports whether an image has a mirror.
 func (r *Registries) mirrored(image string) bool {
 	return r != nil && slices.ContainsFunc(r.found, func(of registry) bool {
-		return slices.ContainsFunc(of.Mirrors, func(m mirror) bool { return m.serves(image) }) && (within(image, of.Prefix) || within(image, of.Location))
+		return slices.ContainsFunc(of.Mirrors, func(m mirror) bool { return m.serves(image) }) &&
+			(within(image, of.Prefix) || within(image, of.Location))
 	})
 }
 
-// within reports whether an image is below a prefix: a registry, also with a wildcard for the first parts of its name, or a repository.
+// within reports whether an image is below a prefix. The prefix is a registry, possibly with a wildcard for
+// the beginning of its name, or a repository.
 func within(image, prefix string) bool {
 	if domain, wildcard := strings.CutPrefix(prefix, "*."); wildcard {
 		host, _, _ := strings.Cut(image, "/")
