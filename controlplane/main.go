@@ -35,14 +35,14 @@ import (
 
 const managerName = "openshift-agent-control-plane"
 
-// What a manager may do with kinds that have no namespace, also one that watches a single namespace. The labels of
-// CustomResourceDefinitions say which versions serve the contract of Cluster API; each installation has its
-// ClusterImageSet:
+// Permissions for kinds without namespace, also for a manager that watches one namespace. The labels of
+// CustomResourceDefinitions contain the versions that serve the contract of Cluster API. Each installation
+// has a ClusterImageSet:
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterimagesets,verbs=get;list;watch;create;patch;delete
 //
-// managedclustersets/join exists only for the webhook of Open Cluster Management (ACM, MCE): it lets nobody create a
-// ClusterDeployment who may not put a cluster into any set. Sets have no namespace:
+// managedclustersets/join exists only for the webhook of Open Cluster Management (ACM, MCE). It denies a
+// ClusterDeployment to users who may not add a cluster to any set. Sets have no namespace:
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclustersets/join,verbs=create
 
 func main() {
@@ -52,7 +52,7 @@ func main() {
 	}
 }
 
-// settings are the flags.
+// settings are the flags of the manager.
 type settings struct {
 	provider.Options
 
@@ -64,8 +64,10 @@ type settings struct {
 func (o *settings) AddFlags(fs *pflag.FlagSet) {
 	o.Options.AddFlags(fs)
 	o.updates.AddFlags(fs)
-	fs.StringVar(&o.repositories.OCP, "ocp-release-repository", openshift.DefaultOCPRepository, "Repository of the release images of OpenShift, for hubs with a mirror.")
-	fs.StringVar(&o.repositories.OKD, "okd-release-repository", openshift.DefaultOKDRepository, "Repository of the release images of OKD, for hubs with a mirror.")
+	fs.StringVar(&o.repositories.OCP, "ocp-release-repository", openshift.DefaultOCPRepository,
+		"Repository of the release images of OpenShift, for hubs with a mirror.")
+	fs.StringVar(&o.repositories.OKD, "okd-release-repository", openshift.DefaultOKDRepository,
+		"Repository of the release images of OKD, for hubs with a mirror.")
 }
 
 func run(ctx context.Context, args []string) error {
@@ -80,7 +82,8 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	mgr, err := options.NewManager(provider.ManagerSpec{
-		Name: managerName, FieldOwner: writer.FieldOwner, Scheme: scheme, Cache: controlplane.Cached(), DefaultTransform: controlplane.TrimInfra, ListsByField: true,
+		Name: managerName, FieldOwner: writer.FieldOwner, Scheme: scheme, Cache: controlplane.Cached(),
+		DefaultTransform: controlplane.TrimInfra, ListsByField: true,
 	})
 	if err != nil {
 		return err
@@ -94,10 +97,10 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// addControllers adds to the manager all that it runs.
+// addControllers adds all controllers to the manager.
 func (o *settings) addControllers(ctx context.Context, mgr manager.Manager) error {
 	clusters := cluster.NewClusters(cluster.Options{
-		Cached:    mgr.GetCache(), // the client would read Secrets live
+		Cached:    mgr.GetCache(), // the client would not cache Secrets
 		Live:      mgr.GetAPIReader(),
 		UserAgent: managerName,
 		Selected:  controlplane.ClustersOf(mgr.GetClient(), o.Selected),
