@@ -26,7 +26,7 @@ const (
 	maxMessage  = 300
 )
 
-// endpoint is a service as somebody reaches it.
+// endpoint is the address of a service for one kind of client.
 type endpoint struct{ url, token string }
 
 func (s *Service) agentEndpoint(config hosts.AgentConfig) endpoint {
@@ -48,7 +48,7 @@ func (s *Service) get(ctx context.Context, to endpoint, path string) ([]byte, er
 	return s.send(ctx, http.MethodGet, to, path, nil)
 }
 
-// send calls the service. An answer that means that the service does not know who asks, or what for, is ErrNotFound.
+// send calls the service. A response that means that the client or the object is unknown is ErrNotFound.
 func (s *Service) send(ctx context.Context, method string, to endpoint, path string, body any) ([]byte, error) {
 	var payload io.Reader
 	if body != nil {

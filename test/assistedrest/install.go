@@ -94,8 +94,9 @@ func newInstruction(order *models.InstallCmdRequest, host *models.Host) (hosts.I
 	return instruction, nil
 }
 
-// withoutReferences returns a pointer ignition without the configs that it fetches from elsewhere: the machine config server
-// is not there, and what it serves is what the installed system of a [hosts.Host] is by itself. false: it is no ignition.
+// withoutReferences returns a pointer ignition without the configs that it downloads. The machine config server does
+// not exist. A [hosts.Host] already has the configuration that this server would serve. The result is false if the
+// input is not an ignition config.
 func withoutReferences(raw []byte) (string, bool) {
 	var config map[string]any
 	if json.Unmarshal(raw, &config) != nil {

@@ -46,8 +46,8 @@ func (s *Service) steps(ctx context.Context, agent hosts.Agent) (*models.Steps, 
 	return steps, nil
 }
 
-// follow answers the steps and returns what is left for the host. One answer that is not taken does not hold the others back;
-// the service asks for it again.
+// follow answers the steps and returns the remaining ones for the host. An answer that is rejected does not block the
+// others: the service requests it again.
 func (s *Service) follow(ctx context.Context, agent hosts.Agent, steps *models.Steps) (hosts.Instruction, error) {
 	instruction := hosts.Instruction{}
 	var failures []error
@@ -76,15 +76,15 @@ func (s *Service) follow(ctx context.Context, agent hosts.Agent, steps *models.S
 	return instruction, errors.Join(failures...)
 }
 
-// answer sends what the host has to say to a step. A real agent is asked once a minute; this one many times each second, and
-// leaves out what it has just said.
+// answer sends the reply of the host to a step. The service polls a real agent once a minute, and this agent many times
+// each second. Therefore a reply that did not change is not sent again.
 func (s *Service) answer(ctx context.Context, agent hosts.Agent, step *models.Step) error {
 	reply, known, err := replyTo(step, agent)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
-	last, said := s.answers[agent.HostID][step.StepType]
+	last, sent := s.answers[agent.HostID][step.StepType]
 	first := !known && !s.unknown[step.StepType]
 	if first {
 		s.unknown[step.StepType] = true
@@ -93,7 +93,7 @@ func (s *Service) answer(ctx context.Context, agent hosts.Agent, step *models.St
 	if first {
 		s.options.Log.Info("step without an answer", "step", step.StepType)
 	}
-	if said && last.output == reply.Output && time.Since(last.sent) < refresh && !askedUntilAnswered(step.StepType) {
+	if sent && last.output == reply.Output && time.Since(last.sent) < refresh && !repeatedUntilAnswered(step.StepType) {
 		return nil
 	}
 	path := hostPath(agent.InfraEnvID, agent.HostID) + "/instructions"
@@ -108,8 +108,8 @@ func (s *Service) answer(ctx context.Context, agent hosts.Agent, step *models.St
 	return nil
 }
 
-// askedUntilAnswered are the steps that the service repeats only as long as it has no answer.
-func askedUntilAnswered(kind models.StepType) bool {
+// repeatedUntilAnswered are the steps that the service repeats only as long as it has no answer.
+func repeatedUntilAnswered(kind models.StepType) bool {
 	return kind == models.StepTypeInstallationDiskSpeedCheck || kind == models.StepTypeContainerImageAvailability
 }
 

@@ -15,7 +15,7 @@ import (
 const (
 	// loadBalancer is what the names of every cluster resolve to: no address of a host, which the service would refuse.
 	loadBalancer = "192.168.111.5"
-	// wildcardProbe is a name that must not resolve: the service looks for wildcard records with it.
+	// wildcardProbe is a name that must not resolve: the service detects wildcard records with it.
 	wildcardProbe = "validateNoWildcardDNS."
 	// workerIgnition is what the machine config server of an installed cluster answers to the service's check.
 	workerIgnition = `{"ignition":{"version":"3.2.0"}}`
@@ -26,7 +26,7 @@ const (
 	imageRate        = 200
 )
 
-// replyTo is what a healthy host answers to a step; known is false where it has nothing to say.
+// replyTo is the reply of a healthy host to a step. known is false if the host has no reply.
 func replyTo(step *models.Step, agent hosts.Agent) (reply models.StepReply, known bool, err error) {
 	reply = models.StepReply{StepID: step.StepID, StepType: step.StepType}
 	var output any

@@ -26,10 +26,12 @@ func TestReplies(t *testing.T) {
 		want     string
 	}{
 		"other hosts": {
-			kind:     models.StepTypeConnectivityCheck,
-			argument: `[{"host_id":"0a1b2c3d-0000-0000-0000-000000000000","nics":[{"name":"eth0","mac":"02:00:00:00:00:01","ip_addresses":["192.168.111.21"]},{"name":"eth1"}]}]`,
+			kind: models.StepTypeConnectivityCheck,
+			argument: `[{"host_id":"0a1b2c3d-0000-0000-0000-000000000000","nics":[
+				{"name":"eth0","mac":"02:00:00:00:00:01","ip_addresses":["192.168.111.21"]},{"name":"eth1"}]}]`,
 			want: `{"remote_hosts":[{"host_id":"0a1b2c3d-0000-0000-0000-000000000000",
-				"l2_connectivity":[{"outgoing_nic":"eth1","outgoing_ip_address":"192.168.111.20","remote_ip_address":"192.168.111.21","remote_mac":"02:00:00:00:00:01","successful":true}],
+				"l2_connectivity":[{"outgoing_nic":"eth1","outgoing_ip_address":"192.168.111.20",
+					"remote_ip_address":"192.168.111.21","remote_mac":"02:00:00:00:00:01","successful":true}],
 				"l3_connectivity":[{"outgoing_nic":"eth1","remote_ip_address":"192.168.111.21","average_rtt_ms":0.2,"successful":true}],
 				"mtu_report":[{"outgoing_nic":"eth1","remote_ip_address":"192.168.111.21","mtu_successful":true}]}]}`,
 		},

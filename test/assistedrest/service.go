@@ -1,6 +1,6 @@
-// Package assistedrest lets the hosts of a [hosts.Rack] install with the real assisted-service: it speaks the part of the
-// REST API that the discovery agent, the installer, the image service and the controller in an installed cluster use, and
-// answers the service's instructions as a healthy machine does.
+// Package assistedrest lets the hosts of a [hosts.Rack] install with the real assisted-service. It sends the requests
+// of the discovery agent, the installer, the image service and the controller in an installed cluster. It answers the
+// instructions of the service like a healthy machine.
 package assistedrest
 
 import (
@@ -36,16 +36,18 @@ type Options struct {
 	URL string
 	// CAs sign the certificate of the service; nil: those of the system.
 	CAs *x509.CertPool
-	// Hub reads AgentClusterInstalls. The service does not tell which ClusterDeployment a cluster belongs to. Required.
+	// Hub reads AgentClusterInstalls. The service does not return the ClusterDeployment of a cluster. Required.
 	Hub client.Reader
 	// ClusterToken returns the token of the controller in a cluster. Nil, or an empty token: the service wants none.
 	ClusterToken func(clusterID string) (string, error)
-	// Preparing, when given, is called each time the files of a cluster, its kubeconfig among them, were generated and before
-	// the installation starts: no host of the cluster finishes its preparation before it returned without an error.
+	// Preparing, if set, is called each time the files of a cluster were generated, including its kubeconfig, and
+	// before the installation starts. No host of the cluster completes its preparation before the call has returned
+	// without an error.
 	Preparing func(ctx context.Context, preparation Preparation) error
-	// PollInterval is how often a host asks for instructions, whatever the service says. Default: 150 ms.
+	// PollInterval is the interval at which a host polls for instructions; the interval of the service is ignored.
+	// Default: 150 ms.
 	PollInterval time.Duration
-	// Log tells about instructions that nobody knows. The zero value discards it.
+	// Log receives unknown instructions. The zero value discards them.
 	Log logr.Logger
 }
 
@@ -83,7 +85,7 @@ type answer struct {
 
 var _ hosts.Service = (*Service)(nil)
 
-// New returns a client of the service. It calls nobody by itself.
+// New returns a client of the service. It sends no request.
 func New(options Options) *Service {
 	if options.PollInterval == 0 {
 		options.PollInterval = defaultPollInterval
@@ -143,8 +145,8 @@ func (s *Service) Progress(ctx context.Context, report hosts.Report) error {
 	return nil
 }
 
-// Finalise implements [hosts.Service].
-func (s *Service) Finalise(ctx context.Context, clusterID string) error {
+// Finalize implements [hosts.Service].
+func (s *Service) Finalize(ctx context.Context, clusterID string) error {
 	to, err := s.clusterEndpoint(clusterID)
 	if err != nil {
 		return err

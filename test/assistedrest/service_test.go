@@ -142,7 +142,7 @@ func TestRefusals(t *testing.T) {
 	b.agent.ServiceURL = "http://127.0.0.1:1"
 	_, err = b.service.Next(t.Context(), b.agent)
 	b.Expect(err).NotTo(MatchError(hosts.ErrNotFound))
-	b.Expect(err).NotTo(MatchError(ContainSubstring("http")), "what may be secret in a URL is not told")
+	b.Expect(err).NotTo(MatchError(ContainSubstring("http")), "the error does not contain the URL, which may have secrets")
 }
 
 func TestExitAfterTheStepsAreAnswered(t *testing.T) {
@@ -172,7 +172,7 @@ func TestAnswersAreNotRepeated(t *testing.T) {
 	b.Expect(answers).To(HaveLen(2))
 	b.Expect(answers[1].body).To(MatchJSON(`{"step_id":"never-heard-of-1","step_type":"never-heard-of"}`))
 	b.Expect(b.service.Register(t.Context(), b.agent)).To(Succeed())
-	b.Expect(b.service.answers[b.agent.HostID]).To(BeEmpty(), "who registers anew says everything anew")
+	b.Expect(b.service.answers[b.agent.HostID]).To(BeEmpty(), "after another registration all replies are sent again")
 }
 
 func TestInstallStep(t *testing.T) {
@@ -199,12 +199,13 @@ func TestInstallStep(t *testing.T) {
 			order: map[string]any{"role": "bootstrap", "control_plane_count": 1}, host: map[string]any{"kind": "Host"}, pointer: "data",
 			want: hosts.Instruction{Role: models.HostRoleMaster, Bootstrap: true, SingleNode: true},
 		},
-		"worker of day 2 beside a single node": {
+		"worker of day 2 of a single node": {
 			order: map[string]any{"role": "worker", "control_plane_count": 1}, host: map[string]any{"kind": "AddToExistingClusterHost"},
 			pointer: json.RawMessage(pointer),
 			want: hosts.Instruction{
 				Role: models.HostRoleWorker, DayTwo: true,
-				IgnitionOverrides: `{"ignition":{"config":{"merge":[{"source":"data:,x"}]},"version":"3.1.0"},"storage":{"files":[{"path":"/etc/hostname"}]}}`,
+				IgnitionOverrides: `{"ignition":{"config":{"merge":[{"source":"data:,x"}]},"version":"3.1.0"},` +
+					`"storage":{"files":[{"path":"/etc/hostname"}]}}`,
 			},
 		},
 	} {
@@ -255,13 +256,13 @@ func TestHookIsCalledOnceForEachPreparation(t *testing.T) {
 	b.Expect(prepared[1].Since).To(BeTemporally("==", time.Date(2026, 1, 1, 10, 1, 0, 0, time.UTC)))
 }
 
-func TestFinalise(t *testing.T) {
+func TestFinalize(t *testing.T) {
 	b := newBackend(t)
 	cluster := "/api/assisted-install/v2/clusters/" + clusterID
 	b.on("GET "+cluster, map[string]any{
 		"id": clusterID, "status": "finalizing", "monitored_operators": []any{map[string]any{"name": "console"}, map[string]any{"name": "cvo"}},
 	})
-	b.Expect(b.service.Finalise(t.Context(), clusterID)).To(Succeed())
+	b.Expect(b.service.Finalize(t.Context(), clusterID)).To(Succeed())
 	b.Expect(b.called("PUT " + cluster + "/monitored-operators")).To(HaveLen(2))
 	b.Expect(b.called("POST " + cluster + "/actions/complete-installation")).To(HaveLen(1))
 	uploads := b.called("POST " + cluster + "/uploads/ingress-cert")
@@ -269,8 +270,8 @@ func TestFinalise(t *testing.T) {
 	b.Expect(uploads[0].token).To(Equal("token of cluster " + clusterID))
 	b.Expect(uploads[0].body).To(HavePrefix(`"-----BEGIN CERTIFICATE-----`))
 	b.on("GET "+cluster, map[string]any{"id": clusterID, "status": "adding-hosts"})
-	b.Expect(b.service.Finalise(t.Context(), clusterID)).To(Succeed())
-	b.Expect(b.called("POST "+cluster+"/uploads/ingress-cert")).To(HaveLen(1), "nothing is left to tell")
+	b.Expect(b.service.Finalize(t.Context(), clusterID)).To(Succeed())
+	b.Expect(b.called("POST "+cluster+"/uploads/ingress-cert")).To(HaveLen(1), "the certificate is uploaded once")
 }
 
 func TestProgressOfTheHostAndOfTheController(t *testing.T) {

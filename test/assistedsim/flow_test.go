@@ -212,7 +212,7 @@ func (b bed) runHost(ctx context.Context, infraEnvID, id string, inventory *mode
 			}
 		}
 		if order.Bootstrap {
-			return b.sim.Finalise(ctx, order.ClusterID)
+			return b.sim.Finalize(ctx, order.ClusterID)
 		}
 		return nil
 	}

@@ -23,7 +23,7 @@ func TestAServiceThatIsAwayAnswersNobody(t *testing.T) {
 		"a registration": func() error { return s.Register(t.Context(), hosts.Agent{}) },
 		"a host":         func() error { _, err := s.Next(t.Context(), hosts.Agent{}); return err },
 		"progress":       func() error { return s.Progress(t.Context(), hosts.Report{}) },
-		"a cluster":      func() error { return s.Finalise(t.Context(), "id") },
+		"a cluster":      func() error { return s.Finalize(t.Context(), "id") },
 	}
 	download := func() int {
 		answer := httptest.NewRecorder()

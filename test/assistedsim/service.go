@@ -387,8 +387,8 @@ func (s *Simulator) Progress(ctx context.Context, report hosts.Report) error {
 	}
 }
 
-// Finalise implements [hosts.Service]: it waits until the cluster is ready to hear that its operators are available.
-func (s *Simulator) Finalise(ctx context.Context, clusterID string) error {
+// Finalize implements [hosts.Service]: it waits until the cluster is ready to hear that its operators are available.
+func (s *Simulator) Finalize(ctx context.Context, clusterID string) error {
 	for {
 		if s.away() != nil {
 			return errAway

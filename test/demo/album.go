@@ -13,7 +13,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// album keeps what the live view shows of a cluster at moments that are worth it, each in a file with the escape sequences of a terminal.
+// album stores the live view of a cluster at selected moments. Each file contains the escape sequences of a terminal.
 type album struct {
 	dir     string
 	moments []moment
@@ -27,7 +27,7 @@ type moment struct {
 	taken bool
 }
 
-// newAlbum makes the folder of an album. From then on the view has colours, wherever it is shown.
+// newAlbum creates the folder of an album. From then on the view has colors on any output.
 func newAlbum(dir string) (*album, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot make the folder of the pictures: %w", err)
@@ -62,7 +62,7 @@ func (a *album) add(cluster string, current act, s *snapshot) {
 	}
 }
 
-// complete tells what went wrong, or which moment did not come.
+// complete returns an error that names a failure or a missing moment.
 func (a *album) complete() error {
 	for _, m := range a.moments {
 		if !m.taken {

@@ -39,7 +39,8 @@ func (a act) look(ctx context.Context, cluster *lab.Cluster, s *lab.State) *snap
 // snapshot is a cluster at one time.
 type snapshot struct {
 	*lab.State
-	// etcd are the members, where it has some and they answer. settled tells that all is well with them, or that there are none.
+	// etcd are the members of etcd, if they exist and answer. settled reports that they are healthy, or that none
+	// exist.
 	etcd    []lab.EtcdMember
 	settled bool
 }
@@ -104,7 +105,7 @@ func followPlainly(ctx context.Context, cluster *lab.Cluster, a act, out io.Writ
 	shown := map[string]string{}
 	return cluster.Wait(ctx, a.what, func(s *lab.State) bool {
 		seen := a.look(ctx, cluster, s)
-		changes(out, shown, tell(seen))
+		changes(out, shown, treeOf(seen))
 		return a.done(seen)
 	})
 }

@@ -1,7 +1,8 @@
-// Command demo installs an OpenShift cluster on simulated bare metal: real Kubernetes, Cluster API and CAPM3, the managers of
-// this repository, a simulated assisted-service. It applies one of config/samples and shows what happens until the Cluster is
-// Available. With -sample replace it is the sample compact, with etcd members that are real, and a master is deleted then: its
-// member leaves etcd, its host is freed, and another takes its place. With -sample upgrade the same cluster is upgraded then, host by host.
+// Command demo installs an OpenShift cluster on simulated bare metal. It runs real Kubernetes, Cluster API and CAPM3,
+// the managers of this repository, and a simulated assisted-service. It applies one of config/samples and shows the
+// progress until the Cluster is Available. -sample replace uses the sample compact with real etcd members, and then
+// deletes a master. Its member leaves etcd, its host is released, and another host replaces it. -sample upgrade then
+// upgrades the same cluster, host by host.
 //
 //	go run ./test/demo [-sample <name>|replace|upgrade] [-keep]
 //
@@ -10,7 +11,7 @@
 //
 //	cluster=<ns/name> available=true machines=5/5 kubeconfig=<path> seconds=<n>
 //
-// and the exit status is 0. When the cluster does not become available in time, demo says what is waited for and exits with 1.
+// and the exit status is 0. If the cluster does not become available in time, demo prints the blocker and exits with 1.
 package main
 
 import (
@@ -167,7 +168,7 @@ func replaceMaster(ctx context.Context, cluster *lab.Cluster, master lab.Machine
 	return cluster.DeleteMachine(ctx, master)
 }
 
-// upgradeCluster asks for the next release, which is published for it.
+// upgradeCluster publishes the next release for the cluster, and requests it.
 func upgradeCluster(ctx context.Context, cluster *lab.Cluster, state *lab.State, next *act) error {
 	if _, err := cluster.Versions().Publish(release, channel); err != nil {
 		return fmt.Errorf("cannot publish release %s: %w", release, err)
@@ -178,7 +179,7 @@ func upgradeCluster(ctx context.Context, cluster *lab.Cluster, state *lab.State,
 	return cluster.PatchControlPlane(ctx, patch)
 }
 
-// linger tells how to look around and waits for the end.
+// linger prints how to inspect the laboratory, and waits for the end.
 func linger(ctx context.Context, l *lab.Lab, kubeconfig string) {
 	fmt.Printf("\nEverything keeps running until Ctrl-C. In another terminal:\n\n"+
 		"  export KUBECONFIG=%s\n"+

@@ -20,8 +20,8 @@ type item struct {
 	children            []item
 }
 
-// tell turns the state of a cluster into the tree that is shown.
-func tell(s *snapshot) item {
+// treeOf returns the tree that the view shows for the state of a cluster.
+func treeOf(s *snapshot) item {
 	root := item{title: "Cluster"}
 	if s.Cluster != nil {
 		root.title, root.state = "Cluster "+s.Cluster.Name, s.Cluster.Status.Phase
@@ -54,7 +54,7 @@ func tell(s *snapshot) item {
 	return root
 }
 
-// etcd tells who its members are.
+// etcd returns the item with the members of etcd.
 func etcd(s *snapshot) item {
 	var names []string
 	for _, m := range s.etcd {
@@ -74,7 +74,7 @@ func controlPlaneTitle(s *lab.State) string {
 	return fmt.Sprintf("Control plane %s (OpenShift %s)", s.ControlPlane.Name, s.ControlPlane.Spec.Version)
 }
 
-// firstUnmet tells what the control plane waits for first.
+// firstUnmet returns the first blocker of the control plane.
 func firstUnmet(s *lab.State) string {
 	if c := meta.FindStatusCondition(s.ControlPlane.Status.Conditions, controlplanev1.ScalingDownCondition); c != nil && c.Status == "True" {
 		return c.Reason + ": " + waits(c.Message)
@@ -131,7 +131,8 @@ func waits(message string) string {
 	return strings.Join(strings.Fields(message), " ")
 }
 
-// clusterWaits leaves out of the message of the Cluster what is told about the control plane and the workers below it.
+// clusterWaits removes the parts of the message of the Cluster that the items of control plane and workers already
+// contain.
 func clusterWaits(message string) string {
 	var own []string
 	for line := range strings.Lines(message) {

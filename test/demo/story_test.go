@@ -12,7 +12,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-func TestChangesAreToldOnce(t *testing.T) {
+func TestChangesArePrintedOnce(t *testing.T) {
 	g := NewWithT(t)
 	var out strings.Builder
 	shown := map[string]string{}
@@ -33,13 +33,13 @@ func TestChangesAreToldOnce(t *testing.T) {
 	g.Expect(out.String()).To(MatchRegexp(`^\S+ Machine ha-1: Running\n$`), "what is done waits for nothing")
 }
 
-func TestEtcdMembersAreTold(t *testing.T) {
+func TestEtcdMembersAreShown(t *testing.T) {
 	g := NewWithT(t)
-	tree := tell(&snapshot{State: &lab.State{}, etcd: []lab.EtcdMember{{Name: "n0", Voter: true}, {Name: "n1"}, {}}})
+	tree := treeOf(&snapshot{State: &lab.State{}, etcd: []lab.EtcdMember{{Name: "n0", Voter: true}, {Name: "n1"}, {}}})
 	g.Expect(tree.children[0].children).To(Equal([]item{
 		{title: "etcd members", state: "n0, n1 (does not vote yet), one that was never started (does not vote yet)"},
 	}))
-	g.Expect(tell(&snapshot{State: &lab.State{}}).children[0].children).To(BeEmpty(), "it has none of its own")
+	g.Expect(treeOf(&snapshot{State: &lab.State{}}).children[0].children).To(BeEmpty(), "it has none of its own")
 }
 
 func TestAReplacementIsDoneWhenAllHasSettled(t *testing.T) {
@@ -62,10 +62,10 @@ func TestMessagesAreShort(t *testing.T) {
 		To(Equal("45%: Installation in progress"))
 	g.Expect(clusterWaits("* RemoteConnectionProbe: not established\n* ControlPlaneAvailable: not installed\n* "+
 		"WorkersAvailable:\n  * MachineDeployment ha: 0 available")).
-		To(Equal("RemoteConnectionProbe: not established"), "the rest is told below")
+		To(Equal("RemoteConnectionProbe: not established"), "other items show the rest")
 }
 
-func TestAnUpgradeIsToldUntilItIsDone(t *testing.T) {
+func TestUpgradeIsShownUntilItCompletes(t *testing.T) {
 	g := NewWithT(t)
 	s := &snapshot{
 		State:   &lab.State{Cluster: &clusterv1.Cluster{}, ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}},
@@ -78,11 +78,11 @@ func TestAnUpgradeIsToldUntilItIsDone(t *testing.T) {
 		{Type: controlplanev1.RollingOutCondition, Status: metav1.ConditionTrue, Reason: "RollingOut", Message: "waiting on etcd"},
 	}
 	g.Expect(s.runs("v4.19.11")).To(BeFalse(), "it is still rolled out")
-	told := tell(s).children[0]
-	g.Expect(told.done).To(BeFalse())
-	g.Expect(told.waits).To(Equal("RollingOut: waiting on etcd"))
+	shown := treeOf(s).children[0]
+	g.Expect(shown.done).To(BeFalse())
+	g.Expect(shown.waits).To(Equal("RollingOut: waiting on etcd"))
 	s.ControlPlane.Status.Conditions[1].Status = metav1.ConditionFalse
 	g.Expect(s.runs("v4.19.11")).To(BeTrue())
 	g.Expect(s.runs("v4.19.12")).To(BeFalse())
-	g.Expect(tell(s).children[0].done).To(BeTrue())
+	g.Expect(treeOf(s).children[0].done).To(BeTrue())
 }

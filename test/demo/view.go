@@ -70,7 +70,7 @@ func (v view) View() string {
 	if v.state == nil {
 		return head
 	}
-	return fmt.Sprintf("\n%s%s\n\n%s\n", head, v.bar.ViewAs(percentage(v.state.State)), branch(tell(v.state)))
+	return fmt.Sprintf("\n%s%s\n\n%s\n", head, v.bar.ViewAs(percentage(v.state.State)), branch(treeOf(v.state)))
 }
 
 // percentage is how much of the installation is done, from 0 to 1.

@@ -16,7 +16,7 @@ var (
 	testsIn = regexp.MustCompile("((?:`\\w+`, )*`\\w+`) in ([a-z/]+)")
 )
 
-// A claim whose test was renamed or removed is one that nobody holds any more.
+// A claim whose test was renamed or removed is not tested any more.
 func TestEveryClaimNamesTestsThatExist(t *testing.T) {
 	claims := 0
 	for _, row := range claimRow.FindAllStringSubmatch(file(t, "docs/claims.md"), -1) {
@@ -26,7 +26,7 @@ func TestEveryClaimNamesTestsThatExist(t *testing.T) {
 		}
 		claims++
 		wanted := proofs(tests)
-		NewWithT(t).Expect(wanted).NotTo(BeEmpty(), "%s: a test stands beside it", claim)
+		NewWithT(t).Expect(wanted).NotTo(BeEmpty(), "%s: the row names a test", claim)
 		for folder, beginnings := range wanted {
 			sources := testSources(t, folder)
 			for _, beginning := range beginnings {

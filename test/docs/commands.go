@@ -49,7 +49,7 @@ var (
 	goFlag      = regexp.MustCompile(`[ '=]-([a-z]+)=`)
 )
 
-// Check says what a command of make or go names that does not exist in the repository below root.
+// Check returns an error if a command of make or go names something that does not exist in the repository below root.
 func Check(root, command string) error {
 	command, _, _ = strings.Cut(command, " #")
 	if match := makeCommand.FindStringSubmatch(command); match != nil {
@@ -96,7 +96,7 @@ func checkMake(root, target, command string) error {
 	return checkFlags(sources, program, command)
 }
 
-// checkFlags looks for the flags of a command in the sources of its program.
+// checkFlags searches the sources of a program for the flags of a command.
 func checkFlags(sources, program, command string) error {
 	for _, flag := range goFlag.FindAllStringSubmatch(command, -1) {
 		if !strings.Contains(sources, `"`+flag[1]+`"`) {
@@ -112,13 +112,13 @@ var (
 	words = regexp.MustCompile(`[a-z-]+`)
 )
 
-// Lacking is what the hub, on which the commands of documents are run, does not have, and commands may need: what may
-// stand behind needs in a remark, with the reason.
+// Lacking are the requirements of commands that the hub, on which the commands of documents run, does not have. A
+// remark may name them after needs. The values are the reasons.
 var Lacking = map[string]string{
-	"Pods": "no kubelet runs there: nothing can be told of containers, such as their logs",
+	"Pods": "no kubelet runs there: containers and their logs do not exist",
 }
 
-// Excused says whether a remark tells why a block is not run here; it is an error when what it says is not so.
+// Excused reports whether a remark states a valid reason why a block is not run here. An invalid reason is an error.
 func Excused(root, remark, block string) (bool, error) {
 	if match := runBy.FindStringSubmatch(remark); match != nil {
 		return true, checkRunBy(root, match[1], match[2], block)
@@ -134,7 +134,7 @@ func Excused(root, remark, block string) (bool, error) {
 // tools are the programs whose subcommands and flags tests have as arguments.
 var tools = []string{"clusterctl", "helm"}
 
-// checkRunBy looks for the subcommands and flags of tools in the tests that are said to run them.
+// checkRunBy searches the tests that a remark names for the subcommands and flags of tools.
 func checkRunBy(root, test, folder, block string) error {
 	sources, err := goFiles(filepath.Join(root, folder))
 	if err != nil {
@@ -161,7 +161,7 @@ func checkRunBy(root, test, folder, block string) error {
 		}
 	}
 	if checked == 0 {
-		return fmt.Errorf("nothing in it can be looked for in %s: it has no command of %s", folder, strings.Join(tools, " or "))
+		return fmt.Errorf("it has no command of %[2]s to search for in %[1]s", folder, strings.Join(tools, " or "))
 	}
 	return nil
 }

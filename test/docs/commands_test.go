@@ -33,7 +33,7 @@ func TestRemarksOnCommandsAreTrue(t *testing.T) {
 	for _, d := range read(t) {
 		for _, block := range d.Blocks("console") {
 			if _, err := docs.Excused(root, block.Remark, block.Text); err != nil {
-				t.Errorf("%s:%d: the comment says <!-- %s -->: %v", d.Path, block.Line, block.Remark, err)
+				t.Errorf("%s:%d: the comment is <!-- %s -->: %v", d.Path, block.Line, block.Remark, err)
 			}
 			used[strings.TrimPrefix(block.Remark, "needs ")] = true
 		}
@@ -43,7 +43,7 @@ func TestRemarksOnCommandsAreTrue(t *testing.T) {
 	}
 }
 
-// languages are those that code blocks may have: nobody would run commands in a block of another one.
+// languages are the permitted languages of code blocks: no test runs commands in a block of another language.
 var languages = []string{"console", "text", "yaml", "go", "mermaid"}
 
 func TestNoCommandHidesInABlockOfAnotherLanguage(t *testing.T) {
@@ -58,12 +58,13 @@ func TestNoCommandHidesInABlockOfAnotherLanguage(t *testing.T) {
 
 func TestCommandsOfABlock(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(docs.Commands("oc get nodes\n\nclusterctl generate \\\n  --from x\noc apply -f - <<'EOF'\na: b\n\nEOF\noc get pods\n")).To(Equal([]string{
+	g.Expect(docs.Commands("oc get nodes\n\nclusterctl generate \\\n  --from x\n" +
+		"oc apply -f - <<'EOF'\na: b\n\nEOF\noc get pods\n")).To(Equal([]string{
 		"oc get nodes", "clusterctl generate \\\n  --from x", "oc apply -f - <<'EOF'\na: b\n\nEOF", "oc get pods",
 	}))
 }
 
-func TestWhatDoesNotExistIsTold(t *testing.T) {
+func TestMissingNamesAreReported(t *testing.T) {
 	for command, wrong := range map[string]string{
 		"make nothing":                        "the Makefile has no target nothing",
 		"make demo NOTHING=1":                 "the Makefile knows no NOTHING",
@@ -78,7 +79,7 @@ func TestWhatDoesNotExistIsTold(t *testing.T) {
 	}
 	for _, right := range []string{
 		"make demo KEEP=1 SAMPLE=ha", "make scale CLUSTERS=20 SCALE='-foreign=1'",
-		"go test ./test/docs -run TestWhatDoesNotExistIsTold",
+		"go test ./test/docs -run TestMissingNamesAreReported",
 	} {
 		NewWithT(t).Expect(docs.Check(root, right)).To(Succeed(), right)
 	}

@@ -1,3 +1,3 @@
-// Package docs reads the documents of the repository (README.md and the others beside it, and docs/), for tests that
-// hold them against what they describe.
+// Package docs reads the documents of the repository: README.md, the other documents in its folder, and docs/. Tests
+// compare the documents with the code.
 package docs

@@ -44,7 +44,7 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	}
 }
 
-// The site fails to build, too; this tells it without Node.js.
+// Without its page the site also fails to build. This test needs no Node.js.
 func TestEveryPageIsInTheNavigation(t *testing.T) {
 	g := NewWithT(t)
 	const file = "site/navigation.json"

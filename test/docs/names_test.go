@@ -88,13 +88,13 @@ var (
 	word     = regexp.MustCompile(`[A-Za-z0-9]+`)
 )
 
-// Conditions, reasons, Events, kinds, labels and annotations are constants, or words of a manifest: a name that is in
-// none of our files is misspelt, or out of date.
+// Conditions, reasons, Events, kinds, labels and annotations are constants or words of a manifest. A name that is in
+// none of our files is misspelt or outdated.
 func TestEveryNameExists(t *testing.T) {
 	sources, words := sources(t)
 	foreign := map[string]bool{}
 	for _, d := range read(t) {
-		if d.Path == "CHANGELOG.md" { // it tells of what was, too
+		if d.Path == "CHANGELOG.md" { // it also describes former names
 			continue
 		}
 		for _, span := range d.Spans() {
@@ -109,7 +109,7 @@ func TestEveryNameExists(t *testing.T) {
 			case foreignNames[span] != "":
 				foreign[span] = true
 			default:
-				t.Errorf("%s names %s, which is in no Go file and no manifest of the repository: mend it, or say in foreignNames "+
+				t.Errorf("%s names %s, which is in no Go file and no manifest of the repository: fix it, or state in foreignNames "+
 					"of this test whose it is", d.Path, span)
 			}
 		}
@@ -120,8 +120,8 @@ func TestEveryNameExists(t *testing.T) {
 // notSources are the folders with what was built, and with the logs of tests.
 var notSources = []string{"_artifacts", "bin", "dist", "node_modules", "out"}
 
-// sources are all Go files and manifests of the repository but those of this package and what stands for kinds of
-// others, and the words in them.
+// sources are all Go files and manifests of the repository, and the words in them. The files of this package and those
+// for foreign kinds are excluded.
 func sources(t *testing.T) (text string, words map[string]bool) {
 	t.Helper()
 	var all strings.Builder
@@ -132,7 +132,7 @@ func sources(t *testing.T) (text string, words map[string]bool) {
 		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && path != root || slices.Contains(notSources,
 			entry.Name()) || path == filepath.Join(root, "test/docs/commands/testdata")):
 			return fs.SkipDir
-		case filepath.Dir(path) == filepath.Join(root, "test/docs"): // these name what is not there
+		case filepath.Dir(path) == filepath.Join(root, "test/docs"): // these contain names that do not exist
 		case slices.Contains([]string{".go", ".yaml", ".lua"}, filepath.Ext(path)) && entry.Type().IsRegular():
 			content, err := os.ReadFile(path)
 			all.Write(content)

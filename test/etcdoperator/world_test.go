@@ -266,4 +266,4 @@ func (s *service) Next(ctx context.Context, agent hosts.Agent) (hosts.Instructio
 }
 
 func (s *service) Progress(context.Context, hosts.Report) error { return nil }
-func (s *service) Finalise(context.Context, string) error       { return nil }
+func (s *service) Finalize(context.Context, string) error       { return nil }

@@ -135,7 +135,8 @@ func (w *world) read(folder, file string, variables *strings.Replacer) []unstruc
 	return slices.DeleteFunc(objects, func(o unstructured.Unstructured) bool { return o.GetKind() == "Namespace" }) // Helm makes it
 }
 
-// byName are objects by their kinds and names, without what the chart has to say to Helm and clusterctl; flags are in order.
+// byName are objects by their kinds and names, without the labels and annotations of the chart for Helm and clusterctl.
+// Flags are sorted.
 func byName(t *testing.T, objects []unstructured.Unstructured) map[string]map[string]any {
 	t.Helper()
 	g := NewWithT(t)
@@ -182,7 +183,7 @@ func deployments(t *testing.T, objects []unstructured.Unstructured) map[string]*
 	return found
 }
 
-// places says for each value of a provider what its Deployment has of it.
+// places returns, for each value of a provider, the part of its Deployment that has the value.
 var places = map[string]struct {
 	value any
 	found func(*appsv1.Deployment) any
@@ -316,7 +317,7 @@ func (w *world) followValues() {
 	all = append(all, "crds.install", "openshiftHub", "admissionPolicies.install", "controlPlane.inPlaceUpdates.enabled",
 		"controlPlane.inPlaceUpdates.namespaces")
 	g.Expect(w.values(func(path string) bool { _, known := places[path[strings.Index(path, ".")+1:]]; return known })).To(ConsistOf(all),
-		"each value has a place that is looked at")
+		"each value has a place that is checked")
 }
 
 func match(want any) OmegaMatcher {
@@ -326,7 +327,7 @@ func match(want any) OmegaMatcher {
 	return Equal(want)
 }
 
-// values are the paths of the values that the chart has; below those that are whole nothing is looked for.
+// values are the paths of the values of the chart. Values below a path that is whole are not listed.
 func (w *world) values(whole func(path string) bool) []string {
 	w.Helper()
 	g := NewWithT(w)

@@ -1,5 +1,4 @@
-// Package helm is the Helm chart that `make release` writes, in the hands of the real Helm: what its templates give is
-// compared, object by object, with what clusterctl installs; each value is followed to its place; and it is installed,
-// upgraded and uninstalled on a management cluster whose managers then run with the rights and arguments that the chart
-// gives them.
+// Package helm tests the Helm chart that `make release` writes, with the real Helm. The rendered objects are compared
+// with the objects that clusterctl installs. Each value is followed to its place. The chart is installed, upgraded and
+// uninstalled on a management cluster. There the managers run with the rights and arguments of the chart.
 package helm

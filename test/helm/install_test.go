@@ -86,7 +86,7 @@ func TestHelmInstallsUpgradesAndUninstalls(t *testing.T) {
 	for _, name := range []string{env.Bootstrap, env.ControlPlane} {
 		g.Eventually(func() any { return h.deployments.Process(name) }).WithTimeout(soon).Should(BeNil(), name)
 	}
-	h.begin = time.Now() // until a manager is stopped, it asks for what it has no rights to any more
+	h.begin = time.Now() // until a manager is stopped, it sends requests for which it has no rights any more
 	role := &rbacv1.ClusterRole{}
 	g.Expect(h.env.Client().Get(t.Context(), client.ObjectKey{Name: "openshift-agent-bootstrap-manager-role"},
 		role)).To(MatchError(apierrors.IsNotFound, "IsNotFound"))

@@ -344,7 +344,7 @@ func (s *script) Progress(_ context.Context, report Report) error {
 	return nil
 }
 
-func (s *script) Finalise(_ context.Context, clusterID string) error {
+func (s *script) Finalize(_ context.Context, clusterID string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.finalised = append(s.finalised, clusterID)

@@ -22,9 +22,9 @@ type Service interface {
 	Next(ctx context.Context, agent Agent) (Instruction, error)
 	// Progress reports that a host entered an installation stage.
 	Progress(ctx context.Context, report Report) error
-	// Finalise tells, as the controller in a cluster does, that everything in it is installed. It returns when the service
+	// Finalize tells, as the controller in a cluster does, that everything in it is installed. It returns when the service
 	// knows, or has no use for it any more.
-	Finalise(ctx context.Context, clusterID string) error
+	Finalize(ctx context.Context, clusterID string) error
 }
 
 // ErrNotFound is returned by a Service for a host, an InfraEnv or a cluster that it does not know (any more).

@@ -113,7 +113,7 @@ func (h *Host) finalise(ctx context.Context, inst *installation) {
 	if !done {
 		return
 	}
-	err := h.tell(ctx, func() error { return h.rack.options.Service.Finalise(ctx, inst.instruction.ClusterID) })
+	err := h.tell(ctx, func() error { return h.rack.options.Service.Finalize(ctx, inst.instruction.ClusterID) })
 	if err == nil || errors.Is(err, ErrNotFound) {
 		inst.cluster.update(h, func(m *member) { m.finalised = true })
 	}

@@ -1,5 +1,5 @@
-// Package journeys takes hosts and clusters through assisted-service as our providers do, the simulated one and the real one, and
-// expects of both that an observer of their API sees the same. Where the two differ, the simulator is wrong.
+// Package journeys takes hosts and clusters through the simulated and the real assisted-service, like our providers do.
+// Both must look the same to an observer of their API. If the two differ, the simulator is wrong.
 package journeys
 
 import (
@@ -54,7 +54,7 @@ func (w *world) threeControlPlanesThenAWorker() (masters []*hosts.Host, worker *
 	w.expectInstalled(ha)
 	w.expectSeen(ha.Name, "cluster-with-a-wrong-boot.txt")
 	w.expectPercentages(ha, 0, 80, 100)
-	if w.Service != nil { // the real one tells of what passes within a second only if it happens to look then
+	if w.Service != nil { // the real service reports states of less than a second only if its check happens at that time
 		w.expectPercentages(ha, 10, 95)
 	}
 	w.expectSeen(masters[0].Hardware().UUID, "control-plane.txt")
@@ -108,8 +108,8 @@ func (w *world) threeControlPlanes(iso string, cluster *lab.Cluster) (masters []
 	return masters
 }
 
-// importedThenAWorker lets a host join a cluster that the service did not install. Its installation goes as far as to
-// the reboot: nobody serves the API of that cluster.
+// importedThenAWorker lets a host join a cluster that the service did not install. Its installation stops at the
+// reboot, because no server has the API of that cluster.
 func (w *world) importedThenAWorker() {
 	iso := w.infraEnv("imported")
 	imported := w.importedCluster("imported")
@@ -140,8 +140,8 @@ func (w *world) importedThenAWorker() {
 	w.expectHost(worker, models.HostStatusInstallingInProgress)
 }
 
-// wrongBoots lets hosts boot the discovery system after they were installed. The one of the first day is sent away; that of the
-// second waits for somebody, and nobody notices that it is back.
+// wrongBoots lets hosts boot the discovery system after they were installed. The service rejects the host of the first
+// day. The host of the second day waits for the user, and the service does not notice its return.
 func (w *world) wrongBoots(master, worker *hosts.Host) {
 	for _, host := range []*hosts.Host{master, worker} {
 		host.WrongBoot()
@@ -212,7 +212,8 @@ func (w *world) deletedWhileInstalling() {
 	w.deleteCluster(short, all...)
 }
 
-// infraEnvOfABoundHost deletes an InfraEnv whose host belongs to a cluster and is not installed: that is refused, until the Agent is gone.
+// infraEnvOfABoundHost deletes an InfraEnv whose host belongs to a cluster and is not installed. The deletion is
+// rejected until the Agent is deleted.
 func (w *world) infraEnvOfABoundHost() {
 	iso := w.infraEnv("kept")
 	kept := w.cluster("kept", 1)

@@ -28,7 +28,7 @@ type record struct {
 	seen map[string][]sight
 }
 
-// sight is what the status of an object says.
+// sight is the content of the status of an object.
 type sight struct {
 	State, Info string
 	Percentage  int64
@@ -133,9 +133,9 @@ func (w *world) expectPercentages(cluster *lab.Cluster, wanted ...int64) {
 
 var gap = regexp.MustCompile(`\s{2,}`)
 
-// expectSeen compares what was seen of an object with a table in testdata: its titles name conditions, each line has a
-// state and these conditions in it. A line that starts with ? ends by itself, and before the real service looks again
-// it may be over; one that starts with ~ may be seen of the real service alone.
+// expectSeen compares the observed states of an object with a table in testdata. The titles of the table name
+// conditions. Each line has a state with these conditions. The state of a line that starts with ? ends automatically,
+// and the real service may miss it. A line that starts with ~ may be observed with the real service only.
 func (w *world) expectSeen(name, table string) {
 	w.Helper()
 	content, err := os.ReadFile("testdata/" + table)

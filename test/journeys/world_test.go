@@ -28,8 +28,8 @@ const (
 	apiVIP    = "192.168.111.250"
 )
 
-// world is a laboratory without managers: an assisted-service, and a rack of hosts. What is to be bound, approved and deleted, the
-// test says by itself.
+// world is a laboratory without managers: an assisted-service and a rack of hosts. The test itself binds, approves and
+// deletes.
 type world struct {
 	*testing.T
 	*WithT
@@ -106,7 +106,7 @@ func (w *world) clusterWithoutAPI(name string, controlPlanes int) *lab.Cluster {
 	return cluster
 }
 
-// described is what is told of a cluster.
+// described are the objects that describe a cluster.
 func described(name string, controlPlanes int) (*hivev1.ClusterDeployment, *hiveext.AgentClusterInstall) {
 	deployment := &hivev1.ClusterDeployment{ObjectMeta: metadata(name)}
 	deployment.Spec = hivev1.ClusterDeploymentSpec{
@@ -133,8 +133,8 @@ func described(name string, controlPlanes int) (*hivev1.ClusterDeployment, *hive
 	return deployment, install
 }
 
-// importedCluster tells the service of a cluster that was installed elsewhere, as the control plane provider does, with
-// a pull secret that is missing at first.
+// importedCluster registers a cluster that was installed elsewhere, like the control plane provider. Its pull secret is
+// missing at first.
 func (w *world) importedCluster(name string) *lab.Cluster {
 	w.Helper()
 	cluster, err := w.NewCluster(types.NamespacedName{Namespace: namespace, Name: name})
@@ -182,7 +182,7 @@ func (w *world) change(host *hosts.Host, change func(*aiv1beta1.AgentSpec)) {
 	}).Should(Succeed())
 }
 
-// bind tells a host its cluster, and what becomes of it there.
+// bind sets the cluster and the role of a host.
 func (w *world) bind(host *hosts.Host, cluster *lab.Cluster, role models.HostRole) {
 	w.Helper()
 	w.change(host, func(spec *aiv1beta1.AgentSpec) {
@@ -233,7 +233,8 @@ func (w *world) expectNode(cluster *lab.Cluster, host *hosts.Host) {
 	}).Should(And(HaveKeyWithValue("laboratory/rack", "one"), HaveKeyWithValue("metal3.io/uuid", host.Name())))
 }
 
-// expectInstalled checks what the service says of an installed cluster on bare metal, and what it leaves to others.
+// expectInstalled checks the status of an installed cluster on bare metal, and the fields that the service does not
+// set.
 func (w *world) expectInstalled(cluster *lab.Cluster) {
 	w.Helper()
 	install := w.install(cluster)

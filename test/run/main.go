@@ -1,5 +1,5 @@
-// Command run tests packages as go test does, but links only those of their programs again of which something changed:
-// go test links each of them every time, which takes longer than most of the tests.
+// Command run tests packages like go test, but links only the test programs with changes. go test links each program
+// every time, which takes longer than most of the tests.
 package main
 
 import (
@@ -29,7 +29,7 @@ func main() {
 	r := runner{out: os.Stdout}
 	flag.StringVar(&r.programs, "programs", filepath.Join("bin", "tests"), "the folder in which programs are kept")
 	flag.IntVar(&r.atOnce, "at-once", runtime.NumCPU(), "how many packages are tested at a time")
-	flag.IntVar(&r.parallel, "parallel", runtime.NumCPU(), "how many tests of a package run at a time, of those that say that they may")
+	flag.IntVar(&r.parallel, "parallel", runtime.NumCPU(), "how many parallel tests of a package run at the same time")
 	flag.DurationVar(&r.timeout, "timeout", 10*time.Minute, "how long the tests of a package may take")
 	flag.Parse()
 	program.Main(func(ctx context.Context) error { return r.run(ctx, flag.Args()) })
@@ -50,14 +50,14 @@ type runner struct {
 // tested is a package that has tests.
 type tested struct{ path, dir string }
 
-// run tests the packages that have tests, and tells of each how it went, in the words of go test.
+// run tests the packages that have tests, and prints the result of each in the format of go test.
 func (r *runner) run(ctx context.Context, patterns []string) error {
 	folders, err := r.list(ctx, patterns)
 	if err != nil {
 		return err
 	}
 	if r.programs, err = filepath.Abs(r.programs); err != nil {
-		return fmt.Errorf("cannot tell where programs are kept: %w", err)
+		return fmt.Errorf("cannot find the folder of the programs: %w", err)
 	}
 	var tests errgroup.Group
 	tests.SetLimit(r.atOnce)
@@ -93,7 +93,7 @@ func (r *runner) list(ctx context.Context, patterns []string) (map[string][]test
 // testFolder links the programs of a folder, and has them run. What else can be tested is, where that fails.
 func (r *runner) testFolder(ctx context.Context, folder string, packages []tested, tests *errgroup.Group) {
 	if err := r.link(ctx, folder, packages); err != nil {
-		r.tell(true, err.Error()+"\n")
+		r.report(true, err.Error()+"\n")
 		return
 	}
 	for _, p := range packages {
@@ -104,7 +104,7 @@ func (r *runner) testFolder(ctx context.Context, folder string, packages []teste
 	}
 }
 
-// link makes the programs of the packages of a folder, unless they are there already.
+// link builds the test programs of the packages of a folder, unless they exist already.
 func (r *runner) link(ctx context.Context, folder string, packages []tested) error {
 	// without what debuggers need, as go test links what it does not keep
 	args := []string{"test", "-vet=off", "-ldflags=-s -w", "-c", "-o", r.folder(folder) + string(filepath.Separator)}
@@ -113,8 +113,8 @@ func (r *runner) link(ctx context.Context, folder string, packages []tested) err
 	}
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir = r.dir
-	if said, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("%sFAIL\t%s [build failed]: %w", said, folder, err)
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("%sFAIL\t%s [build failed]: %w", output, folder, err)
 	}
 	return nil
 }
@@ -128,25 +128,26 @@ func (r *runner) test(ctx context.Context, p tested) {
 	command := exec.CommandContext(ctx, filepath.Join(r.folder(path.Dir(p.path)), path.Base(p.path)+".test"),
 		"-test.paniconexit0", fmt.Sprintf("-test.timeout=%s", r.timeout), fmt.Sprintf("-test.parallel=%d", r.parallel))
 	command.Dir = p.dir
-	// It ends what it has begun, but is not waited for without end, nor is what it left behind that may hold its output.
+	// On interruption the program stops its own processes. A process that keeps the output open does not block the end
+	// for more than a minute.
 	command.Cancel, command.WaitDelay = func() error { return command.Process.Signal(os.Interrupt) }, time.Minute
-	var said bytes.Buffer
-	command.Stdout, command.Stderr = &said, &said
+	var output bytes.Buffer
+	command.Stdout, command.Stderr = &output, &output
 	err := command.Run()
 	took := time.Since(begun).Seconds()
 	if err != nil {
-		r.tell(true, fmt.Sprintf("%s%v\nFAIL\t%s\t%.3fs\n", said.String(), err, p.path, took))
+		r.report(true, fmt.Sprintf("%s%v\nFAIL\t%s\t%.3fs\n", output.String(), err, p.path, took))
 		return
 	}
-	r.tell(false, fmt.Sprintf("ok  \t%s\t%.3fs\n", p.path, took))
+	r.report(false, fmt.Sprintf("ok  \t%s\t%.3fs\n", p.path, took))
 }
 
-// tell writes what happened, and counts what failed.
-func (r *runner) tell(failed bool, what string) {
+// report prints a result, and counts failures.
+func (r *runner) report(failed bool, what string) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if failed {
 		r.failed++
 	}
-	_, _ = io.WriteString(r.out, what) // nobody reads it then
+	_, _ = io.WriteString(r.out, what) // the output is closed
 }

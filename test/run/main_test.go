@@ -20,7 +20,7 @@ var module = map[string]string{
 	"broken/wrong/w_test.go": "package wrong\n\nvar x int = \"\"\n",
 }
 
-// TestPackagesAreTested in their own directories, all of them, and what fails is told.
+// TestPackagesAreTested tests that all packages are tested in their own directories, and that failures are printed.
 func TestPackagesAreTested(t *testing.T) {
 	g, dir := NewWithT(t), t.TempDir()
 	for name, content := range module {
@@ -34,9 +34,9 @@ func TestPackagesAreTested(t *testing.T) {
 		return out.String(), err
 	}
 
-	told, err := test("./...")
+	output, err := test("./...")
 	g.Expect(err).To(MatchError("FAIL"))
-	g.Expect(told).To(And(
+	g.Expect(output).To(And(
 		ContainSubstring("ok  \texample.com/m/a/same\t"), ContainSubstring("--- FAIL: TestRed"), ContainSubstring("the reason"),
 		ContainSubstring("FAIL\texample.com/m/b/same\t"),
 		ContainSubstring("w_test.go:3"), ContainSubstring("FAIL\texample.com/m/broken [build failed]"), Not(ContainSubstring("none")),
@@ -52,9 +52,9 @@ func TestPackagesAreTested(t *testing.T) {
 	g.Expect(os.SameFile(linked, again)).To(BeTrue(), "it is not linked again")
 
 	g.Expect(os.WriteFile(filepath.Join(dir, "a/same/same_test.go"), []byte(module["b/same/same_test.go"]), 0o600)).To(Succeed())
-	told, err = test("./a/...")
+	output, err = test("./a/...")
 	g.Expect(err).To(MatchError("FAIL"), "what changed is tested as it is now")
-	g.Expect(told).To(ContainSubstring("FAIL\texample.com/m/a/same\t"))
+	g.Expect(output).To(ContainSubstring("FAIL\texample.com/m/a/same\t"))
 	again, err = os.Stat(program)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(os.SameFile(linked, again)).To(BeFalse(), "it is linked again")

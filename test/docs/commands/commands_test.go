@@ -49,7 +49,7 @@ func TestCommandsOfDocuments(t *testing.T) {
 			excused, _ := docs.Excused("../../..", block.Remark, block.Text)
 			commands := slices.DeleteFunc(docs.Commands(block.Text), docs.Built)
 			if excused || len(commands) == 0 {
-				continue // what is said about it is tested in test/docs
+				continue // its remark is tested in test/docs
 			}
 			count++
 			t.Run(fmt.Sprintf("%s:%d", d.Path, block.Line), func(t *testing.T) {
@@ -58,9 +58,9 @@ func TestCommandsOfDocuments(t *testing.T) {
 				}
 				changed = slices.ContainsFunc(commands, changes)
 				if out, err := terminal.try(t, script(commands)); err != nil {
-					t.Errorf("%v:\n%s\n%s\nMend the commands, add what they name to test/docs/commands/testdata/hub.yaml, or say "+
-						"right before the block by what they are run, or what they need that is not there, "+
-						"as test/docs/commands/doc.go tells", err, block.Text, out)
+					t.Errorf("%v:\n%s\n%s\nFix the commands, add the named objects to test/docs/commands/testdata/hub.yaml, or state "+
+						"right before the block which test runs them, or which requirement is missing, "+
+						"as test/docs/commands/doc.go describes", err, block.Text, out)
 				}
 			})
 		}
@@ -68,8 +68,8 @@ func TestCommandsOfDocuments(t *testing.T) {
 	NewWithT(t).Expect(count).To(BeNumerically(">", 40))
 }
 
-// endless are commands that end when something happens, which nobody here sees to. That what they name exists, and that
-// they ask for it rightly, shows at once.
+// endless are commands that end with an event, which never happens here. An error in their arguments is reported
+// immediately.
 var endless = regexp.MustCompile(`^kubectl wait | --watch`)
 
 // reading are commands that change nothing.
@@ -159,8 +159,8 @@ func openTerminal(t *testing.T) *terminal {
 	return terminal
 }
 
-// restore puts back what commands have changed of the objects of the hub, as kubectl apply would, which reads the
-// schema of the whole API first, each time.
+// restore reverts the changes of commands to the objects of the hub. kubectl apply would read the schema of the whole
+// API first, each time.
 func (s *terminal) restore(t *testing.T) {
 	t.Helper()
 	g := NewWithT(t)

@@ -36,7 +36,7 @@ const (
 
 // Options of a Cluster.
 type Options struct {
-	// Name tells the etcd processes of several clusters apart.
+	// Name is a prefix of the names of the etcd processes, which distinguishes several clusters.
 	Name string
 	// Group runs the processes, Program is etcd.
 	Group   *process.Group
@@ -175,7 +175,7 @@ func (c *Cluster) Client(urls ...string) (*clientv3.Client, error) {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: urls, DialTimeout: dialTimeout,
 		TLS: &tls.Config{Certificates: []tls.Certificate{certificate}, RootCAs: c.ca.Pool(), MinVersion: tls.VersionTLS12},
-		// Who asks hears of it; and a member that has just been started is there soon.
+		// The caller gets the error. A member that was just started serves soon.
 		Logger: zap.NewNop(),
 		DialOptions: []grpc.DialOption{
 			grpc.WithConnectParams(patient),
@@ -190,7 +190,7 @@ func (c *Cluster) Client(urls ...string) (*clientv3.Client, error) {
 	return client, nil
 }
 
-// patient is how a member is waited for that does not answer.
+// patient are the parameters of connections to a member that does not answer.
 var patient = grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, MaxDelay: 500 * time.Millisecond},
 	MinConnectTimeout: dialTimeout,

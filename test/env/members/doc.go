@@ -1,7 +1,8 @@
-// Package members runs the etcd of a workload cluster as OpenShift does: one member on each control-plane Node, named like the Node, each a
-// real etcd process with certificates of its own. A member is on the disk of its host: it ends with the power and comes back with it, and
-// is lost when the disk is wiped.
+// Package members runs the etcd of a workload cluster like OpenShift: one member on each control-plane Node, with the
+// name of the Node. Each member is a real etcd process with its own certificates. A member is on the disk of its host.
+// It stops and starts with the power of the host, and is lost when the disk is wiped.
 //
-// The hosts' addresses are real to the members and to the kube-apiserver, through a network of their own (package network): members
-// advertise https://<InternalIP of the Node>:2380 and :2379. Who is a member, is decided by others (package etcdoperator).
+// The addresses of the hosts are real for the members and for the kube-apiserver, through the simulated network
+// (package network). Members advertise https://<InternalIP of the Node>:2380 and :2379. Package etcdoperator decides
+// which Nodes are members.
 package members

@@ -11,12 +11,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/network"
 )
 
-// doorPoll is how often a door looks for a member that it can lead to.
+// doorPoll is the interval at which a door searches for a member to forward to.
 const doorPoll = 50 * time.Millisecond
 
-// door leads the kube-apiserver to any member that votes and runs. OpenShift has a kube-apiserver beside each member,
-// and its load balancer leads clients to those that work; here is one, which would dial a member that was away for
-// minutes only after up to two more (back-off of gRPC, which etcd's client leaves as it is).
+// door forwards connections of the kube-apiserver to any member that votes and runs. In OpenShift each member has a
+// kube-apiserver on its host, and the load balancer forwards clients to those that work. Here one kube-apiserver serves
+// the cluster. After a member was away for minutes, it would dial the member only after up to two more minutes. The
+// reason is the back-off of gRPC, which the client of etcd does not change.
 type door struct {
 	cluster  *Cluster
 	listener net.Listener

@@ -33,7 +33,7 @@ type node struct {
 type member struct {
 	slot slot
 	dir  string
-	// votes is false for a learner, which serves nobody.
+	// votes is false for a learner, which serves no clients.
 	votes bool
 	// away is true while the member is being started again.
 	away    bool
@@ -45,7 +45,7 @@ type member struct {
 // Peer is a member as the others know it.
 type Peer struct{ Name, URL string }
 
-// PowerOn tells that the host of a Node runs: so does the member on its disk.
+// PowerOn starts the member on the disk of a Node's host, which now runs.
 func (c *Cluster) PowerOn(ctx context.Context, name, address string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,7 +58,7 @@ func (c *Cluster) PowerOn(ctx context.Context, name, address string) error {
 	return c.start(ctx, n)
 }
 
-// PowerOff tells that the host of a Node is off. Its member ends at once.
+// PowerOff stops the member of a Node immediately, because its host is off.
 func (c *Cluster) PowerOff(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,7 +68,7 @@ func (c *Cluster) PowerOff(name string) {
 	}
 }
 
-// Wipe tells that nothing is left on the disk of a Node's host, which is off.
+// Wipe deletes the data on the disk of a Node's host, which is off.
 func (c *Cluster) Wipe(name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,7 +80,7 @@ func (c *Cluster) Wipe(name string) error {
 	return c.erase(n)
 }
 
-// Vote tells which members vote, by their names: those that the kube-apiserver is led to.
+// Vote sets the names of the voting members. The kube-apiserver is connected to them.
 func (c *Cluster) Vote(names []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +91,7 @@ func (c *Cluster) Vote(names []string) {
 	}
 }
 
-// Bounce ends the member of a Node, as a new revision of its pod does, and starts it again when it was away for so long.
+// Bounce stops the member of a Node, like a new revision of its Pod, and starts it again after the time away.
 func (c *Cluster) Bounce(name string, away time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +109,7 @@ func (c *Cluster) Bounce(name string, away time.Duration) {
 			return
 		}
 		m.away = false
-		// Where it does not start, it is one that ended by itself: the kubelet tries again.
+		// If the start fails, the member counts as crashed: the kubelet tries again.
 		_ = c.start(context.Background(), n)
 	})
 }
@@ -172,7 +172,7 @@ func (c *Cluster) Ended() []string {
 	return names
 }
 
-// Process is the member of a Node, for whoever wants to kill or measure it; nil: it has none.
+// Process is the process of the member of a Node, for tests that kill or measure it; nil: the Node has no member.
 func (c *Cluster) Process(name string) *process.Process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,7 +182,7 @@ func (c *Cluster) Process(name string) *process.Process {
 	return nil
 }
 
-// Restart runs the member of a Node again that ended by itself.
+// Restart starts the member of a Node again after a crash.
 func (c *Cluster) Restart(ctx context.Context, name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -225,7 +225,7 @@ func (c *Cluster) Place(ctx context.Context, name string, serving, peer Credenti
 	m.process = c.options.Group.New("etcd-"+c.options.Name+"-"+name, process.Storage, c.options.Program, c.flags(name, n.address, m, peers)...)
 	// Peers reach each other through the network of the hosts alone.
 	m.process.Env = []string{"HTTPS_PROXY=" + c.network.ProxyURL(n.address), "NO_PROXY=", "no_proxy="}
-	// Its data does not outlive the run, and a host that is switched off says no farewell.
+	// The data is not needed after the run, and a host that is switched off does not shut down its processes.
 	m.process.StopSignal = syscall.SIGKILL
 	// A member whose others are away is not ready, and runs.
 	m.process.Ready = func(context.Context) error { return nil }

@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// Cut makes a host unreachable, and everything unreachable for what runs on it, until heal: connections stay and carry
-// nothing, and who dials gets no answer. It is not as if the host were off, which is known at once.
+// Cut cuts a host off from the network, in both directions, until heal is called. Connections stay open and carry
+// nothing, and a new connection gets no answer. A host that is switched off behaves differently: connections to it fail
+// immediately.
 func (n *Network) Cut(host string) (heal func()) {
 	n.mu.Lock()
 	if n.cuts[host] == nil {
@@ -62,7 +63,8 @@ func (p path) open(given <-chan struct{}) bool {
 	}
 }
 
-// pathConn is a connection over a path: while that is cut, what is sent does not leave, and what arrives is not seen, an end included.
+// pathConn is a connection over a path. While the path is cut, sent data does not leave, and received data is not
+// delivered, including the end of the connection.
 type pathConn struct {
 	net.Conn
 

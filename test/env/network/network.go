@@ -1,6 +1,6 @@
-// Package network lets addresses be reached at which nothing of this machine listens: those of simulated hosts. It is
-// an HTTP proxy (CONNECT) for processes that take one, and dials for this process. A host can be cut off: nobody
-// reaches it then, and nobody learns why.
+// Package network makes the addresses of simulated hosts reachable, at which no process of this machine listens. It is
+// an HTTP proxy (CONNECT) for other processes, and dials for this process. A host can be cut off: then connections to
+// it get no answer.
 package network
 
 import (
@@ -16,12 +16,12 @@ import (
 	"time"
 )
 
-// ErrUnreachable is the error of whoever dials an address that nothing is attached to.
+// ErrUnreachable is the error of a dial to an address without a server.
 var ErrUnreachable = errors.New("connection refused: no such server in the network of the hosts")
 
 // Network knows what serves under which address.
 type Network struct {
-	// OnCut hears of each host that is cut off; nil: nobody does. It belongs before the first Cut.
+	// OnCut is called for each host that is cut off; nil: no call. Set it before the first Cut.
 	OnCut func(host string)
 
 	listener net.Listener
@@ -51,7 +51,7 @@ func New(ctx context.Context, socket string) (*Network, error) {
 	n := &Network{listener: listener, socket: socket, servers: map[string]*server{}, cuts: map[string]chan struct{}{}}
 	n.server = &http.Server{
 		Handler: http.HandlerFunc(n.connect), ReadHeaderTimeout: 10 * time.Second,
-		ErrorLog: log.New(io.Discard, "", 0), // Whoever asked hears of it.
+		ErrorLog: log.New(io.Discard, "", 0), // the client gets the error
 	}
 	for _, l := range []net.Listener{listener, local} {
 		go func() {
@@ -73,7 +73,7 @@ func (n *Network) Close() {
 	}
 }
 
-// ProxyURL is the proxy through which another process reaches the network, as the host that it is on; empty: as somebody outside.
+// ProxyURL is the proxy through which another process reaches the network from a host; empty: from outside.
 func (n *Network) ProxyURL(host string) string {
 	proxy := url.URL{Scheme: "http", Host: n.listener.Addr().String()}
 	if host != "" {
@@ -164,7 +164,7 @@ func clientOf(r *http.Request) string {
 func Join(one net.Conn, from io.Reader, other io.ReadWriteCloser) {
 	done := make(chan struct{}, 2)
 	flow := func(to io.Writer, from io.Reader) {
-		// An end is an end, whatever the reason.
+		// Any error ends the connection.
 		_, _ = io.Copy(to, from)
 		done <- struct{}{}
 	}

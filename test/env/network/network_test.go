@@ -29,10 +29,10 @@ func TestAddressesOfTheNetwork(t *testing.T) {
 		t.Cleanup(server.Close)
 		return server.Listener.Addr().String()
 	}
-	// As a process of its own asks: through the proxy, with TLS to the host itself.
+	// Requests like another process: through the proxy, with TLS to the host itself.
 	proxy, err := url.Parse(n.ProxyURL(""))
 	g.Expect(err).NotTo(HaveOccurred())
-	ask := func() (string, error) {
+	request := func() (string, error) {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
 		transport.Proxy = http.ProxyURL(proxy)
 		transport.TLSClientConfig.InsecureSkipVerify = true // the certificate is not what is tested
@@ -46,16 +46,16 @@ func TestAddressesOfTheNetwork(t *testing.T) {
 		return string(body), err
 	}
 
-	_, err = ask()
-	g.Expect(err).To(MatchError(ContainSubstring("Bad Gateway")), "nothing is there")
+	_, err = request()
+	g.Expect(err).To(MatchError(ContainSubstring("Bad Gateway")), "no server has this address")
 	_, err = n.Dial(t.Context(), "192.168.111.20:10250")
 	g.Expect(errors.Is(err, ErrUnreachable)).To(BeTrue())
 
 	leave := n.Attach("192.168.111.20:10250", serve("first"))
-	g.Expect(ask()).To(Equal("first"))
+	g.Expect(request()).To(Equal("first"))
 	n.Attach("192.168.111.20:10250", serve("second"))
 	leave()
-	g.Expect(ask()).To(Equal("second"), "an address belongs to who took it last")
+	g.Expect(request()).To(Equal("second"), "an address belongs to who took it last")
 
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "unix", n.Socket())
 	g.Expect(err).NotTo(HaveOccurred())
@@ -65,10 +65,10 @@ func TestAddressesOfTheNetwork(t *testing.T) {
 	head := make([]byte, len("HTTP/1.1 200"))
 	_, err = io.ReadFull(conn, head)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(string(head)).To(Equal("HTTP/1.1 200"), "as kube-apiserver asks, at the socket")
+	g.Expect(string(head)).To(Equal("HTTP/1.1 200"), "like kube-apiserver, at the socket")
 }
 
-// TestAHostThatIsCutOff is about connections to a host that answers what it is told, and about one that the host itself begins.
+// TestAHostThatIsCutOff tests connections to a host with an echo server, and a connection from the host.
 func TestAHostThatIsCutOff(t *testing.T) {
 	const address, other, silence = "192.168.111.20:2380", "192.168.111.21:2380", 500 * time.Millisecond
 	g := NewWithT(t)
@@ -104,11 +104,11 @@ func TestAHostThatIsCutOff(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), silence)
 	defer cancel()
 	_, err = n.Dial(ctx, address)
-	g.Expect(err).To(MatchError(context.DeadlineExceeded), "nobody answers who dials")
+	g.Expect(err).To(MatchError(context.DeadlineExceeded), "a dial gets no answer")
 	ctx, cancel = context.WithTimeout(t.Context(), silence)
 	defer cancel()
 	_, err = asHost(ctx, other)
-	g.Expect(err).To(MatchError(os.ErrDeadlineExceeded), "the host reaches nobody either")
+	g.Expect(err).To(MatchError(os.ErrDeadlineExceeded), "a dial from the host gets no answer either")
 	reached, err := n.Dial(t.Context(), other)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Eventually(call(reached)).Should(Receive(Equal("x <nil>")), "others are reached")
@@ -126,7 +126,7 @@ func TestAHostThatIsCutOff(t *testing.T) {
 	g.Eventually(given).Should(Receive(), "who gives up is not held")
 }
 
-// echo answers what it is told, and counts what it heard.
+// echo returns the data that it receives, and counts it.
 func echo(t *testing.T, heard *atomic.Int64) (address string) {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -1,3 +1,3 @@
-// Package process runs programs as processes of their own, in groups that start, stop and vanish together: with their ports,
-// their logs and their temporary data, whatever ends the process that started them.
+// Package process runs programs as separate processes, in groups that start and stop together. Their ports, logs and
+// temporary data are removed even if the process that started them is killed.
 package process

@@ -111,8 +111,8 @@ func (g *Group) Stop() {
 	})
 }
 
-// stopInOrder stops what uses the API servers, then the API servers (which otherwise wait for the watches of their clients),
-// then what they keep their data in.
+// stopInOrder stops the clients of the API servers, then the API servers, then their data stores. Otherwise API servers
+// wait for the watches of their clients.
 func stopInOrder(processes []*Process) {
 	for _, layer := range []Layer{Clients, APIServers, Storage} {
 		var group sync.WaitGroup

@@ -15,22 +15,23 @@ const (
 	panicsMetric     = "controller_runtime_reconcile_panics_total"
 )
 
-// Reconciles tells how many reconciles of a manager have ended since it was started last.
+// Reconciles returns the number of reconciles of a manager that have ended since its last start.
 func (p *Process) Reconciles(ctx context.Context) (int, error) { return p.sum(ctx, reconcilesMetric) }
 
-// FailedReconciles tells how many of them ended with an error.
+// FailedReconciles returns the number of reconciles that ended with an error.
 func (p *Process) FailedReconciles(ctx context.Context) (int, error) {
 	return p.sum(ctx, failuresMetric)
 }
 
-// Panics tells how many reconciles of a manager have panicked since it was started last. That it does not tell is an error.
+// Panics returns the number of reconciles of a manager that have panicked since its last start. A missing metric is an
+// error.
 func (p *Process) Panics(ctx context.Context) (int, error) { return p.sum(ctx, panicsMetric) }
 
 // sum adds up the values of a counter.
 func (p *Process) sum(ctx context.Context, metric string) (int, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.MetricsURL, nil)
 	if err != nil {
-		return 0, fmt.Errorf("cannot ask %s for its metrics: %w", p.Name, err)
+		return 0, fmt.Errorf("cannot read the metrics of %s: %w", p.Name, err)
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {

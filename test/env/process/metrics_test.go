@@ -17,7 +17,7 @@ func TestPanicsAddsUpTheControllers(t *testing.T) {
 		"none": {metrics: panicsMetric + "{controller=\"a\"} 0\n" + panicsMetric + "{controller=\"b\"} 0\n"},
 		"two and one": {metrics: "# TYPE " + panicsMetric + " counter\n" + panicsMetric + "{controller=\"a\"} 2\n" +
 			panicsMetric + "{controller=\"b\"} 1\n", wanted: 3},
-		"not told":     {metrics: "something_else 1\n", fails: true},
+		"missing":      {metrics: "something_else 1\n", fails: true},
 		"not readable": {metrics: "{\n", fails: true},
 	} {
 		t.Run(situation, func(t *testing.T) {

@@ -13,15 +13,15 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/filelock"
 )
 
-// Ports are taken from below the range that Linux uses for outgoing connections (32768-60999), so that no connection of
-// any process can take one between its reservation and the start of the server that it is for.
+// Ports are below the range of Linux for outgoing connections (32768-60999). So no connection of any process can take a
+// port between its reservation and the start of its server.
 const (
 	firstPort = 20000
 	lastPort  = 32000
 )
 
-// ports hands out TCP ports of 127.0.0.1. A port stays reserved, for every process of this user that uses this package,
-// until release or until this process ends.
+// ports reserves TCP ports of 127.0.0.1. A port stays reserved until release or until this process ends. The
+// reservation applies to all processes of this user that use this package.
 type ports struct {
 	mu    sync.Mutex
 	locks []*os.File

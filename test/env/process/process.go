@@ -18,16 +18,16 @@ import (
 const (
 	// readyTimeout is generous: a kube-apiserver needs 3 s on an idle machine, and much longer on a busy one.
 	readyTimeout = 5 * time.Minute
-	// stopTimeout is how long a process may take to end by itself: nothing here has data that it must save, and Cluster API
+	// stopTimeout is the time that a process has to end after a signal. No process here has data to save. Cluster API
 	// core waits for half a minute when a workload cluster does not answer any more.
 	stopTimeout = 3 * time.Second
-	// readyInterval is the interval at which a starting process is asked whether it serves.
+	// readyInterval is the interval at which a starting process is probed.
 	readyInterval = 50 * time.Millisecond
 	// logTail is how much of a log goes into the error about a process that did not start.
 	logTail = 4096
 )
 
-// Layer tells which processes depend on which: each on those of the layers before its own.
+// Layer defines which processes depend on which: each depends on those of the layers before its own.
 type Layer int
 
 // The layers, in the order in which they start. [Group.Stop] goes the other way.
@@ -40,7 +40,7 @@ const (
 // Process is a program that runs as a process of its own. It can be stopped or killed and started again: it keeps its
 // arguments, ports and log. What is exported must not change while it runs.
 type Process struct {
-	// Name tells the component, for example "kube-apiserver" or "bootstrap".
+	// Name is the component, for example "kube-apiserver" or "bootstrap".
 	Name string
 	// User is the name by which the API server knows the process (and so the audit log); empty for those
 	// that are not managers.
@@ -50,9 +50,9 @@ type Process struct {
 	// MetricsURL is where a manager serves its Prometheus metrics, without TLS or authentication; empty for the others.
 	MetricsURL string
 
-	// Layer tells when the process is stopped.
+	// Layer defines when the process is stopped.
 	Layer Layer
-	// Path is the program, Args are its arguments, Env are variables besides our own.
+	// Path is the program, Args are its arguments, Env are variables in addition to our own.
 	Path      string
 	Args, Env []string
 	// Dir is where the process runs; default: where we do.
@@ -70,7 +70,7 @@ type Process struct {
 	pid  int
 	done chan struct{} // closed when the current run ended; nil before the first
 	exit error         // why the current run ended; valid when done is closed
-	// ending is true from when the current run was told to end.
+	// ending is true once the current run was requested to end.
 	ending bool
 }
 
@@ -98,8 +98,8 @@ func (p *Process) Start(ctx context.Context) error {
 	return nil
 }
 
-// launch starts the process from a thread that lives as long as the process does: the kernel sends the parent death
-// signal when the thread ends that made the child, not when the whole parent does (prctl(2), PR_SET_PDEATHSIG).
+// launch starts the process from a thread that lives as long as the process. The kernel sends the parent death signal
+// when the thread ends that created the child, not when the whole parent ends (prctl(2), PR_SET_PDEATHSIG).
 func (p *Process) launch() error {
 	log, err := os.OpenFile(p.LogPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -153,12 +153,12 @@ func (p *Process) awaitReady(ctx context.Context) error {
 	}
 }
 
-// Stop asks the process to end, and ends it after 3 s if it did not. It returns when the process is gone.
+// Stop sends SIGTERM to the process, and kills it after 3 s. It returns when the process has ended.
 func (p *Process) Stop() {
 	p.end(cmp.Or(p.StopSignal, syscall.SIGTERM))
 }
 
-// Kill ends the process at once, as a crash would. It returns when the process is gone.
+// Kill ends the process immediately, like a crash. It returns when the process has ended.
 func (p *Process) Kill() {
 	p.end(syscall.SIGKILL)
 }
@@ -170,7 +170,7 @@ func (p *Process) end(signal syscall.Signal) {
 		return
 	}
 	p.ending = true
-	// The error would say that the process has just ended.
+	// The error would mean that the process has just ended.
 	_ = syscall.Kill(-p.pid, signal)
 	select {
 	case <-p.done:
@@ -180,7 +180,7 @@ func (p *Process) end(signal syscall.Signal) {
 	}
 }
 
-// Running reports whether the process runs; false also for one that ended by itself.
+// Running reports whether the process runs. It is false for a process that ended without a signal of this package.
 func (p *Process) Running() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -199,10 +199,10 @@ func (p *Process) running() bool {
 	}
 }
 
-// Died reports whether the process ended by itself, and nobody has started it again.
+// Died reports whether the process ended without a signal of this package, and was not started again.
 func (p *Process) Died() bool {
 	if !p.mu.TryLock() {
-		return false // somebody is starting or ending it
+		return false // it is being started or ended
 	}
 	defer p.mu.Unlock()
 	return p.done != nil && !p.ending && !p.running()

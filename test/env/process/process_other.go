@@ -4,8 +4,9 @@ package process
 
 import "syscall"
 
-// Attributes put a child into a process group of its own, so that Ctrl-C in a terminal reaches only us, who shut
-// the children down in order. Without Linux's parent death signal the children outlive us if we are killed.
+// Attributes put a child into its own process group, so that Ctrl-C in a terminal reaches only this process. This
+// process stops its children in order. Without the parent death signal of Linux, the children continue to run if this
+// process is killed.
 func Attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

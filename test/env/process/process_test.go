@@ -54,7 +54,7 @@ func TestNothingOutlivesItsOwner(t *testing.T) {
 		dataGone  bool
 	}{
 		{"interrupted with Ctrl-C: stopped in order", syscall.SIGINT, true},
-		{"told to end: stopped in order", syscall.SIGTERM, true},
+		{"receives SIGTERM: stopped in order", syscall.SIGTERM, true},
 		{"killed: the kernel ends the processes, the next run removes the data", syscall.SIGKILL, false},
 	} {
 		t.Run(c.situation, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestProcessThatDoesNotBecomeReady(t *testing.T) {
 	g.Expect(p.Running()).To(BeFalse())
 }
 
-func TestProcessThatEndsByItself(t *testing.T) {
+func TestProcessThatEndsWithoutASignal(t *testing.T) {
 	g := NewWithT(t)
 	p := &Process{
 		Name: "mortal", LogPath: filepath.Join(t.TempDir(), "log"), Path: "/bin/sh",
@@ -119,7 +119,8 @@ func TestProcessThatEndsByItself(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	stat := "42 (a (strange) name) S 1 42 42 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 9 0 100 1000000 500 0"
+	stat := "42 (a (strange) name) S 1 42 42 0 -1 4194560 100 0 0 0 " +
+		"250 50 0 0 20 0 9 0 100 1000000 500 0"
 	t.Run("CPU time is user and kernel mode, memory is in bytes", func(t *testing.T) {
 		g := NewWithT(t)
 		usage, err := parseUsage(stat, "Name:\tx\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\nRssAnon:\t     512 kB\nThreads:\t9\n")

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// HandleSignals stops the group when this process is told to end (SIGINT, SIGTERM, SIGHUP), and then lets it end in the
+// HandleSignals stops the group when this process receives SIGINT, SIGTERM or SIGHUP. Then the process ends in the
 // usual way.
 func (g *Group) HandleSignals() {
 	g.signals = make(chan os.Signal, 1)
@@ -18,7 +18,7 @@ func (g *Group) HandleSignals() {
 		}
 		g.Sayf("%s: stopping", received)
 		g.Stop()
-		// The handler is gone now; the error would be about a process that is not ours.
+		// The handler is removed now. The error would concern a process that is not ours.
 		_ = syscall.Kill(os.Getpid(), received.(syscall.Signal))
 	}()
 }

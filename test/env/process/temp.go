@@ -14,7 +14,7 @@ const tempPrefix = "openshift-agent-env-"
 // newTempDir makes a folder for what a run need not keep; closing the lock gives it up. Folders of runs that were killed
 // are removed on that occasion.
 func newTempDir() (path string, lock *os.File, err error) {
-	// Nobody else may find the new folder before it is locked.
+	// No other process may find the new folder before it is locked.
 	guard, err := filelock.Wait(filepath.Join(lockDir(), "folders"))
 	if err != nil {
 		return "", nil, fmt.Errorf("cannot lock the temporary folders: %w", err)

@@ -46,7 +46,7 @@ func (p *Process) Usage() (Usage, error) {
 
 // parseUsage reads the contents of /proc/<pid>/stat and /proc/<pid>/status.
 func parseUsage(stat, status string) (Usage, error) {
-	// The second field is the name in parentheses, which may itself hold spaces and parentheses; utime and stime are the
+	// The second field is the name in parentheses, which may contain spaces and parentheses. utime and stime are the
 	// fields 14 and 15 of proc(5).
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 13 {
