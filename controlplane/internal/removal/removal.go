@@ -133,7 +133,6 @@ func (a *Situation) fenced() *decision.Blocker {
 	blocker := Fenced("the host of Machine %s is neither taken out of etcd nor released", m.Name)
 	blocker.Message += fmt.Sprintf(". When the cluster certainly does without this host, and the Machine's condition Deleting says that it waits for the hook, take the annotation %s off the Machine: the host is "+
 		"wiped then", controlplanev1.EtcdMemberHookAnnotation)
-	blocker = m.NotTouched(blocker)
 	return &blocker
 }
 
