@@ -23,19 +23,20 @@ import (
 )
 
 const (
-	// The ConfigMap with the authorities of the certificates that the API server of an OpenShift cluster makes itself.
-	// It does not have those of certificates that the user named (APIServer cluster,
+	// The ConfigMap with the authorities of certificates that the API server of an OpenShift cluster creates. It
+	// does not contain those of user-provided certificates (APIServer cluster,
 	// spec.servingCerts.namedCertificates).
 	apiServerCANamespace, apiServerCAName, apiServerCAKey = "openshift-config-managed", "kube-apiserver-server-ca", "ca-bundle.crt"
-	// mostAuthorities bounds how many authorities a kubeconfig has after a renewal, and mostOfBundle how many bytes of a bundle are read.
-	mostAuthorities, mostOfBundle = 64, 256 << 10
+	// maxAuthorities is the largest number of authorities in a renewed kubeconfig. maxBundle is the largest
+	// bundle that is read, in bytes.
+	maxAuthorities, maxBundle = 64, 256 << 10
 )
 
 // Authorities are the certificate authorities of the API server of a cluster.
 type Authorities struct {
-	// Reported (PEM) are those that the cluster publishes; empty when it publishes none.
+	// Reported (PEM) are the published authorities; empty if the cluster publishes none.
 	Reported []byte
-	// Serving are the fingerprints of the authorities by which certificates of the API servers were accepted within the
+	// Serving are the fingerprints of the authorities that accepted certificates of the API servers within the
 	// last six hours. Since is when the record began: it does not survive a restart of the manager.
 	Serving sets.Set[string]
 	Since   time.Time
@@ -44,8 +45,9 @@ type Authorities struct {
 // Authorities reads the certificate authorities of the API server of a cluster, which must be connected.
 func (c *Clusters) Authorities(ctx context.Context, cluster client.ObjectKey) (Authorities, error) {
 	var read Authorities
-	err := c.callWithAccess(ctx, cluster, func(ctx context.Context, connection client.Client, access *access) error {
-		found, err := kube.Read(ctx, connection, client.ObjectKey{Namespace: apiServerCANamespace, Name: apiServerCAName}, &corev1.ConfigMap{})
+	err := c.callWithAccess(ctx, cluster, func(ctx context.Context, remote client.Client, access *access) error {
+		found, err := kube.Read(ctx, remote, client.ObjectKey{Namespace: apiServerCANamespace, Name: apiServerCAName},
+			&corev1.ConfigMap{})
 		if err != nil {
 			return err
 		}
@@ -56,21 +58,22 @@ func (c *Clusters) Authorities(ctx context.Context, cluster client.ObjectKey) (A
 		return nil
 	})
 	if err != nil {
-		return Authorities{}, fmt.Errorf("cannot read ConfigMap %s/%s of the workload cluster: %w", apiServerCANamespace, apiServerCAName, err)
+		return Authorities{}, fmt.Errorf("cannot read ConfigMap %s/%s of the workload cluster: %w", apiServerCANamespace, apiServerCAName,
+			err)
 	}
 	return read, nil
 }
 
 // Trust decides which authorities a kubeconfig gets.
 type Trust struct {
-	// Stated (PEM) are those of the spec; they must have passed CheckAuthorities.
+	// Stated (PEM) are the authorities in the spec. They must have passed CheckAuthorities.
 	Stated []byte
-	// Added are the fingerprints of those that are in the kubeconfig only because the spec states or stated them.
+	// Added are the fingerprints of those that are in the kubeconfig only because of the present or former spec.
 	Added sets.Set[string]
-	// Cluster is nil when there is no connection: then no authority is removed, since the API server may need it.
+	// Cluster is nil without a connection. Then no authority is removed, since the API server may need it.
 	Cluster *Authorities
-	// Settled is true when enough connections were made since the spec has withdrawn authorities: those by which none
-	// was accepted are removed. A single connection proves nothing of the other API servers.
+	// Settled is true if enough connections were made since authorities were removed from the spec. Then those
+	// that accepted none are removed. A single connection proves nothing about the other API servers.
 	Settled bool
 }
 
@@ -79,13 +82,13 @@ type Trusting struct {
 	Kubeconfig []byte
 	// Added are the fingerprints to record for the next Trust.
 	Added sets.Set[string]
-	// Pending is true when authorities that the spec has withdrawn wait for connections.
+	// Pending is true while removed authorities of the spec wait for connections.
 	Pending bool
 }
 
-// WithAuthorities adds to a kubeconfig the authorities that the spec states and those that the cluster reports, and
-// removes those that the spec has withdrawn. An authority by which the API server is accepted stays. A kubeconfig
-// without any stays so: there the authorities of the system count, which an authority would replace.
+// WithAuthorities adds the authorities of the spec and of the cluster to a kubeconfig, and removes those that
+// are not in the spec any more. An authority that accepts the API server stays. A kubeconfig without
+// authorities stays unchanged: an authority would replace those of the system.
 func WithAuthorities(kubeconfig []byte, now time.Time, trust Trust) (Trusting, error) {
 	config, _, err := load(kubeconfig)
 	if err != nil {
@@ -106,15 +109,15 @@ func WithAuthorities(kubeconfig []byte, now time.Time, trust Trust) (Trusting, e
 	return result, err
 }
 
-// apply returns the certificates that a kubeconfig is to have in the place of others. What has expired is dropped only
-// when something else changes.
+// apply returns the certificates for a kubeconfig. Expired certificates are dropped only together with
+// another change.
 func (t Trust) apply(before []*x509.Certificate, now time.Time) ([]*x509.Certificate, Trusting) {
 	stated, reported := certificatesIn(t.Stated), t.reported()
 	result := Trusting{Added: sets.New[string]()}
 	var after []*x509.Certificate
 	for _, c := range before {
 		switch is := fingerprint(c); {
-		case !t.Added.Has(is) || contains(reported, c): // it stays without the spec
+		case !t.Added.Has(is) || contains(reported, c): // it does not depend on the spec
 			after = append(after, c)
 		case contains(stated, c) || !t.settled() || t.Cluster.Serving.Has(is):
 			after = append(after, c)
@@ -139,10 +142,10 @@ func (t Trust) apply(before []*x509.Certificate, now time.Time) ([]*x509.Certifi
 
 func (t Trust) settled() bool { return t.Settled && t.Cluster != nil }
 
-// limited drops the oldest of certificates beyond mostAuthorities: last those by which the API server is accepted,
-// those of the spec, and those that the cluster reports. Without a connection all stay.
+// limited drops the oldest certificates above maxAuthorities. Those that accept the API server are dropped
+// last, then those of the spec, then those of the cluster. Without a connection all stay.
 func (t Trust) limited(all, stated, reported []*x509.Certificate) []*x509.Certificate {
-	if t.Cluster == nil || len(all) <= mostAuthorities {
+	if t.Cluster == nil || len(all) <= maxAuthorities {
 		return all
 	}
 	rank := func(c *x509.Certificate) int {
@@ -160,7 +163,7 @@ func (t Trust) limited(all, stated, reported []*x509.Certificate) []*x509.Certif
 	slices.SortStableFunc(ranked, func(a, b *x509.Certificate) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), b.NotBefore.Compare(a.NotBefore))
 	})
-	return slices.DeleteFunc(all, func(c *x509.Certificate) bool { return !contains(ranked[:mostAuthorities], c) })
+	return slices.DeleteFunc(all, func(c *x509.Certificate) bool { return !contains(ranked[:maxAuthorities], c) })
 }
 
 func (t Trust) reported() []*x509.Certificate {
@@ -170,13 +173,14 @@ func (t Trust) reported() []*x509.Certificate {
 	return certificatesIn(t.Cluster.Reported)
 }
 
-// CheckAuthorities returns an error where the authorities of a spec (PEM) hold something that is no certificate, which no admission sees.
+// CheckAuthorities returns an error if the authorities of a spec (PEM) contain data other than certificates,
+// which admission does not check.
 func CheckAuthorities(bundle string) error {
 	rest := []byte(bundle)
 	for n := 1; len(bytes.TrimSpace(rest)) > 0; n++ {
 		var block *pem.Block
 		if block, rest = pem.Decode(rest); block == nil || block.Type != cert.CertificateBlockType {
-			return fmt.Errorf("certificate %d of spec.kubeconfig.additionalTrustBundle is no PEM certificate", n)
+			return fmt.Errorf("certificate %d of spec.kubeconfig.additionalTrustBundle is not a PEM certificate", n)
 		}
 		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
 			return fmt.Errorf("certificate %d of spec.kubeconfig.additionalTrustBundle cannot be parsed", n)
@@ -185,10 +189,9 @@ func CheckAuthorities(bundle string) error {
 	return nil
 }
 
-// Replace returns the kubeconfig of assisted-service with what the user added to the published one: proxy, name of the
-// server's certificate, and authorities. Where the published one was made from the same content before, all that
-// differs is the user's, also the server. Without additions the result is the content of assisted-service, byte for
-// byte.
+// Replace returns the kubeconfig of assisted-service with the user's changes to the published one: proxy,
+// server name of the certificate, and authorities. If the published one was created from the same source, all
+// differences belong to the user, including the server. Without changes the result equals the source.
 func Replace(published, source []byte, sameSource bool, now time.Time) ([]byte, error) {
 	next, _, err := load(source)
 	if err != nil {
@@ -196,16 +199,18 @@ func Replace(published, source []byte, sameSource bool, now time.Time) ([]byte, 
 	}
 	last, _, err := load(published)
 	if err != nil {
-		return source, nil //nolint:nilerr // nothing in it is used
+		return source, nil //nolint:nilerr // the published one is replaced
 	}
 	from, to := clusterOf(last), clusterOf(next)
 	merged := to.DeepCopy()
 	merged.ProxyURL, merged.TLSServerName = cmp.Or(from.ProxyURL, to.ProxyURL), cmp.Or(from.TLSServerName, to.TLSServerName)
 	merged.CertificateAuthorityData = joined(now, to.CertificateAuthorityData, from.CertificateAuthorityData)
 	if sameSource {
-		merged.Server, merged.InsecureSkipTLSVerify, merged.ProxyURL, merged.TLSServerName = from.Server, from.InsecureSkipTLSVerify, from.ProxyURL, from.TLSServerName
+		merged.Server, merged.InsecureSkipTLSVerify, merged.ProxyURL, merged.TLSServerName = from.Server, from.InsecureSkipTLSVerify,
+			from.ProxyURL, from.TLSServerName
 	}
-	if sameSource && len(from.CertificateAuthorityData) == 0 || merged.InsecureSkipTLSVerify { // the authorities of the system are to count, or none
+	if sameSource && len(from.CertificateAuthorityData) == 0 ||
+		merged.InsecureSkipTLSVerify { // the authorities of the system apply, or none
 		merged.CertificateAuthorityData = nil
 	}
 	if sameAccess(merged, to) {
@@ -215,20 +220,21 @@ func Replace(published, source []byte, sameSource bool, now time.Time) ([]byte, 
 	return clientcmd.Write(*next)
 }
 
-// clusterOf is the cluster to which the current context of a kubeconfig that was loaded leads.
+// clusterOf returns the cluster of the current context of a loaded kubeconfig.
 func clusterOf(config *clientcmdapi.Config) *clientcmdapi.Cluster {
 	return config.Clusters[config.Contexts[config.CurrentContext].Cluster]
 }
 
-// sameAccess reports whether two clusters of kubeconfigs lead to the same server in the same way.
+// sameAccess reports whether two clusters of kubeconfigs are accessed in the same way.
 func sameAccess(a, b *clientcmdapi.Cluster) bool {
-	return a.Server == b.Server && a.ProxyURL == b.ProxyURL && a.TLSServerName == b.TLSServerName && a.InsecureSkipTLSVerify == b.InsecureSkipTLSVerify &&
+	return a.Server == b.Server && a.ProxyURL == b.ProxyURL && a.TLSServerName == b.TLSServerName &&
+		a.InsecureSkipTLSVerify == b.InsecureSkipTLSVerify &&
 		bytes.Equal(a.CertificateAuthorityData, b.CertificateAuthorityData)
 }
 
-// joined returns the certificates of two bundles, each once, in their order, and without those that have expired. The
-// first bundle is returned as it is when the other adds nothing. What cannot be read adds nothing either. The number is
-// not limited here: without a connection nobody knows which of them the API server needs.
+// joined returns the unexpired certificates of two bundles in their order, without duplicates. The first
+// bundle is returned unchanged if the other adds nothing. An invalid bundle adds nothing. The number is not
+// limited, because without a connection the authorities that the API server needs are unknown.
 func joined(now time.Time, first, other []byte) []byte {
 	known := certificatesIn(first)
 	count := len(known)
@@ -254,7 +260,7 @@ func contains(certificates []*x509.Certificate, c *x509.Certificate) bool {
 func encode(certificates []*x509.Certificate) []byte {
 	var bundle bytes.Buffer
 	for _, c := range certificates {
-		_ = pem.Encode(&bundle, &pem.Block{Type: cert.CertificateBlockType, Bytes: c.Raw}) // a buffer takes everything
+		_ = pem.Encode(&bundle, &pem.Block{Type: cert.CertificateBlockType, Bytes: c.Raw}) // a buffer does not fail
 	}
 	return bundle.Bytes()
 }
@@ -265,7 +271,7 @@ func fingerprint(c *x509.Certificate) string {
 }
 
 func certificatesIn(bundle []byte) []*x509.Certificate {
-	if len(bundle) > mostOfBundle {
+	if len(bundle) > maxBundle {
 		return nil
 	}
 	found, err := cert.ParseCertsPEM(bundle)

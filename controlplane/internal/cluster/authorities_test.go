@@ -27,16 +27,16 @@ import (
 
 var today = time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC)
 
-// authorityUntil is the certificate of one, valid until some time after today.
+// authorityUntil returns the certificate of an authority that expires some time after today.
 func authorityUntil(t *testing.T, name string, valid time.Duration) string {
 	t.Helper()
 	return authorityFor(t, name, today.AddDate(-1, 0, 0), today.Add(valid))
 }
 
-// authorityFrom is the certificate of one that was made some time ago.
-func authorityFrom(t *testing.T, name string, made time.Time) string {
+// authorityFrom returns the certificate of an authority that was created some time ago.
+func authorityFrom(t *testing.T, name string, created time.Time) string {
 	t.Helper()
-	return authorityFor(t, name, made, today.Add(time.Hour))
+	return authorityFor(t, name, created, today.Add(time.Hour))
 }
 
 func authorityFor(t *testing.T, name string, from, until time.Time) string {
@@ -44,7 +44,8 @@ func authorityFor(t *testing.T, name string, from, until time.Time) string {
 	g := NewWithT(t)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	g.Expect(err).NotTo(HaveOccurred())
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: from, NotAfter: until, IsCA: true, BasicConstraintsValid: true}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: from, NotAfter: until,
+		IsCA: true, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	g.Expect(err).NotTo(HaveOccurred())
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
@@ -57,7 +58,7 @@ func fingerprintOf(t *testing.T, certificate string) string {
 	return fingerprint(found[0])
 }
 
-// trusting is a kubeconfig with authorities.
+// trusting returns a kubeconfig with authorities.
 func trusting(t *testing.T, authorities string, change func(*clientcmdapi.Cluster)) []byte {
 	t.Helper()
 	return kubeconfigFor(t, "https://api.c.example.com:6443", func(config *clientcmdapi.Config) {
@@ -69,7 +70,7 @@ func trusting(t *testing.T, authorities string, change func(*clientcmdapi.Cluste
 	})
 }
 
-// accessIn is how a kubeconfig leads to its server.
+// accessIn returns the cluster in a kubeconfig.
 func accessIn(t *testing.T, content []byte) *clientcmdapi.Cluster {
 	t.Helper()
 	config, err := clientcmd.Load(content)
@@ -77,8 +78,9 @@ func accessIn(t *testing.T, content []byte) *clientcmdapi.Cluster {
 	return config.Clusters["c"]
 }
 
-func TestWhatTheUserAddedToTheKubeconfigIsKept(t *testing.T) {
-	own, users, expired := authorityUntil(t, "cluster", time.Hour), authorityUntil(t, "user", time.Hour), authorityUntil(t, "expired", -time.Hour)
+func TestReplaceKeepsChangesOfTheUser(t *testing.T) {
+	own, users, expired := authorityUntil(t, "cluster", time.Hour), authorityUntil(t, "user", time.Hour),
+		authorityUntil(t, "expired", -time.Hour)
 	byProxy := func(c *clientcmdapi.Cluster) {
 		c.ProxyURL, c.TLSServerName = "http://proxy.example.com:3128", "api.internal"
 	}
@@ -89,16 +91,22 @@ func TestWhatTheUserAddedToTheKubeconfigIsKept(t *testing.T) {
 		same      bool
 		want      func(*clientcmdapi.Cluster)
 	}{
-		"nothing was added":                             {published: trusting(t, own, nil), same: true},
-		"what was published is no kubeconfig":           {published: []byte("nothing"), same: true},
-		"an authority":                                  {trusting(t, own+users, nil), true, func(c *clientcmdapi.Cluster) { c.CertificateAuthorityData = []byte(own + users) }},
-		"an authority in the place of another":          {trusting(t, users, nil), true, func(c *clientcmdapi.Cluster) { c.CertificateAuthorityData = []byte(own + users) }},
-		"an authority that has expired":                 {published: trusting(t, own+expired, nil), same: true},
-		"proxy and name":                                {trusting(t, own, byProxy), true, byProxy},
-		"another server":                                {trusting(t, own, moved), true, moved},
-		"no authority, so that the system's count":      {trusting(t, "", nil), true, func(c *clientcmdapi.Cluster) { c.CertificateAuthorityData = nil }},
-		"no verification":                               {trusting(t, "", insecure), true, insecure},
-		"assisted-service has another: authority":       {trusting(t, own+users, nil), false, func(c *clientcmdapi.Cluster) { c.CertificateAuthorityData = []byte(own + users) }},
+		"nothing was added":                   {published: trusting(t, own, nil), same: true},
+		"what was published is no kubeconfig": {published: []byte("nothing"), same: true},
+		"an authority": {trusting(t, own+users, nil), true, func(c *clientcmdapi.Cluster) {
+			c.CertificateAuthorityData = []byte(own +
+				users)
+		}},
+		"an authority in the place of another": {trusting(t, users, nil), true,
+			func(c *clientcmdapi.Cluster) { c.CertificateAuthorityData = []byte(own + users) }},
+		"an authority that has expired": {published: trusting(t, own+expired, nil), same: true},
+		"proxy and name":                {trusting(t, own, byProxy), true, byProxy},
+		"another server":                {trusting(t, own, moved), true, moved},
+		"no authority, so that the system's count": {trusting(t, "", nil), true,
+			func(c *clientcmdapi.Cluster) { c.CertificateAuthorityData = nil }},
+		"no verification": {trusting(t, "", insecure), true, insecure},
+		"assisted-service has another: authority": {trusting(t, own+users, nil), false,
+			func(c *clientcmdapi.Cluster) { c.CertificateAuthorityData = []byte(own + users) }},
 		"assisted-service has another: proxy and name":  {trusting(t, own, byProxy), false, byProxy},
 		"assisted-service has another: its server wins": {trusting(t, own, moved), false, byProxy},
 		"assisted-service has another: it is verified":  {published: trusting(t, "", insecure), same: false},
@@ -106,7 +114,8 @@ func TestWhatTheUserAddedToTheKubeconfigIsKept(t *testing.T) {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
 			source := kubeconfigFor(t, "", func(config *clientcmdapi.Config) {
-				config.Clusters["c"] = &clientcmdapi.Cluster{Server: "https://api.c.example.com:6443", CertificateAuthorityData: []byte(own)}
+				config.Clusters["c"] = &clientcmdapi.Cluster{Server: "https://api.c.example.com:6443",
+					CertificateAuthorityData: []byte(own)}
 				config.AuthInfos["admin"] = &clientcmdapi.AuthInfo{Token: "of assisted-service"}
 			})
 			result, err := Replace(tc.published, source, tc.same, today)
@@ -127,9 +136,10 @@ func TestWhatTheUserAddedToTheKubeconfigIsKept(t *testing.T) {
 	NewWithT(t).Expect(err).To(HaveOccurred())
 }
 
-func TestAuthoritiesAreAddedOnceAndUpToALimit(t *testing.T) {
+func TestAuthoritiesAreAddedOnce(t *testing.T) {
 	g := NewWithT(t)
-	own, next, expired := authorityUntil(t, "cluster", time.Hour), authorityUntil(t, "next", time.Hour), authorityUntil(t, "expired", -time.Hour)
+	own, next, expired := authorityUntil(t, "cluster", time.Hour), authorityUntil(t, "next", time.Hour),
+		authorityUntil(t, "expired", -time.Hour)
 	added := func(content []byte, bundles ...string) string {
 		var all [][]byte
 		for _, bundle := range bundles {
@@ -140,20 +150,21 @@ func TestAuthoritiesAreAddedOnceAndUpToALimit(t *testing.T) {
 		return string(accessIn(t, result.Kubeconfig).CertificateAuthorityData)
 	}
 	g.Expect(added(trusting(t, own, nil), own+next, next)).To(Equal(own + next))
-	g.Expect(added(trusting(t, own+expired, nil), next)).To(Equal(own+next), "what has expired is dropped with a change")
+	g.Expect(added(trusting(t, own+expired, nil), next)).To(Equal(own+next), "expired certificates are dropped with a change")
 	g.Expect(added(trusting(t, own+expired, nil), own, expired)).To(Equal(own + expired))
 	g.Expect(added(trusting(t, own, nil), "no certificate", "")).To(Equal(own))
-	g.Expect(added(trusting(t, "", nil), next)).To(BeEmpty(), "those of the system count")
-	g.Expect(added(trusting(t, own, nil), strings.Repeat(" ", mostOfBundle)+next)).To(Equal(own))
+	g.Expect(added(trusting(t, "", nil), next)).To(BeEmpty(), "the authorities of the system apply")
+	g.Expect(added(trusting(t, own, nil), strings.Repeat(" ", maxBundle)+next)).To(Equal(own))
 }
 
-// A kubeconfig of a cluster that made many authorities, with one that the user added long ago.
-func TestTheOldestAuthoritiesAreDroppedBeyondALimit(t *testing.T) {
+// A cluster created many authorities, and the user added one long ago.
+func TestOldestAuthoritiesAreDropped(t *testing.T) {
 	var reported []string
-	for i := range mostAuthorities - 3 {
+	for i := range maxAuthorities - 3 {
 		reported = append(reported, authorityUntil(t, "reported"+strconv.Itoa(i), time.Hour))
 	}
-	oldest, old, used, stated := authorityFrom(t, "oldest", today.AddDate(-9, 0, 0)), authorityFrom(t, "old", today.AddDate(-8, 0, 0)), authorityFrom(t, "used", today.AddDate(-10, 0, 0)), authorityFrom(t, "stated", today.AddDate(-10, 0, 0))
+	oldest, old, used, stated := authorityFrom(t, "oldest", today.AddDate(-9, 0, 0)), authorityFrom(t, "old", today.AddDate(-8, 0, 0)),
+		authorityFrom(t, "used", today.AddDate(-10, 0, 0)), authorityFrom(t, "stated", today.AddDate(-10, 0, 0))
 	next := authorityUntil(t, "next", time.Hour)
 	cluster := &Authorities{Reported: []byte(strings.Join(reported, "") + next), Serving: sets.New(fingerprintOf(t, used))}
 	before := oldest + old + used + strings.Join(reported, "")
@@ -164,7 +175,8 @@ func TestTheOldestAuthoritiesAreDroppedBeyondALimit(t *testing.T) {
 
 	result, err = WithAuthorities(trusting(t, before, nil), today, Trust{Stated: []byte(stated + next)})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(string(accessIn(t, result.Kubeconfig).CertificateAuthorityData)).To(Equal(before+stated+next), "nobody knows which one the API server needs")
+	g.Expect(string(accessIn(t, result.Kubeconfig).CertificateAuthorityData)).To(Equal(before+stated+next),
+		"the authority that the API server needs is unknown")
 
 	replaced, err := Replace(trusting(t, before, nil), trusting(t, next+stated, nil), true, today)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -172,7 +184,8 @@ func TestTheOldestAuthoritiesAreDroppedBeyondALimit(t *testing.T) {
 }
 
 func TestAuthoritiesOfTheSpec(t *testing.T) {
-	own, stated, other, expired := authorityUntil(t, "cluster", time.Hour), authorityUntil(t, "stated", time.Hour), authorityUntil(t, "other", time.Hour), authorityUntil(t, "expired", -time.Hour)
+	own, stated, other, expired := authorityUntil(t, "cluster", time.Hour), authorityUntil(t, "stated", time.Hour),
+		authorityUntil(t, "other", time.Hour), authorityUntil(t, "expired", -time.Hour)
 	is := fingerprintOf(t, stated)
 	connected := &Authorities{Reported: []byte(own)}
 	for situation, tc := range map[string]struct {
@@ -184,21 +197,34 @@ func TestAuthoritiesOfTheSpec(t *testing.T) {
 	}{
 		"stated":                   {before: own, trust: Trust{Stated: []byte(stated)}, after: own + stated, added: []string{is}},
 		"stated, and known before": {before: own + stated, trust: Trust{Stated: []byte(stated)}, after: own + stated},
-		"stated still":             {before: own + stated, trust: Trust{Stated: []byte(stated), Added: sets.New(is), Cluster: connected}, after: own + stated, added: []string{is}},
-		"stated still, and reported by the cluster": {before: own + stated, trust: Trust{Stated: []byte(stated), Added: sets.New(is), Cluster: &Authorities{Reported: []byte(own + stated)}}, after: own + stated},
-		"stated, and reported by the cluster":       {before: own, trust: Trust{Stated: []byte(stated), Cluster: &Authorities{Reported: []byte(own + stated)}}, after: own + stated},
-		"stated, though it has expired":             {before: own, trust: Trust{Stated: []byte(expired)}, after: own},
-		"withdrawn":                                 {before: own + stated, trust: Trust{Added: sets.New(is), Cluster: connected, Settled: true}, after: own},
-		"another in its place":                      {before: own + stated, trust: Trust{Stated: []byte(other), Added: sets.New(is), Cluster: connected, Settled: true}, after: own + other, added: []string{fingerprintOf(t, other)}},
-		"withdrawn a moment ago":                    {before: own + stated, trust: Trust{Added: sets.New(is), Cluster: connected}, after: own + stated, added: []string{is}, pending: true},
-		"another in its place a moment ago":         {before: own + stated, trust: Trust{Stated: []byte(other), Added: sets.New(is), Cluster: connected}, after: own + stated + other, added: []string{is, fingerprintOf(t, other)}, pending: true},
-		"withdrawn long ago, without connection":    {before: own + stated, trust: Trust{Added: sets.New(is), Settled: true}, after: own + stated, added: []string{is}, pending: true},
-		"withdrawn, and added by the user":          {before: own + stated, trust: Trust{Cluster: connected}, after: own + stated},
-		"withdrawn, and reported by the cluster":    {before: own + stated, trust: Trust{Added: sets.New(is), Cluster: &Authorities{Reported: []byte(own + stated)}}, after: own + stated},
-		"withdrawn, and the server needs it":        {before: own + stated, trust: Trust{Added: sets.New(is), Cluster: &Authorities{Serving: sets.New(is)}, Settled: true}, after: own + stated, added: []string{is}},
-		"withdrawn without connection":              {before: own + stated, trust: Trust{Added: sets.New(is)}, after: own + stated, added: []string{is}, pending: true},
-		"another in its place, without connection":  {before: own + stated, trust: Trust{Stated: []byte(other), Added: sets.New(is)}, after: own + stated + other, added: []string{is, fingerprintOf(t, other)}, pending: true},
-		"withdrawn, and it is the only one":         {before: stated, trust: Trust{Added: sets.New(is), Cluster: &Authorities{}, Settled: true}, after: stated},
+		"stated still": {before: own + stated, trust: Trust{Stated: []byte(stated), Added: sets.New(is), Cluster: connected}, after: own +
+			stated, added: []string{is}},
+		"stated still, and reported by the cluster": {before: own + stated, trust: Trust{Stated: []byte(stated), Added: sets.New(is),
+			Cluster: &Authorities{Reported: []byte(own + stated)}}, after: own + stated},
+		"stated, and reported by the cluster": {before: own, trust: Trust{Stated: []byte(stated),
+			Cluster: &Authorities{Reported: []byte(own + stated)}}, after: own + stated},
+		"stated, though it has expired": {before: own, trust: Trust{Stated: []byte(expired)}, after: own},
+		"withdrawn":                     {before: own + stated, trust: Trust{Added: sets.New(is), Cluster: connected, Settled: true}, after: own},
+		"another in its place": {before: own + stated, trust: Trust{Stated: []byte(other), Added: sets.New(is), Cluster: connected,
+			Settled: true}, after: own + other, added: []string{fingerprintOf(t, other)}},
+		"withdrawn a moment ago": {before: own + stated, trust: Trust{Added: sets.New(is), Cluster: connected}, after: own + stated,
+			added: []string{is}, pending: true},
+		"another in its place a moment ago": {before: own + stated, trust: Trust{Stated: []byte(other), Added: sets.New(is),
+			Cluster: connected}, after: own + stated + other, added: []string{is, fingerprintOf(t, other)}, pending: true},
+		"withdrawn long ago, without connection": {before: own + stated, trust: Trust{Added: sets.New(is), Settled: true}, after: own +
+			stated, added: []string{is}, pending: true},
+		"withdrawn, and added by the user": {before: own + stated, trust: Trust{Cluster: connected}, after: own + stated},
+		"withdrawn, and reported by the cluster": {before: own + stated, trust: Trust{Added: sets.New(is),
+			Cluster: &Authorities{Reported: []byte(own + stated)}}, after: own + stated},
+		"withdrawn, and the server needs it": {before: own + stated, trust: Trust{Added: sets.New(is),
+			Cluster: &Authorities{Serving: sets.New(is)}, Settled: true}, after: own + stated, added: []string{is}},
+		"withdrawn without connection": {before: own + stated, trust: Trust{Added: sets.New(is)}, after: own + stated,
+			added:   []string{is},
+			pending: true},
+		"another in its place, without connection": {before: own + stated, trust: Trust{Stated: []byte(other), Added: sets.New(is)},
+			after: own + stated + other, added: []string{is, fingerprintOf(t, other)}, pending: true},
+		"withdrawn, and it is the only one": {before: stated, trust: Trust{Added: sets.New(is), Cluster: &Authorities{}, Settled: true},
+			after: stated},
 		"the system's authorities are to count":     {before: "", trust: Trust{Stated: []byte(stated)}, after: ""},
 		"what is in the kubeconfig cannot be read ": {before: "nothing", trust: Trust{Stated: []byte(stated)}, after: "nothing"},
 	} {
@@ -215,31 +241,37 @@ func TestAuthoritiesOfTheSpec(t *testing.T) {
 	NewWithT(t).Expect(err).To(HaveOccurred())
 }
 
-func TestWhatIsNoCertificateIsRefused(t *testing.T) {
+func TestCheckAuthorities(t *testing.T) {
 	g := NewWithT(t)
 	valid := authorityUntil(t, "a", time.Hour)
 	g.Expect(CheckAuthorities("")).To(Succeed())
 	g.Expect(CheckAuthorities(valid + "\n" + valid)).To(Succeed())
-	g.Expect(CheckAuthorities(valid + "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")).To(MatchError("certificate 2 of spec.kubeconfig.additionalTrustBundle cannot be parsed"))
-	g.Expect(CheckAuthorities("-----BEGIN CERTIFICATE-----\nA\n-----END CERTIFICATE-----\n")).To(MatchError("certificate 1 of spec.kubeconfig.additionalTrustBundle is no PEM certificate"))
-	g.Expect(CheckAuthorities(strings.ReplaceAll(valid, "CERTIFICATE", "PRIVATE KEY"))).To(MatchError("certificate 1 of spec.kubeconfig.additionalTrustBundle is no PEM certificate"))
+	g.Expect(CheckAuthorities(valid +
+		"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")).To(MatchError("certificate 2 of " +
+		"spec.kubeconfig.additionalTrustBundle cannot be parsed"))
+	g.Expect(CheckAuthorities("-----BEGIN CERTIFICATE-----\nA\n-----END CERTIFICATE-----\n")).To(MatchError("certificate 1 of " +
+		"spec.kubeconfig.additionalTrustBundle is not a PEM certificate"))
+	g.Expect(CheckAuthorities(strings.ReplaceAll(valid, "CERTIFICATE",
+		"PRIVATE KEY"))).To(MatchError("certificate 1 of spec.kubeconfig.additionalTrustBundle is not a PEM certificate"))
 }
 
-func TestAuthoritiesOfTheAPIServerAreRead(t *testing.T) {
+func TestAuthoritiesAreRead(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
 	h := newHub(t, kubeconfigFor(t, s.URL, nil))
 	h.visit(t.Context())
 	bundle, err := h.Authorities(t.Context(), clusterKey)
 	h.Expect(err).NotTo(HaveOccurred())
-	h.Expect(bundle.Reported).To(BeEmpty(), "there is none")
-	s.put(apiServerCAsPath, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-config-managed", Name: "kube-apiserver-server-ca"}, Data: map[string]string{"ca-bundle.crt": "PEM"}})
+	h.Expect(bundle.Reported).To(BeEmpty(), "the cluster has none")
+	s.put(apiServerCAsPath, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-config-managed",
+		Name: "kube-apiserver-server-ca"}, Data: map[string]string{"ca-bundle.crt": "PEM"}})
 	bundle, err = h.Authorities(t.Context(), clusterKey)
 	h.Expect(err).NotTo(HaveOccurred())
 	h.Expect(string(bundle.Reported)).To(Equal("PEM"))
-	h.Expect(bundle.Serving).To(BeEmpty(), "its certificate is not verified")
+	h.Expect(bundle.Serving).To(BeEmpty(), "verification is disabled")
 
 	h = newHub(t, kubeconfigFor(t, s.URL, func(config *clientcmdapi.Config) {
-		config.Clusters["c"].InsecureSkipTLSVerify, config.Clusters["c"].CertificateAuthorityData = false, encode([]*x509.Certificate{s.Certificate()})
+		config.Clusters["c"].InsecureSkipTLSVerify, config.Clusters["c"].CertificateAuthorityData = false,
+			encode([]*x509.Certificate{s.Certificate()})
 	}))
 	h.visit(t.Context())
 	for range 2 { // the second connection goes on with the session of the first
@@ -249,14 +281,14 @@ func TestAuthoritiesOfTheAPIServerAreRead(t *testing.T) {
 	}
 }
 
-// accepted is a connection that was accepted by an authority.
+// accepted returns a connection that an authority accepted.
 func accepted(t *testing.T, authority string) tls.ConnectionState {
 	t.Helper()
 	return tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{Raw: []byte("leaf")}, certificatesIn([]byte(authority))[0]}}}
 }
 
-// API servers that take turns present certificates of two authorities.
-func TestAnAuthorityIsInUseForHoursAfterAConnection(t *testing.T) {
+// API servers alternate, and present certificates of two authorities.
+func TestAuthorityIsInUseAfterConnection(t *testing.T) {
 	g := NewWithT(t)
 	now := today
 	s := newServing(func() time.Time { return now })
@@ -270,14 +302,15 @@ func TestAnAuthorityIsInUseForHoursAfterAConnection(t *testing.T) {
 	now = now.Add(time.Second)
 	g.Expect(s.fingerprints().UnsortedList()).To(ConsistOf(fingerprintOf(t, next)))
 	g.Expect(s.record(tls.ConnectionState{})).To(Succeed(), "nothing is verified")
-	g.Expect(s.roots).To(HaveLen(1), "what is not in use is dropped")
+	g.Expect(s.roots).To(HaveLen(1), "unused authorities are dropped")
 	g.Expect(s.began).To(Equal(today))
 }
 
-func TestTheAuthoritiesInUseOutliveTheKubeconfig(t *testing.T) {
+func TestAuthoritiesInUseOutliveKubeconfig(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
 	verified := func(config *clientcmdapi.Config) {
-		config.Clusters["c"].InsecureSkipTLSVerify, config.Clusters["c"].CertificateAuthorityData = false, encode([]*x509.Certificate{s.Certificate()})
+		config.Clusters["c"].InsecureSkipTLSVerify, config.Clusters["c"].CertificateAuthorityData = false,
+			encode([]*x509.Certificate{s.Certificate()})
 	}
 	h := newHub(t, kubeconfigFor(t, s.URL, verified))
 	h.visit(t.Context())
@@ -292,8 +325,8 @@ func TestTheAuthoritiesInUseOutliveTheKubeconfig(t *testing.T) {
 	h.Expect(after.Since).NotTo(BeZero())
 }
 
-// An API server that has just started may not know the keys of tokens yet.
-func TestCredentialsAreRefusedWhenTwoRequestsWere(t *testing.T) {
+// An API server that has just started may not have the keys of tokens yet.
+func TestCredentialsAreRefusedAfterTwoRequests(t *testing.T) {
 	for answers, connected := range map[int]bool{1: true, 2: false} {
 		s := newAPIServer(t, "secret-token")
 		h := newHub(t, kubeconfigFor(t, s.URL, nil))

@@ -9,20 +9,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// servingMemory is how long an authority counts as in use after a connection was accepted by it. A connection reaches
-// one of several API servers: while certificates are rolled out, others still present the former one. A rollout takes
-// less than an hour.
+// servingMemory is how long an authority counts as in use after it accepted a connection. A connection
+// reaches one of several API servers. During the rollout of a certificate the others still present the former
+// one. A rollout takes less than an hour.
 const servingMemory = 6 * time.Hour
 
-// serving records by which authorities the certificates of the API servers of a cluster were accepted. It outlives the
-// kubeconfig. Only authorities of kubeconfigs that were in use within servingMemory are recorded, which bounds it.
+// serving records the authorities that accepted certificates of the API servers of a cluster. It outlives the
+// kubeconfig. Its size is limited to the authorities of kubeconfigs in use within servingMemory.
 type serving struct {
 	now func() time.Time
-	// began is when the memory began.
+	// began is the start of the record.
 	began time.Time
 
 	mu sync.Mutex
-	// roots are when a connection was last accepted by an authority, by fingerprint.
+	// roots is the time of the last connection by the fingerprint of the authority that accepted it.
 	roots map[string]time.Time
 }
 
@@ -30,7 +30,7 @@ func newServing(now func() time.Time) *serving {
 	return &serving{now: now, began: now(), roots: map[string]time.Time{}}
 }
 
-// record is called for each connection, also for one that goes on with an earlier session. It refuses none.
+// record is called for each connection, including those with a resumed session. It refuses none.
 func (s *serving) record(state tls.ConnectionState) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +41,7 @@ func (s *serving) record(state tls.ConnectionState) error {
 	return nil
 }
 
-// fingerprints are those of the authorities in use; empty when the kubeconfig asks for no verification.
+// fingerprints returns those of the authorities in use. It is empty if the kubeconfig disables verification.
 func (s *serving) fingerprints() sets.Set[string] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +49,7 @@ func (s *serving) fingerprints() sets.Set[string] {
 	return sets.KeySet(s.roots)
 }
 
-// forget drops the authorities that are not in use any more; the caller holds the lock.
+// forget drops the authorities that are not in use any more. The caller holds the lock.
 func (s *serving) forget() {
 	maps.DeleteFunc(s.roots, func(_ string, last time.Time) bool { return s.now().Sub(last) > servingMemory })
 }

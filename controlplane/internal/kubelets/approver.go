@@ -45,38 +45,42 @@ type Approver struct {
 	workloads Watcher
 	writer    *writer.Writer
 	clock     clock.PassiveClock
-	// pending are the requests of a cluster that were seen, by the UID of the control plane.
+	// pending are the known requests of a cluster, by the UID of the control plane.
 	pending *lru.Cache[types.UID, pendingRequests]
 }
 
-// NewApprover returns an Approver that reads Machines by live.
+// NewApprover returns an Approver that reads Machines with the reader live.
 func NewApprover(live client.Reader, requests Requests, workloads Watcher, w *writer.Writer, c clock.PassiveClock) *Approver {
-	return &Approver{live: live, requests: requests, workloads: workloads, writer: w, clock: c, pending: lru.New[types.UID, pendingRequests](rememberedClusters)}
+	return &Approver{live: live, requests: requests, workloads: workloads, writer: w, clock: c,
+		pending: lru.New[types.UID, pendingRequests](rememberedClusters)}
 }
 
-// pendingRequests is what kubelets of a cluster were seen to ask for.
+// pendingRequests are the known requests of the kubelets of a cluster.
 type pendingRequests struct {
-	// requested is the latest request that was seen.
+	// requested is the latest known request.
 	requested types.UID
-	// left are the names of the requests that do not fit, told what is said of those that did not the time before.
-	left sets.Set[string]
-	told []string
-	// before is what was told before this manager began: it is told until they were looked at.
+	// left are the names of the requests that were not approved. messages describes those that were also left the
+	// time before.
+	left     sets.Set[string]
+	messages []string
+	// before is the message from before the start of this manager. It is reported until requests were read.
 	before string
-	// silent is when a member of etcd was seen last that does not answer: the API server reaches no kubelet whose
+	// silent is when an etcd member was last unresponsive. The API server cannot connect to a kubelet whose
 	// serving certificate has expired.
 	silent time.Time
-	// lastRead is when they were looked at last, next when to look at them again, pace how much later after that.
+	// lastRead is when requests were last read, and next when to read them again. pace is the backoff after
+	// that.
 	lastRead, next time.Time
 	pace           wait.Backoff
 }
 
-// SilentFor is how long a member that does not answer keeps requests awaited: etcd is looked at less often.
+// SilentFor is how long requests are expected after a member was unresponsive. It exceeds the interval of
+// etcd inspections.
 const SilentFor = 10 * time.Minute
 
-// Approve approves the certificates that kubelets of an installed cluster ask for and nobody else approves: those of
-// hosts that join, as far as assisted-service does not, and of hosts that come back when their certificates have
-// expired. While a host may ask, the requests are watched.
+// Approve approves the certificates of kubelets of an installed cluster that no other approver handles. These
+// are the certificates of joining hosts, unless assisted-service approves them, and of hosts whose
+// certificates have expired. Requests are watched while a host may create one.
 func (p *Approver) Approve(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.Installed() {
 		return true, nil
@@ -91,17 +95,18 @@ func (p *Approver) Approve(ctx context.Context, s *scope.Scope) (bool, error) {
 		last.before = c.Message
 	}
 	var err error
-	due := s.Workload.Connected && (s.Workload.Requested != last.requested || last.before != "" || last.left.Len() > 0 && !last.next.After(p.clock.Now()))
+	due := s.Workload.Connected && (s.Workload.Requested != last.requested || last.before != "" || last.left.Len() > 0 &&
+		!last.next.After(p.clock.Now()))
 	switch wait := last.lastRead.Add(etcdgate.InitialDelay).Sub(p.clock.Now()); {
 	case due && wait > 0:
-		s.Again.In(wait) // anybody with the token of the bootstrapper makes as many as they like
+		s.Again.In(wait) // every client with the token of the bootstrapper can create any number
 	case due:
 		if last, err = p.decideRequests(ctx, s, last); err == nil {
 			p.pending.Add(s.Stored.UID, last)
 		}
 	}
 	if s.Workload.Connected && last.left.Len() > 0 {
-		s.Again.In(max(last.next.Sub(p.clock.Now()), etcdgate.InitialDelay)) // that one fits now is told by nothing
+		s.Again.In(max(last.next.Sub(p.clock.Now()), etcdgate.InitialDelay)) // no event reports that an obstacle has ended
 	}
 	if message := last.message(); message != "" {
 		s.Found.Block(status.KubeletApproval, controlplanev1.CertificateRequestMismatchReason, message)
@@ -109,18 +114,19 @@ func (p *Approver) Approve(ctx context.Context, s *scope.Scope) (bool, error) {
 	return true, err
 }
 
-// tooMany is told where a cluster has more requests than are read.
-const tooMany = "the cluster has more CertificateSigningRequests of kubelets than are read at a time. Delete the pending requests that no kubelet needs: nothing is lost, as a kubelet requests its certificate again"
+// tooMany is the message for a cluster with more requests than are read.
+const tooMany = "the cluster has more CertificateSigningRequests of kubelets than are read at a time. " +
+	"Delete the pending requests that no kubelet needs: nothing is lost, as a kubelet requests its certificate again"
 
-// message is what people are told; empty: nothing.
+// message returns the message of the condition, or "".
 func (a *pendingRequests) message() string {
-	if len(a.told) == 0 {
+	if len(a.messages) == 0 {
 		return a.before
 	}
-	return "left alone, for somebody to approve (oc adm certificate approve) or to delete: " + bound.List(a.told)
+	return "not approved automatically. Approve (oc adm certificate approve) or delete: " + bound.List(a.messages)
 }
 
-// decideRequests decides on what is asked for now.
+// decideRequests reads and decides the current requests.
 func (p *Approver) decideRequests(ctx context.Context, s *scope.Scope, last pendingRequests) (pendingRequests, error) {
 	machines, err := s.LiveMachines(ctx, p.live) // the cache has no addresses
 	if err != nil {
@@ -134,9 +140,10 @@ func (p *Approver) decideRequests(ctx context.Context, s *scope.Scope, last pend
 	if err != nil {
 		return last, err
 	}
-	now := pendingRequests{requested: s.Workload.Requested, silent: last.silent, lastRead: p.clock.Now(), left: sets.New[string](), pace: last.pace}
+	now := pendingRequests{requested: s.Workload.Requested, silent: last.silent, lastRead: p.clock.Now(), left: sets.New[string](),
+		pace: last.pace}
 	if seen.MachineAPI {
-		return now, nil // its approver knows these hosts
+		return now, nil // the approver of the Machine API handles these hosts
 	}
 	var failures []error
 	for _, decision := range approval.Decide(seen.Requests, hosts, seen.Nodes, p.clock.Now()) {
@@ -150,7 +157,7 @@ func (p *Approver) decideRequests(ctx context.Context, s *scope.Scope, last pend
 		}
 	}
 	if seen.More {
-		now.told = append(now.told, tooMany)
+		now.messages = append(now.messages, tooMany)
 	}
 	if err := errors.Join(failures...); err != nil {
 		return last, err
@@ -159,28 +166,32 @@ func (p *Approver) decideRequests(ctx context.Context, s *scope.Scope, last pend
 	return now, nil
 }
 
-// approve approves a request, unless somebody changed it meanwhile.
+// approve approves a request, unless another client changed it.
 func (p *Approver) approve(ctx context.Context, s *scope.Scope, request *approval.Request) (obstacle string, err error) {
 	approved, err := p.requests.Approve(ctx, s.ClusterKey(), request)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("cannot approve CertificateSigningRequest %s of the workload cluster: %w", request.Name, err)
 	case !approved:
-		return "it was changed meanwhile", nil
+		return "another client changed it", nil
 	}
-	p.writer.Event(s.Stored, "CertificateApproved", "Approved %s for Node %s of the cluster (CertificateSigningRequest %s)", request.Description(), request.Node, request.Name)
+	p.writer.Event(s.Stored, "CertificateApproved", "Approved %s for Node %s of the cluster (CertificateSigningRequest %s)",
+		request.Description(), request.Node, request.Name)
 	return "", nil
 }
 
-// leave notes that a request is not approved. It is told when that lasts: what is known here may be behind what the kubelet knows.
+// leave records that a request is not approved. It is reported only if that lasts, because the facts of the
+// hub may be older than those of the kubelet.
 func (a *pendingRequests) leave(request *approval.Request, obstacle string, last pendingRequests) {
 	a.left.Insert(request.Name)
 	if last.left.Has(request.Name) || last.before != "" {
-		a.told = append(a.told, fmt.Sprintf("CertificateSigningRequest %s, %s for Node %s: %s", request.Name, request.Description(), request.Node, obstacle))
+		a.messages = append(a.messages, fmt.Sprintf("CertificateSigningRequest %s, %s for Node %s: %s", request.Name,
+			request.Description(),
+			request.Node, obstacle))
 	}
 }
 
-// pause says when to look again: the later, the longer nothing changes.
+// pause sets the time of the next read, with a backoff while nothing changes.
 func (a *pendingRequests) pause(now time.Time, last pendingRequests) {
 	if !a.left.Equal(last.left) {
 		a.pace = etcdgate.BackoffFrom(etcdgate.InitialDelay)
