@@ -17,8 +17,8 @@ func MirrorsDigest(data map[string]string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// OtherMirrors reports whether a ConfigMap has another content than the one that was registered. An empty digest is no statement: a ConfigMap that does not exist now, or a registration of which
-// the content was not recorded.
+// OtherMirrors reports whether the content of a ConfigMap differs from the registered content. An empty digest proves
+// nothing: the ConfigMap does not exist now, or its content was not recorded at the registration.
 func OtherMirrors(registered, current string) bool {
 	return registered != "" && current != "" && registered != current
 }

@@ -10,8 +10,8 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// TransientPeriod is the time that an error of which IsTransient is true may last before it is reported as a failure: a manager or webhook that restarts takes some minutes, with
-// the pull of its image.
+// TransientPeriod is the time for which an error may last before it is reported as a failure, if IsTransient is true
+// for the error. A manager or webhook that restarts takes some minutes, including the pull of its image.
 const TransientPeriod = 10 * time.Minute
 
 // IsTransient reports whether a request failed for a reason that usually passes without a change by the user.

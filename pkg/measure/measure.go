@@ -115,7 +115,7 @@ func ReleaseLookup(result string) { lookups.WithLabelValues(result).Inc() }
 // Handover is an input that another component has made ready, and on which a manager acts.
 type Handover string
 
-// The hand-overs whose time the objects tell, by what is done then.
+// The hand-overs whose time the objects record.
 const (
 	// ImageReady is the discovery image of a host. The manager then releases the host to boot.
 	ImageReady Handover = "image_ready"

@@ -333,9 +333,9 @@ type KubeconfigSpec struct {
 	// load balancer. The field can change at any time.
 	//
 	// An authority that is removed from the field leaves the kubeconfig after seven connections to the cluster, one
-	// hour apart, in which no API server needed the authority. An authority that the kubeconfig had before, or that the
-	// cluster reports, stays. A kubeconfig without any authority gets none: its clients use the authorities of their
-	// system.
+	// hour apart. In none of them an API server may need the authority. An authority that the kubeconfig had before, or
+	// that the cluster reports, stays. A kubeconfig without any authority gets none: its clients use the authorities of
+	// their system.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
