@@ -60,7 +60,7 @@ func emitted(t *testing.T, provider string) map[string]string {
 				return true
 			}
 			kind, is := emitters[method.Sel.Name]
-			if !is || len(call.Args) < 2 {
+			if receiver, through := method.X.(*ast.SelectorExpr); !is || len(call.Args) < 2 || through && receiver.Sel.Name == "Recorder" {
 				return true
 			}
 			if selector, is := call.Args[0].(*ast.SelectorExpr); is && kind == "" {

@@ -25,29 +25,19 @@ const (
 // them if the client may not delete the object.
 type Owners struct {
 	backoff *flowcontrol.Backoff
-	now     func() time.Time
 }
 
 // NewOwners returns an Owners without refused objects.
-func NewOwners(now func() time.Time) *Owners {
+func NewOwners(c clock.Clock) *Owners {
 	backoff := flowcontrol.NewBackOff(initialOwnersDelay, maxOwnersDelay)
-	backoff.Clock = ownersClock{now: now}
-	return &Owners{backoff: backoff, now: now}
+	backoff.Clock = c
+	return &Owners{backoff: backoff}
 }
-
-type ownersClock struct {
-	clock.RealClock
-
-	now func() time.Time
-}
-
-// Now returns the time.
-func (c ownersClock) Now() time.Time { return c.now() }
 
 // Left returns the delay after which refused owner references of an object are written again; zero if they
 // may be written.
 func (o *Owners) Left(found client.Object) time.Duration {
-	if id := ownersKey(found); o.backoff.IsInBackOffSinceUpdate(id, o.now()) {
+	if id := ownersKey(found); o.backoff.IsInBackOffSinceUpdate(id, o.backoff.Clock.Now()) {
 		return o.backoff.Get(id)
 	}
 	return 0
@@ -69,7 +59,7 @@ func (o *Owners) Write(wanted, found client.Object, write func() error) (refused
 			}
 			return 0, err
 		}
-		o.backoff.Next(id, o.now())
+		o.backoff.Next(id, o.backoff.Clock.Now())
 		o.backoff.GC()
 	}
 	wanted.SetOwnerReferences(found.GetOwnerReferences())

@@ -10,12 +10,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 func TestRefusedOwnerReferencesAreRetriedWithBackoff(t *testing.T) {
 	g := NewWithT(t)
-	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	owners := NewOwners(func() time.Time { return now })
+	clock := clocktesting.NewFakeClock(time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC))
+	owners := NewOwners(clock)
 	found := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "m", UID: "1"}}
 	granted, attempts := false, 0
 	write := func(wanted *corev1.Secret) func() error {
@@ -48,10 +49,10 @@ func TestRefusedOwnerReferencesAreRetriedWithBackoff(t *testing.T) {
 	g.Expect(attempts).To(Equal(2), "all other fields are written")
 	g.Expect(attempt()).To(Equal(time.Minute))
 	g.Expect(attempts).To(Equal(1), "the owner references are not retried at once")
-	now = now.Add(time.Minute)
+	clock.Step(time.Minute)
 	g.Expect(attempt()).To(Equal(2 * time.Minute))
 	granted = true
-	now = now.Add(2 * time.Minute)
+	clock.Step(2 * time.Minute)
 	g.Expect(attempt()).To(BeZero())
 	g.Expect(owners.Left(found)).To(BeZero())
 

@@ -29,7 +29,7 @@ func (r *Reconciler) approveHost(ctx context.Context, s *scope) (bool, error) {
 	case synced.Status == corev1.ConditionFalse && synced.Reason == aiv1beta1.InputErrorReason:
 		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "assisted-service refuses the settings of Agent %s: %s", agent.Name, explained(assisted.RedactURLs(synced.Message)))
 	case agent.Status.DebugInfo.State != models.HostStatusKnown || synced.Status != corev1.ConditionTrue:
-		_, _ = s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage(r.now()))
+		_, _ = s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage(r.Clock.Now()))
 		return r.disconnected(s)
 	case agent.Status.Role != s.wanted.Role:
 		return s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "waiting for assisted-service to give Agent %s the role %s", agent.Name, s.wanted.Role)

@@ -87,7 +87,7 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 		}
 		return s.wait(stage, bootstrapv1.ClusterNotAcceptingHostsReason, "%s; Agent %s is bound when it accepts hosts (once it is installed and adds hosts)", obstacle, agent.Name)
 	case !facts.Bound(agent) && agent.Status.DebugInfo.State != models.HostStatusKnownUnbound:
-		_, _ = s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage(r.now()))
+		_, _ = s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage(r.Clock.Now()))
 		return r.disconnected(s)
 	}
 	if !facts.Bound(agent) { // three reads of the API server: not for hosts that wait
@@ -98,7 +98,7 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 	if proceed, err := r.applyAgent(ctx, s, stage, true, false); !proceed {
 		return proceed, err
 	}
-	measure.Reactions(measure.ReactionTo(measure.ClusterAcceptsHosts, s.waitedUntil(), r.now()))
+	measure.Reactions(measure.ReactionTo(measure.ClusterAcceptsHosts, s.waitedUntil(), r.Clock.Now()))
 	return r.registeredWithCluster(s, refusedByService)
 }
 

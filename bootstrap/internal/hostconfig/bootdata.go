@@ -52,7 +52,7 @@ func (r *Reconciler) bootData(ctx context.Context, s *scope) (bool, error) {
 		if err := r.protect(ctx, s, true); err != nil {
 			return false, err
 		}
-		s.reactions = append(s.reactions, measure.ReactionTo(measure.ImageReady, s.infraEnv.Status.CreatedTime, r.now())...)
+		s.reactions = append(s.reactions, measure.ReactionTo(measure.ImageReady, s.infraEnv.Status.CreatedTime, r.Clock.Now())...)
 	}
 	return s.handOut(mode, s.Config.Name)
 }

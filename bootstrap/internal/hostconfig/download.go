@@ -26,7 +26,7 @@ func (r *Reconciler) userData(ctx context.Context, s *scope, mode bootmode.Mode,
 	if ca != nil {
 		attempt += " " + ca.version
 	}
-	if r.downloads.IsInBackOffSinceUpdate(attempt, r.now()) {
+	if r.downloads.IsInBackOffSinceUpdate(attempt, r.Clock.Now()) {
 		s.again.In(r.downloads.Get(attempt))
 		s.stayWith(stage, "the discovery ignition could not be downloaded and is tried again")
 		return bootmode.Data{}, false, nil
@@ -73,7 +73,7 @@ func (s *scope) hasDataOf(modified string) bool {
 // tryAgain drops what was downloaded, and downloads again after a while.
 func (r *Reconciler) tryAgain(s *scope, attempt string) {
 	r.ignitions.Drop(keyOf(s.Config))
-	r.downloads.Next(attempt, r.now())
+	r.downloads.Next(attempt, r.Clock.Now())
 	r.downloads.GC()
 	s.again.In(r.downloads.Get(attempt))
 }

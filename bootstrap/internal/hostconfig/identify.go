@@ -65,7 +65,7 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 	if ref := s.Config.Status.AgentRef; ref == nil || ref.Name != s.agent.Name {
 		s.status.AgentRef = &corev1.LocalObjectReference{Name: s.agent.Name}
 		if !facts.Bound(s.agent) { // else it was known before: the status was lost
-			s.reactions = append(s.reactions, measure.ReactionTo(measure.AgentRegistered, &s.agent.CreationTimestamp, r.now())...)
+			s.reactions = append(s.reactions, measure.ReactionTo(measure.AgentRegistered, &s.agent.CreationTimestamp, r.Clock.Now())...)
 		}
 	}
 	unused := make([]string, 0, len(found.Others))
@@ -111,7 +111,7 @@ func (r *Reconciler) waitForHost(ctx context.Context, s *scope, found desired.Id
 	if _, _ = s.wait(stage, found.Reason, "%s", found.Message); found.Reason != bootstrapv1.WaitingForHostReason {
 		return false, nil
 	}
-	return r.silent(s, s.silentSince(r.now()))
+	return r.silent(s, s.silentSince(r.Clock.Now()))
 }
 
 // runsOn says where the Agent runs.

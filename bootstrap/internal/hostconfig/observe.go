@@ -39,7 +39,7 @@ func (r *Reconciler) observeInstallation(_ context.Context, s *scope) (bool, err
 		_, _ = s.wait(stage, bootstrapv1.WaitingForHostReason, "Agent %s is out of touch with assisted-service: look at the host's console", agent.Name)
 		return r.disconnected(s)
 	case models.HostStatusInsufficient, models.HostStatusPendingForInput, models.HostStatusPreparingFailed:
-		_, _ = s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage(r.now()))
+		_, _ = s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage(r.Clock.Now()))
 		return r.disconnected(s)
 	}
 	if info.State == "" { // assisted-service clears its status when its database is away

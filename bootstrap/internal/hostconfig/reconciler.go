@@ -79,6 +79,8 @@ type Options struct {
 	Recorder record.EventRecorder
 	// Selected reports whether this manager is to reconcile an object (its watch filter).
 	Selected func(client.Object) bool
+	// Clock is the time; nil: that of the system.
+	Clock clock.Clock
 }
 
 // Reconciler takes the host of one Machine from nothing to installed.
@@ -119,7 +121,6 @@ type Reconciler struct {
 	deferred *reconcile.StatusLimiter
 	// progress is the log of what was reported.
 	progress reconcile.ProgressLog
-	now      func() time.Time
 }
 
 const (
@@ -129,18 +130,11 @@ const (
 	wakeUps = 1024
 )
 
-// injected is a clock of which only the time is asked.
-type injected struct {
-	clock.RealClock
-
-	now func() time.Time
-}
-
-// Now is the time.
-func (c injected) Now() time.Time { return c.now() }
-
 // New returns a Reconciler.
 func New(options Options) *Reconciler {
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
 	options.Recorder = reconcile.LogEvents(options.Recorder, ctrl.Log.WithName("events"))
 	r := &Reconciler{
 		Options:   options,
@@ -151,19 +145,18 @@ func New(options Options) *Reconciler {
 		mirrors:   kube.NewContents[string](),
 		wake:      make(chan event.GenericEvent, wakeUps),
 		progress:  reconcile.NewProgressLog(ctrl.Log.WithName("progress")),
-		now:       time.Now,
 	}
 	r.addressWaiters, r.nameWaiters, r.hostWaiters, r.secretWaiters = newWaiters(), newWaiters(), newWaiters(), newWaiters()
 	r.serverWaiters, r.agentWaiters = newWaiters(), newWaiters()
-	now := func() time.Time { return r.now() }
-	r.downloads.Clock, r.refusals.Clock = injected{now: now}, injected{now: now}
+	now := options.Clock.Now
+	r.downloads.Clock, r.refusals.Clock = options.Clock, options.Clock
 	r.ours = reconcile.NewWriteCache[ownPart](now)
 	r.made = reconcile.NewWriteCache[*assisted.InfraEnv](now)
 	r.data = reconcile.NewWriteCache[string](now)
 	r.protected = reconcile.NewWriteCache[bool](now)
 	r.unbound, r.bound = reconcile.NewStartTimes(now), reconcile.NewStartTimes(now)
 	r.deferred = reconcile.NewStatusLimiter(now)
-	r.owners = reconcile.NewOwners(now)
+	r.owners = reconcile.NewOwners(options.Clock)
 	return r
 }
 

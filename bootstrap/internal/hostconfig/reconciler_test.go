@@ -212,7 +212,7 @@ func TestNothingIsDoneWhilePausedHoweverLongThatIs(t *testing.T) {
 			w.wants(clusterv1.PausedCondition, metav1.ConditionTrue, clusterv1.PausedReason)
 			writes, paused := w.writes, time.Now()
 			for _, since := range []time.Duration{time.Second, reconcile.DeferralPeriod, time.Minute, time.Hour, 24 * time.Hour, 400 * 24 * time.Hour} {
-				w.reconciler.now = func() time.Time { return paused.Add(since) }
+				w.clock = paused.Add(since)
 				w.Expect(w.reconcile().RequeueAfter).To(BeZero(), "after %s", since)
 			}
 			w.Expect(w.writes).To(Equal(writes))

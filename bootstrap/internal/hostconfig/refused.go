@@ -19,8 +19,8 @@ const tooOld = "assisted-service of this hub is too old for what is set here: it
 // refused records that the API server refused what a stage asks for, and asks for it again later.
 func (r *Reconciler) refused(s *scope, stage, reason, format string, args ...any) (bool, error) {
 	attempt := fmt.Sprintf("%s %s %d", keyOf(s.Config), stage, s.Config.Generation)
-	if !r.refusals.IsInBackOffSinceUpdate(attempt, r.now()) { // else an event came meanwhile
-		r.refusals.Next(attempt, r.now())
+	if !r.refusals.IsInBackOffSinceUpdate(attempt, r.Clock.Now()) { // else an event came meanwhile
+		r.refusals.Next(attempt, r.Clock.Now())
 		r.refusals.GC()
 	}
 	s.again.In(r.refusals.Get(attempt))

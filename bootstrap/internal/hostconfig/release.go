@@ -74,7 +74,7 @@ func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) 
 		text := agent.Name
 		if cleanup := assisted.AgentCondition(agent, aiv1beta1.CleanupCondition); cleanup.Status == corev1.ConditionFalse {
 			text += " (" + assisted.RedactURLs(cleanup.Message) + ")"
-			since = r.now() // it responds
+			since = r.Clock.Now() // it responds
 		}
 		since = slices.MaxFunc([]time.Time{since, deletedAt(agent)}, time.Time.Compare)
 		waiting = append(waiting, text)

@@ -45,7 +45,7 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) (bool, error) {
 	s.recall()
 	s.pass(bootstrapv1.DiscoveryImageReadyCondition, "")
 	s.pass(bootstrapv1.DataSecretAvailableCondition, "")
-	if agent := s.discoveredAgain(r.now()); agent != nil {
+	if agent := s.discoveredAgain(r.Clock.Now()); agent != nil {
 		if recorded := s.Recorded(bootstrapv1.HostIdentifiedCondition); recorded == nil || recorded.Reason != bootstrapv1.HostBootedDiscoveryAgainReason {
 			s.queueEvent(corev1.EventTypeWarning, bootstrapv1.HostBootedDiscoveryAgainReason, "the installed host booted the discovery image as Agent %s", agent.Name)
 		}

@@ -78,9 +78,9 @@ func (s *scope) wait(conditionType, reason, format string, args ...any) (bool, e
 // overdue puts the wait that was just recorded down to assisted-service, which alone can end it, when it lasts longer than that ever takes.
 func (r *Reconciler) overdue(s *scope, since time.Time) (bool, error) {
 	if since.IsZero() {
-		since = r.now()
+		since = r.Clock.Now()
 	}
-	if left := assisted.ResponseTimeout - r.now().Sub(since); left > 0 {
+	if left := assisted.ResponseTimeout - r.Clock.Now().Sub(since); left > 0 {
 		s.again.In(left)
 		return false, nil
 	}

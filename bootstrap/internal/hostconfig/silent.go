@@ -33,7 +33,7 @@ func (r *Reconciler) silent(s *scope, since time.Time) (bool, error) {
 	if since.IsZero() && !reported {
 		return false, nil
 	}
-	if left := silenceLimit - r.now().Sub(since); left > 0 && !reported {
+	if left := silenceLimit - r.Clock.Now().Sub(since); left > 0 && !reported {
 		s.again.In(left)
 		return false, nil
 	}

@@ -197,8 +197,7 @@ func TestRedactedErrorsKeepTheirType(t *testing.T) {
 // What is added to a long wait is the cause and the action: the foreign text in front of them is cut.
 func TestSilenceIsNotCutOffALongMessage(t *testing.T) {
 	w := booted(t)
-	now := time.Now()
-	w.reconciler.now = func() time.Time { return now }
+	now := w.clock
 	s := &scope{Facts: &facts.Facts{Config: w.config()}}
 	s.conditions = []metav1.Condition{{Type: bootstrapv1.HostIdentifiedCondition, Message: strings.Repeat("x", 2*bound.MessageBytes)}}
 	_, err := w.reconciler.silent(s, now.Add(-silenceLimit))

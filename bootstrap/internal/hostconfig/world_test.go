@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -96,14 +97,24 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	return w
 }
 
+// worldClock is the clock of a world, whose time a test sets.
+type worldClock struct {
+	clock.RealClock
+
+	world *world
+}
+
+// Now returns the time of the world.
+func (c worldClock) Now() time.Time { return c.world.clock }
+
 // restart makes a reconciler that remembers nothing, and reads what the cache of the manager keeps.
 func (w *world) restart() {
 	cached := w.cached()
 	w.reconciler = New(Options{
 		Client: cached, Metadata: cached, Live: w, Recorder: w.events, Selected: func(client.Object) bool { return true },
+		Clock: worldClock{world: w},
 	})
 	w.reconciler.metal3.Store(true)
-	w.reconciler.now = func() time.Time { return w.clock }
 }
 
 // cached reads as from the cache of the manager.
