@@ -107,7 +107,7 @@ func TestALeaderThatDoesNotHandOver(t *testing.T) {
 	}
 	c := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
 	h.Expect(c.Reason).To(Equal(controlplanev1.WaitingForEtcdReason))
-	h.Expect(c.Message).To(ContainSubstring("led by its member n0, which was told to hand over to n1"))
+	h.Expect(c.Message).To(ContainSubstring("led by its member n0, which was requested to hand over to n1"))
 	h.etcds.stubborn = false
 	h.reconcile()
 	h.Expect(h.etcds.Members).To(HaveLen(2))

@@ -394,7 +394,7 @@ func TestWhatIsLeftOfAHostWaits(t *testing.T) {
 		"another host has its name and address, and its member is down": {func(h *hub) {
 			h.returns("n0", "n0")
 			h.etcds.Members = append(h.etcds.Members, facts.EtcdMember{ID: 9, Name: "n0", Hosts: []string{"n0"}, Problem: "does not answer"})
-		}, controlplanev1.EtcdUnknownReason, "or of the one that is Node n0 now"},
+		}, controlplanev1.EtcdUnknownReason, "or to the host that is Node n0 now"},
 		"the Secrets cannot be deleted": {func(h *hub) { h.etcds.changing = errors.New("secret of a server") }, controlplanev1.EtcdUnknownReason, "the log of the manager"},
 		"etcd cannot be asked":          {func(h *hub) { h.etcds.observing = errors.New("secret of a server") }, controlplanev1.EtcdUnknownReason, "the log of the manager"},
 	} {

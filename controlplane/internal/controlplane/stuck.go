@@ -30,7 +30,7 @@ func (r *Reconciler) findStuck(_ context.Context, s *scope.Scope) (bool, error) 
 	s.Again.In(next)
 	s.Stuck = stuck
 	for _, m := range stuck {
-		if machine := machineNamed(s, m.Name); !desired.IsArbiter(s.Facts, machine) && !desired.LostItsRole(s.Facts, machine) {
+		if machine := machineNamed(s, m.Name); !desired.IsArbiter(s.Facts, machine) && !desired.LostArbiterRole(s.Facts, machine) {
 			s.Found.Stuck++
 		}
 	}

@@ -17,26 +17,36 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// AgentClusterInstall is the wanted AgentClusterInstall of a release, which the ClusterImageSet names. It fails if the
-// user's install-config override is no JSON object, or if no cluster can be installed with the networks, see
-// [impossibleNetworks].
+// AgentClusterInstall returns the desired AgentClusterInstall for a release with the given ClusterImageSet.
+// It fails if the user's install-config override is not a JSON object, or if no cluster can be installed with
+// the networks, see [invalidNetworks].
 //
-// userManagedNetworking is always stated, coherent with the platform: the admission webhook of assisted-service would
-// else persist a value of its own, which collides with a platform that is changed later.
+// The field userManagedNetworking is always set, consistent with the platform. Otherwise the admission
+// webhook of assisted-service would persist its own value, which conflicts with a later change of the
+// platform.
 func AgentClusterInstall(f *facts.Facts, imageSet string, version semver.Version) (*hiveext.AgentClusterInstall, error) {
 	cp, config := f.ControlPlane, &f.ControlPlane.Spec.Config
-	overrides, err := installConfigOverrides(config, version, cp.Annotations[controlplanev1.InstallConfigOverrideAnnotation], config.InstallConfigOverride)
+	overrides, err := installConfigOverrides(
+		config,
+		version,
+		cp.Annotations[controlplanev1.InstallConfigOverrideAnnotation],
+		config.InstallConfigOverride,
+	)
 	if err != nil {
-		return nil, fmt.Errorf("%w: correct config.installConfigOverride or the annotation %s", err, controlplanev1.InstallConfigOverrideAnnotation)
+		return nil, fmt.Errorf(
+			"%w: correct config.installConfigOverride or the annotation %s",
+			err,
+			controlplanev1.InstallConfigOverrideAnnotation,
+		)
 	}
 	aci := agentClusterInstall(f, imageSet)
-	if err := impossibleNetworks(f, &aci.Spec.Networking); err != nil {
+	if err := invalidNetworks(f, &aci.Spec.Networking); err != nil {
 		return nil, err
 	}
 	if overrides != "" {
 		metav1.SetMetaDataAnnotation(&aci.ObjectMeta, assisted.InstallConfigOverridesAnnotation, overrides)
 	}
-	// assisted-service starts when as many hosts are approved as are wanted, whatever their namespace
+	// assisted-service starts when the desired number of hosts is approved, in any namespace
 	// (findAgentsByAgentClusterInstall in its clusterdeployments_controller.go).
 	aci.Spec.HoldInstallation = ptr.Deref(config.HoldInstallation, false) || len(f.ForeignAgents) > 0
 	for _, ref := range config.ManifestsConfigMapRefs {
@@ -45,7 +55,7 @@ func AgentClusterInstall(f *facts.Facts, imageSet string, version semver.Version
 	return aci, nil
 }
 
-// agentClusterInstall is what an AgentClusterInstall says of a cluster, whether it is to be installed or was.
+// agentClusterInstall returns the fields that describe a cluster before and after its installation.
 func agentClusterInstall(f *facts.Facts, imageSet string) *hiveext.AgentClusterInstall {
 	cp, config := f.ControlPlane, &f.ControlPlane.Spec.Config
 	aci := &hiveext.AgentClusterInstall{
@@ -76,7 +86,10 @@ func agentClusterInstall(f *facts.Facts, imageSet string) *hiveext.AgentClusterI
 		aci.Spec.PlatformType = hiveext.BareMetalPlatformType
 	case external != nil:
 		aci.Spec.PlatformType = hiveext.ExternalPlatformType
-		aci.Spec.ExternalPlatformSpec = &hiveext.ExternalPlatformSpec{PlatformName: external.Name, CloudControllerManager: hiveext.CloudControllerManager(external.CloudControllerManager)}
+		aci.Spec.ExternalPlatformSpec = &hiveext.ExternalPlatformSpec{
+			PlatformName:           external.Name,
+			CloudControllerManager: hiveext.CloudControllerManager(external.CloudControllerManager),
+		}
 	}
 	addOptions(aci, config)
 	if f.Arbiters() > 0 {
@@ -88,12 +101,14 @@ func agentClusterInstall(f *facts.Facts, imageSet string) *hiveext.AgentClusterI
 	return aci
 }
 
-// onBareMetal reports whether the platform is baremetal: the cluster has virtual addresses. Without them it is none or external.
+// onBareMetal reports whether the platform is baremetal, for a cluster with virtual addresses. Otherwise it
+// is none or external.
 func onBareMetal(config *controlplanev1.InstallationConfig) bool {
 	return len(config.APIVIPs) > 0 && len(config.IngressVIPs) > 0
 }
 
-// userManagedLoadBalancer reports whether the API and ingress addresses are those of a load balancer outside the cluster.
+// userManagedLoadBalancer reports whether a load balancer outside the cluster serves the API and ingress
+// addresses.
 func userManagedLoadBalancer(config *controlplanev1.InstallationConfig) bool {
 	return config.LoadBalancer != nil && config.LoadBalancer.Type == string(hiveext.LoadBalancerTypeUserManaged)
 }
@@ -117,7 +132,8 @@ func addOptions(aci *hiveext.AgentClusterInstall, config *controlplanev1.Install
 	}
 }
 
-// hyperthreading is stated of all hosts where it is of some: assisted-service disables it on those of whom nothing is said then.
-func hyperthreading(said string) hiveext.HyperthreadingMode {
-	return cmp.Or(hiveext.HyperthreadingMode(said), hiveext.HyperthreadingEnabled)
+// hyperthreading returns the mode of a pool. If it is set for one pool it is set for all, because
+// assisted-service then disables it for the others.
+func hyperthreading(configured string) hiveext.HyperthreadingMode {
+	return cmp.Or(hiveext.HyperthreadingMode(configured), hiveext.HyperthreadingEnabled)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// withArbiter is a control plane of two masters and an arbiter.
+// withArbiter returns a control plane of two masters and an arbiter.
 func withArbiter() *facts.Facts {
 	return factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.Spec.Arbiter = &controlplanev1.ArbiterSpec{}
@@ -31,9 +31,9 @@ func arbiters(slots []Slot) (names []string) {
 	return names
 }
 
-// Whatever of its own Machines a manager sees, each place keeps its role: so there are never two arbiters, and no host
-// is installed as something else than its template says.
-func TestThePlaceOfAnArbiterIsNobodyElses(t *testing.T) {
+// Each slot keeps its role, for each set of Machines that a stale cache may show. There are never two
+// arbiters, and each host is installed with the role of its template.
+func TestSlotOfAnArbiterKeepsItsRole(t *testing.T) {
 	g := NewWithT(t)
 	f := withArbiter()
 	all, err := FreeSlots(f, 3)
@@ -55,7 +55,7 @@ func TestThePlaceOfAnArbiterIsNobodyElses(t *testing.T) {
 	}
 }
 
-func TestLikeIsReplacedByLike(t *testing.T) {
+func TestReplacementKeepsTheRole(t *testing.T) {
 	f := withArbiter()
 	all, err := FreeSlots(f, 3)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -74,16 +74,20 @@ func TestLikeIsReplacedByLike(t *testing.T) {
 	}{
 		"a master is missing":                                              {machines: []*clusterv1.Machine{arbiter, master}},
 		"the arbiter is missing":                                           {machines: []*clusterv1.Machine{master, master}, arbiter: true},
-		"a master is missing while the arbiter goes":                       {machines: []*clusterv1.Machine{going, master}},
-		"a master is missing, and the config of the arbiter is not seen":   {machines: []*clusterv1.Machine{unseen, master}},
+		"a master is missing while the arbiter is being deleted":           {machines: []*clusterv1.Machine{going, master}},
+		"a master is missing, and the config of the arbiter is not cached": {machines: []*clusterv1.Machine{unseen, master}},
 		"a master is missing, and the config of the arbiter lost its role": {machines: []*clusterv1.Machine{lost, master}},
-		"the same, of a Machine that was moved here":                       {machines: []*clusterv1.Machine{moved, master}},
+		"the same, for a moved Machine":                                    {machines: []*clusterv1.Machine{moved, master}},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
 			f := withArbiter()
 			f.Machines = tc.machines
-			f.Configs = map[string]*bootstrapv1.OpenshiftAssistedConfig{arbiter.Name: configOf(bootstrapv1.HostRoleArbiter), master.Name: configOf(""), moved.Name: withoutRole}
+			f.Configs = map[string]*bootstrapv1.OpenshiftAssistedConfig{
+				arbiter.Name: configOf(bootstrapv1.HostRoleArbiter),
+				master.Name:  configOf(""),
+				moved.Name:   withoutRole,
+			}
 			if tc.machines[0] == lost {
 				f.Configs[lost.Name] = configOf("")
 			}
@@ -95,31 +99,42 @@ func TestLikeIsReplacedByLike(t *testing.T) {
 }
 
 func configOf(role bootstrapv1.HostRole) *bootstrapv1.OpenshiftAssistedConfig {
-	return &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "m"}, Spec: bootstrapv1.OpenshiftAssistedConfigSpec{Role: role}}
+	return &bootstrapv1.OpenshiftAssistedConfig{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "m"},
+		Spec:       bootstrapv1.OpenshiftAssistedConfigSpec{Role: role},
+	}
 }
 
-func TestWhichMachineIsTheArbiter(t *testing.T) {
+func TestIsArbiter(t *testing.T) {
 	all, err := FreeSlots(withArbiter(), 3)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	ofArbiter, ofMaster := all[0].Name, all[1].Name
 	for situation, tc := range map[string]struct {
-		name     string
-		config   *bootstrapv1.OpenshiftAssistedConfig
-		labelled bool
-		without  bool
-		arbiter  bool
+		name    string
+		config  *bootstrapv1.OpenshiftAssistedConfig
+		labeled bool
+		without bool
+		arbiter bool
 	}{
-		"the config says so":                                      {name: ofArbiter, config: configOf(bootstrapv1.HostRoleArbiter), labelled: true, arbiter: true},
-		"the config says so, the label was stripped":              {name: ofArbiter, config: configOf(bootstrapv1.HostRoleArbiter), arbiter: true},
-		"the config says so, after a move":                        {name: "moved", config: configOf(bootstrapv1.HostRoleArbiter), arbiter: true},
-		"the config says so, of a control plane that wants none":  {name: "moved", config: configOf(bootstrapv1.HostRoleArbiter), without: true, arbiter: true},
-		"the config says otherwise, whatever the label":           {name: ofMaster, config: configOf(""), labelled: true},
-		"the config says otherwise, after a move":                 {name: "moved", config: configOf(""), labelled: true},
-		"the config says otherwise, whatever the name":            {name: ofArbiter, config: configOf("")},
-		"the config is not seen":                                  {name: ofArbiter, arbiter: true},
-		"the config of a master is not seen, and it was labelled": {name: ofMaster, labelled: true},
-		"the config is gone, after a move":                        {name: "moved", labelled: true, arbiter: true},
-		"nothing is known":                                        {name: "moved"},
+		"the config has the role": {
+			name: ofArbiter, config: configOf(bootstrapv1.HostRoleArbiter), labeled: true, arbiter: true,
+		},
+		"the config has the role, the label was removed": {
+			name: ofArbiter, config: configOf(bootstrapv1.HostRoleArbiter), arbiter: true,
+		},
+		"the config has the role, after a move": {
+			name: "moved", config: configOf(bootstrapv1.HostRoleArbiter), arbiter: true,
+		},
+		"the config has the role, the control plane has no arbiter": {
+			name: "moved", config: configOf(bootstrapv1.HostRoleArbiter), without: true, arbiter: true,
+		},
+		"the config has another role than the label":           {name: ofMaster, config: configOf(""), labeled: true},
+		"the config has another role, after a move":            {name: "moved", config: configOf(""), labeled: true},
+		"the config has another role than the name":            {name: ofArbiter, config: configOf("")},
+		"the config is not cached":                             {name: ofArbiter, arbiter: true},
+		"the config of a master is not cached, with the label": {name: ofMaster, labeled: true},
+		"the config is deleted, after a move":                  {name: "moved", labeled: true, arbiter: true},
+		"nothing is known":                                     {name: "moved"},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g, f := NewWithT(t), withArbiter()
@@ -127,7 +142,7 @@ func TestWhichMachineIsTheArbiter(t *testing.T) {
 				f.ControlPlane.Spec.Arbiter = nil
 			}
 			m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: tc.name}}
-			if tc.labelled {
+			if tc.labeled {
 				m.Labels = map[string]string{bootstrapv1.ArbiterLabel: ""}
 			}
 			f.Machines, f.Configs = []*clusterv1.Machine{m}, map[string]*bootstrapv1.OpenshiftAssistedConfig{}
@@ -135,7 +150,7 @@ func TestWhichMachineIsTheArbiter(t *testing.T) {
 				f.Configs[m.Name] = tc.config
 			}
 			g.Expect(IsArbiter(f, m)).To(Equal(tc.arbiter))
-			if tc.arbiter { // for people, it is stated again
+			if tc.arbiter { // the label is restored for users
 				g.Expect(SyncedMachine(f, m, "").Labels).To(HaveKey(bootstrapv1.ArbiterLabel))
 			} else {
 				g.Expect(SyncedMachine(f, m, "").Labels).NotTo(HaveKey(bootstrapv1.ArbiterLabel))
@@ -144,8 +159,8 @@ func TestWhichMachineIsTheArbiter(t *testing.T) {
 	}
 }
 
-// The role stays as it was made, and a label that contradicts it is left for a user to decide upon.
-func TestTheRoleOfAConfigStays(t *testing.T) {
+// The role never changes. A user has to resolve a contradicting label.
+func TestRoleOfAConfigNeverChanges(t *testing.T) {
 	g, f := NewWithT(t), withArbiter()
 	g.Expect(Config(f, "m", true, nil).Spec.Role).To(Equal(bootstrapv1.HostRoleArbiter))
 	g.Expect(Config(f, "m", false, nil).Spec.Role).To(BeEmpty())
@@ -154,20 +169,20 @@ func TestTheRoleOfAConfigStays(t *testing.T) {
 			g.Expect(Config(f, "m", arbiter, configOf(role)).Spec.Role).To(Equal(role))
 		}
 	}
-	labelled := configOf("")
-	labelled.Labels = map[string]string{bootstrapv1.ArbiterLabel: ""}
-	g.Expect(Config(f, "m", false, labelled).Labels).To(HaveKey(bootstrapv1.ArbiterLabel))
-	g.Expect(Config(f, "m", false, configOf("")).Labels).NotTo(HaveKey(bootstrapv1.ArbiterLabel), "that was removed")
+	labeled := configOf("")
+	labeled.Labels = map[string]string{bootstrapv1.ArbiterLabel: ""}
+	g.Expect(Config(f, "m", false, labeled).Labels).To(HaveKey(bootstrapv1.ArbiterLabel))
+	g.Expect(Config(f, "m", false, configOf("")).Labels).NotTo(HaveKey(bootstrapv1.ArbiterLabel), "a removed label is not restored")
 }
 
-func TestWhatAnArbiterIsMadeFrom(t *testing.T) {
+func TestArbiterTemplates(t *testing.T) {
 	g := NewWithT(t)
 	f := withArbiter()
 	cp := f.ControlPlane
 	cp.Spec.MachineTemplate.ObjectMeta.Labels = map[string]string{"of": "all", bootstrapv1.ArbiterLabel: "a user's own"}
 	cp.Spec.MachineTemplate.Spec.Deletion.NodeDrainTimeoutSeconds = ptr.To[int32](600)
 	cp.Spec.OpenshiftAssistedConfigSpec.SSHAuthorizedKey = "of all"
-	g.Expect(facts.MachineTemplate(cp, true)).To(Equal(facts.MachineTemplate(cp, false)), "all that is omitted is that of the others")
+	g.Expect(facts.MachineTemplate(cp, true)).To(Equal(facts.MachineTemplate(cp, false)), "omitted fields are those of the masters")
 	g.Expect(facts.ConfigSpec(cp, true)).To(Equal(facts.ConfigSpec(cp, false)))
 	g.Expect(facts.InfraTemplatesOf(cp)).To(HaveExactElements(HaveField("Name", "large")))
 
@@ -186,17 +201,19 @@ func TestWhatAnArbiterIsMadeFrom(t *testing.T) {
 		config := Config(f, slot.Name, slot.Arbiter, nil)
 		cloned, err := InfraMachine(f, infra, slot)
 		g.Expect(err).NotTo(HaveOccurred())
-		for _, labels := range []map[string]string{m.Labels, config.Labels, cloned.GetLabels(), InfraMetadata(f, slot.Arbiter, infra).GetLabels()} {
+		for _, labels := range []map[string]string{
+			m.Labels, config.Labels, cloned.GetLabels(), InfraMetadata(f, slot.Arbiter, infra).GetLabels(),
+		} {
 			_, marked := labels[bootstrapv1.ArbiterLabel]
 			g.Expect(marked).To(Equal(slot.Arbiter))
-			g.Expect(labels).To(HaveKeyWithValue(clusterv1.MachineControlPlaneLabel, ""), "an arbiter is one of the control plane")
+			g.Expect(labels).To(HaveKeyWithValue(clusterv1.MachineControlPlaneLabel, ""), "an arbiter belongs to the control plane")
 		}
 		g.Expect(m.Spec.Deletion.NodeDrainTimeoutSeconds).To(HaveValue(BeEquivalentTo(600)))
 		if slot.Arbiter {
-			g.Expect(m.Labels).NotTo(HaveKey("of"), "metadata are given as a whole")
+			g.Expect(m.Labels).NotTo(HaveKey("of"), "metadata is replaced as a whole")
 			g.Expect(m.Annotations).To(HaveKeyWithValue("of", "the arbiter"))
 			g.Expect(m.Spec.Taints).To(HaveLen(1))
-			g.Expect(config.Spec.SSHAuthorizedKey).To(BeEmpty(), "an empty one is given, too")
+			g.Expect(config.Spec.SSHAuthorizedKey).To(BeEmpty(), "an empty spec is used as well")
 		} else {
 			g.Expect(m.Labels).To(HaveKeyWithValue("of", "all"))
 			g.Expect(m.Spec.Taints).To(BeEmpty())

@@ -17,7 +17,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// ClusterDeployment is the wanted ClusterDeployment of a release, whose installation is the AgentClusterInstall of the same name.
+// ClusterDeployment returns the desired ClusterDeployment for a release. Its installation is the
+// AgentClusterInstall of the same name.
 func ClusterDeployment(f *facts.Facts, version semver.Version) *unstructured.Unstructured {
 	u := clusterDeployment(f, &hivev1.ClusterDeploymentSpec{
 		ClusterName:   ClusterName(f),
@@ -28,14 +29,15 @@ func ClusterDeployment(f *facts.Facts, version semver.Version) *unstructured.Uns
 	return u
 }
 
-// ClusterName is the first part of the DNS name of the cluster.
+// ClusterName returns the first part of the DNS name of the cluster.
 func ClusterName(f *facts.Facts) string {
 	return cmp.Or(f.ControlPlane.Spec.Config.ClusterName, f.Cluster.Name)
 }
 
-// InstalledClusterDeployment is what we state of a ClusterDeployment whose cluster is installed: all that we stated
-// before, as it stands, and that it is installed. Without that a service that lost its database would register the
-// cluster as one to be installed. Hive, where it runs, wants the metadata along.
+// InstalledClusterDeployment returns the ClusterDeployment to apply for an installed cluster: all fields that
+// were applied before, unchanged, and that the cluster is installed. Without that field an assisted-service
+// that lost its database would register the cluster for an installation. Hive, if it runs, requires the
+// metadata with it.
 func InstalledClusterDeployment(f *facts.Facts, observed *hivev1.ClusterDeployment) (*unstructured.Unstructured, error) {
 	u := clusterDeployment(f, &observed.Spec)
 	if version := observed.Annotations[assisted.OpenShiftVersionAnnotation]; version != "" {
@@ -45,13 +47,13 @@ func InstalledClusterDeployment(f *facts.Facts, observed *hivev1.ClusterDeployme
 	if err != nil {
 		return nil, fmt.Errorf("cannot convert the metadata of the cluster: %w", err)
 	}
-	spec := u.Object["spec"].(map[string]any) //nolint:forcetypeassert // made above
+	spec := u.Object["spec"].(map[string]any) //nolint:forcetypeassert // set above
 	spec["installed"], spec["clusterMetadata"] = true, content
 	return u, nil
 }
 
-// clusterDeployment states what is ours of a ClusterDeployment. It is unstructured because the Go type always states
-// fields that belong to Hive (spec.installed, status).
+// clusterDeployment returns the fields of a ClusterDeployment that this provider owns. It is unstructured
+// because the Go type always sets fields that belong to Hive (spec.installed, status).
 func clusterDeployment(f *facts.Facts, of *hivev1.ClusterDeploymentSpec) *unstructured.Unstructured {
 	name := f.ControlPlane.Name
 	u := &unstructured.Unstructured{Object: map[string]any{

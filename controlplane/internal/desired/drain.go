@@ -9,17 +9,23 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// drainRuleSuffix makes the name of a control plane's MachineDrainRule.
+// drainRuleSuffix is the suffix of the name of a control plane's MachineDrainRule.
 const drainRuleSuffix = "-guard-pods"
 
-// guardedNamespaces have a guard Pod on each control-plane Node, with a PodDisruptionBudget of all Nodes but one
-// (library-go, staticpod/controller/guard).
-var guardedNamespaces = []string{"openshift-etcd", "openshift-kube-apiserver", "openshift-kube-controller-manager", "openshift-kube-scheduler"}
+// guardedNamespaces have a guard Pod on each control-plane Node, with a PodDisruptionBudget of all Nodes but
+// one (library-go, staticpod/controller/guard).
+var guardedNamespaces = []string{
+	"openshift-etcd",
+	"openshift-kube-apiserver",
+	"openshift-kube-controller-manager",
+	"openshift-kube-scheduler",
+}
 
-// DrainRule excludes the guard Pods from the drains of control-plane Nodes; nil: the cluster needs no rule. A drained
-// Node that waits for our hook has no guard Pod. So the guard Pod of a second Node whose member is down could not be
-// evicted: its Machine would never reach the hook, and the first Machine waits for the second. A drain does not stop
-// static Pods: what guard Pods protect, our hook protects.
+// DrainRule returns a rule that excludes the guard Pods from the drains of control-plane Nodes; nil if the
+// cluster needs no rule. A drained Node that waits for our hook has no guard Pod. The guard Pod of a second
+// Node whose member is down could then not be evicted. The second Machine would never reach the hook, and the
+// first Machine waits for the second. A drain does not stop static Pods, which the hook protects instead of
+// the guard Pods.
 func DrainRule(f *facts.Facts) *clusterv1.MachineDrainRule {
 	if f.Cluster == nil || f.ClusterDeleting() || f.Fenced() || !f.Installed() {
 		return nil
@@ -42,25 +48,27 @@ func DrainRule(f *facts.Facts) *clusterv1.MachineDrainRule {
 	}
 }
 
-// Values of the annotations that exclude a Machine from drains. Cluster API reads the keys alone; an annotation with
-// another value is the user's.
+// Values of the annotations that exclude a Machine from drains. Cluster API reads only the keys. An
+// annotation with another value belongs to the user.
 const (
 	drainExcludedFencing     = "two-nodes-with-fencing"
 	drainExcludedUnreachable = "node-unreachable"
 )
 
-// drainExclusions make Cluster API neither drain the Node of a Machine nor wait for its volumes.
+// drainExclusions are the annotations by which Cluster API neither drains the Node of a Machine nor waits for
+// its volumes.
 var drainExclusions = []string{clusterv1.ExcludeNodeDrainingAnnotation, clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation}
 
-// UnreachableTime is how long a kubelet must not report until its Node is not drained. A kubelet that hangs, or a
-// network that is restarted, takes less: then drain, PodDisruptionBudgets and the wait for volumes still count.
+// UnreachableTime is how long a kubelet must not report until its Node is not drained. A hanging kubelet or a
+// network restart takes less time: the drain, PodDisruptionBudgets and the wait for volumes then still apply.
 // Kubernetes itself evicts the Pods of an unreachable Node after five minutes.
 const UnreachableTime = 10 * time.Minute
 
-// drainExclusion is why the Node of a Machine must not be drained; empty: it may be. Of two nodes with fencing none is
-// ever released, so a drained one would stay cordoned: each is half the cluster. An unreachable Node stops no Pod, and
-// Pods that tolerate that may block the drain for ever: those that replace them may be Pods of another Machine that is
-// drained and waits. An exclusion that exists ends only when the kubelet reports, whatever this process has observed.
+// drainExclusion returns why the Node of a Machine must not be drained, or "". In a two-node cluster with
+// fencing no Node is ever released. A drained Node would stay cordoned, and each Node is half the cluster. An
+// unreachable Node stops no Pod, and Pods with a toleration for that may block the drain forever. Their
+// replacements may be Pods of another Machine that is drained and waits. An existing exclusion ends only when
+// the kubelet reports, even after a restart of this process.
 func drainExclusion(f *facts.Facts, m *clusterv1.Machine, silence time.Duration) string {
 	switch {
 	case f.Fenced():
@@ -73,11 +81,11 @@ func drainExclusion(f *facts.Facts, m *clusterv1.Machine, silence time.Duration)
 	return ""
 }
 
-// SetDrainExclusion sets the annotations by which Cluster API does not drain the Node of a Machine, and removes ours
-// when it may be drained again. A value that the user set, as observed, stays. silence is for how long the kubelet of
-// the Node has not reported.
+// SetDrainExclusion sets the annotations that exclude the Node of a Machine from drains, and removes its own
+// when the Node may be drained again. A value that the user set in observed stays. silence is how long the
+// kubelet of the Node has not reported.
 func SetDrainExclusion(f *facts.Facts, m, observed *clusterv1.Machine, silence time.Duration) {
-	why := drainExclusion(f, observed, silence)
+	exclusion := drainExclusion(f, observed, silence)
 	for _, key := range drainExclusions {
 		value, set := m.Annotations[key]
 		if !set && observed != nil {
@@ -85,9 +93,9 @@ func SetDrainExclusion(f *facts.Facts, m, observed *clusterv1.Machine, silence t
 		}
 		ours := value == drainExcludedFencing || value == drainExcludedUnreachable
 		switch {
-		case why != "" && (!set || ours):
-			metav1.SetMetaDataAnnotation(&m.ObjectMeta, key, why)
-		case why == "" && ours:
+		case exclusion != "" && (!set || ours):
+			metav1.SetMetaDataAnnotation(&m.ObjectMeta, key, exclusion)
+		case exclusion == "" && ours:
 			delete(m.Annotations, key)
 		}
 	}

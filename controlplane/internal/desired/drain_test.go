@@ -14,7 +14,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-func TestWhichMachinesAreExcludedFromDrains(t *testing.T) {
+func TestDrainExclusion(t *testing.T) {
 	fenced := func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.Spec.Fencing = &controlplanev1.FencingSpec{}
 	}
@@ -29,16 +29,46 @@ func TestWhichMachinesAreExcludedFromDrains(t *testing.T) {
 	}{
 		"a Node that is Ready: drained":                              {node: metav1.ConditionTrue, reason: "KubeletReady"},
 		"a Node whose kubelet reports that it is not Ready: drained": {node: metav1.ConditionFalse, reason: "KubeletNotReady"},
-		"a Node that is unreachable: not drained":                    {node: metav1.ConditionUnknown, reason: clusterv1.MachineNodeReadyUnknownReason, silence: UnreachableTime, expected: drainExcludedUnreachable},
-		"a Node that is unreachable for a moment: drained":           {node: metav1.ConditionUnknown, reason: clusterv1.MachineNodeReadyUnknownReason, silence: UnreachableTime - 1},
-		"an exclusion that exists lasts while it is unreachable":     {node: metav1.ConditionUnknown, reason: clusterv1.MachineNodeReadyUnknownReason, before: drainExcludedUnreachable, expected: drainExcludedUnreachable},
-		"a Node that Cluster API cannot read: drained":               {silence: UnreachableTime, node: metav1.ConditionUnknown, reason: clusterv1.MachineNodeConnectionDownReason},
-		"a Machine that is not being deleted: nothing to exclude":    {alive: true, silence: UnreachableTime, node: metav1.ConditionUnknown, reason: clusterv1.MachineNodeReadyUnknownReason},
-		"a Node that reports again: drained":                         {node: metav1.ConditionTrue, reason: "KubeletReady", before: drainExcludedUnreachable},
-		"the user excluded it: as the user wants":                    {node: metav1.ConditionTrue, reason: "KubeletReady", before: "by hand", expected: "by hand"},
-		"the user excluded it, and it is unreachable: as before":     {silence: UnreachableTime, node: metav1.ConditionUnknown, reason: clusterv1.MachineNodeReadyUnknownReason, before: "by hand", expected: "by hand"},
-		"one of two nodes with fencing: never drained":               {change: fenced, node: metav1.ConditionTrue, reason: "KubeletReady", expected: drainExcludedFencing},
-		"one of two nodes with fencing, not deleted: excluded too":   {change: fenced, alive: true, node: metav1.ConditionTrue, reason: "KubeletReady", expected: drainExcludedFencing},
+		"a Node that is unreachable: not drained": {
+			node:     metav1.ConditionUnknown,
+			reason:   clusterv1.MachineNodeReadyUnknownReason,
+			silence:  UnreachableTime,
+			expected: drainExcludedUnreachable,
+		},
+		"a Node that is unreachable for a moment: drained": {
+			node: metav1.ConditionUnknown, reason: clusterv1.MachineNodeReadyUnknownReason, silence: UnreachableTime - 1,
+		},
+		"an existing exclusion lasts while the Node is unreachable": {
+			node:     metav1.ConditionUnknown,
+			reason:   clusterv1.MachineNodeReadyUnknownReason,
+			before:   drainExcludedUnreachable,
+			expected: drainExcludedUnreachable,
+		},
+		"a Node that Cluster API cannot read: drained": {
+			silence: UnreachableTime, node: metav1.ConditionUnknown, reason: clusterv1.MachineNodeConnectionDownReason,
+		},
+		"a Machine that is not being deleted: nothing to exclude": {
+			alive: true, silence: UnreachableTime, node: metav1.ConditionUnknown, reason: clusterv1.MachineNodeReadyUnknownReason,
+		},
+		"a Node that reports again: drained": {
+			node: metav1.ConditionTrue, reason: "KubeletReady", before: drainExcludedUnreachable,
+		},
+		"excluded by the user: unchanged": {
+			node: metav1.ConditionTrue, reason: "KubeletReady", before: "by hand", expected: "by hand",
+		},
+		"excluded by the user, and unreachable: unchanged": {
+			silence:  UnreachableTime,
+			node:     metav1.ConditionUnknown,
+			reason:   clusterv1.MachineNodeReadyUnknownReason,
+			before:   "by hand",
+			expected: "by hand",
+		},
+		"one of two nodes with fencing: never drained": {
+			change: fenced, node: metav1.ConditionTrue, reason: "KubeletReady", expected: drainExcludedFencing,
+		},
+		"one of two nodes with fencing, not deleted: excluded too": {
+			change: fenced, alive: true, node: metav1.ConditionTrue, reason: "KubeletReady", expected: drainExcludedFencing,
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
@@ -48,34 +78,42 @@ func TestWhichMachinesAreExcludedFromDrains(t *testing.T) {
 				m.DeletionTimestamp = ptr.To(metav1.Now())
 			}
 			if tc.before != "" {
-				m.Annotations = map[string]string{clusterv1.ExcludeNodeDrainingAnnotation: tc.before, clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation: tc.before}
+				m.Annotations = map[string]string{
+					clusterv1.ExcludeNodeDrainingAnnotation:            tc.before,
+					clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation: tc.before,
+				}
 			}
 			conditions.Set(m, metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: tc.node, Reason: tc.reason})
 			SetDrainExclusion(factsOf(tc.change), m, m, tc.silence)
-			for _, key := range []string{"machine.cluster.x-k8s.io/exclude-node-draining", "machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach"} {
+			for _, key := range []string{
+				"machine.cluster.x-k8s.io/exclude-node-draining", "machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach",
+			} {
 				g.Expect(m.Annotations[key]).To(Equal(tc.expected), key)
 			}
 		})
 	}
 }
 
-func TestAUsersExclusionOfAFencedNodeStays(t *testing.T) {
+func TestUserExclusionOfAFencedNodeStays(t *testing.T) {
 	g := NewWithT(t)
 	f := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.Spec.Fencing = &controlplanev1.FencingSpec{}
 	})
-	observed := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m0", Annotations: map[string]string{clusterv1.ExcludeNodeDrainingAnnotation: "by hand"}}}
+	observed := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Name: "m0", Annotations: map[string]string{clusterv1.ExcludeNodeDrainingAnnotation: "by hand"}},
+	}
 	synced := SyncedMachine(f, observed, "")
-	g.Expect(synced.Annotations).NotTo(HaveKey(clusterv1.ExcludeNodeDrainingAnnotation), "what is not applied stays")
+	g.Expect(synced.Annotations).NotTo(HaveKey(clusterv1.ExcludeNodeDrainingAnnotation), "fields that are not applied stay")
 	g.Expect(synced.Annotations).To(HaveKeyWithValue(clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation, drainExcludedFencing))
 	observed.Annotations[clusterv1.ExcludeNodeDrainingAnnotation] = drainExcludedFencing
-	g.Expect(SyncedMachine(f, observed, "").Annotations).To(HaveKeyWithValue(clusterv1.ExcludeNodeDrainingAnnotation, drainExcludedFencing), "ours is applied again")
+	g.Expect(SyncedMachine(f, observed, "").Annotations).
+		To(HaveKeyWithValue(clusterv1.ExcludeNodeDrainingAnnotation, drainExcludedFencing), "the exclusion of this provider is applied again")
 }
 
-func TestOfWhichDrainsGuardPodsAreExcluded(t *testing.T) {
+func TestDrainRule(t *testing.T) {
 	g := NewWithT(t)
 	f := factsOf(nil)
-	g.Expect(DrainRule(f)).To(BeNil(), "before there is a cluster to be drained")
+	g.Expect(DrainRule(f)).To(BeNil(), "the cluster is not installed yet")
 	f.Phase = controlplanev1.InstallationInstalled
 	rule := DrainRule(f)
 	g.Expect(metav1.IsControlledBy(rule, f.ControlPlane)).To(BeTrue())

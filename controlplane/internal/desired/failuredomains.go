@@ -9,7 +9,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// domain is a failure domain for control planes, with how many Machines are to stay in it.
+// domain is a failure domain for control planes, with the number of Machines that stay in it.
 type domain struct {
 	name     string
 	machines int
@@ -17,7 +17,7 @@ type domain struct {
 
 type domains []domain
 
-// domainsOf are the failure domains of a cluster, by name.
+// domainsOf returns the failure domains of a cluster, sorted by name.
 func domainsOf(f *facts.Facts) domains {
 	var all domains
 	for _, d := range f.Cluster.Status.FailureDomains {
@@ -36,9 +36,9 @@ func domainsOf(f *facts.Facts) domains {
 	return all
 }
 
-// next is the failure domain with the fewest Machines, and counts one more in it; empty: there is none. Among equals
-// the turn of a slot decides, for a Machine that the cache has not seen must not get another one (util/failuredomains
-// of Cluster API picks any of them).
+// next returns the failure domain with the fewest Machines, and counts one more in it. It is empty if there
+// is none. Among equal domains the index of the slot decides, because a Machine that the cache lacks must not
+// get another domain. Cluster API's util/failuredomains picks any of them.
 func (all domains) next(index int) string {
 	if len(all) == 0 {
 		return ""

@@ -11,25 +11,31 @@ import (
 
 func TestMachinesAreBalancedOverFailureDomains(t *testing.T) {
 	for situation, tc := range map[string]struct {
-		// there are the domains of the Machines that exist; of those that are being deleted there is a - before.
+		// there lists the domains of the existing Machines, with a prefix - for those that are being deleted.
 		there  []string
 		wanted []string
 	}{
-		"an installation, in turn":          {wanted: []string{"a", "b", "c", "a", "b"}},
-		"the one that lacks a Machine":      {there: []string{"a", "c", "a"}, wanted: []string{"b"}},
-		"two more than one each":            {there: []string{"a", "b", "c"}, wanted: []string{"a", "b"}},
-		"all in one":                        {there: []string{"b", "b", "b"}, wanted: []string{"a", "c", "c"}},
-		"one that is being deleted":         {there: []string{"a", "-b", "c"}, wanted: []string{"b"}},
-		"those that are made count too":     {there: []string{"b"}, wanted: []string{"c", "a"}},
-		"in turn, where none has more":      {there: []string{"-a"}, wanted: []string{"b", "c", "a"}},
-		"one that is not known any more":    {there: []string{"z", "a", "b"}, wanted: []string{"c"}},
-		"one that is not for control plane": {there: []string{"workers", "a", "b"}, wanted: []string{"c"}},
+		"an installation, in turn":             {wanted: []string{"a", "b", "c", "a", "b"}},
+		"the one that lacks a Machine":         {there: []string{"a", "c", "a"}, wanted: []string{"b"}},
+		"two more than one each":               {there: []string{"a", "b", "c"}, wanted: []string{"a", "b"}},
+		"all in one":                           {there: []string{"b", "b", "b"}, wanted: []string{"a", "c", "c"}},
+		"a Machine is being deleted":           {there: []string{"a", "-b", "c"}, wanted: []string{"b"}},
+		"created Machines count":               {there: []string{"b"}, wanted: []string{"c", "a"}},
+		"in turn, if all have the same number": {there: []string{"-a"}, wanted: []string{"b", "c", "a"}},
+		"a domain that no longer exists":       {there: []string{"z", "a", "b"}, wanted: []string{"c"}},
+		"a domain without control planes":      {there: []string{"workers", "a", "b"}, wanted: []string{"c"}},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
 			f := factsOf(nil)
 			f.Cluster.Status.FailureDomains = []clusterv1.FailureDomain{
-				{Name: "c", ControlPlane: ptr.To(true)}, {Name: "a", ControlPlane: ptr.To(true)}, {Name: "workers"}, {Name: "b", ControlPlane: ptr.To(true)},
+				{
+					Name:         "c",
+					ControlPlane: ptr.To(true),
+				},
+				{Name: "a", ControlPlane: ptr.To(true)},
+				{Name: "workers"},
+				{Name: "b", ControlPlane: ptr.To(true)},
 			}
 			taken, err := FreeSlots(f, len(tc.there))
 			g.Expect(err).NotTo(HaveOccurred())

@@ -15,12 +15,16 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-// FuzzMachineNaming: whatever the template, each place has a name of its own that is valid and always the same, or
-// there is an error; and it ends.
+// For any template each slot has a unique, valid and stable name, or an error. The computation always ends.
 func FuzzMachineNaming(f *testing.F) {
 	for _, template := range []string{
 		"", "{{ .cluster.name }}-cp-{{ .random }}", "{{- .kubeadmControlPlane.name -}}-{{ .random }}", "x{{ .random }}{{ .random }}",
-		"{{/* {{ .random }} */}}x", "{{ if .nothing }}{{ .random }}{{ end }}x", "{{ range 100000000000 }}{{ end }}{{ .random }}", `{{ .random }}{{ printf "%1000000d" 1 }}`, "{{", "{{ .cluster }}-{{ .random }}",
+		"{{/* {{ .random }} */}}x",
+		"{{ if .nothing }}{{ .random }}{{ end }}x",
+		"{{ range 100000000000 }}{{ end }}{{ .random }}",
+		`{{ .random }}{{ printf "%1000000d" 1 }}`,
+		"{{",
+		"{{ .cluster }}-{{ .random }}",
 	} {
 		f.Add("c1", template)
 	}
@@ -52,16 +56,30 @@ func FuzzMachineNaming(f *testing.F) {
 	})
 }
 
-// FuzzInstallConfigOverrides: what is merged is an object that holds what the last layer says, or an error that quotes nothing.
+// The merged override is an object with the content of the last layer, or an error without quotes of the
+// input.
 func FuzzInstallConfigOverrides(f *testing.F) {
-	for _, layer := range []string{`{"networking":{"networkType":"Calico"}}`, `{"capabilities":null}`, `{"capabilities":{"baselineCapabilitySet":"v4.19"}}`, `null`, `[]`, `{"a":{"b":1},"a":2}`, `{`, ``} {
+	for _, layer := range []string{
+		`{"networking":{"networkType":"Calico"}}`,
+		`{"capabilities":null}`,
+		`{"capabilities":{"baselineCapabilitySet":"v4.19"}}`,
+		`null`,
+		`[]`,
+		`{"a":{"b":1},"a":2}`,
+		`{`,
+		``,
+	} {
 		f.Add(layer, layer, "")
 		f.Add(`{"networking":{"clusterNetwork":[]}}`, layer, "vCurrent")
 	}
 	f.Fuzz(func(t *testing.T, first, last, baseline string) {
 		g := NewWithT(t)
 		config := &controlplanev1.InstallationConfig{
-			Capabilities: &controlplanev1.Capabilities{BaselineCapability: baseline}, APIVIPs: []string{"192.168.111.5"}, IngressVIPs: []string{"192.168.111.4"},
+			Capabilities: &controlplanev1.Capabilities{
+				BaselineCapability: baseline,
+			},
+			APIVIPs:     []string{"192.168.111.5"},
+			IngressVIPs: []string{"192.168.111.4"},
 		}
 		result, err := installConfigOverrides(config, semver.MustParse("4.19.3"), first, last)
 		if err != nil {
@@ -70,22 +88,22 @@ func FuzzInstallConfigOverrides(f *testing.F) {
 		}
 		again, err := installConfigOverrides(config, semver.MustParse("4.19.3"), first, last)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(again).To(Equal(result), "it is written once")
-		var merged, said map[string]any
+		g.Expect(again).To(Equal(result), "the same input gives the same bytes")
+		var merged, expected map[string]any
 		g.Expect(json.Unmarshal([]byte(result), &merged)).To(Succeed())
 		if last != "" {
-			g.Expect(json.Unmarshal([]byte(last), &said)).To(Succeed())
+			g.Expect(json.Unmarshal([]byte(last), &expected)).To(Succeed())
 		}
-		expectWithin(g, merged, said)
+		expectWithin(g, merged, expected)
 	})
 }
 
-// expectWithin expects of each value that is no object that it is in the other, at its place.
+// expectWithin expects each value of part that is no object in all, at the same path.
 func expectWithin(g Gomega, all, part map[string]any) {
 	for key, value := range part {
 		if below, is := value.(map[string]any); is {
 			g.Expect(all[key]).To(BeAssignableToTypeOf(below), key)
-			expectWithin(g, all[key].(map[string]any), below) //nolint:forcetypeassert // it was looked at
+			expectWithin(g, all[key].(map[string]any), below) //nolint:forcetypeassert // checked above
 			continue
 		}
 		g.Expect(all).To(HaveKey(key))
@@ -93,7 +111,7 @@ func expectWithin(g Gomega, all, part map[string]any) {
 	}
 }
 
-// FuzzHostPrefix: a Node's part is one of its network, or the user is told.
+// The network of a Node is a part of its cluster network, or an error.
 func FuzzHostPrefix(f *testing.F) {
 	for _, cidr := range []string{"10.128.0.0/14", "10.0.0.0/30", "fd01::/48", "fd01::/120", "::ffff:10.0.0.0/104", "10.0.0.0/33", ""} {
 		f.Add(cidr, int32(0), int32(0))
@@ -102,13 +120,13 @@ func FuzzHostPrefix(f *testing.F) {
 	f.Fuzz(func(t *testing.T, cidr string, four, six int32) {
 		prefix, err := netip.ParsePrefix(cidr)
 		size := hostPrefix(cidr, &controlplanev1.HostPrefix{IPv4: four, IPv6: six})
-		said := four
+		configured := four
 		if err == nil && strings.Contains(cidr, ":") {
-			said = six
+			configured = six
 		}
 		g := NewWithT(t)
-		if said != 0 {
-			g.Expect(size).To(Equal(said))
+		if configured != 0 {
+			g.Expect(size).To(Equal(configured))
 		} else if err == nil {
 			g.Expect(int(size)).To(And(BeNumerically(">=", prefix.Bits()), BeNumerically("<=", prefix.Addr().BitLen())))
 		}

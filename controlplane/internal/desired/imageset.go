@@ -7,9 +7,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// ClusterImageSet names a release image; resolvedFrom is the image by tag that it was looked up from, if it was, and
-// through the version of the mirrors and credentials. It has no owner reference (it is cluster-scoped): an annotation
-// tells whose it is.
+// ClusterImageSet returns the ClusterImageSet of a release image. resolvedFrom is the image by tag from which
+// the digest was resolved, or "". through is the version of the mirrors and credentials of the look-up. A
+// ClusterImageSet is cluster-scoped and has no owner reference: an annotation records its owner.
 func ClusterImageSet(f *facts.Facts, name, image, resolvedFrom, through string) *hivev1.ClusterImageSet {
 	annotations := map[string]string{facts.OwnerAnnotation: f.ControlPlane.Namespace + "/" + f.ControlPlane.Name}
 	if resolvedFrom != "" {

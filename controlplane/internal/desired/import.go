@@ -14,17 +14,18 @@ import (
 // AdminKubeconfigKey is the key of the kubeconfig in assisted-service's Secret.
 const AdminKubeconfigKey = "kubeconfig"
 
-// Labels of the Secrets that assisted-service makes for a ClusterDeployment.
+// Labels of the Secrets that assisted-service creates for a ClusterDeployment.
 const (
 	deploymentNameLabel = "hive.openshift.io/cluster-deployment-name"
 	secretTypeLabel     = "hive.openshift.io/secret-type"
 )
 
-// ImportedClusterDeployment is the ClusterDeployment of a cluster that was installed elsewhere and runs a release. That
-// it is installed stands in it from the beginning: assisted-service never sees it otherwise.
+// ImportedClusterDeployment returns the ClusterDeployment of a cluster that was installed elsewhere and runs
+// a release. It is marked as installed at its creation, so that assisted-service never sees it in another
+// state.
 func ImportedClusterDeployment(f *facts.Facts, running semver.Version, identity facts.Identity) *unstructured.Unstructured {
 	u := ClusterDeployment(f, running)
-	spec := u.Object["spec"].(map[string]any) //nolint:forcetypeassert // made above
+	spec := u.Object["spec"].(map[string]any) //nolint:forcetypeassert // set above
 	spec["installed"] = true
 	spec["clusterMetadata"] = map[string]any{
 		"clusterID":                identity.ClusterID,
@@ -34,15 +35,17 @@ func ImportedClusterDeployment(f *facts.Facts, running semver.Version, identity 
 	return u
 }
 
-// ImportedAgentClusterInstall is the AgentClusterInstall of a cluster that was installed elsewhere: on hold, should it
-// ever be taken for one that is to be installed. The ClusterImageSet is that of the running release, which
-// assisted-service needs for hosts that boot a disk image; empty: nobody knows it.
+// ImportedAgentClusterInstall returns the AgentClusterInstall of a cluster that was installed elsewhere. It
+// holds the installation, in case assisted-service ever starts one. imageSet is the ClusterImageSet of the
+// running release, which assisted-service needs for hosts that boot a disk image; "" if unknown.
 func ImportedAgentClusterInstall(f *facts.Facts, imageSet string, identity facts.Identity) *hiveext.AgentClusterInstall {
 	install := agentClusterInstall(f, imageSet)
 	metav1.SetMetaDataAnnotation(&install.ObjectMeta, facts.ImportedAnnotation, "")
 	install.Spec.HoldInstallation = true
 	install.Spec.ClusterMetadata = &hivev1.ClusterMetadata{
-		ClusterID: identity.ClusterID, InfraID: identity.InfraID, AdminKubeconfigSecretRef: corev1.LocalObjectReference{Name: f.AdminKubeconfigName()},
+		ClusterID:                identity.ClusterID,
+		InfraID:                  identity.InfraID,
+		AdminKubeconfigSecretRef: corev1.LocalObjectReference{Name: f.AdminKubeconfigName()},
 	}
 	if imageSet == "" {
 		install.Spec.ImageSetRef = nil
@@ -50,8 +53,8 @@ func ImportedAgentClusterInstall(f *facts.Facts, imageSet string, identity facts
 	return install
 }
 
-// AdminKubeconfig is the Secret by which assisted-service reaches a cluster that it did not install, as it would make
-// it itself. It goes with the ClusterDeployment, and is not moved with the cluster.
+// AdminKubeconfig returns the Secret with which assisted-service accesses a cluster that it did not install,
+// in its own format. The ClusterDeployment owns it, and it is not moved with the cluster.
 func AdminKubeconfig(f *facts.Facts, deployment metav1.Object, content []byte, annotations map[string]string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{

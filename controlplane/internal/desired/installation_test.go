@@ -16,7 +16,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// updateGolden, when set in the environment, makes the tests write the files that they else compare with.
+// updateGolden is the environment variable that makes the tests write their golden files.
 const updateGolden = "UPDATE_GOLDEN"
 
 func expectGolden(t *testing.T, name string, obj any) {
@@ -98,7 +98,7 @@ func TestAgentClusterInstallGolden(t *testing.T) {
 	}
 }
 
-func TestAPartOfANodeIsNotLargerThanTheNetwork(t *testing.T) {
+func TestHostPrefixIsWithinTheNetwork(t *testing.T) {
 	for cidr, prefix := range map[string]controlplanev1.HostPrefix{"10.128.0.0/14": {IPv4: 13}, "fd01::/48": {IPv6: 47}} {
 		f := factsOf(nil)
 		f.Cluster.Spec.ClusterNetwork.Pods.CIDRBlocks = []string{"172.16.0.0/12", cidr}
@@ -108,7 +108,7 @@ func TestAPartOfANodeIsNotLargerThanTheNetwork(t *testing.T) {
 	}
 }
 
-// What only an installation reads is left out, mistakes in it included.
+// An import leaves out the fields for installations, and ignores mistakes in them.
 func TestImportGolden(t *testing.T) {
 	f := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		config := &cp.Spec.Config

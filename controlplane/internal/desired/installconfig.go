@@ -12,15 +12,16 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-// bareMetalCapability is a capability that a cluster on platform baremetal needs when its baseline is None, and the first minor release of
-// OpenShift 4 that knows it: the installer refuses names that it does not know.
+// bareMetalCapability is a capability that a cluster on platform baremetal needs with the baseline None. The
+// field since is the first minor release of OpenShift 4 with the capability: the installer refuses unknown
+// names.
 type bareMetalCapability struct {
 	name  string
 	since uint64
 }
 
-// bareMetalCapabilities are sorted as they are written, for a value that never changes by itself. The releases are those in which
-// ClusterVersion's known capabilities got them; 4.14 is the oldest release that is supported at all.
+// bareMetalCapabilities are in the order of the output, which must be stable. The releases are those in which
+// ClusterVersion's known capabilities include them; 4.14 is the oldest supported release.
 var bareMetalCapabilities = []bareMetalCapability{
 	{"baremetal", 11},
 	{"Console", 12},
@@ -32,11 +33,13 @@ var bareMetalCapabilities = []bareMetalCapability{
 	{"DeploymentConfig", 14},
 }
 
-// installConfigOverrides returns the JSON that is merged into the install-config: the capabilities, and over them the
-// given JSON objects, the last of which wins. Empty layers are ignored. The same input gives the same bytes. Returns ""
-// if nothing differs from the installer's defaults: releases of assisted-service before April 2026 validate any
-// override with the bootstrap host, which a cluster with a user-managed load balancer does not have until the
-// installation starts (internal/installcfg/builder, "has no bootstrap host").
+// installConfigOverrides returns the JSON that is merged into the install-config. It contains the
+// capabilities, overridden by the given JSON objects, of which the last one wins. Empty layers are ignored.
+// The same input gives the same bytes.
+//
+// The result is empty if nothing differs from the installer's defaults. Releases of assisted-service before
+// April 2026 validate any override with the bootstrap host. A cluster with a user-managed load balancer has
+// no bootstrap host until the installation starts (internal/installcfg/builder, "has no bootstrap host").
 func installConfigOverrides(config *controlplanev1.InstallationConfig, version semver.Version, layers ...string) (string, error) {
 	result := map[string]any{}
 	if c := capabilities(config, version); c != nil {
@@ -63,8 +66,8 @@ func installConfigOverrides(config *controlplanev1.InstallationConfig, version s
 	return string(data), nil
 }
 
-// capabilities returns the capabilities of the install-config: those of the spec, and on bare metal without a baseline
-// those that such a cluster needs. Returns nil where the installer's default applies.
+// capabilities returns the capabilities of the install-config: those of the spec, and on bare metal without a
+// baseline those that such a cluster needs. It returns nil if the installer's default applies.
 func capabilities(config *controlplanev1.InstallationConfig, version semver.Version) map[string]any {
 	wanted := ptr.Deref(config.Capabilities, controlplanev1.Capabilities{})
 	baseline, additional := wanted.BaselineCapability, []string{}
@@ -93,7 +96,7 @@ func capabilities(config *controlplanev1.InstallationConfig, version semver.Vers
 	return result
 }
 
-// merge puts from over into: objects are merged, everything else is replaced.
+// merge merges from into into: objects are merged, all other values are replaced.
 func merge(into, from map[string]any) {
 	for key, value := range from {
 		object, isObject := value.(map[string]any)

@@ -27,25 +27,31 @@ func TestInstallConfigOverrides(t *testing.T) {
 		"user-managed load balancer without capabilities: no override": {bareMetal: true, loadBalancer: "UserManaged", version: new419},
 		"user-managed load balancer, baseline None: with what bare metal needs": {
 			capabilities: &controlplanev1.Capabilities{BaselineCapability: "None"}, bareMetal: true, loadBalancer: "UserManaged", version: old414,
-			result: `{"capabilities":{"additionalEnabledCapabilities":["baremetal","Console","Insights","marketplace","NodeTuning","DeploymentConfig"],"baselineCapabilitySet":"None"}}`,
+			result: `{"capabilities":{"additionalEnabledCapabilities":` +
+				`["baremetal","Console","Insights","marketplace","NodeTuning","DeploymentConfig"],"baselineCapabilitySet":"None"}}`,
 		},
-		"bare metal takes what it needs": {
+		"bare metal gets the capabilities that it needs": {
 			bareMetal: true, version: new419,
-			result: `{"capabilities":{"additionalEnabledCapabilities":["baremetal","Console","Insights","OperatorLifecycleManager","Ingress","marketplace","NodeTuning","DeploymentConfig"],"baselineCapabilitySet":"None"}}`,
+			result: `{"capabilities":{"additionalEnabledCapabilities":` +
+				`["baremetal","Console","Insights","OperatorLifecycleManager",` +
+				`"Ingress","marketplace","NodeTuning","DeploymentConfig"],"baselineCapabilitySet":"None"}}`,
 		},
-		"a release is not told of capabilities that it does not know": {
+		"an old release gets only known capabilities": {
 			bareMetal: true, version: old414,
-			result: `{"capabilities":{"additionalEnabledCapabilities":["baremetal","Console","Insights","marketplace","NodeTuning","DeploymentConfig"],"baselineCapabilitySet":"None"}}`,
+			result: `{"capabilities":{"additionalEnabledCapabilities":` +
+				`["baremetal","Console","Insights","marketplace","NodeTuning","DeploymentConfig"],"baselineCapabilitySet":"None"}}`,
 		},
-		"a baseline of the user's stands alone": {
-			capabilities: &controlplanev1.Capabilities{BaselineCapability: "v4.18", AdditionalEnabledCapabilities: []string{"Storage"}}, bareMetal: true, version: new419,
-			result: `{"capabilities":{"additionalEnabledCapabilities":["Storage"],"baselineCapabilitySet":"v4.18"}}`,
+		"a baseline of the user is not extended": {
+			capabilities: &controlplanev1.Capabilities{BaselineCapability: "v4.18", AdditionalEnabledCapabilities: []string{"Storage"}},
+			bareMetal:    true,
+			version:      new419,
+			result:       `{"capabilities":{"additionalEnabledCapabilities":["Storage"],"baselineCapabilitySet":"v4.18"}}`,
 		},
 		"objects are merged, the last layer wins": {
 			version: new419, layers: []string{`{"a":{"b":1,"c":2},"fips":false}`, `{"a":{"c":3},"fips":true}`, ""},
 			result: `{"a":{"b":1,"c":3},"fips":true}`,
 		},
-		"the user wins over the capabilities": {
+		"the user overrides the capabilities": {
 			version: new419, layers: []string{`{"capabilities":{"baselineCapabilitySet":"None"}}`},
 			result: `{"capabilities":{"baselineCapabilitySet":"None"}}`,
 		},

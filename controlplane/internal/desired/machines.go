@@ -1,5 +1,5 @@
-// Package desired makes the objects that a control plane is to have, from the facts of a reconcile and what its phases
-// decided. It computes; it has no client.
+// Package desired builds the desired objects of a control plane from the facts of a reconcile and the
+// decisions of its phases. It has no client.
 package desired
 
 import (
@@ -18,13 +18,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// propagatedAnnotation marks infra machines that carry metadata of the machineTemplate.
+// propagatedAnnotation marks infra machines with metadata of the machineTemplate.
 const propagatedAnnotation = "controlplane.cluster.x-k8s.io/propagated-metadata"
 
-// configAnnotations go from the control plane to its OpenshiftAssistedConfigs.
+// configAnnotations are copied from the control plane to its OpenshiftAssistedConfigs.
 var configAnnotations = []string{bootstrapv1.DiscoveryIgnitionOverrideAnnotation, bootstrapv1.IgnitionOverrideAnnotation}
 
-// machineLabels are the labels of the Machine of an arbiter, or of another Machine, and of what belongs to it.
+// machineLabels returns the labels of the Machine of an arbiter, or of another Machine, and of its objects.
 func machineLabels(f *facts.Facts, arbiter bool) map[string]string {
 	labels := facts.MachineTemplate(f.ControlPlane, arbiter).ObjectMeta.Labels
 	if labels == nil {
@@ -39,7 +39,8 @@ func machineLabels(f *facts.Facts, arbiter bool) map[string]string {
 	return labels
 }
 
-// ownerRef makes an object owned, not controlled: Cluster API replaces it by the Machine as controller.
+// ownerRef returns an owner reference without controller: Cluster API replaces it by the Machine as
+// controller.
 func ownerRef(f *facts.Facts) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: controlplanev1.GroupVersion.String(),
@@ -49,7 +50,7 @@ func ownerRef(f *facts.Facts) metav1.OwnerReference {
 	}
 }
 
-// Machine is the wanted Machine of a slot, with its infra machine.
+// Machine returns the desired Machine of a slot, with its infra machine.
 func Machine(f *facts.Facts, slot Slot, infra *unstructured.Unstructured, version string) *clusterv1.Machine {
 	m := &clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: f.ControlPlane.Namespace, Name: slot.Name},
@@ -66,14 +67,14 @@ func Machine(f *facts.Facts, slot Slot, infra *unstructured.Unstructured, versio
 		},
 	}
 	setInPlace(f, m, slot.Arbiter)
-	addHook(f, m, nil)
+	addEtcdHook(f, m, nil)
 	SetDrainExclusion(f, m, nil, 0)
 	keepRemediation(f.ControlPlane, controlplanev1.RemediationInProgressAnnotation, m)
 	return m
 }
 
-// SyncedMachine is the wanted state of a Machine that exists: what cannot change in place stays as it is, and so does
-// its version where nobody knows what it is to be.
+// SyncedMachine returns the desired state of an existing Machine. Immutable fields keep their values, and so
+// does the version if the desired one is unknown.
 func SyncedMachine(f *facts.Facts, observed *clusterv1.Machine, version string) *clusterv1.Machine {
 	m := &clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: observed.Namespace, Name: observed.Name},
@@ -86,33 +87,34 @@ func SyncedMachine(f *facts.Facts, observed *clusterv1.Machine, version string) 
 		},
 	}
 	setInPlace(f, m, IsArbiter(f, observed))
-	addHook(f, m, observed)
+	addEtcdHook(f, m, observed)
 	SetDrainExclusion(f, m, observed, 0)
 	keepRemediation(observed, controlplanev1.RemediationForAnnotation, m)
 	return m
 }
 
-// keepRemediation records, on a Machine, in whose place it is: that decides how often Machines are replaced because of the same failure.
+// keepRemediation records on a Machine which Machine it replaces. The record limits how often Machines are
+// replaced because of the same failure.
 func keepRemediation(from metav1.Object, annotation string, m *clusterv1.Machine) {
 	if record, kept := from.GetAnnotations()[annotation]; kept {
 		metav1.SetMetaDataAnnotation(&m.ObjectMeta, controlplanev1.RemediationForAnnotation, record)
 	}
 }
 
-// addHook keeps the host of a Machine that is deleted until etcd does without it. While the cluster is installed there
-// is no etcd yet to be kept; once a Machine is held, it stays so until the cluster goes as a whole.
-func addHook(f *facts.Facts, m, observed *clusterv1.Machine) {
-	held := false
+// addEtcdHook adds the hook that blocks the deletion of a host until etcd works without it. During the
+// installation no etcd has to be protected. An existing hook stays until the whole cluster is deleted.
+func addEtcdHook(f *facts.Facts, m, observed *clusterv1.Machine) {
+	hooked := false
 	if observed != nil {
-		_, held = observed.Annotations[controlplanev1.EtcdMemberHookAnnotation]
+		_, hooked = observed.Annotations[controlplanev1.EtcdMemberHookAnnotation]
 	}
-	if f.ClusterDeleting() || !held && !f.Installed() {
+	if f.ClusterDeleting() || !hooked && !f.Installed() {
 		return
 	}
 	metav1.SetMetaDataAnnotation(&m.ObjectMeta, controlplanev1.EtcdMemberHookAnnotation, "")
 }
 
-// setInPlace sets what changes without a new Machine.
+// setInPlace sets the fields that change without a new Machine.
 func setInPlace(f *facts.Facts, m *clusterv1.Machine, arbiter bool) {
 	template := facts.MachineTemplate(f.ControlPlane, arbiter)
 	m.Labels = machineLabels(f, arbiter)
@@ -128,8 +130,8 @@ func setInPlace(f *facts.Facts, m *clusterv1.Machine, arbiter bool) {
 	m.Spec.MinReadySeconds = ptr.To[int32](0)
 }
 
-// Config is the wanted OpenshiftAssistedConfig of an arbiter, or of another Machine. Its spec follows the control plane
-// until the installation starts.
+// Config returns the desired OpenshiftAssistedConfig of an arbiter, or of another Machine. Its spec follows
+// the control plane until the installation starts.
 func Config(f *facts.Facts, name string, arbiter bool, observed *bootstrapv1.OpenshiftAssistedConfig) *bootstrapv1.OpenshiftAssistedConfig {
 	c := &bootstrapv1.OpenshiftAssistedConfig{
 		ObjectMeta: metav1.ObjectMeta{
@@ -157,7 +159,7 @@ func Config(f *facts.Facts, name string, arbiter bool, observed *bootstrapv1.Ope
 	}
 	c.Spec.Role = observed.Spec.Role // it never changes
 	if _, marked := observed.Labels[bootstrapv1.ArbiterLabel]; marked {
-		c.Labels[bootstrapv1.ArbiterLabel] = "" // where the role is another the bootstrap provider waits: which of them is right a user has to say
+		c.Labels[bootstrapv1.ArbiterLabel] = "" // on a conflict with the role the bootstrap provider waits for a decision of the user
 	}
 	if f.OwnerOf(observed) {
 		c.OwnerReferences = []metav1.OwnerReference{ownerRef(f)}
@@ -190,8 +192,8 @@ func InfraMachine(f *facts.Facts, template *unstructured.Unstructured, slot Slot
 	})
 }
 
-// InfraMetadata is the part of the infra machine of an arbiter, or of another Machine, that follows the
-// machineTemplate's metadata; nil when there is and was none.
+// InfraMetadata returns the part of the infra machine of an arbiter, or of another Machine, that follows the
+// machineTemplate's metadata. It returns nil if there is and was none.
 func InfraMetadata(f *facts.Facts, arbiter bool, observed *unstructured.Unstructured) *unstructured.Unstructured {
 	wanted := facts.MachineTemplate(f.ControlPlane, arbiter).ObjectMeta
 	if len(wanted.Labels)+len(wanted.Annotations) == 0 && !Propagated(observed) {
@@ -213,7 +215,8 @@ func InfraMetadata(f *facts.Facts, arbiter bool, observed *unstructured.Unstruct
 	return u
 }
 
-// Propagated reports whether an infra machine carries metadata of the machineTemplate: without the annotation it is told everything again.
+// Propagated reports whether an infra machine has metadata of the machineTemplate. Without the annotation all
+// metadata is applied again.
 func Propagated(infra *unstructured.Unstructured) bool {
 	_, marked := infra.GetAnnotations()[propagatedAnnotation]
 	return marked

@@ -23,36 +23,38 @@ import (
 
 const (
 	suffixLength = 5
-	// maxMachineName is the longest name that can also stand in labels: that of the InfraEnv does.
+	// maxMachineName is the longest name that is also a valid label value, as the name of the InfraEnv must
+	// be.
 	maxMachineName = 63
 )
 
 // Slot is a place for a control-plane Machine.
 type Slot struct {
 	Name, FailureDomain string
-	// Arbiter tells that it is the place of an arbiter.
+	// Arbiter is true for the slot of an arbiter.
 	Arbiter bool
 }
 
-// arbiterPlace is the place of the arbiter, of whose name there is never another Machine: so there are never two arbiters.
-const arbiterPlace = "arbiter"
+// arbiterSlot is the slot of the arbiter. No other Machine has the name of this slot, so that there are never
+// two arbiters.
+const arbiterSlot = "arbiter"
 
-// FreeSlots returns the first places that no Machine has, that of an arbiter before the others. Like is replaced by
-// like: as long as an arbiter is there, also one that goes, the others are masters.
+// FreeSlots returns the first slots without a Machine, that of an arbiter first. A replacement keeps the
+// role: as long as an arbiter exists, even one that is being deleted, the others are masters.
 func FreeSlots(f *facts.Facts, count int) ([]Slot, error) {
 	taken, domains := map[string]bool{}, domainsOf(f)
 	masters, arbiters := count, int(f.Arbiters())
 	for _, m := range f.Machines {
 		taken[m.Name] = true
-		if IsArbiter(f, m) || LostItsRole(f, m) {
+		if IsArbiter(f, m) || LostArbiterRole(f, m) {
 			arbiters = 0
 		}
 	}
-	arbiter, err := machineName(f, arbiterPlace)
+	arbiter, err := machineName(f, arbiterSlot)
 	if err != nil {
 		return nil, err
 	}
-	if taken[arbiter] { // by a Machine whose config does not say so: a name is given once
+	if taken[arbiter] { // by a Machine whose config has another role: a name is used once
 		arbiters = 0
 	}
 	masters -= arbiters
@@ -72,31 +74,32 @@ func FreeSlots(f *facts.Facts, count int) ([]Slot, error) {
 	return slices.Insert(free, 0, Slot{Name: arbiter, FailureDomain: domains.next(int(f.Replicas()) - 1), Arbiter: true}), nil
 }
 
-// IsArbiter reports whether a Machine of the control plane is that of an arbiter. Its OpenshiftAssistedConfig decides,
-// as it does for the bootstrap provider. Where that is gone, or not seen yet, the name tells the place, unless the
-// Machine was made for a control plane of another UID, before a move: then nothing is left but the label.
+// IsArbiter reports whether a Machine of the control plane is an arbiter. Its OpenshiftAssistedConfig
+// decides, as for the bootstrap provider. If the config is deleted, or not cached yet, the name of the
+// Machine identifies the slot. A Machine of a control plane with another UID, before a move, has only the
+// label.
 func IsArbiter(f *facts.Facts, m *clusterv1.Machine) bool {
 	if config := f.Configs[m.Name]; config != nil {
 		return config.Spec.Role == bootstrapv1.HostRoleArbiter
 	}
-	if place := placeOf(f, m.Name); place != "" {
-		return place == arbiterPlace
+	if place := slotOf(f, m.Name); place != "" {
+		return place == arbiterSlot
 	}
 	_, marked := m.Labels[bootstrapv1.ArbiterLabel]
 	return marked
 }
 
-// LostItsRole reports whether the config of a Machine has the label of an arbiter and not the role: a bootstrap
-// provider from before arbiters drops the field, for example when the cluster is moved to its hub, and the host stays
-// what it is. In place of another Machine no second arbiter is made then.
-func LostItsRole(f *facts.Facts, m *clusterv1.Machine) bool {
+// LostArbiterRole reports whether the config of a Machine has the label of an arbiter but not the role. A
+// bootstrap provider from before arbiters drops the field, for example when the cluster is moved to its hub,
+// and the host remains an arbiter. No second arbiter is then created for another Machine.
+func LostArbiterRole(f *facts.Facts, m *clusterv1.Machine) bool {
 	config := f.Configs[m.Name]
 	return config != nil && config.Spec.Role == "" && metav1.HasLabel(config.ObjectMeta, bootstrapv1.ArbiterLabel)
 }
 
-// placeOf is the place whose Machine has a name; empty: none that can be taken now.
-func placeOf(f *facts.Facts, name string) string {
-	places := []string{arbiterPlace}
+// slotOf returns the slot of a Machine name; "" if no current slot has the name.
+func slotOf(f *facts.Facts, name string) string {
+	places := []string{arbiterSlot}
 	for index := range len(f.Machines) + int(f.Replicas()) {
 		places = append(places, strconv.Itoa(index))
 	}
@@ -108,13 +111,13 @@ func placeOf(f *facts.Facts, name string) string {
 	return ""
 }
 
-// variablesOnly are the templates that the schema takes (MachineNamingSpec). Objects that were stored before it refused
-// others may hold them still: one that loops, or prints without end, would hold up all clusters.
-var variablesOnly = regexp.MustCompile(`^([^{}]|[{][{]-? *[.](random|(cluster|controlPlane|kubeadmControlPlane)[.]name) *-?[}][}])*$`)
+// namingTemplate matches the templates that the schema accepts (MachineNamingSpec). Objects from before this
+// schema may have others. A template that loops, or prints without end, would block all clusters.
+var namingTemplate = regexp.MustCompile(`^([^{}]|[{][{]-? *[.](random|(cluster|controlPlane|kubeadmControlPlane)[.]name) *-?[}][}])*$`)
 
-// machineName is the name of the Machine at a place: a number, or that of the arbiter.
-func machineName(f *facts.Facts, place string) (string, error) {
-	suffix := machineSuffix(f.ControlPlane.UID, place)
+// machineName returns the name of the Machine of a slot: a number, or the slot of the arbiter.
+func machineName(f *facts.Facts, slot string) (string, error) {
+	suffix := machineSuffix(f.ControlPlane.UID, slot)
 	if f.ControlPlane.Spec.MachineNaming.Template == "" {
 		prefix := f.ControlPlane.Name
 		if longest := maxMachineName - suffixLength - 1; len(prefix) > longest {
@@ -122,7 +125,7 @@ func machineName(f *facts.Facts, place string) (string, error) {
 		}
 		return prefix + "-" + suffix, nil
 	}
-	if !variablesOnly.MatchString(f.ControlPlane.Spec.MachineNaming.Template) {
+	if !namingTemplate.MatchString(f.ControlPlane.Spec.MachineNaming.Template) {
 		return "", errors.New("machineNaming.template has more than text and the variables .cluster.name, .controlPlane.name and .random")
 	}
 	parsed, err := template.New("name").Option("missingkey=error").Parse(f.ControlPlane.Spec.MachineNaming.Template)
@@ -151,8 +154,8 @@ func machineName(f *facts.Facts, place string) (string, error) {
 	return name.String(), nil
 }
 
-// machineSuffix is different for each place of each control plane, and always the same for one.
-func machineSuffix(uid types.UID, place string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s", uid, place))
+// machineSuffix returns a suffix that is stable and differs for each slot of each control plane.
+func machineSuffix(uid types.UID, slot string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s", uid, slot))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:suffixLength]
 }

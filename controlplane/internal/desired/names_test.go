@@ -25,7 +25,7 @@ func TestMachineNames(t *testing.T) {
 	s.Machines = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: three[1].Name}}}
 	two, err := FreeSlots(s, 2)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(two).To(Equal([]Slot{three[0], three[2]}), "a cache that has seen one of three")
+	g.Expect(two).To(Equal([]Slot{three[0], three[2]}), "a cache with one of three Machines")
 
 	long := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Name = strings.Repeat("x", 100) })
 	slots, err := FreeSlots(long, 1)

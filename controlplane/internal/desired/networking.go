@@ -23,22 +23,22 @@ const (
 	ipv6 family = "IPv6"
 )
 
-// Networks of a cluster that states none, for each address family: the defaults of OpenShift's installer for IPv4, and
-// the networks of OpenShift's documentation for IPv6, which has no default.
+// Default networks for each address family: the defaults of OpenShift's installer for IPv4, and the networks
+// of OpenShift's documentation for IPv6, which has no default.
 var (
 	defaultClusterNetwork = map[family]string{ipv4: "10.128.0.0/14", ipv6: "fd01::/48"}
 	defaultServiceNetwork = map[family]string{ipv4: "172.30.0.0/16", ipv6: "fd02::/112"}
 )
 
 const (
-	// Prefixes of the part of the cluster network that a Node gets: the defaults of OpenShift's installer.
+	// Prefixes of the network of a Node within the cluster network: the defaults of OpenShift's installer.
 	hostPrefixIPv4 = 23
 	hostPrefixIPv6 = 64
 )
 
-// networking returns the networks of the cluster. Networks of Pods and Services that the Cluster does not state have
-// the address families of its machine networks, else of the other network, else of its VIPs: assisted-service refuses
-// networks of different families, and only when all hosts run.
+// networking returns the networks of the cluster. Networks of Pods or Services that the Cluster does not set
+// have the address families of its machine networks. Without machine networks they have those of the other
+// network, or else of its VIPs. With different families the installation fails only when all hosts run.
 func networking(f *facts.Facts) hiveext.Networking {
 	config, cluster := &f.ControlPlane.Spec.Config, &f.Cluster.Spec.ClusterNetwork
 	pods, services := cluster.Pods.CIDRBlocks, cluster.Services.CIDRBlocks
@@ -59,7 +59,7 @@ func networking(f *facts.Facts) hiveext.Networking {
 	return n
 }
 
-// defaultNetworks returns the default for each family of the first list that has any, else that of IPv4.
+// defaultNetworks returns the default for each family of the first list that has any, or else that of IPv4.
 func defaultNetworks(defaults map[family]string, stated ...[]string) []string {
 	for _, list := range stated {
 		var networks []string
@@ -73,8 +73,8 @@ func defaultNetworks(defaults map[family]string, stated ...[]string) []string {
 	return []string{defaults[ipv4]}
 }
 
-// familiesOf returns the address families of addresses or networks in the order of their first member. Texts that are
-// neither are left to assisted-service.
+// familiesOf returns the address families of addresses or networks in the order of their first member. It
+// ignores invalid texts, which assisted-service reports.
 func familiesOf(texts []string) []family {
 	var families []family
 	for _, text := range texts {
@@ -94,10 +94,10 @@ func familiesOf(texts []string) []family {
 	return families
 }
 
-// impossibleNetworks returns why no cluster can be installed with these networks. Most of them assisted-service
-// accepts, and reports the reason only when all hosts run, or the installation fails.
-func impossibleNetworks(f *facts.Facts, n *hiveext.Networking) error {
-	if err := tooLarge(n.ClusterNetwork); err != nil {
+// invalidNetworks returns why no cluster can be installed with these networks. assisted-service accepts most
+// of them, and reports the reason only when all hosts run, or when the installation fails.
+func invalidNetworks(f *facts.Facts, n *hiveext.Networking) error {
+	if err := oversizedHostPrefix(n.ClusterNetwork); err != nil {
 		return err
 	}
 	if err := differentFamilies(f, n); err != nil {
@@ -109,7 +109,7 @@ func impossibleNetworks(f *facts.Facts, n *hiveext.Networking) error {
 	return unusableVIP(&f.ControlPlane.Spec.Config)
 }
 
-// differentFamilies compares the address families of all networks in their order, as assisted-service does
+// differentFamilies compares the ordered address families of all networks, as assisted-service does
 // (networks-same-address-families of its internal/cluster), and those of the VIPs.
 func differentFamilies(f *facts.Facts, n *hiveext.Networking) error {
 	config := &f.ControlPlane.Spec.Config
@@ -119,45 +119,64 @@ func differentFamilies(f *facts.Facts, n *hiveext.Networking) error {
 	}
 	pods, services, machines := familiesOf(podNetworks), familiesOf(n.ServiceNetwork), familiesOf(config.MachineNetwork)
 	vips := familiesOf(slices.Concat(config.APIVIPs, config.IngressVIPs))
-	strange := slices.DeleteFunc(slices.Clone(vips), func(of family) bool { return slices.Contains(pods, of) })
-	if slices.Equal(pods, services) && (len(machines) == 0 || slices.Equal(machines, pods)) && len(strange) == 0 {
+	foreign := slices.DeleteFunc(slices.Clone(vips), func(of family) bool { return slices.Contains(pods, of) })
+	if slices.Equal(pods, services) && (len(machines) == 0 || slices.Equal(machines, pods)) && len(foreign) == 0 {
 		return nil
 	}
 	return fmt.Errorf("the networks of the cluster have different address families: config.machineNetwork %s, VIPs %s, Pods %s, Services %s. "+
-		"Give config.machineNetwork, and spec.clusterNetwork.pods and spec.clusterNetwork.services of the Cluster, the same families in the same order",
+		"Give config.machineNetwork, and spec.clusterNetwork.pods and spec.clusterNetwork.services of the Cluster, the same families in the "+
+		"same order",
 		familyNames(machines), familyNames(vips), familyNames(pods), familyNames(services))
 }
 
-// unregistrable returns why assisted-service does not register a cluster with these networks (ValidateDualStackNetworks
-// and validateVIPAddresses of its internal/cluster/validations, the same in April 2025 and in August 2026). It does not
-// look at which family is first: services of 2025 refuse IPv6, those of 2026 accept it.
+// unregistrable returns why assisted-service does not register a cluster with these networks. The rules are
+// those of ValidateDualStackNetworks and validateVIPAddresses of its internal/cluster/validations, the same
+// in April 2025 and in August 2026. They ignore which family is first: services of 2025 refuse IPv6, those of
+// 2026 accept it.
 func unregistrable(config *controlplanev1.InstallationConfig, n *hiveext.Networking) error {
 	userManaged := userManagedLoadBalancer(config)
 	dual := len(familiesOf(n.ServiceNetwork)) > 1 // those of Pods and machines are the same
 	switch machines := len(config.MachineNetwork); {
 	case dual && userManaged: // "User Managed Load Balancer ... is not compatible with Dual-Stack", in its internal/featuresupport
-		return errors.New("a cluster with a user-managed load balancer cannot be dual-stack. Give config.machineNetwork and spec.clusterNetwork of the Cluster networks of one address family")
+		return errors.New(
+			"a cluster with a user-managed load balancer cannot be dual-stack. Give config.machineNetwork and spec.clusterNetwork of the " +
+				"Cluster networks of one address family",
+		)
 	case dual && machines == 0:
 		return errors.New("a dual-stack cluster needs the networks of its hosts. Set config.machineNetwork to one IPv4 and one IPv6 network")
 	case dual && (machines != 2 || len(n.ServiceNetwork) != 2 || len(n.ClusterNetwork) != 2):
-		return fmt.Errorf("a dual-stack cluster has one IPv4 and one IPv6 network of each kind, and not %d of hosts, %d of Pods and %d of Services. "+
-			"Correct config.machineNetwork, or spec.clusterNetwork of the Cluster", machines, len(n.ClusterNetwork), len(n.ServiceNetwork))
+		return fmt.Errorf(
+			"a dual-stack cluster has one IPv4 and one IPv6 network of each kind, and not %d of hosts, %d of Pods and %d of Services. "+
+				"Correct config.machineNetwork, or spec.clusterNetwork of the Cluster",
+			machines,
+			len(n.ClusterNetwork),
+			len(n.ServiceNetwork),
+		)
 	case !dual && !userManaged && machines > 1:
-		return fmt.Errorf("config.machineNetwork has %d networks of one address family, which need a user-managed load balancer. Keep one network, or set config.loadBalancer.type to UserManaged", machines)
+		return fmt.Errorf(
+			"config.machineNetwork has %d networks of one address family, which need a user-managed load balancer. Keep one network, or set "+
+				"config.loadBalancer.type to UserManaged",
+			machines,
+		)
 	case machines == 0 || userManaged:
 		return nil
 	}
 	for _, vips := range [][]string{config.APIVIPs, config.IngressVIPs} {
 		for i, vip := range vips {
 			if i >= len(config.MachineNetwork) || !contains(config.MachineNetwork[i], vip) {
-				return fmt.Errorf("VIP %s is not in the network of config.machineNetwork at the same place. Give VIPs and machineNetwork the same order of address families", vip)
+				return fmt.Errorf(
+					"VIP %s is not in the network of config.machineNetwork at the same place. Give VIPs and machineNetwork the same order of "+
+						"address families",
+					vip,
+				)
 			}
 		}
 	}
 	return nil
 }
 
-// contains reports whether an address lies in a network. Texts that are neither are left to assisted-service.
+// contains reports whether a network contains an address. It is true for invalid texts, which
+// assisted-service reports.
 func contains(network, address string) bool {
 	prefix, prefixErr := netip.ParsePrefix(network)
 	addr, addrErr := netip.ParseAddr(address)
@@ -175,8 +194,8 @@ func familyNames(families []family) string {
 	return strings.Join(names, " and ")
 }
 
-// unusableVIP finds VIPs that no host can have: the address of a machine network itself, which in IPv6 is that of any
-// router (RFC 4291, 2.6.1), and the broadcast address of IPv4.
+// unusableVIP returns an error for VIPs that no host can have. One is the address of a machine network
+// itself, which in IPv6 is that of any router (RFC 4291, 2.6.1). The other is the broadcast address of IPv4.
 func unusableVIP(config *controlplanev1.InstallationConfig) error {
 	for _, network := range config.MachineNetwork {
 		prefix, err := netip.ParsePrefix(network)
@@ -187,19 +206,27 @@ func unusableVIP(config *controlplanev1.InstallationConfig) error {
 			switch address, err := netip.ParseAddr(vip); {
 			case err != nil:
 			case address == prefix.Masked().Addr():
-				return fmt.Errorf("VIP %s is the network address of machineNetwork %s, which no host can have. Correct config.apiVIPs or config.ingressVIPs", vip, network)
+				return fmt.Errorf(
+					"VIP %s is the network address of machineNetwork %s, which no host can have. Correct config.apiVIPs or config.ingressVIPs",
+					vip,
+					network,
+				)
 			case address.Is4() && prefix.Contains(address) && !prefix.Contains(address.Next()):
-				return fmt.Errorf("VIP %s is the broadcast address of machineNetwork %s, which no host can have. Correct config.apiVIPs or config.ingressVIPs", vip, network)
+				return fmt.Errorf(
+					"VIP %s is the broadcast address of machineNetwork %s, which no host can have. Correct config.apiVIPs or config.ingressVIPs",
+					vip,
+					network,
+				)
 			}
 		}
 	}
 	return nil
 }
 
-// hostPrefix is the size of a Node's part of the network: as it is said, else the installer's default, or the whole of
-// a network that is smaller.
-func hostPrefix(cidr string, said *controlplanev1.HostPrefix) int32 {
-	wanted := ptr.Deref(said, controlplanev1.HostPrefix{})
+// hostPrefix returns the prefix of the network of a Node: the configured one, else the installer's default,
+// or the whole network if that is smaller.
+func hostPrefix(cidr string, configured *controlplanev1.HostPrefix) int32 {
+	wanted := ptr.Deref(configured, controlplanev1.HostPrefix{})
 	prefix, err := netip.ParsePrefix(cidr)
 	if err != nil {
 		return cmp.Or(wanted.IPv4, hostPrefixIPv4)
@@ -210,11 +237,15 @@ func hostPrefix(cidr string, said *controlplanev1.HostPrefix) int32 {
 	return cmp.Or(wanted.IPv4, int32(max(hostPrefixIPv4, prefix.Bits()))) //nolint:gosec // at most 32
 }
 
-// tooLarge finds a Node's part that is larger than its network.
-func tooLarge(networks []hiveext.ClusterNetworkEntry) error {
+// oversizedHostPrefix returns an error if the network of a Node is larger than its cluster network.
+func oversizedHostPrefix(networks []hiveext.ClusterNetworkEntry) error {
 	for _, network := range networks {
 		if prefix, err := netip.ParsePrefix(network.CIDR); err == nil && int(network.HostPrefix) < prefix.Bits() {
-			return fmt.Errorf("a Node cannot get a /%d of network %s: correct config.hostPrefix, or spec.clusterNetwork.pods of the Cluster", network.HostPrefix, network.CIDR)
+			return fmt.Errorf(
+				"a Node cannot get a /%d of network %s: correct config.hostPrefix, or spec.clusterNetwork.pods of the Cluster",
+				network.HostPrefix,
+				network.CIDR,
+			)
 		}
 	}
 	return nil

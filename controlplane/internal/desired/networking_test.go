@@ -11,7 +11,7 @@ import (
 
 type networks struct {
 	machines, vips, pods, services []string
-	// balanced is true with a load balancer of the user.
+	// balanced is true with a user-managed load balancer.
 	balanced bool
 }
 
@@ -34,24 +34,44 @@ func (n networks) install(t *testing.T) (pods, services []string, err error) {
 	return pods, install.Spec.Networking.ServiceNetwork, nil
 }
 
-// Networks that the user does not state have the address families of those that the user states: with IPv4 defaults no
-// IPv6 cluster could be installed.
+// Default networks have the address families of the networks that the user sets. With IPv4 defaults no IPv6
+// cluster could be installed.
 func TestDefaultNetworksHaveTheFamiliesOfTheCluster(t *testing.T) {
-	v4, v6, both := []string{"10.128.0.0/14", "172.30.0.0/16"}, []string{"fd01::/48", "fd02::/112"}, []string{"10.128.0.0/14", "fd01::/48", "172.30.0.0/16", "fd02::/112"}
+	v4, v6, both := []string{
+		"10.128.0.0/14",
+		"172.30.0.0/16",
+	}, []string{
+		"fd01::/48",
+		"fd02::/112",
+	}, []string{
+		"10.128.0.0/14",
+		"fd01::/48",
+		"172.30.0.0/16",
+		"fd02::/112",
+	}
 	for name, tc := range map[string]struct {
 		networks
 		want []string
 	}{
-		"nothing stated":                     {networks{}, v4},
-		"IPv4 machines":                      {networks{machines: []string{"192.168.111.0/24"}}, v4},
-		"IPv6 machines":                      {networks{machines: []string{"2001:db8::/64"}}, v6},
-		"IPv6 VIPs":                          {networks{vips: []string{"2001:db8::5"}}, v6},
-		"dual-stack machines":                {networks{machines: []string{"192.168.111.0/24", "2001:db8::/64"}}, both},
-		"dual-stack machines, IPv6 first":    {networks{machines: []string{"2001:db8::/64", "192.168.111.0/24"}}, []string{"fd01::/48", "10.128.0.0/14", "fd02::/112", "172.30.0.0/16"}},
-		"dual-stack machines, an IPv4 VIP":   {networks{machines: []string{"192.168.111.0/24", "2001:db8::/64"}, vips: []string{"192.168.111.5"}}, both},
-		"dual-stack Pods":                    {networks{machines: []string{"192.168.111.0/24", "2001:db8::/64"}, pods: []string{"10.0.0.0/14", "fd05::/48"}}, []string{"10.0.0.0/14", "fd05::/48", "172.30.0.0/16", "fd02::/112"}},
-		"IPv6 Services alone":                {networks{services: []string{"fd07::/112"}}, []string{"fd01::/48", "fd07::/112"}},
-		"two networks, user's load balancer": {networks{machines: []string{"2001:db8::/64", "2001:db8:1::/64"}, vips: []string{"2001:db8:1::5"}, balanced: true}, v6},
+		"nothing set":         {networks{}, v4},
+		"IPv4 machines":       {networks{machines: []string{"192.168.111.0/24"}}, v4},
+		"IPv6 machines":       {networks{machines: []string{"2001:db8::/64"}}, v6},
+		"IPv6 VIPs":           {networks{vips: []string{"2001:db8::5"}}, v6},
+		"dual-stack machines": {networks{machines: []string{"192.168.111.0/24", "2001:db8::/64"}}, both},
+		"dual-stack machines, IPv6 first": {
+			networks{machines: []string{"2001:db8::/64", "192.168.111.0/24"}}, []string{"fd01::/48", "10.128.0.0/14", "fd02::/112", "172.30.0.0/16"},
+		},
+		"dual-stack machines, an IPv4 VIP": {
+			networks{machines: []string{"192.168.111.0/24", "2001:db8::/64"}, vips: []string{"192.168.111.5"}}, both,
+		},
+		"dual-stack Pods": {
+			networks{machines: []string{"192.168.111.0/24", "2001:db8::/64"}, pods: []string{"10.0.0.0/14", "fd05::/48"}},
+			[]string{"10.0.0.0/14", "fd05::/48", "172.30.0.0/16", "fd02::/112"},
+		},
+		"IPv6 Services alone": {networks{services: []string{"fd07::/112"}}, []string{"fd01::/48", "fd07::/112"}},
+		"two networks, user's load balancer": {
+			networks{machines: []string{"2001:db8::/64", "2001:db8:1::/64"}, vips: []string{"2001:db8:1::5"}, balanced: true}, v6,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -62,8 +82,9 @@ func TestDefaultNetworksHaveTheFamiliesOfTheCluster(t *testing.T) {
 	}
 }
 
-// What assisted-service refuses when it registers the cluster, or only when all hosts run, is refused before a server is switched on.
-func TestImpossibleNetworksAreRefused(t *testing.T) {
+// Networks that assisted-service refuses at the registration, or when all hosts run, are refused before a
+// server is started.
+func TestInvalidNetworksAreRefused(t *testing.T) {
 	v4, v6, both := []string{"192.168.111.0/24"}, []string{"2001:db8::/64"}, []string{"192.168.111.0/24", "2001:db8::/64"}
 	for name, tc := range map[string]struct {
 		networks
@@ -73,27 +94,64 @@ func TestImpossibleNetworksAreRefused(t *testing.T) {
 			networks{machines: v6, pods: []string{"10.128.0.0/14"}},
 			"the networks of the cluster have different address families: config.machineNetwork IPv6, VIPs not set, Pods IPv4, Services IPv6",
 		},
-		"IPv6 Services, IPv4 Pods":       {networks{pods: []string{"10.0.0.0/14"}, services: []string{"fd02::/112"}}, "Pods IPv4, Services IPv6"},
-		"dual-stack Pods, IPv4 Services": {networks{pods: []string{"10.0.0.0/14", "fd01::/48"}, services: []string{"172.30.0.0/16"}}, "Pods IPv4 and IPv6, Services IPv4"},
-		"families in another order":      {networks{pods: []string{"10.0.0.0/14", "fd01::/48"}, services: []string{"fd02::/112", "172.30.0.0/16"}}, "Services IPv6 and IPv4"},
-		"an IPv6 VIP of an IPv4 cluster": {networks{vips: []string{"2001:db8::5"}, pods: []string{"10.0.0.0/14"}, services: []string{"172.30.0.0/16"}}, "VIPs IPv6, Pods IPv4"},
-		"the network address as VIP":     {networks{machines: v4, vips: []string{"192.168.111.0"}}, "VIP 192.168.111.0 is the network address of machineNetwork 192.168.111.0/24"},
-		"the broadcast address as VIP":   {networks{machines: v4, vips: []string{"192.168.111.255"}}, "VIP 192.168.111.255 is the broadcast address of machineNetwork 192.168.111.0/24"},
-		"the IPv6 address of any router": {networks{machines: v6, vips: []string{"2001:db8:0::"}}, "VIP 2001:db8:0:: is the network address of machineNetwork 2001:db8::/64"},
-		"the last IPv6 address":          {networks{machines: v6, vips: []string{"2001:db8::ffff:ffff:ffff:ffff"}}, ""},
-		"a network of two addresses":     {networks{machines: []string{"192.168.111.4/31"}, vips: []string{"192.168.111.5"}}, ""},
-		"a network of one address":       {networks{machines: []string{"192.168.111.5/32"}, vips: []string{"192.168.111.5"}}, ""},
-		"the last address of all":        {networks{machines: []string{"255.255.255.0/24"}, vips: []string{"255.255.255.255"}}, "is the broadcast address"},
-		"an address of another network":  {networks{machines: []string{"192.168.111.0/24", "10.0.0.0/16"}, vips: []string{"10.0.0.255"}, balanced: true}, ""},
-		"dual-stack without machines":    {networks{vips: []string{"192.168.111.5"}, pods: []string{"10.0.0.0/14", "fd05::/48"}}, "a dual-stack cluster needs the networks of its hosts. Set config.machineNetwork"},
-		"two VIPs without machines":      {networks{vips: []string{"192.168.111.5", "2001:db8::5"}}, "a dual-stack cluster needs the networks of its hosts"},
-		"two networks of a family":       {networks{machines: []string{"2001:db8::/64", "2001:db8:1::/64"}}, "config.machineNetwork has 2 networks of one address family"},
-		"three networks of two families": {networks{machines: []string{"192.168.111.0/24", "192.168.112.0/24", "2001:db8::/64"}}, "and not 3 of hosts, 2 of Pods and 2 of Services"},
-		"two IPv4 networks of Pods":      {networks{machines: both, pods: []string{"10.0.0.0/16", "fd01::/48", "10.1.0.0/16"}}, "and not 2 of hosts, 3 of Pods and 2 of Services"},
-		"an IPv6 VIP on IPv4 first":      {networks{machines: both, vips: []string{"2001:db8::5"}}, "VIP 2001:db8::5 is not in the network of config.machineNetwork at the same place"},
-		"dual-stack with own balancer":   {networks{machines: both, vips: []string{"192.168.111.5"}, balanced: true}, "a cluster with a user-managed load balancer cannot be dual-stack"},
-		"VIPs in another order":          {networks{machines: both, vips: []string{"2001:db8::5", "192.168.111.5"}}, "is not in the network of config.machineNetwork at the same place"},
-		"VIPs in the same order":         {networks{machines: both, vips: []string{"192.168.111.5", "2001:db8::5"}}, ""},
+		"IPv6 Services, IPv4 Pods": {networks{pods: []string{"10.0.0.0/14"}, services: []string{"fd02::/112"}}, "Pods IPv4, Services IPv6"},
+		"dual-stack Pods, IPv4 Services": {
+			networks{pods: []string{"10.0.0.0/14", "fd01::/48"}, services: []string{"172.30.0.0/16"}}, "Pods IPv4 and IPv6, Services IPv4",
+		},
+		"families in another order": {
+			networks{pods: []string{"10.0.0.0/14", "fd01::/48"}, services: []string{"fd02::/112", "172.30.0.0/16"}}, "Services IPv6 and IPv4",
+		},
+		"an IPv6 VIP of an IPv4 cluster": {
+			networks{vips: []string{"2001:db8::5"}, pods: []string{"10.0.0.0/14"}, services: []string{"172.30.0.0/16"}}, "VIPs IPv6, Pods IPv4",
+		},
+		"the network address as VIP": {
+			networks{machines: v4, vips: []string{"192.168.111.0"}}, "VIP 192.168.111.0 is the network address of machineNetwork 192.168.111.0/24",
+		},
+		"the broadcast address as VIP": {
+			networks{machines: v4, vips: []string{"192.168.111.255"}},
+			"VIP 192.168.111.255 is the broadcast address of machineNetwork 192.168.111.0/24",
+		},
+		"the IPv6 address of any router": {
+			networks{machines: v6, vips: []string{"2001:db8:0::"}}, "VIP 2001:db8:0:: is the network address of machineNetwork 2001:db8::/64",
+		},
+		"the last IPv6 address":      {networks{machines: v6, vips: []string{"2001:db8::ffff:ffff:ffff:ffff"}}, ""},
+		"a network of two addresses": {networks{machines: []string{"192.168.111.4/31"}, vips: []string{"192.168.111.5"}}, ""},
+		"a network of one address":   {networks{machines: []string{"192.168.111.5/32"}, vips: []string{"192.168.111.5"}}, ""},
+		"the last IPv4 address": {
+			networks{machines: []string{"255.255.255.0/24"}, vips: []string{"255.255.255.255"}}, "is the broadcast address",
+		},
+		"an address of another network": {
+			networks{machines: []string{"192.168.111.0/24", "10.0.0.0/16"}, vips: []string{"10.0.0.255"}, balanced: true}, "",
+		},
+		"dual-stack without machines": {
+			networks{vips: []string{"192.168.111.5"}, pods: []string{"10.0.0.0/14", "fd05::/48"}},
+			"a dual-stack cluster needs the networks of its hosts. Set config.machineNetwork",
+		},
+		"two VIPs without machines": {
+			networks{vips: []string{"192.168.111.5", "2001:db8::5"}}, "a dual-stack cluster needs the networks of its hosts",
+		},
+		"two networks of a family": {
+			networks{machines: []string{"2001:db8::/64", "2001:db8:1::/64"}}, "config.machineNetwork has 2 networks of one address family",
+		},
+		"three networks of two families": {
+			networks{machines: []string{"192.168.111.0/24", "192.168.112.0/24", "2001:db8::/64"}}, "and not 3 of hosts, 2 of Pods and 2 of Services",
+		},
+		"two IPv4 networks of Pods": {
+			networks{machines: both, pods: []string{"10.0.0.0/16", "fd01::/48", "10.1.0.0/16"}}, "and not 2 of hosts, 3 of Pods and 2 of Services",
+		},
+		"an IPv6 VIP on IPv4 first": {
+			networks{machines: both, vips: []string{"2001:db8::5"}},
+			"VIP 2001:db8::5 is not in the network of config.machineNetwork at the same place",
+		},
+		"dual-stack with own balancer": {
+			networks{machines: both, vips: []string{"192.168.111.5"}, balanced: true},
+			"a cluster with a user-managed load balancer cannot be dual-stack",
+		},
+		"VIPs in another order": {
+			networks{machines: both, vips: []string{"2001:db8::5", "192.168.111.5"}},
+			"is not in the network of config.machineNetwork at the same place",
+		},
+		"VIPs in the same order": {networks{machines: both, vips: []string{"192.168.111.5", "2001:db8::5"}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

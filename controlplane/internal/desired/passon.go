@@ -14,16 +14,21 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// passedOnDomains are those of labels and annotations that are read on ClusterDeployments and AgentClusterInstalls. Of
-// others nobody knows what they are for: a tool that prunes what it does not find in Git knows its objects by a label
-// of any name.
-var passedOnDomains = []string{"hive.openshift.io", "agent-install.openshift.io", "siteconfig.open-cluster-management.io", "cluster.open-cluster-management.io"}
+// propagatedDomains are the domains of labels and annotations that are read on ClusterDeployments and
+// AgentClusterInstalls. Others may have any purpose: a tool that prunes objects that are not in Git
+// identifies its objects by a label of any name.
+var propagatedDomains = []string{
+	"hive.openshift.io",
+	"agent-install.openshift.io",
+	"siteconfig.open-cluster-management.io",
+	"cluster.open-cluster-management.io",
+}
 
-// fromFields are those that follow from the spec.
-var fromFields = []string{assisted.InstallConfigOverridesAnnotation, hiveext.ClusterConsumerLabel}
+// derivedKeys are the labels and annotations that follow from the spec.
+var derivedKeys = []string{assisted.InstallConfigOverridesAnnotation, hiveext.ClusterConsumerLabel}
 
-// PassedOn states, of an object that stands for the control plane in assisted-service, the labels and annotations that
-// it gets from the control plane.
+// PassedOn returns the labels and annotations that an object of the control plane in assisted-service gets
+// from the control plane.
 func PassedOn(from metav1.Object, kind schema.GroupVersionKind, to metav1.Object) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(kind)
@@ -39,15 +44,17 @@ func PassedOn(from metav1.Object, kind schema.GroupVersionKind, to metav1.Object
 	return u
 }
 
-// PassOnAtOnce adds them to an object that is about to be made, so that nobody sees it without. Afterwards they are
-// another field manager's, and what this one said is withdrawn with its next request, when they have that other owner.
+// PassOnAtOnce adds them to an object before its creation, so that no client sees the object without them.
+// Afterwards another field manager owns them. The first field manager withdraws its ownership with its next
+// request.
 func PassOnAtOnce(from, made metav1.Object) {
 	labels, annotations := passedOn(from)
 	made.SetLabels(k8slabels.Merge(labels, made.GetLabels()))
 	made.SetAnnotations(k8slabels.Merge(annotations, made.GetAnnotations()))
 }
 
-// passedOn are the labels and annotations of the control plane that are read on what stands for it, and those that it names.
+// passedOn returns the labels and annotations of the control plane that are read on its objects, and those
+// that it names.
 func passedOn(from metav1.Object) (labels, annotations map[string]string) {
 	named := strings.Split(strings.ReplaceAll(from.GetAnnotations()[controlplanev1.PassOnAnnotation], " ", ""), ",")
 	return among(from.GetLabels(), named), among(from.GetAnnotations(), named)
@@ -57,8 +64,8 @@ func among(all map[string]string, named []string) map[string]string {
 	passed := map[string]string{}
 	for key, value := range all {
 		domain, _, _ := strings.Cut(key, "/")
-		read := slices.ContainsFunc(passedOnDomains, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
-		if (read || slices.Contains(named, key)) && !slices.Contains(fromFields, key) {
+		read := slices.ContainsFunc(propagatedDomains, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
+		if (read || slices.Contains(named, key)) && !slices.Contains(derivedKeys, key) {
 			passed[key] = value
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-func TestWhatIsPassedOnToAssistedService(t *testing.T) {
+func TestPassedOn(t *testing.T) {
 	of := func(domains ...string) map[string]string {
 		all := map[string]string{}
 		for _, domain := range domains {
@@ -19,14 +19,34 @@ func TestWhatIsPassedOnToAssistedService(t *testing.T) {
 		return all
 	}
 	theirs := []string{
-		"region", "example.com/site", "hive.openshift.io/reconcile-pause", "agent-install.openshift.io/any", "siteconfig.open-cluster-management.io/owned-by",
+		"region",
+		"example.com/site",
+		"hive.openshift.io/reconcile-pause",
+		"agent-install.openshift.io/any",
+		"siteconfig.open-cluster-management.io/owned-by",
 		"cluster.open-cluster-management.io/backup",
 	}
 	not := []string{
-		"kubectl.kubernetes.io/last-applied-configuration", "app.kubernetes.io/instance", "kubernetes.io/description", "argocd.argoproj.io/tracking-id", "meta.helm.sh/release-name",
-		"helm.sh/chart", "kustomize.toolkit.fluxcd.io/name", "cluster.x-k8s.io/paused", "cluster.x-k8s.io/cluster-name", "clusterctl.cluster.x-k8s.io/block-move",
-		"controlplane.cluster.x-k8s.io/released-hosts", "topology.cluster.x-k8s.io/owned", "node.k8s.io/a", "agent-install.openshift.io/install-config-overrides",
-		"agentclusterinstalls.agent-install.openshift.io/consumer", "example.com/instance", "nothive.openshift.io/a", "team", "velero.io/restore-name", "hive.openshift.io.example.com/a",
+		"kubectl.kubernetes.io/last-applied-configuration",
+		"app.kubernetes.io/instance",
+		"kubernetes.io/description",
+		"argocd.argoproj.io/tracking-id",
+		"meta.helm.sh/release-name",
+		"helm.sh/chart",
+		"kustomize.toolkit.fluxcd.io/name",
+		"cluster.x-k8s.io/paused",
+		"cluster.x-k8s.io/cluster-name",
+		"clusterctl.cluster.x-k8s.io/block-move",
+		"controlplane.cluster.x-k8s.io/released-hosts",
+		"topology.cluster.x-k8s.io/owned",
+		"node.k8s.io/a",
+		"agent-install.openshift.io/install-config-overrides",
+		"agentclusterinstalls.agent-install.openshift.io/consumer",
+		"example.com/instance",
+		"nothive.openshift.io/a",
+		"team",
+		"velero.io/restore-name",
+		"hive.openshift.io.example.com/a",
 	}
 	g := NewWithT(t)
 	from := &metav1.ObjectMeta{Name: "other", Labels: of(append(theirs, not...)...), Annotations: of(append(not, theirs...)...)}

@@ -11,16 +11,17 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// takes says which changes of a field assisted-service takes over from a registered cluster's AgentClusterInstall.
+// takes is which changes of a field assisted-service applies from the AgentClusterInstall of a registered
+// cluster.
 type takes int
 
 const (
 	takesNothing     takes = iota
-	takesAdditions         // a value where there was none
-	takesOtherValues       // any value, and not that there is none anymore
+	takesAdditions         // a first value
+	takesOtherValues       // any value, but no removal
 )
 
-// registeredField is a field of an AgentClusterInstall of which assisted-service does not take over each change.
+// registeredField is a field of an AgentClusterInstall of which assisted-service does not apply every change.
 type registeredField struct {
 	// name is the field of the control plane's spec that the user changed.
 	name  string
@@ -29,41 +30,68 @@ type registeredField struct {
 	value func(*hiveext.AgentClusterInstallSpec) any
 }
 
-// registeredFields are in the order in which they are reported. Each was observed on the real service (April 2025):
-// checkRegistrations in test/env/assistedservice. The function that updates a cluster there is updateIfNeeded in
-// clusterdeployments_controller.go.
+// registeredFields are in the order of their reports. Each was observed on the real service (April 2025): see
+// checkRegistrations in test/env/assistedservice. The function that updates a cluster there is updateIfNeeded
+// in clusterdeployments_controller.go.
 var registeredFields = []registeredField{
 	// "single-node clusters must have a single control plane node", "there should be 3-5 dedicated control plane nodes".
 	{"replicas", []string{"provisionRequirements"}, takesNothing, func(s *hiveext.AgentClusterInstallSpec) any { return singleNode(s) }},
 	// assisted-service's own webhook refuses another ClusterImageSet.
 	{
-		"the release image (config.releaseImage, config.clusterImageSetRef, config.imageRegistryRef or openshiftAssistedConfigSpec.cpuArchitecture)",
+		"the release image (config.releaseImage, config.clusterImageSetRef, config.imageRegistryRef or " +
+			"openshiftAssistedConfigSpec.cpuArchitecture)",
 		[]string{"imageSetRef"},
 		takesAdditions,
 		func(s *hiveext.AgentClusterInstallSpec) any { return s.ImageSetRef },
 	},
-	// "User Managed Networking cannot be set with API VIPs", and "must include the same number of apiVIPs (got 0)"
-	// where one of both lists changes.
+	// "User Managed Networking cannot be set with API VIPs". If only one of both lists changes: "must include
+	// the same number of apiVIPs (got 0)".
 	{"config.apiVIPs", []string{"apiVIPs"}, takesAdditions, func(s *hiveext.AgentClusterInstallSpec) any { return s.APIVIPs }},
 	{"config.ingressVIPs", []string{"ingressVIPs"}, takesAdditions, func(s *hiveext.AgentClusterInstallSpec) any { return s.IngressVIPs }},
-	{"config.machineNetwork", []string{"networking", "machineNetwork"}, takesOtherValues, func(s *hiveext.AgentClusterInstallSpec) any { return s.Networking.MachineNetwork }},
-	{"config.loadBalancer", []string{"loadBalancer"}, takesOtherValues, func(s *hiveext.AgentClusterInstallSpec) any { return s.LoadBalancer }},
+	{
+		"config.machineNetwork",
+		[]string{"networking", "machineNetwork"},
+		takesOtherValues,
+		func(s *hiveext.AgentClusterInstallSpec) any { return s.Networking.MachineNetwork },
+	},
+	{
+		"config.loadBalancer",
+		[]string{"loadBalancer"},
+		takesOtherValues,
+		func(s *hiveext.AgentClusterInstallSpec) any { return s.LoadBalancer },
+	},
 	// "platform name cannot be changed once set" (a rule of the CRD).
-	{"config.externalPlatform", []string{"external"}, takesAdditions, func(s *hiveext.AgentClusterInstallSpec) any { return s.ExternalPlatformSpec }},
-	{"config.diskEncryption", []string{"diskEncryption"}, takesOtherValues, func(s *hiveext.AgentClusterInstallSpec) any { return s.DiskEncryption }},
+	{
+		"config.externalPlatform",
+		[]string{"external"},
+		takesAdditions,
+		func(s *hiveext.AgentClusterInstallSpec) any { return s.ExternalPlatformSpec },
+	},
+	{
+		"config.diskEncryption",
+		[]string{"diskEncryption"},
+		takesOtherValues,
+		func(s *hiveext.AgentClusterInstallSpec) any { return s.DiskEncryption },
+	},
 	{"config.proxy", []string{"proxy"}, takesOtherValues, func(s *hiveext.AgentClusterInstallSpec) any { return s.Proxy }},
-	// Even an addition is taken over only together with a change of another field.
-	{"config.imageRegistryRef", []string{"mirrorRegistryRef"}, takesNothing, func(s *hiveext.AgentClusterInstallSpec) any { return s.MirrorRegistryRef }},
+	// Even an addition is applied only together with a change of another field.
+	{
+		"config.imageRegistryRef",
+		[]string{"mirrorRegistryRef"},
+		takesNothing,
+		func(s *hiveext.AgentClusterInstallSpec) any { return s.MirrorRegistryRef },
+	},
 }
 
-// singleNode is when assisted-service registers a cluster as one of a single node, which it stays.
+// singleNode reports whether assisted-service registers a cluster as a single-node cluster, which cannot
+// change.
 func singleNode(spec *hiveext.AgentClusterInstallSpec) bool {
 	return spec.ProvisionRequirements.ControlPlaneAgents == 1 && spec.ProvisionRequirements.WorkerAgents == 0
 }
 
-// RegisterAgainFor returns the field of the control plane whose change assisted-service takes over only if the cluster
-// is registered again; empty: none. owns reports whether the control plane provider states a field of the registered
-// AgentClusterInstall: what another client states there cannot be withdrawn.
+// RegisterAgainFor returns the field of the control plane whose change assisted-service applies only if the
+// cluster is registered again; "" if there is none. owns reports whether the control plane provider owns a
+// field of the registered AgentClusterInstall: the value of another client cannot be withdrawn.
 func RegisterAgainFor(registered, wanted *hiveext.AgentClusterInstall, owns func(path ...string) bool) string {
 	for _, field := range registeredFields {
 		was, is := field.value(&registered.Spec), field.value(&wanted.Spec)
@@ -78,7 +106,10 @@ func RegisterAgainFor(registered, wanted *hiveext.AgentClusterInstall, owns func
 			return field.name
 		}
 	}
-	if assisted.OtherMirrors(registered.Annotations[bootstrapv1.MirrorsDigestAnnotation], wanted.Annotations[bootstrapv1.MirrorsDigestAnnotation]) {
+	if assisted.OtherMirrors(
+		registered.Annotations[bootstrapv1.MirrorsDigestAnnotation],
+		wanted.Annotations[bootstrapv1.MirrorsDigestAnnotation],
+	) {
 		return "the content of the ConfigMap that config.imageRegistryRef names"
 	}
 	return ""

@@ -10,10 +10,12 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-// What is applied must have it: by server-side apply what is not stated any more goes.
-func TestInWhosePlaceAMachineIsStaysRecorded(t *testing.T) {
+// The applied object must have the record, because server-side apply removes omitted fields.
+func TestRemediationRecordStays(t *testing.T) {
 	g, f := NewWithT(t), factsOf(nil)
-	observed := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m", Annotations: map[string]string{controlplanev1.RemediationForAnnotation: "record"}}}
+	observed := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Name: "m", Annotations: map[string]string{controlplanev1.RemediationForAnnotation: "record"}},
+	}
 	g.Expect(SyncedMachine(f, observed, "").Annotations).To(HaveKeyWithValue(controlplanev1.RemediationForAnnotation, "record"))
 	g.Expect(SyncedMachine(f, &clusterv1.Machine{}, "").Annotations).NotTo(HaveKey(controlplanev1.RemediationForAnnotation))
 }

@@ -10,10 +10,11 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// placeholderPullSecret is valid for assisted-service, which insists on one, and opens nothing: placeholder:secret.
+// placeholderPullSecret is a valid pull secret without rights, because assisted-service requires one:
+// placeholder:secret.
 const placeholderPullSecret = `{"auths":{"fake-pull-secret":{"auth":"cGxhY2Vob2xkZXI6c2VjcmV0Cg=="}}}`
 
-// PlaceholderPullSecret is the pull secret of a cluster that needs none.
+// PlaceholderPullSecret returns the pull secret of a cluster that needs none.
 func PlaceholderPullSecret(f *facts.Facts) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -27,7 +28,7 @@ func PlaceholderPullSecret(f *facts.Facts) *corev1.Secret {
 	}
 }
 
-// Kubeconfig is the Secret <cluster>-kubeconfig with a content.
+// Kubeconfig returns the Secret <cluster>-kubeconfig with a content.
 func Kubeconfig(f *facts.Facts, content []byte, annotations map[string]string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -42,7 +43,8 @@ func Kubeconfig(f *facts.Facts, content []byte, annotations map[string]string) *
 	}
 }
 
-// RecoveryCredentials is the Secret with the copy of assisted-service's kubeconfig. clusterctl moves it, since the control plane owns it.
+// RecoveryCredentials returns the Secret with the copy of assisted-service's kubeconfig. clusterctl moves it,
+// because the control plane owns it.
 func RecoveryCredentials(f *facts.Facts, content []byte, source string) *corev1.Secret {
 	kept := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -58,7 +60,7 @@ func RecoveryCredentials(f *facts.Facts, content []byte, source string) *corev1.
 	return kept
 }
 
-// controllerRef makes an object controlled by the control plane.
+// controllerRef returns the owner reference to the control plane as controller.
 func controllerRef(f *facts.Facts) *metav1.OwnerReference {
 	return metav1.NewControllerRef(f.ControlPlane, controlplanev1.GroupVersion.WithKind(facts.ControlPlaneKind))
 }

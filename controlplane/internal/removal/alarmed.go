@@ -9,15 +9,16 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// inEtcdPod is where etcdctl is.
+// inEtcdPod is the place to run etcdctl.
 const inEtcdPod = "in a Pod with the label app=etcd in namespace openshift-etcd of the cluster"
 
-// alarmed is about alarms, which take nobody down. Without room for data members come and go all the same, but whoever
-// joins may need what is not written any more. Where members hold different data, one that is down may be the last with
-// the right ones: then only the one goes that is known to have others.
+// alarmed blocks on alarms, which take no member down. Members can be added and removed without room for
+// data, but a joining member may need data that can no longer be written. If members hold different data, a
+// member that is down may be the last one with the right data. Then only the member with the wrong data may
+// be removed.
 func (v *view) alarmed(own facts.EtcdMember) *decision.Blocker {
 	if own.Learner {
-		return nil // it has nothing that others have not
+		return nil // a learner has no unique data
 	}
 	for _, a := range v.Alarms {
 		var blocker decision.Blocker
@@ -25,20 +26,36 @@ func (v *view) alarmed(own facts.EtcdMember) *decision.Blocker {
 		case a.Kind == facts.EtcdCorrupt && a.Member == own.ID, a.Kind == facts.EtcdNoSpace && !own.Healthy():
 			continue
 		case a.Kind == facts.EtcdNoSpace:
-			blocker = decision.Wait(controlplanev1.EtcdUnknownReason, "etcd has the alarm NOSPACE, it is full, and a healthy member is not removed meanwhile: %s, see etcdctl endpoint status and etcdctl alarm list, "+
-				"make room with etcdctl defrag, one member after the other, then etcdctl alarm disarm", inEtcdPod)
+			blocker = decision.Wait(
+				controlplanev1.EtcdUnknownReason,
+				"etcd has the alarm NOSPACE, it is full, and a healthy member is not removed meanwhile: %s, see etcdctl endpoint status and "+
+					"etcdctl alarm list, "+
+					"make room with etcdctl defrag, one member after the other, then etcdctl alarm disarm",
+				inEtcdPod,
+			)
 		case a.Kind == facts.EtcdCorrupt:
-			blocker = decision.Wait(controlplanev1.EtcdUnknownReason, "etcd has the alarm CORRUPT, %s: see etcdctl alarm list %s, and etcdctl alarm disarm when that member is gone. If nobody knows which "+
-				"data are right, restore etcd as OpenShift documents it", v.corrupt(a), inEtcdPod)
+			blocker = decision.Wait(
+				controlplanev1.EtcdUnknownReason,
+				"etcd has the alarm CORRUPT, %s: see etcdctl alarm list %s, and etcdctl alarm disarm when that member is removed. If it is "+
+					"unknown which "+
+					"data are right, restore etcd as OpenShift documents it",
+				v.corrupt(a),
+				inEtcdPod,
+			)
 		default:
-			blocker = decision.Wait(controlplanev1.EtcdUnknownReason, "etcd has the alarm %s: see etcdctl alarm list %s, and etcdctl alarm disarm when its cause is gone", short(a.Kind), inEtcdPod)
+			blocker = decision.Wait(
+				controlplanev1.EtcdUnknownReason,
+				"etcd has the alarm %s: see etcdctl alarm list %s, and etcdctl alarm disarm when its cause is fixed",
+				short(a.Kind),
+				inEtcdPod,
+			)
 		}
 		return &blocker
 	}
 	return nil
 }
 
-// corrupt says which member has other data than the others.
+// corrupt describes which member has other data than the others.
 func (v *view) corrupt(a facts.EtcdAlarm) string {
 	at := slices.IndexFunc(v.Members, func(m facts.EtcdMember) bool { return m.ID == a.Member })
 	switch {
@@ -47,5 +64,8 @@ func (v *view) corrupt(a facts.EtcdAlarm) string {
 	case at < 0:
 		return fmt.Sprintf("about %x, which is no member any more", a.Member)
 	}
-	return fmt.Sprintf("its member %s holds other data than the others. Delete its Machine, which then comes first and whose host is wiped", nameOf(v.Members[at]))
+	return fmt.Sprintf(
+		"its member %s holds other data than the others. Delete its Machine, which then comes first and whose host is wiped",
+		nameOf(v.Members[at]),
+	)
 }

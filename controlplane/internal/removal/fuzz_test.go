@@ -9,10 +9,16 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// FuzzLeftovers: what is recorded of released hosts is read as it was written, or is an error; whatever it says, each has a fate.
+// The record of released hosts is read as it was written, or is an error. Each recorded host has a state.
 func FuzzLeftovers(f *testing.F) {
 	for _, record := range []string{
-		`[{"machine":"m","providerID":"metal3://a","hostUID":"b","node":"n","uid":"c","addresses":["192.168.1.1"],"members":["1a"]}]`, `[{"node":"n"}]`, `[{}]`, `[null]`, `null`, `{}`, ``,
+		`[{"machine":"m","providerID":"metal3://a","hostUID":"b","node":"n","uid":"c","addresses":["192.168.1.1"],"members":["1a"]}]`,
+		`[{"node":"n"}]`,
+		`[{}]`,
+		`[null]`,
+		`null`,
+		`{}`,
+		``,
 	} {
 		f.Add(record)
 	}
@@ -20,23 +26,23 @@ func FuzzLeftovers(f *testing.F) {
 		g := NewWithT(t)
 		cp := &controlplanev1.OpenshiftAssistedControlPlane{}
 		cp.Annotations = map[string]string{controlplanev1.ReleasedHostsAnnotation: record}
-		asked, err := Of(&facts.Facts{ControlPlane: cp})
+		situation, err := Of(&facts.Facts{ControlPlane: cp})
 		if err != nil {
 			g.Expect(err).To(MatchError(ContainSubstring(controlplanev1.ReleasedHostsAnnotation)))
 			return
 		}
-		for _, left := range asked.Leftovers {
-			g.Expect(asked.StateOf(left)).NotTo(BeEmpty())
+		for _, left := range situation.Leftovers {
+			g.Expect(situation.StateOf(left)).NotTo(BeEmpty())
 			g.Expect(left.From()).NotTo(BeEmpty())
 		}
-		written, err := Record(asked.Leftovers)
+		written, err := Record(situation.Leftovers)
 		g.Expect(err).NotTo(HaveOccurred())
 		cp.Annotations[controlplanev1.ReleasedHostsAnnotation] = written
 		again, err := Of(&facts.Facts{ControlPlane: cp})
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(again.Leftovers).To(HaveLen(len(asked.Leftovers)))
+		g.Expect(again.Leftovers).To(HaveLen(len(situation.Leftovers)))
 		for i, left := range again.Leftovers {
-			g.Expect(left.From()).To(Equal(asked.Leftovers[i].From()))
+			g.Expect(left.From()).To(Equal(situation.Leftovers[i].From()))
 		}
 	})
 }

@@ -16,7 +16,7 @@ func (w *world) leaveNode() {
 	w.Machines = w.Machines[1:]
 }
 
-func TestWhenTheNodeOfAReleasedHostIsDeleted(t *testing.T) {
+func TestNodeOfAReleasedHostIsDeleted(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		change  func(*world)
 		against string // empty: the Node is deleted
@@ -25,15 +25,23 @@ func TestWhenTheNodeOfAReleasedHostIsDeleted(t *testing.T) {
 		"its member is back and does not answer": {change: func(w *world) {
 			w.Members = append(w.Members, facts.EtcdMember{ID: 9, Name: "n0", Hosts: []string{address(0)}, Problem: "does not answer"})
 		}},
-		"its kubelet reports":          {change: func(w *world) { w.Nodes[0].Silent = false }, against: "its condition Ready is not Unknown"},
-		"its Node registers again":     {change: func(w *world) { w.Nodes[0].UID = "again" }, against: "Switch its host off, then delete the Node"},
-		"its Node lost its label":      {change: func(w *world) { w.Nodes = w.Nodes[1:] }, against: "Switch its host off, then delete the Node"},
-		"its Node runs on another":     {change: func(w *world) { w.Nodes[0].ProviderID, w.Nodes[0].HostUID = "metal3://other", "" }, against: "another identity"},
-		"its release was not recorded": {change: func(w *world) { w.Leftovers[0].Released = nil }, against: "Switch its host off, then delete the Node"},
+		"its kubelet reports": {change: func(w *world) { w.Nodes[0].Silent = false }, against: "its condition Ready is not Unknown"},
+		"its Node registers again": {
+			change: func(w *world) { w.Nodes[0].UID = "again" }, against: "Switch its host off, then delete the Node",
+		},
+		"its Node lost its label": {change: func(w *world) { w.Nodes = w.Nodes[1:] }, against: "Switch its host off, then delete the Node"},
+		"its Node runs on another": {
+			change: func(w *world) { w.Nodes[0].ProviderID, w.Nodes[0].HostUID = "metal3://other", "" }, against: "another identity",
+		},
+		"its release was not recorded": {
+			change: func(w *world) { w.Leftovers[0].Released = nil }, against: "Switch its host off, then delete the Node",
+		},
 		"its record has no Node of its own": {change: func(w *world) {
 			w.Leftovers[0].Addresses = nil // as Leftover.on finds it by its identity
 		}, against: "Switch its host off, then delete the Node"},
-		"its record has no UID": {change: func(w *world) { w.Leftovers[0].UID, w.Nodes[0].UID = "", "" }, against: "Switch its host off, then delete the Node"},
+		"its record has no UID": {
+			change: func(w *world) { w.Leftovers[0].UID, w.Nodes[0].UID = "", "" }, against: "Switch its host off, then delete the Node",
+		},
 		"a member of its name answers": {change: func(w *world) {
 			w.Members = append(w.Members, facts.EtcdMember{ID: 9, Name: "n0", Hosts: []string{"192.168.111.99"}})
 		}, against: "etcd member n0 of this Node answers"},
@@ -71,8 +79,8 @@ func TestWhenTheNodeOfAReleasedHostIsDeleted(t *testing.T) {
 	}
 }
 
-// A Machine that lives, or is still being deleted, keeps the Node.
-func TestANodeWithAMachineIsNotLeftBehind(t *testing.T) {
+// A Machine that exists, even one that is being deleted, blocks the deletion of its Node.
+func TestNodeWithAMachineIsNotLeftBehind(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(3)
 	w.released()

@@ -17,24 +17,26 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// Leftover is a host that leaves etcd, as it was known before it did: afterwards nothing tells of it.
+// Leftover is the record of a host that leaves etcd. It is written before the removal, because no object
+// identifies the host afterwards.
 type Leftover struct {
-	// Machine is its name; ProviderID and HostUID identify the host, as in [Machine]. Of a host that was no Node
-	// nothing else is known. Records of earlier versions lack them.
+	// Machine is the name of its Machine. ProviderID and HostUID identify the host, as in [Machine]. A host
+	// that never had a Node has only these. Records of earlier versions lack them.
 	Machine    string `json:"machine,omitempty"`
 	ProviderID string `json:"providerID,omitempty"`
 	HostUID    string `json:"hostUID,omitempty"`
-	// Node and UID are those of its Node, Addresses those by which its member could be reached, Members the IDs of its
-	// members, as etcdctl shows them.
+	// Node and UID identify its Node. Addresses are those of its member and its Node. Members are the IDs of
+	// its members in the format of etcdctl.
 	Node      string    `json:"node,omitempty"`
 	UID       types.UID `json:"uid,omitempty"`
 	Addresses []string  `json:"addresses,omitempty"`
 	Members   []string  `json:"members,omitempty"`
-	// Released is when our hook was removed, as the member was gone from etcd; nil: not yet, or the hook was removed by hand.
+	// Released is when our hook was removed, after the member was removed from etcd. It is nil if the hook is
+	// still set, or was removed by hand.
 	Released *metav1.Time `json:"released,omitempty"`
 }
 
-// From names for people where it comes from.
+// From returns the origin of the host for messages.
 func (l Leftover) From() string {
 	if l.Node == "" {
 		return "Machine " + l.Machine
@@ -42,7 +44,7 @@ func (l Leftover) From() string {
 	return "Node " + l.Node
 }
 
-// on is what is recorded with the Node that the host became since.
+// on returns the record with the Node that the host has registered since.
 func (l Leftover) on(nodes []facts.Node) Leftover {
 	host := Machine{ProviderID: l.ProviderID, HostUID: l.HostUID}
 	if at := slices.IndexFunc(nodes, host.runsAs); l.Node == "" && at >= 0 {
@@ -51,7 +53,7 @@ func (l Leftover) on(nodes []facts.Node) Leftover {
 	return l
 }
 
-// same reports whether two records are of one host: of one Node, or of one Machine before it had any.
+// same reports whether two records describe one host: one Node, or one Machine without a Node.
 func (l Leftover) same(other Leftover) bool {
 	if l.Node != "" && other.Node != "" {
 		return l.Node == other.Node && l.UID == other.UID
@@ -59,7 +61,7 @@ func (l Leftover) same(other Leftover) bool {
 	return l.Machine != "" && l.Machine == other.Machine && l.ProviderID == other.ProviderID && l.HostUID == other.HostUID
 }
 
-// registered is the Node of a host that is recorded; nil when it is gone, or another has its name.
+// registered returns the Node of a recorded host; nil if it is deleted, or another Node has its name.
 func (a *Situation) registered(left Leftover) *facts.Node {
 	at := slices.IndexFunc(a.Registered, func(n facts.Node) bool { return n.Name == left.Node && n.UID == left.UID })
 	if at < 0 {
@@ -68,9 +70,9 @@ func (a *Situation) registered(left Leftover) *facts.Node {
 	return &a.Registered[at]
 }
 
-// isOf reports whether what is recorded is of the host of a Machine: they have the Node in common, by its name or by
-// what it is; or the name of the Machine, if nothing speaks against that. The latter counts while it is being deleted:
-// one that lives may be the next of that name, even on the same host.
+// isOf reports whether a record describes the host of a Machine. They have the same Node, by name or by
+// identity, or the same Machine name without a contradiction. The name alone counts only while the Machine is
+// being deleted. A Machine that is not being deleted may be the next one of that name, even on the same host.
 func (a *Situation) isOf(left Leftover, m Machine) bool {
 	node := a.registered(left)
 	switch {
@@ -89,7 +91,7 @@ func (a *Situation) Released(m Machine) bool {
 	return slices.ContainsFunc(a.Leftovers, func(left Leftover) bool { return a.isOf(left, m) })
 }
 
-// Going finds the Machine, no longer held, of a host that is on its way out.
+// Going returns the Machine of a recorded host that is being deleted and no longer has our hook.
 func (a *Situation) Going(left Leftover) (m Machine, found bool) {
 	all := slices.Concat(a.Machines, a.Others)
 	at := slices.IndexFunc(all, func(m Machine) bool { return !m.Deleted.IsZero() && !m.Held && a.isOf(left, m) })
@@ -99,7 +101,7 @@ func (a *Situation) Going(left Leftover) (m Machine, found bool) {
 	return all[at], true
 }
 
-// Record is how leftovers are recorded; empty: there are none.
+// Record returns the encoded records; "" if there are none.
 func Record(leftovers []Leftover) (string, error) {
 	if len(leftovers) == 0 {
 		return "", nil
@@ -108,7 +110,7 @@ func Record(leftovers []Leftover) (string, error) {
 	return string(recorded), err
 }
 
-// Recorded are the leftovers with one more, or with what is known of one by now, and whether that changes anything.
+// Recorded returns the records with one added or extended, and whether that changes anything.
 func (a *Situation) Recorded(left Leftover) (recorded []Leftover, changed bool) {
 	recorded = slices.Clone(a.Leftovers)
 	at := slices.IndexFunc(recorded, left.same)
@@ -119,7 +121,16 @@ func (a *Situation) Recorded(left Leftover) (recorded []Leftover, changed bool) 
 		return append(recorded, left), true
 	}
 	before := recorded[at]
-	left.Machine, left.ProviderID, left.HostUID = cmp.Or(left.Machine, before.Machine), cmp.Or(left.ProviderID, before.ProviderID), cmp.Or(left.HostUID, before.HostUID)
+	left.Machine, left.ProviderID, left.HostUID = cmp.Or(
+		left.Machine,
+		before.Machine,
+	), cmp.Or(
+		left.ProviderID,
+		before.ProviderID,
+	), cmp.Or(
+		left.HostUID,
+		before.HostUID,
+	)
 	if before.Node != "" {
 		left.Node, left.UID = before.Node, before.UID
 	}
@@ -129,7 +140,7 @@ func (a *Situation) Recorded(left Leftover) (recorded []Leftover, changed bool) 
 	return recorded, !equality.Semantic.DeepEqual(before, left)
 }
 
-// join appends what is not there yet.
+// join appends the texts that known lacks.
 func join(known, more []string) []string {
 	joined := slices.Clone(known)
 	for _, s := range more {
@@ -140,20 +151,20 @@ func join(known, more []string) []string {
 	return joined
 }
 
-// Without are the leftovers without one.
+// Without returns the records without one.
 func (a *Situation) Without(left Leftover) []Leftover {
 	return slices.DeleteFunc(slices.Clone(a.Leftovers), left.same)
 }
 
-// had reports whether a member is recorded.
+// had reports whether the record has the ID of a member.
 func (l Leftover) had(member facts.EtcdMember) bool { return slices.Contains(l.Members, idOf(member)) }
 
 func idOf(m facts.EtcdMember) string { return strconv.FormatUint(m.ID, 16) }
 
-// leaves is what the host of a Machine leaves behind.
+// leaves returns the record for the host of a Machine.
 func (v *view) leaves(m Machine, own *facts.EtcdMember) Leftover {
 	if m.Node == "" && m.ProviderID == "" && m.HostUID == "" {
-		return Leftover{} // by nothing could it be known
+		return Leftover{} // nothing identifies the host
 	}
 	left := Leftover{Machine: m.Name, ProviderID: m.ProviderID, HostUID: m.HostUID, Node: m.Node}
 	if node := v.Node(m.Node); node != nil {
@@ -165,27 +176,29 @@ func (v *view) leaves(m Machine, own *facts.EtcdMember) Leftover {
 	return left
 }
 
-// HostState is what became of a host that left etcd, as Machines and Nodes tell.
+// HostState is the state of a host that left etcd, derived from Machines and Nodes.
 type HostState string
 
-// The fates.
+// The states of a host.
 const (
-	// Leaving is one whose Machine is being deleted.
+	// Leaving is a host whose Machine is being deleted.
 	Leaving HostState = "leaving"
-	// Staying is one whose Machine is not, or no more: it came without its deletion from another hub, or out of a backup.
+	// Staying is a host whose Machine is not being deleted, or no longer. The Machine was moved from another
+	// hub, or restored from a backup, without its deletion.
 	Staying HostState = "staying"
-	// Unproven is one of which nothing but an Agent says that it has a Machine, which is not being deleted: behind a
-	// lagging cache that Agent may be the one which ran on it for the former Machine of the name. The infrastructure
-	// provider proves it, or the Agent goes.
+	// Unproven is a host that only an Agent assigns to a Machine which is not being deleted. With a stale
+	// cache that Agent may have run on the host for the former Machine of the same name. The infrastructure
+	// provider confirms the host, or the Agent is deleted.
 	Unproven HostState = "unproven"
-	// Remaining is one of which the Node is there, but no Machine, Nodeless one of which the Machine lives on, but has no Node.
+	// Remaining is a host whose Node exists without a Machine. Nodeless is a host whose Machine exists
+	// without a Node.
 	Remaining HostState = "remaining"
 	Nodeless  HostState = "without Node"
-	// Gone is one whose Machine is gone with its Node, or whose name is that of another Node by now.
+	// Gone is a host whose Machine and Node are deleted, or whose name another Node has.
 	Gone HostState = "gone"
 )
 
-// StateOf tells what became of a host.
+// StateOf returns the state of a recorded host.
 func (a *Situation) StateOf(left Leftover) HostState {
 	at := slices.IndexFunc(a.Registered, func(n facts.Node) bool { return n.Name == left.Node })
 	same := a.registered(left) != nil
@@ -200,7 +213,7 @@ func (a *Situation) StateOf(left Leftover) HostState {
 			return Leaving
 		case same && m.ProviderID != "":
 			state = Staying
-		case same && state != Staying: // what is proven of one Machine no Agent of another takes away
+		case same && state != Staying: // an Agent of another Machine does not change a confirmed state
 			state = Unproven
 		case at < 0:
 			state = Nodeless
@@ -211,17 +224,21 @@ func (a *Situation) StateOf(left Leftover) HostState {
 
 // remains waits until the user deletes a Node whose Machine was deleted.
 func (l Leftover) remains() decision.Blocker {
-	return decision.Watch(controlplanev1.WaitingForMachinesDeletionReason, "Node %s still exists although its Machine was deleted. Switch its host off, then delete the Node, which wipes nothing", l.Node)
+	return decision.Watch(
+		controlplanev1.WaitingForMachinesDeletionReason,
+		"Node %s still exists although its Machine was deleted. Switch its host off, then delete the Node, which wipes nothing",
+		l.Node,
+	)
 }
 
-// mayBeDeleted reports whether the record suffices for the deletion of the Node: we released the host, and knew its
-// Node before. Addresses are recorded only of a Node that was read then. A Node that registered later was found by its
-// identity alone.
+// mayBeDeleted reports whether the record suffices for the deletion of the Node: this provider released the
+// host, and read its Node before. Addresses are recorded only for such a Node. A Node that registered later
+// was found by its identity alone.
 func (l Leftover) mayBeDeleted() bool {
 	return l.Released != nil && l.UID != "" && len(l.Addresses) > 0
 }
 
-// Rests says what is to be done about a host that does not go as it should; nil: it does.
+// Rests returns the action for a host whose removal does not proceed; nil if it proceeds.
 func (l Leftover) Rests(state HostState) *decision.Blocker {
 	var blocker decision.Blocker
 	switch state {
@@ -231,17 +248,21 @@ func (l Leftover) Rests(state HostState) *decision.Blocker {
 		}
 		blocker = l.remains()
 	case Nodeless:
-		blocker = decision.Watch(controlplanev1.WaitingForMachinesDeletionReason, "Node %s, whose host was about to leave etcd, was deleted, but its Machine is not being deleted. Delete the Machine, which wipes "+
-			"its host, or make the host join again", l.Node)
+		blocker = decision.Watch(
+			controlplanev1.WaitingForMachinesDeletionReason,
+			"Node %s, whose host was about to leave etcd, was deleted, but its Machine is not being deleted. Delete the Machine, which wipes "+
+				"its host, or make the host join again",
+			l.Node,
+		)
 	case Leaving, Staying, Unproven, Gone:
 		return nil
 	}
 	return &blocker
 }
 
-// DecideLeaving is the next step for a host that was released and may still run; Release: there is nothing to be done.
-// OpenShift takes in hosts that run, also one that is to be wiped. As long as it runs, its member goes by the rules for
-// all: a voter that is gone costs etcd no more than one that was removed.
+// DecideLeaving returns the next step for a released host that may still run; Release if there is none.
+// OpenShift adds running hosts to etcd, even a host that is about to be wiped. As long as the host runs, its
+// member is removed by the rules for all members. A deleted voter costs etcd no more than a removed one.
 func (a *Situation) DecideLeaving(m Machine, left Leftover, etcd *facts.Etcd) Step {
 	v := view{Situation: a, Etcd: etcd}
 	if foreign := v.foreign(); foreign != nil {
@@ -261,10 +282,10 @@ func (a *Situation) DecideLeaving(m Machine, left Leftover, etcd *facts.Etcd) St
 	return step
 }
 
-// reregistered waits while a Node with the name of the released host's Node, but with another UID, may be that host:
-// its kubelet reports, or etcd has a member of it. nil: no such Node exists, it is proven to be another host, or
-// nothing of it runs. A member that is removed by mistake belongs to a healthy host, and one that is overlooked is
-// wiped while it votes.
+// reregistered blocks while a Node with the name of the released host's Node, but with another UID, may be
+// that host. Its kubelet reports, or etcd has a member of it. It returns nil if no such Node exists, if it is
+// proven to be another host, or if it does not run. A member that is removed by mistake belongs to a healthy
+// host. A member that is overlooked is wiped while it votes.
 func (v *view) reregistered(m Machine, left Leftover) *decision.Blocker {
 	node := v.Node(left.Node)
 	if node == nil || node.UID == left.UID || v.isAnotherHost(node.Node, left) {
@@ -278,14 +299,22 @@ func (v *view) reregistered(m Machine, left Leftover) *decision.Blocker {
 	case node.Silent:
 		return nil
 	}
-	blocker := decision.Wait(controlplanev1.EtcdUnknownReason, "Node %s may be the host of Machine %s again, which is being deleted: %s, and nothing proves that the Node runs on another host. If the server of the Machine runs, "+
-		"unplug it, then delete the Node, which wipes nothing. If another host runs as the Node, wait until the infrastructure provider has set its providerID", node.Name, m.Name, cause)
+	blocker := decision.Wait(
+		controlplanev1.EtcdUnknownReason,
+		"Node %s may be the host of Machine %s again, which is being deleted: %s, and nothing proves that the Node runs on another host. If "+
+			"the server of the Machine runs, "+
+			"unplug it, then delete the Node, which wipes nothing. If another host runs as the Node, wait until the infrastructure provider "+
+			"has set its providerID",
+		node.Name,
+		m.Name,
+		cause,
+	)
 	return &blocker
 }
 
-// isAnotherHost reports whether a Node is proven to run on another host than the released one: another Machine runs as
-// the Node, or its identity differs. A new UID proves nothing: a kubelet whose Node was deleted registers a Node with
-// another UID.
+// isAnotherHost reports whether a Node is proven to run on another host than the released one. Another
+// Machine runs as the Node, or its identity differs. A new UID proves nothing, because a kubelet whose Node
+// was deleted registers a Node with another UID.
 func (v *view) isAnotherHost(node facts.Node, left Leftover) bool {
 	if slices.ContainsFunc(slices.Concat(v.Machines, v.Others), func(m Machine) bool { return m.Deleted.IsZero() && m.runsAs(node) }) {
 		return true
@@ -296,7 +325,7 @@ func (v *view) isAnotherHost(node facts.Node, left Leftover) bool {
 	return slices.ContainsFunc(identities, differs) && !slices.ContainsFunc(identities, agrees)
 }
 
-// isBack reports whether a member is that of a released host whose Machine is there.
+// isBack reports whether a member belongs to a released host whose Machine exists.
 func (v *view) isBack(member facts.EtcdMember, left Leftover) bool {
 	at, node := v.nodeAt(&member), v.Node(left.Node)
 	switch {
@@ -307,12 +336,13 @@ func (v *view) isBack(member facts.EtcdMember, left Leftover) bool {
 	case node != nil && node.UID != left.UID:
 		return v.isAnotherHost(node.Node, left) && v.isLeftover(member, left)
 	case member.Name == "":
-		return at == left.Node || at == "" && slices.ContainsFunc(member.Hosts, func(host string) bool { return slices.Contains(left.Addresses, host) })
+		return at == left.Node ||
+			at == "" && slices.ContainsFunc(member.Hosts, func(host string) bool { return slices.Contains(left.Addresses, host) })
 	}
 	return member.Name == left.Node && (at == left.Node || at == "")
 }
 
-// nodes are those of the control plane, without their addresses.
+// nodes returns the Nodes of the control plane without their addresses.
 func (v *view) nodes() []facts.Node {
 	nodes := make([]facts.Node, 0, len(v.Nodes))
 	for _, n := range v.Nodes {
@@ -321,8 +351,8 @@ func (v *view) nodes() []facts.Node {
 	return nodes
 }
 
-// DecideLeftover is the next step for what is left of a Node that is gone with its Machine. OpenShift adds members by
-// itself: it may have taken the host in once more, between the removal of its member and its end.
+// DecideLeftover returns the next step for a recorded host whose Machine and Node are deleted. OpenShift adds
+// members automatically: it may have added the host again between the removal of its member and its shutdown.
 func (a *Situation) DecideLeftover(left Leftover, etcd *facts.Etcd) Step {
 	v := view{Situation: a, Etcd: etcd}
 	if foreign := v.foreign(); foreign != nil {
@@ -340,15 +370,22 @@ func (a *Situation) DecideLeftover(left Leftover, etcd *facts.Etcd) Step {
 	case at < 0:
 		return Step{Action: Release}
 	case v.Members[at].Healthy():
-		return blocked(decision.Wait(controlplanev1.EtcdUnknownReason, "the host of %s was released and its Machine is gone, but its etcd member answers: switch the host off, or find out who runs it", left.From()))
+		return blocked(
+			decision.Wait(
+				controlplanev1.EtcdUnknownReason,
+				"the host of %s was released and its Machine is deleted, but its etcd member answers. Switch the host off, or find out who runs it",
+				left.From(),
+			),
+		)
 	}
 	return v.remove(v.Members[at])
 }
 
-// DecideNode returns the Node of a released host, which Cluster API has left behind and which may be deleted, or what
-// speaks against that. Cluster API leaves the Node of the first control-plane Machine if all are deleted at once (core
-// 1.12, isDeleteNodeAllowed), and any Node when its deletion takes longer than nodeDeletionTimeout. assisted-service
-// deletes only the Nodes of hosts whose Agents it has, which it has not after a move.
+// DecideNode returns the Node of a released host that Cluster API has left behind and that may be deleted, or
+// the blocker of its deletion. Cluster API leaves the Node of the first control-plane Machine if all are
+// deleted at once (core 1.12, isDeleteNodeAllowed). It also leaves any Node whose deletion takes longer than
+// nodeDeletionTimeout. assisted-service deletes only the Nodes of hosts whose Agents it has, which it lacks
+// after a move.
 func (a *Situation) DecideNode(left Leftover, etcd *facts.Etcd) (node *facts.ControlPlaneNode, against *decision.Blocker) {
 	v := view{Situation: a, Etcd: etcd}
 	if foreign := v.foreign(); foreign != nil {
@@ -360,7 +397,7 @@ func (a *Situation) DecideNode(left Leftover, etcd *facts.Etcd) (node *facts.Con
 	return v.Node(left.Node), nil
 }
 
-// againstDeletion is what speaks against the deletion of the Node of a released host.
+// againstDeletion returns what blocks the deletion of the Node of a released host.
 func (v *view) againstDeletion(left Leftover) *decision.Blocker {
 	const still = "Node %s still exists although its Machine was deleted, "
 	node := v.Node(left.Node)
@@ -369,32 +406,57 @@ func (v *view) againstDeletion(left Leftover) *decision.Blocker {
 	case node == nil, node.UID != left.UID, !left.mayBeDeleted():
 		blocker = left.remains() // the cache of Nodes is older, or the Node has lost the label of the control plane
 	case v.isAnotherHost(node.Node, left):
-		blocker = decision.Wait(controlplanev1.EtcdUnknownReason, still+"but the Node has another identity than the released host. Compare its providerID and its label %s with the annotation %s. When its host is switched "+
-			"off, delete the Node, which wipes nothing", node.Name, metal3.HostUIDLabel, controlplanev1.ReleasedHostsAnnotation)
+		blocker = decision.Wait(
+			controlplanev1.EtcdUnknownReason,
+			still+"but the Node has another identity than the released host. Compare its providerID and its label %s with the annotation %s. "+
+				"When its host is switched "+
+				"off, delete the Node, which wipes nothing",
+			node.Name,
+			metal3.HostUIDLabel,
+			controlplanev1.ReleasedHostsAnnotation,
+		)
 	case !node.Silent:
-		blocker = decision.Wait(controlplanev1.WaitingForMachinesDeletionReason, still+"and its condition Ready is not Unknown: its server may run. Waiting to delete the Node until its kubelet does not report. If the server "+
-			"runs, switch it off", node.Name)
+		blocker = decision.Wait(
+			controlplanev1.WaitingForMachinesDeletionReason,
+			still+"and its condition Ready is not Unknown: its server may run. Waiting to delete the Node until its kubelet does not report. "+
+				"If the server "+
+				"runs, switch it off",
+			node.Name,
+		)
 	case at >= 0:
-		blocker = decision.Wait(controlplanev1.EtcdUnknownReason, still+"and etcd member %s of this Node answers. Switch the server off: the Node is deleted when the member does not answer", node.Name, nameOf(v.Members[at]))
+		blocker = decision.Wait(
+			controlplanev1.EtcdUnknownReason,
+			still+"and etcd member %s of this Node answers. Switch the server off: the Node is deleted when the member does not answer",
+			node.Name,
+			nameOf(v.Members[at]),
+		)
 	default:
 		return nil
 	}
 	return &blocker
 }
 
-// NodeChanged waits after the API server has refused the deletion of a Node, because the Node changed since it was read.
+// NodeChanged waits after the API server has refused the deletion of a Node, because the Node changed since
+// it was read.
 func NodeChanged(left Leftover) decision.Blocker {
-	return decision.Wait(controlplanev1.WaitingForMachinesDeletionReason, "Node %s still exists although its Machine was deleted, and it changed when it was to be deleted: its kubelet may report again. Waiting for the next inspection", left.Node)
+	return decision.Wait(
+		controlplanev1.WaitingForMachinesDeletionReason,
+		"Node %s still exists although its Machine was deleted, and it changed when it was to be deleted: its kubelet may report again. "+
+			"Waiting for the next inspection",
+		left.Node,
+	)
 }
 
-// claims reports whether anything connects a member with the released host or with the Node of its name: the recorded
-// ID, the name or an address.
+// claims reports whether a member may belong to the released host or to the Node of its name. The recorded
+// ID, the name or an address connect them.
 func (v *view) claims(member facts.EtcdMember, left Leftover) bool {
-	return left.had(member) || member.Name == left.Node || v.nodeAt(&member) == left.Node || slices.ContainsFunc(member.Hosts, func(host string) bool { return slices.Contains(left.Addresses, host) })
+	return left.had(member) || member.Name == left.Node || v.nodeAt(&member) == left.Node ||
+		slices.ContainsFunc(member.Hosts, func(host string) bool { return slices.Contains(left.Addresses, host) })
 }
 
-// isLeftover reports whether a member is that of a host that was released. One that was never started has no name, only
-// an address, which no other Node may have by now. Nor is one that is where a new Node of the name is.
+// isLeftover reports whether a member belongs to a released host. A member that was never started has no
+// name, only an address, which must not belong to another Node. A member at the address of a new Node of the
+// same name does not count.
 func (v *view) isLeftover(member facts.EtcdMember, left Leftover) bool {
 	at := v.nodeAt(&member)
 	switch {
@@ -406,13 +468,23 @@ func (v *view) isLeftover(member facts.EtcdMember, left Leftover) bool {
 	return member.Name == left.Node && at != left.Node
 }
 
-// decideNamesake is about another host that has the name of the one that was released. As long as its member is down,
-// that may as well be the one that OpenShift made for the first, at the same address.
+// decideNamesake returns the next step if another host has the name of the released one. A member that is
+// down may be the one that OpenShift added for the released host, at the same address.
 func (v *view) decideNamesake(node *facts.ControlPlaneNode) Step {
 	for _, m := range v.Members {
 		if !m.Healthy() && (m.Name == node.Name || m.Name == "" && v.nodeAt(&m) == node.Name) {
-			return blocked(decision.Wait(controlplanev1.EtcdUnknownReason, "etcd member %s (%x) %s: it cannot be told whether it is that of the host that was released, or of the one that is Node %s now. Waiting until "+
-				"it is up; if that cannot be, remove it as OpenShift documents it", nameOf(m), m.ID, m.Problem, node.Name))
+			return blocked(
+				decision.Wait(
+					controlplanev1.EtcdUnknownReason,
+					"etcd member %s (%x) %s: it is unknown whether it belongs to the released host, or to the host that is Node %s now. "+
+						"Waiting until "+
+						"it is up; if that cannot be, remove it as OpenShift documents it",
+					nameOf(m),
+					m.ID,
+					m.Problem,
+					node.Name,
+				),
+			)
 		}
 	}
 	return Step{Action: Release}

@@ -16,19 +16,23 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// Concerned reports whether there is anything to be decided: a Machine is being deleted, or a host was released.
+// Concerned reports whether a decision is needed: a Machine is being deleted, or a host was released.
 func Concerned(f *facts.Facts) bool {
-	return f.ControlPlane.Annotations[controlplanev1.ReleasedHostsAnnotation] != "" || slices.ContainsFunc(f.Machines, collections.HasDeletionTimestamp)
+	return f.ControlPlane.Annotations[controlplanev1.ReleasedHostsAnnotation] != "" ||
+		slices.ContainsFunc(f.Machines, collections.HasDeletionTimestamp)
 }
 
-// Of is what can be asked about a control plane. The error is about what is recorded of released hosts.
+// Of returns the situation of a control plane. The error is about the record of released hosts.
 func Of(f *facts.Facts) (*Situation, error) {
 	situation := &Situation{Replicas: int(f.Replicas()), Fenced: f.Fenced(), Registered: f.Workload.Nodes}
 	for _, m := range f.Machines {
 		machine := about(m)
 		machine.Node, machine.HostUID = nodeOf(f, m), hostOf(f, m)
 		machine.Waits, machine.Blocker = waits(m), blocker(m)
-		machine.Terminating = conditions.GetReason(m, clusterv1.MachineDeletingCondition) == clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason
+		machine.Terminating = conditions.GetReason(
+			m,
+			clusterv1.MachineDeletingCondition,
+		) == clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason
 		situation.Machines = append(situation.Machines, machine)
 	}
 	for _, m := range f.Workers {
@@ -49,7 +53,7 @@ func Of(f *facts.Facts) (*Situation, error) {
 	return situation, nil
 }
 
-// about is what any Machine says of itself.
+// about returns the data of any Machine.
 func about(m *clusterv1.Machine) Machine {
 	machine := Machine{Name: m.Name, UID: m.UID, ProviderID: m.Spec.ProviderID, Held: Holds(m)}
 	if !m.DeletionTimestamp.IsZero() {
@@ -58,12 +62,15 @@ func about(m *clusterv1.Machine) Machine {
 	return machine
 }
 
-// nodeOf names the Node of a Machine; empty: none is known.
+// nodeOf returns the name of the Node of a Machine; "" if unknown.
 func nodeOf(f *facts.Facts, m *clusterv1.Machine) string {
 	if m.Status.NodeRef.IsDefined() {
 		return m.Status.NodeRef.Name
 	}
-	if at := slices.IndexFunc(f.Workload.Nodes, func(n facts.Node) bool { return n.ProviderID != "" && n.ProviderID == m.Spec.ProviderID }); at >= 0 {
+	if at := slices.IndexFunc(
+		f.Workload.Nodes,
+		func(n facts.Node) bool { return n.ProviderID != "" && n.ProviderID == m.Spec.ProviderID },
+	); at >= 0 {
 		return f.Workload.Nodes[at].Name
 	}
 	if node := f.NodeOf(m); node != nil {
@@ -72,7 +79,7 @@ func nodeOf(f *facts.Facts, m *clusterv1.Machine) string {
 	return ""
 }
 
-// hostOf is the UID of the host of a Machine, as its Agent was told; empty: it is not known.
+// hostOf returns the UID of the host of a Machine, from its Agent; "" if unknown.
 func hostOf(f *facts.Facts, m *clusterv1.Machine) string {
 	if agent := f.AgentOf(m); agent != nil {
 		return agent.Spec.NodeLabels[metal3.HostUIDLabel]
@@ -80,27 +87,32 @@ func hostOf(f *facts.Facts, m *clusterv1.Machine) string {
 	return ""
 }
 
-// Holds reports whether a Machine carries our hook.
+// Holds reports whether a Machine has our hook.
 func Holds(m *clusterv1.Machine) bool {
 	_, held := m.Annotations[controlplanev1.EtcdMemberHookAnnotation]
 	return held
 }
 
-// waits reports whether all that comes before our hook was done: others may still need what the host runs.
+// waits reports whether the deletion of a Machine waits only for our hook. Foreign hooks may still need the
+// services of the host.
 func waits(m *clusterv1.Machine) bool {
-	return conditions.GetReason(m, clusterv1.MachineDeletingCondition) == clusterv1.MachineDeletingWaitingForPreTerminateHookReason && !WaitsForOthers(m)
+	return conditions.GetReason(m, clusterv1.MachineDeletingCondition) == clusterv1.MachineDeletingWaitingForPreTerminateHookReason &&
+		!WaitsForOthers(m)
 }
 
-// longestBlocker is how much is shown of what Cluster API reports, which names Pods of the cluster.
+// longestBlocker bounds the text from Cluster API in a message, which names Pods of the cluster.
 const longestBlocker = 400
 
-// beforeHook are the reasons of the condition Deleting of a Machine that has not come to our hook.
+// beforeHook are the reasons of the condition Deleting of a Machine that has not reached our hook.
 var beforeHook = []string{
-	clusterv1.MachineDeletingWaitingForPreDrainHookReason, clusterv1.MachineDeletingDrainingNodeReason, clusterv1.MachineDeletingWaitingForVolumeDetachReason,
+	clusterv1.MachineDeletingWaitingForPreDrainHookReason,
+	clusterv1.MachineDeletingDrainingNodeReason,
+	clusterv1.MachineDeletingWaitingForVolumeDetachReason,
 	clusterv1.MachineDeletingWaitingForPreTerminateHookReason,
 }
 
-// blocker is what Cluster API reports of a Machine that is being deleted and has not come to our hook.
+// blocker returns what Cluster API reports about a Machine that is being deleted and has not reached our
+// hook.
 func blocker(m *clusterv1.Machine) string {
 	c := conditions.Get(m, clusterv1.MachineDeletingCondition)
 	if m.DeletionTimestamp.IsZero() || waits(m) || c == nil || !slices.Contains(beforeHook, c.Reason) {
@@ -113,7 +125,10 @@ func blocker(m *clusterv1.Machine) string {
 	return strings.TrimSuffix(fmt.Sprintf("waiting for Cluster API (condition Deleting of the Machine: %s): %s", c.Reason, message), ": ")
 }
 
-// WaitsForOthers reports whether a Machine carries pre-terminate hooks that are not ours.
+// WaitsForOthers reports whether a Machine has foreign pre-terminate hooks.
 func WaitsForOthers(m *clusterv1.Machine) bool {
-	return slices.ContainsFunc(contract.PreTerminateHooks(m), func(hook string) bool { return hook != controlplanev1.EtcdMemberHookAnnotation })
+	return slices.ContainsFunc(
+		contract.PreTerminateHooks(m),
+		func(hook string) bool { return hook != controlplanev1.EtcdMemberHookAnnotation },
+	)
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// onNode tells a Machine its Node as it is now: it may have become one, or one of another name, after Cluster API looked.
+// onNode returns a Machine with its current Node: it may have registered a Node, or one with another name,
+// since Cluster API set the nodeRef.
 func (v *view) onNode(m Machine) Machine {
 	if m.Node != "" && v.Node(m.Node) != nil {
 		return m
@@ -20,9 +21,10 @@ func (v *view) onNode(m Machine) Machine {
 	return m
 }
 
-// memberOf finds the member that runs on the host of a Machine; nil when there is none. doubt is why that cannot be
-// told. A wrong answer removes the member of another host, or wipes one that is still a member: therefore name, address
-// and identity must agree, and each other member must be proven to be that of another host.
+// memberOf returns the member on the host of a Machine; nil if there is none. doubt is why the member is
+// unknown. A wrong answer removes the member of another host, or wipes a host that is still a member.
+// Therefore name, address and identity must agree, and each other member must be proven to belong to another
+// host.
 func (v *view) memberOf(m Machine) (own *facts.EtcdMember, doubt string) {
 	if doubt := v.doubtNode(m); doubt != "" {
 		return nil, doubt
@@ -42,20 +44,28 @@ func (v *view) memberOf(m Machine) (own *facts.EtcdMember, doubt string) {
 	return own, ""
 }
 
-// doubtNode is why it cannot be told that the Node is that of the Machine's host.
+// doubtNode returns why it is unknown whether the Node belongs to the Machine's host.
 func (v *view) doubtNode(m Machine) string {
 	if m.Node == "" {
 		return ""
 	}
 	for _, other := range v.others(m) {
 		if other.Node == m.Node {
-			return fmt.Sprintf("Machine %s has the same Node, %s: it cannot be told whose etcd member that is. Delete the Machine whose host no longer exists: if the host still runs, it is wiped. If the Node belongs to neither, delete the Node",
-				other.Name, m.Node)
+			return fmt.Sprintf(
+				"Machine %s has the same Node, %s: it is unknown whose etcd member that is. Delete the Machine whose host no longer exists: "+
+					"if the host still runs, it is wiped. If the Node belongs to neither, delete the Node",
+				other.Name,
+				m.Node,
+			)
 		}
 	}
 	for _, n := range v.Nodes {
 		if n.Name != m.Node && m.runsAs(n.Node) {
-			return fmt.Sprintf("Nodes %s and %s both belong to its host. Delete the Node that no longer reports, which wipes nothing", m.Node, n.Name)
+			return fmt.Sprintf(
+				"Nodes %s and %s both belong to its host. Delete the Node that no longer reports, which wipes nothing",
+				m.Node,
+				n.Name,
+			)
 		}
 	}
 	node := v.Node(m.Node)
@@ -63,31 +73,50 @@ func (v *view) doubtNode(m Machine) string {
 	case node == nil || m.ProviderID == "" || m.runsAs(node.Node):
 		return ""
 	case node.ProviderID == "":
-		return fmt.Sprintf("Node %s has no providerID, so that it may be another host of that name: waiting until the infrastructure provider has set it. If the host of the Machine is gone, "+
-			"delete the Node, which wipes nothing: the other host creates it again", m.Node)
+		return fmt.Sprintf(
+			"Node %s has no providerID, so that it may be another host of that name: waiting until the infrastructure provider has set it. If "+
+				"the host of the Machine no longer exists, "+
+				"delete the Node, which wipes nothing: the other host creates it again",
+			m.Node,
+		)
 	}
-	return fmt.Sprintf("Node %s runs on another host (providerID %s, not %s): it cannot be told whose etcd member that is. If that is right, the host of the Machine is gone: see whether etcd has a "+
-		"member of it, and take the hook off the Machine", m.Node, short(node.ProviderID), short(m.ProviderID))
+	return fmt.Sprintf(
+		"Node %s runs on another host (providerID %s, not %s): it is unknown whose etcd member that is. If that is right, the host of "+
+			"the Machine no longer exists: see whether etcd has a "+
+			"member of it, and take the hook off the Machine",
+		m.Node,
+		short(node.ProviderID),
+		short(m.ProviderID),
+	)
 }
 
-// runsOn reports whether a member is that of the Machine's host, or that of another.
+// runsOn reports whether a member belongs to the Machine's host.
 func (v *view) runsOn(member *facts.EtcdMember, m Machine) (ours bool, doubt string) {
 	node := v.nodeAt(member)
 	switch {
 	case m.Node != "" && member.Name == m.Node && node != m.Node && (node != "" || v.Node(m.Node) != nil):
-		return false, fmt.Sprintf("etcd member %s has an address that Node %s does not have: it cannot be told whose it is. If it is left from an earlier host, remove it as OpenShift documents it",
-			nameOf(*member), m.Node)
+		return false, fmt.Sprintf(
+			"etcd member %s has an address that Node %s does not have: it is unknown whose it is. If it is left from an earlier host, "+
+				"remove it as OpenShift documents it",
+			nameOf(*member),
+			m.Node,
+		)
 	case m.Node != "" && member.Name == m.Node:
 		return true, ""
 	case m.Node != "" && node == m.Node && member.Name == "":
-		return true, "" // taken in, and never started
+		return true, "" // added, and never started
 	case m.Node != "" && node == m.Node:
-		return false, fmt.Sprintf("etcd member %s has the address of Node %s: it cannot be told whose it is. If it is left from an earlier host, remove it as OpenShift documents it", nameOf(*member), m.Node)
+		return false, fmt.Sprintf(
+			"etcd member %s has the address of Node %s: it is unknown whose it is. If it is left from an earlier host, remove it as "+
+				"OpenShift documents it",
+			nameOf(*member),
+			m.Node,
+		)
 	}
 	return false, v.doubtElsewhere(member, cmp.Or(member.Name, node), m)
 }
 
-// doubtElsewhere is why a member, that of a Node, is not proven to be that of another host than the Machine's.
+// doubtElsewhere returns why a member with a Node is not proven to belong to another host than the Machine's.
 func (v *view) doubtElsewhere(member *facts.EtcdMember, node string, m Machine) string {
 	at := v.Node(node)
 	others := v.others(m)
@@ -95,22 +124,31 @@ func (v *view) doubtElsewhere(member *facts.EtcdMember, node string, m Machine) 
 	case at == nil && node != "" && slices.ContainsFunc(others, func(other Machine) bool { return other.Node == node }):
 		return "" // the other Machine outlives its Node
 	case at == nil:
-		return fmt.Sprintf("etcd member %s belongs to no Node: it cannot be told whose it was. If its host is gone, remove it as OpenShift documents it", nameOf(*member))
+		return fmt.Sprintf(
+			"etcd member %s belongs to no Node: it is unknown whose it was. If its host no longer exists, remove it as OpenShift documents it",
+			nameOf(*member),
+		)
 	case m.Node != "" && v.Node(m.Node) != nil:
 		return "" // the host of the Machine is another Node
 	case slices.ContainsFunc(others, func(other Machine) bool { return other.runsAs(at.Node) }):
 		return ""
 	}
-	return fmt.Sprintf("etcd member %s is that of Node %s, which no other Machine proves to be its own: it may be the host of this one. Waiting until the infrastructure provider has set the "+
-		"providerIDs of Node and Machines; if it is the Node of a host without Machine, see that the host of this one is no member of etcd, and take the hook off", nameOf(*member), node)
+	return fmt.Sprintf(
+		"etcd member %s is that of Node %s, which no other Machine proves to be its own: it may be the host of this one. Waiting until the "+
+			"infrastructure provider has set the "+
+			"providerIDs of Node and Machines. If it is the Node of a host without Machine, see that the host of this one is no member of "+
+			"etcd, and take the hook off",
+		nameOf(*member),
+		node,
+	)
 }
 
-// others are all Machines but one.
+// others returns all Machines except one.
 func (v *view) others(m Machine) []Machine {
 	return slices.DeleteFunc(slices.Concat(v.Machines, v.Others), func(other Machine) bool { return other.Name == m.Name })
 }
 
-// nodeAt names the Node that has an address of a member; empty: none has.
+// nodeAt returns the Node that has an address of a member; "" if there is none.
 func (v *view) nodeAt(member *facts.EtcdMember) string {
 	for _, node := range v.Nodes {
 		if slices.ContainsFunc(member.Hosts, func(host string) bool { return slices.Contains(node.Addresses, host) }) {
@@ -120,10 +158,10 @@ func (v *view) nodeAt(member *facts.EtcdMember) string {
 	return ""
 }
 
-// longest is how much of what a cluster says is shown.
+// longest bounds texts from a cluster in a message, in bytes.
 const longest = 100
 
-// short shows the beginning of what a cluster says.
-func short(said string) string {
-	return bound.Shorten(said, longest)
+// short returns the beginning of a text from a cluster.
+func short(text string) string {
+	return bound.Shorten(text, longest)
 }

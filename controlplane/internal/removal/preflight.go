@@ -6,13 +6,14 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// First is which of some Machines goes first, if they all have to: see inOrder. Among equals the one that is named first.
+// First returns the Machine that is removed first if all are removed, see inOrder. Among equal Machines it is
+// the first in the list.
 func (a *Situation) First(machines []Machine, etcd *facts.Etcd) Machine {
 	v := view{Situation: a, Etcd: etcd}
 	return v.inOrder(machines)[0]
 }
 
-// Against is all that speaks, as far as it can be told, against the deletion of a Machine: its host would be held for it.
+// Against returns all known blockers of the deletion of a Machine: they would keep its host.
 func (a *Situation) Against(m Machine, etcd *facts.Etcd) []decision.Blocker {
 	v := view{Situation: a, Etcd: etcd}
 	own, doubt := v.memberOf(m)
@@ -25,40 +26,65 @@ func (a *Situation) Against(m Machine, etcd *facts.Etcd) []decision.Blocker {
 	return v.against(*own)
 }
 
-// Unclear is why nothing is decided about etcd: because nothing can be told, or others decide. nil: it can be decided.
+// Unclear returns why no decision about etcd is possible: its state is unknown, or another controller
+// decides. It returns nil if a decision is possible.
 func Unclear(etcd *facts.Etcd) *decision.Blocker {
 	return (&view{Situation: &Situation{}, Etcd: etcd}).foreign()
 }
 
-// AgainstJoining is all that keeps OpenShift from taking another host into etcd, one that Unclear finds nothing about:
-// it takes in none while a member is down, and one after the other.
+// AgainstJoining returns all that keeps OpenShift from adding another host to etcd, if Unclear finds nothing.
+// OpenShift adds no member while one is down, and adds them one after the other.
 func AgainstJoining(etcd *facts.Etcd) []decision.Blocker {
 	if etcd.Topology == singleReplica {
-		return []decision.Blocker{decision.Watch(controlplanev1.EtcdTopologyNotSupportedReason, "the cluster is made to run on a single node, which no other host can replace. For more hosts create another cluster; deleting this Cluster wipes its host")}
+		return []decision.Blocker{
+			decision.Watch(
+				controlplanev1.EtcdTopologyNotSupportedReason,
+				"the cluster is made to run on a single node, which no other host can replace. For more hosts create another cluster; deleting "+
+					"this Cluster wipes its host",
+			),
+		}
 	}
 	var against []decision.Blocker
 	for _, a := range etcd.Alarms {
-		against = append(against, decision.Wait(controlplanev1.EtcdUnknownReason, "etcd has the alarm %s, with which no host can join: see etcdctl alarm list %s, and etcdctl alarm disarm when its cause is gone",
-			short(a.Kind), inEtcdPod))
+		against = append(
+			against,
+			decision.Wait(
+				controlplanev1.EtcdUnknownReason,
+				"etcd has the alarm %s, with which no host can join: see etcdctl alarm list %s, and etcdctl alarm disarm when its cause is fixed",
+				short(a.Kind),
+				inEtcdPod,
+			),
+		)
 	}
 	for _, m := range etcd.Members {
 		switch {
 		case !m.Healthy():
-			against = append(against, decision.Wait(controlplanev1.EtcdQuorumAtRiskReason, "etcd member %s %s, and OpenShift takes in no other meanwhile: repair its host, or delete its Machine, "+
-				"which wipes the host; another takes its place", nameOf(m), m.Problem))
+			against = append(
+				against,
+				decision.Wait(
+					controlplanev1.EtcdQuorumAtRiskReason,
+					"etcd member %s %s, and OpenShift takes in no other meanwhile: repair its host, or delete its Machine, "+
+						"which wipes the host; another takes its place",
+					nameOf(m),
+					m.Problem,
+				),
+			)
 		case m.Learner:
-			against = append(against, decision.Wait(controlplanev1.WaitingForEtcdReason, "etcd member %s is joining: waiting until it votes", nameOf(m)))
+			against = append(
+				against,
+				decision.Wait(controlplanev1.WaitingForEtcdReason, "etcd member %s is joining: waiting until it votes", nameOf(m)),
+			)
 		}
 	}
 	return against
 }
 
-// Unsettled is what goes on among those that restart members.
+// Unsettled returns the operations that restart members.
 func Unsettled(etcd *facts.Etcd) []decision.Blocker {
-	v, nobody := view{Situation: &Situation{}, Etcd: etcd}, facts.EtcdMember{}
+	v, none := view{Situation: &Situation{}, Etcd: etcd}, facts.EtcdMember{}
 	var going []decision.Blocker
 	for _, check := range []func(facts.EtcdMember) *decision.Blocker{v.settled, v.configured} {
-		if blocker := check(nobody); blocker != nil {
+		if blocker := check(none); blocker != nil {
 			going = append(going, *blocker)
 		}
 	}

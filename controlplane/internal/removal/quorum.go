@@ -14,7 +14,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// remove is the next step to get a member out of etcd.
+// remove returns the next step to remove a member from etcd.
 func (v *view) remove(own facts.EtcdMember) Step {
 	step := v.lead(own)
 	if against := v.against(own); len(against) > 0 {
@@ -24,10 +24,12 @@ func (v *view) remove(own facts.EtcdMember) Step {
 	return step
 }
 
-// against is all that speaks against the removal of a member, the gravest first.
+// against returns all blockers of the removal of a member, the most serious first.
 func (v *view) against(own facts.EtcdMember) []decision.Blocker {
 	var against []decision.Blocker
-	for _, check := range []func(facts.EtcdMember) *decision.Blocker{v.last, v.operated, v.lost, v.alarmed, v.joining, v.strays, v.quorum, v.settled, v.configured} {
+	for _, check := range []func(facts.EtcdMember) *decision.Blocker{
+		v.last, v.operated, v.lost, v.alarmed, v.joining, v.strays, v.quorum, v.settled, v.configured,
+	} {
 		if blocker := check(own); blocker != nil {
 			against = append(against, *blocker)
 		}
@@ -35,7 +37,7 @@ func (v *view) against(own facts.EtcdMember) []decision.Blocker {
 	return against
 }
 
-// last is about the only member.
+// last blocks the removal of the only member.
 func (v *view) last(own facts.EtcdMember) *decision.Blocker {
 	if own.Learner || len(v.Voters()) > 1 {
 		return nil
@@ -44,37 +46,54 @@ func (v *view) last(own facts.EtcdMember) *decision.Blocker {
 	if v.Replicas > 1 {
 		until = "else the Machine waits until other hosts have joined"
 	}
-	blocker := decision.Wait(controlplanev1.LastEtcdMemberReason, "its host is the only member of etcd, with all data of the cluster. If the cluster is not needed any more, delete the Cluster, which wipes all its hosts; %s", until)
+	blocker := decision.Wait(
+		controlplanev1.LastEtcdMemberReason,
+		"its host is the only member of etcd, with all data of the cluster. If the cluster is not needed any more, delete the Cluster, "+
+			"which wipes all its hosts; %s",
+		until,
+	)
 	return &blocker
 }
 
-// operated is about clusters whose etcd operator removes members itself.
+// operated blocks in clusters whose etcd operator removes members itself.
 func (v *view) operated(own facts.EtcdMember) *decision.Blocker {
 	if !v.MachineAPI {
 		return nil
 	}
-	blocker := decision.Wait(controlplanev1.WaitingForMachineAPIReason, "the cluster's own Machine API runs its control plane, so its etcd operator removes members: delete the Machine of Node %s in "+
-		"namespace openshift-machine-api of the cluster, which wipes its host, and see ClusterOperator etcd for what it waits for", own.Name)
+	blocker := decision.Wait(
+		controlplanev1.WaitingForMachineAPIReason,
+		"the cluster's own Machine API runs its control plane, so its etcd operator removes members: delete the Machine of Node %s in "+
+			"namespace openshift-machine-api of the cluster, which wipes its host, and see ClusterOperator etcd for what it waits for",
+		own.Name,
+	)
 	return &blocker
 }
 
-// quorumOf is how many of a number of voters must agree.
+// quorumOf returns the quorum of a number of voters.
 func quorumOf(voters int) int { return voters/2 + 1 }
 
-// lost is about an etcd that takes no change any more.
+// lost blocks while etcd has no quorum.
 func (v *view) lost(facts.EtcdMember) *decision.Blocker {
 	voters := v.Voters()
 	healthy := len(voters) - len(down(voters))
 	if healthy >= quorumOf(len(voters)) {
 		return nil
 	}
-	blocker := decision.Wait(controlplanev1.EtcdQuorumAtRiskReason, "etcd has lost its quorum: of %s only %d %s healthy, and it needs %d (%s). Bring their hosts back; if that cannot be, restore etcd as "+
-		"OpenShift documents it. Until then no member is removed", english.Plural(len(voters), "member", ""), healthy, english.PluralWord(healthy, "is", "are"), quorumOf(len(voters)), problems(voters))
+	blocker := decision.Wait(
+		controlplanev1.EtcdQuorumAtRiskReason,
+		"etcd has lost its quorum: of %s only %d %s healthy, and it needs %d (%s). Bring their hosts back; if that cannot be, restore etcd as "+
+			"OpenShift documents it. Until then no member is removed",
+		english.Plural(len(voters), "member", ""),
+		healthy,
+		english.PluralWord(healthy, "is", "are"),
+		quorumOf(len(voters)),
+		problems(voters),
+	)
 	return &blocker
 }
 
-// joining is about members that are on their way into the quorum. They need not be waited for to remove one that is
-// down, which OpenShift promotes nobody beside: while there is another, that is what is to be told.
+// joining blocks while a member is joining. A joining member does not block the removal of one that is down:
+// OpenShift promotes no member while one is down. If another member is down, that is the blocker to report.
 func (v *view) joining(own facts.EtcdMember) *decision.Blocker {
 	if own.Learner || len(down(v.Voters())) > 0 {
 		return nil
@@ -85,14 +104,18 @@ func (v *view) joining(own facts.EtcdMember) *decision.Blocker {
 		}
 		blocker := decision.Wait(controlplanev1.WaitingForEtcdReason, "etcd member %s is joining: waiting until it votes", nameOf(m))
 		if !m.Healthy() {
-			blocker.Message += fmt.Sprintf(", but it %s. If its host does not come up, delete its Machine, which then comes first; its host is wiped", m.Problem)
+			blocker.Message += fmt.Sprintf(
+				", but it %s. If its host does not come up, delete its Machine, which then comes first; its host is wiped",
+				m.Problem,
+			)
 		}
 		return &blocker
 	}
 	return nil
 }
 
-// strays is about members whose hosts go without waiting for anything: their Machines are not of the control plane, or no more.
+// strays blocks on members whose Machines are deleted without our hook, because they do not belong to the
+// control plane, or no longer.
 func (v *view) strays(own facts.EtcdMember) *decision.Blocker {
 	if own.Learner || !own.Healthy() {
 		return nil
@@ -105,8 +128,13 @@ func (v *view) strays(own facts.EtcdMember) *decision.Blocker {
 			node := cmp.Or(member.Name, v.nodeAt(&member))
 			at := v.Node(node)
 			if m.Node == node || at != nil && m.runsAs(at.Node) {
-				blocker := decision.Wait(controlplanev1.WaitingForMachinesDeletionReason, "Machine %s, which is not of the control plane, is being deleted, and its host is etcd member %s: a healthy member is not "+
-					"removed meanwhile. When it is gone, remove that member as OpenShift documents it", m.Name, nameOf(member))
+				blocker := decision.Wait(
+					controlplanev1.WaitingForMachinesDeletionReason,
+					"Machine %s, which is not of the control plane, is being deleted, and its host is etcd member %s: a healthy member is not "+
+						"removed meanwhile. When the host is deleted, remove that member as OpenShift documents it",
+					m.Name,
+					nameOf(member),
+				)
 				return &blocker
 			}
 		}
@@ -114,12 +142,13 @@ func (v *view) strays(own facts.EtcdMember) *decision.Blocker {
 	return nil
 }
 
-// leastReplicas is the smallest control plane that survives the loss of a host. A larger one is not taken below its
-// quorum, one after the other.
+// leastReplicas is the smallest control plane that survives the loss of a host. A larger control plane is not
+// reduced below its quorum by single deletions.
 const leastReplicas = 3
 
-// quorum is about what is left. To remove a member that is down never lowers what etcd survives; one that serves is
-// removed only while all others do, and while enough are left to be a quorum of the control plane that is wanted.
+// quorum blocks if too few members would remain. The removal of a member that is down never weakens etcd. A
+// healthy member is removed only while all others are healthy, and if enough remain for a quorum of the
+// desired control plane.
 func (v *view) quorum(own facts.EtcdMember) *decision.Blocker {
 	others := slices.DeleteFunc(v.Voters(), func(m facts.EtcdMember) bool { return m.ID == own.ID })
 	healthy := len(others) - len(down(others))
@@ -132,18 +161,27 @@ func (v *view) quorum(own facts.EtcdMember) *decision.Blocker {
 	case own.Learner || !own.Healthy():
 		return nil
 	case healthy < len(others):
-		blocker = decision.Wait(controlplanev1.EtcdQuorumAtRiskReason, "a healthy etcd member is removed only while all others are healthy: %s. %s",
-			problems(others), v.remedy(others))
+		blocker = decision.Wait(
+			controlplanev1.EtcdQuorumAtRiskReason,
+			"a healthy etcd member is removed only while all others are healthy: %s. %s",
+			problems(others),
+			v.remedy(others),
+		)
 	case len(others) < quorumOf(wanted):
-		blocker = decision.Wait(controlplanev1.WaitingForReplacementReason, "%s would be left, of at least %d that a control plane of %d Machines needs: waiting until another host has joined",
-			english.Plural(len(others), "etcd member", ""), quorumOf(wanted), wanted)
+		blocker = decision.Wait(
+			controlplanev1.WaitingForReplacementReason,
+			"%s would be left, of at least %d that a control plane of %d Machines needs: waiting until another host has joined",
+			english.Plural(len(others), "etcd member", ""),
+			quorumOf(wanted),
+			wanted,
+		)
 	default:
 		return nil
 	}
 	return &blocker
 }
 
-// remedy is what is to be done about those of some members that are down.
+// remedy returns the action for the members that are down.
 func (v *view) remedy(members []facts.EtcdMember) string {
 	for _, member := range down(members) {
 		node := cmp.Or(member.Name, v.nodeAt(&member))
@@ -151,23 +189,39 @@ func (v *view) remedy(members []facts.EtcdMember) string {
 		switch {
 		case at < 0:
 		case v.Machines[at].Blocker != "":
-			return fmt.Sprintf("Machine %s of Node %s is being deleted and comes first: %s", v.Machines[at].Name, short(node), v.Machines[at].Blocker)
+			return fmt.Sprintf(
+				"Machine %s of Node %s is being deleted and comes first: %s",
+				v.Machines[at].Name,
+				short(node),
+				v.Machines[at].Blocker,
+			)
 		default:
-			return fmt.Sprintf("Machine %s of Node %s is being deleted and comes first: see its condition Deleting", v.Machines[at].Name, short(node))
+			return fmt.Sprintf(
+				"Machine %s of Node %s is being deleted and comes first: see its condition Deleting",
+				v.Machines[at].Name,
+				short(node),
+			)
 		}
 	}
 	return "Repair its host, or delete its Machine, which then comes first; its host is wiped"
 }
 
-// lead makes another member the leader before the leader is removed, and the leader remove the member. A leader that
-// cannot be reached from here may well lead: then another tells it to remove a member, itself too.
+// lead moves the leadership to another member before the leader is removed, and removes a member through the
+// leader. A leader that does not answer here may still lead. Another member then forwards the request, even
+// for the removal of the leader.
 func (v *view) lead(own facts.EtcdMember) Step {
 	at := slices.IndexFunc(v.Members, func(m facts.EtcdMember) bool { return m.Leader })
 	heirs := v.heirs(own)
 	switch {
 	case at < 0:
-		return blocked(decision.Wait(controlplanev1.EtcdUnknownReason, "the etcd members do not agree on who leads: waiting for an election, which takes seconds. If it stays so, see the logs of the Pods with the "+
-			"label app=etcd in namespace openshift-etcd of the cluster, and the network between their hosts"))
+		return blocked(
+			decision.Wait(
+				controlplanev1.EtcdUnknownReason,
+				"the etcd members do not agree on who leads: waiting for an election, which takes seconds. If it stays so, see the logs of the "+
+					"Pods with the "+
+					"label app=etcd in namespace openshift-etcd of the cluster, and the network between their hosts",
+			),
+		)
 	case len(heirs) == 0:
 		return blocked(decision.Wait(controlplanev1.EtcdQuorumAtRiskReason, "no other etcd member can lead: bring their hosts back"))
 	case v.Members[at].ID == own.ID && own.Healthy():
@@ -178,7 +232,7 @@ func (v *view) lead(own facts.EtcdMember) Step {
 	return Step{Action: RemoveMember, Via: heirs[0]}
 }
 
-// heirs are those that can lead without a member. Those that go next come last.
+// heirs returns the members that can lead instead of a member. Those that are removed next come last.
 func (v *view) heirs(own facts.EtcdMember) []facts.EtcdMember {
 	heirs := slices.DeleteFunc(v.Voters(), func(m facts.EtcdMember) bool { return m.ID == own.ID || !m.Healthy() })
 	slices.SortStableFunc(heirs, func(a, b facts.EtcdMember) int {
@@ -187,7 +241,7 @@ func (v *view) heirs(own facts.EtcdMember) []facts.EtcdMember {
 	return heirs
 }
 
-// goes is 1 when the Machine of a Node is being deleted, else 0.
+// goes returns 1 if the Machine of a Node is being deleted, else 0.
 func (v *view) goes(node string) int {
 	for _, m := range v.Machines {
 		if m.Node == node && !m.Deleted.IsZero() {
@@ -197,21 +251,21 @@ func (v *view) goes(node string) int {
 	return 0
 }
 
-// nameOf names a member for people.
+// nameOf returns the name of a member for messages.
 func nameOf(m facts.EtcdMember) string {
 	return cmp.Or(short(m.Name), fmt.Sprintf("%x (not started, %s)", m.ID, short(strings.Join(m.Hosts, ", "))))
 }
 
-// down are those of some members that are not healthy.
+// down returns the unhealthy members.
 func down(members []facts.EtcdMember) []facts.EtcdMember {
 	return slices.DeleteFunc(slices.Clone(members), facts.EtcdMember.Healthy)
 }
 
-// problems tells what is wrong with those of some members that are not healthy.
+// problems lists the unhealthy members and their problems.
 func problems(members []facts.EtcdMember) string {
-	var told []string
+	var described []string
 	for _, m := range down(members) {
-		told = append(told, nameOf(m)+" "+m.Problem)
+		described = append(described, nameOf(m)+" "+m.Problem)
 	}
-	return bound.List(told)
+	return bound.List(described)
 }

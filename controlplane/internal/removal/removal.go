@@ -1,6 +1,6 @@
-// Package removal decides what is to be done before the host of a control-plane Machine that is being deleted may be
-// touched: etcd must keep its quorum, and must not keep the host as a member. It computes; it has no client. What is
-// unknown is never taken for safe.
+// Package removal decides the steps before the host of a control-plane Machine may be deleted. First etcd
+// must keep its quorum, and must not keep the host as a member. The package has no client. An unknown state
+// is never taken as safe.
 package removal
 
 import (
@@ -16,24 +16,26 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// Machine is what matters here of a control-plane Machine.
+// Machine holds the data of a control-plane Machine for these decisions.
 type Machine struct {
 	Name string
 	UID  types.UID
-	// Node is that of its host, as far as it is known; ProviderID identifies the host, and so does HostUID, the label
-	// that its Node is to have.
+	// Node is the Node of its host, if known. ProviderID identifies the host, and so does HostUID, the value
+	// of a label of its Node.
 	Node, ProviderID, HostUID string
-	// Deleted is when its deletion was asked for; zero: it was not.
+	// Deleted is when its deletion was requested; zero if it was not.
 	Deleted time.Time
-	// Held reports whether it carries our hook, Waits whether all else that comes before it was done.
+	// Held reports whether it has our hook, Waits whether its deletion waits only for our hook.
 	Held, Waits bool
-	// Blocker is, for people, what Cluster API waits for before our hook; empty: nothing is known.
+	// Blocker is what Cluster API waits for before our hook, for messages; "" if unknown.
 	Blocker string
-	// Terminating reports that Cluster API has passed all hooks and waits for the deletion of the infrastructure machine.
+	// Terminating reports that Cluster API has passed all hooks and waits for the deletion of the infra
+	// machine.
 	Terminating bool
 }
 
-// runsAs reports whether a Node proves to be that of the Machine's host. That it has the name which the host had does not.
+// runsAs reports whether a Node has the identity of the Machine's host. The name of the host alone proves
+// nothing.
 func (m Machine) runsAs(n facts.Node) bool {
 	if m.ProviderID != "" && n.ProviderID != "" {
 		return m.ProviderID == n.ProviderID
@@ -41,52 +43,54 @@ func (m Machine) runsAs(n facts.Node) bool {
 	return m.HostUID != "" && m.HostUID == n.HostUID
 }
 
-// Situation is what is decided upon without looking at etcd.
+// Situation holds the data for decisions that do not depend on etcd.
 type Situation struct {
-	// Machines are those of the control plane, Replicas how many there are to be. Others are those of the Cluster that
-	// are not of the control plane, or no more.
+	// Machines are the Machines of the control plane, Replicas their desired number. Others are those of the
+	// Cluster that do not belong to the control plane, or no longer.
 	Machines, Others []Machine
 	Replicas         int
-	// Fenced tells that the cluster is one of two nodes that fence each other: its hosts never leave etcd from here.
+	// Fenced is true for a two-node cluster with fencing: this provider never removes its hosts from etcd.
 	Fenced bool
-	// Leftovers are the hosts whose members were removed, or are just being, of which not all is cleaned up.
+	// Leftovers are the hosts whose members were removed, or are being removed, and whose clean-up is not
+	// complete.
 	Leftovers []Leftover
-	// Registered are the Nodes of the cluster, as far as they are known without asking it.
+	// Registered are the known Nodes of the cluster, without a request to it.
 	Registered []facts.Node
 }
 
-// Action is what is to be done next.
+// Action is the next action.
 type Action string
 
 // The actions.
 const (
-	// Wait and tell why.
+	// Wait waits for the Blocker of the step.
 	Wait Action = "wait"
-	// MoveLeader makes another member lead.
+	// MoveLeader moves the leadership to another member.
 	MoveLeader Action = "move the leader"
-	// RemoveMember takes the member out of etcd.
+	// RemoveMember removes the member from etcd.
 	RemoveMember Action = "remove the member"
-	// Release lets the Machine go on: its host is no member of etcd.
+	// Release removes the hook of the Machine: its host is no member of etcd.
 	Release Action = "release"
 )
 
-// Step is the next one on the way.
+// Step is the next step of a removal.
 type Step struct {
 	Action Action
-	// Machine is the one that it is about, Leaves what its host leaves behind, to be recorded before anything is done;
-	// without Node and Machine: nothing.
+	// Machine is the Machine of the step. Leaves is the record of its host, which is written before the step;
+	// without Node and Machine it is empty.
 	Machine Machine
 	Leaves  Leftover
-	// Member is that of its host; To is who is to lead, Via through whom the member is removed.
+	// Member is the member of its host. To is the next leader. Via is the member through which the member is
+	// removed.
 	Member, To, Via facts.EtcdMember
-	// Blocker is what a Wait waits for.
+	// Blocker is the blocker of a Wait.
 	Blocker decision.Blocker
 }
 
-// blocked is the step of who waits.
+// blocked returns a step that waits.
 func blocked(by decision.Blocker) Step { return Step{Action: Wait, Blocker: by} }
 
-// about is the step for a Machine.
+// about returns the step with its Machine.
 func (s Step) about(m Machine) Step {
 	s.Machine = m
 	return s
@@ -95,7 +99,7 @@ func (s Step) about(m Machine) Step {
 // Blocks returns the Blocker of a Wait with the Machine whose host is not touched.
 func (s Step) Blocks() decision.Blocker { return s.Machine.NotTouched(s.Blocker) }
 
-// NotTouched says that the host of the Machine is not touched; of no Machine it says nothing.
+// NotTouched returns a blocker with the Machine whose host is not touched, if there is one.
 func (m Machine) NotTouched(b decision.Blocker) decision.Blocker {
 	if m.Name == "" {
 		return b
@@ -105,25 +109,40 @@ func (m Machine) NotTouched(b decision.Blocker) decision.Blocker {
 
 // Lost waits until etcd serves again.
 func Lost() decision.Blocker {
-	return decision.Wait(controlplanev1.EtcdQuorumAtRiskReason, "etcd does not serve the API server of the cluster, it has most likely lost its quorum. Bring the hosts of its members back; if that cannot be, "+
-		"restore etcd as OpenShift documents it. Until then no member is removed")
+	return decision.Wait(
+		controlplanev1.EtcdQuorumAtRiskReason,
+		"etcd does not serve the API server of the cluster, it has most likely lost its quorum. Bring the hosts of its members back; if "+
+			"that cannot be, "+
+			"restore etcd as OpenShift documents it. Until then no member is removed",
+	)
 }
 
-// NotLed waits for a leader that was told to hand over and leads all the same.
+// NotLed waits for a leader that was requested to move the leadership and still leads.
 func NotLed(step Step) Step {
-	return blocked(decision.Wait(controlplanev1.WaitingForEtcdReason, "etcd is led by its member %s, which was told to hand over to %s: waiting until it does",
-		nameOf(step.Member), nameOf(step.To))).about(step.Machine)
+	return blocked(
+		decision.Wait(
+			controlplanev1.WaitingForEtcdReason,
+			"etcd is led by its member %s, which was requested to hand over to %s: waiting until it does",
+			nameOf(step.Member),
+			nameOf(step.To),
+		),
+	).about(step.Machine)
 }
 
-// Fenced waits for somebody else: in a cluster of two nodes with fencing nobody touches etcd from here, whatever it
-// looks like. what is not done is said first.
+// Fenced returns the blocker for a two-node cluster with fencing, in which this provider never changes etcd.
+// The text starts with the operation that is not done.
 func Fenced(format string, what ...any) decision.Blocker {
-	return decision.Watch(controlplanev1.EtcdTopologyNotSupportedReason, "%s: the cluster is one of two nodes with fencing (spec.fencing), whose etcd is run by Pacemaker, and is not changed from here. Replace a host "+
-		"that cannot be repaired as OpenShift documents it for two-node clusters with fencing, or delete the Cluster, which wipes its hosts", fmt.Sprintf(format, what...))
+	return decision.Watch(
+		controlplanev1.EtcdTopologyNotSupportedReason,
+		"%s: the cluster is one of two nodes with fencing (spec.fencing), whose etcd is run by Pacemaker, and is not changed from here. "+
+			"Replace a host "+
+			"that cannot be repaired as OpenShift documents it for two-node clusters with fencing, or delete the Cluster, which wipes its hosts",
+		fmt.Sprintf(format, what...),
+	)
 }
 
-// fenced is about a Machine of two nodes with fencing. Nothing brings back a Machine whose deletion was asked for, so
-// that only its user can tell when its host may be wiped.
+// fenced blocks the deletion of a Machine of a two-node cluster with fencing. A requested deletion cannot be
+// reverted, so that only the user can decide when the host may be wiped.
 func (a *Situation) fenced() *decision.Blocker {
 	at := slices.IndexFunc(a.Machines, func(m Machine) bool { return !m.Deleted.IsZero() && m.Held })
 	if !a.Fenced || at < 0 {
@@ -131,13 +150,17 @@ func (a *Situation) fenced() *decision.Blocker {
 	}
 	m := a.Machines[at]
 	blocker := Fenced("the host of Machine %s is neither taken out of etcd nor released", m.Name)
-	blocker.Message += fmt.Sprintf(". When the cluster certainly does without this host, and the Machine's condition Deleting says that it waits for the hook, take the annotation %s off the Machine: the host is "+
-		"wiped then", controlplanev1.EtcdMemberHookAnnotation)
+	blocker.Message += fmt.Sprintf(
+		". When the cluster certainly does without this host, and the Machine's condition Deleting shows that it waits for the hook, take "+
+			"the annotation %s off the Machine: the host is "+
+			"wiped then",
+		controlplanev1.EtcdMemberHookAnnotation,
+	)
 	return &blocker
 }
 
-// Due tells which Machines wait for their members to be removed, the oldest deletion first, or what comes before all of
-// them. With neither, nothing is to be done.
+// Due returns the Machines that wait for the removal of their members, the oldest deletion first, or a
+// blocker of all of them. Without both there is nothing to do.
 func (a *Situation) Due() (due []Machine, before *decision.Blocker) {
 	if blocker := a.fenced(); blocker != nil {
 		return nil, blocker
@@ -158,7 +181,8 @@ func (a *Situation) Due() (due []Machine, before *decision.Blocker) {
 	return due, nil
 }
 
-// Draining waits for what Cluster API does before our hook; nil: no Machine that is held is on its way to the hook.
+// Draining returns what Cluster API waits for before our hook; nil if no Machine with our hook is on its way
+// to the hook.
 func (a *Situation) Draining() *decision.Blocker {
 	at := slices.IndexFunc(a.Machines, func(m Machine) bool { return !m.Deleted.IsZero() && m.Held && m.Blocker != "" })
 	if at < 0 {
@@ -168,26 +192,34 @@ func (a *Situation) Draining() *decision.Blocker {
 	return &blocker
 }
 
-// before is what has to come to its end before the next host is touched.
+// before returns what has to end before the next host is touched.
 func (a *Situation) before() *decision.Blocker {
 	for _, m := range a.Machines {
 		if !m.Deleted.IsZero() && !m.Held {
-			blocker := decision.Watch(controlplanev1.WaitingForMachinesDeletionReason, "Machine %s is being removed, which comes first: see its condition Deleting", m.Name)
+			blocker := decision.Watch(
+				controlplanev1.WaitingForMachinesDeletionReason,
+				"Machine %s is being removed, which comes first: see its condition Deleting",
+				m.Name,
+			)
 			return &blocker
 		}
 	}
 	for _, left := range a.Leftovers {
-		// That of a Machine that is still held was recorded before anything was done: whether that was done, etcd tells.
+		// The record of a Machine with our hook was written before the removal. etcd shows whether its member was removed.
 		if !slices.ContainsFunc(a.Machines, func(m Machine) bool { return !m.Deleted.IsZero() && a.isOf(left, m) }) {
-			blocker := decision.Watch(controlplanev1.WaitingForMachinesDeletionReason, "what is left of %s, whose host was released before, comes first", left.From())
+			blocker := decision.Watch(
+				controlplanev1.WaitingForMachinesDeletionReason,
+				"what is left of %s, whose host was released before, comes first",
+				left.From(),
+			)
 			return &blocker
 		}
 	}
 	return nil
 }
 
-// Decide is the next step for the Machines that are due: for the first that anything can be done for, for each may wait
-// for what only the end of another brings.
+// Decide returns the next step for the due Machines: for the first one that can proceed, because each may
+// wait for the end of another.
 func (a *Situation) Decide(due []Machine, etcd *facts.Etcd) Step {
 	v := view{Situation: a, Etcd: etcd}
 	if foreign := v.foreign(); foreign != nil {
@@ -204,15 +236,15 @@ func (a *Situation) Decide(due []Machine, etcd *facts.Etcd) Step {
 	return waits[0]
 }
 
-// view is all that is decided upon.
+// view holds all data for decisions.
 type view struct {
 	*Situation
 	*facts.Etcd
 }
 
-// inOrder puts first whose host is certainly no member, then who does not vote yet, then whose member is down:
-// OpenShift adds and promotes none while there is one. Of the others the oldest deletion is first. Each is told its
-// Node as it is now.
+// inOrder sorts Machines. First are hosts that are certainly no member, then members that do not vote yet,
+// then members that are down. OpenShift adds and promotes no member while one is down. The others are sorted
+// by the time of their deletion. Each Machine gets its current Node.
 func (v *view) inOrder(due []Machine) []Machine {
 	type ranked struct {
 		Machine
@@ -258,22 +290,38 @@ func (v *view) decide(m Machine) Step {
 	return step
 }
 
-// foreign is why nothing is decided here: because nothing can be told, or others decide.
+// foreign returns why no decision is possible here: the state is unknown, or another controller decides.
 func (v *view) foreign() *decision.Blocker {
 	var blocker decision.Blocker
 	switch {
 	case v.Lost:
 		blocker = Lost()
 	case v.Topology == "":
-		blocker = decision.Wait(controlplanev1.EtcdUnknownReason, "the cluster does not tell the topology of its control plane: see status of Infrastructure cluster")
+		blocker = decision.Wait(
+			controlplanev1.EtcdUnknownReason,
+			"the cluster does not report the topology of its control plane: see status of Infrastructure cluster",
+		)
 	case !v.InPods():
-		blocker = decision.Watch(controlplanev1.EtcdTopologyNotSupportedReason, "the control plane has the topology %q, whose etcd members are not touched from here: remove its member, if it has one, as "+
-			"OpenShift documents it for that topology, then take the annotation %s off the Machine", short(string(v.Topology)), controlplanev1.EtcdMemberHookAnnotation)
+		blocker = decision.Watch(
+			controlplanev1.EtcdTopologyNotSupportedReason,
+			"the control plane has the topology %q, whose etcd members are not touched from here: remove its member, if it has one, as "+
+				"OpenShift documents it for that topology, then take the annotation %s off the Machine",
+			short(string(v.Topology)),
+			controlplanev1.EtcdMemberHookAnnotation,
+		)
 	case v.Doubt != "":
-		blocker = decision.Wait(controlplanev1.EtcdUnknownReason, "%s. If it stays so, compare what etcdctl member list says in each Pod with the label app=etcd in namespace openshift-etcd of the cluster", v.Doubt)
+		blocker = decision.Wait(
+			controlplanev1.EtcdUnknownReason,
+			"%s. If it stays so, compare the output of etcdctl member list in each Pod with the label app=etcd in namespace openshift-etcd of "+
+				"the cluster",
+			v.Doubt,
+		)
 	case len(v.Members) == 0:
-		blocker = decision.Wait(controlplanev1.EtcdUnknownReason, "no etcd member answers: see the Pods with the label app=etcd in namespace openshift-etcd of the cluster. If etcd has lost its quorum, "+
-			"restore it as OpenShift documents it")
+		blocker = decision.Wait(
+			controlplanev1.EtcdUnknownReason,
+			"no etcd member answers: see the Pods with the label app=etcd in namespace openshift-etcd of the cluster. If etcd has lost its quorum, "+
+				"restore it as OpenShift documents it",
+		)
 	default:
 		return nil
 	}

@@ -13,11 +13,12 @@ import (
 
 const singleReplica = configv1.SingleReplicaTopologyMode
 
-// rollers are the operators that restart etcd, or what it serves, Node by Node, after each change of its members.
+// rollers are the operators that restart etcd, or the API server, Node by Node, after each change of the
+// members.
 var rollers = []string{"etcd", "kube-apiserver"}
 
-// settled is about those who restart members. While they do, a member that is healthy now may be down a moment later. A
-// member that is down keeps its operators degraded: before it is removed, only the others must be left alone.
+// settled blocks while operators restart members. A member that is healthy now may be down a moment later. A
+// member that is down keeps its operators degraded: before its removal only the other members must be stable.
 func (v *view) settled(own facts.EtcdMember) *decision.Blocker {
 	serves := !own.Learner && own.Healthy()
 	for _, name := range rollers {
@@ -25,13 +26,21 @@ func (v *view) settled(own facts.EtcdMember) *decision.Blocker {
 		var blocker decision.Blocker
 		switch {
 		case at < 0:
-			blocker = decision.Wait(controlplanev1.EtcdUnknownReason, "the cluster has no ClusterOperator %s: it cannot be told whether members are being restarted", name)
+			blocker = decision.Wait(
+				controlplanev1.EtcdUnknownReason,
+				"the cluster has no ClusterOperator %s: it is unknown whether members are being restarted",
+				name,
+			)
 		case !v.Operators[at].Available:
 			blocker = decision.Wait(controlplanev1.WaitingForEtcdReason, "ClusterOperator %s is not available: waiting until it is", name)
 		case !serves:
 			continue
 		case v.Operators[at].Degraded:
-			blocker = decision.Wait(controlplanev1.WaitingForEtcdReason, "ClusterOperator %s is degraded: see its conditions in the cluster; waiting until it is not", name)
+			blocker = decision.Wait(
+				controlplanev1.WaitingForEtcdReason,
+				"ClusterOperator %s is degraded: see its conditions in the cluster; waiting until it is not",
+				name,
+			)
 		case v.Operators[at].Progressing:
 			blocker = decision.Wait(controlplanev1.WaitingForEtcdReason, "ClusterOperator %s is progressing: waiting until it has settled", name)
 		default:
@@ -42,22 +51,30 @@ func (v *view) settled(own facts.EtcdMember) *decision.Blocker {
 	return v.rolledOut(own)
 }
 
-// rolledOut is about the revisions of etcd's static pods.
+// rolledOut blocks while a revision of etcd's static Pods is rolled out.
 func (v *view) rolledOut(own facts.EtcdMember) *decision.Blocker {
 	if len(v.Revisions) == 0 {
-		blocker := decision.Wait(controlplanev1.EtcdUnknownReason, "the etcd operator does not tell which revision its members run: it cannot be told whether they are being restarted")
+		blocker := decision.Wait(
+			controlplanev1.EtcdUnknownReason,
+			"the etcd operator does not report which revision its members run: it is unknown whether they are being restarted",
+		)
 		return &blocker
 	}
 	for _, r := range v.Revisions {
 		if v.restarts(r, own) {
-			blocker := decision.Wait(controlplanev1.WaitingForEtcdReason, "the etcd operator is rolling out revision %d, which Node %s does not run yet: waiting until it does", v.LatestRevision, r.Node)
+			blocker := decision.Wait(
+				controlplanev1.WaitingForEtcdReason,
+				"the etcd operator is rolling out revision %d, which Node %s does not run yet: waiting until it does",
+				v.LatestRevision,
+				r.Node,
+			)
 			return &blocker
 		}
 	}
 	return nil
 }
 
-// configured is about Nodes that the machine config operator changes, which restarts them one by one.
+// configured blocks while the machine config operator changes Nodes, which it restarts one by one.
 func (v *view) configured(own facts.EtcdMember) *decision.Blocker {
 	if own.Learner || !own.Healthy() {
 		return nil
@@ -66,14 +83,18 @@ func (v *view) configured(own facts.EtcdMember) *decision.Blocker {
 	if at < 0 {
 		return nil
 	}
-	blocker := decision.Wait(controlplanev1.WaitingForEtcdReason, "Node %s is given another machine configuration, for which it is restarted: waiting until that is done. See the MachineConfigPools of the cluster",
-		v.Nodes[at].Name)
+	blocker := decision.Wait(
+		controlplanev1.WaitingForEtcdReason,
+		"Node %s is given another machine configuration, for which it is restarted: waiting until that is done. See the MachineConfigPools "+
+			"of the cluster",
+		v.Nodes[at].Name,
+	)
 	return &blocker
 }
 
-// restarts reports whether the member of a Node is being restarted, or is to be, which matters to the removal of
-// another. One that does not answer here may serve all the same: then too, two must not be away at once. Operators go
-// on Node by Node, so that those who are to follow one that is down do not before it is gone.
+// restarts reports whether the member of a Node is being restarted, or will be, and that blocks the removal
+// of another. A member that does not answer here may still serve, and two must not be down at the same time.
+// Operators continue Node by Node. The Nodes after one that is down are not restarted before it is removed.
 func (v *view) restarts(r facts.Revision, own facts.EtcdMember) bool {
 	now, soon := r.Target != 0, r.Current != v.LatestRevision
 	node := cmp.Or(own.Name, v.nodeAt(&own))

@@ -9,13 +9,14 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// stuckAfter is how long the infrastructure of a released Machine may take to be deleted. Metal3 switches a host off
-// and wipes its metadata within minutes; within half an hour a host is off, or its BMC does not answer.
+// stuckAfter is how long the infrastructure of a released Machine may take to be deleted. Metal3 switches a
+// host off and wipes its metadata within minutes. After half an hour its BMC most likely does not answer.
 const stuckAfter = 30 * time.Minute
 
-// Stuck returns the Machines whose hosts left etcd, but whose infrastructure is not deleted since, as with a dead BMC.
-// next is when the next one becomes stuck; zero: none does. A Machine whose release was not recorded is never stuck:
-// its host is recorded before its member is removed, and the hook may have been removed by hand.
+// Stuck returns the Machines whose hosts left etcd, but whose infrastructure is not deleted since, for
+// example because of a dead BMC. next is the time until the next one becomes stuck; zero if there is none. A
+// Machine without a recorded release is never stuck. Its host is recorded before its member is removed, and
+// the hook may have been removed by hand.
 func (a *Situation) Stuck(now time.Time) (stuck []Machine, next time.Duration) {
 	for _, m := range a.Machines {
 		at := slices.IndexFunc(a.Leftovers, func(left Leftover) bool { return a.isOf(left, m) })
@@ -33,13 +34,15 @@ func (a *Situation) Stuck(now time.Time) (stuck []Machine, next time.Duration) {
 	return stuck, next
 }
 
-// AgainstSuccessor is all that speaks against another Machine in the place of one that is stuck. The server may run on
-// without its BMC: OpenShift takes a host that runs into etcd again, and it would be one voter more. Only a host that
-// is seen to be no member, and whose kubelet does not report, counts as gone.
+// AgainstSuccessor returns all blockers of a replacement for a stuck Machine. The server may run on without
+// its BMC. OpenShift then adds the running host to etcd again, as one more voter. The host counts as removed
+// only if etcd has no member of it and its kubelet does not report.
 func (a *Situation) AgainstSuccessor(m Machine, etcd *facts.Etcd) []decision.Blocker {
 	at := slices.IndexFunc(a.Leftovers, func(left Leftover) bool { return a.isOf(left, m) })
 	if at < 0 || m.Held || m.Deleted.IsZero() {
-		return []decision.Blocker{decision.Watch(controlplanev1.WaitingForMachinesDeletionReason, "it is not recorded that the host of Machine %s left etcd", m.Name)}
+		return []decision.Blocker{
+			decision.Watch(controlplanev1.WaitingForMachinesDeletionReason, "it is not recorded that the host of Machine %s left etcd", m.Name),
+		}
 	}
 	v := view{Situation: a, Etcd: etcd}
 	if blocker := v.foreign(); blocker != nil {
@@ -47,15 +50,31 @@ func (a *Situation) AgainstSuccessor(m Machine, etcd *facts.Etcd) []decision.Blo
 	}
 	left := a.Leftovers[at].on(v.nodes())
 	if back := slices.IndexFunc(v.Members, func(member facts.EtcdMember) bool { return v.isBack(member, left) }); back >= 0 {
-		return []decision.Blocker{decision.Wait(controlplanev1.WaitingForMachinesDeletionReason, "the host of Machine %s, which is being deleted, is etcd member %s again: its server runs. Unplug the server; when its infrastructure is "+
-			"deleted, its disks are wiped", m.Name, nameOf(v.Members[back]))}
+		return []decision.Blocker{
+			decision.Wait(
+				controlplanev1.WaitingForMachinesDeletionReason,
+				"the host of Machine %s, which is being deleted, is etcd member %s again: its server runs. Unplug the server; when its "+
+					"infrastructure is "+
+					"deleted, its disks are wiped",
+				m.Name,
+				nameOf(v.Members[back]),
+			),
+		}
 	}
 	if blocker := v.reregistered(m, left); blocker != nil {
 		return []decision.Blocker{*blocker}
 	}
 	if node := v.Node(left.Node); node != nil && node.UID == left.UID && !node.Silent {
-		return []decision.Blocker{decision.Wait(controlplanev1.WaitingForMachinesDeletionReason, "the kubelet of Node %s reports, although the Machine %s of this Node is being deleted: its server runs and may join etcd again. Unplug the "+
-			"server; when its infrastructure is deleted, its disks are wiped", node.Name, m.Name)}
+		return []decision.Blocker{
+			decision.Wait(
+				controlplanev1.WaitingForMachinesDeletionReason,
+				"the kubelet of Node %s reports, although the Machine %s of this Node is being deleted: its server runs and may join etcd again. "+
+					"Unplug the "+
+					"server; when its infrastructure is deleted, its disks are wiped",
+				node.Name,
+				m.Name,
+			),
+		}
 	}
 	return nil
 }

@@ -12,12 +12,21 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// released makes m0 one whose host was released at noon, is no member and does not run.
+// released makes m0 a Machine whose host was released at noon, is no member and does not run.
 func (w *world) released() {
 	w.Machines[0].Held, w.Machines[0].Waits, w.Machines[0].Terminating = false, false, true
-	w.Leftovers = []Leftover{{
-		Machine: "m0", ProviderID: "metal3://n0", HostUID: "host of n0", Node: "n0", UID: "n0", Addresses: []string{address(0)}, Members: []string{"1"}, Released: ptr.To(metav1.NewTime(noon)),
-	}}
+	w.Leftovers = []Leftover{
+		{
+			Machine:    "m0",
+			ProviderID: "metal3://n0",
+			HostUID:    "host of n0",
+			Node:       "n0",
+			UID:        "n0",
+			Addresses:  []string{address(0)},
+			Members:    []string{"1"},
+			Released:   ptr.To(metav1.NewTime(noon)),
+		},
+	}
 	w.Members = w.Members[1:]
 	w.Nodes[0].Silent = true
 	for i := range w.Nodes {
@@ -31,22 +40,28 @@ func (w *world) renewed(providerID, hostUID string) {
 	w.register()
 }
 
-func TestWhichMachinesAreStuck(t *testing.T) {
+func TestStuck(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		change func(*world)
 		after  time.Duration
 		stuck  bool
 		next   time.Duration
 	}{
-		"for half an hour":                 {after: 30 * time.Minute, stuck: true},
-		"not yet":                          {after: 29 * time.Minute, next: time.Minute},
-		"released long after its deletion": {change: func(w *world) { w.Machines[0].Deleted = noon.Add(-time.Hour) }, after: time.Minute, next: 29 * time.Minute},
+		"for half an hour": {after: 30 * time.Minute, stuck: true},
+		"not yet":          {after: 29 * time.Minute, next: time.Minute},
+		"released long after its deletion": {
+			change: func(w *world) { w.Machines[0].Deleted = noon.Add(-time.Hour) }, after: time.Minute, next: 29 * time.Minute,
+		},
 		"its member was recorded, but its hook removed by hand": {change: func(w *world) { w.Leftovers[0].Released = nil }, after: time.Hour},
 		"its release was not recorded":                          {change: func(w *world) { w.Leftovers = nil }, after: time.Hour},
 		"it still has the hook":                                 {change: func(w *world) { w.Machines[0].Held = true }, after: time.Hour},
 		"Cluster API does something else":                       {change: func(w *world) { w.Machines[0].Terminating = false }, after: time.Hour},
-		"it is not being deleted":                               {change: func(w *world) { w.Machines[0].Deleted = time.Time{} }, after: time.Hour},
-		"another Machine of the name was made":                  {change: func(w *world) { w.Machines[0].ProviderID, w.Machines[0].Node = "metal3://n9", "n9" }, after: time.Hour},
+		"it is not being deleted": {
+			change: func(w *world) { w.Machines[0].Deleted = time.Time{} }, after: time.Hour,
+		},
+		"another Machine of the name was created": {
+			change: func(w *world) { w.Machines[0].ProviderID, w.Machines[0].Node = "metal3://n9", "n9" }, after: time.Hour,
+		},
 		"the record is of another Machine alone": {change: func(w *world) {
 			w.Leftovers[0].Machine, w.Leftovers[0].Node, w.Leftovers[0].ProviderID = "m9", "n9", "metal3://n9"
 		}, after: time.Hour},
@@ -69,15 +84,17 @@ func TestWhichMachinesAreStuck(t *testing.T) {
 	}
 }
 
-func TestWhatSpeaksAgainstASuccessor(t *testing.T) {
+func TestAgainstSuccessor(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		change  func(*world)
 		against string // empty: nothing
 	}{
 		"its host is no member, and does not run": {},
-		"its Node is gone":                        {change: func(w *world) { w.Nodes = w.Nodes[1:] }},
-		"its kubelet reports":                     {change: func(w *world) { w.Nodes[0].Silent = false }, against: "the kubelet of Node n0 reports"},
-		"another host has its name, and runs":     {change: func(w *world) { w.renewed("metal3://other", "other"); w.Nodes[0].Silent = false }},
+		"its Node is deleted":                     {change: func(w *world) { w.Nodes = w.Nodes[1:] }},
+		"its kubelet reports": {
+			change: func(w *world) { w.Nodes[0].Silent = false }, against: "the kubelet of Node n0 reports",
+		},
+		"another host has its name, and runs": {change: func(w *world) { w.renewed("metal3://other", "other"); w.Nodes[0].Silent = false }},
 		"another host has its name, and is a member": {change: func(w *world) {
 			w.renewed("metal3://other", "other")
 			w.Members = append(w.Members, facts.EtcdMember{ID: 9, Name: "n0", Hosts: []string{address(0)}})
@@ -93,7 +110,9 @@ func TestWhatSpeaksAgainstASuccessor(t *testing.T) {
 			w.Machines = append(w.Machines, Machine{Name: "m3", Node: "n0", ProviderID: "metal3://n3", Deleted: noon})
 			w.Nodes[0].Silent = false
 		}, against: "nothing proves"},
-		"its Node registers again without identity": {change: func(w *world) { w.renewed("", ""); w.Nodes[0].Silent = false }, against: "its kubelet reports"},
+		"its Node registers again without identity": {
+			change: func(w *world) { w.renewed("", ""); w.Nodes[0].Silent = false }, against: "its kubelet reports",
+		},
 		"its Node registers again with its providerID": {change: func(w *world) {
 			w.renewed("metal3://n0", "")
 			w.Nodes[0].Silent = false

@@ -103,7 +103,7 @@ func (v *View) machinesUpToDate() metav1.Condition {
 // empty when there are as many.
 func (v *View) arbiterMismatch() string {
 	arbiters, wanted := v.machinesThat(func(m *clusterv1.Machine) bool { return desired.IsArbiter(v.Facts, m) }), int(v.Arbiters())
-	lost := v.machinesThat(func(m *clusterv1.Machine) bool { return desired.LostItsRole(v.Facts, m) })
+	lost := v.machinesThat(func(m *clusterv1.Machine) bool { return desired.LostArbiterRole(v.Facts, m) })
 	switch {
 	case len(arbiters) > wanted:
 		return fmt.Sprintf("the number of arbiters is %d and not %d, as spec.arbiter says: delete one of these Machines, which wipes its host, and a master takes its place: %s", len(arbiters), wanted, Names(arbiters))
