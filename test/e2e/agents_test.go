@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -47,7 +48,7 @@ var _ = Describe("An installation on hold", Ordered, Label("hold", "agents"), fu
 		Expect(told.Message).To(ContainSubstring("api.patient."))
 	}, NodeTimeout(installTimeout))
 
-	It("has an Agent that comes back when it is deleted while its host runs, is recognised again, and the installation goes on",
+	It("has an Agent that comes back when it is deleted while its host runs, and is recognised again",
 		func(ctx SpecContext) {
 			lost := state(ctx, cluster).Machines[0].Agent
 			Expect(laboratory.Client().Delete(ctx, lost)).To(Succeed())
@@ -58,13 +59,36 @@ var _ = Describe("An installation on hold", Ordered, Label("hold", "agents"), fu
 			Expect(state(ctx, cluster).Machines[0].Agent.Name).To(Equal(lost.Name))
 			waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.InstallationOnHoldReason)
 			Expect(state(ctx, cluster).ControlPlane.Status.Installation.Phase).To(Equal(controlplanev1.InstallationPending), "it is still on hold")
-			patch(ctx, controlPlaneOf(cluster), `{"spec":{"config":{"holdInstallation":false}}}`)
-			waitAvailable(ctx, cluster)
-			expectInstalled(ctx, cluster, 0)
-			wait(ctx, cluster, "told no more of what looks wrong: it is installed", func(s *lab.State) bool {
-				return lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.PreflightPassedCondition).Reason == ""
-			})
-		}, NodeTimeout(2*installTimeout))
+		}, NodeTimeout(installTimeout))
+
+	It("is blocked while an Agent of another namespace is bound to its ClusterDeployment", func(ctx SpecContext) {
+		onlySimulated() // the real assisted-service deletes an Agent that it has not discovered
+		foreign := bindForeignAgent(ctx, cluster)
+		message := waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.ForeignAgentsBoundReason)
+		Expect(message).To(ContainSubstring(client.ObjectKeyFromObject(foreign).String()))
+		patch(ctx, controlPlaneOf(cluster), `{"spec":{"config":{"holdInstallation":false}}}`)
+		Eventually(ctx, func(g Gomega) {
+			cp := state(ctx, cluster).ControlPlane
+			installed := lab.Condition(cp.Status.Conditions, controlplanev1.InstalledCondition)
+			g.Expect(installed.ObservedGeneration).To(Equal(cp.Generation))
+			g.Expect(installed.Reason).To(Equal(controlplanev1.ForeignAgentsBoundReason))
+		}).Should(Succeed())
+		Consistently(ctx, func(g Gomega) {
+			s := state(ctx, cluster)
+			g.Expect(s.Installation.Spec.HoldInstallation).To(BeTrue())
+			g.Expect(s.ControlPlane.Status.Installation.Phase).To(Equal(controlplanev1.InstallationPending))
+		}).WithTimeout(quiet).Should(Succeed())
+		Expect(laboratory.Client().Delete(ctx, foreign)).To(Succeed())
+	}, NodeTimeout(installTimeout))
+
+	It("is installed when nothing blocks it", func(ctx SpecContext) {
+		patch(ctx, controlPlaneOf(cluster), `{"spec":{"config":{"holdInstallation":false}}}`)
+		waitAvailable(ctx, cluster)
+		expectInstalled(ctx, cluster, 0)
+		wait(ctx, cluster, "told no more of what looks wrong: it is installed", func(s *lab.State) bool {
+			return lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.PreflightPassedCondition).Reason == ""
+		})
+	}, NodeTimeout(2*installTimeout))
 
 	It("has Agents of which each is told everything before it is approved and nothing afterwards, and its host is installed so",
 		func(ctx SpecContext) {
@@ -165,6 +189,20 @@ func expectOrder(ctx context.Context, m lab.Machine) {
 	ignition, err := hosts.DecodeIgnition([]byte(instruction.IgnitionOverrides))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(ignition.Files).To(HaveKeyWithValue("/etc/of-the-host", HaveField("Contents", "yes")))
+}
+
+// bindForeignAgent creates an Agent of another namespace that is bound to the ClusterDeployment of a cluster, as any
+// client may that can write Agents in its own namespace.
+func bindForeignAgent(ctx context.Context, cluster *lab.Cluster) *aiv1beta1.Agent {
+	GinkgoHelper()
+	tenant := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.Namespace + "-tenant"}}
+	Expect(laboratory.Client().Create(ctx, tenant)).To(Succeed())
+	foreign := &aiv1beta1.Agent{
+		ObjectMeta: metav1.ObjectMeta{Namespace: tenant.Name, Name: "foreign"},
+		Spec:       aiv1beta1.AgentSpec{ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: cluster.Namespace, Name: cluster.Name}},
+	}
+	Expect(laboratory.Client().Create(ctx, foreign)).To(Succeed())
+	return foreign
 }
 
 // allApproved reports whether every Machine that shall be has an approved Agent.
