@@ -140,6 +140,7 @@ const (
 	EtcdTopologyNotSupportedReason        = "EtcdTopologyNotSupported"
 	LastEtcdMemberReason                  = "LastEtcdMember"
 	WaitingForDrainReason                 = "WaitingForDrain"
+	DrainRuleNotOursReason                = "DrainRuleNotOurs"
 	WaitingForEtcdReason                  = "WaitingForEtcd"
 	WaitingForReplacementReason           = "WaitingForReplacement"
 	WaitingForMachineAPIReason            = "WaitingForMachineAPI"

@@ -34,6 +34,9 @@ var clusterChanges = predicate.Or(predicate.GenerationChangedPredicate{}, kube.C
 // deploymentChanges are all but those of the status, and the coming and going of finalizers and owners of others.
 var deploymentChanges = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 
+// drainRuleChanges are those of what shows whose rule it is, and of what it states.
+var drainRuleChanges = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
+
 // machineChanges are all of control-plane Machines, and of workers those of what is read of them: also why their
 // OpenshiftAssistedConfig is not ready.
 var machineChanges = kube.Changes(func(before, after *clusterv1.Machine) bool {

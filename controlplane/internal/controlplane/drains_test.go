@@ -1,13 +1,18 @@
 package controlplane
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
@@ -33,6 +38,111 @@ func TestGuardPodsAreExcludedFromDrainsOfAnInstalledCluster(t *testing.T) {
 	before := len(h.writes)
 	h.reconcile()
 	h.Expect(h.writes[before:]).To(BeEmpty(), "it is written once")
+}
+
+// foreignRule is a MachineDrainRule that a user gave the name of ours.
+func foreignRule(change func(*clusterv1.MachineDrainRule)) *clusterv1.MachineDrainRule {
+	rule := &clusterv1.MachineDrainRule{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1-guard-pods"},
+		Spec:       clusterv1.MachineDrainRuleSpec{Drain: clusterv1.MachineDrainRuleDrainConfig{Behavior: clusterv1.MachineDrainRuleDrainBehaviorDrain}},
+	}
+	if change != nil {
+		change(rule)
+	}
+	return rule
+}
+
+func TestAForeignDrainRuleIsReportedAndNotChanged(t *testing.T) {
+	for situation, change := range map[string]func(*clusterv1.MachineDrainRule){
+		"without owner and labels": nil,
+		"with the label of the Cluster only": func(rule *clusterv1.MachineDrainRule) {
+			rule.Labels = map[string]string{clusterv1.ClusterNameLabel: "cluster1"}
+		},
+		"with the labels of another control plane": func(rule *clusterv1.MachineDrainRule) {
+			rule.Labels = map[string]string{clusterv1.ClusterNameLabel: "cluster1", clusterv1.MachineControlPlaneNameLabel: "other"}
+		},
+		"of another controller": func(rule *clusterv1.MachineDrainRule) {
+			rule.Labels = factsOf(nil).Labels()
+			rule.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Policy", Name: "p", UID: "p", Controller: ptr.To(true)}}
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			h := newHub(t, append(world(nil), foreignRule(change))...).withTime()
+			before := &clusterv1.MachineDrainRule{}
+			h.get("c1-guard-pods", before)
+			h.install()
+			h.elapse()
+			h.reconcile()
+			rule := &clusterv1.MachineDrainRule{}
+			h.get("c1-guard-pods", rule)
+			h.Expect(rule).To(Equal(before))
+			h.Expect(h.condition(controlplanev1.ScalingDownCondition)).To(And(HaveField("Status", metav1.ConditionFalse),
+				HaveField("Reason", controlplanev1.DrainRuleNotOursReason),
+				HaveField("Message", And(HavePrefix("MachineDrainRule c1-guard-pods is foreign"), ContainSubstring("wipes no host")))))
+
+			h.Expect(h.Delete(t.Context(), rule)).To(Succeed())
+			h.reconcile()
+			h.get("c1-guard-pods", rule)
+			h.Expect(metav1.IsControlledBy(rule, h.controlPlane())).To(BeTrue())
+			h.Expect(h.condition(controlplanev1.ScalingDownCondition)).To(And(HaveField("Reason", clusterv1.NotScalingDownReason), HaveField("Message", BeEmpty())))
+		})
+	}
+}
+
+// A drain that waits for a guard Pod may wait for ever: the cause is reported together with the wait.
+func TestAMachineThatWaitsForItsDrainReportsAForeignDrainRule(t *testing.T) {
+	h := newInstalledHub(t)
+	rule := &clusterv1.MachineDrainRule{}
+	h.get("c1-guard-pods", rule)
+	h.Expect(h.Delete(t.Context(), rule)).To(Succeed())
+	h.Expect(h.Create(t.Context(), foreignRule(nil))).To(Succeed())
+	m := &clusterv1.Machine{}
+	h.get(h.deleteMachine(0), m)
+	h.drain(m, "Pod openshift-etcd/etcd-guard-n0: cannot evict pod", metav1.ConditionFalse, "KubeletNotReady")
+	h.Expect(h.condition(controlplanev1.ScalingDownCondition)).To(And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", controlplanev1.WaitingForDrainReason),
+		HaveField("Message", And(ContainSubstring("etcd-guard-n0"), ContainSubstring("MachineDrainRule c1-guard-pods is foreign")))))
+}
+
+// The cache may not have a rule that the user has just created: the first write would overwrite it.
+func TestAForeignDrainRuleThatTheCacheLacksIsNotOverwritten(t *testing.T) {
+	h := newInstalledHub(t)
+	rule := &clusterv1.MachineDrainRule{}
+	h.get("c1-guard-pods", rule)
+	h.Expect(h.Delete(t.Context(), rule)).To(Succeed())
+	h.r.writer.Recent = reconcile.NewRecentWrites(h.clock.Now)
+	h.Expect(h.Create(t.Context(), foreignRule(nil))).To(Succeed())
+	h.cached.Client = interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if _, late := obj.(*clusterv1.MachineDrainRule); late {
+				return apierrors.NewNotFound(clusterv1.GroupVersion.WithResource("machinedrainrules").GroupResource(), key.Name)
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
+	})
+	h.reconcile()
+	h.get("c1-guard-pods", rule)
+	h.Expect(rule.Spec.Drain.Behavior).To(Equal(clusterv1.MachineDrainRuleDrainBehaviorDrain))
+}
+
+// A restore drops owner references: labels show whose rule it is.
+func TestADrainRuleThatLostItsOwnerIsOursByItsLabels(t *testing.T) {
+	h := newInstalledHub(t)
+	rule := &clusterv1.MachineDrainRule{}
+	h.get("c1-guard-pods", rule)
+	rule.OwnerReferences = nil
+	h.Expect(h.Update(t.Context(), rule)).To(Succeed())
+	h.r.writer.Recent = reconcile.NewRecentWrites(h.clock.Now)
+	h.reconcile()
+	h.get("c1-guard-pods", rule)
+	h.Expect(metav1.IsControlledBy(rule, h.controlPlane())).To(BeTrue())
+}
+
+func TestTheEndOfAForeignDrainRuleReconcilesItsControlPlane(t *testing.T) {
+	h := newHub(t, world(nil)...)
+	h.Expect(h.r.ofDrainRule(t.Context(), foreignRule(nil))).To(ConsistOf(h.request()))
+	other := foreignRule(nil)
+	other.Name = "c1"
+	h.Expect(h.r.ofDrainRule(t.Context(), other)).To(BeEmpty())
 }
 
 func TestAnUnreachableNodeIsNotDrained(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -39,12 +40,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr manager.Manager, 
 	mapped := handler.EnqueueRequestsFromMapFunc
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&controlplanev1.OpenshiftAssistedControlPlane{}).
-		Owns(&clusterv1.MachineDrainRule{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(options).
 		Watches(&clusterv1.Cluster{}, mapped(ofCluster), builder.WithPredicates(clusterChanges)).
 		Watches(&clusterv1.Machine{}, mapped(r.ofMember), builder.WithPredicates(machineChanges)).
 		Watches(&clusterv1.MachineDeployment{}, mapped(r.ofMember), builder.WithPredicates(ownerChanges[*clusterv1.MachineDeployment]())).
 		Watches(&clusterv1.MachineSet{}, mapped(r.ofMember), builder.WithPredicates(ownerChanges[*clusterv1.MachineSet]())).
+		Watches(&clusterv1.MachineDrainRule{}, mapped(r.ofDrainRule), builder.WithPredicates(drainRuleChanges)).
 		Watches(&hivev1.ClusterDeployment{}, mapped(r.ofSameName), builder.WithPredicates(deploymentChanges)).
 		Watches(&hiveext.AgentClusterInstall{}, mapped(r.ofSameName)).
 		Watches(&hivev1.ClusterImageSet{}, mapped(r.ofImageSet)).
@@ -175,6 +176,16 @@ func (r *Reconciler) ofReboot(ctx context.Context, obj client.Object) []ctrl.Req
 // ofSameName maps objects that bear the name of their control plane.
 func (r *Reconciler) ofSameName(ctx context.Context, obj client.Object) []ctrl.Request {
 	return r.ifExists(ctx, client.ObjectKeyFromObject(obj))
+}
+
+// ofDrainRule maps a MachineDrainRule to the control plane that gives its rule this name. The rule may be foreign: once
+// it is deleted, the control plane creates its own.
+func (r *Reconciler) ofDrainRule(ctx context.Context, rule client.Object) []ctrl.Request {
+	controlPlane, ok := strings.CutSuffix(rule.GetName(), desired.DrainRuleSuffix)
+	if !ok {
+		return nil
+	}
+	return r.ifExists(ctx, client.ObjectKey{Namespace: rule.GetNamespace(), Name: controlPlane})
 }
 
 func (r *Reconciler) ifExists(ctx context.Context, key client.ObjectKey) []ctrl.Request {

@@ -9,8 +9,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// drainRuleSuffix is the suffix of the name of a control plane's MachineDrainRule.
-const drainRuleSuffix = "-guard-pods"
+// DrainRuleSuffix is the suffix of the name of a control plane's MachineDrainRule.
+const DrainRuleSuffix = "-guard-pods"
 
 // guardedNamespaces have a guard Pod on each control-plane Node, with a PodDisruptionBudget of all Nodes but
 // one (library-go, staticpod/controller/guard).
@@ -32,7 +32,7 @@ func DrainRule(f *facts.Facts) *clusterv1.MachineDrainRule {
 	}
 	return &clusterv1.MachineDrainRule{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: f.ControlPlane.Namespace, Name: f.ControlPlane.Name + drainRuleSuffix, Labels: f.Labels(),
+			Namespace: f.ControlPlane.Namespace, Name: f.ControlPlane.Name + DrainRuleSuffix, Labels: f.Labels(),
 			OwnerReferences: []metav1.OwnerReference{*controllerRef(f)},
 		},
 		Spec: clusterv1.MachineDrainRuleSpec{

@@ -42,6 +42,15 @@ func (f *Facts) standsForUs(obj metav1.Object) bool {
 	return f.pairOfOurs()
 }
 
+// OwnsDrainRule reports whether the MachineDrainRule of our name is ours. A rule that lost its owner, as in a restore,
+// is ours by its labels.
+func (f *Facts) OwnsDrainRule(rule metav1.Object) bool {
+	if owner := metav1.GetControllerOf(rule); owner != nil {
+		return owner.UID == f.ControlPlane.UID
+	}
+	return f.Ours(rule)
+}
+
 func (f *Facts) isForeign(obj metav1.Object) bool { return f.Owner().ClaimOf(obj) == contract.Foreign }
 
 // pairOfOurs reports whether ClusterDeployment and AgentClusterInstall name each other, and one of them bears what only we write.

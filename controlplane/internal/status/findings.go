@@ -63,6 +63,7 @@ const (
 	ScaleUp         Task = "scale-up"
 	ScaleDown       Task = "scale-down"
 	HostRelease     Task = "release of a host from etcd"
+	GuardExclusion  Task = "exclusion of guard Pods from drains"
 	KubeletApproval Task = "approval of certificates of kubelets"
 	Upgrade         Task = "upgrade"
 	Deletion        Task = "deletion"

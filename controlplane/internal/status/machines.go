@@ -179,7 +179,28 @@ func (v *View) scalingUp() metav1.Condition {
 	return c
 }
 
+// scalingDown adds a foreign MachineDrainRule: the drain of a Machine that is being deleted may wait for it.
 func (v *View) scalingDown() metav1.Condition {
+	c := v.removals()
+	rule := v.Found.Blocked(GuardExclusion)
+	switch {
+	case rule == nil:
+	case c.Status == metav1.ConditionTrue:
+		c.Message += ". " + rule.Message
+	default:
+		c.Reason, c.Message = rule.Reason, rule.Message
+	}
+	return c
+}
+
+// ForeignDrainRule reports that a MachineDrainRule of a user has the name of ours.
+func ForeignDrainRule(name string) string {
+	return fmt.Sprintf("MachineDrainRule %s is foreign, and the provider does not change it: the drain of a control-plane Node may wait for guard Pods of OpenShift without end. "+
+		"Delete the MachineDrainRule, or create it with another name: this wipes no host", name)
+}
+
+// removals is the progress of the Machines that are, or are to be, deleted.
+func (v *View) removals() metav1.Condition {
 	const t = controlplanev1.ScalingDownCondition
 	wanted := int(v.Replicas())
 	if v.Deleting() {

@@ -85,7 +85,7 @@ var atOnce = []string{
 	controlplanev1.EtcdUnknownReason, controlplanev1.EtcdQuorumAtRiskReason, controlplanev1.EtcdTopologyNotSupportedReason,
 	controlplanev1.LastEtcdMemberReason, controlplanev1.WaitingForMachineAPIReason, controlplanev1.CertificateRequestMismatchReason,
 	controlplanev1.PreflightWarningsReason, controlplanev1.HostsLaggingReason, controlplanev1.BootstrapProviderOutdatedReason, controlplanev1.ArbiterMismatchReason, controlplanev1.EtcdClusterNotHealthyReason,
-	controlplanev1.InfrastructureDeletionStuckReason,
+	controlplanev1.InfrastructureDeletionStuckReason, controlplanev1.DrainRuleNotOursReason,
 }
 
 func TestOfEveryReasonItIsDecidedHowUrgentItIs(t *testing.T) {
