@@ -85,7 +85,7 @@ var _ = Describe("An installation on hold", Ordered, Label("hold", "agents"), fu
 		patch(ctx, controlPlaneOf(cluster), `{"spec":{"config":{"holdInstallation":false}}}`)
 		waitAvailable(ctx, cluster)
 		expectInstalled(ctx, cluster, 0)
-		wait(ctx, cluster, "told no more of what looks wrong: it is installed", func(s *lab.State) bool {
+		wait(ctx, cluster, "without a preflight report: it is installed", func(s *lab.State) bool {
 			return lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.PreflightPassedCondition).Reason == ""
 		})
 	}, NodeTimeout(2*installTimeout))
