@@ -27,9 +27,10 @@ const (
 	// keepAnnotation has Helm leave an object where it is when the release is uninstalled; moveLabel is what clusterctl
 	// gives to the kinds that it moves.
 	keepAnnotation, moveLabel = "helm.sh/resource-policy", "clusterctl.cluster.x-k8s.io"
-	// onOpenShift is the condition of what only hubs on OpenShift need. The API group exists on every OpenShift, and on
-	// nothing else. Where Helm queries no hub, as with `helm template`, the value decides.
-	onOpenShift = `(or .Values.openshiftHub (.Capabilities.APIVersions.Has "config.openshift.io/v1"))`
+	// onOpenShift is the condition of objects that only hubs on OpenShift require. A boolean value decides. Without a
+	// value the API group decides: each OpenShift has it, but so does a hub on which only the definitions of that group
+	// are installed, and the user of such a hub does not grant the right to delete Secrets.
+	onOpenShift = `(ternary .Values.openshiftHub (.Capabilities.APIVersions.Has "config.openshift.io/v1") (kindIs "bool" .Values.openshiftHub))`
 )
 
 // chart is the Helm chart of both providers. What is written by hand lies in config/chart; the templates of its

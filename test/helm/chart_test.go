@@ -83,6 +83,9 @@ func (w *world) compareOpenShiftHub() {
 		}
 		w.compare(w.template(map[string]any{"openshiftHub": true, "watchNamespace": namespace}), wanted)
 		w.compare(w.template(at("watchNamespace", namespace), "--api-versions", "config.openshift.io/v1"), wanted)
+		w.compare(w.template(map[string]any{"openshiftHub": nil, "watchNamespace": namespace}, "--api-versions", "config.openshift.io/v1"), wanted)
+		w.compare(w.template(map[string]any{"openshiftHub": false, "watchNamespace": namespace}, "--api-versions", "config.openshift.io/v1"),
+			w.components(suffix, variables))
 	}
 }
 
@@ -382,7 +385,7 @@ func (w *world) misspell() {
 		"bootstrap.replicas=-1":                       "minimum: got -1, want 0",
 		"bootstrap.inPlaceUpdates.enabled=true":       "additional properties 'inPlaceUpdates' not allowed",
 		"controlPlane.tolerations.key=x":              "got object, want array",
-		"openshiftHub=maybe":                          "got string, want boolean",
+		"openshiftHub=maybe":                          "got string, want null or boolean",
 		"admissionPolicies.install=maybe":             "got string, want boolean",
 		"bootstrap.image.pullPolicy=Sometimes":        "value must be one of 'Always', 'IfNotPresent', 'Never'",
 		"bootstrap.podAnnotations.example\\.com/x=tr": "",
