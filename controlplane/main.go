@@ -114,7 +114,7 @@ func (o *settings) addControllers(ctx context.Context, mgr manager.Manager) erro
 		Client:       mgr.GetClient(),
 		Metadata:     mgr.GetCache(),
 		Live:         mgr.GetAPIReader(),
-		Releases:     release.NewResolver(nil),
+		Releases:     release.NewResolver(release.NewTransport(o.repositories.Registries()...)),
 		Repositories: o.repositories,
 		Names:        dns.NewResolver(),
 		Workloads:    clusters,

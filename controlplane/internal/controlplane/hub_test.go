@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -223,7 +224,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 		Client:       h.cached,
 		Metadata:     cached,
 		Live:         h.live,
-		Releases:     release.NewResolver(nil),
+		Releases:     release.NewResolver(http.DefaultTransport),
 		Repositories: openshift.Repositories{OCP: openshift.DefaultOCPRepository, OKD: openshift.DefaultOKDRepository},
 		Workloads:    h.workloads,
 		Etcds:        h.etcds,

@@ -4,6 +4,7 @@ package openshift
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"strings"
 
@@ -22,6 +23,19 @@ var minimum = semver.MustParse("4.14.0")
 
 // Repositories are the repositories of release images.
 type Repositories struct{ OCP, OKD string }
+
+// Registries returns the registries of the repositories, with their ports.
+func (r Repositories) Registries() []string {
+	registries := make([]string, 0, 2)
+	for _, repository := range []string{r.OCP, r.OKD} {
+		registry, _, _ := strings.Cut(repository, "/")
+		if _, _, err := net.SplitHostPort(registry); err != nil { // without a port
+			registry += ":443"
+		}
+		registries = append(registries, registry)
+	}
+	return registries
+}
 
 // OnLoopback reports whether an image is in the registry of one of the repositories, and that registry is a
 // loopback address. Such a registry may use plain HTTP: its packets stay on the machine, and the flags of the

@@ -35,6 +35,12 @@ func TestCheckSupported(t *testing.T) {
 	}
 }
 
+func TestRegistries(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(Repositories{OCP: DefaultOCPRepository, OKD: "[::1]:5000/okd"}.Registries()).To(Equal([]string{"quay.io:443", "[::1]:5000"}))
+	g.Expect(Repositories{OCP: "localhost/x", OKD: DefaultOKDRepository}.Registries()).To(Equal([]string{"localhost:443", "quay.io:443"}))
+}
+
 // registries.conf and annotations of a cluster must not direct the manager to ports of its own Pod.
 func TestOnLoopback(t *testing.T) {
 	for image, want := range map[string]bool{

@@ -11,7 +11,6 @@ var errNotEncrypted = errors.New("plain HTTP is refused")
 // encrypted refuses requests over plain HTTP. go-containerregistry falls back to plain HTTP for loopback and private
 // addresses, localhost and *.local (name.Registry.Scheme), and follows the realm of any token server: a host between
 // the manager and the registry could break TLS to read the credentials of the pull secret, and could choose the digest.
-// At a loopback address registries.conf of a tenant could lead the manager to the ports of its own Pod.
 type encrypted struct {
 	next http.RoundTripper
 	// except is the host, with its port, of a registry that may be queried over plain HTTP; empty: none.

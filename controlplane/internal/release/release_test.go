@@ -79,7 +79,7 @@ func resolveFrom(t *testing.T, r *Resolver, image string, sources Sources, crede
 func TestAReleaseIsLookedUpOnce(t *testing.T) {
 	g := NewWithT(t)
 	image, questions := newRegistry(t, nil)
-	r := NewResolver(nil)
+	r := NewResolver(remote.DefaultTransport)
 	answers := make(chan struct{}, 10)
 	for range 10 {
 		_, _, err := r.Resolve(image, plain(image), Credentials{}, func() { answers <- struct{}{} })
@@ -105,7 +105,7 @@ func TestAReleaseIsLookedUpOnce(t *testing.T) {
 func TestAnUnknownReleaseIsAskedForAgainLater(t *testing.T) {
 	g := NewWithT(t)
 	image, questions := newRegistry(t, nil)
-	r := NewResolver(nil)
+	r := NewResolver(remote.DefaultTransport)
 	now := time.Now()
 	r.now = func() time.Time { return now }
 	unknown := strings.Replace(image, "4.19.3", "4.99.0", 1)
@@ -129,14 +129,14 @@ func TestCredentialsOpenTheRegistry(t *testing.T) {
 		user, password, ok := req.BasicAuth()
 		return ok && user == "user" && password == "pass"
 	})
-	_, _, err := resolve(t, NewResolver(nil), image, Credentials{})
+	_, _, err := resolve(t, NewResolver(remote.DefaultTransport), image, Credentials{})
 	g.Expect(err).To(MatchError(ErrUnavailable))
 	g.Expect(err.Error()).To(ContainSubstring("refuses the credentials"))
 
 	host, _, _ := strings.Cut(image, "/")
 	credentials, err := ParseCredentials([]byte(`{"auths":{"` + host + `":{"auth":"d3Jvbmc6d3Jvbmc="},"` + host + `/ocp":{"auth":"dXNlcjpwYXNz"}}}`))
 	g.Expect(err).NotTo(HaveOccurred())
-	_, _, err = resolve(t, NewResolver(nil), image, credentials)
+	_, _, err = resolve(t, NewResolver(remote.DefaultTransport), image, credentials)
 	g.Expect(err).NotTo(HaveOccurred(), "the longest prefix counts")
 }
 
@@ -145,7 +145,7 @@ func TestAnUnreachableRegistry(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	host := strings.TrimPrefix(server.URL, "http://")
 	server.Close()
-	_, retryAfter, err := resolve(t, NewResolver(nil), host+"/ocp:4.19.3", Credentials{})
+	_, retryAfter, err := resolve(t, NewResolver(remote.DefaultTransport), host+"/ocp:4.19.3", Credentials{})
 	g.Expect(err).To(MatchError(ErrUnavailable))
 	g.Expect(err.Error()).To(HaveSuffix(host + ": connection refused"))
 	g.Expect(retryAfter).To(BeNumerically(">", 0))
@@ -158,7 +158,7 @@ func TestWhatIsNoRegistryIsNotTakenForOneThatIsAway(t *testing.T) {
 		_, _ = io.WriteString(w, "<html><body>secret</body></html>")
 	}))
 	t.Cleanup(server.Close)
-	_, retryAfter, err := resolve(t, NewResolver(nil), strings.TrimPrefix(server.URL, "http://")+"/ocp:4.19.3", Credentials{})
+	_, retryAfter, err := resolve(t, NewResolver(remote.DefaultTransport), strings.TrimPrefix(server.URL, "http://")+"/ocp:4.19.3", Credentials{})
 	g.Expect(err).To(MatchError(ErrUnavailable))
 	g.Expect(err.Error()).To(Equal("the registry cannot be asked: " + strings.TrimPrefix(server.URL, "http://") + " does not answer as a registry does"))
 	g.Expect(retryAfter).To(BeNumerically(">", 0))
@@ -186,7 +186,7 @@ func TestTokenWithoutEndIsNotRead(t *testing.T) {
 	server.Start()
 	t.Cleanup(server.Close)
 	host := server.Listener.Addr().String()
-	_, _, err := resolve(t, NewResolver(nil), host+"/ocp:4.19.3", Credentials{})
+	_, _, err := resolve(t, NewResolver(remote.DefaultTransport), host+"/ocp:4.19.3", Credentials{})
 	g.Expect(err).To(MatchError(ErrUnavailable))
 	g.Expect(err.Error()).To(HaveSuffix(host + " answers a request for /token with more than 1 MiB"))
 	g.Expect(sent.Load()).To(BeNumerically("<", largestAnswer+24<<20))
@@ -216,7 +216,7 @@ func TestAnswersOfRegistriesAreMeasured(t *testing.T) {
 	image, _ := newRegistry(t, nil)
 	locked, _ := newRegistry(t, func(req *http.Request) bool { return req.Header.Get("Authorization") != "" })
 	for result, asked := range map[string]string{"found": image, "not_found": strings.Replace(image, "4.19.3", "4.99.0", 1), "refused": locked, "unavailable": "127.0.0.1:1/ocp/release:4.19.3-x86_64"} {
-		before, r := count(result), NewResolver(nil)
+		before, r := count(result), NewResolver(remote.DefaultTransport)
 		_, _, _ = resolve(t, r, asked, Credentials{})
 		_, _, _ = r.Resolve(asked, plain(asked), Credentials{}, nil)
 		g.Expect(count(result)-before).To(BeEquivalentTo(1), "%s: what is remembered is not asked", result)

@@ -59,14 +59,17 @@ type Resolver struct {
 	transports *lru.Cache[string, *http.Transport] // PEM certificates -> *http.Transport
 }
 
-// defaultTransport is that of go-containerregistry with limits.
-func defaultTransport() http.RoundTripper {
+// NewTransport returns the transport of go-containerregistry with limits. It honors the proxy variables of the
+// environment, and connects to a loopback address only for the given registries (with their ports), which the flags of
+// the manager name.
+func NewTransport(registries ...string) http.RoundTripper {
 	shared, ok := remote.DefaultTransport.(*http.Transport)
 	if !ok {
 		return remote.DefaultTransport
 	}
 	own := shared.Clone()
 	own.MaxResponseHeaderBytes, own.OnProxyConnectResponse = bound.HeaderBytes, reach.ProxyAnswer
+	own.DialContext = (&dialer{registries: registries, proxy: own.Proxy}).DialContext
 	return own
 }
 
@@ -76,12 +79,8 @@ type failure struct {
 	delays  wait.Backoff
 }
 
-// NewResolver returns a Resolver that asks registries through the given transport; nil means the default one, which honours the proxy
-// variables of the environment.
+// NewResolver returns a Resolver that queries registries through the given transport.
 func NewResolver(transport http.RoundTripper) *Resolver {
-	if transport == nil {
-		transport = defaultTransport()
-	}
 	return &Resolver{base: transport, now: time.Now, resolved: lru.New[string, string](remembered), failures: lru.New[string, failure](remembered), transports: newTransports()}
 }
 
@@ -270,6 +269,10 @@ func classify(registry string, err error) error {
 		return fmt.Errorf("%w: %s gives no answer within %s", ErrUnavailable, registry, attemptTimeout)
 	case errors.As(err, &tooLarge):
 		return fmt.Errorf("%w: %w", ErrUnavailable, tooLarge)
+	}
+	if errors.Is(err, errLoopback) {
+		return fmt.Errorf("%w: %s leads to a loopback address, which is that of the manager's own Pod: set another address in registries.conf, "+
+			"as only the flags --ocp-release-repository and --okd-release-repository may name such a registry", ErrUnavailable, registry)
 	}
 	if cause := reach.Cause(err); cause != "" {
 		return fmt.Errorf("%w: %s: %s", ErrUnavailable, registry, cause)

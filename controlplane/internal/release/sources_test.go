@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	. "github.com/onsi/gomega"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure/measuretest"
@@ -24,7 +25,7 @@ const upstream = "quay.invalid/ocp/release:4.19.3-x86_64"
 func TestAMirrorGivesTheDigestInTheNameOfTheSource(t *testing.T) {
 	g := NewWithT(t)
 	mirror, questions := newRegistry(t, nil)
-	found, _, err := resolveFrom(t, NewResolver(nil), upstream, Sources{Mirrors: []string{mirror}, Insecure: []string{mirror}}, Credentials{})
+	found, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport), upstream, Sources{Mirrors: []string{mirror}, Insecure: []string{mirror}}, Credentials{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(found).To(MatchRegexp(`^quay\.invalid/ocp/release@sha256:[a-f0-9]{64}$`))
 	g.Expect(questions.Load()).To(BeEquivalentTo(1))
@@ -34,7 +35,7 @@ func TestTheSourceIsAskedAfterItsMirrors(t *testing.T) {
 	g := NewWithT(t)
 	source, _ := newRegistry(t, nil)
 	empty := strings.Replace(source, "4.19.3", "4.99.0", 1)
-	found, _, err := resolveFrom(t, NewResolver(nil), source, Sources{Mirrors: []string{"127.0.0.1:1/ocp:4.19.3", empty}, Insecure: []string{source, empty}}, Credentials{})
+	found, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport), source, Sources{Mirrors: []string{"127.0.0.1:1/ocp:4.19.3", empty}, Insecure: []string{source, empty}}, Credentials{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(found).To(ContainSubstring("@sha256:"))
 }
@@ -44,11 +45,11 @@ func TestFailuresOfAllRegistriesAreNamed(t *testing.T) {
 	mirror, _ := newRegistry(t, nil)
 	host, _, _ := strings.Cut(mirror, "/")
 	absent := strings.Replace(mirror, "4.19.3", "4.99.0", 1)
-	_, _, err := resolveFrom(t, NewResolver(nil), "127.0.0.1:1/ocp:4.99.0", Sources{Mirrors: []string{absent}, Insecure: []string{absent}}, Credentials{})
+	_, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport), "127.0.0.1:1/ocp:4.99.0", Sources{Mirrors: []string{absent}, Insecure: []string{absent}}, Credentials{})
 	g.Expect(err).To(MatchError(ErrUnavailable), "the source may have it")
 	g.Expect(err.Error()).To(Equal("the registry cannot be asked: 127.0.0.1:1: connection refused; " + host + " has no such image"))
 
-	_, _, err = resolveFrom(t, NewResolver(nil), absent, Sources{Mirrors: []string{absent}, Insecure: []string{absent}}, Credentials{})
+	_, _, err = resolveFrom(t, NewResolver(remote.DefaultTransport), absent, Sources{Mirrors: []string{absent}, Insecure: []string{absent}}, Credentials{})
 	g.Expect(err).To(MatchError(ErrNotFound), "none has it")
 }
 
@@ -56,7 +57,7 @@ func TestFailuresOfAllRegistriesAreNamed(t *testing.T) {
 func TestTheAnswerOfAMirrorIsThatOfItsClusterAlone(t *testing.T) {
 	g := NewWithT(t)
 	mirror, _ := newRegistry(t, nil)
-	r := NewResolver(nil)
+	r := NewResolver(remote.DefaultTransport)
 	_, _, err := resolveFrom(t, r, upstream, Sources{Mirrors: []string{mirror}, Insecure: []string{mirror}}, Credentials{})
 	g.Expect(err).NotTo(HaveOccurred())
 	_, _, err = resolveFrom(t, r, upstream, Sources{}, Credentials{})
@@ -71,7 +72,7 @@ func TestNoMoreThanSomeMirrorsAreAsked(t *testing.T) {
 	for i := range many {
 		many[i] = absent
 	}
-	_, _, err := resolveFrom(t, NewResolver(nil), source, Sources{Mirrors: many, Insecure: []string{source, absent}}, Credentials{})
+	_, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport), source, Sources{Mirrors: many, Insecure: []string{source, absent}}, Credentials{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(questions.Load()).To(BeEquivalentTo(mostMirrors + 1))
 }
@@ -90,14 +91,14 @@ func TestAMirrorGetsNoCredentialsOfTheSource(t *testing.T) {
 	mirror := strings.TrimPrefix(server.URL, "http://") + "/ocp/release:4.19.3"
 	credentials, err := ParseCredentials([]byte(`{"auths":{"quay.invalid":{"auth":"dXNlcjpwYXNz"}}}`))
 	g.Expect(err).NotTo(HaveOccurred())
-	_, _, err = resolveFrom(t, NewResolver(nil), upstream, Sources{Mirrors: []string{mirror}, Insecure: []string{mirror}}, credentials)
+	_, _, err = resolveFrom(t, NewResolver(remote.DefaultTransport), upstream, Sources{Mirrors: []string{mirror}, Insecure: []string{mirror}}, credentials)
 	g.Expect(err).To(MatchError(ErrUnavailable))
 	g.Expect(sent.Load()).To(BeNil())
 
 	host, _, _ := strings.Cut(mirror, "/")
 	credentials, err = ParseCredentials([]byte(`{"auths":{"` + host + `":{"auth":"dXNlcjpwYXNz"}}}`))
 	g.Expect(err).NotTo(HaveOccurred())
-	_, _, err = resolveFrom(t, NewResolver(nil), upstream, Sources{Mirrors: []string{mirror}, Insecure: []string{mirror}}, credentials)
+	_, _, err = resolveFrom(t, NewResolver(remote.DefaultTransport), upstream, Sources{Mirrors: []string{mirror}, Insecure: []string{mirror}}, credentials)
 	g.Expect(err).To(MatchError(ErrUnavailable))
 	g.Expect(sent.Load()).NotTo(BeNil(), "its own it gets")
 }
@@ -110,7 +111,7 @@ func TestABundleIsTrustedForItsClusterAlone(t *testing.T) {
 	t.Cleanup(server.Close)
 	image := strings.TrimPrefix(server.URL, "https://") + "/ocp/release:4.19.3"
 	bundle := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
-	r := NewResolver(nil)
+	r := NewResolver(remote.DefaultTransport)
 	_, _, err := resolveFrom(t, r, image, Sources{Authorities: bundle}, Credentials{})
 	g.Expect(err).To(MatchError(ErrNotFound), "it answers")
 	_, _, err = resolveFrom(t, r, image, Sources{}, Credentials{})
@@ -197,7 +198,7 @@ func TestLookupsAreCountedByTheResultOfAllRegistries(t *testing.T) {
 	absent := strings.Replace(mirror, "4.19.3", "4.99.0", 1)
 	for result, mirrors := range map[string][]string{"unavailable": {absent}, "found": {absent, mirror}} {
 		before, others := count(result), count("not_found")
-		_, _, _ = resolveFrom(t, NewResolver(nil), "127.0.0.1:1/ocp:4.99.0", Sources{Mirrors: mirrors, Insecure: mirrors}, Credentials{})
+		_, _, _ = resolveFrom(t, NewResolver(remote.DefaultTransport), "127.0.0.1:1/ocp:4.99.0", Sources{Mirrors: mirrors, Insecure: mirrors}, Credentials{})
 		g.Expect(count(result)-before).To(BeEquivalentTo(1), result)
 		g.Expect(count("not_found")).To(Equal(others))
 	}
@@ -207,11 +208,11 @@ func TestABlockedRegistryIsNotQueried(t *testing.T) {
 	g := NewWithT(t)
 	source, questions := newRegistry(t, nil)
 	absent := strings.Replace(source, "4.19.3", "4.99.0", 1)
-	_, _, err := resolveFrom(t, NewResolver(nil), source, Sources{Mirrors: []string{absent}, Insecure: []string{source, absent}, Blocked: true}, Credentials{})
+	_, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport), source, Sources{Mirrors: []string{absent}, Insecure: []string{source, absent}, Blocked: true}, Credentials{})
 	g.Expect(err).To(MatchError(ErrNotFound))
 	g.Expect(questions.Load()).To(BeEquivalentTo(1), "the mirror alone")
 
-	_, _, err = resolveFrom(t, NewResolver(nil), source, Sources{Insecure: []string{source}, Blocked: true}, Credentials{})
+	_, _, err = resolveFrom(t, NewResolver(remote.DefaultTransport), source, Sources{Insecure: []string{source}, Blocked: true}, Credentials{})
 	g.Expect(err).To(MatchError(ErrUnavailable))
 	g.Expect(err.Error()).To(ContainSubstring("registries.conf blocks its registry, and names no mirror to pull it from by tag"))
 	g.Expect(questions.Load()).To(BeEquivalentTo(1))
@@ -234,7 +235,7 @@ func TestAnswersBelongToTheirSources(t *testing.T) {
 func TestOtherCredentialsForMirrorsAreAnotherQuestion(t *testing.T) {
 	g := NewWithT(t)
 	mirror, questions := newRegistry(t, nil)
-	r, sources := NewResolver(nil), Sources{Mirrors: []string{mirror}, Insecure: []string{mirror}}
+	r, sources := NewResolver(remote.DefaultTransport), Sources{Mirrors: []string{mirror}, Insecure: []string{mirror}}
 	for _, secret := range []string{`{"auths":{}}`, `{"auths":{"a":{}}}`} {
 		credentials, err := ParseCredentials([]byte(secret))
 		g.Expect(err).NotTo(HaveOccurred())

@@ -1,0 +1,96 @@
+package release
+
+import (
+	"encoding/pem"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+const refusal = " leads to a loopback address, which is that of the manager's own Pod"
+
+// A tenant would read in the condition which ports of the Pod are open, and what answers there.
+func TestLoopbackRegistryOfRegistriesConfIsRefused(t *testing.T) {
+	served, lookups := newRegistry(t, nil)
+	_, port, _ := strings.Cut(strings.TrimSuffix(served, "/ocp/release:4.19.3-x86_64"), ":")
+	for _, host := range []string{"127.0.0.1", "localhost", "0.0.0.0", "127.1.2.3", "[::1]", "[::ffff:127.0.0.1]"} {
+		for situation, registry := range map[string]string{"open port": host + ":" + port, "closed port": host + ":1"} {
+			t.Run(host+" "+situation, func(t *testing.T) {
+				g := NewWithT(t)
+				image := registry + "/ocp/release:4.19.3-x86_64"
+				_, _, err := resolve(t, NewResolver(NewTransport()), image, Credentials{})
+				g.Expect(err).To(MatchError(ErrUnavailable))
+				g.Expect(err.Error()).To(ContainSubstring(registry+refusal), "the same text for each port")
+				_, _, err = resolveFrom(t, NewResolver(NewTransport("127.0.0.1:5000")), upstream,
+					Sources{Mirrors: []string{image}, Insecure: []string{image}, Blocked: true}, Credentials{})
+				g.Expect(err).To(MatchError(ContainSubstring(registry + refusal)))
+			})
+		}
+	}
+	NewWithT(t).Expect(lookups.Load()).To(BeZero())
+}
+
+func TestEncryptedLoopbackRegistryIsRefused(t *testing.T) {
+	g := NewWithT(t)
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(server.Close)
+	registry := strings.TrimPrefix(server.URL, "https://")
+	bundle := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	_, _, err := resolveFrom(t, NewResolver(NewTransport()), registry+"/ocp:4.19.3", Sources{Authorities: bundle}, Credentials{})
+	g.Expect(err).To(MatchError(ContainSubstring(registry + refusal)))
+}
+
+func TestLoopbackRegistryOfTheFlagsIsQueried(t *testing.T) {
+	g := NewWithT(t)
+	image, lookups := newRegistry(t, nil)
+	registry, _, _ := strings.Cut(image, "/")
+	_, _, err := resolve(t, NewResolver(NewTransport("quay.io:443", registry)), image, Credentials{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(lookups.Load()).To(BeEquivalentTo(1))
+}
+
+func TestRegistryDoesNotLeadToLoopbackByItsTokenServer(t *testing.T) {
+	g := NewWithT(t)
+	reached := atomic.Bool{}
+	tokens := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) }))
+	t.Cleanup(tokens.Close)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="`+tokens.URL+`/token"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(server.Close)
+	registry, image := server.Listener.Addr().String(), server.Listener.Addr().String()+"/ocp:4.19.3"
+	sources := plain(image)
+	sources.Authorities = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tokens.Certificate().Raw}))
+	_, _, err := resolveFrom(t, NewResolver(NewTransport(registry)), image, sources, Credentials{})
+	g.Expect(err).To(MatchError(ContainSubstring(registry + refusal)))
+	g.Expect(reached.Load()).To(BeFalse())
+}
+
+// A proxy may run in the Pod of the manager.
+func TestProxyMayHaveALoopbackAddress(t *testing.T) {
+	g := NewWithT(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = listener.Close() })
+	address := listener.Addr().String()
+	d := &dialer{proxy: func(*http.Request) (*url.URL, error) { return &url.URL{Scheme: "http", Host: address}, nil }}
+	conn, err := d.DialContext(t.Context(), "tcp", address)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(conn.Close()).To(Succeed())
+
+	d.proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
+	_, err = d.DialContext(t.Context(), "tcp", address)
+	g.Expect(err).To(MatchError(errLoopback))
+	for text, want := range map[string]string{"http://p": "p:80", "https://p": "p:443", "socks5://p": "p:1080", "http://[::1]:3128": "[::1]:3128"} {
+		proxy, err := url.Parse(text)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(dialed(proxy)).To(Equal(want))
+	}
+}
