@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -15,6 +16,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcd"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
@@ -134,7 +136,7 @@ func (r *Reconciler) deleteNode(ctx context.Context, s *scope.Scope, inspection 
 	if seen == nil {
 		return
 	}
-	node, against := situation.DecideNode(left, seen)
+	node, against := situation.DecideNode(left, seen, r.nodeSilence(seen.Node(left.Node)))
 	if against != nil {
 		inspection.Block(*against)
 		return
@@ -150,6 +152,15 @@ func (r *Reconciler) deleteNode(ctx context.Context, s *scope.Scope, inspection 
 	}
 	r.writer.Event(s.Stored, "NodeDeleted", "Deleted Node %s, which Cluster API left behind: its host left etcd, its Machine was deleted, and its kubelet does not report", node.Name)
 	r.gate.Done(s)
+}
+
+// nodeSilence returns for how long this process has observed that the kubelet of a Node does not report. A Node that
+// registers again has another UID and starts again.
+func (r *Reconciler) nodeSilence(node *facts.ControlPlaneNode) time.Duration {
+	if node == nil {
+		return 0
+	}
+	return r.silence("silence of Node "+string(node.UID), node.Silent)
 }
 
 // sweep takes a member out of etcd that was taken in once more, and deletes the certificates of the host, unless

@@ -19,6 +19,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // newLeavingHub is one of which the first host was released, and is not off yet.
@@ -227,6 +228,9 @@ func TestANodeThatClusterAPILeftBehindIsDeleted(t *testing.T) {
 	recorder := record.NewFakeRecorder(100)
 	h.recorder.EventRecorder = recorder
 	h.Expect(h.deleteMachine(0)).To(Equal(next))
+	now := h.stopClock()
+	h.reconcile()
+	*now = now.Add(facts.UnreachableTime)
 	h.reconcile()
 	h.Expect(h.etcds.calls).To(Equal([]string{"delete Node n0 (n0)"}))
 	h.Expect(h.controlPlane().Annotations).To(HaveKey(controlplanev1.ReleasedHostsAnnotation), "its member and its certificates come next")
@@ -236,6 +240,37 @@ func TestANodeThatClusterAPILeftBehindIsDeleted(t *testing.T) {
 	h.reconcile()
 	h.Expect(h.etcds.calls).To(Equal([]string{"delete Node n0 (n0)", "delete Secrets of n0"}))
 	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.ReleasedHostsAnnotation))
+}
+
+// A server that reboots or is cut off does not report for minutes, while its Pods may run.
+func TestNodeWhoseKubeletIsSilentForAMomentIsNotDeleted(t *testing.T) {
+	h := newInstalledHub(t)
+	h.leaveNode()
+	now := h.stopClock()
+	h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", etcdgate.MaxDelay)))
+	c := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
+	h.Expect(c.Reason).To(Equal(controlplanev1.WaitingForMachinesDeletionReason))
+	h.Expect(c.Message).To(ContainSubstring("Waiting until the kubelet has not reported for 10 minutes"))
+
+	*now = now.Add(facts.UnreachableTime - time.Second)
+	h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", etcdgate.MaxDelay)))
+	h.etcds.Nodes[2].Silent = false
+	*now = now.Add(time.Minute)
+	h.reconcile()
+	h.etcds.Nodes[2].Silent = true
+	*now = now.Add(time.Minute)
+	h.reconcile()
+	*now = now.Add(facts.UnreachableTime - time.Second)
+	h.reconcile()
+	h.Expect(h.etcds.calls).To(BeEmpty(), "the kubelet has reported in between")
+
+	h.r.silent = reconcile.NewStartTimes(h.clock.Now)
+	*now = now.Add(time.Minute)
+	h.reconcile()
+	h.Expect(h.etcds.calls).To(BeEmpty(), "another manager observes it again")
+	*now = now.Add(facts.UnreachableTime)
+	h.reconcile()
+	h.Expect(h.etcds.calls).To(Equal([]string{"delete Node n0 (n0)"}))
 }
 
 func TestANodeThatMayRunIsNotDeleted(t *testing.T) {
@@ -257,6 +292,10 @@ func TestANodeThatMayRunIsNotDeleted(t *testing.T) {
 			h := newInstalledHub(t)
 			h.leaveNode()
 			tc.change(h)
+			now := h.stopClock()
+			h.reconcile()
+			*now = now.Add(facts.UnreachableTime)
+			h.elapse()
 			h.reconcile()
 			h.Expect(h.etcds.calls).To(Equal(tc.calls))
 			h.Expect(h.controlPlane().Annotations).To(HaveKey(controlplanev1.ReleasedHostsAnnotation))
@@ -272,6 +311,9 @@ func TestANodeWhoseReleaseWasNotRecordedIsNotDeleted(t *testing.T) {
 	h := newInstalledHub(t)
 	h.leaveNode()
 	h.annotate(controlplanev1.ReleasedHostsAnnotation, h.recorded())
+	now := h.stopClock()
+	h.reconcile()
+	*now = now.Add(facts.UnreachableTime)
 	h.reconcile()
 	h.Expect(h.etcds.calls).To(BeEmpty())
 	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(ContainSubstring("Switch its host off, then delete the Node, which wipes nothing"))

@@ -65,8 +65,8 @@ func (r *Reconciler) excludeDrain(ctx context.Context, s *scope.Scope, m *cluste
 	after := m.DeepCopy()
 	desired.SetDrainExclusion(s.Facts, after, m, silence)
 	if maps.Equal(m.Annotations, after.Annotations) {
-		if facts.NodeUnreachable(m) && silence < desired.UnreachableTime {
-			s.Again.In(desired.UnreachableTime - silence)
+		if facts.NodeUnreachable(m) && silence < facts.UnreachableTime {
+			s.Again.In(facts.UnreachableTime - silence)
 		}
 		return nil
 	}
@@ -77,14 +77,14 @@ func (r *Reconciler) excludeDrain(ctx context.Context, s *scope.Scope, m *cluste
 	return nil
 }
 
-// silence returns for how long this process has observed that the kubelet of a Machine's Node does not report. The
+// silence returns for how long this process has observed that a kubelet does not report. silent is the state now. The
 // clock of the cluster, which sets the time of the condition, may be off by hours.
-func (r *Reconciler) silence(m *clusterv1.Machine) time.Duration {
-	if !facts.NodeUnreachable(m) {
-		r.silent.Clear(silenceKey(m))
+func (r *Reconciler) silence(key string, silent bool) time.Duration {
+	if !silent {
+		r.silent.Clear(key)
 		return 0
 	}
-	return r.Clock.Now().Sub(r.silent.Since(silenceKey(m)))
+	return r.Clock.Now().Sub(r.silent.Since(key))
 }
 
 func silenceKey(m *clusterv1.Machine) string { return reconcile.Key("silence", m) }

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -153,8 +153,8 @@ func TestAnUnreachableNodeIsNotDrained(t *testing.T) {
 	h.clock.now = func() time.Time { return now }
 	h.drain(m, "Pod apps/db-0: cannot evict pod", metav1.ConditionUnknown, clusterv1.MachineNodeReadyUnknownReason)
 	h.Expect(m.Annotations).NotTo(HaveKey(clusterv1.ExcludeNodeDrainingAnnotation), "its kubelet may hang for a moment")
-	h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", desired.UnreachableTime)))
-	now = now.Add(desired.UnreachableTime)
+	h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", facts.UnreachableTime)))
+	now = now.Add(facts.UnreachableTime)
 	h.reconcile()
 	h.get(m.Name, m)
 	h.Expect(m.Annotations).To(And(HaveKey(clusterv1.ExcludeNodeDrainingAnnotation), HaveKey(clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation)))
@@ -179,7 +179,7 @@ func TestAMachineIsExcludedFromItsDrainOnlyOnceItIsHeld(t *testing.T) {
 	conditions.Set(m, metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionUnknown, Reason: clusterv1.MachineNodeReadyUnknownReason})
 	h.Expect(h.Status().Update(t.Context(), m)).To(Succeed())
 	h.r.silent.Since(silenceKey(m))
-	now := time.Now().Add(desired.UnreachableTime)
+	now := time.Now().Add(facts.UnreachableTime)
 	h.clock.now = func() time.Time { return now }
 	h.reconcile()
 	h.get(m.Name, m)

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
@@ -24,7 +25,7 @@ func (r *Reconciler) syncMachines(ctx context.Context, s *scope.Scope) (bool, er
 	}
 	var errs []error
 	for _, m := range s.Found.Machines {
-		silence := r.silence(m)
+		silence := r.silence(silenceKey(m), facts.NodeUnreachable(m))
 		if !m.DeletionTimestamp.IsZero() {
 			// The hook is written first: without drain and hook Cluster API would proceed to the host of an etcd member.
 			errs = append(errs, r.addHookLate(ctx, s, m), r.excludeDrain(ctx, s, m, silence))

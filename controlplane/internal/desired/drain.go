@@ -59,11 +59,6 @@ const (
 // its volumes.
 var drainExclusions = []string{clusterv1.ExcludeNodeDrainingAnnotation, clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation}
 
-// UnreachableTime is how long a kubelet must not report until its Node is not drained. A hanging kubelet or a
-// network restart takes less time: the drain, PodDisruptionBudgets and the wait for volumes then still apply.
-// Kubernetes itself evicts the Pods of an unreachable Node after five minutes.
-const UnreachableTime = 10 * time.Minute
-
 // drainExclusion returns why the Node of a Machine must not be drained, or "". In a two-node cluster with
 // fencing no Node is ever released. A drained Node would stay cordoned, and each Node is half the cluster. An
 // unreachable Node stops no Pod, and Pods with a toleration for that may block the drain forever. Their
@@ -75,7 +70,7 @@ func drainExclusion(f *facts.Facts, m *clusterv1.Machine, silence time.Duration)
 		return drainExcludedFencing
 	case m == nil || m.DeletionTimestamp.IsZero() || !facts.NodeUnreachable(m):
 		return ""
-	case silence >= UnreachableTime || m.Annotations[clusterv1.ExcludeNodeDrainingAnnotation] == drainExcludedUnreachable:
+	case silence >= facts.UnreachableTime || m.Annotations[clusterv1.ExcludeNodeDrainingAnnotation] == drainExcludedUnreachable:
 		return drainExcludedUnreachable
 	}
 	return ""

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
 func TestDrainExclusion(t *testing.T) {
@@ -32,11 +33,11 @@ func TestDrainExclusion(t *testing.T) {
 		"a Node that is unreachable: not drained": {
 			node:     metav1.ConditionUnknown,
 			reason:   clusterv1.MachineNodeReadyUnknownReason,
-			silence:  UnreachableTime,
+			silence:  facts.UnreachableTime,
 			expected: drainExcludedUnreachable,
 		},
 		"a Node that is unreachable for a moment: drained": {
-			node: metav1.ConditionUnknown, reason: clusterv1.MachineNodeReadyUnknownReason, silence: UnreachableTime - 1,
+			node: metav1.ConditionUnknown, reason: clusterv1.MachineNodeReadyUnknownReason, silence: facts.UnreachableTime - 1,
 		},
 		"an existing exclusion lasts while the Node is unreachable": {
 			node:     metav1.ConditionUnknown,
@@ -45,10 +46,10 @@ func TestDrainExclusion(t *testing.T) {
 			expected: drainExcludedUnreachable,
 		},
 		"a Node that Cluster API cannot read: drained": {
-			silence: UnreachableTime, node: metav1.ConditionUnknown, reason: clusterv1.MachineNodeConnectionDownReason,
+			silence: facts.UnreachableTime, node: metav1.ConditionUnknown, reason: clusterv1.MachineNodeConnectionDownReason,
 		},
 		"a Machine that is not being deleted: nothing to exclude": {
-			alive: true, silence: UnreachableTime, node: metav1.ConditionUnknown, reason: clusterv1.MachineNodeReadyUnknownReason,
+			alive: true, silence: facts.UnreachableTime, node: metav1.ConditionUnknown, reason: clusterv1.MachineNodeReadyUnknownReason,
 		},
 		"a Node that reports again: drained": {
 			node: metav1.ConditionTrue, reason: "KubeletReady", before: drainExcludedUnreachable,
@@ -57,7 +58,7 @@ func TestDrainExclusion(t *testing.T) {
 			node: metav1.ConditionTrue, reason: "KubeletReady", before: "by hand", expected: "by hand",
 		},
 		"excluded by the user, and unreachable: unchanged": {
-			silence:  UnreachableTime,
+			silence:  facts.UnreachableTime,
 			node:     metav1.ConditionUnknown,
 			reason:   clusterv1.MachineNodeReadyUnknownReason,
 			before:   "by hand",

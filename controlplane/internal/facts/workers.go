@@ -2,6 +2,7 @@ package facts
 
 import (
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -75,6 +76,11 @@ func NodeAway(m *clusterv1.Machine) bool {
 	c := conditions.Get(m, clusterv1.MachineNodeReadyCondition)
 	return c != nil && c.Status != metav1.ConditionTrue
 }
+
+// UnreachableTime is how long a kubelet must not report, as observed by this process, until its Node is neither drained
+// nor, after the release of its host, kept. A hanging kubelet or a network restart takes less time: Pods may still run
+// on the Node. Kubernetes itself evicts the Pods of an unreachable Node after five minutes.
+const UnreachableTime = 10 * time.Minute
 
 // NodeUnreachable reports whether the kubelet of a Machine's Node is known not to report: its host is off, or cut off.
 // Cluster API sets this reason only when it read the Node and the Ready condition of the Node is Unknown

@@ -1,7 +1,9 @@
 package removal
 
 import (
+	"cmp"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	configv1 "github.com/openshift/api/config/v1"
@@ -19,13 +21,17 @@ func (w *world) leaveNode() {
 func TestNodeOfAReleasedHostIsDeleted(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		change  func(*world)
-		against string // empty: the Node is deleted
+		silence time.Duration // zero: facts.UnreachableTime
+		against string        // empty: the Node is deleted
 	}{
 		"its kubelet is silent and its member is removed": {},
 		"its member is back and does not answer": {change: func(w *world) {
 			w.Members = append(w.Members, facts.EtcdMember{ID: 9, Name: "n0", Hosts: []string{address(0)}, Problem: "does not answer"})
 		}},
 		"its kubelet reports": {change: func(w *world) { w.Nodes[0].Silent = false }, against: "its condition Ready is not Unknown"},
+		"its kubelet is silent for a moment": {
+			silence: facts.UnreachableTime - 1, against: "until the kubelet has not reported for 10 minutes",
+		},
 		"its Node registers again": {
 			change: func(w *world) { w.Nodes[0].UID = "again" }, against: "Switch its host off, then delete the Node",
 		},
@@ -67,7 +73,7 @@ func TestNodeOfAReleasedHostIsDeleted(t *testing.T) {
 			if tc.change != nil {
 				tc.change(w)
 			}
-			node, against := w.DecideNode(w.Leftovers[0], &w.Etcd)
+			node, against := w.DecideNode(w.Leftovers[0], &w.Etcd, cmp.Or(tc.silence, facts.UnreachableTime))
 			if tc.against == "" {
 				g.Expect(against).To(BeNil())
 				g.Expect(node.UID).To(Equal(types.UID("n0")))

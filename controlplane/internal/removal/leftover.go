@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -385,20 +386,24 @@ func (a *Situation) DecideLeftover(left Leftover, etcd *facts.Etcd) Step {
 // the blocker of its deletion. Cluster API leaves the Node of the first control-plane Machine if all are
 // deleted at once (core 1.12, isDeleteNodeAllowed). It also leaves any Node whose deletion takes longer than
 // nodeDeletionTimeout. assisted-service deletes only the Nodes of hosts whose Agents it has, which it lacks
-// after a move.
-func (a *Situation) DecideNode(left Leftover, etcd *facts.Etcd) (node *facts.ControlPlaneNode, against *decision.Blocker) {
+// after a move. silence is how long the kubelet of the Node has not reported, as observed by this process.
+func (a *Situation) DecideNode(
+	left Leftover, etcd *facts.Etcd, silence time.Duration,
+) (node *facts.ControlPlaneNode, against *decision.Blocker) {
 	v := view{Situation: a, Etcd: etcd}
 	if foreign := v.foreign(); foreign != nil {
 		return nil, foreign
 	}
-	if against := v.againstDeletion(left); against != nil {
+	if against := v.againstDeletion(left, silence); against != nil {
 		return nil, against
 	}
 	return v.Node(left.Node), nil
 }
 
-// againstDeletion returns what blocks the deletion of the Node of a released host.
-func (v *view) againstDeletion(left Leftover) *decision.Blocker {
+// againstDeletion returns what blocks the deletion of the Node of a released host. A server that is cut off, or
+// reboots, does not report for minutes. If its Node is deleted meanwhile, its Pods run twice, and its kubelet does
+// not register again until it restarts.
+func (v *view) againstDeletion(left Leftover, silence time.Duration) *decision.Blocker {
 	const still = "Node %s still exists although its Machine was deleted, "
 	node := v.Node(left.Node)
 	var blocker decision.Blocker
@@ -429,6 +434,14 @@ func (v *view) againstDeletion(left Leftover) *decision.Blocker {
 			still+"and etcd member %s of this Node answers. Switch the server off: the Node is deleted when the member does not answer",
 			node.Name,
 			nameOf(v.Members[at]),
+		)
+	case silence < facts.UnreachableTime:
+		blocker = decision.Wait(
+			controlplanev1.WaitingForMachinesDeletionReason,
+			still+"and its kubelet does not report. Waiting until the kubelet has not reported for %d minutes, then the Node is deleted. If the "+
+				"server runs, switch it off",
+			node.Name,
+			int(facts.UnreachableTime.Minutes()),
 		)
 	default:
 		return nil
