@@ -146,12 +146,16 @@ func (r *Reconciler) deleteNode(ctx context.Context, s *scope.Scope, inspection 
 	case apierrors.IsConflict(err):
 		inspection.Block(removal.NodeChanged(left))
 		return
-	case err != nil:
+	case apierrors.IsForbidden(err):
+		inspection.Block(removal.NodeForbidden(left))
+		return
+	case err != nil && !apierrors.IsNotFound(err):
 		inspection.Failed(ctx, removal.Step{}, err)
 		return
+	case err == nil:
+		r.writer.Event(s.Stored, "NodeDeleted", "Deleted Node %s, which Cluster API left behind: its host left etcd, its Machine was deleted, and its kubelet does not report", node.Name)
 	}
-	r.writer.Event(s.Stored, "NodeDeleted", "Deleted Node %s, which Cluster API left behind: its host left etcd, its Machine was deleted, and its kubelet does not report", node.Name)
-	r.gate.Done(s)
+	inspection.Block(removal.NodeDeleting(left)) // a finalizer may block the end of the deletion
 }
 
 // nodeSilence returns for how long this process has observed that the kubelet of a Node does not report. A Node that

@@ -237,9 +237,48 @@ func TestANodeThatClusterAPILeftBehindIsDeleted(t *testing.T) {
 	h.Expect(recorder.Events).To(Receive(ContainSubstring("NodeDeleted")))
 
 	h.workloads.facts.Nodes = h.workloads.facts.Nodes[:2] // the watch reports it
+	*now = now.Add(etcdgate.Interval)
 	h.reconcile()
 	h.Expect(h.etcds.calls).To(Equal([]string{"delete Node n0 (n0)", "delete Secrets of n0"}))
 	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.ReleasedHostsAnnotation))
+}
+
+func TestNodeWithFinalizerIsDeletedOnce(t *testing.T) {
+	h := newInstalledHub(t)
+	h.leaveNode()
+	h.etcds.finalized = true
+	recorder := record.NewFakeRecorder(100)
+	h.recorder.EventRecorder = recorder
+	now := h.stopClock()
+	h.reconcile()
+	*now = now.Add(facts.UnreachableTime)
+	for range 3 {
+		h.elapse()
+		h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", etcdgate.MaxDelay)))
+		c := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
+		h.Expect(c.Reason).To(Equal(controlplanev1.WaitingForMachinesDeletionReason))
+		h.Expect(c.Message).To(And(ContainSubstring("Node n0, whose Machine was deleted, is being deleted"), ContainSubstring("metadata.finalizers")))
+		*now = now.Add(etcdgate.MaxDelay)
+	}
+	h.Expect(h.etcds.calls).To(Equal([]string{"delete Node n0 (n0)"}))
+	h.Expect(recorder.Events).To(Receive(ContainSubstring("NodeDeleted")))
+	h.Expect(recorder.Events).NotTo(Receive(ContainSubstring("NodeDeleted")))
+}
+
+func TestNodeThatIsDeletedMeanwhileIsNotReportedAsDeleted(t *testing.T) {
+	h := newInstalledHub(t)
+	h.leaveNode()
+	h.etcds.changing = apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, "n0")
+	recorder := record.NewFakeRecorder(100)
+	h.recorder.EventRecorder = recorder
+	now := h.stopClock()
+	h.reconcile()
+	*now = now.Add(facts.UnreachableTime)
+	h.elapse()
+	h.reconcile()
+	h.Expect(h.etcds.calls).To(Equal([]string{"delete Node n0 (n0)"}))
+	h.Expect(recorder.Events).NotTo(Receive(ContainSubstring("NodeDeleted")))
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(ContainSubstring("Node n0, whose Machine was deleted, is being deleted"))
 }
 
 // A server that reboots or is cut off does not report for minutes, while its Pods may run.
@@ -275,6 +314,7 @@ func TestNodeWhoseKubeletIsSilentForAMomentIsNotDeleted(t *testing.T) {
 
 func TestANodeThatMayRunIsNotDeleted(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "n0", errors.New("secret of a server"))
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n0", errors.New("secret of a server"))
 	for situation, tc := range map[string]struct {
 		change          func(h *hub)
 		calls           []string
@@ -284,6 +324,8 @@ func TestANodeThatMayRunIsNotDeleted(t *testing.T) {
 		"its member answers":         {func(h *hub) { h.comesBack(func(*facts.EtcdMember) {}) }, nil, controlplanev1.EtcdUnknownReason, "etcd member n0 of this Node answers"},
 		"it was registered again":    {func(h *hub) { h.etcds.Nodes[2].UID = "again" }, nil, controlplanev1.WaitingForMachinesDeletionReason, "Switch its host off, then delete the Node"},
 		"it changes at the time":     {func(h *hub) { h.etcds.changing = conflict }, []string{"delete Node n0 (n0)"}, controlplanev1.WaitingForMachinesDeletionReason, "its kubelet may report again"},
+		"the rights do not suffice":  {func(h *hub) { h.etcds.changing = forbidden }, []string{"delete Node n0 (n0)"}, controlplanev1.EtcdUnknownReason, "lack the permission to delete Nodes. Grant the permission, or switch its host off, then delete the Node, which wipes nothing"},
+		"its member may serve":       {func(h *hub) { h.comesBack(func(m *facts.EtcdMember) { m.Problem = "does not answer" }) }, nil, controlplanev1.EtcdUnknownReason, "etcd member n0 of this Node may serve"},
 		"it may not be deleted":      {func(h *hub) { h.etcds.changing = errors.New("secret of a server") }, []string{"delete Node n0 (n0)"}, controlplanev1.EtcdUnknownReason, "it is tried again"},
 		"etcd cannot be inspected":   {func(h *hub) { h.etcds.observing = errors.New("secret of a server") }, nil, controlplanev1.EtcdUnknownReason, "it is tried again"},
 		"the cluster is unreachable": {func(h *hub) { h.workloads.facts.Connected = false }, nil, controlplanev1.ConnectionDownReason, "Node n0 has left behind cannot be cleaned up"},

@@ -38,6 +38,8 @@ type fakeEtcds struct {
 	asked       int
 	// stubborn members lead although they hand over.
 	stubborn bool
+	// finalized Nodes stay after their deletion.
+	finalized bool
 	// observing, and changing, are the errors of these; dying ends the manager when it changes something.
 	observing, changing error
 	dying               bool
@@ -81,13 +83,21 @@ func (f *fakeEtcds) DeleteSecrets(_ context.Context, _ client.ObjectKey, node st
 	return f.changing
 }
 
-// DeleteNode refuses a Node that was changed since it was read, as an API server does.
+// DeleteNode only marks a Node that has a finalizer, and does not find a Node that does not exist, as an API server does.
 func (f *fakeEtcds) DeleteNode(_ context.Context, _ client.ObjectKey, node facts.ControlPlaneNode) error {
 	f.calls = append(f.calls, fmt.Sprintf("delete Node %s (%s)", node.Name, node.UID))
-	if f.changing == nil {
+	known := f.Node(node.Name)
+	switch {
+	case f.changing != nil:
+		return f.changing
+	case known == nil:
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, node.Name)
+	case f.finalized:
+		known.Deleting = true
+	default:
 		f.Nodes = slices.DeleteFunc(f.Nodes, func(n facts.ControlPlaneNode) bool { return n.UID == node.UID })
 	}
-	return f.changing
+	return nil
 }
 
 // settledEtcd has one member, on a Node that is nobody's.

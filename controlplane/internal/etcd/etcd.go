@@ -130,8 +130,8 @@ func (e *Etcds) DeleteSecrets(ctx context.Context, key client.ObjectKey, node st
 }
 
 // DeleteNode deletes exactly the Node that was read. If the Node was recreated or changed since, for example
-// because its kubelet reports again, the API server refuses with a conflict. A Node that does not exist is no
-// error.
+// because its kubelet reports again, the API server refuses with a conflict. A Node that does not exist is
+// reported as NotFound.
 func (e *Etcds) DeleteNode(ctx context.Context, key client.ObjectKey, node facts.ControlPlaneNode) error {
 	return e.clusters.Connect(ctx, key, func(ctx context.Context, conn *cluster.Conn) error {
 		return deleteNode(ctx, conn.Client, node)
@@ -142,7 +142,7 @@ func deleteNode(ctx context.Context, c client.Client, node facts.ControlPlaneNod
 	obj := &corev1.Node{}
 	obj.Name = node.Name
 	if err := c.Delete(ctx, obj,
-		client.Preconditions{UID: &node.UID, ResourceVersion: &node.ResourceVersion}); client.IgnoreNotFound(err) != nil {
+		client.Preconditions{UID: &node.UID, ResourceVersion: &node.ResourceVersion}); err != nil {
 		return &failure{"cannot delete Node " + node.Name + " of the workload cluster", err}
 	}
 	return nil

@@ -366,9 +366,23 @@ func TestDeleteNodeRequiresReadVersion(t *testing.T) {
 
 	seen = facts.Etcd{}
 	c.Expect(readNodes(t.Context(), c, &seen)).To(Succeed())
-	for range 2 { // also when it does not exist
-		c.Expect(New(fakeClusters{c}).DeleteNode(t.Context(), client.ObjectKey{}, seen.Nodes[0])).To(Succeed())
-		c.Expect(apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(node), node))).To(BeTrue())
+	c.Expect(New(fakeClusters{c}).DeleteNode(t.Context(), client.ObjectKey{}, seen.Nodes[0])).To(Succeed())
+	c.Expect(apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(node), node))).To(BeTrue())
+	err = New(fakeClusters{c}).DeleteNode(t.Context(), client.ObjectKey{}, seen.Nodes[0])
+	c.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "it does not exist: %v", err)
+}
+
+func TestNodeWithFinalizerIsBeingDeleted(t *testing.T) {
+	c := newWorkload(t)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: "n0", UID: "u", Labels: map[string]string{controlPlaneLabels[0]: ""}, Finalizers: []string{"example.com/storage"},
+	}}
+	c.Expect(c.Create(t.Context(), node)).To(Succeed())
+	for _, deleting := range []bool{false, true} {
+		seen := facts.Etcd{}
+		c.Expect(readNodes(t.Context(), c, &seen)).To(Succeed())
+		c.Expect(seen.Nodes).To(ConsistOf(HaveField("Deleting", deleting)))
+		c.Expect(c.Delete(t.Context(), node)).To(Succeed())
 	}
 }
 

@@ -127,7 +127,7 @@ func readNodesWith(ctx context.Context, c client.Client, label string, seen *fac
 		}
 		node := facts.ControlPlaneNode{Node: facts.Node{Name: n.Name, UID: n.UID, ProviderID: n.Spec.ProviderID,
 			HostUID: n.Labels[metal3.HostUIDLabel]}, ResourceVersion: n.ResourceVersion}
-		node.Configuring, node.Silent = configuring(n), silent(n)
+		node.Configuring, node.Silent, node.Deleting = configuring(n), silent(n), !n.DeletionTimestamp.IsZero()
 		for _, address := range n.Status.Addresses {
 			if address.Type == corev1.NodeInternalIP {
 				node.Addresses = append(node.Addresses, address.Address)

@@ -82,6 +82,8 @@ type ControlPlaneNode struct {
 	Configuring bool
 	// Silent reports that its kubelet does not report: the node controller of the cluster has set its conditions to Unknown.
 	Silent bool
+	// Deleting reports that the Node has a deletionTimestamp: finalizers block the end of its deletion.
+	Deleting bool
 	// ResourceVersion is the version of the Node that was read: a kubelet that reports again changes it.
 	ResourceVersion string
 }

@@ -27,7 +27,18 @@ func TestNodeOfAReleasedHostIsDeleted(t *testing.T) {
 		"its kubelet is silent and its member is removed": {},
 		"its member is back and does not answer": {change: func(w *world) {
 			w.Members = append(w.Members, facts.EtcdMember{ID: 9, Name: "n0", Hosts: []string{address(0)}, Problem: "does not answer"})
+			w.Condemned = "3 of 4 members are available, n0 is unhealthy"
 		}},
+		"its member was never started": {change: func(w *world) {
+			w.Members = append(w.Members, facts.EtcdMember{ID: 9, Learner: true, Hosts: []string{address(0)}, Problem: "was never started"})
+		}},
+		"its member is back behind a dead kubelet": {change: func(w *world) {
+			w.Members = append(w.Members, facts.EtcdMember{ID: 9, Name: "n0", Hosts: []string{address(0)}, Problem: "does not answer"})
+			w.Condemned = "3 of 4 members are available, n1 is unhealthy"
+		}, against: "the etcd operator does not report it as unhealthy"},
+		"a finalizer blocks its deletion": {
+			change: func(w *world) { w.Nodes[0].Deleting = true }, against: "Node n0, whose Machine was deleted, is being deleted",
+		},
 		"its kubelet reports": {change: func(w *world) { w.Nodes[0].Silent = false }, against: "its condition Ready is not Unknown"},
 		"its kubelet is silent for a moment": {
 			silence: facts.UnreachableTime - 1, against: "until the kubelet has not reported for 10 minutes",

@@ -407,9 +407,11 @@ func (v *view) againstDeletion(left Leftover, silence time.Duration) *decision.B
 	const still = "Node %s still exists although its Machine was deleted, "
 	node := v.Node(left.Node)
 	var blocker decision.Blocker
-	switch at := slices.IndexFunc(v.Members, func(m facts.EtcdMember) bool { return m.Healthy() && v.claims(m, left) }); {
+	switch at := slices.IndexFunc(v.Members, func(m facts.EtcdMember) bool { return v.claims(m, left) && !v.isDown(m) }); {
 	case node == nil, node.UID != left.UID, !left.mayBeDeleted():
 		blocker = left.remains() // the cache of Nodes is older, or the Node has lost the label of the control plane
+	case node.Deleting:
+		blocker = NodeDeleting(left)
 	case v.isAnotherHost(node.Node, left):
 		blocker = decision.Wait(
 			controlplanev1.EtcdUnknownReason,
@@ -427,6 +429,14 @@ func (v *view) againstDeletion(left Leftover, silence time.Duration) *decision.B
 				"If the server "+
 				"runs, switch it off",
 			node.Name,
+		)
+	case at >= 0 && !v.Members[at].Healthy():
+		blocker = decision.Wait(
+			controlplanev1.EtcdUnknownReason,
+			still+"and etcd member %s of this Node may serve: it does not answer through its kubelet, but the etcd operator does not report it "+
+				"as unhealthy. Switch the server off: the Node is deleted when the etcd operator reports the member",
+			node.Name,
+			nameOf(v.Members[at]),
 		)
 	case at >= 0:
 		blocker = decision.Wait(
@@ -447,6 +457,33 @@ func (v *view) againstDeletion(left Leftover, silence time.Duration) *decision.B
 		return nil
 	}
 	return &blocker
+}
+
+// isDown reports whether a member is known not to serve. Members are queried through their kubelets: that a member
+// behind a silent kubelet does not answer proves nothing unless the etcd operator names the member as unhealthy. A
+// member without a name was never started.
+func (v *view) isDown(m facts.EtcdMember) bool {
+	return !m.Healthy() && (m.Name == "" || v.Condemns(m.Name))
+}
+
+// NodeDeleting waits until a Node is deleted. The watch of Nodes reports the end, but not which finalizer blocks it.
+func NodeDeleting(left Leftover) decision.Blocker {
+	return decision.Wait(
+		controlplanev1.WaitingForMachinesDeletionReason,
+		"Node %s, whose Machine was deleted, is being deleted. Waiting until the Node does not exist. If it stays, find the "+
+			"controllers of its metadata.finalizers",
+		left.Node,
+	)
+}
+
+// NodeForbidden waits because the credentials must not delete a Node.
+func NodeForbidden(left Leftover) decision.Blocker {
+	return decision.Wait(
+		controlplanev1.EtcdUnknownReason,
+		"Node %s still exists although its Machine was deleted: the credentials of the kubeconfig lack the permission to delete Nodes. Grant "+
+			"the permission, or switch its host off, then delete the Node, which wipes nothing",
+		left.Node,
+	)
 }
 
 // NodeChanged waits after the API server has refused the deletion of a Node, because the Node changed since
