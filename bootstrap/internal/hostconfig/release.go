@@ -104,8 +104,20 @@ func (r *Reconciler) keepOthersAgents(ctx context.Context, s *scope) (bool, erro
 	if err != nil || len(recorded) == 0 {
 		return err == nil, err
 	}
-	return s.waitDeleting(bootstrapv1.ServerInUseReason, "Agent and InfraEnv are kept: %s. Start the server from its disk, then delete the Agent, which wipes nothing, but that config loses its Agent. Do not delete the Machine of that config to end the wait: that wipes its host",
-		recorded[0])
+	return s.waitDeleting(bootstrapv1.ServerInUseReason, "Agent and InfraEnv are kept: %s. Start the server from its disk. %s. That config loses its Agent. Do not delete the Machine of that config to end the wait: that wipes its host",
+		recorded[0], deletionOfClaimed(s.Agents))
+}
+
+// deletionOfClaimed advises how to delete the Agents that another config recorded. assisted-service removes the Node of
+// a deleted bound Agent from its cluster, unless the Agent is annotated: it would be the Node of the other Machine.
+func deletionOfClaimed(agents []*aiv1beta1.Agent) string {
+	i := slices.IndexFunc(agents, facts.Bound)
+	if i < 0 {
+		return "Then delete the Agent, which wipes nothing"
+	}
+	return fmt.Sprintf("Annotate Agent %s, which is bound to ClusterDeployment %s, with %s=true, then delete the Agent, which wipes nothing. "+
+		"Without the annotation assisted-service removes the Node of the server from the cluster",
+		agents[i].Name, agents[i].Spec.ClusterDeploymentName.Name, skipSpokeCleanupAnnotation)
 }
 
 // clusterOf names the cluster that an Agent is bound to, unless it is in another namespace.

@@ -256,7 +256,9 @@ func TestBoundAgentOfAnotherInstalledMachineIsKept(t *testing.T) {
 	for range 2 {
 		w.reconcile()
 		w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.ServerInUseReason)
-		w.Expect(w.message(bootstrapv1.DeletingCondition)).To(ContainSubstring("OpenshiftAssistedConfig other, which has a Node, recorded Agent a"))
+		w.Expect(w.message(bootstrapv1.DeletingCondition)).To(And(ContainSubstring("OpenshiftAssistedConfig other, which has a Node, recorded Agent a"),
+			ContainSubstring("Annotate Agent a, which is bound to ClusterDeployment cp, with agent.agent-install.openshift.io/skip-spoke-cleanup=true, then delete the Agent"),
+			ContainSubstring("Without the annotation assisted-service removes the Node of the server from the cluster")))
 		w.Expect(w.agent("a").DeletionTimestamp).To(BeNil())
 		w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil())
 		w.restart()
@@ -301,7 +303,7 @@ func TestWholeClusterIsDeletedThoughAnotherConfigRecordedTheAgent(t *testing.T) 
 			w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp == nil).To(Equal(tc.kept), w.message(bootstrapv1.DeletingCondition))
 			if tc.kept {
 				w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.ServerInUseReason)
-				w.Expect(w.message(bootstrapv1.DeletingCondition)).To(And(ContainSubstring("Start the server from its disk"), ContainSubstring("wipes nothing"),
+				w.Expect(w.message(bootstrapv1.DeletingCondition)).To(And(ContainSubstring("Start the server from its disk. Then delete the Agent, which wipes nothing."), Not(ContainSubstring("skip-spoke-cleanup")),
 					ContainSubstring("Do not delete the Machine of that config to end the wait: that wipes its host")))
 				return
 			}
