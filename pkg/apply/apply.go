@@ -9,6 +9,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -107,7 +109,8 @@ func (a *Applier) Apply(ctx context.Context, desired, observed client.Object) (c
 // TryCreate returns the error with which the API server would refuse to create desired, by the schema of the
 // kind or by an admission webhook. It creates no object. Call it before an object is deleted in order to
 // recreate it: a refusal after the deletion would leave no object. The request names an object that does not
-// exist, because webhooks refuse more changes of existing objects.
+// exist, because webhooks refuse more changes of existing objects. An exhausted quota is no refusal: the
+// deletion of the object releases its share.
 func (a *Applier) TryCreate(ctx context.Context, desired client.Object) error {
 	kind, err := apiutil.GVKForObject(desired, a.client.Scheme())
 	if err != nil {
@@ -117,17 +120,28 @@ func (a *Applier) TryCreate(ctx context.Context, desired client.Object) error {
 	if err != nil {
 		return err
 	}
-	wanted.SetName(desired.GetName() + "-" + rand.String(5))
-	if err := a.client.Apply(
+	wanted.SetName(trialName(desired.GetName()))
+	err = a.client.Apply(
 		ctx,
 		client.ApplyConfigurationFromUnstructured(wanted),
 		a.owner,
 		client.ForceOwnership,
 		client.DryRunAll,
-	); err != nil {
+	)
+	if err != nil && !kube.QuotaExceeded(err) {
 		return fmt.Errorf("a dry run of %s %s: %w", kind.Kind, client.ObjectKeyFromObject(desired), err)
 	}
 	return nil
+}
+
+// trialName returns a random name that is like name and not longer than a DNS label, unless name is. Hive's
+// admission webhook refuses longer names of ClusterDeployments.
+func trialName(name string) string {
+	suffix := "-" + rand.String(5)
+	if length := max(len(name), validation.DNS1123LabelMaxLength) - len(suffix); len(name) > length {
+		name = strings.TrimRight(name[:length], "-.")
+	}
+	return name + suffix
 }
 
 // unchanged reports whether this version of the object was compared with the same desired state before.

@@ -3,6 +3,8 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -12,7 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -86,6 +90,34 @@ func TestTryCreateCreatesNothing(t *testing.T) {
 
 	refusal = apierrors.NewBadRequest("no")
 	g.Expect(a.TryCreate(t.Context(), wanted)).To(MatchError(refusal))
+
+	configMaps := schema.GroupResource{Resource: "configmaps"}
+	refusal = apierrors.NewForbidden(configMaps, name, errors.New("exceeded quota: objects, requested: count/configmaps=1, used: count/configmaps=9, limited: count/configmaps=9"))
+	g.Expect(a.TryCreate(t.Context(), wanted)).To(Succeed(), "the deletion of the object releases its share")
+	refusal = apierrors.NewForbidden(configMaps, name, errors.New("no RBAC policy matched"))
+	g.Expect(a.TryCreate(t.Context(), wanted)).To(MatchError(refusal))
+}
+
+// Hive's admission webhook refuses names of ClusterDeployments that are longer than 63 characters.
+func TestTrialName(t *testing.T) {
+	long := strings.Repeat("a", 63)
+	for situation, tc := range map[string]struct{ name, prefix string }{
+		"short: the suffix is appended":                    {"site1", "site1-"},
+		"57 characters: the suffix fits":                   {long[:57], long[:57] + "-"},
+		"58 characters: the end is replaced":               {long[:58], long[:57] + "-"},
+		"63 characters: the end is replaced":               {long, long[:57] + "-"},
+		"63 characters: a separator is not doubled":        {long[:55] + "-." + long[:6], long[:55] + "-"},
+		"subdomain of 70 characters: does not grow longer": {long + ".aaaaaa", long + "-"},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			name := trialName(tc.name)
+			g.Expect(name).To(HavePrefix(tc.prefix))
+			g.Expect(len(name)).To(And(Equal(len(tc.prefix)+5), BeNumerically("<=", max(len(tc.name), 63))))
+			g.Expect(name).NotTo(Equal(tc.name))
+			g.Expect(validation.IsDNS1123Subdomain(name)).To(BeEmpty())
+		})
+	}
 }
 
 func TestApplyKeepsAReplacedOwnerReference(t *testing.T) {

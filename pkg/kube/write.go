@@ -80,6 +80,13 @@ func IsRefused(err error) bool {
 	return denied || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || UndeclaredField(err) != ""
 }
 
+// QuotaExceeded reports whether the API server refused to create an object because a ResourceQuota is
+// exhausted. The admission plugin gives this refusal no cause of its own (kubernetes/apiserver,
+// pkg/admission/plugin/resourcequota/controller.go, checkRequest).
+func QuotaExceeded(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota: ")
+}
+
 // ownersRefused is the error of the admission plugin OwnerReferencesPermissionEnforcement, which OpenShift
 // enables. The plugin refuses changes of the owner references of an existing object
 // (kubernetes/plugin/pkg/admission/gc/gc_admission.go).
