@@ -11,6 +11,7 @@ import (
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -65,8 +66,8 @@ func InfraEnv(f *facts.Facts, mode bootstrapv1.BootMode) (*assisted.InfraEnv, er
 	if f.Cluster.UID != "" {
 		infraEnv.Annotations = map[string]string{contract.ClusterUIDAnnotation: string(f.Cluster.UID)}
 	}
-	if f.MirrorsDigest != "" {
-		metav1.SetMetaDataAnnotation(&infraEnv.ObjectMeta, bootstrapv1.MirrorsDigestAnnotation, f.MirrorsDigest)
+	if digest := mirrorsDigest(f, infraEnv.Spec.MirrorRegistryRef); digest != "" {
+		metav1.SetMetaDataAnnotation(&infraEnv.ObjectMeta, bootstrapv1.MirrorsDigestAnnotation, digest)
 	}
 	infraEnv.Spec.NTPSources = spec.NTPSources
 	if delay := spec.NetworkDiscoveryDelaySeconds; delay != nil {
@@ -146,4 +147,14 @@ func MirrorRegistry(f *facts.Facts) *hiveext.MirrorRegistryConfigMapReference {
 		return f.Namesake.Spec.MirrorRegistryRef
 	}
 	return nil
+}
+
+// mirrorsDigest returns the digest of the ConfigMap with the mirrors. While the ConfigMap does not exist, it
+// returns the recorded digest of the same reference: a ConfigMap that is created again with another content
+// differs from the content that assisted-service has registered.
+func mirrorsDigest(f *facts.Facts, ref *hiveext.MirrorRegistryConfigMapReference) string {
+	if f.MirrorsDigest == "" && ref != nil && f.Namesake != nil && equality.Semantic.DeepEqual(ref, f.Namesake.Spec.MirrorRegistryRef) {
+		return f.Namesake.Annotations[bootstrapv1.MirrorsDigestAnnotation]
+	}
+	return f.MirrorsDigest
 }

@@ -257,6 +257,32 @@ func TestUnknownContentOfMirrorsRegistersNothingAgain(t *testing.T) {
 	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil())
 }
 
+// kubectl replace --force deletes the ConfigMap and creates it again: the InfraEnv is still registered with the former content.
+func TestRecreatedConfigMapOfMirrorsRegistersInfraEnvAgain(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	config := w.config()
+	w.change(config, func() { config.Spec.MirrorRegistryRef = &corev1.LocalObjectReference{Name: "mirrors"} })
+	mirrors := func(content string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "mirrors"}, Data: map[string]string{"registries.conf": content}}
+	}
+	w.Expect(w.Create(t.Context(), mirrors("former"))).To(Succeed())
+	w.reconcile()
+	w.takeInfraEnvIn()
+	registered := read(w, "m", &assisted.InfraEnv{}).Annotations[bootstrapv1.MirrorsDigestAnnotation]
+	w.Expect(registered).NotTo(BeEmpty())
+	w.Expect(w.Delete(t.Context(), mirrors(""))).To(Succeed())
+	w.reconcile()
+	w.reconcile()
+	infraEnv := read(w, "m", &assisted.InfraEnv{})
+	w.Expect(infraEnv.DeletionTimestamp).To(BeNil())
+	w.Expect(infraEnv.Annotations).To(HaveKeyWithValue(bootstrapv1.MirrorsDigestAnnotation, registered), "what assisted-service registered")
+	later := mirrors("later")
+	w.Expect(w.Create(t.Context(), later)).To(Succeed())
+	w.change(later, func() { later.Labels = map[string]string{"version": "of its own"} }) // the fake client starts at 1 again
+	w.reconcile()
+	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
+}
+
 // An assisted-service that lacks ntpSources refused the new InfraEnv only after the old one was deleted.
 func TestNoInfraEnvIsDeletedForWhatIsRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
