@@ -48,8 +48,8 @@ func (r *Reconciler) importAs(ctx context.Context, s *scope.Scope, identity fact
 	if err != nil {
 		return fmt.Errorf("cannot import the cluster: %w", err)
 	}
-	imageSet, err := r.nameRunning(ctx, s)
-	if err != nil {
+	imageSet, named, err := r.nameRunning(ctx, s)
+	if err != nil || !named {
 		return err
 	}
 	var deployment client.Object = s.Deployment
@@ -69,17 +69,21 @@ func (r *Reconciler) importAs(ctx context.Context, s *scope.Scope, identity fact
 	return nil
 }
 
-// nameRunning names the release image that the cluster runs in a ClusterImageSet of ours; empty when it does not tell it.
-func (r *Reconciler) nameRunning(ctx context.Context, s *scope.Scope) (string, error) {
+// nameRunning writes our ClusterImageSet of the release image that the cluster runs, and returns its name; empty when
+// the cluster does not report the image. named is false when another client has taken the name.
+func (r *Reconciler) nameRunning(ctx context.Context, s *scope.Scope) (name string, named bool, err error) {
 	image := s.Workload.ReleaseImage
 	if image == "" {
-		return "", nil
+		return "", true, nil
 	}
-	name := assisted.ClusterImageSetName(s.ControlPlane.Namespace, s.ControlPlane.Name, image)
-	if err := r.writer.Apply(ctx, s, desired.ClusterImageSet(s.Facts, name, image, "", ""), s.OwnSet(name)); err != nil {
-		return "", fmt.Errorf("cannot write ClusterImageSet %s: %w", name, err)
+	name = assisted.ClusterImageSetName(s.ControlPlane.Namespace, s.ControlPlane.Name, image)
+	if foreign, err := r.foreignImageSet(ctx, s, name); err != nil || foreign {
+		return "", false, err
 	}
-	return name, nil
+	if err := r.writer.ApplyChecked(ctx, s, desired.ClusterImageSet(s.Facts, name, image, "", ""), s.OwnSet(name)); err != nil {
+		return "", false, fmt.Errorf("cannot write ClusterImageSet %s: %w", name, err)
+	}
+	return name, true, nil
 }
 
 // createOnce makes an object that the cache does not have. One that exists nevertheless is on its way into the cache, and is not touched.

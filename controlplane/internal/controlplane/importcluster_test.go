@@ -221,6 +221,18 @@ func TestAnImportOverwritesNothing(t *testing.T) {
 	h.Expect(h.aci().Spec).To(Equal(there.Spec))
 }
 
+func TestAnImportKeepsAForeignClusterImageSet(t *testing.T) {
+	h := newMovedHub(t)
+	theirs := assisted.ClusterImageSet(assisted.ClusterImageSetName(lab, "c1", digest), otherDigest, nil, nil)
+	h.Expect(h.Create(t.Context(), theirs)).To(Succeed())
+	h.reconcile()
+	set := &hivev1.ClusterImageSet{}
+	h.Expect(h.Get(t.Context(), client.ObjectKeyFromObject(theirs), set)).To(Succeed())
+	h.Expect(set.Spec.ReleaseImage).To(Equal(otherDigest))
+	h.expectNotRegistered()
+	h.expectImport(controlplanev1.InstallationNotOursReason, "ClusterImageSet "+theirs.Name+" exists and was not made for this control plane")
+}
+
 // Half of an import is gone on with.
 func TestAnImportThatIsInterrupted(t *testing.T) {
 	h := newMovedHub(t)

@@ -122,7 +122,10 @@ func (r *Reconciler) createMachines(ctx context.Context, s *scope.Scope, slots [
 			s.Block(refusal(err, fmt.Sprintf("Machine %s was refused, correct %s: %v", slot.Name, templateField(slot), err)))
 			break
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, writer.ErrNotCached):
+			awaitCache(s, slot.Name, reconcile.CacheLag)
+		case err != nil:
 			errs = append(errs, fmt.Errorf("cannot make Machine %s: %w", slot.Name, err))
 		}
 		if done {
@@ -167,7 +170,11 @@ func (r *Reconciler) createMachine(ctx context.Context, s *scope.Scope, slot des
 	if err != nil {
 		return false, err
 	}
-	for _, left := range []client.Object{observedInfra, observedConfig} {
+	observedMachine, err := kube.Read(ctx, r.Client, client.ObjectKeyFromObject(infra), &clusterv1.Machine{})
+	if err != nil {
+		return false, err
+	}
+	for _, left := range []client.Object{observedInfra, observedConfig, observedMachine} {
 		if kube.IsNil(left) {
 			continue
 		}
@@ -181,8 +188,12 @@ func (r *Reconciler) createMachine(ctx context.Context, s *scope.Scope, slot des
 			return false, nil
 		}
 		if !s.Ours(left) {
-			return false, fmt.Errorf("%T %s exists and was not made for this control plane", left, left.GetName())
+			return false, fmt.Errorf("%s %s exists and was not made for this control plane", kube.KindName(left), left.GetName())
 		}
+	}
+	if observedMachine != nil { // ours, and newer than the list of Machines
+		awaitCache(s, slot.Name, reconcile.CacheLag)
+		return false, nil
 	}
 	if there, err := r.createConfig(ctx, s, slot, observedConfig); err != nil || !there {
 		return false, err

@@ -45,12 +45,12 @@ func (r *Reconciler) placeholder(ctx context.Context, s *scope.Scope) (bool, err
 		return true, nil
 	}
 	wanted := desired.PlaceholderPullSecret(s.Facts)
-	found, err := r.writer.Existing(ctx, r.Live, wanted)
+	found, err := r.writer.Existing(ctx, wanted)
 	if err != nil || found != nil {
 		s.PullSecret = found
 		return err == nil, err
 	}
-	return true, r.writer.Apply(ctx, s, wanted, nil)
+	return true, r.writer.ApplyChecked(ctx, s, wanted, nil)
 }
 
 type pullSecretContents struct {

@@ -190,7 +190,7 @@ func New(options Options) *Reconciler {
 		track:        func(client.Object) error { return nil },
 		trackReboots: func(client.Object) error { return nil },
 	}
-	r.writer = writer.New(options.Client, options.Recorder, reconcile.NewRecentWrites(r.Clock.Now), reconcile.NewOwners(options.Clock))
+	r.writer = writer.New(options.Client, options.Live, options.Recorder, reconcile.NewRecentWrites(r.Clock.Now), reconcile.NewOwners(options.Clock))
 	r.kubeconfig = kubeconfig.New(options.Live, options.Workloads, r.writer, options.Clock)
 	r.kubelets = kubelets.NewApprover(options.Live, options.Kubelets, options.Workloads, r.writer, options.Clock)
 	r.deferred = reconcile.NewStatusLimiter(r.Clock.Now)

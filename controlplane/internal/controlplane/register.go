@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,14 +70,28 @@ func (r *Reconciler) register(ctx context.Context, s *scope.Scope) (bool, error)
 	if s.Install == nil || s.NotPassedOn {
 		desired.PassOnAtOnce(s.ControlPlane, install)
 	}
-	if err := r.writer.Apply(ctx, s, deployment, s.Deployment); err != nil {
-		return rejected(s, "ClusterDeployment", err)
+	if proceed, err := r.applyRegistration(ctx, s, "ClusterDeployment", deployment, s.Deployment); !proceed {
+		return false, err
 	}
-	if err := r.writer.Apply(ctx, s, install, s.Install); err != nil {
-		return rejected(s, "AgentClusterInstall", err)
+	if proceed, err := r.applyRegistration(ctx, s, "AgentClusterInstall", install, s.Install); !proceed {
+		return false, err
 	}
 	s.Found.Registered = true
 	return true, r.withdrawHold(ctx, s, install)
+}
+
+// applyRegistration writes an object of the registration. One that the cache does not show yet may stand for a foreign
+// cluster, and is not written: see foreign.
+func (r *Reconciler) applyRegistration(ctx context.Context, s *scope.Scope, kind string, wanted, observed client.Object) (bool, error) {
+	switch err := r.writer.Apply(ctx, s, wanted, observed); {
+	case errors.Is(err, writer.ErrNotCached):
+		s.Again.In(reconcile.CacheLag)
+		s.Block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("Cluster not registered yet: %s %s was created a moment ago. The manager checks whether it belongs to this cluster", kind, wanted.GetName()))
+		return false, nil
+	case err != nil:
+		return rejected(s, kind, err)
+	}
+	return true, nil
 }
 
 // recordMirrors states in an AgentClusterInstall which content the ConfigMap with the mirrors has: assisted-service

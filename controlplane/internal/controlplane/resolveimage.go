@@ -110,23 +110,23 @@ func (r *Reconciler) nameImage(ctx context.Context, s *scope.Scope, resolvedFrom
 	if wanted := s.ImageSetName; !registrable(s) || s.ImageSetName != wanted {
 		return s.Found.Blocked(status.Installation) == nil, nil
 	}
-	if foreign, err := r.foreignImageSet(ctx, s); err != nil || foreign {
+	if foreign, err := r.foreignImageSet(ctx, s, s.ImageSetName); err != nil || foreign {
 		return false, err
 	}
-	if err := r.writer.Apply(ctx, s, desired.ClusterImageSet(s.Facts, s.ImageSetName, s.Found.ReleaseImage, resolvedFrom, through), s.OwnSet(s.ImageSetName)); err != nil {
+	if err := r.writer.ApplyChecked(ctx, s, desired.ClusterImageSet(s.Facts, s.ImageSetName, s.Found.ReleaseImage, resolvedFrom, through), s.OwnSet(s.ImageSetName)); err != nil {
 		return false, fmt.Errorf("cannot write ClusterImageSet %s: %w", s.ImageSetName, err)
 	}
 	return true, nil
 }
 
-// foreignImageSet reports whether the API server has a ClusterImageSet of our name that was not made for this control
+// foreignImageSet reports whether the API server has a ClusterImageSet of a name of ours that was not made for this control
 // plane, and blocks then: another cluster of the hub may be registered with it. The name holds 32 bits of a hash, which
 // a tenant with a namespace of a similar name could meet on purpose.
-func (r *Reconciler) foreignImageSet(ctx context.Context, s *scope.Scope) (bool, error) {
-	if s.OwnSet(s.ImageSetName) != nil {
+func (r *Reconciler) foreignImageSet(ctx context.Context, s *scope.Scope, name string) (bool, error) {
+	if s.OwnSet(name) != nil {
 		return false, nil
 	}
-	set, err := kube.Read(ctx, r.Live, client.ObjectKey{Name: s.ImageSetName}, &hivev1.ClusterImageSet{})
+	set, err := kube.Read(ctx, r.Live, client.ObjectKey{Name: name}, &hivev1.ClusterImageSet{})
 	if err != nil || set == nil || set.Annotations[facts.OwnerAnnotation] == client.ObjectKeyFromObject(s.ControlPlane).String() {
 		return false, err
 	}

@@ -115,7 +115,7 @@ func (p *Publisher) publish(ctx context.Context, s *scope.Scope, admin *corev1.S
 		return s.Found.Kubeconfig != nil, nil
 	}
 	if s.Found.Kubeconfig == nil {
-		found, err := p.writer.Existing(ctx, p.live, desired.Kubeconfig(s.Facts, nil, nil))
+		found, err := p.writer.Existing(ctx, desired.Kubeconfig(s.Facts, nil, nil))
 		if err != nil {
 			return false, err
 		}

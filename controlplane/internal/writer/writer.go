@@ -4,6 +4,7 @@ package writer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -30,8 +31,9 @@ const (
 
 // Writer writes objects for the steps of a reconcile.
 type Writer struct {
-	// Client writes; Recorder emits Events.
+	// Client writes, Live reads past the cache; Recorder emits Events.
 	Client   client.Client
+	Live     client.Reader
 	Recorder record.EventRecorder
 	// Recent remembers the writes that the cache does not have yet.
 	Recent *reconcile.RecentWrites
@@ -42,12 +44,31 @@ type Writer struct {
 }
 
 // New returns a Writer that remembers its writes in recent.
-func New(c client.Client, recorder record.EventRecorder, recent *reconcile.RecentWrites, owners *reconcile.Owners) *Writer {
-	return &Writer{Client: c, Recorder: recorder, Recent: recent, Owners: owners, Applier: apply.New(c, FieldOwner), Metadata: apply.New(c, MetadataOwner)}
+func New(c client.Client, live client.Reader, recorder record.EventRecorder, recent *reconcile.RecentWrites, owners *reconcile.Owners) *Writer {
+	return &Writer{Client: c, Live: live, Recorder: recorder, Recent: recent, Owners: owners, Applier: apply.New(c, FieldOwner), Metadata: apply.New(c, MetadataOwner)}
 }
 
-// Apply writes desired, unless observed holds it or the cache does not have the last write yet.
+// ErrNotCached is the error of Apply if observed is nil and the API server has an object of the name. The object may be
+// foreign, and was not written.
+var ErrNotCached = errors.New("exists, and the cache does not show it yet")
+
+// Apply writes desired, unless observed holds it or the cache does not have the last write yet. If observed is nil, it
+// reads the API server first: see Existing.
 func (w *Writer) Apply(ctx context.Context, s *scope.Scope, desired, observed client.Object) error {
+	if kube.IsNil(observed) {
+		existing, err := w.Existing(ctx, desired)
+		if err != nil {
+			return err
+		}
+		if existing != nil {
+			return fmt.Errorf("%s %s %w", existing.Kind, existing.Name, ErrNotCached)
+		}
+	}
+	return w.ApplyChecked(ctx, s, desired, observed)
+}
+
+// ApplyChecked is Apply for a caller that has checked with the API server that no foreign object has the name.
+func (w *Writer) ApplyChecked(ctx context.Context, s *scope.Scope, desired, observed client.Object) error {
 	_, err := w.apply(ctx, s, w.Applier, Key(desired), desired, observed)
 	return err
 }
@@ -78,7 +99,7 @@ func Key(obj client.Object) string {
 // ApplyOwned is apply of a Secret whose owner references the API server may refuse: all else is written then, and the
 // condition KubeconfigAvailable reports it.
 func (w *Writer) ApplyOwned(ctx context.Context, s *scope.Scope, desired *corev1.Secret, observed client.Object) error {
-	return w.writeOwned(s, desired, observed, func() error { return w.Apply(ctx, s, desired, observed) })
+	return w.writeOwned(s, desired, observed, func() error { return w.ApplyChecked(ctx, s, desired, observed) })
 }
 
 // ApplyOwnedAtOnce is ApplyOwned of what is written whether or not the cache has the last write.
@@ -111,14 +132,18 @@ func (w *Writer) reportOwners(s *scope.Scope, secret client.Object, left time.Du
 	s.Found.Block(status.KubeconfigOwner, controlplanev1.KubeconfigAvailableReason, reconcile.OwnersRefusedMessage("Secret", secret.GetName(), reconcile.HubRights))
 }
 
-// Existing reads, past the cache, the metadata of a Secret before its first write; nil when it does not exist, or was
-// written a moment ago. The first write is forced: it would overwrite a foreign Secret that the cache does not show
+// Existing reads, past the cache, the metadata of an object before its first write; nil when it does not exist, or was
+// written a moment ago. The first write is forced: it would overwrite a foreign object that the cache does not show
 // yet.
-func (w *Writer) Existing(ctx context.Context, live client.Reader, wanted *corev1.Secret) (*metav1.PartialObjectMetadata, error) {
+func (w *Writer) Existing(ctx context.Context, wanted client.Object) (*metav1.PartialObjectMetadata, error) {
 	if w.Recent.Pending(Key(wanted), "") > 0 {
 		return nil, nil //nolint:nilnil // ours is on its way into the cache
 	}
-	return kube.Read(ctx, live, client.ObjectKeyFromObject(wanted), kube.MetadataOf(kube.Secret))
+	kind, err := w.Client.GroupVersionKindFor(wanted)
+	if err != nil {
+		return nil, fmt.Errorf("cannot determine the kind of %T: %w", wanted, err)
+	}
+	return kube.Read(ctx, w.Live, client.ObjectKeyFromObject(wanted), kube.MetadataOf(kind))
 }
 
 // PatchMetadata writes the metadata of the control plane.
