@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -10,6 +11,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	machineconfigv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -66,14 +68,23 @@ var _ = Describe("An installed cluster", Label("upgrade"), func() {
 		waitAvailable(ctx, cluster)
 		before := state(ctx, cluster)
 		boots, pid := bootCounts(before), cluster.Server().Process().PID()
+		expectOnlyRestart := watchRestart(cluster)
+		release := cluster.Versions().HoldOperators()
+		DeferCleanup(release)
 		publish(cluster, nextPatch, patches)
 		cluster.Versions().Hold("machine-config") // or it is over before anybody looks
 		ask(ctx, cluster, `{"version":"`+nextPatch+`","upgrade":{"channel":"`+patches+`"}}`)
 		waitRollingOut(ctx, cluster, "from v"+installedVersion+" to v"+nextPatch)
 		cluster.Versions().Recover("machine-config")
+
+		By("reporting the restart, and no failure")
+		expectReported(ctx, cluster, controlplanev1.AvailableCondition, metav1.ConditionUnknown,
+			controlplanev1.ControlPlaneRestartingReason)
+		release()
 		expectUpgraded(ctx, cluster, nextPatch)
 		expectUnwiped(ctx, cluster, before)
 		Expect(cluster.Server().Process().PID()).NotTo(Equal(pid), "the API was away")
+		expectOnlyRestart()
 		name := before.Machines[0].Name
 		Expect(bootCounts(state(ctx, cluster))[name]).To(Equal(boots[name] + 1))
 		kubeconfigWorks(ctx, cluster, state(ctx, cluster))
@@ -289,6 +300,32 @@ func expectUpgraded(ctx context.Context, cluster *lab.Cluster, version string) {
 		}
 	}
 	waitHistory(ctx, cluster, version)
+}
+
+// watchRestart returns a check that since then the control plane has reported the planned restart of its host, and no
+// failure: none of the conditions that alerts and Argo CD read was False.
+func watchRestart(cluster *lab.Cluster) (check func()) {
+	conditions := []string{
+		controlplanev1.AvailableCondition,
+		controlplanev1.ControlPlaneComponentsHealthyCondition,
+		controlplanev1.EtcdClusterHealthyCondition,
+	}
+	before := map[string][]string{}
+	for _, condition := range conditions {
+		before[condition] = cluster.ReportsOf(condition)
+	}
+	return func() {
+		GinkgoHelper()
+		const restarting = "Unknown " + controlplanev1.ControlPlaneRestartingReason
+		for _, condition := range conditions {
+			reported := slices.DeleteFunc(cluster.ReportsOf(condition), func(report string) bool {
+				return slices.Contains(before[condition], report)
+			})
+			Expect(slices.DeleteFunc(reported, func(report string) bool {
+				return strings.HasPrefix(report, "True ")
+			})).To(Or(BeEmpty(), Equal([]string{restarting})), condition)
+		}
+	}
 }
 
 // expectUnwiped checks that all Machines are the same as before, and that no disk was wiped.

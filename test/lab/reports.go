@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -54,4 +55,19 @@ func (c *Cluster) HasReported(condition, status, reason string) bool {
 	defer r.mu.Unlock()
 	_, reported := r.byKey[c.Key()][report{condition, status, reason}]
 	return reported
+}
+
+// ReportsOf returns each status with its reason that a condition of the control plane has, or had: "True Available".
+func (c *Cluster) ReportsOf(condition string) []string {
+	r := c.lab.reports
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var found []string
+	for report := range r.byKey[c.Key()] {
+		if report.condition == condition {
+			found = append(found, report.status+" "+report.reason)
+		}
+	}
+	slices.Sort(found)
+	return found
 }

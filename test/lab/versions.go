@@ -21,6 +21,12 @@ import (
 // hostAway is how long a host is away that is rebooted with another machine configuration, besides the time it takes to boot.
 const hostAway = 500 * time.Millisecond
 
+// operatorsAway is how long no static Pod serves after the restart of the only master, by its operators.
+const operatorsAway = time.Second
+
+// staticPods are the ClusterOperators whose operands are static Pods, and whose health the manager reads.
+var staticPods = []string{"etcd", "kube-apiserver"}
+
 // useVersions gives a cluster the operators that upgrade it, as soon as its API is up. Release images are those of the registry.
 func (l *Lab) useVersions(key types.NamespacedName, w *workload) error {
 	log, err := l.openLog("version-operator-" + w.server.Name + ".log")
@@ -84,7 +90,35 @@ func (w *workload) reboot(ctx context.Context, cluster types.NamespacedName, nod
 	if !alone {
 		return nil
 	}
-	return w.bringBack(ctx)
+	return w.bringBackAlone(ctx)
+}
+
+// bringBackAlone starts the API server of the only master, whose operators are unavailable for some time: until
+// operatorsAway has passed, or as long as a test holds them.
+func (w *workload) bringBackAlone(ctx context.Context) error {
+	for _, operator := range staticPods {
+		w.versions.Interrupt(operator)
+	}
+	if err := w.bringBack(ctx); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	held := w.operatorsHeld
+	w.mu.Unlock()
+	var passed <-chan time.Time
+	if held == nil {
+		passed = time.After(operatorsAway)
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-held:
+	case <-passed:
+	}
+	for _, operator := range staticPods {
+		w.versions.Recover(operator)
+	}
+	return nil
 }
 
 func (w *workload) onlyMaster(ctx context.Context, node string) (bool, error) {
@@ -123,6 +157,21 @@ func (c *Cluster) Versions() *Versions {
 		return nil
 	}
 	return &Versions{Operator: c.workload.versions, cluster: c}
+}
+
+// HoldOperators keeps the operators of a cluster with one master unavailable after the next restart of its host until
+// release is called.
+func (v *Versions) HoldOperators() (release func()) {
+	w, held := v.cluster.workload, make(chan struct{})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.operatorsHeld = held
+	return sync.OnceFunc(func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.operatorsHeld = nil
+		close(held)
+	})
 }
 
 // PatchControlPlane changes the control plane of the cluster, as "kubectl patch --type merge" does.

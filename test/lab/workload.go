@@ -41,6 +41,8 @@ type workload struct {
 	client client.Client
 	// rack has the hosts of the cluster.
 	rack *hosts.Rack
+	// operatorsHeld, while not nil, is closed when the operators may be available after a restart of the only master.
+	operatorsHeld chan struct{}
 	// stopped is true when the API server will never answer again.
 	stopped bool
 	// kubeconfigs counts how often assisted-service asked for the kubeconfig.

@@ -112,6 +112,8 @@ const (
 	held     faultKind = "held"
 	slow     faultKind = "slow"
 	degraded faultKind = "degraded"
+	// unavailable: no static Pod of the operand serves.
+	unavailable faultKind = "unavailable"
 	// mended: what was written to the ClusterOperator is taken back.
 	mended faultKind = "mended"
 	// notUpgradeable: it goes on, and keeps the cluster at its minor version.
@@ -241,6 +243,10 @@ func (o *Operator) FailUntil(operator, message, release string) {
 	o.fault(operator, fault{kind: degraded, message: message, mendedBy: release})
 }
 
+// Interrupt makes a ClusterOperator unavailable until Recover, as those of static Pods are after the only host has
+// restarted. An update does not wait for the operator.
+func (o *Operator) Interrupt(operator string) { o.fault(operator, fault{kind: unavailable}) }
+
 // Refuse makes a ClusterOperator keep the cluster at its minor version until Recover.
 func (o *Operator) Refuse(operator, message string) {
 	o.fault(operator, fault{kind: notUpgradeable, message: message})
@@ -250,7 +256,7 @@ func (o *Operator) Refuse(operator, message string) {
 func (o *Operator) Recover(operator string) {
 	o.change(func(s *settings) {
 		switch s.faults[operator].kind {
-		case degraded, notUpgradeable:
+		case degraded, notUpgradeable, unavailable:
 			s.faults[operator] = fault{kind: mended}
 		default:
 			delete(s.faults, operator)

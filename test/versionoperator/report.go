@@ -186,11 +186,17 @@ func (o *Operator) reportOperators(ctx context.Context, v *view) error {
 		switch f.kind {
 		case degraded:
 			findings = append(findings, finding{string(configv1.OperatorDegraded), metav1.ConditionTrue, "Simulated", f.message})
+		case unavailable:
+			findings = append(findings, finding{
+				string(configv1.OperatorAvailable), metav1.ConditionFalse, "StaticPods_ZeroNodesActive",
+				"StaticPodsAvailable: 0 nodes are active",
+			})
 		case notUpgradeable:
 			findings = append(findings, finding{string(configv1.OperatorUpgradeable), metav1.ConditionFalse, "Simulated", f.message})
 		case mended:
 			if operator.Name != machineConfig {
-				findings = append(findings, finding{string(configv1.OperatorDegraded), metav1.ConditionFalse, "AsExpected", ""},
+				findings = append(findings, finding{string(configv1.OperatorAvailable), metav1.ConditionTrue, "AsExpected", ""},
+					finding{string(configv1.OperatorDegraded), metav1.ConditionFalse, "AsExpected", ""},
 					finding{string(configv1.OperatorUpgradeable), metav1.ConditionTrue, "AsExpected", ""})
 			}
 		}
