@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -162,6 +163,24 @@ func TestAControlPlaneThatGoesIsNotInstalled(t *testing.T) {
 	h.reconcile()
 	h.Expect(*conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)).To(And(
 		HaveField("Reason", controlplanev1.InstallationOnHoldReason), HaveField("Message", "the cluster is being deleted: no installation is begun")))
+}
+
+func TestHoldOfDeletedAgentClusterInstallIsNoError(t *testing.T) {
+	resource := schema.GroupResource{Group: hiveext.Group, Resource: "agentclusterinstalls"}
+	for situation, err := range map[string]error{
+		"its UID does not exist": apierrors.NewConflict(resource, "c1", errors.New("uid mismatch")),
+		"it does not exist":      apierrors.NewNotFound(resource, "c1"),
+	} {
+		t.Run(situation, func(t *testing.T) {
+			h := newHub(t, world(nil)...).withTime()
+			h.reconcile()
+			h.deleteCluster()
+			h.holdFails = err
+			h.writes = nil
+			h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", reconcile.CacheLag)))
+			h.Expect(h.writes).To(ContainElement("hold"))
+		})
+	}
 }
 
 func TestAnInstallationThatRunsIsNotHeldWhenItGoes(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,7 +23,8 @@ import (
 const holdOwner = writer.FieldOwner + "-hold"
 
 // holdInstallation holds the installation and returns true. It returns false, and reports the reason for the hold, if
-// assisted-service rejects the hold, which it does once the installation has begun.
+// assisted-service rejects the hold, which it does once the installation has begun. It also returns false if the
+// AgentClusterInstall is deleted, and the cache still shows it.
 func (r *Reconciler) holdInstallation(ctx context.Context, s *scope.Scope, because string) (held bool, err error) {
 	key := reconcile.Key("hold", s.Install)
 	if left := r.writer.Recent.Pending(key, s.Install.ResourceVersion); left > 0 {
@@ -31,6 +33,9 @@ func (r *Reconciler) holdInstallation(ctx context.Context, s *scope.Scope, becau
 	}
 	err = r.applyHold(ctx, s.Install, map[string]any{"holdInstallation": true})
 	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		s.Again.In(reconcile.CacheLag) // it is deleted: an apply with the UID of a deleted object is a conflict
+		return false, nil
 	case kube.IsRefused(err):
 		s.Again.In(refusedRetry)
 		s.Block(controlplanev1.InstallationRejectedReason, fmt.Sprintf("The installation could not be held: %s. %s", assisted.RedactURLs(err.Error()), because))
