@@ -306,6 +306,19 @@ func TestAuthorityIsInUseAfterConnection(t *testing.T) {
 	g.Expect(s.began).To(Equal(today))
 }
 
+func TestAuthorityOfFirstConnectionIsInUseAtLast(t *testing.T) {
+	g := NewWithT(t)
+	now := today
+	s := newServing(func() time.Time { return now })
+	former, next := authorityUntil(t, "former", time.Hour), authorityUntil(t, "next", time.Hour)
+	g.Expect(s.record(accepted(t, former))).To(Succeed())
+	for range WithdrawalChecks - 1 {
+		now = now.Add(WithdrawalInterval + time.Second) // no connection is made at once
+		g.Expect(s.record(accepted(t, next))).To(Succeed())
+	}
+	g.Expect(s.fingerprints().Has(fingerprintOf(t, former))).To(BeTrue())
+}
+
 func TestAuthoritiesInUseOutliveKubeconfig(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
 	verified := func(config *clientcmdapi.Config) {

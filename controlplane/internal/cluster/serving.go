@@ -9,10 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// servingMemory is how long an authority counts as in use after it accepted a connection. A connection
-// reaches one of several API servers. During the rollout of a certificate the others still present the former
-// one. A rollout takes less than an hour.
-const servingMemory = 6 * time.Hour
+const (
+	// WithdrawalChecks is how many connections are made, WithdrawalInterval apart, before a withdrawn authority is
+	// removed. A connection reaches one of several API servers. During the rollout of a certificate, which takes
+	// less than an hour, the others still present the former one.
+	WithdrawalChecks   = 7
+	WithdrawalInterval = time.Hour
+	// servingMemory is how long an authority counts as in use after it accepted a connection. It covers all
+	// connections of WithdrawalChecks.
+	servingMemory = WithdrawalChecks * WithdrawalInterval
+)
 
 // serving records the authorities that accepted certificates of the API servers of a cluster. It outlives the
 // kubeconfig. Its size is limited to the authorities of kubeconfigs in use within servingMemory.

@@ -3,17 +3,21 @@ package controlplane
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubeconfig"
 )
@@ -168,9 +172,9 @@ func (h *hub) stopClock() *time.Time {
 // passChecks lets the time pass until enough connections were made since the spec has withdrawn an authority.
 func (h *hub) passChecks(now *time.Time) {
 	h.t.Helper()
-	for range kubeconfig.WithdrawalChecks {
+	for range cluster.WithdrawalChecks {
 		h.reconcile()
-		*now = now.Add(kubeconfig.WithdrawalInterval)
+		*now = now.Add(cluster.WithdrawalInterval)
 	}
 }
 
@@ -187,20 +191,37 @@ func (h *hub) trust() time.Duration {
 // While API servers roll out another certificate, a connection may reach one that has it, and the next one another.
 func TestAWithdrawnAuthorityStaysUntilEnoughConnectionsDidNotNeedIt(t *testing.T) {
 	h, now, first, second := withdrawn(t)
-	for range kubeconfig.WithdrawalChecks - 1 {
-		h.Expect(h.trust()).To(Equal(kubeconfig.WithdrawalInterval))
+	for range cluster.WithdrawalChecks - 1 {
+		h.Expect(h.trust()).To(Equal(cluster.WithdrawalInterval))
 		h.expectTrust(first, second)
 		asked := h.workloads.authoritiesRead
 		for range 10 { // events count no connection, and make none
-			h.Expect(h.trust()).To(Equal(kubeconfig.WithdrawalInterval))
+			h.Expect(h.trust()).To(Equal(cluster.WithdrawalInterval))
 		}
 		h.Expect(h.workloads.authoritiesRead).To(Equal(asked))
-		*now = now.Add(kubeconfig.WithdrawalInterval)
+		*now = now.Add(cluster.WithdrawalInterval)
 	}
 	h.Expect(h.published().Annotations).To(HaveKey(facts.KubeconfigAuthoritiesAnnotation))
 	h.reconcile()
 	h.expectTrust(first)
 	h.Expect(h.published().Annotations).NotTo(HaveKey(facts.KubeconfigAuthoritiesAnnotation))
+}
+
+// Otherwise a conflict keeps the authority trusted for as many connections again.
+func TestFailedWriteDoesNotEndTheCountOfConnections(t *testing.T) {
+	h, now, first, second := withdrawn(t)
+	for range cluster.WithdrawalChecks - 1 {
+		h.reconcile()
+		*now = now.Add(cluster.WithdrawalInterval)
+	}
+	h.failing, h.applyFails = `"kind":"Secret"`, apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "c1-kubeconfig", errors.New("changed"))
+	_, err := h.r.Reconcile(t.Context(), h.request())
+	h.Expect(err).To(HaveOccurred())
+	h.applyFails = nil
+	h.expectTrust(first, second)
+	*now = now.Add(cluster.WithdrawalInterval)
+	h.reconcile()
+	h.expectTrust(first)
 }
 
 func TestConnectionsAreCountedAgain(t *testing.T) {
@@ -215,14 +236,14 @@ func TestConnectionsAreCountedAgain(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h, now, first, second := withdrawn(t)
-			for range kubeconfig.WithdrawalChecks - 1 {
+			for range cluster.WithdrawalChecks - 1 {
 				h.reconcile()
-				*now = now.Add(kubeconfig.WithdrawalInterval)
+				*now = now.Add(cluster.WithdrawalInterval)
 			}
 			again(h, second)
-			for range kubeconfig.WithdrawalChecks - 1 {
+			for range cluster.WithdrawalChecks - 1 {
 				h.reconcile()
-				*now = now.Add(kubeconfig.WithdrawalInterval)
+				*now = now.Add(cluster.WithdrawalInterval)
 			}
 			h.expectTrust(first, second)
 			h.reconcile()
@@ -238,14 +259,14 @@ func TestEachWithdrawalIsCounted(t *testing.T) {
 	h.reconcile()
 	h.expectTrust(first, second, third)
 	h.state(third)
-	for range kubeconfig.WithdrawalChecks - 1 {
+	for range cluster.WithdrawalChecks - 1 {
 		h.reconcile()
-		*now = now.Add(kubeconfig.WithdrawalInterval)
+		*now = now.Add(cluster.WithdrawalInterval)
 	}
 	h.state(nil)
 	h.reconcile()
 	h.expectTrust(first, second, third)
-	*now = now.Add(kubeconfig.WithdrawalInterval)
+	*now = now.Add(cluster.WithdrawalInterval)
 	h.passChecks(now)
 	h.expectTrust(first)
 }
@@ -253,7 +274,7 @@ func TestEachWithdrawalIsCounted(t *testing.T) {
 // Renewals of the token are connections that follow one another too closely to count.
 func TestARenewalRemovesNoAuthorityThatWasJustWithdrawn(t *testing.T) {
 	h, _, first, second := withdrawn(t)
-	for range 2 * kubeconfig.WithdrawalChecks {
+	for range 2 * cluster.WithdrawalChecks {
 		h.editPublished(func(s *corev1.Secret) { delete(s.Annotations, facts.KubeconfigRenewalAnnotation) })
 		h.reconcile()
 		h.expectTrust(first, second)
@@ -268,7 +289,7 @@ func TestAWithdrawnAuthorityThatIsInUseStays(t *testing.T) {
 	h.passChecks(now)
 	h.expectTrust(first, second)
 	read := h.workloads.authoritiesRead
-	*now = now.Add(kubeconfig.WithdrawalInterval)
+	*now = now.Add(cluster.WithdrawalInterval)
 	h.reconcile()
 	h.Expect(h.workloads.authoritiesRead).To(Equal(read))
 }

@@ -143,6 +143,7 @@ func (p *Publisher) publishToken(ctx context.Context, s *scope.Scope, current *c
 	if err := p.writer.ApplyOwnedAtOnce(ctx, s, published, current); err != nil {
 		return fmt.Errorf("cannot publish the renewed kubeconfig: %w", err)
 	}
+	p.endCount(s, authorities)
 	s.Again.In(renewal.Sub(p.clock.Now()))
 	p.writer.Event(s.Stored, "KubeconfigRenewed", "Gave Secret %s a new token, which is valid until %s, and as long as Secret kube-system/%s of the cluster exists",
 		published.Name, token.Expires.UTC().Format(time.RFC3339), token.BoundTo)

@@ -21,14 +21,6 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-const (
-	// WithdrawalChecks is how many connections are made, WithdrawalInterval apart, before a withdrawn authority is
-	// removed. A connection reaches one of several API servers, and these roll out a new certificate one after the
-	// other within an hour.
-	WithdrawalChecks   = 7
-	WithdrawalInterval = time.Hour
-)
-
 // withdrawal is how often the API servers of a cluster were reached since its spec has withdrawn authorities.
 type withdrawal struct {
 	// bundle is what the spec states since, as a record; since is when the record of connections began: a record that
@@ -40,7 +32,7 @@ type withdrawal struct {
 }
 
 // countCheck counts a connection to the API servers, and reports whether enough were made since the spec has withdrawn
-// authorities. Only connections that are WithdrawalInterval apart count.
+// authorities. Only connections that are cluster.WithdrawalInterval apart count.
 func (p *Publisher) countCheck(s *scope.Scope, bundle string, since time.Time) bool {
 	last, _ := p.withdrawals.Get(s.Stored.UID)
 	if stated := facts.RecordAuthorities(bundle, nil, false).String(); last.bundle != stated || !last.since.Equal(since) {
@@ -48,10 +40,18 @@ func (p *Publisher) countCheck(s *scope.Scope, bundle string, since time.Time) b
 	}
 	if !p.clock.Now().Before(last.next) {
 		last.checks++
-		last.next = p.clock.Now().Add(WithdrawalInterval)
+		last.next = p.clock.Now().Add(cluster.WithdrawalInterval)
 	}
 	p.withdrawals.Add(s.Stored.UID, last)
-	return last.checks >= WithdrawalChecks
+	return last.checks >= cluster.WithdrawalChecks
+}
+
+// endCount forgets the counted connections when the stored kubeconfig has no withdrawn authority. A failed write does
+// not end the count: otherwise the authority would stay trusted for as many connections again.
+func (p *Publisher) endCount(s *scope.Scope, stored facts.KubeconfigAuthorities) {
+	if !stored.Pending() {
+		p.withdrawals.Remove(s.Stored.UID)
+	}
 }
 
 // untilNextCheck is the time until the next connection counts for what the spec has withdrawn; zero: it counts now, or
@@ -99,7 +99,8 @@ func (p *Publisher) publishAuthorities(ctx context.Context, s *scope.Scope, curr
 	}
 	s.Again.In(p.untilNextCheck(s, s.ControlPlane.Spec.Kubeconfig.AdditionalTrustBundle))
 	if bytes.Equal(content, before) && authorities.String() == recorded.String() {
-		return nil // pending
+		p.endCount(s, authorities)
+		return nil
 	}
 	published := desired.Kubeconfig(s.Facts, content, kube.SelectKeys(current.Annotations, facts.KubeconfigAnnotations()...))
 	recordAuthorities(published, authorities)
@@ -107,6 +108,7 @@ func (p *Publisher) publishAuthorities(ctx context.Context, s *scope.Scope, curr
 	if err := p.writer.ApplyOwnedAtOnce(ctx, s, published, current); err != nil {
 		return fmt.Errorf("cannot publish the kubeconfig with other authorities: %w", err)
 	}
+	p.endCount(s, authorities)
 	if !bytes.Equal(content, before) {
 		p.writer.Event(s.Stored, "KubeconfigAuthoritiesChanged", "Secret %s trusts the authorities that spec.kubeconfig states", published.Name)
 	}
@@ -133,9 +135,6 @@ func (p *Publisher) withAuthorities(ctx context.Context, s *scope.Scope, content
 		trust.Stated, trust.Added = []byte(bundle), recorded.Added
 	}
 	result, err := cluster.WithAuthorities(content, p.clock.Now(), trust)
-	if !result.Pending {
-		p.withdrawals.Remove(s.Stored.UID)
-	}
 	if err != nil || !valid {
 		return result.Kubeconfig, recorded, err
 	}
