@@ -53,7 +53,7 @@ func TestTheLogTellsTheStoryOfAnInstallation(t *testing.T) {
 		"The installation of v4.19.3 has started",
 		"The hosts are installed, the operators of the cluster are coming up",
 		"Published the kubeconfig in Secret cluster1-kubeconfig",
-		HavePrefix("Gave Secret cluster1-kubeconfig a new token"),
+		HavePrefix("Wrote a new token into Secret cluster1-kubeconfig"),
 		"The cluster is installed",
 		"The control plane serves",
 		"The API server of the cluster has answered",

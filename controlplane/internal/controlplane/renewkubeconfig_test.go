@@ -63,7 +63,7 @@ func TestAClusterDoesNotWriteIntoConditions(t *testing.T) {
 	s := h.gather()
 	_, err := h.r.kubeconfig.Renew(t.Context(), s)
 	h.Expect(err).To(MatchError(ContainSubstring("rose")))
-	h.Expect(s.Found.Blocked(status.KubeconfigRenewal).Message).To(Equal("its credentials could not be renewed, which is tried again: its API server answers with 403 Forbidden"))
+	h.Expect(s.Found.Blocked(status.KubeconfigRenewal).Message).To(Equal("its credentials could not be renewed, and the renewal is tried again: its API server answers with 403 Forbidden"))
 }
 
 func TestTheKubeconfigIsRenewedAtHalfTime(t *testing.T) {

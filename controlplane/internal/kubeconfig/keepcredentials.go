@@ -18,50 +18,51 @@ import (
 )
 
 // KeepCredentials copies assisted-service's kubeconfig of an installed cluster into a Secret of the control plane.
-// clusterctl moves that Secret, and leaves assisted-service's behind: a hub that reaches the cluster only after the
-// token in the published kubeconfig has expired has no other credentials. The copy follows assisted-service's
-// kubeconfig where that exists, and is left alone elsewhere.
+// clusterctl moves the copy, but not the Secret of assisted-service. Without the copy, a hub that first reaches the
+// cluster after the published token has expired would have no credentials. On a hub with assisted-service's
+// kubeconfig, the copy follows the contents of that kubeconfig. On other hubs the copy does not change.
 func (p *Publisher) KeepCredentials(ctx context.Context, s *scope.Scope) (bool, error) {
-	if !s.Installed() || !s.OwnsKubeconfig(s.Found.Kubeconfig) || p.keepsCredentials(s) {
+	if !s.Installed() || !s.OwnsKubeconfig(s.Found.Kubeconfig) || p.isRecoveryCurrent(s) {
 		return true, nil
 	}
 	if p.isForeignRecovery(s) {
 		blockRecovery(s)
 		return true, nil
 	}
-	kept, err := p.readRecovery(ctx, s)
+	recovery, err := p.readRecovery(ctx, s)
 	switch {
 	case err != nil:
 		return false, err
-	case kept != nil && !s.OwnsRecovery(kept):
-		p.foreignRecoveries.Add(recoveryKey(s, kept), struct{}{})
+	case recovery != nil && !s.OwnsRecovery(recovery):
+		p.foreignRecoveries.Add(recoveryKey(s, recovery), struct{}{})
 		blockRecovery(s)
 		return true, nil
 	}
-	from, source := kept, ""
-	if kept != nil {
-		source = kept.Annotations[facts.KubeconfigSourceAnnotation]
+	from, source := recovery, ""
+	if recovery != nil {
+		source = recovery.Annotations[facts.KubeconfigSourceAnnotation]
 	}
 	if s.HasAdminKubeconfig() {
 		if from, err = p.readAdmin(ctx, s); err != nil {
 			return false, err
 		}
-		if now := sourceOf(from); parseSource(source).digest != now.digest {
-			source = now.String()
+		if current := sourceOf(from); parseSource(source).digest != current.digest {
+			source = current.String()
 		}
 	}
 	usable := from != nil && cluster.CheckKubeconfig(from.Data[desired.AdminKubeconfigKey]) == nil
 	if !usable { // the condition KubeconfigAvailable reports it
 		return true, nil
 	}
-	if err := p.writer.ApplyOwnedAtOnce(ctx, s, desired.RecoveryCredentials(s.Facts, from.Data[desired.AdminKubeconfigKey], source), kept); err != nil {
+	wanted := desired.RecoveryCredentials(s.Facts, from.Data[desired.AdminKubeconfigKey], source)
+	if err := p.writer.ApplyOwnedAtOnce(ctx, s, wanted, recovery); err != nil {
 		return false, fmt.Errorf("cannot keep a copy of assisted-service's kubeconfig in Secret %s: %w", s.RecoverySecretName(), err)
 	}
 	return true, nil
 }
 
-// keepsCredentials reports whether the copy is as it should be, as far as its metadata says.
-func (p *Publisher) keepsCredentials(s *scope.Scope) bool {
+// isRecoveryCurrent reports whether the metadata of the copy shows the current owner and the current source.
+func (p *Publisher) isRecoveryCurrent(s *scope.Scope) bool {
 	if s.Recovery == nil {
 		return !s.HasAdminKubeconfig()
 	}
@@ -71,8 +72,8 @@ func (p *Publisher) keepsCredentials(s *scope.Scope) bool {
 	return !s.HasAdminKubeconfig() || p.isCopied(s.AdminKubeconfig, s.Recovery)
 }
 
-// isForeignRecovery reports whether the Secret that has the name of the copy was foreign in this version when it was
-// read: its labels are not cached.
+// isForeignRecovery reports whether an earlier read found this version of the Secret with the name of the copy to be
+// foreign. The cache holds no labels, so the result of the read is remembered.
 func (p *Publisher) isForeignRecovery(s *scope.Scope) bool {
 	if s.Recovery == nil {
 		return false
@@ -80,35 +81,37 @@ func (p *Publisher) isForeignRecovery(s *scope.Scope) bool {
 	return p.foreignRecoveries.Contains(recoveryKey(s, s.Recovery))
 }
 
-// recoveryKey identifies a version of the Secret, and all that decides whether it is foreign.
+// recoveryKey identifies a version of the Secret, together with the owner that decides whether the Secret is foreign.
 func recoveryKey(s *scope.Scope, recovery client.Object) string {
 	return fmt.Sprintf("%s %s %v", secretVersion(recovery), s.ControlPlane.UID, s.Owner())
 }
 
-// blockRecovery reports that a foreign Secret has the name of the copy. A move would leave the cluster without
-// credentials once its token has ended.
+// blockRecovery reports that a foreign Secret has the name of the copy. After a move, the cluster would have no
+// credentials once its token has expired.
 func blockRecovery(s *scope.Scope) {
-	s.Found.Block(status.KubeconfigRenewal, controlplanev1.KubeconfigAvailableReason, fmt.Sprintf("Secret %s is not of this cluster: assisted-service's credentials are not kept for a move of the cluster. "+
-		"Give the Secret another name", s.RecoverySecretName()))
+	s.Found.Block(status.KubeconfigRenewal, controlplanev1.KubeconfigAvailableReason, fmt.Sprintf("Secret %s does not "+
+		"belong to this cluster, so no copy of assisted-service's credentials exists for a move of the cluster. "+
+		"Recreate the Secret with another name", s.RecoverySecretName()))
 }
 
-// readFallback reads the kubeconfig that takes the place of a token: assisted-service's, or the copy where the cluster
-// was moved to; nil when there is neither.
+// readFallback reads the kubeconfig that replaces a token. It is assisted-service's kubeconfig, or the copy on a hub to
+// which the cluster was moved. It is nil when neither exists.
 func (p *Publisher) readFallback(ctx context.Context, s *scope.Scope) (*corev1.Secret, error) {
 	if s.HasAdminKubeconfig() {
 		return p.readAdmin(ctx, s)
 	}
 	if s.Recovery == nil {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil //nolint:nilnil // neither exists
 	}
-	kept, err := p.readRecovery(ctx, s)
-	if err != nil || kept == nil || !s.OwnsRecovery(kept) {
+	recovery, err := p.readRecovery(ctx, s)
+	if err != nil || recovery == nil || !s.OwnsRecovery(recovery) {
 		return nil, err
 	}
-	return kept, nil
+	return recovery, nil
 }
 
 // readRecovery reads the copy of assisted-service's kubeconfig; nil when it does not exist.
 func (p *Publisher) readRecovery(ctx context.Context, s *scope.Scope) (*corev1.Secret, error) {
-	return kube.Read(ctx, p.live, client.ObjectKey{Namespace: s.ControlPlane.Namespace, Name: s.RecoverySecretName()}, &corev1.Secret{})
+	key := client.ObjectKey{Namespace: s.ControlPlane.Namespace, Name: s.RecoverySecretName()}
+	return kube.Read(ctx, p.live, key, &corev1.Secret{})
 }

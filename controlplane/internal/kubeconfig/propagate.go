@@ -15,7 +15,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// Propagate keeps assisted-service's kubeconfig of an imported cluster in step with the published one, whose token ends.
+// Propagate updates assisted-service's kubeconfig of an imported cluster whenever the published kubeconfig changes. The
+// token in the published kubeconfig expires.
 func (p *Publisher) Propagate(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.Installed() || !s.Imported() || s.Deployment == nil || s.Found.Kubeconfig == nil || !s.Workload.Connected {
 		return true, nil
@@ -26,20 +27,22 @@ func (p *Publisher) Propagate(ctx context.Context, s *scope.Scope) (bool, error)
 	return true, p.PropagateTo(ctx, s, s.Deployment)
 }
 
-// isPropagated reports whether a kubeconfig of assisted-service is left as it is: it is somebody else's, or the copy of
-// what is published now.
+// isPropagated reports whether a kubeconfig of assisted-service needs no change: another client wrote it, or it is a
+// copy of the published version.
 func isPropagated(copied client.Object, published string) bool {
 	return !facts.IsCopy(copied) || copied.GetAnnotations()[facts.KubeconfigSourceAnnotation] == published
 }
 
-// PropagateTo gives assisted-service a copy of the published kubeconfig, unless somebody gave it another. One that we
-// refuse to use ourselves, which the condition KubeconfigAvailable tells, is none for assisted-service either.
+// PropagateTo copies the published kubeconfig for assisted-service, unless another client has written a kubeconfig
+// there. A kubeconfig that this provider refuses to use is not copied: the condition KubeconfigAvailable reports it.
 func (p *Publisher) PropagateTo(ctx context.Context, s *scope.Scope, deployment client.Object) error {
 	published := &corev1.Secret{}
-	if err := p.live.Get(ctx, client.ObjectKey{Namespace: s.ControlPlane.Namespace, Name: secret.Name(s.Cluster.Name, secret.Kubeconfig)}, published); err != nil {
+	key := client.ObjectKey{Namespace: s.ControlPlane.Namespace, Name: secret.Name(s.Cluster.Name, secret.Kubeconfig)}
+	if err := p.live.Get(ctx, key, published); err != nil {
 		return fmt.Errorf("cannot read the published kubeconfig: %w", err)
 	}
-	copied, err := kube.Read(ctx, p.live, client.ObjectKey{Namespace: s.ControlPlane.Namespace, Name: s.AdminKubeconfigName()}, &corev1.Secret{})
+	key.Name = s.AdminKubeconfigName()
+	copied, err := kube.Read(ctx, p.live, key, &corev1.Secret{})
 	if err != nil {
 		return err
 	}
@@ -49,11 +52,11 @@ func (p *Publisher) PropagateTo(ctx context.Context, s *scope.Scope, deployment 
 	}
 	content := published.Data[secret.KubeconfigDataName]
 	if cluster.CheckKubeconfig(content) != nil {
-		return nil //nolint:nilerr // a condition tells it
+		return nil //nolint:nilerr // the condition KubeconfigAvailable reports it
 	}
 	wanted := desired.AdminKubeconfig(s.Facts, deployment, content, map[string]string{facts.KubeconfigSourceAnnotation: version})
 	if err := p.writer.ApplyOwnedAtOnce(ctx, s, wanted, copied); err != nil {
-		return fmt.Errorf("cannot give assisted-service the kubeconfig: %w", err)
+		return fmt.Errorf("cannot copy the kubeconfig for assisted-service: %w", err)
 	}
 	return nil
 }

@@ -23,8 +23,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 )
 
-// kubeconfigSource says which version of assisted-service's Secret a kubeconfig was copied from, and the digest of its
-// content: other things touch the Secret, too. An earlier version of this provider left out the digest.
+// kubeconfigSource identifies the version of assisted-service's Secret from which a kubeconfig was copied, and the
+// digest of its content. The version alone does not suffice, because other clients change the metadata of the Secret.
+// An earlier version of this provider did not record the digest.
 type kubeconfigSource struct{ version, digest string }
 
 func parseSource(annotation string) kubeconfigSource {
@@ -46,13 +47,14 @@ func sourceOf(admin *corev1.Secret) kubeconfigSource {
 	return kubeconfigSource{version: secretVersion(admin), digest: hex.EncodeToString(sum[:])}
 }
 
-// Publish publishes assisted-service's kubeconfig as <cluster>-kubeconfig, and again whenever assisted-service gives another.
+// Publish publishes assisted-service's kubeconfig as <cluster>-kubeconfig, and again whenever assisted-service changes
+// the content.
 func (p *Publisher) Publish(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Cluster == nil {
 		return false, nil
 	}
 	if s.Found.Kubeconfig != nil && !s.OwnsKubeconfig(s.Found.Kubeconfig) {
-		return true, nil // the user's own
+		return true, nil // the user wrote this kubeconfig
 	}
 	if !s.HasAdminKubeconfig() {
 		return s.Found.Kubeconfig != nil, p.adopt(ctx, s, nil)
@@ -68,17 +70,17 @@ func (p *Publisher) Publish(ctx context.Context, s *scope.Scope) (bool, error) {
 	if err != nil {
 		return s.Found.Kubeconfig != nil, err
 	}
-	switch now := sourceOf(admin); {
-	case source.digest == now.digest:
+	switch current := sourceOf(admin); {
+	case source.digest == current.digest:
 		return true, p.adopt(ctx, s, nil)
-	case source.digest == "" && source.version == now.version:
-		return true, p.adopt(ctx, s, &now)
+	case source.digest == "" && source.version == current.version:
+		return true, p.adopt(ctx, s, &current)
 	}
 	return p.publish(ctx, s, admin)
 }
 
-// isCopied reports whether a Secret, which may be nil, was copied from assisted-service's kubeconfig as this is now, as
-// far as that is known without reading it.
+// isCopied reports whether a Secret was copied from the current content of assisted-service's kubeconfig, as far as its
+// metadata and earlier reads show. The Secret may be nil.
 func (p *Publisher) isCopied(admin client.Object, to *metav1.PartialObjectMetadata) bool {
 	if to == nil {
 		return false
@@ -87,7 +89,8 @@ func (p *Publisher) isCopied(admin client.Object, to *metav1.PartialObjectMetada
 	return source.digest != "" && (source.version == secretVersion(admin) || source.digest == p.knownDigest(admin))
 }
 
-// knownDigest is that of the content of assisted-service's kubeconfig, if this version of its Secret was read before.
+// knownDigest returns the digest of assisted-service's kubeconfig if this version of its Secret was read before, and an
+// empty string otherwise.
 func (p *Publisher) knownDigest(admin client.Object) string {
 	digest, _ := p.adminDigests.Get(secretVersion(admin))
 	return digest
@@ -103,15 +106,17 @@ func (p *Publisher) readAdmin(ctx context.Context, s *scope.Scope) (*corev1.Secr
 	return admin, nil
 }
 
-// publish copies assisted-service's kubeconfig, with what the user added to the published one.
+// publish copies assisted-service's kubeconfig, and keeps the additions of the user in the published kubeconfig.
 func (p *Publisher) publish(ctx context.Context, s *scope.Scope, admin *corev1.Secret) (bool, error) {
 	content := admin.Data[desired.AdminKubeconfigKey]
 	if len(content) == 0 {
-		s.Found.Block(status.KubeconfigCopy, controlplanev1.WaitingForKubeconfigReason, fmt.Sprintf("Secret %s has no key %s yet", admin.Name, desired.AdminKubeconfigKey))
+		s.Found.Block(status.KubeconfigCopy, controlplanev1.WaitingForKubeconfigReason,
+			fmt.Sprintf("Secret %s has no key %s yet", admin.Name, desired.AdminKubeconfigKey))
 		return s.Found.Kubeconfig != nil, nil
 	}
 	if err := cluster.CheckKubeconfig(content); err != nil {
-		s.Found.Block(status.KubeconfigCopy, controlplanev1.KubeconfigRefusedReason, fmt.Sprintf("Secret %s is not published: %s", admin.Name, err))
+		s.Found.Block(status.KubeconfigCopy, controlplanev1.KubeconfigRefusedReason,
+			fmt.Sprintf("Secret %s is not published: %s", admin.Name, err))
 		return s.Found.Kubeconfig != nil, nil
 	}
 	if s.Found.Kubeconfig == nil {
@@ -121,7 +126,7 @@ func (p *Publisher) publish(ctx context.Context, s *scope.Scope, admin *corev1.S
 		}
 		if found != nil && !s.OwnsKubeconfig(found) {
 			s.Found.Kubeconfig = found
-			return true, nil // the user's own
+			return true, nil // the user wrote this kubeconfig
 		}
 	}
 	content, annotations, err := p.withAdditions(ctx, s, content, sourceOf(admin))
@@ -130,7 +135,8 @@ func (p *Publisher) publish(ctx context.Context, s *scope.Scope, admin *corev1.S
 	}
 	published := desired.Kubeconfig(s.Facts, content, annotations)
 	metav1.SetMetaDataAnnotation(&published.ObjectMeta, facts.KubeconfigSourceAnnotation, sourceOf(admin).String())
-	first := s.Found.Kubeconfig == nil && p.writer.Recent.Pending(writer.Key(published), "") == 0 // else it was published, and is on its way into the cache
+	// A recent write means that the kubeconfig was published before, and that the cache does not show it yet.
+	first := s.Found.Kubeconfig == nil && p.writer.Recent.Pending(writer.Key(published), "") == 0
 	if err := p.writer.ApplyOwned(ctx, s, published, s.Found.Kubeconfig); err != nil {
 		return false, fmt.Errorf("cannot publish the kubeconfig: %w", err)
 	}
@@ -144,9 +150,11 @@ func (p *Publisher) publish(ctx context.Context, s *scope.Scope, admin *corev1.S
 	return true, nil
 }
 
-// withAdditions returns assisted-service's kubeconfig with what the user added to the published one, if there is one,
-// and the annotations that stay with that.
-func (p *Publisher) withAdditions(ctx context.Context, s *scope.Scope, content []byte, source kubeconfigSource) ([]byte, map[string]string, error) {
+// withAdditions returns assisted-service's kubeconfig with the additions of the user to the published kubeconfig, and
+// the annotations that stay. Without a published kubeconfig it returns the content unchanged.
+func (p *Publisher) withAdditions(
+	ctx context.Context, s *scope.Scope, content []byte, source kubeconfigSource,
+) ([]byte, map[string]string, error) {
 	if s.Found.Kubeconfig == nil {
 		return content, nil, nil
 	}
@@ -154,30 +162,33 @@ func (p *Publisher) withAdditions(ctx context.Context, s *scope.Scope, content [
 	if err != nil || current == nil {
 		return content, nil, err
 	}
-	same := parseSource(current.Annotations[facts.KubeconfigSourceAnnotation]).digest == source.digest
-	if content, err = cluster.Replace(current.Data[secret.KubeconfigDataName], content, same, p.clock.Now()); err != nil {
+	sameSource := parseSource(current.Annotations[facts.KubeconfigSourceAnnotation]).digest == source.digest
+	if content, err = cluster.Replace(current.Data[secret.KubeconfigDataName], content, sameSource, p.clock.Now()); err != nil {
 		return nil, nil, fmt.Errorf("cannot replace the published kubeconfig: %w", err)
 	}
 	return content, kube.SelectKeys(current.Annotations, facts.KubeconfigAuthoritiesAnnotation), nil
 }
 
-// adopt makes a published kubeconfig that came back from a backup ours again, or gives it another source. Its content stays.
+// adopt restores the owner reference of a published kubeconfig that was restored from a backup, or records another
+// source. The content does not change.
 func (p *Publisher) adopt(ctx context.Context, s *scope.Scope, source *kubeconfigSource) error {
-	if s.Found.Kubeconfig == nil || source == nil && (metav1.IsControlledBy(s.Found.Kubeconfig, s.ControlPlane) || p.writer.LeavesOwners(s, s.Found.Kubeconfig)) {
+	published := s.Found.Kubeconfig
+	if published == nil || source == nil && (metav1.IsControlledBy(published, s.ControlPlane) || p.writer.LeavesOwners(s, published)) {
 		return nil
 	}
 	current := &corev1.Secret{}
-	if err := p.live.Get(ctx, client.ObjectKeyFromObject(s.Found.Kubeconfig), current); err != nil {
+	if err := p.live.Get(ctx, client.ObjectKeyFromObject(published), current); err != nil {
 		return fmt.Errorf("cannot read the published kubeconfig: %w", err)
 	}
-	published := desired.Kubeconfig(s.Facts, current.Data[secret.KubeconfigDataName], kube.SelectKeys(current.Annotations, facts.KubeconfigAnnotations()...))
+	annotations := kube.SelectKeys(current.Annotations, facts.KubeconfigAnnotations()...)
+	adopted := desired.Kubeconfig(s.Facts, current.Data[secret.KubeconfigDataName], annotations)
 	if source != nil {
-		metav1.SetMetaDataAnnotation(&published.ObjectMeta, facts.KubeconfigSourceAnnotation, source.String())
+		metav1.SetMetaDataAnnotation(&adopted.ObjectMeta, facts.KubeconfigSourceAnnotation, source.String())
 	}
-	published.ResourceVersion = current.ResourceVersion
-	if err := p.writer.ApplyOwned(ctx, s, published, current); err != nil {
-		return fmt.Errorf("cannot take over the kubeconfig in Secret %s: %w", published.Name, err)
+	adopted.ResourceVersion = current.ResourceVersion
+	if err := p.writer.ApplyOwned(ctx, s, adopted, current); err != nil {
+		return fmt.Errorf("cannot adopt the kubeconfig in Secret %s: %w", adopted.Name, err)
 	}
-	s.Found.Kubeconfig = &metav1.PartialObjectMetadata{ObjectMeta: published.ObjectMeta}
+	s.Found.Kubeconfig = &metav1.PartialObjectMetadata{ObjectMeta: adopted.ObjectMeta}
 	return nil
 }

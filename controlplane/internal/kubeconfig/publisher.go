@@ -1,9 +1,10 @@
-// Package kubeconfig publishes the kubeconfig of a workload cluster: a copy of that of assisted-service during the
-// installation, then one with a token of its own, which it renews.
+// Package kubeconfig publishes the kubeconfig of a workload cluster. During the installation it publishes a copy of
+// assisted-service's kubeconfig. Afterwards it replaces the credentials by a token, and renews the token.
 package kubeconfig
 
 import (
 	"context"
+
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,7 +17,7 @@ import (
 // rememberedSecrets is more than the clusters of one hub.
 const rememberedSecrets = 8192
 
-// Workloads issue and revoke the tokens of workload clusters, and read which authorities their API servers have.
+// Workloads issues and revokes tokens of workload clusters, and reads the certificate authorities of their API servers.
 type Workloads interface {
 	IssueToken(ctx context.Context, cluster client.ObjectKey) (cluster.Token, error)
 	RevokeToken(ctx context.Context, cluster client.ObjectKey, token cluster.Token) error
@@ -24,7 +25,7 @@ type Workloads interface {
 	Authorities(ctx context.Context, cluster client.ObjectKey) (cluster.Authorities, error)
 }
 
-// Publisher publishes the kubeconfig of a cluster, and keeps it valid.
+// Publisher publishes the kubeconfig of a cluster, and renews its credentials.
 type Publisher struct {
 	live      client.Reader
 	workloads Workloads
@@ -32,14 +33,14 @@ type Publisher struct {
 	clock     clock.PassiveClock
 	// adminDigests holds the digests of assisted-service's kubeconfigs by version of their Secrets.
 	adminDigests *lru.Cache[string, string]
-	// foreignRecoveries holds, by owner, the versions of Secrets that have the name of a copy of assisted-service's
-	// kubeconfig and are foreign.
+	// foreignRecoveries holds the versions of foreign Secrets that have the name of a copy of assisted-service's
+	// kubeconfig. See recoveryKey.
 	foreignRecoveries *lru.Cache[string, struct{}]
-	// withdrawals counts connections for authorities that a spec has withdrawn, by the UID of the control plane.
+	// withdrawals counts the connections since a spec has withdrawn authorities, by the UID of the control plane.
 	withdrawals *lru.Cache[types.UID, withdrawal]
 }
 
-// New returns a Publisher that reads Secrets by live.
+// New returns a Publisher that reads Secrets with live, past the cache.
 func New(live client.Reader, workloads Workloads, w *writer.Writer, c clock.PassiveClock) *Publisher {
 	return &Publisher{
 		live: live, workloads: workloads, writer: w, clock: c,

@@ -22,12 +22,12 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// minRenewal is how long a token is used at least.
+// minRenewal is the shortest time between two renewals of a token.
 const minRenewal = time.Minute
 
-// Renew gives the published kubeconfig of an installed cluster a token of its own, and a new one when it was revoked or
-// half of its time has passed. The client certificate that assisted-service gives is valid for ten years and is never
-// renewed, which the contract of Cluster API does not allow.
+// Renew publishes a token in the kubeconfig of an installed cluster. It renews the token when half of its lifetime has
+// passed, or when the cluster has revoked it. The client certificate of assisted-service is valid for ten years and is
+// never renewed, but the contract of Cluster API requires a renewal.
 func (p *Publisher) Renew(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.Installed() || !s.OwnsKubeconfig(s.Found.Kubeconfig) {
 		return true, nil
@@ -46,26 +46,27 @@ func (p *Publisher) Renew(ctx context.Context, s *scope.Scope) (bool, error) {
 	switch valid, err := p.tokenValid(ctx, s, current); {
 	case err != nil:
 		return true, err
-	case valid: // one of the caches is behind
+	case valid: // the cache of the hub or of the cluster is behind
 		s.Again.In(renewalOf(current).Sub(p.clock.Now()))
 		return true, nil
 	}
-	told, err := p.renewToken(ctx, s, current)
+	cause, err := p.renewToken(ctx, s, current)
 	if err != nil {
-		s.Found.Block(status.KubeconfigRenewal, controlplanev1.KubeconfigAvailableReason, "its credentials could not be renewed, which is tried again: "+told)
+		s.Found.Block(status.KubeconfigRenewal, controlplanev1.KubeconfigAvailableReason,
+			"its credentials could not be renewed, and the renewal is tried again: "+cause)
 	}
 	return true, err
 }
 
-// missesToken reports whether the cluster seems to have revoked the token in the published kubeconfig: the Secret is
-// gone that it was bound to.
+// missesToken reports whether the cluster seems to have revoked the published token. The Secret to which the token is
+// bound then no longer exists.
 func missesToken(s *scope.Scope) bool {
 	boundTo, bound := s.Found.Kubeconfig.Annotations[facts.KubeconfigTokenAnnotation]
 	return bound && s.Workload.Tokens != nil && !s.Workload.Tokens.Has(types.UID(boundTo))
 }
 
-// tokenValid reports whether the token in the published kubeconfig, as the hub has it now, is to stay: its time has not
-// come, and the cluster has not revoked it.
+// tokenValid reports whether the token in the current published kubeconfig needs no renewal: it is not due, and the
+// cluster has not revoked it.
 func (p *Publisher) tokenValid(ctx context.Context, s *scope.Scope, current *corev1.Secret) (bool, error) {
 	inTime := renewalOf(current).After(p.clock.Now())
 	if !inTime || !missesToken(s) {
@@ -73,13 +74,15 @@ func (p *Publisher) tokenValid(ctx context.Context, s *scope.Scope, current *cor
 	}
 	valid, err := p.workloads.HasToken(ctx, s.ClusterKey(), types.UID(current.Annotations[facts.KubeconfigTokenAnnotation]))
 	if apierrors.IsUnauthorized(err) || errors.Is(err, cluster.ErrNotConnected) {
-		return true, nil // the connection was made with it, and is about to be made anew, if need be with assisted-service's kubeconfig
+		// The connection uses this token and will be replaced. If the cluster refuses the token, fallBack publishes
+		// assisted-service's kubeconfig.
+		return true, nil
 	}
 	return valid, err
 }
 
-// fallBack publishes assisted-service's kubeconfig in the place of a token that the cluster accepts no more: it was
-// revoked, has expired, or came from a backup. When that brings a connection, it gets a token again.
+// fallBack publishes assisted-service's kubeconfig when the cluster does not accept the published token any more. The
+// token was revoked, has expired, or was restored from a backup. After the next connection Renew publishes a token again.
 func (p *Publisher) fallBack(ctx context.Context, s *scope.Scope) error {
 	problem := s.Found.KubeconfigProblem(s.Facts)
 	if problem == nil || problem.Reason != controlplanev1.KubeconfigUnauthorizedReason || !facts.HasToken(s.Found.Kubeconfig) {
@@ -92,14 +95,15 @@ func (p *Publisher) fallBack(ctx context.Context, s *scope.Scope) error {
 	if _, err := p.publish(ctx, s, admin); err != nil || s.Found.Blocked(status.KubeconfigCopy) != nil {
 		return err
 	}
-	p.writer.Warn(s.Stored, "KubeconfigReplaced", "The cluster does not accept the token in Secret %s any more; published assisted-service's kubeconfig in its place", s.Found.Kubeconfig.Name)
+	p.writer.Warn(s.Stored, "KubeconfigReplaced", "The cluster does not accept the token in Secret %s any more. "+
+		"Published assisted-service's kubeconfig in its place", s.Found.Kubeconfig.Name)
 	return nil
 }
 
-// renewToken gives the published kubeconfig a new token, and what can be told of why it could not: nothing of what the
-// workload cluster answers but the kind of its answer. A token that nobody gets ends at once. After a write of which it
-// is not known whether it was made it stays, for somebody may have it.
-func (p *Publisher) renewToken(ctx context.Context, s *scope.Scope, current *corev1.Secret) (told string, err error) {
+// renewToken publishes a new token. On failure it also returns a cause for the condition. The cause contains the kind of
+// the answer of the workload cluster, and never its text. A token that was certainly not published is revoked at once. If
+// the result of the write is unknown, the token stays valid: a client may have read it.
+func (p *Publisher) renewToken(ctx context.Context, s *scope.Scope, current *corev1.Secret) (cause string, err error) {
 	token, err := p.workloads.IssueToken(ctx, s.ClusterKey())
 	if err != nil {
 		return cluster.Cause(err), err
@@ -107,21 +111,29 @@ func (p *Publisher) renewToken(ctx context.Context, s *scope.Scope, current *cor
 	if err = p.publishToken(ctx, s, current, token); err == nil {
 		return "", nil
 	}
-	told = assisted.RedactURLs(err.Error())
+	cause = assisted.RedactURLs(err.Error())
 	if notWritten(err) {
 		err = errors.Join(err, p.workloads.RevokeToken(ctx, s.ClusterKey(), token))
 	}
-	return told, err
+	return cause, err
 }
 
-// notWritten reports whether a kubeconfig was refused: by us, or by the API server, which answers so only to what it did not do.
+// notWritten reports whether a kubeconfig was certainly not written: this provider refused it, or the API server
+// answered with a client error (4xx).
 func notWritten(err error) bool {
 	var refused cluster.RefusedError
+	if errors.As(err, &refused) {
+		return true
+	}
 	var answer apierrors.APIStatus
-	return errors.As(err, &refused) || errors.As(err, &answer) && answer.Status().Code >= http.StatusBadRequest && answer.Status().Code < http.StatusInternalServerError
+	if !errors.As(err, &answer) {
+		return false
+	}
+	code := answer.Status().Code
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError
 }
 
-// publishToken puts a token into the published kubeconfig.
+// publishToken writes a token into the published kubeconfig, and schedules its renewal.
 func (p *Publisher) publishToken(ctx context.Context, s *scope.Scope, current *corev1.Secret, token cluster.Token) error {
 	content, err := cluster.WithToken(current.Data[secret.KubeconfigDataName], token.Value)
 	authorities := facts.AuthoritiesOf(current)
@@ -131,7 +143,7 @@ func (p *Publisher) publishToken(ctx context.Context, s *scope.Scope, current *c
 	if err != nil {
 		return fmt.Errorf("cannot renew the kubeconfig in Secret %s: %w", current.Name, err)
 	}
-	// The clocks of hub and cluster may differ by more than a short token lives.
+	// The clocks of hub and cluster may differ by more than the lifetime of a short token.
 	renewal := p.clock.Now().Add(max(token.Expires.Sub(p.clock.Now())/2, minRenewal))
 	published := desired.Kubeconfig(s.Facts, content, map[string]string{
 		facts.KubeconfigSourceAnnotation:     current.Annotations[facts.KubeconfigSourceAnnotation],
@@ -145,12 +157,14 @@ func (p *Publisher) publishToken(ctx context.Context, s *scope.Scope, current *c
 	}
 	p.endCount(s, authorities)
 	s.Again.In(renewal.Sub(p.clock.Now()))
-	p.writer.Event(s.Stored, "KubeconfigRenewed", "Gave Secret %s a new token, which is valid until %s, and as long as Secret kube-system/%s of the cluster exists",
+	p.writer.Event(s.Stored, "KubeconfigRenewed",
+		"Wrote a new token into Secret %s. The token is valid until %s, and only while Secret kube-system/%s exists in the cluster",
 		published.Name, token.Expires.UTC().Format(time.RFC3339), token.BoundTo)
 	return nil
 }
 
-// renewalOf is when a published kubeconfig is to be renewed: at once as long as there is no token in it.
+// renewalOf returns the time at which a published kubeconfig is to be renewed. It returns the zero time if the
+// kubeconfig has no token: the renewal is due at once.
 func renewalOf(published client.Object) time.Time {
 	at, err := time.Parse(time.RFC3339, published.GetAnnotations()[facts.KubeconfigRenewalAnnotation])
 	if err != nil {

@@ -21,18 +21,18 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// withdrawal is how often the API servers of a cluster were reached since its spec has withdrawn authorities.
+// withdrawal counts the connections to the API servers of a cluster since its spec has withdrawn authorities.
 type withdrawal struct {
-	// bundle is what the spec states since, as a record; since is when the record of connections began: a record that
-	// began later does not have those that were counted.
+	// bundle is the record of the authorities in the spec since the withdrawal. since is the time at which the record
+	// of connections began: a record that began later lacks the counted connections.
 	bundle string
 	since  time.Time
 	checks int
 	next   time.Time
 }
 
-// countCheck counts a connection to the API servers, and reports whether enough were made since the spec has withdrawn
-// authorities. Only connections that are cluster.WithdrawalInterval apart count.
+// countCheck counts a connection to the API servers, and reports whether the connections since the withdrawal suffice.
+// Only connections that are cluster.WithdrawalInterval apart count.
 func (p *Publisher) countCheck(s *scope.Scope, bundle string, since time.Time) bool {
 	last, _ := p.withdrawals.Get(s.Stored.UID)
 	if stated := facts.RecordAuthorities(bundle, nil, false).String(); last.bundle != stated || !last.since.Equal(since) {
@@ -54,8 +54,8 @@ func (p *Publisher) endCount(s *scope.Scope, stored facts.KubeconfigAuthorities)
 	}
 }
 
-// untilNextCheck is the time until the next connection counts for what the spec has withdrawn; zero: it counts now, or
-// nothing was withdrawn.
+// untilNextCheck returns the time until the next connection counts for a withdrawal. It returns zero if a connection
+// counts now, or if nothing was withdrawn.
 func (p *Publisher) untilNextCheck(s *scope.Scope, bundle string) time.Duration {
 	last, counting := p.withdrawals.Get(s.Stored.UID)
 	if !counting || last.bundle != facts.RecordAuthorities(bundle, nil, false).String() {
@@ -64,13 +64,14 @@ func (p *Publisher) untilNextCheck(s *scope.Scope, bundle string) time.Duration 
 	return max(0, last.next.Sub(p.clock.Now()))
 }
 
-// TrustAuthorities brings the authorities that the spec states into the published kubeconfig, and removes those that
-// the spec has withdrawn. It does not wait for the next renewal: without the authority of the API server's certificate
-// there is none.
+// TrustAuthorities writes the authorities of the spec into the published kubeconfig, and removes authorities that the
+// spec has withdrawn. It does not wait for the next renewal: no renewal succeeds if the kubeconfig lacks the authority of
+// the API server's certificate.
 func (p *Publisher) TrustAuthorities(ctx context.Context, s *scope.Scope) (bool, error) {
 	bundle := s.ControlPlane.Spec.Kubeconfig.AdditionalTrustBundle
 	if err := cluster.CheckAuthorities(bundle); err != nil {
-		s.Found.Block(status.KubeconfigAuthorities, controlplanev1.InvalidConfigurationReason, fmt.Sprintf("%s. Correct the field: none of its certificates is used", err))
+		s.Found.Block(status.KubeconfigAuthorities, controlplanev1.InvalidConfigurationReason,
+			fmt.Sprintf("%s. Correct the field: none of its certificates is used", err))
 		return true, nil
 	}
 	if !s.OwnsKubeconfig(s.Found.Kubeconfig) || facts.AuthoritiesOf(s.Found.Kubeconfig).TookOver(bundle) {
@@ -91,7 +92,9 @@ func (p *Publisher) TrustAuthorities(ctx context.Context, s *scope.Scope) (bool,
 	return true, p.publishAuthorities(ctx, s, current, recorded)
 }
 
-func (p *Publisher) publishAuthorities(ctx context.Context, s *scope.Scope, current *corev1.Secret, recorded facts.KubeconfigAuthorities) error {
+func (p *Publisher) publishAuthorities(
+	ctx context.Context, s *scope.Scope, current *corev1.Secret, recorded facts.KubeconfigAuthorities,
+) error {
 	before := current.Data[secret.KubeconfigDataName]
 	content, authorities, err := p.withAuthorities(ctx, s, before, recorded)
 	if err != nil {
@@ -116,10 +119,12 @@ func (p *Publisher) publishAuthorities(ctx context.Context, s *scope.Scope, curr
 	return nil
 }
 
-// withAuthorities returns a kubeconfig with the authorities of the spec, and with those of the API server as they are
-// now: certificates that it gets later may be from one that the kubeconfig does not have yet. A kubeconfig without the
-// latter is better than none.
-func (p *Publisher) withAuthorities(ctx context.Context, s *scope.Scope, content []byte, recorded facts.KubeconfigAuthorities) ([]byte, facts.KubeconfigAuthorities, error) {
+// withAuthorities returns a kubeconfig with the authorities of the spec, and with the current authorities of the API
+// server. One of the latter may sign later certificates of the API server. If the authorities of the API server cannot be read, the
+// kubeconfig is returned without them.
+func (p *Publisher) withAuthorities(
+	ctx context.Context, s *scope.Scope, content []byte, recorded facts.KubeconfigAuthorities,
+) ([]byte, facts.KubeconfigAuthorities, error) {
 	bundle := s.ControlPlane.Spec.Kubeconfig.AdditionalTrustBundle
 	trust := cluster.Trust{}
 	if s.Installed() && s.Workload.Connected {
@@ -141,7 +146,7 @@ func (p *Publisher) withAuthorities(ctx context.Context, s *scope.Scope, content
 	return result.Kubeconfig, facts.RecordAuthorities(bundle, result.Added, result.Pending), nil
 }
 
-// recordAuthorities writes on a published kubeconfig which of its authorities it has only for the spec.
+// recordAuthorities records, in an annotation of a published kubeconfig, the authorities that come only from the spec.
 func recordAuthorities(published *corev1.Secret, authorities facts.KubeconfigAuthorities) {
 	value := authorities.String()
 	if value == "" {
