@@ -14,10 +14,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// FollowWorkers gives workers the version that their MachineDeployment asks for when their Nodes run it. OpenShift
-// upgrades them in place, and nobody else would: a topology passes no other version on before they bear it. Not
-// earlier, either: Cluster API takes a Machine whose version is not that of its MachineDeployment for one that is being
-// upgraded.
+// FollowWorkers sets the version of workers to the version of their MachineDeployment once their Nodes run that version.
+// OpenShift upgrades workers in place, and no other controller sets their version. A topology propagates no later
+// version before the workers have the current one. FollowWorkers does not set the version earlier: Cluster API counts a
+// Machine whose version differs from that of its MachineDeployment as being upgraded.
 func (u *Upgrader) FollowWorkers(ctx context.Context, s *scope.Scope) (bool, error) {
 	u.workloads.RequireReleases(s.ClusterKey(), s.NeedsReleases())
 	u.workloads.RequirePools(s.ClusterKey(), s.NeedsPools())
@@ -31,7 +31,8 @@ func (u *Upgrader) FollowWorkers(ctx context.Context, s *scope.Scope) (bool, err
 	return true, errors.Join(errs...)
 }
 
-// setVersion writes the version of a Machine that others own, unless it was written a moment ago and has not reached the cache yet.
+// setVersion writes the version of a Machine that another controller owns, unless the cache does not show the last write
+// yet.
 func (u *Upgrader) setVersion(ctx context.Context, s *scope.Scope, m *clusterv1.Machine, version string) error {
 	key := reconcile.Key("version", m)
 	if left := u.writer.Recent.Pending(key, m.ResourceVersion); left > 0 {

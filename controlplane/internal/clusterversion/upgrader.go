@@ -28,12 +28,12 @@ import (
 )
 
 const (
-	// InitialRequestDelay is the time after which the same request is written again that somebody else changed in the
-	// cluster; it doubles up to maxRequestDelay.
+	// InitialRequestDelay is the time after which a request is written again that another client changed in the
+	// cluster. The time doubles up to maxRequestDelay.
 	InitialRequestDelay, maxRequestDelay = 10 * time.Second, 10 * time.Minute
 )
 
-// Requests reads what upgrades of installed clusters depend upon, and requests updates.
+// Requests reads the ClusterVersions of installed clusters with the related objects, and requests updates.
 type Requests interface {
 	Observe(ctx context.Context, cluster client.ObjectKey) (facts.ClusterVersion, error)
 	RequestUpdate(ctx context.Context, cluster client.ObjectKey, request facts.UpdateRequest) error
@@ -53,21 +53,25 @@ type Upgrader struct {
 	gate      *etcdgate.Gate
 	writer    *writer.Writer
 	clock     clock.Clock
-	// failing remembers since when requests fail for reasons that usually pass.
+	// failing holds the times since which requests fail for transient reasons.
 	failing *reconcile.StartTimes
-	// backoff is that of requests which somebody else changes.
+	// backoff delays requests that another client changes in the cluster.
 	backoff *flowcontrol.Backoff
 }
 
 // NewUpgrader returns an Upgrader.
 func NewUpgrader(c client.Client, versions Requests, workloads Watcher, gate *etcdgate.Gate, w *writer.Writer, clk clock.Clock) *Upgrader {
-	u := &Upgrader{client: c, versions: versions, workloads: workloads, gate: gate, writer: w, clock: clk, failing: reconcile.NewStartTimes(clk.Now)}
-	u.backoff = flowcontrol.NewBackOff(InitialRequestDelay, maxRequestDelay)
+	u := &Upgrader{
+		client: c, versions: versions, workloads: workloads, gate: gate, writer: w, clock: clk,
+		failing: reconcile.NewStartTimes(clk.Now),
+		backoff: flowcontrol.NewBackOff(InitialRequestDelay, maxRequestDelay),
+	}
 	u.backoff.Clock = clk
 	return u
 }
 
-// Upgrade asks an installed cluster for the release that the spec asks for. The cluster does the rest by itself, host by host.
+// Upgrade requests the release of the spec from an installed cluster. The operators of the cluster then upgrade it, one
+// host after another.
 func (u *Upgrader) Upgrade(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !upgrade.Due(s.Facts) {
 		u.gate.Done(s, status.Upgrade)
@@ -87,7 +91,7 @@ func (u *Upgrader) Upgrade(ctx context.Context, s *scope.Scope) (bool, error) {
 		return true, nil
 	}
 	request, blocker := upgrade.Next(s.Facts, &seen)
-	if asked := u.requestUpdate(ctx, s, inspection, request); !asked {
+	if requested := u.requestUpdate(ctx, s, inspection, request); !requested {
 		return true, nil
 	}
 	if blocker != nil {
@@ -96,37 +100,42 @@ func (u *Upgrader) Upgrade(ctx context.Context, s *scope.Scope) (bool, error) {
 	return true, nil
 }
 
-// blockUpgrade tells that the ClusterVersion, or what belongs to it, can be neither read nor written.
+// blockUpgrade reports that the ClusterVersion, or an object related to it, cannot be read or written.
 func (u *Upgrader) blockUpgrade(ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, err error) {
-	ctrl.LoggerFrom(ctx).Error(err, "Cannot read or write what the upgrade of the cluster depends upon")
+	ctrl.LoggerFrom(ctx).Error(err, "Cannot read or write the ClusterVersion of the cluster, or an object on which the upgrade depends")
 	if left := kube.TransientPeriod - u.clock.Now().Sub(u.failing.Since(upgradeKey(s))); left > 0 && kube.IsTransient(err) {
-		inspection.Block(decision.Wait(controlplanev1.UpgradeInProgressReason, "The upgrade is not requested yet: the API server of the cluster is busy or restarts. The request is tried again"))
+		inspection.Block(decision.Wait(controlplanev1.UpgradeInProgressReason,
+			"The upgrade is not requested yet: the API server of the cluster is busy or restarts. The request is tried again"))
 		return
 	}
-	inspection.Block(decision.Wait(controlplanev1.ClusterVersionUnavailableReason, "what an upgrade depends upon cannot be read from the cluster, or it cannot be asked for another release: "+
-		"it is tried again. Check that the credentials in its kubeconfig have the rights for it; see the log of the manager"))
+	inspection.Block(decision.Wait(controlplanev1.ClusterVersionUnavailableReason, "The ClusterVersion of the cluster, or "+
+		"an object on which an upgrade depends, cannot be read or written. The request is tried again. Check that the "+
+		"credentials in the kubeconfig of the cluster have the rights for it, and see the log of the manager"))
 }
 
 func upgradeKey(s *scope.Scope) string { return reconcile.Key("upgrade", s.Stored) }
 
-// requestUpdate writes into the cluster what it is asked for, if anything, and reports whether that was possible. What
-// was written is not written again at once: others may write something else there.
+// requestUpdate writes a request into the ClusterVersion unless the request is empty. It reports whether the cluster has
+// the request. The same request is written again only after a backoff, because another client may change it in between.
 func (u *Upgrader) requestUpdate(ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, request facts.UpdateRequest) bool {
 	if request.Empty() {
 		u.failing.Clear(upgradeKey(s))
 		return true
 	}
-	id := fmt.Sprintf("%s %s %v %+v %t", s.Stored.UID, request.Channel, request.Acknowledge, ptr.Deref(request.Update, facts.Update{}), request.Withdraw)
+	update := ptr.Deref(request.Update, facts.Update{})
+	id := fmt.Sprintf("%s %s %v %+v %t", s.Stored.UID, request.Channel, request.Acknowledge, update, request.Withdraw)
 	if u.backoff.IsInBackOffSinceUpdate(id, u.clock.Now()) {
-		inspection.Block(decision.Wait(controlplanev1.UpgradeInProgressReason, "the cluster was asked for the same a moment ago, and somebody changed it there: it is asked again later"))
+		inspection.Block(decision.Wait(controlplanev1.UpgradeInProgressReason,
+			"Another client changed the requested release in the cluster. It is requested again later"))
 		return false
 	}
 	switch err := u.versions.RequestUpdate(ctx, s.ClusterKey(), request); {
 	case apierrors.IsConflict(err):
-		s.Again.In(reconcile.CacheLag) // it changed since it was read
+		s.Again.In(reconcile.CacheLag) // another client changed the ClusterVersion after the read
 		return false
 	case kube.IsRefused(err):
-		inspection.Block(decision.Wait(controlplanev1.InvalidConfigurationReason, "the cluster does not take what it is asked for, correct spec.version or spec.upgrade: %v", err))
+		inspection.Block(decision.Wait(controlplanev1.InvalidConfigurationReason,
+			"The cluster refuses the requested release: %v. Correct spec.version or spec.upgrade", err))
 		return false
 	case err != nil:
 		u.blockUpgrade(ctx, s, inspection, err)
@@ -137,15 +146,17 @@ func (u *Upgrader) requestUpdate(ctx context.Context, s *scope.Scope, inspection
 	u.backoff.GC()
 	switch {
 	case request.Update != nil:
-		u.writer.Event(s.Stored, "UpgradeRequested", "Asked the cluster, which runs v%s, for v%s%s", s.Workload.OpenShiftVersion, request.Update.Version, inSpiteOf(request.Tolerated))
+		u.writer.Event(s.Stored, "UpgradeRequested", "Requested an upgrade of the cluster from v%s to v%s%s",
+			s.Workload.OpenShiftVersion, request.Update.Version, toleratedProblems(request.Tolerated))
 	case request.Withdraw:
-		u.writer.Event(s.Stored, "UpgradeWithdrawn", "Took back what the cluster, which runs v%s, was asked for and had not begun", s.Workload.OpenShiftVersion)
+		u.writer.Event(s.Stored, "UpgradeWithdrawn",
+			"Withdrew the requested upgrade of the cluster, which runs v%s and had not begun the upgrade", s.Workload.OpenShiftVersion)
 	}
 	return true
 }
 
-// inSpiteOf names what was tolerated for a request.
-func inSpiteOf(tolerated []string) string {
+// toleratedProblems returns the end of a message that lists the problems of the cluster that a request tolerates.
+func toleratedProblems(tolerated []string) string {
 	if len(tolerated) == 0 {
 		return ""
 	}

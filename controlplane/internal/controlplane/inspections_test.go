@@ -88,7 +88,7 @@ func TestFewClustersAreLookedAtAtOnce(t *testing.T) {
 	release := h.occupyGate()
 	h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.Interval + time.Millisecond))
 	h.Expect(h.etcds.inspections).To(BeZero())
-	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(ContainSubstring("many clusters are asked"))
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(ContainSubstring("the etcd of many other clusters is being inspected"))
 	release()
 	*now = now.Add(etcdgate.Interval)
 	h.reconcile()

@@ -15,7 +15,7 @@ import (
 // markInstalled states, once, in the ClusterDeployment that its cluster is installed, as Hive does where it runs: a
 // service that has lost its database then takes the cluster in as an installed one.
 func (r *Reconciler) markInstalled(ctx context.Context, s *scope.Scope) (bool, error) {
-	deployment := cmp.Or(s.Relabelled, s.Deployment)
+	deployment := cmp.Or(s.Relabeled, s.Deployment)
 	if !s.Installed() || !s.OwnsDeployment() || !s.OwnsInstall() || deployment.Spec.Installed ||
 		s.Install.Spec.ClusterMetadata == nil || !deployment.DeletionTimestamp.IsZero() {
 		return true, nil

@@ -24,7 +24,7 @@ func (r *Reconciler) passOn(ctx context.Context, s *scope.Scope) (bool, error) {
 			return false, fmt.Errorf("cannot tell the kind of %T: %w", obj, err)
 		}
 		if err := r.passOnTo(ctx, s, obj, kind); err != nil {
-			s.NotPassedOn = true
+			s.PropagationFailed = true
 			return false, fmt.Errorf("cannot pass labels and annotations on to %s %s: %w", kind.Kind, obj.GetName(), err)
 		}
 	}

@@ -64,10 +64,10 @@ func (r *Reconciler) register(ctx context.Context, s *scope.Scope) (bool, error)
 		return false, err
 	}
 	deployment := desired.ClusterDeployment(s.Facts, s.Found.Version)
-	if s.Deployment == nil || s.NotPassedOn {
+	if s.Deployment == nil || s.PropagationFailed {
 		desired.PassOnAtOnce(s.ControlPlane, deployment)
 	}
-	if s.Install == nil || s.NotPassedOn {
+	if s.Install == nil || s.PropagationFailed {
 		desired.PassOnAtOnce(s.ControlPlane, install)
 	}
 	if proceed, err := r.applyRegistration(ctx, s, "ClusterDeployment", deployment, s.Deployment); !proceed {

@@ -35,7 +35,7 @@ func (r *Reconciler) relabel(ctx context.Context, s *scope.Scope) (bool, error) 
 		}
 		r.writer.Recent.Record(key, version)
 		if deployment, ok := after.(*hivev1.ClusterDeployment); ok {
-			s.Relabelled = deployment
+			s.Relabeled = deployment
 		}
 	}
 	return true, nil

@@ -268,7 +268,7 @@ func TestWhatKeepsAHost(t *testing.T) {
 		"the cluster is away": {func(h *hub) {
 			h.etcds.observing = cluster.ErrNotConnected
 			h.workloads.facts.Failure = &facts.Failure{Message: "its name cannot be looked up"}
-		}, controlplanev1.ConnectionDownReason, "nothing is known of etcd: its name cannot be looked up. Waiting until it does"},
+		}, controlplanev1.ConnectionDownReason, "the state of etcd is unknown: its name cannot be looked up. Waiting until the API server answers"},
 		"etcd does not serve its cluster": {func(h *hub) { h.etcds.Lost = true }, controlplanev1.EtcdQuorumAtRiskReason, "it has most likely lost its quorum"},
 		"something cannot be read":        {func(h *hub) { h.etcds.observing = errors.New("secret of a server") }, controlplanev1.EtcdUnknownReason, "the log of the manager"},
 		"something may not be read": {func(h *hub) {

@@ -243,7 +243,7 @@ func TestAnUpgradeThatMendsAnOperatorIsRequested(t *testing.T) {
 	h.Expect(h.versions.asked).To(HaveLen(1))
 	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition).Message).To(ContainSubstring("Tolerated: ClusterOperator insights is degraded"))
 	close(recorder.Events)
-	h.Expect(recorder.Events).To(Receive(Equal("Normal UpgradeRequested Asked the cluster, which runs v4.19.3, for v4.19.9. Tolerated: ClusterOperator insights is degraded")))
+	h.Expect(recorder.Events).To(Receive(Equal("Normal UpgradeRequested Requested an upgrade of the cluster from v4.19.3 to v4.19.9. Tolerated: ClusterOperator insights is degraded")))
 }
 
 func TestARefusedUpgradeIsTold(t *testing.T) {

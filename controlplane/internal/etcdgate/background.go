@@ -21,11 +21,11 @@ type check struct {
 	next    time.Time
 	backoff wait.Backoff
 	idle    int
-	// found is what is reported; nil: nothing.
+	// found is the reported blocker, or nil.
 	found *decision.Blocker
 }
 
-// ran records a run. A result that changed makes the next run come soon.
+// ran records a run. After a changed result the backoff starts again.
 func (c *check) ran(now time.Time, found *decision.Blocker, changed bool) {
 	c.idle++
 	if changed || textOf(found) != textOf(c.found) {
@@ -44,9 +44,11 @@ func textOf(b *decision.Blocker) string {
 	return b.Reason + " " + b.Message
 }
 
-// InBackground runs a check when it is due, for the first time after a delay; id identifies it. What it found is
-// reported until its next run. After maxIdle runs that found nothing it runs no more.
-func (g *Gate) InBackground(s *scope.Scope, id string, after time.Duration, maxIdle int, run func() (found *decision.Blocker, changed bool)) {
+// InBackground runs a check when it is due, for the first time after a delay; id identifies the check. The blocker that a
+// run finds is reported until the next run. After maxIdle runs in a row without a finding the check stops.
+func (g *Gate) InBackground(
+	s *scope.Scope, id string, after time.Duration, maxIdle int, run func() (found *decision.Blocker, changed bool),
+) {
 	c, known := g.checks.Get(id)
 	if !known {
 		c = check{next: g.clock.Now().Add(after), backoff: BackoffFrom(InitialBackgroundDelay)}

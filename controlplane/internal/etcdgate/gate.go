@@ -1,6 +1,6 @@
-// Package etcdgate decides when the etcd of a workload cluster is inspected, which no watch reports: how often, for
-// which task, and for how many clusters at a time. It remembers what the last inspection found, so that a condition
-// stays while etcd is not inspected.
+// Package etcdgate decides when the etcd of a workload cluster is inspected: how often, for which task, and for how many
+// clusters at a time. No watch reports the state of etcd. The package remembers the result of the last inspection, so
+// that a condition stays while etcd is not inspected.
 package etcdgate
 
 import (
@@ -27,18 +27,19 @@ import (
 const (
 	// Interval is the shortest time between two inspections of the etcd of one cluster.
 	Interval = 2 * time.Second
-	// InitialDelay is the time after which etcd is inspected again; it doubles up to MaxDelay while the result does not change.
+	// InitialDelay is the time after which etcd is inspected again. It doubles up to MaxDelay while the result does not
+	// change.
 	InitialDelay, MaxDelay = 5 * time.Second, time.Minute
-	// DeferrableTurn is the shortest time until a deferrable inspection tries again that found no free place.
+	// DeferrableTurn is the shortest time until a deferrable inspection tries again after it found no free slot.
 	DeferrableTurn = 15 * time.Second
-	// MaxInspections is the number of clusters that are inspected at a time: a member that does not answer takes
-	// seconds, in which other control planes are not reconciled.
+	// MaxInspections is the number of clusters that are inspected at a time. A member that does not answer delays an
+	// inspection by seconds, in which other control planes are not reconciled.
 	MaxInspections = 10
-	// remembered is more than the clusters of one hub that wait for etcd.
+	// remembered is the size of the caches: more than the clusters of one hub that wait for etcd.
 	remembered = 4096
 )
 
-// tasks are those for which etcd is inspected.
+// tasks lists the tasks for which etcd is inspected.
 var tasks = []status.Task{status.HostRelease, status.Remediation, status.ScaleUp, status.ScaleDown}
 
 // Observer reads the etcd of a workload cluster.
@@ -54,10 +55,10 @@ type Gate struct {
 	Jitter func(time.Duration, float64) time.Duration
 	// started is the time from which this process has inspected etcd.
 	started time.Time
-	// last is the last inspection that found something to wait for.
+	// last holds the last inspection of each task that found a blocker.
 	last   *lru.Cache[key, result]
 	delays *flowcontrol.Backoff
-	// checks are those of InBackground, members those of InspectMembers.
+	// checks holds the checks of InBackground, members the results of InspectMembers.
 	checks  *lru.Cache[string, check]
 	members *lru.Cache[types.UID, MemberInspection]
 	// free limits the inspections of etcd, upgrades those of ClusterVersions.
@@ -70,15 +71,15 @@ type key struct {
 	task status.Task
 }
 
-// result is that of an inspection which found something to wait for.
+// result is the result of an inspection that found a blocker.
 type result struct {
 	at              time.Time
 	reason, message string
-	// failure is what was logged, in our own words: errors contain ports and times.
+	// failure describes the logged error without ports and times, so that equal failures compare as equal.
 	failure string
 }
 
-// New returns a Gate that remembers nothing.
+// New returns a Gate without results of earlier inspections.
 func New(etcds Observer, c clock.Clock) *Gate {
 	g := &Gate{
 		etcds:    etcds,
@@ -96,14 +97,14 @@ func New(etcds Observer, c clock.Clock) *Gate {
 	return g
 }
 
-// BackoffFrom starts at a delay, which doubles up to MaxDelay.
+// BackoffFrom returns a backoff that starts at a delay and doubles up to MaxDelay.
 func BackoffFrom(first time.Duration) wait.Backoff {
 	return wait.Backoff{Duration: first, Factor: 2, Cap: MaxDelay, Steps: int(MaxDelay / first)}
 }
 
-// turn returns when a cluster that found no free place tries again. After an upgrade of the manager on a large hub all
-// clusters wait at the same time: without jitter they all try again together. A deferrable inspection tries later, so
-// that Machines and upgrades that wait come first.
+// turn returns the time after which a cluster that found no free slot tries again. After an upgrade of the manager on a
+// large hub all clusters wait at the same time: without jitter they would all try again together. A deferrable
+// inspection tries later, so that waiting Machines and upgrades come first.
 func (g *Gate) turn(deferrable bool) time.Duration {
 	if deferrable {
 		return g.Jitter(DeferrableTurn, 1)
@@ -111,11 +112,18 @@ func (g *Gate) turn(deferrable bool) time.Duration {
 	return g.Jitter(Interval, 1)
 }
 
-// Begin begins an inspection for a task. It returns nil when the task has to wait: it then reports again what the last inspection found.
+// Begin begins an inspection for a task. It returns nil when the task has to wait: then it reports the result of the last
+// inspection again.
 func (g *Gate) Begin(s *scope.Scope, task status.Task) *Inspection {
-	free, busy := g.free, result{reason: controlplanev1.WaitingForEtcdReason, message: "waiting to ask etcd, for many clusters are asked at this time"}
+	free, busy := g.free, result{
+		reason:  controlplanev1.WaitingForEtcdReason,
+		message: "Waiting to inspect etcd: the etcd of many other clusters is being inspected",
+	}
 	if task == status.Upgrade {
-		free, busy = g.upgrades, result{reason: controlplanev1.UpgradeInProgressReason, message: "waiting to look at the cluster, after others"}
+		free, busy = g.upgrades, result{
+			reason:  controlplanev1.UpgradeInProgressReason,
+			message: "Waiting to read the ClusterVersion: many other clusters are being read",
+		}
 	}
 	last, _ := g.last.Get(key{s.Stored.UID, task})
 	left := Interval - g.clock.Now().Sub(last.at)
@@ -134,13 +142,14 @@ func (g *Gate) Begin(s *scope.Scope, task status.Task) *Inspection {
 	return nil
 }
 
-// Block reports why a host is not released where that is known without an inspection.
+// Block reports a blocker of the release of a host that is known without an inspection.
 func (g *Gate) Block(s *scope.Scope, by decision.Blocker) {
 	s.Found.Block(status.HostRelease, by.Reason, bound.Message(by.Message))
 	g.Done(s, status.HostRelease)
 }
 
-// Done records that nothing is waited for, or that etcd was changed: it may be inspected again at once, for all tasks if none is named.
+// Done records that tasks have no blocker any more, or that etcd was changed. Etcd may then be inspected again at once.
+// Without tasks it applies to all tasks.
 func (g *Gate) Done(s *scope.Scope, done ...status.Task) {
 	if len(done) == 0 {
 		done = tasks
@@ -150,8 +159,8 @@ func (g *Gate) Done(s *scope.Scope, done ...status.Task) {
 	}
 }
 
-// record records the result of an inspection and returns the time until the next one: the longer, the longer the result
-// has been the same. An inspection that an event triggered earlier does not prolong it.
+// record records the result of an inspection and returns the time until the next inspection. The time grows while the
+// result does not change. An inspection that an event triggered earlier does not prolong the time.
 func (g *Gate) record(of key, found result) time.Duration {
 	id := func(r result) string {
 		return strings.Join([]string{string(of.uid), string(of.task), r.reason, r.message}, " ")

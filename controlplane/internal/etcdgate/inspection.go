@@ -17,7 +17,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// Inspection is one that was begun for a task. It ends with End.
+// Inspection is an inspection of a cluster that has begun for a task. End ends it.
 type Inspection struct {
 	gate    *Gate
 	scope   *scope.Scope
@@ -25,10 +25,11 @@ type Inspection struct {
 	release func()
 }
 
-// End lets other clusters be inspected.
+// End releases the slot of the inspection for other clusters.
 func (i *Inspection) End() { i.release() }
 
-// Block reports why the task is not done, and requests the next inspection unless an event reports the end of the wait.
+// Block reports the blocker of the task, and schedules the next inspection unless a watched object will show that the
+// blocker has ended.
 func (i *Inspection) Block(by decision.Blocker) { i.block(by, "") }
 
 func (i *Inspection) block(by decision.Blocker, failure string) {
@@ -37,29 +38,29 @@ func (i *Inspection) block(by decision.Blocker, failure string) {
 	i.again(result{reason: by.Reason, message: message, failure: failure}, by.Watched)
 }
 
-// Decided records a decision that its own condition reports, and requests the next inspection unless it is watched. err
-// is why etcd could not be read; it is logged when it changes.
+// Decided records a decision that a condition of its own reports, and schedules the next inspection unless the decision
+// is watched. err is the error of reading etcd, or nil. It is logged when it changes.
 func (i *Inspection) Decided(ctx context.Context, by decision.Blocker, machine string, err error) {
 	found := result{reason: by.Reason, message: by.Message}
 	if err != nil {
 		found.failure = etcd.Describe(err)
 		if i.last().failure != found.failure {
-			ctrl.LoggerFrom(ctx).Error(err, "Cannot look at etcd because of an unhealthy Machine", "Machine", machine)
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot inspect etcd for the remediation of an unhealthy Machine", "Machine", machine)
 		}
 	}
 	i.again(found, by.Watched)
 }
 
-// Failed reports that etcd could neither be read nor changed. What the cluster answered is logged when it changes.
+// Failed reports that etcd could not be read or changed. The error is logged when it changes.
 func (i *Inspection) Failed(ctx context.Context, step removal.Step, err error) {
 	failure := etcd.Describe(err)
 	if i.last().failure != failure {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot look at etcd, or change its members", "Machine", step.Machine.Name, "step", step.Action)
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot inspect etcd or change its members", "Machine", step.Machine.Name, "step", step.Action)
 	}
 	i.block(step.Machine.NotTouched(decision.Wait(controlplanev1.EtcdUnknownReason, "%s; it is tried again", failure)), failure)
 }
 
-// Etcd returns what is seen of etcd; nil: it cannot be read, which is reported for the Machine.
+// Etcd returns the observed etcd. It returns nil if etcd cannot be read, and reports the cause for the Machine.
 func (i *Inspection) Etcd(ctx context.Context, about removal.Machine) *facts.Etcd {
 	seen, err := i.gate.See(ctx, i.scope)
 	switch {
@@ -84,7 +85,7 @@ func (i *Inspection) again(found result, watched bool) {
 	}
 }
 
-// See reads etcd, unless this reconcile has read it and has changed nothing since.
+// See reads etcd, unless this reconcile has read etcd before and has not changed it since.
 func (g *Gate) See(ctx context.Context, s *scope.Scope) (*facts.Etcd, error) {
 	if (s.Inspection == scope.EtcdInspection{}) {
 		seen, err := g.Read(ctx, s)
@@ -100,13 +101,14 @@ func (g *Gate) Read(ctx context.Context, s *scope.Scope) (facts.Etcd, error) {
 	return seen, err
 }
 
-// Disconnected is why nothing is done while the cluster's API server does not answer.
+// Disconnected returns the blocker of a host's release while the API server of the cluster does not answer.
 func Disconnected(s *scope.Scope) decision.Blocker {
-	message := "the cluster's API server does not answer, so that nothing is known of etcd"
+	message := "the API server of the cluster does not answer, so the state of etcd is unknown"
 	if s.Workload.Failure != nil {
 		message += ": " + s.Workload.Failure.Message
 	}
-	return decision.Watch(controlplanev1.ConnectionDownReason, "%s. Waiting until it does; if etcd has lost its quorum, restore it as OpenShift documents it. "+
-		"If the cluster is lost, delete the Cluster, which wipes its hosts. If etcd certainly does without the host, take the annotation %s off its Machine",
+	return decision.Watch(controlplanev1.ConnectionDownReason, "%s. Waiting until the API server answers. If etcd has lost its "+
+		"quorum, restore etcd as OpenShift documents it. If the cluster is lost, delete the Cluster, which wipes its hosts. "+
+		"If etcd certainly does not need the host, remove the annotation %s from its Machine: the host is then wiped",
 		message, controlplanev1.EtcdMemberHookAnnotation)
 }

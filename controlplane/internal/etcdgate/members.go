@@ -23,25 +23,25 @@ const LongestMemberPause = 10 * time.Minute
 
 // MemberInspection is the last inspection of the members.
 type MemberInspection struct {
-	// Seen is nil when the last inspection failed, failure is why, in our own words.
+	// Seen is nil when the last inspection failed; failure then describes the cause without ports and times.
 	Seen    *facts.Etcd
 	failure string
-	// next is the time of the next inspection, Read that of the last one that did not fail.
+	// next is the time of the next inspection, Read the time of the last inspection that read the members.
 	next, Read time.Time
-	// pause is the time between the last inspection and the next. operator is what ClusterOperator etcd reported at the
-	// last: another report makes the next urgent.
+	// pause is the time between the last inspection and the next. operator is the state that ClusterOperator etcd
+	// reported at the last inspection: a changed state makes the next inspection urgent.
 	pause    time.Duration
 	operator reported
 }
 
-// reported is what ClusterOperator etcd reports, as far as it decides when members are read.
+// reported is the state in ClusterOperator etcd that decides when members are read.
 type reported struct{ degraded, settled bool }
 
 func reportedBy(o facts.EtcdOperator) reported {
 	return reported{!o.DegradedSince.IsZero(), o.Settled()}
 }
 
-// left is the time until the next inspection.
+// left returns the time until the next inspection.
 func (l MemberInspection) left(now time.Time, operator reported) time.Duration {
 	left := l.next.Sub(now)
 	if operator != l.operator {
@@ -55,17 +55,17 @@ func MemberIsDown(m *clusterv1.Machine) bool {
 	return m.DeletionTimestamp.IsZero() && conditions.IsFalse(m, controlplanev1.EtcdMemberHealthyCondition)
 }
 
-// InspectMembers returns the last inspection of the members, at most a minute old while etcd is degraded, and none
-// while nothing depends on it.
+// InspectMembers returns the last inspection of the members, which is at most a minute old while etcd is degraded. It
+// returns no inspection while no condition depends on one.
 func (g *Gate) InspectMembers(ctx context.Context, s *scope.Scope) MemberInspection {
 	key := s.Stored.UID
 	last, _ := g.members.Get(key)
 	if g.clock.Now().Sub(last.Read) >= facts.GracePeriod {
-		last.Seen = nil // inspections of many clusters wait for each other: a member may have recovered meanwhile
+		last.Seen = nil // an inspection may wait for those of other clusters, and a member may have recovered meanwhile
 	}
 	switch left := last.left(g.clock.Now(), reportedBy(s.Workload.Etcd)); {
 	case !s.Workload.Connected, !s.Workload.Etcd.Known:
-		last.Seen = nil // what was seen may have become wrong
+		last.Seen = nil // the observation may be outdated
 		return last
 	case !status.InspectsMembers(s.Facts, s.Found.Machines):
 		g.members.Remove(key)
@@ -84,24 +84,25 @@ func (g *Gate) InspectMembers(ctx context.Context, s *scope.Scope) MemberInspect
 	return last
 }
 
-// deferrable reports whether nothing shows that a member is down.
+// deferrable reports whether no object reports that a member is down.
 func deferrable(s *scope.Scope) bool {
 	return s.Workload.Etcd.DegradedSince.IsZero() && !slices.ContainsFunc(s.Found.Machines, MemberIsDown)
 }
 
-// logUnread logs why the members could not be read. That an object does not exist is no error: a cluster that was
-// just installed may not have all of them yet, and a cluster of a demonstration has none.
+// logUnread logs why the members could not be read. A missing object is no error: a cluster that was just installed may
+// lack it, and a demonstration cluster does lack it.
 func logUnread(ctx context.Context, err error) {
 	log := ctrl.LoggerFrom(ctx)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-		log.Info("The condition EtcdMemberHealthy is not known yet: the cluster lacks an object by which etcd is read", "reason", etcd.Describe(err))
+		log.Info("The condition EtcdMemberHealthy is not known yet: the cluster lacks an object that is needed to read etcd",
+			"reason", etcd.Describe(err))
 		return
 	}
 	log.Error(err, "Cannot read the etcd members for the condition EtcdMemberHealthy")
 }
 
-// readMembers reads the members. While etcd is not degraded and no member was reported as down, inspections become
-// rarer: the credentials may not suffice, or a host may never become a member.
+// readMembers reads the members. While etcd is not degraded and no member was reported as down, the time between
+// inspections grows. The credentials may not suffice, or a host may never become a member.
 func (g *Gate) readMembers(ctx context.Context, s *scope.Scope, last MemberInspection) MemberInspection {
 	pause, operator := MaxDelay, reportedBy(s.Workload.Etcd)
 	mayWait := deferrable(s)
@@ -109,22 +110,22 @@ func (g *Gate) readMembers(ctx context.Context, s *scope.Scope, last MemberInspe
 		pause = min(max(2*last.pause, MaxDelay), LongestMemberPause)
 	}
 	now := g.clock.Now()
-	look := MemberInspection{next: now.Add(pause), Read: last.Read, pause: pause, operator: operator}
+	inspection := MemberInspection{next: now.Add(pause), Read: last.Read, pause: pause, operator: operator}
 	seen, err := g.See(ctx, s)
 	if err != nil {
-		look.failure = etcd.Describe(err)
+		inspection.failure = etcd.Describe(err)
 		if mayWait {
-			look.pause = LongestMemberPause // the cluster may have no etcd that can be read with these credentials
-			look.next = now.Add(look.pause)
+			inspection.pause = LongestMemberPause // the cluster may have no etcd that can be read with these credentials
+			inspection.next = now.Add(inspection.pause)
 		}
-		if look.failure != last.failure {
+		if inspection.failure != last.failure {
 			logUnread(ctx, err)
 		}
-		return look
+		return inspection
 	}
-	look.Seen = seen
+	inspection.Seen = seen
 	if seen.Readable() {
-		look.Read = now
+		inspection.Read = now
 	}
-	return look
+	return inspection
 }

@@ -1,4 +1,4 @@
-// Package scope holds what the steps of one reconcile share.
+// Package scope holds the state that the steps of one reconcile share.
 package scope
 
 import (
@@ -18,59 +18,62 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// Scope is one reconcile: the facts that it began with, what its phases find for the status to tell, and what they leave to each other.
+// Scope is the state of one reconcile. It holds the facts at its begin, the findings for the status, and the results that
+// phases pass to each other.
 type Scope struct {
 	*facts.Facts
 	Found *status.Findings
 
-	// Stored is the control plane as it was read, or as the API server answered when its metadata was written.
+	// Stored is the control plane as read, or as returned by the API server after the last write of its metadata.
 	Stored *controlplanev1.OpenshiftAssistedControlPlane
-	// Credentials are those of the pull secret.
+	// Credentials are the registry credentials of the pull secret.
 	Credentials release.Credentials
 	// ImageSetName names the ClusterImageSet of the release.
 	ImageSetName string
-	// Templates are those of the infra machines that exist.
+	// Templates are the templates of the existing infra machines.
 	Templates map[clusterv1.ContractVersionedObjectReference]*unstructured.Unstructured
-	// NotPassedOn tells that labels and annotations could not be passed on: nobody states yet those that were there from the first.
-	NotPassedOn bool
-	// Relabelled is the ClusterDeployment with its labels put back; nil when none was missing.
-	Relabelled *hivev1.ClusterDeployment
+	// PropagationFailed is true when labels and annotations could not be propagated to the registration. The labels and
+	// annotations with which its objects were created then have no field owner for metadata yet.
+	PropagationFailed bool
+	// Relabeled is the ClusterDeployment with its missing labels restored; nil when no label was missing.
+	Relabeled *hivev1.ClusterDeployment
 
-	// Missing is how many Machines of an installed cluster are to be made, when etcd can take them in.
+	// Missing is the number of Machines that an installed cluster lacks. They are created when etcd can admit members.
 	Missing int
 	// Stuck are the Machines whose hosts left etcd, but whose infrastructure is not deleted.
 	Stuck []removal.Machine
-	// Inspection is what was seen of etcd in this reconcile.
+	// Inspection is the result of reading etcd in this reconcile.
 	Inspection EtcdInspection
-	// MemberSilent is true when a member of etcd was seen in this reconcile that does not answer.
+	// MemberSilent is true when this reconcile observed an etcd member that does not answer.
 	MemberSilent bool
 
+	// Again collects the times after which the control plane is reconciled again.
 	Again reconcile.Requeue
-	// Released is true once the finalizer is gone: there is no status to write any more.
+	// Released is true once the finalizer was removed. No status is written then.
 	Released bool
 }
 
-// New returns the scope of a reconcile that has found nothing yet.
+// New returns the scope of a reconcile without findings.
 func New(f *facts.Facts) *Scope {
 	return &Scope{Facts: f, Found: status.FindingsOf(f), Stored: f.ControlPlane}
 }
 
-// Block says what the installation waits for.
+// Block records the blocker of the installation.
 func (s *Scope) Block(reason, message string) { s.Found.Block(status.Installation, reason, message) }
 
-// Registration is what stands for this control plane in assisted-service, as far as it exists.
+// Registration returns the existing objects that register this control plane with assisted-service.
 func (s *Scope) Registration() []client.Object {
-	var parts []client.Object
+	var objects []client.Object
 	if s.OwnsDeployment() {
-		parts = append(parts, s.Deployment)
+		objects = append(objects, s.Deployment)
 	}
 	if s.OwnsInstall() {
-		parts = append(parts, s.Install)
+		objects = append(objects, s.Install)
 	}
-	return parts
+	return objects
 }
 
-// EtcdInspection is what was seen of etcd, or why nothing was.
+// EtcdInspection is the observed etcd, or the error of reading it.
 type EtcdInspection struct {
 	Etcd *facts.Etcd
 	Err  error
@@ -79,7 +82,8 @@ type EtcdInspection struct {
 // LiveMachines reads all Machines of the cluster from the API server, past the cache.
 func (s *Scope) LiveMachines(ctx context.Context, live client.Reader) ([]clusterv1.Machine, error) {
 	list := &clusterv1.MachineList{}
-	if err := live.List(ctx, list, client.InNamespace(s.ControlPlane.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: s.ClusterName()}); err != nil {
+	ofCluster := client.MatchingLabels{clusterv1.ClusterNameLabel: s.ClusterName()}
+	if err := live.List(ctx, list, client.InNamespace(s.ControlPlane.Namespace), ofCluster); err != nil {
 		return nil, fmt.Errorf("cannot list Machines: %w", err)
 	}
 	return list.Items, nil

@@ -1,5 +1,5 @@
-// Package writer writes the objects of the hub: by server-side apply, and only what differs from the cache and from
-// what was written a moment ago.
+// Package writer writes the objects of the hub by server-side apply. It skips a write if the cache shows the desired
+// object, or if the cache does not show the last write yet.
 package writer
 
 import (
@@ -29,13 +29,13 @@ const (
 	MetadataOwner = FieldOwner + "-metadata"
 )
 
-// Writer writes objects for the steps of a reconcile.
+// Writer writes objects and emits Events for the steps of a reconcile.
 type Writer struct {
 	// Client writes, Live reads past the cache; Recorder emits Events.
 	Client   client.Client
 	Live     client.Reader
 	Recorder record.EventRecorder
-	// Recent remembers the writes that the cache does not have yet.
+	// Recent holds the writes that the cache does not show yet.
 	Recent *reconcile.RecentWrites
 	// Owners writes owner references that the API server may refuse.
 	Owners *reconcile.Owners
@@ -45,15 +45,18 @@ type Writer struct {
 
 // New returns a Writer that remembers its writes in recent.
 func New(c client.Client, live client.Reader, recorder record.EventRecorder, recent *reconcile.RecentWrites, owners *reconcile.Owners) *Writer {
-	return &Writer{Client: c, Live: live, Recorder: recorder, Recent: recent, Owners: owners, Applier: apply.New(c, FieldOwner), Metadata: apply.New(c, MetadataOwner)}
+	return &Writer{
+		Client: c, Live: live, Recorder: recorder, Recent: recent, Owners: owners,
+		Applier: apply.New(c, FieldOwner), Metadata: apply.New(c, MetadataOwner),
+	}
 }
 
 // ErrNotCached is the error of Apply if observed is nil and the API server has an object of the name. The object may be
 // foreign, and was not written.
 var ErrNotCached = errors.New("exists, and the cache does not show it yet")
 
-// Apply writes desired, unless observed holds it or the cache does not have the last write yet. If observed is nil, it
-// reads the API server first: see Existing.
+// Apply writes desired, unless observed has its content or the cache does not show the last write yet. If observed is
+// nil, Apply reads the API server first: see Existing.
 func (w *Writer) Apply(ctx context.Context, s *scope.Scope, desired, observed client.Object) error {
 	if kube.IsNil(observed) {
 		existing, err := w.Existing(ctx, desired)
@@ -78,7 +81,9 @@ func (w *Writer) ApplyMetadata(ctx context.Context, s *scope.Scope, key string, 
 	return w.apply(ctx, s, w.Metadata, key, desired, observed)
 }
 
-func (w *Writer) apply(ctx context.Context, s *scope.Scope, by *apply.Applier, key string, desired, observed client.Object) (wrote bool, err error) {
+func (w *Writer) apply(
+	ctx context.Context, s *scope.Scope, by *apply.Applier, key string, desired, observed client.Object,
+) (wrote bool, err error) {
 	version := kube.VersionOf(observed)
 	if left := w.Recent.Pending(key, version); left > 0 {
 		s.Again.In(left)
@@ -96,13 +101,13 @@ func Key(obj client.Object) string {
 	return reconcile.Key(fmt.Sprintf("%T%s", obj, obj.GetObjectKind().GroupVersionKind().Kind), obj)
 }
 
-// ApplyOwned is apply of a Secret whose owner references the API server may refuse: all else is written then, and the
-// condition KubeconfigAvailable reports it.
+// ApplyOwned applies a Secret whose owner references the API server may refuse. Then it writes the Secret without them,
+// and the condition KubeconfigAvailable reports the refusal.
 func (w *Writer) ApplyOwned(ctx context.Context, s *scope.Scope, desired *corev1.Secret, observed client.Object) error {
 	return w.writeOwned(s, desired, observed, func() error { return w.ApplyChecked(ctx, s, desired, observed) })
 }
 
-// ApplyOwnedAtOnce is ApplyOwned of what is written whether or not the cache has the last write.
+// ApplyOwnedAtOnce is like ApplyOwned, but does not wait until the cache shows the last write.
 func (w *Writer) ApplyOwnedAtOnce(ctx context.Context, s *scope.Scope, desired *corev1.Secret, observed client.Object) error {
 	return w.writeOwned(s, desired, observed, func() error {
 		_, err := w.Applier.Apply(ctx, desired, observed)
@@ -116,28 +121,31 @@ func (w *Writer) writeOwned(s *scope.Scope, desired *corev1.Secret, observed cli
 	return err
 }
 
-// LeavesOwners reports whether the owner references of a Secret stay as they are for some time, since the API server has refused others.
+// LeavesOwners reports whether the owner references of a Secret stay unchanged for some time, because the API server has
+// refused other owner references.
 func (w *Writer) LeavesOwners(s *scope.Scope, secret client.Object) bool {
 	left := w.Owners.Left(secret)
 	w.reportOwners(s, secret, left)
 	return left > 0
 }
 
-// reportOwners reports that owner references of a Secret were refused, and when they are written again; zero: they were not refused.
+// reportOwners reports that owner references of a Secret were refused, and requeues the control plane when they are
+// written again. A time of zero means that they were not refused.
 func (w *Writer) reportOwners(s *scope.Scope, secret client.Object, left time.Duration) {
 	if left == 0 {
 		return
 	}
 	s.Again.In(left)
-	s.Found.Block(status.KubeconfigOwner, controlplanev1.KubeconfigAvailableReason, reconcile.OwnersRefusedMessage("Secret", secret.GetName(), reconcile.HubRights))
+	s.Found.Block(status.KubeconfigOwner, controlplanev1.KubeconfigAvailableReason,
+		reconcile.OwnersRefusedMessage("Secret", secret.GetName(), reconcile.HubRights))
 }
 
-// Existing reads, past the cache, the metadata of an object before its first write; nil when it does not exist, or was
-// written a moment ago. The first write is forced: it would overwrite a foreign object that the cache does not show
-// yet.
+// Existing reads the metadata of an object from the API server before the first write. It returns nil if the object
+// does not exist, or if this provider has just written it. The first write is forced: without this check it would
+// overwrite a foreign object that the cache does not show yet.
 func (w *Writer) Existing(ctx context.Context, wanted client.Object) (*metav1.PartialObjectMetadata, error) {
 	if w.Recent.Pending(Key(wanted), "") > 0 {
-		return nil, nil //nolint:nilnil // ours is on its way into the cache
+		return nil, nil //nolint:nilnil // the cache does not show our own write yet
 	}
 	kind, err := w.Client.GroupVersionKindFor(wanted)
 	if err != nil {
