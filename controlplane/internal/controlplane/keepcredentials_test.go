@@ -174,7 +174,7 @@ func TestAForeignCopyIsReadOnce(t *testing.T) {
 	h.Expect(reads).To(Equal(1))
 	h.elapse()
 	h.reconcile()
-	h.Expect(h.condition(controlplanev1.KubeconfigAvailableCondition).Message).To(ContainSubstring("c1-recovery-credentials is not of this cluster"))
+	h.Expect(h.condition(controlplanev1.KubeconfigAvailableCondition).Message).To(ContainSubstring("c1-recovery-credentials does not belong to this cluster"))
 
 	ours := h.recovery()
 	h.gather().Owner().Mark(ours)
@@ -209,7 +209,7 @@ func TestAForeignCopyIsNeitherUsedNorChanged(t *testing.T) {
 				h.workloads.facts = facts.Workload{}
 				h.elapse()
 				h.reconcile()
-				h.Expect(h.condition(controlplanev1.KubeconfigAvailableCondition).Message).To(ContainSubstring("c1-recovery-credentials is not of this cluster"))
+				h.Expect(h.condition(controlplanev1.KubeconfigAvailableCondition).Message).To(ContainSubstring("c1-recovery-credentials does not belong to this cluster"))
 			}
 		})
 	}

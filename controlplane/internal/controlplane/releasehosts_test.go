@@ -400,7 +400,7 @@ func TestWhatIsLeftOfAHostWaits(t *testing.T) {
 			h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, nodeOf("n0"))
 		}, controlplanev1.WaitingForMachinesDeletionReason, "Node n0 still exists although its Machine was deleted"},
 		"the Nodes cannot be read": {func(h *hub) { h.workloads.facts.UnreadSince = time.Now() }, controlplanev1.EtcdUnknownReason, "Node n0 has left behind cannot be cleaned up: the Nodes"},
-		"the cluster is away":      {func(h *hub) { h.workloads.facts.Connected = false }, controlplanev1.ConnectionDownReason, "Node n0 has left behind cannot be cleaned up: the cluster's API server"},
+		"the cluster is away":      {func(h *hub) { h.workloads.facts.Connected = false }, controlplanev1.ConnectionDownReason, "Node n0 has left behind cannot be cleaned up: the API server of the cluster does not answer"},
 		"another host has its name and address, and its member is down": {func(h *hub) {
 			h.returns("n0", "n0")
 			h.etcds.Members = append(h.etcds.Members, facts.EtcdMember{ID: 9, Name: "n0", Hosts: []string{"n0"}, Problem: "does not answer"})

@@ -344,7 +344,7 @@ func TestWhatOthersChangeIsNotWrittenAgainAtOnce(t *testing.T) {
 	h.elapse()
 	now = now.Add(etcdgate.Interval)
 	h.reconcile()
-	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition).Message).To(ContainSubstring("somebody changed it there"))
+	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition).Message).To(ContainSubstring("Another client changed the requested release"))
 	now = now.Add(clusterversion.InitialRequestDelay)
 	h.settle()
 	h.Expect(h.versions.asked).To(HaveLen(2))
