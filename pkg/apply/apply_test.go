@@ -92,7 +92,8 @@ func TestTryCreateCreatesNothing(t *testing.T) {
 	g.Expect(a.TryCreate(t.Context(), wanted)).To(MatchError(refusal))
 
 	configMaps := schema.GroupResource{Resource: "configmaps"}
-	refusal = apierrors.NewForbidden(configMaps, name, errors.New("exceeded quota: objects, requested: count/configmaps=1, used: count/configmaps=9, limited: count/configmaps=9"))
+	refusal = apierrors.NewForbidden(configMaps, name, errors.New("exceeded quota: objects, "+
+		"requested: count/configmaps=1, used: count/configmaps=9, limited: count/configmaps=9"))
 	g.Expect(a.TryCreate(t.Context(), wanted)).To(Succeed(), "the deletion of the object releases its share")
 	refusal = apierrors.NewForbidden(configMaps, name, errors.New("no RBAC policy matched"))
 	g.Expect(a.TryCreate(t.Context(), wanted)).To(MatchError(refusal))

@@ -83,7 +83,8 @@ func (w *world) compareOpenShiftHub() {
 		}
 		w.compare(w.template(map[string]any{"openshiftHub": true, "watchNamespace": namespace}), wanted)
 		w.compare(w.template(at("watchNamespace", namespace), "--api-versions", "config.openshift.io/v1"), wanted)
-		w.compare(w.template(map[string]any{"openshiftHub": nil, "watchNamespace": namespace}, "--api-versions", "config.openshift.io/v1"), wanted)
+		w.compare(w.template(map[string]any{"openshiftHub": nil, "watchNamespace": namespace}, "--api-versions", "config.openshift.io/v1"),
+			wanted)
 		w.compare(w.template(map[string]any{"openshiftHub": false, "watchNamespace": namespace}, "--api-versions", "config.openshift.io/v1"),
 			w.components(suffix, variables))
 	}

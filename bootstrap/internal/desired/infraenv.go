@@ -149,9 +149,9 @@ func MirrorRegistry(f *facts.Facts) *hiveext.MirrorRegistryConfigMapReference {
 	return nil
 }
 
-// mirrorsDigest returns the digest of the ConfigMap with the mirrors. While the ConfigMap does not exist, it
-// returns the recorded digest of the same reference: a ConfigMap that is created again with another content
-// differs from the content that assisted-service has registered.
+// mirrorsDigest returns the digest of the ConfigMap with the mirrors. While the ConfigMap does not exist, it returns the
+// recorded digest of the same reference. If the ConfigMap is recreated with another content, its digest then differs
+// from the recorded digest.
 func mirrorsDigest(f *facts.Facts, ref *hiveext.MirrorRegistryConfigMapReference) string {
 	if f.MirrorsDigest == "" && ref != nil && f.Namesake != nil && equality.Semantic.DeepEqual(ref, f.Namesake.Spec.MirrorRegistryRef) {
 		return f.Namesake.Annotations[bootstrapv1.MirrorsDigestAnnotation]

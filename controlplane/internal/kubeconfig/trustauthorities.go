@@ -120,8 +120,8 @@ func (p *Publisher) publishAuthorities(
 }
 
 // withAuthorities returns a kubeconfig with the authorities of the spec, and with the current authorities of the API
-// server. One of the latter may sign later certificates of the API server. If the authorities of the API server cannot be read, the
-// kubeconfig is returned without them.
+// server. One of the latter may sign later certificates of the API server. If the authorities of the API server cannot
+// be read, the kubeconfig is returned without them.
 func (p *Publisher) withAuthorities(
 	ctx context.Context, s *scope.Scope, content []byte, recorded facts.KubeconfigAuthorities,
 ) ([]byte, facts.KubeconfigAuthorities, error) {

@@ -459,9 +459,9 @@ func (v *view) againstDeletion(left Leftover, silence time.Duration) *decision.B
 	return &blocker
 }
 
-// isDown reports whether a member is known not to serve. Members are queried through their kubelets: that a member
-// behind a silent kubelet does not answer proves nothing unless the etcd operator names the member as unhealthy. A
-// member without a name was never started.
+// isDown reports whether a member is known not to serve. Members are queried through their kubelets, so a missing answer
+// may be due to a silent kubelet. It proves that the member is down only if the etcd operator also names the member as
+// unhealthy. A member without a name was never started.
 func (v *view) isDown(m facts.EtcdMember) bool {
 	return !m.Healthy() && (m.Name == "" || v.Condemns(m.Name))
 }

@@ -44,7 +44,9 @@ type Writer struct {
 }
 
 // New returns a Writer that remembers its writes in recent.
-func New(c client.Client, live client.Reader, recorder record.EventRecorder, recent *reconcile.RecentWrites, owners *reconcile.Owners) *Writer {
+func New(
+	c client.Client, live client.Reader, recorder record.EventRecorder, recent *reconcile.RecentWrites, owners *reconcile.Owners,
+) *Writer {
 	return &Writer{
 		Client: c, Live: live, Recorder: recorder, Recent: recent, Owners: owners,
 		Applier: apply.New(c, FieldOwner), Metadata: apply.New(c, MetadataOwner),
