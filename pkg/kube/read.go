@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Read reads an object into into and returns it. It returns nil and no error if the object does not exist.
+// Read reads an object, stores it in into and returns it. It returns nil and no error if the object does not exist.
 func Read[T client.Object](ctx context.Context, from client.Reader, key client.ObjectKey, into T) (T, error) {
 	var none T
 	err := from.Get(ctx, key, into)

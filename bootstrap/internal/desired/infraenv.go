@@ -76,15 +76,8 @@ func InfraEnv(f *facts.Facts, mode bootstrapv1.BootMode) (*assisted.InfraEnv, er
 	for _, a := range spec.DiscoveryKernelArguments {
 		infraEnv.Spec.KernelArguments = append(infraEnv.Spec.KernelArguments, aiv1beta1.KernelArgument{Operation: a.Operation, Value: a.Value})
 	}
-	for _, key := range slices.Sorted(maps.Keys(spec.AgentLabels)) { // sorted, so that the message is stable
-		value := string(spec.AgentLabels[key])
-		if problem := invalidLabel(key, value); problem != "" {
-			return nil, fmt.Errorf("spec.agentLabels: %s", problem)
-		}
-		if infraEnv.Spec.AgentLabels == nil {
-			infraEnv.Spec.AgentLabels = map[string]string{}
-		}
-		infraEnv.Spec.AgentLabels[key] = value
+	if infraEnv.Spec.AgentLabels, err = agentLabels(spec); err != nil {
+		return nil, err
 	}
 	if spec.Proxy != nil {
 		infraEnv.Spec.Proxy = &aiv1beta1.Proxy{HTTPProxy: spec.Proxy.HTTPProxy, HTTPSProxy: spec.Proxy.HTTPSProxy, NoProxy: spec.Proxy.NoProxy}
@@ -93,6 +86,22 @@ func InfraEnv(f *facts.Facts, mode bootstrapv1.BootMode) (*assisted.InfraEnv, er
 		infraEnv.Spec.NMStateConfigLabelSelector = *spec.NMStateConfigLabelSelector.DeepCopy()
 	}
 	return infraEnv, nil
+}
+
+// agentLabels returns the labels of the Agents of the InfraEnv; nil: the config states none.
+func agentLabels(spec *bootstrapv1.OpenshiftAssistedConfigSpec) (map[string]string, error) {
+	var labels map[string]string
+	for _, key := range slices.Sorted(maps.Keys(spec.AgentLabels)) { // sorted, so that the message is stable
+		value := string(spec.AgentLabels[key])
+		if problem := invalidLabel(key, value); problem != "" {
+			return nil, fmt.Errorf("spec.agentLabels: %s", problem)
+		}
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[key] = value
+	}
+	return labels, nil
 }
 
 // imageType returns the image type of the config. The discovery ignition, which replaces an ISO, holds static

@@ -143,6 +143,11 @@ func candidates(f *facts.Facts) *metav1.Condition {
 		}
 		return unavailable(bootstrapv1.TooFewHostsReason, message)
 	}
+	return fits(f, from, fitting)
+}
+
+// fits returns the condition for hosts that fit, which static networks or the failure domain may restrict.
+func fits(f *facts.Facts, from *pool, fitting []string) *metav1.Condition {
 	if without := unaddressed(f, fitting); len(without) == len(fitting) {
 		return unavailable(
 			bootstrapv1.NMStateConfigMismatchReason,

@@ -39,8 +39,10 @@ const (
 )
 
 // bootstrapperGroups are the groups of that ServiceAccount.
-var bootstrapperGroups = []string{"system:serviceaccounts:openshift-machine-config-operator", "system:serviceaccounts",
-	authenticatedGroup}
+var bootstrapperGroups = []string{
+	"system:serviceaccounts:openshift-machine-config-operator", "system:serviceaccounts",
+	authenticatedGroup,
+}
 
 // Request is the certificate request of a kubelet.
 type Request struct {

@@ -42,8 +42,10 @@ type world struct {
 // asleep returns a cluster whose hosts were off until their certificates expired. The kubelet of w0 requests
 // a client certificate.
 func asleep() *world {
-	w := &world{facts: &facts.Facts{ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}},
-		node: nodeOf("w0", corev1.ConditionUnknown, "192.168.1.10", "fd00:0:0::10")}
+	w := &world{
+		facts: &facts.Facts{ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}},
+		node:  nodeOf("w0", corev1.ConditionUnknown, "192.168.1.10", "fd00:0:0::10"),
+	}
 	w.facts.ControlPlane.Spec.Config.APIVIPs, w.facts.ControlPlane.Spec.Config.IngressVIPs = []string{"192.168.1.2"},
 		[]string{"192.168.1.3"}
 	w.machines = []clusterv1.Machine{machineOf("w0", "192.168.1.10"), machineOf("w1", "192.168.1.11")}
@@ -51,8 +53,10 @@ func asleep() *world {
 	w.request.Spec = certificatesv1.CertificateSigningRequestSpec{
 		SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
 		Username:   "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper",
-		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:openshift-machine-config-operator",
-			"system:authenticated"},
+		Groups: []string{
+			"system:serviceaccounts", "system:serviceaccounts:openshift-machine-config-operator",
+			"system:authenticated",
+		},
 		Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
 	}
 	return w
@@ -88,8 +92,10 @@ func (w *world) record(m *clusterv1.Machine, name string) *aiv1beta1.Agent {
 		w.facts.Configs = map[string]*bootstrapv1.OpenshiftAssistedConfig{}
 	}
 	w.facts.Configs[m.Name] = config
-	w.facts.Agents = append(w.facts.Agents, aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: name,
-		Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: m.Name}}})
+	w.facts.Agents = append(w.facts.Agents, aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{
+		Namespace: m.Namespace, Name: name,
+		Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: m.Name},
+	}})
 	return &w.facts.Agents[len(w.facts.Agents)-1]
 }
 
@@ -113,8 +119,10 @@ func nodeOf(name string, ready corev1.ConditionStatus, addresses ...string) *cor
 func machineOf(node, address string) clusterv1.Machine {
 	m := clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "machine-" + node, UID: types.UID("uid-" + node)}}
 	m.Status.NodeRef.Name = node
-	m.Status.Addresses = clusterv1.MachineAddresses{{Type: clusterv1.MachineInternalIP, Address: address},
-		{Type: clusterv1.MachineHostName, Address: node + ".local"}}
+	m.Status.Addresses = clusterv1.MachineAddresses{
+		{Type: clusterv1.MachineInternalIP, Address: address},
+		{Type: clusterv1.MachineHostName, Address: node + ".local"},
+	}
 	return m
 }
 
@@ -158,43 +166,67 @@ func TestObstacle(t *testing.T) {
 		obstacle string
 	}{
 		"client: silent Node with expired certificate": {world: asleep},
-		"client: Node reports NotReady": {world: asleep,
-			change: func(w *world) { w.node.Status.Conditions[0].Status = corev1.ConditionFalse }},
+		"client: Node reports NotReady": {
+			world:  asleep,
+			change: func(w *world) { w.node.Status.Conditions[0].Status = corev1.ConditionFalse },
+		},
 		"client: Node deleted, Machine exists": {world: asleep, change: func(w *world) { w.node = nil }},
 		"client: RSA key": {world: asleep, change: func(w *world) {
 			w.request.Spec.Usages = append(w.request.Spec.Usages, certificatesv1.UsageKeyEncipherment)
 		}},
-		"client: Machine being deleted, Node exists": {world: asleep, change: func(w *world) { w.machines[0].DeletionTimestamp = now() },
-			obstacle: "Machine machine-w0 is being deleted"},
+		"client: Machine being deleted, Node exists": {
+			world: asleep, change: func(w *world) { w.machines[0].DeletionTimestamp = now() },
+			obstacle: "Machine machine-w0 is being deleted",
+		},
 		"client: joining host": {world: joining},
-		"client: joined host with Ready Node": {world: joining, change: func(w *world) { w.node = nodeOf("w0", corev1.ConditionTrue) },
-			obstacle: "Node w0 is Ready, and has a valid certificate"},
+		"client: joined host with Ready Node": {
+			world: joining, change: func(w *world) { w.node = nodeOf("w0", corev1.ConditionTrue) },
+			obstacle: "Node w0 is Ready, and has a valid certificate",
+		},
 		"client: joining host is still being written": {world: joining, change: func(w *world) {
 			w.facts.Agents[0].Status.Progress.CurrentStage = models.HostStageWritingImageToDisk
 		}, obstacle: "the host of Machine machine-w0 is still being installed"},
-		"client: joining Machine is being deleted": {world: joining, change: func(w *world) { w.machines[0].DeletionTimestamp = now() },
-			obstacle: "no Machine has a Node of that name"},
-		"client: joining Agent is being deleted": {world: joining, change: func(w *world) { w.facts.Agents[0].DeletionTimestamp = now() },
-			obstacle: "no Machine has a Node of that name"},
-		"client: Agent of another Machine": {world: joining,
+		"client: joining Machine is being deleted": {
+			world: joining, change: func(w *world) { w.machines[0].DeletionTimestamp = now() },
+			obstacle: "no Machine has a Node of that name",
+		},
+		"client: joining Agent is being deleted": {
+			world: joining, change: func(w *world) { w.facts.Agents[0].DeletionTimestamp = now() },
+			obstacle: "no Machine has a Node of that name",
+		},
+		"client: Agent of another Machine": {
+			world:    joining,
 			change:   func(w *world) { w.facts.Agents[0].Labels[aiv1beta1.InfraEnvNameLabel] = "other" },
-			obstacle: "no Machine has a Node of that name"},
-		"client: name of joining host belongs to another Machine": {world: joining,
-			change: func(w *world) { w.machines[1].Status.NodeRef.Name = "w0" }, obstacle: "machine-w0 and machine-w1 both have"},
-		"client: Ready Node": {world: asleep, change: func(w *world) { w.node.Status.Conditions[0].Status = corev1.ConditionTrue },
-			obstacle: "Node w0 is Ready, and has a valid certificate"},
-		"client: Node reboots": {world: asleep, change: lastReportBefore(time.Hour, 2*time.Hour-time.Minute),
-			obstacle: "Node w0 reported less than 2 h ago, and still has a valid certificate"},
+			obstacle: "no Machine has a Node of that name",
+		},
+		"client: name of joining host belongs to another Machine": {
+			world:  joining,
+			change: func(w *world) { w.machines[1].Status.NodeRef.Name = "w0" }, obstacle: "machine-w0 and machine-w1 both have",
+		},
+		"client: Ready Node": {
+			world: asleep, change: func(w *world) { w.node.Status.Conditions[0].Status = corev1.ConditionTrue },
+			obstacle: "Node w0 is Ready, and has a valid certificate",
+		},
+		"client: Node reboots": {
+			world: asleep, change: lastReportBefore(time.Hour, 2*time.Hour-time.Minute),
+			obstacle: "Node w0 reported less than 2 h ago, and still has a valid certificate",
+		},
 		"client: long absence":                       {world: asleep, change: lastReportBefore(time.Hour, 2*time.Hour+time.Minute)},
 		"client: Node renewed its first certificate": {world: asleep, change: lastReportBefore(47*time.Hour, 2*time.Hour+time.Minute)},
-		"client: old Node absent for two hours": {world: asleep, change: lastReportBefore(49*time.Hour, 2*time.Hour+time.Minute),
-			obstacle: "Node w0 reported less than 60 h ago, and still has a valid certificate"},
-		"client: old Node absent for a weekend": {world: asleep, change: lastReportBefore(1000*time.Hour, 60*time.Hour-time.Minute),
-			obstacle: "Node w0 reported less than 60 h ago, and still has a valid certificate"},
+		"client: old Node absent for two hours": {
+			world: asleep, change: lastReportBefore(49*time.Hour, 2*time.Hour+time.Minute),
+			obstacle: "Node w0 reported less than 60 h ago, and still has a valid certificate",
+		},
+		"client: old Node absent for a weekend": {
+			world: asleep, change: lastReportBefore(1000*time.Hour, 60*time.Hour-time.Minute),
+			obstacle: "Node w0 reported less than 60 h ago, and still has a valid certificate",
+		},
 		"client: old Node with expired certificate": {world: asleep, change: lastReportBefore(1000*time.Hour, 60*time.Hour+time.Minute)},
 		"client: Node silent since its first day":   {world: asleep, change: lastReportBefore(time.Hour, 59*time.Hour)},
-		"client: last report in the future": {world: asleep, change: lastReportBefore(time.Hour, -26*time.Hour),
-			obstacle: "reported less than 2 h ago"},
+		"client: last report in the future": {
+			world: asleep, change: lastReportBefore(time.Hour, -26*time.Hour),
+			obstacle: "reported less than 2 h ago",
+		},
 		"client: new Node of old cluster (certificate valid for 30 days)": {world: asleep, change: func(w *world) {
 			lastReportBefore(time.Hour, 3*time.Hour)(w)
 			w.others = []*corev1.Node{joined(nodeOf("w1", corev1.ConditionTrue, "10.0.0.11"), 72*time.Hour)}
@@ -220,130 +252,196 @@ func TestObstacle(t *testing.T) {
 			w.machines[0].DeletionTimestamp, w.node = now(),
 				nil
 		}, obstacle: "Machine machine-w0 is being deleted"},
-		"client: requester with a long name": {world: asleep, change: func(w *world) {
-			w.request.Spec.Username = strings.Repeat("é",
-				1000)
+		"client: requester with a long name": {
+			world: asleep, change: func(w *world) {
+				w.request.Spec.Username = strings.Repeat("é",
+					1000)
+			},
+			obstacle: `by "` + strings.Repeat("é", 125) + `…", not`,
 		},
-			obstacle: `by "` + strings.Repeat("é", 125) + `…", not`},
-		"serving: requester with a long name": {world: awake, change: func(w *world) {
-			w.request.Spec.Username = strings.Repeat("é",
-				1000)
+		"serving: requester with a long name": {
+			world: awake, change: func(w *world) {
+				w.request.Spec.Username = strings.Repeat("é",
+					1000)
+			},
+			obstacle: `by "` + strings.Repeat("é", 125) + `…", not`,
 		},
-			obstacle: `by "` + strings.Repeat("é", 125) + `…", not`},
-		"serving: long DNS name": {world: awake, change: func(w *world) { w.subject.DNSNames = []string{strings.Repeat("a", 1000)} },
-			obstacle: `the name "` + strings.Repeat("a", 250) + `…", which`},
-		"client: unknown Node": {world: asleep, change: func(w *world) { w.subject.Subject.CommonName = "system:node:w9" },
-			obstacle: "no Machine has a Node of that name"},
-		"client: another ServiceAccount": {world: asleep,
+		"serving: long DNS name": {
+			world: awake, change: func(w *world) { w.subject.DNSNames = []string{strings.Repeat("a", 1000)} },
+			obstacle: `the name "` + strings.Repeat("a", 250) + `…", which`,
+		},
+		"client: unknown Node": {
+			world: asleep, change: func(w *world) { w.subject.Subject.CommonName = "system:node:w9" },
+			obstacle: "no Machine has a Node of that name",
+		},
+		"client: another ServiceAccount": {
+			world:    asleep,
 			change:   func(w *world) { w.request.Spec.Username = "system:serviceaccount:default:node-bootstrapper" },
-			obstacle: "not by the ServiceAccount"},
-		"client: requested by another Node": {world: asleep, change: func(w *world) { w.request.Spec.Username = "system:node:w1" },
-			obstacle: "not by the ServiceAccount"},
-		"client: bootstrapper with additional group": {world: asleep,
+			obstacle: "not by the ServiceAccount",
+		},
+		"client: requested by another Node": {
+			world: asleep, change: func(w *world) { w.request.Spec.Username = "system:node:w1" },
+			obstacle: "not by the ServiceAccount",
+		},
+		"client: bootstrapper with additional group": {
+			world:    asleep,
 			change:   func(w *world) { w.request.Spec.Groups = append(w.request.Spec.Groups, "system:masters") },
-			obstacle: "not by the ServiceAccount"},
-		"client: bootstrapper without its groups": {world: asleep,
-			change: func(w *world) { w.request.Spec.Groups = w.request.Spec.Groups[:2] }, obstacle: "not by the ServiceAccount"},
+			obstacle: "not by the ServiceAccount",
+		},
+		"client: bootstrapper without its groups": {
+			world:  asleep,
+			change: func(w *world) { w.request.Spec.Groups = w.request.Spec.Groups[:2] }, obstacle: "not by the ServiceAccount",
+		},
 		"client: usage server auth": {world: asleep, change: func(w *world) {
 			w.request.Spec.Usages = append(w.request.Spec.Usages,
 				certificatesv1.UsageServerAuth)
 		}, obstacle: "usages differ"},
-		"client: without usage client auth": {world: asleep, change: func(w *world) { w.request.Spec.Usages = w.request.Spec.Usages[:1] },
-			obstacle: "usages differ"},
-		"client: group of administrators": {world: asleep,
+		"client: without usage client auth": {
+			world: asleep, change: func(w *world) { w.request.Spec.Usages = w.request.Spec.Usages[:1] },
+			obstacle: "usages differ",
+		},
+		"client: group of administrators": {
+			world:    asleep,
 			change:   func(w *world) { w.subject.Subject.Organization = []string{"system:masters"} },
-			obstacle: "only organization must be system:nodes"},
-		"client: additional group of administrators": {world: asleep,
+			obstacle: "only organization must be system:nodes",
+		},
+		"client: additional group of administrators": {
+			world:    asleep,
 			change:   func(w *world) { w.subject.Subject.Organization = []string{"system:nodes", "system:masters"} },
-			obstacle: "only organization must be system:nodes"},
-		"client: no group": {world: asleep, change: func(w *world) { w.subject.Subject.Organization = nil },
-			obstacle: "only organization must be system:nodes"},
+			obstacle: "only organization must be system:nodes",
+		},
+		"client: no group": {
+			world: asleep, change: func(w *world) { w.subject.Subject.Organization = nil },
+			obstacle: "only organization must be system:nodes",
+		},
 		"client: additional subject name": {world: asleep, change: alsoNamed, obstacle: "only organization must be system:nodes"},
-		"client: DNS name": {world: asleep, change: func(w *world) { w.subject.DNSNames = []string{"w0"} },
-			obstacle: "contains names or addresses"},
-		"client: address": {world: asleep, change: func(w *world) { w.subject.IPAddresses = []net.IP{net.ParseIP("192.168.1.10")} },
-			obstacle: "contains names or addresses"},
-		"client: e-mail address": {world: asleep, change: func(w *world) { w.subject.EmailAddresses = []string{"a@b"} },
-			obstacle: "e-mail addresses or URIs"},
+		"client: DNS name": {
+			world: asleep, change: func(w *world) { w.subject.DNSNames = []string{"w0"} },
+			obstacle: "contains names or addresses",
+		},
+		"client: address": {
+			world: asleep, change: func(w *world) { w.subject.IPAddresses = []net.IP{net.ParseIP("192.168.1.10")} },
+			obstacle: "contains names or addresses",
+		},
+		"client: e-mail address": {
+			world: asleep, change: func(w *world) { w.subject.EmailAddresses = []string{"a@b"} },
+			obstacle: "e-mail addresses or URIs",
+		},
 		"serving: name and addresses of the Node": {world: awake},
-		"serving: Node is not Ready": {world: awake,
-			change: func(w *world) { w.node.Status.Conditions[0].Status = corev1.ConditionUnknown }},
+		"serving: Node is not Ready": {
+			world:  awake,
+			change: func(w *world) { w.node.Status.Conditions[0].Status = corev1.ConditionUnknown },
+		},
 		"serving: joining host": {world: servingWhileJoining},
 		"serving: names reported by Machine and Node": {world: awake, change: func(w *world) {
-			w.subject.DNSNames = []string{"w0.local",
-				"w0.example.com"}
+			w.subject.DNSNames = []string{
+				"w0.local",
+				"w0.example.com",
+			}
 		}},
-		"serving: address reported only by the Machine": {world: awake,
-			change: func(w *world) { w.node.Status.Addresses = nil; w.subject.IPAddresses = w.subject.IPAddresses[:1] }},
-		"serving: only a name": {world: awake, change: func(w *world) { w.subject.IPAddresses = nil }},
-		"serving: neither name nor address": {world: awake, change: func(w *world) {
-			w.subject.DNSNames, w.subject.IPAddresses = nil,
-				nil
+		"serving: address reported only by the Machine": {
+			world:  awake,
+			change: func(w *world) { w.node.Status.Addresses = nil; w.subject.IPAddresses = w.subject.IPAddresses[:1] },
 		},
-			obstacle: "contains no name and no address"},
+		"serving: only a name": {world: awake, change: func(w *world) { w.subject.IPAddresses = nil }},
+		"serving: neither name nor address": {
+			world: awake, change: func(w *world) {
+				w.subject.DNSNames, w.subject.IPAddresses = nil,
+					nil
+			},
+			obstacle: "contains no name and no address",
+		},
 		"serving: no Node": {world: awake, change: func(w *world) { w.node = nil }, obstacle: "Node w0 does not exist"},
-		"serving: requested by another Node": {world: awake, change: func(w *world) { w.request.Spec.Username = "system:node:w1" },
-			obstacle: "not by the kubelet of the Node"},
-		"serving: requested by the bootstrapper": {world: awake, change: func(w *world) { w.request.Spec.Username = bootstrapperUser },
-			obstacle: "not by the kubelet of the Node"},
-		"serving: requester with another group": {world: awake, change: func(w *world) { w.request.Spec.Groups[0] = "system:masters" },
-			obstacle: "not by the kubelet of the Node"},
+		"serving: requested by another Node": {
+			world: awake, change: func(w *world) { w.request.Spec.Username = "system:node:w1" },
+			obstacle: "not by the kubelet of the Node",
+		},
+		"serving: requested by the bootstrapper": {
+			world: awake, change: func(w *world) { w.request.Spec.Username = bootstrapperUser },
+			obstacle: "not by the kubelet of the Node",
+		},
+		"serving: requester with another group": {
+			world: awake, change: func(w *world) { w.request.Spec.Groups[0] = "system:masters" },
+			obstacle: "not by the kubelet of the Node",
+		},
 		"serving: usage client auth": {world: awake, change: func(w *world) {
 			w.request.Spec.Usages = append(w.request.Spec.Usages,
 				certificatesv1.UsageClientAuth)
 		}, obstacle: "usages differ"},
-		"serving: unknown name": {world: awake, change: func(w *world) {
-			w.subject.DNSNames = append(w.subject.DNSNames,
-				"api.example.com")
+		"serving: unknown name": {
+			world: awake, change: func(w *world) {
+				w.subject.DNSNames = append(w.subject.DNSNames,
+					"api.example.com")
+			},
+			obstacle: `the name "api.example.com", which neither`,
 		},
-			obstacle: `the name "api.example.com", which neither`},
-		"serving: name of another host, which the Node reports": {world: awake,
+		"serving: name of another host, which the Node reports": {
+			world:    awake,
 			change:   func(w *world) { reportName(w, "w1.local"); w.subject.DNSNames = []string{"w1.local"} },
-			obstacle: `the name "w1.local", which neither`},
-		"serving: name of another Node, which the Node reports": {world: awake,
+			obstacle: `the name "w1.local", which neither`,
+		},
+		"serving: name of another Node, which the Node reports": {
+			world:    awake,
 			change:   func(w *world) { reportName(w, "w1"); w.subject.DNSNames = []string{"w1"} },
-			obstacle: `the name "w1", which neither`},
-		"serving: unknown address": {world: awake, change: func(w *world) { requestAddress(w, "192.168.1.99") },
-			obstacle: "the address 192.168.1.99, which neither"},
-		"client: Agent of another namespace": {world: joining, change: func(w *world) { w.facts.Agents[0].Namespace = "tenant" },
-			obstacle: "no Machine has a Node of that name"},
-		"client: unproven Agent in the InfraEnv of the Machine": {world: joining,
-			change: func(w *world) { w.facts.Agents[0].Name = "stranger" }, obstacle: "no Machine has a Node of that name"},
+			obstacle: `the name "w1", which neither`,
+		},
+		"serving: unknown address": {
+			world: awake, change: func(w *world) { requestAddress(w, "192.168.1.99") },
+			obstacle: "the address 192.168.1.99, which neither",
+		},
+		"client: Agent of another namespace": {
+			world: joining, change: func(w *world) { w.facts.Agents[0].Namespace = "tenant" },
+			obstacle: "no Machine has a Node of that name",
+		},
+		"client: unproven Agent in the InfraEnv of the Machine": {
+			world:  joining,
+			change: func(w *world) { w.facts.Agents[0].Name = "stranger" }, obstacle: "no Machine has a Node of that name",
+		},
 		"client: unproven Agent listed first": {world: joining, change: strangerFirst},
 		"serving: address of another host, which the Node reports": {world: awake, change: func(w *world) {
 			report(w, "192.168.1.11")
 			requestAddress(w, "192.168.1.11")
 		}, obstacle: "the address 192.168.1.11, which is Machine machine-w1's"},
-		"serving: address also reported by another Node": {world: awake, change: claims,
-			obstacle: "the address 10.0.0.11, which Node w1 reports as well"},
+		"serving: address also reported by another Node": {
+			world: awake, change: claims,
+			obstacle: "the address 10.0.0.11, which Node w1 reports as well",
+		},
 		"serving: address of the Machine also reported by another Node": {world: awake, change: func(w *world) {
 			claims(w)
 			w.machines[0].Status.Addresses = append(w.machines[0].Status.Addresses,
 				clusterv1.MachineAddress{Type: clusterv1.MachineInternalIP, Address: "10.0.0.11"})
 		}},
-		"serving: address also reported by a Node without Machine": {world: awake,
-			change: func(w *world) { claims(w); w.machines = w.machines[:1] }, obstacle: "which Node w1 reports as well"},
+		"serving: address also reported by a Node without Machine": {
+			world:  awake,
+			change: func(w *world) { claims(w); w.machines = w.machines[:1] }, obstacle: "which Node w1 reports as well",
+		},
 		"serving: name also reported by another Node": {world: awake, change: func(w *world) {
 			claims(w)
 			reportName(w, "w1.example.com")
 			w.subject.DNSNames, w.subject.IPAddresses = []string{"w1.example.com"}, nil
 		}, obstacle: `the name "w1.example.com", which neither`},
-		"serving: address of a joining host": {world: awake, change: discovers(1),
-			obstacle: "the address 10.0.0.11, which is Machine machine-w1's"},
+		"serving: address of a joining host": {
+			world: awake, change: discovers(1),
+			obstacle: "the address 10.0.0.11, which is Machine machine-w1's",
+		},
 		"serving: former address of another host": {world: awake, change: func(w *world) {
 			discovers(1)(w)
 			w.others = []*corev1.Node{nodeOf("w1", corev1.ConditionTrue, "10.0.0.12")}
 		}},
 		"serving: former address of the same host": {world: awake, change: discovers(0)},
-		"serving: address of the API, which the Node reports": {world: awake,
+		"serving: address of the API, which the Node reports": {
+			world:    awake,
 			change:   func(w *world) { report(w, "192.168.1.2"); requestAddress(w, "192.168.1.2") },
-			obstacle: "the address 192.168.1.2, which is the cluster's"},
+			obstacle: "the address 192.168.1.2, which is the cluster's",
+		},
 		"serving: address of the ingress, which the Node reports": {world: awake, change: func(w *world) {
 			report(w, "192.168.1.3")
 			requestAddress(w, "192.168.1.3")
 		}, obstacle: "the address 192.168.1.3, which is the cluster's"},
-		"serving: URI": {world: awake, change: func(w *world) { w.subject.URIs = []*url.URL{{Scheme: "spiffe", Host: "w0"}} },
-			obstacle: "e-mail addresses or URIs"},
+		"serving: URI": {
+			world: awake, change: func(w *world) { w.subject.URIs = []*url.URL{{Scheme: "spiffe", Host: "w0"}} },
+			obstacle: "e-mail addresses or URIs",
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)

@@ -38,9 +38,13 @@ func TestDecide(t *testing.T) {
 		// approved are the names of the approved requests, left those that are reported.
 		approved, left []string
 	}{
-		"one of each kind": {requests: []*Request{newRequest(t, asleep, "client", first, nil),
-			newRequest(t, awake, "serving", first, nil)},
-			approved: []string{"client", "serving"}},
+		"one of each kind": {
+			requests: []*Request{
+				newRequest(t, asleep, "client", first, nil),
+				newRequest(t, awake, "serving", first, nil),
+			},
+			approved: []string{"client", "serving"},
+		},
 		"bad request is newer than good one": {
 			requests: []*Request{newRequest(t, asleep, "good", first, nil), newRequest(t, asleep, "bad", second, misshapen)},
 			approved: []string{"good"},
@@ -49,8 +53,10 @@ func TestDecide(t *testing.T) {
 			requests: []*Request{newRequest(t, awake, "good", first, nil), newRequest(t, awake, "bad", second, foreign)},
 			approved: []string{"good"},
 		},
-		"newer of two good requests": {requests: []*Request{newRequest(t, asleep, "old", first, nil),
-			newRequest(t, asleep, "new", second, nil)}, approved: []string{"new"}},
+		"newer of two good requests": {requests: []*Request{
+			newRequest(t, asleep, "old", first, nil),
+			newRequest(t, asleep, "new", second, nil),
+		}, approved: []string{"new"}},
 		"only bad requests: the newest is reported": {
 			requests: []*Request{newRequest(t, asleep, "old", first, misshapen), newRequest(t, asleep, "new", second, misshapen)},
 			left:     []string{"new"},

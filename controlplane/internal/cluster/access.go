@@ -55,8 +55,10 @@ var scheme, mapper = newSchemeAndMapper()
 func newSchemeAndMapper() (*runtime.Scheme, meta.RESTMapper) {
 	s := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(s))
-	for _, install := range []func(*runtime.Scheme) error{configv1.Install, operatorv1.Install, machinev1beta1.Install,
-		machineconfigurationv1.Install} {
+	for _, install := range []func(*runtime.Scheme) error{
+		configv1.Install, operatorv1.Install, machinev1beta1.Install,
+		machineconfigurationv1.Install,
+	} {
 		utilruntime.Must(install(s))
 	}
 	m := meta.NewDefaultRESTMapper(nil)

@@ -44,8 +44,10 @@ func authorityFor(t *testing.T, name string, from, until time.Time) string {
 	g := NewWithT(t)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	g.Expect(err).NotTo(HaveOccurred())
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: from, NotAfter: until,
-		IsCA: true, BasicConstraintsValid: true}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: from, NotAfter: until,
+		IsCA: true, BasicConstraintsValid: true,
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	g.Expect(err).NotTo(HaveOccurred())
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
@@ -97,16 +99,22 @@ func TestReplaceKeepsChangesOfTheUser(t *testing.T) {
 			c.CertificateAuthorityData = []byte(own +
 				users)
 		}},
-		"an authority in the place of another": {trusting(t, users, nil), true,
-			func(c *clientcmdapi.Cluster) { c.CertificateAuthorityData = []byte(own + users) }},
+		"an authority in the place of another": {
+			trusting(t, users, nil), true,
+			func(c *clientcmdapi.Cluster) { c.CertificateAuthorityData = []byte(own + users) },
+		},
 		"an authority that has expired": {published: trusting(t, own+expired, nil), same: true},
 		"proxy and name":                {trusting(t, own, byProxy), true, byProxy},
 		"another server":                {trusting(t, own, moved), true, moved},
-		"no authority, so that the system's count": {trusting(t, "", nil), true,
-			func(c *clientcmdapi.Cluster) { c.CertificateAuthorityData = nil }},
+		"no authority, so that the system's count": {
+			trusting(t, "", nil), true,
+			func(c *clientcmdapi.Cluster) { c.CertificateAuthorityData = nil },
+		},
 		"no verification": {trusting(t, "", insecure), true, insecure},
-		"assisted-service has another: authority": {trusting(t, own+users, nil), false,
-			func(c *clientcmdapi.Cluster) { c.CertificateAuthorityData = []byte(own + users) }},
+		"assisted-service has another: authority": {
+			trusting(t, own+users, nil), false,
+			func(c *clientcmdapi.Cluster) { c.CertificateAuthorityData = []byte(own + users) },
+		},
 		"assisted-service has another: proxy and name":  {trusting(t, own, byProxy), false, byProxy},
 		"assisted-service has another: its server wins": {trusting(t, own, moved), false, byProxy},
 		"assisted-service has another: it is verified":  {published: trusting(t, "", insecure), same: false},
@@ -114,8 +122,10 @@ func TestReplaceKeepsChangesOfTheUser(t *testing.T) {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
 			source := kubeconfigFor(t, "", func(config *clientcmdapi.Config) {
-				config.Clusters["c"] = &clientcmdapi.Cluster{Server: "https://api.c.example.com:6443",
-					CertificateAuthorityData: []byte(own)}
+				config.Clusters["c"] = &clientcmdapi.Cluster{
+					Server:                   "https://api.c.example.com:6443",
+					CertificateAuthorityData: []byte(own),
+				}
 				config.AuthInfos["admin"] = &clientcmdapi.AuthInfo{Token: "of assisted-service"}
 			})
 			result, err := Replace(tc.published, source, tc.same, today)
@@ -199,32 +209,52 @@ func TestAuthoritiesOfTheSpec(t *testing.T) {
 		"stated, and known before": {before: own + stated, trust: Trust{Stated: []byte(stated)}, after: own + stated},
 		"stated still": {before: own + stated, trust: Trust{Stated: []byte(stated), Added: sets.New(is), Cluster: connected}, after: own +
 			stated, added: []string{is}},
-		"stated still, and reported by the cluster": {before: own + stated, trust: Trust{Stated: []byte(stated), Added: sets.New(is),
-			Cluster: &Authorities{Reported: []byte(own + stated)}}, after: own + stated},
-		"stated, and reported by the cluster": {before: own, trust: Trust{Stated: []byte(stated),
-			Cluster: &Authorities{Reported: []byte(own + stated)}}, after: own + stated},
+		"stated still, and reported by the cluster": {before: own + stated, trust: Trust{
+			Stated: []byte(stated), Added: sets.New(is),
+			Cluster: &Authorities{Reported: []byte(own + stated)},
+		}, after: own + stated},
+		"stated, and reported by the cluster": {before: own, trust: Trust{
+			Stated:  []byte(stated),
+			Cluster: &Authorities{Reported: []byte(own + stated)},
+		}, after: own + stated},
 		"stated, though it has expired": {before: own, trust: Trust{Stated: []byte(expired)}, after: own},
 		"withdrawn":                     {before: own + stated, trust: Trust{Added: sets.New(is), Cluster: connected, Settled: true}, after: own},
-		"another in its place": {before: own + stated, trust: Trust{Stated: []byte(other), Added: sets.New(is), Cluster: connected,
-			Settled: true}, after: own + other, added: []string{fingerprintOf(t, other)}},
-		"withdrawn a moment ago": {before: own + stated, trust: Trust{Added: sets.New(is), Cluster: connected}, after: own + stated,
-			added: []string{is}, pending: true},
-		"another in its place a moment ago": {before: own + stated, trust: Trust{Stated: []byte(other), Added: sets.New(is),
-			Cluster: connected}, after: own + stated + other, added: []string{is, fingerprintOf(t, other)}, pending: true},
+		"another in its place": {before: own + stated, trust: Trust{
+			Stated: []byte(other), Added: sets.New(is), Cluster: connected,
+			Settled: true,
+		}, after: own + other, added: []string{fingerprintOf(t, other)}},
+		"withdrawn a moment ago": {
+			before: own + stated, trust: Trust{Added: sets.New(is), Cluster: connected}, after: own + stated,
+			added: []string{is}, pending: true,
+		},
+		"another in its place a moment ago": {before: own + stated, trust: Trust{
+			Stated: []byte(other), Added: sets.New(is),
+			Cluster: connected,
+		}, after: own + stated + other, added: []string{is, fingerprintOf(t, other)}, pending: true},
 		"withdrawn long ago, without connection": {before: own + stated, trust: Trust{Added: sets.New(is), Settled: true}, after: own +
 			stated, added: []string{is}, pending: true},
 		"withdrawn, and added by the user": {before: own + stated, trust: Trust{Cluster: connected}, after: own + stated},
-		"withdrawn, and reported by the cluster": {before: own + stated, trust: Trust{Added: sets.New(is),
-			Cluster: &Authorities{Reported: []byte(own + stated)}}, after: own + stated},
-		"withdrawn, and the server needs it": {before: own + stated, trust: Trust{Added: sets.New(is),
-			Cluster: &Authorities{Serving: sets.New(is)}, Settled: true}, after: own + stated, added: []string{is}},
-		"withdrawn without connection": {before: own + stated, trust: Trust{Added: sets.New(is)}, after: own + stated,
+		"withdrawn, and reported by the cluster": {before: own + stated, trust: Trust{
+			Added:   sets.New(is),
+			Cluster: &Authorities{Reported: []byte(own + stated)},
+		}, after: own + stated},
+		"withdrawn, and the server needs it": {before: own + stated, trust: Trust{
+			Added:   sets.New(is),
+			Cluster: &Authorities{Serving: sets.New(is)}, Settled: true,
+		}, after: own + stated, added: []string{is}},
+		"withdrawn without connection": {
+			before: own + stated, trust: Trust{Added: sets.New(is)}, after: own + stated,
 			added:   []string{is},
-			pending: true},
-		"another in its place, without connection": {before: own + stated, trust: Trust{Stated: []byte(other), Added: sets.New(is)},
-			after: own + stated + other, added: []string{is, fingerprintOf(t, other)}, pending: true},
-		"withdrawn, and it is the only one": {before: stated, trust: Trust{Added: sets.New(is), Cluster: &Authorities{}, Settled: true},
-			after: stated},
+			pending: true,
+		},
+		"another in its place, without connection": {
+			before: own + stated, trust: Trust{Stated: []byte(other), Added: sets.New(is)},
+			after: own + stated + other, added: []string{is, fingerprintOf(t, other)}, pending: true,
+		},
+		"withdrawn, and it is the only one": {
+			before: stated, trust: Trust{Added: sets.New(is), Cluster: &Authorities{}, Settled: true},
+			after: stated,
+		},
 		"the system's authorities are to count":     {before: "", trust: Trust{Stated: []byte(stated)}, after: ""},
 		"what is in the kubeconfig cannot be read ": {before: "nothing", trust: Trust{Stated: []byte(stated)}, after: "nothing"},
 	} {
@@ -262,8 +292,10 @@ func TestAuthoritiesAreRead(t *testing.T) {
 	bundle, err := h.Authorities(t.Context(), clusterKey)
 	h.Expect(err).NotTo(HaveOccurred())
 	h.Expect(bundle.Reported).To(BeEmpty(), "the cluster has none")
-	s.put(apiServerCAsPath, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-config-managed",
-		Name: "kube-apiserver-server-ca"}, Data: map[string]string{"ca-bundle.crt": "PEM"}})
+	s.put(apiServerCAsPath, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "openshift-config-managed",
+		Name:      "kube-apiserver-server-ca",
+	}, Data: map[string]string{"ca-bundle.crt": "PEM"}})
 	bundle, err = h.Authorities(t.Context(), clusterKey)
 	h.Expect(err).NotTo(HaveOccurred())
 	h.Expect(string(bundle.Reported)).To(Equal("PEM"))

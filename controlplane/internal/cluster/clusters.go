@@ -192,8 +192,10 @@ func (c *Clusters) ensureConnection(cluster client.ObjectKey) *connection {
 }
 
 func (c *Clusters) notify(channel chan<- event.GenericEvent, cluster client.ObjectKey) {
-	channel <- event.GenericEvent{Object: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace,
-		Name: cluster.Name}}}
+	channel <- event.GenericEvent{Object: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{
+		Namespace: cluster.Namespace,
+		Name:      cluster.Name,
+	}}}
 }
 
 // lookup returns the connection to a cluster that was visited, else nil.

@@ -53,8 +53,10 @@ func newHub(t *testing.T, kubeconfig []byte) *hub {
 	h.Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
 	h.Expect(clusterv1.AddToScheme(scheme)).To(Succeed())
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: clusterKey.Namespace, Name: clusterKey.Name}}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secretKey.Namespace, Name: secretKey.Name},
-		Data: map[string][]byte{"value": kubeconfig}}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: secretKey.Namespace, Name: secretKey.Name},
+		Data:       map[string][]byte{"value": kubeconfig},
+	}
 	h.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster, secret).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if _, ok := obj.(*corev1.Secret); ok {
@@ -206,8 +208,10 @@ func TestStateIsKeptUntilNewKubeconfigIsTried(t *testing.T) {
 
 func TestDeletedKubeconfigStaysInUse(t *testing.T) {
 	h, _ := connectedHub(t)
-	h.Expect(h.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secretKey.Namespace,
-		Name: secretKey.Name}})).To(Succeed())
+	h.Expect(h.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: secretKey.Namespace,
+		Name:      secretKey.Name,
+	}})).To(Succeed())
 	h.visit(t.Context())
 	h.Expect(h.Observe(clusterKey).Connected).To(BeTrue())
 }
@@ -225,8 +229,10 @@ func TestForeignClustersAreNotConnected(t *testing.T) {
 	h.Expect(h.visits).To(Receive(), "its control plane may have been selected since")
 	h.visit(t.Context())
 	h.Expect(h.Observe(clusterKey).Connected).To(BeTrue())
-	h.Expect(h.Client.Delete(t.Context(), &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: clusterKey.Namespace,
-		Name: clusterKey.Name}})).To(Succeed())
+	h.Expect(h.Client.Delete(t.Context(), &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{
+		Namespace: clusterKey.Namespace,
+		Name:      clusterKey.Name,
+	}})).To(Succeed())
 	h.visit(t.Context())
 	h.Expect(h.connections).To(BeEmpty())
 }

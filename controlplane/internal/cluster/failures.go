@@ -36,8 +36,10 @@ func failureOf(err error) facts.Failure {
 	case errors.As(err, &refused):
 		return facts.Failure{Kind: facts.KubeconfigRefused, Message: refused.Error()}
 	case apierrors.IsUnauthorized(err):
-		return facts.Failure{Kind: facts.Unauthorized,
-			Message: "its API server does not accept the credentials in the kubeconfig (401 Unauthorized)"}
+		return facts.Failure{
+			Kind:    facts.Unauthorized,
+			Message: "its API server does not accept the credentials in the kubeconfig (401 Unauthorized)",
+		}
 	}
 	cause, silent := causeOf(err)
 	if isUntrusted(err) {

@@ -58,12 +58,18 @@ func TestFailureKinds(t *testing.T) {
 		return fmt.Errorf("cluster is not reachable: %w", &url.Error{Op: "Get", URL: "https://10.0.0.1/?timeout=5s", Err: err})
 	}
 	for want, err := range map[string]error{
-		"DNS gives no answer in time for api.example": get(&net.OpError{Op: "dial",
-			Err: &net.DNSError{Err: "no such host", Name: "api.example", IsTimeout: true}}),
-		"DNS has no host api.example": get(&net.OpError{Op: "dial",
-			Err: &net.DNSError{Name: "api.example", IsNotFound: true}}),
-		"its proxy cannot be reached: connection refused": get(&net.OpError{Op: "proxyconnect",
-			Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}),
+		"DNS gives no answer in time for api.example": get(&net.OpError{
+			Op:  "dial",
+			Err: &net.DNSError{Err: "no such host", Name: "api.example", IsTimeout: true},
+		}),
+		"DNS has no host api.example": get(&net.OpError{
+			Op:  "dial",
+			Err: &net.DNSError{Name: "api.example", IsNotFound: true},
+		}),
+		"its proxy cannot be reached: connection refused": get(&net.OpError{
+			Op:  "proxyconnect",
+			Err: os.NewSyscallError("connect", syscall.ECONNREFUSED),
+		}),
 		"the proxy p:3128 refuses the connection with 403 Forbid": get(&reach.ProxyError{Proxy: "p:3128", Status: 403}),
 		"for another name": get(&tls.CertificateVerificationError{
 			Err: x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"internal"}}, Host: "api.internal"},
@@ -75,8 +81,10 @@ func TestFailureKinds(t *testing.T) {
 		"is not valid": get(&tls.CertificateVerificationError{
 			Err: x509.CertificateInvalidError{Reason: x509.NotAuthorizedToSign},
 		}),
-		"no route to host": get(&net.OpError{Op: "dial",
-			Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)}),
+		"no route to host": get(&net.OpError{
+			Op:  "dial",
+			Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH),
+		}),
 		"does not answer in time": get(context.DeadlineExceeded),
 		"503 Service Unavailable": fmt.Errorf("cluster is not reachable: %w",
 			apierrors.NewServiceUnavailable("internal")),

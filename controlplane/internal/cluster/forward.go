@@ -93,8 +93,10 @@ func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
 
 func (a *access) upgradeToWebSocket(ctx context.Context, tcp *tcpConn, at *url.URL) (httpstream.Connection, error) {
 	const protocol = portforward.WebsocketsSPDYTunnelingPortForwardV1
-	dialer := websocket.Dialer{NetDialContext: tcp.dial, Proxy: a.proxy(), TLSClientConfig: a.certificates.Clone(),
-		Subprotocols: []string{protocol}}
+	dialer := websocket.Dialer{
+		NetDialContext: tcp.dial, Proxy: a.proxy(), TLSClientConfig: a.certificates.Clone(),
+		Subprotocols: []string{protocol},
+	}
 	var connection *websocket.Conn
 	authenticated, err := rest.HTTPWrappersForConfig(a.config, roundTripper(func(request *http.Request) (answer *http.Response, err error) {
 		to := *request.URL
@@ -170,7 +172,7 @@ func refusal(answer *http.Response) (explained bool, refused error) {
 }
 
 // openStreams opens the streams of one port, and returns the connection over them.
-func (tcp *tcpConn) openStreams(connection httpstream.Connection, port int) (net.Conn, error) {
+func (c *tcpConn) openStreams(connection httpstream.Connection, port int) (net.Conn, error) {
 	headers := http.Header{}
 	headers.Set(corev1.PortHeader, strconv.Itoa(port))
 	headers.Set(corev1.PortForwardRequestIDHeader, "0")
@@ -179,7 +181,7 @@ func (tcp *tcpConn) openStreams(connection httpstream.Connection, port int) (net
 	if err != nil {
 		return nil, err
 	}
-	tcp.onAbort(func() { _ = errorStream.Reset() })
+	c.onAbort(func() { _ = errorStream.Reset() })
 	if err := errorStream.Close(); err != nil {
 		return nil, err
 	}
@@ -188,7 +190,7 @@ func (tcp *tcpConn) openStreams(connection httpstream.Connection, port int) (net
 	if err != nil {
 		return nil, err
 	}
-	tcp.onAbort(func() { _ = data.Reset() })
-	go tcp.readErrors(errorStream)
-	return &forwarded{Stream: data, tcpConn: tcp, connection: connection}, nil
+	c.onAbort(func() { _ = data.Reset() })
+	go c.readErrors(errorStream)
+	return &forwarded{Stream: data, tcpConn: c, connection: connection}, nil
 }

@@ -196,8 +196,10 @@ func TestGRPCWithTLSOverPortForward(t *testing.T) {
 			})
 			h.Expect(h.Connect(t.Context(), clusterKey, func(ctx context.Context, remote *Conn) error {
 				member, err := grpc.NewClient("passthrough:///localhost",
-					grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: authority.Pool(), ServerName: "localhost",
-						MinVersion: tls.VersionTLS12})),
+					grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
+						RootCAs: authority.Pool(), ServerName: "localhost",
+						MinVersion: tls.VersionTLS12,
+					})),
 					grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return remote.DialPod(ctx, etcdPod, 2379) }))
 				h.Expect(err).NotTo(HaveOccurred())
 				for range 3 {
@@ -362,8 +364,10 @@ func TestUnreachablePod(t *testing.T) {
 }
 
 func TestRefusedPortForwardIsNotRepeated(t *testing.T) {
-	forbidden := metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Code: http.StatusForbidden,
-		Reason: metav1.StatusReasonForbidden, Message: "not you"}
+	forbidden := metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Code: http.StatusForbidden,
+		Reason: metav1.StatusReasonForbidden, Message: "not you",
+	}
 	for situation, tc := range map[string]struct {
 		answer    func(w http.ResponseWriter)
 		is        func(error) bool
@@ -371,15 +375,23 @@ func TestRefusedPortForwardIsNotRepeated(t *testing.T) {
 		requested int
 	}{
 		"forbidden": {func(w http.ResponseWriter) { answer(w, &forbidden) }, apierrors.IsForbidden, "not you", 1},
-		"no Pod": {func(w http.ResponseWriter) { http.Error(w, "no Pod", http.StatusNotFound) }, apierrors.IsNotFound,
-			"", 1},
-		"unauthorized": {func(w http.ResponseWriter) { http.Error(w, "no", http.StatusUnauthorized) },
-			apierrors.IsUnauthorized, "", 1},
-		"unreachable kubelet": {func(w http.ResponseWriter) { http.Error(w, "dial timeout", http.StatusBadGateway) }, nil,
-			"dial timeout", 1},
+		"no Pod": {
+			func(w http.ResponseWriter) { http.Error(w, "no Pod", http.StatusNotFound) }, apierrors.IsNotFound,
+			"", 1,
+		},
+		"unauthorized": {
+			func(w http.ResponseWriter) { http.Error(w, "no", http.StatusUnauthorized) },
+			apierrors.IsUnauthorized, "", 1,
+		},
+		"unreachable kubelet": {
+			func(w http.ResponseWriter) { http.Error(w, "dial timeout", http.StatusBadGateway) }, nil,
+			"dial timeout", 1,
+		},
 		"WebSocket protocol unknown": {func(w http.ResponseWriter) { w.WriteHeader(http.StatusForbidden) }, apierrors.IsForbidden, "", 2},
-		"port expected as parameter": {func(w http.ResponseWriter) { http.Error(w, "port is required", http.StatusBadRequest) },
-			apierrors.IsBadRequest, "", 2},
+		"port expected as parameter": {
+			func(w http.ResponseWriter) { http.Error(w, "port is required", http.StatusBadRequest) },
+			apierrors.IsBadRequest, "", 2,
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h, server := connectedHub(t)

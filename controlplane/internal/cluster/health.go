@@ -127,8 +127,10 @@ func healthOf(ctx context.Context, c client.Client, key healthKey) (health, stri
 		return healthOfVersion(&versions.Items[0]), versions.ResourceVersion, nil
 	case len(operators.Items) > 0:
 		conditions := operators.Items[0].Status.Conditions
-		found := health{problem: unavailable("ClusterOperator "+key.name, conditions),
-			rollsOut: isTrue(conditions, configv1.OperatorProgressing)}
+		found := health{
+			problem:  unavailable("ClusterOperator "+key.name, conditions),
+			rollsOut: isTrue(conditions, configv1.OperatorProgressing),
+		}
 		if key == etcdOperator {
 			found.etcd = etcdOf(conditions)
 		}

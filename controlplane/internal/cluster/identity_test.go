@@ -17,8 +17,10 @@ func TestIdentify(t *testing.T) {
 	scheme := runtime.NewScheme()
 	g.Expect(configv1.Install(scheme)).To(Succeed())
 	version := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"}, Spec: configv1.ClusterVersionSpec{ClusterID: "id"}}
-	infrastructure := &configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster"},
-		Status: configv1.InfrastructureStatus{InfrastructureName: "lab-x7k2p"}}
+	infrastructure := &configv1.Infrastructure{
+		ObjectMeta: metav1.ObjectMeta{Name: "cluster"},
+		Status:     configv1.InfrastructureStatus{InfrastructureName: "lab-x7k2p"},
+	}
 	_, err := identify(t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithObjects(version).Build())
 	g.Expect(err).To(MatchError(ContainSubstring("Infrastructure")))
 	identity, err := identify(t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithObjects(version, infrastructure).Build())

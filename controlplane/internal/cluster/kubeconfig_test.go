@@ -47,16 +47,26 @@ func TestCheckKubeconfig(t *testing.T) {
 		"client certificate":   {change: user(clientcmdapi.AuthInfo{ClientCertificateData: []byte("c"), ClientKeyData: []byte("k")})},
 		"token file":           {user(clientcmdapi.AuthInfo{TokenFile: path}), "it has tokenFile, "},
 		"token file and token": {user(clientcmdapi.AuthInfo{Token: "t", TokenFile: path}), "it has tokenFile, "},
-		"program": {user(clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{Command: "sh",
-			APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: clientcmdapi.NeverExecInteractiveMode}}), "it has exec, "},
-		"auth provider": {user(clientcmdapi.AuthInfo{AuthProvider: &clientcmdapi.AuthProviderConfig{Name: "oidc"}}),
-			"it has auth-provider, "},
-		"client certificate in files": {user(clientcmdapi.AuthInfo{ClientCertificate: path, ClientKey: path}),
-			"it has client-certificate, client-key, "},
-		"authority in a file": {func(c *clientcmdapi.Config) { c.Clusters["c"].CertificateAuthority = path },
-			"it has certificate-authority, "},
-		"user of no context": {func(c *clientcmdapi.Config) { c.AuthInfos["other"] = &clientcmdapi.AuthInfo{TokenFile: path} },
-			"it has tokenFile, "},
+		"program": {user(clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{
+			Command:    "sh",
+			APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
+		}}), "it has exec, "},
+		"auth provider": {
+			user(clientcmdapi.AuthInfo{AuthProvider: &clientcmdapi.AuthProviderConfig{Name: "oidc"}}),
+			"it has auth-provider, ",
+		},
+		"client certificate in files": {
+			user(clientcmdapi.AuthInfo{ClientCertificate: path, ClientKey: path}),
+			"it has client-certificate, client-key, ",
+		},
+		"authority in a file": {
+			func(c *clientcmdapi.Config) { c.Clusters["c"].CertificateAuthority = path },
+			"it has certificate-authority, ",
+		},
+		"user of no context": {
+			func(c *clientcmdapi.Config) { c.AuthInfos["other"] = &clientcmdapi.AuthInfo{TokenFile: path} },
+			"it has tokenFile, ",
+		},
 		"no current context": {func(c *clientcmdapi.Config) { c.CurrentContext = ""; c.Contexts = nil }, "its current context"},
 		"no context, but unnamed data": {func(c *clientcmdapi.Config) {
 			c.CurrentContext, c.Contexts = "", nil

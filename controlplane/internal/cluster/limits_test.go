@@ -105,7 +105,8 @@ func TestListWithoutEndIsNotRead(t *testing.T) {
 
 func TestProxyThatRefusesIsNamed(t *testing.T) {
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
-		_ *http.Request) {
+		_ *http.Request,
+	) {
 		w.WriteHeader(http.StatusProxyAuthRequired)
 	}))
 	t.Cleanup(proxy.Close)

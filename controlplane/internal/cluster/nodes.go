@@ -72,8 +72,10 @@ func factsOf(n *corev1.Node) facts.Node {
 }
 
 // controlPlaneLabels are the labels of Nodes that run an etcd member. An arbiter has only its own label.
-var controlPlaneLabels = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master",
-	"node-role.kubernetes.io/arbiter"}
+var controlPlaneLabels = []string{
+	"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master",
+	"node-role.kubernetes.io/arbiter",
+}
 
 func ofControlPlane(labels map[string]string) bool {
 	return slices.ContainsFunc(controlPlaneLabels, func(label string) bool { _, labeled := labels[label]; return labeled })

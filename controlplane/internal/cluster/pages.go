@@ -20,7 +20,8 @@ const (
 // EachPage lists objects page by page. next returns the list into which a page is read. EachPage returns the
 // version of the list, which all pages share, and whether all objects were read.
 func EachPage[L client.ObjectList](ctx context.Context, c client.Reader, next func() L, take func(L),
-	options ...client.ListOption) (version string, complete bool, err error) {
+	options ...client.ListOption,
+) (version string, complete bool, err error) {
 	token := ""
 	for range MaxItems / PageSize {
 		page := next()

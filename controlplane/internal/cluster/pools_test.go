@@ -17,8 +17,10 @@ import (
 func poolWith(change func(*machineconfigurationv1.MachineConfigPool)) *machineconfigurationv1.MachineConfigPool {
 	p := &machineconfigurationv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "worker", Generation: 3}}
 	p.Status.MachineCount, p.Status.ObservedGeneration = 1, 3
-	p.Status.Conditions = []machineconfigurationv1.MachineConfigPoolCondition{{Type: machineconfigurationv1.MachineConfigPoolUpdated,
-		Status: corev1.ConditionTrue}}
+	p.Status.Conditions = []machineconfigurationv1.MachineConfigPoolCondition{{
+		Type:   machineconfigurationv1.MachineConfigPoolUpdated,
+		Status: corev1.ConditionTrue,
+	}}
 	if change != nil {
 		change(p)
 	}
@@ -33,8 +35,10 @@ func poolBehind(p *machineconfigurationv1.MachineConfigPool) {
 
 func TestPoolOf(t *testing.T) {
 	is := func(p *machineconfigurationv1.MachineConfigPool, kind machineconfigurationv1.MachineConfigPoolConditionType, message string) {
-		p.Status.Conditions = append(p.Status.Conditions, machineconfigurationv1.MachineConfigPoolCondition{Type: kind,
-			Status: corev1.ConditionTrue, Reason: "Reason", Message: message})
+		p.Status.Conditions = append(p.Status.Conditions, machineconfigurationv1.MachineConfigPoolCondition{
+			Type:   kind,
+			Status: corev1.ConditionTrue, Reason: "Reason", Message: message,
+		})
 	}
 	for situation, tc := range map[string]struct {
 		change func(*machineconfigurationv1.MachineConfigPool)
@@ -75,8 +79,10 @@ func TestPoolsAreWatchedDuringUpgrade(t *testing.T) {
 	h.Expect(s.requests()).NotTo(ContainElement(ContainSubstring(poolsPath)), "no upgrade runs")
 
 	upgrading := clusterVersionOf("4.19.3")
-	upgrading.Status.History = slices.Insert(upgrading.Status.History, 0, configv1.UpdateHistory{State: configv1.PartialUpdate,
-		Version: "4.20.1"})
+	upgrading.Status.History = slices.Insert(upgrading.Status.History, 0, configv1.UpdateHistory{
+		State:   configv1.PartialUpdate,
+		Version: "4.20.1",
+	})
 	s.put(versionsPath, upgrading)
 	h.Eventually(h.visits).Should(Receive(), "the cluster must be visited")
 	h.visit(t.Context())

@@ -18,7 +18,8 @@ import (
 
 func TestRollout(t *testing.T) {
 	condition := func(conditionType configv1.ClusterStatusConditionType, status configv1.ConditionStatus,
-		message string) configv1.ClusterOperatorStatusCondition {
+		message string,
+	) configv1.ClusterOperatorStatusCondition {
 		return configv1.ClusterOperatorStatusCondition{Type: conditionType, Status: status, Reason: "Reason", Message: message}
 	}
 	runs, requested := facts.Update{Version: "4.19.3", Force: true}, facts.Update{Version: "4.20.1", Image: "image", Force: true}
@@ -34,10 +35,14 @@ func TestRollout(t *testing.T) {
 			v.Status.Conditions = append(v.Status.Conditions, condition("Failing", configv1.ConditionUnknown, "etcd is slow"))
 		}, nil},
 		"not observed yet": {func(v *configv1.ClusterVersion) { v.Generation = 3 }, &facts.Rollout{Requested: runs, Unseen: true}},
-		"verification of a version": {func(v *configv1.ClusterVersion) { request(v, requested) },
-			&facts.Rollout{Requested: requested, Pending: true}},
-		"verification of an image": {func(v *configv1.ClusterVersion) { request(v, facts.Update{Image: "image"}) },
-			&facts.Rollout{Requested: facts.Update{Image: "image"}, Pending: true}},
+		"verification of a version": {
+			func(v *configv1.ClusterVersion) { request(v, requested) },
+			&facts.Rollout{Requested: requested, Pending: true},
+		},
+		"verification of an image": {
+			func(v *configv1.ClusterVersion) { request(v, facts.Update{Image: "image"}) },
+			&facts.Rollout{Requested: facts.Update{Image: "image"}, Pending: true},
+		},
 		"running image requested": {func(v *configv1.ClusterVersion) { request(v, facts.Update{Image: "release:4.19.3"}) }, nil},
 		"nothing requested":       {func(v *configv1.ClusterVersion) { v.Spec.DesiredUpdate = nil }, nil},
 		"progressing": {func(v *configv1.ClusterVersion) {
@@ -78,13 +83,17 @@ func TestOversizedValuesAreDropped(t *testing.T) {
 	v := clusterVersionOf("4.19.3-" + long)
 	v.Status.History[0].Image = "registry/" + long
 	v.Status.History = slices.Insert(v.Status.History, 0, configv1.UpdateHistory{State: configv1.PartialUpdate, Version: "4.20.1-" + long})
-	v.Status.Conditions = append(v.Status.Conditions, configv1.ClusterOperatorStatusCondition{Type: "Failing",
-		Status: configv1.ConditionTrue, Message: long})
+	v.Status.Conditions = append(v.Status.Conditions, configv1.ClusterOperatorStatusCondition{
+		Type:   "Failing",
+		Status: configv1.ConditionTrue, Message: long,
+	})
 	r := releaseOf(v)
 	g.Expect([]string{r.completed, r.image, r.upgrading}).To(HaveEach(BeEmpty()))
 	g.Expect(len(r.rollout.Failing)).To(BeNumerically("<=", bound.CauseBytes))
-	g.Expect(len(unavailable("ClusterOperator etcd", []configv1.ClusterOperatorStatusCondition{{Type: configv1.OperatorAvailable,
-		Reason: long}}))).To(BeNumerically("<", 200))
+	g.Expect(len(unavailable("ClusterOperator etcd", []configv1.ClusterOperatorStatusCondition{{
+		Type:   configv1.OperatorAvailable,
+		Reason: long,
+	}}))).To(BeNumerically("<", 200))
 	g.Expect(PoolOf(&machineconfigurationv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: long}}).Name).To(BeEmpty())
 }
 
@@ -103,27 +112,35 @@ func TestOffersChange(t *testing.T) {
 		},
 		func() { v.Status.ConditionalUpdates[0].Conditions[0].Status = "True" },
 		func() {
-			v.Status.Conditions = append(v.Status.Conditions, configv1.ClusterOperatorStatusCondition{Type: configv1.OperatorUpgradeable,
-				Status: configv1.ConditionFalse, Message: "check the APIs"})
+			v.Status.Conditions = append(v.Status.Conditions, configv1.ClusterOperatorStatusCondition{
+				Type:   configv1.OperatorUpgradeable,
+				Status: configv1.ConditionFalse, Message: "check the APIs",
+			})
 		},
 		func() {
-			v.Status.Conditions = append(v.Status.Conditions, configv1.ClusterOperatorStatusCondition{Type: configv1.RetrievedUpdates,
-				Status: configv1.ConditionFalse})
+			v.Status.Conditions = append(v.Status.Conditions, configv1.ClusterOperatorStatusCondition{
+				Type:   configv1.RetrievedUpdates,
+				Status: configv1.ConditionFalse,
+			})
 		},
 	} {
 		change()
 		g.Expect(seen).NotTo(ContainElement(offersOf(v)))
 		seen = append(seen, offersOf(v))
 	}
-	v.Status.Conditions = append(v.Status.Conditions, configv1.ClusterOperatorStatusCondition{Type: configv1.OperatorProgressing,
-		Message: "1 of 900"})
+	v.Status.Conditions = append(v.Status.Conditions, configv1.ClusterOperatorStatusCondition{
+		Type:    configv1.OperatorProgressing,
+		Message: "1 of 900",
+	})
 	g.Expect(offersOf(v)).To(Equal(seen[len(seen)-1]), "progress does not change offers")
 }
 
 func nodeWith(config string) *corev1.Node {
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "n0", UID: "n0", Labels: map[string]string{"metal3.io/uuid": "h0"},
-			Annotations: map[string]string{CurrentConfigAnnotation: config}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "n0", UID: "n0", Labels: map[string]string{"metal3.io/uuid": "h0"},
+			Annotations: map[string]string{CurrentConfigAnnotation: config},
+		},
 		Spec: corev1.NodeSpec{ProviderID: "metal3://h0"},
 	}
 }
@@ -140,13 +157,17 @@ func TestNodeReleaseIsReadDuringUpgrade(t *testing.T) {
 	s.put(configsPath, configOf("old", "4.19.3"))
 	s.put(configsPath, configOf("new", "4.20.1"))
 	s.put(nodesPath, nodeWith("old"))
-	h.Eventually(h.observeChange).Should(HaveField("Nodes", ConsistOf(facts.Node{Name: "n0", UID: "n0", ProviderID: "metal3://h0",
-		HostUID: "h0", Config: "old"})))
+	h.Eventually(h.observeChange).Should(HaveField("Nodes", ConsistOf(facts.Node{
+		Name: "n0", UID: "n0", ProviderID: "metal3://h0",
+		HostUID: "h0", Config: "old",
+	})))
 	h.Expect(s.requests()).NotTo(ContainElement(ContainSubstring(configsPath)), "no upgrade runs")
 
 	upgrading := clusterVersionOf("4.19.3")
-	upgrading.Status.History = slices.Insert(upgrading.Status.History, 0, configv1.UpdateHistory{State: configv1.PartialUpdate,
-		Version: "4.20.1"})
+	upgrading.Status.History = slices.Insert(upgrading.Status.History, 0, configv1.UpdateHistory{
+		State:   configv1.PartialUpdate,
+		Version: "4.20.1",
+	})
 	s.put(versionsPath, upgrading)
 	h.Eventually(h.observeChange).Should(HaveField("Nodes", ConsistOf(HaveField("Release", "4.19.3"))))
 	s.put(nodesPath, nodeWith("new"))
@@ -172,8 +193,10 @@ func TestReleaseOfUnchangedConfigurationIsReadAgain(t *testing.T) {
 	s.put(configsPath, configOf("same", "4.19.3"))
 	s.put(nodesPath, nodeWith("same"))
 	upgrading := clusterVersionOf("4.19.3")
-	upgrading.Status.History = slices.Insert(upgrading.Status.History, 0, configv1.UpdateHistory{State: configv1.PartialUpdate,
-		Version: "4.19.4"})
+	upgrading.Status.History = slices.Insert(upgrading.Status.History, 0, configv1.UpdateHistory{
+		State:   configv1.PartialUpdate,
+		Version: "4.19.4",
+	})
 	s.put(versionsPath, upgrading)
 	h.Eventually(h.observeChange).Should(HaveField("Nodes", ConsistOf(HaveField("Release", "4.19.3"))))
 	s.put(configsPath, configOf("same", "4.19.4"))

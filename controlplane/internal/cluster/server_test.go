@@ -81,11 +81,13 @@ var listKinds = map[string]schema.GroupVersionKind{
 // newAPIServer serves a healthy cluster with one Node.
 func newAPIServer(t *testing.T, token string) *apiServer {
 	t.Helper()
-	s := &apiServer{t: t, token: token, refuse: map[string]bool{}, refuseWatch: map[string]bool{},
+	s := &apiServer{
+		t: t, token: token, refuse: map[string]bool{}, refuseWatch: map[string]bool{},
 		watches: map[string][]chan watchEventOf{}, objects: map[string]map[string]client.Object{
 			nodesPath: {}, secretsPath: {}, versionsPath: {}, operatorsPath: {}, requestsPath: {}, serverCAsPath: {}, rootCAsPath: {},
 			configsPath: {}, poolsPath: {}, apiServerCAsPath: {},
-		}}
+		},
+	}
 	s.put(nodesPath, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0", UID: "n0", Labels: map[string]string{"metal3.io/uuid": "h0"}}})
 	s.put(versionsPath, clusterVersionOf("4.19.3"))
 	s.put(operatorsPath, operatorOf("etcd", configv1.ConditionTrue))
@@ -112,8 +114,10 @@ func operatorOf(name string, available configv1.ConditionStatus) *configv1.Clust
 }
 
 func boundSecret(uid string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: uid, UID: types.UID(uid),
-		Labels: map[string]string{managedByLabel: accountName}}}
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "kube-system", Name: uid, UID: types.UID(uid),
+		Labels: map[string]string{managedByLabel: accountName},
+	}}
 }
 
 // apply creates or changes an object.
@@ -253,8 +257,10 @@ func (s *apiServer) find(path, selector string) any {
 				items = slices.DeleteFunc(items, func(obj client.Object) bool { return obj.GetName() != only })
 			}
 			kind := listKinds[of]
-			return map[string]any{"kind": kind.Kind, "apiVersion": kind.GroupVersion().String(),
-				"metadata": metav1.ListMeta{ResourceVersion: strconv.Itoa(s.version)}, "items": items}
+			return map[string]any{
+				"kind": kind.Kind, "apiVersion": kind.GroupVersion().String(),
+				"metadata": metav1.ListMeta{ResourceVersion: strconv.Itoa(s.version)}, "items": items,
+			}
 		}
 	}
 	return &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound}

@@ -110,8 +110,10 @@ func TestUnreadableServerCAHidesNothing(t *testing.T) {
 		"forbidden":     func(s *apiServer) { s.refuse[serverCAsPath] = true },
 		"the older one": func(s *apiServer) { s.refuse[rootCAsPath] = true },
 		"no certificates": func(s *apiServer) {
-			s.put(serverCAsPath, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "machine-config-server-ca"},
-				Data: map[string]string{"ca-bundle.crt": "none"}})
+			s.put(serverCAsPath, &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Name: "machine-config-server-ca"},
+				Data:       map[string]string{"ca-bundle.crt": "none"},
+			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,8 @@ const (
 	// WithdrawalChecks is how many connections are made, WithdrawalInterval apart, before a withdrawn authority is
 	// removed. A connection reaches one of several API servers. During the rollout of a certificate, which takes
 	// less than an hour, the others still present the former one.
-	WithdrawalChecks   = 7
+	WithdrawalChecks = 7
+	// WithdrawalInterval is the shortest time between two connections that count.
 	WithdrawalInterval = time.Hour
 	// servingMemory is how long an authority counts as in use after it accepted a connection. It covers all
 	// connections of WithdrawalChecks.

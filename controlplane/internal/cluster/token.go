@@ -77,7 +77,8 @@ func (c *Clusters) call(ctx context.Context, cluster client.ObjectKey, requests 
 
 // callWithAccess is call for functions that also need the access.
 func (c *Clusters) callWithAccess(ctx context.Context, cluster client.ObjectKey,
-	requests func(context.Context, client.Client, *access) error) error {
+	requests func(context.Context, client.Client, *access) error,
+) error {
 	conn, access, err := c.connected(cluster)
 	if err != nil {
 		return err
@@ -177,8 +178,10 @@ func issueToken(ctx context.Context, remote client.Client, now time.Time) (Token
 		return Token{}, errors.Join(fmt.Errorf("cannot issue a token in the workload cluster: %w", err),
 			client.IgnoreNotFound(remote.Delete(cleanUp, bound)))
 	}
-	return Token{Value: request.Status.Token, Expires: request.Status.ExpirationTimestamp.Time, BoundTo: bound.Name,
-		BoundToUID: bound.UID}, nil
+	return Token{
+		Value: request.Status.Token, Expires: request.Status.ExpirationTimestamp.Time, BoundTo: bound.Name,
+		BoundToUID: bound.UID,
+	}, nil
 }
 
 // ensureAccount ensures that the ServiceAccount exists and is an administrator.

@@ -24,7 +24,8 @@ func installed(fail error, request *authenticationv1.TokenRequest, objects ...cl
 			return c.Create(ctx, obj, opts...)
 		},
 		SubResourceCreate: func(ctx context.Context, c client.Client, name string, obj, sub client.Object,
-			opts ...client.SubResourceCreateOption) error {
+			opts ...client.SubResourceCreateOption,
+		) error {
 			tokenRequest, ok := sub.(*authenticationv1.TokenRequest)
 			if !ok || fail != nil {
 				return fail
@@ -53,8 +54,10 @@ func TestTokenIsBoundToSecret(t *testing.T) {
 	first, err := issueToken(t.Context(), c, time.Now())
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(first.Value).NotTo(BeEmpty())
-	g.Expect(request.Spec.BoundObjectRef).To(Equal(&authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret",
-		Name: first.BoundTo}), "a fake has no UIDs")
+	g.Expect(request.Spec.BoundObjectRef).To(Equal(&authenticationv1.BoundObjectReference{
+		APIVersion: "v1", Kind: "Secret",
+		Name: first.BoundTo,
+	}), "a fake has no UIDs")
 	g.Expect(*request.Spec.ExpirationSeconds).To(BeNumerically("==", 28*24*3600))
 
 	bound := &corev1.Secret{}
@@ -73,8 +76,10 @@ func TestSecretsOfExpiredTokensAreDeleted(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Now()
 	secret := func(name string, age time.Duration, labels map[string]string) *corev1.Secret {
-		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: name, Labels: labels,
-			CreationTimestamp: metav1.NewTime(now.Add(-age))}}
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: metav1.NamespaceSystem, Name: name, Labels: labels,
+			CreationTimestamp: metav1.NewTime(now.Add(-age)),
+		}}
 	}
 	ours := map[string]string{managedByLabel: accountName}
 	c := installed(nil, &authenticationv1.TokenRequest{},

@@ -52,8 +52,10 @@ func New(clusters Clusters) *Versions { return &Versions{clusters} }
 func (v *Versions) Observe(ctx context.Context, key client.ObjectKey) (facts.ClusterVersion, error) {
 	seen := facts.ClusterVersion{}
 	err := v.clusters.Connect(ctx, key, func(ctx context.Context, conn *cluster.Conn) error {
-		for _, read := range []func(context.Context, client.Client, *facts.ClusterVersion) error{readVersion, readGates, readOperators,
-			readPools} {
+		for _, read := range []func(context.Context, client.Client, *facts.ClusterVersion) error{
+			readVersion, readGates, readOperators,
+			readPools,
+		} {
 			if err := read(ctx, conn.Client, &seen); err != nil {
 				return err
 			}

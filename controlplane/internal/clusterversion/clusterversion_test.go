@@ -43,8 +43,10 @@ func newCluster(t *testing.T, objects ...client.Object) *fakeCluster {
 }
 
 func version(change func(*configv1.ClusterVersion)) *configv1.ClusterVersion {
-	v := &configv1.ClusterVersion{ObjectMeta: metav1.ObjectMeta{Name: "version"},
-		Spec: configv1.ClusterVersionSpec{ClusterID: "id", Channel: "stable-4.19"}}
+	v := &configv1.ClusterVersion{
+		ObjectMeta: metav1.ObjectMeta{Name: "version"},
+		Spec:       configv1.ClusterVersionSpec{ClusterID: "id", Channel: "stable-4.19"},
+	}
 	if change != nil {
 		change(v)
 	}
@@ -79,29 +81,44 @@ func TestObserve(t *testing.T) {
 	paused := func(p *machineconfigurationv1.MachineConfigPool) { p.Spec.Paused = true }
 	c := newCluster(t, version(func(v *configv1.ClusterVersion) {
 		v.Spec.DesiredUpdate = &configv1.Update{Version: "4.19.9", Image: "image", Force: true}
-		v.Status.History = []configv1.UpdateHistory{{State: configv1.PartialUpdate, Version: "4.19.8", Image: "i8"},
-			{State: configv1.PartialUpdate, Version: "4.19.5", Image: "i5"}, {State: configv1.CompletedUpdate, Version: "4.19.3", Image: "i3"}}
+		v.Status.History = []configv1.UpdateHistory{
+			{State: configv1.PartialUpdate, Version: "4.19.8", Image: "i8"},
+			{State: configv1.PartialUpdate, Version: "4.19.5", Image: "i5"},
+			{State: configv1.CompletedUpdate, Version: "4.19.3", Image: "i3"},
+		}
 		v.Status.AvailableUpdates = []configv1.Release{{Version: "4.19.9", Image: "i9"}}
 		v.Status.ConditionalUpdates = []configv1.ConditionalUpdate{
-			{Release: configv1.Release{Version: "4.19.10", Image: "i10"}, Risks: []configv1.ConditionalUpdateRisk{{Name: "Slow",
-				Message: "it is slow"}}, Conditions: []metav1.Condition{{Type: "Recommended", Status: "Unknown"}}},
-			{Release: configv1.Release{Version: "4.19.11", Image: "i11"}, Risks: []configv1.ConditionalUpdateRisk{{Name: "Slow"}},
-				Conditions: []metav1.Condition{{Type: "Recommended", Status: "True"}}},
+			{Release: configv1.Release{Version: "4.19.10", Image: "i10"}, Risks: []configv1.ConditionalUpdateRisk{{
+				Name:    "Slow",
+				Message: "it is slow",
+			}}, Conditions: []metav1.Condition{{Type: "Recommended", Status: "Unknown"}}},
+			{
+				Release: configv1.Release{Version: "4.19.11", Image: "i11"}, Risks: []configv1.ConditionalUpdateRisk{{Name: "Slow"}},
+				Conditions: []metav1.Condition{{Type: "Recommended", Status: "True"}},
+			},
 		}
-		v.Status.Conditions = []configv1.ClusterOperatorStatusCondition{{Type: configv1.RetrievedUpdates, Status: configv1.ConditionFalse,
-			Message: "no route"}}
+		v.Status.Conditions = []configv1.ClusterOperatorStatusCondition{{
+			Type: configv1.RetrievedUpdates, Status: configv1.ConditionFalse,
+			Message: "no route",
+		}}
 	}),
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-config-managed", Name: "admin-gates"},
-			Data: map[string]string{"ack-4.19-b": "check b", "ack-4.19-a": "check a", "ack-4.19-c": "check c"}},
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-config", Name: "admin-acks"},
-			Data: map[string]string{"ack-4.19-b": "true", "ack-4.19-c": "false"}},
+		&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-config-managed", Name: "admin-gates"},
+			Data:       map[string]string{"ack-4.19-b": "check b", "ack-4.19-a": "check a", "ack-4.19-c": "check c"},
+		},
+		&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-config", Name: "admin-acks"},
+			Data:       map[string]string{"ack-4.19-b": "true", "ack-4.19-c": "false"},
+		},
 		operator("dns", configv1.OperatorAvailable, configv1.ConditionTrue), operator("etcd", configv1.OperatorDegraded,
 			configv1.ConditionTrue),
 		operator("ingress", configv1.OperatorAvailable, configv1.ConditionFalse),
 		operator("network", configv1.OperatorDegraded, configv1.ConditionFalse),
 		pool("busy", func(p *machineconfigurationv1.MachineConfigPool) {
-			p.Status.Conditions = []machineconfigurationv1.MachineConfigPoolCondition{{Type: machineconfigurationv1.MachineConfigPoolUpdating,
-				Status: corev1.ConditionTrue}}
+			p.Status.Conditions = []machineconfigurationv1.MachineConfigPoolCondition{{
+				Type:   machineconfigurationv1.MachineConfigPoolUpdating,
+				Status: corev1.ConditionTrue,
+			}}
 		}),
 		pool("infra", degraded), pool("arbiter", paused), pool("master", paused), pool("worker", paused),
 	)
@@ -116,8 +133,11 @@ func TestObserve(t *testing.T) {
 			{Version: "4.19.11", Image: "i11"},
 		},
 		NoOffers: "no route",
-		Gates: []facts.Gate{{Name: "ack-4.19-a", Message: "check a"}, {Name: "ack-4.19-b", Message: "check b", Acknowledged: true},
-			{Name: "ack-4.19-c", Message: "check c"}},
+		Gates: []facts.Gate{
+			{Name: "ack-4.19-a", Message: "check a"},
+			{Name: "ack-4.19-b", Message: "check b", Acknowledged: true},
+			{Name: "ack-4.19-c", Message: "check c"},
+		},
 		Images: []string{"i8", "i5", "i3"},
 		Unhealthy: []facts.Ailment{
 			{Operator: "etcd", Message: "ClusterOperator etcd is degraded"},
@@ -160,8 +180,10 @@ func TestRequestUpdateKeepsOtherFields(t *testing.T) {
 	c.Expect(err).NotTo(HaveOccurred())
 	c.Expect(seen.Ours).To(BeFalse(), "another client changed it")
 
-	c.Expect(c.RequestUpdate(t.Context(), client.ObjectKey{}, facts.UpdateRequest{ResourceVersion: c.version().ResourceVersion,
-		Withdraw: true})).To(Succeed())
+	c.Expect(c.RequestUpdate(t.Context(), client.ObjectKey{}, facts.UpdateRequest{
+		ResourceVersion: c.version().ResourceVersion,
+		Withdraw:        true,
+	})).To(Succeed())
 	c.Expect(c.version().Spec.DesiredUpdate).To(BeNil())
 	c.Expect(c.version().Spec.Channel).To(Equal("eus-4.20"))
 }

@@ -11,8 +11,10 @@ import (
 // FuzzManagedFields checks that only the owner of the requested version counts as the requester, for
 // arbitrary managed fields.
 func FuzzManagedFields(f *testing.F) {
-	for _, fields := range []string{`{"f:spec":{"f:desiredUpdate":{"f:version":{}}}}`, `{"f:spec":{"f:desiredUpdate":{"f:image":{}}}}`,
-		`{"f:spec":{"f:desiredUpdate":null}}`, `{"f:spec":[]}`, `null`, ``} {
+	for _, fields := range []string{
+		`{"f:spec":{"f:desiredUpdate":{"f:version":{}}}}`, `{"f:spec":{"f:desiredUpdate":{"f:image":{}}}}`,
+		`{"f:spec":{"f:desiredUpdate":null}}`, `{"f:spec":[]}`, `null`, ``,
+	} {
 		f.Add([]byte(fields))
 	}
 	f.Fuzz(func(t *testing.T, fields []byte) {

@@ -63,6 +63,11 @@ func (r *Reconciler) register(ctx context.Context, s *scope.Scope) (bool, error)
 	if proceed, err := r.confirmDeployment(ctx, s); !proceed {
 		return false, err
 	}
+	return r.applyRegistrations(ctx, s, install)
+}
+
+// applyRegistrations writes the ClusterDeployment and the AgentClusterInstall.
+func (r *Reconciler) applyRegistrations(ctx context.Context, s *scope.Scope, install *hiveext.AgentClusterInstall) (bool, error) {
 	deployment := desired.ClusterDeployment(s.Facts, s.Found.Version)
 	if s.Deployment == nil || s.PropagationFailed {
 		desired.PassOnAtOnce(s.ControlPlane, deployment)

@@ -16,6 +16,8 @@ func TestJoin(t *testing.T) {
 
 func TestAbout(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(Watch("First", "one").About("Machine %s is not deleted", "m0")).To(Equal(Blocker{Reason: "First",
-		Message: "Machine m0 is not deleted: one", Watched: true}))
+	g.Expect(Watch("First", "one").About("Machine %s is not deleted", "m0")).To(Equal(Blocker{
+		Reason:  "First",
+		Message: "Machine m0 is not deleted: one", Watched: true,
+	}))
 }

@@ -52,13 +52,18 @@ func TestResults(t *testing.T) {
 		err   error
 		want  facts.Name
 	}{
-		"addresses": {[]netip.Addr{v6, netip.MustParseAddr("::ffff:192.168.111.5"), v4}, nil,
-			facts.Name{Answered: true, Addresses: []netip.Addr{v4, v6}}},
+		"addresses": {
+			[]netip.Addr{v6, netip.MustParseAddr("::ffff:192.168.111.5"), v4},
+			nil,
+			facts.Name{Answered: true, Addresses: []netip.Addr{v4, v6}},
+		},
 		"no such name":    {nil, &net.DNSError{IsNotFound: true}, facts.Name{Answered: true}},
 		"DNS timeout":     {nil, &net.DNSError{IsTimeout: true}, facts.Name{Answered: true, Failure: "DNS does not answer"}},
 		"context timeout": {nil, context.DeadlineExceeded, facts.Name{Answered: true, Failure: "DNS does not answer"}},
-		"refused": {nil, errors.New("lookup on 10.0.0.1: server misbehaving"),
-			facts.Name{Answered: true, Failure: "DNS gives no answer"}},
+		"refused": {
+			nil, errors.New("lookup on 10.0.0.1: server misbehaving"),
+			facts.Name{Answered: true, Failure: "DNS gives no answer"},
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

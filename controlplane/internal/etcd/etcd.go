@@ -89,7 +89,8 @@ func (e *Etcds) RemoveMember(ctx context.Context, key client.ObjectKey, via, mem
 }
 
 func (e *Etcds) change(ctx context.Context, key client.ObjectKey, via facts.EtcdMember,
-	change func(context.Context, *clientv3.Client) error) error {
+	change func(context.Context, *clientv3.Client) error,
+) error {
 	return e.clusters.Connect(ctx, key, func(ctx context.Context, conn *cluster.Conn) error {
 		return viaMember(ctx, conn.Client, conn.DialPod, via.Name, change)
 	})
@@ -97,7 +98,8 @@ func (e *Etcds) change(ctx context.Context, key client.ObjectKey, via facts.Etcd
 
 // viaMember makes a change through the member on a Node.
 func viaMember(ctx context.Context, c client.Client, forward forward, node string,
-	change func(context.Context, *clientv3.Client) error) error {
+	change func(context.Context, *clientv3.Client) error,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
 	credentials, err := readCredentials(ctx, c)

@@ -51,11 +51,15 @@ func TestMembershipChanges(t *testing.T) {
 	etcds := New(fakeClusters{c})
 	restarting := &corev1.Node{}
 	c.Expect(c.Get(ctx, client.ObjectKey{Name: "n2"}, restarting)).To(Succeed())
-	restarting.Annotations = map[string]string{"machineconfiguration.openshift.io/currentConfig": "rendered-master-1",
-		"machineconfiguration.openshift.io/desiredConfig": "rendered-master-2"}
+	restarting.Annotations = map[string]string{
+		"machineconfiguration.openshift.io/currentConfig": "rendered-master-1",
+		"machineconfiguration.openshift.io/desiredConfig": "rendered-master-2",
+	}
 	c.Expect(c.Update(ctx, restarting)).To(Succeed())
-	restarting.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionUnknown},
-		{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}
+	restarting.Status.Conditions = []corev1.NodeCondition{
+		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionUnknown},
+		{Type: corev1.NodeReady, Status: corev1.ConditionFalse},
+	}
 	c.Expect(c.Status().Update(ctx, restarting)).To(Succeed())
 	silentNode := &corev1.Node{}
 	c.Expect(c.Get(ctx, client.ObjectKey{Name: "n0"}, silentNode)).To(Succeed())
@@ -69,13 +73,17 @@ func TestMembershipChanges(t *testing.T) {
 	c.Expect(seen.Members).To(HaveEach(And(HaveField("Problem", ""), HaveField("Learner", false),
 		HaveField("Hosts", []string{"127.0.0.1"}))))
 	c.Expect(seen.Topology).To(Equal(configv1.HighlyAvailableTopologyMode))
-	c.Expect(seen.Operators).To(Equal([]facts.ClusterOperator{{Name: "etcd", Available: true},
-		{Name: "kube-apiserver", Available: true, Progressing: true}}))
+	c.Expect(seen.Operators).To(Equal([]facts.ClusterOperator{
+		{Name: "etcd", Available: true},
+		{Name: "kube-apiserver", Available: true, Progressing: true},
+	}))
 	c.Expect(seen.LatestRevision).To(BeEquivalentTo(8))
 	c.Expect(seen.Revisions).To(Equal([]facts.Revision{{Node: "n0", Current: 8}, {Node: "n1", Current: 7, Target: 8}}))
 	c.Expect([]bool{seen.Condemns("n0"), seen.Condemns("n1"), seen.Condemns("n2")}).To(Equal([]bool{false, true, false}))
-	c.Expect(seen.Nodes[1]).To(Equal(facts.ControlPlaneNode{Node: facts.Node{Name: "n1", UID: "u", ProviderID: "metal3://n1",
-		HostUID: "host of n1"}, Addresses: []string{"192.168.111.21"}, ResourceVersion: "1"}))
+	c.Expect(seen.Nodes[1]).To(Equal(facts.ControlPlaneNode{Node: facts.Node{
+		Name: "n1", UID: "u", ProviderID: "metal3://n1",
+		HostUID: "host of n1",
+	}, Addresses: []string{"192.168.111.21"}, ResourceVersion: "1"}))
 	c.Expect(seen.Nodes[2].Configuring).To(BeTrue())
 	c.Expect([]bool{seen.Nodes[0].Silent, seen.Nodes[1].Silent, seen.Nodes[2].Silent}).To(Equal([]bool{true, false, false}))
 
@@ -191,8 +199,10 @@ func TestAlarmsDoNotMakeMembersUnhealthy(t *testing.T) {
 	alarm(etcdserverpb.AlarmType_CORRUPT, members[0])
 	seen = c.observe(ctx)
 	c.Expect(seen.Members).To(And(HaveLen(3), HaveEach(HaveField("Problem", ""))), "also with this alarm")
-	c.Expect(seen.Alarms).To(Equal([]facts.EtcdAlarm{{Kind: facts.EtcdCorrupt, Member: members[0].ID},
-		{Kind: facts.EtcdNoSpace, Member: members[2].ID}}))
+	c.Expect(seen.Alarms).To(Equal([]facts.EtcdAlarm{
+		{Kind: facts.EtcdCorrupt, Member: members[0].ID},
+		{Kind: facts.EtcdNoSpace, Member: members[2].ID},
+	}))
 	c.Eventually(func() error { return New(fakeClusters{c}).RemoveMember(ctx, key, members[1], members[0]) }, "1m",
 		"100ms").Should(Succeed(), "an alarm does not block the removal")
 	c.Expect(c.observe(ctx).Members).To(HaveExactElements(member("n1"), member("n2")))
@@ -299,7 +309,8 @@ func TestTwoNodeClusterIsNotQueried(t *testing.T) {
 	c.Expect(c.Update(t.Context(), infrastructure)).To(Succeed())
 	c.addPod(t.Context(), "n0")
 	seen, err := observe(withLogger(t), c.Client, func(context.Context, client.ObjectKey, int) (net.Conn,
-		error) {
+		error,
+	) {
 		panic("unexpected query")
 	})
 	c.Expect(err).NotTo(HaveOccurred())
@@ -391,12 +402,15 @@ func TestDeleteNodeRequiresUID(t *testing.T) {
 	c := newWorkload(t)
 	sent := client.DeleteOptions{}
 	recording := interceptor.NewClient(c.Client.(client.WithWatch), interceptor.Funcs{Delete: func(_ context.Context, _ client.WithWatch,
-		_ client.Object, opts ...client.DeleteOption) error {
+		_ client.Object, opts ...client.DeleteOption,
+	) error {
 		sent.ApplyOptions(opts)
 		return nil
 	}})
-	c.Expect(deleteNode(t.Context(), recording, facts.ControlPlaneNode{Node: facts.Node{Name: "n0", UID: "u"},
-		ResourceVersion: "7"})).To(Succeed())
+	c.Expect(deleteNode(t.Context(), recording, facts.ControlPlaneNode{
+		Node:            facts.Node{Name: "n0", UID: "u"},
+		ResourceVersion: "7",
+	})).To(Succeed())
 	c.Expect(sent.Preconditions).To(Equal(&metav1.Preconditions{UID: ptr.To[apitypes.UID]("u"), ResourceVersion: ptr.To("7")}))
 }
 
@@ -410,30 +424,49 @@ func TestMembersOf(t *testing.T) {
 		leader   string
 	}{
 		"no response": {},
-		"all agree": {statuses: []memberStatus{{id: 1, leader: 2, serves: true, members: three},
-			{id: 2, leader: 2, serves: true, members: three}}, names: []string{"n0", "n1", "n2"}, leader: "n1"},
+		"all agree": {statuses: []memberStatus{
+			{id: 1, leader: 2, serves: true, members: three},
+			{id: 2, leader: 2, serves: true, members: three},
+		}, names: []string{"n0", "n1", "n2"}, leader: "n1"},
 		"removed member has an old list": {
-			statuses: []memberStatus{{id: 1, leader: 1, members: three, problem: "p"}, {id: 2, leader: 3, serves: true, members: two},
-				{id: 3, leader: 3, serves: true, members: two}},
+			statuses: []memberStatus{
+				{id: 1, leader: 1, members: three, problem: "p"},
+				{id: 2, leader: 3, serves: true, members: two},
+				{id: 3, leader: 3, serves: true, members: two},
+			},
 			names: []string{"n1", "n2"}, leader: "n2",
 		},
-		"serving members disagree on the list": {statuses: []memberStatus{{id: 1, serves: true, members: three},
-			{id: 2, serves: true, members: two}}, doubt: true},
-		"serving members disagree on the leader": {statuses: []memberStatus{{id: 1, leader: 1, serves: true, members: three},
-			{id: 2, leader: 2, serves: true, members: three}}, names: []string{"n0", "n1", "n2"}},
+		"serving members disagree on the list": {statuses: []memberStatus{
+			{id: 1, serves: true, members: three},
+			{id: 2, serves: true, members: two},
+		}, doubt: true},
+		"serving members disagree on the leader": {statuses: []memberStatus{
+			{id: 1, leader: 1, serves: true, members: three},
+			{id: 2, leader: 2, serves: true, members: three},
+		}, names: []string{"n0", "n1", "n2"}},
 		"one member has an old term": {
-			statuses: []memberStatus{{id: 1, leader: 1, term: 4, serves: true, members: three},
-				{id: 2, leader: 2, term: 5, serves: true, members: three}}, names: []string{"n0", "n1", "n2"}, leader: "n1",
+			statuses: []memberStatus{
+				{id: 1, leader: 1, term: 4, serves: true, members: three},
+				{id: 2, leader: 2, term: 5, serves: true, members: three},
+			}, names: []string{"n0", "n1", "n2"}, leader: "n1",
 		},
-		"members of two clusters": {statuses: []memberStatus{{id: 1, key: 1, serves: true, members: three},
-			{id: 2, key: 2, serves: true, members: three}}, doubt: true},
-		"no member serves, lists agree": {statuses: []memberStatus{{id: 1, members: three, problem: "p"},
-			{id: 2, members: three, problem: "p"}}, names: []string{"n0", "n1", "n2"}},
-		"no member serves, lists differ": {statuses: []memberStatus{{id: 1, members: three, problem: "p"},
-			{id: 2, members: two, problem: "p"}}, doubt: true},
+		"members of two clusters": {statuses: []memberStatus{
+			{id: 1, key: 1, serves: true, members: three},
+			{id: 2, key: 2, serves: true, members: three},
+		}, doubt: true},
+		"no member serves, lists agree": {statuses: []memberStatus{
+			{id: 1, members: three, problem: "p"},
+			{id: 2, members: three, problem: "p"},
+		}, names: []string{"n0", "n1", "n2"}},
+		"no member serves, lists differ": {statuses: []memberStatus{
+			{id: 1, members: three, problem: "p"},
+			{id: 2, members: two, problem: "p"},
+		}, doubt: true},
 		"promotion known to one member": {
-			statuses: []memberStatus{{id: 2, serves: true, members: two}, {id: 3, serves: true,
-				members: []*etcdserverpb.Member{{ID: 2, Name: "n1"}, {ID: 3, Name: "n2", IsLearner: true}}}}, doubt: true,
+			statuses: []memberStatus{{id: 2, serves: true, members: two}, {
+				id: 3, serves: true,
+				members: []*etcdserverpb.Member{{ID: 2, Name: "n1"}, {ID: 3, Name: "n2", IsLearner: true}},
+			}}, doubt: true,
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {

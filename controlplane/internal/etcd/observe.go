@@ -22,8 +22,10 @@ var controlPlaneLabels = []string{"node-role.kubernetes.io/master", "node-role.k
 // observe reads the members last, because their state changes fastest.
 func observe(ctx context.Context, c client.Client, forward forward) (facts.Etcd, error) {
 	seen := facts.Etcd{}
-	for _, read := range []func(context.Context, client.Client, *facts.Etcd) error{readTopology, readMachineAPI, readOperators,
-		readOperand, readNodes} {
+	for _, read := range []func(context.Context, client.Client, *facts.Etcd) error{
+		readTopology, readMachineAPI, readOperators,
+		readOperand, readNodes,
+	} {
 		if err := read(ctx, c, &seen); err != nil {
 			return facts.Etcd{}, err
 		}
@@ -125,8 +127,10 @@ func readNodesWith(ctx context.Context, c client.Client, label string, seen *fac
 		if seen.Node(n.Name) != nil {
 			continue
 		}
-		node := facts.ControlPlaneNode{Node: facts.Node{Name: n.Name, UID: n.UID, ProviderID: n.Spec.ProviderID,
-			HostUID: n.Labels[metal3.HostUIDLabel]}, ResourceVersion: n.ResourceVersion}
+		node := facts.ControlPlaneNode{Node: facts.Node{
+			Name: n.Name, UID: n.UID, ProviderID: n.Spec.ProviderID,
+			HostUID: n.Labels[metal3.HostUIDLabel],
+		}, ResourceVersion: n.ResourceVersion}
 		node.Configuring, node.Silent, node.Deleting = configuring(n), silent(n), !n.DeletionTimestamp.IsZero()
 		for _, address := range n.Status.Addresses {
 			if address.Type == corev1.NodeInternalIP {

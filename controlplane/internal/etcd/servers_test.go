@@ -75,10 +75,14 @@ func newCluster(t *testing.T, size int) *fakeCluster {
 		name, _, _ := strings.Cut(peer, "=")
 		member := c.newMember(t.Context(), peer, "--initial-cluster="+strings.Join(peers, ","))
 		c.Expect(c.Create(t.Context(), &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", Labels: map[string]string{controlPlaneLabels[i/2]: "",
-				metal3.HostUIDLabel: "host of " + name}}, Spec: corev1.NodeSpec{ProviderID: "metal3://" + name},
-			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name},
-				{Type: corev1.NodeInternalIP, Address: "192.168.111.2" + strconv.Itoa(i)}}},
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", Labels: map[string]string{
+				controlPlaneLabels[i/2]: "",
+				metal3.HostUIDLabel:     "host of " + name,
+			}}, Spec: corev1.NodeSpec{ProviderID: "metal3://" + name},
+			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{
+				{Type: corev1.NodeHostName, Address: name},
+				{Type: corev1.NodeInternalIP, Address: "192.168.111.2" + strconv.Itoa(i)},
+			}},
 		})).To(Succeed())
 		all.Go(func() error { return c.group.Start(t.Context(), member) }) // members are ready only with quorum
 	}
@@ -134,21 +138,29 @@ func newWorkload(t *testing.T) *fakeCluster {
 	certificate, key, err := c.authority.Client("etcd-client")
 	c.Expect(err).NotTo(HaveOccurred())
 	c.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(
-		&configv1.Infrastructure{ObjectMeta: metav1.ObjectMeta{Name: "cluster"},
-			Status: configv1.InfrastructureStatus{ControlPlaneTopology: configv1.HighlyAvailableTopologyMode}},
-		&operatorv1.Etcd{ObjectMeta: metav1.ObjectMeta{Name: "cluster"},
+		&configv1.Infrastructure{
+			ObjectMeta: metav1.ObjectMeta{Name: "cluster"},
+			Status:     configv1.InfrastructureStatus{ControlPlaneTopology: configv1.HighlyAvailableTopologyMode},
+		},
+		&operatorv1.Etcd{
+			ObjectMeta: metav1.ObjectMeta{Name: "cluster"},
 			Status: operatorv1.EtcdStatus{StaticPodOperatorStatus: operatorv1.StaticPodOperatorStatus{
 				OperatorStatus: operatorv1.OperatorStatus{LatestAvailableRevision: 8, Conditions: []operatorv1.OperatorCondition{
 					{Type: "EtcdMembersDegraded", Status: operatorv1.ConditionTrue, Message: "2 of 3 members are available, n1 is unhealthy"},
 					{Type: "EtcdMembersAvailable", Status: operatorv1.ConditionTrue, Message: "2 of 3 members are available, n2 is unhealthy"},
 				}},
 				NodeStatuses: []operatorv1.NodeStatus{{NodeName: "n0", CurrentRevision: 8}, {NodeName: "n1", CurrentRevision: 7, TargetRevision: 8}},
-			}}},
+			}},
+		},
 		operatorOf("etcd", configv1.ConditionFalse), operatorOf("kube-apiserver", configv1.ConditionTrue),
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: credentialsSecret},
-			Data: map[string][]byte{"tls.crt": certificate, "tls.key": key}},
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: authoritiesConfigMap},
-			Data: map[string]string{authoritiesKey: string(c.authority.PEM())}},
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: credentialsSecret},
+			Data:       map[string][]byte{"tls.crt": certificate, "tls.key": key},
+		},
+		&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: authoritiesConfigMap},
+			Data:       map[string]string{authoritiesKey: string(c.authority.PEM())},
+		},
 	).Build()
 	return c
 }
@@ -157,11 +169,13 @@ func operatorOf(name string, progressing configv1.ConditionStatus) *configv1.Clu
 	condition := func(kind configv1.ClusterStatusConditionType, status configv1.ConditionStatus) configv1.ClusterOperatorStatusCondition {
 		return configv1.ClusterOperatorStatusCondition{Type: kind, Status: status}
 	}
-	return &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: name},
+	return &configv1.ClusterOperator{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Status: configv1.ClusterOperatorStatus{Conditions: []configv1.ClusterOperatorStatusCondition{
 			condition(configv1.OperatorAvailable, configv1.ConditionTrue), condition(configv1.OperatorProgressing, progressing),
 			condition(configv1.OperatorDegraded, configv1.ConditionFalse),
-		}}}
+		}},
+	}
 }
 
 // forward replaces the port-forward.

@@ -29,7 +29,9 @@ const (
 	Interval = 2 * time.Second
 	// InitialDelay is the time after which etcd is inspected again. It doubles up to MaxDelay while the result does not
 	// change.
-	InitialDelay, MaxDelay = 5 * time.Second, time.Minute
+	InitialDelay = 5 * time.Second
+	// MaxDelay is the longest time between two inspections of a task.
+	MaxDelay = time.Minute
 	// DeferrableTurn is the shortest time until a deferrable inspection tries again after it found no free slot.
 	DeferrableTurn = 15 * time.Second
 	// MaxInspections is the number of clusters that are inspected at a time. A member that does not answer delays an

@@ -44,7 +44,8 @@ type Extension struct {
 // upgraded yet, the response is a failure, which Cluster API retries. A success without a patch would replace
 // hosts.
 func (e *Extension) CanUpdateMachineSet(ctx context.Context, req *hooksv1.CanUpdateMachineSetRequest,
-	resp *hooksv1.CanUpdateMachineSetResponse) {
+	resp *hooksv1.CanUpdateMachineSetResponse,
+) {
 	resp.SetStatus(hooksv1.ResponseStatusSuccess)
 	current, wanted := &req.Current.MachineSet.Spec.Template.Spec, &req.Desired.MachineSet.Spec.Template.Spec
 	switch {

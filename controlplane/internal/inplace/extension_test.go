@@ -50,19 +50,33 @@ func TestCanUpdateMachineSet(t *testing.T) {
 		patch, reason   string
 	}{
 		"newer version": {current: workers("v4.19.10", ours), wanted: workers("v4.19.11", ours), known: of(upgraded), patch: patch},
-		"cluster is being upgraded": {current: workers("v4.19.10", ours), wanted: workers("v4.19.11", ours),
-			known: of(facts.Workload{OpenShiftVersion: "4.19.10", Upgrading: "4.19.11"}), patch: patch},
-		"version removed": {current: workers("v4.19.10", ours), wanted: workers("", ours), known: of(upgraded),
-			patch: `{"spec":{"template":{"spec":{"version":null}}}}`},
-		"cluster is not upgraded": {current: workers("v4.19.10", ours), wanted: workers("v4.19.12", ours), known: of(upgraded),
-			reason: "the cluster runs 4.19.11 and is not being upgraded to v4.19.12"},
-		"upgrade requested, not started": {current: workers("v4.19.10", ours), wanted: workers("v4.19.12", ours),
-			known: of(facts.Workload{OpenShiftVersion: "4.19.11", Rollout: &facts.Rollout{Requested: facts.Update{Version: "4.19.12"},
-				Pending: true}}), reason: "is not being upgraded"},
-		"cluster state unknown": {current: workers("v4.19.10", ours), wanted: workers("v4.19.11", ours), known: of(facts.Workload{}),
-			reason: "the release of cluster c is unknown"},
-		"cluster of another manager": {current: workers("v4.19.10", ours), wanted: workers("v4.19.11", ours), known: observed{},
-			reason: "does not reconcile cluster lab/c"},
+		"cluster is being upgraded": {
+			current: workers("v4.19.10", ours), wanted: workers("v4.19.11", ours),
+			known: of(facts.Workload{OpenShiftVersion: "4.19.10", Upgrading: "4.19.11"}), patch: patch,
+		},
+		"version removed": {
+			current: workers("v4.19.10", ours), wanted: workers("", ours), known: of(upgraded),
+			patch: `{"spec":{"template":{"spec":{"version":null}}}}`,
+		},
+		"cluster is not upgraded": {
+			current: workers("v4.19.10", ours), wanted: workers("v4.19.12", ours), known: of(upgraded),
+			reason: "the cluster runs 4.19.11 and is not being upgraded to v4.19.12",
+		},
+		"upgrade requested, not started": {
+			current: workers("v4.19.10", ours), wanted: workers("v4.19.12", ours),
+			known: of(facts.Workload{OpenShiftVersion: "4.19.11", Rollout: &facts.Rollout{
+				Requested: facts.Update{Version: "4.19.12"},
+				Pending:   true,
+			}}), reason: "is not being upgraded",
+		},
+		"cluster state unknown": {
+			current: workers("v4.19.10", ours), wanted: workers("v4.19.11", ours), known: of(facts.Workload{}),
+			reason: "the release of cluster c is unknown",
+		},
+		"cluster of another manager": {
+			current: workers("v4.19.10", ours), wanted: workers("v4.19.11", ours), known: observed{},
+			reason: "does not reconcile cluster lab/c",
+		},
 		"same version":                 {current: workers("v4.19.10", ours), wanted: workers("v4.19.10", ours)},
 		"workers of another provider":  {current: workers("v1.32.1", others), wanted: workers("v1.33.1", others)},
 		"template of another provider": {current: workers("v4.19.10", ours), wanted: workers("v1.33.1", others)},
@@ -104,32 +118,55 @@ func TestUpdateMachine(t *testing.T) {
 		"Node runs a newer version": {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.12", Nodes: node("4.19.12")})},
 		"API down after the update": {known: of(facts.Workload{OpenShiftVersion: "4.19.11", Nodes: node("4.19.11")})},
 		"no version":                {version: "-", wanted: "-", known: observed{}},
-		"version reverted": {wanted: "v4.19.10", known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.10",
-			Nodes: node("4.19.10")})},
-		"MachineDeployment is newer": {wanted: "v4.19.12", known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11",
-			Nodes: node("4.19.10")}), waits: "Node n1 runs v4.19.10"},
-		"Node runs the old version": {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.10")}),
-			waits: "Node n1 runs v4.19.10, its MachineConfigPool has not updated it to v4.19.11 yet"},
+		"version reverted": {wanted: "v4.19.10", known: of(facts.Workload{
+			Connected: true, OpenShiftVersion: "4.19.10",
+			Nodes: node("4.19.10"),
+		})},
+		"MachineDeployment is newer": {wanted: "v4.19.12", known: of(facts.Workload{
+			Connected: true, OpenShiftVersion: "4.19.11",
+			Nodes: node("4.19.10"),
+		}), waits: "Node n1 runs v4.19.10"},
+		"Node runs the old version": {
+			known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.10")}),
+			waits: "Node n1 runs v4.19.10, its MachineConfigPool has not updated it to v4.19.11 yet",
+		},
 		"paused pool": {
-			known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.10"),
-				Pools: []facts.Pool{{Name: "gpu", Degraded: "disk full"}, {Name: "infra", Behind: true},
-					{Name: "worker", Paused: true}}}),
+			known: of(facts.Workload{
+				Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.10"),
+				Pools: []facts.Pool{
+					{Name: "gpu", Degraded: "disk full"},
+					{Name: "infra", Behind: true},
+					{Name: "worker", Paused: true},
+				},
+			}),
 			waits: "to v4.19.11 yet (gpu, worker paused or degraded: see",
 		},
-		"no pool is paused": {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.10"),
-			Pools: []facts.Pool{{Name: "infra", Behind: true}}}), waits: "to v4.19.11 yet"},
-		"cluster runs a newer version": {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.12", Nodes: node("4.19.10")}),
-			waits: "Node n1 runs v4.19.10, its MachineConfigPool"},
-		"cluster is being upgraded": {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.10", Upgrading: "4.19.11",
-			Nodes: node("4.19.10")}), waits: "Node n1 runs v4.19.10"},
-		"cluster is not upgraded": {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.10", Nodes: node("4.19.10")}),
-			waits: "the cluster runs 4.19.10 and is not being upgraded to v4.19.11"},
-		"release of Node not read yet": {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("")}),
-			waits: "reading the release of Node n1"},
+		"no pool is paused": {known: of(facts.Workload{
+			Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.10"),
+			Pools: []facts.Pool{{Name: "infra", Behind: true}},
+		}), waits: "to v4.19.11 yet"},
+		"cluster runs a newer version": {
+			known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.12", Nodes: node("4.19.10")}),
+			waits: "Node n1 runs v4.19.10, its MachineConfigPool",
+		},
+		"cluster is being upgraded": {known: of(facts.Workload{
+			Connected: true, OpenShiftVersion: "4.19.10", Upgrading: "4.19.11",
+			Nodes: node("4.19.10"),
+		}), waits: "Node n1 runs v4.19.10"},
+		"cluster is not upgraded": {
+			known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.10", Nodes: node("4.19.10")}),
+			waits: "the cluster runs 4.19.10 and is not being upgraded to v4.19.11",
+		},
+		"release of Node not read yet": {
+			known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("")}),
+			waits: "reading the release of Node n1",
+		},
 		"cluster state unknown":   {known: of(facts.Workload{}), waits: "the API server of the cluster does not answer"},
 		"connected without facts": {known: of(facts.Workload{Connected: true}), waits: "the API server of the cluster does not answer"},
-		"API down before the update": {known: of(facts.Workload{OpenShiftVersion: "4.19.11", Nodes: node("4.19.10")}),
-			waits: "the API server of the cluster does not answer"},
+		"API down before the update": {
+			known: of(facts.Workload{OpenShiftVersion: "4.19.11", Nodes: node("4.19.10")}),
+			waits: "the API server of the cluster does not answer",
+		},
 		"cluster of another manager": {known: observed{}, waits: "does not reconcile cluster lab/c"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -183,14 +220,18 @@ func newWorld(version, wanted string) *world {
 	meta := func(name, kind, owner string) metav1.ObjectMeta {
 		m := metav1.ObjectMeta{Namespace: "lab", Name: name}
 		if owner != "" {
-			m.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: kind, Name: owner,
-				UID: types.UID(owner), Controller: ptr.To(true)}}
+			m.OwnerReferences = []metav1.OwnerReference{{
+				APIVersion: clusterv1.GroupVersion.String(), Kind: kind, Name: owner,
+				UID: types.UID(owner), Controller: ptr.To(true),
+			}}
 		}
 		return m
 	}
 	w := &world{
-		machine: &clusterv1.Machine{ObjectMeta: meta("m", "MachineSet", "s"),
-			Spec: clusterv1.MachineSpec{ClusterName: "c", Version: strings.Trim(version, "-")}},
+		machine: &clusterv1.Machine{
+			ObjectMeta: meta("m", "MachineSet", "s"),
+			Spec:       clusterv1.MachineSpec{ClusterName: "c", Version: strings.Trim(version, "-")},
+		},
 		set:        &clusterv1.MachineSet{ObjectMeta: meta("s", "MachineDeployment", "d")},
 		deployment: &clusterv1.MachineDeployment{ObjectMeta: meta("d", "", "")},
 	}

@@ -40,7 +40,8 @@ func TestServerWaitsForCertificate(t *testing.T) {
 	core := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authorities, MinVersion: tls.VersionTLS12}}}
 	url := "https://127.0.0.1:" + strconv.Itoa(options.Port) + "/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery"
 	g.Eventually(func() ([]string,
-		error) {
+		error,
+	) {
 		return discover(ctx, core, url)
 	}).WithTimeout(time.Minute).Should(ConsistOf("CanUpdateMachineSet", "UpdateMachine"))
 	stop()

@@ -51,8 +51,10 @@ type Approver struct {
 
 // NewApprover returns an Approver that reads Machines with the reader live.
 func NewApprover(live client.Reader, requests Requests, workloads Watcher, w *writer.Writer, c clock.PassiveClock) *Approver {
-	return &Approver{live: live, requests: requests, workloads: workloads, writer: w, clock: c,
-		pending: lru.New[types.UID, pendingRequests](rememberedClusters)}
+	return &Approver{
+		live: live, requests: requests, workloads: workloads, writer: w, clock: c,
+		pending: lru.New[types.UID, pendingRequests](rememberedClusters),
+	}
 }
 
 // pendingRequests are the known requests of the kubelets of a cluster.
@@ -140,8 +142,10 @@ func (p *Approver) decideRequests(ctx context.Context, s *scope.Scope, last pend
 	if err != nil {
 		return last, err
 	}
-	now := pendingRequests{requested: s.Workload.Requested, silent: last.silent, lastRead: p.clock.Now(), left: sets.New[string](),
-		pace: last.pace}
+	now := pendingRequests{
+		requested: s.Workload.Requested, silent: last.silent, lastRead: p.clock.Now(), left: sets.New[string](),
+		pace: last.pace,
+	}
 	if seen.MachineAPI {
 		return now, nil // the approver of the Machine API handles these hosts
 	}

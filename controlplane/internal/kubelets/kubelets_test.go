@@ -67,7 +67,8 @@ func newCluster(t *testing.T, objects ...client.Object) *fakeCluster {
 			return err
 		},
 		SubResourceUpdate: func(ctx context.Context, in client.Client, name string, obj client.Object,
-			_ ...client.SubResourceUpdateOption) error {
+			_ ...client.SubResourceUpdateOption,
+		) error {
 			c.subresources = append(c.subresources, name)
 			return in.Status().Update(ctx, obj)
 		},
@@ -92,8 +93,10 @@ func onlyW0(node string) bool { return node == "w0" }
 
 func TestObserveAndApprove(t *testing.T) {
 	decided := requestOf(t, "decided", "w0", certificatesv1.KubeletServingSignerName)
-	decided.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied,
-		Status: corev1.ConditionTrue}}
+	decided.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
+		Type:   certificatesv1.CertificateDenied,
+		Status: corev1.ConditionTrue,
+	}}
 	c := newCluster(t,
 		requestOf(t, "client", "w0", certificatesv1.KubeAPIServerClientKubeletSignerName),
 		requestOf(t, "serving", "w0", certificatesv1.KubeletServingSignerName),
@@ -178,8 +181,10 @@ func TestEndlessList(t *testing.T) {
 // The hub does not read all Nodes for decided requests.
 func TestNodesAreReadWhileARequestIsPending(t *testing.T) {
 	decided := requestOf(t, "decided", "w0", certificatesv1.KubeletServingSignerName)
-	decided.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved,
-		Status: corev1.ConditionTrue}}
+	decided.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
+		Type:   certificatesv1.CertificateApproved,
+		Status: corev1.ConditionTrue,
+	}}
 	c := newCluster(t, decided)
 	seen, err := c.Observe(t.Context(), client.ObjectKey{}, onlyW0)
 	c.Expect(err).NotTo(HaveOccurred())

@@ -20,8 +20,10 @@ func TestCheckClusterName(t *testing.T) {
 		"a dot on platform none":    {name: "site.one", onNone: true},
 		"two dots on platform none": {name: "site..one", onNone: true, refused: "cannot be the name of a cluster"},
 		"domain at the limit":       {name: "site", domain: strings.Repeat("abcdefghi.", 18) + "a"},
-		"domain above the limit": {name: "site", domain: strings.Repeat("abcdefghi.", 18) + "abc",
-			refused: "has 193 characters (at most 191)"},
+		"domain above the limit": {
+			name: "site", domain: strings.Repeat("abcdefghi.", 18) + "abc",
+			refused: "has 193 characters (at most 191)",
+		},
 		"hyphen at the end": {name: "site-", refused: "cannot be the name of a cluster"},
 	} {
 		t.Run(situation, func(t *testing.T) {

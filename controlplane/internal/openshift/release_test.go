@@ -27,8 +27,10 @@ func TestImage(t *testing.T) {
 }
 
 func TestCheckSupported(t *testing.T) {
-	for version, supported := range map[string]bool{"4.13.50": false, "4.14.0": true, "4.14.0-rc.1": true, "4.22.1": true, "5.0.0": true,
-		"3.11.0": false} {
+	for version, supported := range map[string]bool{
+		"4.13.50": false, "4.14.0": true, "4.14.0-rc.1": true, "4.22.1": true, "5.0.0": true,
+		"3.11.0": false,
+	} {
 		v, err := ParseVersion(version)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		NewWithT(t).Expect(CheckSupported(v) == nil).To(Equal(supported), version)

@@ -91,8 +91,10 @@ func TestNames(t *testing.T) {
 			nil,
 		},
 		"being resolved": {func(in *Inputs) { delete(in.Names, app) }, nil, []string{"*.apps.c1.lab.example is being resolved"}},
-		"DNS failure": {func(in *Inputs) { in.Names[api] = facts.Name{Answered: true, Failure: "DNS does not answer"} }, nil,
-			[]string{"api.c1.lab.example cannot be resolved on the hub: DNS does not answer"}},
+		"DNS failure": {
+			func(in *Inputs) { in.Names[api] = facts.Name{Answered: true, Failure: "DNS does not answer"} }, nil,
+			[]string{"api.c1.lab.example cannot be resolved on the hub: DNS does not answer"},
+		},
 		"single node": {func(in *Inputs) { single(in); in.Names[api] = resolvesTo("10.0.0.1") }, nil, nil},
 		"single node without record": {
 			func(in *Inputs) { single(in); in.Names[api] = resolvesTo() },
@@ -102,8 +104,10 @@ func TestNames(t *testing.T) {
 		"another cluster name": {
 			func(in *Inputs) {
 				in.ControlPlane.Spec.Config.ClusterName = "other"
-				in.Names = map[string]facts.Name{"api.other.lab.example": resolvesTo("192.168.111.5"),
-					"console-openshift-console.apps.other.lab.example": resolvesTo("192.168.111.6")}
+				in.Names = map[string]facts.Name{
+					"api.other.lab.example":                            resolvesTo("192.168.111.5"),
+					"console-openshift-console.apps.other.lab.example": resolvesTo("192.168.111.6"),
+				}
 			}, nil, []string{"the check for a wildcard record *.other.lab.example is not possible yet"},
 		},
 	} {
@@ -128,10 +132,14 @@ func TestClashes(t *testing.T) {
 		want  string
 	}{
 		"none": {controlPlane("c2", "c2", []string{"192.168.111.7"}, nil), ""},
-		"one address": {controlPlane("c2", "c2", []string{"192.168.111.6"}, nil),
-			"the VIPs 192.168.111.6 are already used by control plane c2. "},
-		"two addresses": {controlPlane("c2", "c2", []string{"192.168.111.6"}, []string{"192.168.111.5"}),
-			"the VIPs 192.168.111.5, 192.168.111.6 are already used by control plane c2. "},
+		"one address": {
+			controlPlane("c2", "c2", []string{"192.168.111.6"}, nil),
+			"the VIPs 192.168.111.6 are already used by control plane c2. ",
+		},
+		"two addresses": {
+			controlPlane("c2", "c2", []string{"192.168.111.6"}, []string{"192.168.111.5"}),
+			"the VIPs 192.168.111.5, 192.168.111.6 are already used by control plane c2. ",
+		},
 		"domain":                        {elsewhere, "the domain c1.lab.example is already used by 1 in other namespaces. "},
 		"control plane being deleted":   {deleting, ""},
 		"control plane without Cluster": {controlPlane("c2", "", nil, nil), ""},
@@ -188,25 +196,37 @@ func TestRegistries(t *testing.T) {
 		byVersion  bool
 	}{
 		"all covered": {ParseRegistries("m", map[string]string{"registries.conf": mirrors}), only(""), release, "", false},
-		"mirror not covered": {ParseRegistries("m", map[string]string{"registries.conf": mirrors}), only("quay.io"), release,
-			"the pull secret pull has no credentials for mirrors (registry.lab.example:5000/ocp). Add them", false},
-		"release image not covered": {nil, only("registry.lab.example"), release,
-			"the pull secret pull has no credentials for the release image " + release, false},
-		"release image mirrored": {ParseRegistries("m", map[string]string{"registries.conf": mirrors}), only("registry.lab.example"),
+		"mirror not covered": {
+			ParseRegistries("m", map[string]string{"registries.conf": mirrors}), only("quay.io"), release,
+			"the pull secret pull has no credentials for mirrors (registry.lab.example:5000/ocp). Add them", false,
+		},
+		"release image not covered": {
+			nil, only("registry.lab.example"), release,
+			"the pull secret pull has no credentials for the release image " + release, false,
+		},
+		"release image mirrored": {
+			ParseRegistries("m", map[string]string{"registries.conf": mirrors}), only("registry.lab.example"),
 			release,
-			"", false},
-		"another release image": {ParseRegistries("m", map[string]string{"registries.conf": mirrors}), only("registry.lab.example"),
-			"quay.io/openshift-release-dev-2/x@sha256:aa", "quay.io/openshift-release-dev-2/x", false},
+			"", false,
+		},
+		"another release image": {
+			ParseRegistries("m", map[string]string{"registries.conf": mirrors}), only("registry.lab.example"),
+			"quay.io/openshift-release-dev-2/x@sha256:aa", "quay.io/openshift-release-dev-2/x", false,
+		},
 		"release image resolved by version": {nil, only("registry.lab.example"), release, "", true},
 		"release image unknown":             {nil, only("registry.lab.example"), "", "", false},
 		"registry mirrored": {ParseRegistries("m", map[string]string{"registries.conf": strings.Replace(mirrors, `prefix = ""`,
 			`prefix = "*.io"`, 1)}), only("registry.lab"), "registry.quay.io/x@sha256:aa", "", false},
-		"mirror for tags": {ParseRegistries("m", map[string]string{"registries.conf": mirrors + "pull-from-mirror = \"tag-only\"\n"}),
-			only("registry.lab.example"), release, "the pull secret pull has no credentials for the release image " + release, false},
+		"mirror for tags": {
+			ParseRegistries("m", map[string]string{"registries.conf": mirrors + "pull-from-mirror = \"tag-only\"\n"}),
+			only("registry.lab.example"), release, "the pull secret pull has no credentials for the release image " + release, false,
+		},
 		"entry without mirror": {ParseRegistries("m", map[string]string{"registries.conf": mirrors +
 			"[[registry]]\nlocation = \"example.com\"\n"}), only("registry"), "example.com/x@sha256:aa", "example.com/x", false},
-		"invalid mirrors": {ParseRegistries("m", map[string]string{"registries.conf": "[["}), only(""), release,
-			"ConfigMap m, key registries.conf is not valid TOML", false},
+		"invalid mirrors": {
+			ParseRegistries("m", map[string]string{"registries.conf": "[["}), only(""), release,
+			"ConfigMap m, key registries.conf is not valid TOML", false,
+		},
 	} {
 		in := valid()
 		in.ControlPlane.Spec.Config.PullSecretRef = &corev1.LocalObjectReference{Name: "pull"}
@@ -299,29 +319,45 @@ func TestMirrorsOf(t *testing.T) {
 		text string
 		want []string
 	}{
-		"the repository": {entry("", "quay.io/openshift-release-dev/ocp-release", "m:5000/a", "m:5000/b"),
-			[]string{"m:5000/a:4.19.3-x86_64", "m:5000/b:4.19.3-x86_64"}},
+		"the repository": {
+			entry("", "quay.io/openshift-release-dev/ocp-release", "m:5000/a", "m:5000/b"),
+			[]string{"m:5000/a:4.19.3-x86_64", "m:5000/b:4.19.3-x86_64"},
+		},
 		"the registry": {entry("", "quay.io", "m:5000"), []string{"m:5000/openshift-release-dev/ocp-release:4.19.3-x86_64"}},
-		"the longest prefix": {entry("", "quay.io", "m:5000/all") + entry("", "quay.io/openshift-release-dev", "m:5000/dev"),
-			[]string{"m:5000/dev/ocp-release:4.19.3-x86_64"}},
-		"a prefix before a location": {entry("quay.io/openshift-release-dev", "other.example", "m:5000/dev"),
-			[]string{"m:5000/dev/ocp-release:4.19.3-x86_64"}},
+		"the longest prefix": {
+			entry("", "quay.io", "m:5000/all") + entry("", "quay.io/openshift-release-dev", "m:5000/dev"),
+			[]string{"m:5000/dev/ocp-release:4.19.3-x86_64"},
+		},
+		"a prefix before a location": {
+			entry("quay.io/openshift-release-dev", "other.example", "m:5000/dev"),
+			[]string{"m:5000/dev/ocp-release:4.19.3-x86_64"},
+		},
 		"a wildcard":                 {entry("*.io", "", "m:5000"), []string{"m:5000/openshift-release-dev/ocp-release:4.19.3-x86_64"}},
 		"a name that only begins so": {entry("", "quay.io/openshift-release", "m:5000/a"), nil},
 		"another registry":           {entry("", "registry.redhat.io", "m:5000/a"), nil},
 		"no TOML":                    {"[[", nil},
-		"a mirror for digests only": {entry("", "quay.io", "m:5000") +
-			"pull-from-mirror = \"digest-only\"\n[[registry.mirror]]\nlocation = \"n:5000\"\n",
-			[]string{"n:5000/openshift-release-dev/ocp-release:4.19.3-x86_64"}},
-		"a mirror for tags only": {entry("", "quay.io", "m:5000") + "pull-from-mirror = \"tag-only\"\n",
-			[]string{"m:5000/openshift-release-dev/ocp-release:4.19.3-x86_64"}},
-		"a mirror for all": {entry("", "quay.io", "m:5000") + "pull-from-mirror = \"all\"\n",
-			[]string{"m:5000/openshift-release-dev/ocp-release:4.19.3-x86_64"}},
+		"a mirror for digests only": {
+			entry("", "quay.io", "m:5000") +
+				"pull-from-mirror = \"digest-only\"\n[[registry.mirror]]\nlocation = \"n:5000\"\n",
+			[]string{"n:5000/openshift-release-dev/ocp-release:4.19.3-x86_64"},
+		},
+		"a mirror for tags only": {
+			entry("", "quay.io", "m:5000") + "pull-from-mirror = \"tag-only\"\n",
+			[]string{"m:5000/openshift-release-dev/ocp-release:4.19.3-x86_64"},
+		},
+		"a mirror for all": {
+			entry("", "quay.io", "m:5000") + "pull-from-mirror = \"all\"\n",
+			[]string{"m:5000/openshift-release-dev/ocp-release:4.19.3-x86_64"},
+		},
 		"a mirror for the unknown": {entry("", "quay.io", "m:5000") + "pull-from-mirror = \"tags\"\n", nil},
-		"a mirror that is blocked": {entry("", "quay.io", "m:5000", "n:5000") + "[[registry]]\nlocation = \"m:5000\"\nblocked = true\n",
-			[]string{"n:5000/openshift-release-dev/ocp-release:4.19.3-x86_64"}},
-		"a source that is blocked": {entry("", "quay.io") + "blocked = true\n[[registry.mirror]]\nlocation = \"m:5000\"\n",
-			[]string{"m:5000/openshift-release-dev/ocp-release:4.19.3-x86_64"}},
+		"a mirror that is blocked": {
+			entry("", "quay.io", "m:5000", "n:5000") + "[[registry]]\nlocation = \"m:5000\"\nblocked = true\n",
+			[]string{"n:5000/openshift-release-dev/ocp-release:4.19.3-x86_64"},
+		},
+		"a source that is blocked": {
+			entry("", "quay.io") + "blocked = true\n[[registry.mirror]]\nlocation = \"m:5000\"\n",
+			[]string{"m:5000/openshift-release-dev/ocp-release:4.19.3-x86_64"},
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			NewWithT(t).Expect(ParseRegistries("m", map[string]string{"registries.conf": tc.text}).MirrorsOf(image)).To(Equal(tc.want))
@@ -345,8 +381,10 @@ func TestBlockedRegistries(t *testing.T) {
 		"all below a domain": {"[[registry]]\nprefix = \"*.io\"\nblocked = true\n", true},
 		"not":                {"[[registry]]\nlocation = \"quay.io\"\n", false},
 		"another repository": {"[[registry]]\nlocation = \"quay.io/other\"\nblocked = true\n", false},
-		"a longer prefix decides": {"[[registry]]\nlocation = \"quay.io\"\nblocked = true\n[[registry]]\nlocation = \"quay.io/ocp\"\n",
-			false},
+		"a longer prefix decides": {
+			"[[registry]]\nlocation = \"quay.io\"\nblocked = true\n[[registry]]\nlocation = \"quay.io/ocp\"\n",
+			false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			NewWithT(t).Expect(ParseRegistries("m", map[string]string{"registries.conf": tc.text}).Blocks(image)).To(Equal(tc.want))
@@ -363,12 +401,16 @@ func TestInsecureOf(t *testing.T) {
 		"no entry sets insecure": {"[[registry]]\nlocation = \"quay.io\"\n[[registry.mirror]]\nlocation = \"m:5000\"\n", nil},
 		"one of two mirrors": {"[[registry]]\nlocation = \"quay.io\"\n[[registry.mirror]]\nlocation = " +
 			"\"m:5000\"\n[[registry.mirror]]\nlocation = \"n:5000\"\ninsecure = true\n", []string{"n:5000/ocp/release:4.19.3"}},
-		"the source, not its mirror": {"[[registry]]\nlocation = \"quay.io\"\ninsecure = true\n[[registry.mirror]]\nlocation = \"m:5000\"\n",
-			[]string{image}},
+		"the source, not its mirror": {
+			"[[registry]]\nlocation = \"quay.io\"\ninsecure = true\n[[registry.mirror]]\nlocation = \"m:5000\"\n",
+			[]string{image},
+		},
 		"another location": {"[[registry]]\nprefix = \"quay.io\"\nlocation = \"m:5000\"\ninsecure = true\n", nil},
 		"another registry": {"[[registry]]\nlocation = \"docker.io\"\ninsecure = true\n", nil},
-		"a longer prefix decides": {"[[registry]]\nlocation = \"quay.io\"\ninsecure = true\n[[registry]]\nlocation = \"quay.io/ocp\"\n",
-			nil},
+		"a longer prefix decides": {
+			"[[registry]]\nlocation = \"quay.io\"\ninsecure = true\n[[registry]]\nlocation = \"quay.io/ocp\"\n",
+			nil,
+		},
 		"a wildcard without location": {"[[registry]]\nprefix = \"*.io\"\ninsecure = true\n", []string{image}},
 	} {
 		t.Run(name, func(t *testing.T) {

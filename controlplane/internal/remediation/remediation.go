@@ -91,8 +91,10 @@ func (a *Situation) Over() bool {
 // Before returns the first blocker that is known without an inspection of etcd, or nil.
 func (a *Situation) Before() *Step {
 	m := a.first(nil)
-	for _, check := range []func(*clusterv1.Machine) *Step{a.installed, a.twoNode, a.single, a.validRecords, a.upgrading, a.leaving,
-		a.installing} {
+	for _, check := range []func(*clusterv1.Machine) *Step{
+		a.installed, a.twoNode, a.single, a.validRecords, a.upgrading, a.leaving,
+		a.installing,
+	} {
 		if step := check(m); step != nil {
 			return step
 		}
@@ -119,11 +121,15 @@ func (a *Situation) Decide(etcd *facts.Etcd) Step {
 		return *step
 	}
 	if step := a.release(m, etcd); step.Action == removal.Wait {
-		return Step{Machine: m, Reason: reasonOf(step.Blocker), Message: "Machine is not replaced: " + step.Blocker.Message,
-			Unwatched: !step.Blocker.Watched}
+		return Step{
+			Machine: m, Reason: reasonOf(step.Blocker), Message: "Machine is not replaced: " + step.Blocker.Message,
+			Unwatched: !step.Blocker.Watched,
+		}
 	}
-	return Step{Machine: m, Delete: true, Record: a.taken(record), Reason: controlplanev1.MachineRemediationMachineDeletingReason,
-		Message: Deleting}
+	return Step{
+		Machine: m, Delete: true, Record: a.taken(record), Reason: controlplanev1.MachineRemediationMachineDeletingReason,
+		Message: Deleting,
+	}
 }
 
 // taken returns the record of a decision. A recorded decision that was not carried out is kept.

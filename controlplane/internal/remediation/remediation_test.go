@@ -34,8 +34,10 @@ type world struct {
 func newWorld(hosts int) *world {
 	w := &world{
 		Facts: &facts.Facts{
-			ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{ObjectMeta: metav1.ObjectMeta{Name: "c1",
-				Annotations: map[string]string{}}},
+			ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{ObjectMeta: metav1.ObjectMeta{
+				Name:        "c1",
+				Annotations: map[string]string{},
+			}},
 			Cluster: &clusterv1.Cluster{}, RebootFailed: sets.New[types.UID](),
 		},
 		Etcd: facts.Etcd{
@@ -72,11 +74,15 @@ func (w *world) join(i int) {
 // sicken makes a MachineHealthCheck request the remediation of Machines.
 func (w *world) sicken(which ...int) {
 	for _, i := range which {
-		conditions.Set(w.Machines[i], metav1.Condition{Type: clusterv1.MachineHealthCheckSucceededCondition,
+		conditions.Set(w.Machines[i], metav1.Condition{
+			Type:   clusterv1.MachineHealthCheckSucceededCondition,
 			Status: metav1.ConditionFalse,
-			Reason: "x"})
-		conditions.Set(w.Machines[i], metav1.Condition{Type: clusterv1.MachineOwnerRemediatedCondition, Status: metav1.ConditionFalse,
-			Reason: "x"})
+			Reason: "x",
+		})
+		conditions.Set(w.Machines[i], metav1.Condition{
+			Type: clusterv1.MachineOwnerRemediatedCondition, Status: metav1.ConditionFalse,
+			Reason: "x",
+		})
 	}
 }
 
@@ -137,9 +143,11 @@ func TestDelete(t *testing.T) {
 		}, "m1"},
 		"healthy again": {3, func(w *world) {
 			w.sicken(1)
-			conditions.Set(w.Machines[1], metav1.Condition{Type: clusterv1.MachineHealthCheckSucceededCondition,
+			conditions.Set(w.Machines[1], metav1.Condition{
+				Type:   clusterv1.MachineHealthCheckSucceededCondition,
 				Status: metav1.ConditionTrue,
-				Reason: "x"})
+				Reason: "x",
+			})
 		}, ""},
 		"annotation skip-remediation": {3, func(w *world) {
 			w.sicken(1)
@@ -155,8 +163,10 @@ func TestDelete(t *testing.T) {
 			w.Machines[1].CreationTimestamp = w.Machines[2].CreationTimestamp
 		}, "m1"},
 		"two: member down first": {5, func(w *world) { w.sicken(0, 3); w.fail(3) }, "m3"},
-		"two: without Node first": {5, func(w *world) { w.sicken(0, 4); w.fail(0); w.Machines[4].Status.NodeRef.Name = ""; w.leave(4) },
-			"m4"},
+		"two: without Node first": {
+			5, func(w *world) { w.sicken(0, 4); w.fail(0); w.Machines[4].Status.NodeRef.Name = ""; w.leave(4) },
+			"m4",
+		},
 		"two: marked first, blocked": {5, func(w *world) { w.sicken(0, 3); w.fail(0); w.mark(3) }, ""},
 		"two failed: marked first":   {5, func(w *world) { w.sicken(0, 3); w.fail(0, 3); w.mark(3) }, "m3"},
 	} {
@@ -219,33 +229,45 @@ func TestBlockers(t *testing.T) {
 		"two of three down":                {3, func(w *world) { w.sicken(0, 1); w.fail(0, 1) }, cannot, "etcd has lost its quorum", true},
 		"two of three down, one unhealthy": {3, func(w *world) { w.sicken(0); w.fail(0, 2) }, cannot, "etcd has lost its quorum", true},
 		"healthy member, another is down":  {3, func(w *world) { w.sicken(0); w.fail(1) }, cannot, "n1 does not answer", true},
-		"etcd is lost": {3, func(w *world) { w.sicken(0); w.Lost = true }, cannot,
-			"it has most likely lost its quorum", true},
-		"members in doubt": {3, func(w *world) { w.sicken(0); w.Doubt = "the members do not agree" }, deferred,
+		"etcd is lost": {
+			3, func(w *world) { w.sicken(0); w.Lost = true }, cannot,
+			"it has most likely lost its quorum", true,
+		},
+		"members in doubt": {
+			3, func(w *world) { w.sicken(0); w.Doubt = "the members do not agree" }, deferred,
 			"the members do not agree",
-			true},
+			true,
+		},
 		"a member is joining": {3, func(w *world) { w.sicken(0); w.Members[2].Learner = true }, deferred, "n2 is joining", true},
 		"two nodes with fencing": {2, func(w *world) {
 			w.sicken(0)
 			w.fail(0)
 			w.ControlPlane.Spec.Fencing, w.Topology = &controlplanev1.FencingSpec{}, configv1.DualReplicaTopologyMode
 		}, cannot, "the nodes of the cluster fence each other (spec.fencing)", false},
-		"topology not supported": {3, func(w *world) { w.sicken(0); w.Topology = configv1.DualReplicaTopologyMode }, cannot, "topology",
-			false},
+		"topology not supported": {
+			3, func(w *world) { w.sicken(0); w.Topology = configv1.DualReplicaTopologyMode }, cannot, "topology",
+			false,
+		},
 		"a single node":          {1, func(w *world) { w.sicken(0); w.fail() }, cannot, "a single node is the whole cluster", false},
 		"last remaining Machine": {3, func(w *world) { w.sicken(0); w.Machines = w.Machines[:1] }, cannot, "a single node", false},
-		"not installed": {3, func(w *world) { w.sicken(0); w.Phase = controlplanev1.InstallationFailed }, deferred, "not installed",
-			false},
-		"cluster accepts no hosts": {3, func(w *world) { w.sicken(0); w.Progress.DayTwo = false }, deferred,
-			"does not accept a replacement host", false},
+		"not installed": {
+			3, func(w *world) { w.sicken(0); w.Phase = controlplanev1.InstallationFailed }, deferred, "not installed",
+			false,
+		},
+		"cluster accepts no hosts": {
+			3, func(w *world) { w.sicken(0); w.Progress.DayTwo = false }, deferred,
+			"does not accept a replacement host", false,
+		},
 		"being upgraded": {3, func(w *world) { w.sicken(0); w.Workload.Upgrading = "4.20.1" }, deferred, "upgraded to 4.20.1", false},
 		"upgrade requested": {3, func(w *world) {
 			w.sicken(0)
 			w.Workload.Rollout = &facts.Rollout{Requested: facts.Update{Version: "4.20.1"}, Pending: true}
 		}, deferred, "upgraded to 4.20.1", false},
-		"upgrade planned in the topology": {3, func(w *world) { w.sicken(0); w.Cluster.Spec.Topology.Version = "4.20.1" }, deferred,
+		"upgrade planned in the topology": {
+			3, func(w *world) { w.sicken(0); w.Cluster.Spec.Topology.Version = "4.20.1" }, deferred,
 			"4.20.1",
-			false},
+			false,
+		},
 		"another Machine being deleted": {5, func(w *world) {
 			w.sicken(0)
 			w.Machines[3].DeletionTimestamp = ptr.To(metav1.NewTime(noon))
@@ -275,11 +297,15 @@ func TestBlockers(t *testing.T) {
 			w.sicken(0)
 			w.Machines[3].Status.NodeRef.Name = ""
 		}, deferred, "waiting for the installation of the host of m3", true},
-		"own host being installed": {3, func(w *world) { w.sicken(1); w.install(1, models.HostStatusInstallingInProgress) }, deferred,
-			"waiting for the installation of the host of m1", false},
-		"another host being prepared": {3, func(w *world) { w.sicken(1); w.install(2, models.HostStatusPreparingForInstallation) },
+		"own host being installed": {
+			3, func(w *world) { w.sicken(1); w.install(1, models.HostStatusInstallingInProgress) }, deferred,
+			"waiting for the installation of the host of m1", false,
+		},
+		"another host being prepared": {
+			3, func(w *world) { w.sicken(1); w.install(2, models.HostStatusPreparingForInstallation) },
 			deferred,
-			"waiting for the installation of the host of m2", true},
+			"waiting for the installation of the host of m2", true,
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g, w := NewWithT(t), newWorld(tc.hosts)
@@ -329,25 +355,39 @@ func TestRetryLimits(t *testing.T) {
 		"just before the hour ends":      {before: time.Hour - time.Second, retries: 7, counted: 8},
 		"longer healthy period":          {limits: limits(nil, nil, ptr.To[int32](7200)), before: time.Hour, retries: 7, counted: 8},
 		"shorter healthy period":         {limits: limits(ptr.To[int32](0), nil, ptr.To[int32](60)), before: time.Minute, retries: 7, counted: 0},
-		"no retry permitted": {limits: limits(ptr.To[int32](0), nil, nil), before: time.Minute, counted: -1, after: 59 * time.Minute,
-			reason: controlplanev1.MachineCannotBeRemediatedReason},
+		"no retry permitted": {
+			limits: limits(ptr.To[int32](0), nil, nil), before: time.Minute, counted: -1, after: 59 * time.Minute,
+			reason: controlplanev1.MachineCannotBeRemediatedReason,
+		},
 		"one retry left": {limits: limits(ptr.To[int32](3), nil, nil), before: time.Minute, retries: 2, counted: 3},
-		"no retry left": {limits: limits(ptr.To[int32](3), nil, nil), before: time.Minute, retries: 3, counted: -1,
+		"no retry left": {
+			limits: limits(ptr.To[int32](3), nil, nil), before: time.Minute, retries: 3, counted: -1,
 			after:  59 * time.Minute,
-			reason: controlplanev1.MachineCannotBeRemediatedReason},
-		"too early": {limits: limits(nil, ptr.To[int32](600), nil), before: time.Minute, counted: -1, after: 9 * time.Minute,
-			reason: controlplanev1.MachineRemediationDeferredReason},
+			reason: controlplanev1.MachineCannotBeRemediatedReason,
+		},
+		"too early": {
+			limits: limits(nil, ptr.To[int32](600), nil), before: time.Minute, counted: -1, after: 9 * time.Minute,
+			reason: controlplanev1.MachineRemediationDeferredReason,
+		},
 		"retry period over": {limits: limits(nil, ptr.To[int32](600), nil), before: 10 * time.Minute, counted: 1},
-		"too early, no retry left": {limits: limits(ptr.To[int32](0), ptr.To[int32](600), nil), before: time.Minute, counted: -1,
-			after: 9 * time.Minute, reason: controlplanev1.MachineRemediationDeferredReason},
+		"too early, no retry left": {
+			limits: limits(ptr.To[int32](0), ptr.To[int32](600), nil), before: time.Minute, counted: -1,
+			after: 9 * time.Minute, reason: controlplanev1.MachineRemediationDeferredReason,
+		},
 		// The clock of the manager that wrote the record was ahead, or the present one is behind.
-		"recorded in an hour: no retry left": {limits: limits(ptr.To[int32](3), nil, nil), before: -time.Hour, retries: 3, counted: -1,
-			after: 2 * time.Hour, reason: controlplanev1.MachineCannotBeRemediatedReason},
-		"recorded in five minutes: too early": {limits: limits(nil, ptr.To[int32](600), nil), before: -5 * time.Minute, counted: -1,
-			after: 15 * time.Minute, reason: controlplanev1.MachineRemediationDeferredReason},
+		"recorded in an hour: no retry left": {
+			limits: limits(ptr.To[int32](3), nil, nil), before: -time.Hour, retries: 3, counted: -1,
+			after: 2 * time.Hour, reason: controlplanev1.MachineCannotBeRemediatedReason,
+		},
+		"recorded in five minutes: too early": {
+			limits: limits(nil, ptr.To[int32](600), nil), before: -5 * time.Minute, counted: -1,
+			after: 15 * time.Minute, reason: controlplanev1.MachineRemediationDeferredReason,
+		},
 		"recorded in an hour: retry period ignored": {limits: limits(nil, ptr.To[int32](600), nil), before: -time.Hour, counted: 1},
-		"recorded in a year: one retry left": {limits: limits(ptr.To[int32](3), nil, nil), before: -365 * 24 * time.Hour, retries: 2,
-			counted: 3},
+		"recorded in a year: one retry left": {
+			limits: limits(ptr.To[int32](3), nil, nil), before: -365 * 24 * time.Hour, retries: 2,
+			counted: 3,
+		},
 		"retry period longer than healthy period": {limits: limits(nil, ptr.To[int32](7200), nil), before: 90 * time.Minute, counted: 0},
 	} {
 		for _, hosts := range []int{1, 2} { // with several Machines etcd decides the order

@@ -49,16 +49,20 @@ func (w *world) join(i int) {
 	m := w.make(i)
 	m.Spec.ProviderID, m.Status.NodeRef.Name = "metal3://"+node, node
 	w.etcd.Members = append(w.etcd.Members, facts.EtcdMember{ID: uint64(i + 1), Name: node, Hosts: []string{node}})
-	w.etcd.Nodes = append(w.etcd.Nodes, facts.ControlPlaneNode{Node: facts.Node{Name: node, UID: types.UID(node),
+	w.etcd.Nodes = append(w.etcd.Nodes, facts.ControlPlaneNode{Node: facts.Node{
+		Name: node, UID: types.UID(node),
 		ProviderID: "metal3://" +
-			node}, Addresses: []string{node}})
+			node,
+	}, Addresses: []string{node}})
 	w.etcd.Revisions = append(w.etcd.Revisions, facts.Revision{Node: node, Current: 7})
 }
 
 // make adds a Machine whose host did not join.
 func (w *world) make(i int) *clusterv1.Machine {
-	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("m%d", i),
-		CreationTimestamp: metav1.NewTime(noon.Add(time.Duration(i) * time.Minute))}}
+	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Name:              fmt.Sprintf("m%d", i),
+		CreationTimestamp: metav1.NewTime(noon.Add(time.Duration(i) * time.Minute)),
+	}}
 	w.Machines = append(w.Machines, m)
 	w.Configs[m.Name] = &bootstrapv1.OpenshiftAssistedConfig{}
 	return m
@@ -109,20 +113,28 @@ func TestDown(t *testing.T) {
 			w.arbiter(4)
 			w.mark(4)
 		}, picked: "m3"},
-		"Machine that never joined": {change: func(w *world) { w.make(5); w.Machines[4].CreationTimestamp.Time = noon.Add(time.Hour) },
-			picked: "m5"},
+		"Machine that never joined": {
+			change: func(w *world) { w.make(5); w.Machines[4].CreationTimestamp.Time = noon.Add(time.Hour) },
+			picked: "m5",
+		},
 		"member down": {change: func(w *world) { w.down(1) }, picked: "m1"},
 		"learner":     {change: func(w *world) { w.etcd.Members[3].Learner = true }, picked: "m3"},
 		"marked, another member down": {
-			change: func(w *world) { w.mark(2); w.down(1) }, picked: "m2", reasons: []string{controlplanev1.EtcdQuorumAtRiskReason,
-				controlplanev1.WaitingForEtcdReason},
+			change: func(w *world) { w.mark(2); w.down(1) }, picked: "m2", reasons: []string{
+				controlplanev1.EtcdQuorumAtRiskReason,
+				controlplanev1.WaitingForEtcdReason,
+			},
 		},
 		"members unknown": {change: func(w *world) { w.etcd.Members = nil }, reasons: []string{controlplanev1.EtcdUnknownReason}},
 		"quorum lost":     {change: func(w *world) { w.etcd.Lost = true }, reasons: []string{controlplanev1.EtcdQuorumAtRiskReason}},
-		"topology not supported": {change: func(w *world) { w.etcd.Topology = "DualReplica" },
-			reasons: []string{controlplanev1.EtcdTopologyNotSupportedReason}},
-		"being upgraded": {change: func(w *world) { w.Workload.Upgrading = "4.20.1" }, picked: "m4",
-			reasons: []string{controlplanev1.UpgradeInProgressReason}},
+		"topology not supported": {
+			change:  func(w *world) { w.etcd.Topology = "DualReplica" },
+			reasons: []string{controlplanev1.EtcdTopologyNotSupportedReason},
+		},
+		"being upgraded": {
+			change: func(w *world) { w.Workload.Upgrading = "4.20.1" }, picked: "m4",
+			reasons: []string{controlplanev1.UpgradeInProgressReason},
+		},
 		"upgrade requested": {
 			change: func(w *world) {
 				w.Workload.Rollout = &facts.Rollout{Requested: facts.Update{Image: "image"}, Pending: true}
@@ -135,8 +147,10 @@ func TestDown(t *testing.T) {
 			},
 			picked: "m4",
 		},
-		"state of upgrades unknown": {change: func(w *world) { w.Workload.UnreadSince = noon }, picked: "m4",
-			reasons: []string{controlplanev1.EtcdUnknownReason}},
+		"state of upgrades unknown": {
+			change: func(w *world) { w.Workload.UnreadSince = noon }, picked: "m4",
+			reasons: []string{controlplanev1.EtcdUnknownReason},
+		},
 		"restart with another configuration": {
 			change: func(w *world) { w.etcd.Nodes[1].Configuring = true }, picked: "m4",
 			reasons: []string{controlplanev1.WaitingForEtcdReason},
@@ -145,14 +159,18 @@ func TestDown(t *testing.T) {
 			change: func(w *world) {
 				w.Workload.Upgrading, w.etcd.Nodes[0].Configuring, w.etcd.Operators[1].Progressing = "4.20.1", true, true
 				w.etcd.Members = append(w.etcd.Members, facts.EtcdMember{ID: 9, Name: "n9", Learner: true, Hosts: []string{"n9"}})
-				w.etcd.Nodes = append(w.etcd.Nodes, facts.ControlPlaneNode{Node: facts.Node{Name: "n9", ProviderID: "metal3://n9"},
-					Addresses: []string{"n9"}})
+				w.etcd.Nodes = append(w.etcd.Nodes, facts.ControlPlaneNode{
+					Node:      facts.Node{Name: "n9", ProviderID: "metal3://n9"},
+					Addresses: []string{"n9"},
+				})
 				w.mark(4)
 			},
 			picked: "m4",
-			reasons: []string{controlplanev1.WaitingForEtcdReason, controlplanev1.WaitingForEtcdReason,
+			reasons: []string{
+				controlplanev1.WaitingForEtcdReason, controlplanev1.WaitingForEtcdReason,
 				controlplanev1.WaitingForEtcdReason,
-				controlplanev1.UpgradeInProgressReason},
+				controlplanev1.UpgradeInProgressReason,
+			},
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {
@@ -214,12 +232,18 @@ func TestUp(t *testing.T) {
 			hosts: 2, change: func(w *world) { w.etcd.Alarms = []facts.EtcdAlarm{{Kind: facts.EtcdNoSpace, Member: 1}} },
 			reason: controlplanev1.EtcdUnknownReason, message: "alarm NOSPACE",
 		},
-		"members unknown": {hosts: 2, change: func(w *world) { w.etcd.Members = nil }, reason: controlplanev1.EtcdUnknownReason,
-			message: "no etcd member answers"},
-		"single node": {hosts: 1, change: func(w *world) { w.etcd.Topology = configv1.SingleReplicaTopologyMode },
-			reason: controlplanev1.EtcdTopologyNotSupportedReason, message: "single node"},
-		"fencing topology": {hosts: 2, change: func(w *world) { w.etcd.Topology = configv1.DualReplicaTopologyMode },
-			reason: controlplanev1.EtcdTopologyNotSupportedReason, message: "DualReplica"},
+		"members unknown": {
+			hosts: 2, change: func(w *world) { w.etcd.Members = nil }, reason: controlplanev1.EtcdUnknownReason,
+			message: "no etcd member answers",
+		},
+		"single node": {
+			hosts: 1, change: func(w *world) { w.etcd.Topology = configv1.SingleReplicaTopologyMode },
+			reason: controlplanev1.EtcdTopologyNotSupportedReason, message: "single node",
+		},
+		"fencing topology": {
+			hosts: 2, change: func(w *world) { w.etcd.Topology = configv1.DualReplicaTopologyMode },
+			reason: controlplanev1.EtcdTopologyNotSupportedReason, message: "DualReplica",
+		},
 		"arbiter": {hosts: 2, change: func(w *world) { w.etcd.Topology = configv1.HighlyAvailableArbiterMode }},
 	} {
 		t.Run(situation, func(t *testing.T) {

@@ -244,12 +244,12 @@ func TestNextConnection(t *testing.T) {
 	c := newClient(t, true, func(http.ResponseWriter, *http.Request) {})
 	c.read("/")
 	c.transport.Close()
-	_, err := c.transport.Conn().RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/",
-		nil)) //nolint:bodyclose // no response
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/", nil)
+	_, err := c.transport.Conn().RoundTrip(req) //nolint:bodyclose // no response
 	c.Expect(err).To(MatchError(ErrEnded))
 	c.Expect(c.transport.Broken()).To(BeTrue())
-	_, err = c.transport.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, c.server.URL,
-		nil)) //nolint:bodyclose // no response
+	req = httptest.NewRequestWithContext(t.Context(), http.MethodGet, c.server.URL, nil)
+	_, err = c.transport.RoundTrip(req) //nolint:bodyclose // no response
 	c.Expect(err).To(MatchError(ErrEnded), "the request may not open a connection")
 	c.read("/")
 	c.Expect(c.dials).To(Equal(2))
@@ -447,8 +447,8 @@ func TestRequestOnBrokenConnection(t *testing.T) {
 	g := NewWithT(t)
 	c, _ := pipe(t, usual)
 	g.Expect(c.conn.CloseWrite()).To(Succeed())
-	_, err := c.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/",
-		nil)) //nolint:bodyclose // no response
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/", nil)
+	_, err := c.RoundTrip(req) //nolint:bodyclose // no response
 	g.Expect(err).To(MatchError(ErrEnded))
 	g.Expect(c.Err()).To(MatchError(ErrEnded))
 }

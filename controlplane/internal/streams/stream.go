@@ -19,8 +19,10 @@ import (
 )
 
 // hopByHop are headers of HTTP/1.1 that have no meaning in HTTP/2.
-var hopByHop = map[string]bool{"connection": true, "host": true, "keep-alive": true, "proxy-connection": true, "te": true,
-	"transfer-encoding": true, "upgrade": true}
+var hopByHop = map[string]bool{
+	"connection": true, "host": true, "keep-alive": true, "proxy-connection": true, "te": true,
+	"transfer-encoding": true, "upgrade": true,
+}
 
 // Follow passes the body of a response to a function instead of reading it. take is called with buffered and
 // future data, and with an error at the end, which is io.EOF after all data. It must neither block nor keep

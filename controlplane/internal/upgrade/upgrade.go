@@ -56,8 +56,10 @@ func Next(f *facts.Facts, seen *facts.ClusterVersion) (facts.UpdateRequest, *dec
 		return request, watched(controlplanev1.UpgradeInProgressReason,
 			"the cluster queries the channel %s for releases: waiting for the result", channel)
 	}
-	for _, check := range []func(*facts.Facts, semver.Version, *facts.ClusterVersion) *decision.Blocker{inProgress, rolledBack, skipped,
-		foreignRequest} {
+	for _, check := range []func(*facts.Facts, semver.Version, *facts.ClusterVersion) *decision.Blocker{
+		inProgress, rolledBack, skipped,
+		foreignRequest,
+	} {
 		if blocker := check(f, wanted, seen); blocker != nil {
 			return request, blocker
 		}

@@ -43,8 +43,10 @@ func newWorld() *world {
 		nodes = append(nodes, facts.Node{Name: name, ProviderID: m.Spec.ProviderID})
 	}
 	w.Workload = facts.Workload{Connected: true, OpenShiftVersion: "4.19.3", ReleaseImage: running, Channel: "stable-4.20", Nodes: nodes}
-	w.seen = facts.ClusterVersion{Runs: "4.19.3", ResourceVersion: "7", Channel: "stable-4.20",
-		Offers: []facts.Offer{{Version: "4.20.1", Image: newest}}}
+	w.seen = facts.ClusterVersion{
+		Runs: "4.19.3", ResourceVersion: "7", Channel: "stable-4.20",
+		Offers: []facts.Offer{{Version: "4.20.1", Image: newest}},
+	}
 	w.Decide()
 	return w
 }
@@ -68,8 +70,10 @@ func TestDue(t *testing.T) {
 			w.spec().Version, w.Workload.Rollout = "4.19.3",
 				&facts.Rollout{Pending: true}
 		}, true},
-		"running release, failing": {func(w *world) { w.spec().Version, w.Workload.Rollout = "4.19.3", &facts.Rollout{Failing: "x"} },
-			false},
+		"running release, failing": {
+			func(w *world) { w.spec().Version, w.Workload.Rollout = "4.19.3", &facts.Rollout{Failing: "x"} },
+			false,
+		},
 		"being deleted":           {func(w *world) { w.ControlPlane.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, false},
 		"state may be outdated":   {func(w *world) { w.Workload.UnreadSince = time.Now() }, false},
 		"not connected":           {func(w *world) { w.Workload.Connected = false }, false},
@@ -91,25 +95,39 @@ func TestRequestedUpdate(t *testing.T) {
 		update facts.Update
 	}{
 		"image of the offer": {func(*world) {}, facts.Update{Version: "4.20.1", Image: newest}},
-		"digest, without update graph": {func(w *world) { w.spec().Config.ReleaseImage, w.seen.Offers = newest, nil },
-			facts.Update{Version: "4.20.1", Image: newest}},
-		"digest of offered release": {func(w *world) { w.spec().Config.ReleaseImage = newest },
-			facts.Update{Version: "4.20.1", Image: newest}},
+		"digest, without update graph": {
+			func(w *world) { w.spec().Config.ReleaseImage, w.seen.Offers = newest, nil },
+			facts.Update{Version: "4.20.1", Image: newest},
+		},
+		"digest of offered release": {
+			func(w *world) { w.spec().Config.ReleaseImage = newest },
+			facts.Update{Version: "4.20.1", Image: newest},
+		},
 		"ClusterImageSet": {func(w *world) { w.useSet(mirrored) }, facts.Update{Version: "4.20.1", Image: mirrored}},
-		"ClusterImageSet by tag, release offered": {func(w *world) { w.useSet("quay.io/ocp-release:4.20.1-x86_64") },
-			facts.Update{Version: "4.20.1", Image: newest}},
-		"ClusterImageSet deleted, release offered": {func(w *world) { w.useSet(""); w.ImageSet = nil },
-			facts.Update{Version: "4.20.1", Image: newest}},
-		"ClusterImageSet of running release, release offered": {func(w *world) { w.useSet(running) },
-			facts.Update{Version: "4.20.1", Image: newest}},
-		"image of running release, release offered": {func(w *world) { w.spec().Config.ReleaseImage = "mirror.example.com/" + running },
-			facts.Update{Version: "4.20.1", Image: newest}},
+		"ClusterImageSet by tag, release offered": {
+			func(w *world) { w.useSet("quay.io/ocp-release:4.20.1-x86_64") },
+			facts.Update{Version: "4.20.1", Image: newest},
+		},
+		"ClusterImageSet deleted, release offered": {
+			func(w *world) { w.useSet(""); w.ImageSet = nil },
+			facts.Update{Version: "4.20.1", Image: newest},
+		},
+		"ClusterImageSet of running release, release offered": {
+			func(w *world) { w.useSet(running) },
+			facts.Update{Version: "4.20.1", Image: newest},
+		},
+		"image of running release, release offered": {
+			func(w *world) { w.spec().Config.ReleaseImage = "mirror.example.com/" + running },
+			facts.Update{Version: "4.20.1", Image: newest},
+		},
 		"image of the installation, release offered": {func(w *world) {
 			w.spec().Config.ReleaseImage, w.seen.Images = first,
 				[]string{running, first}
 		}, facts.Update{Version: "4.20.1", Image: newest}},
-		"offered twice with the same image": {func(w *world) { w.seen.Offers = append(w.seen.Offers, w.seen.Offers[0]) },
-			facts.Update{Version: "4.20.1", Image: newest}},
+		"offered twice with the same image": {
+			func(w *world) { w.seen.Offers = append(w.seen.Offers, w.seen.Offers[0]) },
+			facts.Update{Version: "4.20.1", Image: newest},
+		},
 		"offered with two images, one is in the spec": {func(w *world) {
 			w.seen.Offers = append(w.seen.Offers, facts.Offer{Version: "4.20.1", Image: mirrored})
 			w.spec().Config.ReleaseImage = mirrored
@@ -117,43 +135,63 @@ func TestRequestedUpdate(t *testing.T) {
 		"recommended image and image with risks": {func(w *world) {
 			w.seen.Offers = append(w.seen.Offers, facts.Offer{Version: "4.20.1", Image: mirrored, Risks: risks})
 		}, facts.Update{Version: "4.20.1", Image: newest}},
-		"request of an older provider without image": {func(w *world) { w.refuse("not available any more") },
-			facts.Update{Version: "4.20.1", Image: newest}},
+		"request of an older provider without image": {
+			func(w *world) { w.refuse("not available any more") },
+			facts.Update{Version: "4.20.1", Image: newest},
+		},
 		"tolerated degraded operator": {func(w *world) {
 			w.spec().Upgrade.ToleratedOperators = []string{"insights", "console"}
-			w.seen.Unhealthy = []facts.Ailment{{Operator: "insights", Message: "ClusterOperator insights is degraded"},
-				{Operator: "console", Message: "ClusterOperator console is not available"}}
+			w.seen.Unhealthy = []facts.Ailment{
+				{Operator: "insights", Message: "ClusterOperator insights is degraded"},
+				{Operator: "console", Message: "ClusterOperator console is not available"},
+			}
 		}, facts.Update{Version: "4.20.1", Image: newest}},
 		"all risks accepted": {func(w *world) {
 			w.seen.Offers[0].Risks = risks
 			w.spec().Upgrade.AcceptedRisks = []string{"OldNICs", "SlowDisks"}
 		}, facts.Update{Version: "4.20.1", Image: newest}},
 		"current channel": {func(w *world) { w.spec().Upgrade.Channel = "stable-4.20" }, facts.Update{Version: "4.20.1", Image: newest}},
-		"forced": {func(w *world) { w.spec().Upgrade.WaivePreconditionsAndSignaturesFor = "v4.20.1" },
-			facts.Update{Version: "4.20.1", Image: newest, Force: true}},
+		"forced": {
+			func(w *world) { w.spec().Upgrade.WaivePreconditionsAndSignaturesFor = "v4.20.1" },
+			facts.Update{Version: "4.20.1", Image: newest, Force: true},
+		},
 		"forced, risk accepted": {func(w *world) {
 			w.seen.Offers[0].Risks = risks[:1]
 			w.spec().Upgrade.AcceptedRisks, w.spec().Upgrade.WaivePreconditionsAndSignaturesFor = []string{"SlowDisks"}, "4.20.1"
 		}, facts.Update{Version: "4.20.1", Image: newest, Force: true}},
-		"another release forced": {func(w *world) { w.spec().Upgrade.WaivePreconditionsAndSignaturesFor = "4.20.0" },
-			facts.Update{Version: "4.20.1", Image: newest}},
-		"another release requested and refused": {func(w *world) { w.seen.Requested.Version = "4.20.0"; w.refused("no"); w.seen.Ours = true },
-			facts.Update{Version: "4.20.1", Image: newest}},
-		"former request complete": {func(w *world) { w.seen.Requested.Version = "4.19.3" },
-			facts.Update{Version: "4.20.1", Image: newest}},
-		"same request without force": {func(w *world) { w.seen.Requested = facts.Update{Version: "4.20.1", Force: true} },
-			facts.Update{Version: "4.20.1", Image: newest}},
+		"another release forced": {
+			func(w *world) { w.spec().Upgrade.WaivePreconditionsAndSignaturesFor = "4.20.0" },
+			facts.Update{Version: "4.20.1", Image: newest},
+		},
+		"another release requested and refused": {
+			func(w *world) { w.seen.Requested.Version = "4.20.0"; w.refused("no"); w.seen.Ours = true },
+			facts.Update{Version: "4.20.1", Image: newest},
+		},
+		"former request complete": {
+			func(w *world) { w.seen.Requested.Version = "4.19.3" },
+			facts.Update{Version: "4.20.1", Image: newest},
+		},
+		"same request without force": {
+			func(w *world) { w.seen.Requested = facts.Update{Version: "4.20.1", Force: true} },
+			facts.Update{Version: "4.20.1", Image: newest},
+		},
 		"another patch in progress": {func(w *world) { w.upgrading("4.20.0") }, facts.Update{Version: "4.20.1", Image: newest}},
 		"another patch in progress, unhealthy": {func(w *world) {
 			w.upgrading("4.20.0")
 			w.seen.Unhealthy = degraded("etcd")
 		}, facts.Update{Version: "4.20.1", Image: newest}},
-		"next major version, offered": {func(w *world) { w.spec().Version, w.seen.Offers[0].Version = "5.0.1", "5.0.1" },
-			facts.Update{Version: "5.0.1", Image: newest}},
-		"next major version by digest from 4.22": {func(w *world) { w.runs("4.22.9"); w.disconnected("5.0.1", newest) },
-			facts.Update{Version: "5.0.1", Image: newest}},
-		"next major version by digest from 4.23": {func(w *world) { w.runs("4.23.2"); w.disconnected("5.0.1", newest) },
-			facts.Update{Version: "5.0.1", Image: newest}},
+		"next major version, offered": {
+			func(w *world) { w.spec().Version, w.seen.Offers[0].Version = "5.0.1", "5.0.1" },
+			facts.Update{Version: "5.0.1", Image: newest},
+		},
+		"next major version by digest from 4.22": {
+			func(w *world) { w.runs("4.22.9"); w.disconnected("5.0.1", newest) },
+			facts.Update{Version: "5.0.1", Image: newest},
+		},
+		"next major version by digest from 4.23": {
+			func(w *world) { w.runs("4.23.2"); w.disconnected("5.0.1", newest) },
+			facts.Update{Version: "5.0.1", Image: newest},
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g, w := NewWithT(t), newWorld()
@@ -178,12 +216,18 @@ func TestBlockers(t *testing.T) {
 		reason, message string
 		watched         bool
 	}{
-		"another minor version in progress": {func(w *world) { w.upgrading("4.19.9") }, controlplanev1.UpgradeInProgressReason,
-			"v4.20.1 follows after that", true},
-		"newer release in progress": {func(w *world) { w.upgrading("4.20.4") }, controlplanev1.VersionMismatchReason,
-			"Set spec.version to v4.20.4", true},
-		"minor version skipped": {func(w *world) { w.spec().Version = "4.21.0" }, controlplanev1.InvalidConfigurationReason,
-			"Set spec.version to a release of 4.20 first", true},
+		"another minor version in progress": {
+			func(w *world) { w.upgrading("4.19.9") }, controlplanev1.UpgradeInProgressReason,
+			"v4.20.1 follows after that", true,
+		},
+		"newer release in progress": {
+			func(w *world) { w.upgrading("4.20.4") }, controlplanev1.VersionMismatchReason,
+			"Set spec.version to v4.20.4", true,
+		},
+		"minor version skipped": {
+			func(w *world) { w.spec().Version = "4.21.0" }, controlplanev1.InvalidConfigurationReason,
+			"Set spec.version to a release of 4.20 first", true,
+		},
 		"not offered": {func(w *world) { w.seen.Offers = nil }, controlplanev1.UpgradeNotOfferedReason, "the channel stable-4.20", true},
 		"no channel": {
 			func(w *world) {
@@ -193,56 +237,94 @@ func TestBlockers(t *testing.T) {
 			"because the cluster has no channel: The update channel has not been configured. Set spec.upgrade.channel", true,
 		},
 		"risk not accepted": {func(w *world) {
-			w.seen.Offers[0].Risks = []facts.Risk{{Name: "SlowDisks", Message: "disks may be slow"},
-				{Name: "OldNICs", Message: "links may flap"}}
+			w.seen.Offers[0].Risks = []facts.Risk{
+				{Name: "SlowDisks", Message: "disks may be slow"},
+				{Name: "OldNICs", Message: "links may flap"},
+			}
 			w.spec().Upgrade.AcceptedRisks = []string{"OldNICs"}
 		}, controlplanev1.UpgradeRiskNotAcceptedReason, "accept them: SlowDisks (disks may be slow)", true},
 		"risk not accepted, digest in the spec": {func(w *world) {
 			w.spec().Config.ReleaseImage, w.seen.Offers[0].Risks = newest, []facts.Risk{{Name: "SlowDisks"}}
 		}, controlplanev1.UpgradeRiskNotAcceptedReason, "SlowDisks", true},
-		"image of running release": {func(w *world) { w.disconnected("4.20.1", "mirror.example.com/"+running) },
-			controlplanev1.InvalidConfigurationReason, "config.releaseImage is still the image of v4.19.3", true},
-		"ClusterImageSet by tag": {func(w *world) { w.seen.Offers = nil; w.useSet("quay.io/ocp-release:4.20.1-x86_64") },
-			controlplanev1.InvalidConfigurationReason, "config.clusterImageSetRef is named by tag", true},
-		"image of the installation": {func(w *world) { w.disconnected("4.20.1", first); w.seen.Images = []string{running, first} },
-			controlplanev1.InvalidConfigurationReason, "config.releaseImage is the image of an older release", true},
+		"image of running release": {
+			func(w *world) { w.disconnected("4.20.1", "mirror.example.com/"+running) },
+			controlplanev1.InvalidConfigurationReason, "config.releaseImage is still the image of v4.19.3", true,
+		},
+		"ClusterImageSet by tag": {
+			func(w *world) { w.seen.Offers = nil; w.useSet("quay.io/ocp-release:4.20.1-x86_64") },
+			controlplanev1.InvalidConfigurationReason, "config.clusterImageSetRef is named by tag", true,
+		},
+		"image of the installation": {
+			func(w *world) { w.disconnected("4.20.1", first); w.seen.Images = []string{running, first} },
+			controlplanev1.InvalidConfigurationReason, "config.releaseImage is the image of an older release", true,
+		},
 		"offered with two images": {func(w *world) {
 			w.seen.Offers = append(w.seen.Offers, facts.Offer{Version: "4.20.1", Image: mirrored})
 		}, controlplanev1.InvalidConfigurationReason, "v4.20.1 is offered with 2 images (" + newest + ", " + mirrored +
 			"). Set config.releaseImage to one of them", true},
-		"offered without image": {func(w *world) { w.seen.Offers[0].Image = "" }, controlplanev1.UpgradeNotOfferedReason,
-			"v4.20.1 is not offered", true},
-		"no ClusterImageSet": {func(w *world) { w.seen.Offers = nil; w.useSet(""); w.ImageSet = nil },
-			controlplanev1.ClusterImageSetMissingReason, "ClusterImageSet images does not exist", true},
-		"unhealthy": {func(w *world) { w.seen.Unhealthy = degraded("etcd") }, controlplanev1.WaitingForHealthyClusterReason,
-			"ClusterOperator etcd is degraded", false},
-		"Machine missing": {func(w *world) { w.Machines = w.Machines[1:] }, controlplanev1.WaitingForReplacementReason,
-			"the number of control-plane Machines is 2, and spec.replicas 3", true},
-		"Machine being deleted": {func(w *world) { w.Machines[1].DeletionTimestamp = &metav1.Time{Time: time.Now()} },
-			controlplanev1.WaitingForReplacementReason, "Machine m1 is being deleted", true},
-		"Machine without Node": {func(w *world) { w.Machines[1].Status.NodeRef.Name = "" }, controlplanev1.WaitingForReplacementReason,
-			"Machine m1 has no Node yet", true},
-		"unhealthy Machine": {func(w *world) { w.sicken(1) }, controlplanev1.WaitingForReplacementReason, "Machine m1 is unhealthy",
-			true},
-		"Node missing": {func(w *world) { w.Workload.Nodes = w.Workload.Nodes[:2] }, controlplanev1.WaitingForReplacementReason,
-			"Node m2 of Machine m2 is not in the cluster", true},
-		"kubeconfig of another cluster": {func(w *world) { w.Workload.Nodes[1].ProviderID = "metal3://other" },
-			controlplanev1.WaitingForReplacementReason, "Node m1 does not belong to Machine m1", true},
+		"offered without image": {
+			func(w *world) { w.seen.Offers[0].Image = "" }, controlplanev1.UpgradeNotOfferedReason,
+			"v4.20.1 is not offered", true,
+		},
+		"no ClusterImageSet": {
+			func(w *world) { w.seen.Offers = nil; w.useSet(""); w.ImageSet = nil },
+			controlplanev1.ClusterImageSetMissingReason, "ClusterImageSet images does not exist", true,
+		},
+		"unhealthy": {
+			func(w *world) { w.seen.Unhealthy = degraded("etcd") }, controlplanev1.WaitingForHealthyClusterReason,
+			"ClusterOperator etcd is degraded", false,
+		},
+		"Machine missing": {
+			func(w *world) { w.Machines = w.Machines[1:] }, controlplanev1.WaitingForReplacementReason,
+			"the number of control-plane Machines is 2, and spec.replicas 3", true,
+		},
+		"Machine being deleted": {
+			func(w *world) { w.Machines[1].DeletionTimestamp = &metav1.Time{Time: time.Now()} },
+			controlplanev1.WaitingForReplacementReason, "Machine m1 is being deleted", true,
+		},
+		"Machine without Node": {
+			func(w *world) { w.Machines[1].Status.NodeRef.Name = "" }, controlplanev1.WaitingForReplacementReason,
+			"Machine m1 has no Node yet", true,
+		},
+		"unhealthy Machine": {
+			func(w *world) { w.sicken(1) }, controlplanev1.WaitingForReplacementReason, "Machine m1 is unhealthy",
+			true,
+		},
+		"Node missing": {
+			func(w *world) { w.Workload.Nodes = w.Workload.Nodes[:2] }, controlplanev1.WaitingForReplacementReason,
+			"Node m2 of Machine m2 is not in the cluster", true,
+		},
+		"kubeconfig of another cluster": {
+			func(w *world) { w.Workload.Nodes[1].ProviderID = "metal3://other" },
+			controlplanev1.WaitingForReplacementReason, "Node m1 does not belong to Machine m1", true,
+		},
 		"Node not Ready": {func(w *world) {
-			w.Machines[1].Status.Conditions = []metav1.Condition{{Type: clusterv1.MachineNodeReadyCondition,
-				Status: metav1.ConditionFalse}}
+			w.Machines[1].Status.Conditions = []metav1.Condition{{
+				Type:   clusterv1.MachineNodeReadyCondition,
+				Status: metav1.ConditionFalse,
+			}}
 		}, controlplanev1.WaitingForReplacementReason, "Node m1 of Machine m1 is not Ready", true},
-		"rolled back": {func(w *world) { w.seen.Former = []string{"4.19.1", "4.20.1"} }, controlplanev1.VersionMismatchReason,
-			"was moved from v4.20.1 to v4.19.3", true},
-		"being rolled back": {func(w *world) { w.upgrading("4.20.0"); w.seen.Former = []string{"4.20.1"} },
-			controlplanev1.VersionMismatchReason, "was moved from v4.20.1 to v4.20.0", true},
-		"another client requested another release": {func(w *world) { w.seen.Requested.Version = "4.20.3"; w.refused("") },
-			controlplanev1.VersionMismatchReason, "another client requested another release than v4.20.1: v4.20.3. Withdraw", true},
-		"another client requested an image, refused": {func(w *world) { w.seen.Requested.Image = "image"; w.refused("no signature") },
-			controlplanev1.VersionMismatchReason, "image, which refuses it (no signature). Withdraw", true},
+		"rolled back": {
+			func(w *world) { w.seen.Former = []string{"4.19.1", "4.20.1"} }, controlplanev1.VersionMismatchReason,
+			"was moved from v4.20.1 to v4.19.3", true,
+		},
+		"being rolled back": {
+			func(w *world) { w.upgrading("4.20.0"); w.seen.Former = []string{"4.20.1"} },
+			controlplanev1.VersionMismatchReason, "was moved from v4.20.1 to v4.20.0", true,
+		},
+		"another client requested another release": {
+			func(w *world) { w.seen.Requested.Version = "4.20.3"; w.refused("") },
+			controlplanev1.VersionMismatchReason, "another client requested another release than v4.20.1: v4.20.3. Withdraw", true,
+		},
+		"another client requested an image, refused": {
+			func(w *world) { w.seen.Requested.Image = "image"; w.refused("no signature") },
+			controlplanev1.VersionMismatchReason, "image, which refuses it (no signature). Withdraw", true,
+		},
 		"another client requested the same image": {func(w *world) {
-			w.seen.Requested = facts.Update{Version: "4.20.1",
-				Image: newest}
+			w.seen.Requested = facts.Update{
+				Version: "4.20.1",
+				Image:   newest,
+			}
 			w.refused("")
 		}, controlplanev1.UpgradeInProgressReason, "waiting until the cluster starts", true},
 		"another client requested the same image from a mirror": {func(w *world) {
@@ -257,40 +339,64 @@ func TestBlockers(t *testing.T) {
 			w.seen.Requested = facts.Update{Version: "4.20.1", Image: mirrored}
 			w.refused("")
 		}, controlplanev1.VersionMismatchReason, "another client requested another image of v4.20.1", true},
-		"state older than the inspection": {func(w *world) { w.seen.Runs = "4.20.5" }, controlplanev1.UpgradeInProgressReason,
-			"waiting for its status", false},
-		"another upgrade started meanwhile": {func(w *world) { w.seen.Upgrading = "4.20.5" }, controlplanev1.UpgradeInProgressReason,
-			"waiting for its status", false},
-		"next major version, not offered": {func(w *world) { w.spec().Version, w.spec().Config.ReleaseImage = "5.0.1", newest },
+		"state older than the inspection": {
+			func(w *world) { w.seen.Runs = "4.20.5" }, controlplanev1.UpgradeInProgressReason,
+			"waiting for its status", false,
+		},
+		"another upgrade started meanwhile": {
+			func(w *world) { w.seen.Upgrading = "4.20.5" }, controlplanev1.UpgradeInProgressReason,
+			"waiting for its status", false,
+		},
+		"next major version, not offered": {
+			func(w *world) { w.spec().Version, w.spec().Config.ReleaseImage = "5.0.1", newest },
 			controlplanev1.UpgradeNotOfferedReason,
 			"Set spec.upgrade.channel to a channel with this release: if the cluster reaches an update graph, another major version must be " +
-				"in the graph", true},
-		"next major version, neither update graph nor digest": {func(w *world) { w.runs("4.22.9"); w.disconnected("5.0.1", "") },
-			controlplanev1.UpgradeNotOfferedReason, "or, without an update graph, set config.releaseImage to its image by digest", true},
-		"next major version by digest, from too old a release": {func(w *world) { w.runs("4.21.9"); w.disconnected("5.0.1", newest) },
-			controlplanev1.InvalidConfigurationReason, "Set spec.version to a release of 4.22 first", true},
-		"later minor version of the next major version by digest": {func(w *world) { w.runs("4.22.9"); w.disconnected("5.1.0", newest) },
-			controlplanev1.InvalidConfigurationReason, "Set spec.version to a release of 5.0 first", true},
-		"unknown major version by digest": {func(w *world) { w.runs("5.9.9"); w.disconnected("6.0.0", newest) },
-			controlplanev1.UpgradeNotOfferedReason, "this major version requires an update graph", true},
-		"operator not tolerated": {func(w *world) {
-			w.spec().Upgrade.ToleratedOperators, w.seen.Unhealthy = []string{"insights"},
-				append(degraded("insights"), degraded("console")...)
-		}, controlplanev1.WaitingForHealthyClusterReason,
+				"in the graph", true,
+		},
+		"next major version, neither update graph nor digest": {
+			func(w *world) { w.runs("4.22.9"); w.disconnected("5.0.1", "") },
+			controlplanev1.UpgradeNotOfferedReason, "or, without an update graph, set config.releaseImage to its image by digest", true,
+		},
+		"next major version by digest, from too old a release": {
+			func(w *world) { w.runs("4.21.9"); w.disconnected("5.0.1", newest) },
+			controlplanev1.InvalidConfigurationReason, "Set spec.version to a release of 4.22 first", true,
+		},
+		"later minor version of the next major version by digest": {
+			func(w *world) { w.runs("4.22.9"); w.disconnected("5.1.0", newest) },
+			controlplanev1.InvalidConfigurationReason, "Set spec.version to a release of 5.0 first", true,
+		},
+		"unknown major version by digest": {
+			func(w *world) { w.runs("5.9.9"); w.disconnected("6.0.0", newest) },
+			controlplanev1.UpgradeNotOfferedReason, "this major version requires an update graph", true,
+		},
+		"operator not tolerated": {
+			func(w *world) {
+				w.spec().Upgrade.ToleratedOperators, w.seen.Unhealthy = []string{"insights"},
+					append(degraded("insights"), degraded("console")...)
+			}, controlplanev1.WaitingForHealthyClusterReason,
 			"until the cluster is healthy: ClusterOperator console is degraded. If v4.20.1 fixes the operator, add its name to " +
-				"spec.upgrade.toleratedOperators", false},
-		"etcd in the tolerated operators": {func(w *world) { w.tolerate("etcd") }, controlplanev1.WaitingForHealthyClusterReason,
-			"healthy: ClusterOperator etcd is degraded", false},
-		"kube-apiserver in the tolerated operators": {func(w *world) { w.tolerate("kube-apiserver") },
-			controlplanev1.WaitingForHealthyClusterReason, "healthy: ClusterOperator kube-apiserver is degraded", false},
-		"machine-config in the tolerated operators": {func(w *world) { w.tolerate("machine-config") },
-			controlplanev1.WaitingForHealthyClusterReason, "healthy: ClusterOperator machine-config is degraded", false},
+				"spec.upgrade.toleratedOperators", false,
+		},
+		"etcd in the tolerated operators": {
+			func(w *world) { w.tolerate("etcd") }, controlplanev1.WaitingForHealthyClusterReason,
+			"healthy: ClusterOperator etcd is degraded", false,
+		},
+		"kube-apiserver in the tolerated operators": {
+			func(w *world) { w.tolerate("kube-apiserver") },
+			controlplanev1.WaitingForHealthyClusterReason, "healthy: ClusterOperator kube-apiserver is degraded", false,
+		},
+		"machine-config in the tolerated operators": {
+			func(w *world) { w.tolerate("machine-config") },
+			controlplanev1.WaitingForHealthyClusterReason, "healthy: ClusterOperator machine-config is degraded", false,
+		},
 		"pool in the tolerated operators": {func(w *world) {
 			w.spec().Upgrade.ToleratedOperators, w.seen.Unhealthy = []string{"worker"},
 				[]facts.Ailment{{Message: "MachineConfigPool worker is degraded (x)"}}
 		}, controlplanev1.WaitingForHealthyClusterReason, "MachineConfigPool worker is degraded", false},
-		"another client requested the version": {func(w *world) { w.seen.Requested.Version = "4.20.1"; w.refused("") },
-			controlplanev1.UpgradeInProgressReason, "waiting until the cluster starts", true},
+		"another client requested the version": {
+			func(w *world) { w.seen.Requested.Version = "4.20.1"; w.refused("") },
+			controlplanev1.UpgradeInProgressReason, "waiting until the cluster starts", true,
+		},
 		"unhealthy, forced": {func(w *world) {
 			w.spec().Upgrade.WaivePreconditionsAndSignaturesFor, w.seen.Unhealthy = "4.20.1", degraded("etcd")
 		}, controlplanev1.WaitingForHealthyClusterReason, "etcd is degraded", false},
@@ -304,16 +410,23 @@ func TestBlockers(t *testing.T) {
 			w.seen.Requested = facts.Update{Version: "4.20.1", Image: newest}
 			w.Workload.Rollout = &facts.Rollout{Unseen: true, Refused: "the former"}
 		}, controlplanev1.UpgradeInProgressReason, "waiting until the cluster starts", true},
-		"refused": {func(w *world) { w.seen.Requested.Image = newest; w.refuse("Cluster operator x should not be upgraded") },
-			controlplanev1.UpgradeRefusedReason, "the cluster refuses v4.20.1. Cluster operator x should not be upgraded", true},
-		"refused, acknowledgement required": {func(w *world) {
-			w.seen.Requested.Image = newest
-			w.refuse("AdminAckRequired")
-			w.seen.Gates = []facts.Gate{{Name: "ack-4.18-old", Message: "old"}, {Name: "ack-4.19-done", Acknowledged: true},
-				{Name: "ack-4.19-apis", Message: "APIs go"}}
-		}, controlplanev1.UpgradeRefusedReason,
+		"refused": {
+			func(w *world) { w.seen.Requested.Image = newest; w.refuse("Cluster operator x should not be upgraded") },
+			controlplanev1.UpgradeRefusedReason, "the cluster refuses v4.20.1. Cluster operator x should not be upgraded", true,
+		},
+		"refused, acknowledgement required": {
+			func(w *world) {
+				w.seen.Requested.Image = newest
+				w.refuse("AdminAckRequired")
+				w.seen.Gates = []facts.Gate{
+					{Name: "ack-4.18-old", Message: "old"},
+					{Name: "ack-4.19-done", Acknowledged: true},
+					{Name: "ack-4.19-apis", Message: "APIs go"},
+				}
+			}, controlplanev1.UpgradeRefusedReason,
 			"the cluster refuses v4.20.1. After the required checks, add to spec.upgrade.acknowledgements: ack-4.19-apis (APIs go). Message " +
-				"of the cluster: AdminAckRequired", true},
+				"of the cluster: AdminAckRequired", true,
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g, w := NewWithT(t), newWorld()
