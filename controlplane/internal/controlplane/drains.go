@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -27,7 +28,7 @@ func (r *Reconciler) excludeGuards(ctx context.Context, s *scope.Scope) (bool, e
 	if rule == nil {
 		return true, nil
 	}
-	observed, err := r.observeDrainRule(ctx, rule)
+	observed, err := kube.Read(ctx, r.Client, client.ObjectKeyFromObject(rule), &clusterv1.MachineDrainRule{})
 	if err != nil {
 		return false, err
 	}
@@ -35,21 +36,13 @@ func (r *Reconciler) excludeGuards(ctx context.Context, s *scope.Scope) (bool, e
 		s.Found.Block(status.GuardExclusion, controlplanev1.DrainRuleNotOursReason, status.ForeignDrainRule(rule.Name))
 		return true, nil
 	}
-	if err := r.writer.Apply(ctx, s, rule, observed); err != nil {
+	switch err := r.writer.Apply(ctx, s, rule, observed); {
+	case errors.Is(err, writer.ErrNotCached):
+		s.Again.In(reconcile.CacheLag)
+	case err != nil:
 		return false, fmt.Errorf("cannot exclude guard Pods from drains: %w", err)
 	}
 	return true, nil
-}
-
-// observeDrainRule reads the rule; nil when it does not exist, or was written a moment ago. It is read past the cache
-// before the first write, which is forced: that would overwrite a foreign rule that the cache does not have yet.
-func (r *Reconciler) observeDrainRule(ctx context.Context, wanted *clusterv1.MachineDrainRule) (*clusterv1.MachineDrainRule, error) {
-	key := client.ObjectKeyFromObject(wanted)
-	cached, err := kube.Read(ctx, r.Client, key, &clusterv1.MachineDrainRule{})
-	if err != nil || cached != nil || r.writer.Recent.Pending(writer.Key(wanted), "") > 0 {
-		return cached, err
-	}
-	return kube.Read(ctx, r.Live, key, &clusterv1.MachineDrainRule{})
 }
 
 // excludeDrain keeps Cluster API from a drain that would never end, or must not begin, of a Machine that is being
