@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -148,14 +146,7 @@ func trialName(name string) string {
 func (a *Applier) unchanged(key object, digest [sha256.Size]byte, desired, observed client.Object) bool {
 	last, known := a.applied.Get(key)
 	return known && observed.GetResourceVersion() != "" && last == appliedState{digest, observed.GetUID(), observed.GetResourceVersion()} &&
-		hasOwners(observed, desired.GetOwnerReferences())
-}
-
-func hasOwners(observed client.Object, wanted []metav1.OwnerReference) bool {
-	have := observed.GetOwnerReferences()
-	return !slices.ContainsFunc(wanted, func(w metav1.OwnerReference) bool {
-		return !slices.ContainsFunc(have, func(h metav1.OwnerReference) bool { return equality.Semantic.DeepEqual(h, w) })
-	})
+		kube.HasOwners(observed, desired.GetOwnerReferences())
 }
 
 // isCurrent reports whether observed has all wanted fields, and no other field that this Applier has applied.

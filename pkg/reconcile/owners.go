@@ -2,11 +2,8 @@ package reconcile
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,7 +49,7 @@ func (o *Owners) Write(wanted, found client.Object, write func() error) (refused
 		return 0, write()
 	}
 	id := ownersKey(found)
-	if hasAll(found.GetOwnerReferences(), wanted.GetOwnerReferences()) || o.Left(found) == 0 {
+	if kube.HasOwners(found, wanted.GetOwnerReferences()) || o.Left(found) == 0 {
 		if err := write(); !kube.OwnersRefused(err) {
 			if err == nil {
 				o.backoff.Reset(id)
@@ -67,12 +64,6 @@ func (o *Owners) Write(wanted, found client.Object, write func() error) (refused
 }
 
 func ownersKey(obj client.Object) string { return Key(string(obj.GetUID()), obj) }
-
-func hasAll(have, wanted []metav1.OwnerReference) bool {
-	return !slices.ContainsFunc(wanted, func(w metav1.OwnerReference) bool {
-		return !slices.ContainsFunc(have, func(h metav1.OwnerReference) bool { return equality.Semantic.DeepEqual(h, w) })
-	})
-}
 
 // OwnersRefusedMessage returns the message of a condition that the owner references of an object were
 // refused, and the right that permits them.
