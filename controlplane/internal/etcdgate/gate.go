@@ -55,8 +55,6 @@ type Gate struct {
 	clock clock.Clock
 	// Jitter lengthens a time by a random share of up to a factor, as [wait.Jitter].
 	Jitter func(time.Duration, float64) time.Duration
-	// started is the time from which this process has inspected etcd.
-	started time.Time
 	// last holds the last inspection of each task that found a blocker.
 	last   *lru.Cache[key, result]
 	delays *flowcontrol.Backoff
@@ -87,7 +85,6 @@ func New(etcds Observer, c clock.Clock) *Gate {
 		etcds:    etcds,
 		clock:    c,
 		Jitter:   wait.Jitter,
-		started:  c.Now(),
 		last:     lru.New[key, result](remembered),
 		delays:   flowcontrol.NewBackOff(InitialDelay, MaxDelay),
 		checks:   lru.New[string, check](remembered),

@@ -43,20 +43,14 @@ func (i *Inspection) block(by decision.Blocker, failure string) {
 func (i *Inspection) Decided(ctx context.Context, by decision.Blocker, machine string, err error) {
 	found := result{reason: by.Reason, message: by.Message}
 	if err != nil {
-		found.failure = etcd.Describe(err)
-		if i.last().failure != found.failure {
-			ctrl.LoggerFrom(ctx).Error(err, "Cannot inspect etcd for the remediation of an unhealthy Machine", "Machine", machine)
-		}
+		found.failure = i.describe(ctx, err, "Cannot inspect etcd for the remediation of an unhealthy Machine", "Machine", machine)
 	}
 	i.again(found, by.Watched)
 }
 
 // Failed reports that etcd could not be read or changed. The error is logged when it changes.
 func (i *Inspection) Failed(ctx context.Context, step removal.Step, err error) {
-	failure := etcd.Describe(err)
-	if i.last().failure != failure {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot inspect etcd or change its members", "Machine", step.Machine.Name, "step", step.Action)
-	}
+	failure := i.describe(ctx, err, "Cannot inspect etcd or change its members", "Machine", step.Machine.Name, "step", step.Action)
 	i.block(step.Machine.NotTouched(decision.Wait(controlplanev1.EtcdUnknownReason, "%s; it is tried again", failure)), failure)
 }
 
@@ -74,9 +68,13 @@ func (i *Inspection) Etcd(ctx context.Context, about removal.Machine) *facts.Etc
 	return seen
 }
 
-func (i *Inspection) last() result {
-	last, _ := i.gate.last.Get(key{i.scope.Stored.UID, i.task})
-	return last
+// describe returns the description of an error, and logs the error if the last inspection described another one.
+func (i *Inspection) describe(ctx context.Context, err error, message string, keysAndValues ...any) string {
+	failure := etcd.Describe(err)
+	if last, _ := i.gate.last.Get(key{i.scope.Stored.UID, i.task}); last.failure != failure {
+		ctrl.LoggerFrom(ctx).Error(err, message, keysAndValues...)
+	}
+	return failure
 }
 
 func (i *Inspection) again(found result, watched bool) {
