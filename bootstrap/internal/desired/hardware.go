@@ -111,9 +111,9 @@ func rootDeviceHints(f *facts.Facts) (hints *metal3api.RootDeviceHints, given st
 // Metal3 wrote it.
 func ineffectiveHints(mode bootstrapv1.BootMode) *UserError {
 	return invalid(
-		"spec.rootDeviceHints have no effect in boot mode %s, in which OpenShift is installed to the disk that was written before the boot: "+
-			"remove them and let the infrastructure "+
-			"provider choose the disk (Metal3 does by the root device hints of the BareMetalHost), or set spec.bootMode to %s",
+		"spec.rootDeviceHints have no effect in boot mode %s, in which OpenShift is installed to the disk that was written before the "+
+			"boot: remove them and let the infrastructure provider choose the disk (Metal3 does by the root device hints of the "+
+			"BareMetalHost), or set spec.bootMode to %s",
 		mode,
 		bootstrapv1.BootModeLiveISO,
 	)

@@ -41,9 +41,8 @@ func (f *Facts) RoleConflict() string {
 		)
 	case f.isArbiter() && f.withArbiter() && f.Install.Spec.ProvisionRequirements.ArbiterAgents == 0:
 		return fmt.Sprintf(
-			"AgentClusterInstall %s has no field spec.provisionRequirements.arbiterAgents for this arbiter: the assisted-service of this "+
-				"hub, or its "+
-				"CustomResourceDefinitions, is from before arbiters: upgrade it",
+			"AgentClusterInstall %s has no field spec.provisionRequirements.arbiterAgents for this arbiter: the assisted-service of "+
+				"this hub, or its CustomResourceDefinitions, is from before arbiters: upgrade it",
 			f.Install.Name,
 		)
 	case f.isArbiter() && f.Install != nil && f.Install.Spec.ProvisionRequirements.ArbiterAgents == 0:

@@ -28,17 +28,15 @@ func (v *view) alarmed(own facts.EtcdMember) *decision.Blocker {
 		case a.Kind == facts.EtcdNoSpace:
 			blocker = decision.Wait(
 				controlplanev1.EtcdUnknownReason,
-				"etcd has the alarm NOSPACE, it is full, and a healthy member is not removed meanwhile: %s, see etcdctl endpoint status and "+
-					"etcdctl alarm list, "+
-					"make room with etcdctl defrag, one member after the other, then etcdctl alarm disarm",
+				"etcd has the alarm NOSPACE, it is full, and a healthy member is not removed meanwhile: %s, see etcdctl endpoint status "+
+					"and etcdctl alarm list, make room with etcdctl defrag, one member after the other, then etcdctl alarm disarm",
 				inEtcdPod,
 			)
 		case a.Kind == facts.EtcdCorrupt:
 			blocker = decision.Wait(
 				controlplanev1.EtcdUnknownReason,
-				"etcd has the alarm CORRUPT, %s: see etcdctl alarm list %s, and etcdctl alarm disarm when that member is removed. If it is "+
-					"unknown which "+
-					"data are right, restore etcd as OpenShift documents it",
+				"etcd has the alarm CORRUPT, %s: see etcdctl alarm list %s, and etcdctl alarm disarm when that member is removed. If it "+
+					"is unknown which data are right, restore etcd as OpenShift documents it",
 				v.corrupt(a),
 				inEtcdPod,
 			)

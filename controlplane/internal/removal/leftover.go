@@ -160,6 +160,11 @@ func (a *Situation) Without(left Leftover) []Leftover {
 // had reports whether the record has the ID of a member.
 func (l Leftover) had(member facts.EtcdMember) bool { return slices.Contains(l.Members, idOf(member)) }
 
+// hasAddressOf reports whether the record has an address of a member.
+func (l Leftover) hasAddressOf(member facts.EtcdMember) bool {
+	return slices.ContainsFunc(member.Hosts, func(host string) bool { return slices.Contains(l.Addresses, host) })
+}
+
 func idOf(m facts.EtcdMember) string { return strconv.FormatUint(m.ID, 16) }
 
 // leaves returns the record for the host of a Machine.
@@ -223,11 +228,14 @@ func (a *Situation) StateOf(left Leftover) HostState {
 	return state
 }
 
+// nodeExists begins the message about a Node that is left behind. Its argument is the name of the Node.
+const nodeExists = "Node %s still exists although its Machine was deleted"
+
 // remains waits until the user deletes a Node whose Machine was deleted.
 func (l Leftover) remains() decision.Blocker {
 	return decision.Watch(
 		controlplanev1.WaitingForMachinesDeletionReason,
-		"Node %s still exists although its Machine was deleted. Switch its host off, then delete the Node, which wipes nothing",
+		nodeExists+". Switch its host off, then delete the Node, which wipes nothing",
 		l.Node,
 	)
 }
@@ -302,10 +310,9 @@ func (v *view) reregistered(m Machine, left Leftover) *decision.Blocker {
 	}
 	blocker := decision.Wait(
 		controlplanev1.EtcdUnknownReason,
-		"Node %s may be the host of Machine %s again, which is being deleted: %s, and nothing proves that the Node runs on another host. If "+
-			"the server of the Machine runs, "+
-			"unplug it, then delete the Node, which wipes nothing. If another host runs as the Node, wait until the infrastructure provider "+
-			"has set its providerID",
+		"Node %s may be the host of Machine %s again, which is being deleted: %s, and nothing proves that the Node runs on another "+
+			"host. If the server of the Machine runs, unplug it, then delete the Node, which wipes nothing. If another host runs as the "+
+			"Node, wait until the infrastructure provider has set its providerID",
 		node.Name,
 		m.Name,
 		cause,
@@ -337,8 +344,7 @@ func (v *view) isBack(member facts.EtcdMember, left Leftover) bool {
 	case node != nil && node.UID != left.UID:
 		return v.isAnotherHost(node.Node, left) && v.isLeftover(member, left)
 	case member.Name == "":
-		return at == left.Node ||
-			at == "" && slices.ContainsFunc(member.Hosts, func(host string) bool { return slices.Contains(left.Addresses, host) })
+		return at == left.Node || at == "" && left.hasAddressOf(member)
 	}
 	return member.Name == left.Node && (at == left.Node || at == "")
 }
@@ -404,7 +410,6 @@ func (a *Situation) DecideNode(
 // reboots, does not report for minutes. If its Node is deleted meanwhile, its Pods run twice, and its kubelet does
 // not register again until it restarts.
 func (v *view) againstDeletion(left Leftover, silence time.Duration) *decision.Blocker {
-	const still = "Node %s still exists although its Machine was deleted, "
 	node := v.Node(left.Node)
 	var blocker decision.Blocker
 	switch at := slices.IndexFunc(v.Members, func(m facts.EtcdMember) bool { return v.claims(m, left) && !v.isDown(m) }); {
@@ -415,9 +420,8 @@ func (v *view) againstDeletion(left Leftover, silence time.Duration) *decision.B
 	case v.isAnotherHost(node.Node, left):
 		blocker = decision.Wait(
 			controlplanev1.EtcdUnknownReason,
-			still+"but the Node has another identity than the released host. Compare its providerID and its label %s with the annotation %s. "+
-				"When its host is switched "+
-				"off, delete the Node, which wipes nothing",
+			nodeExists+", but the Node has another identity than the released host. Compare its providerID and its label %s with the "+
+				"annotation %s. When its host is switched off, delete the Node, which wipes nothing",
 			node.Name,
 			metal3.HostUIDLabel,
 			controlplanev1.ReleasedHostsAnnotation,
@@ -425,15 +429,14 @@ func (v *view) againstDeletion(left Leftover, silence time.Duration) *decision.B
 	case !node.Silent:
 		blocker = decision.Wait(
 			controlplanev1.WaitingForMachinesDeletionReason,
-			still+"and its condition Ready is not Unknown: its server may run. Waiting to delete the Node until its kubelet does not report. "+
-				"If the server "+
-				"runs, switch it off",
+			nodeExists+", and its condition Ready is not Unknown: its server may run. Waiting to delete the Node until its kubelet does not "+
+				"report. If the server runs, switch it off",
 			node.Name,
 		)
 	case at >= 0 && !v.Members[at].Healthy():
 		blocker = decision.Wait(
 			controlplanev1.EtcdUnknownReason,
-			still+"and etcd member %s of this Node may serve: it does not answer through its kubelet, but the etcd operator does not report it "+
+			nodeExists+", and etcd member %s of this Node may serve: it does not answer through its kubelet, but the etcd operator does not report it "+
 				"as unhealthy. Switch the server off: the Node is deleted when the etcd operator reports the member",
 			node.Name,
 			nameOf(v.Members[at]),
@@ -441,14 +444,14 @@ func (v *view) againstDeletion(left Leftover, silence time.Duration) *decision.B
 	case at >= 0:
 		blocker = decision.Wait(
 			controlplanev1.EtcdUnknownReason,
-			still+"and etcd member %s of this Node answers. Switch the server off: the Node is deleted when the member does not answer",
+			nodeExists+", and etcd member %s of this Node answers. Switch the server off: the Node is deleted when the member does not answer",
 			node.Name,
 			nameOf(v.Members[at]),
 		)
 	case silence < facts.UnreachableTime:
 		blocker = decision.Wait(
 			controlplanev1.WaitingForMachinesDeletionReason,
-			still+"and its kubelet does not report. Waiting until the kubelet has not reported for %d minutes, then the Node is deleted. If the "+
+			nodeExists+", and its kubelet does not report. Waiting until the kubelet has not reported for %d minutes, then the Node is deleted. If the "+
 				"server runs, switch it off",
 			node.Name,
 			int(facts.UnreachableTime.Minutes()),
@@ -480,7 +483,7 @@ func NodeDeleting(left Leftover) decision.Blocker {
 func NodeForbidden(left Leftover) decision.Blocker {
 	return decision.Wait(
 		controlplanev1.EtcdUnknownReason,
-		"Node %s still exists although its Machine was deleted: the credentials of the kubeconfig lack the permission to delete Nodes. Grant "+
+		nodeExists+": the credentials of the kubeconfig lack the permission to delete Nodes. Grant "+
 			"the permission, or switch its host off, then delete the Node, which wipes nothing",
 		left.Node,
 	)
@@ -491,7 +494,7 @@ func NodeForbidden(left Leftover) decision.Blocker {
 func NodeChanged(left Leftover) decision.Blocker {
 	return decision.Wait(
 		controlplanev1.WaitingForMachinesDeletionReason,
-		"Node %s still exists although its Machine was deleted, and it changed when it was to be deleted: its kubelet may report again. "+
+		nodeExists+", and it changed when it was to be deleted: its kubelet may report again. "+
 			"Waiting for the next inspection",
 		left.Node,
 	)
@@ -500,8 +503,7 @@ func NodeChanged(left Leftover) decision.Blocker {
 // claims reports whether a member may belong to the released host or to the Node of its name. The recorded
 // ID, the name or an address connect them.
 func (v *view) claims(member facts.EtcdMember, left Leftover) bool {
-	return left.had(member) || member.Name == left.Node || v.nodeAt(&member) == left.Node ||
-		slices.ContainsFunc(member.Hosts, func(host string) bool { return slices.Contains(left.Addresses, host) })
+	return left.had(member) || member.Name == left.Node || v.nodeAt(&member) == left.Node || left.hasAddressOf(member)
 }
 
 // isLeftover reports whether a member belongs to a released host. A member that was never started has no
@@ -513,7 +515,7 @@ func (v *view) isLeftover(member facts.EtcdMember, left Leftover) bool {
 	case left.had(member):
 		return true
 	case member.Name == "":
-		return at == "" && slices.ContainsFunc(member.Hosts, func(host string) bool { return slices.Contains(left.Addresses, host) })
+		return at == "" && left.hasAddressOf(member)
 	}
 	return member.Name == left.Node && at != left.Node
 }
@@ -527,8 +529,7 @@ func (v *view) decideNamesake(node *facts.ControlPlaneNode) Step {
 				decision.Wait(
 					controlplanev1.EtcdUnknownReason,
 					"etcd member %s (%x) %s: it is unknown whether it belongs to the released host, or to the host that is Node %s now. "+
-						"Waiting until "+
-						"it is up; if that cannot be, remove it as OpenShift documents it",
+						"Waiting until it is up; if that cannot be, remove it as OpenShift documents it",
 					nameOf(m),
 					m.ID,
 					m.Problem,

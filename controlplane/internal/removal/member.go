@@ -134,10 +134,9 @@ func (v *view) doubtElsewhere(member *facts.EtcdMember, node string, m Machine) 
 		return ""
 	}
 	return fmt.Sprintf(
-		"etcd member %s is that of Node %s, which no other Machine proves to be its own: it may be the host of this one. Waiting until the "+
-			"infrastructure provider has set the "+
-			"providerIDs of Node and Machines. If it is the Node of a host without Machine, see that the host of this one is no member of "+
-			"etcd, and take the hook off",
+		"etcd member %s is that of Node %s, which no other Machine proves to be its own: it may be the host of this one. Waiting until "+
+			"the infrastructure provider has set the providerIDs of Node and Machines. If it is the Node of a host without Machine, see "+
+			"that the host of this one is no member of etcd, and take the hook off",
 		nameOf(*member),
 		node,
 	)

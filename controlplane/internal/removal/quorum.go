@@ -217,9 +217,9 @@ func (v *view) lead(own facts.EtcdMember) Step {
 		return blocked(
 			decision.Wait(
 				controlplanev1.EtcdUnknownReason,
-				"the etcd members do not agree on who leads: waiting for an election, which takes seconds. If it stays so, see the logs of the "+
-					"Pods with the "+
-					"label app=etcd in namespace openshift-etcd of the cluster, and the network between their hosts",
+				"the etcd members do not agree on who leads: waiting for an election, which takes seconds. If it stays so, see the logs "+
+					"of the Pods with the label app=etcd in namespace openshift-etcd of the cluster, and the network between their "+
+					"hosts",
 			),
 		)
 	case len(heirs) == 0:

@@ -112,8 +112,7 @@ func Lost() decision.Blocker {
 	return decision.Wait(
 		controlplanev1.EtcdQuorumAtRiskReason,
 		"etcd does not serve the API server of the cluster, it has most likely lost its quorum. Bring the hosts of its members back; if "+
-			"that cannot be, "+
-			"restore etcd as OpenShift documents it. Until then no member is removed",
+			"that cannot be, restore etcd as OpenShift documents it. Until then no member is removed",
 	)
 }
 
@@ -135,8 +134,8 @@ func Fenced(format string, what ...any) decision.Blocker {
 	return decision.Watch(
 		controlplanev1.EtcdTopologyNotSupportedReason,
 		"%s: the cluster is one of two nodes with fencing (spec.fencing), whose etcd is run by Pacemaker, and is not changed from here. "+
-			"Replace a host "+
-			"that cannot be repaired as OpenShift documents it for two-node clusters with fencing, or delete the Cluster, which wipes its hosts",
+			"Replace a host that cannot be repaired as OpenShift documents it for two-node clusters with fencing, or delete the "+
+			"Cluster, which wipes its hosts",
 		fmt.Sprintf(format, what...),
 	)
 }

@@ -54,8 +54,7 @@ func (a *Situation) AgainstSuccessor(m Machine, etcd *facts.Etcd) []decision.Blo
 			decision.Wait(
 				controlplanev1.WaitingForMachinesDeletionReason,
 				"the host of Machine %s, which is being deleted, is etcd member %s again: its server runs. Unplug the server; when its "+
-					"infrastructure is "+
-					"deleted, its disks are wiped",
+					"infrastructure is deleted, its disks are wiped",
 				m.Name,
 				nameOf(v.Members[back]),
 			),
@@ -68,9 +67,8 @@ func (a *Situation) AgainstSuccessor(m Machine, etcd *facts.Etcd) []decision.Blo
 		return []decision.Blocker{
 			decision.Wait(
 				controlplanev1.WaitingForMachinesDeletionReason,
-				"the kubelet of Node %s reports, although the Machine %s of this Node is being deleted: its server runs and may join etcd again. "+
-					"Unplug the "+
-					"server; when its infrastructure is deleted, its disks are wiped",
+				"the kubelet of Node %s reports, although the Machine %s of this Node is being deleted: its server runs and may join "+
+					"etcd again. Unplug the server; when its infrastructure is deleted, its disks are wiped",
 				node.Name,
 				m.Name,
 			),
