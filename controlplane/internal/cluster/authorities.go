@@ -58,8 +58,8 @@ func (c *Clusters) Authorities(ctx context.Context, cluster client.ObjectKey) (A
 		return nil
 	})
 	if err != nil {
-		return Authorities{}, fmt.Errorf("cannot read ConfigMap %s/%s of the workload cluster: %w", apiServerCANamespace, apiServerCAName,
-			err)
+		return Authorities{}, fmt.Errorf("cannot read ConfigMap %s/%s of the workload cluster: %w",
+			apiServerCANamespace, apiServerCAName, err)
 	}
 	return read, nil
 }

@@ -205,8 +205,12 @@ func readCredentials(ctx context.Context, c client.Reader) (*tls.Config, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, RootCAs: authorities, ServerName: serverName},
-		nil
+	return &tls.Config{
+		MinVersion:   tls.VersionTLS12,
+		Certificates: []tls.Certificate{pair},
+		RootCAs:      authorities,
+		ServerName:   serverName,
+	}, nil
 }
 
 func readAuthorities(ctx context.Context, c client.Reader) (*x509.CertPool, error) {

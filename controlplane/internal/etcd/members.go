@@ -175,8 +175,9 @@ func membersOf(statuses []memberStatus) (members []facts.EtcdMember, doubt strin
 	}
 	leader := leaderOf(statuses)
 	for _, m := range first.members {
-		member := facts.EtcdMember{ID: m.ID, Name: m.Name, Hosts: hostsOf(m.PeerURLs), Learner: m.IsLearner, Leader: leader != 0 &&
-			m.ID == leader}
+		member := facts.EtcdMember{
+			ID: m.ID, Name: m.Name, Hosts: hostsOf(m.PeerURLs), Learner: m.IsLearner, Leader: leader != 0 && m.ID == leader,
+		}
 		if a, found := statusByID[m.ID]; found {
 			member.Problem = a.problem
 		} else {

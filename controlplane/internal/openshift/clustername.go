@@ -32,8 +32,8 @@ func CheckClusterName(name, baseDomain string, onNone bool) error {
 		return fmt.Errorf("%s cannot be the name of a cluster: it may have lower-case letters, digits and hyphens, and on platform none dots. %s",
 			name, action)
 	case len(domain) > maxAppsDomain:
-		return fmt.Errorf("the domain %s has %d characters (at most %d). %s to a shorter name", domain, len(domain), maxAppsDomain,
-			action)
+		return fmt.Errorf("the domain %s has %d characters (at most %d). %s to a shorter name",
+			domain, len(domain), maxAppsDomain, action)
 	}
 	return nil
 }

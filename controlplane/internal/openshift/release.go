@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/blang/semver/v4"
@@ -43,7 +44,7 @@ func (r Repositories) Registries() []string {
 func (r Repositories) OnLoopback(image string) bool {
 	registry, _, _ := strings.Cut(image, "/")
 	address, err := netip.ParseAddrPort(registry)
-	return err == nil && address.Addr().IsLoopback() && (strings.HasPrefix(r.OCP, registry+"/") || strings.HasPrefix(r.OKD, registry+"/"))
+	return err == nil && address.Addr().IsLoopback() && slices.Contains(r.Registries(), registry)
 }
 
 // ParseVersion parses a release with or without leading v.

@@ -57,9 +57,8 @@ func ParseRegistries(name string, data map[string]string) *Registries {
 		return &Registries{Digest: digest, Problem: fmt.Sprintf("ConfigMap %s has no key %s", name, assisted.RegistriesKey)}
 	}
 	if err := toml.Unmarshal([]byte(text), &content); err != nil {
-		return &Registries{Digest: digest, Problem: fmt.Sprintf("ConfigMap %s, key %s is not valid TOML: %v", name,
-			assisted.RegistriesKey,
-			err)}
+		return &Registries{Digest: digest, Problem: fmt.Sprintf("ConfigMap %s, key %s is not valid TOML: %v",
+			name, assisted.RegistriesKey, err)}
 	}
 	parsed := &Registries{Digest: digest, found: content.Registries}
 	if len(parsed.mirrors()) == 0 {
