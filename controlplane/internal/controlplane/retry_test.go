@@ -180,15 +180,7 @@ func TestAKubeconfigThatTheHubDoesNotGiveUpIsReported(t *testing.T) {
 	h.askForRetry("1")
 	h.reconcile()
 	h.reconcile()
-	for _, m := range h.machines() {
-		if m.Name != "others" {
-			h.letGo(m.Name, &m)
-		}
-	}
-	h.reconcile()
-	h.letGo("c1", &hivev1.ClusterDeployment{})
-	h.reconcile()
-	h.letGo("c1", &hiveext.AgentClusterInstall{})
+	h.letInstallationGo()
 	h.reconcile()
 	h.silence()
 	h.Expect(h.reconcile().RequeueAfter).NotTo(BeZero(), "no event reports that the right was granted")
@@ -291,6 +283,20 @@ func (h *hub) expectNothingGoes() {
 	}
 }
 
+// letInstallationGo ends the deletion of the Machines and of the registration of an installation that is given up.
+func (h *hub) letInstallationGo() {
+	h.t.Helper()
+	for _, m := range h.machines() {
+		if m.Name != "others" {
+			h.letGo(m.Name, &m)
+		}
+	}
+	h.reconcile()
+	h.letGo("c1", &hivev1.ClusterDeployment{})
+	h.reconcile()
+	h.letGo("c1", &hiveext.AgentClusterInstall{})
+}
+
 // That of a backup, say, which is restored while the recorded one goes.
 func TestAKubeconfigThatIsNotRecordedKeepsTheInstallationFromBeginningAnew(t *testing.T) {
 	h := newFailedHub(t)
@@ -301,15 +307,7 @@ func TestAKubeconfigThatIsNotRecordedKeepsTheInstallationFromBeginningAnew(t *te
 	h.Expect(h.Update(t.Context(), published)).To(Succeed())
 	h.silence()
 	h.reconcile()
-	for _, m := range h.machines() {
-		if m.Name != "others" {
-			h.letGo(m.Name, &m)
-		}
-	}
-	h.reconcile()
-	h.letGo("c1", &hivev1.ClusterDeployment{})
-	h.reconcile()
-	h.letGo("c1", &hiveext.AgentClusterInstall{})
+	h.letInstallationGo()
 	for range 3 {
 		h.reconcile()
 	}
