@@ -429,15 +429,15 @@ func (v *view) againstDeletion(left Leftover, silence time.Duration) *decision.B
 	case !node.Silent:
 		blocker = decision.Wait(
 			controlplanev1.WaitingForMachinesDeletionReason,
-			nodeExists+", and its condition Ready is not Unknown: its server may run. Waiting to delete the Node until its kubelet does not "+
-				"report. If the server runs, switch it off",
+			nodeExists+", and its condition Ready is not Unknown: its server may run. Waiting to delete the Node until its kubelet "+
+				"does not report. If the server runs, switch it off",
 			node.Name,
 		)
 	case at >= 0 && !v.Members[at].Healthy():
 		blocker = decision.Wait(
 			controlplanev1.EtcdUnknownReason,
-			nodeExists+", and etcd member %s of this Node may serve: it does not answer through its kubelet, but the etcd operator does not report it "+
-				"as unhealthy. Switch the server off: the Node is deleted when the etcd operator reports the member",
+			nodeExists+", and etcd member %s of this Node may serve: it does not answer through its kubelet, but the etcd operator "+
+				"does not report it as unhealthy. Switch the server off: the Node is deleted when the etcd operator reports the member",
 			node.Name,
 			nameOf(v.Members[at]),
 		)
@@ -451,8 +451,8 @@ func (v *view) againstDeletion(left Leftover, silence time.Duration) *decision.B
 	case silence < facts.UnreachableTime:
 		blocker = decision.Wait(
 			controlplanev1.WaitingForMachinesDeletionReason,
-			nodeExists+", and its kubelet does not report. Waiting until the kubelet has not reported for %d minutes, then the Node is deleted. If the "+
-				"server runs, switch it off",
+			nodeExists+", and its kubelet does not report. Waiting until the kubelet has not reported for %d minutes, then the Node "+
+				"is deleted. If the server runs, switch it off",
 			node.Name,
 			int(facts.UnreachableTime.Minutes()),
 		)
