@@ -12,7 +12,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// approveHost lets the host be installed. It comes last: from then on assisted-service ignores what the Agent is told.
+// approveHost approves the Agent, so that assisted-service may install the host. The approval is the last write:
+// afterwards assisted-service ignores changes of the Agent's settings.
 func (r *Reconciler) approveHost(ctx context.Context, s *scope) (bool, error) {
 	const stage = bootstrapv1.HostApprovedCondition
 	agent := s.agent

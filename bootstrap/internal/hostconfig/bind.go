@@ -22,7 +22,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 )
 
-// bindHost tells the Agent everything, its cluster included, once the cluster accepts hosts.
+// bindHost writes all settings of the Agent, including its cluster, once the cluster accepts hosts.
 func (r *Reconciler) bindHost(ctx context.Context, s *scope) (bool, error) {
 	const stage = bootstrapv1.HostBoundCondition
 	agent := s.agent
@@ -36,10 +36,13 @@ func (r *Reconciler) bindHost(ctx context.Context, s *scope) (bool, error) {
 		s.pass(stage, "")
 		return true, nil
 	}
-	if !s.Machine.DeletionTimestamp.IsZero() { // Cluster API gives the host back before it deletes the config: an installation would be begun, and ended by that
+	// Cluster API returns the host before it deletes the config, and would end an installation that begins now.
+	if !s.Machine.DeletionTimestamp.IsZero() {
 		return s.wait(stage, bootstrapv1.WaitingForMachineReason, "Machine %s is being deleted: Agent %s is not installed for it", s.Machine.Name, agent.Name)
 	}
-	if s.ClusterDeleting() { // its Machines go one after the other: what is missed until then must not begin an installation
+	// Cluster API deletes the Machines of a Cluster one after the other. A Machine that is not deleted yet must not
+	// begin an installation.
+	if s.ClusterDeleting() {
 		return s.wait(stage, bootstrapv1.WaitingForMachineReason, "Cluster %s is being deleted: Agent %s is not installed for it", s.Cluster.Name, agent.Name)
 	}
 	if !assisted.HasInventory(agent) {
@@ -80,7 +83,8 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 	refusedByService := facts.Bound(agent) && unbound && synced.Status == corev1.ConditionFalse && synced.Reason == aiv1beta1.InputErrorReason
 	switch {
 	case obstacle != "" && (!facts.Bound(agent) || refusedByService):
-		if refusedByService { // take it back: assisted-service does not try again by itself when the cluster accepts hosts
+		// Withdraw the binding: assisted-service does not retry automatically when the cluster accepts hosts.
+		if refusedByService {
 			if proceed, err := r.applyAgent(ctx, s, stage, false, false); !proceed {
 				return proceed, err
 			}
@@ -90,7 +94,8 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 		_, _ = s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage(r.Clock.Now()))
 		return r.disconnected(s)
 	}
-	if !facts.Bound(agent) { // three reads of the API server: not for hosts that wait
+	// The confirmation takes three reads of the API server: a host that waits does not need the confirmation.
+	if !facts.Bound(agent) {
 		if proceed, err := r.confirmRegistration(ctx, s, stage); !proceed {
 			return proceed, err
 		}
@@ -102,7 +107,7 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 	return r.registeredWithCluster(s, refusedByService)
 }
 
-// registeredWithCluster waits until assisted-service has taken the Agent, which was told to join, into the cluster.
+// registeredWithCluster waits until assisted-service has added the bound Agent to the cluster.
 func (r *Reconciler) registeredWithCluster(s *scope, refusedByService bool) (bool, error) {
 	const stage = bootstrapv1.HostBoundCondition
 	agent := s.agent
@@ -111,7 +116,8 @@ func (r *Reconciler) registeredWithCluster(s *scope, refusedByService bool) (boo
 	case refusedByService:
 		return s.wait(stage, bootstrapv1.HostBindingReason, "assisted-service refuses to bind Agent %s: %s", agent.Name,
 			explained(assisted.RedactURLs(assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition).Message)))
-	case !facts.Bound(agent) || unbound: // after that the host takes its time, which has to register anew
+	// The wait is for assisted-service alone: the host has to register again later, which takes more time.
+	case !facts.Bound(agent) || unbound:
 		_, _ = s.wait(stage, bootstrapv1.HostBindingReason, "waiting for assisted-service to take Agent %s into the cluster", agent.Name)
 		return r.overdue(s, r.unbound.Since(keyOf(s.Config)))
 	case assisted.AgentCondition(agent, aiv1beta1.BoundCondition).Status != corev1.ConditionTrue:
@@ -122,14 +128,15 @@ func (r *Reconciler) registeredWithCluster(s *scope, refusedByService bool) (boo
 	return true, nil
 }
 
-// waitForRegistration waits for a host that assisted-service took into the cluster to register again, which takes it a
-// minute. Until then its Agent has no hardware, and no time.
+// waitForRegistration waits until a host that assisted-service added to the cluster registers again, which takes a
+// minute. Until then the Agent has no inventory and no timestamp.
 func (r *Reconciler) waitForRegistration(s *scope) (bool, error) {
 	_, _ = s.wait(bootstrapv1.HostBoundCondition, bootstrapv1.HostBindingReason, "waiting for Agent %s to register with the cluster", s.agent.Name)
 	return r.silent(s, r.bound.Since(keyOf(s.Config)))
 }
 
-// waitedUntil is when the installation ended for which the host waited to be bound; nil when it did not wait for that, or was bound before.
+// waitedUntil returns when the installation ended that blocked the binding of the host. It returns nil if no
+// installation blocked the binding, or if the host was bound before.
 func (s *scope) waitedUntil() *metav1.Time {
 	waited := s.Recorded(bootstrapv1.HostBoundCondition)
 	if facts.Bound(s.agent) || waited == nil || waited.Reason != bootstrapv1.ClusterNotAcceptingHostsReason {
@@ -141,9 +148,9 @@ func (s *scope) waitedUntil() *metav1.Time {
 	return nil
 }
 
-// nodeNameFree waits as long as another Machine of the cluster has a Node of the name that the host is to get. What is
-// done last for a Machine that goes, by assisted-service with its Agent and by Cluster API, is to delete its Node by
-// name, whoever has it by then.
+// nodeNameFree waits while another Machine of the cluster has a Node with the name that the host is to get. The
+// last step of the deletion of a Machine is to delete its Node by name. Both assisted-service, with the Agent, and
+// Cluster API do so, no matter which Machine has the Node of that name by then.
 func (r *Reconciler) nodeNameFree(ctx context.Context, s *scope) (bool, error) {
 	const stage = bootstrapv1.HostBoundCondition
 	name := s.wanted.Hostname
@@ -167,14 +174,14 @@ func (r *Reconciler) nodeNameFree(ctx context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
-// applyAgent applies the settings of the Agent. Returns false if the API server refuses the settings.
+// applyAgent applies the settings of the Agent. It returns false if the API server refuses the settings.
 func (r *Reconciler) applyAgent(ctx context.Context, s *scope, stage string, bind, approve bool) (bool, error) {
 	applied := desired.Agent(s.agent, s.wanted, bind, approve)
 	if s.fencing.Source != "" {
 		applied.Annotations = map[string]string{desired.FencingAnnotation: s.fencing.Source}
 	}
-	// The cache may not have our approval yet, which must not be taken back; and none is given to an Agent that another
-	// process has refused meanwhile.
+	// The write requires the resource version that was read. The cache may lack our approval, which the write must
+	// not withdraw. Another process may have refused the Agent meanwhile: a refused Agent must not get an approval.
 	applied.SetResourceVersion(s.agent.ResourceVersion)
 	_, err := r.applier.Apply(ctx, applied, s.agent)
 	if field := kube.UndeclaredField(err); field != "" {
@@ -186,8 +193,8 @@ func (r *Reconciler) applyAgent(ctx context.Context, s *scope, stage string, bin
 	return err == nil, err
 }
 
-// unbind takes an Agent out of the cluster that we bound and that is not used. assisted-service does not start with one
-// known host more than it was told of.
+// unbind removes an Agent that we bound, and that is not used, from the cluster. assisted-service does not start
+// the installation of a cluster with one known host more than the cluster expects.
 func (r *Reconciler) unbind(ctx context.Context, s *scope, agent *aiv1beta1.Agent) error {
 	if !facts.BoundByUs(agent) || s.BoundElsewhere(agent) || !facts.Untouched(agent) {
 		return nil
@@ -196,7 +203,8 @@ func (r *Reconciler) unbind(ctx context.Context, s *scope, agent *aiv1beta1.Agen
 	return err
 }
 
-// metal3Metadata reads what CAPM3 rendered for the host from the Metal3DataTemplate; nil when there is none.
+// metal3Metadata reads the metadata that CAPM3 rendered for the host from the Metal3DataTemplate. It returns nil
+// if no metadata exists.
 func (r *Reconciler) metal3Metadata(ctx context.Context, s *scope) ([]byte, error) {
 	name, _, _ := unstructured.NestedString(s.InfraMachine.Object, "status", "metaData", "name")
 	if name == "" {

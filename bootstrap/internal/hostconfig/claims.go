@@ -24,8 +24,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// gatherClaimants looks for BareMetalHosts of all watched namespaces that stand for the server of the Machine's host,
-// or of one that CAPM3 may give to the Machine, and show that this server is in use.
+// gatherClaimants finds the BareMetalHosts, in all watched namespaces, that show that a server is in use. The
+// server is that of the Machine's host, or of a host that CAPM3 may give to the Machine.
 func (r *Reconciler) gatherClaimants(ctx context.Context, f *facts.Facts) error {
 	var hosts []*metal3.Host
 	switch {
@@ -41,8 +41,8 @@ func (r *Reconciler) gatherClaimants(ctx context.Context, f *facts.Facts) error 
 	if err := r.claimants(ctx, f, hosts); err != nil || f.Host != nil || len(f.Claimants) == 0 {
 		return err
 	}
-	// A pool may have thousands of hosts: only the changes of those that are in use are awaited, and what ended before
-	// that was noted is looked for once more.
+	// A pool may have thousands of hosts, so that only changes of the claimed hosts wake this config. A claim may
+	// have ended before the wait was recorded, so that the claimants are read once more.
 	hosts = slices.DeleteFunc(hosts, func(host *metal3.Host) bool { return len(f.Claimants[host.Name]) == 0 })
 	var keys []string
 	for _, host := range hosts {
@@ -52,7 +52,7 @@ func (r *Reconciler) gatherClaimants(ctx context.Context, f *facts.Facts) error 
 	return r.claimants(ctx, f, hosts)
 }
 
-// claimants finds the claimants of some hosts, in the order of their names.
+// claimants finds the claimants of the hosts, sorted by namespace and name.
 func (r *Reconciler) claimants(ctx context.Context, f *facts.Facts, hosts []*metal3.Host) error {
 	f.Claimants = map[string][]*metal3.Host{}
 	for _, host := range hosts {
@@ -75,9 +75,9 @@ func (r *Reconciler) claimants(ctx context.Context, f *facts.Facts, hosts []*met
 	return nil
 }
 
-// withhold keeps the bootstrap data back while the infrastructure provider, which chooses a host once there are data,
-// could start a server that is in use, or write to the disk of one that is not the host's, and while the hosts that it
-// could choose are unknown.
+// withhold blocks the bootstrap data, because the infrastructure provider chooses a host once the data exist. The
+// block lasts while the provider could start a server in use, or write to the disk of a server that is not the
+// host's. The block also lasts while the hosts that the provider could choose are unknown.
 func (s *scope) withhold(mode bootmode.Mode) (bool, error) {
 	reason, message := preflight.Withheld(s.Facts, mode.Name() == bootstrapv1.BootModeDiskImage)
 	const stage = bootstrapv1.DataSecretAvailableCondition
@@ -93,14 +93,14 @@ func (s *scope) withhold(mode bootmode.Mode) (bool, error) {
 	return s.wait(stage, reason, "%s", message)
 }
 
-// hasRecorded reports whether the last report has a message of a condition: its event was emitted then.
+// hasRecorded reports whether the last report has this message of a condition. If so, the event was emitted then.
 func (s *scope) hasRecorded(conditionType, message string) bool {
 	recorded := s.Recorded(conditionType)
 	return recorded != nil && recorded.Message == bound.Message(message)
 }
 
-// unclaimed blocks the binding and approval of the Agent that runs on the Machine's host while another object shows
-// that its server is in use. What is found in the API decides, at each reconcile until the Agent is approved.
+// unclaimed blocks the binding and approval of the Agent that runs on the Machine's host while another object
+// shows that its server is in use. The objects in the API decide, at each reconcile until the Agent is approved.
 func (r *Reconciler) unclaimed(ctx context.Context, s *scope, found desired.Identification, elsewhere []*aiv1beta1.Agent) (bool, error) {
 	agent := found.Agent
 	if agent != nil && facts.Bound(agent) && agent.Spec.Approved {
@@ -121,7 +121,7 @@ func (r *Reconciler) unclaimed(ctx context.Context, s *scope, found desired.Iden
 		}
 	}
 	for _, other := range found.Others {
-		if s.BoundElsewhere(other) { // else the Machine's own, from a former registration
+		if s.BoundElsewhere(other) { // otherwise the Agent is the Machine's own, from a former registration
 			elsewhere = append(elsewhere, other)
 		}
 	}
@@ -135,9 +135,9 @@ func (r *Reconciler) unclaimed(ctx context.Context, s *scope, found desired.Iden
 	return s.wait(bootstrapv1.HostIdentifiedCondition, bootstrapv1.ServerInUseReason, "%s", message)
 }
 
-// recordedBy names the other configs of the namespace for which something was installed on the server of an Agent.
-// assisted-service moves the Agent of a server that boots the image of another InfraEnv there, with an empty spec: only
-// the config for which it was installed knows then.
+// recordedBy describes the other configs of the namespace that recorded an installation on the server of an Agent.
+// If the server boots the image of another InfraEnv, assisted-service moves the Agent there and empties its spec.
+// Only the config that installed the server then still records the installation.
 func (r *Reconciler) recordedBy(ctx context.Context, s *scope, agents []*aiv1beta1.Agent) ([]string, error) {
 	names := make([]string, 0, len(agents))
 	for _, agent := range agents {
@@ -156,7 +156,7 @@ func (r *Reconciler) recordedBy(ctx context.Context, s *scope, agents []*aiv1bet
 	return claims, nil
 }
 
-// claimsOn names the other configs of the namespace for which something was installed on the server of one Agent.
+// claimsOn describes the other configs of the namespace that recorded an installation on the server of one Agent.
 func (r *Reconciler) claimsOn(ctx context.Context, s *scope, agent string) ([]string, error) {
 	list := &bootstrapv1.OpenshiftAssistedConfigList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(s.Config.Namespace), client.MatchingFields{configByAgent: agent}, client.UnsafeDisableDeepCopy); err != nil {
@@ -179,10 +179,10 @@ func (r *Reconciler) claimsOn(ctx context.Context, s *scope, agent string) ([]st
 	return claims, nil
 }
 
-// claimOf states why the server that a config recorded is in use; empty when it is not. Cluster API deletes the
-// infrastructure machine of a Machine before its config: when both are gone or going the server was released. A claim
-// does not block the deletion of the whole Cluster: Cluster API deletes the control plane only after the workers are
-// deleted.
+// claimOf returns why the server that a config recorded is in use; empty if the server is not in use. Cluster API
+// deletes the infrastructure machine of a Machine before its config. If both are deleted or being deleted, the
+// server was released. A claim does not block the deletion of the whole Cluster: Cluster API deletes the control
+// plane only after the workers are deleted.
 func (r *Reconciler) claimOf(ctx context.Context, s *scope, config *bootstrapv1.OpenshiftAssistedConfig) (string, error) {
 	f := &facts.Facts{Config: config}
 	if err := r.gatherMachine(ctx, f); err != nil {
@@ -205,8 +205,8 @@ func (r *Reconciler) claimOf(ctx context.Context, s *scope, config *bootstrapv1.
 	return "", nil
 }
 
-// infraMachineIsThere reports whether the infrastructure machine of a Machine exists. One of a kind that the managers
-// may not read is taken to exist.
+// infraMachineIsThere reports whether the infrastructure machine of a Machine exists. An infrastructure machine of
+// a kind that the managers may not read counts as existing.
 func (r *Reconciler) infraMachineIsThere(ctx context.Context, machine *clusterv1.Machine) (bool, error) {
 	ref := machine.Spec.InfrastructureRef
 	if !kube.Readable(ref) {
@@ -220,8 +220,8 @@ func (r *Reconciler) infraMachineIsThere(ctx context.Context, machine *clusterv1
 	return there != nil, err
 }
 
-// sameServers finds the Agents of other InfraEnvs of the namespace that run on the server of an Agent, where no
-// BareMetalHost identifies it, in the order of their names.
+// sameServers finds the Agents of other InfraEnvs of the namespace that run on the server of an Agent, sorted by
+// name. It serves hosts that no BareMetalHost identifies.
 func (r *Reconciler) sameServers(ctx context.Context, s *scope, agent *aiv1beta1.Agent) ([]*aiv1beta1.Agent, error) {
 	own := metal3.AgentIdentity(agent)
 	r.addressWaiters.begun(keyOf(s.Config), own.MACs...)
@@ -239,7 +239,7 @@ func (r *Reconciler) sameServers(ctx context.Context, s *scope, agent *aiv1beta1
 	return same, nil
 }
 
-// ofOtherConfig maps a config to those that wait because it recorded their Agent.
+// ofOtherConfig maps a config to the configs that wait because this config recorded their Agent.
 func (r *Reconciler) ofOtherConfig(_ context.Context, o client.Object) []ctrl.Request {
 	config, ok := o.(*bootstrapv1.OpenshiftAssistedConfig)
 	if !ok || config.Status.AgentRef == nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// confirmRegistration asks the API server, past the cache, whether ClusterDeployment and AgentClusterInstall are still
-// those of the Machine's Cluster. It comes right before a host is bound or approved: what was deleted, or replaced by
-// another owner's, a moment ago is not in the cache yet.
+// confirmRegistration reads the API server, past the cache, to check whether ClusterDeployment and
+// AgentClusterInstall still belong to the Machine's Cluster. It runs right before a host is bound or approved. The
+// cache may not show yet that an object was deleted, or replaced by an object of another owner, a moment ago.
 func (r *Reconciler) confirmRegistration(ctx context.Context, s *scope, stage string) (bool, error) {
 	key := client.ObjectKeyFromObject(s.Deployment)
 	cluster, err := kube.Read(ctx, r.Live, client.ObjectKeyFromObject(s.Cluster), &clusterv1.Cluster{})

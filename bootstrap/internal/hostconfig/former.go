@@ -12,11 +12,14 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// endFormer lets Agents go that are left of the host's former Machine, where assisted-service cannot take its Node out
-// of the cluster. It tries until somebody reaches that cluster; but once the host registers it drops the Agent all the
-// same, and makes none in its place before the host is started again (crd_utils.go there: CreateAgentCR updates the
-// Agent that is being deleted, and takes its finalizer off). It returns what is to be told of those that are still
-// there.
+// endFormer completes the deletion of the Agents of the host's former Machine if assisted-service cannot remove
+// the Node of that Machine from the cluster. assisted-service retries until that cluster is reachable.
+//
+// When the host registers, assisted-service drops the Agent all the same. It creates no other Agent before the
+// host is started again. CreateAgentCR in its crd_utils.go updates the Agent that is being deleted, and removes
+// the finalizer of the Agent.
+//
+// endFormer returns the message about the Agents that still exist.
 func (r *Reconciler) endFormer(ctx context.Context, s *scope, former []*aiv1beta1.Agent) (string, error) {
 	if len(former) == 0 {
 		return "", nil

@@ -20,14 +20,14 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// reportHost says which host stands behind the Machine, or could. It holds nothing up.
+// reportHost reports which host the Machine has, or could get. It blocks no phase.
 func (s *scope) reportHost() {
 	if told := preflight.Host(s.Facts); told != nil {
 		s.conditions = append(s.conditions, *told)
 	}
 }
 
-// identifyHost proves which Agent runs on the Machine's host, before anything is told to it.
+// identifyHost proves which Agent runs on the Machine's host, before any phase writes settings to the Agent.
 func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 	elsewhere, former, err := r.matchesElsewhere(ctx, s)
 	if err != nil {
@@ -64,7 +64,7 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 	message := s.runsOn()
 	if ref := s.Config.Status.AgentRef; ref == nil || ref.Name != s.agent.Name {
 		s.status.AgentRef = &corev1.LocalObjectReference{Name: s.agent.Name}
-		if !facts.Bound(s.agent) { // else it was known before: the status was lost
+		if !facts.Bound(s.agent) { // otherwise the Agent was known before, and the status was lost
 			s.reactions = append(s.reactions, measure.ReactionTo(measure.AgentRegistered, &s.agent.CreationTimestamp, r.Clock.Now())...)
 		}
 	}
@@ -85,7 +85,8 @@ func (r *Reconciler) identifyHost(ctx context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
-// waitForHost says why there is no Agent yet: what keeps the host from booting, or may have it forgotten.
+// waitForHost reports why the host has no Agent yet: what blocks the boot of the host, or why assisted-service may
+// forget the host.
 func (r *Reconciler) waitForHost(ctx context.Context, s *scope, found desired.Identification, leaving string) (bool, error) {
 	const stage = bootstrapv1.HostIdentifiedCondition
 	if found.Reason == bootstrapv1.WaitingForHostReason {
@@ -114,7 +115,7 @@ func (r *Reconciler) waitForHost(ctx context.Context, s *scope, found desired.Id
 	return r.silent(s, s.silentSince(r.Clock.Now()))
 }
 
-// runsOn says where the Agent runs.
+// runsOn describes on which host the Agent runs.
 func (s *scope) runsOn() string {
 	if s.Host == nil {
 		return fmt.Sprintf("Agent %s runs on the host", s.agent.Name)
@@ -129,9 +130,9 @@ func (s *scope) reportedRefusals(refusals []string) bool {
 }
 
 // matchesElsewhere finds Agents that run on the Machine's host but booted the image of another InfraEnv of the
-// namespace, in the order of their names. Those that are being deleted are former: what is left of the host's former
-// Machine, as long as the host was not identified. It looks at all Agents there: only hosts that were not approved yet
-// ask for it, and an index by MAC address would grow with all Agents of the hub.
+// namespace, sorted by name. As long as the host is not identified, Agents that are being deleted are former: they
+// remain from the host's former Machine. It reads all Agents of the namespace. Only hosts that are not approved
+// yet need the list, and an index by MAC address would grow with all Agents of the hub.
 func (r *Reconciler) matchesElsewhere(ctx context.Context, s *scope) (elsewhere, former []*aiv1beta1.Agent, err error) {
 	if s.Host == nil || s.ApprovedAgent() != nil {
 		r.addressWaiters.ended(keyOf(s.Config))
