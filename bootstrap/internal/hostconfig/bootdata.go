@@ -14,22 +14,23 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 )
 
-// bootData puts the boot image in place and hands out the bootstrap data, strictly in this order: the infrastructure provider waits for the
-// data, and a host must never boot the placeholder image of the user's template.
+// bootData sets the boot image and then publishes the bootstrap data, strictly in this order. The infrastructure
+// provider waits for the data, and a host must never boot the placeholder image of the user's template.
 func (r *Reconciler) bootData(ctx context.Context, s *scope) (bool, error) {
 	const stage = bootstrapv1.DataSecretAvailableCondition
 	mode, err := bootmode.Choose(s.Config.Status.BootMode, s.Config.Spec.BootMode, s.InfraMachine)
 	if err != nil {
 		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "%s", err)
 	}
-	if s.dataSecretTaken() && s.ApprovedAgent() == nil { // an approved host has its data: nothing is written any more
+	// Nothing is written anymore for an approved host, which has its data.
+	if s.dataSecretTaken() && s.ApprovedAgent() == nil {
 		return s.waitForDataSecret()
 	}
 	if s.DataHandedOut() && s.HostChosen() && s.bootImageOutdated(mode) {
 		return s.waitForAnotherMachine()
 	}
 	if s.DataHandedOut() && s.DataSecret != nil && s.HostChosen() {
-		r.ignitions.Drop(keyOf(s.Config)) // what comes now comes too late
+		r.ignitions.Drop(keyOf(s.Config)) // a download that ends now is too late
 		return s.handOut(mode, s.HandedOut())
 	}
 	source := mode.Source(assisted.ObserveImage(s.infraEnv))
@@ -57,7 +58,7 @@ func (r *Reconciler) bootData(ctx context.Context, s *scope) (bool, error) {
 	return s.handOut(mode, s.Config.Name)
 }
 
-// waitForDataSecret reports that the Secret which has the name of the bootstrap data is foreign.
+// waitForDataSecret reports that the Secret with the name of the bootstrap data is foreign.
 func (s *scope) waitForDataSecret() (bool, error) {
 	otherwise := "Else delete the Machine, which has no host yet that could be wiped"
 	if s.DataHandedOut() || s.HostChosen() {
@@ -67,12 +68,12 @@ func (s *scope) waitForDataSecret() (bool, error) {
 		"Secret %s exists and was not created by this provider. If nothing uses it, delete it: its content is lost. %s", s.DataSecret.Name, otherwise)
 }
 
-// prepareBoot writes, while the image is made, what does not depend on it. When it is there, two writes that must
-// follow one another are left: the boot image, and the name of the data.
+// prepareBoot writes, while assisted-service creates the image, everything that does not depend on the image. Once
+// the image exists, two consecutive writes are left: the boot image, then the name of the data.
 func (r *Reconciler) prepareBoot(ctx context.Context, s *scope) error {
 	mode, err := bootmode.Choose(s.Config.Status.BootMode, s.Config.Spec.BootMode, s.InfraMachine)
 	if err != nil {
-		return nil //nolint:nilerr // bootData says what is wrong
+		return nil //nolint:nilerr // bootData reports the error
 	}
 	if s.dataSecretTaken() || mode.UserDataFollowsSource() {
 		return nil
@@ -83,11 +84,13 @@ func (r *Reconciler) prepareBoot(ctx context.Context, s *scope) error {
 	return r.protect(ctx, s, true)
 }
 
-// bootImageOutdated reports whether the host was given the image or ignition of an InfraEnv that assisted-service no
-// longer has: it was created again, or the service lost its database. Nothing answers such a host, and it gets no other
-// image, as it was chosen already. What cannot be told is not outdated, nor what a host has booted. An Agent that has
-// not told its hardware will not tell it any more: it is what an InfraEnv leaves behind that is deleted while its host
-// registers.
+// bootImageOutdated reports whether the host received the image or ignition of an InfraEnv that assisted-service
+// no longer has. Either the InfraEnv was created again, or the service lost its database. No service answers such
+// a host, and the host gets no other image, because the host was chosen already. An unknown image is not outdated,
+// nor is the image of a host that has booted.
+//
+// An Agent without inventory does not prove a boot, because such an Agent never gets an inventory. An InfraEnv
+// leaves such an Agent behind if the InfraEnv is deleted while its host registers.
 func (s *scope) bootImageOutdated(mode bootmode.Mode) bool {
 	if s.HostHasBooted() {
 		return false
@@ -97,7 +100,7 @@ func (s *scope) bootImageOutdated(mode bootmode.Mode) bool {
 	return offered != "" && booted != "" && offered != booted
 }
 
-// bootedInfraEnv is the id of the InfraEnv whose image or ignition the host was given; empty when it is unknown.
+// bootedInfraEnv returns the ID of the InfraEnv whose image or ignition the host received; empty if unknown.
 func (s *scope) bootedInfraEnv(mode bootmode.Mode) string {
 	switch {
 	case mode.UserDataFollowsSource() && s.DataSecret != nil:
@@ -118,8 +121,8 @@ func (s *scope) waitForAnotherMachine() (bool, error) {
 	return s.wait(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.BootImageOutdatedReason, "%s", message)
 }
 
-// bootImage makes the infrastructure machine boot the source, as long as its host is not chosen: CAPM3 copies the image
-// to the BareMetalHost once (v1.13), and a BareMetalHost is provisioned again when its image changes.
+// bootImage makes the infrastructure machine boot the source, as long as its host is not chosen. CAPM3 1.13 copies
+// the image to the BareMetalHost once, and a BareMetalHost is provisioned again when its image changes.
 func (r *Reconciler) bootImage(ctx context.Context, s *scope, mode bootmode.Mode, source string) (bool, error) {
 	const stage = bootstrapv1.DataSecretAvailableCondition
 	desired := mode.BootImage(s.InfraMachine, source)
@@ -149,19 +152,19 @@ func (r *Reconciler) bootImage(ctx context.Context, s *scope, mode bootmode.Mode
 	return s.wait(stage, bootstrapv1.BootImageRejectedReason, "%s %s does not keep the boot image: find out who else writes spec.image", observed.GetKind(), observed.GetName())
 }
 
-// redacted is an error whose text has no credentials of URLs. What kind of error it is can still be asked by errors.As.
+// redacted is an error whose text has no credentials of URLs. errors.As still finds the original error.
 type redacted struct{ error }
 
-// Error is the text without what may hold credentials.
+// Error returns the text without the parts of URLs that may hold credentials.
 func (e redacted) Error() string { return assisted.RedactURLs(e.error.Error()) }
 
-// Unwrap returns the error itself.
+// Unwrap returns the original error.
 func (e redacted) Unwrap() error { return e.error }
 
 // withoutQuery keeps credentials in URLs out of logs.
 func withoutQuery(err error) error { return redacted{err} }
 
-// handOut publishes the name of the secret.
+// handOut publishes the name of the bootstrap data Secret.
 func (s *scope) handOut(mode bootmode.Mode, secret string) (bool, error) {
 	s.status.DataSecretName = secret
 	s.status.Initialization.DataSecretCreated = ptr.To(true)
@@ -172,7 +175,8 @@ func (s *scope) handOut(mode bootmode.Mode, secret string) (bool, error) {
 	return true, nil
 }
 
-// warnOfNetworkMismatch emits the event once: the message of the condition reports whether it was emitted.
+// warnOfNetworkMismatch emits the event once. The message of the recorded condition shows whether the event was
+// emitted.
 func (s *scope) warnOfNetworkMismatch(mismatch string) {
 	recorded := s.Recorded(bootstrapv1.DataSecretAvailableCondition)
 	if mismatch != "" && (recorded == nil || !strings.HasPrefix(recorded.Message, mismatch)) {

@@ -22,24 +22,26 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// SourceAnnotation marks a bootstrap data secret as ours and says, as a digest, what its data was made from.
+// SourceAnnotation marks a bootstrap data Secret as ours. Its value is a digest of the source of the data.
 const SourceAnnotation = "bootstrap.cluster.x-k8s.io/discovery-source"
 
-// ModifiedAnnotation says, on a bootstrap data secret, when assisted-service last changed what its data was made from.
+// ModifiedAnnotation records, on a bootstrap data Secret, when assisted-service last changed the source of the
+// data.
 const ModifiedAnnotation = "bootstrap.cluster.x-k8s.io/discovery-modified"
 
-// InfraEnvAnnotation says, on a bootstrap data secret, from which InfraEnv its data is, by the id that assisted-service gave it.
+// InfraEnvAnnotation records, on a bootstrap data Secret, the InfraEnv of the data, by the ID that
+// assisted-service gave to the InfraEnv.
 const InfraEnvAnnotation = "bootstrap.cluster.x-k8s.io/discovery-infraenv"
 
-// dataSecretTaken reports whether the Secret that has the name of the bootstrap data is somebody else's.
+// dataSecretTaken reports whether the Secret with the name of the bootstrap data is foreign.
 func (s *scope) dataSecretTaken() bool { return s.DataSecret != nil && !s.ownsData() }
 
-// ownsData reports whether the Secret that has the name of the bootstrap data is that of the config.
+// ownsData reports whether the Secret with the name of the bootstrap data belongs to the config.
 func (s *scope) ownsData() bool {
 	return s.DataSecret != nil && desired.Owns(s.Config, s.DataSecret, SourceAnnotation, s.HandedOut() == s.DataSecret.Name)
 }
 
-// applyDataSecret makes the secret, and makes it again when its source is another.
+// applyDataSecret creates the Secret, and writes the Secret again when its source changes.
 func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmode.Mode, source string) (bool, error) {
 	ca, err := r.trustedCA(ctx, s)
 	if err != nil {
@@ -56,7 +58,8 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 	if s.DataSecret != nil && containsAll(s.DataSecret.Annotations, annotations) {
 		return true, r.keepOwner(ctx, s, s.DataSecret)
 	}
-	if last, left := r.data.Pending(keyOf(s.Config), kube.VersionOf(s.DataSecret)); last == digest && left > 0 { // it is not downloaded twice
+	// The cache lacks our last write: do not download the same data twice.
+	if last, left := r.data.Pending(keyOf(s.Config), kube.VersionOf(s.DataSecret)); last == digest && left > 0 {
 		s.again.In(left)
 		return true, nil
 	}
@@ -94,8 +97,8 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 	return true, nil
 }
 
-// applySecret writes a Secret of the config over the one that was found, nil when there is none. The API server refuses
-// it for a Secret that took the place of that one meanwhile.
+// applySecret writes a Secret of the config over found, which is nil if no Secret exists. The API server refuses
+// the write if another Secret took the place of found meanwhile.
 func (r *Reconciler) applySecret(ctx context.Context, s *scope, wanted *corev1.Secret, found *metav1.PartialObjectMetadata) error {
 	if found != nil {
 		wanted.UID = found.UID
@@ -106,8 +109,8 @@ func (r *Reconciler) applySecret(ctx context.Context, s *scope, wanted *corev1.S
 	})
 }
 
-// writeOwned calls write, which writes a Secret of the config over the one that was found. Where the API server refuses
-// the owner references of the Secret, all else is written, and a condition reports it.
+// writeOwned calls write, which writes a Secret of the config over found. If the API server refuses the owner
+// references of the Secret, all other fields are written, and a condition reports the refusal.
 func (r *Reconciler) writeOwned(s *scope, wanted client.Object, found *metav1.PartialObjectMetadata, write func() error) error {
 	refused, err := r.owners.Write(wanted, found, write)
 	if refused > 0 {
@@ -117,9 +120,8 @@ func (r *Reconciler) writeOwned(s *scope, wanted client.Object, found *metav1.Pa
 	return err
 }
 
-// existing returns the Secret of the name of wanted: the one that the cache shows, else the one that the API server
-// has, nil where neither has one. The first write is forced: it would overwrite a foreign Secret that was created a
-// moment ago.
+// existing returns the Secret with the name of wanted: from the cache, else from the API server, or nil if neither
+// has one. The first write is forced: it would overwrite a foreign Secret that was created a moment ago.
 func (r *Reconciler) existing(ctx context.Context, cached *metav1.PartialObjectMetadata, wanted *corev1.Secret) (*metav1.PartialObjectMetadata, error) {
 	if cached != nil {
 		return cached, nil
@@ -127,9 +129,9 @@ func (r *Reconciler) existing(ctx context.Context, cached *metav1.PartialObjectM
 	return kube.Read(ctx, r.Live, client.ObjectKeyFromObject(wanted), kube.MetadataOf(kube.Secret))
 }
 
-// sourceDigest identifies what the data is made from. Without authentication assisted-service's URLs stay the same when
-// the ignition changes, so the generations of the InfraEnv and its NMStateConfigs count as well. That the content of
-// the pull secret changed cannot be seen there.
+// sourceDigest identifies the source of the data. Without authentication, assisted-service's URLs stay the same
+// when the ignition changes, so that the generations of the InfraEnv and its NMStateConfigs count as well. The
+// digest does not show that the content of the pull secret changed.
 func sourceDigest(infraEnv *assisted.InfraEnv, networks []*aiv1beta1.NMStateConfig, mode bootmode.Mode, source string) string {
 	parts := []string{string(mode.Name())}
 	if mode.UserDataFollowsSource() {
@@ -152,8 +154,9 @@ func containsAll(have, wanted map[string]string) bool {
 	return true
 }
 
-// keepOwner restores owner reference and label of a Secret of ours, as after a restore from a backup, without touching
-// its data. For the bootstrap data Cluster API's contract asks for both. The Secret is ours: see [desired.Owns].
+// keepOwner restores the owner reference and label of a Secret of ours, as after a restore from a backup, without
+// touching its data. Cluster API's contract requires both for the bootstrap data. The Secret is ours: see
+// [desired.Owns].
 func (r *Reconciler) keepOwner(ctx context.Context, s *scope, secret *metav1.PartialObjectMetadata) error {
 	if s.Machine == nil {
 		return nil
@@ -164,7 +167,7 @@ func (r *Reconciler) keepOwner(ctx context.Context, s *scope, secret *metav1.Par
 	after := secret.DeepCopy()
 	after.OwnerReferences = []metav1.OwnerReference{desired.OwnerOf(s.Config)}
 	metav1.SetMetaDataLabel(&after.ObjectMeta, clusterv1.ClusterNameLabel, s.Machine.Spec.ClusterName)
-	// Only as it was read: a Secret that took its place meanwhile is foreign.
+	// Patch the Secret only as it was read: a Secret that took its place meanwhile is foreign.
 	err := r.writeOwned(s, after, secret, func() error { return kube.PatchMetadata(ctx, r.Client, secret, after, FieldOwner) })
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot restore the owner of Secret %s: %w", secret.Name, err)

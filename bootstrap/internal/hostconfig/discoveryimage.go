@@ -15,7 +15,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// waitForInfraEnvName reports why the InfraEnv which has the Machine's name is not that of the config.
+// waitForInfraEnvName reports why the InfraEnv with the Machine's name does not belong to the config.
 func (s *scope) waitForInfraEnvName(infraEnv *assisted.InfraEnv, foreign string) (bool, error) {
 	otherwise := "Delete the Machine instead, which wipes no server as it has no host yet; its replacement gets another name"
 	if s.DataHandedOut() || s.HostChosen() {
@@ -25,7 +25,8 @@ func (s *scope) waitForInfraEnvName(infraEnv *assisted.InfraEnv, foreign string)
 		"InfraEnv %s exists and was not created for this object: %s. It is left alone: deleting it would delete its Agents, and remove their Nodes from the cluster that runs on them. %s", infraEnv.Name, foreign, otherwise)
 }
 
-// discoveryImage keeps the InfraEnv in the desired state until a host has booted from it, and waits for its image.
+// discoveryImage keeps the InfraEnv in the desired state until a host may have booted from it, and waits for the
+// image.
 func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error) {
 	const stage = bootstrapv1.DiscoveryImageReadyCondition
 	if s.NamesakeForeign != "" {
@@ -41,7 +42,7 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 	s.infraEnv = s.Namesake
 	if s.HostMayHaveBooted() {
 		if s.infraEnv == nil {
-			s.infraEnv = s.InfraEnvs[0] // Agents are looked up through InfraEnvs
+			s.infraEnv = s.InfraEnvs[0] // Agents are found through InfraEnvs
 		}
 		r.recordKept(s)
 		s.pass(stage, s.keptByImage())
@@ -59,7 +60,7 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "%s", err)
 	}
 	if s.NetworksMissing() && s.Namesake == nil {
-		return s.waitForNetwork() // what is made afterwards has the addresses from the start
+		return s.waitForNetwork() // an image that is created afterwards has the addresses from the start
 	}
 	if proceed, err := r.reregister(ctx, s, wanted); !proceed {
 		return proceed, err
@@ -73,7 +74,7 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 	return false, r.prepareBoot(ctx, s)
 }
 
-// applyInfraEnv writes the InfraEnv; what is refused is told.
+// applyInfraEnv writes the InfraEnv, and reports a refusal.
 func (r *Reconciler) applyInfraEnv(ctx context.Context, s *scope, wanted *assisted.InfraEnv) (bool, error) {
 	if proceed, err := r.confirmNoInfraEnv(ctx, s, wanted.Name); !proceed {
 		return proceed, err
@@ -88,8 +89,8 @@ func (r *Reconciler) applyInfraEnv(ctx context.Context, s *scope, wanted *assist
 	return true, nil
 }
 
-// confirmNoInfraEnv asks the API server, before the first write, for an InfraEnv that the cache does not show yet: the
-// write is forced, and would overwrite a foreign one.
+// confirmNoInfraEnv checks, before the first write, whether the API server has an InfraEnv that the cache does not
+// show yet. The write is forced, and would overwrite a foreign InfraEnv.
 func (r *Reconciler) confirmNoInfraEnv(ctx context.Context, s *scope, name string) (bool, error) {
 	if s.Namesake != nil {
 		return true, nil
@@ -105,7 +106,7 @@ func (r *Reconciler) confirmNoInfraEnv(ctx context.Context, s *scope, name strin
 	return s.wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason, "InfraEnv %s was created a moment ago", name)
 }
 
-// infraEnvRefused reports that the API server refused an InfraEnv; other errors are returned.
+// infraEnvRefused reports that the API server refused an InfraEnv. It returns all other errors.
 func (r *Reconciler) infraEnvRefused(s *scope, name string, err error) (bool, error) {
 	const stage = bootstrapv1.DiscoveryImageReadyCondition
 	field := kube.UndeclaredField(err)
@@ -118,7 +119,8 @@ func (r *Reconciler) infraEnvRefused(s *scope, name string, err error) (bool, er
 	return false, err
 }
 
-// discoveryImageReady reports on the image. Once bootstrap data was handed out the image is no longer needed to go on.
+// discoveryImageReady reports the state of the image. Once bootstrap data was handed out, the next phases do not
+// need the image.
 func (r *Reconciler) discoveryImageReady(s *scope) (bool, error) {
 	const stage = bootstrapv1.DiscoveryImageReadyCondition
 	image := assisted.ObserveImage(s.infraEnv)
@@ -129,7 +131,8 @@ func (r *Reconciler) discoveryImageReady(s *scope) (bool, error) {
 		_, _ = s.wait(stage, bootstrapv1.DiscoveryImageFailedReason, "assisted-service cannot make the discovery image of InfraEnv %s: %s", s.infraEnv.Name, image.Failure)
 	case image.ISOURL == "" && image.IgnitionURL == "":
 		_, _ = s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "waiting for assisted-service to make the discovery image of InfraEnv %s", s.infraEnv.Name)
-		if len(s.infraEnv.Status.Conditions) == 0 { // it has not even looked at the InfraEnv
+		// assisted-service has not processed the InfraEnv at all.
+		if len(s.infraEnv.Status.Conditions) == 0 {
 			_, _ = r.overdue(s, s.infraEnv.CreationTimestamp.Time)
 		}
 	case s.NetworksPending(s.infraEnv):
@@ -141,7 +144,7 @@ func (r *Reconciler) discoveryImageReady(s *scope) (bool, error) {
 	return s.DataHandedOut(), nil
 }
 
-// pullSecret waits for the pull secret: assisted-service does not notice that one appears which it missed.
+// pullSecret waits for the pull secret: assisted-service does not notice that a missing pull secret was created.
 func (r *Reconciler) pullSecret(ctx context.Context, s *scope) (bool, error) {
 	name := s.PullSecretName()
 	if name == "" {

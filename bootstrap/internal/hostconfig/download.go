@@ -13,8 +13,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 )
 
-// userData makes the bootstrap data. What has to be downloaded comes in the background; failures are tried again with
-// back-off: a download cannot be watched.
+// userData returns the bootstrap data; false while the data are not available. Downloads run in the background.
+// Failed downloads are repeated with backoff, because a download cannot be watched.
 func (r *Reconciler) userData(ctx context.Context, s *scope, mode bootmode.Mode, source, digest string, ca *caBundle) (bootmode.Data, bool, error) {
 	const stage = bootstrapv1.DataSecretAvailableCondition
 	if !mode.UserDataFollowsSource() {
@@ -59,18 +59,18 @@ func (r *Reconciler) userData(ctx context.Context, s *scope, mode bootmode.Mode,
 	return data, true, nil
 }
 
-// takesIn is the back-off after which what was downloaded is taken although assisted-service says that it changed
-// nothing: it tells only seconds.
+// takesIn is the backoff after which downloaded data are accepted although assisted-service reports no change: its
+// timestamp counts only seconds.
 const takesIn = 16 * time.Second
 
-// hasDataOf reports whether the Secret already has the data that assisted-service serves. If so, assisted-service has
-// not processed the change of the InfraEnv yet. Without authentication the URL stays the same, and the time of the last
-// modification is the only evidence.
+// hasDataOf reports whether the Secret already has the data that assisted-service serves. If so, assisted-service
+// has not processed the change of the InfraEnv yet. Without authentication the URL stays the same, and the time of
+// the last modification is the only evidence.
 func (s *scope) hasDataOf(modified string) bool {
 	return modified != "" && s.DataSecret != nil && s.DataSecret.Annotations[ModifiedAnnotation] == modified
 }
 
-// tryAgain drops what was downloaded, and downloads again after a while.
+// tryAgain drops the download, and repeats the download after a backoff.
 func (r *Reconciler) tryAgain(s *scope, attempt string) {
 	r.ignitions.Drop(keyOf(s.Config))
 	r.downloads.Next(attempt, r.Clock.Now())
@@ -78,14 +78,15 @@ func (r *Reconciler) tryAgain(s *scope, attempt string) {
 	s.again.In(r.downloads.Get(attempt))
 }
 
-// stayWith keeps the condition of a failed download until the next one ended.
+// stayWith keeps the condition of a failed download until the next download ends. message is the fallback if no
+// condition is recorded.
 func (s *scope) stayWith(stage, message string) {
 	s.conditions = append(s.conditions, ptr.Deref(s.Recorded(stage), metav1.Condition{
 		Type: stage, Status: metav1.ConditionFalse, Reason: bootstrapv1.IgnitionDownloadFailedReason, Message: message,
 	}))
 }
 
-// waker returns a function that reconciles the config again.
+// waker returns a function that triggers a reconcile of the config.
 func (r *Reconciler) waker(s *scope) func() {
 	config := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: s.Config.Namespace, Name: s.Config.Name}}
 	return func() { r.wake <- event.GenericEvent{Object: config} }

@@ -19,7 +19,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// gatherFencing looks for the Secret that is made of the BMC's credentials.
+// gatherFencing reads the metadata of the Secret that is made from the BMC's credentials.
 func (r *Reconciler) gatherFencing(ctx context.Context, f *facts.Facts) (err error) {
 	if !f.Fenced() {
 		return nil
@@ -28,9 +28,10 @@ func (r *Reconciler) gatherFencing(ctx context.Context, f *facts.Facts) (err err
 	return err
 }
 
-// fenceHost makes the Secret by which assisted-service learns how the host is fenced, before the Agent is told of it:
-// one that it misses keeps it from reading anything else of the Agent. Of a host that is approved nothing is changed
-// any more, but the Secret stays: before assisted-service takes note of the approval it reads the Secret once more.
+// fenceHost creates the Secret from which assisted-service learns the fencing of the host, before the Agent names
+// the Secret. If a named Secret is missing, assisted-service reads nothing else of the Agent. Nothing changes
+// anymore for an approved host, but the Secret stays. assisted-service reads the Secret once more before it
+// notices the approval.
 func (r *Reconciler) fenceHost(ctx context.Context, s *scope) (bool, error) {
 	if !s.Fenced() {
 		r.secretWaiters.ended(keyOf(s.Config))
@@ -52,7 +53,8 @@ func (r *Reconciler) fenceHost(ctx context.Context, s *scope) (bool, error) {
 		return s.wait(bootstrapv1.HostBoundCondition, bootstrapv1.FencingCredentialsUnusableReason, "Secret %s with the credentials of the BMC of BareMetalHost %s does not exist: create it", name, s.Host.Name)
 	case users:
 		s.fencing, err = desired.UserFencing(s.Facts, credentials)
-		if err == nil && !s.namesFencing() { // the credentials were the BMC's before
+		// The credentials may have been the BMC's before.
+		if err == nil && !s.namesFencing() {
 			err = r.retireFencing(ctx, s)
 		}
 	default:
@@ -64,7 +66,7 @@ func (r *Reconciler) fenceHost(ctx context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
-// keepFencing keeps the Secret of a host that is approved. One that is gone is made again, if it still can be.
+// keepFencing keeps the Secret of an approved host. It recreates a deleted Secret if that is still possible.
 func (r *Reconciler) keepFencing(ctx context.Context, s *scope) error {
 	r.secretWaiters.begun(keyOf(s.Config), s.FencingSecretName())
 	switch {
@@ -76,13 +78,14 @@ func (r *Reconciler) keepFencing(ctx context.Context, s *scope) error {
 	err := r.makeFencingAgain(ctx, s)
 	var p *desired.UserError
 	if errors.As(err, &p) {
-		return nil // it was told before the host was approved, and now nothing can be done about it
+		// The problem was reported before the approval, and cannot be fixed anymore.
+		return nil
 	}
 	return err
 }
 
-// ownsFencing reports whether the Secret that has the name of the host's credentials is that of the config. One that
-// has lost its owner is when an Agent of the Machine names it.
+// ownsFencing reports whether the Secret with the name of the host's credentials belongs to the config. A Secret
+// without owner belongs to the config if an Agent of the Machine names the Secret.
 func (s *scope) ownsFencing() bool {
 	if s.FencingSecret == nil {
 		return false
@@ -90,18 +93,19 @@ func (s *scope) ownsFencing() bool {
 	return desired.Owns(s.Config, s.FencingSecret, desired.FencingAnnotation, s.namesFencing())
 }
 
-// namesFencing reports whether an Agent of the Machine names the Secret that is made of the BMC's credentials.
+// namesFencing reports whether an Agent of the Machine names the Secret that is made from the BMC's credentials.
 func (s *scope) namesFencing() bool {
 	return slices.ContainsFunc(s.Agents, func(a *aiv1beta1.Agent) bool { return a.Spec.FencingCredentialsSecretRef == s.FencingSecretName() })
 }
 
-// retiredFencing is what FencingAnnotation says of a Secret whose credentials were taken out.
+// retiredFencing is the value of FencingAnnotation on a Secret whose credentials were removed.
 const retiredFencing = "retired"
 
-// retireFencing takes the credentials out of a Secret that is not needed any more: the host is installed, and
-// assisted-service takes in none, or the user named a Secret of their own. The Secret itself stays until the config is
-// deleted: of an Agent that names one that is missing assisted-service reads nothing else (updateHostFencingCredentials
-// in its agent_controller.go, August 2026).
+// retireFencing removes the credentials from a Secret that is not needed anymore. Either the host is installed,
+// and assisted-service reads no credentials, or the user named a Secret of their own.
+//
+// The Secret itself stays until the config is deleted. If an Agent names a missing Secret, assisted-service reads
+// nothing else of the Agent (updateHostFencingCredentials in its agent_controller.go, August 2026).
 func (r *Reconciler) retireFencing(ctx context.Context, s *scope) error {
 	if !s.ownsFencing() {
 		return nil
@@ -109,7 +113,7 @@ func (r *Reconciler) retireFencing(ctx context.Context, s *scope) error {
 	if err := r.keepOwner(ctx, s, s.FencingSecret); err != nil || s.FencingSecret.Annotations[desired.FencingAnnotation] == retiredFencing {
 		return err
 	}
-	// With the uid the API server refuses it for another Secret of this name.
+	// The uid makes the API server refuse the patch for another Secret of this name.
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}},"data":null}`, s.FencingSecret.UID, desired.FencingAnnotation, retiredFencing)
 	if err := client.IgnoreNotFound(r.Client.Patch(ctx, s.FencingSecret.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldOwner))); err != nil {
 		return fmt.Errorf("cannot take the credentials out of Secret %s: %w", s.FencingSecret.Name, err)
@@ -117,7 +121,8 @@ func (r *Reconciler) retireFencing(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// makeFencingAgain makes the Secret again of what the credentials are now; nothing where the BMC has none any more.
+// makeFencingAgain recreates the Secret from the current credentials. It does nothing if the BMC has no
+// credentials anymore, or if the user names a Secret of their own.
 func (r *Reconciler) makeFencingAgain(ctx context.Context, s *scope) error {
 	name, users, err := desired.FencingSecretRef(s.Facts)
 	if err != nil || users {
@@ -130,7 +135,7 @@ func (r *Reconciler) makeFencingAgain(ctx context.Context, s *scope) error {
 	return r.applyFencingSecret(ctx, s, credentials)
 }
 
-// fencingUnusable tells what the user has to change about the credentials.
+// fencingUnusable reports what the user has to change about the credentials. It returns all other errors.
 func (s *scope) fencingUnusable(err error) (bool, error) {
 	var p *desired.UserError
 	if errors.As(err, &p) {
@@ -139,7 +144,7 @@ func (s *scope) fencingUnusable(err error) (bool, error) {
 	return false, err
 }
 
-// applyFencingSecret makes the Secret, and makes it again when what it is made of changes, or its owner was lost.
+// applyFencingSecret creates the Secret. It writes the Secret again when the source changes or the owner was lost.
 func (r *Reconciler) applyFencingSecret(ctx context.Context, s *scope, credentials *corev1.Secret) error {
 	wanted, err := desired.FencingSecret(s.Facts, credentials)
 	if err != nil {
@@ -165,11 +170,11 @@ func (r *Reconciler) applyFencingSecret(ctx context.Context, s *scope, credentia
 	return nil
 }
 
-// withoutFencing is how an assisted-service says that it was started without TNF_CLUSTERS_SUPPORT (updateHostFencing in
-// its inventory.go, August 2026).
+// withoutFencing is the message of an assisted-service that was started without TNF_CLUSTERS_SUPPORT
+// (updateHostFencing in its inventory.go, August 2026).
 const withoutFencing = "TNF clusters support is disabled"
 
-// explained adds to what assisted-service says of an Agent how it is started with fencing.
+// explained adds to a message of assisted-service about an Agent how to start the service with fencing.
 func explained(message string) string {
 	if !strings.Contains(message, withoutFencing) {
 		return message

@@ -5,21 +5,23 @@ import (
 	"time"
 )
 
-// What the API server refused for what it says is asked for again after refusedRetry, then less and less often: it goes
-// by the schema of a kind, of which it knows a newer one some time after the definition was changed, and by webhooks.
-// No event tells of either.
+// If the API server refuses the content of a write, the controller repeats the write after refusedRetry, then less
+// and less often. The refusal depends on webhooks, and on the schema of a kind. The API server applies a new
+// schema some time after the change of the definition. No event reports either change.
 const (
 	refusedRetry    = time.Minute
 	maxRefusedRetry = 10 * time.Minute
 )
 
-// tooOld says that the definition of a kind, which comes with assisted-service, does not have a field.
+// tooOld is the message about a field that the definition of a kind lacks. The definition comes with
+// assisted-service.
 const tooOld = "assisted-service of this hub is too old for what is set here: its %s have no %s. Leave that out, or get a newer assisted-service"
 
-// refused records that the API server refused what a stage asks for, and asks for it again later.
+// refused records that the API server refused a write of a stage, and repeats the write later.
 func (r *Reconciler) refused(s *scope, stage, reason, format string, args ...any) (bool, error) {
 	attempt := fmt.Sprintf("%s %s %d", keyOf(s.Config), stage, s.Config.Generation)
-	if !r.refusals.IsInBackOffSinceUpdate(attempt, r.Clock.Now()) { // else an event came meanwhile
+	// An attempt within the backoff was caused by an event, and does not count.
+	if !r.refusals.IsInBackOffSinceUpdate(attempt, r.Clock.Now()) {
 		r.refusals.Next(attempt, r.Clock.Now())
 		r.refusals.GC()
 	}

@@ -19,11 +19,11 @@ type caBundle struct {
 
 	// version changes with the content.
 	version string
-	// missing says that the object does not exist.
+	// missing reports that the object does not exist; empty if it exists.
 	missing string
 }
 
-// trustedCA looks for the object without reading its content; nil when the user names none.
+// trustedCA finds the object without reading its content; nil if the user names none.
 func (r *Reconciler) trustedCA(ctx context.Context, s *scope) (*caBundle, error) {
 	ref := s.Config.Spec.AssistedServiceCA
 	if ref == nil || ref.Name == "" {

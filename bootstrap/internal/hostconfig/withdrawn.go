@@ -20,24 +20,26 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// registeredField is a field of an InfraEnv of which assisted-service takes over a change only when it registers the InfraEnv.
+// registeredField is a field of an InfraEnv. assisted-service applies a change of the field only when it registers
+// the InfraEnv.
 type registeredField struct {
 	path []string
-	// name is what users read; empty: the first of the path.
+	// name is the name for users; empty means the first element of path.
 	name string
-	// stays reports whether assisted-service keeps what it registered, or refuses what is wanted.
+	// stays reports whether assisted-service keeps the registered value, or refuses the wanted value.
 	stays func(registered, wanted *assisted.InfraEnvSpec) bool
-	// stated reports whether a value is wanted, which replaces that of any client; nil: none is.
+	// stated reports whether a value is wanted, which replaces the value of any client; nil if no value is wanted.
 	stated func(wanted *assisted.InfraEnvSpec) bool
-	// keep states in wanted what assisted-service keeps.
+	// keep sets in wanted the value that assisted-service keeps.
 	keep func(registered, wanted *assisted.InfraEnvSpec)
 }
 
-// registeredFields are those of an InfraEnv, as observed on the real service of April 2025 and read in that of August
-// 2026: updateInfraEnv in its infraenv_controller.go passes on what is stated only, and updateInfraEnvData and
-// updateInfraEnvNtpSources in its bminventory/inventory.go store no mirrors and no empty key.
+// registeredFields are the fields of an InfraEnv that assisted-service changes only at a registration. The list
+// was observed on the real service of April 2025 and read in the code of August 2026. In its
+// infraenv_controller.go, updateInfraEnv passes on only what is stated. In its bminventory/inventory.go,
+// updateInfraEnvData and updateInfraEnvNtpSources store no mirrors and no empty key.
 var registeredFields = []registeredField{
-	{ // assisted-service's webhook refuses another one
+	{ // assisted-service's webhook refuses another value
 		path: []string{"cpuArchitecture"},
 		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
 			return cmp.Or(registered.CpuArchitecture, defaultArchitecture) != cmp.Or(wanted.CpuArchitecture, defaultArchitecture)
@@ -45,7 +47,7 @@ var registeredFields = []registeredField{
 		stated: func(wanted *assisted.InfraEnvSpec) bool { return wanted.CpuArchitecture != "" },
 		keep:   func(registered, wanted *assisted.InfraEnvSpec) { wanted.CpuArchitecture = registered.CpuArchitecture },
 	},
-	{ // another one is read and checked, and not stored
+	{ // another value is read and checked, and not stored
 		path: []string{"mirrorRegistryRef"},
 		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
 			return !equality.Semantic.DeepEqual(registered.MirrorRegistryRef, wanted.MirrorRegistryRef)
@@ -55,7 +57,7 @@ var registeredFields = []registeredField{
 			wanted.MirrorRegistryRef = registered.MirrorRegistryRef
 		},
 	},
-	{ // of this and all that follow other values are taken over, and not that there is none anymore
+	{ // for this and all following fields, a new value takes effect, and the absence of a value does not
 		path: []string{"sshAuthorizedKey"},
 		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
 			return registered.SSHAuthorizedKey != "" && wanted.SSHAuthorizedKey == ""
@@ -79,8 +81,8 @@ var registeredFields = []registeredField{
 		keep: keepTimeServers,
 	},
 	{
-		// Added to an InfraEnv that stated no time server, it is refused where the service has one of its own
-		// (NTP_DEFAULT_SERVER): that was registered as additionalNTPSources, which exclude ntpSources
+		// ntpSources of an InfraEnv that stated no time server are refused if the service has a time server of its own
+		// (NTP_DEFAULT_SERVER). The service registered that server as additionalNTPSources, which exclude ntpSources
 		// (RegisterInfraEnvInternal, updateInfraEnvNtpSources).
 		path: []string{"ntpSources"},
 		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
@@ -103,10 +105,10 @@ var registeredFields = []registeredField{
 	proxyField("noProxy", func(p *aiv1beta1.Proxy) *string { return &p.NoProxy }),
 }
 
-// defaultArchitecture is that of an InfraEnv that states none.
+// defaultArchitecture is the architecture of an InfraEnv that states none.
 const defaultArchitecture = "x86_64"
 
-// keepTimeServers keeps both lists, one of which excludes the other.
+// keepTimeServers keeps both lists, because one excludes the other.
 func keepTimeServers(registered, wanted *assisted.InfraEnvSpec) {
 	wanted.NTPSources, wanted.AdditionalNTPSources = registered.NTPSources, registered.AdditionalNTPSources
 }
@@ -133,13 +135,14 @@ func proxyOf(spec *assisted.InfraEnvSpec) aiv1beta1.Proxy {
 	return *spec.Proxy
 }
 
-// contentOfMirrors is no field: the ConfigMap that mirrorRegistryRef names has another content.
+// contentOfMirrors is no field: it represents a change of the content of the ConfigMap that mirrorRegistryRef
+// names.
 var contentOfMirrors = registeredField{path: []string{"mirrorRegistryRef"}, name: "content of the ConfigMap of mirrorRegistryRef"}
 
 func (f registeredField) String() string { return cmp.Or(f.name, f.path[0]) }
 
-// gatherMirrors looks for the ConfigMap with the mirrors: assisted-service reads it at the registration of the
-// InfraEnv, and stores nothing that it reads later (updateInfraEnvData).
+// gatherMirrors reads the digest of the ConfigMap with the mirrors. assisted-service reads the ConfigMap at the
+// registration of the InfraEnv, and stores nothing that it reads later (updateInfraEnvData).
 func (r *Reconciler) gatherMirrors(ctx context.Context, s *scope) error {
 	ref := desired.MirrorRegistry(s.Facts)
 	if ref == nil || s.WasInstalled() {
@@ -160,9 +163,10 @@ func (r *Reconciler) gatherMirrors(ctx context.Context, s *scope) error {
 	return err
 }
 
-// reregister deletes an InfraEnv whose change assisted-service takes over at a registration only, such as the key of a
-// user who is not to log in anymore: it is made again. Once the image was handed out that would be wrong, for the host
-// that boots the image could not register: then the InfraEnv keeps these fields, which is reported.
+// reregister deletes an InfraEnv if assisted-service applies a change only at a registration. The InfraEnv is then
+// created again. One example is the key of a user who must not log in anymore. Once the image was handed out, the
+// deletion would be wrong: the host that boots the image could not register. The InfraEnv then keeps these fields,
+// and the condition reports that.
 func (r *Reconciler) reregister(ctx context.Context, s *scope, wanted *assisted.InfraEnv) (bool, error) {
 	fields := r.staying(s.Namesake, wanted)
 	switch {
@@ -196,8 +200,8 @@ func (r *Reconciler) reregister(ctx context.Context, s *scope, wanted *assisted.
 	return false, kube.Delete(ctx, r.Client, s.Namesake)
 }
 
-// staying are the fields of an InfraEnv in which assisted-service would keep what is not wanted anymore. What another
-// client states there is left alone.
+// staying returns the fields of an InfraEnv in which assisted-service would keep a value that is not wanted
+// anymore. A value that another client states is left alone.
 func (r *Reconciler) staying(infraEnv, wanted *assisted.InfraEnv) []registeredField {
 	if infraEnv == nil {
 		return nil
@@ -212,7 +216,7 @@ func (r *Reconciler) staying(infraEnv, wanted *assisted.InfraEnv) []registeredFi
 	return staying
 }
 
-// recordKept looks for what the image of a host that has booted keeps, until the host is installed.
+// recordKept records what the image of a booted host keeps, until the host is installed.
 func (r *Reconciler) recordKept(s *scope) {
 	mode, err := bootmode.Choose(s.Config.Status.BootMode, s.Config.Spec.BootMode, s.InfraMachine)
 	if err != nil || s.Namesake == nil || s.WasInstalled() {
@@ -227,7 +231,8 @@ func (r *Reconciler) recordKept(s *scope) {
 	}
 }
 
-// keptByImage says what of the spec did not reach the image before it was handed out; empty: nothing.
+// keptByImage describes the part of the spec that did not reach the image before the image was handed out; empty
+// if none.
 func (s *scope) keptByImage() string {
 	if s.unchangeableField == "" {
 		return ""
@@ -235,8 +240,9 @@ func (s *scope) keptByImage() string {
 	return fmt.Sprintf("the image was handed out with another %s, which it keeps. Set it back, or delete Machine %s to get a host with it: what its host has installed by then is wiped", s.unchangeableField, s.Machine.Name)
 }
 
-// isCurrent reports whether the API server has the config as it was read. On one that is older the field may not be
-// withdrawn at all, the image be handed out, or the InfraEnv be that of another config of its name.
+// isCurrent reports whether the API server has the config as it was read. If an older config was read, the field
+// may not be withdrawn at all, or the image may be handed out. The InfraEnv may also belong to another config of
+// its name.
 func (r *Reconciler) isCurrent(ctx context.Context, s *scope) (bool, error) {
 	now := &bootstrapv1.OpenshiftAssistedConfig{}
 	there, err := kube.Exists(ctx, r.Live, s.stored, now)
