@@ -17,12 +17,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// changed passes on the updates that differ in their metadata, or in what is read of objects of a type.
+// changed returns a predicate that passes the updates with different metadata, or for which differ returns true.
 func changed[T client.Object](differ func(before, after T) bool) predicate.Predicate {
 	return kube.Changes(func(before, after T) bool { return metadataDiffers(before, after) || differ(before, after) })
 }
 
-// metadataDiffers is about all metadata that others than the API server write, and the spec of kinds that count its generations.
+// metadataDiffers compares all metadata that clients other than the API server write. The generation covers the
+// spec of the kinds that count generations.
 func metadataDiffers(before, after client.Object) bool {
 	return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration() ||
 		before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero() ||
@@ -32,7 +33,8 @@ func metadataDiffers(before, after client.Object) bool {
 		!equality.Semantic.DeepEqual(before.GetOwnerReferences(), after.GetOwnerReferences())
 }
 
-// configChanges leaves out our own writes of the status, not those of others: a status that somebody removed is made again.
+// configChanges drops our own status writes, and passes foreign ones. A status that another client removed is
+// written again.
 func (r *Reconciler) configChanges() predicate.Predicate {
 	return changed(func(before, after *bootstrapv1.OpenshiftAssistedConfig) bool {
 		last, known := r.ours.Last(keyOf(after))
@@ -40,7 +42,7 @@ func (r *Reconciler) configChanges() predicate.Predicate {
 	})
 }
 
-// machineChanges are those that report whether there is a Node, and how it is.
+// machineChanges are the changes of whether the Machine has a Node, and of the state of the Node.
 var machineChanges = changed(func(before, after *clusterv1.Machine) bool {
 	differs := before.Status.NodeRef.IsDefined() != after.Status.NodeRef.IsDefined()
 	for _, t := range []string{clusterv1.MachineNodeReadyCondition, clusterv1.MachineNodeHealthyCondition} {
@@ -49,20 +51,20 @@ var machineChanges = changed(func(before, after *clusterv1.Machine) bool {
 	return differs
 })
 
-// agentChanges are those of what is left of an Agent in the cache: see [trimAgent]. Its percentage is told together
-// with its stage, and is no news alone.
+// agentChanges are the changes of the fields of an Agent that the cache keeps: see [trimAgent]. A change of the
+// percentage alone does not count: the percentage is reported together with the stage.
 var agentChanges = changed(func(before, after *aiv1beta1.Agent) bool {
 	was, is := before.Status, after.Status
 	was.Progress.InstallationPercentage, is.Progress.InstallationPercentage = 0, 0
 	return !equality.Semantic.DeepEqual(before.Spec, after.Spec) || !equality.Semantic.DeepEqual(was, is)
 })
 
-// hostChanges are those of what is left of a host in the cache: see [trimHost].
+// hostChanges are the changes of the fields of a host that the cache keeps: see [trimHost].
 var hostChanges = changed(func(before, after *metal3.Host) bool {
 	return !equality.Semantic.DeepEqual(before.Status, after.Status)
 })
 
-// infraMachineChanges are those of the few fields of the contract, and of CAPM3's metadata.
+// infraMachineChanges are the changes of the few fields of the contract, and of CAPM3's metadata.
 var infraMachineChanges = changed(func(before, after *unstructured.Unstructured) bool {
 	for _, field := range [][]string{{"status", "ready"}, {"status", "initialization"}, {"status", "metaData"}} {
 		was, _, _ := unstructured.NestedFieldNoCopy(before.Object, field...)
@@ -74,7 +76,7 @@ var infraMachineChanges = changed(func(before, after *unstructured.Unstructured)
 	return false
 })
 
-// clusterChanges are those of a Cluster that matter to its hosts.
+// clusterChanges are the changes of a Cluster that matter to its hosts.
 var clusterChanges = kube.Changes(func(before, after *clusterv1.Cluster) bool {
 	return ptr.Deref(before.Spec.Paused, false) != ptr.Deref(after.Spec.Paused, false) ||
 		before.Spec.ControlPlaneRef != after.Spec.ControlPlaneRef ||
@@ -82,7 +84,7 @@ var clusterChanges = kube.Changes(func(before, after *clusterv1.Cluster) bool {
 		ptr.Deref(before.Status.Initialization.InfrastructureProvisioned, false) != ptr.Deref(after.Status.Initialization.InfrastructureProvisioned, false)
 })
 
-// installationChanges are those of an AgentClusterInstall that matter to its hosts: not its progress.
+// installationChanges are the changes of an AgentClusterInstall that matter to its hosts. The progress does not.
 var installationChanges = kube.Changes(func(before, after *hiveext.AgentClusterInstall) bool {
 	was, is := assisted.Observe(before), assisted.Observe(after)
 	return was.AcceptsHosts != is.AcceptsHosts || was.Phase != is.Phase ||

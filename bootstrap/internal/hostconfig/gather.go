@@ -28,10 +28,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// gather reads everything else that a reconcile needs. Read later, by the phase that needs it, is only what most
-// reconciles do not: the content of Secrets and ConfigMaps, which is not cached (certificate authority, metadata of the
-// host), whether a Secret or ConfigMap that the user names exists, once there is something to make with it, and Agents
-// of other InfraEnvs with the MAC addresses of a host that is not identified yet.
+// gather reads all objects that a reconcile needs, except those that most reconciles do not need. The phases read
+// the latter. First, the content of Secrets and ConfigMaps, which is not cached: certificate authority and
+// metadata of the host. Second, whether a Secret or ConfigMap that the user names exists, once an object is to be
+// created from it. Third, Agents of other InfraEnvs with the MAC addresses of a host that is not identified yet.
 func (r *Reconciler) gather(ctx context.Context, config *bootstrapv1.OpenshiftAssistedConfig) (*scope, error) {
 	s := newScope(&facts.Facts{Config: config})
 	made := func(_ context.Context, f *facts.Facts) error { r.addMade(f, &s.again); return nil }
@@ -46,10 +46,10 @@ func (r *Reconciler) gather(ctx context.Context, config *bootstrapv1.OpenshiftAs
 	return s, nil
 }
 
-// gatherMachine finds the Machine that refers to the config and is its owner, as Cluster API says. After a Machine
-// another one may have its name, and for a while the cache has the former one with the config of the next: that its
-// host has a Node, or was given its data, is not true of the next one's. A config that is deleted is in use as long as
-// any Machine refers to it.
+// gatherMachine finds the Machine that refers to the config and that Cluster API made its owner. A later Machine
+// may have the name of a deleted one. For a while the cache then has the former Machine with the config of the
+// later one. The Node and the data of the former Machine do not count for the later one. A config that is being
+// deleted is in use as long as any Machine refers to the config.
 func (r *Reconciler) gatherMachine(ctx context.Context, f *facts.Facts) error {
 	machines := &clusterv1.MachineList{}
 	if err := r.Client.List(ctx, machines, client.InNamespace(f.Config.Namespace), client.MatchingFields{machineByConfig: f.Config.Name}); err != nil {
@@ -85,7 +85,8 @@ func (r *Reconciler) gatherInfraEnvs(ctx context.Context, f *facts.Facts) error 
 	return nil
 }
 
-// unlabelled reports whether we made an InfraEnv, and somebody took the label off by which it is found.
+// unlabelled reports whether we created an InfraEnv, and another client removed the label by which we find the
+// InfraEnv.
 func unlabelled(infraEnv *assisted.InfraEnv) bool {
 	_, labelled := infraEnv.Labels[bootstrapv1.ConfigNameLabel]
 	return !labelled && created(infraEnv)
@@ -96,8 +97,8 @@ func created(infraEnv *assisted.InfraEnv) bool {
 	return len(apply.Own(FieldOwner, infraEnv.ManagedFields)) > 0
 }
 
-// dropForeignInfraEnvs leaves the InfraEnvs of the config: their Agents count, and they are deleted together with it.
-// It runs after gatherCluster, whose UID they record.
+// dropForeignInfraEnvs keeps only the InfraEnvs of the config: their Agents count, and the InfraEnvs are deleted
+// together with the config. It runs after gatherCluster, because the InfraEnvs record the UID of the Cluster.
 func dropForeignInfraEnvs(_ context.Context, f *facts.Facts) error {
 	f.InfraEnvs = slices.DeleteFunc(f.InfraEnvs, func(e *assisted.InfraEnv) bool { return f.ForeignInfraEnv(e, created(e)) != "" })
 	if f.Namesake != nil {
@@ -107,8 +108,8 @@ func dropForeignInfraEnvs(_ context.Context, f *facts.Facts) error {
 	return nil
 }
 
-// gatherLeftInfraEnv looks for the InfraEnv without label of a Machine that is gone. The config mostly has that one's
-// name; if there is a Machine of it, the InfraEnv is that one's.
+// gatherLeftInfraEnv finds the InfraEnv without label of a deleted Machine. The config mostly has the name of that
+// Machine. If a Machine of that name exists, the InfraEnv belongs to the existing Machine.
 func (r *Reconciler) gatherLeftInfraEnv(ctx context.Context, f *facts.Facts) error {
 	key := client.ObjectKeyFromObject(f.Config)
 	left, err := kube.Read(ctx, r.Client, key, &assisted.InfraEnv{})
@@ -162,7 +163,7 @@ func (r *Reconciler) gatherControlPlane(ctx context.Context, f *facts.Facts) err
 }
 
 // gatherAgents lists the Agents of the InfraEnvs. Some versions of assisted-service leave Agents behind when their
-// InfraEnv is deleted: they are known by its name, which is the Machine's.
+// InfraEnv is deleted. Such Agents are found by the name of the InfraEnv, which is the Machine's name.
 func (r *Reconciler) gatherAgents(ctx context.Context, f *facts.Facts) error {
 	var infraEnvs []string
 	for _, infraEnv := range f.InfraEnvs {
@@ -190,7 +191,8 @@ func (r *Reconciler) gatherAgents(ctx context.Context, f *facts.Facts) error {
 	return nil
 }
 
-// gatherOwner finds out whether an Agent is another cluster's where the Machine's Cluster, which would tell, is gone.
+// gatherOwner records an Agent of another cluster. It decides only if the Machine's Cluster, which would otherwise
+// decide, is deleted.
 func (r *Reconciler) gatherOwner(ctx context.Context, f *facts.Facts, agent *aiv1beta1.Agent) error {
 	ref := agent.Spec.ClusterDeploymentName
 	if f.Cluster != nil || ref == nil || ref.Namespace != f.Config.Namespace {
@@ -215,19 +217,20 @@ func (r *Reconciler) gatherInfraMachine(ctx context.Context, f *facts.Facts) err
 		return nil
 	}
 	if err != nil {
-		f.InfraMachineFailure = err // for example a CRD without the label of the contract: something to report
-		return nil                  //nolint:nilerr // reported, and returned, by the phase that needs it
+		f.InfraMachineFailure = err // for example, a CRD without the label of the contract
+		return nil                  //nolint:nilerr // the phase that needs the object reports and returns the error
 	}
-	if metav1.IsControlledBy(infraMachine, f.Machine) { // and not by a former Machine of the name
+	// The object may belong to a former Machine of the same name.
+	if metav1.IsControlledBy(infraMachine, f.Machine) {
 		f.InfraMachine = infraMachine
 	}
 	return r.watchInfraMachine(ctx, infraMachine)
 }
 
-// gatherHost finds the BareMetalHost behind the Metal3Machine: by CAPM3's annotation on it, else by the consumer that
-// the BareMetalHost names. CAPM3 takes hosts of the Metal3Machine's namespace only. The annotation can be edited by
-// whoever may edit the Metal3Machine, and what is known of a host is told in conditions: so the host must name the
-// Metal3Machine in turn.
+// gatherHost finds the BareMetalHost behind the Metal3Machine: by CAPM3's annotation on the Metal3Machine, else by
+// the consumer that the BareMetalHost names. CAPM3 takes only hosts of the Metal3Machine's namespace. Any user who
+// may edit the Metal3Machine may edit the annotation, and conditions publish facts about the host. So the host
+// must name the Metal3Machine in turn.
 func (r *Reconciler) gatherHost(ctx context.Context, f *facts.Facts) error {
 	if !r.metal3.Load() || !f.HasBareMetalHost() {
 		return nil
@@ -239,7 +242,7 @@ func (r *Reconciler) gatherHost(ctx context.Context, f *facts.Facts) error {
 			return err
 		}
 		if host != nil {
-			if metal3.ConsumerOf(host) == consumer { // else the annotation outlived the association
+			if metal3.ConsumerOf(host) == consumer { // otherwise the annotation outlived the association
 				f.Host = host
 				return r.gatherShared(ctx, f)
 			}
@@ -260,14 +263,16 @@ func (r *Reconciler) gatherHost(ctx context.Context, f *facts.Facts) error {
 	return r.gatherShared(ctx, f)
 }
 
-// gatherShared looks for what does not tell the host from others of the namespace, as long as it is not proven which
-// Agent runs on it. CAPM3 and the Bare Metal Operator keep all hosts of a pool in one.
+// gatherShared finds the identity values that the host shares with other hosts of the namespace, and that
+// therefore do not identify the host. It does so until an approved Agent proves which Agent runs on the host.
+// CAPM3 and the Bare Metal Operator keep all hosts of a pool in one namespace.
 func (r *Reconciler) gatherShared(ctx context.Context, f *facts.Facts) error {
 	if f.Host == nil || f.IsFinished() || f.ApprovedAgent() != nil {
 		return nil
 	}
 	hosts := f.Hosts
-	if hosts == nil { // CAPM3 has told which one it is: nobody had to look for it
+	// CAPM3's annotation names the host, so that gatherHost did not list the hosts.
+	if hosts == nil {
 		var err error
 		if hosts, err = r.hostsIn(ctx, f.Host.Namespace); err != nil {
 			return err
@@ -277,8 +282,9 @@ func (r *Reconciler) gatherShared(ctx context.Context, f *facts.Facts) error {
 	return nil
 }
 
-// hostsIn lists the BareMetalHosts of a namespace, in the order of their names, for reading only. It looks at all of
-// it: only Machines to which CAPM3 has not given a host ask for it, and an index would grow with all hosts of the hub.
+// hostsIn lists the BareMetalHosts of a namespace, sorted by name, for reading only. It reads the whole namespace,
+// because an index would grow with all hosts of the hub, and few Machines need the list. These are the Machines to
+// which CAPM3 has not given a host, or whose Agent is not approved.
 func (r *Reconciler) hostsIn(ctx context.Context, namespace string) ([]*metal3.Host, error) {
 	list := &metal3.HostList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -292,14 +298,14 @@ func (r *Reconciler) hostsIn(ctx context.Context, namespace string) ([]*metal3.H
 	return hosts, nil
 }
 
-// hostOf is the one BareMetalHost that names a Metal3Machine as its consumer; nil when there is none, or several.
+// hostOf returns the one BareMetalHost that names a Metal3Machine as its consumer; nil if none or several do.
 func hostOf(hosts []*metal3.Host, consumer client.ObjectKey) *metal3.Host {
 	var found *metal3.Host
 	for _, host := range hosts {
 		switch {
 		case metal3.ConsumerOf(host) != consumer:
 		case found != nil:
-			return nil // nothing tells which
+			return nil // several hosts name the consumer
 		default:
 			found = host
 		}
@@ -307,7 +313,7 @@ func hostOf(hosts []*metal3.Host, consumer client.ObjectKey) *metal3.Host {
 	return found.DeepCopy()
 }
 
-// gatherWaiting lists the Metal3Machines that wait for a host, as long as the Machine's own does.
+// gatherWaiting lists the Metal3Machines that wait for a host, as long as the Machine's own Metal3Machine waits.
 func (r *Reconciler) gatherWaiting(ctx context.Context, f *facts.Facts) error {
 	if !f.NeedsHost() {
 		r.hostWaiters.ended(keyOf(f.Config))
@@ -340,7 +346,8 @@ func (r *Reconciler) gatherDataSecret(ctx context.Context, f *facts.Facts) (err 
 	return err
 }
 
-// gatherNetworks lists the NMStateConfigs that the config selects. A selector that cannot be used selects none; its phase says so.
+// gatherNetworks lists the NMStateConfigs that the config selects. An unusable selector selects none, and its
+// phase reports the error.
 func (r *Reconciler) gatherNetworks(ctx context.Context, f *facts.Facts) error {
 	selector, err := metav1.LabelSelectorAsSelector(f.Config.Spec.NMStateConfigLabelSelector)
 	if err != nil || !facts.WantsNetworks(f.Config) {

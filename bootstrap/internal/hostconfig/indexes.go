@@ -32,7 +32,8 @@ const (
 // selecting is the value of configByNetworks for the configs that select NMStateConfigs.
 const selecting = "selecting"
 
-// indexes make few objects of many be found. Of BareMetalHosts only those are indexed whose server is in use: see hostOf.
+// indexes returns the indexes that find few objects among many. Of BareMetalHosts, only those whose server is in
+// use are indexed: see serverInUse.
 func indexes() []kube.Index {
 	return []kube.Index{
 		kube.IndexOf(&clusterv1.Machine{}, machineByConfig, func(m *clusterv1.Machine) []string { return kube.NonEmpty(configOfMachine(m)) }),
@@ -54,7 +55,7 @@ func labelled[T client.Object](label string) func(T) []string {
 	return func(o T) []string { return kube.NonEmpty(o.GetLabels()[label]) }
 }
 
-// configOfMachine is the name of the OpenshiftAssistedConfig that the Machine refers to.
+// configOfMachine returns the name of the OpenshiftAssistedConfig that the Machine refers to; empty if none.
 func configOfMachine(machine *clusterv1.Machine) string {
 	ref := machine.Spec.Bootstrap.ConfigRef
 	if ref.Kind != "OpenshiftAssistedConfig" || ref.APIGroup != bootstrapv1.GroupVersion.Group {

@@ -20,16 +20,17 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// bareMetalHostCRD is the name of the CustomResourceDefinition that the Bare Metal Operator brings.
+// bareMetalHostCRD is the name of the CustomResourceDefinition that the Bare Metal Operator installs.
 const bareMetalHostCRD = "baremetalhosts.metal3.io"
 
 var errNotServed = errors.New("the API of BareMetalHosts is defined but not served yet")
 
-// bareMetalHosts begins to watch BareMetalHosts when the Bare Metal Operator is installed after this manager was started.
+// bareMetalHosts starts to watch BareMetalHosts if the Bare Metal Operator is installed after the start of this
+// manager.
 type bareMetalHosts struct {
 	reconciler *Reconciler
 	mapper     meta.RESTMapper
-	// watch watches BareMetalHosts from now on.
+	// watch starts to watch BareMetalHosts.
 	watch func() error
 }
 
@@ -47,7 +48,8 @@ func (b *bareMetalHosts) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Re
 		return ctrl.Result{}, err
 	}
 	if !served {
-		return ctrl.Result{}, errNotServed // the definition comes a moment before its API, of which no event tells
+		// The definition exists a moment before its API is served, and no event reports the API.
+		return ctrl.Result{}, errNotServed
 	}
 	b.reconciler.metal3.Store(true)
 	if err := b.watch(); err != nil {
@@ -58,7 +60,7 @@ func (b *bareMetalHosts) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Re
 	return ctrl.Result{}, nil
 }
 
-// servesBareMetalHosts reports whether the Bare Metal Operator's API is there.
+// servesBareMetalHosts reports whether the API of the Bare Metal Operator is served.
 func servesBareMetalHosts(mapper meta.RESTMapper) (bool, error) {
 	_, err := mapper.RESTMapping(schema.GroupKind{Group: metal3api.GroupVersion.Group, Kind: metal3.HostKind}, metal3api.GroupVersion.Version)
 	if meta.IsNoMatchError(err) {
@@ -70,7 +72,8 @@ func servesBareMetalHosts(mapper meta.RESTMapper) (bool, error) {
 	return true, nil
 }
 
-// awaitBareMetalHosts adds the controller that notices that the Bare Metal Operator is installed later. c is the controller of the configs.
+// awaitBareMetalHosts adds the controller that notices a later installation of the Bare Metal Operator. c is the
+// controller of the configs.
 func (r *Reconciler) awaitBareMetalHosts(mgr ctrl.Manager, c controller.Controller) error {
 	later := &bareMetalHosts{reconciler: r, mapper: mgr.GetRESTMapper(), watch: func() error {
 		return c.Watch(source.Kind[client.Object](mgr.GetCache(), &metal3.Host{}, r.hostNews(), hostChanges))

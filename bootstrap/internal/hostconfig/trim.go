@@ -22,8 +22,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// Cached says what is cached of each kind: what is read of it, and of what we apply also the fields that we state, to
-// compare with. Infrastructure machines are of any kind: see [TrimInfraMachine].
+// Cached returns what the cache keeps of each kind: the fields that are read. Of objects that we apply, the cache
+// also keeps the fields that we state, to compare with. Infrastructure machines are of any kind: see
+// [TrimInfraMachine].
 func Cached() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&aiv1beta1.Agent{}:             {Transform: kube.Reduce(trimAgent)},
@@ -36,7 +37,7 @@ func Cached() map[client.Object]cache.ByObject {
 		&hiveext.AgentClusterInstall{}: {Transform: kube.Reduce(trimInstall)},
 		&corev1.Secret{}:               {Transform: kube.Reduce(trimSecret)},
 		&corev1.ConfigMap{}:            {Transform: kube.Reduce(kube.MetadataIdentity)},
-		// Of CustomResourceDefinitions only the labels are looked at, with the versions of a contract.
+		// Only the labels of CustomResourceDefinitions are read, which name the versions of a contract.
 		&apiextensionsv1.CustomResourceDefinition{}: {Transform: kube.StripMetadata()},
 	}
 }
@@ -70,7 +71,7 @@ func trimCluster(cluster *clusterv1.Cluster) *clusterv1.Cluster {
 	return kept
 }
 
-// ownerLabels are those by which an object is known as that of the Machine's Cluster.
+// ownerLabels are the labels that identify an object of the Machine's Cluster.
 var ownerLabels = []string{clusterv1.ClusterNameLabel, clusterv1.MachineControlPlaneNameLabel}
 
 func trimDeployment(deployment *hivev1.ClusterDeployment) *hivev1.ClusterDeployment {
@@ -95,7 +96,7 @@ func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInst
 	return kept
 }
 
-// trimInfraEnv keeps the whole spec: we state it.
+// trimInfraEnv keeps the whole spec, because we state it.
 func trimInfraEnv(infraEnv *assisted.InfraEnv) *assisted.InfraEnv {
 	kept := &assisted.InfraEnv{ObjectMeta: kube.Identity(&infraEnv.ObjectMeta), Spec: infraEnv.Spec}
 	kept.Labels, kept.ManagedFields = infraEnv.Labels, apply.Own(FieldOwner, infraEnv.ManagedFields)
@@ -114,7 +115,8 @@ func trimNMStateConfig(network *aiv1beta1.NMStateConfig) *aiv1beta1.NMStateConfi
 	return kept
 }
 
-// trimSecret keeps that there is one, and of bootstrap data that we wrote whose it is and what it was made from.
+// trimSecret keeps the existence of a Secret. Of Secrets that we wrote, it also keeps the owner and the source of
+// the data.
 func trimSecret(secret *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	kept := kube.MetadataIdentity(secret)
 	if secret.Annotations[SourceAnnotation] == "" && secret.Annotations[desired.FencingAnnotation] == "" {

@@ -18,10 +18,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// trimHost keeps what a host is recognised by, whose it is, where and from what it was told to boot, and what is wrong
-// with it. Of a host that nobody has it keeps what decides whether it fits a Machine; of one that is another's, or
-// provisioned without a consumer, that it is not to be had. What it is recognised by is kept of each: others are not
-// recognised by what it has, too.
+// trimHost keeps the fields that identify a host, its owner, the image and the source of its boot, and its
+// problems. Of a free host, it keeps the fields that decide whether the host fits a Machine. If a host is another
+// consumer's, or provisioned without a consumer, it keeps only that the host is not available. It keeps the
+// identifying fields of every host: a value that a second host has, too, identifies neither host.
 func trimHost(host *metal3.Host) *metal3.Host {
 	kept := &metal3.Host{ObjectMeta: kube.Identity(&host.ObjectMeta)}
 	kept.Spec.BootMACAddress, kept.Spec.BMC.Address, kept.Spec.ExternallyProvisioned = host.Spec.BootMACAddress, host.Spec.BMC.Address, host.Spec.ExternallyProvisioned
@@ -40,10 +40,10 @@ func trimHost(host *metal3.Host) *metal3.Host {
 	return kept
 }
 
-// trimOwned adds what is read of the host of a Metal3Machine.
+// trimOwned adds the fields that are read of the host of a Metal3Machine.
 func trimOwned(kept, host *metal3.Host, consumer types.NamespacedName) {
 	if consumer.Namespace == host.Namespace {
-		consumer.Namespace = host.Namespace // the same string, once
+		consumer.Namespace = host.Namespace // shares one string in memory
 	}
 	kept.Spec = host.Spec
 	kept.Spec.ConsumerRef = &metal3.Consumer{Kind: metal3.MachineKind, Namespace: consumer.Namespace, Name: consumer.Name}
@@ -52,21 +52,22 @@ func trimOwned(kept, host *metal3.Host, consumer types.NamespacedName) {
 		metav1.SetMetaDataAnnotation(&kept.ObjectMeta, key, value)
 	}
 	kept.Status.ErrorType, kept.Status.ErrorMessage = kube.Intern(host.Status.ErrorType), host.Status.ErrorMessage
-	if metal3.RestoredWithoutHistory(host) { // without its history what is kept says the same
+	// The kept host has no start of the registration, so that the label alone has the same result.
+	if metal3.RestoredWithoutHistory(host) {
 		kept.Labels = kube.SelectKeys(host.Labels, metal3.RestoreLabel)
 	}
 	kept.Status.Provisioning.State, kept.Status.PoweredOn = kube.Intern(host.Status.Provisioning.State), host.Status.PoweredOn
 	kept.Status.History.Provision.End = host.Status.History.Provision.End
 }
 
-// trimFree adds what is read of a host that has no consumer: what CAPM3 chooses by. On a hub that installs by other
-// ways, too, most of these are provisioned.
+// trimFree adds the fields that are read of a host without consumer, by which CAPM3 chooses. On a hub that also
+// installs in other ways, most of these hosts are provisioned.
 func trimFree(kept, host *metal3.Host) {
 	kept.Status.Provisioning.State = kube.Intern(host.Status.Provisioning.State)
 	kept.Annotations = kube.SelectKeys(host.Annotations, metal3.BlockingAnnotations...)
 	kept.Status.ErrorType, kept.Status.ErrorMessage = kube.Intern(host.Status.ErrorType), host.Status.ErrorMessage
 	kept.Labels = kube.SelectKeys(host.Labels, metal3.NodeReuseLabel)
-	keptFor := kept.Labels[metal3.NodeReuseLabel] // whom it is kept for may have it
+	keptFor := kept.Labels[metal3.NodeReuseLabel] // the owner of the reservation may get the host
 	if metal3.MayBeChosen(kept, keptFor) {
 		kept.Labels = host.Labels
 	}
@@ -94,17 +95,19 @@ func trimNICs(found []metal3.NIC) []metal3.NIC {
 	return slices.Clone(nics)
 }
 
-// readConditions are the conditions of Agents that are read.
+// readConditions are the conditions that are read of Agents.
 var readConditions = []conditionsv1.ConditionType{
 	aiv1beta1.SpecSyncedCondition, aiv1beta1.BoundCondition, aiv1beta1.ConnectedCondition, aiv1beta1.ValidatedCondition, aiv1beta1.InstalledCondition,
 	aiv1beta1.CleanupCondition,
 }
 
-// readOnceApproved are those that are read of an Agent that is bound and approved; of one that is installed only that of its deletion.
+// readOnceApproved are the conditions that are read of a bound and approved Agent. Of an installed Agent, only the
+// condition of its deletion is read.
 var readOnceApproved = []conditionsv1.ConditionType{aiv1beta1.ConnectedCondition, aiv1beta1.ValidatedCondition, aiv1beta1.InstalledCondition, aiv1beta1.CleanupCondition}
 
-// trimAgent keeps of an Agent that waits for its cluster what is decided upon and what we tell it. An Agent that is
-// bound and approved is told nothing more, and of its hardware only what it is recognised by is looked at.
+// trimAgent keeps, of an Agent that waits for its cluster, the fields that decide and the fields that we apply.
+// Nothing more is applied to an Agent that is bound and approved. Of its hardware, only the identifying fields are
+// read.
 func trimAgent(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 	kept := &aiv1beta1.Agent{ObjectMeta: kube.Identity(&agent.ObjectMeta)}
 	kept.Labels = kube.SelectKeys(agent.Labels, aiv1beta1.InfraEnvNameLabel)
@@ -127,15 +130,16 @@ func trimAgent(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 	return kept
 }
 
-// trimApproved adds what is read of an Agent that is bound and approved to what is read of any.
+// trimApproved adds the fields that are read of a bound and approved Agent to the fields that are read of any
+// Agent.
 func trimApproved(kept, agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 	cluster := *agent.Spec.ClusterDeploymentName
 	if cluster.Namespace == agent.Namespace {
-		cluster.Namespace = agent.Namespace // the same string, once
+		cluster.Namespace = agent.Namespace // shares one string in memory
 	}
 	kept.Spec = aiv1beta1.AgentSpec{ClusterDeploymentName: &cluster, Role: kube.Intern(agent.Spec.Role), Approved: true, FencingCredentialsSecretRef: agent.Spec.FencingCredentialsSecretRef}
 	if facts.BoundByUs(agent) {
-		kept.Spec.IgnitionConfigOverrides = "{}" // that there is one tells that it was told
+		kept.Spec.IgnitionConfigOverrides = "{}" // the presence of the overrides shows that we bound the Agent
 	}
 	if facts.Installed(agent) {
 		kept.Status.Conditions = trimConditions(agent.Status.Conditions, []conditionsv1.ConditionType{aiv1beta1.CleanupCondition})
@@ -146,7 +150,7 @@ func trimApproved(kept, agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 	return kept
 }
 
-// trimInterfaces keeps the addresses.
+// trimInterfaces keeps the MAC addresses.
 func trimInterfaces(interfaces []aiv1beta1.HostInterface) []aiv1beta1.HostInterface {
 	if len(interfaces) == 0 {
 		return nil
@@ -158,7 +162,8 @@ func trimInterfaces(interfaces []aiv1beta1.HostInterface) []aiv1beta1.HostInterf
 	return kept
 }
 
-// trimConditions keeps of a condition that is true no more than since when it is.
+// trimConditions keeps the conditions of the types in read, without reason and message where the condition is
+// True.
 func trimConditions(conditions []conditionsv1.Condition, read []conditionsv1.ConditionType) []conditionsv1.Condition {
 	kept := make([]conditionsv1.Condition, 0, len(read))
 	for _, c := range conditions {
@@ -174,10 +179,10 @@ func trimConditions(conditions []conditionsv1.Condition, read []conditionsv1.Con
 	if len(kept) == 0 {
 		return nil
 	}
-	return slices.Clone(kept) // in no more room than they need
+	return slices.Clone(kept) // without unused capacity
 }
 
-// readFields are the fields of infrastructure machines that are read or, the boot image, stated.
+// readFields are the fields of infrastructure machines that are read, and the boot image, which is applied.
 var readFields = [][]string{
 	{"apiVersion"},
 	{"kind"},
@@ -199,7 +204,7 @@ var readFields = [][]string{
 	{"status", "metaData", "name"},
 }
 
-// readBeforehand are those that are read until the host is chosen.
+// readBeforehand are the fields that are read until the host is chosen.
 var readBeforehand = append(
 	slices.Clone(readFields),
 	[]string{"metadata", "labels", clusterv1.MachineControlPlaneLabel},
@@ -209,9 +214,9 @@ var readBeforehand = append(
 	[]string{"spec", "failureDomain"},
 )
 
-// TrimInfraMachine is the cache transform of kinds that have none of their own: of infrastructure machines, which are
-// all that is read without a type, it keeps what is read. Once its host is chosen nothing is told to one, and the
-// record of what it was told not needed.
+// TrimInfraMachine is the cache transform of kinds without a transform of their own. Only infrastructure machines
+// are read without a type: of these it keeps the fields that are read. Once the host of an infrastructure machine
+// is chosen, nothing is applied to it, and the record of what we applied is not needed.
 func TrimInfraMachine(in any) (any, error) {
 	machine, ok := in.(*unstructured.Unstructured)
 	if !ok {

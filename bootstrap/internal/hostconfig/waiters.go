@@ -7,35 +7,35 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// waiters says what configs wait for that leads to them from no index: the MAC addresses of their hosts, on an Agent
-// that booted another config's image, the name of their Nodes, until another Machine is gone that has it, the
-// credentials of their BMCs, what others of their server have in common with it, or any host. It is remembered for
-// those that wait only: an index of all hosts would grow with the hub.
+// waiters records the values that configs wait for, where no index leads from a value to the configs. Such a value
+// is a MAC address of the host, which an Agent has that booted another config's image. Another value is the name
+// of the Node, until the Machine that has the name is deleted. Other values are the credentials of the BMC, a key
+// of the server, or any host. Only waiting configs are recorded: an index of all hosts would grow with the hub.
 type waiters struct {
 	mutex  sync.Mutex
 	values map[types.NamespacedName][]string
 }
 
-// anyHost is what configs wait for whose Machines have no host.
+// anyHost is the value of configs whose Machines have no host.
 const anyHost = "host"
 
 func newWaiters() *waiters { return &waiters{values: map[types.NamespacedName][]string{}} }
 
-// begun notes for what a config waits. To miss nothing it is called before it is looked for.
+// begun records what a config waits for. To miss no change, call it before the read.
 func (a *waiters) begun(config types.NamespacedName, values ...string) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	a.values[config] = values
 }
 
-// ended notes that a config does not wait any more.
+// ended records that a config does not wait anymore.
 func (a *waiters) ended(config types.NamespacedName) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	delete(a.values, config)
 }
 
-// by returns the configs of a namespace, of all where it is empty, that wait for one of the values.
+// by returns the configs of a namespace that wait for one of the values. An empty namespace means all namespaces.
 func (a *waiters) by(namespace string, values ...string) []types.NamespacedName {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()

@@ -34,7 +34,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// SetupWithManager starts the controller. Objects that lead to no config of ours cause nothing.
+// SetupWithManager starts the controller. Objects that lead to no config of ours cause no reconcile.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 	served, err := servesBareMetalHosts(mgr.GetRESTMapper())
 	if err != nil {
@@ -75,7 +75,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	return r.awaitBareMetalHosts(mgr, c)
 }
 
-// watchInfraMachine watches the infrastructure machines of a kind from the first one on.
+// watchInfraMachine watches the infrastructure machines of a kind, from the first one on.
 func (r *Reconciler) watchInfraMachine(ctx context.Context, infraMachine *unstructured.Unstructured) error {
 	if r.tracker == nil {
 		return nil
@@ -86,7 +86,7 @@ func (r *Reconciler) watchInfraMachine(ctx context.Context, infraMachine *unstru
 	return nil
 }
 
-// notMapped logs why an event leads to no config. The cache answers all these questions, so that it hardly ever fails.
+// notMapped logs why an event leads to no config. The cache answers all these reads, so that errors are rare.
 func notMapped(ctx context.Context, err error, key string, value any) {
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot tell which configs an event is about", key, value)
@@ -120,7 +120,8 @@ func (r *Reconciler) configs(ctx context.Context, namespace, field, value string
 	return requests
 }
 
-// ofMachine maps to the config of the Machine, and to those that wait until it gives up the name of its Node.
+// ofMachine maps to the config of the Machine, and to the configs that wait until the Machine releases its Node
+// name.
 func (r *Reconciler) ofMachine(ctx context.Context, o client.Object) []ctrl.Request {
 	machine, ok := o.(*clusterv1.Machine)
 	if !ok {
@@ -137,8 +138,8 @@ func (r *Reconciler) ofCluster(ctx context.Context, o client.Object) []ctrl.Requ
 	return r.configs(ctx, o.GetNamespace(), configByCluster, o.GetName())
 }
 
-// ofInfraEnv maps by the label, or, where the name was too long for a label, or the label was taken off what we made,
-// by the name that InfraEnv and config share.
+// ofInfraEnv maps by the label, else by the name that InfraEnv and config share. The label is missing if the name
+// was too long for a label, or if another client removed the label of our InfraEnv.
 func (r *Reconciler) ofInfraEnv(ctx context.Context, o client.Object) []ctrl.Request {
 	label, labelled := o.GetLabels()[bootstrapv1.ConfigNameLabel]
 	if !labelled && len(apply.Own(FieldOwner, o.GetManagedFields())) == 0 {
@@ -150,7 +151,8 @@ func (r *Reconciler) ofInfraEnv(ctx context.Context, o client.Object) []ctrl.Req
 	return r.request(ctx, o.GetNamespace(), o.GetName())
 }
 
-// ofAgent maps to the config whose image the Agent booted, and to those that wait for a host with its MAC addresses.
+// ofAgent maps to the config whose image the Agent booted, and to the configs that wait for a host with its MAC
+// addresses.
 func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) []ctrl.Request {
 	agent, ok := o.(*aiv1beta1.Agent)
 	if !ok {
@@ -164,29 +166,32 @@ func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) []ctrl.Reques
 	} else if machine, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: agent.Namespace, Name: facts.InfraEnvOf(agent)}, &clusterv1.Machine{}); err != nil {
 		notMapped(ctx, err, "Machine", facts.InfraEnvOf(agent))
 	} else if machine != nil {
-		requests = r.ofMachine(ctx, machine) // its InfraEnv is deleted
+		requests = r.ofMachine(ctx, machine) // the InfraEnv is deleted
 	}
 	for _, config := range r.addressWaiters.by(agent.Namespace, metal3.AgentIdentity(agent).MACs...) {
-		requests = append(requests, ctrl.Request{NamespacedName: config}) // duplicates are dropped by the handler
+		requests = append(requests, ctrl.Request{NamespacedName: config}) // the handler drops duplicates
 	}
 	return requests
 }
 
-// hostNewsDelay is after what time a change that concerns all configs without a host is looked at by them: while many
-// hosts are given away, each is news for all that wait.
+// hostNewsDelay is the delay with which a change reaches all configs without a host. While many hosts are
+// assigned, each assignment concerns all waiting configs.
 const hostNewsDelay = 5 * time.Second
 
-// hostNews reconciles the config whose host changes at once, and those that wait for a host a little later.
+// hostNews reconciles the config of a changed host at once, and the configs that wait for a host after
+// hostNewsDelay.
 func (r *Reconciler) hostNews() handler.EventHandler {
 	return r.newsOf(r.ofHost, func(client.Object) bool { return true })
 }
 
-// infraMachineNews reconciles the config of the Machine at once, and those that wait for a host when it does not need one any more.
+// infraMachineNews reconciles the config of the Machine at once. Once the infrastructure machine needs no host
+// anymore, it also reconciles the configs that wait for a host, after hostNewsDelay.
 func (r *Reconciler) infraMachineNews() handler.EventHandler {
 	return r.newsOf(r.ofInfraMachine, func(o client.Object) bool { return o.GetDeletionTimestamp() != nil })
 }
 
-// newsOf reconciles at once what an object is mapped to, and later what waits for a host, where that concerns it.
+// newsOf reconciles at once the configs that an object maps to. If the object concerns the configs that wait for a
+// host, it reconciles them after hostNewsDelay.
 func (r *Reconciler) newsOf(mapped handler.MapFunc, concerns func(client.Object) bool) handler.EventHandler {
 	type requests = workqueue.TypedRateLimitingInterface[ctrl.Request]
 	owner := handler.EnqueueRequestsFromMapFunc(mapped)
@@ -214,7 +219,7 @@ func (r *Reconciler) newsOf(mapped handler.MapFunc, concerns func(client.Object)
 	}
 }
 
-// ofHost maps to the config of the Machine that has the host, and to those whose server is the same.
+// ofHost maps to the config of the Machine that has the host, and to the configs that wait for the same server.
 func (r *Reconciler) ofHost(ctx context.Context, o client.Object) []ctrl.Request {
 	host, ok := o.(*metal3.Host)
 	if !ok {
@@ -248,7 +253,7 @@ func (r *Reconciler) ofInfraMachineNamed(ctx context.Context, namespace, kind, n
 	return requests
 }
 
-// ofInstallation maps a ClusterDeployment or AgentClusterInstall, whose name is that of the control plane.
+// ofInstallation maps a ClusterDeployment or AgentClusterInstall, which has the name of the control plane.
 func (r *Reconciler) ofInstallation(ctx context.Context, o client.Object) []ctrl.Request {
 	clusters := &clusterv1.ClusterList{}
 	if err := r.Client.List(ctx, clusters, client.InNamespace(o.GetNamespace()), client.MatchingFields{clusterByControlPlane: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
@@ -279,8 +284,8 @@ func (r *Reconciler) ofNMStateConfig(ctx context.Context, o client.Object) []ctr
 	return requests
 }
 
-// ofSecret maps pull secrets, certificate authorities and bootstrap data, and the credentials of BMCs to the configs of
-// hosts that are fenced.
+// ofSecret maps pull secrets, certificate authorities and bootstrap data to their configs. It maps the credentials
+// of BMCs to the configs of fenced hosts.
 func (r *Reconciler) ofSecret(ctx context.Context, o client.Object) []ctrl.Request {
 	requests := r.configs(ctx, o.GetNamespace(), configBySecret, o.GetName())
 	for _, config := range r.secretWaiters.by(o.GetNamespace(), o.GetName()) {

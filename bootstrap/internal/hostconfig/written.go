@@ -11,21 +11,21 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// ownPart is what we write of a config.
+// ownPart holds the fields of a config that we write.
 type ownPart struct {
 	finalizers []string
 	status     bootstrapv1.OpenshiftAssistedConfigStatus
 }
 
-// remember notes the status that the config now has, and its finalizers. A reconcile on what the cache held before
+// remember records the current status and finalizers of the config. A reconcile of the older config in the cache
 // would write the same again, and emit the same events again.
 func (r *Reconciler) remember(s *scope, status *bootstrapv1.OpenshiftAssistedConfigStatus) {
 	part := ownPart{finalizers: s.stored.Finalizers, status: *status.DeepCopy()}
 	r.ours.Record(keyOf(s.Config), part, s.Config.ResourceVersion, s.stored.ResourceVersion)
 }
 
-// overlay brings a config from the cache up to date with our last write. The resource version stays: a write on its condition fails and is
-// retried.
+// overlay updates a config from the cache with our last write. The resource version stays: a write that requires
+// it fails and is retried.
 func (r *Reconciler) overlay(config *bootstrapv1.OpenshiftAssistedConfig) {
 	if last, newer := r.ours.NewerThan(keyOf(config), config.ResourceVersion); newer {
 		config.Finalizers = slices.Clone(last.finalizers)
@@ -33,7 +33,7 @@ func (r *Reconciler) overlay(config *bootstrapv1.OpenshiftAssistedConfig) {
 	}
 }
 
-// addMade adds the InfraEnv that was made a moment ago, as long as the cache does not have it.
+// addMade adds the InfraEnv that was created a moment ago, as long as the cache does not have it.
 func (r *Reconciler) addMade(f *facts.Facts, again *reconcile.Requeue) {
 	key := keyOf(f.Config)
 	made, left := r.made.Pending(key, "")
@@ -41,7 +41,7 @@ func (r *Reconciler) addMade(f *facts.Facts, again *reconcile.Requeue) {
 		return
 	}
 	if slices.ContainsFunc(f.InfraEnvs, func(e *assisted.InfraEnv) bool { return e.Name == made.Name }) {
-		r.made.Forget(key) // it is seen: when it is not there next time it is gone
+		r.made.Forget(key) // the cache has it, and lacks it later only if it is deleted
 		return
 	}
 	infraEnv := made.DeepCopy()
@@ -52,7 +52,7 @@ func (r *Reconciler) addMade(f *facts.Facts, again *reconcile.Requeue) {
 	again.In(left)
 }
 
-// forget ends what is remembered of a config that is gone: one of the same name is another.
+// forget drops the records of a deleted config: a config of the same name is another one.
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.ours.Forget(key)
 	r.made.Forget(key)
