@@ -14,14 +14,16 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 )
 
-// summarise returns all conditions: those that the phases found, nothing of later stages, which the host has not reached, except that it is
-// installed, which stays true. After an error the stages that were not looked at stay as they were.
+// summarise returns all conditions: those that the phases found, and none of the later stages that the host has
+// not reached. The condition HostInstalled stays True. After an error, the stages without a result keep their
+// recorded conditions.
 func summarise(s *scope, failure error) []metav1.Condition {
 	found := map[string]metav1.Condition{}
 	for _, c := range s.conditions {
 		found[c.Type] = c
 	}
-	if c, ok := found[bootstrapv1.DataSecretAvailableCondition]; ok && s.ownersRefused != "" { // of any Secret of the config
+	// The refusal may concern any Secret of the config.
+	if c, ok := found[bootstrapv1.DataSecretAvailableCondition]; ok && s.ownersRefused != "" {
 		c.Message = strings.TrimPrefix(c.Message+". "+s.ownersRefused, ". ")
 		found[c.Type] = c
 	}
@@ -55,7 +57,8 @@ func set(conditions *[]metav1.Condition, s *scope, c metav1.Condition) {
 	meta.SetStatusCondition(conditions, c)
 }
 
-// deletingCondition says what the deletion waits for; after an error as before, or that nothing could be decided yet.
+// deletingCondition returns what blocks the deletion. After an error it returns the recorded condition, or reports
+// that the blocker could not be decided yet.
 func deletingCondition(s *scope, found map[string]metav1.Condition, failure error) metav1.Condition {
 	if c, ok := found[bootstrapv1.DeletingCondition]; ok {
 		return c
@@ -71,7 +74,7 @@ func deletingCondition(s *scope, found map[string]metav1.Condition, failure erro
 	return metav1.Condition{Type: bootstrapv1.DeletingCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.NotDeletingReason}
 }
 
-// readyCondition has the reason and message of the first stage that is not passed.
+// readyCondition returns Ready with the reason and message of the first stage that is not passed.
 func readyCondition(s *scope, conditions []metav1.Condition, failure error) metav1.Condition {
 	ready := metav1.Condition{Type: bootstrapv1.ReadyCondition, Status: metav1.ConditionFalse}
 	if s.Deleting() {
@@ -95,7 +98,8 @@ func readyCondition(s *scope, conditions []metav1.Condition, failure error) meta
 	return ready
 }
 
-// internalError says that a stage could not be looked at. Of the error only what kind it is: its text may name what others must not read.
+// internalError reports that a stage could not be decided. It reports only the kind of the error: the text of the
+// error may name objects that readers of the condition must not read.
 func internalError(stage string, failure error) string {
 	kind := ""
 	if reason := apierrors.ReasonForError(failure); reason != metav1.StatusReasonUnknown {
@@ -108,7 +112,7 @@ func internalError(stage string, failure error) string {
 	return fmt.Sprintf("the last attempt failed before %s could be decided%s; it is tried again, and the manager's log says more", stage, kind)
 }
 
-// rank puts Ready first and the stages in their order.
+// rank sorts Ready first, then the stages in their order, then all other conditions.
 func rank(conditionType string) int {
 	if conditionType == bootstrapv1.ReadyCondition {
 		return -1

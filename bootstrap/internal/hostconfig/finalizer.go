@@ -11,7 +11,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// addFinalizer adds the finalizer before anything is made that it has to clean up.
+// addFinalizer adds the finalizer before the controller creates any object that the finalizer has to clean up.
 func (r *Reconciler) addFinalizer(ctx context.Context, s *scope) (bool, error) {
 	if s.Machine == nil || controllerutil.ContainsFinalizer(s.stored, bootstrapv1.OpenshiftAssistedConfigFinalizer) {
 		return true, nil
@@ -22,7 +22,7 @@ func (r *Reconciler) addFinalizer(ctx context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
-// patchFinalizers changes the finalizers of the config, on condition that nobody else changed them meanwhile.
+// patchFinalizers changes the finalizers of the config, if no other client has written to the config meanwhile.
 func (r *Reconciler) patchFinalizers(ctx context.Context, s *scope, change func(client.Object, string) bool) error {
 	after := s.stored.DeepCopy()
 	change(after, bootstrapv1.OpenshiftAssistedConfigFinalizer)

@@ -15,13 +15,14 @@ import (
 // measuredKind is the label of our configs in metrics.
 const measuredKind = "OpenshiftAssistedConfig"
 
-// measured takes the change that was written into the metrics.
+// measured updates the metrics with the change that was written.
 func measured(before, after *bootstrapv1.OpenshiftAssistedConfig) {
 	measure.CountProblems(measuredKind, before.Status.Conditions, after.Status.Conditions, isProblem)
 	measure.Host(stagesOfHost(before, after))
 }
 
-// passedWords is what the log says of conditions that have become True; approval and end of the installation have Events.
+// passedWords are the log messages of conditions that have become True. Events report the approval and the end of
+// the installation.
 var passedWords = map[string]string{
 	bootstrapv1.DiscoveryImageReadyCondition: "The discovery image is ready",
 	bootstrapv1.DataSecretAvailableCondition: "Boot image and bootstrap data are in place, the host may be started",
@@ -30,7 +31,7 @@ var passedWords = map[string]string{
 	clusterv1.PausedCondition:                "Paused, nothing is changed",
 }
 
-// logged writes the change that was written into the log, but for what its Events say.
+// logged logs the change that was written, except for the problems that its Events report.
 func (r *Reconciler) logged(before, after *bootstrapv1.OpenshiftAssistedConfig, events []notice) {
 	was, is := before.Status.Conditions, after.Status.Conditions
 	r.progress.BecameTrue(after, was, is, passedWords)
@@ -42,13 +43,13 @@ func (r *Reconciler) logged(before, after *bootstrapv1.OpenshiftAssistedConfig, 
 	}
 }
 
-// isProblem reports whether somebody has to act upon a condition. Ready only repeats another.
+// isProblem reports whether a user has to act upon a condition. Ready only repeats another condition.
 func isProblem(c *metav1.Condition) bool {
 	return c.Type != bootstrapv1.ReadyCondition && c.Status != metav1.ConditionTrue && !isDeferrable(c.Reason)
 }
 
-// stagesOfHost are the stages of a host that is installed now and was not before, from the times of its conditions. One
-// that was not seen before it was installed, because its cluster was moved here, has none.
+// stagesOfHost returns the stages of a host that has become installed, from the times of its conditions. A host
+// that was already installed when it was first seen, because its cluster was moved here, has no stages.
 func stagesOfHost(before, after *bootstrapv1.OpenshiftAssistedConfig) []measure.Stage {
 	was, is := meta.FindStatusCondition(before.Status.Conditions, bootstrapv1.HostInstalledCondition), meta.FindStatusCondition(after.Status.Conditions, bootstrapv1.HostInstalledCondition)
 	if was == nil || was.Status == metav1.ConditionTrue || is == nil || is.Status != metav1.ConditionTrue {

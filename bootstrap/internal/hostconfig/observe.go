@@ -13,7 +13,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// observeInstallation reports how far the installation of the host is. Nothing is written to the Agent any more.
+// observeInstallation reports the progress of the host's installation. Nothing is written to the Agent anymore.
 func (r *Reconciler) observeInstallation(_ context.Context, s *scope) (bool, error) {
 	const stage = bootstrapv1.HostInstalledCondition
 	agent := s.agent
@@ -42,14 +42,16 @@ func (r *Reconciler) observeInstallation(_ context.Context, s *scope) (bool, err
 		_, _ = s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage(r.Clock.Now()))
 		return r.disconnected(s)
 	}
-	if info.State == "" { // assisted-service clears its status when its database is away
+	// assisted-service clears its status while its database is unavailable.
+	if info.State == "" {
 		return s.wait(stage, bootstrapv1.WaitingForInstallationReason, "waiting for assisted-service to tell the state of Agent %s", agent.Name)
 	}
 	return s.wait(stage, bootstrapv1.WaitingForInstallationReason, "waiting for assisted-service to start the installation")
 }
 
-// reached puts the stage of the host into the status, and since when it lasts where the Agent tells of the same one: it
-// may be behind its own state. What ticks within a stage is left out: it would be a write each time.
+// reached sets the stage of the host in the status. The Agent may be behind its own state. So the start and the
+// percentage of the stage are set only if the Agent reports the same stage. Values that tick within a stage are
+// left out, because each tick would be a write.
 func (s *scope) reached(stage models.HostStage) {
 	progress := &s.agent.Status.Progress
 	s.status.InstallationProgress, s.status.InstallationStageStartTime, s.status.InstallationPercentage = bound.Value(string(stage)), nil, nil

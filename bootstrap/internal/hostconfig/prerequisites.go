@@ -12,7 +12,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// prerequisites waits for what others make.
+// prerequisites waits for the objects of other controllers.
 func (r *Reconciler) prerequisites(_ context.Context, s *scope) (bool, error) {
 	if proceed, err := s.clusterReady(); !proceed {
 		return proceed, err
@@ -39,10 +39,10 @@ func (s *scope) clusterReady() (bool, error) {
 	return true, nil
 }
 
-// registrationReady waits until ClusterDeployment and AgentClusterInstall exist, stand for the Machine's Cluster and
-// are registered: what assisted-service refuses is never installed. A missing AgentClusterInstall does not say that the
-// cluster has no mirrors, no arbiter and no fencing: it may have been refused. What is being installed is only looked
-// at.
+// registrationReady waits until ClusterDeployment and AgentClusterInstall exist, belong to the Machine's Cluster
+// and are registered. A cluster that assisted-service refuses is never installed. A missing AgentClusterInstall
+// does not prove that the cluster has no mirrors, no arbiter and no fencing: the object may have been refused. An
+// approved host is only observed.
 func (s *scope) registrationReady(stage string) (bool, error) {
 	if s.ApprovedAgent() != nil && s.Deployment != nil {
 		return true, nil
@@ -60,7 +60,8 @@ func (s *scope) registrationReady(stage string) (bool, error) {
 	case s.Install == nil:
 		return s.wait(stage, bootstrapv1.WaitingForAgentClusterInstallReason, "waiting for AgentClusterInstall %s, which says whether the cluster has mirrors, an arbiter or fencing: "+
 			"see condition Installed of OpenshiftAssistedControlPlane %s", name, name)
-	case !s.DataHandedOut() && !s.Installation().Registered: // a state that is cleared later, as while a database restarts, takes no image back
+	// A state that is cleared later, as while a database restarts, withdraws no image.
+	case !s.DataHandedOut() && !s.Installation().Registered:
 		return s.wait(stage, bootstrapv1.WaitingForAgentClusterInstallReason, "assisted-service has not registered the cluster of AgentClusterInstall %s: see condition Installed of OpenshiftAssistedControlPlane %s", name, name)
 	}
 	return true, nil

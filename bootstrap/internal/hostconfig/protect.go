@@ -13,11 +13,13 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 )
 
-// protectedByUs is the value with which we annotate Machines with cluster.x-k8s.io/skip-remediation. Any other is somebody else's.
+// protectedByUs is the value of our annotation cluster.x-k8s.io/skip-remediation on Machines. Any other value is
+// foreign.
 const protectedByUs = FieldOwner
 
-// protectMachine keeps a MachineHealthCheck from deleting the Machine while its host is being installed: that takes 40
-// minutes, a Node is missed after ten (the default), the host would be wiped and the next one taken, for ever.
+// protectMachine prevents a MachineHealthCheck from deleting the Machine while its host is being installed. The
+// installation takes 40 minutes, and a MachineHealthCheck misses a Node after ten minutes (the default). The host
+// would be wiped and the next host taken, forever.
 func (r *Reconciler) protectMachine(ctx context.Context, s *scope) (bool, error) {
 	if s.Machine == nil {
 		return true, nil
@@ -25,7 +27,7 @@ func (r *Reconciler) protectMachine(ctx context.Context, s *scope) (bool, error)
 	return true, r.protect(ctx, s, s.wantsProtection())
 }
 
-// protect adds our annotation, or takes it away. One of a user is left alone.
+// protect adds or removes our annotation. An annotation of a user is left alone.
 func (r *Reconciler) protect(ctx context.Context, s *scope, wanted bool) error {
 	value, exists := s.Machine.Annotations[clusterv1.MachineSkipRemediationAnnotation]
 	if last, newer := r.protected.NewerThan(keyOf(s.Config), s.Machine.ResourceVersion); newer && last == wanted {
@@ -42,10 +44,10 @@ func (r *Reconciler) protect(ctx context.Context, s *scope, wanted bool) error {
 	return nil
 }
 
-// wantsProtection reports whether the Machine is to be protected: from when its boot image is being made, until its
-// host is installed or cannot be. That the host is installed is known before Cluster API knows the Node, and until then
-// a MachineHealthCheck misses it. What was put on stays on until then: the manager may have ended between the
-// protection and the bootstrap data.
+// wantsProtection reports whether the Machine needs the protection. The protection lasts from the creation of the
+// boot image until the host is installed or cannot be installed. The end of the installation is known before
+// Cluster API knows the Node. Until then a MachineHealthCheck misses the Node. An existing annotation stays until
+// then: the manager may have ended between the protection and the bootstrap data.
 func (s *scope) wantsProtection() bool {
 	ours := s.Machine.Annotations[clusterv1.MachineSkipRemediationAnnotation] == protectedByUs
 	recorded := s.Recorded(bootstrapv1.HostInstalledCondition)
@@ -58,8 +60,8 @@ func (s *scope) wantsProtection() bool {
 	return ours || s.DataHandedOut()
 }
 
-// addProtection states the annotation without force: where a user has annotated the Machine meanwhile the API server
-// refuses, and theirs stays.
+// addProtection applies the annotation without force. If a user has annotated the Machine meanwhile, the API
+// server refuses the write, and the annotation of the user stays.
 func (r *Reconciler) addProtection(ctx context.Context, s *scope) error {
 	desired := &unstructured.Unstructured{}
 	desired.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("Machine"))
@@ -75,14 +77,15 @@ func (r *Reconciler) addProtection(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// removeProtection removes the annotation with a patch: after clusterctl move, or a restore, the field is not ours to
-// withdraw by server-side apply.
+// removeProtection removes the annotation with a patch. After clusterctl move or a restore we do not own the
+// field, and cannot withdraw the field by server-side apply.
 func (r *Reconciler) removeProtection(ctx context.Context, s *scope) error {
 	const path = "/metadata/annotations/cluster.x-k8s.io~1skip-remediation"
 	patch := fmt.Appendf(nil, `[{"op":"test","path":"/metadata/uid","value":%q},{"op":"test","path":%q,"value":%q},{"op":"remove","path":%q}]`,
 		s.Machine.UID, path, protectedByUs, path)
 	err := r.Client.Patch(ctx, s.Machine.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldOwner))
-	if err != nil && !apierrors.IsInvalid(err) && !apierrors.IsNotFound(err) { // invalid: it is not ours any more
+	// Invalid means that the annotation is not ours anymore.
+	if err != nil && !apierrors.IsInvalid(err) && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("cannot end the protection of the Machine from remediation: %w", err)
 	}
 	r.protected.Record(keyOf(s.Config), false, s.Machine.ResourceVersion)

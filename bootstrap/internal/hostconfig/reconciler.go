@@ -1,5 +1,5 @@
-// Package hostconfig reconciles OpenshiftAssistedConfigs: it takes the host of one Machine from nothing to installed.
-// One reconciler does all of it, the Agent included, so that each field has one writer.
+// Package hostconfig reconciles OpenshiftAssistedConfigs. It takes the host of one Machine from its discovery to
+// the end of its installation.
 package hostconfig
 
 import (
@@ -24,109 +24,112 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// FieldOwner owns the fields that the provider sets on the objects of others.
+// FieldOwner owns the fields that the provider sets on foreign objects.
 const FieldOwner = "openshift-agent-bootstrap"
 
-// What a manager may do in the namespaces that it watches; what concerns kinds without namespace stands in main.go. One
-// that watches a single namespace has these rights in it only (config/bootstrap/namespaced).
+// The rights of a manager in the namespaces that it watches. main.go has the rights on kinds without namespace. A
+// manager that watches a single namespace has these rights in that namespace only (config/bootstrap/namespaced).
 //
-// Our own objects; finalizers/update is what the admission plugin OwnerReferencesPermissionEnforcement, which OpenShift
-// hubs have, asks of those who make something that blocks the deletion of its owner, as the bootstrap data Secret does:
+// Our own objects. The admission plugin OwnerReferencesPermissionEnforcement, which OpenShift hubs have, requires
+// finalizers/update. The requirement concerns clients that create an object that blocks the deletion of its owner,
+// as the bootstrap data Secret does:
 // +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=openshiftassistedconfigs,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=openshiftassistedconfigs/status,verbs=patch
 // +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=openshiftassistedconfigs/finalizers,verbs=update
 //
-// Machine and Cluster that a config belongs to:
+// The Machine and the Cluster of a config:
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machines,verbs=get;list;watch
 //
-// The protection of a Machine whose host is being installed from MachineHealthChecks, an annotation:
+// The annotation that protects a Machine from MachineHealthChecks while its host is being installed:
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=patch
 //
-// The infrastructure machine, of whatever provider: without the right to read its kind the cache would wait for ever.
-// RBAC cannot say "all kinds without their subresources"; those of a custom resource, status and scale, show nothing
-// that is not in the object. Only Metal3's gets a boot image:
+// The infrastructure machine of any provider: without the right to read its kind, the cache would wait forever.
+// RBAC cannot express "all kinds without their subresources". The subresources of a custom resource, status and
+// scale, show nothing that is not in the object. Only Metal3's infrastructure machine gets a boot image:
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=*,verbs=get;list;watch
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=metal3machines,verbs=patch
 //
-// What the host is proven by:
+// The object that proves the identity of the host:
 // +kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts,verbs=get;list;watch
 //
-// Discovery, static networks included, binding and approval; the installation itself is only looked at:
+// Discovery including static networks, binding and approval. The installation itself is only observed:
 // +kubebuilder:rbac:groups=agent-install.openshift.io,resources=infraenvs,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=agent-install.openshift.io,resources=agents,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups=agent-install.openshift.io,resources=nmstateconfigs,verbs=get;list;watch
 // +kubebuilder:rbac:groups=extensions.hive.openshift.io,resources=agentclusterinstalls,verbs=get;list;watch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterdeployments,verbs=get;list;watch
 //
-// Secrets: the bootstrap data, whose name is the Machine's; pull secrets, certificate authorities and host metadata,
-// which users and CAPM3 name. None is deleted. The plugin asks for the verb delete of those who change the owner of an
-// object that exists, as is done for bootstrap data that came without it (backups): hubs with the plugin get the verb
-// by config/bootstrap/openshift-hub.yaml. Content is read one by one, only metadata is watched:
+// Secrets: the bootstrap data, whose name is the Machine's; pull secrets, certificate authorities and host
+// metadata, which users and CAPM3 name. The managers delete no Secret. The plugin requires the verb delete of
+// clients that change the owner of an existing object. The managers do so for bootstrap data that came without its
+// owner (backups). Hubs with the plugin get the verb from config/bootstrap/openshift-hub.yaml. Content is read one
+// by one, only metadata is watched:
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 //
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
-// Options are what a Reconciler needs.
+// Options are the dependencies of a Reconciler.
 type Options struct {
-	// Client reads from caches all but Secrets and ConfigMaps.
+	// Client reads all kinds except Secrets and ConfigMaps from caches.
 	Client client.Client
-	// Metadata reads the metadata of Secrets and ConfigMaps from the cache, past the Client, which would ask the API server for them.
+	// Metadata reads the metadata of Secrets and ConfigMaps from the cache. Client would query the API server for
+	// them.
 	Metadata client.Reader
 	// Live reads from the API server.
 	Live client.Reader
 	// Recorder emits events on the OpenshiftAssistedConfig.
 	Recorder record.EventRecorder
-	// Selected reports whether this manager is to reconcile an object (its watch filter).
+	// Selected reports whether this manager reconciles an object (its watch filter).
 	Selected func(client.Object) bool
-	// Clock is the time; nil: that of the system.
+	// Clock is the source of the time; nil means the system clock.
 	Clock clock.Clock
 }
 
-// Reconciler takes the host of one Machine from nothing to installed.
+// Reconciler takes the host of one Machine from its discovery to the end of its installation.
 type Reconciler struct {
 	Options
 
-	// metal3 is true from when BareMetalHosts are served and watched.
+	// metal3 is true once BareMetalHosts are served and watched.
 	metal3  atomic.Bool
 	applier *apply.Applier
 	tracker *external.ObjectTracker
-	// ignitions are the downloads of discovery ignitions; downloads spaces the attempts, which cannot be watched.
+	// ignitions are the downloads of discovery ignitions. downloads spaces the attempts, which cannot be watched.
 	ignitions *bootmode.Downloads
 	downloads *flowcontrol.Backoff
-	// refusals spaces the attempts at what the API server refuses.
+	// refusals spaces the attempts of writes that the API server refuses.
 	refusals *flowcontrol.Backoff
 	// owners writes the owner references of Secrets, which the API server may refuse.
 	owners *reconcile.Owners
-	// mirrors holds the digests of ConfigMaps with mirrors, by version.
+	// mirrors caches the digests of ConfigMaps with mirrors, by version.
 	mirrors kube.Contents[string]
-	// wake reconciles configs whose ignition was downloaded.
+	// wake triggers a reconcile of the configs whose ignition was downloaded.
 	wake chan event.GenericEvent
-	// What was written last, by config: to itself, the InfraEnv that was made, the digest of what the data was made
-	// from, whether the Machine is protected.
+	// The last writes, by config: the config itself, the created InfraEnv, the digest of the source of the data, and
+	// the protection of the Machine.
 	ours      *reconcile.WriteCache[ownPart]
 	made      *reconcile.WriteCache[*assisted.InfraEnv]
 	data      *reconcile.WriteCache[string]
 	protected *reconcile.WriteCache[bool]
-	// waiters says which Agents are news for configs that did not make their image, nameWaiters which Machines keep the
-	// name of another's Node, hostWaiters for which configs any BareMetalHost is news, secretWaiters of which Secrets a
-	// host is fenced, serverWaiters what a BareMetalHost of any namespace has whose server is the same, agentWaiters
-	// which Agents another config recorded.
+	// Each records, by config, which values the config waits for. addressWaiters: MAC addresses, of Agents that
+	// booted the image of another config. nameWaiters: Node names that another Machine has. hostWaiters: any
+	// BareMetalHost. secretWaiters: Secrets with the fencing credentials of a host. serverWaiters: keys of the
+	// server, of BareMetalHosts of any namespace. agentWaiters: Agents that another config recorded.
 	addressWaiters, nameWaiters, hostWaiters, secretWaiters, serverWaiters, agentWaiters *waiters
-	// unbound says since when an Agent is bound that assisted-service has not taken in.
+	// unbound records since when an Agent is bound that assisted-service has not added to the cluster.
 	unbound *reconcile.StartTimes
-	// bound says since when assisted-service has a host in the cluster that has not registered with it.
+	// bound records since when assisted-service has a host in the cluster that has not registered with the cluster.
 	bound *reconcile.StartTimes
-	// deferred counts for how long a status waits to be written.
+	// deferred measures how long a status waits to be written.
 	deferred *reconcile.StatusLimiter
-	// progress is the log of what was reported.
+	// progress is the log of reported changes.
 	progress reconcile.ProgressLog
 }
 
 const (
 	downloadBackOff    = 2 * time.Second
 	maxDownloadBackOff = 2 * time.Minute
-	// wakeUps is the number of finished downloads that may wait to be noticed.
+	// wakeUps is the number of finished downloads that may wait for their reconcile.
 	wakeUps = 1024
 )
 
@@ -179,7 +182,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	defer func() { // conditions and status, one patch at most, on every path
+	// Every path reports conditions and status, with one patch at most.
+	defer func() {
 		reterr = errors.Join(reterr, r.report(ctx, s, reterr))
 		result.RequeueAfter = s.again.Delay()
 	}()

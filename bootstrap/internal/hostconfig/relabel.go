@@ -12,13 +12,14 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 )
 
-// relabel gives our InfraEnv its labels back, where somebody took them off: by them we and others find it, long after
-// anything else of it is stated.
+// relabel restores the labels of our InfraEnv if another client removed them. We and other clients find the
+// InfraEnv by its labels, long after the last write of its other fields.
 func (r *Reconciler) relabel(ctx context.Context, s *scope) (bool, error) {
 	if !s.NamesakeUnlabeled || s.Cluster == nil {
 		return true, nil
 	}
-	// With the uid the API server refuses it for an InfraEnv that was created again under the same name, maybe by somebody else.
+	// The uid makes the API server refuse the patch for an InfraEnv that was created again under the same name, maybe
+	// by another client.
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"labels":{%q:%q,%q:%q}}}`, s.Namesake.UID,
 		clusterv1.ClusterNameLabel, s.Cluster.Name, bootstrapv1.ConfigNameLabel, format.MustFormatValue(s.Config.Name))
 	labelled := s.Namesake.DeepCopy()

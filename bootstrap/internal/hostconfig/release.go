@@ -24,8 +24,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// releaseForMove lets go of an object that clusterctl moved to another management cluster, where the host lives on. It
-// also keeps the host of a Machine that is not deleted itself, or is held.
+// releaseForMove releases an object that clusterctl moved to another management cluster, where the host stays in
+// use. It also keeps the host of a Machine that is not being deleted, or whose deletion a pre-terminate hook
+// blocks.
 func (r *Reconciler) releaseForMove(ctx context.Context, s *scope) (bool, error) {
 	if !controllerutil.ContainsFinalizer(s.stored, bootstrapv1.OpenshiftAssistedConfigFinalizer) {
 		return false, nil
@@ -47,20 +48,21 @@ func (r *Reconciler) releaseForMove(ctx context.Context, s *scope) (bool, error)
 	return true, nil
 }
 
-// releaseAgents deletes the Agents that are bound and waits: assisted-service then takes the Node out of the cluster,
-// and does not delete an InfraEnv before. When the whole cluster goes there is nothing to take it out of.
+// releaseAgents deletes the bound Agents and waits. assisted-service then removes the Node from the cluster, and
+// does not delete an InfraEnv before. If the whole cluster is being deleted, no Node has to be removed.
 func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) {
 	var waiting []string
 	var since time.Time
 	for _, agent := range s.Agents {
 		if !facts.Bound(agent) || s.BoundElsewhere(agent) {
-			continue // after its InfraEnv: a host that still runs the discovery agent would come back
+			// Deleted after its InfraEnv: a host that still runs the discovery agent would register again.
+			continue
 		}
 		switch claims, err := r.claimsOn(ctx, s, agent.Name); {
 		case err != nil:
 			return false, err
 		case len(claims) > 0:
-			continue // keepOthersAgents waits for it
+			continue // keepOthersAgents waits for the end of the claims
 		}
 		if s.ClusterDeleting() || !s.MayHaveNode(agent) {
 			var err error
@@ -74,7 +76,7 @@ func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) 
 		text := agent.Name
 		if cleanup := assisted.AgentCondition(agent, aiv1beta1.CleanupCondition); cleanup.Status == corev1.ConditionFalse {
 			text += " (" + assisted.RedactURLs(cleanup.Message) + ")"
-			since = r.Clock.Now() // it responds
+			since = r.Clock.Now() // assisted-service responds
 		}
 		since = slices.MaxFunc([]time.Time{since, deletedAt(agent)}, time.Time.Compare)
 		waiting = append(waiting, text)
@@ -86,13 +88,13 @@ func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) 
 	return true, nil
 }
 
-// keepOthersAgents waits while a host is part of another cluster, to which somebody bound it: assisted-service would
-// take its Node out of that cluster when its Agent is deleted, or its InfraEnv.
+// keepOthersAgents waits while a host belongs to another cluster, to which another client bound its Agent. When
+// the Agent or its InfraEnv is deleted, assisted-service would remove the Node from that cluster.
 //
-// An Agent without a cluster may be that of a server on which another config has installed: assisted-service moves the
-// Agent of a server that boots the image of an InfraEnv there, with an empty spec. The claim of a config ends with its
-// Machine, also while both are deleted, and with the deletion of the Cluster that both belong to: no two deletions wait
-// for each other.
+// An Agent without a cluster may be that of a server on which another config has installed. If such a server boots
+// the image of an InfraEnv, assisted-service moves the Agent to that InfraEnv, with an empty spec. The claim of a
+// config ends with its Machine, also while both configs are being deleted. The claim also ends with the deletion
+// of the Cluster that both configs belong to. So no two deletions wait for each other.
 func (r *Reconciler) keepOthersAgents(ctx context.Context, s *scope) (bool, error) {
 	for _, agent := range s.Agents {
 		if s.BoundElsewhere(agent) {
@@ -108,8 +110,9 @@ func (r *Reconciler) keepOthersAgents(ctx context.Context, s *scope) (bool, erro
 		recorded[0], deletionOfClaimed(s.Agents))
 }
 
-// deletionOfClaimed advises how to delete the Agents that another config recorded. assisted-service removes the Node of
-// a deleted bound Agent from its cluster, unless the Agent is annotated: it would be the Node of the other Machine.
+// deletionOfClaimed advises how to delete the Agents that another config recorded. assisted-service removes the
+// Node of a deleted bound Agent from its cluster, unless the Agent is annotated. That Node would be the Node of
+// the other Machine.
 func deletionOfClaimed(agents []*aiv1beta1.Agent) string {
 	i := slices.IndexFunc(agents, facts.Bound)
 	if i < 0 {
@@ -120,7 +123,7 @@ func deletionOfClaimed(agents []*aiv1beta1.Agent) string {
 		agents[i].Name, agents[i].Spec.ClusterDeploymentName.Name, skipSpokeCleanupAnnotation)
 }
 
-// clusterOf names the cluster that an Agent is bound to, unless it is in another namespace.
+// clusterOf names the cluster that an Agent is bound to, unless the cluster is in another namespace.
 func (s *scope) clusterOf(agent *aiv1beta1.Agent) string {
 	if ref := agent.Spec.ClusterDeploymentName; ref.Namespace == s.Config.Namespace {
 		return "ClusterDeployment " + ref.Name
@@ -128,7 +131,7 @@ func (s *scope) clusterOf(agent *aiv1beta1.Agent) string {
 	return "a cluster of another namespace"
 }
 
-// releaseInfraEnv deletes the InfraEnv; a host that still runs the discovery agent then cannot register again.
+// releaseInfraEnv deletes the InfraEnv. A host that still runs the discovery agent then cannot register again.
 func (r *Reconciler) releaseInfraEnv(ctx context.Context, s *scope) (bool, error) {
 	for _, infraEnv := range s.InfraEnvs {
 		if err := kube.Delete(ctx, r.Client, infraEnv); err != nil {
@@ -143,7 +146,7 @@ func (r *Reconciler) releaseInfraEnv(ctx context.Context, s *scope) (bool, error
 	return true, nil
 }
 
-// releaseLeftAgents deletes the Agents that are no part of the cluster and did not go with their InfraEnv.
+// releaseLeftAgents deletes the Agents that do not belong to the cluster and were not deleted with their InfraEnv.
 func (r *Reconciler) releaseLeftAgents(ctx context.Context, s *scope) (bool, error) {
 	var waiting []string
 	var since time.Time
@@ -161,8 +164,8 @@ func (r *Reconciler) releaseLeftAgents(ctx context.Context, s *scope) (bool, err
 	return true, nil
 }
 
-// confirmDeleted returns true once the API server has no InfraEnv of the config. The cache may lack an InfraEnv that
-// was created a moment ago, and no controller would delete it later.
+// confirmDeleted returns true once the API server has no InfraEnv of the config. The cache may lack an InfraEnv
+// that was created a moment ago, and no controller would delete it later.
 func (r *Reconciler) confirmDeleted(ctx context.Context, s *scope) (bool, error) {
 	list := &assisted.InfraEnvList{}
 	ours := client.MatchingLabels{bootstrapv1.ConfigNameLabel: format.MustFormatValue(s.Config.Name)}
@@ -178,28 +181,33 @@ func (r *Reconciler) confirmDeleted(ctx context.Context, s *scope) (bool, error)
 	if len(s.InfraEnvs) == 0 {
 		return true, nil
 	}
-	s.again.In(reconcile.CacheLag) // that it goes is not seen before the cache shows that it came
+	// No event reports the deletion before the cache shows the creation.
+	s.again.In(reconcile.CacheLag)
 	there, err := kube.Exists(ctx, r.Live, s.stored, &bootstrapv1.OpenshiftAssistedConfig{})
 	if err != nil {
 		return false, err
 	}
-	if !there { // and the InfraEnv is that of another config of this name
+	// The config is deleted, and the InfraEnv belongs to another config of this name.
+	if !there {
 		controllerutil.RemoveFinalizer(s.stored, bootstrapv1.OpenshiftAssistedConfigFinalizer)
 		return false, nil
 	}
 	return r.releaseInfraEnv(ctx, s)
 }
 
-// skipSpokeCleanupAnnotation keeps assisted-service from taking the Node of a deleted Agent out of its cluster (agent_controller.go there).
+// skipSpokeCleanupAnnotation prevents assisted-service from removing the Node of a deleted Agent from its cluster
+// (see its agent_controller.go).
 const skipSpokeCleanupAnnotation = "agent.agent-install.openshift.io/skip-spoke-cleanup"
 
-// skipSpokeCleanup tells assisted-service that there is no Node to take out of the cluster. It would look for one in a
-// cluster that it cannot reach, and not delete the Agent before it can. It returns the Agent as it is then.
+// skipSpokeCleanup annotates an Agent whose cluster has no Node to remove. Without the annotation,
+// assisted-service would search for a Node in a cluster that it cannot reach. It would delete the Agent only once
+// that cluster is reachable. skipSpokeCleanup returns the annotated Agent.
 func (r *Reconciler) skipSpokeCleanup(ctx context.Context, agent *aiv1beta1.Agent) (*aiv1beta1.Agent, error) {
 	if metav1.HasAnnotation(agent.ObjectMeta, skipSpokeCleanupAnnotation) {
 		return agent, nil
 	}
-	// With the uid the API server refuses it for an Agent that was created again under the same name, which may get a Node.
+	// The uid makes the API server refuse the patch for an Agent that was created again under the same name, which
+	// may get a Node.
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:""}}}`, agent.UID, skipSpokeCleanupAnnotation)
 	annotated := agent.DeepCopy()
 	err := r.Client.Patch(ctx, annotated, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldOwner))
@@ -209,7 +217,7 @@ func (r *Reconciler) skipSpokeCleanup(ctx context.Context, agent *aiv1beta1.Agen
 	return annotated, nil
 }
 
-// deletedAt is when the deletion of an object began; zero when it has not.
+// deletedAt returns when the deletion of an object began; zero if the object is not being deleted.
 func deletedAt(obj client.Object) time.Time {
 	if at := obj.GetDeletionTimestamp(); at != nil {
 		return at.Time

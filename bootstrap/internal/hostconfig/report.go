@@ -18,7 +18,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 )
 
-// report writes the status if it changed, at once or when the change lasts, and emits the events.
+// report writes the status if it changed, and emits the events. An urgent change is written at once, any other
+// change once it lasts.
 func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error {
 	if s.Deleting() && !controllerutil.ContainsFinalizer(s.stored, bootstrapv1.OpenshiftAssistedConfigFinalizer) {
 		return nil
@@ -51,7 +52,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error 
 	return nil
 }
 
-// deferReport returns for how long the new status waits to be written.
+// deferReport returns how long the new status waits to be written.
 func (r *Reconciler) deferReport(s *scope) time.Duration {
 	switch {
 	case equality.Semantic.DeepEqual(&s.Config.Status, &s.status):
@@ -62,7 +63,7 @@ func (r *Reconciler) deferReport(s *scope) time.Duration {
 	return r.deferred.DeferrableDelay(keyOf(s.Config))
 }
 
-// urgent reports whether somebody waits for what changed, or has to act upon it.
+// urgent reports whether a client waits for the change, or a user has to act upon the change.
 func urgent(s *scope) bool {
 	before, after := &s.Config.Status, &s.status
 	switch {
@@ -70,19 +71,20 @@ func urgent(s *scope) bool {
 		before.DataSecretName != after.DataSecretName,
 		!equality.Semantic.DeepEqual(before.Initialization, after.Initialization),
 		!equality.Semantic.DeepEqual(before.AgentRef, after.AgentRef),
-		before.ObservedGeneration != after.ObservedGeneration && before.ObservedGeneration != 0: // somebody edited the spec and looks
+		// A user edited the spec and waits for the result.
+		before.ObservedGeneration != after.ObservedGeneration && before.ObservedGeneration != 0:
 		return true
 	}
 	return slices.ContainsFunc(after.Conditions, func(c metav1.Condition) bool {
 		was := meta.FindStatusCondition(before.Conditions, c.Type)
 		if was != nil && was.Status == c.Status && was.Reason == c.Reason {
-			return false // only a message
+			return false // only the message changed
 		}
 		return !canWait(c) || was != nil && !canWait(*was)
 	})
 }
 
-// canWait reports whether nobody misses the condition for a while. Whatever is wrong cannot, nor a deletion.
+// canWait reports whether the report of a condition may be late. Problems and deletions cannot wait.
 func canWait(c metav1.Condition) bool {
 	deleting := c.Type == bootstrapv1.DeletingCondition && c.Status == metav1.ConditionTrue
 	return !deleting && isDeferrable(c.Reason)

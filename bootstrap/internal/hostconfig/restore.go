@@ -19,8 +19,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// restore keeps what is known of a Machine that is older than the status of its config (after a move or a restore), and
-// keeps hands off a host that was installed.
+// restore keeps the facts about a Machine that is older than the status of its config, as after a move or a
+// restore. It ends the phases for an installed host, so that they do not touch the host.
 func (r *Reconciler) restore(ctx context.Context, s *scope) (bool, error) {
 	if s.Machine != nil && s.Config.Status.DataSecretName == "" && s.Machine.Spec.Bootstrap.DataSecretName != nil {
 		s.status.DataSecretName = *s.Machine.Spec.Bootstrap.DataSecretName
@@ -67,11 +67,12 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) (bool, error) {
 	return false, nil
 }
 
-// recall takes from the Agent of an installed host what the status tells of it: a status may have been lost, and an
-// Agent may be behind its own state when it is installed. The Agent is proven as before the installation; what it does
-// not tell any more stays.
+// recall restores from the Agent of an installed host what the status records of the Agent. The status may have
+// been lost, and an Agent may be behind its own state when it is installed. The Agent is proven as before the
+// installation. Recorded values that the Agent no longer reports stay.
 func (s *scope) recall() {
-	if s.InfraMachine == nil { // it tells whether there is a BareMetalHost to compare with
+	// The infrastructure machine shows whether a BareMetalHost exists to compare with.
+	if s.InfraMachine == nil {
 		return
 	}
 	agent := desired.Identify(s.Facts, nil).Agent
@@ -90,8 +91,8 @@ func (s *scope) recall() {
 	}
 }
 
-// discoveredAgain returns an Agent on the Machine's installed host that waits to be installed, or to be sent back to
-// its disk; nil when there is none.
+// discoveredAgain returns an Agent on the Machine's installed host that waits for an installation, or for a boot
+// from its disk; nil if none exists.
 func (s *scope) discoveredAgain(now time.Time) *aiv1beta1.Agent {
 	for _, agent := range s.Agents {
 		switch {
@@ -111,19 +112,21 @@ func (s *scope) discoveredAgain(now time.Time) *aiv1beta1.Agent {
 	return nil
 }
 
-// nodeNoticed is the time after which the Machine tells that its Node is away: Kubernetes takes 40 seconds, Cluster API
-// five minutes where the cluster does not answer.
+// nodeNoticed is the time after which the Machine reports the loss of its Node. Kubernetes takes 40 seconds, and
+// Cluster API takes five minutes if the cluster does not answer.
 const nodeNoticed = 10 * time.Minute
 
-// nodeIsBack reports whether the Node of the host runs again, after its Agent told that it booted the discovery image.
-// assisted-service does not notice that of a host of the second day: the Agent's state stays. So what was once told to
-// be over is over, or each restart of the Node would look like another.
+// nodeIsBack reports whether the Node of the host runs again, after its Agent reported a boot of the discovery
+// image. assisted-service does not notice the return of a day-2 host: the state of the Agent stays. So a boot that
+// was once reported as over is over. Otherwise each restart of the Node would count as another boot of the
+// discovery image.
 func (s *scope) nodeIsBack(agent *aiv1beta1.Agent, now time.Time) bool {
 	since := assisted.AgentCondition(agent, aiv1beta1.InstalledCondition).LastTransitionTime.Time
 	if told := s.Recorded(bootstrapv1.HostIdentifiedCondition); told != nil && told.Status == metav1.ConditionTrue && told.LastTransitionTime.After(since) {
 		return true
 	}
-	if s.Machine == nil { // taken from its config, or restored after it: it knew its Node
+	// The Machine, which knew its Node, was taken from its config or is restored after it.
+	if s.Machine == nil {
 		return false
 	}
 	ready := meta.FindStatusCondition(s.Machine.Status.Conditions, clusterv1.MachineNodeReadyCondition)

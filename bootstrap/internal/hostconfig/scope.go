@@ -16,33 +16,35 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// scope is one reconcile: what was read before it, which no phase changes, and what its phases find out.
+// scope is one reconcile: the facts that were read before it, which no phase changes, and the findings of its
+// phases.
 type scope struct {
 	*facts.Facts
 	findings
 }
 
-// findings are what the phases find out, each for those after it and for the report.
+// findings are the results of the phases, each for the later phases and for the report.
 type findings struct {
-	// stored is the config as the API server has it now: finalizers are written before the report.
+	// stored is the config in the current state of the API server: finalizers are written before the report.
 	stored *bootstrapv1.OpenshiftAssistedConfig
-	// status is the one to report.
+	// status is the status to report.
 	status bootstrapv1.OpenshiftAssistedConfigStatus
-	// infraEnv is the one whose image the host boots, once it exists.
+	// infraEnv is the InfraEnv whose image the host boots, once it exists.
 	infraEnv *assisted.InfraEnv
-	// unchangeableField is a field of the InfraEnv that does not follow the spec, as its image was handed out; empty: there is none.
+	// unchangeableField is a field of the InfraEnv that does not follow the spec, because its image was handed out;
+	// empty if none.
 	unchangeableField string
-	// agent is the one of the Machine's host, once it is identified.
+	// agent is the Agent of the Machine's host, once it is identified.
 	agent *aiv1beta1.Agent
-	// wanted is what the Agent is to be told, once it is known; fencing is the part of it that is about its BMC.
+	// wanted is the desired spec of the Agent, once it is known. fencing is the data about its BMC.
 	wanted  *aiv1beta1.AgentSpec
 	fencing desired.Fencing
-	// ownersRefused reports that the API server refused the owner references of a Secret of the config; empty when it did not.
+	// ownersRefused reports that the API server refused the owner references of a Secret of the config; empty if not.
 	ownersRefused string
 
 	conditions []metav1.Condition
 	events     []notice
-	// reactions are how long it took until what the status tells now was done; they count when it is written.
+	// reactions are the delays of the actions that the status now reports. They count once the status is written.
 	reactions []measure.Reaction
 	again     reconcile.Requeue
 }
@@ -52,12 +54,12 @@ type notice struct {
 	kind, reason, message string
 }
 
-// newScope is a reconcile that has found out nothing.
+// newScope returns a scope without findings.
 func newScope(f *facts.Facts) *scope {
 	return &scope{Facts: f, findings: findings{stored: f.Config.DeepCopy(), status: *f.Config.Status.DeepCopy()}}
 }
 
-// found returns a condition as it was found in this reconcile; nil when it was not.
+// found returns a condition that a phase of this reconcile has set; nil if none has.
 func (s *scope) found(conditionType string) *metav1.Condition {
 	return meta.FindStatusCondition(s.conditions, conditionType)
 }
@@ -67,7 +69,7 @@ func (s *scope) pass(conditionType, message string) {
 	s.conditions = append(s.conditions, metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: passedReason(conditionType), Message: message})
 }
 
-// wait records what a stage waits for or what is wrong, and stops the phases.
+// wait records the blocker or the problem of a stage, and stops the phases.
 func (s *scope) wait(conditionType, reason, format string, args ...any) (bool, error) {
 	s.conditions = append(s.conditions, metav1.Condition{
 		Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...),
@@ -75,7 +77,8 @@ func (s *scope) wait(conditionType, reason, format string, args ...any) (bool, e
 	return false, nil
 }
 
-// overdue puts the wait that was just recorded down to assisted-service, which alone can end it, when it lasts longer than that ever takes.
+// overdue attributes the wait that was just recorded to assisted-service if the wait exceeds
+// [assisted.ResponseTimeout]. Only assisted-service can end the wait, and never takes that long.
 func (r *Reconciler) overdue(s *scope, since time.Time) (bool, error) {
 	if since.IsZero() {
 		since = r.Clock.Now()
@@ -90,12 +93,12 @@ func (r *Reconciler) overdue(s *scope, since time.Time) (bool, error) {
 	return false, nil
 }
 
-// queueEvent emits an event once the status is written.
+// queueEvent queues an event that is emitted once the status is written.
 func (s *scope) queueEvent(kind, reason, format string, args ...any) {
 	s.events = append(s.events, notice{kind, reason, fmt.Sprintf(format, args...)})
 }
 
-// waitDeleting records what the deletion waits for, and stops the phases.
+// waitDeleting records the blocker of the deletion, and stops the phases.
 func (s *scope) waitDeleting(reason, format string, args ...any) (bool, error) {
 	s.conditions = append(s.conditions, metav1.Condition{
 		Type: bootstrapv1.DeletingCondition, Status: metav1.ConditionTrue, Reason: reason, Message: fmt.Sprintf(format, args...),

@@ -19,13 +19,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// silenceLimit is how long a host that runs may fail to contact assisted-service before a person has to look at it.
-// Firmware and a live ISO over slow virtual media take up to 20 minutes.
+// silenceLimit is how long a running host may fail to contact assisted-service before a person has to inspect the
+// host. Firmware and a live ISO over slow virtual media take up to 20 minutes.
 const silenceLimit = 30 * time.Minute
 
-// silent turns the wait that was just recorded into a problem when it lasts longer than silenceLimit. A wait of unknown
-// beginning stays a wait. A wait that was reported as a problem stays one: the beginning of some waits is remembered in
-// the process alone.
+// silent turns the wait that was just recorded into a problem if the wait exceeds silenceLimit. A wait with an
+// unknown beginning stays a wait. A wait that was reported as a problem stays a problem: only the process
+// remembers the beginning of some waits.
 func (r *Reconciler) silent(s *scope, since time.Time) (bool, error) {
 	c := &s.conditions[len(s.conditions)-1]
 	recorded := s.Recorded(c.Type)
@@ -46,7 +46,7 @@ func (r *Reconciler) silent(s *scope, since time.Time) (bool, error) {
 	return false, nil
 }
 
-// hostState is what the Bare Metal Operator reports of the host; empty without a BareMetalHost.
+// hostState describes the state of the host that the Bare Metal Operator reports; empty without a BareMetalHost.
 func (s *scope) hostState() string {
 	if s.Host == nil {
 		return ""
@@ -67,8 +67,8 @@ func (r *Reconciler) disconnected(s *scope) (bool, error) {
 	return r.silent(s, connected.LastTransitionTime.Time)
 }
 
-// silentSince is since when a host without Agent could have registered: since its Agent was lost, or since it was
-// provisioned; zero if neither is known.
+// silentSince returns since when a host without Agent could have registered. That is the loss of its Agent, or the
+// end of its provisioning; zero if neither is known.
 func (s *scope) silentSince(now time.Time) time.Time {
 	recorded := s.Recorded(bootstrapv1.HostIdentifiedCondition)
 	switch {
@@ -86,8 +86,9 @@ func (s *scope) silentSince(now time.Time) time.Time {
 	return provisioned
 }
 
-// lostAgent returns what became of the Agent that was recorded as the Machine's and is none of its InfraEnv any more.
-// moved: another server registered as the same Agent, which only happens when two servers have one system UUID.
+// lostAgent describes what happened to the Agent that was recorded as the Machine's and that its InfraEnv no
+// longer has. moved reports that another server registered as the same Agent, which only happens if two servers
+// have one system UUID.
 func (r *Reconciler) lostAgent(ctx context.Context, s *scope) (message string, moved bool, err error) {
 	ref := s.Config.Status.AgentRef
 	if ref == nil {
@@ -110,7 +111,7 @@ func (r *Reconciler) lostAgent(ctx context.Context, s *scope) (message string, m
 		"Give each server its own UUID in its firmware", agent.Name, s.Host.Namespace, s.Host.Name, other, facts.InfraEnvOf(agent)), true, nil
 }
 
-// hostRunning names the BareMetalHost on which an Agent of another InfraEnv runs.
+// hostRunning returns the name of the BareMetalHost on which an Agent of another InfraEnv runs.
 func (r *Reconciler) hostRunning(ctx context.Context, s *scope, agent *aiv1beta1.Agent) (string, error) {
 	hosts := &metal3.HostList{}
 	if err := r.Client.List(ctx, hosts, client.InNamespace(s.Host.Namespace), client.UnsafeDisableDeepCopy); err != nil {

@@ -8,14 +8,15 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 )
 
-// stage is a condition with all reasons that may be given for it. A reason of several conditions stands with the first of them.
+// stage is a condition with all its possible reasons. A reason of several conditions is listed with the first of
+// them.
 type stage struct {
 	condition string
 	// passed is the reason when the condition is True.
 	passed string
-	// deferrable are the reasons of waits that usually end without action of the user, and of steps that need none.
-	// They are reported when they last. urgent reasons are reported at once, and so is a reason that is in neither
-	// list.
+	// deferrable are the reasons of waits that usually end without an action of the user, and of steps that need no
+	// action. They are reported once they last. urgent reasons are reported at once, and so is a reason that is in
+	// neither list.
 	deferrable, urgent []string
 }
 
@@ -73,7 +74,8 @@ var stages = []stage{
 	},
 }
 
-// besides are the conditions that are no stage, and are passed by nothing. Ready has the reasons of the stages, and one of its own.
+// besides are the conditions that are no stages, and that no host passes. Ready has the reasons of the stages, and
+// one reason of its own.
 var besides = []stage{
 	{condition: bootstrapv1.ReadyCondition, deferrable: []string{bootstrapv1.InternalErrorReason}},
 	{
@@ -91,7 +93,7 @@ var besides = []stage{
 	{condition: clusterv1.PausedCondition, deferrable: []string{clusterv1.NotPausedReason}, urgent: []string{clusterv1.PausedReason}},
 }
 
-// passedReason is the reason with which a condition is True.
+// passedReason returns the reason with which a condition is True.
 func passedReason(condition string) string {
 	for _, s := range stages {
 		if s.condition == condition {

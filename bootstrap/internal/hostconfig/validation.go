@@ -8,12 +8,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// settling is how long the validations of a host may fail without being reported: right after it registered they always do for a while.
+// settling is how long the validations of a host may fail before the failure is reported. Right after the
+// registration they always fail for a while.
 const settling = 20 * time.Second
 
-// validationMessage says what assisted-service misses, once it had time to make up its mind. Its clock may be another
-// one than ours: a time that is far ahead is not waited for, or a host that it refuses would look like a new one for as
-// long as the clocks differ.
+// validationMessage reports the validations that fail, once assisted-service had time to decide. Its clock may
+// differ from ours. A time that is far ahead does not delay the report. Otherwise a refused host would count as
+// new for as long as the clocks differ.
 func (s *scope) validationMessage(now time.Time) string {
 	left := settling - now.Sub(validatedSince(s.agent))
 	if 0 < left && left <= 2*settling {
@@ -23,7 +24,7 @@ func (s *scope) validationMessage(now time.Time) string {
 	return "assisted-service holds Agent " + s.agent.Name + " in state " + s.agent.Status.DebugInfo.State + ": " + assisted.ValidationProblems(s.agent)
 }
 
-// validatedSince is when assisted-service last changed its mind about the validations of a host.
+// validatedSince returns when assisted-service last changed the result of the validations of a host.
 func validatedSince(agent *aiv1beta1.Agent) time.Time {
 	return assisted.AgentCondition(agent, aiv1beta1.ValidatedCondition).LastTransitionTime.Time
 }
