@@ -21,11 +21,13 @@ import (
 // Leftover is the record of a host that leaves etcd. It is written before the removal, because no object
 // identifies the host afterwards.
 type Leftover struct {
-	// Machine is the name of its Machine. ProviderID and HostUID identify the host, as in [Machine]. A host
-	// that never had a Node has only these. Records of earlier versions lack them.
-	Machine    string `json:"machine,omitempty"`
-	ProviderID string `json:"providerID,omitempty"`
-	HostUID    string `json:"hostUID,omitempty"`
+	// Machine and MachineUID are the name and the UID of its Machine. The name may be used again by a
+	// replacement, and clusterctl move changes the UID. ProviderID and HostUID identify the host, as in
+	// [Machine]. A host that never had a Node has only these four. Records of earlier versions lack them.
+	Machine    string    `json:"machine,omitempty"`
+	MachineUID types.UID `json:"machineUID,omitempty"`
+	ProviderID string    `json:"providerID,omitempty"`
+	HostUID    string    `json:"hostUID,omitempty"`
 	// Node and UID identify its Node. Addresses are those of its member and its Node. Members are the IDs of
 	// its members in the format of etcdctl.
 	Node      string    `json:"node,omitempty"`
@@ -72,8 +74,10 @@ func (a *Situation) registered(left Leftover) *facts.Node {
 }
 
 // isOf reports whether a record describes the host of a Machine. They have the same Node, by name or by
-// identity, or the same Machine name without a contradiction. The name alone counts only while the Machine is
-// being deleted. A Machine that is not being deleted may be the next one of that name, even on the same host.
+// identity, or the same Machine name without a contradiction. The name counts only while the Machine is being
+// deleted. A Machine that is not being deleted may be the next one of that name, even on the same host. If
+// neither identity of the host is known of both, the UIDs of the Machines must not differ: a replacement that
+// has the name and no host yet is not the released Machine.
 func (a *Situation) isOf(left Leftover, m Machine) bool {
 	node := a.registered(left)
 	switch {
@@ -83,8 +87,10 @@ func (a *Situation) isOf(left Leftover, m Machine) bool {
 		return false
 	case left.ProviderID != "" && m.ProviderID != "":
 		return left.ProviderID == m.ProviderID
+	case left.HostUID != "" && m.HostUID != "":
+		return left.HostUID == m.HostUID
 	}
-	return left.HostUID == "" || m.HostUID == "" || left.HostUID == m.HostUID
+	return left.MachineUID == "" || m.UID == "" || left.MachineUID == m.UID
 }
 
 // Released reports whether the host of a Machine is recorded.
@@ -122,16 +128,8 @@ func (a *Situation) Recorded(left Leftover) (recorded []Leftover, changed bool) 
 		return append(recorded, left), true
 	}
 	before := recorded[at]
-	left.Machine, left.ProviderID, left.HostUID = cmp.Or(
-		left.Machine,
-		before.Machine,
-	), cmp.Or(
-		left.ProviderID,
-		before.ProviderID,
-	), cmp.Or(
-		left.HostUID,
-		before.HostUID,
-	)
+	left.Machine, left.MachineUID = cmp.Or(left.Machine, before.Machine), cmp.Or(left.MachineUID, before.MachineUID)
+	left.ProviderID, left.HostUID = cmp.Or(left.ProviderID, before.ProviderID), cmp.Or(left.HostUID, before.HostUID)
 	if before.Node != "" {
 		left.Node, left.UID = before.Node, before.UID
 	}
@@ -172,7 +170,7 @@ func (v *view) leaves(m Machine, own *facts.EtcdMember) Leftover {
 	if m.Node == "" && m.ProviderID == "" && m.HostUID == "" {
 		return Leftover{} // nothing identifies the host
 	}
-	left := Leftover{Machine: m.Name, ProviderID: m.ProviderID, HostUID: m.HostUID, Node: m.Node}
+	left := Leftover{Machine: m.Name, MachineUID: m.UID, ProviderID: m.ProviderID, HostUID: m.HostUID, Node: m.Node}
 	if node := v.Node(m.Node); node != nil {
 		left.UID, left.Addresses = node.UID, node.Addresses
 	}

@@ -870,12 +870,14 @@ func TestMemberOfAHostWithoutNodeRef(t *testing.T) {
 			w := newWorld(3)
 			leads(1)(w)
 			change(w)
+			w.Machines[0].UID = "of m0"
 			step := w.step()
 			g.Expect(step.Action).To(Equal(RemoveMember), "%s: %s", step.Blocker.Reason, step.Blocker.Message)
 			g.Expect(step.Member.Name).To(Equal("n0"))
 			g.Expect(step.Machine.Node).To(Equal("n0"))
 			g.Expect(step.Leaves).To(Equal(Leftover{
 				Machine:    "m0",
+				MachineUID: "of m0",
 				ProviderID: w.Machines[0].ProviderID,
 				HostUID:    w.Machines[0].HostUID,
 				Node:       "n0",
@@ -1147,8 +1149,19 @@ func TestRecordBelongsToAMachine(t *testing.T) {
 			Leftover{Machine: "m0", ProviderID: "x", HostUID: "host of n0"}, func(w *world) { w.unlinked(0) }, false,
 		},
 		"its name, and its host is now unknown": {byName, func(w *world) { w.unlinked(0); w.Machines[0].HostUID = "" }, true},
-		"its host, but another name":            {Leftover{Machine: "m7", HostUID: "host of n0"}, func(w *world) { w.unlinked(0) }, false},
-		"name and host, but it lives":           {byName, func(w *world) { w.unlinked(0); w.Machines[0].Deleted = time.Time{} }, false},
+		"its name and its UID, and its host is unknown": {
+			Leftover{Machine: "m0", MachineUID: "m0", ProviderID: "metal3://n0"},
+			func(w *world) { w.Machines[0] = Machine{Name: "m0", UID: "m0", Held: true, Deleted: noon} }, true,
+		},
+		"its name, but another UID, and its host is unknown": {
+			Leftover{Machine: "m0", MachineUID: "former", ProviderID: "metal3://n0", HostUID: "host of n0"},
+			func(w *world) { w.Machines[0] = Machine{Name: "m0", UID: "m0", Held: true, Deleted: noon} }, false,
+		},
+		"name and host, and a move has changed its UID": {
+			Leftover{Machine: "m0", MachineUID: "former", HostUID: "host of n0"}, func(w *world) { w.unlinked(0); w.Machines[0].UID = "m0" }, true,
+		},
+		"its host, but another name":  {Leftover{Machine: "m7", HostUID: "host of n0"}, func(w *world) { w.unlinked(0) }, false},
+		"name and host, but it lives": {byName, func(w *world) { w.unlinked(0); w.Machines[0].Deleted = time.Time{} }, false},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
@@ -1324,6 +1337,9 @@ func TestRecordedHosts(t *testing.T) {
 	g.Expect(changed).To(BeFalse())
 	recorded, _ = situation.Recorded(Leftover{Machine: "m3", HostUID: "h3", Node: "n3", UID: "u3"})
 	g.Expect(recorded).To(And(HaveLen(3), ContainElement(Leftover{Machine: "m3", HostUID: "h3", Node: "n3", UID: "u3"})), "it became one")
+	recorded, changed = situation.Recorded(Leftover{Machine: "m3", MachineUID: "of m3", HostUID: "h3"})
+	g.Expect(changed).To(BeTrue(), "an earlier version did not record the UID")
+	g.Expect(recorded).To(And(HaveLen(3), ContainElement(Leftover{Machine: "m3", MachineUID: "of m3", HostUID: "h3"})))
 	recorded, _ = situation.Recorded(Leftover{Machine: "m3", HostUID: "of the next host"})
 	g.Expect(recorded).To(HaveLen(4), "another of that name")
 	recorded, _ = situation.Recorded(Leftover{Machine: "m3", HostUID: "h3", ProviderID: "of the next host"})

@@ -23,7 +23,11 @@ func (a *Situation) Stuck(now time.Time) (stuck []Machine, next time.Duration) {
 		if m.Deleted.IsZero() || m.Held || !m.Terminating || at < 0 || a.Leftovers[at].Released == nil {
 			continue
 		}
-		left := stuckAfter - now.Sub(a.Leftovers[at].Released.Time)
+		from := a.Leftovers[at].Released.Time
+		if from.Before(m.Deleted) { // the record is of a former Machine on the same host
+			from = m.Deleted
+		}
+		left := stuckAfter - now.Sub(from)
 		switch {
 		case left <= 0:
 			stuck = append(stuck, m)

@@ -62,6 +62,14 @@ func TestStuck(t *testing.T) {
 		"another Machine of the name was created": {
 			change: func(w *world) { w.Machines[0].ProviderID, w.Machines[0].Node = "metal3://n9", "n9" }, after: time.Hour,
 		},
+		"a replacement with its name and without a host is deleted": {change: func(w *world) {
+			w.Leftovers[0].MachineUID = "former"
+			w.Machines[0] = Machine{Name: "m0", UID: "replacement", Terminating: true, Deleted: noon.Add(time.Minute)}
+		}, after: time.Hour},
+		"a replacement on the same host is deleted": {change: func(w *world) {
+			w.Leftovers[0].MachineUID = "former"
+			w.Machines[0].UID, w.Machines[0].Deleted = "replacement", noon.Add(time.Hour)
+		}, after: 61 * time.Minute, next: 29 * time.Minute},
 		"the record is of another Machine alone": {change: func(w *world) {
 			w.Leftovers[0].Machine, w.Leftovers[0].Node, w.Leftovers[0].ProviderID = "m9", "n9", "metal3://n9"
 		}, after: time.Hour},
