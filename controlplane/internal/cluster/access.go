@@ -27,7 +27,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/streams"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/http2conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reach"
 )
@@ -84,7 +84,7 @@ func newSchemeAndMapper() (*runtime.Scheme, meta.RESTMapper) {
 // keep the size of the largest response.
 type access struct {
 	permanent rest.Interface
-	transport *streams.Transport
+	transport *http2conn.Transport
 	// config is the content of the kubeconfig without its certificates. Those are large, and are kept in
 	// certificates.
 	config       *rest.Config
@@ -113,7 +113,7 @@ func newAccess(kubeconfig []byte, userAgent string, now func() time.Time, servin
 	a := &access{config: config, certificates: certificates, sessions: &tlsSessions{}, serving: serving}
 	certificates.ClientSessionCache = a.sessions
 	certificates.VerifyConnection = serving.record
-	a.transport = &streams.Transport{Dial: a.newTransport, Times: streams.Times{Silence: pingAfter, Answer: responseTimeout, Now: now}}
+	a.transport = &http2conn.Transport{Dial: a.newTransport, Times: http2conn.Times{Silence: pingAfter, Answer: responseTimeout, Now: now}}
 	authenticated, err := a.httpClient(a.transport)
 	if err != nil {
 		return nil, err
@@ -127,11 +127,11 @@ func newAccess(kubeconfig []byte, userAgent string, now func() time.Time, servin
 // probe requests the version of the API server. This also checks the credentials: they are invalid if two
 // requests are refused.
 func (a *access) probe(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(streams.AllowOpen(ctx), responseTimeout)
+	ctx, cancel := context.WithTimeout(http2conn.AllowOpen(ctx), responseTimeout)
 	defer cancel()
 	version := a.permanent.Get().AbsPath("/version")
 	answer, err := version.DoRaw(ctx)
-	if errors.Is(err, streams.ErrEnded) { // the connection had ended before the request
+	if errors.Is(err, http2conn.ErrEnded) { // the connection had ended before the request
 		answer, err = version.DoRaw(ctx)
 	}
 	if apierrors.IsUnauthorized(err) {

@@ -17,8 +17,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/http2conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/streams"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -87,7 +87,7 @@ type connection struct {
 
 	// lastSuccess is the time of the last response. http2Conn, while not nil, may have received data since.
 	lastSuccess time.Time
-	http2Conn   *streams.Conn
+	http2Conn   *http2conn.Conn
 	unreadSince time.Time
 	failure     *failure
 	kubernetes  string

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/streams"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/http2conn"
 )
 
 const (
@@ -124,7 +124,7 @@ func (w *watcher) consume(body io.ReadCloser, timeout time.Duration, cancel cont
 		_ = body.Close() // nothing was written
 		w.ended(err)
 	}
-	if !streams.Follow(body, lines.push) {
+	if !http2conn.Follow(body, lines.push) {
 		lines.push(nil, errNoStream)
 	}
 	cancel() // the body does not depend on the context any more

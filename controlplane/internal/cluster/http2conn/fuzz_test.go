@@ -1,4 +1,4 @@
-package streams
+package http2conn
 
 import (
 	"bytes"

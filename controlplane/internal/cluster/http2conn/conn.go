@@ -1,9 +1,9 @@
-// Package streams implements the client side of HTTP/2 for connections that are mostly silent. Such a
+// Package http2conn implements the client side of HTTP/2 for connections that are mostly silent. Such a
 // connection has a few requests without a body, whose responses last for hours. net/http keeps one goroutine
 // for each request, and the reader of the body is another, with buffers and stacks that stay unused. Here one
 // goroutine reads for all requests, and passes the data on. Framing and headers are those of
 // golang.org/x/net/http2. Dialing, proxies and TLS are those of net/http.
-package streams
+package http2conn
 
 import (
 	"crypto/tls"

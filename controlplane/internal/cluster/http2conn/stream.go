@@ -1,4 +1,4 @@
-package streams
+package http2conn
 
 import (
 	"bytes"
@@ -60,7 +60,7 @@ type stream struct {
 // RoundTrip makes a request without a body. The caller ensures that the URL belongs to the server.
 func (c *Conn) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Body != nil && req.Body != http.NoBody {
-		return nil, errors.Join(errors.New("a connection for streams takes no request with a body"), req.Body.Close())
+		return nil, errors.Join(errors.New("an HTTP/2 connection accepts no request with a body"), req.Body.Close())
 	}
 	answered := make(chan *http.Response, 1)
 	s := &stream{conn: c, responded: answered, window: window}

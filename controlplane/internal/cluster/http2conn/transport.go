@@ -1,4 +1,4 @@
-package streams
+package http2conn
 
 import (
 	"context"
@@ -83,7 +83,7 @@ func (t *Transport) replace(conn *Conn, http1 *http.Transport) {
 	t.conn, t.http1 = conn, http1
 }
 
-// Broken reports whether there is no connection for streams: it accepts no more requests, or the server does
+// Broken reports whether there is no usable HTTP/2 connection: it accepts no more requests, or the server does
 // not support HTTP/2.
 func (t *Transport) Broken() bool {
 	conn := t.Conn()
