@@ -24,29 +24,30 @@ import (
 
 const (
 	chartName = "cluster-api-provider-openshift-agent"
-	// keepAnnotation has Helm leave an object where it is when the release is uninstalled; moveLabel is what clusterctl
-	// gives to the kinds that it moves.
+	// Helm does not delete an object with keepAnnotation when the release is uninstalled. clusterctl moves the
+	// kinds whose CRDs have moveLabel.
 	keepAnnotation, moveLabel = "helm.sh/resource-policy", "clusterctl.cluster.x-k8s.io"
-	// onOpenShift is the condition of objects that only hubs on OpenShift require. A boolean value decides. Without a
-	// value the API group decides: each OpenShift has it, but so does a hub on which only the definitions of that group
-	// are installed, and the user of such a hub does not grant the right to delete Secrets.
-	onOpenShift = `(ternary .Values.openshiftHub (.Capabilities.APIVersions.Has "config.openshift.io/v1") (kindIs "bool" .Values.openshiftHub))`
+	// onOpenShift is the condition of objects that only hubs on OpenShift require. A boolean value decides.
+	// Without a value the API group decides: every OpenShift has the group. A hub may have only the CRDs of the
+	// group. Its user sets the value to false, so that the manager does not get the right to delete Secrets.
+	onOpenShift = `(ternary .Values.openshiftHub ` +
+		`(.Capabilities.APIVersions.Has "config.openshift.io/v1") (kindIs "bool" .Values.openshiftHub))`
 )
 
-// chart is the Helm chart of both providers. What is written by hand lies in config/chart; the templates of its
-// objects, and the values that these have by default, are made of the components that clusterctl installs.
+// chart is the Helm chart of both providers. The hand-written files lie in config/chart. The templates of the
+// objects and their default values are generated from the components for clusterctl.
 type chart struct {
 	files map[string][]byte
 	// values is the document with the default values, comments included.
 	values *yamlv3.Node
 }
 
-// chartFile is the name that Helm gives to the package of a version.
+// chartFile returns the file name that Helm gives to the package of a version.
 func chartFile(version string) string {
 	return chartName + "-" + strings.TrimPrefix(version, "v") + ".tgz"
 }
 
-// newChart reads what is written by hand, for a version.
+// newChart reads the hand-written files and sets their version.
 func newChart(root, version string) (*chart, error) {
 	c := &chart{files: map[string][]byte{}, values: &yamlv3.Node{}}
 	source := os.DirFS(filepath.Join(root, "config", "chart"))
@@ -63,32 +64,33 @@ func newChart(root, version string) (*chart, error) {
 	if err := yamlv3.Unmarshal(c.files["values.yaml"], c.values); err != nil {
 		return nil, fmt.Errorf("cannot read the values of the chart: %w", err)
 	}
-	versions := strings.NewReplacer("version: 0.0.0\n", "version: "+strings.TrimPrefix(version, "v")+"\n", "appVersion: dev\n", "appVersion: "+version+"\n")
+	versions := strings.NewReplacer("version: 0.0.0\n", "version: "+strings.TrimPrefix(version, "v")+"\n", "appVersion: dev\n",
+		"appVersion: "+version+"\n")
 	c.files["Chart.yaml"] = []byte(versions.Replace(string(c.files["Chart.yaml"])))
 	return c, nil
 }
 
-// add adds the templates of a provider, of the files that are released for clusterctl.
+// add generates the templates of a provider from the files that are released for clusterctl.
 func (c *chart) add(p provider, files map[string][]byte) error {
-	everywhere, err := objectsOf(files[p.components+".yaml"])
+	clusterWide, err := objectsOf(files[p.components+".yaml"])
 	if err != nil {
 		return err
 	}
-	inOne, err := objectsOf(files[p.components+"-namespaced.yaml"])
+	namespaced, err := objectsOf(files[p.components+"-namespaced.yaml"])
 	if err != nil {
 		return err
 	}
-	for _, o := range everywhere {
+	for _, o := range clusterWide {
 		condition := ""
-		if !contains(inOne, o) {
+		if !contains(namespaced, o) {
 			condition = "(not .Values.watchNamespace)"
 		}
 		if err := c.addObject(p, o, condition); err != nil {
 			return err
 		}
 	}
-	for _, o := range inOne {
-		if !contains(everywhere, o) {
+	for _, o := range namespaced {
+		if !contains(clusterWide, o) {
 			if err := c.addObject(p, o, ".Values.watchNamespace"); err != nil {
 				return err
 			}
@@ -101,7 +103,7 @@ func (c *chart) add(p provider, files map[string][]byte) error {
 	)
 }
 
-// addAll adds the templates of the objects of a file, under a condition.
+// addAll adds the templates of all objects of a file, with a condition.
 func (c *chart) addAll(p provider, manifests []byte, condition string) error {
 	objects, err := objectsOf(manifests)
 	if err != nil {
@@ -118,28 +120,29 @@ func (c *chart) addAll(p provider, manifests []byte, condition string) error {
 func objectsOf(manifests []byte) ([]unstructured.Unstructured, error) {
 	objects, err := yamlutil.ToUnstructured(manifests)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read what the chart is made of: %w", err)
+		return nil, fmt.Errorf("cannot read the manifests for the chart: %w", err)
 	}
 	return objects, nil
 }
 
-// contains reports whether an object is among others. Deployments are the same but for the flag that says which namespace is watched.
+// contains reports whether a list has an object. Deployments differ only in the flag for the watched namespace.
 func contains(objects []unstructured.Unstructured, o unstructured.Unstructured) bool {
 	return slices.ContainsFunc(objects, func(other unstructured.Unstructured) bool {
 		return o.GetKind() == "Deployment" && other.GetKind() == "Deployment" || reflect.DeepEqual(other.Object, o.Object)
 	})
 }
 
-// addObject adds the template of an object that is installed under a condition, if there is one, and as long as its provider is.
+// addObject adds the template of an object. The object is installed if its provider is enabled and the
+// condition, if any, is true.
 func (c *chart) addObject(p provider, o unstructured.Unstructured, condition string) error {
-	o = *o.DeepCopy() // others are compared with it
+	o = *o.DeepCopy() // contains compares the original with other objects
 	conditions := ".Values." + p.values + ".enabled"
 	if condition != "" {
 		conditions = "and " + conditions + " " + condition
 	}
 	switch kind := o.GetKind(); {
 	case kind == "Namespace":
-		return nil // a release of Helm has one
+		return nil // Helm creates the namespace of the release
 	case kind == "CustomResourceDefinition":
 		conditions = "and .Values.crds.install (" + conditions + ")"
 		o.SetAnnotations(labels.Merge(o.GetAnnotations(), labels.Set{keepAnnotation: "keep"}))
@@ -147,7 +150,7 @@ func (c *chart) addObject(p provider, o unstructured.Unstructured, condition str
 	case strings.HasPrefix(kind, "ValidatingAdmissionPolicy"):
 		conditions = "and .Values.admissionPolicies.install (" + conditions + ")"
 	case kind == "Deployment":
-		if err := c.parametrise(p, o.Object); err != nil {
+		if err := c.parameterize(p, o.Object); err != nil {
 			return err
 		}
 	}
@@ -160,10 +163,11 @@ func (c *chart) addObject(p provider, o unstructured.Unstructured, condition str
 	return nil
 }
 
-// firstLevel is the beginning of a comment, or of a section without one, in the default values: an empty line goes before it.
+// firstLevel matches the beginning of a comment, or of a section without comment, in the default values. An
+// empty line is inserted before it.
 var firstLevel = regexp.MustCompile(`(?m)^([^#\n].*\n)([#a-zA-Z])`)
 
-// archive is the chart as Helm packs charts, but the same bytes for the same content.
+// archive packs the chart as Helm does. Equal content gives equal bytes.
 func (c *chart) archive() ([]byte, error) {
 	var values bytes.Buffer
 	encoder := yamlv3.NewEncoder(&values)

@@ -13,18 +13,18 @@ import (
 // watchedNamespace is the variable of the components for managers that watch one namespace.
 const watchedNamespace = "${WATCHED_NAMESPACE}"
 
-// Where an expression of Helm's is meant, it stands in these marks until the objects are text: what looks like one in
-// the objects themselves is none.
+// Marks around an expression of Helm until the objects are text. Text of the objects that resembles an
+// expression is escaped.
 const (
 	begin, end = "⟦", "⟧"
-	// blank stands for a space in an expression, at which the writer of YAML would break a long line.
+	// blank stands for a space in an expression, where the YAML encoder would break a long line.
 	blank = "␣"
-	// optional is a field that is left out when its value is empty, lines one whose expression gives several lines,
-	// further items of a list beside those that it has.
+	// A field with optional is left out when its value is empty. The expression of a field with lines gives
+	// several lines. The expression of an item with further gives additional items of the list.
 	optional, lines, further = "optional:", "lines:", "further:"
 )
 
-// expression marks an expression of Helm's as the whole of a field or an item.
+// expression returns the value of a field or an item that consists of an expression of Helm.
 func expression(form, text string) string {
 	return begin + form + strings.ReplaceAll(text, " ", blank) + end
 }
@@ -37,7 +37,7 @@ var (
 	unsetVariable = regexp.MustCompile(`\$\{[A-Z_]+`)
 )
 
-// template is the text of the template of an object.
+// template returns the text of the template of an object.
 func (p provider) template(o unstructured.Unstructured) (string, error) {
 	object, err := yaml.Marshal(o.Object)
 	if err != nil {
@@ -52,12 +52,13 @@ func (p provider) template(o unstructured.Unstructured) (string, error) {
 	text = furtherItems.ReplaceAllStringFunc(text, indented(furtherItems, "$1{{- with $2 }}\n{{ toYaml . | indent INDENT }}\n$1{{- end }}"))
 	text = strings.NewReplacer(begin, "{{ ", end, " }}", blank, " ").Replace(text)
 	if variable := unsetVariable.FindString(text); variable != "" {
-		return "", fmt.Errorf("%s %s has the variable %s}, for which the chart has no value", o.GetKind(), o.GetName(), variable)
+		return "", fmt.Errorf("%s %s has the variable %s}, but the chart has no value for it", o.GetKind(), o.GetName(), variable)
 	}
 	return text, nil
 }
 
-// indented replaces as a regular expression does, whose first group is the indentation of the line, which INDENT stands for.
+// indented returns a replacement function for a regular expression whose first group is the indentation of the
+// line. INDENT stands for the width of that indentation.
 func indented(expression *regexp.Regexp, replacement string) func(string) string {
 	return func(line string) string {
 		indent := strconv.Itoa(len(expression.FindStringSubmatch(line)[1]))

@@ -17,11 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ofTheChart are the flags that are no values of their own: others stand for them, or the components rely on them.
-var ofTheChart = []string{"health-addr", "in-place-updates", "namespace", "version", "watch-filter", "webhook-cert-dir", "webhook-port"}
+// flagsOfChart are the flags that the user cannot set in values.flags: other values set them, or the components
+// depend on them.
+var flagsOfChart = []string{"health-addr", "in-place-updates", "namespace", "version", "watch-filter", "webhook-cert-dir", "webhook-port"}
 
-// A flag that the schema does not know could not be given.
-func TestTheSchemaOfTheChartKnowsTheFlagsOfTheManagers(t *testing.T) {
+// The schema rejects values.flags with a flag that it does not list.
+func TestSchemaOfChartListsFlagsOfManagers(t *testing.T) {
 	g := NewWithT(t)
 	documented, err := os.ReadFile(filepath.Join(root, "docs", "flags.md"))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -39,12 +40,12 @@ func TestTheSchemaOfTheChartKnowsTheFlagsOfTheManagers(t *testing.T) {
 		}
 		known, _, err := unstructured.NestedStringSlice(schema, "properties", p.values, "properties", "flags", "propertyNames", "enum")
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(known).To(ConsistOf(slices.DeleteFunc(flags, func(flag string) bool { return slices.Contains(ofTheChart, flag) })), p.folder)
+		g.Expect(known).To(ConsistOf(slices.DeleteFunc(flags, func(flag string) bool { return slices.Contains(flagsOfChart, flag) })), p.folder)
 	}
 }
 
-// unpacked are the files of a chart.
-func unpacked(t *testing.T, chart string) map[string][]byte {
+// unpack returns the files of a chart.
+func unpack(t *testing.T, chart string) map[string][]byte {
 	t.Helper()
 	g := NewWithT(t)
 	packed, err := os.Open(chart)
@@ -60,7 +61,7 @@ func unpacked(t *testing.T, chart string) map[string][]byte {
 		}
 		g.Expect(err).NotTo(HaveOccurred())
 		file, found := strings.CutPrefix(header.Name, chartName+"/")
-		g.Expect(found).To(BeTrue(), "Helm wants all in a folder of the chart's name: %s", header.Name)
+		g.Expect(found).To(BeTrue(), "Helm requires all files in a folder with the name of the chart: %s", header.Name)
 		files[file], err = io.ReadAll(reader)
 		g.Expect(err).NotTo(HaveOccurred())
 	}

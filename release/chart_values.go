@@ -12,8 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// parametrise puts the values of a provider into its Deployment, and what is there into the default values.
-func (c *chart) parametrise(p provider, deployment map[string]any) error {
+// parameterize replaces fields of a provider's Deployment with values of the chart, and writes the contents of
+// the fields to the default values.
+func (c *chart) parameterize(p provider, deployment map[string]any) error {
 	spec, err := mapAt(deployment, "spec")
 	if err != nil {
 		return err
@@ -59,24 +60,26 @@ func (c *chart) parametrise(p provider, deployment map[string]any) error {
 	manager["resources"] = value(optional, "resources")
 	environment, _ := manager["env"].([]any)
 	manager["env"] = append(environment, value(further, "env"))
-	for field, of := range map[string]map[string]any{"env": manager, "volumeMounts": manager, "volumes": pod} {
-		addAuthorities(of, field)
+	for field, parent := range map[string]map[string]any{"env": manager, "volumeMounts": manager, "volumes": pod} {
+		addAuthorities(parent, field)
 	}
 	pod["containers"] = containers
 	return nil
 }
 
-// addAuthorities adds to a list what belongs to the trusted authorities, and leaves out a list that would be empty without them.
-func addAuthorities(of map[string]any, field string) {
-	items := `include "openshift-agent.authorities.` + map[string]string{"env": "env", "volumeMounts": "mounts", "volumes": "volumes"}[field] + `" .Values | fromYamlArray`
-	if list, _ := of[field].([]any); len(list) > 0 {
-		of[field] = append(list, expression(further, items))
+// addAuthorities adds the items for the trusted authorities to a list. A list without other items is left out
+// when there are no authorities.
+func addAuthorities(parent map[string]any, field string) {
+	items := `include "openshift-agent.authorities.` + map[string]string{"env": "env", "volumeMounts": "mounts",
+		"volumes": "volumes"}[field] + `" .Values | fromYamlArray`
+	if list, _ := parent[field].([]any); len(list) > 0 {
+		parent[field] = append(list, expression(further, items))
 		return
 	}
-	of[field] = expression(optional, items)
+	parent[field] = expression(optional, items)
 }
 
-// mapAt is what an object holds at a place, to be changed there.
+// mapAt returns the map at a path of an object. Changes of the map change the object.
 func mapAt(object map[string]any, fields ...string) (map[string]any, error) {
 	found, _, err := unstructured.NestedFieldNoCopy(object, fields...)
 	at, ok := found.(map[string]any)
@@ -86,13 +89,15 @@ func mapAt(object map[string]any, fields ...string) (map[string]any, error) {
 	return at, nil
 }
 
-// withDefault is a variable of the components, for which clusterctl takes the default when the user gives no value.
+// withDefault matches a variable of the components with a default, which clusterctl uses when the user gives no
+// value.
 var withDefault = regexp.MustCompile(`\$\{[A-Z_]+:=([^}]*)\}`)
 
-// inPlaceFlag is the flag that a value of its own stands for, because more belongs to it.
+// inPlaceFlag is not among the flags of the values: the value inPlaceUpdates sets it together with other
+// objects.
 const inPlaceFlag = "in-place-updates"
 
-// flagsOf are the flags that a container is given, with their values.
+// flagsOf returns the flags of a container with their values.
 func flagsOf(container map[string]any) (map[string]any, error) {
 	args, _, err := unstructured.NestedStringSlice(container, "args")
 	if err != nil {
@@ -115,7 +120,7 @@ func flagsOf(container map[string]any) (map[string]any, error) {
 	return flags, nil
 }
 
-// setDefaults writes values of a provider, by their paths, into the document with the default values.
+// setDefaults writes values of a provider, keyed by path, to the document with the default values.
 func (c *chart) setDefaults(p provider, values map[string]any) error {
 	for path, value := range values {
 		place := c.values.Content[0]
@@ -133,7 +138,7 @@ func (c *chart) setDefaults(p provider, values map[string]any) error {
 	return nil
 }
 
-// child is the value of a key in a mapping; nil if there is none.
+// child returns the value of a key of a mapping, or nil.
 func child(mapping *yamlv3.Node, key string) *yamlv3.Node {
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		if mapping.Content[i].Value == key {
@@ -143,7 +148,7 @@ func child(mapping *yamlv3.Node, key string) *yamlv3.Node {
 	return nil
 }
 
-// imageValues are the values that stand for an image.
+// imageValues returns the values for an image: repository, tag and digest.
 func imageValues(image string) (map[string]any, error) {
 	reference, err := name.ParseReference(image, name.StrictValidation)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// readImages reads which digests the images have, as whoever pushed them tells: `make push` writes that. Each has to be
-// an image of this release, and none may be missing.
+// readImages reads the digests of the pushed images from the file that `make push` writes. The file must list
+// all images of this release and no other image.
 func (r *release) readImages() error {
 	if r.imagesFile == "" {
 		return nil
@@ -27,7 +27,8 @@ func (r *release) readImages() error {
 		}
 		i := slices.IndexFunc(providers, func(p provider) bool { return image.Context().Name() == r.registry+"/"+p.image })
 		if i < 0 {
-			return fmt.Errorf("IMAGES has %s, which is no image of this release: those of both managers in REGISTRY (%s) are", line, r.registry)
+			return fmt.Errorf("IMAGES has %s, which is not an image of this release: list the images of both managers in REGISTRY (%s)", line,
+				r.registry)
 		}
 		if r.digests[providers[i].image] != "" {
 			return fmt.Errorf("IMAGES has %s twice", image.Context().Name())

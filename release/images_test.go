@@ -15,7 +15,7 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// instructions are those of a Dockerfile, each in one line, without comments.
+// instructions returns the instructions of a Dockerfile, each on one line, without comments.
 func instructions(t *testing.T, folder string) []string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(root, "Dockerfile."+folder))
@@ -29,7 +29,7 @@ func instructions(t *testing.T, folder string) []string {
 	return found
 }
 
-// expand puts values in the place of arguments.
+// expand replaces arguments with their values.
 func expand(text string, values map[string]string) string {
 	for argument, value := range values {
 		text = strings.ReplaceAll(text, argument, value)
@@ -37,9 +37,9 @@ func expand(text string, values map[string]string) string {
 	return text
 }
 
-// No container engine is needed to see this. That an engine would take the Dockerfiles, and what it would run, is
-// tested in test/tools/dockerfile.
-func TestImagesAreStaticUnprivilegedAndForManyPlatforms(t *testing.T) {
+// This test needs no container engine. test/tools/dockerfile tests that an engine accepts the Dockerfiles, and
+// what the images run.
+func TestImagesAreStaticUnprivilegedAndMultiPlatform(t *testing.T) {
 	for _, p := range providers {
 		t.Run(p.folder, func(t *testing.T) {
 			g := NewWithT(t)
@@ -56,30 +56,34 @@ func TestImagesAreStaticUnprivilegedAndForManyPlatforms(t *testing.T) {
 					from, last = append(from, expand(image, defaults)), i
 				}
 			}
-			g.Expect(all).To(ContainElements("ARG GO_IMAGE=docker.io/library/golang:${GO_VERSION}", HavePrefix("ARG BASE_IMAGE=")), "whoever builds may name both by digest")
-			g.Expect(from).To(HaveLen(2), "one stage builds, the other is shipped")
-			g.Expect(from[0]).To(HavePrefix("--platform=${BUILDPLATFORM"), "Go compiles for other platforms, nothing is emulated")
+			g.Expect(all).To(ContainElements("ARG GO_IMAGE=docker.io/library/golang:${GO_VERSION}", HavePrefix("ARG BASE_IMAGE=")),
+				"the user may set both images by digest")
+			g.Expect(from).To(HaveLen(2), "one stage builds, the other is the image")
+			g.Expect(from[0]).To(HavePrefix("--platform=${BUILDPLATFORM"), "Go cross-compiles; no emulation")
 			for _, image := range from {
-				g.Expect(image).To(MatchRegexp(`[a-z]+\.[a-z]+/[^ :]+(:[^ ]+|@sha256:[0-9a-f]{64})( AS build)?$`), "an image with its registry, and a tag or digest")
+				g.Expect(image).To(MatchRegexp(`[a-z]+\.[a-z]+/[^ :]+(:[^ ]+|@sha256:[0-9a-f]{64})( AS build)?$`),
+					"an image with its registry, and a tag or digest")
 				g.Expect(image).NotTo(ContainSubstring(":latest"))
 			}
 
 			build, rest, _ := strings.Cut(all[last-1], " && ")
-			g.Expect(rest).To(HavePrefix("cp LICENSE /LICENSE && touch --date=@${SOURCE_DATE_EPOCH} /manager /LICENSE"), "no file has the time of the build")
+			g.Expect(rest).To(HavePrefix("cp LICENSE /LICENSE && touch --date=@${SOURCE_DATE_EPOCH} /manager /LICENSE"),
+				"no file has the build time")
 			g.Expect(all[:last]).To(ContainElement("ARG SOURCE_DATE_EPOCH=0"))
-			g.Expect(build).To(ContainSubstring("CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} go build -trimpath -buildvcs=false"), "static, and the same from every folder")
+			g.Expect(build).To(ContainSubstring("CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} go build -trimpath -buildvcs=false"),
+				"static, and independent of the folder")
 			g.Expect(build).To(HaveSuffix(" ./" + p.folder))
 
 			shipped := all[last+1:]
-			g.Expect(shipped).NotTo(ContainElement(HavePrefix("RUN ")), "there is no shell")
+			g.Expect(shipped).NotTo(ContainElement(HavePrefix("RUN ")), "the image has no shell")
 			g.Expect(shipped).To(ContainElements("USER 65532:65532", `ENTRYPOINT ["/manager"]`, "COPY --from=build /manager /manager"))
-			g.Expect(shipped).NotTo(ContainElement(MatchRegexp("^(COPY|ADD) [^-]")), "what comes from the checkout has another time in each")
+			g.Expect(shipped).NotTo(ContainElement(MatchRegexp("^(COPY|ADD) [^-]")), "files of the checkout have different times in each checkout")
 		})
 	}
 }
 
-// The linker tells managers that make builds, and those in images, the same.
-func TestImagesSayTheirVersionAsOtherBuildsDo(t *testing.T) {
+// The linker flags for managers are the same in the Makefile and in the Dockerfiles.
+func TestImagesHaveVersionFlagsOfMakefile(t *testing.T) {
 	g := NewWithT(t)
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -97,9 +101,9 @@ func TestImagesSayTheirVersionAsOtherBuildsDo(t *testing.T) {
 	}
 }
 
-// Modules are downloaded before the sources are copied, so that a change of these downloads nothing again: what go.mod
-// replaces by a folder has to be there.
-func TestImagesHaveAllModulesBeforeTheyDownload(t *testing.T) {
+// Modules are downloaded before the sources are copied, so that changed sources do not download them again. The
+// folders that go.mod uses as replacements must exist by then.
+func TestImagesHaveAllGoModFilesBeforeDownload(t *testing.T) {
 	for _, p := range providers {
 		t.Run(p.folder, func(t *testing.T) {
 			g := NewWithT(t)
@@ -123,7 +127,7 @@ func TestImagesHaveAllModulesBeforeTheyDownload(t *testing.T) {
 	}
 }
 
-func TestImagesAreBuiltWithAGoThatTheModuleAllows(t *testing.T) {
+func TestGoVersionOfImagesFitsGoMod(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -137,10 +141,10 @@ func TestImagesAreBuiltWithAGoThatTheModuleAllows(t *testing.T) {
 		g.Expect(semver.Compare("v"+version, "v"+module.Go.Version)).To(BeNumerically(">=", 0))
 		versions[version] = true
 	}
-	g.Expect(versions).To(HaveLen(1), "both are built with the same")
+	g.Expect(versions).To(HaveLen(1), "both images are built with the same version")
 }
 
-// make tells an engine what to do: that engine is played by a script, which writes it down, and says of each image that it has a digest.
+// A script plays the container engine: it records its arguments and returns a digest for each image.
 func TestImagesAreBuiltAndPushedByMake(t *testing.T) {
 	const engine = `#!/bin/sh
 echo "$@" >> "$(dirname "$0")/calls"
@@ -151,9 +155,12 @@ buildx) echo "$digest" ;;
 esac
 `
 	for name, wanted := range map[string]string{
-		"podman": "push --digestfile bin/digest registry.example.com/team/agent-bootstrap-provider:v0.1.0\npush --digestfile bin/digest registry.example.com/team/agent-control-plane-provider:v0.1.0\n",
-		"docker": "push registry.example.com/team/agent-bootstrap-provider:v0.1.0\nbuildx imagetools inspect --format {{.Manifest.Digest}} registry.example.com/team/agent-bootstrap-provider:v0.1.0\n" +
-			"push registry.example.com/team/agent-control-plane-provider:v0.1.0\nbuildx imagetools inspect --format {{.Manifest.Digest}} registry.example.com/team/agent-control-plane-provider:v0.1.0\n",
+		"podman": "push --digestfile bin/digest registry.example.com/team/agent-bootstrap-provider:v0.1.0\n" +
+			"push --digestfile bin/digest registry.example.com/team/agent-control-plane-provider:v0.1.0\n",
+		"docker": "push registry.example.com/team/agent-bootstrap-provider:v0.1.0\n" +
+			"buildx imagetools inspect --format {{.Manifest.Digest}} registry.example.com/team/agent-bootstrap-provider:v0.1.0\n" +
+			"push registry.example.com/team/agent-control-plane-provider:v0.1.0\n" +
+			"buildx imagetools inspect --format {{.Manifest.Digest}} registry.example.com/team/agent-control-plane-provider:v0.1.0\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -165,7 +172,9 @@ esac
 			g.Expect(os.WriteFile(filepath.Join(dir, "Makefile"), content, 0o600)).To(Succeed())
 			run := func(targets ...string) string {
 				g.Expect(os.RemoveAll(filepath.Join(dir, "calls"))).To(Succeed())
-				cmd := exec.CommandContext(t.Context(), "make", append(targets, "ENGINE="+script, "VERSION=v0.1.0", "REGISTRY=registry.example.com/team", "REVISION=0123", "SOURCE_DATE_EPOCH=1700000000")...)
+				cmd := exec.CommandContext(t.Context(), "make",
+					append(targets, "ENGINE="+script, "VERSION=v0.1.0", "REGISTRY=registry.example.com/team", "REVISION=0123",
+						"SOURCE_DATE_EPOCH=1700000000")...)
 				cmd.Dir = dir
 				out, err := cmd.CombinedOutput()
 				g.Expect(err).NotTo(HaveOccurred(), string(out))
@@ -176,13 +185,14 @@ esac
 			g.Expect(run("push")).To(Equal(wanted))
 			g.Expect(filepath.Join(dir, "bin", "images.txt")).To(BeARegularFile())
 			r := &release{imagesFile: filepath.Join(dir, "bin", "images.txt"), registry: "registry.example.com/team", version: "v0.1.0"}
-			g.Expect(r.readImages()).To(Succeed(), "what is written is what a release takes")
+			g.Expect(r.readImages()).To(Succeed(), "a release reads the file")
 			g.Expect(r.imageOf(providers[0])).NotTo(Equal(r.imageOf(providers[1])))
 
 			built := run("images", "BASE_IMAGE=registry.example.com/static@sha256:0123")
 			g.Expect(strings.Count(built, "\n")).To(Equal(len(providers)))
 			for line := range strings.Lines(built) {
-				g.Expect(line).To(ContainSubstring("--build-arg VERSION=v0.1.0 --build-arg REVISION=0123 --build-arg SOURCE_DATE_EPOCH=1700000000 --build-arg BASE_IMAGE=registry.example.com/static@sha256:0123 "))
+				g.Expect(line).To(ContainSubstring("--build-arg VERSION=v0.1.0 --build-arg REVISION=0123 --build-arg SOURCE_DATE_EPOCH=1700000000 " +
+					"--build-arg BASE_IMAGE=registry.example.com/static@sha256:0123 "))
 				g.Expect(strings.Contains(line, "--timestamp 1700000000")).To(Equal(name == "podman"), line)
 			}
 		})
@@ -190,7 +200,8 @@ esac
 }
 
 func TestImagesByDigest(t *testing.T) {
-	const bootstrap, controlPlane = "registry.example.com/team/agent-bootstrap-provider", "registry.example.com/team/agent-control-plane-provider"
+	const bootstrap, controlPlane = "registry.example.com/team/agent-bootstrap-provider",
+		"registry.example.com/team/agent-control-plane-provider"
 	one, other := "@sha256:"+strings.Repeat("1", 64), "@sha256:"+strings.Repeat("2", 64)
 	list := func(t *testing.T, lines ...string) string {
 		t.Helper()
@@ -201,9 +212,10 @@ func TestImagesByDigest(t *testing.T) {
 	release := func(t *testing.T, images string) (string, error) {
 		t.Helper()
 		out := filepath.Join(t.TempDir(), "out")
-		return out, run(t.Context(), []string{"-root", root, "-out", out, "-version", "v0.1.0", "-registry", "registry.example.com/team", "-images", images}, t.Output())
+		return out, run(t.Context(), []string{"-root", root, "-out", out, "-version", "v0.1.0", "-registry", "registry.example.com/team",
+			"-images", images}, t.Output())
 	}
-	t.Run("are in all that is released", func(t *testing.T) {
+	t.Run("all files of the release have the digests", func(t *testing.T) {
 		g := NewWithT(t)
 		out, err := release(t, list(t, controlPlane+other, "", bootstrap+one))
 		g.Expect(err).NotTo(HaveOccurred())
@@ -219,7 +231,7 @@ func TestImagesByDigest(t *testing.T) {
 			g.Expect(files[file]).To(ContainSubstring("image: "+image+"\n"), file)
 			g.Expect(files[file]).NotTo(ContainSubstring("-provider:"), file)
 		}
-		values := string(unpacked(t, filepath.Join(out, chartFile("v0.1.0")))["values.yaml"])
+		values := string(unpack(t, filepath.Join(out, chartFile("v0.1.0")))["values.yaml"])
 		for image, digest := range map[string]string{bootstrap: one, controlPlane: other} {
 			g.Expect(values).To(ContainSubstring("repository: " + image + "\n    tag: \"\"\n"))
 			g.Expect(values).To(ContainSubstring("digest: " + digest[1:] + "\n"))
@@ -229,28 +241,32 @@ func TestImagesByDigest(t *testing.T) {
 		lines []string
 		err   string
 	}{
-		"an image is missing":       {[]string{bootstrap + one}, "IMAGES has no " + controlPlane},
-		"an image is there twice":   {[]string{bootstrap + one, bootstrap + other, controlPlane + one}, "IMAGES has " + bootstrap + " twice"},
-		"one has only a tag":        {[]string{bootstrap + ":v0.1.0", controlPlane + one}, "IMAGES must have lines such as " + bootstrap + "@sha256:..."},
-		"one is of another place":   {[]string{"registry.example.com/other/agent-bootstrap-provider" + one, controlPlane + one}, "which is no image of this release"},
-		"half a digest":             {[]string{bootstrap + "@sha256:0123", controlPlane + one}, "IMAGES must have lines such as"},
-		"nothing is in the file":    {nil, "IMAGES has no " + bootstrap},
-		"the name of another image": {[]string{"registry.example.com/team/manager" + one, bootstrap + one, controlPlane + one}, "which is no image of this release"},
+		"an image is missing": {[]string{bootstrap + one}, "IMAGES has no " + controlPlane},
+		"an image is listed twice": {[]string{bootstrap + one, bootstrap + other, controlPlane + one},
+			"IMAGES has " + bootstrap + " twice"},
+		"an image has only a tag": {[]string{bootstrap + ":v0.1.0", controlPlane + one},
+			"IMAGES must have lines such as " + bootstrap + "@sha256:..."},
+		"an image in another registry path": {[]string{"registry.example.com/other/agent-bootstrap-provider" + one, controlPlane + one},
+			"which is not an image of this release"},
+		"half a digest":     {[]string{bootstrap + "@sha256:0123", controlPlane + one}, "IMAGES must have lines such as"},
+		"the file is empty": {nil, "IMAGES has no " + bootstrap},
+		"the name of another image": {[]string{"registry.example.com/team/manager" + one, bootstrap + one, controlPlane + one},
+			"which is not an image of this release"},
 	} {
-		t.Run("are refused when "+situation, func(t *testing.T) {
+		t.Run("refused: "+situation, func(t *testing.T) {
 			_, err := release(t, list(t, tc.lines...))
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(tc.err)))
 		})
 	}
-	t.Run("are refused without the file", func(t *testing.T) {
+	t.Run("refused: the file does not exist", func(t *testing.T) {
 		_, err := release(t, filepath.Join(t.TempDir(), "images.txt"))
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("cannot read IMAGES")))
 	})
 }
 
-// The commands of the Dockerfiles, run in two folders, with nothing remembered from one to the other. It takes some
-// minutes: make nightly asks for it.
-func TestManagersAreTheSameWhereverTheyAreBuilt(t *testing.T) {
+// This test runs the commands of the Dockerfiles in two folders, with separate caches. It takes some minutes,
+// and only make nightly runs it.
+func TestManagerBuildsAreReproducible(t *testing.T) {
 	if os.Getenv("REPRODUCE") == "" {
 		t.Skip("builds everything twice: only with REPRODUCE=1")
 	}

@@ -1,6 +1,6 @@
-// Command release writes what a release consists of into a folder: what clusterctl installs, laid out as its local
-// repositories are, the bills of materials of the two managers, a Helm chart, and the checksums of all that. The same
-// input gives the same bytes.
+// Command release writes the files of a release to a folder. The folder has the layout of a local repository of
+// clusterctl. It also contains a software bill of materials of each manager, a Helm chart, and checksums. Equal
+// input gives equal bytes.
 package main
 
 import (
@@ -25,10 +25,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	r := &release{}
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	flags.StringVar(&r.root, "root", ".", "top of the checkout")
-	flags.StringVar(&r.out, "out", "out", "folder to write; a release that lies there is replaced")
+	flags.StringVar(&r.out, "out", "out", "folder to write; a release in the folder is replaced")
 	flags.StringVar(&r.version, "version", "", "version of the release, such as v0.1.0")
-	flags.StringVar(&r.registry, "registry", "", "where the images of the managers lie, such as registry.example.com/openshift-agent")
-	flags.StringVar(&r.imagesFile, "images", "", "file with the images by their digests, a line for each: they are released so, and by their version without it")
+	flags.StringVar(&r.registry, "registry", "",
+		"registry and path of the images of the managers, such as registry.example.com/openshift-agent")
+	flags.StringVar(&r.imagesFile, "images", "",
+		"file with the images by digest, one per line; without a file the release names the images by version")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

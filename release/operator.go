@@ -9,23 +9,25 @@ import (
 
 const (
 	operatorFile = "cluster-api-operator.yaml"
-	// componentsLabel is by what the operator finds the ConfigMaps with our components.
+	// componentsLabel is the label by which the operator selects the ConfigMaps with our components.
 	componentsLabel = "provider-components"
 )
 
-// operatorManifests are what a user of the Cluster API operator applies in place of what clusterctl does: a ConfigMap
-// with the very components, out of which the operator takes the release whose version is the name of the ConfigMap, and
-// the provider that asks for it.
+// operatorManifests returns the manifests for users of the Cluster API operator: a ConfigMap with the
+// components, and the provider object. The operator installs the ConfigMap whose name is the version of the
+// provider object.
 func (r *release) operatorManifests(p provider, components, metadata []byte) ([]byte, error) {
 	namespaced := func(name string) map[string]any { return map[string]any{"name": name, "namespace": p.namespace} }
 	labels := map[string]any{componentsLabel: p.label}
 	source := namespaced(r.version)
 	source["labels"] = labels
 	var out bytes.Buffer
-	out.WriteString("# On a hub that is OpenShift, apply openshift-hub.yaml of this release in addition: it gives the manager the right that such a hub requires of clients that change owner references.\n")
+	out.WriteString("# On a hub that is OpenShift, apply openshift-hub.yaml of this release in addition: " +
+		"it gives the manager the right that such a hub requires of clients that change owner references.\n")
 	for _, object := range []map[string]any{
 		{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": p.namespace}},
-		{"apiVersion": "v1", "kind": "ConfigMap", "metadata": source, "data": map[string]any{"components": string(components), "metadata": string(metadata)}},
+		{"apiVersion": "v1", "kind": "ConfigMap", "metadata": source,
+			"data": map[string]any{"components": string(components), "metadata": string(metadata)}},
 		{
 			"apiVersion": "operator.cluster.x-k8s.io/v1alpha2", "kind": p.operatorKind, "metadata": namespaced(providerName),
 			"spec": map[string]any{"version": r.version, "fetchConfig": map[string]any{"selector": map[string]any{"matchLabels": labels}}},

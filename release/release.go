@@ -21,81 +21,87 @@ import (
 )
 
 const (
-	// developed is the beginning and the end of the images that config/ names.
+	// developedRegistry and developedTag are the registry and the tag of the images in config/.
 	developedRegistry, developedTag = "ghcr.io/openshift-agent", "dev"
 	// checksums is the file that `sha256sum --check` reads.
 	checksums = "SHA256SUMS"
-	// sbomFile is the name of a bill of materials; the ending is the one that CycloneDX asks for.
+	// sbomFile is the name of a software bill of materials. CycloneDX recommends this extension.
 	sbomFile     = "sbom.cdx.json"
 	metadataFile = "metadata.yaml"
-	// extensionFile has what belongs to the runtime extension for updates in place.
+	// extensionFile has the objects of the runtime extension for in-place updates.
 	extensionFile = "in-place-updates.yaml"
-	// hubFile has the rights that hubs need which are OpenShift, hubFileNamespaced those of managers of one namespace.
+	// hubFile has the additional rights for hubs on OpenShift, hubFileNamespaced those for managers that watch
+	// one namespace.
 	hubFile, hubFileNamespaced = "openshift-hub.yaml", "openshift-hub-namespaced.yaml"
-	// providerName is how clusterctl and the Cluster API operator name both, besides their types.
+	// providerName is the name of both providers in clusterctl and the Cluster API operator, without their
+	// types.
 	providerName = "openshift-agent"
 )
 
-// provider is one of the two that are released.
+// provider is one of the two released providers.
 type provider struct {
-	// label is how clusterctl names the provider with its type, and so its folder in a repository.
+	// label is the provider's name with its type, and the name of its folder in a repository of clusterctl.
 	label string
-	// components is the file that clusterctl looks for, without .yaml.
+	// components is the file that clusterctl installs, without .yaml.
 	components string
-	// folder holds its package at the top of the checkout, and its manifests below config/.
+	// folder is the folder of its main package, and of its manifests in config/.
 	folder string
 	// image is the name of its image.
 	image string
-	// namespace is where it is installed, operatorKind how the Cluster API operator has it.
+	// namespace is where the provider is installed, operatorKind its kind in the Cluster API operator.
 	namespace, operatorKind string
-	// values is the section of the chart's values that is about it.
+	// values is the provider's section in the values of the chart.
 	values string
-	// beside are further files for its users, as patterns from the top of the checkout.
-	beside []string
+	// additional are the patterns of additional files for users, relative to the top of the checkout.
+	additional []string
 }
 
-// providers are what is released. Cluster templates go with the control plane provider: a release of clusterctl's own
-// templates would be one of the infrastructure provider, which is another project's.
+// providers are the released providers. The cluster templates belong to the control plane provider: clusterctl
+// reads templates from the release of the infrastructure provider, which is another project.
 var providers = []provider{
 	{
 		label: "bootstrap-openshift-agent", components: "bootstrap-components", folder: "bootstrap", image: "agent-bootstrap-provider",
 		namespace: "openshift-agent-bootstrap-system", operatorKind: "BootstrapProvider", values: "bootstrap",
-		beside: []string{"config/bootstrap/openshift-hub*.yaml"},
+		additional: []string{"config/bootstrap/openshift-hub*.yaml"},
 	},
 	{
-		label: "control-plane-openshift-agent", components: "control-plane-components", folder: "controlplane", image: "agent-control-plane-provider",
+		label: "control-plane-openshift-agent", components: "control-plane-components", folder: "controlplane",
+		image:     "agent-control-plane-provider",
 		namespace: "openshift-agent-control-plane-system", operatorKind: "ControlPlaneProvider", values: "controlPlane",
-		beside: []string{"config/templates/cluster*.yaml", "config/controlplane/" + extensionFile, "config/controlplane/openshift-hub*.yaml"},
+		additional: []string{"config/templates/cluster*.yaml", "config/controlplane/" + extensionFile, "config/controlplane/openshift-hub*.yaml"},
 	},
 }
 
-// release is one release.
+// release holds the parameters of a release.
 type release struct {
 	root, out, version, registry string
-	// imagesFile names the images by their digests; empty: their tags are the version.
+	// imagesFile is a file with the images by digest. Without it, the version is the tag of the images.
 	imagesFile string
-	// digests are those of the images, by the names of these.
+	// digests are the digests of the images, by image name.
 	digests map[string]string
 }
 
-// validate refuses what clusterctl or a registry would refuse later.
+// validate rejects parameters that clusterctl or a registry would reject later.
 func (r *release) validate() error {
 	if semver.Canonical(r.version) != r.version || r.version == "" {
-		return fmt.Errorf("VERSION must be a semantic version with a leading v and without build metadata, such as v0.1.0 or v0.2.0-rc.1, not %q", r.version)
+		return fmt.Errorf("VERSION must be a semantic version with a leading v and without build metadata, such as v0.1.0 or v0.2.0-rc.1, not "+
+			"%q", r.version)
 	}
 	for _, p := range providers {
 		if _, err := name.NewTag(r.imageOf(p), name.StrictValidation); err != nil || strings.Contains(r.registry, "://") {
-			return errors.Join(fmt.Errorf("REGISTRY must be a registry with a path and no scheme, such as registry.example.com/openshift-agent, not %q", r.registry), err)
+			return errors.Join(fmt.Errorf("REGISTRY must be a registry with a path and no scheme, such as registry.example.com/openshift-agent, "+
+				"not %q", r.registry), err)
 		}
 	}
 	return r.validateSeries()
 }
 
-// validateSeries asks for an entry of metadata.yaml: clusterctl installs no version of a series whose contract it does not know.
+// validateSeries requires an entry for the series in metadata.yaml. Without an entry clusterctl does not know
+// the contract of the series and installs no version of it.
 func (r *release) validateSeries() error {
 	content, err := os.ReadFile(filepath.Join(r.root, metadataFile))
 	if err != nil {
-		return fmt.Errorf("cannot read which series are released: %w", err)
+		return fmt.Errorf("cannot read the release series: %w", err)
 	}
 	metadata := clusterctlv1.Metadata{}
 	if err := yaml.UnmarshalStrict(content, &metadata); err != nil {
@@ -106,10 +112,10 @@ func (r *release) validateSeries() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s has no series %s: add it with the contract that it keeps", metadataFile, semver.MajorMinor(r.version))
+	return fmt.Errorf("%s has no series %s: add the series with its contract", metadataFile, semver.MajorMinor(r.version))
 }
 
-// imageOf is the image of a manager as the release names it.
+// imageOf returns the image of a manager in this release.
 func (r *release) imageOf(p provider) string {
 	if digest := r.digests[p.image]; digest != "" {
 		return r.registry + "/" + p.image + "@" + digest
@@ -117,41 +123,41 @@ func (r *release) imageOf(p provider) string {
 	return r.registry + "/" + p.image + ":" + r.version
 }
 
-// write makes the release beside its folder and puts it there as a whole.
+// write writes the release to a temporary folder and renames that folder when it is complete.
 func (r *release) write(ctx context.Context) error {
 	if err := replaceable(r.out); err != nil {
 		return err
 	}
 	parent := filepath.Dir(r.out)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return fmt.Errorf("cannot make the folder of the release: %w", err)
+		return fmt.Errorf("cannot create the folder of the release: %w", err)
 	}
 	temporary, err := os.MkdirTemp(parent, ".release-")
 	if err != nil {
-		return fmt.Errorf("cannot make the folder of the release: %w", err)
+		return fmt.Errorf("cannot create the folder of the release: %w", err)
 	}
-	defer os.RemoveAll(temporary) //nolint:errcheck // what is left is hidden, and in nobody's way
-	whole := filepath.Join(temporary, "whole")
-	if err := r.writeInto(ctx, whole); err != nil {
+	defer os.RemoveAll(temporary) //nolint:errcheck // a leftover is hidden and does no harm
+	complete := filepath.Join(temporary, "complete")
+	if err := r.writeInto(ctx, complete); err != nil {
 		return err
 	}
-	if err := writeChecksums(whole); err != nil {
+	if err := writeChecksums(complete); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(r.out); err != nil {
-		return fmt.Errorf("cannot remove the release before: %w", err)
+		return fmt.Errorf("cannot remove the previous release: %w", err)
 	}
-	return os.Rename(whole, r.out)
+	return os.Rename(complete, r.out)
 }
 
-// replaceable refuses to remove a folder that is not a release.
+// replaceable returns an error if a folder is not a release, so that no other folder is removed.
 func replaceable(out string) error {
 	entries, err := os.ReadDir(out)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("cannot look at the folder of the release: %w", err)
+		return fmt.Errorf("cannot read the folder of the release: %w", err)
 	}
 	for _, entry := range entries {
 		if isChart, _ := path.Match(chartFile("v*"), entry.Name()); entry.Type().IsRegular() && (isChart || entry.Name() == checksums) {
@@ -160,13 +166,13 @@ func replaceable(out string) error {
 		versions, err := os.ReadDir(filepath.Join(out, entry.Name()))
 		ours := slices.ContainsFunc(providers, func(p provider) bool { return p.label == entry.Name() })
 		if !ours || err != nil || len(versions) != 1 {
-			return fmt.Errorf("%s holds something else than one release (%s): remove it, or give another folder", out, entry.Name())
+			return fmt.Errorf("%s contains more than one release or other files (%s): remove the folder or choose another", out, entry.Name())
 		}
 	}
 	return nil
 }
 
-// writeInto writes all but the checksums into a folder.
+// writeInto writes all files except the checksums to a folder.
 func (r *release) writeInto(ctx context.Context, dir string) error {
 	c, err := newChart(r.root, r.version)
 	if err != nil {
@@ -188,9 +194,9 @@ func (r *release) writeInto(ctx context.Context, dir string) error {
 	return writeFiles(dir, map[string][]byte{chartFile(r.version): packed})
 }
 
-// filesOf are the files that are released of a provider.
+// filesOf returns the released files of a provider, by name.
 func (r *release) filesOf(ctx context.Context, p provider) (map[string][]byte, error) {
-	files, err := r.filesBeside(p)
+	files, err := r.additionalFiles(p)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +214,7 @@ func (r *release) filesOf(ctx context.Context, p provider) (map[string][]byte, e
 
 func writeFiles(dir string, files map[string][]byte) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("cannot make the folder: %w", err)
+		return fmt.Errorf("cannot create the folder: %w", err)
 	}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
@@ -218,18 +224,18 @@ func writeFiles(dir string, files map[string][]byte) error {
 	return nil
 }
 
-// filesBeside are the files that are released as they are.
-func (r *release) filesBeside(p provider) (map[string][]byte, error) {
+// additionalFiles are the files that are released as they are.
+func (r *release) additionalFiles(p provider) (map[string][]byte, error) {
 	files := map[string][]byte{}
-	for _, pattern := range append([]string{metadataFile}, p.beside...) {
+	for _, pattern := range append([]string{metadataFile}, p.additional...) {
 		paths, err := filepath.Glob(filepath.Join(r.root, pattern))
 		if err != nil || len(paths) == 0 {
-			return nil, errors.Join(fmt.Errorf("there is no %s", pattern), err)
+			return nil, errors.Join(fmt.Errorf("no file matches %s", pattern), err)
 		}
 		for _, path := range paths {
 			content, err := os.ReadFile(path)
 			if err != nil {
-				return nil, fmt.Errorf("cannot read what is released: %w", err)
+				return nil, fmt.Errorf("cannot read a file of the release: %w", err)
 			}
 			files[filepath.Base(path)] = content
 		}
@@ -254,7 +260,7 @@ func (r *release) render(ctx context.Context, p provider, variant string) ([]byt
 	return bytes.Replace(manifests, developed, []byte("image: "+r.imageOf(p)+"\n"), 1), nil
 }
 
-// goCommand runs the go command in a folder and returns what it writes.
+// goCommand runs the go command in a folder and returns its output.
 func goCommand(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
@@ -268,7 +274,7 @@ func goCommand(ctx context.Context, dir string, env []string, args ...string) ([
 	return out, nil
 }
 
-// writeChecksums writes the SHA-256 sums of all files of a folder into it.
+// writeChecksums writes a file with the SHA-256 sums of all files of a folder to that folder.
 func writeChecksums(dir string) error {
 	var sums strings.Builder
 	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, entry fs.DirEntry, err error) error { // in lexical order

@@ -18,15 +18,16 @@ import (
 
 const root = ".."
 
-// write writes a release into a new folder.
-func write(t *testing.T, version, registry string) string {
+// writeRelease writes a release to a new folder and returns the folder.
+func writeRelease(t *testing.T, version, registry string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")
-	NewWithT(t).Expect(run(t.Context(), []string{"-root", root, "-out", out, "-version", version, "-registry", registry}, t.Output())).To(Succeed())
+	NewWithT(t).Expect(run(t.Context(), []string{"-root", root, "-out", out, "-version", version, "-registry", registry},
+		t.Output())).To(Succeed())
 	return out
 }
 
-// contents are the files of a folder.
+// contents returns the files of a folder, by path.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -42,11 +43,11 @@ func contents(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-func TestARelease(t *testing.T) {
-	out := write(t, "v0.1.0", "registry.example.com/team")
+func TestRelease(t *testing.T) {
+	out := writeRelease(t, "v0.1.0", "registry.example.com/team")
 	files := contents(t, out)
 
-	t.Run("is laid out as clusterctl reads local repositories", func(t *testing.T) {
+	t.Run("has the layout of a local repository of clusterctl", func(t *testing.T) {
 		NewWithT(t).Expect(slices.Collect(maps.Keys(files))).To(ConsistOf(
 			"SHA256SUMS",
 			"cluster-api-provider-openshift-agent-0.1.0.tgz",
@@ -80,7 +81,7 @@ func TestARelease(t *testing.T) {
 		))
 	})
 
-	t.Run("names its own images and no others", func(t *testing.T) {
+	t.Run("uses only its own images", func(t *testing.T) {
 		g := NewWithT(t)
 		for path, image := range map[string]string{
 			"bootstrap-openshift-agent/v0.1.0/bootstrap-components":         "registry.example.com/team/agent-bootstrap-provider:v0.1.0",
@@ -93,7 +94,7 @@ func TestARelease(t *testing.T) {
 		}
 	})
 
-	t.Run("limits its managers", func(t *testing.T) {
+	t.Run("limits the resources of its managers", func(t *testing.T) {
 		g := NewWithT(t)
 		for _, p := range providers {
 			for _, variant := range []string{"", "-namespaced"} {
@@ -105,14 +106,14 @@ func TestARelease(t *testing.T) {
 		}
 	})
 
-	t.Run("is for the namespaces that its components make", func(t *testing.T) {
+	t.Run("uses the namespaces that its components create", func(t *testing.T) {
 		for _, p := range providers {
-			made := `kind: Namespace\nmetadata:\n( .*\n)+  name: ` + p.namespace + `\n`
-			NewWithT(t).Expect(files[p.label+"/v0.1.0/"+p.components+".yaml"]).To(MatchRegexp(made))
+			namespace := `kind: Namespace\nmetadata:\n( .*\n)+  name: ` + p.namespace + `\n`
+			NewWithT(t).Expect(files[p.label+"/v0.1.0/"+p.components+".yaml"]).To(MatchRegexp(namespace))
 		}
 	})
 
-	t.Run("has checksums of everything in it", func(t *testing.T) {
+	t.Run("has checksums of all files", func(t *testing.T) {
 		g := NewWithT(t)
 		check := exec.CommandContext(t.Context(), "sha256sum", "--check", "--strict", "SHA256SUMS")
 		check.Dir = out
@@ -121,13 +122,14 @@ func TestARelease(t *testing.T) {
 		g.Expect(strings.Count(string(checked), ": OK\n")).To(Equal(len(files) - 1))
 	})
 
-	t.Run("is the same when it is made again", func(t *testing.T) {
-		NewWithT(t).Expect(contents(t, write(t, "v0.1.0", "registry.example.com/team"))).To(Equal(files))
+	t.Run("has the same bytes when written again", func(t *testing.T) {
+		NewWithT(t).Expect(contents(t, writeRelease(t, "v0.1.0", "registry.example.com/team"))).To(Equal(files))
 	})
 
-	t.Run("takes the place of the one before", func(t *testing.T) {
+	t.Run("replaces the previous release", func(t *testing.T) {
 		g := NewWithT(t)
-		g.Expect(run(t.Context(), []string{"-root", root, "-out", out, "-version", "v0.1.1", "-registry", "registry.example.com/team"}, t.Output())).To(Succeed())
+		g.Expect(run(t.Context(), []string{"-root", root, "-out", out, "-version", "v0.1.1", "-registry", "registry.example.com/team"},
+			t.Output())).To(Succeed())
 		g.Expect(filepath.Join(out, "bootstrap-openshift-agent", "v0.1.0")).NotTo(BeADirectory())
 		g.Expect(filepath.Join(out, "bootstrap-openshift-agent", "v0.1.1")).To(BeADirectory())
 		left, err := filepath.Glob(filepath.Join(filepath.Dir(out), ".release-*"))
@@ -136,8 +138,8 @@ func TestARelease(t *testing.T) {
 	})
 }
 
-// What the go command itself says of a program with the same packages.
-func TestABillOfMaterialsHasWhatTheManagerIsMadeOf(t *testing.T) {
+// The expected modules are those that the go command lists for the package.
+func TestBillOfMaterialsListsModulesOfManager(t *testing.T) {
 	for _, p := range providers {
 		t.Run(p.folder, func(t *testing.T) {
 			g := NewWithT(t)
@@ -151,7 +153,8 @@ func TestABillOfMaterialsHasWhatTheManagerIsMadeOf(t *testing.T) {
 			g.Expect(bom.Metadata.Timestamp).To(BeEmpty())
 			g.Expect(bom.SerialNumber).To(BeEmpty())
 
-			const path = `{{with .Module}}{{with or .Replace .}}{{if .Version}}{{.Path}}@{{.Version}}{{end}}{{end}}{{end}}` // the modules of this checkout have no version
+			// The modules of this checkout have no version.
+			const path = `{{with .Module}}{{with or .Replace .}}{{if .Version}}{{.Path}}@{{.Version}}{{end}}{{end}}{{end}}`
 			here, err := goCommand(t.Context(), root, nil, "list", "-deps", "-f", path, "./"+p.folder)
 			g.Expect(err).NotTo(HaveOccurred())
 			var listed []string
@@ -163,11 +166,11 @@ func TestABillOfMaterialsHasWhatTheManagerIsMadeOf(t *testing.T) {
 				g.Expect(sum).To(HaveLen(32), c.Name)
 			}
 			for _, m := range strings.Fields(string(here)) {
-				g.Expect(listed).To(ContainElement(m), "what the program is made of on this machine is in the bill")
+				g.Expect(listed).To(ContainElement(m), "the bill has each module in the program for this machine")
 			}
 			g.Expect((*bom.Components)[0].PackageURL).To(HavePrefix("pkg:golang/std@1."))
-			g.Expect(listed).NotTo(ContainElement(HavePrefix("github.com/onsi/ginkgo")), "what only tests are made of")
-			g.Expect(listed).NotTo(ContainElement(Or(HavePrefix("./"), HavePrefix(modulePath))), "what is released here")
+			g.Expect(listed).NotTo(ContainElement(HavePrefix("github.com/onsi/ginkgo")), "no modules of tests")
+			g.Expect(listed).NotTo(ContainElement(Or(HavePrefix("./"), HavePrefix(modulePath))), "no modules of this release")
 			var refs []string
 			for _, c := range *bom.Components {
 				g.Expect(c.BOMRef).To(Equal(c.PackageURL), c.Name)
@@ -187,33 +190,38 @@ func TestPackageURL(t *testing.T) {
 	g.Expect(packageURL("std", "1.26.1")).To(Equal("pkg:golang/std@1.26.1"))
 }
 
-func TestWhatCannotBeReleasedIsRefused(t *testing.T) {
+func TestInvalidReleaseIsRefused(t *testing.T) {
 	other := t.TempDir()
 	NewWithT(t).Expect(os.WriteFile(filepath.Join(other, "mine"), nil, 0o600)).To(Succeed())
-	beside, two, photos := t.TempDir(), t.TempDir(), t.TempDir()
+	mixed, two, photos := t.TempDir(), t.TempDir(), t.TempDir()
 	NewWithT(t).Expect(os.MkdirAll(filepath.Join(photos, "photos", "2026"), 0o700)).To(Succeed())
-	for _, file := range []string{filepath.Join(beside, checksums), filepath.Join(beside, "mine"), filepath.Join(two, checksums)} {
+	for _, file := range []string{filepath.Join(mixed, checksums), filepath.Join(mixed, "mine"), filepath.Join(two, checksums)} {
 		NewWithT(t).Expect(os.WriteFile(file, nil, 0o600)).To(Succeed())
 	}
 	for _, version := range []string{"v0.1.0", "v0.0.9"} {
 		NewWithT(t).Expect(os.MkdirAll(filepath.Join(two, providers[0].label, version), 0o700)).To(Succeed())
 	}
 	for situation, tc := range map[string]struct{ version, registry, out, err string }{
-		"files of the user's beside checksums": {"v0.1.0", "registry.example.com/team", beside, "holds something else than one release (mine)"},
-		"folders of the user's":                {"v0.1.0", "registry.example.com/team", photos, "holds something else than one release (photos)"},
-		"where releases are kept":              {"v0.1.0", "registry.example.com/team", two, "holds something else than one release (" + providers[0].label + ")"},
+		"files of the user with checksums": {"v0.1.0", "registry.example.com/team", mixed,
+			"contains more than one release or other files (mine)"},
+		"folders of the user": {"v0.1.0", "registry.example.com/team", photos,
+			"contains more than one release or other files (photos)"},
+		"a folder with two releases": {"v0.1.0", "registry.example.com/team", two,
+			"contains more than one release or other files (" + providers[0].label + ")"},
 		"no version":                           {"", "registry.example.com/team", "", `VERSION must be a semantic version with a leading v`},
 		"the version of a build":               {"dev", "registry.example.com/team", "", `not "dev"`},
 		"a version without v":                  {"0.1.0", "registry.example.com/team", "", `not "0.1.0"`},
-		"half a version":                       {"v0.1", "registry.example.com/team", "", `not "v0.1"`},
-		"what no image tag can be":             {"v0.1.0+build", "registry.example.com/team", "", `not "v0.1.0+build"`},
+		"a version without patch":              {"v0.1", "registry.example.com/team", "", `not "v0.1"`},
+		"a version that no image tag can have": {"v0.1.0+build", "registry.example.com/team", "", `not "v0.1.0+build"`},
 		"a series without contract": {
 			"v7.0.0", "registry.example.com/team", "", "metadata.yaml has no series v7.0",
 		},
-		"no registry":             {"v0.1.0", "", "", `REGISTRY must be a registry with a path and no scheme`},
-		"what is no registry":     {"v0.1.0", "https://registry.example.com", "", `not "https://registry.example.com"`},
-		"a folder of the user's":  {"v0.1.0", "registry.example.com/team", other, "holds something else than one release (mine)"},
-		"a prerelease is allowed": {"v0.1.0-rc.1", "registry.example.com/team", other, "holds something else than one release (mine)"},
+		"an empty registry": {"v0.1.0", "", "", `REGISTRY must be a registry with a path and no scheme`},
+		"a URL as registry": {"v0.1.0", "https://registry.example.com", "", `not "https://registry.example.com"`},
+		"a folder of the user": {"v0.1.0", "registry.example.com/team", other,
+			"contains more than one release or other files (mine)"},
+		"a prerelease in a folder of the user": {"v0.1.0-rc.1", "registry.example.com/team", other,
+			"contains more than one release or other files (mine)"},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)

@@ -21,17 +21,19 @@ import (
 	"github.com/package-url/packageurl-go"
 )
 
-// architectures are those for which there are images. A program may be made of other modules on another one: the bill has those of all.
+// architectures are the architectures of the images. Programs for different architectures may contain different
+// modules; the bill of materials lists the modules of all.
 var architectures = []string{"amd64", "arm64"}
 
-// module is what the go command tells of a module.
+// module is a module as the go command lists it.
 type module struct {
 	Path, Version, Sum string
 	Replace            *module
 }
 
-// billOfMaterials is the CycloneDX bill of materials of a manager: the modules of which a package is compiled into it,
-// and Go itself. It has neither a time nor a serial number, so that the same source gives the same bytes.
+// billOfMaterials returns the CycloneDX bill of materials of a manager: Go itself, and the modules that have a
+// package in the manager. The bill has neither a time nor a serial number, so that equal sources give equal
+// bytes.
 func (r *release) billOfMaterials(ctx context.Context, p provider) ([]byte, error) {
 	modules := map[string]module{}
 	for _, architecture := range architectures {
@@ -66,14 +68,15 @@ func (r *release) billOfMaterials(ctx context.Context, p provider) ([]byte, erro
 	bom.Metadata = &cdx.Metadata{Component: manager}
 	bom.Components = &components
 	bom.Dependencies = &[]cdx.Dependency{{Ref: manager.BOMRef, Dependencies: &refs}}
-	var out bytes.Buffer // in a version of the format that scanners read by now
+	var out bytes.Buffer
+	// Common scanners do not read later versions of the format yet.
 	if err := cdx.NewBOMEncoder(&out, cdx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bom, cdx.SpecVersion1_6); err != nil {
 		return nil, fmt.Errorf("cannot write the bill of materials: %w", err)
 	}
 	return out.Bytes(), nil
 }
 
-// listModules adds the modules of which the manager is made on an architecture.
+// listModules adds the modules in the manager for an architecture.
 func (r *release) listModules(ctx context.Context, p provider, architecture string, found map[string]module) error {
 	env := []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=" + architecture}
 	out, err := goCommand(ctx, r.root, env, "list", "-deps", "-json=Module", "./"+p.folder)
@@ -86,7 +89,8 @@ func (r *release) listModules(ctx context.Context, p provider, architecture stri
 	return nil
 }
 
-// readModules adds the modules of the packages that the go command has listed. One that is replaced is the one that replaces it.
+// readModules adds the modules of the packages that the go command has listed. A replaced module is listed as
+// its replacement.
 func readModules(list []byte, found map[string]module) error {
 	for decoder := json.NewDecoder(bytes.NewReader(list)); ; {
 		var listed struct{ Module *module }
@@ -100,13 +104,13 @@ func readModules(list []byte, found map[string]module) error {
 		if m != nil && m.Replace != nil {
 			m = m.Replace
 		}
-		if m != nil && m.Version != "" { // packages of Go itself are in no module, and the modules of this checkout have no version
+		if m != nil && m.Version != "" { // standard library: no module; this checkout: no version
 			found[m.Path] = *m
 		}
 	}
 }
 
-// component is how a bill of materials has a module. The hash is the one of go.sum, of the module as a whole.
+// component returns the entry of a module. The hash is the module hash of go.sum.
 func (m module) component() (cdx.Component, error) {
 	encoded, found := strings.CutPrefix(m.Sum, "h1:")
 	sum, err := base64.StdEncoding.DecodeString(encoded)
@@ -126,16 +130,16 @@ func packageURL(modulePath, version string) string {
 
 var goVersionArgument = regexp.MustCompile(`(?m)^ARG GO_VERSION=([0-9.]+)$`)
 
-// goVersion is the version of Go that the image of the manager is built with.
+// goVersion returns the version of Go that builds the image of the manager.
 func (r *release) goVersion(p provider) (string, error) {
 	file := filepath.Join(r.root, "Dockerfile."+p.folder)
 	content, err := os.ReadFile(file)
 	if err != nil {
-		return "", fmt.Errorf("cannot read how the image is built: %w", err)
+		return "", fmt.Errorf("cannot read the Dockerfile: %w", err)
 	}
 	version := goVersionArgument.FindSubmatch(content)
 	if version == nil {
-		return "", fmt.Errorf("%s says no GO_VERSION", file)
+		return "", fmt.Errorf("%s sets no GO_VERSION", file)
 	}
 	return string(version[1]), nil
 }

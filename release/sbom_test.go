@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestModulesOfPackagesThatTheGoCommandLists(t *testing.T) {
+func TestReadModulesOfGoList(t *testing.T) {
 	g := NewWithT(t)
 	found := map[string]module{}
 	g.Expect(readModules([]byte(`
@@ -20,7 +20,8 @@ func TestModulesOfPackagesThatTheGoCommandLists(t *testing.T) {
 		{"Module": {"Path": "example.com/here", "Version": "v0.0.0", "Replace": {"Path": "./here"}}}
 		{"Module": {"Path": "example.com/used", "Version": "v1.0.0", "Sum": "h1:a"}}
 		{"Module": {"Path": "example.com/used", "Version": "v1.0.0", "Sum": "h1:a"}}
-		{"Module": {"Path": "example.com/forked", "Version": "v1.0.0", "Sum": "h1:b", "Replace": {"Path": "example.com/fork", "Version": "v1.0.1", "Sum": "h1:c"}}}
+		{"Module": {"Path": "example.com/forked", "Version": "v1.0.0", "Sum": "h1:b",
+			"Replace": {"Path": "example.com/fork", "Version": "v1.0.1", "Sum": "h1:c"}}}
 	`), found)).To(Succeed())
 	g.Expect(found).To(Equal(map[string]module{
 		"example.com/used": {Path: "example.com/used", Version: "v1.0.0", Sum: "h1:a"},
@@ -29,7 +30,7 @@ func TestModulesOfPackagesThatTheGoCommandLists(t *testing.T) {
 	g.Expect(readModules([]byte(`{"Module": {"Path`), found)).NotTo(Succeed())
 }
 
-func TestTheHashOfAModuleIsThatOfGoSum(t *testing.T) {
+func TestHashOfModuleIsHashInGoSum(t *testing.T) {
 	g := NewWithT(t)
 	sum := []byte(strings.Repeat("s", 32))
 	component, err := module{Path: "example.com/used", Version: "v1.0.0", Sum: "h1:" + base64.StdEncoding.EncodeToString(sum)}.component()
@@ -41,17 +42,17 @@ func TestTheHashOfAModuleIsThatOfGoSum(t *testing.T) {
 	}
 }
 
-func TestTheVersionOfGoIsThatOfTheDockerfile(t *testing.T) {
+func TestGoVersionIsReadFromDockerfile(t *testing.T) {
 	g := NewWithT(t)
 	r, p := &release{root: t.TempDir()}, providers[0]
 	write := func(content string) {
 		g.Expect(os.WriteFile(filepath.Join(r.root, "Dockerfile."+p.folder), []byte(content), 0o600)).To(Succeed())
 	}
 	_, err := r.goVersion(p)
-	g.Expect(err).To(MatchError(ContainSubstring("cannot read how the image is built")))
+	g.Expect(err).To(MatchError(ContainSubstring("cannot read the Dockerfile")))
 	write("FROM golang:1.2\n# ARG GO_VERSION=1.3\n")
 	_, err = r.goVersion(p)
-	g.Expect(err).To(MatchError(ContainSubstring("says no GO_VERSION")))
+	g.Expect(err).To(MatchError(ContainSubstring("sets no GO_VERSION")))
 	write("ARG OTHER=1\nARG GO_VERSION=1.26.1\nFROM golang:${GO_VERSION}\n")
 	g.Expect(r.goVersion(p)).To(Equal("1.26.1"))
 }

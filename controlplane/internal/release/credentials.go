@@ -13,16 +13,19 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// Credentials are the contents of a pull secret. They are chosen by the rules of containers/image, with which OpenShift
-// reads them (containers-auth.json(5)). Its own code reads them from files only, and go-containerregistry's
-// authn/kubernetes has the kubelet's rules, by which those of quay.io/team are of quay.io/teammate as well.
+// Credentials are the contents of a pull secret. The most specific key wins, as in containers/image, which
+// OpenShift uses (containers-auth.json(5)). containers/image reads credentials from files only. The keychain
+// authn/kubernetes of go-containerregistry has the kubelet's rules, under which a key quay.io/team also applies
+// to quay.io/teammate.
 type Credentials struct {
-	// auths are by registry, namespace or repository, registries by registry alone: what has a URL as its key, as of old, is its registry's.
+	// auths has a registry, namespace or repository as key, registries a registry only. A key in the old form
+	// of a URL applies to the whole registry.
 	auths, registries map[string]authn.AuthConfig
 	digest            string
 }
 
-// ParseCredentials reads the value of a pull secret's key .dockerconfigjson. Its error says nothing of the contents.
+// ParseCredentials parses the value of the key .dockerconfigjson of a pull secret. The error quotes nothing of
+// the value.
 func ParseCredentials(dockerConfigJSON []byte) (Credentials, error) {
 	var config struct {
 		Auths map[string]authn.AuthConfig `json:"auths"`
@@ -41,10 +44,10 @@ func ParseCredentials(dockerConfigJSON []byte) (Credentials, error) {
 	return Credentials{auths: config.Auths, registries: registries, digest: hex.EncodeToString(sum[:])}, nil
 }
 
-// dockerRegistry is Docker's registry in the names of images.
+// dockerRegistry is the registry of Docker in image names.
 const dockerRegistry = "docker.io"
 
-// registryOf is the registry of a place. That of Docker has several names.
+// registryOf returns the registry of a place (see Cover). Docker's registry has several names.
 func registryOf(place string) string {
 	registry, _, _ := strings.Cut(place, "/")
 	if registry == dockerRegistry || registry == "registry-1.docker.io" {
@@ -53,7 +56,7 @@ func registryOf(place string) string {
 	return registry
 }
 
-// For returns the credentials of a repository: those of the longest of its prefixes that has some.
+// For returns the credentials of the longest prefix of a repository that has credentials.
 func (c Credentials) For(repository name.Repository) authn.Authenticator {
 	if auth, ok := c.of(repository.Name()); ok {
 		return authn.FromConfig(auth)
@@ -61,15 +64,15 @@ func (c Credentials) For(repository name.Repository) authn.Authenticator {
 	return authn.Anonymous
 }
 
-// Cover reports whether there are credentials for a place: a registry, a repository, or an image by its digest.
+// Cover reports whether credentials exist for a place: a registry, a repository, or an image by digest.
 func (c Credentials) Cover(place string) bool {
 	place, _, _ = strings.Cut(place, "@")
 	_, ok := c.of(place)
 	return ok
 }
 
-// of finds what is said of a repository or registry. A namespace of Docker is one of docker.io, as in the names of
-// images, whatever go-containerregistry calls it.
+// of returns the credentials of a repository or registry. Namespaces of Docker have keys with docker.io, as in
+// image names; go-containerregistry calls the registry index.docker.io.
 func (c Credentials) of(place string) (authn.AuthConfig, bool) {
 	if path, ofDocker := strings.CutPrefix(place, name.DefaultRegistry+"/"); ofDocker {
 		place = dockerRegistry + "/" + path

@@ -9,11 +9,14 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// FuzzCredentials: what a pull secret covers it has credentials for, never those of another registry; the error quotes nothing.
+// FuzzCredentials: For returns credentials for each place that Cover accepts, and never those of another
+// registry. The error quotes nothing.
 func FuzzCredentials(f *testing.F) {
 	for _, secret := range []string{
-		`{"auths":{"quay.io":{"auth":"dTpw"},"registry-a":{"username":"u","password":"p"}}}`, `{"auths":{"https://index.docker.io/v1/":{"auth":"dTpw"},"docker.io/team":{"auth":"dTpw"}}}`,
-		`{"auths":{"quay.io/team":{"auth":"%"}}}`, `{"auths":{"quay.io/team":{"auth":"dTpw"}}}`, `{"auths":{"":{}}}`, `{"auths":{"/":{},"//":{},"https://":{}}}`, `{"auths":null}`, `{"auths":{"quay.io":null}}`, `[]`, ``,
+		`{"auths":{"quay.io":{"auth":"dTpw"},"registry-a":{"username":"u","password":"p"}}}`,
+		`{"auths":{"https://index.docker.io/v1/":{"auth":"dTpw"},"docker.io/team":{"auth":"dTpw"}}}`,
+		`{"auths":{"quay.io/team":{"auth":"%"}}}`, `{"auths":{"quay.io/team":{"auth":"dTpw"}}}`, `{"auths":{"":{}}}`,
+		`{"auths":{"/":{},"//":{},"https://":{}}}`, `{"auths":null}`, `{"auths":{"quay.io":null}}`, `[]`, ``,
 	} {
 		f.Add([]byte(secret), "quay.io/team/x")
 		f.Add([]byte(secret), "team/x")

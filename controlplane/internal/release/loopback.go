@@ -15,13 +15,14 @@ import (
 // errLoopback reports that a connection to a loopback address was refused.
 var errLoopback = errors.New("loopback addresses are refused")
 
-// dialer refuses connections to loopback addresses, at which the Pod of the manager answers. registries.conf of a
-// tenant, the DNS entries, redirects and token servers of a registry could lead the manager there, and the conditions
-// would report to the tenant which ports of the Pod are open.
+// dialer refuses connections to loopback addresses, where the Pod of the manager listens. The registries.conf
+// of a tenant, DNS entries, redirects and token servers of a registry could name such an address. The
+// conditions would then show the tenant which ports of the Pod are open.
 type dialer struct {
-	// registries are the registries, with their ports, that the flags of the manager name. They may have loopback addresses.
+	// registries are the registries (host:port) from the flags of the manager. They may have loopback
+	// addresses.
 	registries []string
-	// proxy returns the proxy of a request; nil: none. The environment of the manager names it.
+	// proxy returns the proxy of a request, or nil. The environment of the manager sets the proxy.
 	proxy func(*http.Request) (*url.URL, error)
 }
 
@@ -34,7 +35,7 @@ func (d *dialer) DialContext(ctx context.Context, network, address string) (net.
 	return dialer.DialContext(ctx, network, address) //nolint:wrapcheck // net/http expects the errors of net
 }
 
-// isProxy reports whether an address is that of the proxy.
+// isProxy reports whether an address belongs to the proxy.
 func (d *dialer) isProxy(address string) bool {
 	if d.proxy == nil {
 		return false

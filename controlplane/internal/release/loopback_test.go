@@ -15,7 +15,7 @@ import (
 
 const refusal = " leads to a loopback address, which is that of the manager's own Pod"
 
-// A tenant would read in the condition which ports of the Pod are open, and what answers there.
+// The condition would show a tenant which ports of the Pod are open, and which servers listen there.
 func TestLoopbackRegistryOfRegistriesConfIsRefused(t *testing.T) {
 	served, lookups := newRegistry(t, nil)
 	_, port, _ := strings.Cut(strings.TrimSuffix(served, "/ocp/release:4.19.3-x86_64"), ":")
@@ -88,7 +88,8 @@ func TestProxyMayHaveALoopbackAddress(t *testing.T) {
 	d.proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	_, err = d.DialContext(t.Context(), "tcp", address)
 	g.Expect(err).To(MatchError(errLoopback))
-	for text, want := range map[string]string{"http://p": "p:80", "https://p": "p:443", "socks5://p": "p:1080", "http://[::1]:3128": "[::1]:3128"} {
+	for text, want := range map[string]string{"http://p": "p:80", "https://p": "p:443", "socks5://p": "p:1080",
+		"http://[::1]:3128": "[::1]:3128"} {
 		proxy, err := url.Parse(text)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(dialed(proxy)).To(Equal(want))

@@ -21,15 +21,15 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure/measuretest"
 )
 
-// newRegistry serves one release image and counts the questions about it.
-func newRegistry(t *testing.T, protect func(*http.Request) bool) (image string, questions *atomic.Int32) {
+// newRegistry serves one release image and counts the requests for its manifest.
+func newRegistry(t *testing.T, protect func(*http.Request) bool) (image string, requests *atomic.Int32) {
 	t.Helper()
 	g := NewWithT(t)
-	questions = &atomic.Int32{}
+	requests = &atomic.Int32{}
 	handler := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method == http.MethodHead && strings.Contains(req.URL.Path, "/manifests/") {
-			questions.Add(1)
+			requests.Add(1)
 		}
 		if protect != nil && req.Method != http.MethodPut && req.Method != http.MethodPost && req.Method != http.MethodPatch && !protect(req) {
 			w.Header().Set("WWW-Authenticate", `Basic realm="lab"`)
@@ -51,17 +51,18 @@ func newRegistry(t *testing.T, protect func(*http.Request) bool) (image string, 
 		options = append(options, remote.WithAuth(credentials.For(ref.Context())))
 	}
 	g.Expect(remote.Write(ref, content, options...)).To(Succeed())
-	questions.Store(0)
-	return image, questions
+	requests.Store(0)
+	return image, requests
 }
 
-// resolve asks until the registry has answered.
+// resolve calls Resolve until the registry has answered.
 func resolve(t *testing.T, r *Resolver, image string, credentials Credentials) (string, time.Duration, error) {
 	t.Helper()
 	return resolveFrom(t, r, image, plain(image), credentials)
 }
 
-// plain are sources that permit plain HTTP for the registries of some images, as the test registries speak it.
+// plain returns sources that permit plain HTTP for the registries of some images, because the test registries
+// speak only plain HTTP.
 func plain(images ...string) Sources { return Sources{Insecure: images} }
 
 func resolveFrom(t *testing.T, r *Resolver, image string, sources Sources, credentials Credentials) (string, time.Duration, error) {
@@ -76,9 +77,9 @@ func resolveFrom(t *testing.T, r *Resolver, image string, sources Sources, crede
 	return r.Resolve(image, sources, credentials, func() {})
 }
 
-func TestAReleaseIsLookedUpOnce(t *testing.T) {
+func TestReleaseIsQueriedOnce(t *testing.T) {
 	g := NewWithT(t)
-	image, questions := newRegistry(t, nil)
+	image, requests := newRegistry(t, nil)
 	r := NewResolver(remote.DefaultTransport)
 	answers := make(chan struct{}, 10)
 	for range 10 {
@@ -93,18 +94,19 @@ func TestAReleaseIsLookedUpOnce(t *testing.T) {
 	found, _, err := r.Resolve(image, plain(image), Credentials{}, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(found).To(MatchRegexp(`^127\.0\.0\.1:\d+/ocp/release@sha256:[a-f0-9]{64}$`))
-	g.Expect(r.query(question{image: image, sources: plain(image)})).To(Succeed(), "one who looked before the answer came, and asks after it")
+	g.Expect(r.resolve(query{image: image, sources: plain(image)})).To(Succeed(),
+		"a caller that read the cache before the answer and queries after it")
 	other, err := ParseCredentials([]byte(`{"auths":{}}`))
 	g.Expect(err).NotTo(HaveOccurred())
 	again, _, err := r.Resolve(image, plain(image), other, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(again).To(Equal(found))
-	g.Expect(questions.Load()).To(BeEquivalentTo(1))
+	g.Expect(requests.Load()).To(BeEquivalentTo(1))
 }
 
-func TestAnUnknownReleaseIsAskedForAgainLater(t *testing.T) {
+func TestUnknownReleaseIsQueriedAgainLater(t *testing.T) {
 	g := NewWithT(t)
-	image, questions := newRegistry(t, nil)
+	image, requests := newRegistry(t, nil)
 	r := NewResolver(remote.DefaultTransport)
 	now := time.Now()
 	r.now = func() time.Time { return now }
@@ -114,8 +116,9 @@ func TestAnUnknownReleaseIsAskedForAgainLater(t *testing.T) {
 	g.Expect(retryAfter).To(Equal(firstRetry))
 	_, _, err = r.Resolve(unknown, plain(unknown), Credentials{}, nil)
 	g.Expect(err).To(MatchError(ErrNotFound))
-	g.Expect(questions.Load()).To(BeEquivalentTo(1), "not before the time")
-	for _, next := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, lastRetry, lastRetry} {
+	g.Expect(requests.Load()).To(BeEquivalentTo(1), "no query before retryAfter")
+	for _, next := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second,
+		lastRetry, lastRetry} {
 		now = now.Add(retryAfter)
 		_, retryAfter, err = resolve(t, r, unknown, Credentials{})
 		g.Expect(err).To(MatchError(ErrNotFound))
@@ -123,7 +126,7 @@ func TestAnUnknownReleaseIsAskedForAgainLater(t *testing.T) {
 	}
 }
 
-func TestCredentialsOpenTheRegistry(t *testing.T) {
+func TestCredentialsOfLongestPrefixAreUsed(t *testing.T) {
 	g := NewWithT(t)
 	image, _ := newRegistry(t, func(req *http.Request) bool {
 		user, password, ok := req.BasicAuth()
@@ -134,13 +137,14 @@ func TestCredentialsOpenTheRegistry(t *testing.T) {
 	g.Expect(err.Error()).To(ContainSubstring("refuses the credentials"))
 
 	host, _, _ := strings.Cut(image, "/")
-	credentials, err := ParseCredentials([]byte(`{"auths":{"` + host + `":{"auth":"d3Jvbmc6d3Jvbmc="},"` + host + `/ocp":{"auth":"dXNlcjpwYXNz"}}}`))
+	credentials, err := ParseCredentials([]byte(`{"auths":{"` + host + `":{"auth":"d3Jvbmc6d3Jvbmc="},"` + host +
+		`/ocp":{"auth":"dXNlcjpwYXNz"}}}`))
 	g.Expect(err).NotTo(HaveOccurred())
 	_, _, err = resolve(t, NewResolver(remote.DefaultTransport), image, credentials)
 	g.Expect(err).NotTo(HaveOccurred(), "the longest prefix counts")
 }
 
-func TestAnUnreachableRegistry(t *testing.T) {
+func TestUnreachableRegistryIsUnavailable(t *testing.T) {
 	g := NewWithT(t)
 	server := httptest.NewServer(http.NotFoundHandler())
 	host := strings.TrimPrefix(server.URL, "http://")
@@ -151,21 +155,24 @@ func TestAnUnreachableRegistry(t *testing.T) {
 	g.Expect(retryAfter).To(BeNumerically(">", 0))
 }
 
-// A network that wants people to sign in answers everything, and so does a proxy.
-func TestWhatIsNoRegistryIsNotTakenForOneThatIsAway(t *testing.T) {
+// A captive portal answers every request, and so does a proxy.
+func TestServerThatIsNoRegistryIsUnavailable(t *testing.T) {
 	g := NewWithT(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "<html><body>secret</body></html>")
 	}))
 	t.Cleanup(server.Close)
-	_, retryAfter, err := resolve(t, NewResolver(remote.DefaultTransport), strings.TrimPrefix(server.URL, "http://")+"/ocp:4.19.3", Credentials{})
+	_, retryAfter, err := resolve(t, NewResolver(remote.DefaultTransport), strings.TrimPrefix(server.URL, "http://")+"/ocp:4.19.3",
+		Credentials{})
 	g.Expect(err).To(MatchError(ErrUnavailable))
-	g.Expect(err.Error()).To(Equal("the registry cannot be asked: " + strings.TrimPrefix(server.URL, "http://") + " does not answer as a registry does"))
+	g.Expect(err.Error()).To(Equal("the registry cannot be queried: " + strings.TrimPrefix(server.URL,
+		"http://") + " does not answer as a registry does"))
 	g.Expect(retryAfter).To(BeNumerically(">", 0))
 }
 
-// TestTokenWithoutEndIsNotRead: the server of tokens is named by the registry, and its answer is read whole.
-func TestTokenWithoutEndIsNotRead(t *testing.T) {
+// TestEndlessTokenIsNotRead: the registry names the token server, and go-containerregistry reads the whole
+// token.
+func TestEndlessTokenIsNotRead(t *testing.T) {
 	g := NewWithT(t)
 	sent := atomic.Int64{}
 	server := httptest.NewUnstartedServer(nil)
@@ -192,8 +199,8 @@ func TestTokenWithoutEndIsNotRead(t *testing.T) {
 	g.Expect(sent.Load()).To(BeNumerically("<", largestAnswer+24<<20))
 }
 
-// TestRegistryOfAnotherAuthority names the host and the cause.
-func TestRegistryOfAnotherAuthority(t *testing.T) {
+// The error names the host and the cause.
+func TestRegistryWithCertificateOfUnknownAuthority(t *testing.T) {
 	g := NewWithT(t)
 	const ref = "quay.example"
 	err := classify(ref, &url.Error{Op: "Get", URL: "https://user:hush@" + ref, Err: x509.UnknownAuthorityError{}})
@@ -201,12 +208,12 @@ func TestRegistryOfAnotherAuthority(t *testing.T) {
 	g.Expect(err.Error()).To(HaveSuffix("quay.example: its certificate is signed by an unknown authority (x509)"))
 }
 
-func TestCredentialsErrorsSayNothingSecret(t *testing.T) {
+func TestErrorOfParseCredentialsHasNoSecret(t *testing.T) {
 	_, err := ParseCredentials([]byte(`{"auths": secret`))
 	NewWithT(t).Expect(err).To(MatchError(Not(ContainSubstring("secret"))))
 }
 
-func TestAnswersOfRegistriesAreMeasured(t *testing.T) {
+func TestRequestsToRegistriesAreMeasured(t *testing.T) {
 	g := NewWithT(t)
 	count := func(result string) float64 {
 		value, err := measuretest.Count("capi_openshift_agent_registry_request_duration_seconds", map[string]string{"result": result})
@@ -215,10 +222,11 @@ func TestAnswersOfRegistriesAreMeasured(t *testing.T) {
 	}
 	image, _ := newRegistry(t, nil)
 	locked, _ := newRegistry(t, func(req *http.Request) bool { return req.Header.Get("Authorization") != "" })
-	for result, asked := range map[string]string{"found": image, "not_found": strings.Replace(image, "4.19.3", "4.99.0", 1), "refused": locked, "unavailable": "127.0.0.1:1/ocp/release:4.19.3-x86_64"} {
+	for result, requested := range map[string]string{"found": image, "not_found": strings.Replace(image, "4.19.3", "4.99.0", 1),
+		"refused": locked, "unavailable": "127.0.0.1:1/ocp/release:4.19.3-x86_64"} {
 		before, r := count(result), NewResolver(remote.DefaultTransport)
-		_, _, _ = resolve(t, r, asked, Credentials{})
-		_, _, _ = r.Resolve(asked, plain(asked), Credentials{}, nil)
-		g.Expect(count(result)-before).To(BeEquivalentTo(1), "%s: what is remembered is not asked", result)
+		_, _, _ = resolve(t, r, requested, Credentials{})
+		_, _, _ = r.Resolve(requested, plain(requested), Credentials{}, nil)
+		g.Expect(count(result)-before).To(BeEquivalentTo(1), "%s: cached answers are not requested again", result)
 	}
 }

@@ -1,4 +1,4 @@
-// Package release asks registries for the digests of release images.
+// Package release queries registries for the digests of release images.
 package release
 
 import (
@@ -24,44 +24,44 @@ import (
 )
 
 var (
-	// ErrPending says that the registry is being asked.
-	ErrPending = errors.New("the registry is being asked")
-	// ErrNotFound says that the registry has no such image.
+	// ErrPending reports that a query of the registry is running.
+	ErrPending = errors.New("the registry is being queried")
+	// ErrNotFound reports that the registry has no such image.
 	ErrNotFound = errors.New("the registry has no such image")
-	// ErrUnavailable says that the registry gave no answer, or refused one.
-	ErrUnavailable = errors.New("the registry cannot be asked")
+	// ErrUnavailable reports that the registry did not answer, or refused the request.
+	ErrUnavailable = errors.New("the registry cannot be queried")
 
 	errRefused = fmt.Errorf("%w: it refuses the credentials of the pull secret", ErrUnavailable)
 )
 
 const (
-	// attemptTimeout limits one question to a registry.
+	// attemptTimeout limits one request to a registry.
 	attemptTimeout = 10 * time.Second
-	// The time until a question that failed is asked again doubles from firstRetry to lastRetry.
+	// The delay before a failed query is repeated doubles from firstRetry to lastRetry.
 	firstRetry = 5 * time.Second
 	lastRetry  = 5 * time.Minute
-	// remembered is the number of releases and of failures that are remembered, far more than are installed at a time.
-	remembered = 512
-	// largestAnswer is the limit of one answer of a registry, in bytes. It is read whole where it is a token or an
-	// error; manifests are not read.
+	// cacheSize limits the cached digests and the cached failures. Far fewer releases are installed at a time.
+	cacheSize = 512
+	// largestAnswer limits the body of one response of a registry, in bytes. go-containerregistry reads tokens
+	// and errors whole; manifests are not read.
 	largestAnswer = 1 << 20
 )
 
-// Resolver finds the digests of release images. A release is asked for once in the life of the process, however many clusters want it, and
-// no caller waits for a registry.
+// Resolver resolves release images to digests. A process queries each release once, however many clusters use
+// the release, and no caller blocks on a registry.
 type Resolver struct {
 	base http.RoundTripper
 	now  func() time.Time
 
 	queries    singleflight.Group
 	resolved   *lru.Cache[string, string]          // image by tag, and its sources -> image by digest
-	failures   *lru.Cache[string, failure]         // question -> failure
+	failures   *lru.Cache[string, failure]         // key of the failure -> failure
 	transports *lru.Cache[string, *http.Transport] // PEM certificates -> *http.Transport
 }
 
-// NewTransport returns the transport of go-containerregistry with limits. It honors the proxy variables of the
-// environment, and connects to a loopback address only for the given registries (with their ports), which the flags of
-// the manager name.
+// NewTransport returns the transport of go-containerregistry with limits. The transport honors the proxy
+// variables of the environment. It connects to a loopback address only for the given registries (host:port),
+// which the flags of the manager name.
 func NewTransport(registries ...string) http.RoundTripper {
 	shared, ok := remote.DefaultTransport.(*http.Transport)
 	if !ok {
@@ -81,39 +81,42 @@ type failure struct {
 
 // NewResolver returns a Resolver that queries registries through the given transport.
 func NewResolver(transport http.RoundTripper) *Resolver {
-	return &Resolver{base: transport, now: time.Now, resolved: lru.New[string, string](remembered), failures: lru.New[string, failure](remembered), transports: newTransports()}
+	return &Resolver{base: transport, now: time.Now, resolved: lru.New[string, string](cacheSize),
+		failures: lru.New[string, failure](cacheSize), transports: newTransports()}
 }
 
-// question is what a registry is asked, and with what.
-type question struct {
+// query is a request for the digest of an image, with the sources and credentials to use.
+type query struct {
 	image       string
 	sources     Sources
 	credentials Credentials
 }
 
-// answer is the key of an answer, failure that of a failure. A registry gives the same answer whatever the credentials.
-func (q question) answer() string  { return q.image + " " + q.sources.Version(q.credentials.digest) }
-func (q question) failure() string { return q.answer() + " " + q.credentials.digest }
+// answerKey and failureKey are keys of the caches. Any credentials that a registry accepts give the same
+// answer, so only failureKey depends on them.
+func (q query) answerKey() string  { return q.image + " " + q.sources.Version(q.credentials.digest) }
+func (q query) failureKey() string { return q.answerKey() + " " + q.credentials.digest }
 
-// Resolve returns the image by digest, in the repository of the image, also when a mirror gave the digest: hosts and
-// assisted-service know the mirrors. It does not wait: the error is ErrPending while the registry is being asked, and
-// done is called when it has answered. After ErrNotFound and ErrUnavailable, retryAfter is the time after which another
-// call asks again.
-func (r *Resolver) Resolve(image string, sources Sources, credentials Credentials, done func()) (byDigest string, retryAfter time.Duration, err error) {
-	q := question{image, sources, credentials}
-	byDigest, retryAfter, err = r.known(q)
+// Resolve returns the image by digest, in the repository of the image even when a mirror gave the digest: hosts
+// and assisted-service apply the mirrors. Resolve does not block: the error is ErrPending while a query runs,
+// and done is called when the query ends. After ErrNotFound and ErrUnavailable, a call queries again only when
+// retryAfter has passed.
+func (r *Resolver) Resolve(image string, sources Sources, credentials Credentials, done func()) (byDigest string,
+	retryAfter time.Duration, err error) {
+	q := query{image, sources, credentials}
+	byDigest, retryAfter, err = r.cached(q)
 	if errors.Is(err, ErrPending) {
 		go func() {
-			_, _, _ = r.queries.Do(q.failure(), func() (any, error) { return nil, r.query(q) })
+			_, _, _ = r.queries.Do(q.failureKey(), func() (any, error) { return nil, r.resolve(q) })
 			done()
 		}()
 	}
 	return byDigest, retryAfter, err
 }
 
-// known is the answer without asking.
-func (r *Resolver) known(q question) (byDigest string, retryAfter time.Duration, err error) {
-	if found, ok := r.resolved.Get(q.answer()); ok {
+// cached returns the cached answer or failure, or ErrPending if a query is due.
+func (r *Resolver) cached(q query) (byDigest string, retryAfter time.Duration, err error) {
+	if found, ok := r.resolved.Get(q.answerKey()); ok {
 		return found, 0, nil
 	}
 	last := r.lastFailure(q)
@@ -123,17 +126,18 @@ func (r *Resolver) known(q question) (byDigest string, retryAfter time.Duration,
 	return "", 0, ErrPending
 }
 
-// lastFailure is what came of the question the last time. Without one, only its delays are set.
-func (r *Resolver) lastFailure(q question) failure {
-	if last, ok := r.failures.Get(q.failure()); ok {
+// lastFailure returns the last failure of a query. Without a failure, only the delays are set.
+func (r *Resolver) lastFailure(q query) failure {
+	if last, ok := r.failures.Get(q.failureKey()); ok {
 		return last
 	}
 	return failure{delays: wait.Backoff{Duration: firstRetry, Factor: 2, Cap: lastRetry, Steps: math.MaxInt}}
 }
 
-// query asks the registries and remembers what they say, unless they have answered since Resolve looked.
-func (r *Resolver) query(q question) error {
-	if _, _, err := r.known(q); !errors.Is(err, ErrPending) {
+// resolve queries the registries and caches the result, unless another caller has cached a result since Resolve
+// read the cache.
+func (r *Resolver) resolve(q query) error {
+	if _, _, err := r.cached(q); !errors.Is(err, ErrPending) {
 		return err
 	}
 	byDigest, err := r.queryEach(q)
@@ -141,16 +145,16 @@ func (r *Resolver) query(q question) error {
 	if err != nil {
 		f := r.lastFailure(q)
 		f.err, f.retryAt = err, r.now().Add(f.delays.Step())
-		r.failures.Add(q.failure(), f)
+		r.failures.Add(q.failureKey(), f)
 		return err
 	}
-	r.resolved.Add(q.answer(), byDigest)
-	r.failures.Remove(q.failure())
+	r.resolved.Add(q.answerKey(), byDigest)
+	r.failures.Remove(q.failureKey())
 	return nil
 }
 
-// queryEach asks one registry after the other until one has the image.
-func (r *Resolver) queryEach(q question) (string, error) {
+// queryEach queries the registries in order until one has the image.
+func (r *Resolver) queryEach(q query) (string, error) {
 	repository, err := name.ParseReference(q.image)
 	if err != nil {
 		return "", fmt.Errorf("%w: %s is no image reference", ErrNotFound, q.image)
@@ -163,11 +167,11 @@ func (r *Resolver) queryEach(q question) (string, error) {
 		}
 		failures = append(failures, failed)
 	}
-	return "", together(failures)
+	return "", combine(failures)
 }
 
-// queryOne asks one registry. The credentials are those of its own repository.
-func (r *Resolver) queryOne(image string, q question) (digest string, failed registryFailure) {
+// queryOne queries one registry, with the credentials for its repository.
+func (r *Resolver) queryOne(image string, q query) (digest string, failed registryFailure) {
 	insecure := slices.Contains(q.sources.Insecure, image)
 	ref, err := parse(image, insecure)
 	if err != nil {
@@ -187,9 +191,9 @@ type registryFailure struct {
 	err      error
 }
 
-// together is the error of all registries. That a mirror has no such image is no news of the others: only when no
-// registry has the image it does not exist.
-func together(failures []registryFailure) error {
+// combine returns the error of all registries. The image does not exist only if no registry has it; a mirror
+// without the image proves nothing about the other registries.
+func combine(failures []registryFailure) error {
 	switch len(failures) {
 	case 0:
 		return errBlocked
@@ -213,7 +217,7 @@ func together(failures []registryFailure) error {
 	return fmt.Errorf("%w; %s", failures[worst].err, strings.Join(others, "; "))
 }
 
-// resultOf is how metrics call the answer of a registry.
+// resultOf returns the label value of metrics for the error of a query.
 func resultOf(err error) string {
 	switch {
 	case err == nil:
@@ -226,7 +230,8 @@ func resultOf(err error) string {
 	return "unavailable"
 }
 
-// parse returns the reference to an image. Of an insecure registry go-containerregistry tries plain HTTP after HTTPS.
+// parse returns the reference to an image. For an insecure registry, go-containerregistry tries plain HTTP
+// after HTTPS.
 func parse(image string, insecure bool) (name.Reference, error) {
 	if insecure {
 		return name.ParseReference(image, name.Insecure) //nolint:wrapcheck // the caller replaces the error
@@ -234,8 +239,8 @@ func parse(image string, insecure bool) (name.Reference, error) {
 	return name.ParseReference(image) //nolint:wrapcheck // the caller replaces the error
 }
 
-// head asks the registry; only the manifest's header is transferred.
-func (r *Resolver) head(ctx context.Context, ref name.Reference, q question, insecure bool) (string, error) {
+// head requests the digest with HEAD, so that the registry does not send the manifest.
+func (r *Resolver) head(ctx context.Context, ref name.Reference, q query, insecure bool) (string, error) {
 	guarded := &encrypted{next: r.transportFor(q.sources.Authorities)}
 	if insecure {
 		guarded.except = ref.Context().RegistryStr()
@@ -252,8 +257,8 @@ func (r *Resolver) head(ctx context.Context, ref name.Reference, q question, ins
 	return descriptor.Digest.String(), nil
 }
 
-// classify returns whether the image or the registry is the problem, with the host that was asked and the cause. What
-// the registry itself writes is left out: it may repeat a URL with a token.
+// classify returns ErrNotFound or ErrUnavailable, with the host and the cause. The text of the registry is left
+// out: it may repeat a URL with a token.
 func classify(registry string, err error) error {
 	var answer *transport.Error
 	var tooLarge *bound.TooLargeError

@@ -16,20 +16,21 @@ import (
 )
 
 const (
-	// mostMirrors is how many mirrors of an image are asked, at most, before the registry that it belongs to.
-	mostMirrors = 4
-	// transports is how many bundles of authorities have connections at a time.
-	transports = 16
+	// maxMirrors limits the mirrors that are queried for an image before the registry in its name.
+	maxMirrors = 4
+	// maxTransports limits the bundles of authorities whose connections are kept.
+	maxTransports = 16
 )
 
-// Sources are where a release image is looked up instead of, and before, the registry in its name. The zero value is
-// that registry alone, with the authorities of the system.
+// Sources configure which registries are queried for a release image, instead of or before the registry in its
+// name. The zero value stands for that registry only, with the authorities of the system.
 type Sources struct {
-	// Mirrors are the image as its mirrors name it, in the order in which they are asked.
+	// Mirrors are the names of the image at its mirrors, in the order of the queries.
 	Mirrors []string
-	// Insecure are those of the Mirrors, and the image itself, whose registries may be queried over plain HTTP.
+	// Insecure lists those of the Mirrors, and the image itself, whose registries may be queried over plain
+	// HTTP.
 	Insecure []string
-	// Blocked forbids to query the registry in the name of the image.
+	// Blocked forbids queries of the registry in the name of the image.
 	Blocked bool
 	// Authorities are PEM certificates that are trusted in addition to those of the system.
 	Authorities string
@@ -38,9 +39,9 @@ type Sources struct {
 // errBlocked reports that registries.conf leaves no registry to query.
 var errBlocked = fmt.Errorf("%w: registries.conf blocks its registry, and names no mirror to pull it from by tag", ErrUnavailable)
 
-// Version differs between sources that may answer differently: what was found through one cluster's mirrors, or with
-// its authorities, is no answer for another cluster. It is empty for the zero value. With mirrors, the credentials
-// decide which registry answers; credentials stands for them.
+// Version returns a hash that differs between sources that may give different answers. A digest that one
+// cluster's mirrors or authorities led to is not valid for another cluster. It is empty for the zero value.
+// With mirrors, the credentials decide which registry answers; the parameter identifies them.
 func (s Sources) Version(credentials string) string {
 	if len(s.Mirrors) == 0 {
 		credentials = ""
@@ -48,21 +49,23 @@ func (s Sources) Version(credentials string) string {
 	if len(s.Mirrors) == 0 && len(s.Insecure) == 0 && !s.Blocked && s.Authorities == "" {
 		return ""
 	}
-	parts := []string{strings.Join(s.Mirrors, "\x00"), strings.Join(s.Insecure, "\x00"), strconv.FormatBool(s.Blocked), s.Authorities, credentials}
+	parts := []string{strings.Join(s.Mirrors, "\x00"), strings.Join(s.Insecure, "\x00"), strconv.FormatBool(s.Blocked), s.Authorities,
+		credentials}
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00\x00")))
 	return hex.EncodeToString(sum[:])
 }
 
-// images are the names of an image in the order in which they are looked up.
+// images returns the names of an image in the order of the queries.
 func (s Sources) images(image string) []string {
-	images := slices.Clone(s.Mirrors[:min(len(s.Mirrors), mostMirrors)])
+	images := slices.Clone(s.Mirrors[:min(len(s.Mirrors), maxMirrors)])
 	if s.Blocked {
 		return images
 	}
 	return append(images, image)
 }
 
-// transportFor returns the transport that trusts additional authorities, and no other cluster's.
+// transportFor returns a transport that trusts the given authorities in addition to those of the system, and no
+// authorities of other clusters.
 func (r *Resolver) transportFor(authorities string) http.RoundTripper {
 	own, clonable := r.base.(*http.Transport)
 	if authorities == "" || !clonable {
@@ -85,9 +88,9 @@ func (r *Resolver) transportFor(authorities string) http.RoundTripper {
 	return limited(trusting)
 }
 
-// newTransports closes the connections of a bundle that gives way to another.
+// newTransports returns a cache that closes the idle connections of an evicted transport.
 func newTransports() *lru.Cache[string, *http.Transport] {
-	return lru.NewWithEvict(transports, func(_ string, evicted *http.Transport) {
+	return lru.NewWithEvict(maxTransports, func(_ string, evicted *http.Transport) {
 		evicted.CloseIdleConnections()
 	})
 }

@@ -22,20 +22,22 @@ import (
 
 const upstream = "quay.invalid/ocp/release:4.19.3-x86_64"
 
-func TestAMirrorGivesTheDigestInTheNameOfTheSource(t *testing.T) {
+func TestDigestOfMirrorIsReturnedInNameOfSource(t *testing.T) {
 	g := NewWithT(t)
-	mirror, questions := newRegistry(t, nil)
-	found, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport), upstream, Sources{Mirrors: []string{mirror}, Insecure: []string{mirror}}, Credentials{})
+	mirror, requests := newRegistry(t, nil)
+	found, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport), upstream,
+		Sources{Mirrors: []string{mirror}, Insecure: []string{mirror}}, Credentials{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(found).To(MatchRegexp(`^quay\.invalid/ocp/release@sha256:[a-f0-9]{64}$`))
-	g.Expect(questions.Load()).To(BeEquivalentTo(1))
+	g.Expect(requests.Load()).To(BeEquivalentTo(1))
 }
 
-func TestTheSourceIsAskedAfterItsMirrors(t *testing.T) {
+func TestSourceIsQueriedAfterItsMirrors(t *testing.T) {
 	g := NewWithT(t)
 	source, _ := newRegistry(t, nil)
 	empty := strings.Replace(source, "4.19.3", "4.99.0", 1)
-	found, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport), source, Sources{Mirrors: []string{"127.0.0.1:1/ocp:4.19.3", empty}, Insecure: []string{source, empty}}, Credentials{})
+	found, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport), source,
+		Sources{Mirrors: []string{"127.0.0.1:1/ocp:4.19.3", empty}, Insecure: []string{source, empty}}, Credentials{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(found).To(ContainSubstring("@sha256:"))
 }
@@ -45,16 +47,18 @@ func TestFailuresOfAllRegistriesAreNamed(t *testing.T) {
 	mirror, _ := newRegistry(t, nil)
 	host, _, _ := strings.Cut(mirror, "/")
 	absent := strings.Replace(mirror, "4.19.3", "4.99.0", 1)
-	_, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport), "127.0.0.1:1/ocp:4.99.0", Sources{Mirrors: []string{absent}, Insecure: []string{absent}}, Credentials{})
-	g.Expect(err).To(MatchError(ErrUnavailable), "the source may have it")
-	g.Expect(err.Error()).To(Equal("the registry cannot be asked: 127.0.0.1:1: connection refused; " + host + " has no such image"))
+	_, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport), "127.0.0.1:1/ocp:4.99.0",
+		Sources{Mirrors: []string{absent}, Insecure: []string{absent}}, Credentials{})
+	g.Expect(err).To(MatchError(ErrUnavailable), "the source may have the image")
+	g.Expect(err.Error()).To(Equal("the registry cannot be queried: 127.0.0.1:1: connection refused; " + host + " has no such image"))
 
-	_, _, err = resolveFrom(t, NewResolver(remote.DefaultTransport), absent, Sources{Mirrors: []string{absent}, Insecure: []string{absent}}, Credentials{})
-	g.Expect(err).To(MatchError(ErrNotFound), "none has it")
+	_, _, err = resolveFrom(t, NewResolver(remote.DefaultTransport), absent, Sources{Mirrors: []string{absent}, Insecure: []string{absent}},
+		Credentials{})
+	g.Expect(err).To(MatchError(ErrNotFound), "no registry has the image")
 }
 
-// What one tenant's mirror says is no answer for another.
-func TestTheAnswerOfAMirrorIsThatOfItsClusterAlone(t *testing.T) {
+// An answer of one tenant's mirror is not valid for another tenant.
+func TestAnswerOfMirrorIsUsedForItsClusterOnly(t *testing.T) {
 	g := NewWithT(t)
 	mirror, _ := newRegistry(t, nil)
 	r := NewResolver(remote.DefaultTransport)
@@ -64,20 +68,21 @@ func TestTheAnswerOfAMirrorIsThatOfItsClusterAlone(t *testing.T) {
 	g.Expect(err).To(MatchError(ErrUnavailable))
 }
 
-func TestNoMoreThanSomeMirrorsAreAsked(t *testing.T) {
+func TestNumberOfQueriedMirrorsIsLimited(t *testing.T) {
 	g := NewWithT(t)
-	source, questions := newRegistry(t, nil)
+	source, requests := newRegistry(t, nil)
 	absent := strings.Replace(source, "4.19.3", "4.99.0", 1)
 	many := make([]string, 100)
 	for i := range many {
 		many[i] = absent
 	}
-	_, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport), source, Sources{Mirrors: many, Insecure: []string{source, absent}}, Credentials{})
+	_, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport), source, Sources{Mirrors: many, Insecure: []string{source, absent}},
+		Credentials{})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(questions.Load()).To(BeEquivalentTo(mostMirrors + 1))
+	g.Expect(requests.Load()).To(BeEquivalentTo(maxMirrors + 1))
 }
 
-func TestAMirrorGetsNoCredentialsOfTheSource(t *testing.T) {
+func TestMirrorGetsNoCredentialsOfSource(t *testing.T) {
 	g := NewWithT(t)
 	sent := atomic.Pointer[string]{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -91,19 +96,21 @@ func TestAMirrorGetsNoCredentialsOfTheSource(t *testing.T) {
 	mirror := strings.TrimPrefix(server.URL, "http://") + "/ocp/release:4.19.3"
 	credentials, err := ParseCredentials([]byte(`{"auths":{"quay.invalid":{"auth":"dXNlcjpwYXNz"}}}`))
 	g.Expect(err).NotTo(HaveOccurred())
-	_, _, err = resolveFrom(t, NewResolver(remote.DefaultTransport), upstream, Sources{Mirrors: []string{mirror}, Insecure: []string{mirror}}, credentials)
+	_, _, err = resolveFrom(t, NewResolver(remote.DefaultTransport), upstream,
+		Sources{Mirrors: []string{mirror}, Insecure: []string{mirror}}, credentials)
 	g.Expect(err).To(MatchError(ErrUnavailable))
 	g.Expect(sent.Load()).To(BeNil())
 
 	host, _, _ := strings.Cut(mirror, "/")
 	credentials, err = ParseCredentials([]byte(`{"auths":{"` + host + `":{"auth":"dXNlcjpwYXNz"}}}`))
 	g.Expect(err).NotTo(HaveOccurred())
-	_, _, err = resolveFrom(t, NewResolver(remote.DefaultTransport), upstream, Sources{Mirrors: []string{mirror}, Insecure: []string{mirror}}, credentials)
+	_, _, err = resolveFrom(t, NewResolver(remote.DefaultTransport), upstream,
+		Sources{Mirrors: []string{mirror}, Insecure: []string{mirror}}, credentials)
 	g.Expect(err).To(MatchError(ErrUnavailable))
-	g.Expect(sent.Load()).NotTo(BeNil(), "its own it gets")
+	g.Expect(sent.Load()).NotTo(BeNil(), "the mirror gets its own credentials")
 }
 
-func TestABundleIsTrustedForItsClusterAlone(t *testing.T) {
+func TestBundleIsTrustedForItsClusterOnly(t *testing.T) {
 	g := NewWithT(t)
 	server := httptest.NewUnstartedServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -113,20 +120,20 @@ func TestABundleIsTrustedForItsClusterAlone(t *testing.T) {
 	bundle := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
 	r := NewResolver(remote.DefaultTransport)
 	_, _, err := resolveFrom(t, r, image, Sources{Authorities: bundle}, Credentials{})
-	g.Expect(err).To(MatchError(ErrNotFound), "it answers")
+	g.Expect(err).To(MatchError(ErrNotFound), "the registry is trusted and answers")
 	_, _, err = resolveFrom(t, r, image, Sources{}, Credentials{})
 	g.Expect(err).To(MatchError(ErrUnavailable))
 	_, _, err = resolveFrom(t, r, image, Sources{Authorities: bundle + "\n"}, Credentials{})
 	g.Expect(err).To(MatchError(ErrNotFound))
 	g.Expect(r.transports.Len()).To(Equal(2), "one for each bundle")
-	for i := range 2 * transports {
+	for i := range 2 * maxTransports {
 		r.transportFor(bundle + strings.Repeat("\n", i+2))
 	}
-	g.Expect(r.transports.Len()).To(Equal(transports))
+	g.Expect(r.transports.Len()).To(Equal(maxTransports))
 }
 
-// plainMirror is a registry that speaks plain HTTP alone and wants credentials, whatever the address: it stands for a
-// host between the manager and a registry.
+// plainMirror returns a transport to a registry that speaks only plain HTTP and requires credentials, at any
+// address. It stands for a host between the manager and a registry.
 func plainMirror(t *testing.T) (transport *http.Transport, sent *atomic.Pointer[string]) {
 	t.Helper()
 	sent = &atomic.Pointer[string]{}
@@ -144,8 +151,9 @@ func plainMirror(t *testing.T) (transport *http.Transport, sent *atomic.Pointer[
 }
 
 // go-containerregistry falls back to plain HTTP for these registries.
-func TestPlainHTTPGetsNoCredentials(t *testing.T) {
-	for _, host := range []string{"127.0.0.1:5000", "[::1]:5000", "10.1.2.3:5000", "172.16.2.3:5000", "192.168.2.3:5000", "192.168.2.3", "localhost:5000", "mirror.local", "mirror.localhost:5000", "127.0.0.1.example.com:5000", "mirror.example.com:5000"} {
+func TestPlainHTTPRegistryGetsNoCredentials(t *testing.T) {
+	for _, host := range []string{"127.0.0.1:5000", "[::1]:5000", "10.1.2.3:5000", "172.16.2.3:5000", "192.168.2.3:5000", "192.168.2.3",
+		"localhost:5000", "mirror.local", "mirror.localhost:5000", "127.0.0.1.example.com:5000", "mirror.example.com:5000"} {
 		t.Run(host, func(t *testing.T) {
 			g := NewWithT(t)
 			transport, sent := plainMirror(t)
@@ -166,7 +174,7 @@ func TestPlainHTTPGetsNoCredentials(t *testing.T) {
 }
 
 // The token server of a registry gets the credentials of the registry, too.
-func TestAPlainTokenServerGetsNoCredentials(t *testing.T) {
+func TestPlainHTTPTokenServerGetsNoCredentials(t *testing.T) {
 	g := NewWithT(t)
 	transport, sent := plainMirror(t)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -177,7 +185,8 @@ func TestAPlainTokenServerGetsNoCredentials(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	transport.DialTLSContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}}).DialContext(ctx, network, server.Listener.Addr().String())
+		return (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}}).DialContext(ctx, network,
+			server.Listener.Addr().String())
 	}
 	credentials, err := ParseCredentials([]byte(`{"auths":{"quay.invalid":{"auth":"dXNlcjpwYXNz"}}}`))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -186,7 +195,7 @@ func TestAPlainTokenServerGetsNoCredentials(t *testing.T) {
 	g.Expect(sent.Load()).To(BeNil())
 }
 
-// The alert goes by look-ups: that a mirror has no such image is no answer of the source, which may have it.
+// The alert counts lookups. A mirror without the image is no result: the source may have the image.
 func TestLookupsAreCountedByTheResultOfAllRegistries(t *testing.T) {
 	g := NewWithT(t)
 	count := func(result string) float64 {
@@ -198,32 +207,35 @@ func TestLookupsAreCountedByTheResultOfAllRegistries(t *testing.T) {
 	absent := strings.Replace(mirror, "4.19.3", "4.99.0", 1)
 	for result, mirrors := range map[string][]string{"unavailable": {absent}, "found": {absent, mirror}} {
 		before, others := count(result), count("not_found")
-		_, _, _ = resolveFrom(t, NewResolver(remote.DefaultTransport), "127.0.0.1:1/ocp:4.99.0", Sources{Mirrors: mirrors, Insecure: mirrors}, Credentials{})
+		_, _, _ = resolveFrom(t, NewResolver(remote.DefaultTransport), "127.0.0.1:1/ocp:4.99.0", Sources{Mirrors: mirrors, Insecure: mirrors},
+			Credentials{})
 		g.Expect(count(result)-before).To(BeEquivalentTo(1), result)
 		g.Expect(count("not_found")).To(Equal(others))
 	}
 }
 
-func TestABlockedRegistryIsNotQueried(t *testing.T) {
+func TestBlockedRegistryIsNotQueried(t *testing.T) {
 	g := NewWithT(t)
-	source, questions := newRegistry(t, nil)
+	source, requests := newRegistry(t, nil)
 	absent := strings.Replace(source, "4.19.3", "4.99.0", 1)
-	_, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport), source, Sources{Mirrors: []string{absent}, Insecure: []string{source, absent}, Blocked: true}, Credentials{})
+	_, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport), source,
+		Sources{Mirrors: []string{absent}, Insecure: []string{source, absent}, Blocked: true}, Credentials{})
 	g.Expect(err).To(MatchError(ErrNotFound))
-	g.Expect(questions.Load()).To(BeEquivalentTo(1), "the mirror alone")
+	g.Expect(requests.Load()).To(BeEquivalentTo(1), "the mirror only")
 
 	_, _, err = resolveFrom(t, NewResolver(remote.DefaultTransport), source, Sources{Insecure: []string{source}, Blocked: true}, Credentials{})
 	g.Expect(err).To(MatchError(ErrUnavailable))
 	g.Expect(err.Error()).To(ContainSubstring("registries.conf blocks its registry, and names no mirror to pull it from by tag"))
-	g.Expect(questions.Load()).To(BeEquivalentTo(1))
+	g.Expect(requests.Load()).To(BeEquivalentTo(1))
 }
 
-func TestAnswersBelongToTheirSources(t *testing.T) {
+func TestVersionDiffersBetweenSources(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(Sources{}.Version("")).To(BeEmpty())
-	g.Expect(Sources{}.Version("a")).To(BeEmpty(), "one registry answers alike, whatever the credentials")
+	g.Expect(Sources{}.Version("a")).To(BeEmpty(), "one registry gives the same answer for all credentials")
 	seen := map[string]bool{}
-	for _, sources := range []Sources{{}, {Mirrors: []string{upstream}}, {Insecure: []string{upstream}}, {Blocked: true}, {Authorities: "PEM"}, {Mirrors: []string{upstream}, Blocked: true}} {
+	for _, sources := range []Sources{{}, {Mirrors: []string{upstream}}, {Insecure: []string{upstream}}, {Blocked: true},
+		{Authorities: "PEM"}, {Mirrors: []string{upstream}, Blocked: true}} {
 		seen[sources.Version("")] = true
 	}
 	g.Expect(seen).To(HaveLen(6))
@@ -232,9 +244,9 @@ func TestAnswersBelongToTheirSources(t *testing.T) {
 }
 
 // A mirror that refused the pull secret may have another image than the source, which answered instead.
-func TestOtherCredentialsForMirrorsAreAnotherQuestion(t *testing.T) {
+func TestMirrorsAreQueriedAgainWithOtherCredentials(t *testing.T) {
 	g := NewWithT(t)
-	mirror, questions := newRegistry(t, nil)
+	mirror, requests := newRegistry(t, nil)
 	r, sources := NewResolver(remote.DefaultTransport), Sources{Mirrors: []string{mirror}, Insecure: []string{mirror}}
 	for _, secret := range []string{`{"auths":{}}`, `{"auths":{"a":{}}}`} {
 		credentials, err := ParseCredentials([]byte(secret))
@@ -242,5 +254,5 @@ func TestOtherCredentialsForMirrorsAreAnotherQuestion(t *testing.T) {
 		_, _, err = resolveFrom(t, r, upstream, sources, credentials)
 		g.Expect(err).NotTo(HaveOccurred())
 	}
-	g.Expect(questions.Load()).To(BeEquivalentTo(2))
+	g.Expect(requests.Load()).To(BeEquivalentTo(2))
 }
