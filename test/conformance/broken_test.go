@@ -23,19 +23,21 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// withCondition is an object that has one.
+// withCondition returns an object with one condition.
 func withCondition(name, status, reason, message string) *object {
 	c := map[string]any{"type": name, "status": status, "reason": reason, "message": message}
 	return &object{Object: map[string]any{"status": map[string]any{"conditions": []any{c}}}}
 }
 
-// kubeconfigWith is one with a token.
+// kubeconfigWith returns a kubeconfig whose user has the given token.
 func kubeconfigWith(token string) []byte {
-	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"a","clusters":[{"name":"a","cluster":{"server":"https://a"}}],
+	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"a",`+
+		`"clusters":[{"name":"a","cluster":{"server":"https://a"}}],
 		"contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],"users":[{"name":"a","user":{"token":%q}}]}`, token)
 }
 
-// upgraded is a control plane of three Machines that is upgraded, with its lowest version, and how many of them have v1.2.3 and v1.2.4.
+// upgraded returns an entry of a control plane during an upgrade from v1.2.3 to v1.2.4. The arguments are its lowest
+// version and the number of its three Machines with each version.
 func upgraded(lowest string, former, latter int64) entry {
 	var versions []any
 	for _, v := range []map[string]any{{"version": "v1.2.3", "replicas": former}, {"version": "v1.2.4", "replicas": latter}} {
@@ -51,9 +53,10 @@ func upgraded(lowest string, former, latter int64) entry {
 
 var served = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1beta1", Served: true, Storage: true}}
 
-// parts are parts of rules, with what they are given by a provider that is broken, or is not: ids of the rules, and what is broken.
+// parts are checks of parts of rules, each with a provider that keeps the rule and one that breaks it. The keys
+// are the ids of the rules and the defect.
 var parts = map[string]func(t *testing.T, broken bool){
-	"P16: says that its Machines have no Nodes": func(_ *testing.T, broken bool) {
+	"P16: reports that its Machines have no Nodes": func(_ *testing.T, broken bool) {
 		expectNodesManaged(&object{Object: map[string]any{"status": map[string]any{"externalManagedControlPlane": broken}}})
 	},
 	"B5, P3: names a version that is not served": func(_ *testing.T, broken bool) {
@@ -62,7 +65,7 @@ var parts = map[string]func(t *testing.T, broken bool){
 		crd.Spec.Versions = served
 		expectContractLabel(crd)
 	},
-	"B20, P33: does not tell what was cloned": func(_ *testing.T, broken bool) {
+	"B20, P33: does not record the source of a clone": func(_ *testing.T, broken bool) {
 		o := &object{Object: map[string]any{}}
 		o.SetAnnotations(map[string]string{capiGroup + "/cloned-from-name": "template"})
 		if !broken {
@@ -70,7 +73,7 @@ var parts = map[string]func(t *testing.T, broken bool){
 		}
 		expectCloned(o)
 	},
-	"B17: is not what its Machine says of it": func(_ *testing.T, broken bool) {
+	"B17: differs from the condition of its Machine": func(_ *testing.T, broken bool) {
 		config := withCondition("Ready", "False", "Waiting", "for a host")
 		m := &clusterv1.Machine{}
 		m.Status.Conditions = []metav1.Condition{{
@@ -79,20 +82,21 @@ var parts = map[string]func(t *testing.T, broken bool){
 		}}
 		expectMirrored(Default, config, m)
 	},
-	"B17: never told what it waited for": func(_ *testing.T, broken bool) {
+	"B17: never reported its dependency": func(_ *testing.T, broken bool) {
 		config := withCondition("Ready", "True", "Ready", "")
 		once := entry{object: withCondition("Ready", "False", "Waiting", map[bool]string{true: "for nothing", false: "for a host"}[broken])}
-		Expect(toldBy([]entry{once}, config, entry{object: withCondition("BootstrapConfigReady", "False", "Waiting", "for a host")})).To(BeTrue())
+		mirrored := entry{object: withCondition("BootstrapConfigReady", "False", "Waiting", "for a host")}
+		Expect(reportedBy([]entry{once}, config, mirrored)).To(BeTrue())
 	},
-	"B18, P21: has a terminal failure somewhere below": func(_ *testing.T, broken bool) {
+	"B18, P21: has a terminal failure in a nested field": func(_ *testing.T, broken bool) {
 		deep := map[string]apiextensionsv1.JSONSchemaProps{map[bool]string{true: "failureReason", false: "reason"}[broken]: {}}
 		expectNone(&apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{"deprecated": {Properties: deep}}},
 			"failureReason")
 	},
-	"B22: has a unit for the sentinel that never runs": func(_ *testing.T, broken bool) {
+	"B22: has a disabled unit for the sentinel": func(_ *testing.T, broken bool) {
 		expectSentinel(fmt.Appendf(nil, `{"systemd":{"units":[{"enabled":%t,"contents":"ExecStart=/bin/touch %s"}]}}`, !broken, sentinel))
 	},
-	"P6: does not say what it waits for": func(_ *testing.T, broken bool) {
+	"P6: does not report its dependency": func(_ *testing.T, broken bool) {
 		expectWaitsFor(Default, withCondition("InfrastructureReady", "False", "WaitingForCluster",
 			map[bool]string{true: "waiting", false: "waiting for the Metal3Cluster"}[broken]), "Metal3Cluster")
 	},
@@ -103,29 +107,29 @@ var parts = map[string]func(t *testing.T, broken bool){
 		}
 		expectVersionsOf(Default, &object{Object: map[string]any{"status": map[string]any{"replicas": int64(3), "versions": versions}}})
 	},
-	"P11: leaves out the Machine that is upgraded now": func(_ *testing.T, broken bool) {
+	"P11: leaves out the Machine during its upgrade": func(_ *testing.T, broken bool) {
 		during := upgraded("v1.2.3", map[bool]int64{true: 1, false: 2}[broken], 1)
-		expectVersionsTold(Default, []entry{upgraded("v1.2.3", 3, 0), during, upgraded("v1.2.4", 0, 3)}, "v1.2.3", "v1.2.4")
+		expectVersionsReported(Default, []entry{upgraded("v1.2.3", 3, 0), during, upgraded("v1.2.4", 0, 3)}, "v1.2.3", "v1.2.4")
 	},
-	"P11: says that it has the newest version as soon as one Machine has it": func(_ *testing.T, broken bool) {
+	"P11: reports the newest version when the first Machine has it": func(_ *testing.T, broken bool) {
 		during := upgraded(map[bool]string{true: "v1.2.4", false: "v1.2.3"}[broken], 2, 1)
-		expectVersionsTold(Default, []entry{upgraded("v1.2.3", 3, 0), during, upgraded("v1.2.4", 0, 3)}, "v1.2.3", "v1.2.4")
+		expectVersionsReported(Default, []entry{upgraded("v1.2.3", 3, 0), during, upgraded("v1.2.4", 0, 3)}, "v1.2.3", "v1.2.4")
 	},
-	"P11: says that it has a version which it does not name": func(_ *testing.T, broken bool) {
+	"P11: reports a version that its list lacks": func(_ *testing.T, broken bool) {
 		seen := []entry{upgraded("v1.2.3", 3, 0), upgraded("v1.2.3", 2, 1), upgraded("v1.2.4", 0, 3)}
 		if broken {
 			seen = slices.Insert(seen, 2, upgraded("v1.2.3", 0, 3))
 		}
-		expectVersionsTold(Default, seen, "v1.2.3", "v1.2.4")
+		expectVersionsReported(Default, seen, "v1.2.3", "v1.2.4")
 	},
-	"P11: falls back while it is upgraded": func(_ *testing.T, broken bool) {
+	"P11: goes back to the former version during the upgrade": func(_ *testing.T, broken bool) {
 		seen := []entry{upgraded("v1.2.3", 3, 0), upgraded("v1.2.3", 2, 1), upgraded("v1.2.4", 0, 3)}
 		if broken {
 			seen = append(seen, seen[1:]...)
 		}
-		expectVersionsTold(Default, seen, "v1.2.3", "v1.2.4")
+		expectVersionsReported(Default, seen, "v1.2.3", "v1.2.4")
 	},
-	"I3: takes along what nobody deleted": func(_ *testing.T, broken bool) {
+	"I3: deletes objects that the user did not delete": func(_ *testing.T, broken bool) {
 		o := named("a")
 		before := []object{*o.DeepCopy()}
 		if broken {
@@ -133,19 +137,21 @@ var parts = map[string]func(t *testing.T, broken bool){
 		}
 		expectUntouched(before, []object{o})
 	},
-	"P25: gives people its own credentials": func(_ *testing.T, broken bool) {
-		expectOthers(kubeconfigWith("one"), kubeconfigWith(map[bool]string{true: "one", false: "other"}[broken]))
+	"P25: shares its own credentials with users": func(_ *testing.T, broken bool) {
+		expectDifferentCredentials(kubeconfigWith("one"), kubeconfigWith(map[bool]string{true: "one", false: "other"}[broken]))
 	},
-	"B8, P4: has a status that everybody writes": func(_ *testing.T, broken bool) {
+	"B8, P4: has no status subresource": func(_ *testing.T, broken bool) {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1beta1"}}
 		if !broken {
-			crd.Spec.Versions[0].Subresources = &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}}
+			crd.Spec.Versions[0].Subresources = &apiextensionsv1.CustomResourceSubresources{
+				Status: &apiextensionsv1.CustomResourceSubresourceStatus{},
+			}
 		}
 		Expect(hasStatus(crd)).To(BeTrue())
 	},
-	"P36: deletes its Machines before the workers are gone": func(_ *testing.T, broken bool) {
-		deleted := func(name string, master, gone bool, version uint64) entry {
+	"P36: deletes its Machines before the workers are deleted": func(_ *testing.T, broken bool) {
+		deleted := func(name string, master, deleted bool, version uint64) entry {
 			o := &object{Object: map[string]any{
 				"kind":     "Machine",
 				"metadata": map[string]any{"uid": name, "deletionTimestamp": "2031-01-01T00:00:00Z"},
@@ -153,7 +159,7 @@ var parts = map[string]func(t *testing.T, broken bool){
 			if master {
 				o.SetLabels(map[string]string{clusterv1.MachineControlPlaneLabel: ""})
 			}
-			return entry{object: o, gone: gone, version: version}
+			return entry{object: o, deleted: deleted, version: version}
 		}
 		deleting := withCondition(clusterv1.DeletingCondition, "True", "WaitingForMachines", "2 workers")
 		deleting.SetKind(twinControlPlane.Kind)
@@ -162,24 +168,24 @@ var parts = map[string]func(t *testing.T, broken bool){
 			deleted("worker", false, true, 2), deleted("master", true, false, first),
 			deleted("master", true, true, 4),
 			{object: deleting, version: 2},
-			{object: deleting, gone: true, version: 5},
+			{object: deleting, deleted: true, version: 5},
 		}}}
 		s := &suite{Provider: &Provider{ControlPlane: Component{Kind: twinControlPlane}}, book: &book{}}
 		s.expectOrder(f, []string{"master"})
 	},
-	"P36: deletes its Machines though nobody deletes the workers": func(_ *testing.T, broken bool) {
+	"P36: deletes its Machines while the workers are not deleted": func(_ *testing.T, broken bool) {
 		m := &clusterv1.Machine{}
 		if broken {
 			m.DeletionTimestamp = ptr.To(metav1.Now())
 		}
-		expectKept(Default, m)
+		expectNotDeleted(Default, m)
 	},
-	"P15: does not give its Machines the taints that core takes": func(_ *testing.T,
+	"P15: does not set the taints that core accepts": func(_ *testing.T,
 		broken bool,
 	) {
 		expectRefused(broken, "core refuses taints")
 	},
-	"P18: says that it is initialized when its kubeconfig is there": func(_ *testing.T, broken bool) {
+	"P18: reports that it is initialized when its kubeconfig exists": func(_ *testing.T, broken bool) {
 		kubeconfig := named("c-kubeconfig")
 		kubeconfig.SetKind("Secret")
 		controlPlane := &object{Object: map[string]any{
@@ -193,7 +199,7 @@ var parts = map[string]func(t *testing.T, broken bool){
 		s := &suite{Provider: &Provider{ControlPlane: Component{Kind: twinControlPlane}}, book: &book{}}
 		s.expectUninitialized(f)
 	},
-	"P36: does not say what its deletion waits for": func(_ *testing.T, broken bool) {
+	"P36: does not report the blocker of its deletion": func(_ *testing.T, broken bool) {
 		gone := func(name string, master bool, version uint64) entry {
 			o := &object{Object: map[string]any{
 				"kind":     "Machine",
@@ -202,7 +208,7 @@ var parts = map[string]func(t *testing.T, broken bool){
 			if master {
 				o.SetLabels(map[string]string{clusterv1.MachineControlPlaneLabel: ""})
 			}
-			return entry{object: o, gone: true, version: version}
+			return entry{object: o, deleted: true, version: version}
 		}
 		deleting := withCondition(clusterv1.DeletingCondition, "True", "WaitingForMachines",
 			map[bool]string{true: "", false: "2 workers"}[broken])
@@ -210,7 +216,7 @@ var parts = map[string]func(t *testing.T, broken bool){
 		f := &fixture{seen: &journal{entries: []entry{
 			gone("worker", false, 1), gone("master", true, 2),
 			{object: deleting, version: 2},
-			{object: deleting, gone: true, version: 5},
+			{object: deleting, deleted: true, version: 5},
 		}}}
 		s := &suite{Provider: &Provider{ControlPlane: Component{Kind: twinControlPlane}}, book: &book{}}
 		s.expectOrder(f, []string{"master"})
@@ -220,24 +226,24 @@ var parts = map[string]func(t *testing.T, broken bool){
 			releaseFolder(t, "control-plane-components.yaml", map[bool]string{true: "contract: b", false: "contract: a"}[broken])
 		expectOneRelease([]string{one, other})
 	},
-	"C6: names its components otherwise": func(t *testing.T, broken bool) {
+	"C6: names the file of its components differently": func(t *testing.T, broken bool) {
 		expectFileNames(releaseFolder(t, map[bool]string{true: "controlplane-components.yaml", false: "control-plane-components.yaml"}[broken],
 			""), "control-plane")
 	},
-	"C19: is moved without what it owns": func(_ *testing.T, broken bool) {
+	"C19: is moved without the objects that it owns": func(_ *testing.T, broken bool) {
 		arrived := []object{named("carried"), named("parent"), named("child")}
 		if broken {
 			arrived = arrived[:2]
 		}
 		expectCarried(arrived, []object{named("left")})
 	},
-	"C23: waits in vain instead of being refused": func(_ *testing.T, broken bool) {
+	"C23: waits instead of being refused": func(_ *testing.T, broken bool) {
 		expectRefusedMove(map[bool]string{
 			true:  "timed out waiting for the annotation block-move",
 			false: `cannot start the move operation while the control plane for "cluster.x-k8s.io/v1beta2, Kind=Cluster" a/b is not yet initialized`,
 		}[broken])
 	},
-	"C24: has an object that lies where it was not to be installed": func(_ *testing.T, broken bool) {
+	"C24: installs an object in another namespace": func(_ *testing.T, broken bool) {
 		o := named("a")
 		o.SetLabels(map[string]string{clusterctlLabel: ""})
 		o.SetNamespace(map[bool]string{true: "kube-system", false: elsewhereNamespace}[broken])
@@ -245,7 +251,7 @@ var parts = map[string]func(t *testing.T, broken bool){
 	},
 }
 
-// releaseFolder is one of a release, with a file of components.
+// releaseFolder creates the folder of a release, with a file of components and its metadata.
 func releaseFolder(t *testing.T, components, metadata string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -260,7 +266,7 @@ func named(name string) object {
 	return o
 }
 
-// What a rule reads under a wrong name it never finds, and passes: each of these providers breaks one.
+// Each of these providers breaks one rule. A rule that read its facts under a wrong name would pass always.
 func TestBrokenProvidersAreNoticed(t *testing.T) {
 	for name, check := range parts {
 		t.Run(name, func(t *testing.T) {
@@ -268,13 +274,14 @@ func TestBrokenProvidersAreNoticed(t *testing.T) {
 			healthy := InterceptGomegaFailures(func() { check(t, false) })
 			broken := InterceptGomegaFailures(func() { check(t, true) })
 			g := NewWithT(t)
-			g.Expect(healthy).To(BeEmpty(), "a provider that keeps the rule")
-			g.Expect(broken).NotTo(BeEmpty(), "a provider that does not")
+			g.Expect(healthy).To(BeEmpty(), "the provider that keeps the rule")
+			g.Expect(broken).NotTo(BeEmpty(), "the provider that breaks the rule")
 		})
 	}
 }
 
-// breaks are what makes a twin one that does not keep a rule, by rule. Where a rule has several, with what is broken, it notices each.
+// breaks are the changes with which a twin breaks a rule, by rule. Where a rule has several, the key names the
+// defect, and the rule has to detect each.
 var breaks = map[string]func(w *twin){
 	"B1": func(w *twin) { w.crds["TwinConfig"].Spec.Scope = apiextensionsv1.ClusterScoped },
 	"P1": func(w *twin) { w.crds["TwinControlPlaneTemplate"].Spec.Scope = apiextensionsv1.ClusterScoped },
@@ -288,7 +295,8 @@ var breaks = map[string]func(w *twin){
 	"B7": func(w *twin) {
 		w.Before = func(context.Context) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 			before := w.crds["TwinConfig"].DeepCopy()
-			before.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties["ready"] = apiextensionsv1.JSONSchemaProps{Type: "boolean"}
+			properties := before.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties
+			properties["ready"] = apiextensionsv1.JSONSchemaProps{Type: "boolean"}
 			return []*apiextensionsv1.CustomResourceDefinition{before}, nil
 		}
 	},
@@ -299,8 +307,8 @@ var breaks = map[string]func(w *twin){
 		names.ShortNames = nil
 		w.crds["TwinControlPlane"].Status.AcceptedNames = *names
 	},
-	"P4: has the short name of another": func(w *twin) { w.crds["TwinControlPlaneTemplate"].Status.AcceptedNames.ShortNames = nil },
-	"B9":                                func(w *twin) { w.crds["TwinConfigTemplate"].Spec.Names.ListKind = "TwinConfigs" },
+	"P4: has the short name of another kind": func(w *twin) { w.crds["TwinControlPlaneTemplate"].Status.AcceptedNames.ShortNames = nil },
+	"B9":                                     func(w *twin) { w.crds["TwinConfigTemplate"].Spec.Names.ListKind = "TwinConfigs" },
 	"B10": func(w *twin) {
 		w.field(twinConfig, func(p *apiextensionsv1.JSONSchemaProps) { p.MaxLength = nil }, "status", "dataSecretName")
 	},
@@ -308,15 +316,15 @@ var breaks = map[string]func(w *twin){
 	"B12": func(w *twin) { w.set("Secret", "full", "full-0", nil, "metadata", "labels") },
 	"B13": func(w *twin) { w.set("Secret", "full", "full-4", nil, "metadata", "ownerReferences") },
 	"B14": func(w *twin) { w.set("Secret", "full", "full-0", "YQ==", "data", "second") },
-	"B15": func(w *twin) { w.lacks["deterministic"] = true },
+	"B15": func(w *twin) { w.defects["deterministic"] = true },
 	"B16": func(w *twin) { w.fixtures.full.change(ofKindAt(secretKind, 4), func(e *entry) { e.version = 9 }) },
 	"B17": func(w *twin) {
 		w.fixtures.full.change(ofKindAt(twinConfig, 3), func(e *entry) { e.object.Object["status"] = nil })
 	},
-	"B17: says nothing more of what is installed": func(w *twin) { w.lacks["constancy"] = true },
+	"B17: reports nothing about an installed host": func(w *twin) { w.defects["constancy"] = true },
 	"B18": func(w *twin) { w.addFailure(twinConfig) },
 	"P21": func(w *twin) { w.addFailure(twinControlPlane) },
-	"B19": func(w *twin) { w.lacks["final data"] = true },
+	"B19": func(w *twin) { w.defects["final data"] = true },
 	"B20": func(w *twin) { w.set("TwinConfig", "full", "full-4", nil, "metadata", "annotations") },
 	"B21": func(w *twin) {
 		w.refuse = func(o *object) error {
@@ -325,7 +333,7 @@ var breaks = map[string]func(w *twin){
 		}
 	},
 	"B22": func(w *twin) { w.ignition = []byte(`{}`) },
-	"B25": func(w *twin) { w.lacks["pause"] = true },
+	"B25": func(w *twin) { w.defects["pause"] = true },
 	"C4":  func(w *twin) { w.Bootstrap.Name = "Twin" },
 	"C5": func(w *twin) {
 		w.Metadata = bytes.ReplaceAll(w.Metadata, []byte("kind: Metadata"), []byte("kind: Meta"))
@@ -344,14 +352,14 @@ var breaks = map[string]func(w *twin){
 		w.Templates["clusterclass-twin.yaml"] = append(w.Templates["clusterclass-twin.yaml"], "# ${NAME}\n"...)
 	},
 	"C17": func(w *twin) { w.set("Secret", "full", "full-kubeconfig", nil, "metadata", "ownerReferences") },
-	"C20": func(w *twin) { w.lacks["status"] = true },
+	"C20": func(w *twin) { w.defects["status"] = true },
 	"C21": func(w *twin) {
 		w.fixtures.small.change(ofKindAt(twinControlPlane, 1), func(e *entry) { e.object.SetAnnotations(nil) })
 	},
 	"P5": func(w *twin) {
 		w.set("TwinControlPlane", "full", "full", "other", "spec", "controlPlaneEndpoint", "host")
 	},
-	"P6": func(w *twin) { w.lacks["restraint"] = true },
+	"P6": func(w *twin) { w.defects["restraint"] = true },
 	"P7": func(w *twin) {
 		w.field(twinControlPlane, func(p *apiextensionsv1.JSONSchemaProps) { p.Required = append(p.Required, "replicas") }, "spec")
 	},
@@ -363,8 +371,8 @@ var breaks = map[string]func(w *twin){
 	"P11": func(w *twin) { w.set("TwinControlPlane", "full", "full", "v1.2.4", "status", "version") },
 	"P12": func(w *twin) { w.set("Machine", "full", "full-2", nil, "metadata", "ownerReferences") },
 	"P13": func(w *twin) { w.field(twinControlPlane, drop("deletion"), "spec", "machineTemplate", "spec") },
-	"P14": func(w *twin) { w.lacks["readinessGates"] = true },
-	"P15": func(w *twin) { w.lacks["taints"] = true },
+	"P14": func(w *twin) { w.defects["readinessGates"] = true },
+	"P15": func(w *twin) { w.defects["taints"] = true },
 	"P16": func(w *twin) {
 		w.set("TwinControlPlane", "full", "full", true, "status", "externalManagedControlPlane")
 	},
@@ -379,45 +387,45 @@ var breaks = map[string]func(w *twin){
 		}, "spec", "template", "spec")
 	},
 	"P23": func(w *twin) { w.set("Secret", "full", "full-kubeconfig", "Opaque", "type") },
-	"P24": func(w *twin) { w.lacks["rotation"] = true },
+	"P24": func(w *twin) { w.defects["rotation"] = true },
 	"P25": func(w *twin) { w.users = kubeconfigTo(w.api.URL, w.token) },
-	"P26": func(w *twin) { w.lacks["respect"] = true },
-	"P29": func(w *twin) { w.lacks["metadata"] = true },
+	"P26": func(w *twin) { w.defects["respect"] = true },
+	"P29": func(w *twin) { w.defects["metadata"] = true },
 	"P30": func(w *twin) { w.set("Machine", "full", "full-0", nil, "spec", "minReadySeconds") },
-	"P31": func(w *twin) { w.lacks["in place"] = true },
+	"P31": func(w *twin) { w.defects["in place"] = true },
 	"P32": func(w *twin) { w.set("Machine", "full", "full-0", "another", "spec", "bootstrap", "configRef", "name") },
 	"P33": func(w *twin) { w.set("TwinMachine", "full", "full-0", nil, "metadata", "annotations") },
-	"P34": func(w *twin) { w.lacks["pause"] = true },
-	"I1":  func(w *twin) { w.lacks["owners"] = true },
-	"I6":  func(w *twin) { w.lacks["composure"] = true },
-	"I9":  func(w *twin) { w.lacks["pause"] = true },
-	"B24": func(w *twin) { w.lacks["filter"] = true },
-	"B26": func(w *twin) { w.lacks["reasons"] = true },
-	"P28": func(w *twin) { w.lacks["spread"] = true },
-	"P39": func(w *twin) { w.lacks["in place"] = true },
-	"P35": func(w *twin) { w.lacks["remediation"] = true },
-	"P38": func(w *twin) { w.lacks["hooks"] = true },
-	"I3":  func(w *twin) { w.lacks["patience"] = true },
-	"I4":  func(w *twin) { w.lacks["cleanliness"] = true },
-	"I11": func(w *twin) { w.lacks["independence"] = true },
-	"I12": func(w *twin) { w.lacks["admission"] = true },
+	"P34": func(w *twin) { w.defects["pause"] = true },
+	"I1":  func(w *twin) { w.defects["owners"] = true },
+	"I6":  func(w *twin) { w.defects["composure"] = true },
+	"I9":  func(w *twin) { w.defects["pause"] = true },
+	"B24": func(w *twin) { w.defects["filter"] = true },
+	"B26": func(w *twin) { w.defects["reasons"] = true },
+	"P28": func(w *twin) { w.defects["spread"] = true },
+	"P39": func(w *twin) { w.defects["in place"] = true },
+	"P35": func(w *twin) { w.defects["remediation"] = true },
+	"P38": func(w *twin) { w.defects["hooks"] = true },
+	"I3":  func(w *twin) { w.defects["patience"] = true },
+	"I4":  func(w *twin) { w.defects["cleanliness"] = true },
+	"I11": func(w *twin) { w.defects["independence"] = true },
+	"I12": func(w *twin) { w.defects["admission"] = true },
 	"P39: names one version at a time (P11)": func(w *twin) {
-		w.lacks["versions"] = true
+		w.defects["versions"] = true
 	},
-	"I2": func(w *twin) { w.lacks["cleanliness"] = true },
-	"I5": func(w *twin) { w.lacks["rest"] = true },
-	"I5: writes what changes nothing": func(w *twin) {
-		w.lacks["thrift"] = true
+	"I2": func(w *twin) { w.defects["cleanliness"] = true },
+	"I5": func(w *twin) { w.defects["rest"] = true },
+	"I5: sends writes without a change": func(w *twin) {
+		w.defects["thrift"] = true
 	},
-	"I7":  func(w *twin) { w.lacks["memory"] = true },
-	"C18": func(w *twin) { w.lacks["recognition"] = true },
-	"C22": func(w *twin) { w.lacks["farewell"] = true },
-	"I14": func(w *twin) { w.lacks["awakening"] = true },
-	"I8":  func(w *twin) { w.lacks["owners"] = true },
-	"I10": func(w *twin) { w.lacks["cleanliness"] = true },
+	"I7":  func(w *twin) { w.defects["memory"] = true },
+	"C18": func(w *twin) { w.defects["recognition"] = true },
+	"C22": func(w *twin) { w.defects["farewell"] = true },
+	"I14": func(w *twin) { w.defects["awakening"] = true },
+	"I8":  func(w *twin) { w.defects["owners"] = true },
+	"I10": func(w *twin) { w.defects["cleanliness"] = true },
 }
 
-// restrict takes a verb from core.
+// restrict removes a verb from the role of core.
 func (w *twin) restrict(k kind, verb string) {
 	for _, rule := range w.of("ClusterRole", "", "core").Object["rules"].([]any) {
 		rule := rule.(map[string]any)
@@ -427,7 +435,7 @@ func (w *twin) restrict(k kind, verb string) {
 	}
 }
 
-// ship changes the manifests of a provider.
+// ship replaces a text in the manifests of a provider.
 func (w *twin) ship(component *Component, old, other string) {
 	w.t.Helper()
 	NewWithT(w.t).Expect(w.shipped[component]).To(ContainSubstring(old))
@@ -440,10 +448,10 @@ func (w *twin) addFailure(k kind) {
 	}, "status")
 }
 
-// insteadOf are what is played of rules that need more than a twin has: the part that decides.
-var insteadOf = map[string]func(ctx context.Context, w *twin){
-	"B24": func(ctx context.Context, w *twin) { w.expectRestricted(ctx, w.world) },
-	"I8":  func(ctx context.Context, w *twin) { w.expectWell(ctx, w.world, w.fixtures.small) },
+// substitutes are checks that run instead of whole rules where a rule needs more than a twin has.
+var substitutes = map[string]func(ctx context.Context, w *twin){
+	"B24": func(ctx context.Context, w *twin) { w.expectFiltered(ctx, w.world) },
+	"I8":  func(ctx context.Context, w *twin) { w.expectHealthy(ctx, w.world, w.fixtures.small) },
 	"P39": func(ctx context.Context, w *twin) { w.expectUpgradedTwice(ctx, w.fixtures.full) },
 	"C18": func(ctx context.Context, w *twin) {
 		there := w.movable(ctx)
@@ -455,33 +463,34 @@ var insteadOf = map[string]func(ctx context.Context, w *twin){
 		there := w.movable(ctx)
 		kept := w.registered(ctx)
 		w.carry(ctx, there)
-		w.expectUnnoticed(ctx, kept)
+		w.expectRegistrationKept(ctx, kept)
 	},
 	"I14": func(ctx context.Context, w *twin) {
 		there := w.movable(ctx)
 		arrived, kept := w.essence(ctx, w.world), w.registered(ctx)
 		w.carry(ctx, there)
 		there.carry(ctx, w)
-		w.expectBack(ctx, arrived, kept)
+		w.expectReturned(ctx, arrived, kept)
 	},
 }
 
-// unprepared are rules that need nothing of what the others of their part need.
+// unprepared are the rules that need no preparation of their section.
 var unprepared = map[string]bool{"C11": true, "C16": true, "I11": true}
 
-// alone are the rules that have no broken provider here, with the reason, but for those that are not tested at all (see elsewhere).
-var alone = map[string]string{
-	"C1":  "clusterctl itself refuses what is no repository",
+// withoutBroken are the rules without a broken provider, with the reason. Rules that are not tested at all are in
+// elsewhere.
+var withoutBroken = map[string]string{
+	"C1":  "clusterctl itself refuses an invalid repository",
 	"C15": "clusterctl itself, and the API server, refuse templates",
-	"I13": "a twin has no topology that makes workers; that no Machine is replaced is P39",
-	"I15": "I7 is the same for a smaller cluster",
+	"I13": "a twin has no topology that creates workers; P39 checks that no Machine is replaced",
+	"I15": "I7 checks the same with a smaller cluster",
 }
 
-// Every rule that is tested has a broken provider, or says why not.
+// Every tested rule has a broken provider, or a reason for its lack.
 func TestEveryRuleHasABrokenProvider(t *testing.T) {
 	g := NewWithT(t)
 	untested := map[string]bool{}
-	for _, r := range elsewhere {
+	for _, r := range untestedRules {
 		untested[r.id] = true
 	}
 	broken := map[string]bool{}
@@ -498,13 +507,13 @@ func TestEveryRuleHasABrokenProvider(t *testing.T) {
 	for prefix, last := range lastRows {
 		for number := range last {
 			id := fmt.Sprintf("%s%d", prefix, number+1)
-			g.Expect(broken[id] || alone[id] != "" || untested[id]).To(BeTrue(), "a provider that breaks %s, or why there is none", id)
-			g.Expect(broken[id] && alone[id] != "").To(BeFalse(), "%s has a broken provider", id)
+			g.Expect(broken[id] || withoutBroken[id] != "" || untested[id]).To(BeTrue(), "a provider that breaks %s, or the reason for its lack", id)
+			g.Expect(broken[id] && withoutBroken[id] != "").To(BeFalse(), "%s has a broken provider", id)
 		}
 	}
 }
 
-// What a rule checks passes for a provider that keeps it, and fails for one that does not.
+// Each rule passes with a provider that keeps it, and fails with one that breaks it.
 func TestEveryRuleNoticesABrokenProvider(t *testing.T) {
 	former := []time.Duration{soon, installTimeout, deleteTimeout, still, held, idle}
 	t.Cleanup(func() {
@@ -524,27 +533,27 @@ func TestEveryRuleNoticesABrokenProvider(t *testing.T) {
 				SetDefaultEventuallyTimeout(timeout)
 			}
 			within(20 * time.Second)
-			g.Expect(newTwin(t).plays(id)).To(Succeed(), "a provider that keeps the rule")
+			g.Expect(newTwin(t).plays(id)).To(Succeed(), "the provider that keeps the rule")
 			within(400 * time.Millisecond)
 			broken := newTwin(t)
 			breaks[name](broken)
 			err := broken.plays(id)
-			g.Expect(err).To(HaveOccurred(), "a provider that does not")
+			g.Expect(err).To(HaveOccurred(), "the provider that breaks the rule")
 			t.Log(err)
 		})
 	}
 }
 
-// plays tells what a rule finds wrong with a twin.
+// plays runs a rule with a twin, and returns the first failure.
 func (w *twin) plays(id string) error {
 	w.begin()
 	ctx := playedContext{ctx: w.t.Context()}
-	if part := insteadOf[id]; part != nil {
+	if part := substitutes[id]; part != nil {
 		return InterceptGomegaFailure(func() { part(ctx, w) })
 	}
 	rule, found := w.book.played[id]
 	if !found {
-		return errors.New("there is no such rule")
+		return errors.New("no such rule")
 	}
 	return InterceptGomegaFailure(func() {
 		if rule.prepare != nil && !unprepared[id] {

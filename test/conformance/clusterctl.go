@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	// elsewhereNamespace is where clusterctl is told to install the providers.
+	// elsewhereNamespace is the target namespace of the providers for clusterctl.
 	elsewhereNamespace = "elsewhere"
 	clusterctlLabel    = "clusterctl." + capiGroup
 )
 
-// typeNames are the types of providers as clusterctl's configuration has them.
+// typeNames are the types of providers in the configuration of clusterctl.
 var typeNames = map[string]string{"bootstrap": "BootstrapProvider", "control-plane": "ControlPlaneProvider"}
 
-// clusterctlRules run clusterctl itself on what is released.
+// clusterctlRules run clusterctl itself on a release.
 func (s *suite) clusterctlRules() {
 	var repository, config string
 	rendered := map[string][]*object{}
@@ -49,7 +49,7 @@ func (s *suite) clusterctlRules() {
 
 	s.rule("C1", "provider repository", must, func() {
 		for name := range s.components() {
-			Expect(rendered[name]).NotTo(BeEmpty(), "what clusterctl reads from the repository of %s", name)
+			Expect(rendered[name]).NotTo(BeEmpty(), "the objects that clusterctl reads from the repository of %s", name)
 		}
 	})
 	s.rule("C2", "a release of both providers", must, func() {
@@ -85,7 +85,7 @@ func (s *suite) clusterctlRules() {
 		for _, name := range names {
 			s.expectTemplate(ctx, config, name)
 		}
-		s.note("%d templates", len(names))
+		s.addNote("%d templates", len(names))
 	}, NodeTimeout(2*soon))
 	s.rule("C16", "ClusterClass files", should, func() {
 		names := slices.DeleteFunc(slices.Sorted(maps.Keys(s.Templates)), func(name string) bool { return !isClass(name) })
@@ -102,8 +102,8 @@ func (s *suite) clusterctlRules() {
 	})
 }
 
-// expectTransformed expects of the objects that clusterctl makes of a release to carry its label, and to lie where it
-// was told to install them.
+// expectTransformed expects the objects that clusterctl renders from a release to have its label and the target
+// namespace.
 func expectTransformed(objects []*object) {
 	GinkgoHelper()
 	for _, o := range objects {
@@ -112,11 +112,11 @@ func expectTransformed(objects []*object) {
 	}
 }
 
-// clusterctlReads are the names of the files that clusterctl downloads from a release.
+// clusterctlReads matches the names of the files that clusterctl downloads from a release.
 var clusterctlReads = regexp.MustCompile(`^(metadata|.+-components|cluster-template.*|clusterclass-.+)\.yaml$`)
 
-// expectOneRelease expects of the folders of providers to lie side by side in one place, as the files of a release on
-// GitHub do: those that clusterctl reads and whose names are equal are equal.
+// expectOneRelease expects that the folders of providers fit in one folder, as the files of a release on GitHub
+// do. Files of the same name that clusterctl reads have to be equal.
 func expectOneRelease(folders []string) {
 	GinkgoHelper()
 	together := map[string][]byte{}
@@ -137,7 +137,7 @@ func expectOneRelease(folders []string) {
 	}
 }
 
-// expectFileNames expects the files of a provider under the names by which clusterctl looks for them unless it is told others.
+// expectFileNames expects the files of a provider under the default names of clusterctl.
 func expectFileNames(folder, name string) {
 	GinkgoHelper()
 	Expect(filepath.Join(folder, name+"-components.yaml")).To(BeARegularFile())
@@ -146,7 +146,7 @@ func expectFileNames(folder, name string) {
 
 func isClass(name string) bool { return strings.HasPrefix(name, "clusterclass-") }
 
-// version is a release of the newest series.
+// version returns the first release of the newest series.
 func (s *suite) version() string {
 	GinkgoHelper()
 	series := s.metadata().ReleaseSeries
@@ -154,7 +154,8 @@ func (s *suite) version() string {
 	return fmt.Sprintf("v%d.%d.0", newest.Major, newest.Minor)
 }
 
-// writeRepository makes a release, which is a local repository as clusterctl wants it, and the configuration that names it.
+// writeRepository creates a release as a local repository of clusterctl, and returns the path of the
+// configuration that names it.
 func (s *suite) writeRepository(ctx context.Context, dir string) string {
 	GinkgoHelper()
 	Expect(s.Release(ctx, s.version(), dir)).To(Succeed())
@@ -173,7 +174,7 @@ func (s *suite) writeRepository(ctx context.Context, dir string) string {
 	return path
 }
 
-// expectTemplate checks that clusterctl makes objects of a template that the API server accepts.
+// expectTemplate expects that clusterctl renders objects from a template that the API server accepts.
 func (s *suite) expectTemplate(ctx context.Context, config, name string) {
 	GinkgoHelper()
 	path := filepath.Join(filepath.Dir(config), name)
@@ -191,7 +192,7 @@ func (s *suite) expectTemplate(ctx context.Context, config, name string) {
 	}
 }
 
-// clusterctl runs clusterctl without network.
+// clusterctl runs clusterctl without a network.
 func (s *suite) clusterctl(ctx context.Context, variables map[string]string, args ...string) ([]byte, error) {
 	GinkgoHelper()
 	cmd := exec.CommandContext(ctx, s.Clusterctl, args...)

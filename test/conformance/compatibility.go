@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/crdify/pkg/validations"
 )
 
-// expectCompatible compares the CRDs with those of the release before: what was accepted then is accepted now, and
-// means the same. Without a release before there is nothing to compare with.
+// expectCompatible compares the CRDs with those of the former release: they accept all that was accepted, with
+// the same meaning. It compares nothing if no former release is known.
 func (s *suite) expectCompatible(ctx context.Context) {
 	GinkgoHelper()
 	var before []*apiextensionsv1.CustomResourceDefinition
@@ -28,25 +28,25 @@ func (s *suite) expectCompatible(ctx context.Context) {
 		Expect(err).NotTo(HaveOccurred())
 	}
 	if len(before) == 0 {
-		s.note("no release before is known: schemas are not compared")
+		s.addNote("no former release is known: schemas are not compared")
 		return
 	}
 	for _, old := range before {
 		now := &apiextensionsv1.CustomResourceDefinition{}
 		err := s.client.Get(ctx, client.ObjectKeyFromObject(old), now)
-		Expect(apierrors.IsNotFound(err)).To(BeFalse(), "CRD %s is gone", old.Name)
+		Expect(apierrors.IsNotFound(err)).To(BeFalse(), "CRD %s is deleted", old.Name)
 		Expect(err).NotTo(HaveOccurred())
 		found := incompatible(old, now)
 		for _, accepted := range s.Accepted {
 			found = slices.DeleteFunc(found, func(change string) bool { return strings.Contains(change, accepted) })
 		}
-		Expect(found).To(BeEmpty(), "what %s refuses or drops that the release before accepted", old.Name)
+		Expect(found).To(BeEmpty(), "changes of %s that refuse or drop what the former release accepted", old.Name)
 	}
-	s.note("%d CRDs are compatible with those of the release before", len(before))
+	s.addNote("%d CRDs are compatible with those of the former release", len(before))
 }
 
-// compatible is how crdify compares: values may be added to an enumeration, and descriptions are no promise. What it
-// has no comparison for, patterns above all, it reports.
+// compatible is the configuration of crdify: values may be added to an enumeration, and descriptions may change.
+// Changes without a comparison in crdify, patterns above all, are reported.
 var compatible = config.Config{
 	Validations: []config.ValidationConfig{
 		{Name: "enum", Enforcement: config.EnforcementPolicyError, Configuration: map[string]any{"additionPolicy": "Allow"}},
@@ -56,7 +56,7 @@ var compatible = config.Config{
 	Conversion:           config.ConversionPolicyNone,
 }
 
-// incompatible lists what of a CRD may break those who use the one before.
+// incompatible lists the changes of a CRD that may break clients of the former one.
 func incompatible(before, now *apiextensionsv1.CustomResourceDefinition) []string {
 	GinkgoHelper()
 	before, now = before.DeepCopy(), now.DeepCopy()
@@ -92,9 +92,9 @@ func reported(path string, results []validations.ComparisonResult) []string {
 	return all
 }
 
-// loosened takes out of two schemas what is other and refuses no more than before, or is compared here: the CEL rules
-// of both, a pattern that is there no more. It lists the CEL rules that may refuse what passed before: those that are
-// new and not about a field that is new itself.
+// loosened removes from two schemas the differences that refuse nothing new, or that are compared here: all CEL
+// rules, and a pattern that was removed. It returns the new CEL rules that may refuse former objects. A rule
+// about a new field is not among them.
 func loosened(path string, before, now *apiextensionsv1.JSONSchemaProps) []string {
 	var found []string
 	for _, rule := range now.XValidations {
@@ -119,7 +119,7 @@ func loosened(path string, before, now *apiextensionsv1.JSONSchemaProps) []strin
 	return found
 }
 
-// newFields are the names of fields, at any depth, that a schema did not have.
+// newFields returns the names of new fields of a schema, at any depth.
 func newFields(before, now *apiextensionsv1.JSONSchemaProps) []string {
 	var names []string
 	for name, field := range now.Properties {

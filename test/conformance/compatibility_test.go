@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// changeable is a CRD with a bit of everything.
+// changeable returns a CRD with a field of each kind that is compared.
 func changeable() *apiextensionsv1.CustomResourceDefinition {
 	type fields = map[string]apiextensionsv1.JSONSchemaProps
 	name := apiextensionsv1.JSONSchemaProps{
@@ -35,7 +35,7 @@ func changeable() *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-func TestChangesThatBreakOthersAreFound(t *testing.T) {
+func TestIncompatibleChangesAreReported(t *testing.T) {
 	type props = apiextensionsv1.JSONSchemaProps
 	inSpec := func(how func(*props)) func(*apiextensionsv1.CustomResourceDefinition) {
 		return func(crd *apiextensionsv1.CustomResourceDefinition) {
@@ -89,28 +89,28 @@ func TestChangesThatBreakOthersAreFound(t *testing.T) {
 			number(func(p *props) { p.Default = &apiextensionsv1.JSON{Raw: []byte("2")} }),
 			"^.spec.number default: default added",
 		},
-		"less values":                 {name(func(p *props) { p.Enum = p.Enum[:1] }), "enum: allowed enum values removed"},
-		"more values":                 {change: name(func(p *props) { p.Enum = append(p.Enum, apiextensionsv1.JSON{Raw: []byte(`"c"`)}) })},
-		"another pattern":             {name(func(p *props) { p.Pattern = "^[a-f]*$" }), "unhandled: unhandled changes found"},
-		"no pattern any more":         {change: name(func(p *props) { p.Pattern = "" })},
-		"another description":         {change: name(func(p *props) { p.Description = "name of it" })},
-		"shorter":                     {name(func(p *props) { p.MaxLength = ptr.To[int64](19) }), "maxLength: maximum decreased"},
-		"a rule about what was there": {rule("self.number < 4"), "v1beta1 .spec x-kubernetes-validations: new rule: the new rule"},
-		"a rule about a new field":    {change: rule("!has(self.new) || self.number < 4")},
+		"fewer values":                   {name(func(p *props) { p.Enum = p.Enum[:1] }), "enum: allowed enum values removed"},
+		"more values":                    {change: name(func(p *props) { p.Enum = append(p.Enum, apiextensionsv1.JSON{Raw: []byte(`"c"`)}) })},
+		"another pattern":                {name(func(p *props) { p.Pattern = "^[a-f]*$" }), "unhandled: unhandled changes found"},
+		"a pattern is removed":           {change: name(func(p *props) { p.Pattern = "" })},
+		"another description":            {change: name(func(p *props) { p.Description = "name of it" })},
+		"shorter":                        {name(func(p *props) { p.MaxLength = ptr.To[int64](19) }), "maxLength: maximum decreased"},
+		"a rule about an existing field": {rule("self.number < 4"), "v1beta1 .spec x-kubernetes-validations: new rule: the new rule"},
+		"a rule about a new field":       {change: rule("!has(self.new) || self.number < 4")},
 		"another rule in place of one": {
 			inSpec(func(spec *props) { spec.XValidations[0].Rule = "self.number > 2" }),
 			"v1beta1 .spec x-kubernetes-validations: new rule: number must be greater than 1",
 		},
-		"a rule less": {change: inSpec(func(spec *props) { spec.XValidations = nil })},
+		"a rule is removed": {change: inSpec(func(spec *props) { spec.XValidations = nil })},
 		"a version that is not served": {
 			func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions[0].Served = false },
 			"version v1beta1 is not served any more",
 		},
-		"a version that is there no more": {
+		"a version that was removed": {
 			func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions[0].Name = "v1" },
 			"version v1beta1 is not served any more",
 		},
-		"one object for all namespaces": {
+		"another scope": {
 			func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Scope = apiextensionsv1.ClusterScoped },
 			"scope:",
 		},

@@ -9,72 +9,74 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// crashRules install and delete clusters with managers that die after each of their writes: the one that was answered last is the last of
-// its life, whichever it is. Every write point of an installation and a deletion is met in one run that way. I14 does so with a move.
+// crashRules install and delete clusters with managers that crash after each of their writes: a manager stops
+// once one of its writes was answered. So one run covers every write of an installation and a deletion. I14 does
+// the same with a move.
 func (s *suite) crashRules() {
 	s.rule("I7", "every write point is survived", invariant, func(ctx SpecContext) {
 		s.expectSurvived(ctx, ClusterOptions{Sample: Small, Namespace: "crash"}, func(*fixture) {})
 	}, NodeTimeout(2*installTimeout+2*deleteTimeout))
 
 	if !s.Long {
-		s.without("I15", longCrash, invariant, "takes long: it is left to make nightly")
+		s.exclude("I15", longCrash, invariant, "runs in make nightly only, because of its duration")
 		return
 	}
 	s.rule("I15", longCrash, invariant, func(ctx SpecContext) {
-		s.expectSurvived(ctx, ClusterOptions{Sample: Full, Namespace: "crash-full", Replaceable: true}, func(mortal *fixture) {
-			_, workers := s.machines(ctx, mortal)
-			s.scaleWorkers(ctx, mortal, len(workers)+1)
-			s.expectOnce(ctx, mortal)
-			made := map[kind]int{}
-			for _, k := range s.made() {
-				made[k] = len(mortal.everMade(k))
+		s.expectSurvived(ctx, ClusterOptions{Sample: Full, Namespace: "crash-full", Replaceable: true}, func(f *fixture) {
+			_, workers := s.machines(ctx, f)
+			s.scaleWorkers(ctx, f, len(workers)+1)
+			s.expectNoExtraObjects(ctx, f)
+			created := map[kind]int{}
+			for _, k := range s.createdKinds() {
+				created[k] = len(f.everCreated(k))
 			}
-			s.scaleWorkers(ctx, mortal, len(workers))
-			for _, k := range s.made() {
-				Expect(mortal.everMade(k)).To(HaveLen(made[k]), "no %s is made for what goes", k.Kind)
+			s.scaleWorkers(ctx, f, len(workers))
+			for _, k := range s.createdKinds() {
+				Expect(f.everCreated(k)).To(HaveLen(created[k]), "no %s is created for a deletion", k.Kind)
 			}
 		})
 	}, NodeTimeout(4*installTimeout+2*deleteTimeout))
 }
 
-const longCrash = "every write point is survived, with several control-plane Machines, and workers that come and go"
+const longCrash = "every write point is survived, with several control-plane Machines, and workers that are added and removed"
 
-// expectSurvived installs a cluster with managers that die after each of their writes, does something with it, and deletes it.
+// expectSurvived installs a cluster with managers that crash after each of their writes, runs while, and deletes
+// the cluster.
 func (s *suite) expectSurvived(ctx context.Context, options ClusterOptions, while func(*fixture)) {
 	GinkgoHelper()
 	stop := s.hub.Crash(options.Namespace)
 	if stop == nil {
-		s.skip("this hub cannot make managers die")
+		s.skip("this hub cannot crash managers")
 	}
 	defer stop()
-	mortal := s.apply(ctx, options)
-	s.await(ctx, mortal)
+	f := s.apply(ctx, options)
+	s.await(ctx, f)
 	s.settled(ctx, options.Namespace)
-	s.expectOnce(ctx, mortal)
-	for _, k := range s.made() {
-		s.note("%s: %d", k.Kind, len(s.list(ctx, k, options.Namespace)))
+	s.expectNoExtraObjects(ctx, f)
+	for _, k := range s.createdKinds() {
+		s.addNote("%s: %d", k.Kind, len(s.list(ctx, k, options.Namespace)))
 	}
-	while(mortal)
-	s.expectDeleted(ctx, mortal)
+	while(f)
+	s.expectDeleted(ctx, f)
 	died := stop()
 	Expect(died).To(BeNumerically(">", 10))
-	s.note("the managers died %d times", died)
+	s.addNote("the managers crashed %d times", died)
 }
 
-// expectOnce expects of an installed cluster that nothing was ever made for it but what is there.
-func (s *suite) expectOnce(ctx context.Context, f *fixture) {
+// expectNoExtraObjects expects that no object was created for an installed cluster other than those that exist.
+func (s *suite) expectNoExtraObjects(ctx context.Context, f *fixture) {
 	GinkgoHelper()
 	machines, workers := s.machines(ctx, f)
 	Expect(machines).To(HaveLen(int(at(s.controlPlane(ctx, f), "spec", "replicas").(int64))))
 	for _, m := range append(machines, workers...) {
 		Expect(m.Status.NodeRef.IsDefined()).To(BeTrue(), m.Name)
 	}
-	for _, k := range s.made() {
-		Expect(f.everMade(k)).To(HaveLen(len(s.list(ctx, k, f.namespace))), "each %s that ever was is there", k.Kind)
+	for _, k := range s.createdKinds() {
+		Expect(f.everCreated(k)).To(HaveLen(len(s.list(ctx, k, f.namespace))), "each %s that was ever created exists", k.Kind)
 	}
 }
 
-// scaleWorkers waits until a cluster has so many workers, and all of them are ready.
+// scaleWorkers scales the workers of a cluster, and waits until all of them are ready.
 func (s *suite) scaleWorkers(ctx context.Context, f *fixture, replicas int) {
 	GinkgoHelper()
 	deployments := s.list(ctx, deploymentKind, f.namespace)

@@ -11,7 +11,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// credentialsExpiry tells when the credentials of a kubeconfig expire, a client certificate or a token; one that never does is an error.
+// credentialsExpiry returns when the credentials of a kubeconfig expire: a client certificate or a token.
+// Credentials that never expire are an error.
 func credentialsExpiry(kubeconfig []byte) (time.Time, error) {
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {
@@ -39,7 +40,8 @@ func certificateExpiry(content []byte) (time.Time, error) {
 	return certificate.NotAfter, nil
 }
 
-// tokenExpiry leaves the signature of a token to those whom it is shown.
+// tokenExpiry returns when a token expires. It does not verify the signature: the server that the token is sent
+// to does.
 func tokenExpiry(token string) (time.Time, error) {
 	claims := &jwt.RegisteredClaims{}
 	if _, _, err := jwt.NewParser().ParseUnverified(token, claims); err != nil {

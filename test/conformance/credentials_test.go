@@ -18,7 +18,7 @@ import (
 
 var expiry = time.Date(2031, time.May, 6, 7, 8, 9, 0, time.UTC)
 
-func TestCredentialsExpireWhenTheySay(t *testing.T) {
+func TestExpiryOfCredentials(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	for name, test := range map[string]struct {
@@ -28,9 +28,9 @@ func TestCredentialsExpireWhenTheySay(t *testing.T) {
 		"client certificate": {user: clientcmdapi.AuthInfo{ClientCertificateData: certificate(t, key), ClientKeyData: []byte("not read")}},
 		"token": {user: clientcmdapi.AuthInfo{Token: token(t, key,
 			jwt.RegisteredClaims{ExpiresAt: jwt.NewNumericDate(expiry)})}},
-		"token that lasts":        {user: clientcmdapi.AuthInfo{Token: token(t, key, jwt.RegisteredClaims{})}, wrong: "never expires"},
-		"token that tells nought": {user: clientcmdapi.AuthInfo{Token: "sha256~opaque"}, wrong: "cannot read the token"},
-		"password":                {user: clientcmdapi.AuthInfo{Username: "admin", Password: "secret"}, wrong: "neither"},
+		"token that never expires": {user: clientcmdapi.AuthInfo{Token: token(t, key, jwt.RegisteredClaims{})}, wrong: "never expires"},
+		"opaque token":             {user: clientcmdapi.AuthInfo{Token: "sha256~opaque"}, wrong: "cannot read the token"},
+		"password":                 {user: clientcmdapi.AuthInfo{Username: "admin", Password: "secret"}, wrong: "neither"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -16,15 +16,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// deletionRules delete clusters in every way.
+// deletionRules delete clusters in several ways.
 func (s *suite) deletionRules() {
-	// What I4 needs comes up while the others are deleted.
+	// The cluster of I4 installs while the others are deleted.
 	s.before(func(ctx SpecContext) { s.doomed(ctx).Release() }, soon)
 
 	s.rule("P36", "deletion", info, func(ctx SpecContext) {
 		full := s.fixtures.full
 		s.await(ctx, full)
-		s.expectWorkersAwaited(ctx, full)
+		s.expectWaitForWorkers(ctx, full)
 		s.expectDeletedInOrder(ctx, full)
 	}, NodeTimeout(installTimeout+deleteTimeout+soon))
 
@@ -43,7 +43,7 @@ func (s *suite) deletionRules() {
 			Expect(s.client.Delete(ctx, config)).To(Succeed())
 		}
 		s.calm(ctx, "small")
-		s.expectStill(ctx, "small")
+		s.expectNoWrites(ctx, "small")
 		expectUntouched(before, s.all(ctx, "small"), s.ControlPlane.Kind, s.Bootstrap.Kind)
 		s.patch(ctx, controlPlane, `{"metadata":{"annotations":{"cluster.x-k8s.io/paused":null}}}`)
 		s.patch(ctx, s.cluster(ctx, small), `{"spec":{"paused":false}}`)
@@ -58,12 +58,12 @@ func (s *suite) deletionRules() {
 		for _, o := range doomed.applied {
 			Expect(client.IgnoreNotFound(s.client.Delete(ctx, o))).To(Succeed())
 		}
-		s.expectGone(ctx, doomed)
+		s.expectObjectsDeleted(ctx, doomed)
 	}, NodeTimeout(installTimeout+deleteTimeout))
 }
 
-// expectUntouched expects that all objects that were there before are still there, and that none of them is deleted but
-// those that somebody deleted himself, of some kinds.
+// expectUntouched expects that all former objects still exist, and that none of them is being deleted. Kinds in
+// deleted are excluded: the test itself deletes those.
 func expectUntouched(before, after []object, deleted ...kind) {
 	GinkgoHelper()
 	left := map[types.UID]object{}
@@ -72,16 +72,16 @@ func expectUntouched(before, after []object, deleted ...kind) {
 	}
 	for _, o := range before {
 		now, found := left[o.GetUID()]
-		Expect(found).To(BeTrue(), "%s is gone", title(&o))
+		Expect(found).To(BeTrue(), "%s is deleted", title(&o))
 		if !slices.Contains(deleted, o.GroupVersionKind()) {
 			Expect(now.GetDeletionTimestamp()).To(BeNil(), title(&o))
 		}
 	}
 }
 
-// expectWorkersAwaited deletes the control plane of a cluster whose workers nobody deletes: it waits for them, and says
-// so. A Cluster that is deleted has core delete its workers first.
-func (s *suite) expectWorkersAwaited(ctx context.Context, f *fixture) {
+// expectWaitForWorkers deletes the control plane of a cluster, but not its workers. The control plane has to
+// wait for the workers and to report so. When a Cluster is deleted, core deletes its workers first.
+func (s *suite) expectWaitForWorkers(ctx context.Context, f *fixture) {
 	GinkgoHelper()
 	before := s.machineUIDs(ctx, f)
 	controlPlane := s.controlPlane(ctx, f)
@@ -94,26 +94,27 @@ func (s *suite) expectWorkersAwaited(ctx context.Context, f *fixture) {
 		g.Expect(s.machineUIDs(ctx, f)).To(Equal(before))
 		machines, _ := s.machines(ctx, f)
 		for _, m := range machines {
-			expectKept(g, &m)
+			expectNotDeleted(g, &m)
 		}
 	}).WithTimeout(held).Should(Succeed())
 }
 
-// expectKept is for a Machine of a control plane that waits for workers.
-func expectKept(g Gomega, m *clusterv1.Machine) {
+// expectNotDeleted expects that a control-plane Machine is not being deleted while workers exist.
+func expectNotDeleted(g Gomega, m *clusterv1.Machine) {
 	GinkgoHelper()
-	g.Expect(m.DeletionTimestamp).To(BeNil(), "Machine %s is deleted while there are workers", m.Name)
+	g.Expect(m.DeletionTimestamp).To(BeNil(), "Machine %s is deleted while workers exist", m.Name)
 }
 
-// expectDeletedInOrder deletes a cluster and looks at what went when.
+// expectDeletedInOrder deletes a cluster, and checks the order in which its objects were deleted.
 func (s *suite) expectDeletedInOrder(ctx context.Context, f *fixture) {
 	GinkgoHelper()
-	left := s.machineUIDs(ctx, f) // others may have been replaced before
+	left := s.machineUIDs(ctx, f) // other Machines may have been replaced before
 	s.expectDeleted(ctx, f)
 	s.expectOrder(f, left)
 }
 
-// expectOrder looks at how a cluster was deleted that had these Machines at last.
+// expectOrder checks the order in which the objects of a deleted cluster were deleted. left are the UIDs of its
+// last Machines.
 func (s *suite) expectOrder(f *fixture, left []string) {
 	GinkgoHelper()
 	isWorker := func(e entry) bool {
@@ -121,27 +122,27 @@ func (s *suite) expectOrder(f *fixture, left []string) {
 		return !controlPlane
 	}
 	isControlPlane := func(e entry) bool { return !isWorker(e) && slices.Contains(left, string(e.GetUID())) }
-	lastWorker := last(f.seen.of(machineKind), func(e entry) bool { return e.gone && isWorker(e) })
+	lastWorker := last(f.seen.of(machineKind), func(e entry) bool { return e.deleted && isWorker(e) })
 	firstMachine := f.seen.first(machineKind, func(e entry) bool { return isControlPlane(e) && e.GetDeletionTimestamp() != nil })
-	lastMachine := last(f.seen.of(machineKind), func(e entry) bool { return e.gone && isControlPlane(e) })
+	lastMachine := last(f.seen.of(machineKind), func(e entry) bool { return e.deleted && isControlPlane(e) })
 	Expect(lastWorker.version).To(BeNumerically("<=", firstMachine.version), "workers first")
 	if !s.Registration.Empty() {
 		registration := f.seen.first(s.Registration, func(e entry) bool { return e.GetDeletionTimestamp() != nil })
 		Expect(lastMachine.version).To(BeNumerically("<=", registration.version), "then the Machines of the control plane, then %s",
 			s.Registration.Kind)
 	}
-	released := f.seen.first(s.ControlPlane.Kind, func(e entry) bool { return e.gone })
+	released := f.seen.first(s.ControlPlane.Kind, func(e entry) bool { return e.deleted })
 	Expect(released).NotTo(BeNil())
-	Expect(released.version).To(BeNumerically(">=", lastMachine.version), "the control plane goes after its last Machine")
-	var told []string
+	Expect(released.version).To(BeNumerically(">=", lastMachine.version), "the control plane is deleted after its last Machine")
+	var reported []string
 	for _, e := range f.seen.of(s.ControlPlane.Kind) {
-		if c := condition(e.object, clusterv1.DeletingCondition); c.Status == metav1.ConditionTrue && !slices.Contains(told, c.Reason) {
+		if c := condition(e.object, clusterv1.DeletingCondition); c.Status == metav1.ConditionTrue && !slices.Contains(reported, c.Reason) {
 			Expect(c.Message).NotTo(BeEmpty(), c.Reason)
-			told = append(told, c.Reason)
+			reported = append(reported, c.Reason)
 		}
 	}
-	Expect(told).NotTo(BeEmpty(), "what the deletion waits for")
-	s.note("told: %s", strings.Join(told, ", "))
+	Expect(reported).NotTo(BeEmpty(), "the blockers of the deletion")
+	s.addNote("reported: %s", strings.Join(reported, ", "))
 }
 
 func last(entries []entry, is func(entry) bool) *entry {
@@ -151,20 +152,21 @@ func last(entries []entry, is func(entry) bool) *entry {
 			return &entries[i]
 		}
 	}
-	Fail("nothing of the kind was seen")
+	Fail("no such entry was seen")
 	return nil
 }
 
-// expectDeleted deletes a Cluster and waits until nothing of it is left.
+// expectDeleted deletes a Cluster and waits until none of its objects is left.
 func (s *suite) expectDeleted(ctx context.Context, f *fixture) {
 	GinkgoHelper()
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: f.Key().Name}}
 	Expect(client.IgnoreNotFound(s.client.Delete(ctx, cluster))).To(Succeed())
-	s.expectGone(ctx, f)
+	s.expectObjectsDeleted(ctx, f)
 }
 
-// expectDeletedWithout deletes a Cluster of which much has been removed by force: Machines with their infra machines,
-// all templates, and the objects for which the provider waits. What is left must not wait for it.
+// expectDeletedWithout deletes a Cluster after many of its objects were removed by force. Removed are Machines
+// with their infra machines, all templates, and the objects for which the provider waits. The rest must not wait
+// for them.
 func (s *suite) expectDeletedWithout(ctx context.Context, f *fixture) {
 	GinkgoHelper()
 	machines, workers := s.machines(ctx, f)
@@ -178,7 +180,7 @@ func (s *suite) expectDeletedWithout(ctx context.Context, f *fixture) {
 			victims = append(victims, &o)
 		}
 		if o.GetKind() == "Secret" && text(&o, "type") != string(clusterv1.ClusterSecretType) {
-			f.applied = append(f.applied, &o) // of a host: its infra machine cannot let it go any more
+			f.applied = append(f.applied, &o) // of a host, which its deleted infra machine cannot release
 		}
 	}
 	s.patch(ctx, s.cluster(ctx, f), `{"spec":{"paused":true}}`)
@@ -186,7 +188,7 @@ func (s *suite) expectDeletedWithout(ctx context.Context, f *fixture) {
 	for _, victim := range victims {
 		s.overrideDeletion(ctx, victim)
 		Expect(client.IgnoreNotFound(s.client.Delete(ctx, victim))).To(Succeed(), title(victim))
-		Eventually(func() *object { // its controller may put a finalizer back
+		Eventually(func() *object { // its controller may add a finalizer again
 			if found := s.get(ctx, victim.GroupVersionKind(), client.ObjectKeyFromObject(victim)); found == nil ||
 				found.GetUID() != victim.GetUID() {
 				return nil
@@ -198,11 +200,11 @@ func (s *suite) expectDeletedWithout(ctx context.Context, f *fixture) {
 	}
 	Expect(s.client.Delete(ctx, s.cluster(ctx, f))).To(Succeed())
 	s.patch(ctx, s.cluster(ctx, f), `{"spec":{"paused":false}}`)
-	s.expectGone(ctx, f)
-	s.note("removed before: %d objects", len(victims))
+	s.expectObjectsDeleted(ctx, f)
+	s.addNote("removed before: %d objects", len(victims))
 }
 
-// overrideDeletion consents, as a user does, to the deletion of an object that is in use.
+// overrideDeletion allows, as a user does, the deletion of an object that is in use.
 func (s *suite) overrideDeletion(ctx context.Context, o *object) {
 	GinkgoHelper()
 	if len(s.DeletionOverride) == 0 {
@@ -213,8 +215,9 @@ func (s *suite) overrideDeletion(ctx context.Context, o *object) {
 	Expect(client.IgnoreNotFound(s.client.Patch(ctx, o.DeepCopy(), client.RawPatch(types.MergePatchType, change)))).To(Succeed(), title(o))
 }
 
-// expectGone waits until the objects of a cluster are gone but for those that its user applied and nobody deletes, and those of its hosts.
-func (s *suite) expectGone(ctx context.Context, f *fixture) {
+// expectObjectsDeleted waits until the objects of a cluster are deleted. The objects of its hosts stay, and those of its
+// user that a Cluster does not delete.
+func (s *suite) expectObjectsDeleted(ctx context.Context, f *fixture) {
 	GinkgoHelper()
 	Eventually(func() []string {
 		var names []string
@@ -224,11 +227,11 @@ func (s *suite) expectGone(ctx context.Context, f *fixture) {
 			}
 		}
 		return names
-	}).WithContext(ctx).WithTimeout(deleteTimeout).WithPolling(still/4).Should(BeEmpty(), "what is left of %s", f.Key())
+	}).WithContext(ctx).WithTimeout(deleteTimeout).WithPolling(still/4).Should(BeEmpty(), "remaining objects of %s", f.Key())
 	f.Forget()
 }
 
-// ofHosts is true for what belongs to hosts, whatever becomes of the cluster on them.
+// ofHosts reports whether an object belongs to a host, and stays when its cluster is deleted.
 func (s *suite) ofHosts(ctx context.Context, o *object) bool {
 	GinkgoHelper()
 	if s.OfHosts == nil {
@@ -239,7 +242,8 @@ func (s *suite) ofHosts(ctx context.Context, o *object) bool {
 	return is
 }
 
-// users is true for what its user applied and a Cluster does not take with it, and for Secrets that nobody labelled or owns.
+// users reports whether an object stays because its user applied it, and a Cluster does not delete it. Secrets
+// without owner and label stay as well.
 func (f *fixture) users(o *object) bool {
 	lasting := strings.HasSuffix(o.GetKind(), "Template") || slices.Contains([]string{"Secret", "ClusterClass"}, o.GetKind())
 	if lasting && slices.ContainsFunc(f.applied, func(a client.Object) bool { return a.GetName() == o.GetName() }) {

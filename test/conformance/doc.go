@@ -1,8 +1,8 @@
-// Package conformance checks bootstrap and control plane providers against the contracts of Cluster API, rule by rule, as a
-// black box: it talks to API servers and to clusterctl only. What it needs to know of the providers, and of the world in which
-// they install clusters, comes in as a [Provider].
+// Package conformance checks bootstrap and control plane providers against the contracts of Cluster API, rule by
+// rule. The providers are a black box: the package uses API servers and clusterctl only. A [Provider] describes
+// the providers and the environment in which they install clusters.
 //
-// A provider's own test makes the specs and runs them:
+// A provider's own test declares the specs and runs them:
 //
 //	func TestConformance(t *testing.T) {
 //		RegisterFailHandler(Fail)
@@ -10,6 +10,6 @@
 //		RunSpecs(t, "conformance")
 //	}
 //
-// Every rule is one spec, named after it. After the suite a report lists all rules with their result, those too that do not
-// apply, with the reason. A rule that fails makes the suite fail, whatever its level.
+// Every rule is one spec, named after it. After the suite a report lists all rules with their results, and the
+// reason of each rule that does not apply. A rule that fails makes the suite fail, at any level.
 package conformance

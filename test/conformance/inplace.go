@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// inPlaceRules change an installed cluster; no Machine may be replaced for it.
+// inPlaceRules change an installed cluster; no Machine may be replaced.
 func (s *suite) inPlaceRules() {
 	full := func() *fixture { return s.fixtures.full }
 	var unchanged []string
@@ -73,15 +73,16 @@ func (s *suite) inPlaceRules() {
 	}, NodeTimeout(2*soon))
 	s.rule("P29", "metadata is propagated", must, func(ctx SpecContext) {
 		controlPlane := s.controlPlane(ctx, full())
-		s.patch(ctx, controlPlane, `{"metadata":{"labels":{"conformance/top":"stays"}},"spec":{"machineTemplate":{"metadata":{"labels":{"conformance/label":"one"},"annotations":{"conformance/annotation":"two"}}}}}`)
+		s.patch(ctx, controlPlane, `{"metadata":{"labels":{"conformance/top":"stays"}},"spec":{"machineTemplate":{"metadata":{`+
+			`"labels":{"conformance/label":"one"},"annotations":{"conformance/annotation":"two"}}}}}`)
 		s.eachPart(ctx, full(), func(g Gomega, o metav1.Object) {
 			g.Expect(o.GetLabels()).To(And(HaveKeyWithValue("conformance/label", "one"), Not(HaveKey("conformance/top"))))
 			g.Expect(o.GetAnnotations()).To(HaveKeyWithValue("conformance/annotation", "two"))
 		})
 		s.patch(ctx, controlPlane, `{"metadata":{"labels":{"conformance/top":null}},"spec":{"machineTemplate":{"metadata":null}}}`)
 		s.eachPart(ctx, full(), func(g Gomega, o metav1.Object) {
-			g.Expect(o.GetLabels()).NotTo(HaveKey("conformance/label"), "what was removed")
-			g.Expect(o.GetAnnotations()).NotTo(HaveKey("conformance/annotation"), "what was removed")
+			g.Expect(o.GetLabels()).NotTo(HaveKey("conformance/label"), "the label was removed")
+			g.Expect(o.GetAnnotations()).NotTo(HaveKey("conformance/annotation"), "the annotation was removed")
 		})
 	}, NodeTimeout(2*soon))
 	s.rule("P31", "changes in place", must, func(ctx SpecContext) {
@@ -99,7 +100,7 @@ func (s *suite) inPlaceRules() {
 			g.Expect(!quick || ptr.Deref(m.Spec.MinReadySeconds, 0) == 1).To(BeTrue(), "minReadySeconds")
 			g.Expect(find(m.Status.Conditions, clusterv1.MachineUpToDateCondition).Status).To(Equal(metav1.ConditionTrue))
 		})
-		// A roll-out would begin with a further Machine.
+		// A rollout would begin with an additional Machine.
 		Consistently(func() []string { return s.machineUIDs(ctx, full()) }).WithTimeout(held).Should(Equal(unchanged))
 		Expect(condition(s.controlPlane(ctx, full()), clusterv1.RollingOutCondition).Status).To(Equal(metav1.ConditionFalse))
 		s.patch(ctx, controlPlane, `{"spec":{"machineTemplate":{"spec":{"deletion":null}}}}`)
@@ -107,7 +108,7 @@ func (s *suite) inPlaceRules() {
 		if quick {
 			s.patch(ctx, controlPlane, `{"spec":{"machineTemplate":{"spec":{"minReadySeconds":null}}}}`)
 		}
-		s.note("readiness gates, taints and metadata: P14, P15 and P29; no Machine was replaced by any of them")
+		s.addNote("readiness gates, taints and metadata: P14, P15 and P29; no Machine was replaced by any of them")
 	}, NodeTimeout(2*soon))
 	s.rule("B19", "changes after the bootstrap data", should, func(ctx SpecContext) {
 		_, workers := s.machines(ctx, full())
@@ -126,15 +127,15 @@ func (s *suite) inPlaceRules() {
 				key).GetResourceVersion()
 		}).WithTimeout(held).Should(Equal(secret.GetResourceVersion()))
 		for field, value := range s.Bootstrap.Change {
-			Expect(at(s.again(ctx, config), "spec", field)).To(Equal(value), "it may be changed")
+			Expect(at(s.again(ctx, config), "spec", field)).To(Equal(value), "the field may be changed")
 			s.patch(ctx, config, `{"metadata":{"annotations":{"conformance":null}},"spec":{%q:null}}`, field)
 		}
 		Expect(s.machineUIDs(ctx, full())).To(Equal(unchanged))
 	}, NodeTimeout(soon))
 }
 
-// expectEditsReplaceNone gives the workers another version and another bootstrap template with every strategy of their
-// MachineDeployments, and with one after the other: it is refused, or replaces none of their Machines.
+// expectEditsReplaceNone sets another version and another bootstrap template in the workers' MachineDeployments:
+// with every strategy, and one after the other. Each change is refused, or replaces none of their Machines.
 func (s *suite) expectEditsReplaceNone(ctx context.Context, f *fixture) {
 	GinkgoHelper()
 	deployments := s.list(ctx, deploymentKind, f.namespace)
@@ -159,7 +160,7 @@ func (s *suite) expectEditsReplaceNoneOf(ctx context.Context, f *fixture, deploy
 	try := func(content string) {
 		if err := change(content); err != nil {
 			Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
-			s.note("%v", err)
+			s.addNote("%v", err)
 		}
 		Consistently(func() []string { return s.machineUIDs(ctx, f) }).Should(Equal(before), content)
 	}
@@ -169,9 +170,9 @@ func (s *suite) expectEditsReplaceNoneOf(ctx context.Context, f *fixture, deploy
 	try(fmt.Sprintf(`{"spec":{"template":{"spec":{"version":%q}}}}`, version))
 	try(fmt.Sprintf(`{"spec":{"template":{"spec":{%s}}}}`, named))
 	try(fmt.Sprintf(`{"spec":{"template":{"spec":{"version":%q,%s}},%s}}`, version, named, onDelete))
-	Expect(text(s.again(ctx, deployment), "spec", "template", "spec", "version")).To(Equal(version), "OnDelete allows it")
+	Expect(text(s.again(ctx, deployment), "spec", "template", "spec", "version")).To(Equal(version), "OnDelete allows another version")
 	Expect(text(s.again(ctx, deployment), "spec", "template", "spec", "bootstrap", "configRef", "name")).To(Equal(template.GetName()),
-		"OnDelete allows it")
+		"OnDelete allows another template")
 	try(fmt.Sprintf(`{"spec":{%s}}`, rolling))
 	restore, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
 		"version": at(deployment, "spec", "template", "spec", "version"), "bootstrap": at(deployment, "spec", "template", "spec", "bootstrap"),
@@ -179,15 +180,15 @@ func (s *suite) expectEditsReplaceNoneOf(ctx context.Context, f *fixture, deploy
 	Expect(err).NotTo(HaveOccurred())
 	Expect(change(string(restore))).To(Succeed())
 	leave := fmt.Sprintf(`{"spec":{%s}}`, rolling)
-	if s.KubeletsCompared { // nobody can see that they are up to date
+	if s.KubeletsCompared { // core does not recognize them as up to date
 		try(leave)
 		return
 	}
 	Eventually(func() error { return change(leave) }).Should(Succeed(), "all Machines are up to date again")
 }
 
-// copyBootstrapTemplate makes another bootstrap template with the content of the one that a MachineDeployment names, as
-// the topology controller does.
+// copyBootstrapTemplate creates a copy of the bootstrap template of a MachineDeployment, as the topology
+// controller does.
 func (s *suite) copyBootstrapTemplate(ctx context.Context, deployment *object) *object {
 	GinkgoHelper()
 	key := client.ObjectKey{
@@ -203,8 +204,8 @@ func (s *suite) copyBootstrapTemplate(ctx context.Context, deployment *object) *
 	return changed
 }
 
-// expectTaints gives the Machines a taint and takes it away. Core refuses taints unless its feature gate MachineTaintPropagation is on:
-// then the control plane tells so.
+// expectTaints sets a taint on the Machines and removes it again. Core refuses taints unless its feature gate
+// MachineTaintPropagation is on; the control plane has to report a refusal.
 func (s *suite) expectTaints(ctx context.Context, f *fixture) {
 	GinkgoHelper()
 	schema := schemaOf(s.crd(ctx, s.ControlPlane.Kind), "spec", "machineTemplate", "spec", "taints")
@@ -212,7 +213,8 @@ func (s *suite) expectTaints(ctx context.Context, f *fixture) {
 	Expect(schema.MaxItems).To(HaveValue(BeEquivalentTo(64)))
 
 	controlPlane := s.controlPlane(ctx, f)
-	s.patch(ctx, controlPlane, `{"spec":{"machineTemplate":{"spec":{"taints":[{"key":"conformance/taint","effect":"PreferNoSchedule","propagation":"Always"}]}}}}`)
+	s.patch(ctx, controlPlane, `{"spec":{"machineTemplate":{"spec":{"taints":[`+
+		`{"key":"conformance/taint","effect":"PreferNoSchedule","propagation":"Always"}]}}}}`)
 	tainted := func() (all, none bool) {
 		machines, _ := s.machines(ctx, f)
 		has := func(m clusterv1.Machine) bool { return len(m.Spec.Taints) > 0 }
@@ -224,7 +226,7 @@ func (s *suite) expectTaints(ctx context.Context, f *fixture) {
 		}
 		return !slices.ContainsFunc(machines, func(m clusterv1.Machine) bool { return !given(m) }), !slices.ContainsFunc(machines, has)
 	}
-	told := func() string {
+	reported := func() string {
 		all := conditions(s.controlPlane(ctx, f))
 		if i := slices.IndexFunc(all, func(c metav1.Condition) bool { return strings.Contains(c.Message, "taint") }); i >= 0 {
 			return all[i].Message
@@ -234,25 +236,25 @@ func (s *suite) expectTaints(ctx context.Context, f *fixture) {
 	var refused bool
 	Eventually(func() bool {
 		all, none := tainted()
-		refused = none && told() != ""
+		refused = none && reported() != ""
 		return all || refused
-	}).Should(BeTrue(), "the Machines have the taint, or the control plane tells why not")
+	}).Should(BeTrue(), "the Machines have the taint, or the control plane reports the reason")
 	if refused {
-		expectRefused(s.TaintsTaken, told())
-		s.note("core refuses taints on Machines, and the control plane tells so: %s", told())
+		expectRefused(s.TaintsTaken, reported())
+		s.addNote("core refuses taints on Machines, and the control plane reports: %s", reported())
 	}
 	s.patch(ctx, controlPlane, `{"spec":{"machineTemplate":{"spec":{"taints":null}}}}`)
 	Eventually(func(g Gomega) {
 		_, none := tainted()
 		g.Expect(none).To(BeTrue())
-		g.Expect(told()).To(BeEmpty(), "nothing is wrong any more")
+		g.Expect(reported()).To(BeEmpty(), "the problem is solved")
 	}).Should(Succeed())
 }
 
-// expectRefused is for taints that the Machines do not get: core must be one that refuses them.
-func expectRefused(taken bool, told string) {
+// expectRefused expects that core refuses taints, for Machines that did not get them.
+func expectRefused(taken bool, reported string) {
 	GinkgoHelper()
-	Expect(taken).To(BeFalse(), "core takes taints, but the control plane says %q", told)
+	Expect(taken).To(BeFalse(), "core accepts taints, but the control plane reports %q", reported)
 }
 
 func (s *suite) machineUIDs(ctx context.Context, f *fixture) []string {
@@ -266,7 +268,7 @@ func (s *suite) machineUIDs(ctx context.Context, f *fixture) []string {
 	return uids
 }
 
-// eachMachine waits until all control-plane Machines are as the check says.
+// eachMachine waits until all control-plane Machines pass a check.
 func (s *suite) eachMachine(ctx context.Context, f *fixture, check func(Gomega, clusterv1.Machine)) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -277,7 +279,7 @@ func (s *suite) eachMachine(ctx context.Context, f *fixture, check func(Gomega, 
 	}).Should(Succeed())
 }
 
-// eachPart waits until all control-plane Machines, their infra machines and configs are as the check says.
+// eachPart waits until all control-plane Machines, their infra machines and configs pass a check.
 func (s *suite) eachPart(ctx context.Context, f *fixture, check func(Gomega, metav1.Object)) {
 	GinkgoHelper()
 	s.eachMachine(ctx, f, func(g Gomega, m clusterv1.Machine) {

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// installedRules look at a cluster that was installed, and at how it came to that.
+// installedRules check an installed cluster and the history of its installation.
 func (s *suite) installedRules() {
 	full := func() *fixture { return s.fixtures.full }
 	s.before(func(ctx SpecContext) { s.await(ctx, full()) }, installTimeout)
@@ -36,7 +36,7 @@ func (s *suite) installedRules() {
 	s.rule("C17", "owner references", must, func(ctx SpecContext) {
 		graph := OwnerGraph(slices.DeleteFunc(s.all(ctx, "full"), func(o object) bool { return s.ofHosts(ctx, &o) }))
 		GinkgoWriter.Println(graph)
-		Expect(unowned(s.all(ctx, "full"))).To(BeEmpty(), "objects of the cluster that no chain of owners leads to")
+		Expect(unowned(s.all(ctx, "full"))).To(BeEmpty(), "objects of the cluster without a chain of owners")
 		Expect(graph).To(Equal(s.OwnerGraph))
 	}, NodeTimeout(soon))
 }
@@ -61,7 +61,7 @@ func (s *suite) bootstrapDataRules(full func() *fixture) {
 			HaveField("MaxLength", HaveValue(BeEquivalentTo(253)))))
 		each(func(m clusterv1.Machine, config, _ *object) {
 			Expect(m.Spec.Bootstrap.DataSecretName).To(HaveValue(Equal(text(config, "status", "dataSecretName"))),
-				"core gave it to Machine %s", m.Name)
+				"core set it in Machine %s", m.Name)
 		})(ctx)
 	})
 	s.rule("B11", "name of the secret", must, each(func(m clusterv1.Machine, config, secret *object) {
@@ -79,17 +79,17 @@ func (s *suite) bootstrapDataRules(full func() *fixture) {
 		Expect(text(secret, "type")).To(Equal(string(clusterv1.ClusterSecretType)))
 		Expect(at(secret, "data")).To(HaveKey("value"))
 		keys := at(secret, "data").(map[string]any)
-		delete(keys, "format") // as the kubeadm provider has it
+		delete(keys, "format") // the kubeadm provider sets it
 		Expect(keys).To(HaveLen(1))
 	}))
 	s.rule("B16", "secret first, then the status", must, each(func(_ clusterv1.Machine, config, secret *object) {
-		made := full().seen.first(secretKind, func(e entry) bool { return e.GetName() == secret.GetName() })
-		told := full().seen.first(s.Bootstrap.Kind, func(e entry) bool {
+		created := full().seen.first(secretKind, func(e entry) bool { return e.GetName() == secret.GetName() })
+		reported := full().seen.first(s.Bootstrap.Kind, func(e entry) bool {
 			return e.GetName() == config.GetName() && at(e.object, "status", "initialization", "dataSecretCreated") == true
 		})
-		Expect(made).NotTo(BeNil())
-		Expect(told).NotTo(BeNil())
-		Expect(made.version).To(BeNumerically("<", told.version))
+		Expect(created).NotTo(BeNil())
+		Expect(reported).NotTo(BeNil())
+		Expect(created.version).To(BeNumerically("<", reported.version))
 	}))
 	s.rule("B22", "sentinel file", should, func(ctx SpecContext) {
 		controlPlane, workers := s.machines(ctx, full())
@@ -101,7 +101,7 @@ func (s *suite) bootstrapDataRules(full func() *fixture) {
 	}, NodeTimeout(soon))
 }
 
-// eachData looks at every Machine of a cluster with its config and the secret of its bootstrap data.
+// eachData checks every Machine of a cluster with its config and the Secret of its bootstrap data.
 func (s *suite) eachData(ctx context.Context, f *fixture, check func(m clusterv1.Machine, config, secret *object)) {
 	GinkgoHelper()
 	controlPlane, workers := s.machines(ctx, f)
@@ -115,10 +115,11 @@ func (s *suite) eachData(ctx context.Context, f *fixture, check func(m clusterv1
 	}
 }
 
-// sentinel is the file by which a host tells that its bootstrap has ended (bootstrap provider contract, "Sentinel file").
+// sentinel is the file with which a host reports that its bootstrap has ended (bootstrap provider contract,
+// "Sentinel file").
 const sentinel = "/run/cluster-api/bootstrap-success.complete"
 
-// expectSentinel expects of the ignition of a host that it has the sentinel file made.
+// expectSentinel expects that an Ignition config creates the sentinel file.
 func expectSentinel(ignition []byte) {
 	GinkgoHelper()
 	var config struct {
@@ -133,9 +134,9 @@ func expectSentinel(ignition []byte) {
 	Expect(config.Systemd.Units).To(ContainElement(And(HaveField("Enabled", true), HaveField("Contents", ContainSubstring(sentinel)))))
 }
 
-// expectConfigsTold expects of the configs of a cluster to tell of their hosts, and of the Machines to say the same:
-// now, and while they were installed.
-func (s *suite) expectConfigsTold(ctx context.Context, f *fixture) {
+// expectConfigsReport expects that the configs of a cluster report the state of their hosts, and that the Machines
+// repeat it: now, and during the installation.
+func (s *suite) expectConfigsReport(ctx context.Context, f *fixture) {
 	GinkgoHelper()
 	s.eachData(ctx, f, func(m clusterv1.Machine, config, _ *object) {
 		expectConditions(config, clusterv1.ReadyCondition)
@@ -143,18 +144,18 @@ func (s *suite) expectConfigsTold(ctx context.Context, f *fixture) {
 		waits := func(e entry) bool {
 			return condition(e.object, clusterv1.MachineBootstrapConfigReadyCondition).Status == metav1.ConditionFalse
 		}
-		told := f.seen.first(machineKind, func(e entry) bool {
-			return e.GetName() == m.Name && waits(e) && toldBy(f.seen.of(s.Bootstrap.Kind), config, e)
+		reported := f.seen.first(machineKind, func(e entry) bool {
+			return e.GetName() == m.Name && waits(e) && reportedBy(f.seen.of(s.Bootstrap.Kind), config, e)
 		})
-		Expect(told).NotTo(BeNil(), "what Machine %s waited for, as its config said it", m.Name)
+		Expect(reported).NotTo(BeNil(), "a dependency of Machine %s that its config reported", m.Name)
 	})
 }
 
-// expectToldLater disturbs the host of a Machine that joined an installed cluster: its config tells so, its Machine
-// says the same, and both tell when it is over.
-func (s *suite) expectToldLater(ctx context.Context, f *fixture) {
+// expectDisturbanceReported disturbs the host of a Machine that joined an installed cluster. Its config has to report the
+// problem, and its end; the Machine repeats both.
+func (s *suite) expectDisturbanceReported(ctx context.Context, f *fixture) {
 	GinkgoHelper()
-	m := s.latecomer(ctx, f)
+	m := s.lateMachine(ctx, f)
 	config := s.configs(ctx, []clusterv1.Machine{m})[0]
 	ready := func(g Gomega) metav1.Condition {
 		g.Expect(s.client.Get(ctx, client.ObjectKeyFromObject(&m), &m)).To(Succeed())
@@ -164,28 +165,29 @@ func (s *suite) expectToldLater(ctx context.Context, f *fixture) {
 	}
 	settle, err := f.Disturb(ctx, m.Name)
 	Expect(err).NotTo(HaveOccurred())
-	var told metav1.Condition
+	var reported metav1.Condition
 	Eventually(func(g Gomega) {
-		told = ready(g)
-		g.Expect(told).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Message", Not(BeEmpty()))))
-	}).Should(Succeed(), "what is wrong with the host of Machine %s", m.Name)
-	s.note("told of an installed host: %s", told.Reason)
+		reported = ready(g)
+		g.Expect(reported).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Message", Not(BeEmpty()))))
+	}).Should(Succeed(), "the problem of the host of Machine %s", m.Name)
+	s.addNote("reported about an installed host: %s", reported.Reason)
 	Expect(settle(ctx)).To(Succeed())
 	Eventually(func(g Gomega) { g.Expect(ready(g).Status).To(Equal(metav1.ConditionTrue)) }).Should(Succeed(),
-		"it is over for Machine %s", m.Name)
+		"the problem of Machine %s is over", m.Name)
 	Expect(f.Available(ctx)).To(Succeed())
 }
 
-// expectMirrored expects of a Machine to say of its config what that says.
+// expectMirrored expects that a Machine has the same condition as its config.
 func expectMirrored(g Gomega, config *object, m *clusterv1.Machine) {
 	GinkgoHelper()
 	ready, mirrored := condition(config, clusterv1.ReadyCondition), find(m.Status.Conditions, clusterv1.MachineBootstrapConfigReadyCondition)
 	g.Expect(mirrored).To(And(HaveField("Status", ready.Status), HaveField("Reason", ready.Reason), HaveField("Message", ready.Message)),
-		"of Machine %s", m.Name)
+		"condition of Machine %s", m.Name)
 }
 
-// toldBy reports whether what a Machine says of its config is what that once said itself, in words.
-func toldBy(configs []entry, config *object, machine entry) bool {
+// reportedBy reports whether the condition of a Machine about its config was once the condition of the config, with
+// a message.
+func reportedBy(configs []entry, config *object, machine entry) bool {
 	mirrored := condition(machine.object, clusterv1.MachineBootstrapConfigReadyCondition)
 	return mirrored.Message != "" && slices.ContainsFunc(configs, func(e entry) bool {
 		ready := condition(e.object, clusterv1.ReadyCondition)
@@ -200,7 +202,7 @@ func find(conditions []metav1.Condition, name string) metav1.Condition {
 	return metav1.Condition{Type: name}
 }
 
-// expectConditions checks the form of all conditions, and that some are there.
+// expectConditions checks the form of all conditions, and that the wanted ones exist.
 func expectConditions(o *object, wanted ...string) {
 	GinkgoHelper()
 	for _, name := range wanted {
@@ -219,15 +221,15 @@ func expectConditions(o *object, wanted ...string) {
 func (s *suite) controlPlaneRules(full func() *fixture) {
 	s.rule("P5", "endpoint of the Cluster", must, func(ctx SpecContext) {
 		endpoint := s.cluster(ctx, full()).Spec.ControlPlaneEndpoint
-		Expect(endpoint.IsValid()).To(BeTrue(), "whoever gives it")
+		Expect(endpoint.IsValid()).To(BeTrue(), "valid, from any provider")
 		if schemaOf(s.crd(ctx, s.ControlPlane.Kind), "spec", "controlPlaneEndpoint") == nil {
-			s.skip("the infrastructure provider gives the endpoint: P6")
+			s.skip("the infrastructure provider sets the endpoint: P6")
 		}
 		Expect(at(s.controlPlane(ctx, full()), "spec", "controlPlaneEndpoint")).To(And(HaveKeyWithValue("host", endpoint.Host),
 			HaveKeyWithValue("port", BeEquivalentTo(endpoint.Port))))
 	})
 	s.rule("P8", "counters", must, func(ctx SpecContext) {
-		Eventually(func(g Gomega) { // a provider may count a few seconds later, for nobody waits for it
+		Eventually(func(g Gomega) { // a provider may count a few seconds later
 			controlPlane := s.controlPlane(ctx, full())
 			replicas := at(controlPlane, "spec", "replicas")
 			for _, counter := range []string{"replicas", "readyReplicas", "availableReplicas", "upToDateReplicas"} {
@@ -238,7 +240,7 @@ func (s *suite) controlPlaneRules(full func() *fixture) {
 			g.Expect(mirrored.UpToDateReplicas).To(HaveValue(BeEquivalentTo(replicas)))
 		}).Should(Succeed())
 		first := full().seen.first(s.ControlPlane.Kind, func(e entry) bool { return at(e.object, "status", "replicas") != nil })
-		Expect(at(first.object, "status", "readyReplicas")).To(BeEquivalentTo(0), "zero is written, too")
+		Expect(at(first.object, "status", "readyReplicas")).To(BeEquivalentTo(0), "zero is written as well")
 	})
 	s.rule("P9", "scale", must, func(ctx SpecContext) { s.expectScale(ctx, full()) })
 	s.rule("P10", "spec.version", must, func(ctx SpecContext) {
@@ -273,17 +275,17 @@ func (s *suite) controlPlaneRules(full func() *fixture) {
 		expectNodesManaged(s.controlPlane(ctx, full()))
 	})
 	s.rule("P18", "initialized", must, func(ctx SpecContext) {
-		told := full().seen.first(s.ControlPlane.Kind, initialized)
-		Expect(told).NotTo(BeNil())
+		reported := full().seen.first(s.ControlPlane.Kind, initialized)
+		Expect(reported).NotTo(BeNil())
 		for _, e := range full().seen.of(s.ControlPlane.Kind) {
-			Expect(e.version < told.version || initialized(e)).To(BeTrue(), "it stays true")
+			Expect(e.version < reported.version || initialized(e)).To(BeTrue(), "the field stays true")
 		}
 		secret := full().seen.first(secretKind, func(e entry) bool { return e.GetName() == full().Key().Name+"-kubeconfig" })
-		Expect(secret.version).To(BeNumerically("<", told.version), "the kubeconfig comes first")
+		Expect(secret.version).To(BeNumerically("<", reported.version), "the kubeconfig is created first")
 		kubeconfig, err := base64.StdEncoding.DecodeString(text(secret.object, "data", "value"))
 		Expect(err).NotTo(HaveOccurred())
 		expectAccess(ctx, kubeconfig)
-		s.note("one whose API server does not answer is not: C23")
+		s.addNote("without an answer of the API server: C23")
 	})
 	s.rule("P20", "conditions", should, func(ctx SpecContext) {
 		expectConditions(s.controlPlane(ctx, full()), clusterv1.AvailableCondition, clusterv1.RollingOutCondition, clusterv1.ScalingUpCondition,
@@ -321,8 +323,8 @@ func initialized(controlPlane entry) bool {
 	return at(controlPlane.object, "status", "initialization", "controlPlaneInitialized") == true
 }
 
-// expectUninitialized is for a cluster whose API server never answered, though its kubeconfig is there: its control
-// plane never said that it is initialized.
+// expectUninitialized expects that the control plane of a cluster never reported that it is initialized: its API
+// server never answered, although its kubeconfig exists.
 func (s *suite) expectUninitialized(f *fixture) {
 	GinkgoHelper()
 	Eventually(func() *entry {
@@ -331,8 +333,8 @@ func (s *suite) expectUninitialized(f *fixture) {
 	Consistently(func() *entry { return f.seen.first(s.ControlPlane.Kind, initialized) }).Should(BeNil(), "%s is initialized", f.Key())
 }
 
-// expectNodesManaged is for a control plane whose Machines have Nodes: one that says that they have none leaves the
-// Nodes of deleted Machines behind.
+// expectNodesManaged expects that a control plane does not claim that its Machines have no Nodes. With that
+// claim the Nodes of deleted Machines would be left.
 func expectNodesManaged(controlPlane *object) {
 	GinkgoHelper()
 	Expect(at(controlPlane, "status", "externalManagedControlPlane")).NotTo(BeIdenticalTo(true), title(controlPlane))
@@ -361,7 +363,7 @@ func (s *suite) expectScale(ctx context.Context, f *fixture) {
 	other := at(scale, "spec", "replicas").(int64) + 2
 	Expect(unstructured.SetNestedField(scale.Object, other, "spec", "replicas")).To(Succeed())
 	Expect(s.client.SubResource("scale").Update(ctx, controlPlane, client.WithSubResourceBody(scale), client.DryRunAll)).To(Succeed())
-	Expect(at(scale, "spec", "replicas")).To(Equal(other), "what the API server would write")
+	Expect(at(scale, "spec", "replicas")).To(Equal(other), "the object that the API server would write")
 }
 
 func (s *suite) expectVersions(ctx context.Context, f *fixture) {
@@ -376,12 +378,13 @@ func (s *suite) expectVersions(ctx context.Context, f *fixture) {
 		return at(e.object, "status", "initialization", "controlPlaneInitialized") == true
 	})
 	Expect(machine).NotTo(BeNil())
-	Expect(early.version).To(BeNumerically("<", initialized.version), "told before the cluster is installed: workers wait for it")
-	s.note("several at once, while the cluster is upgraded: P39 and I13")
+	Expect(early.version).To(BeNumerically("<", initialized.version),
+		"reported before the cluster is installed, because workers wait for the version")
+	s.addNote("several at once, while the cluster is upgraded: P39 and I13")
 }
 
-// expectVersionsOf expects of a control plane to name the versions of its Machines, lowest first, and how many Machines
-// have which. It returns the names.
+// expectVersionsOf expects a control plane to list the versions of its Machines, lowest first, with the number
+// of Machines of each. It returns the versions.
 func expectVersionsOf(g Gomega, controlPlane *object) []string {
 	GinkgoHelper()
 	versions, _ := at(controlPlane, "status", "versions").([]any)
@@ -402,26 +405,27 @@ func expectVersionsOf(g Gomega, controlPlane *object) []string {
 	return names
 }
 
-// expectVersionsTold looks at what was seen of a control plane that was upgraded in place: it named the one version,
-// then both, then the other, and as its own the lowest of them each time. Whatever upgrades the cluster may not be done
-// yet when its Machines are: then none of them has the one before.
-func expectVersionsTold(g Gomega, seen []entry, from, to string) {
+// expectVersionsReported checks the entries of a control plane that was upgraded in place. It listed the former
+// version, then both, then the new one, and each time reported the lowest as its own. The upgrade of the cluster
+// may last longer than that of its Machines: then no Machine has the former version.
+func expectVersionsReported(g Gomega, seen []entry, from, to string) {
 	GinkgoHelper()
-	var told []string
+	var reported []string
 	for _, e := range seen {
 		if text(e.object, "spec", "version") != to {
 			continue
 		}
 		now := fmt.Sprint(text(e.object, "status", "version"), " of ", expectVersionsOf(g, e.object))
-		if len(told) == 0 || told[len(told)-1] != now {
-			told = append(told, now)
+		if len(reported) == 0 || reported[len(reported)-1] != now {
+			reported = append(reported, now)
 		}
 	}
-	saying := func(lowest string, versions ...string) string { return fmt.Sprint(lowest, " of ", versions) }
-	g.Expect(told).To(Equal([]string{saying(from, from), saying(from, from, to), saying(to, to)}), "what was told on the way to %s", to)
+	entryOf := func(lowest string, versions ...string) string { return fmt.Sprint(lowest, " of ", versions) }
+	g.Expect(reported).To(Equal([]string{entryOf(from, from), entryOf(from, from, to), entryOf(to, to)}),
+		"the versions reported during the upgrade to %s", to)
 }
 
-// olderFirst compares two of status.versions.
+// olderFirst compares two entries of status.versions.
 func olderFirst(a, b any) int {
 	return semver.MustParse(strings.TrimPrefix(a.(map[string]any)["version"].(string),
 		"v")).Compare(semver.MustParse(strings.TrimPrefix(b.(map[string]any)["version"].(string), "v")))
@@ -452,13 +456,13 @@ func (s *suite) kubeconfigRules(full func() *fixture) {
 	s.rule("P24", "kubeconfig rotation", must, func(ctx SpecContext) {
 		expectShortLife(secretOf(ctx).Data["value"])
 		renewedBy(ctx, "renewal is due", full().AgeKubeconfig)
-		renewedBy(ctx, "there is another kubeconfig", full().RotateKubeconfig)
+		renewedBy(ctx, "assisted-service has another kubeconfig", full().RotateKubeconfig)
 	}, NodeTimeout(3*soon))
 	s.rule("P25", "kubeconfig is not shared", must, func(ctx SpecContext) {
 		users, err := full().UsersKubeconfig(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		expectAccess(ctx, users)
-		expectOthers(secretOf(ctx).Data["value"], users)
+		expectDifferentCredentials(secretOf(ctx).Data["value"], users)
 	}, NodeTimeout(soon))
 	s.rule("P26", "owner of the kubeconfig, and the user's own", info, func(ctx SpecContext) {
 		secret := secretOf(ctx)
@@ -466,18 +470,18 @@ func (s *suite) kubeconfigRules(full func() *fixture) {
 		Expect(metav1.IsControlledBy(secret, controlPlane)).To(BeTrue())
 		owners := secret.OwnerReferences
 		disowned := secret.DeepCopy()
-		disowned.OwnerReferences, disowned.Annotations = nil, nil // by either a provider may know its own
+		disowned.OwnerReferences, disowned.Annotations = nil, nil // a provider may recognize its own Secret by either
 		disowned.Data["value"] = append(disowned.Data["value"], "# mine\n"...)
 		Expect(s.client.Update(ctx, disowned)).To(Succeed())
 		Expect(full().RotateKubeconfig(ctx)).To(Succeed())
-		Consistently(func() []byte { return secretOf(ctx).Data["value"] }).Should(Equal(disowned.Data["value"]), "the user's own is left alone")
+		Consistently(func() []byte { return secretOf(ctx).Data["value"] }).Should(Equal(disowned.Data["value"]), "the user's own is not changed")
 		disowned.OwnerReferences = owners
 		Expect(s.client.Update(ctx, disowned)).To(Succeed())
-		Eventually(func() []byte { return secretOf(ctx).Data["value"] }).ShouldNot(Equal(disowned.Data["value"]), "ours is kept in step")
+		Eventually(func() []byte { return secretOf(ctx).Data["value"] }).ShouldNot(Equal(disowned.Data["value"]), "ours is kept up to date")
 	})
 }
 
-// expectAccess checks that a kubeconfig leads to its cluster.
+// expectAccess checks that a kubeconfig gives access to its cluster.
 func expectAccess(ctx context.Context, kubeconfig []byte) {
 	GinkgoHelper()
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
@@ -487,8 +491,9 @@ func expectAccess(ctx context.Context, kubeconfig []byte) {
 	Expect(workload.List(ctx, &corev1.NodeList{})).To(Succeed())
 }
 
-// expectOthers expects of two kubeconfigs not to have the same credentials, so that taking one from people takes nothing from Cluster API.
-func expectOthers(kubeconfig, another []byte) {
+// expectDifferentCredentials expects two kubeconfigs to have different credentials, so that those of users can be revoked
+// without those of Cluster API.
+func expectDifferentCredentials(kubeconfig, another []byte) {
 	GinkgoHelper()
 	one, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	Expect(err).NotTo(HaveOccurred())
@@ -497,7 +502,7 @@ func expectOthers(kubeconfig, another []byte) {
 	Expect(one.BearerToken + string(one.CertData)).NotTo(Equal(other.BearerToken + string(other.CertData)))
 }
 
-// expectShortLife checks when the credentials in a kubeconfig expire.
+// expectShortLife checks that the credentials in a kubeconfig expire soon enough.
 func expectShortLife(kubeconfig []byte) {
 	GinkgoHelper()
 	expiry, err := credentialsExpiry(kubeconfig)
@@ -505,7 +510,7 @@ func expectShortLife(kubeconfig []byte) {
 	Expect(expiry).To(BeTemporally("<", time.Now().AddDate(0, credentialsMonths, 0)), "the end of the credentials in the kubeconfig")
 }
 
-// OwnerGraph writes which kinds of objects are owned by which, a line each: "Kind <- Owner (controller)".
+// OwnerGraph lists which kinds of objects are owned by which, one per line: "Kind <- Owner (controller)".
 func OwnerGraph(objects []object) string {
 	lines := map[string]bool{}
 	for _, o := range objects {
@@ -529,7 +534,7 @@ func OwnerGraph(objects []object) string {
 	return strings.Join(sorted, "\n") + "\n"
 }
 
-// unowned are the objects that are labelled as part of a cluster, and belong to Cluster API, but have no chain of owners to it.
+// unowned returns the objects of Cluster API in a cluster without a chain of owners to the Cluster.
 func unowned(objects []object) []string {
 	byUID := map[types.UID]object{}
 	for _, o := range objects {

@@ -22,12 +22,12 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// components are both providers, with the names of their types as clusterctl has them.
+// components returns both providers by the names of their types in clusterctl.
 func (s *suite) components() map[string]*Component {
 	return map[string]*Component{"bootstrap": &s.Bootstrap, "control-plane": &s.ControlPlane}
 }
 
-// manifestRules are about what is in the manifests, and about the CRDs that the API server got from them.
+// manifestRules check the manifests, and the CRDs that the API server has from them.
 func (s *suite) manifestRules() {
 	s.kindRules("B", &s.Bootstrap)
 	s.kindRules("P", &s.ControlPlane)
@@ -39,7 +39,7 @@ func (s *suite) manifestRules() {
 			}
 		}
 	})
-	s.rule("B7", "API versions of its own, compatible with those of the release before", should, func(ctx SpecContext) {
+	s.rule("B7", "API versions of its own, compatible with those of the former release", should, func(ctx SpecContext) {
 		for _, component := range s.components() {
 			for _, k := range []kind{component.Kind, component.Template} {
 				crd := s.crd(ctx, k)
@@ -51,7 +51,7 @@ func (s *suite) manifestRules() {
 	}, NodeTimeout(soon))
 	s.rule("B18", "no terminal failures", info, func(ctx SpecContext) { s.expectNoFailureFields(ctx, s.Bootstrap.Kind) })
 	s.rule("P21", "no terminal failures", info, func(ctx SpecContext) { s.expectNoFailureFields(ctx, s.ControlPlane.Kind) })
-	s.rule("P7", "spec.replicas can be left out, which zero is not", must, func(ctx SpecContext) {
+	s.rule("P7", "spec.replicas can be omitted, and zero is a value", must, func(ctx SpecContext) {
 		Expect(schemaOf(s.crd(ctx, s.ControlPlane.Kind), "spec", "replicas").Type).To(Equal("integer"))
 		Expect(schemaOf(s.crd(ctx, s.ControlPlane.Kind), "spec").Required).NotTo(ContainElement("replicas"))
 		s.expectUnsetReplicas(ctx, s.fixtures.small)
@@ -62,9 +62,9 @@ func (s *suite) manifestRules() {
 	s.shippedRules()
 }
 
-// kindRules are what both contracts ask of the kinds, with the numbers of one of them.
+// kindRules check the requirements of both contracts on kinds, with the numbers of one contract.
 func (s *suite) kindRules(prefix string, component *Component) {
-	// The contract of control planes has fewer numbers for the same.
+	// The contract of control planes has fewer rows for the same requirements.
 	ids := map[string]string{"scope": "B1", "meta": "B2", "rbac": "B3", "owner": "B4", "label": "B5", "name": "B8", "list": "B9"}
 	if prefix == "P" {
 		ids = map[string]string{"scope": "P1", "rbac": "P2", "label": "P3", "name": "P4"}
@@ -102,43 +102,47 @@ func (s *suite) kindRules(prefix string, component *Component) {
 		Expect(crd.Spec.Names.ListKind).To(Equal(crd.Spec.Names.Kind + "List"))
 		expectShortNames(crd)
 		Expect(crd.Name == contract.CalculateCRDName(component.Template.Group, component.Template.Kind) || hasStatus(crd)).To(BeTrue(),
-			"%s has a status by itself", crd.Name)
+			"%s has a status subresource", crd.Name)
 	}))
 	add("list", "list kind", each(func(crd *apiextensionsv1.CustomResourceDefinition) {
 		Expect(crd.Spec.Names.ListKind).To(Equal(crd.Spec.Names.Kind + "List"))
 	}))
 }
 
-// expectShortNames expects of a kind to have a name for people in a hurry, which nobody else has: the API server leaves out what is taken.
+// expectShortNames expects a kind to have a short name that no other kind has: the API server omits a name that
+// is taken.
 func expectShortNames(crd *apiextensionsv1.CustomResourceDefinition) {
 	GinkgoHelper()
 	Expect(crd.Spec.Names.ShortNames).NotTo(BeEmpty(), crd.Name)
-	Expect(crd.Status.AcceptedNames.ShortNames).To(Equal(crd.Spec.Names.ShortNames), "what of %s the API server took", crd.Name)
+	Expect(crd.Status.AcceptedNames.ShortNames).To(Equal(crd.Spec.Names.ShortNames),
+		"the short names of %s that the API server accepted", crd.Name)
 }
 
-// hasStatus reports whether the status of a kind is written by itself, so that nobody who writes the rest of an object changes it.
+// hasStatus reports whether a kind has the status subresource, so that writes of the rest of an object do not
+// change its status.
 func hasStatus(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return !slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
 		return v.Subresources == nil || v.Subresources.Status == nil
 	})
 }
 
-// expectMetadataOfTemplates expects that labels and annotations in a template are kept, for what core clones from it. Nothing is made.
+// expectMetadataOfTemplates expects that templates keep the labels and annotations that core clones from them.
+// Nothing is created.
 func (s *suite) expectMetadataOfTemplates(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	templates := s.list(ctx, s.Bootstrap.Template, namespace)
 	Expect(templates).NotTo(BeEmpty())
-	labelled := &object{Object: map[string]any{"spec": runtime.DeepCopyJSON(templates[0].Object["spec"].(map[string]any))}}
-	labelled.SetGroupVersionKind(s.Bootstrap.Template)
-	labelled.SetNamespace(namespace)
-	labelled.SetName("labelled")
+	labeled := &object{Object: map[string]any{"spec": runtime.DeepCopyJSON(templates[0].Object["spec"].(map[string]any))}}
+	labeled.SetGroupVersionKind(s.Bootstrap.Template)
+	labeled.SetNamespace(namespace)
+	labeled.SetName("labeled")
 	metadata := map[string]any{
 		"labels":      map[string]any{"conformance/label": "one"},
 		"annotations": map[string]any{"conformance/annotation": "two"},
 	}
-	Expect(unstructured.SetNestedMap(labelled.Object, metadata, "spec", "template", "metadata")).To(Succeed())
-	Expect(s.client.Create(ctx, labelled, client.DryRunAll)).To(Succeed())
-	Expect(at(labelled, "spec", "template", "metadata")).To(Equal(metadata))
+	Expect(unstructured.SetNestedMap(labeled.Object, metadata, "spec", "template", "metadata")).To(Succeed())
+	Expect(s.client.Create(ctx, labeled, client.DryRunAll)).To(Succeed())
+	Expect(at(labeled, "spec", "template", "metadata")).To(Equal(metadata))
 }
 
 func expectCloned(o *object) {
@@ -156,7 +160,7 @@ func expectContractLabel(crd *apiextensionsv1.CustomResourceDefinition) {
 	}
 }
 
-// schemaOf returns the schema of a field of the version that the contract uses; nil when there is no such field.
+// schemaOf returns the schema of a field of the version that the contract uses; nil if the field does not exist.
 func schemaOf(crd *apiextensionsv1.CustomResourceDefinition, fields ...string) *apiextensionsv1.JSONSchemaProps {
 	for i := range crd.Spec.Versions {
 		if version := &crd.Spec.Versions[i]; version.Storage {
@@ -182,7 +186,7 @@ func (s *suite) expectNoFailureFields(ctx context.Context, k kind) {
 	expectNone(schemaOf(s.crd(ctx, k), "status"), "failureReason", "failureMessage")
 }
 
-// expectNone expects of a schema not to have fields of some names, however deep.
+// expectNone expects that a schema has no field of the given names, at any depth.
 func expectNone(props *apiextensionsv1.JSONSchemaProps, names ...string) {
 	GinkgoHelper()
 	for name := range props.Properties {
@@ -192,7 +196,8 @@ func expectNone(props *apiextensionsv1.JSONSchemaProps, names ...string) {
 	}
 }
 
-// expectUnsetReplicas tries what a control plane of one Machine becomes without replicas, and with none. Nothing is changed.
+// expectUnsetReplicas checks the value of spec.replicas if it is omitted and if it is zero, for a control plane
+// of one Machine. Nothing is changed.
 func (s *suite) expectUnsetReplicas(ctx context.Context, f *fixture) {
 	GinkgoHelper()
 	try := func(replicas string) (any, error) {
@@ -203,18 +208,18 @@ func (s *suite) expectUnsetReplicas(ctx context.Context, f *fixture) {
 	}
 	unset, err := try("null")
 	Expect(err).NotTo(HaveOccurred())
-	Expect(unset).To(Or(BeNil(), BeEquivalentTo(1)), "who leaves it out gets none, or one, as KubeadmControlPlane has it")
+	Expect(unset).To(Or(BeNil(), BeEquivalentTo(1)), "omitted replicas are unset or, as in KubeadmControlPlane, one")
 	zero, err := try("0")
 	if err != nil {
 		Expect(err).To(Satisfy(apierrors.IsInvalid))
-		s.note("zero is refused: %v", err)
+		s.addNote("zero is refused: %v", err)
 		return
 	}
 	Expect(zero).To(BeEquivalentTo(0), "zero stays zero")
 }
 
-// expectCoreMay checks what core is allowed to do, by the roles that it aggregates and those that Cluster API itself ships:
-// its own groups are in the latter.
+// expectCoreMay checks the rights of core: the roles that core aggregates, and those that Cluster API itself
+// ships with the rights on its own groups.
 func (s *suite) expectCoreMay(ctx context.Context, component *Component) {
 	GinkgoHelper()
 	roles := &rbacv1.ClusterRoleList{}
@@ -227,12 +232,13 @@ func (s *suite) expectCoreMay(ctx context.Context, component *Component) {
 	}
 	for _, k := range []kind{component.Kind, component.Template} {
 		for _, verb := range []string{"create", "delete", "get", "list", "patch", "update", "watch"} {
-			Expect(allowed(rules, k.Group, s.resource(k), verb)).To(BeTrue(), "core may %s %s", verb, k.Kind)
+			Expect(allowed(rules, k.Group, s.resource(k), verb)).To(BeTrue(), "core is allowed to %s %s", verb, k.Kind)
 		}
 	}
 }
 
-// expectOwnersMayBeBlocked checks that the manager may update the finalizers of what it makes owners that block deletion.
+// expectOwnersMayBeBlocked checks that the manager may update the finalizers of the objects that it sets as
+// owners with blockOwnerDeletion.
 func (s *suite) expectOwnersMayBeBlocked(ctx context.Context, component *Component) {
 	GinkgoHelper()
 	var rules []rbacv1.PolicyRule
@@ -245,7 +251,7 @@ func (s *suite) expectOwnersMayBeBlocked(ctx context.Context, component *Compone
 		rules = append(rules, role.Rules...)
 	}
 	Expect(allowed(rules, component.Kind.Group, s.resource(component.Kind)+"/finalizers", "update")).To(BeTrue())
-	s.note("all specs run with the admission plug-in, and the shipped roles")
+	s.addNote("all specs run with the admission plug-in, and the shipped roles")
 }
 
 func allowed(rules []rbacv1.PolicyRule, group, resource, verb string) bool {
@@ -280,10 +286,10 @@ func (s *suite) metadata() metadataFile {
 	return metadata
 }
 
-// variable is what clusterctl replaces: ${NAME}, ${NAME:=default}.
+// variable matches a variable of clusterctl: ${NAME}, ${NAME:=default}.
 var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(?::?[=-]([^}]*))?\}`)
 
-// render renders a component, once.
+// render returns the rendered manifests of a component. They are rendered once.
 func (s *suite) render(ctx context.Context, component *Component) []byte {
 	GinkgoHelper()
 	if s.rendered[component] == nil {
@@ -294,7 +300,7 @@ func (s *suite) render(ctx context.Context, component *Component) []byte {
 	return s.rendered[component]
 }
 
-// manifests are the rendered components with the defaults of their variables.
+// manifests returns the rendered objects of a component, with the defaults of their variables.
 func (s *suite) manifests(ctx context.Context, component *Component) []*object {
 	GinkgoHelper()
 	objects, err := decode(variable.ReplaceAll(s.render(ctx, component), []byte("$2")))
@@ -314,7 +320,7 @@ func decode(content []byte) ([]*object, error) {
 	return objects, nil
 }
 
-// shippedRules are about what clusterctl installs.
+// shippedRules check the objects that clusterctl installs.
 func (s *suite) shippedRules() {
 	forEach := func(check func(name string, component *Component, objects []*object)) func(SpecContext) {
 		return func(ctx SpecContext) {

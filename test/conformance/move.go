@@ -19,13 +19,14 @@ import (
 
 const (
 	moveNamespace = "move"
-	// filterValue is the watch filter of the hub that is moved to.
+	// filterValue is the watch filter of the target hub.
 	filterValue = "conformance"
-	// blockMove is the annotation of clusterctl for what must not be moved yet.
+	// blockMove is the annotation of clusterctl on objects that must not be moved yet.
 	blockMove = clusterctlLabel + "/block-move"
 )
 
-// moveRules move a cluster to another hub, whose managers are restricted to one namespace and to labelled objects, and back.
+// moveRules move a cluster to another hub and back. The managers of the target hub are restricted to one
+// namespace and to labeled objects.
 func (s *suite) moveRules() {
 	var target world
 	var arrived, kept map[string]string
@@ -39,7 +40,7 @@ func (s *suite) moveRules() {
 		for _, w := range []world{s.world, target} {
 			w.labelLikeClusterctl(ctx)
 			if s.RestoreMoved != nil {
-				Expect(s.RestoreMoved(s.life, w.hub, moveNamespace)).To(Succeed())
+				Expect(s.RestoreMoved(s.ctx, w.hub, moveNamespace)).To(Succeed())
 			}
 		}
 	}, startTimeout)
@@ -50,14 +51,14 @@ func (s *suite) moveRules() {
 	})
 
 	s.rule("B24", "several instances: --namespace and --watch-filter", should,
-		func(ctx SpecContext) { s.expectRestricted(ctx, target) }, NodeTimeout(soon))
+		func(ctx SpecContext) { s.expectFiltered(ctx, target) }, NodeTimeout(soon))
 	s.rule("C11", "flag --namespace", must, func(ctx SpecContext) {
 		for name, component := range s.components() {
 			for _, c := range containers(s.manifests(ctx, component)) {
 				Expect(c.Args).NotTo(ContainElement(MatchRegexp(`^--namespace=.`)), "%s: clusterctl installs managers of all namespaces", name)
 			}
 		}
-		s.note("the hub that is moved to runs with it, see B24")
+		s.addNote("the target hub runs with it, see B24")
 	})
 	s.rule("C23", "no move while the cluster installs", info, func(ctx SpecContext) {
 		installing := s.doomed(ctx)
@@ -73,8 +74,8 @@ func (s *suite) moveRules() {
 		installing.Release()
 	}, NodeTimeout(3*soon))
 
-	// The managers of this hub die at each of their writes: from C18 to I8, and again from C19 to I14.
-	var live func() int // nil: they cannot be made to
+	// The managers of this hub crash at each of their writes: from C18 to I8, and again from C19 to I14.
+	var live func() int // nil: this hub cannot crash managers
 	s.after(func() {
 		if live != nil {
 			live()
@@ -84,8 +85,8 @@ func (s *suite) moveRules() {
 		GinkgoHelper()
 		if live != nil {
 			died := live()
-			s.note("the managers died %d times", died)
-			Expect(died).To(BeNumerically(">=", least), "else nothing was tried")
+			s.addNote("the managers crashed %d times", died)
+			Expect(died).To(BeNumerically(">=", least), "otherwise nothing was tested")
 		}
 	}
 	s.rule("C18", "move", must, func(ctx SpecContext) {
@@ -98,17 +99,17 @@ func (s *suite) moveRules() {
 	}, NodeTimeout(installTimeout+2*soon))
 
 	s.rule("C22", "delete-for-move", must, func(ctx SpecContext) {
-		s.expectUnnoticed(ctx, kept)
+		s.expectRegistrationKept(ctx, kept)
 	}, NodeTimeout(soon))
 
-	s.rule("I8", "a moved cluster is as well as before, though the managers that it leaves die at their writes", invariant,
+	s.rule("I8", "a moved cluster is healthy, though the managers of the source hub crash at their writes", invariant,
 		func(ctx SpecContext) {
-			s.expectWell(ctx, target, s.moved(ctx))
-			expectDeaths(2) // they tell that control plane and config are paused
+			s.expectHealthy(ctx, target, s.moved(ctx))
+			expectDeaths(2) // the writes that report control plane and config as paused
 		}, NodeTimeout(3*soon))
 
-	s.rule("C19", "what is labelled to be moved, and what it owns, is moved with a cluster, and nothing else", may, func(ctx SpecContext) {
-		s.makeStrays(ctx, target)
+	s.rule("C19", "what is labeled to be moved, and what it owns, is moved with a cluster, and nothing else", may, func(ctx SpecContext) {
+		s.createStrays(ctx, target)
 		live = s.hub.Crash(moveNamespace)
 		out, err := s.move(ctx, moveNamespace, target, s.world)
 		Expect(err).NotTo(HaveOccurred(), string(out))
@@ -119,17 +120,17 @@ func (s *suite) moveRules() {
 		}
 	}, NodeTimeout(2*soon))
 
-	s.rule("I14", "a cluster that is moved back is as well as before, though managers die at their writes", invariant, func(ctx SpecContext) {
-		s.expectBack(ctx, arrived, kept)
+	s.rule("I14", "a cluster that is moved back is healthy, though managers crash at their writes", invariant, func(ctx SpecContext) {
+		s.expectReturned(ctx, arrived, kept)
 		expectDeaths(4)
 	}, NodeTimeout(3*soon))
 
-	s.rule("I11", "deletion of what is half gone", invariant, func(ctx SpecContext) {
+	s.rule("I11", "deletion of a cluster of which objects are missing", invariant, func(ctx SpecContext) {
 		s.expectDeletedWithout(ctx, s.moved(ctx))
 	}, NodeTimeout(soon+deleteTimeout))
 }
 
-// expectMove moves the cluster, which the annotation block-move on its control plane holds up first.
+// expectMove moves the cluster, and checks that the annotation block-move on its control plane delays the move.
 func (s *suite) expectMove(ctx context.Context, target world) {
 	GinkgoHelper()
 	moved, controlPlane := s.moved(ctx), s.controlPlane(ctx, s.moved(ctx))
@@ -142,28 +143,28 @@ func (s *suite) expectMove(ctx context.Context, target world) {
 	}()
 	Eventually(func() bool { return ptr.Deref(s.cluster(ctx, moved).Spec.Paused, false) }).Should(BeTrue(),
 		"clusterctl pauses the Cluster first")
-	Consistently(func() []object { return target.list(ctx, clusterKind, moveNamespace) }).Should(BeEmpty(), "and then waits")
+	Consistently(func() []object { return target.list(ctx, clusterKind, moveNamespace) }).Should(BeEmpty(), "clusterctl waits then")
 	s.patch(ctx, controlPlane, `{"metadata":{"annotations":{%q:null}}}`, blockMove)
 	Eventually(done).WithTimeout(2 * soon).Should(Receive(BeNil()))
 }
 
-// expectArrived expects of a cluster that it is on the other hub with all that belongs to it, and on this one no more.
+// expectArrived expects that a cluster with all its objects is on the target hub, and no longer on this one.
 func (s *suite) expectArrived(ctx context.Context, target world, wanted map[string]string) {
 	GinkgoHelper()
-	Expect(s.list(ctx, clusterKind, moveNamespace)).To(BeEmpty(), "the cluster is not here any more")
-	Expect(s.essence(ctx, target)).To(Equal(wanted), "what has arrived")
+	Expect(s.list(ctx, clusterKind, moveNamespace)).To(BeEmpty(), "the cluster is no longer on this hub")
+	Expect(s.essence(ctx, target)).To(Equal(wanted), "objects on the target hub")
 }
 
-// expectUnnoticed expects that what installs a cluster has not noticed that it was moved away.
-func (s *suite) expectUnnoticed(ctx context.Context, wanted map[string]string) {
+// expectRegistrationKept expects that the move changed none of the objects that stand for the installed cluster.
+func (s *suite) expectRegistrationKept(ctx context.Context, wanted map[string]string) {
 	GinkgoHelper()
 	Consistently(func() map[string]string { return s.registered(ctx) }).Should(Equal(wanted))
 }
 
-// expectBack expects of a cluster that came back to be as well as before, and nothing else than before.
-func (s *suite) expectBack(ctx context.Context, arrived, kept map[string]string) {
+// expectReturned expects that a cluster is healthy after its return, and that its objects are the former ones.
+func (s *suite) expectReturned(ctx context.Context, arrived, kept map[string]string) {
 	GinkgoHelper()
-	s.expectWell(ctx, s.world, s.moved(ctx))
+	s.expectHealthy(ctx, s.world, s.moved(ctx))
 	Expect(s.essence(ctx, s.world)).To(Equal(arrived))
 	Expect(s.registered(ctx)).To(Equal(kept))
 }
@@ -171,9 +172,9 @@ func (s *suite) expectBack(ctx context.Context, arrived, kept map[string]string)
 // strayLabel marks objects that belong to no cluster.
 const strayLabel = "conformance/stray"
 
-// makeStrays makes objects in the namespace of a cluster that do not belong to it: one that is labelled to be moved,
-// one that is labelled to be moved with all that it owns, and one that is not.
-func (s *suite) makeStrays(ctx context.Context, w world) {
+// createStrays creates objects in the namespace of a cluster that do not belong to it. One has the label for the
+// move, one the label for a move with all that it owns, and one neither.
+func (s *suite) createStrays(ctx context.Context, w world) {
 	GinkgoHelper()
 	for name, move := range map[string]string{
 		"carried": clusterctlLabel + "/move", "parent": clusterctlLabel + "/move-hierarchy",
@@ -200,7 +201,7 @@ func (s *suite) makeStrays(ctx context.Context, w world) {
 	}
 }
 
-// strays are the objects that makeStrays has made.
+// strays returns the objects that createStrays created.
 func strays(objects []object) []object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o object) bool {
 		_, found := o.GetLabels()[strayLabel]
@@ -208,7 +209,7 @@ func strays(objects []object) []object {
 	})
 }
 
-// expectCarried expects of a move to have taken what is labelled, and nothing else.
+// expectCarried expects that a move took the objects with a label for it, and no others.
 func expectCarried(arrived, stayed []object) {
 	GinkgoHelper()
 	names := func(objects []object) (names []string) {
@@ -221,14 +222,15 @@ func expectCarried(arrived, stayed []object) {
 	Expect(names(stayed)).To(ConsistOf("left"))
 }
 
-// expectRefusedMove expects of clusterctl to have refused a move for what a cluster lacks that installs, before it touched anything.
+// expectRefusedMove expects that clusterctl refused to move a cluster during its installation, before any
+// change.
 func expectRefusedMove(message string) {
 	GinkgoHelper()
 	Expect(message).To(MatchRegexp(`cannot start the move operation while (the control plane for .+ is not yet ` +
 		`initialized|.+ is still provisioning the (infrastructure|node))`))
 }
 
-// filtered labels what the managers of the other hub are to reconcile.
+// filtered labels the objects that the managers of the target hub reconcile.
 func (s *suite) filtered(o *object) {
 	if o.GroupVersionKind() != s.ControlPlane.Kind {
 		return
@@ -250,8 +252,8 @@ func label(metadata map[string]any) {
 	metadata["labels"] = labels
 }
 
-// labelLikeClusterctl labels the CRDs as "clusterctl init" does: what is labelled is moved. Metal3's hosts are, by the advice of
-// their documentation, too.
+// labelLikeClusterctl labels the CRDs as "clusterctl init" does: objects of labeled CRDs are moved. The
+// documentation of Metal3 advises to label BareMetalHosts too.
 func (w world) labelLikeClusterctl(ctx context.Context) {
 	GinkgoHelper()
 	list := &apiextensionsv1.CustomResourceDefinitionList{}
@@ -271,7 +273,8 @@ func (s *suite) move(ctx context.Context, namespace string, from, to world) ([]b
 		to.hub.Kubeconfig())
 }
 
-// essence is what has to arrive: the objects of Cluster API, and the data of the Secrets that belong to them.
+// essence returns the objects that have to arrive: those of Cluster API, and the data of the Secrets that belong
+// to them.
 func (s *suite) essence(ctx context.Context, w world) map[string]string {
 	GinkgoHelper()
 	result := map[string]string{}
@@ -287,8 +290,8 @@ func (s *suite) essence(ctx context.Context, w world) map[string]string {
 	return result
 }
 
-// registered are the objects on the first hub that stand for the installed cluster, with their generations: nothing may happen
-// to them.
+// registered returns the objects on the first hub that stand for the installed cluster, with their UIDs. A move
+// must not change them.
 func (s *suite) registered(ctx context.Context) map[string]string {
 	GinkgoHelper()
 	result := map[string]string{}
@@ -303,10 +306,10 @@ func (s *suite) registered(ctx context.Context) map[string]string {
 	return result
 }
 
-// expectWell checks that all conditions of a moved cluster, and what counts of the status, are rebuilt, and that changes in place
-// still arrive. Whether Machines are ready is up to their infrastructure provider, too: CAPM3 v1.13 says of hosts that it finds
-// installed that it does not know.
-func (s *suite) expectWell(ctx context.Context, w world, f *fixture) {
+// expectHealthy checks that all conditions of a moved cluster and the decisive fields of its status are rebuilt.
+// Changes in place have to be applied. Whether Machines are ready depends on their infrastructure provider as
+// well: CAPM3 v1.13 reports an unknown state for hosts that it finds installed.
+func (s *suite) expectHealthy(ctx context.Context, w world, f *fixture) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		controlPlane := w.controlPlane(ctx, f)
@@ -325,7 +328,7 @@ func (s *suite) expectWell(ctx context.Context, w world, f *fixture) {
 	Eventually(func(g Gomega) {
 		machines, _ := w.machines(ctx, f)
 		for _, m := range machines {
-			g.Expect(m.Annotations).To(HaveKeyWithValue("conformance/place", "moved"), "changes in place arrive")
+			g.Expect(m.Annotations).To(HaveKeyWithValue("conformance/place", "moved"), "changes in place are applied")
 		}
 	}).Should(Succeed())
 	s.patchMetadata(ctx, w, f, `null`)
@@ -338,7 +341,8 @@ func ready(machines []clusterv1.Machine) []clusterv1.Machine {
 	})
 }
 
-// expectAdopted takes the owner references from the Machines of a control plane: it knows them nevertheless.
+// expectAdopted removes the owner references of the Machines of a control plane, and expects it to adopt them
+// again.
 func expectAdopted(ctx context.Context, w world, f *fixture) {
 	GinkgoHelper()
 	before, _ := w.machines(ctx, f)
@@ -352,7 +356,7 @@ func expectAdopted(ctx context.Context, w world, f *fixture) {
 			g.Expect(after[i].UID).To(Equal(before[i].UID))
 			g.Expect(after[i].OwnerReferences).To(ConsistOf(before[i].OwnerReferences))
 		}
-	}).Should(Succeed(), "Machines that lost their owner")
+	}).Should(Succeed(), "Machines without an owner are adopted")
 }
 
 func (s *suite) patchMetadata(ctx context.Context, w world, f *fixture, value string) {
@@ -360,24 +364,24 @@ func (s *suite) patchMetadata(ctx context.Context, w world, f *fixture, value st
 	w.patch(ctx, w.controlPlane(ctx, f), `{"spec":{"machineTemplate":{"metadata":{"annotations":{"conformance/place":%s}}}}}`, value)
 }
 
-// expectRestricted checks that managers with a namespace and a filter leave everything else alone.
-func (s *suite) expectRestricted(ctx context.Context, w world) {
+// expectFiltered checks that managers with a namespace and a filter change no other objects.
+func (s *suite) expectFiltered(ctx context.Context, w world) {
 	GinkgoHelper()
 	controlPlane := s.controlPlane(ctx, s.fixtures.small)
 	var theirs, others []*object
 	for _, place := range []string{moveNamespace, "others"} {
 		w.createNamespace(ctx, place)
-		for _, name := range []string{"labelled", "unlabelled"} {
+		for _, name := range []string{"labeled", "unlabeled"} {
 			alone := &object{Object: map[string]any{"spec": controlPlane.Object["spec"]}}
 			alone.SetGroupVersionKind(s.ControlPlane.Kind)
 			alone.SetNamespace(place)
 			alone.SetName(name)
 			for _, o := range []*object{s.newConfig(place, name), alone} {
-				if name == "labelled" {
+				if name == "labeled" {
 					o.SetLabels(map[string]string{clusterv1.WatchLabel: filterValue})
 				}
 				Expect(w.client.Create(ctx, o)).To(Succeed())
-				if place == moveNamespace && name == "labelled" {
+				if place == moveNamespace && name == "labeled" {
 					theirs = append(theirs, o)
 				} else {
 					others = append(others, o)

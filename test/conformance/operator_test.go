@@ -16,10 +16,12 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 )
 
-// operatorVariable says which Bare Metal Operator works on the hosts: see [lab.ParseBackend].
+// operatorVariable is the environment variable that selects the Bare Metal Operator of the hosts: see
+// [lab.ParseBackend].
 const operatorVariable = "BMO"
 
-// ofHosts is true for the Secrets of BMCs once the Bare Metal Operator owns them, which the simulated one never does.
+// ofHosts reports whether an object is a Secret of a BMC that the Bare Metal Operator owns. The simulated
+// operator never owns them.
 func ofHosts(ctx context.Context, place conformance.Hub, o *unstructured.Unstructured) (bool, error) {
 	owners := o.GetOwnerReferences()
 	if o.GetKind() != "Secret" || len(owners) != 1 || place.(*hub).Manager(env.BareMetal) == nil {
@@ -32,15 +34,15 @@ func ofHosts(ctx context.Context, place conformance.Hub, o *unstructured.Unstruc
 	return isCredentials(o, host), nil
 }
 
-// isCredentials reports whether a Secret is that of the BMC of a host, and nobody's besides.
+// isCredentials reports whether a Secret has the credentials of the BMC of a host, and no other owner.
 func isCredentials(secret *unstructured.Unstructured, host *metal3api.BareMetalHost) bool {
 	owners := secret.GetOwnerReferences()
 	return len(owners) == 1 && owners[0].UID == host.UID && host.DeletionTimestamp.IsZero() &&
 		host.Namespace == secret.GetNamespace() && host.Spec.BMC.CredentialsName == secret.GetName()
 }
 
-// What a cluster leaves behind is excused by the name of an owner least of all.
-func TestASecretOfAHostIsToldFromOthers(t *testing.T) {
+// The name of an owner alone does not make an object part of a host.
+func TestIsCredentials(t *testing.T) {
 	ofHost := func(name string, owners ...types.UID) *unstructured.Unstructured {
 		secret := &unstructured.Unstructured{Object: map[string]any{"kind": "Secret"}}
 		secret.SetNamespace("lab")
@@ -56,20 +58,20 @@ func TestASecretOfAHostIsToldFromOthers(t *testing.T) {
 	elsewhere.SetNamespace("other")
 	host := metal3api.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "host", UID: "1"}}
 	host.Spec.BMC.CredentialsName = "host-bmc"
-	going := host
-	going.DeletionTimestamp = ptr.To(metav1.Now())
+	deleting := host
+	deleting.DeletionTimestamp = ptr.To(metav1.Now())
 	for name, c := range map[string]struct {
 		secret *unstructured.Unstructured
 		host   metal3api.BareMetalHost
 		is     bool
 	}{
-		"the credentials of its BMC":                   {ofHost("host-bmc", "1"), host, true},
-		"another one that says that it is owned by it": {ofHost("bootstrap-data", "1"), host, false},
-		"of a host that had the name before":           {ofHost("host-bmc", "0"), host, false},
-		"owned by something else besides":              {ofHost("host-bmc", "1", "2"), host, false},
-		"owned by nobody: that is told by other means": {ofHost("host-bmc"), host, false},
-		"in another namespace":                         {elsewhere, host, false},
-		"of a host that is deleted: it is to go, too":  {ofHost("host-bmc", "1"), going, false},
+		"the credentials of its BMC":                 {ofHost("host-bmc", "1"), host, true},
+		"another Secret that the host owns":          {ofHost("bootstrap-data", "1"), host, false},
+		"of a former host of the same name":          {ofHost("host-bmc", "0"), host, false},
+		"with a second owner":                        {ofHost("host-bmc", "1", "2"), host, false},
+		"without an owner, which other rules detect": {ofHost("host-bmc"), host, false},
+		"in another namespace":                       {elsewhere, host, false},
+		"of a host that is being deleted":            {ofHost("host-bmc", "1"), deleting, false},
 	} {
 		t.Run(name, func(t *testing.T) { NewWithT(t).Expect(isCredentials(c.secret, &c.host)).To(Equal(c.is)) })
 	}

@@ -46,13 +46,14 @@ import (
 // root is the top of the repository.
 const root = "../.."
 
-// coreVariable is the folder below test/tools whose version of Cluster API core the specs run on: see [lab.Options].
+// coreVariable is the environment variable for the version of Cluster API core: a folder below test/tools, see
+// [lab.Options].
 const coreVariable = "CORE"
 
-// longVariable has the rules tested, too, that take too long for every change.
+// longVariable is the environment variable that enables the rules which take too long for every change.
 const longVariable = "LONG"
 
-// withTaints lets Cluster API core take Machines with taints.
+// withTaints makes Cluster API core accept Machines with taints.
 var withTaints = env.ManagerOptions{Variables: map[string]string{"EXP_MACHINE_TAINT_PROPAGATION": "true"}}
 
 // accounts are the ServiceAccounts of our managers.
@@ -63,7 +64,7 @@ var accounts = map[string]string{
 
 var _ = ReportAfterSuite("why specs failed", func(report Report) { results.TellFailures(os.Stdout, report) })
 
-// started is the hub once it runs: its managers may know why a rule failed.
+// started is the hub once it runs; the logs of its managers may explain why a rule failed.
 var started *env.Env
 
 var _ = JustAfterEach(func() {
@@ -84,7 +85,7 @@ func TestConformance(t *testing.T) {
 	RunSpecs(t, "conformance")
 }
 
-// ours are the providers of this repository, in the laboratory.
+// ours describes the providers of this repository in the laboratory.
 func ours(clusterctl string, core semver.Version) *conformance.Provider {
 	return &conformance.Provider{
 		Bootstrap: conformance.Component{
@@ -141,7 +142,7 @@ func ours(clusterctl string, core semver.Version) *conformance.Provider {
 		OfHosts:          ofHosts,
 		DeletionOverride: map[string]string{"bootstrap.cluster.x-k8s.io/allow-deletion": "true"},
 		Exempt: map[string]string{
-			"P17": "hosts are not installed anew on a date: OpenShift renews its certificates itself",
+			"P17": "hosts are not reinstalled on a date: OpenShift renews its certificates itself",
 		},
 		TaintsTaken:  true,
 		Clusterctl:   clusterctl,
@@ -159,7 +160,7 @@ func read(path string) []byte {
 	return content
 }
 
-// manifests renders what is shipped of a provider.
+// manifests returns a function that renders the shipped manifests of a provider.
 func manifests(provider string) func(context.Context) ([]byte, error) {
 	return func(ctx context.Context) ([]byte, error) {
 		dir, err := filepath.Abs(filepath.Join(root, "config", provider, "default"))
@@ -183,28 +184,28 @@ func release(ctx context.Context, version, dir string) error {
 	return nil
 }
 
-// before are the CRDs of the release before this checkout, which one without history does not know.
+// before returns the CRDs of the former release; none if the checkout has no history.
 func before(ctx context.Context) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	builder, err := components.NewBuilder(root, GinkgoWriter)
 	if err != nil {
-		return nil, fmt.Errorf("cannot find the release before: %w", err)
+		return nil, fmt.Errorf("cannot find the former release: %w", err)
 	}
 	older, _, err := builder.Before(ctx)
 	if errors.Is(err, components.ErrNoHistory) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot find the release before: %w", err)
+		return nil, fmt.Errorf("cannot find the former release: %w", err)
 	}
 	files, err := filepath.Glob(filepath.Join(older.Root(), "config", "*", "crd", "bases", "*.yaml"))
 	if err != nil {
-		return nil, fmt.Errorf("cannot find the CRDs of the release before: %w", err)
+		return nil, fmt.Errorf("cannot find the CRDs of the former release: %w", err)
 	}
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, file := range files {
 		content, err := os.ReadFile(file)
 		if err != nil {
-			return nil, fmt.Errorf("cannot read a CRD of the release before: %w", err)
+			return nil, fmt.Errorf("cannot read a CRD of the former release: %w", err)
 		}
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := yaml.UnmarshalStrict(content, crd); err != nil {
@@ -215,7 +216,7 @@ func before(ctx context.Context) ([]*apiextensionsv1.CustomResourceDefinition, e
 	return crds, nil
 }
 
-// templates are the cluster templates and the ClusterClass that are released.
+// templates returns the cluster templates and the ClusterClass that are released.
 func templates() map[string][]byte {
 	all := map[string][]byte{}
 	files, _ := filepath.Glob(filepath.Join(root, "config", "templates", "*.yaml"))
@@ -236,7 +237,7 @@ type hub struct {
 	fuses map[string]*fuse.Fuse
 }
 
-// start starts a laboratory, or for a bare hub its management cluster alone.
+// start starts a laboratory, or only the management cluster for a bare hub.
 func start(ctx context.Context, options conformance.HubOptions) (conformance.Hub, error) {
 	if options.Bare {
 		args := []string{"--namespace=" + options.Namespace, "--watch-filter=" + options.WatchFilter}
@@ -283,11 +284,11 @@ func start(ctx context.Context, options conformance.HubOptions) (conformance.Hub
 	return h, nil
 }
 
-// hostJitter is how long a host takes, at most, for each thing that the Bare Metal Operator has it do.
+// hostJitter is the longest time a host takes for each step of the Bare Metal Operator.
 const hostJitter = time.Second
 
-// drain keeps Nodes of several releases beside one another for longer than the manager goes without a report on an
-// object of which it has reported much: P39 and I13 look for what is told then.
+// drain is how long Nodes of several releases coexist. It is longer than the manager defers a report on an
+// object that it reported often. P39 and I13 check the reports of that time.
 const drain = 2 * time.Second
 
 func artifacts(name string) string {
@@ -310,17 +311,17 @@ func (h *hub) Stop() {
 	h.Env.Stop()
 }
 
-// samples are the names of ours.
+// samples are the names of our samples.
 var samples = map[conformance.Sample]string{conformance.Small: "sno", conformance.Full: "ha", conformance.Topology: "clusterclass"}
 
-// machines are the hosts that the samples need.
+// machines are the numbers of hosts that the samples need.
 var machines = map[conformance.Sample]int{conformance.Small: 1, conformance.Full: 5, conformance.Topology: 5}
 
 // Apply applies a sample.
 func (h *hub) Apply(ctx context.Context, o conformance.ClusterOptions) (conformance.Cluster, error) {
 	mutations := lab.Mutations{Namespace: o.Namespace, ClusterName: o.Name, Without: o.Without, HoldAPI: o.Hold, Edit: o.Edit}
 	if o.Sample == conformance.Small {
-		mutations.LightAPI = true // of which no rule asks for more than that; the others have kube-apiservers
+		mutations.LightAPI = true // no rule needs more of it; the other samples have kube-apiservers
 	}
 	if o.Replaceable {
 		mutations.EtcdMembers, mutations.ExtraHosts = true, 1
@@ -349,7 +350,7 @@ func (h *hub) Crash(namespace string) func() int {
 	}
 }
 
-// Writes counts what the audit log has of both accounts.
+// Writes counts the entries of both accounts in the audit log.
 func (h *hub) Writes(namespace string, since time.Time) (map[string]int, error) {
 	var writes audit.Requests
 	for _, account := range accounts {
@@ -362,7 +363,7 @@ func (h *hub) Writes(namespace string, since time.Time) (map[string]int, error) 
 	return writes.Count(), nil
 }
 
-// Panics counts what the logs and the metrics of our managers tell of.
+// Panics counts the panics in the logs and the metrics of our managers.
 func (h *hub) Panics(ctx context.Context) (int, error) {
 	panics := 0
 	for name := range accounts {
@@ -374,25 +375,26 @@ func (h *hub) Panics(ctx context.Context) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		// The log also has those of the lives before.
+		// The log also has those of former processes.
 		panics += counted + strings.Count(string(content), "Observed a panic")
 	}
 	return panics, nil
 }
 
-// Config is an administrator's.
+// Config returns the configuration of an administrator.
 func (h *hub) Config() *rest.Config { return h.Env.Config() }
 
-// cluster is one of the laboratory's.
+// cluster is a cluster of the laboratory.
 type cluster struct {
 	*lab.Cluster
 	lab *lab.Lab
 }
 
-// Release lets the API of the cluster come up.
+// Release makes the API of the cluster available.
 func (c *cluster) Release() { c.ReleaseAPI() }
 
-// Available waits until the cluster is installed, with its etcd, if it has one of its own: no host is let go before.
+// Available waits until the cluster is installed and its etcd, if simulated, has settled: no host is released
+// before.
 func (c *cluster) Available(ctx context.Context) error {
 	if err := c.WaitAvailable(ctx); err != nil || c.Etcd() == nil {
 		return err
@@ -408,17 +410,17 @@ func (c *cluster) Available(ctx context.Context) error {
 	return nil
 }
 
-// Forget stops the API server of a cluster that is gone.
+// Forget stops the API server of a deleted cluster.
 func (c *cluster) Forget() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	// The cluster is gone: nothing else is done.
+	// The cluster is deleted: nothing else is done.
 	_ = c.Delete(ctx)
 }
 
-// Disturb has the host boot its discovery image again. assisted-service tells of it where the host joined an installed
-// cluster; of the others it is silent. Only once its Node is missed may it boot its disk, and not in the second in
-// which it was discovered: conditions have no smaller unit, and nobody could tell that it is back.
+// Disturb makes the host boot its discovery image again. assisted-service reports that for hosts that joined an
+// installed cluster only. The host boots its disk again once its Node is not ready, and not within the second of
+// its discovery. Conditions have no smaller unit, so a return within that second could not be detected.
 func (c *cluster) Disturb(ctx context.Context, machine string) (func(context.Context) error, error) {
 	m, err := c.machine(ctx, machine)
 	if err != nil {
@@ -436,7 +438,7 @@ func (c *cluster) Disturb(ctx context.Context, machine string) (func(context.Con
 	}, nil
 }
 
-// Upgrade offers the release to the cluster, which the provider asks for it then.
+// Upgrade offers the release to the cluster; the provider then requests it.
 func (c *cluster) Upgrade(ctx context.Context, version string) error {
 	const channel = "conformance"
 	if _, err := c.Versions().Publish(strings.TrimPrefix(version, "v"), channel); err != nil {
@@ -445,7 +447,7 @@ func (c *cluster) Upgrade(ctx context.Context, version string) error {
 	return c.Versions().SetChannel(ctx, channel)
 }
 
-// AgeKubeconfig dates the renewal of the published kubeconfig back.
+// AgeKubeconfig sets the renewal date of the published kubeconfig to the past.
 func (c *cluster) AgeKubeconfig(ctx context.Context) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name + "-kubeconfig"}}
 	past := fmt.Sprintf(`{"metadata":{"annotations":{"controlplane.cluster.x-k8s.io/kubeconfig-renewal":%q}}}`,
@@ -456,7 +458,7 @@ func (c *cluster) AgeKubeconfig(ctx context.Context) error {
 	return nil
 }
 
-// RotateKubeconfig rewrites the kubeconfig of assisted-service.
+// RotateKubeconfig changes the kubeconfig of assisted-service.
 func (c *cluster) RotateKubeconfig(ctx context.Context) error {
 	secret, err := c.adminSecret(ctx)
 	if err != nil {
@@ -469,7 +471,7 @@ func (c *cluster) RotateKubeconfig(ctx context.Context) error {
 	return nil
 }
 
-// adminSecret is that of assisted-service.
+// adminSecret returns the Secret with the kubeconfig of assisted-service.
 func (c *cluster) adminSecret(ctx context.Context) (*corev1.Secret, error) {
 	state, err := c.State(ctx)
 	if err != nil {
@@ -483,7 +485,7 @@ func (c *cluster) adminSecret(ctx context.Context) (*corev1.Secret, error) {
 	return secret, nil
 }
 
-// UsersKubeconfig is the one that docs/getting-started.md tells people to take.
+// UsersKubeconfig returns the kubeconfig that docs/getting-started.md recommends to users.
 func (c *cluster) UsersKubeconfig(ctx context.Context) ([]byte, error) {
 	secret, err := c.adminSecret(ctx)
 	if err != nil {
@@ -492,7 +494,7 @@ func (c *cluster) UsersKubeconfig(ctx context.Context) ([]byte, error) {
 	return secret.Data["kubeconfig"], nil
 }
 
-// Ignition is what assisted-service was told to add to that of the host.
+// Ignition returns the Ignition overrides that assisted-service adds for the host.
 func (c *cluster) Ignition(ctx context.Context, machine string) ([]byte, error) {
 	m, err := c.machine(ctx, machine)
 	if err != nil {
@@ -501,7 +503,7 @@ func (c *cluster) Ignition(ctx context.Context, machine string) ([]byte, error) 
 	return []byte(m.Agent.Spec.IgnitionConfigOverrides), nil
 }
 
-// machine is one with an Agent.
+// machine returns a Machine that has an Agent.
 func (c *cluster) machine(ctx context.Context, name string) (*lab.Machine, error) {
 	state, err := c.State(ctx)
 	if err != nil {
@@ -515,8 +517,8 @@ func (c *cluster) machine(ctx context.Context, name string) (*lab.Machine, error
 	return nil, fmt.Errorf("no Agent of Machine %s", name) //nolint:err113 // for people
 }
 
-// restoreMoved restores the status of BareMetalHosts that are moved into a namespace, as the Bare Metal Operator does,
-// where it does not run: from an annotation that CAPM3 puts on them when it pauses them.
+// restoreMoved restores the status of BareMetalHosts that are moved into a namespace, as the Bare Metal Operator
+// does, where that operator does not run. CAPM3 stores the status in an annotation when it pauses a host.
 func restoreMoved(ctx context.Context, target conformance.Hub, namespace string) error {
 	if target.(*hub).Manager(env.BareMetal) != nil {
 		return nil

@@ -11,55 +11,59 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Provider is what is tested: a bootstrap provider and the control plane provider that goes with it.
+// Provider describes the tested providers: a bootstrap provider and its control plane provider.
 type Provider struct {
 	// Bootstrap and ControlPlane are the two providers.
 	Bootstrap, ControlPlane Component
 	// Metadata is the content of metadata.yaml.
 	Metadata []byte
-	// Kinds are further kinds of which the providers make objects in the namespace of a cluster.
+	// Kinds are additional kinds of objects that the providers create in the namespace of a cluster.
 	Kinds []schema.GroupVersionKind
-	// Registration is the kind (one of Kinds) whose deletion gives the cluster up to whatever installs it: it must come last,
-	// and never in a move. Empty: there is none.
+	// Registration is the kind (one of Kinds) whose deletion makes the installing service forget the cluster. It
+	// must be deleted last, and never in a move. Empty: no such kind exists.
 	Registration schema.GroupVersionKind
-	// Installed is the condition of the control plane that is True once the cluster is installed, whether or not it can be reached then.
+	// Installed is the condition of the control plane that is True once the cluster is installed, even if it
+	// cannot be reached then.
 	Installed string
-	// Release writes a release into a folder as clusterctl reads local repositories: for each provider
-	// <type>-<name>/<version>, with all that a release has for it.
+	// Release writes a release into a folder in the layout of local repositories of clusterctl:
+	// <type>-<name>/<version> for each provider, with all files of a release.
 	Release func(ctx context.Context, version, dir string) error
-	// Before returns the CRDs of the release before; none: nobody knows one. Nil: there is none.
+	// Before returns the CRDs of the former release; none if no former release is known. Nil: none exists.
 	Before func(ctx context.Context) ([]*apiextensionsv1.CustomResourceDefinition, error)
-	// Accepted are parts of what is told of CRDs that break those who use the ones before, where that was decided on.
+	// Accepted are parts of messages about incompatible changes of CRDs that were decided on.
 	Accepted []string
-	// Templates are cluster templates for clusterctl, by name, and Variables what they ask for besides what clusterctl sets.
+	// Templates are cluster templates for clusterctl, by name, and Variables are their variables that clusterctl
+	// does not set.
 	Templates map[string][]byte
 	Variables map[string]string
-	// OwnerGraph is the expected owner graph of an installed cluster of the sample Full, as [OwnerGraph] writes it.
+	// OwnerGraph is the expected owner graph of an installed cluster of the sample Full, in the form of the
+	// function [OwnerGraph].
 	OwnerGraph string
-	// KubeletsCompared is true where Cluster API core takes workers for outdated as long as their version is not
-	// literally that of their kubelets, as from v1.14 on, and the versions of the provider are others than those of
-	// Kubernetes.
+	// KubeletsCompared is true if Cluster API core takes workers for outdated whose version differs from that of
+	// their kubelets. Core does so from v1.14 on. Set it if the provider's versions are not those of Kubernetes.
 	KubeletsCompared bool
-	// InfraMachine is the kind of the infra machines in the samples, which control plane providers make from their
-	// templates. Empty: they are not counted.
+	// InfraMachine is the kind of the infra machines in the samples, which control plane providers create from
+	// their templates. Empty: infra machines are not counted.
 	InfraMachine schema.GroupVersionKind
-	// TaintsTaken tells that Cluster API core takes Machines with taints on the hub of Start: behind its feature gate MachineTaintPropagation.
+	// TaintsTaken is true if Cluster API core accepts Machines with taints on the hub of Start: behind its
+	// feature gate MachineTaintPropagation.
 	TaintsTaken bool
-	// Long has those rules tested, too, that take too long for every change.
+	// Long enables the rules that take too long for every change.
 	Long bool
-	// OfHosts reports whether an object in the namespace of a cluster is one of its hosts', though it has an owner: it
-	// is no part of the cluster, and stays when that goes. Nil: there are none.
+	// OfHosts reports whether an object in the namespace of a cluster belongs to one of its hosts, though it has
+	// an owner. Such an object stays when the cluster is deleted. Nil: no such objects exist.
 	OfHosts func(ctx context.Context, hub Hub, o *unstructured.Unstructured) (bool, error)
-	// DeletionOverride are annotations by which a user deletes an object in use although an admission policy of the provider refuses that.
+	// DeletionOverride are annotations with which a user can delete an object in use, although an admission
+	// policy of the provider refuses that.
 	DeletionOverride map[string]string
-	// Exempt names rules that do not apply, with the reason.
+	// Exempt are the ids of rules that do not apply, with the reason.
 	Exempt map[string]string
-	// Report is the file that the report is written to. Clusterctl is the program; empty: what needs it does not apply.
+	// Report is the path of the report. Clusterctl is the path of the program; empty: its rules do not apply.
 	Report, Clusterctl string
 	// Start starts a management cluster with Cluster API core, an infrastructure provider and both providers.
 	Start func(ctx context.Context, options HubOptions) (Hub, error)
-	// RestoreMoved does, in a namespace of a hub, what others than Cluster API do when a cluster is moved there, until ctx
-	// ends. Nil: there is nothing to do.
+	// RestoreMoved does, in a namespace of a hub, what controllers other than Cluster API do when a cluster is
+	// moved there, until ctx ends. Nil: no such controllers exist.
 	RestoreMoved func(ctx context.Context, hub Hub, namespace string) error
 }
 
@@ -67,38 +71,39 @@ type Provider struct {
 type Component struct {
 	// Name is the name of the provider for clusterctl, without its type.
 	Name string
-	// Manifests renders what clusterctl installs, with its variables.
+	// Manifests renders the manifests that clusterctl installs, with their variables.
 	Manifests func(ctx context.Context) ([]byte, error)
 	// Kind is the kind that Machines or Clusters refer to, Template its template.
 	Kind, Template schema.GroupVersionKind
-	// Example is the least spec that the API server accepts of Kind.
+	// Example is the smallest spec of Kind that the API server accepts.
 	Example map[string]any
 	// Change is a field of the spec of Kind, unset in the samples, that may be changed at any time, with another value.
 	Change map[string]any
 }
 
-// HubOptions say how a management cluster is started.
+// HubOptions are the options of a management cluster.
 type HubOptions struct {
 	// Namespace and WatchFilter restrict both providers, as their flags --namespace and --watch-filter do.
 	Namespace, WatchFilter string
-	// Bare is true for a hub that is only moved to: no hosts, nothing that installs them.
+	// Bare is true for the target hub of a move: it has no hosts, and nothing that installs them.
 	Bare bool
 }
 
 // Hub is a management cluster.
 type Hub interface {
-	// Config and Kubeconfig are an administrator's.
+	// Config and Kubeconfig give access as an administrator.
 	Config() *rest.Config
 	Kubeconfig() string
 	// Apply applies a sample as a user does.
 	Apply(ctx context.Context, options ClusterOptions) (Cluster, error)
-	// Crash makes both managers die after each of their writes that changes something in the namespace, and come back, until
-	// stop is called; stop tells how often they died. Nil stop: this hub cannot do that.
+	// Crash makes both managers crash after each of their writes that changes an object in the namespace, and
+	// restart, until stop is called. stop returns the number of crashes. A nil stop: this hub cannot crash
+	// managers.
 	Crash(namespace string) (stop func() int)
-	// Writes counts, by what they are about, the writes that both managers have asked for in a namespace since a point
-	// in time, also those that change nothing.
+	// Writes counts, by kind, the writes that both managers have requested in a namespace since a point in time.
+	// Writes without a change count as well.
 	Writes(namespace string, since time.Time) (map[string]int, error)
-	// Panics is how many reconciles panicked so far.
+	// Panics returns the number of reconciles that panicked so far.
 	Panics(ctx context.Context) (int, error)
 	// Stop ends everything.
 	Stop()
@@ -107,78 +112,79 @@ type Hub interface {
 // Sample is a kind of cluster.
 type Sample string
 
-// The samples that a [Hub] is asked for.
+// The samples of a [Hub].
 const (
-	// Small is the smallest cluster: one control-plane Machine if the provider can do with that, no workers.
+	// Small is the smallest cluster: no workers, and one control-plane Machine if the provider supports that.
 	Small Sample = "small"
 	// Full has several control-plane Machines, and workers by a MachineDeployment.
 	Full Sample = "full"
-	// Topology is made from a ClusterClass, with workers.
+	// Topology is created from a ClusterClass, with workers.
 	Topology Sample = "topology"
 )
 
-// ClusterOptions say which cluster is applied.
+// ClusterOptions are the options of a cluster.
 type ClusterOptions struct {
 	Sample    Sample
 	Namespace string
-	// Name of the Cluster. Empty: whatever the sample has.
+	// Name is the name of the Cluster. Empty: that of the sample.
 	Name string
-	// Edit changes an object before it is applied; it sees all objects, also those that are left out.
+	// Edit changes an object before it is applied; it is called for all objects, also those that are left out.
 	Edit func(*unstructured.Unstructured)
 	// Without leaves objects out; Cluster.ApplyRest applies them.
 	Without func(*unstructured.Unstructured) bool
-	// Hold keeps the installation from ending until Cluster.Release.
+	// Hold blocks the end of the installation until Cluster.Release.
 	Hold bool
-	// Replaceable is for a cluster whose control-plane Machines are replaced: one host is spare, and there is what the
-	// provider looks at before it lets a host go.
+	// Replaceable is true for a cluster whose control-plane Machines are replaced. It has one spare host, and
+	// all that the provider inspects before it releases a host.
 	Replaceable bool
-	// NoHosts is for a cluster that is never installed.
+	// NoHosts is true for a cluster that is never installed.
 	NoHosts bool
 }
 
-// Cluster is one that was applied.
+// Cluster is a cluster that was applied.
 type Cluster interface {
-	// Key is namespace and name of the Cluster.
+	// Key returns namespace and name of the Cluster.
 	Key() types.NamespacedName
 	ApplyRest(ctx context.Context) error
-	// Release lets an installation end that was held.
+	// Release lets a blocked installation end.
 	Release()
 	// Available waits until the cluster is installed and all its Machines run.
 	Available(ctx context.Context) error
 	// AgeKubeconfig makes the provider believe that the credentials in the kubeconfig are due to be renewed.
 	AgeKubeconfig(ctx context.Context) error
-	// RotateKubeconfig gives the cluster another kubeconfig, as it would come by itself.
+	// RotateKubeconfig gives the cluster another kubeconfig, as happens without the provider.
 	RotateKubeconfig(ctx context.Context) error
-	// UsersKubeconfig is the kubeconfig that people are told to use.
+	// UsersKubeconfig returns the kubeconfig that is recommended to users.
 	UsersKubeconfig(ctx context.Context) ([]byte, error)
-	// Ignition is what the host of a Machine gets of the bootstrap provider when it is installed.
+	// Ignition returns what the bootstrap provider adds to the Ignition config of the host of a Machine.
 	Ignition(ctx context.Context, machine string) ([]byte, error)
-	// Disturb makes something happen to the host of a Machine that joined the installed cluster, of which its bootstrap
-	// config is to tell, until settle is called.
+	// Disturb disturbs the host of a Machine that joined the installed cluster, until settle is called. The
+	// bootstrap config has to report the problem.
 	Disturb(ctx context.Context, machine string) (settle func(context.Context) error, err error)
-	// Upgrade lets the cluster be upgraded to a release, given as in the Cluster's topology, which asks for it already:
-	// it makes the release available, and does what the provider leaves to others.
+	// Upgrade makes a release available to the cluster, and does the steps that the provider leaves to others. version
+	// is that of the Cluster's topology, which requests it already.
 	Upgrade(ctx context.Context, version string) error
-	// Forget releases what the hub holds for the cluster once its objects are gone.
+	// Forget releases the hub's resources of a cluster whose objects are deleted.
 	Forget()
 }
 
-// credentialsMonths is for how long the credentials in a kubeconfig may be valid: those of the control plane provider
-// that Cluster API brings live for a year.
+// credentialsMonths is the longest validity of the credentials in a kubeconfig, in months. The control plane
+// provider of Cluster API issues them for a year.
 const credentialsMonths = 13
 
 // startTimeout includes the first build of all tools, from empty caches.
 const startTimeout = 45 * time.Minute
 
-// What is waited for, and watched, most often. A provider that is played is quicker.
+// The timeouts of most waits and observations. Tests with a simulated provider set shorter ones.
 var (
 	soon           = 3 * time.Minute
 	installTimeout = 10 * time.Minute
 	deleteTimeout  = 8 * time.Minute
-	// idle is for how long an installed world is watched in which nothing may happen.
+	// idle is how long idle clusters are observed: nothing may be written.
 	idle = 2 * time.Minute
-	// still is for how long a world is watched in which something just happened, and nothing more may.
+	// still is how long objects are observed after a change: nothing more may be written.
 	still = 4 * time.Second
-	// held is for how long a world is watched before it counts as settled: statuses of little interest may be held back for some seconds.
+	// held is how long objects must not change to count as settled: a provider may defer statuses of little
+	// interest for some seconds.
 	held = 12 * time.Second
 )

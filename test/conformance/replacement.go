@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// foreignHook is a hook that is not the provider's.
+// foreignHook is a hook of another controller.
 const foreignHook = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/conformance"
 
 // replacementRules replace control-plane Machines of an installed cluster, one after the other.
@@ -22,15 +22,15 @@ func (s *suite) replacementRules() {
 
 	s.rule("P35", "remediation", must, func(ctx SpecContext) {
 		unhealthy := s.expectRemediated(ctx, full())
-		told := full().seen.first(s.ControlPlane.Kind, func(e entry) bool {
+		reported := full().seen.first(s.ControlPlane.Kind, func(e entry) bool {
 			c := condition(e.object, clusterv1.RemediatingCondition)
 			return c.Status == metav1.ConditionTrue && strings.Contains(c.Message, unhealthy.Name)
 		})
-		Expect(told).NotTo(BeNil(), "the control plane tells whom it remediates")
+		Expect(reported).NotTo(BeNil(), "the control plane reports the Machine that it remediates")
 		over := func() metav1.ConditionStatus {
 			return condition(s.controlPlane(ctx, full()), clusterv1.RemediatingCondition).Status
 		}
-		Eventually(over).Should(Equal(metav1.ConditionFalse), "it is over")
+		Eventually(over).Should(Equal(metav1.ConditionFalse), "the remediation is over")
 	}, NodeTimeout(installTimeout+soon))
 	s.rule("P38", "hooks on deletion", may, func(ctx SpecContext) {
 		machines, _ := s.machines(ctx, full())
@@ -57,15 +57,16 @@ func (s *suite) replacementRules() {
 		s.patch(ctx, &gone, `{"metadata":{"annotations":{%q:null}}}`, foreignHook)
 		s.expectReplaced(ctx, full(), gone, before)
 	}, NodeTimeout(installTimeout+2*soon))
-	// Here, for there are Machines by now that joined an installed cluster.
-	s.rule("B17", "conditions, also of what is installed", should, func(ctx SpecContext) {
-		s.expectConfigsTold(ctx, full())
-		s.expectToldLater(ctx, full())
+	// Here, because by now some Machines have joined an installed cluster.
+	s.rule("B17", "conditions, also of installed hosts", should, func(ctx SpecContext) {
+		s.expectConfigsReport(ctx, full())
+		s.expectDisturbanceReported(ctx, full())
 	}, NodeTimeout(installTimeout+3*soon))
 }
 
-// latecomer is a Machine of the control plane that joined the cluster when it was installed. One is replaced for it, unless one was before.
-func (s *suite) latecomer(ctx context.Context, f *fixture) clusterv1.Machine {
+// lateMachine returns a Machine of the control plane that joined the installed cluster. It replaces a Machine if
+// none has joined yet.
+func (s *suite) lateMachine(ctx context.Context, f *fixture) clusterv1.Machine {
 	GinkgoHelper()
 	installed := f.seen.first(s.ControlPlane.Kind, s.isInstalled)
 	Expect(installed).NotTo(BeNil())
@@ -92,7 +93,7 @@ func preTerminateHooks(m *clusterv1.Machine) []string {
 	return hooks
 }
 
-// markUnhealthy sets the conditions of a Machine that a MachineHealthCheck sets.
+// markUnhealthy sets the conditions that a MachineHealthCheck sets.
 func (s *suite) markUnhealthy(ctx context.Context, m *clusterv1.Machine) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -110,7 +111,7 @@ func (s *suite) markUnhealthy(ctx context.Context, m *clusterv1.Machine) {
 	}).Should(Succeed())
 }
 
-// expectRemediated makes a control-plane Machine unhealthy, and waits until another runs in its place.
+// expectRemediated marks a control-plane Machine as unhealthy, and waits until another one has replaced it.
 func (s *suite) expectRemediated(ctx context.Context, f *fixture) clusterv1.Machine {
 	GinkgoHelper()
 	machines, _ := s.machines(ctx, f)
@@ -120,12 +121,12 @@ func (s *suite) expectRemediated(ctx context.Context, f *fixture) clusterv1.Mach
 	return unhealthy
 }
 
-// expectReplaced waits until another control-plane Machine runs in the place of one that was there before. The others are still there.
-func (s *suite) expectReplaced(ctx context.Context, f *fixture, gone clusterv1.Machine, before []string) {
+// expectReplaced waits until another control-plane Machine has replaced the given one. The others still exist.
+func (s *suite) expectReplaced(ctx context.Context, f *fixture, deleted clusterv1.Machine, before []string) {
 	GinkgoHelper()
-	others := slices.DeleteFunc(slices.Clone(before), func(uid string) bool { return uid == string(gone.UID) })
+	others := slices.DeleteFunc(slices.Clone(before), func(uid string) bool { return uid == string(deleted.UID) })
 	Eventually(func() []string { return s.machineUIDs(ctx, f) }).WithContext(ctx).WithTimeout(installTimeout).
-		Should(And(HaveLen(len(before)), Not(ContainElement(string(gone.UID)))), "Machines of %s", f.Key())
+		Should(And(HaveLen(len(before)), Not(ContainElement(string(deleted.UID)))), "Machines of %s", f.Key())
 	Expect(f.Available(ctx)).To(Succeed())
-	Expect(s.machineUIDs(ctx, f)).To(ContainElements(others), "nobody else is replaced")
+	Expect(s.machineUIDs(ctx, f)).To(ContainElements(others), "no other Machine is replaced")
 }

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// resilienceRules pause an installed cluster, and take away from it what the providers have written.
+// resilienceRules pause an installed cluster, and remove what the providers have written.
 func (s *suite) resilienceRules() {
 	small := func() *fixture { return s.fixtures.small }
 	s.before(func(ctx SpecContext) {
@@ -34,14 +34,14 @@ func (s *suite) resilienceRules() {
 		s.expectMoveBlocked(ctx, small())
 		s.expectClusterPause(ctx, small())
 	}, NodeTimeout(3*soon))
-	s.rule("I9", "a pause counts for a control plane without owner", invariant, func(ctx SpecContext) {
+	s.rule("I9", "a control plane without owner obeys a pause", invariant, func(ctx SpecContext) {
 		s.expectPauseOfOrphan(ctx, small())
 	}, NodeTimeout(2*soon))
 
 	s.rule("I1", "owner references and finalizers are restored", invariant, func(ctx SpecContext) {
 		machines := s.machineUIDs(ctx, small())
 		before := s.all(ctx, "small")
-		s.takeAway(ctx, before)
+		s.removeOwnersAndFinalizers(ctx, before)
 		for _, o := range before {
 			if !s.isOurs(&o) {
 				continue
@@ -54,8 +54,8 @@ func (s *suite) resilienceRules() {
 			}).Should(Succeed(), title(&o))
 		}
 		s.calm(ctx, "small")
-		Expect(s.machineUIDs(ctx, small())).To(Equal(machines), "there is no further Machine")
-		Expect(small().everMade(machineKind)).To(ConsistOf(machines), "and never was")
+		Expect(s.machineUIDs(ctx, small())).To(Equal(machines), "no additional Machine exists")
+		Expect(small().everCreated(machineKind)).To(ConsistOf(machines), "no additional Machine was ever created")
 	}, NodeTimeout(3*soon))
 	s.rule("B15", "deterministic name and data", must, func(ctx SpecContext) {
 		machines, _ := s.machines(ctx, small())
@@ -78,7 +78,8 @@ func (s *suite) resilienceRules() {
 	}, NodeTimeout(3*soon))
 }
 
-// expectMoveBlocked looks at how a cluster was installed: its control plane keeps clusterctl from moving it until then.
+// expectMoveBlocked checks the history of an installation: until its end the control plane blocks moves by
+// clusterctl.
 func (s *suite) expectMoveBlocked(ctx context.Context, f *fixture) {
 	GinkgoHelper()
 	blocks := func(e entry) bool {
@@ -89,21 +90,21 @@ func (s *suite) expectMoveBlocked(ctx context.Context, f *fixture) {
 	Expect(blocked).NotTo(BeNil(), "the control plane has the annotation while it installs")
 	Expect(done).NotTo(BeNil())
 	begun := f.seen.first(cmp.Or(s.Registration, machineKind), func(entry) bool { return true })
-	Expect(blocked.version).To(BeNumerically("<", begun.version), "before anything is made")
+	Expect(blocked.version).To(BeNumerically("<", begun.version), "before any object is created")
 	early := slices.DeleteFunc(f.seen.of(s.ControlPlane.Kind), func(e entry) bool {
 		return e.version < blocked.version || e.version >= done.version || blocks(e)
 	})
-	Expect(len(early)).To(BeNumerically("<=", 1), "writes without the annotation before one that tells that the cluster is installed")
+	Expect(len(early)).To(BeNumerically("<=", 1), "writes without the annotation before the one that reports the installation")
 	Expect(blocks(entry{object: s.controlPlane(ctx, f)})).To(BeFalse(), "an installed cluster may be moved")
 }
 
-// isInstalled is true for a control plane whose cluster is installed.
+// isInstalled reports whether the cluster of a control plane is installed.
 func (s *suite) isInstalled(e entry) bool {
 	return condition(e.object, s.Installed).Status == metav1.ConditionTrue
 }
 
-// isOurs is true for what the providers under test write: their own kinds, the Machines of the control plane, Secrets,
-// and the owner references of the template of infra machines. It is meant for a cluster without workers.
+// isOurs reports whether the providers under test write an object. They write their own kinds, the Machines of
+// the control plane, Secrets, and the template of infra machines. It is meant for a cluster without workers.
 func (s *suite) isOurs(o *object) bool {
 	switch o.GroupVersionKind() {
 	case s.ControlPlane.Kind, s.Bootstrap.Kind:
@@ -116,12 +117,13 @@ func (s *suite) isOurs(o *object) bool {
 		return len(o.GetOwnerReferences()) > 0 && !strings.HasSuffix(o.GetName(), "-kubeconfig") && slices.ContainsFunc(o.GetOwnerReferences(),
 			func(ref metav1.OwnerReference) bool { return ref.Kind == s.Bootstrap.Kind.Kind })
 	}
-	// What the control plane refers to, the template of its infra machines.
+	// The template of the infra machines, which the control plane owns.
 	return strings.HasSuffix(o.GetKind(), "MachineTemplate") && len(o.GetOwnerReferences()) > 0
 }
 
-// takeAway removes, of what the providers write, the finalizers of their own kinds and the owner references of the rest.
-func (s *suite) takeAway(ctx context.Context, objects []object) {
+// removeOwnersAndFinalizers removes the finalizers of the providers' own kinds, and the owner references of the other objects
+// that they write.
+func (s *suite) removeOwnersAndFinalizers(ctx context.Context, objects []object) {
 	GinkgoHelper()
 	for _, o := range objects {
 		switch {
@@ -134,7 +136,7 @@ func (s *suite) takeAway(ctx context.Context, objects []object) {
 	}
 }
 
-// timeless is a status without times.
+// timeless returns the status of an object without times.
 func timeless(o *object) map[string]any {
 	status, _ := at(o, "status").(map[string]any)
 	if status == nil {
@@ -155,18 +157,19 @@ func timeless(o *object) map[string]any {
 	return status
 }
 
-// expectPause pauses an object by its annotation and takes its finalizers away: nothing may be written before it goes on.
+// expectPause pauses an object by its annotation and removes its finalizers: nothing may be written before the
+// pause ends.
 func (s *suite) expectPause(ctx context.Context, o *object) {
 	GinkgoHelper()
 	s.patch(ctx, o, `{"metadata":{"annotations":{"cluster.x-k8s.io/paused":""}}}`)
 	s.awaitPaused(ctx, metav1.ConditionTrue, o)
 	s.calm(ctx, "small")
 	s.patch(ctx, o, `{"metadata":{"finalizers":null}}`)
-	s.expectStill(ctx, "small")
-	Expect(s.again(ctx, o).GetFinalizers()).To(BeEmpty(), "nobody was quicker than that")
+	s.expectNoWrites(ctx, "small")
+	Expect(s.again(ctx, o).GetFinalizers()).To(BeEmpty(), "the finalizers stay removed")
 	s.patch(ctx, o, `{"metadata":{"annotations":{"cluster.x-k8s.io/paused":null}}}`)
 	s.awaitPaused(ctx, metav1.ConditionFalse, o)
-	Eventually(func() []string { return s.again(ctx, o).GetFinalizers() }).Should(ConsistOf(o.GetFinalizers()), "it has caught up")
+	Eventually(func() []string { return s.again(ctx, o).GetFinalizers() }).Should(ConsistOf(o.GetFinalizers()), "the finalizers are restored")
 }
 
 // awaitPaused waits until all objects report whether they are paused.
@@ -186,16 +189,16 @@ func (w world) again(ctx context.Context, o *object) *object {
 	return found
 }
 
-// expectStill checks that nothing is written in a namespace, for longer than a provider holds back what it writes.
-func (s *suite) expectStill(ctx context.Context, namespace string) {
+// expectNoWrites checks that nothing is written in a namespace, for longer than a provider defers writes.
+func (s *suite) expectNoWrites(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	before := s.versions(ctx, namespace)
-	// What is written stays written, however seldom all kinds are asked for.
+	// Writes stay visible, so that a long polling interval misses none.
 	Consistently(func() map[string]string { return s.versions(ctx, namespace) }).WithTimeout(held).WithPolling(held/6).Should(Equal(before),
 		"what is written in %s", namespace)
 }
 
-// expectClusterPause pauses the Cluster, changes this and that, and lets it go on.
+// expectClusterPause pauses the Cluster, changes several objects, and ends the pause.
 func (s *suite) expectClusterPause(ctx context.Context, f *fixture) {
 	GinkgoHelper()
 	cluster, controlPlane := s.cluster(ctx, f), s.controlPlane(ctx, f)
@@ -205,9 +208,9 @@ func (s *suite) expectClusterPause(ctx context.Context, f *fixture) {
 	s.awaitPaused(ctx, metav1.ConditionTrue, ours...)
 	s.calm(ctx, f.namespace)
 	s.patch(ctx, controlPlane, `{"spec":{"machineTemplate":{"metadata":{"labels":{"conformance/paused":"later"}}}}}`)
-	s.settled(ctx, f.namespace) // a provider may tell, later, that it has seen the change and is paused
-	s.takeAway(ctx, s.all(ctx, f.namespace))
-	s.expectStill(ctx, f.namespace)
+	s.settled(ctx, f.namespace) // a provider may report later that it has seen the change and is paused
+	s.removeOwnersAndFinalizers(ctx, s.all(ctx, f.namespace))
+	s.expectNoWrites(ctx, f.namespace)
 	for _, o := range ours {
 		Expect(s.again(ctx, o).GetFinalizers()).To(BeEmpty(), title(o))
 	}
@@ -219,7 +222,8 @@ func (s *suite) expectClusterPause(ctx context.Context, f *fixture) {
 	})
 }
 
-// expectPauseOfOrphan takes the owner reference to a paused Cluster from the control plane: it is paused nevertheless.
+// expectPauseOfOrphan removes the owner reference to a paused Cluster from the control plane: the pause still
+// applies.
 func (s *suite) expectPauseOfOrphan(ctx context.Context, f *fixture) {
 	GinkgoHelper()
 	cluster, controlPlane := s.cluster(ctx, f), s.controlPlane(ctx, f)
@@ -228,13 +232,13 @@ func (s *suite) expectPauseOfOrphan(ctx context.Context, f *fixture) {
 	s.awaitPaused(ctx, metav1.ConditionTrue, append(s.configs(ctx, machines), controlPlane)...)
 	s.calm(ctx, f.namespace)
 	s.patch(ctx, controlPlane, `{"metadata":{"ownerReferences":null,"finalizers":null}}`)
-	s.expectStill(ctx, f.namespace)
-	Expect(s.again(ctx, controlPlane).GetFinalizers()).To(BeEmpty(), "nobody was quicker than that")
+	s.expectNoWrites(ctx, f.namespace)
+	Expect(s.again(ctx, controlPlane).GetFinalizers()).To(BeEmpty(), "the finalizers stay removed")
 	s.patch(ctx, cluster, `{"spec":{"paused":false}}`)
 	s.awaitPaused(ctx, metav1.ConditionFalse, controlPlane)
 	Eventually(func(g Gomega) {
 		now := s.again(ctx, controlPlane)
 		g.Expect(now.GetOwnerReferences()).To(ConsistOf(controlPlane.GetOwnerReferences()))
 		g.Expect(now.GetFinalizers()).To(ConsistOf(controlPlane.GetFinalizers()))
-	}).Should(Succeed(), "it has caught up")
+	}).Should(Succeed(), "owner reference and finalizers are restored")
 }

@@ -15,7 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// level is how binding a rule is.
+// level is the obligation of a rule.
 type level string
 
 const (
@@ -23,7 +23,7 @@ const (
 	should level = "SHOULD"
 	may    level = "MAY"
 	info   level = "info"
-	// invariant rules are no rows of the contracts, but what users of Cluster API rely on.
+	// invariant rules are not in the contracts, but users of Cluster API rely on them.
 	invariant level = "invariant"
 )
 
@@ -31,7 +31,7 @@ const (
 type rule struct {
 	id, title string
 	level     level
-	// exempt is why it does not apply; empty: it does.
+	// exempt is the reason if the rule does not apply.
 	exempt string
 	result string
 	notes  []string
@@ -48,24 +48,24 @@ const (
 // book holds the rules of one suite in the order in which they were declared.
 type book struct {
 	exempt map[string]string
-	// lacking is why the rules that are declared now do not apply; empty: they do.
-	lacking string
+	// exemption is the reason if the rules that are declared next do not apply.
+	exemption string
 
 	mu    sync.Mutex
 	rules []*rule
 
-	// played are the rules of a suite that Ginkgo does not run, see TestEveryRuleNoticesABrokenProvider; prepare is
-	// what those need that are declared now. Nil: Ginkgo runs it.
+	// played are the rules of a suite that Ginkgo does not run, see TestEveryRuleNoticesABrokenProvider. prepare
+	// is the preparation of the rules that are declared next. Nil: Ginkgo runs the suite.
 	played  map[string]playedRule
 	prepare func(SpecContext)
 }
 
-// playedRule is what a rule checks, after something was prepared.
+// playedRule is the check of a rule with its preparation.
 type playedRule struct{ prepare, check func(SpecContext) }
 
-// rule declares a spec for a rule; one that does not apply gets an entry in the report and no spec.
+// rule declares a spec for a rule. A rule that does not apply gets a row in the report and no spec.
 func (b *book) rule(id, title string, l level, args ...any) {
-	r := &rule{id: id, title: title, level: l, exempt: cmp.Or(b.exempt[id], b.lacking), result: notRun}
+	r := &rule{id: id, title: title, level: l, exempt: cmp.Or(b.exempt[id], b.exemption), result: notRun}
 	b.rules = append(b.rules, r)
 	switch {
 	case b.played != nil:
@@ -75,7 +75,7 @@ func (b *book) rule(id, title string, l level, args ...any) {
 	}
 }
 
-// play keeps what a rule checks.
+// play stores the check of a rule.
 func (b *book) play(id string, body any) {
 	check, ok := body.(func(SpecContext))
 	if !ok {
@@ -84,8 +84,8 @@ func (b *book) play(id string, body any) {
 	b.played[id] = playedRule{b.prepare, check}
 }
 
-// before prepares what all rules of a part need, once. What fails there fails them all, but, unlike with a BeforeAll,
-// no rule of another part.
+// before prepares all rules of a section, once. A failure fails the rules of this section only, unlike in a
+// BeforeAll.
 func (b *book) before(prepare func(SpecContext), timeout time.Duration) {
 	if b.played != nil {
 		b.prepare = prepare
@@ -98,26 +98,26 @@ func (b *book) before(prepare func(SpecContext), timeout time.Duration) {
 			prepare(ctx)
 			done = true
 		}
-		Expect(done).To(BeTrue(), "what the rules of this part need could not be prepared")
+		Expect(done).To(BeTrue(), "the preparation of these rules failed")
 	}, NodeTimeout(timeout))
 }
 
-// after does something once all rules of a part are tested.
+// after does something once all rules of a section have run.
 func (b *book) after(body any) {
 	if b.played == nil {
 		AfterAll(body)
 	}
 }
 
-// without declares a rule that no provider can be tested for here.
-func (b *book) without(id, title string, l level, reason string) {
+// exclude declares a rule that is not tested, with the reason.
+func (b *book) exclude(id, title string, l level, reason string) {
 	b.rules = append(b.rules, &rule{id: id, title: title, level: l, exempt: reason})
 }
 
 func (r *rule) name() string { return r.id + " " + r.title }
 
-// note adds to the row of the rule that is being tested.
-func (b *book) note(format string, args ...any) {
+// addNote adds a note to the row of the current rule.
+func (b *book) addNote(format string, args ...any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if r := b.find(CurrentSpecReport().LeafNodeText); r != nil {
@@ -140,10 +140,10 @@ func (b *book) find(name string) *rule {
 	return nil
 }
 
-// lastRows are how many rows the tables of the contracts have, and how many invariants there are.
+// lastRows are the numbers of rows in the tables of the contracts, and the number of invariants.
 var lastRows = map[string]int{"B": 26, "C": 24, "P": 39, "I": 15}
 
-// complete checks that every row of the contracts has one rule, and no rule comes twice.
+// complete checks that every row of the contracts has exactly one rule.
 func (b *book) complete() error {
 	times := map[string]int{}
 	for prefix, last := range lastRows {
@@ -173,11 +173,12 @@ func (b *book) complete() error {
 	return fmt.Errorf("the rules are not those of the contracts: %s", strings.Join(wrong, ", "))
 }
 
-// close takes the results from Ginkgo's report and writes the table. A run that was to be whole and left rules out is an error.
+// close copies the results from Ginkgo's report and writes the table. It returns an error if a complete run left
+// out rules.
 func (b *book) close(report types.Report, path string) error {
 	for _, spec := range report.SpecReports {
 		if r := b.find(spec.LeafNodeText); r != nil {
-			r.take(spec)
+			r.setResult(spec)
 		}
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -186,27 +187,27 @@ func (b *book) close(report types.Report, path string) error {
 	if err := os.WriteFile(path, []byte(b.table()), 0o644); err != nil {
 		return fmt.Errorf("cannot write the report: %w", err)
 	}
-	if left := b.with(notRun); len(left) > 0 && !isPartial(report) {
+	if left := b.withResult(notRun); len(left) > 0 && !isPartial(report) {
 		return fmt.Errorf("%d rules were not run: %s", len(left), strings.Join(left, ", "))
 	}
 	return nil
 }
 
-// take takes the result of a rule from what Ginkgo reports of its spec.
-func (r *rule) take(spec types.SpecReport) {
+// setResult copies the result of a rule from Ginkgo's report on its spec.
+func (r *rule) setResult(spec types.SpecReport) {
 	switch {
 	case r.exempt != "":
 	case spec.State == types.SpecStatePassed:
 		r.result = passed
-	// Skipped, but not left out: something failed that several rules need, and Ginkgo tells what.
+	// Skipped, but not left out: a failure in a step that several rules need, which Ginkgo reports.
 	case spec.Failed(), spec.State == types.SpecStateSkipped && spec.FailureMessage() != "":
 		r.result = failed
 		r.notes = append(r.notes, spec.FailureMessage())
 	}
 }
 
-// with returns the ids of the rules with a result.
-func (b *book) with(result string) []string {
+// withResult returns the ids of the rules with a result.
+func (b *book) withResult(result string) []string {
 	var ids []string
 	for _, r := range b.rules {
 		if r.exempt == "" && r.result == result {
@@ -216,7 +217,7 @@ func (b *book) with(result string) []string {
 	return ids
 }
 
-// isPartial reports whether only some specs were asked for.
+// isPartial reports whether only some specs were selected.
 func isPartial(report types.Report) bool {
 	c := report.SuiteConfig
 	lists := slices.Concat(c.FocusStrings, c.SkipStrings, c.FocusFiles, c.SkipFiles)
@@ -251,7 +252,7 @@ func order(id string) int {
 	return strings.Index("BCPI", id[:1])*1000 + number
 }
 
-// noteLength is how much of a note stands in the table; the log has all of it.
+// noteLength is the limit of a note in the table, in bytes; the log has all of it.
 const noteLength = 300
 
 func cell(text string) string {

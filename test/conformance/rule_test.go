@@ -12,7 +12,7 @@ import (
 
 func TestTheTableHasEveryRuleInOrder(t *testing.T) {
 	b := &book{}
-	b.without("P2", "second", must, "there is none")
+	b.exclude("P2", "second", must, "there is none")
 	b.rules = append(b.rules, &rule{id: "B10", title: "ten", level: should, result: "fail", notes: []string{"a | b\nc"}},
 		&rule{id: "B2", title: "two", level: must, result: "pass"})
 	NewWithT(t).Expect(b.table()).To(HaveSuffix(`3 rules: 1 pass, 1 fail, 1 n/a, 0 not run.
@@ -25,7 +25,7 @@ func TestTheTableHasEveryRuleInOrder(t *testing.T) {
 `))
 }
 
-// wholeBook has a rule for every row of the contracts.
+// wholeBook returns a book with a rule for every row of the contracts.
 func wholeBook() *book {
 	b := &book{}
 	for prefix, last := range lastRows {
@@ -61,7 +61,7 @@ func TestEveryRowOfTheContractsHasOneRule(t *testing.T) {
 	}
 }
 
-func TestResultsAreGinkgos(t *testing.T) {
+func TestResultsOfRulesAreThoseOfGinkgo(t *testing.T) {
 	for name, test := range map[string]struct {
 		state   types.SpecState
 		message string
@@ -76,7 +76,7 @@ func TestResultsAreGinkgos(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &rule{id: "B1", title: "one", result: notRun}
-			r.take(types.SpecReport{State: test.state, Failure: types.Failure{Message: test.message}})
+			r.setResult(types.SpecReport{State: test.state, Failure: types.Failure{Message: test.message}})
 			NewWithT(t).Expect(r.result).To(Equal(test.wanted))
 		})
 	}

@@ -22,9 +22,9 @@ type suite struct {
 	*book
 	world
 
-	// life ends with the suite.
-	life context.Context //nolint:containedctx // What follows objects outlasts the specs.
-	end  context.CancelFunc
+	// ctx ends with the suite.
+	ctx context.Context //nolint:containedctx // Watches of objects outlast the specs.
+	end context.CancelFunc
 
 	fixtures struct {
 		full, small, topology, moved, doomed *fixture
@@ -37,7 +37,7 @@ type suite struct {
 // Specs declares the specs of a provider.
 func Specs(p *Provider) {
 	s := &suite{Provider: p, book: &book{exempt: p.Exempt}, rendered: map[*Component][]byte{}}
-	s.life, s.end = context.WithCancel(context.Background())
+	s.ctx, s.end = context.WithCancel(context.Background())
 	BeforeSuite(s.start, NodeTimeout(startTimeout))
 	AfterSuite(s.stop)
 	ReportAfterSuite("the table of rules", func(report Report) {
@@ -47,39 +47,39 @@ func Specs(p *Provider) {
 	if p.Clusterctl == "" {
 		noClusterctl = "no clusterctl is given"
 	}
-	// One container keeps the order; the first clusters install while the manifests are read.
+	// One container keeps the order; the first clusters install while the rules on manifests run.
 	parts := []struct {
 		name  string
 		rules func()
-		// lacking is why none of them applies; empty: they do.
-		lacking string
+		// exemption is the reason if none of the rules applies.
+		exemption string
 	}{
 		{name: "Manifests", rules: s.manifestRules},
-		{name: "Clusterctl", rules: s.clusterctlRules, lacking: noClusterctl},
-		{name: "What waits", rules: s.waitingRules},
+		{name: "Clusterctl", rules: s.clusterctlRules, exemption: noClusterctl},
+		{name: "Waiting", rules: s.waitingRules},
 		{name: "An installed cluster", rules: s.installedRules},
 		{name: "In place", rules: s.inPlaceRules},
 		{name: "A replacement", rules: s.replacementRules},
-		{name: "What is disturbed", rules: s.resilienceRules},
-		{name: "A ClusterClass", rules: s.topologyRules, lacking: p.Exempt["P22"]},
-		{name: "Managers that die", rules: s.crashRules},
-		{name: "A move", rules: s.moveRules, lacking: noClusterctl},
-		{name: "An idle world", rules: s.idleRules},
+		{name: "Disturbances", rules: s.resilienceRules},
+		{name: "A ClusterClass", rules: s.topologyRules, exemption: p.Exempt["P22"]},
+		{name: "Crashing managers", rules: s.crashRules},
+		{name: "A move", rules: s.moveRules, exemption: noClusterctl},
+		{name: "Idle", rules: s.idleRules},
 		{name: "Deletion", rules: s.deletionRules},
 	}
 	Describe("Contract", Ordered, ContinueOnFailure, func() {
 		for _, part := range parts {
-			s.lacking = part.lacking
+			s.exemption = part.exemption
 			Describe(part.name, Label(part.name), part.rules)
 		}
-		for _, r := range elsewhere {
-			s.without(r.id, r.title, r.level, r.exempt)
+		for _, r := range untestedRules {
+			s.exclude(r.id, r.title, r.level, r.exempt)
 		}
 		Expect(s.complete()).To(Succeed())
 	})
 }
 
-// start starts the hub and applies the clusters that most rules look at.
+// start starts the hub and applies the clusters of most rules.
 func (s *suite) start(ctx SpecContext) {
 	SetDefaultEventuallyTimeout(soon)
 	SetDefaultEventuallyPollingInterval(200 * time.Millisecond)
@@ -98,7 +98,8 @@ func (s *suite) start(ctx SpecContext) {
 
 func (s *suite) stop() { s.end() }
 
-// moved is a cluster that is moved. It is applied by the first who asks for it, well before it is needed, for it has to be installed then.
+// moved returns the cluster that is moved. The first caller applies it, early enough that it is installed when
+// it is moved.
 func (s *suite) moved(ctx context.Context) *fixture {
 	GinkgoHelper()
 	if s.fixtures.moved == nil {
@@ -107,7 +108,7 @@ func (s *suite) moved(ctx context.Context) *fixture {
 	return s.fixtures.moved
 }
 
-// doomed is a cluster that is deleted at last. It installs until it is released.
+// doomed returns the cluster that is deleted last. Its installation ends when it is released.
 func (s *suite) doomed(ctx context.Context) *fixture {
 	GinkgoHelper()
 	if s.fixtures.doomed == nil {
@@ -116,24 +117,24 @@ func (s *suite) doomed(ctx context.Context) *fixture {
 	return s.fixtures.doomed
 }
 
-// fixture is a cluster with what was seen of it from its beginning.
+// fixture is a cluster with its history.
 type fixture struct {
 	Cluster
 	namespace string
 	// applied are the objects of its user.
 	applied []client.Object
 	seen    *journal
-	// installed is waited for once; unless is why it is not.
+	// installed makes await wait once; unless is the error of that wait.
 	installed sync.Once
-	unless    error
+	err       error
 }
 
-// apply applies a cluster and follows what becomes of it.
+// apply applies a cluster and records what happens to its objects.
 func (s *suite) apply(ctx context.Context, options ClusterOptions) *fixture {
 	GinkgoHelper()
 	f := &fixture{namespace: options.Namespace}
 	s.createNamespace(ctx, options.Namespace)
-	f.seen = s.follow(s.life, options.Namespace, append(s.made(), s.ControlPlane.Kind)...)
+	f.seen = s.follow(s.ctx, options.Namespace, append(s.createdKinds(), s.ControlPlane.Kind)...)
 	edit := options.Edit
 	options.Edit = func(object *object) {
 		if edit != nil {
@@ -147,8 +148,8 @@ func (s *suite) apply(ctx context.Context, options ClusterOptions) *fixture {
 	return f
 }
 
-// everMade returns the UIDs of all objects of a kind that were ever seen.
-func (f *fixture) everMade(k kind) []string {
+// everCreated returns the UIDs of all objects of a kind that were ever seen.
+func (f *fixture) everCreated(k kind) []string {
 	var uids []string
 	for _, e := range f.seen.of(k) {
 		if uid := string(e.GetUID()); !slices.Contains(uids, uid) {
@@ -158,8 +159,8 @@ func (f *fixture) everMade(k kind) []string {
 	return uids
 }
 
-// made are the kinds of which the providers make objects.
-func (s *suite) made() []kind {
+// created returns the kinds of objects that the providers create.
+func (s *suite) createdKinds() []kind {
 	kinds := append([]kind{machineKind, s.Bootstrap.Kind, secretKind}, s.Kinds...)
 	if !s.InfraMachine.Empty() {
 		kinds = append(kinds, s.InfraMachine)
@@ -173,9 +174,9 @@ func (s *suite) await(ctx context.Context, f *fixture) {
 	f.installed.Do(func() {
 		ctx, cancel := context.WithTimeout(ctx, installTimeout)
 		defer cancel()
-		f.unless = f.Available(ctx)
+		f.err = f.Available(ctx)
 	})
-	Expect(f.unless).NotTo(HaveOccurred())
+	Expect(f.err).NotTo(HaveOccurred())
 }
 
 func newScheme() *runtime.Scheme {

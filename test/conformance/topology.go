@@ -17,15 +17,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// topologyRules look at a cluster that is made from a ClusterClass.
+// topologyRules check a cluster that is created from a ClusterClass.
 func (s *suite) topologyRules() {
 	topology := func() *fixture { return s.fixtures.topology }
-	// The other clusters are not touched from here on.
+	// The other clusters are not changed from here on.
 	s.before(func(ctx SpecContext) {
 		if s.Clusterctl != "" {
 			s.moved(ctx)
 		}
-		s.becomeQuiet(ctx)
+		s.recordQuiet(ctx)
 	}, 3*soon)
 
 	s.rule("P22", "template of the control plane, and a cluster from a ClusterClass", must, func(ctx SpecContext) {
@@ -54,19 +54,19 @@ func (s *suite) topologyRules() {
 
 	s.rule("P39", "a version change replaces no Machine, and neither does the next one", must, func(ctx SpecContext) {
 		if s.KubeletsCompared {
-			s.expectHeldUp(ctx, topology())
-			s.skip("Cluster API core takes no other version for a topology with workers whose versions are not those of their " +
+			s.expectUpgradeBlocked(ctx, topology())
+			s.skip("Cluster API core accepts no other version for a topology with workers whose versions are not those of their " +
 				"kubelets; without them: I13")
 		}
 		s.expectUpgradedTwice(ctx, topology())
 	}, NodeTimeout(8*soon))
 
-	s.rule("I13", "workers that are taken out of a topology stay, and hold it up no more", invariant, func(ctx SpecContext) {
+	s.rule("I13", "workers that are removed from a topology stay, and no longer block its upgrade", invariant, func(ctx SpecContext) {
 		deployments := s.list(ctx, deploymentKind, topology().namespace)
 		Expect(deployments).NotTo(BeEmpty())
-		s.takeWorkersOut(ctx, topology())
+		s.removeWorkers(ctx, topology())
 		s.expectUpgradedTwice(ctx, topology())
-		Expect(s.list(ctx, deploymentKind, topology().namespace)).To(HaveLen(len(deployments)), "none was made anew for the topology")
+		Expect(s.list(ctx, deploymentKind, topology().namespace)).To(HaveLen(len(deployments)), "none was created for the topology")
 	}, NodeTimeout(8*soon))
 
 	s.rule("I10", "a cluster from a ClusterClass leaves nothing behind", invariant, func(ctx SpecContext) {
@@ -74,8 +74,8 @@ func (s *suite) topologyRules() {
 	}, NodeTimeout(deleteTimeout))
 }
 
-// expectReconciled expects that a topology has made all that belongs to it. Where versions are compared with those of
-// kubelets, Cluster API core takes its workers for ones that it still upgrades to the version that they were made with.
+// expectReconciled expects that a topology has created all its objects. Where core compares versions with those
+// of kubelets, it reports that workers still upgrade to the version with which they were created.
 func (s *suite) expectReconciled(ctx context.Context, c *fixture) {
 	GinkgoHelper()
 	cluster := s.cluster(ctx, c)
@@ -90,7 +90,7 @@ func (s *suite) expectReconciled(ctx context.Context, c *fixture) {
 			strings.Join(s.workersOf(ctx, c), ", "), version)))))
 }
 
-// workersOf are the names of the MachineDeployments of a topology.
+// workersOf returns the names of the MachineDeployments of a topology.
 func (s *suite) workersOf(ctx context.Context, c *fixture) []string {
 	GinkgoHelper()
 	var names []string
@@ -100,8 +100,8 @@ func (s *suite) workersOf(ctx context.Context, c *fixture) []string {
 	return names
 }
 
-// expectUpgradedTwice expects that no Machine of a topology is replaced for another version, and none for the one after
-// it, which workers may hold up.
+// expectUpgradedTwice expects that neither of two upgrades in a row replaces a Machine of a topology. Workers
+// may block the second one.
 func (s *suite) expectUpgradedTwice(ctx context.Context, c *fixture) {
 	GinkgoHelper()
 	before := s.machineUIDs(ctx, c)
@@ -111,8 +111,9 @@ func (s *suite) expectUpgradedTwice(ctx context.Context, c *fixture) {
 	Consistently(func() []string { return s.machineUIDs(ctx, c) }).Should(Equal(before))
 }
 
-// expectHeldUp expects that Cluster API core takes no other version for a topology, for no other reason than the kubelets of its workers.
-func (s *suite) expectHeldUp(ctx context.Context, c *fixture) {
+// expectUpgradeBlocked expects that Cluster API core accepts no other version for a topology, only because of the
+// kubelets of its workers.
+func (s *suite) expectUpgradeBlocked(ctx context.Context, c *fixture) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		_, workers := s.machines(ctx, c)
@@ -132,10 +133,10 @@ func (s *suite) expectHeldUp(ctx context.Context, c *fixture) {
 				"completing a previous upgrade: [%s]", version, strings.Join(s.workersOf(ctx, c), ", ")))))
 }
 
-// takeWorkersOut takes the MachineDeployments of a topology out of it, as docs/operations/upgrading.md says: while
-// nobody looks after the topology, for it deletes what is its own and not in it, and makes what is in it and not its
-// own.
-func (s *suite) takeWorkersOut(ctx context.Context, c *fixture) {
+// removeWorkers removes the MachineDeployments of a topology from it, as docs/operations/upgrading.md describes.
+// The topology is paused meanwhile. Otherwise it would delete MachineDeployments that it owns and does not list,
+// and create those that it lists and does not own.
+func (s *suite) removeWorkers(ctx context.Context, c *fixture) {
 	GinkgoHelper()
 	cluster := s.cluster(ctx, c)
 	reconciled := func() metav1.Condition {
@@ -152,30 +153,30 @@ func (s *suite) takeWorkersOut(ctx context.Context, c *fixture) {
 	Eventually(reconciled).Should(HaveField("Status", metav1.ConditionTrue))
 }
 
-// lookAgain is an annotation that means nothing.
-const lookAgain = "laboratory/look-again"
+// touchAnnotation is an annotation without a meaning, which triggers a reconcile.
+const touchAnnotation = "laboratory/look-again"
 
-// inTopology are the objects that a topology looks after.
+// inTopology selects the objects that a topology owns.
 var inTopology = client.HasLabels{clusterv1.ClusterTopologyOwnedLabel}
 
 func topologyVersion(version string) client.Patch {
 	return client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"topology":{"version":%q}}}`, version))
 }
 
-// upgrade gives a topology the next version, and expects the cluster to run it.
+// upgrade sets the next version in a topology, and expects the cluster to run it.
 func (s *suite) upgrade(ctx context.Context, c *fixture) {
 	GinkgoHelper()
 	cluster := s.cluster(ctx, c)
 	version, former := nextPatch(cluster.Spec.Topology.Version), text(s.controlPlane(ctx, c), "status", "version")
 	Eventually(func() error { return s.client.Patch(ctx, cluster, topologyVersion(version)) }).WithTimeout(2*soon).Should(Succeed(),
-		"Cluster API takes no version while workers have another")
-	// A version that is asked for in the moment in which the last worker gets the one before may be held back until
-	// something of the topology changes, or ten minutes have passed (--sync-period of core): a Machine does not wake
-	// it.
+		"Cluster API accepts no version while workers have another")
+	// A new version may be deferred if it is set while the last worker gets the former one. It is propagated
+	// when an object of the topology changes, or after ten minutes (--sync-period of core): a Machine does not
+	// trigger that.
 	Eventually(func() string {
-		s.patch(ctx, cluster, `{"metadata":{"annotations":{%q:%q}}}`, lookAgain, time.Now().String())
+		s.patch(ctx, cluster, `{"metadata":{"annotations":{%q:%q}}}`, touchAnnotation, time.Now().String())
 		return text(s.controlPlane(ctx, c), "spec", "version")
-	}).WithPolling(time.Second).Should(Equal(version), "the topology passes it on")
+	}).WithPolling(time.Second).Should(Equal(version), "the topology propagates the version")
 	Eventually(func() metav1.Condition {
 		return condition(s.controlPlane(ctx, c), clusterv1.MachinesUpToDateCondition)
 	}).Should(And(HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring(strings.TrimPrefix(version, "v")))))
@@ -186,15 +187,16 @@ func (s *suite) upgrade(ctx context.Context, c *fixture) {
 		g.Expect(condition(controlPlane, clusterv1.MachinesUpToDateCondition).Status).To(Equal(metav1.ConditionTrue))
 		g.Expect(condition(controlPlane, clusterv1.RollingOutCondition).Status).To(Equal(metav1.ConditionFalse))
 	}).WithTimeout(3 * soon).Should(Succeed())
-	Eventually(func(g Gomega) { expectVersionsTold(g, c.seen.of(s.ControlPlane.Kind), former, version) }).WithTimeout(still).Should(Succeed())
+	Eventually(func(g Gomega) { expectVersionsReported(g, c.seen.of(s.ControlPlane.Kind), former, version) }).
+		WithTimeout(still).Should(Succeed())
 	Eventually(func(g Gomega) {
 		for _, deployment := range s.list(ctx, deploymentKind, c.namespace, inTopology) {
-			g.Expect(text(&deployment, "spec", "template", "spec", "version")).To(Equal(version), "the workers have their turn")
+			g.Expect(text(&deployment, "spec", "template", "spec", "version")).To(Equal(version), "the version of the workers")
 		}
 	}).Should(Succeed())
 }
 
-// expectDryRun applies a changed template as the topology controller does to find out what a change would mean.
+// expectDryRun applies a changed template as the topology controller does to find out the effects of a change.
 func (s *suite) expectDryRun(ctx context.Context, template *object, change map[string]any) {
 	GinkgoHelper()
 	changed := &object{Object: map[string]any{}}
@@ -202,13 +204,15 @@ func (s *suite) expectDryRun(ctx context.Context, template *object, change map[s
 	changed.SetNamespace(template.GetNamespace())
 	changed.SetName(template.GetName())
 	changed.SetAnnotations(map[string]string{clusterv1.TopologyDryRunAnnotation: ""})
-	changed.Object["spec"] = map[string]any{"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"conformance": "dry-run"}}, "spec": runtime.DeepCopyJSON(change)}}
+	changed.Object["spec"] = map[string]any{"template": map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{"conformance": "dry-run"}}, "spec": runtime.DeepCopyJSON(change),
+	}}
 	dryRun := func() error {
 		return s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(changed.DeepCopy()),
 			client.FieldOwner("capi-topology"), client.ForceOwnership, client.DryRunAll)
 	}
 	Expect(dryRun()).To(Succeed(), title(template))
-	// The same without the annotation may be refused, by immutability, but by nothing else.
+	// Without the annotation the change may be refused, because of immutability only.
 	changed.SetAnnotations(nil)
 	if err := dryRun(); err != nil {
 		Expect(apierrors.IsInvalid(err) || apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)

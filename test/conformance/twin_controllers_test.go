@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// reconcile does what the controllers of the twin and of core do, but for what it lacks.
+// reconcile does what the controllers of the twin and of core do, except for its defects.
 func (w *twin) reconcile(ctx context.Context) {
 	for _, cluster := range w.list(ctx, clusterKind, "") {
 		namespace := cluster.GetNamespace()
@@ -33,25 +33,25 @@ func (w *twin) reconcile(ctx context.Context) {
 		switch {
 		case cluster.GetDeletionTimestamp() != nil && at(&cluster, "spec", "paused") != true:
 			w.remove(ctx, namespace)
-		case controlPlane == nil && w.lacks["farewell"]:
+		case controlPlane == nil && w.defects["farewell"]:
 			for _, registration := range w.list(ctx, twinRegistration, namespace) {
 				w.drop(ctx, &registration)
 			}
 		case controlPlane != nil:
 			for title, first := range w.objects {
 				if first.GetNamespace() == namespace {
-					w.lookAfter(ctx, title, first, &cluster, controlPlane)
+					w.reconcileObject(ctx, title, first, &cluster, controlPlane)
 				}
 			}
 			w.keepSecrets(ctx, namespace)
-			w.passOn(ctx, &cluster)
+			w.propagateVersion(ctx, &cluster)
 		}
 	}
-	w.tell(ctx)
+	w.reportDependencies(ctx)
 }
 
-// lookAfter does what concerns one object.
-func (w *twin) lookAfter(ctx context.Context, title string, first, cluster, controlPlane *object) {
+// reconcileObject reconciles one object.
+func (w *twin) reconcileObject(ctx context.Context, title string, first, cluster, controlPlane *object) {
 	now := w.stored(ctx, first.GroupVersionKind(), first.GetNamespace(), first.GetName())
 	if now == nil {
 		return
@@ -59,10 +59,10 @@ func (w *twin) lookAfter(ctx context.Context, title string, first, cluster, cont
 	before := now.DeepCopy()
 	_, paused := now.GetAnnotations()[clusterv1.PausedAnnotation]
 	paused = paused || at(cluster, "spec", "paused") == true
-	w.asleep[now.GetNamespace()] = w.asleep[now.GetNamespace()] || paused
-	idle := paused && !w.lacks["pause"] || w.asleep[now.GetNamespace()] && w.lacks["awakening"]
+	w.everPaused[now.GetNamespace()] = w.everPaused[now.GetNamespace()] || paused
+	idle := paused && !w.defects["pause"] || w.everPaused[now.GetNamespace()] && w.defects["awakening"]
 	if now.GetKind() == "TwinControlPlane" && !idle {
-		w.lookForMachines(ctx, now)
+		w.createDuplicates(ctx, now)
 	}
 	w.restore(now, first, idle, paused)
 	if now.GetKind() == "Machine" && !idle {
@@ -70,38 +70,41 @@ func (w *twin) lookAfter(ctx context.Context, title string, first, cluster, cont
 		mirror(now, w.stored(ctx, twinConfig, now.GetNamespace(), text(now, "spec", "bootstrap", "configRef", "name")))
 	}
 	if now.GetKind() == "TwinMachine" || now.GetKind() == "TwinConfig" || now.GetKind() == "Machine" {
-		if !idle && !w.lacks["metadata"] {
+		if !idle && !w.defects["metadata"] {
 			copyMetadata(now, controlPlane)
 		}
 	}
 	w.save(ctx, title, before, now)
-	if w.lacks["in place"] && now.GetKind() == "Machine" && at(now, "spec", "deletion") != nil {
-		w.drop(ctx, now) // for another one
+	if w.defects["in place"] && now.GetKind() == "Machine" && at(now, "spec", "deletion") != nil {
+		w.drop(ctx, now) // core replaces it
 		return
 	}
-	if !idle || w.lacks["patience"] {
-		w.letGo(ctx, now, controlPlane)
+	if !idle || w.defects["patience"] {
+		w.finishDeletion(ctx, now, controlPlane)
 	}
 }
 
-// letGo ends what is deleted: a control plane takes its Machines along, and has another in the place of one that goes alone, or has to.
-func (w *twin) letGo(ctx context.Context, o, controlPlane *object) {
+// finishDeletion finishes deletions. A deleted control plane deletes its Machines. A Machine that is deleted alone, or is
+// unhealthy, is replaced.
+func (w *twin) finishDeletion(ctx context.Context, o, controlPlane *object) {
 	deleted := o.GetDeletionTimestamp() != nil
-	unhealthy := condition(o, clusterv1.MachineOwnerRemediatedCondition).Status == metav1.ConditionFalse && !w.lacks["remediation"]
+	unhealthy := condition(o, clusterv1.MachineOwnerRemediatedCondition).Status == metav1.ConditionFalse && !w.defects["remediation"]
 	switch o.GetKind() {
 	case "MachineDeployment":
 		if machines := w.list(ctx, machineKind, o.GetNamespace()); w.rollsOut(o) {
-			w.drop(ctx, &machines[len(machines)-1]) // for another one
+			w.drop(ctx, &machines[len(machines)-1]) // core replaces it
 		}
 	case "Machine":
 		if unhealthy {
-			w.change(ctx, controlPlane, func(now *object) { say(now, clusterv1.RemediatingCondition, "True", "Remediating", o.GetName()) })
+			w.change(ctx, controlPlane, func(now *object) {
+				setCondition(now, clusterv1.RemediatingCondition, "True", "Remediating", o.GetName())
+			})
 		}
 		if deleted || unhealthy {
 			w.replace(ctx, o)
 		}
 		if unhealthy {
-			w.change(ctx, controlPlane, func(now *object) { say(now, clusterv1.RemediatingCondition, "False", "NotRemediating", "") })
+			w.change(ctx, controlPlane, func(now *object) { setCondition(now, clusterv1.RemediatingCondition, "False", "NotRemediating", "") })
 		}
 	case "TwinControlPlane":
 		if deleted {
@@ -117,33 +120,33 @@ func (w *twin) letGo(ctx context.Context, o, controlPlane *object) {
 	}
 }
 
-// replace puts another Machine in the place of one, as soon as nobody else holds that: the twin's hook is the last.
-func (w *twin) replace(ctx context.Context, gone *object) {
-	if hooks := gone.GetAnnotations(); slices.ContainsFunc(slices.Collect(maps.Keys(hooks)), func(name string) bool {
+// replace replaces a Machine once no other hook blocks its deletion: the twin's hook is the last.
+func (w *twin) replace(ctx context.Context, deleted *object) {
+	if hooks := deleted.GetAnnotations(); slices.ContainsFunc(slices.Collect(maps.Keys(hooks)), func(name string) bool {
 		return strings.HasPrefix(name, clusterv1.PreTerminateDeleteHookAnnotationPrefix) && name != twinHook
 	}) {
-		w.change(ctx, gone, func(now *object) {
-			say(now, clusterv1.MachineDeletingCondition, "True", clusterv1.MachineDeletingWaitingForPreTerminateHookReason, "")
-			if w.lacks["hooks"] {
+		w.change(ctx, deleted, func(now *object) {
+			setCondition(now, clusterv1.MachineDeletingCondition, "True", clusterv1.MachineDeletingWaitingForPreTerminateHookReason, "")
+			if w.defects["hooks"] {
 				delete(hooks, twinHook)
 				now.SetAnnotations(hooks)
 			}
 		})
 		return
 	}
-	next := w.objects[title(gone)].DeepCopy()
-	delete(w.objects, title(gone))
-	w.drop(ctx, gone)
-	next.SetName(gone.GetName() + "-next")
-	next.SetUID(gone.GetUID() + "-next")
+	next := w.objects[title(deleted)].DeepCopy()
+	delete(w.objects, title(deleted))
+	w.drop(ctx, deleted)
+	next.SetName(deleted.GetName() + "-next")
+	next.SetUID(deleted.GetUID() + "-next")
 	w.objects[title(next)] = next
 	if err := w.store.Create(ctx, next.DeepCopy()); err != nil {
 		w.t.Error(err)
 	}
-	w.see(next)
+	w.record(next)
 }
 
-// drop removes an object, whoever holds it.
+// drop removes an object with all its finalizers.
 func (w *twin) drop(ctx context.Context, o *object) {
 	if now := w.stored(ctx, o.GroupVersionKind(), o.GetNamespace(), o.GetName()); now != nil {
 		w.writes.add(o.GetNamespace(), o.GetKind())
@@ -157,18 +160,19 @@ func (w *twin) drop(ctx context.Context, o *object) {
 	}
 }
 
-// mirror has a Machine say of its config what that says, as core does.
+// mirror copies the condition of a config to its Machine, as core does.
 func mirror(m, config *object) {
 	if config == nil {
 		return
 	}
 	if ready := condition(config, clusterv1.ReadyCondition); ready.Status != "" {
-		say(m, clusterv1.MachineBootstrapConfigReadyCondition, string(ready.Status), ready.Reason, ready.Message)
+		setCondition(m, clusterv1.MachineBootstrapConfigReadyCondition, string(ready.Status), ready.Reason, ready.Message)
 	}
 }
 
-// passOn gives a control plane the version of the topology, as core does: its Machines are not of that version any more.
-func (w *twin) passOn(ctx context.Context, cluster *object) {
+// propagateVersion propagates the version of the topology to a control plane, as core does. Its Machines are outdated
+// then.
+func (w *twin) propagateVersion(ctx context.Context, cluster *object) {
 	version := text(cluster, "spec", "topology", "version")
 	controlPlane := w.stored(ctx, twinControlPlane, cluster.GetNamespace(), cluster.GetName())
 	if controlPlane == nil || text(controlPlane, "spec", "version") == version {
@@ -176,16 +180,16 @@ func (w *twin) passOn(ctx context.Context, cluster *object) {
 	}
 	w.change(ctx, controlPlane, func(now *object) {
 		now.Object["spec"].(map[string]any)["version"] = version
-		say(now, clusterv1.MachinesUpToDateCondition, "False", "A", "version "+version+" is wanted")
+		setCondition(now, clusterv1.MachinesUpToDateCondition, "False", "A", "version "+version+" is wanted")
 	})
 }
 
-// Upgrade lets the cluster run the version that is asked for, first on one Machine. A twin that replaces Machines for
-// it has one of another name then.
+// Upgrade makes the cluster run the requested version, first on one Machine. A twin that replaces Machines for
+// an upgrade deletes one.
 func (c playedCluster) Upgrade(ctx context.Context, version string) error {
 	controlPlane := c.stored(ctx, twinControlPlane, c.key.Namespace, c.key.Name)
 	former, machines := text(controlPlane, "status", "version"), at(controlPlane, "status", "replicas").(int64)
-	if !c.lacks["versions"] {
+	if !c.defects["versions"] {
 		c.change(ctx, controlPlane, func(now *object) {
 			now.Object["status"].(map[string]any)["versions"] = []any{
 				map[string]any{"version": former, "replicas": machines - 1},
@@ -198,59 +202,59 @@ func (c playedCluster) Upgrade(ctx context.Context, version string) error {
 		status["version"], status["versions"] = version, []any{map[string]any{"version": version, "replicas": machines}}
 		setStatus(now, clusterv1.MachinesUpToDateCondition, true)
 	})
-	if gone := c.stored(ctx, machineKind, c.key.Namespace, c.key.Name+"-0"); gone != nil && c.lacks["in place"] {
+	if gone := c.stored(ctx, machineKind, c.key.Namespace, c.key.Name+"-0"); gone != nil && c.defects["in place"] {
 		c.drop(ctx, gone)
 	}
 	return nil
 }
 
-// Disturb has the config of a Machine tell that something is wrong with its host.
+// Disturb makes the config of a Machine report a problem of its host.
 func (c playedCluster) Disturb(ctx context.Context, machine string) (func(context.Context) error, error) {
 	m := c.stored(ctx, machineKind, c.key.Namespace, machine)
 	config := c.stored(ctx, twinConfig, c.key.Namespace, text(m, "spec", "bootstrap", "configRef", "name"))
-	tell := func(ctx context.Context, status, reason, message string) {
-		c.change(ctx, config, func(now *object) { say(now, clusterv1.ReadyCondition, status, reason, message) })
+	report := func(ctx context.Context, status, reason, message string) {
+		c.change(ctx, config, func(now *object) { setCondition(now, clusterv1.ReadyCondition, status, reason, message) })
 		c.reconcile(ctx)
 	}
-	if !c.lacks["constancy"] {
-		tell(ctx, "False", "HostAway", "the host does not answer")
+	if !c.defects["constancy"] {
+		report(ctx, "False", "HostAway", "the host does not answer")
 	}
 	return func(ctx context.Context) error {
-		tell(ctx, "True", "A", "")
+		report(ctx, "True", "A", "")
 		return nil
 	}, nil
 }
 
-// tell tells, of objects that somebody made, what they wait for: of those with the label of the filter, in the one
-// namespace, where there are several.
-func (w *twin) tell(ctx context.Context) {
+// report reports the dependencies of objects that the test created. With several namespaces, only objects with the
+// label of the filter in the one namespace are reported.
+func (w *twin) reportDependencies(ctx context.Context) {
 	for _, k := range []kind{twinConfig, twinControlPlane} {
 		for _, o := range w.list(ctx, k, "") {
 			filtered := o.GetNamespace() == moveNamespace && o.GetLabels()[clusterv1.WatchLabel] != ""
-			if w.objects[title(&o)] != nil || o.GetNamespace() != "waiting" && !filtered && !w.lacks["filter"] {
+			if w.objects[title(&o)] != nil || o.GetNamespace() != "waiting" && !filtered && !w.defects["filter"] {
 				continue
 			}
 			reason := "WaitingForMachine"
-			if w.stored(ctx, machineKind, o.GetNamespace(), o.GetName()) != nil && !w.lacks["reasons"] {
+			if w.stored(ctx, machineKind, o.GetNamespace(), o.GetName()) != nil && !w.defects["reasons"] {
 				reason = "WaitingForInfrastructure"
 			}
 			w.change(ctx, &o, func(now *object) {
 				now.Object["status"] = map[string]any{}
 				for _, name := range []string{clusterv1.ReadyCondition, clusterv1.AvailableCondition} {
-					say(now, name, "False", reason, "waiting for the TwinCluster")
+					setCondition(now, name, "False", reason, "waiting for the TwinCluster")
 				}
 			})
 		}
 	}
 }
 
-// remove removes a cluster, but for what is of its hosts.
+// remove deletes a cluster, except for the objects of its hosts.
 func (w *twin) remove(ctx context.Context, namespace string) {
 	half := len(w.list(ctx, machineKind, namespace)) == 0
 	for _, k := range w.kinds {
 		for _, o := range w.list(ctx, k, namespace) {
 			controlPlane := o.GetKind() == "TwinControlPlane"
-			left := w.lacks["cleanliness"] && (o.GetKind() == "Secret" || controlPlane) || w.lacks["independence"] && half && controlPlane
+			left := w.defects["cleanliness"] && (o.GetKind() == "Secret" || controlPlane) || w.defects["independence"] && half && controlPlane
 			if left || w.ofHosts(ctx, &o) {
 				continue
 			}
@@ -259,7 +263,7 @@ func (w *twin) remove(ctx context.Context, namespace string) {
 	}
 }
 
-// list lists what is stored of a kind; without namespace everywhere.
+// list lists the stored objects of a kind; without a namespace those of all namespaces.
 func (w *twin) list(ctx context.Context, k kind, namespace string) []object {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(k)
@@ -278,7 +282,7 @@ func (w *twin) stored(ctx context.Context, k kind, namespace, name string) *obje
 	return o
 }
 
-// change changes what is stored of an object.
+// change changes a stored object.
 func (w *twin) change(ctx context.Context, o *object, edit func(now *object)) {
 	now := w.stored(ctx, o.GroupVersionKind(), o.GetNamespace(), o.GetName())
 	before := now.DeepCopy()
@@ -286,8 +290,8 @@ func (w *twin) change(ctx context.Context, o *object, edit func(now *object)) {
 	w.save(ctx, title(now), before, now)
 }
 
-// see writes down what became of an object of the clusters that were there at first. The others are watched.
-func (w *twin) see(o *object) {
+// record records the new state of an object of the initial clusters. The other clusters are watched.
+func (w *twin) record(o *object) {
 	for _, f := range []*fixture{w.fixtures.full, w.fixtures.small} {
 		if f.namespace == o.GetNamespace() {
 			last := f.seen.entries[len(f.seen.entries)-1]
@@ -296,7 +300,7 @@ func (w *twin) see(o *object) {
 	}
 }
 
-// save writes an object, if it is another one now, with its status.
+// save writes an object and its status if they changed.
 func (w *twin) save(ctx context.Context, title string, before, now *object) {
 	if fmt.Sprint(before.Object) == fmt.Sprint(now.Object) {
 		return
@@ -311,10 +315,10 @@ func (w *twin) save(ctx context.Context, title string, before, now *object) {
 			w.t.Errorf("%s: %v", title, err)
 		}
 	}
-	w.see(status)
+	w.record(status)
 }
 
-// restore puts back what somebody took from an object, unless it is paused.
+// restore restores the fields of an object that were removed, unless it is paused.
 func (w *twin) restore(now, first *object, idle, paused bool) {
 	switch now.GetKind() {
 	case "TwinConfig", "TwinControlPlane", "Machine", "Secret":
@@ -322,13 +326,13 @@ func (w *twin) restore(now, first *object, idle, paused bool) {
 		return
 	}
 	if !idle {
-		if !w.lacks["owners"] {
+		if !w.defects["owners"] {
 			if !(now.GetKind() == "Secret" && strings.HasSuffix(now.GetName(), "-kubeconfig")) {
 				now.SetOwnerReferences(first.GetOwnerReferences())
 			}
 			now.SetFinalizers(first.GetFinalizers())
 		}
-		if now.Object["status"] == nil && first.Object["status"] != nil && !w.lacks["status"] {
+		if now.Object["status"] == nil && first.Object["status"] != nil && !w.defects["status"] {
 			now.Object["status"] = first.DeepCopy().Object["status"]
 		}
 	}
@@ -337,7 +341,7 @@ func (w *twin) restore(now, first *object, idle, paused bool) {
 	}
 }
 
-// setStatus sets a condition True or False.
+// setStatus sets a condition to True or False.
 func setStatus(o *object, name string, is bool) {
 	list, _ := at(o, "status", "conditions").([]any)
 	for _, c := range list {
@@ -347,18 +351,20 @@ func setStatus(o *object, name string, is bool) {
 	}
 }
 
-// say puts a condition into the status of an object.
-func say(o *object, name, status, reason, message string) {
-	said := map[string]any{"type": name, "status": status, "reason": reason, "message": message, "lastTransitionTime": "2031-01-01T00:00:00Z"}
+// setCondition sets a condition in the status of an object.
+func setCondition(o *object, name, status, reason, message string) {
+	updated := map[string]any{
+		"type": name, "status": status, "reason": reason, "message": message, "lastTransitionTime": "2031-01-01T00:00:00Z",
+	}
 	list, _ := at(o, "status", "conditions").([]any)
 	if i := slices.IndexFunc(list, func(c any) bool { return c.(map[string]any)["type"] == name }); i >= 0 {
-		list[i] = said
+		list[i] = updated
 		return
 	}
-	o.Object["status"].(map[string]any)["conditions"] = append(list, said)
+	o.Object["status"].(map[string]any)["conditions"] = append(list, updated)
 }
 
-// propagate gives a Machine of the control plane what that says of its Machines.
+// propagate copies the settings of a control plane to one of its Machines.
 func (w *twin) propagate(m, controlPlane *object) {
 	if _, master := m.GetLabels()[clusterv1.MachineControlPlaneLabel]; !master {
 		return
@@ -366,7 +372,7 @@ func (w *twin) propagate(m, controlPlane *object) {
 	spec := m.Object["spec"].(map[string]any)
 	for _, name := range []string{"taints", "deletion", "readinessGates", "minReadySeconds"} {
 		value := at(controlPlane, "spec", "machineTemplate", "spec", name)
-		if w.lacks[name] {
+		if w.defects[name] {
 			continue
 		}
 		if value == nil {
@@ -384,7 +390,8 @@ func (w *twin) propagate(m, controlPlane *object) {
 	setStatus(m, clusterv1.MachineReadyCondition, ready)
 }
 
-// copyMetadata gives an object labels and annotations of the control plane's machineTemplate, and takes others of the suite away.
+// copyMetadata copies labels and annotations of the control plane's machineTemplate to an object, and removes
+// other ones of the suite.
 func copyMetadata(o, controlPlane *object) {
 	wanted := func(name string, has map[string]string) map[string]string {
 		maps.DeleteFunc(has, func(key, _ string) bool { return strings.HasPrefix(key, "conformance") })
@@ -401,14 +408,15 @@ func copyMetadata(o, controlPlane *object) {
 	o.SetAnnotations(wanted("annotations", o.GetAnnotations()))
 }
 
-// keepSecrets looks after the kubeconfig that the twin owns, and, if it is broken, after bootstrap data that somebody has already.
+// keepSecrets restores the kubeconfig that the twin owns. A broken twin also changes bootstrap data that a host
+// has already.
 func (w *twin) keepSecrets(ctx context.Context, namespace string) {
 	secret := &corev1.Secret{}
 	if w.store.Get(ctx, types.NamespacedName{Namespace: namespace, Name: namespace + "-kubeconfig"}, secret) != nil {
 		return
 	}
 	wanted := kubeconfigTo(w.api.URL, w.token)
-	if string(secret.Data["value"]) != string(wanted) && (len(secret.OwnerReferences) > 0 || w.lacks["respect"]) {
+	if string(secret.Data["value"]) != string(wanted) && (len(secret.OwnerReferences) > 0 || w.defects["respect"]) {
 		secret.Data["value"] = wanted
 		if err := w.store.Update(ctx, secret); err != nil {
 			w.t.Error(err)
@@ -420,7 +428,7 @@ func (w *twin) keepSecrets(ctx context.Context, namespace string) {
 		w.t.Error(err)
 	}
 	for _, config := range configs.Items {
-		if w.lacks["final data"] && at(&config, "spec", "servers") != nil || w.lacks["deterministic"] {
+		if w.defects["final data"] && at(&config, "spec", "servers") != nil || w.defects["deterministic"] {
 			data := &corev1.Secret{}
 			if w.store.Get(ctx, client.ObjectKeyFromObject(&config), data) == nil {
 				data.Data["value"] = append(data.Data["value"], 'x')
@@ -430,25 +438,25 @@ func (w *twin) keepSecrets(ctx context.Context, namespace string) {
 	}
 }
 
-// playedHub is the twin as a hub.
+// playedHub is the hub of a twin.
 type playedHub struct{ *twin }
 
 func (playedHub) Config() *rest.Config                  { return nil }
 func (playedHub) Kubeconfig() string                    { return "" }
 func (playedHub) Stop()                                 {}
-func (h playedHub) Panics(context.Context) (int, error) { return len(h.lacks), nil }
+func (h playedHub) Panics(context.Context) (int, error) { return len(h.defects), nil }
 
-// Writes counts those that the controllers remember.
+// Writes counts the recorded writes of the controllers.
 func (h playedHub) Writes(namespace string, since time.Time) (map[string]int, error) {
 	return h.writes.in(namespace, since), nil
 }
 
-// Crash has each write that makes or removes something in a namespace be the last of a life.
+// Crash makes the controllers crash with each write that creates or removes an object in a namespace.
 func (h playedHub) Crash(namespace string) func() int {
-	h.mortal = namespace
+	h.crashNamespace = namespace
 	begun := time.Now()
 	return func() int {
-		h.mortal = ""
+		h.crashNamespace = ""
 		deaths := 0
 		for _, times := range h.writes.in(namespace, begun) {
 			deaths += times
@@ -457,7 +465,7 @@ func (h playedHub) Crash(namespace string) func() int {
 	}
 }
 
-// writes are by the controllers, who may write by themselves, too.
+// writes are the writes of the controllers, which may run concurrently.
 type writes struct {
 	mu  sync.Mutex
 	all []write
@@ -487,18 +495,18 @@ func (w *writes) in(namespace string, since time.Time) map[string]int {
 	return found
 }
 
-// neverRest writes about a control plane now and then though nothing happens: something else each time, or, without
-// thrift, what is there already.
-func (w *twin) neverRest() {
+// writeForever writes a control plane periodically though nothing happens: each time with a change or, with the
+// defect "thrift", without one.
+func (w *twin) writeForever() {
 	for i := 0; ; i++ {
 		select {
 		case <-w.t.Context().Done():
 			return
 		case <-time.After(held + held/2):
 		}
-		if w.lacks["rest"] {
+		if w.defects["rest"] {
 			controlPlane := w.stored(w.t.Context(), twinControlPlane, "full", "full")
-			controlPlane.SetAnnotations(map[string]string{"looked": strconv.Itoa(i)})
+			controlPlane.SetAnnotations(map[string]string{"inspected": strconv.Itoa(i)})
 			if err := w.store.Update(w.t.Context(), controlPlane); err != nil {
 				continue
 			}
@@ -507,7 +515,7 @@ func (w *twin) neverRest() {
 	}
 }
 
-// Apply makes a cluster: one without hosts has no more than what waits.
+// Apply creates a cluster. Without hosts it has only the objects that wait.
 func (h playedHub) Apply(ctx context.Context, options ClusterOptions) (Cluster, error) {
 	first := maps.Clone(h.objects)
 	f := h.addCluster(options.Namespace, map[Sample]int{Small: 1, Full: 3}[options.Sample], 0)
@@ -525,19 +533,19 @@ func (h playedHub) Apply(ctx context.Context, options ClusterOptions) (Cluster, 
 			continue
 		}
 		if options.NoHosts {
-			delete(h.objects, title) // nobody restores it
+			delete(h.objects, title) // so that it is not restored
 		}
-		waits := o.GetKind() == "Cluster" || o.GetKind() == "TwinControlPlane" || o.GetKind() == "Machine" && h.lacks["restraint"]
+		waits := o.GetKind() == "Cluster" || o.GetKind() == "TwinControlPlane" || o.GetKind() == "Machine" && h.defects["restraint"]
 		if options.Without != nil && !waits {
 			continue
 		}
 		if o.GetKind() == "Machine" && len(domains) > 0 {
-			if !h.lacks["spread"] {
+			if !h.defects["spread"] {
 				o.Object["spec"].(map[string]any)["failureDomain"] = domains[0].(map[string]any)["name"]
 			}
 			domains = domains[1:]
 		}
-		if err := h.make(ctx, o); err != nil {
+		if err := h.create(ctx, o); err != nil {
 			return nil, err
 		}
 	}
@@ -545,13 +553,14 @@ func (h playedHub) Apply(ctx context.Context, options ClusterOptions) (Cluster, 
 	return f.Cluster, nil
 }
 
-// make makes an object. Who dies at that has made it, and finds it again in the next life: but for one that gives another name to each.
-func (w *twin) make(ctx context.Context, o *object) error {
+// create creates an object. Controllers that crash then find it after their restart, unless they give each object
+// a random name.
+func (w *twin) create(ctx context.Context, o *object) error {
 	w.writes.add(o.GetNamespace(), o.GetKind())
 	if err := w.store.Create(ctx, o.DeepCopy()); err != nil {
 		return err
 	}
-	if !w.lacks["memory"] || w.mortal != o.GetNamespace() || o.GetKind() != "Machine" {
+	if !w.defects["memory"] || w.crashNamespace != o.GetNamespace() || o.GetKind() != "Machine" {
 		return nil
 	}
 	again := o.DeepCopy()
@@ -560,7 +569,7 @@ func (w *twin) make(ctx context.Context, o *object) error {
 	return w.store.Create(ctx, again)
 }
 
-// playedCluster is one of the twin's clusters.
+// playedCluster is a cluster of a twin.
 type playedCluster struct {
 	*twin
 	key types.NamespacedName
@@ -578,20 +587,21 @@ func (c playedCluster) RotateKubeconfig(ctx context.Context) error       { retur
 
 // renew gives the cluster other credentials.
 func (w *twin) renew(ctx context.Context) error {
-	if !w.lacks["rotation"] {
+	if !w.defects["rotation"] {
 		w.token = twinToken(w.t, strconv.FormatInt(time.Now().UnixNano(), 10))
 	}
 	w.reconcile(ctx)
 	return nil
 }
 
-// workload is the API server of installed clusters, as far as it is asked.
+// workload starts the API server of installed clusters, with the paths that rules request.
 func workload(t *testing.T) *httptest.Server {
 	t.Helper()
 	answers := map[string]string{
-		"/api":          `{"kind":"APIVersions","versions":["v1"]}`,
-		"/apis":         `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`,
-		"/api/v1":       `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"nodes","singularName":"node","namespaced":false,"kind":"Node","verbs":["list"]}]}`,
+		"/api":  `{"kind":"APIVersions","versions":["v1"]}`,
+		"/apis": `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`,
+		"/api/v1": `{"kind":"APIResourceList","groupVersion":"v1","resources":[` +
+			`{"name":"nodes","singularName":"node","namespaced":false,"kind":"Node","verbs":["list"]}]}`,
 		"/api/v1/nodes": `{"kind":"NodeList","apiVersion":"v1","items":[]}`,
 	}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -608,11 +618,12 @@ func workload(t *testing.T) *httptest.Server {
 }
 
 func kubeconfigTo(url, token string) []byte {
-	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"a","clusters":[{"name":"a","cluster":{"server":%q,"insecure-skip-tls-verify":true}}],
+	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"a",`+
+		`"clusters":[{"name":"a","cluster":{"server":%q,"insecure-skip-tls-verify":true}}],
 		"contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],"users":[{"name":"a","user":{"token":%q}}]}`, url, token)
 }
 
-// twinToken is a token that lasts for a day.
+// twinToken returns a token that is valid for a day.
 func twinToken(t *testing.T, name string) string {
 	t.Helper()
 	signed, err := jwt.NewWithClaims(jwt.SigningMethodHS256,

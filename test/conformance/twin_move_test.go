@@ -2,14 +2,14 @@ package conformance
 
 import "context"
 
-// twinRegistration stands for an installed cluster. clusterctl does not know it, and leaves it where it is.
+// twinRegistration is the kind that stands for an installed cluster. clusterctl does not move it.
 var twinRegistration = kind{Group: "twin.example.com", Version: "v1", Kind: "TwinRegistration"}
 
-// movable gives a twin a cluster that is moved, with what stands for it, and starts another hub that has none.
+// movable adds a cluster to a twin that can be moved, with its registration, and starts another hub without it.
 func (w *twin) movable(ctx context.Context) (there *twin) {
 	w.t.Helper()
 	there = newTwin(w.t)
-	there.lacks, there.api, there.token = w.lacks, w.api, w.token // one provider, one cluster
+	there.defects, there.api, there.token = w.defects, w.api, w.token // one provider, one cluster
 	for _, hub := range []*twin{w, there} {
 		hub.Kinds = []kind{twinRegistration}
 		hub.fixtures.moved = hub.addCluster(moveNamespace, 1, 0)
@@ -21,7 +21,7 @@ func (w *twin) movable(ctx context.Context) (there *twin) {
 	return there
 }
 
-// carry moves the cluster to another hub, as clusterctl does: what is new there has no status.
+// carry moves the cluster to another hub, as clusterctl does: moved objects have no status.
 func (w *twin) carry(ctx context.Context, there *twin) {
 	w.pause(ctx, true)
 	for _, k := range w.kinds {
@@ -49,7 +49,7 @@ func (w *twin) arrive(ctx context.Context, o *object) {
 	w.reconcile(ctx)
 }
 
-// pause pauses the cluster that is moved, or lets it go on.
+// pause pauses the moved cluster, or ends the pause.
 func (w *twin) pause(ctx context.Context, paused bool) {
 	w.change(ctx, w.stored(ctx, clusterKind, moveNamespace, moveNamespace), func(now *object) {
 		now.Object["spec"].(map[string]any)["paused"] = paused
@@ -57,9 +57,10 @@ func (w *twin) pause(ctx context.Context, paused bool) {
 	w.reconcile(ctx)
 }
 
-// lookForMachines makes Machines for a control plane that has just arrived, if it knows those that it has by its status alone.
-func (w *twin) lookForMachines(ctx context.Context, controlPlane *object) {
-	if !w.lacks["recognition"] || controlPlane.Object["status"] != nil {
+// createDuplicates creates Machines for a control plane that has just arrived, if it recognizes its Machines by
+// its status alone.
+func (w *twin) createDuplicates(ctx context.Context, controlPlane *object) {
+	if !w.defects["recognition"] || controlPlane.Object["status"] != nil {
 		return
 	}
 	another := w.of("Machine", moveNamespace, moveNamespace+"-0").DeepCopy()

@@ -35,7 +35,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The kinds of the twin, and of an infrastructure provider.
+// The kinds of the twin and of an infrastructure provider.
 var (
 	twinConfig       = kind{Group: "bootstrap." + capiGroup, Version: "v1beta1", Kind: "TwinConfig"}
 	twinTemplate     = kind{Group: "bootstrap." + capiGroup, Version: "v1beta1", Kind: "TwinConfigTemplate"}
@@ -46,36 +46,37 @@ var (
 	twinKinds        = []kind{twinConfig, twinTemplate, twinControlPlane, twinClass, twinMachine, twinCluster, twinRegistration}
 )
 
-// twinHook is the twin's own on its Machines.
+// twinHook is the hook of the twin on its Machines.
 const twinHook = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/twin"
 
-// twin is a provider that is played in memory, with two installed clusters, full and small, in namespaces of the same
-// names. It keeps the rules, as long as nothing of it is broken: what its controllers do, they do at once, after each
-// request of the suite.
+// twin is a provider that is simulated in memory, with two installed clusters, full and small, in namespaces of
+// the same names. Without defects it keeps the rules. Its controllers act at once, after each request of the
+// suite.
 type twin struct {
 	*suite
 	t *testing.T
-	// store is what the API server has; the suite goes through a client that lets the controllers answer.
+	// store has the objects of the API server; the suite uses a client that triggers the controllers.
 	store client.WithWatch
-	// objects are what is there at first, crds the definitions of the twin's kinds. Both are broken before the suite begins.
+	// objects are the initial objects, crds the definitions of the twin's kinds. Tests break both before the
+	// suite begins.
 	objects map[string]*object
 	crds    map[string]*apiextensionsv1.CustomResourceDefinition
 	// shipped are the manifests of both providers.
 	shipped map[*Component]string
-	// lacks names what the controllers do not do, or do though they must not.
-	lacks map[string]bool
-	// refuse is asked for each apply.
+	// defects are the names of the defects of the controllers.
+	defects map[string]bool
+	// refuse is called for each apply.
 	refuse func(o *object) error
-	// ignition and users are what hosts and people get.
+	// ignition and users are the data for hosts and users.
 	ignition, users []byte
 	token           string
 	api             *httptest.Server
-	// writes are those of the controllers, when and what about.
+	// writes are the writes of the controllers.
 	writes *writes
-	// mortal is the namespace whose writes end a life of the controllers; empty: none.
-	mortal string
-	// asleep are the namespaces whose cluster was paused once.
-	asleep map[string]bool
+	// crashNamespace is the namespace whose writes crash the controllers; empty: none.
+	crashNamespace string
+	// everPaused are the namespaces whose cluster was paused once.
+	everPaused map[string]bool
 }
 
 // playedContext is the context of a rule that Ginkgo does not run.
@@ -89,12 +90,12 @@ func (p playedContext) Done() <-chan struct{}       { return p.ctx.Done() }
 func (p playedContext) Err() error                  { return p.ctx.Err() }
 func (p playedContext) Value(key any) any           { return p.ctx.Value(key) }
 
-// newTwin makes a healthy twin.
+// newTwin returns a twin without defects.
 func newTwin(t *testing.T) *twin {
 	t.Helper()
 	w := &twin{
 		t: t, objects: map[string]*object{}, crds: map[string]*apiextensionsv1.CustomResourceDefinition{},
-		lacks: map[string]bool{}, shipped: map[*Component]string{}, writes: &writes{}, asleep: map[string]bool{},
+		defects: map[string]bool{}, shipped: map[*Component]string{}, writes: &writes{}, everPaused: map[string]bool{},
 	}
 	w.suite = &suite{
 		Provider: &Provider{
@@ -111,7 +112,7 @@ func newTwin(t *testing.T) *twin {
 				"clusterclass-twin.yaml": []byte("apiVersion: cluster.x-k8s.io/v1beta2\nkind: ClusterClass\nmetadata: {name: twin}\n"),
 			},
 		},
-		book: &book{played: map[string]playedRule{}}, rendered: map[*Component][]byte{}, life: t.Context(), end: func() {},
+		book: &book{played: map[string]playedRule{}}, rendered: map[*Component][]byte{}, ctx: t.Context(), end: func() {},
 	}
 	w.api = workload(t)
 	w.token = twinToken(t, "one")
@@ -141,7 +142,7 @@ func (w *twin) plural(k kind) string {
 	return name
 }
 
-// twinManifests are those of one provider: type, group and the names of its resources.
+// twinManifests are the manifests of one provider, with verbs for type, group and names of resources.
 const twinManifests = `
 apiVersion: v1
 kind: Namespace
@@ -163,7 +164,7 @@ rules:
 - {apiGroups: [%[2]s], resources: ["%[3]s/finalizers"], verbs: [update]}
 `
 
-// addCRDs makes the definitions of the twin's kinds, and what core may do with them.
+// addCRDs adds the definitions of the twin's kinds, and the rights of core on them.
 func (w *twin) addCRDs() {
 	str, integer := apiextensionsv1.JSONSchemaProps{Type: "string"}, apiextensionsv1.JSONSchemaProps{Type: "integer"}
 	of := func(properties map[string]apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
@@ -224,14 +225,14 @@ func (w *twin) addCRDs() {
 	role.Object["rules"] = rules
 }
 
-// add adds an object, which is found by its kind and names.
+// add adds an object from YAML; of finds it by kind and names.
 func (w *twin) add(format string, args ...any) *object {
 	w.t.Helper()
 	o := &object{}
 	NewWithT(w.t).Expect(yaml.Unmarshal(fmt.Appendf(nil, format, args...), &o.Object)).To(Succeed())
 	content, err := json.Marshal(o.Object)
 	NewWithT(w.t).Expect(err).NotTo(HaveOccurred())
-	NewWithT(w.t).Expect(o.UnmarshalJSON(content)).To(Succeed()) // numbers as of Kubernetes
+	NewWithT(w.t).Expect(o.UnmarshalJSON(content)).To(Succeed()) // with the number types of Kubernetes
 	if o.GetUID() == "" {
 		o.SetUID(types.UID(o.GetKind() + "-" + o.GetNamespace() + "-" + o.GetName()))
 	}
@@ -239,7 +240,7 @@ func (w *twin) add(format string, args ...any) *object {
 	return o
 }
 
-// addCluster adds an installed cluster, which is called like its namespace, with what was seen of it.
+// addCluster adds an installed cluster named like its namespace, with its history.
 func (w *twin) addCluster(namespace string, masters, workers int) *fixture {
 	w.t.Helper()
 	const conditionOf = `{type: %s, status: "%s", reason: %s, message: "%s", lastTransitionTime: "2031-01-01T00:00:00Z"}`
@@ -247,7 +248,8 @@ func (w *twin) addCluster(namespace string, masters, workers int) *fixture {
 		return fmt.Sprintf(conditionOf, name, status, reason, message)
 	}
 	w.add(`{apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, metadata: {namespace: %[1]s, name: %[1]s, finalizers: [core]}, spec: {
-		controlPlaneEndpoint: {host: api.example.com, port: 6443}, topology: {classRef: {name: twin}, version: v1.2.3}, controlPlaneRef: {apiGroup: controlplane.cluster.x-k8s.io, kind: TwinControlPlane, name: %[1]s},
+		controlPlaneEndpoint: {host: api.example.com, port: 6443}, topology: {classRef: {name: twin}, version: v1.2.3},
+		controlPlaneRef: {apiGroup: controlplane.cluster.x-k8s.io, kind: TwinControlPlane, name: %[1]s},
 		infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: TwinCluster, name: %[1]s}},
 		status: {controlPlane: {readyReplicas: %[2]d, upToDateReplicas: %[2]d}, conditions: [%[3]s, %[4]s, %[5]s, %[6]s]}}`,
 		namespace, masters, is(clusterv1.ClusterControlPlaneAvailableCondition, "True", "A", ""),
@@ -267,10 +269,13 @@ func (w *twin) addCluster(namespace string, masters, workers int) *fixture {
 	ofCluster := owner("cluster.x-k8s.io/v1beta2", "Cluster", namespace)
 	w.add(`{apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: TwinCluster, metadata: {namespace: %[1]s, name: `+
 		`%[1]s, ownerReferences: %[2]s}}`, namespace, ofCluster)
-	controlPlane := w.add(`{apiVersion: controlplane.cluster.x-k8s.io/v1beta1, kind: TwinControlPlane, metadata: {namespace: %[1]s, name: %[1]s, generation: 1, finalizers: [twin], ownerReferences: %[2]s},
-		spec: {replicas: %[3]d, version: v1.2.3, controlPlaneEndpoint: {host: api.example.com, port: 6443}, machineTemplate: {spec: {infrastructureRef: {apiGroup: a, kind: b, name: c}}}},
-		status: {observedGeneration: 1, replicas: %[3]d, readyReplicas: %[3]d, availableReplicas: %[3]d, upToDateReplicas: %[3]d, selector: "%[5]s=%[1]s,%[6]s=%[1]s", version: v1.2.3,
-		versions: [{version: v1.2.3, replicas: %[3]d}], initialization: {controlPlaneInitialized: true}, conditions: [%[4]s]}}`, namespace, ofCluster, masters, strings.Join(all, ", "),
+	controlPlane := w.add(`{apiVersion: controlplane.cluster.x-k8s.io/v1beta1, kind: TwinControlPlane, metadata: {namespace: %[1]s,
+		name: %[1]s, generation: 1, finalizers: [twin], ownerReferences: %[2]s},
+		spec: {replicas: %[3]d, version: v1.2.3, controlPlaneEndpoint: {host: api.example.com, port: 6443},
+		machineTemplate: {spec: {infrastructureRef: {apiGroup: a, kind: b, name: c}}}},
+		status: {observedGeneration: 1, replicas: %[3]d, readyReplicas: %[3]d, availableReplicas: %[3]d, upToDateReplicas: %[3]d,
+		selector: "%[5]s=%[1]s,%[6]s=%[1]s", version: v1.2.3, versions: [{version: v1.2.3, replicas: %[3]d}],
+		initialization: {controlPlaneInitialized: true}, conditions: [%[4]s]}}`, namespace, ofCluster, masters, strings.Join(all, ", "),
 		clusterv1.ClusterNameLabel, clusterv1.MachineControlPlaneNameLabel)
 	secret := w.add(`{apiVersion: v1, kind: Secret, type: cluster.x-k8s.io/secret, metadata: {namespace: %[1]s, name: `+
 		`%[1]s-kubeconfig, labels: {%[2]s: %[1]s}, ownerReferences: %[3]s}, data: {value: %[4]s}}`,
@@ -281,13 +286,14 @@ func (w *twin) addCluster(namespace string, masters, workers int) *fixture {
 	w.add(`{apiVersion: bootstrap.cluster.x-k8s.io/v1beta1, kind: TwinConfigTemplate, metadata: {namespace: %[1]s, name: `+
 		`worker, ownerReferences: %[2]s}, spec: {template: {spec: {}}}}`, namespace, ofCluster)
 	if workers > 0 {
-		w.add(`{apiVersion: cluster.x-k8s.io/v1beta2, kind: MachineDeployment, metadata: {namespace: %[1]s, name: %[1]s, ownerReferences: %[2]s}, spec: {rollout: {strategy: {type: RollingUpdate}},
-			template: {spec: {version: v1.2.3, bootstrap: {configRef: {apiGroup: bootstrap.cluster.x-k8s.io, kind: TwinConfigTemplate, name: worker}}}}}}`, namespace, ofCluster)
+		w.add(`{apiVersion: cluster.x-k8s.io/v1beta2, kind: MachineDeployment, metadata: {namespace: %[1]s, name: %[1]s,
+			ownerReferences: %[2]s}, spec: {rollout: {strategy: {type: RollingUpdate}}, template: {spec: {version: v1.2.3,
+			bootstrap: {configRef: {apiGroup: bootstrap.cluster.x-k8s.io, kind: TwinConfigTemplate, name: worker}}}}}}`, namespace, ofCluster)
 	}
 	w.add(`{apiVersion: controlplane.cluster.x-k8s.io/v1beta1, kind: TwinControlPlaneTemplate, metadata: {namespace: `+
 		`%[1]s, name: class, ownerReferences: %[2]s}, spec: {template: {spec: {}}}}`, namespace, ofCluster)
 	j := &journal{}
-	see := func(version uint64, o *object, edit func(*object)) {
+	record := func(version uint64, o *object, edit func(*object)) {
 		o = o.DeepCopy()
 		if edit != nil {
 			edit(o)
@@ -298,7 +304,7 @@ func (w *twin) addCluster(namespace string, masters, workers int) *fixture {
 		o.Object["status"] = map[string]any{"replicas": int64(0), "readyReplicas": int64(0), "version": "v1.2.3"}
 		o.SetAnnotations(map[string]string{blockMove: ""})
 	}
-	see(1, controlPlane, young)
+	record(1, controlPlane, young)
 	for i := range masters + workers {
 		name, labels := fmt.Sprintf("%s-%d", namespace, i), fmt.Sprintf(`%s: %s`, clusterv1.ClusterNameLabel, namespace)
 		ofMachine, hooks := ofCluster, ""
@@ -307,35 +313,41 @@ func (w *twin) addCluster(namespace string, masters, workers int) *fixture {
 			ofMachine, hooks = owner("controlplane.cluster.x-k8s.io/v1beta1", "TwinControlPlane", namespace), twinHook+`: ""`
 		}
 		waiting := is("BootstrapConfigReady", "False", "Waiting", "for a host")
-		machine := w.add(`{apiVersion: cluster.x-k8s.io/v1beta2, kind: Machine, metadata: {namespace: %[1]s, name: %[2]s, labels: {%[3]s}, annotations: {%[8]s}, finalizers: [core], ownerReferences: %[4]s}, spec: {clusterName: %[1]s, version: v1.2.3, minReadySeconds: 0,
-			bootstrap: {dataSecretName: %[2]s, configRef: {apiGroup: bootstrap.cluster.x-k8s.io, kind: TwinConfig, name: %[2]s}}, infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: TwinMachine, name: %[2]s}},
-			status: {nodeRef: {name: %[2]s}, conditions: [%[5]s, %[6]s, %[7]s]}}`, namespace, name, labels, ofMachine, is("Ready", "True", "A", ""), is("UpToDate", "True", "A", ""), is("BootstrapConfigReady", "True", "A", ""), hooks)
+		machine := w.add(`{apiVersion: cluster.x-k8s.io/v1beta2, kind: Machine, metadata: {namespace: %[1]s, name: %[2]s,
+			labels: {%[3]s}, annotations: {%[8]s}, finalizers: [core], ownerReferences: %[4]s},
+			spec: {clusterName: %[1]s, version: v1.2.3, minReadySeconds: 0, bootstrap: {dataSecretName: %[2]s,
+			configRef: {apiGroup: bootstrap.cluster.x-k8s.io, kind: TwinConfig, name: %[2]s}},
+			infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: TwinMachine, name: %[2]s}},
+			status: {nodeRef: {name: %[2]s}, conditions: [%[5]s, %[6]s, %[7]s]}}`, namespace, name, labels, ofMachine,
+			is("Ready", "True", "A", ""), is("UpToDate", "True", "A", ""), is("BootstrapConfigReady", "True", "A", ""), hooks)
 		w.add(`{apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: TwinMachine, metadata: {namespace: %s, name: %s, `+
 			`ownerReferences: %s, annotations: {cluster.x-k8s.io/cloned-from-name: a, cluster.x-k8s.io/cloned-from-groupkind: b}}}`,
 			namespace, name, owner("cluster.x-k8s.io/v1beta2", "Machine", name))
-		config := w.add(`{apiVersion: bootstrap.cluster.x-k8s.io/v1beta1, kind: TwinConfig, metadata: {namespace: %[1]s, name: %[2]s, generation: 1, finalizers: [twin], ownerReferences: %[3]s,
-			annotations: {cluster.x-k8s.io/cloned-from-name: a, cluster.x-k8s.io/cloned-from-groupkind: b}}, spec: {},
-			status: {observedGeneration: 1, dataSecretName: %[2]s, initialization: {dataSecretCreated: true}, conditions: [%[4]s, %[5]s]}}`, namespace, name, owner("cluster.x-k8s.io/v1beta2", "Machine", name), is("Ready", "True", "A", ""), is("Paused", "False", "A", ""))
+		config := w.add(`{apiVersion: bootstrap.cluster.x-k8s.io/v1beta1, kind: TwinConfig, metadata: {namespace: %[1]s, name: %[2]s,
+			generation: 1, finalizers: [twin], ownerReferences: %[3]s, annotations: {
+			cluster.x-k8s.io/cloned-from-name: a, cluster.x-k8s.io/cloned-from-groupkind: b}}, spec: {},
+			status: {observedGeneration: 1, dataSecretName: %[2]s, initialization: {dataSecretCreated: true}, conditions: [%[4]s, %[5]s]}}`,
+			namespace, name, owner("cluster.x-k8s.io/v1beta2", "Machine", name), is("Ready", "True", "A", ""), is("Paused", "False", "A", ""))
 		data := w.add(`{apiVersion: v1, kind: Secret, type: cluster.x-k8s.io/secret, metadata: {namespace: %[1]s, name: `+
 			`%[2]s, labels: {%[3]s: %[1]s}, ownerReferences: %[4]s}, data: {value: YQ==}}`,
 			namespace, name, clusterv1.ClusterNameLabel, owner("bootstrap.cluster.x-k8s.io/v1beta1", "TwinConfig", name))
-		see(2, machine, func(o *object) {
+		record(2, machine, func(o *object) {
 			o.Object["status"] = map[string]any{"conditions": []any{parsed(waiting)}}
 		})
-		see(3, config, func(o *object) {
+		record(3, config, func(o *object) {
 			o.Object["status"] = map[string]any{"conditions": []any{parsed(strings.Replace(waiting, "BootstrapConfigReady", "Ready", 1))}}
 		})
-		see(4, data, nil)
-		see(5, config, nil)
+		record(4, data, nil)
+		record(5, config, nil)
 	}
-	see(6, secret, nil)
-	see(7, controlPlane, func(o *object) {
+	record(6, secret, nil)
+	record(7, controlPlane, func(o *object) {
 		o.Object["status"].(map[string]any)["conditions"] = []any{parsed(is("Installed", "True", "A", ""))}
 	})
 	return &fixture{Cluster: playedCluster{w, types.NamespacedName{Namespace: namespace, Name: namespace}}, namespace: namespace, seen: j}
 }
 
-// parsed is one part of an object.
+// parsed parses a part of an object.
 func parsed(text string) any {
 	var value any
 	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
@@ -344,7 +356,7 @@ func parsed(text string) any {
 	return value
 }
 
-// begin starts the API server with what the twin has by now.
+// begin starts the API server with the current objects of the twin.
 func (w *twin) begin() {
 	w.t.Helper()
 	scheme := newScheme()
@@ -375,7 +387,8 @@ func (w *twin) begin() {
 		}
 	}
 	w.OwnerGraph = OwnerGraph(full)
-	w.store = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).WithStatusSubresource(withStatus...).Build()
+	w.store = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).
+		WithStatusSubresource(withStatus...).Build()
 	w.world = world{
 		hub: playedHub{w}, kinds: append(slices.Clone(twinKinds), clusterKind, machineKind, deploymentKind, secretKind),
 		client: interceptor.NewClient(w.store, interceptor.Funcs{
@@ -387,13 +400,13 @@ func (w *twin) begin() {
 				return watch.Filter(events, w.asWritten), nil
 			},
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-				return w.answered(ctx, c.Create(ctx, o, opts...))
+				return w.afterRequest(ctx, c.Create(ctx, o, opts...))
 			},
 			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-				return w.answered(ctx, c.Delete(ctx, o, opts...))
+				return w.afterRequest(ctx, c.Delete(ctx, o, opts...))
 			},
 			Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-				return w.answered(ctx, c.Update(ctx, o, opts...))
+				return w.afterRequest(ctx, c.Update(ctx, o, opts...))
 			},
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
 				if len((&client.PatchOptions{}).ApplyOptions(opts).DryRun) > 0 {
@@ -402,12 +415,12 @@ func (w *twin) begin() {
 				if err := w.admit(ctx, o, patch); err != nil {
 					return err
 				}
-				return w.answered(ctx, c.Patch(ctx, o, patch, opts...))
+				return w.afterRequest(ctx, c.Patch(ctx, o, patch, opts...))
 			},
 			SubResourcePatch: func(ctx context.Context, c client.Client, name string, o client.Object, patch client.Patch,
 				opts ...client.SubResourcePatchOption,
 			) error {
-				return w.answered(ctx, c.SubResource(name).Patch(ctx, o, patch, opts...))
+				return w.afterRequest(ctx, c.SubResource(name).Patch(ctx, o, patch, opts...))
 			},
 			SubResourceUpdate: func(ctx context.Context, c client.Client, name string, o client.Object,
 				opts ...client.SubResourceUpdateOption,
@@ -415,7 +428,7 @@ func (w *twin) begin() {
 				if name == "scale" {
 					return nil
 				}
-				return w.answered(ctx, c.SubResource(name).Update(ctx, o, opts...))
+				return w.afterRequest(ctx, c.SubResource(name).Update(ctx, o, opts...))
 			},
 			SubResourceGet: func(_ context.Context, _ client.Client, _ string, o, scale client.Object, _ ...client.SubResourceGetOption) error {
 				controlPlane := o.(*object)
@@ -438,12 +451,13 @@ func (w *twin) begin() {
 			},
 		}),
 	}
-	if w.lacks["rest"] || w.lacks["thrift"] {
-		go w.neverRest()
+	if w.defects["rest"] || w.defects["thrift"] {
+		go w.writeForever()
 	}
 }
 
-// asWritten is an event with the object as it came from the twin, which the fake client has made one of its scheme.
+// asWritten converts an event to unstructured objects, which the fake client has converted to types of its
+// scheme.
 func (w *twin) asWritten(event watch.Event) (watch.Event, bool) {
 	o, err := runtime.DefaultUnstructuredConverter.ToUnstructured(event.Object)
 	if err != nil {
@@ -459,7 +473,7 @@ func (w *twin) asWritten(event watch.Event) (watch.Event, bool) {
 	return event, true
 }
 
-// tryPatch shows what would become of an object, which the fake client does not.
+// tryPatch shows the result of a patch in a dry run, which the fake client does not support.
 func (w *twin) tryPatch(ctx context.Context, o client.Object, patch client.Patch) error {
 	change, err := patch.Data(o)
 	if err != nil {
@@ -476,10 +490,11 @@ func (w *twin) tryPatch(ctx context.Context, o client.Object, patch client.Patch
 	return o.(*object).UnmarshalJSON(merged)
 }
 
-// admit refuses, as the twin has it, changes of a MachineDeployment for which core would replace Machines.
+// admit refuses, as the admission of the twin, changes of a MachineDeployment for which core would replace
+// Machines.
 func (w *twin) admit(ctx context.Context, o client.Object, patch client.Patch) error {
 	changed, ok := o.DeepCopyObject().(*object)
-	if !ok || o.GetObjectKind().GroupVersionKind() != deploymentKind || w.lacks["admission"] {
+	if !ok || o.GetObjectKind().GroupVersionKind() != deploymentKind || w.defects["admission"] {
 		return nil
 	}
 	if err := w.tryPatch(ctx, changed, patch); err != nil {
@@ -492,21 +507,21 @@ func (w *twin) admit(ctx context.Context, o client.Object, patch client.Patch) e
 	return nil
 }
 
-// rollsOut reports whether core replaces the Machines of a MachineDeployment by others.
+// rollsOut reports whether core replaces the Machines of a MachineDeployment.
 func (w *twin) rollsOut(deployment *object) bool {
 	return text(deployment, "spec", "rollout", "strategy", "type") == "RollingUpdate" &&
 		!reflect.DeepEqual(at(deployment, "spec", "template"), at(w.objects[title(deployment)], "spec", "template"))
 }
 
-// answered lets the controllers do what a request asks for.
-func (w *twin) answered(ctx context.Context, err error) error {
+// afterRequest triggers the controllers after a successful request.
+func (w *twin) afterRequest(ctx context.Context, err error) error {
 	if err == nil {
 		w.reconcile(ctx)
 	}
 	return err
 }
 
-// of finds an object of the twin before it begins.
+// of returns an object of the twin before it begins.
 func (w *twin) of(kind, namespace, name string) *object {
 	w.t.Helper()
 	o := w.objects[fmt.Sprintf("%s %s/%s", kind, namespace, name)]
@@ -525,7 +540,7 @@ func (w *twin) set(kind, namespace, name string, value any, fields ...string) {
 	NewWithT(w.t).Expect(unstructured.SetNestedField(o.Object, value, fields...)).To(Succeed())
 }
 
-// field is a part of the schema of one of the twin's kinds.
+// field changes a part of the schema of one of the twin's kinds.
 func (w *twin) field(k kind, change func(*apiextensionsv1.JSONSchemaProps), fields ...string) {
 	version := &w.crds[k.Kind].Spec.Versions[0]
 	var below func(p *apiextensionsv1.JSONSchemaProps, fields []string)
@@ -541,12 +556,12 @@ func (w *twin) field(k kind, change func(*apiextensionsv1.JSONSchemaProps), fiel
 	below(version.Schema.OpenAPIV3Schema, fields)
 }
 
-// drop is a change that removes a property.
+// drop returns a change that removes a property.
 func drop(name string) func(*apiextensionsv1.JSONSchemaProps) {
 	return func(p *apiextensionsv1.JSONSchemaProps) { delete(p.Properties, name) }
 }
 
-// change changes what was seen of a cluster.
+// change changes entries in the history of a cluster.
 func (f *fixture) change(which func(entry) bool, how func(*entry)) {
 	for i := range f.seen.entries {
 		if which(f.seen.entries[i]) {

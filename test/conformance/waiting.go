@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// waitingRules are about what waits because something is missing.
+// waitingRules check objects that wait because a dependency is missing.
 func (s *suite) waitingRules() {
 	const namespace = "waiting"
 	var waiting *fixture
@@ -31,7 +31,7 @@ func (s *suite) waitingRules() {
 		}).WithTimeout(held).Should(BeEmpty())
 	}, NodeTimeout(soon))
 
-	s.rule("B26", "says what it waits for", info, func(ctx SpecContext) {
+	s.rule("B26", "reports its dependency", info, func(ctx SpecContext) {
 		alone := s.newConfig(namespace, "alone")
 		Expect(s.client.Create(ctx, alone)).To(Succeed())
 		early := s.newConfig(namespace, "early")
@@ -49,7 +49,7 @@ func (s *suite) waitingRules() {
 		first := s.reason(ctx, alone)
 		Eventually(func() string { return s.reason(ctx, early) }).Should(And(Not(BeEmpty()), Not(Equal(first))),
 			"the reason with a Machine, but no infrastructure")
-		s.note("%s, %s", first, s.reason(ctx, early))
+		s.addNote("%s, %s", first, s.reason(ctx, early))
 		for _, config := range []*object{alone, early} {
 			Expect(s.get(ctx, secretKind, client.ObjectKeyFromObject(config))).To(BeNil(), "no bootstrap data yet")
 		}
@@ -85,10 +85,12 @@ func (s *suite) waitingRules() {
 		s.expectDeleted(ctx, spread)
 	}, NodeTimeout(deleteTimeout))
 
-	s.rule("I2", "what waits can be deleted", invariant, func(ctx SpecContext) { s.expectDeleted(ctx, waiting) }, NodeTimeout(deleteTimeout))
+	s.rule("I2", "a waiting cluster can be deleted", invariant,
+		func(ctx SpecContext) { s.expectDeleted(ctx, waiting) }, NodeTimeout(deleteTimeout))
 }
 
-// expectWaitsFor expects of a control plane to say that it waits, and for what: the infrastructure, or the endpoint that it is to give.
+// expectWaitsFor expects a control plane to report its dependency: the infrastructure, or the endpoint that the
+// infrastructure sets.
 func expectWaitsFor(g Gomega, controlPlane *object, infrastructure string) {
 	GinkgoHelper()
 	g.Expect(conditions(controlPlane)).To(ContainElement(And(HaveField("Status", metav1.ConditionFalse),
@@ -97,8 +99,8 @@ func expectWaitsFor(g Gomega, controlPlane *object, infrastructure string) {
 		title(controlPlane))
 }
 
-// awaitHealthChecks waits until the Cluster takes its MachineHealthChecks with it. From v1.14 on Cluster API makes it
-// their owner only with its second look at them, 15 s after the first: one that is gone by then leaves them behind.
+// awaitHealthChecks waits until the Cluster owns its MachineHealthChecks. From v1.14 on Cluster API sets the
+// owner with its second reconcile, 15 s after the first. A Cluster that is deleted before leaves them behind.
 func (s *suite) awaitHealthChecks(ctx context.Context, f *fixture) {
 	GinkgoHelper()
 	Eventually(func() []string {
@@ -112,7 +114,7 @@ func (s *suite) awaitHealthChecks(ctx context.Context, f *fixture) {
 	}).Should(BeEmpty())
 }
 
-// isInfraCluster tells the infrastructure cluster from its group and name, before anything refers to it.
+// isInfraCluster recognizes the infrastructure cluster by its group and kind, before any object refers to it.
 func isInfraCluster(o *object) bool {
 	return o.GroupVersionKind().Group == "infrastructure."+capiGroup && strings.HasSuffix(o.GetKind(), "Cluster")
 }
@@ -128,7 +130,7 @@ func (s *suite) newConfig(namespace, name string) *object {
 	return config
 }
 
-// reason waits until an object has the condition Ready, and returns why it is not.
+// reason waits until an object has the condition Ready, and returns its reason.
 func (s *suite) reason(ctx SpecContext, o *object) string {
 	GinkgoHelper()
 	var reason string

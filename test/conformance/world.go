@@ -44,15 +44,15 @@ const (
 	contractLabel = capiGroup + "/v1beta2"
 )
 
-// world is what the suite sees of a management cluster.
+// world is a management cluster as the suite sees it.
 type world struct {
 	hub    Hub
 	client client.WithWatch
-	// kinds are all kinds of which a cluster has objects.
+	// kinds are all kinds of objects that a cluster has.
 	kinds []kind
 }
 
-// newWorld looks at a hub; further kinds are those of the provider.
+// newWorld connects to a hub; further kinds are those of the provider.
 func newWorld(ctx context.Context, hub Hub, further []kind) world {
 	GinkgoHelper()
 	c, err := client.NewWithWatch(hub.Config(), client.Options{Scheme: newScheme()})
@@ -78,7 +78,7 @@ func (w world) crd(ctx context.Context, k kind) *apiextensionsv1.CustomResourceD
 	return crd
 }
 
-// kindsOf are the kinds of Cluster API and its providers, Secrets and ConfigMaps.
+// kindsOf returns the kinds of Cluster API and its providers, Secrets and ConfigMaps.
 func kindsOf(ctx context.Context, c client.Client) []kind {
 	GinkgoHelper()
 	list := &apiextensionsv1.CustomResourceDefinitionList{}
@@ -97,7 +97,7 @@ func kindsOf(ctx context.Context, c client.Client) []kind {
 	return kinds
 }
 
-// get reads an object; nil when there is none.
+// get reads an object; nil if it does not exist.
 func (w world) get(ctx context.Context, k kind, key types.NamespacedName) *object {
 	GinkgoHelper()
 	found := &object{}
@@ -118,7 +118,7 @@ func (w world) list(ctx context.Context, k kind, namespace string, options ...cl
 	return list.Items
 }
 
-// all reads every object of a namespace but those that Kubernetes itself puts there.
+// all reads every object of a namespace, except for those that Kubernetes itself creates.
 func (w world) all(ctx context.Context, namespace string) []object {
 	GinkgoHelper()
 	var objects []object
@@ -132,7 +132,7 @@ func (w world) all(ctx context.Context, namespace string) []object {
 	return objects
 }
 
-// versions are the resource versions of everything in the namespaces.
+// versions returns the resource versions of all objects in the namespaces.
 func (w world) versions(ctx context.Context, namespaces ...string) map[string]string {
 	GinkgoHelper()
 	result := map[string]string{}
@@ -149,13 +149,13 @@ func (w world) versions(ctx context.Context, namespaces ...string) map[string]st
 	return result
 }
 
-// settled waits until everything has been written that will be, and returns the resource versions.
+// settled waits until all deferred writes are done, and returns the resource versions.
 func (w world) settled(ctx context.Context, namespaces ...string) map[string]string {
 	GinkgoHelper()
 	return w.unchanged(ctx, held, namespaces...)
 }
 
-// calm waits until the answers to what was just done have been written.
+// calm waits until the reactions to the last change have been written.
 func (w world) calm(ctx context.Context, namespaces ...string) {
 	GinkgoHelper()
 	w.unchanged(ctx, still/2, namespaces...)
@@ -174,7 +174,7 @@ func (w world) unchanged(ctx context.Context, duration time.Duration, namespaces
 	return before
 }
 
-// resolve looks for an object by what Machines and Clusters say of it: group, kind and name.
+// resolve reads the object of a reference of a Machine or Cluster.
 func (w world) resolve(ctx context.Context, ref clusterv1.ContractVersionedObjectReference, namespace string) *object {
 	GinkgoHelper()
 	mapping, err := w.client.RESTMapper().RESTMapping(schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind})
@@ -197,7 +197,7 @@ func (w world) controlPlane(ctx context.Context, f *fixture) *object {
 	return controlPlane
 }
 
-// machines of a cluster, sorted into those of the control plane and workers.
+// machines returns the Machines of a cluster: those of the control plane, and workers.
 func (w world) machines(ctx context.Context, f *fixture) (controlPlane, workers []clusterv1.Machine) {
 	GinkgoHelper()
 	list := &clusterv1.MachineList{}
@@ -214,7 +214,7 @@ func (w world) machines(ctx context.Context, f *fixture) (controlPlane, workers 
 	return controlPlane, workers
 }
 
-// configs are the bootstrap configs of Machines.
+// configs returns the bootstrap configs of Machines.
 func (w world) configs(ctx context.Context, machines []clusterv1.Machine) []*object {
 	GinkgoHelper()
 	var configs []*object
@@ -245,7 +245,7 @@ func title(o client.Object) string {
 	return fmt.Sprintf("%s %s/%s", o.GetObjectKind().GroupVersionKind().Kind, o.GetNamespace(), o.GetName())
 }
 
-// at returns a field; nil when it is not there.
+// at returns a field; nil if it does not exist.
 func at(o *object, fields ...string) any {
 	value, _, _ := unstructured.NestedFieldNoCopy(o.Object, fields...)
 	return value
@@ -256,7 +256,7 @@ func text(o *object, fields ...string) string {
 	return value
 }
 
-// conditions of an object in the form of the contract.
+// conditions returns the conditions of an object in the form of the contract.
 func conditions(o *object) []metav1.Condition {
 	var status struct {
 		Status struct {
@@ -273,7 +273,7 @@ func condition(o *object, name string) metav1.Condition {
 	return find(conditions(o), name)
 }
 
-// journal is what was seen of the objects in a namespace.
+// journal is the history of the objects in a namespace.
 type journal struct {
 	mu      sync.Mutex
 	entries []entry
@@ -281,12 +281,12 @@ type journal struct {
 
 type entry struct {
 	*object
-	gone bool
-	// version orders entries of all kinds: they lie in one etcd.
+	deleted bool
+	// version orders entries of all kinds: all objects are in one etcd.
 	version uint64
 }
 
-// follow writes down everything that happens to the kinds in a namespace.
+// follow records all events of the kinds in a namespace.
 func (w world) follow(ctx context.Context, namespace string, kinds ...kind) *journal {
 	GinkgoHelper()
 	j := &journal{}
@@ -311,7 +311,7 @@ func (j *journal) write(events watch.Interface) {
 			continue
 		}
 		j.mu.Lock()
-		j.entries = append(j.entries, entry{object: o, gone: event.Type == watch.Deleted, version: version})
+		j.entries = append(j.entries, entry{object: o, deleted: event.Type == watch.Deleted, version: version})
 		j.mu.Unlock()
 	}
 }
@@ -325,7 +325,7 @@ func (j *journal) of(k kind) []entry {
 	return entries
 }
 
-// first returns the first entry of a kind for which is holds; nil: there is none.
+// first returns the first entry of a kind for which is returns true; nil: there is none.
 func (j *journal) first(k kind, is func(entry) bool) *entry {
 	entries := j.of(k)
 	if i := slices.IndexFunc(entries, is); i >= 0 {
