@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
@@ -30,6 +31,8 @@ const (
 	// maxAuthorities is the largest number of authorities in a renewed kubeconfig. maxBundle is the largest
 	// bundle that is read, in bytes.
 	maxAuthorities, maxBundle = 64, 256 << 10
+	// shownFingerprint is the number of digits of a fingerprint in messages.
+	shownFingerprint = 16
 )
 
 // Authorities are the certificate authorities of the API server of a cluster.
@@ -263,6 +266,31 @@ func encode(certificates []*x509.Certificate) []byte {
 		_ = pem.Encode(&bundle, &pem.Block{Type: cert.CertificateBlockType, Bytes: c.Raw}) // a buffer does not fail
 	}
 	return bundle.Bytes()
+}
+
+// Fingerprints returns the SHA-256 fingerprints of the certificates in a bundle (PEM), in hexadecimal.
+func Fingerprints(bundle string) sets.Set[string] {
+	found := sets.New[string]()
+	for _, c := range certificatesIn([]byte(bundle)) {
+		found.Insert(fingerprint(c))
+	}
+	return found
+}
+
+// NamesOfAuthorities returns the authorities in a kubeconfig that have one of the fingerprints, with their subjects. It
+// returns none for an invalid kubeconfig, with which no client connects.
+func NamesOfAuthorities(kubeconfig []byte, fingerprints sets.Set[string]) []string {
+	config, _, err := load(kubeconfig)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, c := range certificatesIn(clusterOf(config).CertificateAuthorityData) {
+		if is := fingerprint(c); fingerprints.Has(is) {
+			names = append(names, fmt.Sprintf("%s (SHA-256 %s...)", bound.Value(c.Subject.String()), is[:shownFingerprint]))
+		}
+	}
+	return names
 }
 
 func fingerprint(c *x509.Certificate) string {

@@ -271,6 +271,17 @@ func TestAuthoritiesOfTheSpec(t *testing.T) {
 	NewWithT(t).Expect(err).To(HaveOccurred())
 }
 
+func TestNamesOfAuthorities(t *testing.T) {
+	g := NewWithT(t)
+	first, second := authorityUntil(t, "first", time.Hour), authorityUntil(t, strings.Repeat("long", 100), time.Hour)
+	kubeconfig := trusting(t, first+second, nil)
+	g.Expect(NamesOfAuthorities(kubeconfig, Fingerprints(first))).
+		To(ConsistOf("CN=first (SHA-256 " + fingerprintOf(t, first)[:16] + "...)"))
+	g.Expect(NamesOfAuthorities(kubeconfig, Fingerprints(second))).To(ConsistOf(HaveLen(len("... (SHA-256 ...)") - 3 + 64 + 16)))
+	g.Expect(NamesOfAuthorities(kubeconfig, sets.New("of another"))).To(BeEmpty())
+	g.Expect(NamesOfAuthorities([]byte("nothing"), Fingerprints(first))).To(BeEmpty())
+}
+
 func TestCheckAuthorities(t *testing.T) {
 	g := NewWithT(t)
 	valid := authorityUntil(t, "a", time.Hour)

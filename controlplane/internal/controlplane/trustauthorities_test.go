@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -292,4 +293,72 @@ func TestAWithdrawnAuthorityThatIsInUseStays(t *testing.T) {
 	*now = now.Add(cluster.WithdrawalInterval)
 	h.reconcile()
 	h.Expect(h.workloads.authoritiesRead).To(Equal(read))
+}
+
+// A user who withdraws a leaked authority has to know how long it still counts.
+func TestWithdrawnAuthorityIsReportedWhileItIsTrusted(t *testing.T) {
+	const trusted = "Secret cluster1-kubeconfig still trusts certificate authorities that spec.kubeconfig.additionalTrustBundle does not " +
+		"contain any more: CN=second (SHA-256 "
+	h, now, _, second := withdrawn(t)
+	connected := h.workloads.facts
+	h.workloads.facts = facts.Workload{Failure: &facts.Failure{Message: "no connection"}}
+	h.elapse()
+	h.reconcile()
+	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, trusted)
+	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "7 connections, 60 minutes apart, in which no API server used them: none is made yet")
+
+	h.workloads.facts = connected
+	for checks := 1; checks < cluster.WithdrawalChecks; checks++ {
+		h.elapse()
+		h.reconcile()
+		h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, trusted)
+		last := now.Add(time.Duration(cluster.WithdrawalChecks-checks) * cluster.WithdrawalInterval).UTC().Format(time.RFC3339)
+		h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, fmt.Sprintf("%d made, the last follows at %s at the earliest", checks, last))
+		*now = now.Add(cluster.WithdrawalInterval)
+	}
+	h.workloads.authorities.Serving = sets.New(facts.AuthoritiesOf(h.published()).Added.UnsortedList()...)
+	h.elapse()
+	h.reconcile()
+	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "An API server used them. They stay until the next renewal")
+
+	h.state(second)
+	h.elapse()
+	h.reconcile()
+	h.expectNoKubeconfigMessage()
+}
+
+// The message advises to remove the authority from the Secret: nothing adds it again.
+func TestWithdrawnAuthorityIsRemovedFromTheSecretByTheUser(t *testing.T) {
+	h, now, first, second := withdrawn(t)
+	h.elapse()
+	h.reconcile()
+	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "delete them from certificate-authority-data in Secret cluster1-kubeconfig")
+	h.editPublished(func(s *corev1.Secret) {
+		both := base64.StdEncoding.EncodeToString(bytes.Join([][]byte{first, second}, nil))
+		s.Data["value"] = bytes.Replace(s.Data["value"], []byte(both), []byte(base64.StdEncoding.EncodeToString(first)), 1)
+	})
+	h.elapse()
+	h.reconcile()
+	h.expectNoKubeconfigMessage()
+	h.editPublished(func(s *corev1.Secret) { delete(s.Annotations, facts.KubeconfigRenewalAnnotation) })
+	h.passChecks(now)
+	h.expectTrust(first)
+	h.Expect(h.published().Annotations).NotTo(HaveKey(facts.KubeconfigAuthoritiesAnnotation))
+}
+
+func (h *hub) expectNoKubeconfigMessage() {
+	h.t.Helper()
+	h.Expect(conditions.Get(h.controlPlane(), controlplanev1.KubeconfigAvailableCondition)).
+		To(And(HaveField("Status", metav1.ConditionTrue), HaveField("Message", BeEmpty())))
+}
+
+// Messages change with the number of connections only: the Secret is not read each time.
+func TestPublishedKubeconfigIsReadOnceForTheMessage(t *testing.T) {
+	h, _, _, _ := withdrawn(t)
+	h.reconcile()
+	h.reconcile()
+	live := &liveReader{Reader: h.Client}
+	h.live.Reader = live
+	h.reconcile()
+	h.Expect(live.secrets).To(BeZero())
 }

@@ -38,6 +38,8 @@ type Publisher struct {
 	foreignRecoveries *lru.Cache[string, struct{}]
 	// withdrawals counts the connections since a spec has withdrawn authorities, by the UID of the control plane.
 	withdrawals *lru.Cache[types.UID, withdrawal]
+	// withdrawn holds the names of the withdrawn authorities that published kubeconfigs still trust.
+	withdrawn *lru.Cache[withdrawnKey, []string]
 }
 
 // New returns a Publisher that reads Secrets with live, past the cache.
@@ -47,5 +49,6 @@ func New(live client.Reader, workloads Workloads, w *writer.Writer, c clock.Pass
 		adminDigests:      lru.New[string, string](rememberedSecrets),
 		foreignRecoveries: lru.New[string, struct{}](rememberedSecrets),
 		withdrawals:       lru.New[types.UID, withdrawal](rememberedSecrets),
+		withdrawn:         lru.New[withdrawnKey, []string](rememberedSecrets),
 	}
 }

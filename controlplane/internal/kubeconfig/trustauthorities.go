@@ -3,6 +3,7 @@ package kubeconfig
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -31,12 +32,17 @@ type withdrawal struct {
 	next   time.Time
 }
 
+// counts reports whether the connections are counted for the authorities of a spec.
+func (w withdrawal) counts(bundle string) bool {
+	return w.bundle == facts.RecordAuthorities(bundle, nil, false).String()
+}
+
 // countCheck counts a connection to the API servers, and reports whether the connections since the withdrawal suffice.
 // Only connections that are cluster.WithdrawalInterval apart count.
 func (p *Publisher) countCheck(s *scope.Scope, bundle string, since time.Time) bool {
 	last, _ := p.withdrawals.Get(s.Stored.UID)
-	if stated := facts.RecordAuthorities(bundle, nil, false).String(); last.bundle != stated || !last.since.Equal(since) {
-		last = withdrawal{bundle: stated, since: since}
+	if !last.counts(bundle) || !last.since.Equal(since) {
+		last = withdrawal{bundle: facts.RecordAuthorities(bundle, nil, false).String(), since: since}
 	}
 	if !p.clock.Now().Before(last.next) {
 		last.checks++
@@ -58,7 +64,7 @@ func (p *Publisher) endCount(s *scope.Scope, stored facts.KubeconfigAuthorities)
 // counts now, or if nothing was withdrawn.
 func (p *Publisher) untilNextCheck(s *scope.Scope, bundle string) time.Duration {
 	last, counting := p.withdrawals.Get(s.Stored.UID)
-	if !counting || last.bundle != facts.RecordAuthorities(bundle, nil, false).String() {
+	if !counting || !last.counts(bundle) {
 		return 0
 	}
 	return max(0, last.next.Sub(p.clock.Now()))
@@ -74,22 +80,30 @@ func (p *Publisher) TrustAuthorities(ctx context.Context, s *scope.Scope) (bool,
 			fmt.Sprintf("%s. Correct the field: none of its certificates is used", err))
 		return true, nil
 	}
-	if !s.OwnsKubeconfig(s.Found.Kubeconfig) || facts.AuthoritiesOf(s.Found.Kubeconfig).TookOver(bundle) {
+	if !s.OwnsKubeconfig(s.Found.Kubeconfig) {
 		return true, nil
+	}
+	return true, errors.Join(p.updateAuthorities(ctx, s, bundle), p.reportWithdrawn(ctx, s, bundle))
+}
+
+// updateAuthorities publishes the kubeconfig with the authorities of the spec, unless it has them already.
+func (p *Publisher) updateAuthorities(ctx context.Context, s *scope.Scope, bundle string) error {
+	if facts.AuthoritiesOf(s.Found.Kubeconfig).TookOver(bundle) {
+		return nil
 	}
 	if left := p.untilNextCheck(s, bundle); left > 0 && facts.AuthoritiesOf(s.Found.Kubeconfig).Pending() {
 		s.Again.In(left)
-		return true, nil
+		return nil
 	}
 	current := &corev1.Secret{}
 	if err := p.live.Get(ctx, client.ObjectKeyFromObject(s.Found.Kubeconfig), current); err != nil {
-		return true, fmt.Errorf("cannot read the published kubeconfig: %w", err)
+		return fmt.Errorf("cannot read the published kubeconfig: %w", err)
 	}
 	recorded := facts.AuthoritiesOf(current)
 	if recorded.TookOver(bundle) {
-		return true, nil // the cache is behind
+		return nil // the cache is behind
 	}
-	return true, p.publishAuthorities(ctx, s, current, recorded)
+	return p.publishAuthorities(ctx, s, current, recorded)
 }
 
 func (p *Publisher) publishAuthorities(

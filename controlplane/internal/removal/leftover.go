@@ -75,9 +75,9 @@ func (a *Situation) registered(left Leftover) *facts.Node {
 
 // isOf reports whether a record describes the host of a Machine. They have the same Node, by name or by
 // identity, or the same Machine name without a contradiction. The name counts only while the Machine is being
-// deleted. A Machine that is not being deleted may be the next one of that name, even on the same host. If
-// neither identity of the host is known of both, the UIDs of the Machines must not differ: a replacement that
-// has the name and no host yet is not the released Machine.
+// deleted. A Machine that is not being deleted may be the next one of that name, even on the same host. If no
+// identity of the host decides, the UIDs of the Machines must not differ. A replacement that has the name and
+// no host yet is another Machine.
 func (a *Situation) isOf(left Leftover, m Machine) bool {
 	node := a.registered(left)
 	switch {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -182,11 +183,13 @@ func (v *View) kubeconfigAvailable() metav1.Condition {
 		return no(t, problem.Reason, problem.Message)
 	case v.Found.Kubeconfig != nil:
 		c := yes(t, controlplanev1.KubeconfigAvailableReason)
-		for _, task := range []Task{KubeconfigOwner, KubeconfigAuthorities, KubeconfigRenewal} {
+		var messages []string
+		for _, task := range []Task{KubeconfigRenewal, KubeconfigAuthorities, KubeconfigOwner, KubeconfigWithdrawal} {
 			if failed := v.Found.Blocked(task); failed != nil {
-				c.Message = failed.Message
+				messages = append(messages, failed.Message)
 			}
 		}
+		c.Message = strings.Join(messages, "; ")
 		return c
 	case v.Found.Blocked(KubeconfigCopy) != nil:
 		return v.blocked(t, KubeconfigCopy)

@@ -53,6 +53,8 @@ const (
 	KubeconfigRenewal Task = "renewal of the kubeconfig"
 	// KubeconfigAuthorities are those that the spec states.
 	KubeconfigAuthorities Task = "authorities of the kubeconfig"
+	// KubeconfigWithdrawal is the removal of authorities that the spec does not contain any more.
+	KubeconfigWithdrawal Task = "removal of authorities from the kubeconfig"
 	// KubeconfigOwner is that of the published kubeconfig and of its copies.
 	KubeconfigOwner Task = "owner of the kubeconfig"
 	Retry           Task = "another attempt at a failed installation"
