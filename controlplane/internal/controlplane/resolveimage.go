@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,15 +45,29 @@ func (r *Reconciler) resolveImage(ctx context.Context, s *scope.Scope) (bool, er
 	if err != nil {
 		return false, err
 	}
+	return r.resolveTag(ctx, s, tagged, registries)
+}
+
+// resolveTag finds the digest of an image by tag. A registered cluster keeps its image while the registries do not
+// answer, so that a new pull secret or a restart of the manager delays no installation.
+func (r *Reconciler) resolveTag(ctx context.Context, s *scope.Scope, tagged string, registries *preflight.Registries) (bool, error) {
 	sources := r.sourcesOf(registries, tagged)
-	through := sources.Version(pullSecretVersion(s))
-	if s.Found.ReleaseImage = s.ResolvedBefore(tagged, through); s.Found.ReleaseImage != "" {
-		return r.nameImage(ctx, s, tagged, through)
+	lookup := facts.ReleaseLookup{Tagged: tagged, Through: cmp.Or(sources.Version(pullSecretVersion(s)), facts.LookedUpDirectly)}
+	if registries != nil {
+		lookup.Mirrors = registries.Digest
+	}
+	if s.Found.ReleaseImage = s.ResolvedBefore(lookup); s.Found.ReleaseImage != "" {
+		return r.nameImage(ctx, s, tagged, lookup.Through)
 	}
 	image, retryAfter, err := r.Releases.Resolve(tagged, sources, s.Credentials, r.waker(s))
+	through := lookup.Through
 	if err != nil {
-		blockRelease(s, tagged, retryAfter, err)
-		return false, nil
+		// The image keeps the record of its own sources, so that the look-up goes on.
+		if image, through = s.RegisteredImage(lookup); image == "" || errors.Is(err, release.ErrNotFound) {
+			blockRelease(s, tagged, retryAfter, err)
+			return false, nil
+		}
+		s.Again.In(retryAfter)
 	}
 	s.Found.ReleaseImage = image
 	return r.nameImage(ctx, s, tagged, through)

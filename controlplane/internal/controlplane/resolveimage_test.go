@@ -1,9 +1,11 @@
 package controlplane
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
@@ -171,12 +174,18 @@ func TestAMissingClusterImageSetOfOursComesBack(t *testing.T) {
 // serveRelease serves a release image with a digest, under each tag, over plain HTTP.
 func serveRelease(t *testing.T, digest string) (address string, lookups chan string) {
 	t.Helper()
+	return serveReleases(t, func() string { return digest })
+}
+
+// serveReleases serves release images whose digest may change.
+func serveReleases(t *testing.T, digest func() string) (address string, lookups chan string) {
+	t.Helper()
 	lookups = make(chan string, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method == http.MethodHead {
 			lookups <- req.URL.Path
 			w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
-			w.Header().Set("Docker-Content-Digest", digest)
+			w.Header().Set("Docker-Content-Digest", digest())
 			w.Header().Set("Content-Length", "1")
 		}
 	}))
@@ -237,4 +246,100 @@ func TestAReleaseIsLookedUpAgainInOtherMirrors(t *testing.T) {
 	h.Expect(h.Update(t.Context(), mirrors)).To(Succeed())
 	h.settle()
 	h.Expect(lookups).NotTo(Receive(), "a label of the ConfigMap changes no mirror")
+}
+
+// unreachable is the transport of a manager that reaches no registry.
+type unreachable struct{}
+
+func (unreachable) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("no route to host")
+}
+
+// TestRegisteredReleaseIsKept covers a manager that was replaced while a cluster is registered and not installed. The
+// mirror has another image for the tag since the registration.
+func TestRegisteredReleaseIsKept(t *testing.T) {
+	registered, later := "sha256:"+strings.Repeat("b", 64), "sha256:"+strings.Repeat("c", 64)
+	dropRecord := func(h *hub) {
+		set := &hivev1.ClusterImageSet{}
+		key := client.ObjectKey{Name: assisted.ClusterImageSetName(lab, "c1", h.controlPlane().Status.ReleaseImage)}
+		h.Expect(h.Get(t.Context(), key, set)).To(Succeed())
+		delete(set.Annotations, facts.LookedUpThroughAnnotation)
+		h.Expect(h.Update(t.Context(), set)).To(Succeed())
+	}
+	changePullSecret := func(change func(*corev1.Secret)) func(*hub) {
+		return func(h *hub) {
+			secret := &corev1.Secret{}
+			h.get("pull", secret)
+			change(secret)
+			h.Expect(h.Update(t.Context(), secret)).To(Succeed())
+		}
+	}
+	labelPullSecret := changePullSecret(func(s *corev1.Secret) { s.Labels = map[string]string{"agent-install.openshift.io/watch": "true"} })
+	addMirror := func(h *hub) {
+		mirrors := &corev1.ConfigMap{}
+		h.get("mirrors", mirrors)
+		mirrors.Data["registries.conf"] += "[[registry.mirror]]\nlocation = \"127.0.0.1:1/ocp\"\n"
+		h.Expect(h.Update(t.Context(), mirrors)).To(Succeed())
+	}
+	withdrawMirrors := func(h *hub) {
+		h.alter(func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) { s.Config.ImageRegistryRef = nil })
+	}
+	for situation, tc := range map[string]struct {
+		changes   []func(*hub)
+		transport http.RoundTripper
+		lookedUp  bool
+		digest    string // of the registered release afterwards; "" if the look-up blocks
+	}{
+		"sources were not recorded":                             {[]func(*hub){dropRecord}, http.DefaultTransport, false, registered},
+		"sources were not recorded, no registry answers":        {[]func(*hub){dropRecord}, unreachable{}, false, registered},
+		"pull secret has a new label, no registry answers":      {[]func(*hub){labelPullSecret}, unreachable{}, true, registered},
+		"mirrors changed, no registry answers: blocked":         {[]func(*hub){addMirror}, unreachable{}, true, ""},
+		"mirrors changed, sources were not recorded: looked up": {[]func(*hub){dropRecord, addMirror}, http.DefaultTransport, true, later},
+		"mirrors withdrawn, sources were not recorded: blocked": {[]func(*hub){dropRecord, withdrawMirrors}, unreachable{}, true, ""},
+		"pull secret has other credentials: looked up": {[]func(*hub){changePullSecret(func(s *corev1.Secret) {
+			s.Data[corev1.DockerConfigJsonKey] = []byte(`{"auths":{"quay.io":{"auth":"dTpx"}}}`)
+		})}, http.DefaultTransport, true, later},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			served := &atomic.Value{}
+			served.Store(registered)
+			mirror, _ := serveReleases(t, func() string { return served.Load().(string) })
+			h := newHub(t, append(world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+				cp.Spec.Config.ReleaseImage, cp.Spec.Config.ImageRegistryRef = "", &corev1.LocalObjectReference{Name: "mirrors"}
+			}), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "mirrors"}, Data: mirrorOf(mirror)})...).withTime()
+			h.reconcile()
+			<-h.r.wake
+			h.settle()
+			h.setState("insufficient", hiveext.ClusterInstallationNotStartedReason, 0)
+			deployment, before := h.registration()
+			deployment.Finalizers = []string{"agent-install.openshift.io/deprovision"}
+			h.Expect(h.Update(t.Context(), deployment)).To(Succeed())
+
+			served.Store(later)
+			h.r.Releases = release.NewResolver(tc.transport)
+			for _, change := range tc.changes {
+				change(h)
+			}
+			h.reconcile()
+			if tc.lookedUp {
+				h.Eventually(h.r.wake, 20*time.Second).Should(Receive())
+			} else {
+				h.Expect(h.r.wake).To(BeEmpty())
+			}
+			h.settle()
+			told := h.installedCondition()
+			deployment, install := h.registration()
+			switch tc.digest {
+			case registered:
+				h.Expect(deployment.DeletionTimestamp).To(BeNil(), told.Message)
+				h.Expect(install.Spec.ImageSetRef).To(Equal(before.Spec.ImageSetRef))
+				h.Expect(told.Reason).NotTo(Equal(controlplanev1.RegistryUnavailableReason), told.Message)
+			case later:
+				h.Expect(deployment.DeletionTimestamp).NotTo(BeNil(), told.Message)
+			default:
+				h.Expect(deployment.DeletionTimestamp).To(BeNil(), told.Message)
+				h.Expect(told.Reason).To(Equal(controlplanev1.RegistryUnavailableReason), told.Message)
+			}
+		})
+	}
 }

@@ -15,11 +15,14 @@ const (
 	// ResolvedFromAnnotation holds, on a ClusterImageSet of ours, the image by tag that its digest was looked up from.
 	ResolvedFromAnnotation = "controlplane.cluster.x-k8s.io/resolved-from"
 	// LookedUpThroughAnnotation holds, on a ClusterImageSet of ours, the version of the mirrors, authorities and pull
-	// secret with which the digest was looked up; without them it is absent.
+	// secret with which the digest was looked up, or LookedUpDirectly. It is absent if they were not recorded.
 	LookedUpThroughAnnotation = "controlplane.cluster.x-k8s.io/looked-up-through"
 	// ImportedAnnotation marks an AgentClusterInstall that was made for a cluster that had been installed elsewhere.
 	ImportedAnnotation = "controlplane.cluster.x-k8s.io/imported"
 )
+
+// LookedUpDirectly is the value of LookedUpThroughAnnotation without mirrors and authorities.
+const LookedUpDirectly = "none"
 
 // OwnsDeployment reports whether there is a ClusterDeployment of our name, and it stands for this control plane.
 func (f *Facts) OwnsDeployment() bool { return f.Deployment != nil && f.standsForUs(f.Deployment) }
@@ -99,18 +102,4 @@ func AdminKubeconfigOf(install *hiveext.AgentClusterInstall) string {
 		return ""
 	}
 	return install.Spec.ClusterMetadata.AdminKubeconfigSecretRef.Name
-}
-
-// ResolvedBefore is the image that was found for a tag before, perhaps before a restart, through mirrors and with a
-// pull secret of this version; that of the registered ClusterImageSet, should there be several. What other mirrors gave
-// does not count: they may have been wrong.
-func (f *Facts) ResolvedBefore(tagged, through string) string {
-	found := ""
-	for i := range f.OwnSets {
-		set := &f.OwnSets[i]
-		if set.Annotations[ResolvedFromAnnotation] == tagged && set.Annotations[LookedUpThroughAnnotation] == through && (found == "" || set.Name == RegisteredSetOf(f.Install)) {
-			found = set.Spec.ReleaseImage
-		}
-	}
-	return found
 }
