@@ -219,7 +219,7 @@ func TestOfEveryReasonItIsDecidedWhetherItIsDegraded(t *testing.T) {
 			"bootstrap", "Ready",
 			func(t *testing.T) func(string) bool {
 				t.Helper()
-				urgent := namesIn(t, "../bootstrap/internal/hostconfig/stages.go", "urgent")
+				urgent := namesIn(t, "../bootstrap/internal/status/stages.go", "urgent")
 				return func(reason string) bool { return slices.Contains(urgent, reason) }
 			},
 		},

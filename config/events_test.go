@@ -15,7 +15,7 @@ import (
 )
 
 // emitters are the functions that emit Events, with the type of these; empty: the first argument says it. The reason is the second.
-var emitters = map[string]string{"Event": "Normal", "Warn": "Warning", "queueEvent": ""}
+var emitters = map[string]string{"Event": "Normal", "Warn": "Warning", "QueueEvent": ""}
 
 var eventRow = regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| (Normal|Warning) \\|")
 

@@ -210,7 +210,7 @@ func TestTheAlertAboutHostsNamesTheirTroubles(t *testing.T) {
 	_, expressions := rules(t)
 	named := regexp.MustCompile(`reason=~"([^"]*)"`).FindStringSubmatch(expressions["OpenshiftAgentHostNeedsAttention"])
 	g.Expect(named).To(HaveLen(2))
-	urgent, reasons := namesIn(t, "../bootstrap/internal/hostconfig/stages.go", "urgent"),
+	urgent, reasons := namesIn(t, "../bootstrap/internal/status/stages.go", "urgent"),
 		reasonsOf(t, "../bootstrap/api/v1beta1/conditions.go")
 	var wanted []string
 	for name, reason := range reasons {

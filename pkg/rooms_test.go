@@ -20,6 +20,7 @@ var (
 		"bootstrap/internal/facts",
 		"bootstrap/internal/ignition",
 		"bootstrap/internal/preflight",
+		"bootstrap/internal/status",
 		"controlplane/internal/approval",
 		"controlplane/internal/decision",
 		"controlplane/internal/desired",

@@ -8,32 +8,33 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // approveHost approves the Agent, so that assisted-service may install the host. The approval is the last write:
 // afterwards assisted-service ignores changes of the Agent's settings.
-func (r *Reconciler) approveHost(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) approveHost(ctx context.Context, s *scope.Scope) (bool, error) {
 	const stage = bootstrapv1.HostApprovedCondition
-	agent := s.agent
+	agent := s.Agent
 	if agent.Spec.Approved {
-		s.pass(stage, "")
+		s.Pass(stage, "")
 		return true, nil
 	}
 	if s.Host != nil && metal3.RestoredWithoutHistory(s.Host) {
-		return s.wait(stage, bootstrapv1.HostRestoredWithoutHistoryReason, "BareMetalHost %s/%s was restored from a backup without its status: a cluster may be installed on its server. "+
+		return s.Wait(stage, bootstrapv1.HostRestoredWithoutHistoryReason, "BareMetalHost %s/%s was restored from a backup without its status: a cluster may be installed on its server. "+
 			"Verify what is on its disk. If the disk may be overwritten, remove the label %s from the BareMetalHost. Deleting this Machine wipes the disk, too", s.Host.Namespace, s.Host.Name, metal3.RestoreLabel)
 	}
 	synced := assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition)
 	switch {
 	case synced.Status == corev1.ConditionFalse && synced.Reason == aiv1beta1.InputErrorReason:
-		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "assisted-service refuses the settings of Agent %s: %s", agent.Name, explained(assisted.RedactURLs(synced.Message)))
+		return s.Wait(stage, bootstrapv1.InvalidConfigurationReason, "assisted-service refuses the settings of Agent %s: %s", agent.Name, explained(assisted.RedactURLs(synced.Message)))
 	case agent.Status.DebugInfo.State != models.HostStatusKnown || synced.Status != corev1.ConditionTrue:
-		_, _ = s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage(r.Clock.Now()))
-		return r.disconnected(s)
-	case agent.Status.Role != s.wanted.Role:
-		return s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "waiting for assisted-service to give Agent %s the role %s", agent.Name, s.wanted.Role)
+		_, _ = s.Wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", validationMessage(s, r.Clock.Now()))
+		return s.Disconnected(r.Clock.Now())
+	case agent.Status.Role != s.Wanted.Role:
+		return s.Wait(stage, bootstrapv1.WaitingForHostValidationReason, "waiting for assisted-service to give Agent %s the role %s", agent.Name, s.Wanted.Role)
 	}
 	if proceed, err := r.confirmRegistration(ctx, s, stage); !proceed {
 		return proceed, err
@@ -41,7 +42,7 @@ func (r *Reconciler) approveHost(ctx context.Context, s *scope) (bool, error) {
 	if proceed, err := r.applyAgent(ctx, s, stage, true, true); !proceed {
 		return proceed, err
 	}
-	s.queueEvent(corev1.EventTypeNormal, bootstrapv1.HostApprovedReason, "Agent %s may be installed as %s %s", agent.Name, s.wanted.Role, s.wanted.Hostname)
-	s.pass(stage, "")
+	s.QueueEvent(corev1.EventTypeNormal, bootstrapv1.HostApprovedReason, "Agent %s may be installed as %s %s", agent.Name, s.Wanted.Role, s.Wanted.Hostname)
+	s.Pass(stage, "")
 	return true, nil
 }

@@ -17,33 +17,34 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 )
 
 // bindHost writes all settings of the Agent, including its cluster, once the cluster accepts hosts.
-func (r *Reconciler) bindHost(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) bindHost(ctx context.Context, s *scope.Scope) (bool, error) {
 	const stage = bootstrapv1.HostBoundCondition
-	agent := s.agent
+	agent := s.Agent
 	if ref := agent.Spec.ClusterDeploymentName; ref != nil && (ref.Name != s.Deployment.Name || ref.Namespace != s.Deployment.Namespace) {
-		return s.wait(stage, bootstrapv1.HostRefusedReason, "Agent %s belongs to %s. If that cluster uses the server, neither unbind the Agent nor delete this Machine: both would wipe the server. "+
+		return s.Wait(stage, bootstrapv1.HostRefusedReason, "Agent %s belongs to %s. If that cluster uses the server, neither unbind the Agent nor delete this Machine: both would wipe the server. "+
 			"To release the server from its BareMetalHost, %s; then delete the Machine. Only if the server is not installed there, clear spec.clusterDeploymentName of the Agent",
-			agent.Name, s.clusterOf(agent), desired.DetachFirst)
+			agent.Name, s.ClusterOf(agent), desired.DetachFirst)
 	}
 	if facts.Bound(agent) && agent.Spec.Approved {
-		r.bound.Clear(keyOf(s.Config))
-		s.pass(stage, "")
+		r.bound.Clear(s.Key())
+		s.Pass(stage, "")
 		return true, nil
 	}
 	// Cluster API returns the host before it deletes the config, and would end an installation that begins now.
 	if !s.Machine.DeletionTimestamp.IsZero() {
-		return s.wait(stage, bootstrapv1.WaitingForMachineReason, "Machine %s is being deleted: Agent %s is not installed for it", s.Machine.Name, agent.Name)
+		return s.Wait(stage, bootstrapv1.WaitingForMachineReason, "Machine %s is being deleted: Agent %s is not installed for it", s.Machine.Name, agent.Name)
 	}
 	// Cluster API deletes the Machines of a Cluster one after the other. A Machine that is not deleted yet must not
 	// begin an installation.
 	if s.ClusterDeleting() {
-		return s.wait(stage, bootstrapv1.WaitingForMachineReason, "Cluster %s is being deleted: Agent %s is not installed for it", s.Cluster.Name, agent.Name)
+		return s.Wait(stage, bootstrapv1.WaitingForMachineReason, "Cluster %s is being deleted: Agent %s is not installed for it", s.Cluster.Name, agent.Name)
 	}
 	if !assisted.HasInventory(agent) {
 		return r.waitForRegistration(s)
@@ -51,21 +52,21 @@ func (r *Reconciler) bindHost(ctx context.Context, s *scope) (bool, error) {
 	var p *desired.UserError
 	wanted, err := desired.AgentSpec(s.Facts, agent, func() ([]byte, error) { return r.metal3Metadata(ctx, s) })
 	if errors.As(err, &p) {
-		return s.wait(stage, p.Reason, "%s", p.Message)
+		return s.Wait(stage, p.Reason, "%s", p.Message)
 	}
 	if err != nil {
 		return false, err
 	}
-	s.wanted = wanted
-	s.wanted.FencingCredentialsSecretRef = s.fencing.Secret
+	s.Wanted = wanted
+	s.Wanted.FencingCredentialsSecretRef = s.Fencing.Secret
 	return r.bind(ctx, s)
 }
 
-func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) bind(ctx context.Context, s *scope.Scope) (bool, error) {
 	const stage = bootstrapv1.HostBoundCondition
-	agent := s.agent
+	agent := s.Agent
 	if s.Reregistered() {
-		return s.wait(stage, bootstrapv1.ClusterReregisteredReason, "the cluster was installed already, but assisted-service has it in state %q, as one that may be installed anew: "+
+		return s.Wait(stage, bootstrapv1.ClusterReregisteredReason, "the cluster was installed already, but assisted-service has it in state %q, as one that may be installed anew: "+
 			"Agent %s is neither bound nor approved; see the condition Installed of the control plane", s.Installation().State, agent.Name)
 	}
 	if proceed, err := r.nodeNameFree(ctx, s); !proceed {
@@ -75,10 +76,10 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 	synced := assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition)
 	unbound := facts.Unbound(agent)
 	if !facts.Bound(agent) || !unbound {
-		r.unbound.Clear(keyOf(s.Config))
+		r.unbound.Clear(s.Key())
 	}
 	if !facts.Bound(agent) || unbound {
-		r.bound.Clear(keyOf(s.Config))
+		r.bound.Clear(s.Key())
 	}
 	refusedByService := facts.Bound(agent) && unbound && synced.Status == corev1.ConditionFalse && synced.Reason == aiv1beta1.InputErrorReason
 	switch {
@@ -89,10 +90,10 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 				return proceed, err
 			}
 		}
-		return s.wait(stage, bootstrapv1.ClusterNotAcceptingHostsReason, "%s; Agent %s is bound when it accepts hosts (once it is installed and adds hosts)", obstacle, agent.Name)
+		return s.Wait(stage, bootstrapv1.ClusterNotAcceptingHostsReason, "%s; Agent %s is bound when it accepts hosts (once it is installed and adds hosts)", obstacle, agent.Name)
 	case !facts.Bound(agent) && agent.Status.DebugInfo.State != models.HostStatusKnownUnbound:
-		_, _ = s.wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", s.validationMessage(r.Clock.Now()))
-		return r.disconnected(s)
+		_, _ = s.Wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", validationMessage(s, r.Clock.Now()))
+		return s.Disconnected(r.Clock.Now())
 	}
 	// The confirmation takes three reads of the API server: a host that waits does not need the confirmation.
 	if !facts.Bound(agent) {
@@ -103,43 +104,43 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) (bool, error) {
 	if proceed, err := r.applyAgent(ctx, s, stage, true, false); !proceed {
 		return proceed, err
 	}
-	measure.Reactions(measure.ReactionTo(measure.ClusterAcceptsHosts, s.waitedUntil(), r.Clock.Now()))
+	measure.Reactions(measure.ReactionTo(measure.ClusterAcceptsHosts, waitedUntil(s), r.Clock.Now()))
 	return r.registeredWithCluster(s, refusedByService)
 }
 
 // registeredWithCluster waits until assisted-service has added the bound Agent to the cluster.
-func (r *Reconciler) registeredWithCluster(s *scope, refusedByService bool) (bool, error) {
+func (r *Reconciler) registeredWithCluster(s *scope.Scope, refusedByService bool) (bool, error) {
 	const stage = bootstrapv1.HostBoundCondition
-	agent := s.agent
+	agent := s.Agent
 	unbound := facts.Unbound(agent)
 	switch {
 	case refusedByService:
-		return s.wait(stage, bootstrapv1.HostBindingReason, "assisted-service refuses to bind Agent %s: %s", agent.Name,
+		return s.Wait(stage, bootstrapv1.HostBindingReason, "assisted-service refuses to bind Agent %s: %s", agent.Name,
 			explained(assisted.RedactURLs(assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition).Message)))
 	// The wait is for assisted-service alone: the host has to register again later, which takes more time.
 	case !facts.Bound(agent) || unbound:
-		_, _ = s.wait(stage, bootstrapv1.HostBindingReason, "waiting for assisted-service to take Agent %s into the cluster", agent.Name)
-		return r.overdue(s, r.unbound.Since(keyOf(s.Config)))
+		_, _ = s.Wait(stage, bootstrapv1.HostBindingReason, "waiting for assisted-service to take Agent %s into the cluster", agent.Name)
+		return s.Overdue(r.Clock.Now(), r.unbound.Since(s.Key()))
 	case assisted.AgentCondition(agent, aiv1beta1.BoundCondition).Status != corev1.ConditionTrue:
 		return r.waitForRegistration(s)
 	}
-	r.bound.Clear(keyOf(s.Config))
-	s.pass(stage, "")
+	r.bound.Clear(s.Key())
+	s.Pass(stage, "")
 	return true, nil
 }
 
 // waitForRegistration waits until a host that assisted-service added to the cluster registers again, which takes a
 // minute. Until then the Agent has no inventory and no timestamp.
-func (r *Reconciler) waitForRegistration(s *scope) (bool, error) {
-	_, _ = s.wait(bootstrapv1.HostBoundCondition, bootstrapv1.HostBindingReason, "waiting for Agent %s to register with the cluster", s.agent.Name)
-	return r.silent(s, r.bound.Since(keyOf(s.Config)))
+func (r *Reconciler) waitForRegistration(s *scope.Scope) (bool, error) {
+	_, _ = s.Wait(bootstrapv1.HostBoundCondition, bootstrapv1.HostBindingReason, "waiting for Agent %s to register with the cluster", s.Agent.Name)
+	return s.Silent(r.Clock.Now(), r.bound.Since(s.Key()))
 }
 
 // waitedUntil returns when the installation ended that blocked the binding of the host. It returns nil if no
 // installation blocked the binding, or if the host was bound before.
-func (s *scope) waitedUntil() *metav1.Time {
+func waitedUntil(s *scope.Scope) *metav1.Time {
 	waited := s.Recorded(bootstrapv1.HostBoundCondition)
-	if facts.Bound(s.agent) || waited == nil || waited.Reason != bootstrapv1.ClusterNotAcceptingHostsReason {
+	if facts.Bound(s.Agent) || waited == nil || waited.Reason != bootstrapv1.ClusterNotAcceptingHostsReason {
 		return nil
 	}
 	if ended := assisted.InstalledAt(s.Install); ended != nil && !ended.Before(&waited.LastTransitionTime) {
@@ -151,10 +152,10 @@ func (s *scope) waitedUntil() *metav1.Time {
 // nodeNameFree waits while another Machine of the cluster has a Node with the name that the host is to get. The
 // last step of the deletion of a Machine is to delete its Node by name. Both assisted-service, with the Agent, and
 // Cluster API do so, no matter which Machine has the Node of that name by then.
-func (r *Reconciler) nodeNameFree(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) nodeNameFree(ctx context.Context, s *scope.Scope) (bool, error) {
 	const stage = bootstrapv1.HostBoundCondition
-	name := s.wanted.Hostname
-	r.nameWaiters.begun(keyOf(s.Config), name)
+	name := s.Wanted.Hostname
+	r.nameWaiters.Begin(s.Key(), name)
 	machines := &clusterv1.MachineList{}
 	err := r.Client.List(ctx, machines, client.InNamespace(s.Config.Namespace), client.UnsafeDisableDeepCopy, client.MatchingLabels{clusterv1.ClusterNameLabel: s.Cluster.Name})
 	if err != nil {
@@ -164,38 +165,38 @@ func (r *Reconciler) nodeNameFree(ctx context.Context, s *scope) (bool, error) {
 		switch other := &machines.Items[i]; {
 		case other.Status.NodeRef.Name != name:
 		case other.DeletionTimestamp.IsZero():
-			return s.wait(stage, bootstrapv1.NodeNameTakenReason, "Node %s is Machine %s's, and Agent %s is to get the same name: set another %s", name, other.Name, s.agent.Name, desired.HostnameSource(s.Facts))
+			return s.Wait(stage, bootstrapv1.NodeNameTakenReason, "Node %s is Machine %s's, and Agent %s is to get the same name: set another %s", name, other.Name, s.Agent.Name, desired.HostnameSource(s.Facts))
 		default:
-			return s.wait(stage, bootstrapv1.NodeNameTakenReason, "Node %s is still Machine %s's: Agent %s gets the name when that Machine is gone, with which the Node of this name is deleted",
-				name, other.Name, s.agent.Name)
+			return s.Wait(stage, bootstrapv1.NodeNameTakenReason, "Node %s is still Machine %s's: Agent %s gets the name when that Machine is gone, with which the Node of this name is deleted",
+				name, other.Name, s.Agent.Name)
 		}
 	}
-	r.nameWaiters.ended(keyOf(s.Config))
+	r.nameWaiters.End(s.Key())
 	return true, nil
 }
 
 // applyAgent applies the settings of the Agent. It returns false if the API server refuses the settings.
-func (r *Reconciler) applyAgent(ctx context.Context, s *scope, stage string, bind, approve bool) (bool, error) {
-	applied := desired.Agent(s.agent, s.wanted, bind, approve)
-	if s.fencing.Source != "" {
-		applied.Annotations = map[string]string{desired.FencingAnnotation: s.fencing.Source}
+func (r *Reconciler) applyAgent(ctx context.Context, s *scope.Scope, stage string, bind, approve bool) (bool, error) {
+	applied := desired.Agent(s.Agent, s.Wanted, bind, approve)
+	if s.Fencing.Source != "" {
+		applied.Annotations = map[string]string{desired.FencingAnnotation: s.Fencing.Source}
 	}
 	// The write requires the resource version that was read. The cache may lack our approval, which the write must
 	// not withdraw. Another process may have refused the Agent meanwhile: a refused Agent must not get an approval.
-	applied.SetResourceVersion(s.agent.ResourceVersion)
-	_, err := r.applier.Apply(ctx, applied, s.agent)
+	applied.SetResourceVersion(s.Agent.ResourceVersion)
+	_, err := r.applier.Apply(ctx, applied, s.Agent)
 	if field := kube.UndeclaredField(err); field != "" {
 		return r.refused(s, stage, bootstrapv1.InvalidConfigurationReason, tooOld, "Agents", field)
 	}
 	if kube.IsRefused(err) {
-		return r.refused(s, stage, bootstrapv1.InvalidConfigurationReason, "Agent %s is refused: %s", s.agent.Name, assisted.RedactURLs(err.Error()))
+		return r.refused(s, stage, bootstrapv1.InvalidConfigurationReason, "Agent %s is refused: %s", s.Agent.Name, assisted.RedactURLs(err.Error()))
 	}
 	return err == nil, err
 }
 
 // unbind removes an Agent that we bound, and that is not used, from the cluster. assisted-service does not start
 // the installation of a cluster with one known host more than the cluster expects.
-func (r *Reconciler) unbind(ctx context.Context, s *scope, agent *aiv1beta1.Agent) error {
+func (r *Reconciler) unbind(ctx context.Context, s *scope.Scope, agent *aiv1beta1.Agent) error {
 	if !facts.BoundByUs(agent) || s.BoundElsewhere(agent) || !facts.Untouched(agent) {
 		return nil
 	}
@@ -205,7 +206,7 @@ func (r *Reconciler) unbind(ctx context.Context, s *scope, agent *aiv1beta1.Agen
 
 // metal3Metadata reads the metadata that CAPM3 rendered for the host from the Metal3DataTemplate. It returns nil
 // if no metadata exists.
-func (r *Reconciler) metal3Metadata(ctx context.Context, s *scope) ([]byte, error) {
+func (r *Reconciler) metal3Metadata(ctx context.Context, s *scope.Scope) ([]byte, error) {
 	name, _, _ := unstructured.NestedString(s.InfraMachine.Object, "status", "metaData", "name")
 	if name == "" {
 		return nil, nil

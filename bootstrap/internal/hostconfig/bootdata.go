@@ -9,6 +9,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
@@ -16,29 +17,29 @@ import (
 
 // bootData sets the boot image and then publishes the bootstrap data, strictly in this order. The infrastructure
 // provider waits for the data, and a host must never boot the placeholder image of the user's template.
-func (r *Reconciler) bootData(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) bootData(ctx context.Context, s *scope.Scope) (bool, error) {
 	const stage = bootstrapv1.DataSecretAvailableCondition
 	mode, err := bootmode.Choose(s.Config.Status.BootMode, s.Config.Spec.BootMode, s.InfraMachine)
 	if err != nil {
-		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "%s", err)
+		return s.Wait(stage, bootstrapv1.InvalidConfigurationReason, "%s", err)
 	}
 	// Nothing is written anymore for an approved host, which has its data.
-	if s.dataSecretTaken() && s.ApprovedAgent() == nil {
-		return s.waitForDataSecret()
+	if dataSecretTaken(s) && s.ApprovedAgent() == nil {
+		return waitForDataSecret(s)
 	}
-	if s.DataHandedOut() && s.HostChosen() && s.bootImageOutdated(mode) {
-		return s.waitForAnotherMachine()
+	if s.DataHandedOut() && s.HostChosen() && bootImageOutdated(s, mode) {
+		return waitForAnotherMachine(s)
 	}
 	if s.DataHandedOut() && s.DataSecret != nil && s.HostChosen() {
-		r.ignitions.Drop(keyOf(s.Config)) // a download that ends now is too late
-		return s.handOut(mode, s.HandedOut())
+		r.ignitions.Drop(s.Key()) // a download that ends now is too late
+		return handOut(s, mode, s.HandedOut())
 	}
-	source := mode.Source(assisted.ObserveImage(s.infraEnv))
+	source := mode.Source(assisted.ObserveImage(s.InfraEnv))
 	if source == "" {
 		if s.DataHandedOut() && s.DataSecret != nil {
-			return s.handOut(mode, s.HandedOut())
+			return handOut(s, mode, s.HandedOut())
 		}
-		return s.wait(stage, bootstrapv1.DiscoveryImageUnavailableReason, "InfraEnv %s offers nothing to boot from in mode %s: check that assisted-service's image service is enabled", s.infraEnv.Name, mode.Name())
+		return s.Wait(stage, bootstrapv1.DiscoveryImageUnavailableReason, "InfraEnv %s offers nothing to boot from in mode %s: check that assisted-service's image service is enabled", s.InfraEnv.Name, mode.Name())
 	}
 	if proceed, err := r.bootImage(ctx, s, mode, source); !proceed {
 		return proceed, err
@@ -46,36 +47,36 @@ func (r *Reconciler) bootData(ctx context.Context, s *scope) (bool, error) {
 	if proceed, err := r.applyDataSecret(ctx, s, mode, source); !proceed {
 		return proceed, err
 	}
-	if proceed, err := s.withhold(mode); !proceed {
+	if proceed, err := withhold(s, mode); !proceed {
 		return proceed, err
 	}
 	if !s.DataHandedOut() {
 		if err := r.protect(ctx, s, true); err != nil {
 			return false, err
 		}
-		s.reactions = append(s.reactions, measure.ReactionTo(measure.ImageReady, s.infraEnv.Status.CreatedTime, r.Clock.Now())...)
+		s.Reactions = append(s.Reactions, measure.ReactionTo(measure.ImageReady, s.InfraEnv.Status.CreatedTime, r.Clock.Now())...)
 	}
-	return s.handOut(mode, s.Config.Name)
+	return handOut(s, mode, s.Config.Name)
 }
 
 // waitForDataSecret reports that the Secret with the name of the bootstrap data is foreign.
-func (s *scope) waitForDataSecret() (bool, error) {
+func waitForDataSecret(s *scope.Scope) (bool, error) {
 	otherwise := "Else delete the Machine, which has no host yet that could be wiped"
 	if s.DataHandedOut() || s.HostChosen() {
 		otherwise = "Deleting the Machine would wipe its host"
 	}
-	return s.wait(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.InvalidConfigurationReason,
+	return s.Wait(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.InvalidConfigurationReason,
 		"Secret %s exists and was not created by this provider. If nothing uses it, delete it: its content is lost. %s", s.DataSecret.Name, otherwise)
 }
 
 // prepareBoot writes, while assisted-service creates the image, everything that does not depend on the image. Once
 // the image exists, two consecutive writes are left: the boot image, then the name of the data.
-func (r *Reconciler) prepareBoot(ctx context.Context, s *scope) error {
+func (r *Reconciler) prepareBoot(ctx context.Context, s *scope.Scope) error {
 	mode, err := bootmode.Choose(s.Config.Status.BootMode, s.Config.Spec.BootMode, s.InfraMachine)
 	if err != nil {
 		return nil //nolint:nilerr // bootData reports the error
 	}
-	if s.dataSecretTaken() || mode.UserDataFollowsSource() {
+	if dataSecretTaken(s) || mode.UserDataFollowsSource() {
 		return nil
 	}
 	if proceed, err := r.applyDataSecret(ctx, s, mode, ""); !proceed {
@@ -91,17 +92,17 @@ func (r *Reconciler) prepareBoot(ctx context.Context, s *scope) error {
 //
 // An Agent without inventory does not prove a boot, because such an Agent never gets an inventory. An InfraEnv
 // leaves such an Agent behind if the InfraEnv is deleted while its host registers.
-func (s *scope) bootImageOutdated(mode bootmode.Mode) bool {
+func bootImageOutdated(s *scope.Scope, mode bootmode.Mode) bool {
 	if s.HostHasBooted() {
 		return false
 	}
-	offered := assisted.InfraEnvIDOfURL(mode.Source(assisted.ObserveImage(s.infraEnv)))
-	booted := s.bootedInfraEnv(mode)
+	offered := assisted.InfraEnvIDOfURL(mode.Source(assisted.ObserveImage(s.InfraEnv)))
+	booted := bootedInfraEnv(s, mode)
 	return offered != "" && booted != "" && offered != booted
 }
 
 // bootedInfraEnv returns the ID of the InfraEnv whose image or ignition the host received; empty if unknown.
-func (s *scope) bootedInfraEnv(mode bootmode.Mode) string {
+func bootedInfraEnv(s *scope.Scope, mode bootmode.Mode) string {
 	switch {
 	case mode.UserDataFollowsSource() && s.DataSecret != nil:
 		return s.DataSecret.Annotations[InfraEnvAnnotation]
@@ -113,17 +114,17 @@ func (s *scope) bootedInfraEnv(mode bootmode.Mode) string {
 	return assisted.InfraEnvIDOfURL(bootmode.BootImageURL(s.InfraMachine))
 }
 
-func (s *scope) waitForAnotherMachine() (bool, error) {
+func waitForAnotherMachine(s *scope.Scope) (bool, error) {
 	message := "the host booted a discovery image that assisted-service no longer knows, so it cannot register. Check on its console that it does not run OpenShift, for example after a restore of this hub. If it does not, delete the Machine, which wipes the host; another Machine takes its place"
 	if s.Config.Status.AgentRef != nil {
 		message = "the host booted a discovery image that assisted-service no longer knows, and its Agent was deleted. Check on its console that it does not run OpenShift, for example after a restore of this hub. If it does not, delete the Machine, which wipes the host; another Machine takes its place"
 	}
-	return s.wait(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.BootImageOutdatedReason, "%s", message)
+	return s.Wait(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.BootImageOutdatedReason, "%s", message)
 }
 
 // bootImage makes the infrastructure machine boot the source, as long as its host is not chosen. CAPM3 1.13 copies
 // the image to the BareMetalHost once, and a BareMetalHost is provisioned again when its image changes.
-func (r *Reconciler) bootImage(ctx context.Context, s *scope, mode bootmode.Mode, source string) (bool, error) {
+func (r *Reconciler) bootImage(ctx context.Context, s *scope.Scope, mode bootmode.Mode, source string) (bool, error) {
 	const stage = bootstrapv1.DataSecretAvailableCondition
 	desired := mode.BootImage(s.InfraMachine, source)
 	if desired == nil {
@@ -147,9 +148,9 @@ func (r *Reconciler) bootImage(ctx context.Context, s *scope, mode bootmode.Mode
 		return true, nil
 	}
 	if s.HostChosen() {
-		return s.wait(stage, bootstrapv1.BootImageRejectedReason, "a host was chosen for %s %s before its discovery image was set, so the host may boot a wrong image. Delete the Machine, which wipes the host, to return it", observed.GetKind(), observed.GetName())
+		return s.Wait(stage, bootstrapv1.BootImageRejectedReason, "a host was chosen for %s %s before its discovery image was set, so the host may boot a wrong image. Delete the Machine, which wipes the host, to return it", observed.GetKind(), observed.GetName())
 	}
-	return s.wait(stage, bootstrapv1.BootImageRejectedReason, "%s %s does not keep the boot image: find out who else writes spec.image", observed.GetKind(), observed.GetName())
+	return s.Wait(stage, bootstrapv1.BootImageRejectedReason, "%s %s does not keep the boot image: find out who else writes spec.image", observed.GetKind(), observed.GetName())
 }
 
 // redacted is an error whose text has no credentials of URLs. errors.As still finds the original error.
@@ -165,21 +166,21 @@ func (e redacted) Unwrap() error { return e.error }
 func withoutQuery(err error) error { return redacted{err} }
 
 // handOut publishes the name of the bootstrap data Secret.
-func (s *scope) handOut(mode bootmode.Mode, secret string) (bool, error) {
-	s.status.DataSecretName = secret
-	s.status.Initialization.DataSecretCreated = ptr.To(true)
-	s.status.BootMode = mode.Name()
+func handOut(s *scope.Scope, mode bootmode.Mode, secret string) (bool, error) {
+	s.Status.DataSecretName = secret
+	s.Status.Initialization.DataSecretCreated = ptr.To(true)
+	s.Status.BootMode = mode.Name()
 	mismatch := s.NetworkMismatch()
-	s.warnOfNetworkMismatch(mismatch)
-	s.pass(bootstrapv1.DataSecretAvailableCondition, mismatch)
+	warnOfNetworkMismatch(s, mismatch)
+	s.Pass(bootstrapv1.DataSecretAvailableCondition, mismatch)
 	return true, nil
 }
 
 // warnOfNetworkMismatch emits the event once. The message of the recorded condition shows whether the event was
 // emitted.
-func (s *scope) warnOfNetworkMismatch(mismatch string) {
+func warnOfNetworkMismatch(s *scope.Scope, mismatch string) {
 	recorded := s.Recorded(bootstrapv1.DataSecretAvailableCondition)
 	if mismatch != "" && (recorded == nil || !strings.HasPrefix(recorded.Message, mismatch)) {
-		s.queueEvent(corev1.EventTypeWarning, "NMStateConfigMismatch", "%s", mismatch)
+		s.QueueEvent(corev1.EventTypeWarning, "NMStateConfigMismatch", "%s", mismatch)
 	}
 }

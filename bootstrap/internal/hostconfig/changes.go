@@ -37,7 +37,7 @@ func metadataDiffers(before, after client.Object) bool {
 // written again.
 func (r *Reconciler) configChanges() predicate.Predicate {
 	return changed(func(before, after *bootstrapv1.OpenshiftAssistedConfig) bool {
-		last, known := r.ours.Last(keyOf(after))
+		last, known := r.ours.Last(client.ObjectKeyFromObject(after))
 		return !equality.Semantic.DeepEqual(before.Status, after.Status) && !(known && equality.Semantic.DeepEqual(last.status, after.Status))
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -37,7 +38,7 @@ func TestChangesThatReconcile(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{ResourceVersion: "2"}, Status: bootstrapv1.OpenshiftAssistedConfigStatus{DataSecretName: "m"},
 	}
 	ours := New(Options{})
-	ours.remember(newScope(&facts.Facts{Config: reported}), &reported.Status)
+	ours.remember(scope.New(&facts.Facts{Config: reported}), &reported.Status)
 	for situation, tc := range map[string]struct {
 		predicate     predicate.Predicate
 		before, after client.Object

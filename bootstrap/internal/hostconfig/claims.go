@@ -19,7 +19,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/preflight"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -34,9 +34,9 @@ func (r *Reconciler) gatherClaimants(ctx context.Context, f *facts.Facts) error 
 		hosts = preflight.Candidates(f)
 	}
 	if f.Host != nil && len(hosts) > 0 {
-		r.serverWaiters.begun(keyOf(f.Config), metal3.ServerKeys(f.Host)...)
+		r.serverWaiters.Begin(client.ObjectKeyFromObject(f.Config), metal3.ServerKeys(f.Host)...)
 	} else {
-		r.serverWaiters.ended(keyOf(f.Config))
+		r.serverWaiters.End(client.ObjectKeyFromObject(f.Config))
 	}
 	if err := r.claimants(ctx, f, hosts); err != nil || f.Host != nil || len(f.Claimants) == 0 {
 		return err
@@ -48,7 +48,7 @@ func (r *Reconciler) gatherClaimants(ctx context.Context, f *facts.Facts) error 
 	for _, host := range hosts {
 		keys = append(keys, metal3.ServerKeys(host)...)
 	}
-	r.serverWaiters.begun(keyOf(f.Config), keys...)
+	r.serverWaiters.Begin(client.ObjectKeyFromObject(f.Config), keys...)
 	return r.claimants(ctx, f, hosts)
 }
 
@@ -78,33 +78,27 @@ func (r *Reconciler) claimants(ctx context.Context, f *facts.Facts, hosts []*met
 // withhold blocks the bootstrap data, because the infrastructure provider chooses a host once the data exist. The
 // block lasts while the provider could start a server in use, or write to the disk of a server that is not the
 // host's. The block also lasts while the hosts that the provider could choose are unknown.
-func (s *scope) withhold(mode bootmode.Mode) (bool, error) {
+func withhold(s *scope.Scope, mode bootmode.Mode) (bool, error) {
 	reason, message := preflight.Withheld(s.Facts, mode.Name() == bootstrapv1.BootModeDiskImage)
 	const stage = bootstrapv1.DataSecretAvailableCondition
 	switch {
 	case reason == "":
 		return true, nil
-	case s.hasRecorded(stage, message):
+	case s.HasRecorded(stage, message):
 	case reason == bootstrapv1.ServerInUseReason:
-		s.queueEvent(corev1.EventTypeWarning, bootstrapv1.ServerInUseReason, "%s", message)
+		s.QueueEvent(corev1.EventTypeWarning, bootstrapv1.ServerInUseReason, "%s", message)
 	case reason == bootstrapv1.BMCOfAnotherServerReason:
-		s.queueEvent(corev1.EventTypeWarning, bootstrapv1.BMCOfAnotherServerReason, "%s", message)
+		s.QueueEvent(corev1.EventTypeWarning, bootstrapv1.BMCOfAnotherServerReason, "%s", message)
 	}
-	return s.wait(stage, reason, "%s", message)
-}
-
-// hasRecorded reports whether the last report has this message of a condition. If so, the event was emitted then.
-func (s *scope) hasRecorded(conditionType, message string) bool {
-	recorded := s.Recorded(conditionType)
-	return recorded != nil && recorded.Message == bound.Message(message)
+	return s.Wait(stage, reason, "%s", message)
 }
 
 // unclaimed blocks the binding and approval of the Agent that runs on the Machine's host while another object
 // shows that its server is in use. The objects in the API decide, at each reconcile until the Agent is approved.
-func (r *Reconciler) unclaimed(ctx context.Context, s *scope, found desired.Identification, elsewhere []*aiv1beta1.Agent) (bool, error) {
+func (r *Reconciler) unclaimed(ctx context.Context, s *scope.Scope, found desired.Identification, elsewhere []*aiv1beta1.Agent) (bool, error) {
 	agent := found.Agent
 	if agent != nil && facts.Bound(agent) && agent.Spec.Approved {
-		r.agentWaiters.ended(keyOf(s.Config))
+		r.agentWaiters.End(s.Key())
 		return true, nil
 	}
 	var recorded []string
@@ -129,21 +123,21 @@ func (r *Reconciler) unclaimed(ctx context.Context, s *scope, found desired.Iden
 	if message == "" {
 		return true, nil
 	}
-	if !s.hasRecorded(bootstrapv1.HostIdentifiedCondition, message) {
-		s.queueEvent(corev1.EventTypeWarning, bootstrapv1.ServerInUseReason, "%s", message)
+	if !s.HasRecorded(bootstrapv1.HostIdentifiedCondition, message) {
+		s.QueueEvent(corev1.EventTypeWarning, bootstrapv1.ServerInUseReason, "%s", message)
 	}
-	return s.wait(bootstrapv1.HostIdentifiedCondition, bootstrapv1.ServerInUseReason, "%s", message)
+	return s.Wait(bootstrapv1.HostIdentifiedCondition, bootstrapv1.ServerInUseReason, "%s", message)
 }
 
 // recordedBy describes the other configs of the namespace that recorded an installation on the server of an Agent.
 // If the server boots the image of another InfraEnv, assisted-service moves the Agent there and empties its spec.
 // Only the config that installed the server then still records the installation.
-func (r *Reconciler) recordedBy(ctx context.Context, s *scope, agents []*aiv1beta1.Agent) ([]string, error) {
+func (r *Reconciler) recordedBy(ctx context.Context, s *scope.Scope, agents []*aiv1beta1.Agent) ([]string, error) {
 	names := make([]string, 0, len(agents))
 	for _, agent := range agents {
 		names = append(names, agent.Name)
 	}
-	r.agentWaiters.begun(keyOf(s.Config), names...)
+	r.agentWaiters.Begin(s.Key(), names...)
 	var claims []string
 	for _, name := range names {
 		found, err := r.claimsOn(ctx, s, name)
@@ -157,7 +151,7 @@ func (r *Reconciler) recordedBy(ctx context.Context, s *scope, agents []*aiv1bet
 }
 
 // claimsOn describes the other configs of the namespace that recorded an installation on the server of one Agent.
-func (r *Reconciler) claimsOn(ctx context.Context, s *scope, agent string) ([]string, error) {
+func (r *Reconciler) claimsOn(ctx context.Context, s *scope.Scope, agent string) ([]string, error) {
 	list := &bootstrapv1.OpenshiftAssistedConfigList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(s.Config.Namespace), client.MatchingFields{configByAgent: agent}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("cannot look for configs that recorded Agent %s: %w", agent, err)
@@ -183,7 +177,7 @@ func (r *Reconciler) claimsOn(ctx context.Context, s *scope, agent string) ([]st
 // deletes the infrastructure machine of a Machine before its config. If both are deleted or being deleted, the
 // server was released. A claim does not block the deletion of the whole Cluster: Cluster API deletes the control
 // plane only after the workers are deleted.
-func (r *Reconciler) claimOf(ctx context.Context, s *scope, config *bootstrapv1.OpenshiftAssistedConfig) (string, error) {
+func (r *Reconciler) claimOf(ctx context.Context, s *scope.Scope, config *bootstrapv1.OpenshiftAssistedConfig) (string, error) {
 	f := &facts.Facts{Config: config}
 	if err := r.gatherMachine(ctx, f); err != nil {
 		return "", err
@@ -222,9 +216,9 @@ func (r *Reconciler) infraMachineIsThere(ctx context.Context, machine *clusterv1
 
 // sameServers finds the Agents of other InfraEnvs of the namespace that run on the server of an Agent, sorted by
 // name. It serves hosts that no BareMetalHost identifies.
-func (r *Reconciler) sameServers(ctx context.Context, s *scope, agent *aiv1beta1.Agent) ([]*aiv1beta1.Agent, error) {
+func (r *Reconciler) sameServers(ctx context.Context, s *scope.Scope, agent *aiv1beta1.Agent) ([]*aiv1beta1.Agent, error) {
 	own := metal3.AgentIdentity(agent)
-	r.addressWaiters.begun(keyOf(s.Config), own.MACs...)
+	r.addressWaiters.Begin(s.Key(), own.MACs...)
 	list := &aiv1beta1.AgentList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(s.Config.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("cannot look for Agents of the same server: %w", err)
@@ -246,8 +240,8 @@ func (r *Reconciler) ofOtherConfig(_ context.Context, o client.Object) []ctrl.Re
 		return nil
 	}
 	var requests []ctrl.Request
-	for _, waiting := range r.agentWaiters.by(config.Namespace, config.Status.AgentRef.Name) {
-		if waiting != keyOf(config) {
+	for _, waiting := range r.agentWaiters.Of(config.Namespace, config.Status.AgentRef.Name) {
+		if waiting != client.ObjectKeyFromObject(config) {
 			requests = append(requests, ctrl.Request{NamespacedName: waiting})
 		}
 	}

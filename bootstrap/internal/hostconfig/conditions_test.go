@@ -15,6 +15,8 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
@@ -24,15 +26,15 @@ func TestErrorBeforeTheFirstConditionOfAStage(t *testing.T) {
 		failure error
 		message string
 	}{
-		"an error of ours":                     {fmt.Errorf("https://img/?api_key=top-secret"), "the manager's log says more"}, //nolint:err113,perfsprint // whatever comes
+		"an error of ours":                     {fmt.Errorf("https://img/?api_key=top-secret"), "see the manager's log"}, //nolint:err113,perfsprint // whatever comes
 		"a refusal":                            {fmt.Errorf("cannot write the bootstrap data: %w", denied), "Forbidden (secrets)"},
 		"one of several, after another report": {errors.Join(denied, errors.New("also other-namespace")), "Forbidden (secrets)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := &bootstrapv1.OpenshiftAssistedConfig{}
-			s := newScope(&facts.Facts{Config: config})
-			s.pass(bootstrapv1.DiscoveryImageReadyCondition, "")
-			ready := meta.FindStatusCondition(summarise(s, tc.failure), bootstrapv1.ReadyCondition)
+			s := scope.New(&facts.Facts{Config: config})
+			s.Pass(bootstrapv1.DiscoveryImageReadyCondition, "")
+			ready := meta.FindStatusCondition(status.Summarize(s.Facts, &s.Findings, tc.failure), bootstrapv1.ReadyCondition)
 			g := NewWithT(t)
 			g.Expect(ready.Status).To(Equal(metav1.ConditionUnknown))
 			g.Expect(ready.Reason).To(Equal(bootstrapv1.InternalErrorReason))
@@ -52,7 +54,7 @@ func TestOwnerOfASecretThatTookThePlaceOfOursStays(t *testing.T) {
 	machine, _ := lab()["machine"].(*clusterv1.Machine)
 	ours := kube.MetadataOf(kube.Secret)
 	ours.Namespace, ours.Name, ours.UID, ours.ResourceVersion, ours.Annotations = namespace, "m", "ours", "1", map[string]string{SourceAnnotation: "x"}
-	s := newScope(&facts.Facts{Config: w.config(), Machine: machine, DataSecret: ours})
+	s := scope.New(&facts.Facts{Config: w.config(), Machine: machine, DataSecret: ours})
 	w.Expect(apierrors.IsConflict(w.reconciler.keepOwner(t.Context(), s, ours))).To(BeTrue())
 	w.Expect(read(w, "m", &corev1.Secret{}).OwnerReferences).To(Equal(foreign))
 }
@@ -65,7 +67,7 @@ func TestSecretsThatVanish(t *testing.T) {
 	secret.Namespace, secret.Name, secret.Annotations = namespace, "m", map[string]string{SourceAnnotation: "x"}
 	infraMachine := metal3Machine("live-iso")
 	w.Expect(unstructured.SetNestedField(infraMachine.Object, "m-metadata", "status", "metaData", "name")).To(Succeed())
-	s := newScope(&facts.Facts{Config: w.config(), Machine: machine, DataSecret: secret, InfraMachine: infraMachine})
+	s := scope.New(&facts.Facts{Config: w.config(), Machine: machine, DataSecret: secret, InfraMachine: infraMachine})
 	w.Expect(w.reconciler.keepOwner(t.Context(), s, s.DataSecret)).To(Succeed(), "nothing is to be owned")
 	_, err := w.reconciler.metal3Metadata(t.Context(), s)
 	w.Expect(err).To(MatchError(And(ContainSubstring("m-metadata"), Not(ContainSubstring("%!")))))

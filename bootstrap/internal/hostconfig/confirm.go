@@ -10,6 +10,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -17,7 +18,7 @@ import (
 // confirmRegistration reads the API server, past the cache, to check whether ClusterDeployment and
 // AgentClusterInstall still belong to the Machine's Cluster. It runs right before a host is bound or approved. The
 // cache may not show yet that an object was deleted, or replaced by an object of another owner, a moment ago.
-func (r *Reconciler) confirmRegistration(ctx context.Context, s *scope, stage string) (bool, error) {
+func (r *Reconciler) confirmRegistration(ctx context.Context, s *scope.Scope, stage string) (bool, error) {
 	key := client.ObjectKeyFromObject(s.Deployment)
 	cluster, err := kube.Read(ctx, r.Live, client.ObjectKeyFromObject(s.Cluster), &clusterv1.Cluster{})
 	if err != nil {
@@ -33,14 +34,14 @@ func (r *Reconciler) confirmRegistration(ctx context.Context, s *scope, stage st
 	}
 	live := &facts.Facts{Config: s.Config, Machine: s.Machine, Cluster: cluster, Deployment: deployment, Install: install}
 	if live.ClusterDeleting() || cluster.Spec.ControlPlaneRef.Name != key.Name {
-		s.again.In(reconcile.CacheLag)
-		return s.wait(stage, bootstrapv1.WaitingForMachineReason, "Cluster %s is being deleted or has another control plane: Agent %s is not installed for it", s.Cluster.Name, s.agent.Name)
+		s.Again.In(reconcile.CacheLag)
+		return s.Wait(stage, bootstrapv1.WaitingForMachineReason, "Cluster %s is being deleted or has another control plane: Agent %s is not installed for it", s.Cluster.Name, s.Agent.Name)
 	}
-	seen := &scope{Facts: live}
-	proceed, _ := seen.registrationReady(stage)
+	seen := &scope.Scope{Facts: live}
+	proceed, _ := registrationReady(seen, stage)
 	if !proceed {
-		s.conditions = append(s.conditions, seen.conditions...)
-		s.again.In(reconcile.CacheLag)
+		s.Conditions = append(s.Conditions, seen.Conditions...)
+		s.Again.In(reconcile.CacheLag)
 	}
 	return proceed, nil
 }

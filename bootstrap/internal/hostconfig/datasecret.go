@@ -17,6 +17,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -34,23 +35,23 @@ const ModifiedAnnotation = "bootstrap.cluster.x-k8s.io/discovery-modified"
 const InfraEnvAnnotation = "bootstrap.cluster.x-k8s.io/discovery-infraenv"
 
 // dataSecretTaken reports whether the Secret with the name of the bootstrap data is foreign.
-func (s *scope) dataSecretTaken() bool { return s.DataSecret != nil && !s.ownsData() }
+func dataSecretTaken(s *scope.Scope) bool { return s.DataSecret != nil && !ownsData(s) }
 
 // ownsData reports whether the Secret with the name of the bootstrap data belongs to the config.
-func (s *scope) ownsData() bool {
+func ownsData(s *scope.Scope) bool {
 	return s.DataSecret != nil && desired.Owns(s.Config, s.DataSecret, SourceAnnotation, s.HandedOut() == s.DataSecret.Name)
 }
 
 // applyDataSecret creates the Secret, and writes the Secret again when its source changes.
-func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmode.Mode, source string) (bool, error) {
+func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope.Scope, mode bootmode.Mode, source string) (bool, error) {
 	ca, err := r.trustedCA(ctx, s)
 	if err != nil {
 		return false, err
 	}
 	if ca != nil && ca.missing != "" {
-		return s.wait(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.InvalidConfigurationReason, "spec.assistedServiceCA: %s", ca.missing)
+		return s.Wait(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.InvalidConfigurationReason, "spec.assistedServiceCA: %s", ca.missing)
 	}
-	digest := sourceDigest(s.infraEnv, s.Networks, mode, source)
+	digest := sourceDigest(s.InfraEnv, s.Networks, mode, source)
 	annotations := map[string]string{SourceAnnotation: digest}
 	if id := assisted.InfraEnvIDOfURL(source); id != "" && mode.UserDataFollowsSource() {
 		annotations[InfraEnvAnnotation] = id
@@ -59,8 +60,8 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 		return true, r.keepOwner(ctx, s, s.DataSecret)
 	}
 	// The cache lacks our last write: do not download the same data twice.
-	if last, left := r.data.Pending(keyOf(s.Config), kube.VersionOf(s.DataSecret)); last == digest && left > 0 {
-		s.again.In(left)
+	if last, left := r.data.Pending(s.Key(), kube.VersionOf(s.DataSecret)); last == digest && left > 0 {
+		s.Again.In(left)
 		return true, nil
 	}
 	data, proceed, err := r.userData(ctx, s, mode, source, digest, ca)
@@ -85,21 +86,21 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope, mode bootmod
 	if s.DataSecret, err = r.existing(ctx, s.DataSecret, secret); err != nil {
 		return false, err
 	}
-	if s.dataSecretTaken() {
-		s.again.In(reconcile.CacheLag)
-		return s.waitForDataSecret()
+	if dataSecretTaken(s) {
+		s.Again.In(reconcile.CacheLag)
+		return waitForDataSecret(s)
 	}
 	if err := r.applySecret(ctx, s, secret, s.DataSecret); err != nil {
 		return false, fmt.Errorf("cannot write the bootstrap data: %w", err)
 	}
-	r.data.Record(keyOf(s.Config), digest, cached)
-	r.ignitions.Drop(keyOf(s.Config))
+	r.data.Record(s.Key(), digest, cached)
+	r.ignitions.Drop(s.Key())
 	return true, nil
 }
 
 // applySecret writes a Secret of the config over found, which is nil if no Secret exists. The API server refuses
 // the write if another Secret took the place of found meanwhile.
-func (r *Reconciler) applySecret(ctx context.Context, s *scope, wanted *corev1.Secret, found *metav1.PartialObjectMetadata) error {
+func (r *Reconciler) applySecret(ctx context.Context, s *scope.Scope, wanted *corev1.Secret, found *metav1.PartialObjectMetadata) error {
 	if found != nil {
 		wanted.UID = found.UID
 	}
@@ -111,11 +112,11 @@ func (r *Reconciler) applySecret(ctx context.Context, s *scope, wanted *corev1.S
 
 // writeOwned calls write, which writes a Secret of the config over found. If the API server refuses the owner
 // references of the Secret, all other fields are written, and a condition reports the refusal.
-func (r *Reconciler) writeOwned(s *scope, wanted client.Object, found *metav1.PartialObjectMetadata, write func() error) error {
+func (r *Reconciler) writeOwned(s *scope.Scope, wanted client.Object, found *metav1.PartialObjectMetadata, write func() error) error {
 	refused, err := r.owners.Write(wanted, found, write)
 	if refused > 0 {
-		s.again.In(refused)
-		s.ownersRefused = reconcile.OwnersRefusedMessage("Secret", found.Name, reconcile.HubRights)
+		s.Again.In(refused)
+		s.OwnersRefused = reconcile.OwnersRefusedMessage("Secret", found.Name, reconcile.HubRights)
 	}
 	return err
 }
@@ -157,7 +158,7 @@ func containsAll(have, wanted map[string]string) bool {
 // keepOwner restores the owner reference and label of a Secret of ours, as after a restore from a backup, without
 // touching its data. Cluster API's contract requires both for the bootstrap data. The Secret is ours: see
 // [desired.Owns].
-func (r *Reconciler) keepOwner(ctx context.Context, s *scope, secret *metav1.PartialObjectMetadata) error {
+func (r *Reconciler) keepOwner(ctx context.Context, s *scope.Scope, secret *metav1.PartialObjectMetadata) error {
 	if s.Machine == nil {
 		return nil
 	}

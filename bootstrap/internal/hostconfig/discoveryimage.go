@@ -10,42 +10,43 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // waitForInfraEnvName reports why the InfraEnv with the Machine's name does not belong to the config.
-func (s *scope) waitForInfraEnvName(infraEnv *assisted.InfraEnv, foreign string) (bool, error) {
+func waitForInfraEnvName(s *scope.Scope, infraEnv *assisted.InfraEnv, foreign string) (bool, error) {
 	otherwise := "Delete the Machine instead, which wipes no server as it has no host yet; its replacement gets another name"
 	if s.DataHandedOut() || s.HostChosen() {
 		otherwise = fmt.Sprintf("If this provider created it, restore its label %s=%s. Deleting the Machine would wipe its host", bootstrapv1.ConfigNameLabel, format.MustFormatValue(s.Config.Name))
 	}
-	return s.wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.InfraEnvNotOursReason,
+	return s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.InfraEnvNotOursReason,
 		"InfraEnv %s exists and was not created for this object: %s. It is left alone: deleting it would delete its Agents, and remove their Nodes from the cluster that runs on them. %s", infraEnv.Name, foreign, otherwise)
 }
 
 // discoveryImage keeps the InfraEnv in the desired state until a host may have booted from it, and waits for the
 // image.
-func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) discoveryImage(ctx context.Context, s *scope.Scope) (bool, error) {
 	const stage = bootstrapv1.DiscoveryImageReadyCondition
 	if s.NamesakeForeign != "" {
-		return s.waitForInfraEnvName(s.Namesake, s.NamesakeForeign)
+		return waitForInfraEnvName(s, s.Namesake, s.NamesakeForeign)
 	}
 	if s.Namesake != nil && !s.Namesake.DeletionTimestamp.IsZero() && !s.HostMayHaveBooted() {
-		_, _ = s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "InfraEnv %s is being deleted: it is made anew when it is gone", s.Namesake.Name)
-		return r.overdue(s, deletedAt(s.Namesake))
+		_, _ = s.Wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "InfraEnv %s is being deleted: it is made anew when it is gone", s.Namesake.Name)
+		return s.Overdue(r.Clock.Now(), deletedAt(s.Namesake))
 	}
 	if err := r.gatherMirrors(ctx, s); err != nil {
 		return false, err
 	}
-	s.infraEnv = s.Namesake
+	s.InfraEnv = s.Namesake
 	if s.HostMayHaveBooted() {
-		if s.infraEnv == nil {
-			s.infraEnv = s.InfraEnvs[0] // Agents are found through InfraEnvs
+		if s.InfraEnv == nil {
+			s.InfraEnv = s.InfraEnvs[0] // Agents are found through InfraEnvs
 		}
 		r.recordKept(s)
-		s.pass(stage, s.keptByImage())
+		s.Pass(stage, keptByImage(s))
 		return true, nil
 	}
 	if proceed, err := r.pullSecret(ctx, s); !proceed {
@@ -53,14 +54,14 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 	}
 	mode, err := bootmode.Choose(s.Config.Status.BootMode, s.Config.Spec.BootMode, s.InfraMachine)
 	if err != nil {
-		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "%s", err)
+		return s.Wait(stage, bootstrapv1.InvalidConfigurationReason, "%s", err)
 	}
 	wanted, err := desired.InfraEnv(s.Facts, mode.Name())
 	if err != nil {
-		return s.wait(stage, bootstrapv1.InvalidConfigurationReason, "%s", err)
+		return s.Wait(stage, bootstrapv1.InvalidConfigurationReason, "%s", err)
 	}
 	if s.NetworksMissing() && s.Namesake == nil {
-		return s.waitForNetwork() // an image that is created afterwards has the addresses from the start
+		return waitForNetwork(s) // an image that is created afterwards has the addresses from the start
 	}
 	if proceed, err := r.reregister(ctx, s, wanted); !proceed {
 		return proceed, err
@@ -75,7 +76,7 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope) (bool, error)
 }
 
 // applyInfraEnv writes the InfraEnv, and reports a refusal.
-func (r *Reconciler) applyInfraEnv(ctx context.Context, s *scope, wanted *assisted.InfraEnv) (bool, error) {
+func (r *Reconciler) applyInfraEnv(ctx context.Context, s *scope.Scope, wanted *assisted.InfraEnv) (bool, error) {
 	if proceed, err := r.confirmNoInfraEnv(ctx, s, wanted.Name); !proceed {
 		return proceed, err
 	}
@@ -83,15 +84,15 @@ func (r *Reconciler) applyInfraEnv(ctx context.Context, s *scope, wanted *assist
 		return r.infraEnvRefused(s, wanted.Name, err)
 	}
 	if s.Namesake == nil {
-		r.made.Record(keyOf(s.Config), wanted.DeepCopy(), "")
-		s.infraEnv = wanted
+		r.made.Record(s.Key(), wanted.DeepCopy(), "")
+		s.InfraEnv = wanted
 	}
 	return true, nil
 }
 
 // confirmNoInfraEnv checks, before the first write, whether the API server has an InfraEnv that the cache does not
 // show yet. The write is forced, and would overwrite a foreign InfraEnv.
-func (r *Reconciler) confirmNoInfraEnv(ctx context.Context, s *scope, name string) (bool, error) {
+func (r *Reconciler) confirmNoInfraEnv(ctx context.Context, s *scope.Scope, name string) (bool, error) {
 	if s.Namesake != nil {
 		return true, nil
 	}
@@ -99,15 +100,15 @@ func (r *Reconciler) confirmNoInfraEnv(ctx context.Context, s *scope, name strin
 	if err != nil || found == nil {
 		return err == nil, err
 	}
-	s.again.In(reconcile.CacheLag)
+	s.Again.In(reconcile.CacheLag)
 	if foreign := s.ForeignInfraEnv(found, created(found)); foreign != "" {
-		return s.waitForInfraEnvName(found, foreign)
+		return waitForInfraEnvName(s, found, foreign)
 	}
-	return s.wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason, "InfraEnv %s was created a moment ago", name)
+	return s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason, "InfraEnv %s was created a moment ago", name)
 }
 
 // infraEnvRefused reports that the API server refused an InfraEnv. It returns all other errors.
-func (r *Reconciler) infraEnvRefused(s *scope, name string, err error) (bool, error) {
+func (r *Reconciler) infraEnvRefused(s *scope.Scope, name string, err error) (bool, error) {
 	const stage = bootstrapv1.DiscoveryImageReadyCondition
 	field := kube.UndeclaredField(err)
 	switch {
@@ -121,34 +122,34 @@ func (r *Reconciler) infraEnvRefused(s *scope, name string, err error) (bool, er
 
 // discoveryImageReady reports the state of the image. Once bootstrap data was handed out, the next phases do not
 // need the image.
-func (r *Reconciler) discoveryImageReady(s *scope) (bool, error) {
+func (r *Reconciler) discoveryImageReady(s *scope.Scope) (bool, error) {
 	const stage = bootstrapv1.DiscoveryImageReadyCondition
-	image := assisted.ObserveImage(s.infraEnv)
+	image := assisted.ObserveImage(s.InfraEnv)
 	switch {
 	case s.NetworksMissing():
-		return s.waitForNetwork()
+		return waitForNetwork(s)
 	case image.Failure != "":
-		_, _ = s.wait(stage, bootstrapv1.DiscoveryImageFailedReason, "assisted-service cannot make the discovery image of InfraEnv %s: %s", s.infraEnv.Name, image.Failure)
+		_, _ = s.Wait(stage, bootstrapv1.DiscoveryImageFailedReason, "assisted-service cannot make the discovery image of InfraEnv %s: %s", s.InfraEnv.Name, image.Failure)
 	case image.ISOURL == "" && image.IgnitionURL == "":
-		_, _ = s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "waiting for assisted-service to make the discovery image of InfraEnv %s", s.infraEnv.Name)
+		_, _ = s.Wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "waiting for assisted-service to make the discovery image of InfraEnv %s", s.InfraEnv.Name)
 		// assisted-service has not processed the InfraEnv at all.
-		if len(s.infraEnv.Status.Conditions) == 0 {
-			_, _ = r.overdue(s, s.infraEnv.CreationTimestamp.Time)
+		if len(s.InfraEnv.Status.Conditions) == 0 {
+			_, _ = s.Overdue(r.Clock.Now(), s.InfraEnv.CreationTimestamp.Time)
 		}
-	case s.NetworksPending(s.infraEnv):
-		_, _ = s.wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "waiting for assisted-service to take the NMStateConfigs that match %s into the discovery image of InfraEnv %s", s.SelectedNetworks(), s.infraEnv.Name)
+	case s.NetworksPending(s.InfraEnv):
+		_, _ = s.Wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "waiting for assisted-service to take the NMStateConfigs that match %s into the discovery image of InfraEnv %s", s.SelectedNetworks(), s.InfraEnv.Name)
 	default:
-		s.pass(stage, s.keptByImage())
+		s.Pass(stage, keptByImage(s))
 		return true, nil
 	}
 	return s.DataHandedOut(), nil
 }
 
 // pullSecret waits for the pull secret: assisted-service does not notice that a missing pull secret was created.
-func (r *Reconciler) pullSecret(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) pullSecret(ctx context.Context, s *scope.Scope) (bool, error) {
 	name := s.PullSecretName()
 	if name == "" {
-		return s.wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.PullSecretMissingReason,
+		return s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.PullSecretMissingReason,
 			"neither spec.pullSecretRef nor ClusterDeployment %s names a pull secret: set one of them", s.Deployment.Name)
 	}
 	secret, err := kube.Read(ctx, r.Metadata, client.ObjectKey{Namespace: s.Config.Namespace, Name: name}, kube.MetadataOf(kube.Secret))
@@ -156,13 +157,13 @@ func (r *Reconciler) pullSecret(ctx context.Context, s *scope) (bool, error) {
 		return false, err
 	}
 	if secret == nil {
-		return s.wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.PullSecretMissingReason,
+		return s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.PullSecretMissingReason,
 			"Secret %s does not exist: create it with type kubernetes.io/dockerconfigjson", name)
 	}
 	return true, nil
 }
 
-func (s *scope) waitForNetwork() (bool, error) {
-	return s.wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForNMStateConfigReason,
+func waitForNetwork(s *scope.Scope) (bool, error) {
+	return s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForNMStateConfigReason,
 		"waiting for an NMStateConfig that matches %s (spec.nmStateConfigLabelSelector): create it, with the MAC addresses of the host", s.SelectedNetworks())
 }

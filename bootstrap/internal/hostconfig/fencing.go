@@ -16,6 +16,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
@@ -32,45 +33,45 @@ func (r *Reconciler) gatherFencing(ctx context.Context, f *facts.Facts) (err err
 // the Secret. If a named Secret is missing, assisted-service reads nothing else of the Agent. Nothing changes
 // anymore for an approved host, but the Secret stays. assisted-service reads the Secret once more before it
 // notices the approval.
-func (r *Reconciler) fenceHost(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) fenceHost(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.Fenced() {
-		r.secretWaiters.ended(keyOf(s.Config))
+		r.secretWaiters.End(s.Key())
 		return true, nil
 	}
-	if facts.Bound(s.agent) && s.agent.Spec.Approved {
+	if facts.Bound(s.Agent) && s.Agent.Spec.Approved {
 		return true, r.keepFencing(ctx, s)
 	}
 	name, users, err := desired.FencingSecretRef(s.Facts)
 	if err != nil {
-		return s.fencingUnusable(err)
+		return fencingUnusable(s, err)
 	}
-	r.secretWaiters.begun(keyOf(s.Config), name, s.FencingSecretName())
+	r.secretWaiters.Begin(s.Key(), name, s.FencingSecretName())
 	credentials, err := kube.Read(ctx, r.Live, client.ObjectKey{Namespace: s.Config.Namespace, Name: name}, &corev1.Secret{})
 	switch {
 	case err != nil:
 		return false, err
 	case credentials == nil:
-		return s.wait(bootstrapv1.HostBoundCondition, bootstrapv1.FencingCredentialsUnusableReason, "Secret %s with the credentials of the BMC of BareMetalHost %s does not exist: create it", name, s.Host.Name)
+		return s.Wait(bootstrapv1.HostBoundCondition, bootstrapv1.FencingCredentialsUnusableReason, "Secret %s with the credentials of the BMC of BareMetalHost %s does not exist: create it", name, s.Host.Name)
 	case users:
-		s.fencing, err = desired.UserFencing(s.Facts, credentials)
+		s.Fencing, err = desired.UserFencing(s.Facts, credentials)
 		// The credentials may have been the BMC's before.
-		if err == nil && !s.namesFencing() {
+		if err == nil && !namesFencing(s) {
 			err = r.retireFencing(ctx, s)
 		}
 	default:
 		err = r.applyFencingSecret(ctx, s, credentials)
 	}
 	if err != nil {
-		return s.fencingUnusable(err)
+		return fencingUnusable(s, err)
 	}
 	return true, nil
 }
 
 // keepFencing keeps the Secret of an approved host. It recreates a deleted Secret if that is still possible.
-func (r *Reconciler) keepFencing(ctx context.Context, s *scope) error {
-	r.secretWaiters.begun(keyOf(s.Config), s.FencingSecretName())
+func (r *Reconciler) keepFencing(ctx context.Context, s *scope.Scope) error {
+	r.secretWaiters.Begin(s.Key(), s.FencingSecretName())
 	switch {
-	case s.ownsFencing():
+	case ownsFencing(s):
 		return r.keepOwner(ctx, s, s.FencingSecret)
 	case s.FencingSecret != nil:
 		return nil
@@ -86,15 +87,15 @@ func (r *Reconciler) keepFencing(ctx context.Context, s *scope) error {
 
 // ownsFencing reports whether the Secret with the name of the host's credentials belongs to the config. A Secret
 // without owner belongs to the config if an Agent of the Machine names the Secret.
-func (s *scope) ownsFencing() bool {
+func ownsFencing(s *scope.Scope) bool {
 	if s.FencingSecret == nil {
 		return false
 	}
-	return desired.Owns(s.Config, s.FencingSecret, desired.FencingAnnotation, s.namesFencing())
+	return desired.Owns(s.Config, s.FencingSecret, desired.FencingAnnotation, namesFencing(s))
 }
 
 // namesFencing reports whether an Agent of the Machine names the Secret that is made from the BMC's credentials.
-func (s *scope) namesFencing() bool {
+func namesFencing(s *scope.Scope) bool {
 	return slices.ContainsFunc(s.Agents, func(a *aiv1beta1.Agent) bool { return a.Spec.FencingCredentialsSecretRef == s.FencingSecretName() })
 }
 
@@ -106,8 +107,8 @@ const retiredFencing = "retired"
 //
 // The Secret itself stays until the config is deleted. If an Agent names a missing Secret, assisted-service reads
 // nothing else of the Agent (updateHostFencingCredentials in its agent_controller.go, August 2026).
-func (r *Reconciler) retireFencing(ctx context.Context, s *scope) error {
-	if !s.ownsFencing() {
+func (r *Reconciler) retireFencing(ctx context.Context, s *scope.Scope) error {
+	if !ownsFencing(s) {
 		return nil
 	}
 	if err := r.keepOwner(ctx, s, s.FencingSecret); err != nil || s.FencingSecret.Annotations[desired.FencingAnnotation] == retiredFencing {
@@ -123,7 +124,7 @@ func (r *Reconciler) retireFencing(ctx context.Context, s *scope) error {
 
 // makeFencingAgain recreates the Secret from the current credentials. It does nothing if the BMC has no
 // credentials anymore, or if the user names a Secret of their own.
-func (r *Reconciler) makeFencingAgain(ctx context.Context, s *scope) error {
+func (r *Reconciler) makeFencingAgain(ctx context.Context, s *scope.Scope) error {
 	name, users, err := desired.FencingSecretRef(s.Facts)
 	if err != nil || users {
 		return err
@@ -136,27 +137,27 @@ func (r *Reconciler) makeFencingAgain(ctx context.Context, s *scope) error {
 }
 
 // fencingUnusable reports what the user has to change about the credentials. It returns all other errors.
-func (s *scope) fencingUnusable(err error) (bool, error) {
+func fencingUnusable(s *scope.Scope, err error) (bool, error) {
 	var p *desired.UserError
 	if errors.As(err, &p) {
-		return s.wait(bootstrapv1.HostBoundCondition, p.Reason, "%s", p.Message)
+		return s.Wait(bootstrapv1.HostBoundCondition, p.Reason, "%s", p.Message)
 	}
 	return false, err
 }
 
 // applyFencingSecret creates the Secret. It writes the Secret again when the source changes or the owner was lost.
-func (r *Reconciler) applyFencingSecret(ctx context.Context, s *scope, credentials *corev1.Secret) error {
+func (r *Reconciler) applyFencingSecret(ctx context.Context, s *scope.Scope, credentials *corev1.Secret) error {
 	wanted, err := desired.FencingSecret(s.Facts, credentials)
 	if err != nil {
 		return err
 	}
-	s.fencing = desired.Fencing{Secret: wanted.Name, Source: wanted.Annotations[desired.FencingAnnotation]}
+	s.Fencing = desired.Fencing{Secret: wanted.Name, Source: wanted.Annotations[desired.FencingAnnotation]}
 	if s.FencingSecret, err = r.existing(ctx, s.FencingSecret, wanted); err != nil {
 		return err
 	}
 	made := s.FencingSecret
 	switch {
-	case made != nil && !s.ownsFencing():
+	case made != nil && !ownsFencing(s):
 		return &desired.UserError{
 			Reason:  bootstrapv1.FencingCredentialsUnusableReason,
 			Message: fmt.Sprintf("Secret %s exists and was not created by this provider, which copies the credentials of the BMC to this name. If nothing uses it, delete it: its content is lost", made.Name),

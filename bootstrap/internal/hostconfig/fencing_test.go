@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
@@ -117,7 +118,7 @@ func TestOtherCredentialsReachAssistedServiceUntilTheHostIsApproved(t *testing.T
 	w.reconcile()
 	before := w.agent("a")
 	w.change(bmc, func() { bmc.Data["password"] = []byte("other") })
-	w.Expect(w.reconciler.ofSecret(t.Context(), bmc)).To(ContainElement(ctrl.Request{NamespacedName: keyOf(w.config())}), "it is news")
+	w.Expect(w.reconciler.ofSecret(t.Context(), bmc)).To(ContainElement(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.config())}), "it is news")
 	w.reconcile()
 	w.Expect(w.fencing()).To(HaveKeyWithValue("password", "other"))
 	w.Expect(w.agent("a").Annotations[desired.FencingAnnotation]).NotTo(Equal(before.Annotations[desired.FencingAnnotation]), "assisted-service looks again when the Agent changes")
@@ -150,7 +151,7 @@ func TestWhatAnApprovedHostIsFencedByStays(t *testing.T) {
 	w.Expect(metav1.IsControlledBy(read(w, fencingOfM, &corev1.Secret{}), w.config())).To(BeTrue(), "else the garbage collector takes it")
 
 	w.remove(restored)
-	w.Expect(w.reconciler.ofSecret(t.Context(), restored)).To(ContainElement(ctrl.Request{NamespacedName: keyOf(w.config())}), "it is news")
+	w.Expect(w.reconciler.ofSecret(t.Context(), restored)).To(ContainElement(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.config())}), "it is news")
 	w.reconcile()
 	w.Expect(w.fencing()).To(HaveKeyWithValue("password", hidden), "assisted-service reads it before it takes note of the approval")
 

@@ -8,12 +8,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // addFinalizer adds the finalizer before the controller creates any object that the finalizer has to clean up.
-func (r *Reconciler) addFinalizer(ctx context.Context, s *scope) (bool, error) {
-	if s.Machine == nil || controllerutil.ContainsFinalizer(s.stored, bootstrapv1.OpenshiftAssistedConfigFinalizer) {
+func (r *Reconciler) addFinalizer(ctx context.Context, s *scope.Scope) (bool, error) {
+	if s.Machine == nil || controllerutil.ContainsFinalizer(s.Stored, bootstrapv1.OpenshiftAssistedConfigFinalizer) {
 		return true, nil
 	}
 	if err := r.patchFinalizers(ctx, s, controllerutil.AddFinalizer); err != nil {
@@ -23,13 +24,13 @@ func (r *Reconciler) addFinalizer(ctx context.Context, s *scope) (bool, error) {
 }
 
 // patchFinalizers changes the finalizers of the config, if no other client has written to the config meanwhile.
-func (r *Reconciler) patchFinalizers(ctx context.Context, s *scope, change func(client.Object, string) bool) error {
-	after := s.stored.DeepCopy()
+func (r *Reconciler) patchFinalizers(ctx context.Context, s *scope.Scope, change func(client.Object, string) bool) error {
+	after := s.Stored.DeepCopy()
 	change(after, bootstrapv1.OpenshiftAssistedConfigFinalizer)
-	if err := kube.PatchMetadata(ctx, r.Client, s.stored.DeepCopy(), after, FieldOwner); err != nil {
+	if err := kube.PatchMetadata(ctx, r.Client, s.Stored.DeepCopy(), after, FieldOwner); err != nil {
 		return err
 	}
-	s.stored.SetFinalizers(after.Finalizers)
-	s.stored.SetResourceVersion(after.ResourceVersion)
+	s.Stored.SetFinalizers(after.Finalizers)
+	s.Stored.SetResourceVersion(after.ResourceVersion)
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
@@ -20,7 +21,7 @@ import (
 // the finalizer of the Agent.
 //
 // endFormer returns the message about the Agents that still exist.
-func (r *Reconciler) endFormer(ctx context.Context, s *scope, former []*aiv1beta1.Agent) (string, error) {
+func (r *Reconciler) endFormer(ctx context.Context, s *scope.Scope, former []*aiv1beta1.Agent) (string, error) {
 	if len(former) == 0 {
 		return "", nil
 	}
@@ -34,7 +35,7 @@ func (r *Reconciler) endFormer(ctx context.Context, s *scope, former []*aiv1beta
 		if _, err := r.skipSpokeCleanup(ctx, agent); err != nil {
 			return "", err
 		}
-		s.queueEvent(corev1.EventTypeWarning, "NodeLeftBehind",
+		s.QueueEvent(corev1.EventTypeWarning, "NodeLeftBehind",
 			"Agent %s of the host's former Machine is deleted although assisted-service could not remove its Node from the cluster (%s). If the Node remains there, delete it, which wipes nothing",
 			agent.Name, assisted.RedactURLs(cleanup.Message))
 	}

@@ -22,6 +22,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
@@ -32,9 +33,9 @@ import (
 // the latter. First, the content of Secrets and ConfigMaps, which is not cached: certificate authority and
 // metadata of the host. Second, whether a Secret or ConfigMap that the user names exists, once an object is to be
 // created from it. Third, Agents of other InfraEnvs with the MAC addresses of a host that is not identified yet.
-func (r *Reconciler) gather(ctx context.Context, config *bootstrapv1.OpenshiftAssistedConfig) (*scope, error) {
-	s := newScope(&facts.Facts{Config: config})
-	made := func(_ context.Context, f *facts.Facts) error { r.addMade(f, &s.again); return nil }
+func (r *Reconciler) gather(ctx context.Context, config *bootstrapv1.OpenshiftAssistedConfig) (*scope.Scope, error) {
+	s := scope.New(&facts.Facts{Config: config})
+	made := func(_ context.Context, f *facts.Facts) error { r.addMade(f, &s.Again); return nil }
 	steps := []func(context.Context, *facts.Facts) error{
 		r.gatherMachine, r.gatherInfraEnvs, r.gatherCluster, dropForeignInfraEnvs, made, r.gatherAgents, r.gatherInfraMachine, r.gatherHost, r.gatherWaiting, r.gatherClaimants, r.gatherDataSecret, r.gatherFencing, r.gatherNetworks,
 	}
@@ -253,7 +254,7 @@ func (r *Reconciler) gatherHost(ctx context.Context, f *facts.Facts) error {
 		}
 	}
 	if f.NeedsHost() {
-		r.hostWaiters.begun(keyOf(f.Config), anyHost)
+		r.hostWaiters.Begin(client.ObjectKeyFromObject(f.Config), anyHost)
 	}
 	var err error
 	if f.Hosts, err = r.hostsIn(ctx, namespace); err != nil {
@@ -281,6 +282,9 @@ func (r *Reconciler) gatherShared(ctx context.Context, f *facts.Facts) error {
 	f.Shared = sync.OnceValue(func() metal3.SharedIdentity { return metal3.SharedBy(f.Host, hosts) })
 	return nil
 }
+
+// anyHost is the value of configs whose Machines have no host.
+const anyHost = "host"
 
 // hostsIn lists the BareMetalHosts of a namespace, sorted by name, for reading only. It reads the whole namespace,
 // because an index would grow with all hosts of the hub, and few Machines need the list. These are the Machines to
@@ -316,7 +320,7 @@ func hostOf(hosts []*metal3.Host, consumer client.ObjectKey) *metal3.Host {
 // gatherWaiting lists the Metal3Machines that wait for a host, as long as the Machine's own Metal3Machine waits.
 func (r *Reconciler) gatherWaiting(ctx context.Context, f *facts.Facts) error {
 	if !f.NeedsHost() {
-		r.hostWaiters.ended(keyOf(f.Config))
+		r.hostWaiters.End(client.ObjectKeyFromObject(f.Config))
 		return nil
 	}
 	list := &unstructured.UnstructuredList{}

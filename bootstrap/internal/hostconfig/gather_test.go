@@ -89,7 +89,7 @@ func TestTheStatusOfAFormerConfigIsNotThatOfTheNext(t *testing.T) {
 			return c.Get(ctx, key, obj, opts...)
 		},
 	})
-	_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: keyOf(former)})
+	_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(former)})
 	w.Expect(err).To(MatchError(apierrors.IsConflict, "is a conflict"))
 	w.Expect(w.config().Status).To(BeZero())
 }

@@ -9,6 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 )
 
@@ -32,11 +33,11 @@ var passedWords = map[string]string{
 }
 
 // logged logs the change that was written, except for the problems that its Events report.
-func (r *Reconciler) logged(before, after *bootstrapv1.OpenshiftAssistedConfig, events []notice) {
+func (r *Reconciler) logged(before, after *bootstrapv1.OpenshiftAssistedConfig, events []status.Event) {
 	was, is := before.Status.Conditions, after.Status.Conditions
 	r.progress.BecameTrue(after, was, is, passedWords)
 	r.progress.Problems(after, is, slices.DeleteFunc(measure.NewProblems(was, is, isProblem), func(reason string) bool {
-		return slices.ContainsFunc(events, func(e notice) bool { return e.reason == reason })
+		return slices.ContainsFunc(events, func(e status.Event) bool { return e.Reason == reason })
 	}))
 	if stage := after.Status.InstallationProgress; stage != string(models.HostStageDone) {
 		r.progress.StageChanged(after, before.Status.InstallationProgress, stage, "The host is in stage "+stage)
@@ -45,7 +46,7 @@ func (r *Reconciler) logged(before, after *bootstrapv1.OpenshiftAssistedConfig, 
 
 // isProblem reports whether a user has to act upon a condition. Ready only repeats another condition.
 func isProblem(c *metav1.Condition) bool {
-	return c.Type != bootstrapv1.ReadyCondition && c.Status != metav1.ConditionTrue && !isDeferrable(c.Reason)
+	return c.Type != bootstrapv1.ReadyCondition && c.Status != metav1.ConditionTrue && !status.IsDeferrable(c.Reason)
 }
 
 // stagesOfHost returns the stages of a host that has become installed, from the times of its conditions. A host

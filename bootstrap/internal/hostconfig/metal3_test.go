@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 )
@@ -69,7 +70,7 @@ func TestMetadataOfTheHost(t *testing.T) {
 		config.Spec.NodeRegistration = &bootstrapv1.NodeRegistration{Name: "$METADATA_RACK-7", KubeletExtraLabels: []string{"row=$METADATA_ROW"}}
 	})
 	w.create(discovered("a", "m", bootMAC))
-	_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: keyOf(config)})
+	_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(config)})
 	w.Expect(err).To(MatchError(ContainSubstring("m-metadata")), "it is not rendered yet")
 	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "it is not bound")
 

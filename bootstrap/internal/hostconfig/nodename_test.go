@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 )
@@ -36,7 +37,7 @@ func TestNameOfANodeThatIsDeleted(t *testing.T) {
 	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "it is not bound")
 
 	machine = read(w, "former", &clusterv1.Machine{})
-	waiting := ctrl.Request{NamespacedName: keyOf(w.config())}
+	waiting := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.config())}
 	w.Expect(w.reconciler.ofMachine(t.Context(), machine)).To(ContainElement(waiting), "it is woken")
 	w.change(machine, func() { machine.Finalizers = nil })
 	w.reconcile()
@@ -77,10 +78,10 @@ func TestConfigThatIsGoneDoesNotWaitForAName(t *testing.T) {
 	w := booted(t)
 	w.create(former("c", "rack1-u7"), discovered("a", "m", bootMAC))
 	w.reconcile()
-	w.Expect(w.reconciler.nameWaiters.by(namespace, "rack1-u7")).NotTo(BeEmpty())
+	w.Expect(w.reconciler.nameWaiters.Of(namespace, "rack1-u7")).NotTo(BeEmpty())
 	config := w.config()
 	w.change(config, func() { config.Finalizers = nil })
 	w.remove(config)
 	w.reconcile()
-	w.Expect(w.reconciler.nameWaiters.by(namespace, "rack1-u7")).To(BeEmpty())
+	w.Expect(w.reconciler.nameWaiters.Of(namespace, "rack1-u7")).To(BeEmpty())
 }

@@ -9,32 +9,33 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // prerequisites waits for the objects of other controllers.
-func (r *Reconciler) prerequisites(_ context.Context, s *scope) (bool, error) {
-	if proceed, err := s.clusterReady(); !proceed {
+func (r *Reconciler) prerequisites(_ context.Context, s *scope.Scope) (bool, error) {
+	if proceed, err := clusterReady(s); !proceed {
 		return proceed, err
 	}
-	if proceed, err := s.registrationReady(bootstrapv1.DiscoveryImageReadyCondition); !proceed {
+	if proceed, err := registrationReady(s, bootstrapv1.DiscoveryImageReadyCondition); !proceed {
 		return proceed, err
 	}
-	return s.infraMachineReady()
+	return infraMachineReady(s)
 }
 
 // clusterReady waits for the Machine and for the infrastructure of its Cluster.
-func (s *scope) clusterReady() (bool, error) {
+func clusterReady(s *scope.Scope) (bool, error) {
 	const stage = bootstrapv1.DiscoveryImageReadyCondition
 	switch {
 	case s.Machine == nil && ownedByMachinePool(s.Config):
-		return s.wait(stage, bootstrapv1.MachinePoolNotSupportedReason, "a MachinePool cannot use an OpenshiftAssistedConfig: use a MachineDeployment")
+		return s.Wait(stage, bootstrapv1.MachinePoolNotSupportedReason, "a MachinePool cannot use an OpenshiftAssistedConfig: use a MachineDeployment")
 	case s.Machine == nil:
-		return s.wait(stage, bootstrapv1.WaitingForMachineReason, "waiting until Cluster API makes the Machine whose spec.bootstrap.configRef is this object its owner")
+		return s.Wait(stage, bootstrapv1.WaitingForMachineReason, "waiting until Cluster API makes the Machine whose spec.bootstrap.configRef is this object its owner")
 	case s.Cluster == nil:
-		return s.wait(stage, bootstrapv1.WaitingForClusterInfrastructureReason, "waiting for Cluster %s", s.Machine.Spec.ClusterName)
+		return s.Wait(stage, bootstrapv1.WaitingForClusterInfrastructureReason, "waiting for Cluster %s", s.Machine.Spec.ClusterName)
 	case !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false):
-		return s.wait(stage, bootstrapv1.WaitingForClusterInfrastructureReason, "waiting for the infrastructure of Cluster %s to be provisioned", s.Cluster.Name)
+		return s.Wait(stage, bootstrapv1.WaitingForClusterInfrastructureReason, "waiting for the infrastructure of Cluster %s to be provisioned", s.Cluster.Name)
 	}
 	return true, nil
 }
@@ -43,7 +44,7 @@ func (s *scope) clusterReady() (bool, error) {
 // and are registered. A cluster that assisted-service refuses is never installed. A missing AgentClusterInstall
 // does not prove that the cluster has no mirrors, no arbiter and no fencing: the object may have been refused. An
 // approved host is only observed.
-func (s *scope) registrationReady(stage string) (bool, error) {
+func registrationReady(s *scope.Scope, stage string) (bool, error) {
 	if s.ApprovedAgent() != nil && s.Deployment != nil {
 		return true, nil
 	}
@@ -51,37 +52,37 @@ func (s *scope) registrationReady(stage string) (bool, error) {
 	obstacle, foreign := s.ClusterBlocker()
 	switch {
 	case foreign:
-		return s.wait(stage, bootstrapv1.ClusterDeploymentNotOursReason, "%s", obstacle)
+		return s.Wait(stage, bootstrapv1.ClusterDeploymentNotOursReason, "%s", obstacle)
 	case obstacle != "":
-		return s.wait(stage, bootstrapv1.WaitingForClusterDeploymentReason, "%s", obstacle)
+		return s.Wait(stage, bootstrapv1.WaitingForClusterDeploymentReason, "%s", obstacle)
 	case s.Deployment == nil:
-		return s.wait(stage, bootstrapv1.WaitingForClusterDeploymentReason,
+		return s.Wait(stage, bootstrapv1.WaitingForClusterDeploymentReason,
 			"waiting for ClusterDeployment %s, which the control plane provider makes", name)
 	case s.Install == nil:
-		return s.wait(stage, bootstrapv1.WaitingForAgentClusterInstallReason, "waiting for AgentClusterInstall %s, which says whether the cluster has mirrors, an arbiter or fencing: "+
+		return s.Wait(stage, bootstrapv1.WaitingForAgentClusterInstallReason, "waiting for AgentClusterInstall %s, which says whether the cluster has mirrors, an arbiter or fencing: "+
 			"see condition Installed of OpenshiftAssistedControlPlane %s", name, name)
 	// A state that is cleared later, as while a database restarts, withdraws no image.
 	case !s.DataHandedOut() && !s.Installation().Registered:
-		return s.wait(stage, bootstrapv1.WaitingForAgentClusterInstallReason, "assisted-service has not registered the cluster of AgentClusterInstall %s: see condition Installed of OpenshiftAssistedControlPlane %s", name, name)
+		return s.Wait(stage, bootstrapv1.WaitingForAgentClusterInstallReason, "assisted-service has not registered the cluster of AgentClusterInstall %s: see condition Installed of OpenshiftAssistedControlPlane %s", name, name)
 	}
 	return true, nil
 }
 
 // infraMachineReady waits for the infrastructure machine.
-func (s *scope) infraMachineReady() (bool, error) {
+func infraMachineReady(s *scope.Scope) (bool, error) {
 	const stage = bootstrapv1.DiscoveryImageReadyCondition
 	switch {
 	case !kube.Readable(s.Machine.Spec.InfrastructureRef):
 		ref := s.Machine.Spec.InfrastructureRef
-		return s.wait(stage, bootstrapv1.WaitingForInfraMachineReason, "infrastructureRef of Machine %s is %s of group %s, and only those of %s are taken: make the Machine anew with such a one",
+		return s.Wait(stage, bootstrapv1.WaitingForInfraMachineReason, "infrastructureRef of Machine %s is %s of group %s, and only those of %s are taken: make the Machine anew with such a one",
 			s.Machine.Name, ref.Kind, ref.APIGroup, clusterv1.GroupVersionInfrastructure.Group)
 	case s.InfraMachineFailure != nil:
-		_, _ = s.wait(stage, bootstrapv1.WaitingForInfraMachineReason, "cannot read %s %s: %s",
+		_, _ = s.Wait(stage, bootstrapv1.WaitingForInfraMachineReason, "cannot read %s %s: %s",
 			s.Machine.Spec.InfrastructureRef.Kind, s.Machine.Spec.InfrastructureRef.Name, s.InfraMachineFailure)
 		return false, s.InfraMachineFailure
 	case s.InfraMachine == nil:
 		ref := s.Machine.Spec.InfrastructureRef
-		return s.wait(stage, bootstrapv1.WaitingForInfraMachineReason, "waiting for %s %s", ref.Kind, ref.Name)
+		return s.Wait(stage, bootstrapv1.WaitingForInfraMachineReason, "waiting for %s %s", ref.Kind, ref.Name)
 	}
 	return true, nil
 }

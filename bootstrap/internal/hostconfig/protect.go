@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 )
 
 // protectedByUs is the value of our annotation cluster.x-k8s.io/skip-remediation on Machines. Any other value is
@@ -20,17 +21,17 @@ const protectedByUs = FieldOwner
 // protectMachine prevents a MachineHealthCheck from deleting the Machine while its host is being installed. The
 // installation takes 40 minutes, and a MachineHealthCheck misses a Node after ten minutes (the default). The host
 // would be wiped and the next host taken, forever.
-func (r *Reconciler) protectMachine(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) protectMachine(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Machine == nil {
 		return true, nil
 	}
-	return true, r.protect(ctx, s, s.wantsProtection())
+	return true, r.protect(ctx, s, wantsProtection(s))
 }
 
 // protect adds or removes our annotation. An annotation of a user is left alone.
-func (r *Reconciler) protect(ctx context.Context, s *scope, wanted bool) error {
+func (r *Reconciler) protect(ctx context.Context, s *scope.Scope, wanted bool) error {
 	value, exists := s.Machine.Annotations[clusterv1.MachineSkipRemediationAnnotation]
-	if last, newer := r.protected.NewerThan(keyOf(s.Config), s.Machine.ResourceVersion); newer && last == wanted {
+	if last, newer := r.protected.NewerThan(s.Key(), s.Machine.ResourceVersion); newer && last == wanted {
 		return nil // the cache does not have our last write yet
 	}
 	switch {
@@ -48,7 +49,7 @@ func (r *Reconciler) protect(ctx context.Context, s *scope, wanted bool) error {
 // boot image until the host is installed or cannot be installed. The end of the installation is known before
 // Cluster API knows the Node. Until then a MachineHealthCheck misses the Node. An existing annotation stays until
 // then: the manager may have ended between the protection and the bootstrap data.
-func (s *scope) wantsProtection() bool {
+func wantsProtection(s *scope.Scope) bool {
 	ours := s.Machine.Annotations[clusterv1.MachineSkipRemediationAnnotation] == protectedByUs
 	recorded := s.Recorded(bootstrapv1.HostInstalledCondition)
 	switch {
@@ -62,7 +63,7 @@ func (s *scope) wantsProtection() bool {
 
 // addProtection applies the annotation without force. If a user has annotated the Machine meanwhile, the API
 // server refuses the write, and the annotation of the user stays.
-func (r *Reconciler) addProtection(ctx context.Context, s *scope) error {
+func (r *Reconciler) addProtection(ctx context.Context, s *scope.Scope) error {
 	desired := &unstructured.Unstructured{}
 	desired.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("Machine"))
 	desired.SetNamespace(s.Machine.Namespace)
@@ -73,13 +74,13 @@ func (r *Reconciler) addProtection(ctx context.Context, s *scope) error {
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("cannot protect the Machine from remediation: %w", err)
 	}
-	r.protected.Record(keyOf(s.Config), true, s.Machine.ResourceVersion)
+	r.protected.Record(s.Key(), true, s.Machine.ResourceVersion)
 	return nil
 }
 
 // removeProtection removes the annotation with a patch. After clusterctl move or a restore we do not own the
 // field, and cannot withdraw the field by server-side apply.
-func (r *Reconciler) removeProtection(ctx context.Context, s *scope) error {
+func (r *Reconciler) removeProtection(ctx context.Context, s *scope.Scope) error {
 	const path = "/metadata/annotations/cluster.x-k8s.io~1skip-remediation"
 	patch := fmt.Appendf(nil, `[{"op":"test","path":"/metadata/uid","value":%q},{"op":"test","path":%q,"value":%q},{"op":"remove","path":%q}]`,
 		s.Machine.UID, path, protectedByUs, path)
@@ -88,6 +89,6 @@ func (r *Reconciler) removeProtection(ctx context.Context, s *scope) error {
 	if err != nil && !apierrors.IsInvalid(err) && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("cannot end the protection of the Machine from remediation: %w", err)
 	}
-	r.protected.Record(keyOf(s.Config), false, s.Machine.ResourceVersion)
+	r.protected.Record(s.Key(), false, s.Machine.ResourceVersion)
 	return nil
 }

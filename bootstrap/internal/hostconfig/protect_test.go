@@ -10,6 +10,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 )
 
 // protection is the value of the annotation that keeps MachineHealthChecks away from the Machine; empty when there is none.
@@ -153,7 +154,7 @@ func TestProtectionOnAnOutdatedLook(t *testing.T) {
 	w.makeImage()
 	stale := read(w, "m", &clusterv1.Machine{})
 	w.reconcile()
-	s := newScope(&facts.Facts{Config: w.config(), Machine: stale})
+	s := scope.New(&facts.Facts{Config: w.config(), Machine: stale})
 	before := w.writes
 	_, err := w.reconciler.protectMachine(t.Context(), s)
 	w.Expect(err).NotTo(HaveOccurred())

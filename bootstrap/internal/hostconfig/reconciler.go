@@ -115,7 +115,7 @@ type Reconciler struct {
 	// booted the image of another config. nameWaiters: Node names that another Machine has. hostWaiters: any
 	// BareMetalHost. secretWaiters: Secrets with the fencing credentials of a host. serverWaiters: keys of the
 	// server, of BareMetalHosts of any namespace. agentWaiters: Agents that another config recorded.
-	addressWaiters, nameWaiters, hostWaiters, secretWaiters, serverWaiters, agentWaiters *waiters
+	addressWaiters, nameWaiters, hostWaiters, secretWaiters, serverWaiters, agentWaiters *reconcile.Waiters
 	// unbound records since when an Agent is bound that assisted-service has not added to the cluster.
 	unbound *reconcile.StartTimes
 	// bound records since when assisted-service has a host in the cluster that has not registered with the cluster.
@@ -149,8 +149,8 @@ func New(options Options) *Reconciler {
 		wake:      make(chan event.GenericEvent, wakeUps),
 		progress:  reconcile.NewProgressLog(ctrl.Log.WithName("progress")),
 	}
-	r.addressWaiters, r.nameWaiters, r.hostWaiters, r.secretWaiters = newWaiters(), newWaiters(), newWaiters(), newWaiters()
-	r.serverWaiters, r.agentWaiters = newWaiters(), newWaiters()
+	r.addressWaiters, r.nameWaiters, r.hostWaiters, r.secretWaiters = reconcile.NewWaiters(), reconcile.NewWaiters(), reconcile.NewWaiters(), reconcile.NewWaiters()
+	r.serverWaiters, r.agentWaiters = reconcile.NewWaiters(), reconcile.NewWaiters()
 	now := options.Clock.Now
 	r.downloads.Clock, r.refusals.Clock = options.Clock, options.Clock
 	r.ours = reconcile.NewWriteCache[ownPart](now)
@@ -185,7 +185,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	// Every path reports conditions and status, with one patch at most.
 	defer func() {
 		reterr = errors.Join(reterr, r.report(ctx, s, reterr))
-		result.RequeueAfter = s.again.Delay()
+		result.RequeueAfter = s.Again.Delay()
 	}()
 
 	switch {
@@ -194,7 +194,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	case s.Deleting():
 		return result, reconcile.Run(ctx, s, r.releaseForMove, r.releaseAgents, r.keepOthersAgents, r.releaseInfraEnv, r.releaseLeftAgents, r.confirmDeleted, r.releaseFinalizer)
 	default:
-		s.reportHost()
+		reportHost(s)
 		return result, reconcile.Run(ctx, s, r.addFinalizer, r.protectMachine, r.relabel, r.restore, r.prerequisites, r.discoveryImage, r.bootData, r.identifyHost, r.fenceHost, r.bindHost, r.approveHost, r.observeInstallation)
 	}
 }

@@ -3,6 +3,8 @@ package hostconfig
 import (
 	"fmt"
 	"time"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 )
 
 // If the API server refuses the content of a write, the controller repeats the write after refusedRetry, then less
@@ -18,13 +20,13 @@ const (
 const tooOld = "assisted-service of this hub is too old for what is set here: its %s have no %s. Leave that out, or get a newer assisted-service"
 
 // refused records that the API server refused a write of a stage, and repeats the write later.
-func (r *Reconciler) refused(s *scope, stage, reason, format string, args ...any) (bool, error) {
-	attempt := fmt.Sprintf("%s %s %d", keyOf(s.Config), stage, s.Config.Generation)
+func (r *Reconciler) refused(s *scope.Scope, stage, reason, format string, args ...any) (bool, error) {
+	attempt := fmt.Sprintf("%s %s %d", s.Key(), stage, s.Config.Generation)
 	// An attempt within the backoff was caused by an event, and does not count.
 	if !r.refusals.IsInBackOffSinceUpdate(attempt, r.Clock.Now()) {
 		r.refusals.Next(attempt, r.Clock.Now())
 		r.refusals.GC()
 	}
-	s.again.In(r.refusals.Get(attempt))
-	return s.wait(stage, reason, format, args...)
+	s.Again.In(r.refusals.Get(attempt))
+	return s.Wait(stage, reason, format, args...)
 }

@@ -10,11 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 )
 
 // relabel restores the labels of our InfraEnv if another client removed them. We and other clients find the
 // InfraEnv by its labels, long after the last write of its other fields.
-func (r *Reconciler) relabel(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) relabel(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.NamesakeUnlabeled || s.Cluster == nil {
 		return true, nil
 	}

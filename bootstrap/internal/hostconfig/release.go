@@ -17,6 +17,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
@@ -27,8 +28,8 @@ import (
 // releaseForMove releases an object that clusterctl moved to another management cluster, where the host stays in
 // use. It also keeps the host of a Machine that is not being deleted, or whose deletion a pre-terminate hook
 // blocks.
-func (r *Reconciler) releaseForMove(ctx context.Context, s *scope) (bool, error) {
-	if !controllerutil.ContainsFinalizer(s.stored, bootstrapv1.OpenshiftAssistedConfigFinalizer) {
+func (r *Reconciler) releaseForMove(ctx context.Context, s *scope.Scope) (bool, error) {
+	if !controllerutil.ContainsFinalizer(s.Stored, bootstrapv1.OpenshiftAssistedConfigFinalizer) {
 		return false, nil
 	}
 	if _, moved := s.Config.Annotations[clusterctlv1.DeleteForMoveAnnotation]; moved {
@@ -39,10 +40,10 @@ func (r *Reconciler) releaseForMove(ctx context.Context, s *scope) (bool, error)
 		return true, nil
 	}
 	if s.Machine.DeletionTimestamp.IsZero() {
-		return s.waitDeleting(bootstrapv1.WaitingForMachineReason, "this object was deleted while Machine %s uses it. The host keeps running and is not touched. The object is deleted together with the Machine, which wipes the host", s.Machine.Name)
+		return s.WaitDeleting(bootstrapv1.WaitingForMachineReason, "this object was deleted while Machine %s uses it. The host keeps running and is not touched. The object is deleted together with the Machine, which wipes the host", s.Machine.Name)
 	}
 	if hooks := contract.PreTerminateHooks(s.Machine); len(hooks) > 0 {
-		return s.waitDeleting(bootstrapv1.WaitingForMachineReason, "Machine %s is being deleted, but its host is kept until somebody takes off %s: see its condition Deleting",
+		return s.WaitDeleting(bootstrapv1.WaitingForMachineReason, "Machine %s is being deleted, but its host is kept until somebody takes off %s: see its condition Deleting",
 			s.Machine.Name, bound.List(hooks))
 	}
 	return true, nil
@@ -50,7 +51,7 @@ func (r *Reconciler) releaseForMove(ctx context.Context, s *scope) (bool, error)
 
 // releaseAgents deletes the bound Agents and waits. assisted-service then removes the Node from the cluster, and
 // does not delete an InfraEnv before. If the whole cluster is being deleted, no Node has to be removed.
-func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) releaseAgents(ctx context.Context, s *scope.Scope) (bool, error) {
 	var waiting []string
 	var since time.Time
 	for _, agent := range s.Agents {
@@ -82,8 +83,8 @@ func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) 
 		waiting = append(waiting, text)
 	}
 	if len(waiting) > 0 {
-		_, _ = s.waitDeleting(bootstrapv1.DeletingAgentReason, "waiting for assisted-service to take the host out of the cluster and to delete Agent %s", bound.List(waiting))
-		return r.overdue(s, since)
+		_, _ = s.WaitDeleting(bootstrapv1.DeletingAgentReason, "waiting for assisted-service to take the host out of the cluster and to delete Agent %s", bound.List(waiting))
+		return s.Overdue(r.Clock.Now(), since)
 	}
 	return true, nil
 }
@@ -95,18 +96,18 @@ func (r *Reconciler) releaseAgents(ctx context.Context, s *scope) (bool, error) 
 // the image of an InfraEnv, assisted-service moves the Agent to that InfraEnv, with an empty spec. The claim of a
 // config ends with its Machine, also while both configs are being deleted. The claim also ends with the deletion
 // of the Cluster that both configs belong to. So no two deletions wait for each other.
-func (r *Reconciler) keepOthersAgents(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) keepOthersAgents(ctx context.Context, s *scope.Scope) (bool, error) {
 	for _, agent := range s.Agents {
 		if s.BoundElsewhere(agent) {
-			return s.waitDeleting(bootstrapv1.HostInAnotherClusterReason, "Agent %s belongs to %s. Agent and InfraEnv %s are left alone until the Agent belongs to that cluster no more. Do not unbind or delete it if that cluster uses its server, which would be removed from the cluster and reinstalled",
-				agent.Name, s.clusterOf(agent), facts.InfraEnvOf(agent))
+			return s.WaitDeleting(bootstrapv1.HostInAnotherClusterReason, "Agent %s belongs to %s. Agent and InfraEnv %s are left alone until the Agent belongs to that cluster no more. Do not unbind or delete it if that cluster uses its server, which would be removed from the cluster and reinstalled",
+				agent.Name, s.ClusterOf(agent), facts.InfraEnvOf(agent))
 		}
 	}
 	recorded, err := r.recordedBy(ctx, s, s.Agents)
 	if err != nil || len(recorded) == 0 {
 		return err == nil, err
 	}
-	return s.waitDeleting(bootstrapv1.ServerInUseReason, "Agent and InfraEnv are kept: %s. Start the server from its disk. %s. That config loses its Agent. Do not delete the Machine of that config to end the wait: that wipes its host",
+	return s.WaitDeleting(bootstrapv1.ServerInUseReason, "Agent and InfraEnv are kept: %s. Start the server from its disk. %s. That config loses its Agent. Do not delete the Machine of that config to end the wait: that wipes its host",
 		recorded[0], deletionOfClaimed(s.Agents))
 }
 
@@ -123,31 +124,23 @@ func deletionOfClaimed(agents []*aiv1beta1.Agent) string {
 		agents[i].Name, agents[i].Spec.ClusterDeploymentName.Name, skipSpokeCleanupAnnotation)
 }
 
-// clusterOf names the cluster that an Agent is bound to, unless the cluster is in another namespace.
-func (s *scope) clusterOf(agent *aiv1beta1.Agent) string {
-	if ref := agent.Spec.ClusterDeploymentName; ref.Namespace == s.Config.Namespace {
-		return "ClusterDeployment " + ref.Name
-	}
-	return "a cluster of another namespace"
-}
-
 // releaseInfraEnv deletes the InfraEnv. A host that still runs the discovery agent then cannot register again.
-func (r *Reconciler) releaseInfraEnv(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) releaseInfraEnv(ctx context.Context, s *scope.Scope) (bool, error) {
 	for _, infraEnv := range s.InfraEnvs {
 		if err := kube.Delete(ctx, r.Client, infraEnv); err != nil {
 			return false, err
 		}
-		r.made.Forget(keyOf(s.Config))
+		r.made.Forget(s.Key())
 	}
 	if len(s.InfraEnvs) > 0 {
-		_, _ = s.waitDeleting(bootstrapv1.DeletingInfraEnvReason, "waiting for assisted-service to delete InfraEnv %s", s.InfraEnvs[0].Name)
-		return r.overdue(s, deletedAt(s.InfraEnvs[0]))
+		_, _ = s.WaitDeleting(bootstrapv1.DeletingInfraEnvReason, "waiting for assisted-service to delete InfraEnv %s", s.InfraEnvs[0].Name)
+		return s.Overdue(r.Clock.Now(), deletedAt(s.InfraEnvs[0]))
 	}
 	return true, nil
 }
 
 // releaseLeftAgents deletes the Agents that do not belong to the cluster and were not deleted with their InfraEnv.
-func (r *Reconciler) releaseLeftAgents(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) releaseLeftAgents(ctx context.Context, s *scope.Scope) (bool, error) {
 	var waiting []string
 	var since time.Time
 	for _, agent := range s.Agents {
@@ -158,15 +151,15 @@ func (r *Reconciler) releaseLeftAgents(ctx context.Context, s *scope) (bool, err
 		}
 	}
 	if len(waiting) > 0 {
-		_, _ = s.waitDeleting(bootstrapv1.DeletingAgentReason, "waiting for assisted-service to delete Agent %s", bound.List(waiting))
-		return r.overdue(s, since)
+		_, _ = s.WaitDeleting(bootstrapv1.DeletingAgentReason, "waiting for assisted-service to delete Agent %s", bound.List(waiting))
+		return s.Overdue(r.Clock.Now(), since)
 	}
 	return true, nil
 }
 
 // confirmDeleted returns true once the API server has no InfraEnv of the config. The cache may lack an InfraEnv
 // that was created a moment ago, and no controller would delete it later.
-func (r *Reconciler) confirmDeleted(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) confirmDeleted(ctx context.Context, s *scope.Scope) (bool, error) {
 	list := &assisted.InfraEnvList{}
 	ours := client.MatchingLabels{bootstrapv1.ConfigNameLabel: format.MustFormatValue(s.Config.Name)}
 	if err := r.Live.List(ctx, list, client.InNamespace(s.Config.Namespace), ours); err != nil {
@@ -182,14 +175,14 @@ func (r *Reconciler) confirmDeleted(ctx context.Context, s *scope) (bool, error)
 		return true, nil
 	}
 	// No event reports the deletion before the cache shows the creation.
-	s.again.In(reconcile.CacheLag)
-	there, err := kube.Exists(ctx, r.Live, s.stored, &bootstrapv1.OpenshiftAssistedConfig{})
+	s.Again.In(reconcile.CacheLag)
+	there, err := kube.Exists(ctx, r.Live, s.Stored, &bootstrapv1.OpenshiftAssistedConfig{})
 	if err != nil {
 		return false, err
 	}
 	// The config is deleted, and the InfraEnv belongs to another config of this name.
 	if !there {
-		controllerutil.RemoveFinalizer(s.stored, bootstrapv1.OpenshiftAssistedConfigFinalizer)
+		controllerutil.RemoveFinalizer(s.Stored, bootstrapv1.OpenshiftAssistedConfigFinalizer)
 		return false, nil
 	}
 	return r.releaseInfraEnv(ctx, s)
@@ -225,11 +218,11 @@ func deletedAt(obj client.Object) time.Time {
 	return time.Time{}
 }
 
-func (r *Reconciler) releaseFinalizer(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) releaseFinalizer(ctx context.Context, s *scope.Scope) (bool, error) {
 	if err := r.patchFinalizers(ctx, s, controllerutil.RemoveFinalizer); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("cannot remove the finalizer: %w", err)
 	}
-	controllerutil.RemoveFinalizer(s.stored, bootstrapv1.OpenshiftAssistedConfigFinalizer)
-	r.forget(keyOf(s.Config))
+	controllerutil.RemoveFinalizer(s.Stored, bootstrapv1.OpenshiftAssistedConfigFinalizer)
+	r.forget(s.Key())
 	return true, nil
 }

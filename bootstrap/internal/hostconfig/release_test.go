@@ -17,6 +17,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
@@ -349,12 +350,12 @@ func TestADeletionThatFailsSaysSo(t *testing.T) {
 	w := joined(t)
 	w.remove(read(w, "m", &clusterv1.Machine{}))
 	w.remove(w.config())
-	failed := summarise(newScope(&facts.Facts{Config: w.config()}), errors.New("no"))
+	failed := status.Summarize(&facts.Facts{Config: w.config()}, &status.Findings{}, errors.New("no"))
 	for _, name := range []string{bootstrapv1.DeletingCondition, bootstrapv1.ReadyCondition} {
 		w.Expect(failed).To(ContainElement(And(HaveField("Type", name), HaveField("Reason", bootstrapv1.InternalErrorReason), HaveField("Message", ContainSubstring("is tried again")))))
 	}
 	w.reconcile()
 	told := w.message(bootstrapv1.DeletingCondition)
 	w.Expect(told).NotTo(BeEmpty())
-	w.Expect(summarise(newScope(&facts.Facts{Config: w.config()}), errors.New("no"))).To(ContainElement(And(HaveField("Type", bootstrapv1.DeletingCondition), HaveField("Message", told))))
+	w.Expect(status.Summarize(&facts.Facts{Config: w.config()}, &status.Findings{}, errors.New("no"))).To(ContainElement(And(HaveField("Type", bootstrapv1.DeletingCondition), HaveField("Message", told))))
 }

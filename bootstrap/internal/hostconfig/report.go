@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
@@ -20,54 +22,54 @@ import (
 
 // report writes the status if it changed, and emits the events. An urgent change is written at once, any other
 // change once it lasts.
-func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error {
-	if s.Deleting() && !controllerutil.ContainsFinalizer(s.stored, bootstrapv1.OpenshiftAssistedConfigFinalizer) {
+func (r *Reconciler) report(ctx context.Context, s *scope.Scope, failure error) error {
+	if s.Deleting() && !controllerutil.ContainsFinalizer(s.Stored, bootstrapv1.OpenshiftAssistedConfigFinalizer) {
 		return nil
 	}
 	if s.Paused() {
-		meta.SetStatusCondition(&s.status.Conditions, contract.PausedCondition(s.Cluster, s.Config))
+		meta.SetStatusCondition(&s.Status.Conditions, contract.PausedCondition(s.Cluster, s.Config))
 	} else {
-		s.status.Conditions = summarise(s, failure)
-		s.status.ObservedGeneration = s.Config.Generation
+		s.Status.Conditions = status.Summarize(s.Facts, &s.Findings, failure)
+		s.Status.ObservedGeneration = s.Config.Generation
 	}
-	bound.Conditions(s.status.Conditions)
+	bound.Conditions(s.Status.Conditions)
 	if left := r.deferReport(s); left > 0 {
-		s.again.In(left)
+		s.Again.In(left)
 		r.remember(s, &s.Config.Status)
 	} else {
-		reported := s.stored.DeepCopy()
-		reported.Status = s.status
-		if err := apply.PatchStatus(ctx, r.Client, s.stored, reported); err != nil {
+		reported := s.Stored.DeepCopy()
+		reported.Status = s.Status
+		if err := apply.PatchStatus(ctx, r.Client, s.Stored, reported); err != nil {
 			return err
 		}
-		measured(s.stored, reported)
-		measure.Reactions(s.reactions)
-		r.logged(s.stored, reported, s.events)
-		r.remember(s, &s.status)
-		r.deferred.Reset(keyOf(s.Config))
+		measured(s.Stored, reported)
+		measure.Reactions(s.Reactions)
+		r.logged(s.Stored, reported, s.Events)
+		r.remember(s, &s.Status)
+		r.deferred.Reset(s.Key())
 	}
-	for _, e := range s.events {
-		r.Recorder.Event(s.stored, e.kind, e.reason, e.message)
+	for _, e := range s.Events {
+		r.Recorder.Event(s.Stored, e.Kind, e.Reason, e.Message)
 	}
 	return nil
 }
 
 // deferReport returns how long the new status waits to be written.
-func (r *Reconciler) deferReport(s *scope) time.Duration {
+func (r *Reconciler) deferReport(s *scope.Scope) time.Duration {
 	switch {
-	case equality.Semantic.DeepEqual(&s.Config.Status, &s.status):
+	case equality.Semantic.DeepEqual(&s.Config.Status, &s.Status):
 		return 0
 	case s.Paused() || urgent(s):
-		return r.deferred.UrgentDelay(keyOf(s.Config))
+		return r.deferred.UrgentDelay(s.Key())
 	}
-	return r.deferred.DeferrableDelay(keyOf(s.Config))
+	return r.deferred.DeferrableDelay(s.Key())
 }
 
 // urgent reports whether a client waits for the change, or a user has to act upon the change.
-func urgent(s *scope) bool {
-	before, after := &s.Config.Status, &s.status
+func urgent(s *scope.Scope) bool {
+	before, after := &s.Config.Status, &s.Status
 	switch {
-	case slices.ContainsFunc(s.events, func(e notice) bool { return e.kind == corev1.EventTypeWarning }),
+	case slices.ContainsFunc(s.Events, func(e status.Event) bool { return e.Kind == corev1.EventTypeWarning }),
 		before.DataSecretName != after.DataSecretName,
 		!equality.Semantic.DeepEqual(before.Initialization, after.Initialization),
 		!equality.Semantic.DeepEqual(before.AgentRef, after.AgentRef),
@@ -87,5 +89,5 @@ func urgent(s *scope) bool {
 // canWait reports whether the report of a condition may be late. Problems and deletions cannot wait.
 func canWait(c metav1.Condition) bool {
 	deleting := c.Type == bootstrapv1.DeletingCondition && c.Status == metav1.ConditionTrue
-	return !deleting && isDeferrable(c.Reason)
+	return !deleting && status.IsDeferrable(c.Reason)
 }

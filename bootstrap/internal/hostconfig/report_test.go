@@ -13,6 +13,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -63,7 +64,7 @@ func TestUrgent(t *testing.T) {
 	invalid := condition(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.InvalidConfigurationReason, "a")
 	for name, tc := range map[string]struct {
 		before, after []metav1.Condition
-		change        func(s *scope)
+		change        func(s *scope.Scope)
 		urgent        bool
 	}{
 		"the first report of a wait":          {after: []metav1.Condition{waiting}},
@@ -76,7 +77,7 @@ func TestUrgent(t *testing.T) {
 			before: []metav1.Condition{waiting},
 			after:  []metav1.Condition{condition(bootstrapv1.HostBoundCondition, metav1.ConditionTrue, bootstrapv1.HostBoundReason, "")},
 		},
-		"the installation goes on": {change: func(s *scope) { s.status.InstallationProgress = "Rebooting" }},
+		"the installation goes on": {change: func(s *scope.Scope) { s.Status.InstallationProgress = "Rebooting" }},
 		"the host is installed": {
 			after:  []metav1.Condition{condition(bootstrapv1.HostInstalledCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason, "")},
 			urgent: true,
@@ -96,19 +97,19 @@ func TestUrgent(t *testing.T) {
 			after:  []metav1.Condition{condition(clusterv1.PausedCondition, metav1.ConditionFalse, clusterv1.NotPausedReason, "")},
 			urgent: true,
 		},
-		"bootstrap data for Cluster API": {change: func(s *scope) { s.status.DataSecretName = "m" }, urgent: true},
-		"bootstrap data is there":        {change: func(s *scope) { s.status.Initialization.DataSecretCreated = ptr.To(true) }, urgent: true},
-		"the Agent is known":             {change: func(s *scope) { s.status.AgentRef = &corev1.LocalObjectReference{Name: "a"} }, urgent: true},
-		"the spec was edited": {change: func(s *scope) {
-			s.Config.Status.ObservedGeneration, s.status.ObservedGeneration = 1, 2
+		"bootstrap data for Cluster API": {change: func(s *scope.Scope) { s.Status.DataSecretName = "m" }, urgent: true},
+		"bootstrap data is there":        {change: func(s *scope.Scope) { s.Status.Initialization.DataSecretCreated = ptr.To(true) }, urgent: true},
+		"the Agent is known":             {change: func(s *scope.Scope) { s.Status.AgentRef = &corev1.LocalObjectReference{Name: "a"} }, urgent: true},
+		"the spec was edited": {change: func(s *scope.Scope) {
+			s.Config.Status.ObservedGeneration, s.Status.ObservedGeneration = 1, 2
 		}, urgent: true},
-		"the first look at the spec": {change: func(s *scope) { s.status.ObservedGeneration = 1 }},
-		"a warning":                  {change: func(s *scope) { s.queueEvent(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "") }, urgent: true},
-		"news that are good":         {change: func(s *scope) { s.queueEvent(corev1.EventTypeNormal, bootstrapv1.HostApprovedReason, "") }},
+		"the first look at the spec": {change: func(s *scope.Scope) { s.Status.ObservedGeneration = 1 }},
+		"a warning":                  {change: func(s *scope.Scope) { s.QueueEvent(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "") }, urgent: true},
+		"news that are good":         {change: func(s *scope.Scope) { s.QueueEvent(corev1.EventTypeNormal, bootstrapv1.HostApprovedReason, "") }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScope(&facts.Facts{Config: &bootstrapv1.OpenshiftAssistedConfig{}})
-			s.Config.Status.Conditions, s.status.Conditions = tc.before, tc.after
+			s := scope.New(&facts.Facts{Config: &bootstrapv1.OpenshiftAssistedConfig{}})
+			s.Config.Status.Conditions, s.Status.Conditions = tc.before, tc.after
 			if tc.change != nil {
 				tc.change(s)
 			}

@@ -16,25 +16,26 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
 // restore keeps the facts about a Machine that is older than the status of its config, as after a move or a
 // restore. It ends the phases for an installed host, so that they do not touch the host.
-func (r *Reconciler) restore(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) restore(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Machine != nil && s.Config.Status.DataSecretName == "" && s.Machine.Spec.Bootstrap.DataSecretName != nil {
-		s.status.DataSecretName = *s.Machine.Spec.Bootstrap.DataSecretName
-		s.status.Initialization.DataSecretCreated = ptr.To(true)
+		s.Status.DataSecretName = *s.Machine.Spec.Bootstrap.DataSecretName
+		s.Status.Initialization.DataSecretCreated = ptr.To(true)
 	}
 	if s.Config.Status.BootMode == "" && s.DataHandedOut() && s.InfraMachine != nil {
 		if mode, err := bootmode.Choose("", s.Config.Spec.BootMode, s.InfraMachine); err == nil {
-			s.status.BootMode = mode.Name()
+			s.Status.BootMode = mode.Name()
 		}
 	}
 	if !s.IsFinished() {
 		return true, nil
 	}
-	if s.ownsData() {
+	if ownsData(s) {
 		if err := r.keepOwner(ctx, s, s.DataSecret); err != nil {
 			return false, err
 		}
@@ -42,35 +43,35 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) (bool, error) {
 	if err := r.retireFencing(ctx, s); err != nil {
 		return false, err
 	}
-	s.recall()
-	s.pass(bootstrapv1.DiscoveryImageReadyCondition, "")
-	s.pass(bootstrapv1.DataSecretAvailableCondition, "")
-	if agent := s.discoveredAgain(r.Clock.Now()); agent != nil {
+	recall(s)
+	s.Pass(bootstrapv1.DiscoveryImageReadyCondition, "")
+	s.Pass(bootstrapv1.DataSecretAvailableCondition, "")
+	if agent := discoveredAgain(s, r.Clock.Now()); agent != nil {
 		if recorded := s.Recorded(bootstrapv1.HostIdentifiedCondition); recorded == nil || recorded.Reason != bootstrapv1.HostBootedDiscoveryAgainReason {
-			s.queueEvent(corev1.EventTypeWarning, bootstrapv1.HostBootedDiscoveryAgainReason, "the installed host booted the discovery image as Agent %s", agent.Name)
+			s.QueueEvent(corev1.EventTypeWarning, bootstrapv1.HostBootedDiscoveryAgainReason, "the installed host booted the discovery image as Agent %s", agent.Name)
 		}
-		_, _ = s.wait(bootstrapv1.HostIdentifiedCondition, bootstrapv1.HostBootedDiscoveryAgainReason,
+		_, _ = s.Wait(bootstrapv1.HostIdentifiedCondition, bootstrapv1.HostBootedDiscoveryAgainReason,
 			"the installed host booted the discovery image again (Agent %s). Its disk was not touched. Fix the boot order and restart the host. Deleting the Machine would wipe it", agent.Name)
 	} else {
 		message := ""
-		if s.agent != nil {
-			message = s.runsOn()
+		if s.Agent != nil {
+			message = runsOn(s)
 		}
 		if recorded := s.Recorded(bootstrapv1.HostIdentifiedCondition); recorded != nil && recorded.Status == metav1.ConditionTrue {
 			message = recorded.Message
 		}
-		s.pass(bootstrapv1.HostIdentifiedCondition, message)
+		s.Pass(bootstrapv1.HostIdentifiedCondition, message)
 	}
-	s.pass(bootstrapv1.HostBoundCondition, "")
-	s.pass(bootstrapv1.HostApprovedCondition, "")
-	s.pass(bootstrapv1.HostInstalledCondition, "")
+	s.Pass(bootstrapv1.HostBoundCondition, "")
+	s.Pass(bootstrapv1.HostApprovedCondition, "")
+	s.Pass(bootstrapv1.HostInstalledCondition, "")
 	return false, nil
 }
 
 // recall restores from the Agent of an installed host what the status records of the Agent. The status may have
 // been lost, and an Agent may be behind its own state when it is installed. The Agent is proven as before the
 // installation. Recorded values that the Agent no longer reports stay.
-func (s *scope) recall() {
+func recall(s *scope.Scope) {
 	// The infrastructure machine shows whether a BareMetalHost exists to compare with.
 	if s.InfraMachine == nil {
 		return
@@ -81,24 +82,24 @@ func (s *scope) recall() {
 	}
 	switch {
 	case s.Config.Status.AgentRef == nil:
-		s.status.AgentRef = &corev1.LocalObjectReference{Name: agent.Name}
+		s.Status.AgentRef = &corev1.LocalObjectReference{Name: agent.Name}
 	case !s.IsRecorded(agent):
 		return
 	}
-	s.agent = agent
-	if s.status.InstallationProgress == "" || agent.Status.Progress.CurrentStage == models.HostStageDone {
-		s.reached(models.HostStageDone)
+	s.Agent = agent
+	if s.Status.InstallationProgress == "" || agent.Status.Progress.CurrentStage == models.HostStageDone {
+		reached(s, models.HostStageDone)
 	}
 }
 
 // discoveredAgain returns an Agent on the Machine's installed host that waits for an installation, or for a boot
 // from its disk; nil if none exists.
-func (s *scope) discoveredAgain(now time.Time) *aiv1beta1.Agent {
+func discoveredAgain(s *scope.Scope, now time.Time) *aiv1beta1.Agent {
 	for _, agent := range s.Agents {
 		switch {
 		case agent.Spec.Approved && agent.Status.DebugInfo.State != models.HostStatusInstallingPendingUserAction:
 			continue
-		case agent.Spec.Approved && s.nodeIsBack(agent, now):
+		case agent.Spec.Approved && nodeIsBack(s, agent, now):
 			continue
 		case agent.Spec.Approved && s.IsRecorded(agent):
 			return agent
@@ -120,7 +121,7 @@ const nodeNoticed = 10 * time.Minute
 // image. assisted-service does not notice the return of a day-2 host: the state of the Agent stays. So a boot that
 // was once reported as over is over. Otherwise each restart of the Node would count as another boot of the
 // discovery image.
-func (s *scope) nodeIsBack(agent *aiv1beta1.Agent, now time.Time) bool {
+func nodeIsBack(s *scope.Scope, agent *aiv1beta1.Agent, now time.Time) bool {
 	since := assisted.AgentCondition(agent, aiv1beta1.InstalledCondition).LastTransitionTime.Time
 	if told := s.Recorded(bootstrapv1.HostIdentifiedCondition); told != nil && told.Status == metav1.ConditionTrue && told.LastTransitionTime.After(since) {
 		return true
@@ -137,6 +138,6 @@ func (s *scope) nodeIsBack(agent *aiv1beta1.Agent, now time.Time) bool {
 	if left <= 0 || ready.LastTransitionTime.After(since) {
 		return true
 	}
-	s.again.In(left)
+	s.Again.In(left)
 	return false
 }

@@ -17,6 +17,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -95,10 +96,10 @@ func TestSilentHostBecomesAProblem(t *testing.T) {
 			w.clock = w.clock.Add(11 * time.Second)
 			again := w.reconcile().RequeueAfter
 			w.wants(tc.condition, metav1.ConditionFalse, tc.before)
-			w.Expect(again).To(And(BeNumerically(">", 0), BeNumerically("<=", silenceLimit)))
+			w.Expect(again).To(And(BeNumerically(">", 0), BeNumerically("<=", scope.SilenceLimit)))
 			w.warnings()
 
-			w.clock = w.clock.Add(silenceLimit)
+			w.clock = w.clock.Add(scope.SilenceLimit)
 			w.reconcile()
 			w.wants(tc.condition, metav1.ConditionFalse, bootstrapv1.HostNotRespondingReason)
 			w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.HostNotRespondingReason)
@@ -198,10 +199,10 @@ func TestRedactedErrorsKeepTheirType(t *testing.T) {
 func TestSilenceIsNotCutOffALongMessage(t *testing.T) {
 	w := booted(t)
 	now := w.clock
-	s := &scope{Facts: &facts.Facts{Config: w.config()}}
-	s.conditions = []metav1.Condition{{Type: bootstrapv1.HostIdentifiedCondition, Message: strings.Repeat("x", 2*bound.MessageBytes)}}
-	_, err := w.reconciler.silent(s, now.Add(-silenceLimit))
+	s := &scope.Scope{Facts: &facts.Facts{Config: w.config()}}
+	s.Conditions = []metav1.Condition{{Type: bootstrapv1.HostIdentifiedCondition, Message: strings.Repeat("x", 2*bound.MessageBytes)}}
+	_, err := s.Silent(now, now.Add(-scope.SilenceLimit))
 	w.Expect(err).NotTo(HaveOccurred())
-	w.Expect(s.conditions[0].Message).To(HaveSuffix("Check its power and its console: boot device, network, DNS, proxy, certificates"))
-	w.Expect(len(s.conditions[0].Message)).To(BeNumerically("<=", bound.MessageBytes))
+	w.Expect(s.Conditions[0].Message).To(HaveSuffix("Check its power and its console: boot device, network, DNS, proxy, certificates"))
+	w.Expect(len(s.Conditions[0].Message)).To(BeNumerically("<=", bound.MessageBytes))
 }

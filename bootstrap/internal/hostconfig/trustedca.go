@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
@@ -24,7 +25,7 @@ type caBundle struct {
 }
 
 // trustedCA finds the object without reading its content; nil if the user names none.
-func (r *Reconciler) trustedCA(ctx context.Context, s *scope) (*caBundle, error) {
+func (r *Reconciler) trustedCA(ctx context.Context, s *scope.Scope) (*caBundle, error) {
 	ref := s.Config.Spec.AssistedServiceCA
 	if ref == nil || ref.Name == "" {
 		return nil, nil //nolint:nilnil // none is wanted

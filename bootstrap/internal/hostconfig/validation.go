@@ -5,6 +5,7 @@ import (
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
@@ -15,13 +16,13 @@ const settling = 20 * time.Second
 // validationMessage reports the validations that fail, once assisted-service had time to decide. Its clock may
 // differ from ours. A time that is far ahead does not delay the report. Otherwise a refused host would count as
 // new for as long as the clocks differ.
-func (s *scope) validationMessage(now time.Time) string {
-	left := settling - now.Sub(validatedSince(s.agent))
+func validationMessage(s *scope.Scope, now time.Time) string {
+	left := settling - now.Sub(validatedSince(s.Agent))
 	if 0 < left && left <= 2*settling {
-		s.again.In(left)
-		return "waiting for assisted-service to validate Agent " + s.agent.Name
+		s.Again.In(left)
+		return "waiting for assisted-service to validate Agent " + s.Agent.Name
 	}
-	return "assisted-service holds Agent " + s.agent.Name + " in state " + s.agent.Status.DebugInfo.State + ": " + assisted.ValidationProblems(s.agent)
+	return "assisted-service holds Agent " + s.Agent.Name + " in state " + s.Agent.Status.DebugInfo.State + ": " + assisted.ValidationProblems(s.Agent)
 }
 
 // validatedSince returns when assisted-service last changed the result of the validations of a host.

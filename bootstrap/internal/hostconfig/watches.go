@@ -115,7 +115,7 @@ func (r *Reconciler) configs(ctx context.Context, namespace, field, value string
 	}
 	requests := make([]ctrl.Request, 0, len(list.Items))
 	for i := range list.Items {
-		requests = append(requests, ctrl.Request{NamespacedName: keyOf(&list.Items[i])})
+		requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 	}
 	return requests
 }
@@ -128,7 +128,7 @@ func (r *Reconciler) ofMachine(ctx context.Context, o client.Object) []ctrl.Requ
 		return nil
 	}
 	requests := r.request(ctx, o.GetNamespace(), configOfMachine(machine))
-	for _, config := range r.nameWaiters.by(machine.Namespace, machine.Status.NodeRef.Name) {
+	for _, config := range r.nameWaiters.Of(machine.Namespace, machine.Status.NodeRef.Name) {
 		requests = append(requests, ctrl.Request{NamespacedName: config})
 	}
 	return requests
@@ -168,7 +168,7 @@ func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) []ctrl.Reques
 	} else if machine != nil {
 		requests = r.ofMachine(ctx, machine) // the InfraEnv is deleted
 	}
-	for _, config := range r.addressWaiters.by(agent.Namespace, metal3.AgentIdentity(agent).MACs...) {
+	for _, config := range r.addressWaiters.Of(agent.Namespace, metal3.AgentIdentity(agent).MACs...) {
 		requests = append(requests, ctrl.Request{NamespacedName: config}) // the handler drops duplicates
 	}
 	return requests
@@ -199,7 +199,7 @@ func (r *Reconciler) newsOf(mapped handler.MapFunc, concerns func(client.Object)
 		if !concerns(o) {
 			return
 		}
-		for _, config := range r.hostWaiters.by(o.GetNamespace(), anyHost) {
+		for _, config := range r.hostWaiters.Of(o.GetNamespace(), anyHost) {
 			queue.AddAfter(ctrl.Request{NamespacedName: config}, hostNewsDelay)
 		}
 	}
@@ -226,7 +226,7 @@ func (r *Reconciler) ofHost(ctx context.Context, o client.Object) []ctrl.Request
 		return nil
 	}
 	var requests []ctrl.Request
-	for _, config := range r.serverWaiters.by("", metal3.ServerKeys(host)...) {
+	for _, config := range r.serverWaiters.Of("", metal3.ServerKeys(host)...) {
 		requests = append(requests, ctrl.Request{NamespacedName: config})
 	}
 	consumer := metal3.ConsumerOf(host)
@@ -278,7 +278,7 @@ func (r *Reconciler) ofNMStateConfig(ctx context.Context, o client.Object) []ctr
 	for i := range list.Items {
 		selector, err := metav1.LabelSelectorAsSelector(list.Items[i].Spec.NMStateConfigLabelSelector)
 		if err == nil && selector.Matches(labels.Set(o.GetLabels())) {
-			requests = append(requests, ctrl.Request{NamespacedName: keyOf(&list.Items[i])})
+			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 		}
 	}
 	return requests
@@ -288,7 +288,7 @@ func (r *Reconciler) ofNMStateConfig(ctx context.Context, o client.Object) []ctr
 // of BMCs to the configs of fenced hosts.
 func (r *Reconciler) ofSecret(ctx context.Context, o client.Object) []ctrl.Request {
 	requests := r.configs(ctx, o.GetNamespace(), configBySecret, o.GetName())
-	for _, config := range r.secretWaiters.by(o.GetNamespace(), o.GetName()) {
+	for _, config := range r.secretWaiters.Of(o.GetNamespace(), o.GetName()) {
 		requests = append(requests, ctrl.Request{NamespacedName: config})
 	}
 	deployments := &hivev1.ClusterDeploymentList{}

@@ -15,6 +15,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -143,7 +144,7 @@ func (f registeredField) String() string { return cmp.Or(f.name, f.path[0]) }
 
 // gatherMirrors reads the digest of the ConfigMap with the mirrors. assisted-service reads the ConfigMap at the
 // registration of the InfraEnv, and stores nothing that it reads later (updateInfraEnvData).
-func (r *Reconciler) gatherMirrors(ctx context.Context, s *scope) error {
+func (r *Reconciler) gatherMirrors(ctx context.Context, s *scope.Scope) error {
 	ref := desired.MirrorRegistry(s.Facts)
 	if ref == nil || s.WasInstalled() {
 		return nil
@@ -167,7 +168,7 @@ func (r *Reconciler) gatherMirrors(ctx context.Context, s *scope) error {
 // created again. One example is the key of a user who must not log in anymore. Once the image was handed out, the
 // deletion would be wrong: the host that boots the image could not register. The InfraEnv then keeps these fields,
 // and the condition reports that.
-func (r *Reconciler) reregister(ctx context.Context, s *scope, wanted *assisted.InfraEnv) (bool, error) {
+func (r *Reconciler) reregister(ctx context.Context, s *scope.Scope, wanted *assisted.InfraEnv) (bool, error) {
 	fields := r.staying(s.Namesake, wanted)
 	switch {
 	case len(fields) == 0:
@@ -181,20 +182,20 @@ func (r *Reconciler) reregister(ctx context.Context, s *scope, wanted *assisted.
 		if registered := s.Namesake.Annotations[bootstrapv1.MirrorsDigestAnnotation]; registered != "" {
 			metav1.SetMetaDataAnnotation(&wanted.ObjectMeta, bootstrapv1.MirrorsDigestAnnotation, registered)
 		}
-		s.unchangeableField = fields[0].String()
+		s.UnchangeableField = fields[0].String()
 		return true, nil
 	}
 	if err := r.applier.TryCreate(ctx, wanted); err != nil {
 		return r.infraEnvRefused(s, wanted.Name, err)
 	}
-	_, _ = s.wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason,
+	_, _ = s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason,
 		"InfraEnv %s is made again: assisted-service would keep its %s, which is not wanted any more", s.Namesake.Name, fields[0])
 	current, err := r.isCurrent(ctx, s)
 	if err != nil {
 		return false, err
 	}
 	if !current {
-		s.again.In(reconcile.CacheLag)
+		s.Again.In(reconcile.CacheLag)
 		return false, nil
 	}
 	return false, kube.Delete(ctx, r.Client, s.Namesake)
@@ -217,7 +218,7 @@ func (r *Reconciler) staying(infraEnv, wanted *assisted.InfraEnv) []registeredFi
 }
 
 // recordKept records what the image of a booted host keeps, until the host is installed.
-func (r *Reconciler) recordKept(s *scope) {
+func (r *Reconciler) recordKept(s *scope.Scope) {
 	mode, err := bootmode.Choose(s.Config.Status.BootMode, s.Config.Spec.BootMode, s.InfraMachine)
 	if err != nil || s.Namesake == nil || s.WasInstalled() {
 		return
@@ -227,24 +228,24 @@ func (r *Reconciler) recordKept(s *scope) {
 		return
 	}
 	if fields := r.staying(s.Namesake, wanted); len(fields) > 0 {
-		s.unchangeableField = fields[0].String()
+		s.UnchangeableField = fields[0].String()
 	}
 }
 
 // keptByImage describes the part of the spec that did not reach the image before the image was handed out; empty
 // if none.
-func (s *scope) keptByImage() string {
-	if s.unchangeableField == "" {
+func keptByImage(s *scope.Scope) string {
+	if s.UnchangeableField == "" {
 		return ""
 	}
-	return fmt.Sprintf("the image was handed out with another %s, which it keeps. Set it back, or delete Machine %s to get a host with it: what its host has installed by then is wiped", s.unchangeableField, s.Machine.Name)
+	return fmt.Sprintf("the image was handed out with another %s, which it keeps. Set it back, or delete Machine %s to get a host with it: what its host has installed by then is wiped", s.UnchangeableField, s.Machine.Name)
 }
 
 // isCurrent reports whether the API server has the config as it was read. If an older config was read, the field
 // may not be withdrawn at all, or the image may be handed out. The InfraEnv may also belong to another config of
 // its name.
-func (r *Reconciler) isCurrent(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) isCurrent(ctx context.Context, s *scope.Scope) (bool, error) {
 	now := &bootstrapv1.OpenshiftAssistedConfig{}
-	there, err := kube.Exists(ctx, r.Live, s.stored, now)
-	return there && now.ResourceVersion == s.stored.ResourceVersion, err
+	there, err := kube.Exists(ctx, r.Live, s.Stored, now)
+	return there && now.ResourceVersion == s.Stored.ResourceVersion, err
 }

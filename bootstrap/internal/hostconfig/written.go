@@ -4,9 +4,11 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -19,15 +21,15 @@ type ownPart struct {
 
 // remember records the current status and finalizers of the config. A reconcile of the older config in the cache
 // would write the same again, and emit the same events again.
-func (r *Reconciler) remember(s *scope, status *bootstrapv1.OpenshiftAssistedConfigStatus) {
-	part := ownPart{finalizers: s.stored.Finalizers, status: *status.DeepCopy()}
-	r.ours.Record(keyOf(s.Config), part, s.Config.ResourceVersion, s.stored.ResourceVersion)
+func (r *Reconciler) remember(s *scope.Scope, status *bootstrapv1.OpenshiftAssistedConfigStatus) {
+	part := ownPart{finalizers: s.Stored.Finalizers, status: *status.DeepCopy()}
+	r.ours.Record(s.Key(), part, s.Config.ResourceVersion, s.Stored.ResourceVersion)
 }
 
 // overlay updates a config from the cache with our last write. The resource version stays: a write that requires
 // it fails and is retried.
 func (r *Reconciler) overlay(config *bootstrapv1.OpenshiftAssistedConfig) {
-	if last, newer := r.ours.NewerThan(keyOf(config), config.ResourceVersion); newer {
+	if last, newer := r.ours.NewerThan(client.ObjectKeyFromObject(config), config.ResourceVersion); newer {
 		config.Finalizers = slices.Clone(last.finalizers)
 		last.status.DeepCopyInto(&config.Status)
 	}
@@ -35,7 +37,7 @@ func (r *Reconciler) overlay(config *bootstrapv1.OpenshiftAssistedConfig) {
 
 // addMade adds the InfraEnv that was created a moment ago, as long as the cache does not have it.
 func (r *Reconciler) addMade(f *facts.Facts, again *reconcile.Requeue) {
-	key := keyOf(f.Config)
+	key := client.ObjectKeyFromObject(f.Config)
 	made, left := r.made.Pending(key, "")
 	if left == 0 {
 		return
@@ -60,14 +62,10 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.protected.Forget(key)
 	r.unbound.Clear(key)
 	r.bound.Clear(key)
-	r.addressWaiters.ended(key)
-	r.nameWaiters.ended(key)
-	r.hostWaiters.ended(key)
-	r.secretWaiters.ended(key)
-	r.serverWaiters.ended(key)
-	r.agentWaiters.ended(key)
-}
-
-func keyOf(config *bootstrapv1.OpenshiftAssistedConfig) types.NamespacedName {
-	return types.NamespacedName{Namespace: config.Namespace, Name: config.Name}
+	r.addressWaiters.End(key)
+	r.nameWaiters.End(key)
+	r.hostWaiters.End(key)
+	r.secretWaiters.End(key)
+	r.serverWaiters.End(key)
+	r.agentWaiters.End(key)
 }

@@ -1,4 +1,4 @@
-package hostconfig
+package status
 
 import (
 	"go/ast"
@@ -17,7 +17,7 @@ func TestEveryReasonIsDeferrableOrUrgent(t *testing.T) {
 	g := NewWithT(t)
 	var conditions []string
 	listed := map[string]int{}
-	for _, stage := range slices.Concat(stages, besides) {
+	for _, stage := range slices.Concat(stages, otherConditions) {
 		conditions = append(conditions, stage.condition)
 		for _, reason := range slices.Concat(stage.deferrable, stage.urgent) {
 			listed[reason]++
@@ -41,8 +41,8 @@ func TestStageIsPassedWithAReasonOfItsOwn(t *testing.T) {
 	for _, stage := range stages {
 		g.Expect(slices.Concat(stage.deferrable, stage.urgent)).To(ContainElement(stage.passed), stage.condition)
 	}
-	g.Expect(passedReason("Elsewhere")).To(BeEmpty(), "what nobody decided on is passed by nothing")
-	g.Expect(isDeferrable("Forgotten")).To(BeFalse(), "what nobody decided on is urgent")
+	g.Expect(PassedReason("Elsewhere")).To(BeEmpty(), "no stage is passed with the reason of an unknown condition")
+	g.Expect(IsDeferrable("Forgotten")).To(BeFalse(), "an unknown reason is urgent")
 }
 
 // constants returns the constants of a Go file with their values. One that is another package's constant has that one's

@@ -1,4 +1,4 @@
-package hostconfig
+package status
 
 import (
 	"errors"
@@ -11,73 +11,75 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 )
 
-// summarise returns all conditions: those that the phases found, and none of the later stages that the host has
+// Summarize returns all conditions: those that the phases found, and none of the later stages that the host has
 // not reached. The condition HostInstalled stays True. After an error, the stages without a result keep their
 // recorded conditions.
-func summarise(s *scope, failure error) []metav1.Condition {
-	found := map[string]metav1.Condition{}
-	for _, c := range s.conditions {
-		found[c.Type] = c
+func Summarize(f *facts.Facts, found *Findings, failure error) []metav1.Condition {
+	conditions := map[string]metav1.Condition{}
+	for _, c := range found.Conditions {
+		conditions[c.Type] = c
 	}
 	// The refusal may concern any Secret of the config.
-	if c, ok := found[bootstrapv1.DataSecretAvailableCondition]; ok && s.ownersRefused != "" {
-		c.Message = strings.TrimPrefix(c.Message+". "+s.ownersRefused, ". ")
-		found[c.Type] = c
+	if c, ok := conditions[bootstrapv1.DataSecretAvailableCondition]; ok && found.OwnersRefused != "" {
+		c.Message = strings.TrimPrefix(c.Message+". "+found.OwnersRefused, ". ")
+		conditions[c.Type] = c
 	}
-	result := slices.Clone(s.Config.Status.Conditions)
+	result := slices.Clone(f.Config.Status.Conditions)
 	for _, stage := range stages {
-		c, ok := found[stage.condition]
-		recorded := s.Recorded(stage.condition)
+		c, ok := conditions[stage.condition]
+		recorded := f.Recorded(stage.condition)
 		switch {
 		case ok:
-			set(&result, s, c)
-		case failure != nil || s.Deleting():
+			set(&result, f, c)
+		case failure != nil || f.Deleting():
 		case recorded != nil && stage.condition == bootstrapv1.HostInstalledCondition && recorded.Status == metav1.ConditionTrue:
 		default:
 			meta.RemoveStatusCondition(&result, stage.condition)
 		}
 	}
-	if c, ok := found[bootstrapv1.HostAvailableCondition]; ok {
-		set(&result, s, c)
-	} else if !s.Deleting() {
+	if c, ok := conditions[bootstrapv1.HostAvailableCondition]; ok {
+		set(&result, f, c)
+	} else if !f.Deleting() {
 		meta.RemoveStatusCondition(&result, bootstrapv1.HostAvailableCondition)
 	}
-	set(&result, s, deletingCondition(s, found, failure))
-	set(&result, s, readyCondition(s, result, failure))
-	set(&result, s, contract.PausedCondition(s.Cluster, s.Config))
+	set(&result, f, deletingCondition(f, conditions, failure))
+	set(&result, f, readyCondition(f, result, failure))
+	set(&result, f, contract.PausedCondition(f.Cluster, f.Config))
 	slices.SortStableFunc(result, func(a, b metav1.Condition) int { return rank(a.Type) - rank(b.Type) })
 	return result
 }
 
-func set(conditions *[]metav1.Condition, s *scope, c metav1.Condition) {
-	c.ObservedGeneration = s.Config.Generation
+func set(conditions *[]metav1.Condition, f *facts.Facts, c metav1.Condition) {
+	c.ObservedGeneration = f.Config.Generation
 	meta.SetStatusCondition(conditions, c)
 }
 
 // deletingCondition returns what blocks the deletion. After an error it returns the recorded condition, or reports
 // that the blocker could not be decided yet.
-func deletingCondition(s *scope, found map[string]metav1.Condition, failure error) metav1.Condition {
+func deletingCondition(f *facts.Facts, found map[string]metav1.Condition, failure error) metav1.Condition {
 	if c, ok := found[bootstrapv1.DeletingCondition]; ok {
 		return c
 	}
-	if recorded := s.Recorded(bootstrapv1.DeletingCondition); s.Deleting() && recorded != nil && recorded.Status == metav1.ConditionTrue {
+	if recorded := f.Recorded(bootstrapv1.DeletingCondition); f.Deleting() && recorded != nil && recorded.Status == metav1.ConditionTrue {
 		return *recorded
 	}
-	if s.Deleting() {
+	if f.Deleting() {
 		return metav1.Condition{
-			Type: bootstrapv1.DeletingCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.InternalErrorReason, Message: internalError(bootstrapv1.DeletingCondition, failure),
+			Type: bootstrapv1.DeletingCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.InternalErrorReason,
+			Message: internalError(bootstrapv1.DeletingCondition, failure),
 		}
 	}
 	return metav1.Condition{Type: bootstrapv1.DeletingCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.NotDeletingReason}
 }
 
 // readyCondition returns Ready with the reason and message of the first stage that is not passed.
-func readyCondition(s *scope, conditions []metav1.Condition, failure error) metav1.Condition {
+func readyCondition(f *facts.Facts, conditions []metav1.Condition, failure error) metav1.Condition {
 	ready := metav1.Condition{Type: bootstrapv1.ReadyCondition, Status: metav1.ConditionFalse}
-	if s.Deleting() {
+	if f.Deleting() {
 		c := meta.FindStatusCondition(conditions, bootstrapv1.DeletingCondition)
 		ready.Reason, ready.Message = c.Reason, c.Message
 		return ready
@@ -109,7 +111,7 @@ func internalError(stage string, failure error) string {
 			kind += fmt.Sprintf(" (%s)", status.Status().Details.Kind)
 		}
 	}
-	return fmt.Sprintf("the last attempt failed before %s could be decided%s; it is tried again, and the manager's log says more", stage, kind)
+	return fmt.Sprintf("the last attempt failed before %s could be decided%s; it is tried again, see the manager's log", stage, kind)
 }
 
 // rank sorts Ready first, then the stages in their order, then all other conditions.

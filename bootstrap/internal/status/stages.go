@@ -1,4 +1,4 @@
-package hostconfig
+package status
 
 import (
 	"slices"
@@ -27,10 +27,12 @@ var stages = []stage{
 		passed:    bootstrapv1.DiscoveryImageReadyReason,
 		deferrable: []string{
 			bootstrapv1.WaitingForMachineReason, bootstrapv1.WaitingForClusterInfrastructureReason, bootstrapv1.WaitingForClusterDeploymentReason,
-			bootstrapv1.WaitingForAgentClusterInstallReason, bootstrapv1.WaitingForInfraMachineReason, bootstrapv1.WaitingForDiscoveryImageReason, bootstrapv1.DiscoveryImageReadyReason,
+			bootstrapv1.WaitingForAgentClusterInstallReason, bootstrapv1.WaitingForInfraMachineReason, bootstrapv1.WaitingForDiscoveryImageReason,
+			bootstrapv1.DiscoveryImageReadyReason,
 		},
 		urgent: []string{
-			bootstrapv1.MachinePoolNotSupportedReason, bootstrapv1.ClusterDeploymentNotOursReason, bootstrapv1.InfraEnvNotOursReason, bootstrapv1.PullSecretMissingReason, bootstrapv1.InvalidConfigurationReason,
+			bootstrapv1.MachinePoolNotSupportedReason, bootstrapv1.ClusterDeploymentNotOursReason, bootstrapv1.InfraEnvNotOursReason,
+			bootstrapv1.PullSecretMissingReason, bootstrapv1.InvalidConfigurationReason,
 			bootstrapv1.WaitingForNMStateConfigReason, bootstrapv1.DiscoveryImageFailedReason, bootstrapv1.AssistedServiceNotRespondingReason,
 		},
 	},
@@ -53,10 +55,12 @@ var stages = []stage{
 		condition: bootstrapv1.HostBoundCondition,
 		passed:    bootstrapv1.HostBoundReason,
 		deferrable: []string{
-			bootstrapv1.ClusterNotAcceptingHostsReason, bootstrapv1.WaitingForHostValidationReason, bootstrapv1.HostBindingReason, bootstrapv1.HostBoundReason,
+			bootstrapv1.ClusterNotAcceptingHostsReason, bootstrapv1.WaitingForHostValidationReason, bootstrapv1.HostBindingReason,
+			bootstrapv1.HostBoundReason,
 		},
 		urgent: []string{
-			bootstrapv1.RoleConflictReason, bootstrapv1.HostBelowRequirementsReason, bootstrapv1.InstallationDiskNotFoundReason, bootstrapv1.ClusterReregisteredReason,
+			bootstrapv1.RoleConflictReason, bootstrapv1.HostBelowRequirementsReason, bootstrapv1.InstallationDiskNotFoundReason,
+			bootstrapv1.ClusterReregisteredReason,
 			bootstrapv1.NodeNameTakenReason, bootstrapv1.FencingCredentialsUnusableReason,
 		},
 	},
@@ -74,14 +78,15 @@ var stages = []stage{
 	},
 }
 
-// besides are the conditions that are no stages, and that no host passes. Ready has the reasons of the stages, and
+// otherConditions are the conditions that are no stages, and that no host passes. Ready has the reasons of the stages, and
 // one reason of its own.
-var besides = []stage{
+var otherConditions = []stage{
 	{condition: bootstrapv1.ReadyCondition, deferrable: []string{bootstrapv1.InternalErrorReason}},
 	{
 		condition: bootstrapv1.HostAvailableCondition,
 		deferrable: []string{
-			bootstrapv1.HostsFitReason, bootstrapv1.HostChosenReason, bootstrapv1.NoHostFitsReason, bootstrapv1.TooFewHostsReason, bootstrapv1.NMStateConfigMismatchReason,
+			bootstrapv1.HostsFitReason, bootstrapv1.HostChosenReason, bootstrapv1.NoHostFitsReason, bootstrapv1.TooFewHostsReason,
+			bootstrapv1.NMStateConfigMismatchReason,
 		},
 		urgent: []string{bootstrapv1.HostFailedReason, bootstrapv1.HostUnmanagedReason},
 	},
@@ -93,8 +98,8 @@ var besides = []stage{
 	{condition: clusterv1.PausedCondition, deferrable: []string{clusterv1.NotPausedReason}, urgent: []string{clusterv1.PausedReason}},
 }
 
-// passedReason returns the reason with which a condition is True.
-func passedReason(condition string) string {
+// PassedReason returns the reason with which a condition is True.
+func PassedReason(condition string) string {
 	for _, s := range stages {
 		if s.condition == condition {
 			return s.passed
@@ -103,7 +108,7 @@ func passedReason(condition string) string {
 	return ""
 }
 
-// isDeferrable reports whether a condition with this reason may be reported late.
-func isDeferrable(reason string) bool {
-	return slices.ContainsFunc(slices.Concat(stages, besides), func(s stage) bool { return slices.Contains(s.deferrable, reason) })
+// IsDeferrable reports whether a condition with this reason may be reported late.
+func IsDeferrable(reason string) bool {
+	return slices.ContainsFunc(slices.Concat(stages, otherConditions), func(s stage) bool { return slices.Contains(s.deferrable, reason) })
 }

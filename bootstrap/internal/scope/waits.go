@@ -1,0 +1,79 @@
+package scope
+
+import (
+	"fmt"
+	"time"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+)
+
+// Overdue attributes the wait that was just recorded to assisted-service if the wait exceeds
+// [assisted.ResponseTimeout]. Only assisted-service can end the wait, and never takes that long.
+func (s *Scope) Overdue(now, since time.Time) (bool, error) {
+	if since.IsZero() {
+		since = now
+	}
+	if left := assisted.ResponseTimeout - now.Sub(since); left > 0 {
+		s.Again.In(left)
+		return false, nil
+	}
+	c := &s.Conditions[len(s.Conditions)-1]
+	c.Reason = bootstrapv1.AssistedServiceNotRespondingReason
+	c.Message += "; " + assisted.NotResponding("it", s.Config.Namespace, since)
+	return false, nil
+}
+
+// SilenceLimit is how long a running host may fail to contact assisted-service before a person has to inspect the
+// host. Firmware and a live ISO over slow virtual media take up to 20 minutes.
+const SilenceLimit = 30 * time.Minute
+
+// Silent turns the wait that was just recorded into a problem if the wait exceeds SilenceLimit. A wait with an
+// unknown beginning stays a wait. A wait that was reported as a problem stays a problem: only the process
+// remembers the beginning of some waits.
+func (s *Scope) Silent(now, since time.Time) (bool, error) {
+	c := &s.Conditions[len(s.Conditions)-1]
+	recorded := s.Recorded(c.Type)
+	reported := recorded != nil && recorded.Reason == bootstrapv1.HostNotRespondingReason
+	if since.IsZero() && !reported {
+		return false, nil
+	}
+	if left := SilenceLimit - now.Sub(since); left > 0 && !reported {
+		s.Again.In(left)
+		return false, nil
+	}
+	c.Reason = bootstrapv1.HostNotRespondingReason
+	cause := fmt.Sprintf("; the host has not contacted assisted-service for more than %d minutes%s. Check its power and its console: boot "+
+		"device, network, DNS, proxy, certificates", int(SilenceLimit.Minutes()), s.hostState())
+	c.Message = bound.FitBefore(c.Message, cause) + cause
+	if !reported {
+		s.QueueEvent(corev1.EventTypeWarning, bootstrapv1.HostNotRespondingReason, "%s", c.Message)
+	}
+	return false, nil
+}
+
+// hostState describes the state of the host that the Bare Metal Operator reports; empty without a BareMetalHost.
+func (s *Scope) hostState() string {
+	if s.Host == nil {
+		return ""
+	}
+	power := "powered off"
+	if s.Host.Status.PoweredOn {
+		power = "powered on"
+	}
+	return fmt.Sprintf(" (BareMetalHost %s/%s is %s and %s)", s.Host.Namespace, s.Host.Name, metal3.StateOf(s.Host), power)
+}
+
+// Disconnected applies [Scope.Silent] to a host that assisted-service has lost contact with.
+func (s *Scope) Disconnected(now time.Time) (bool, error) {
+	connected := assisted.AgentCondition(s.Agent, aiv1beta1.ConnectedCondition)
+	if connected.Status != corev1.ConditionFalse {
+		return false, nil
+	}
+	return s.Silent(now, connected.LastTransitionTime.Time)
+}
