@@ -204,7 +204,7 @@ func happening(t *testing.T) func() {
 		measure.Installation([]measure.Stage{{Name: "Installed", Took: 40 * time.Minute}})
 		measure.Host([]measure.Stage{{Name: "total", Took: 30 * time.Minute}})
 		measure.Reactions([]measure.Reaction{{To: measure.ImageReady, Took: time.Second}})
-		measure.RegistryRequest("found", time.Second)
+		measure.RegistryRequest(measure.Found, time.Second)
 		_, _ = client.ServerVersion()
 		for range 4 {
 			select {

@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 func TestProblemBeginsOnce(t *testing.T) {
@@ -54,4 +55,20 @@ func TestReactionIsTheTimeSinceAHandover(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) { NewWithT(t).Expect(ReactionTo(ImageReady, tc.since, noon)).To(Equal(tc.wanted)) })
 	}
+}
+
+// increase() does not count the first sample of a series.
+func TestLookupResultsHaveSeriesFromStart(t *testing.T) {
+	g := NewWithT(t)
+	families, err := metrics.Registry.Gather()
+	g.Expect(err).NotTo(HaveOccurred())
+	var results []string
+	for _, family := range families {
+		if family.GetName() == "capi_openshift_agent_release_lookups_total" {
+			for _, metric := range family.GetMetric() {
+				results = append(results, metric.GetLabel()[0].GetValue())
+			}
+		}
+	}
+	g.Expect(results).To(ConsistOf("found", "not_found", "refused", "blocked", "unavailable"))
 }

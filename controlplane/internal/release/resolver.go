@@ -218,16 +218,18 @@ func combine(failures []registryFailure) error {
 }
 
 // resultOf returns the label value of metrics for the error of a query.
-func resultOf(err error) string {
+func resultOf(err error) measure.LookupResult {
 	switch {
 	case err == nil:
-		return "found"
+		return measure.Found
 	case errors.Is(err, ErrNotFound):
-		return "not_found"
+		return measure.NotFound
 	case errors.Is(err, errRefused):
-		return "refused"
+		return measure.Refused
+	case errors.Is(err, errBlocked):
+		return measure.Blocked
 	}
-	return "unavailable"
+	return measure.Unavailable
 }
 
 // parse returns the reference to an image. For an insecure registry, go-containerregistry tries plain HTTP

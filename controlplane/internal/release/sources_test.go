@@ -212,6 +212,10 @@ func TestLookupsAreCountedByTheResultOfAllRegistries(t *testing.T) {
 		g.Expect(count(result)-before).To(BeEquivalentTo(1), result)
 		g.Expect(count("not_found")).To(Equal(others))
 	}
+	before, others := count("blocked"), count("unavailable")
+	_, _, _ = resolveFrom(t, NewResolver(remote.DefaultTransport), upstream, Sources{Blocked: true}, Credentials{})
+	g.Expect(count("blocked")-before).To(BeEquivalentTo(1))
+	g.Expect(count("unavailable")).To(Equal(others), "registries.conf of one cluster is no outage")
 }
 
 func TestBlockedRegistryIsNotQueried(t *testing.T) {
