@@ -31,10 +31,11 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// act does something to a cluster, or to all. hit is false where there was nothing that it could be done to, or nobody to notice it.
+// act disturbs one cluster, or all. hit is false if nothing could be disturbed, or if no process would notice
+// it.
 type act func(r *round, ctx context.Context, dice *rand.Rand) (hit bool, err error)
 
-// acts are those of a storm, by their names.
+// acts are the acts of a storm, by name.
 var acts = map[string]act{
 	"kill-bootstrap":             killing(env.Bootstrap),
 	"kill-controlplane":          killing(env.ControlPlane),
@@ -62,20 +63,20 @@ var acts = map[string]act{
 	"lend-host":                  (*round).lendHost,
 }
 
-// actNames are in an order of their own, for seeds to mean the same.
+// actNames are sorted, so that a seed always selects the same acts.
 var actNames = slices.Sorted(maps.Keys(acts))
 
 const (
 	shortestOutage, longestOutage = 2 * time.Second, 10 * time.Second
-	// How long nothing is started for an object to go, which may wait for assisted-service to be back.
-	longestGoing = 2 * longestOutage
-	// A second manager lives at least so long, and until both have written something.
+	// The longest wait for the deletion of an object, which may have to wait for assisted-service.
+	longestDeletion = 2 * longestOutage
+	// A second manager runs for at least secondLife, and until both have written.
 	secondLife, longestSecondLife = 15 * time.Second, 45 * time.Second
 	shortestStep, longestStep     = 8 * time.Second, 25 * time.Second
 )
 
-// steps are by how much clocks are wrong: those of servers are before they have asked anybody for the time, by minutes,
-// by a time zone, or by the age of a battery.
+// steps are the errors of clocks. Servers have wrong clocks before their first NTP query: by minutes, by a time
+// zone, or by the age of a battery.
 var steps = []time.Duration{
 	-400 * 24 * time.Hour, -26 * time.Hour, -time.Hour, -5 * time.Minute, 5 * time.Minute, time.Hour, 26 * time.Hour, 400 * 24 * time.Hour,
 }
@@ -87,7 +88,7 @@ func chosen[T any](dice *rand.Rand, from []T) *T {
 	return &from[dice.IntN(len(from))]
 }
 
-// killing ends a manager as a crash does; who looks after it starts it again.
+// killing kills a manager as a crash does; keepRunning starts it again.
 func killing(name string) act {
 	return func(r *round, _ context.Context, _ *rand.Rand) (bool, error) {
 		manager := r.lab.Env.Manager(name)
@@ -99,7 +100,7 @@ func killing(name string) act {
 	}
 }
 
-// stopService lets assisted-service not answer for a while.
+// stopService makes assisted-service unavailable for a while.
 func (r *round) stopService(ctx context.Context, dice *rand.Rand) (bool, error) {
 	before := r.lab.Service.Missed()
 	r.lab.Service.Leave()
@@ -108,36 +109,36 @@ func (r *round) stopService(ctx context.Context, dice *rand.Rand) (bool, error) 
 	return r.lab.Service.Missed() > before, nil
 }
 
-// cutOff lets nobody reach the API of a cluster for a while.
+// cutOff makes the API of a cluster unreachable for a while.
 func (r *round) cutOff(ctx context.Context, dice *rand.Rand) (bool, error) {
-	t := chosen(dice, r.travelling())
+	t := chosen(dice, r.activeJourneys())
 	if t == nil {
 		return false, nil
 	}
-	way := r.toClusters[(*t).namespace]
-	before := way.Counts()[unreliable.RequestLost]
-	way.Storm(r.seed, unreliable.Silence)
+	conn := r.toClusters[(*t).namespace]
+	before := conn.Counts()[unreliable.RequestLost]
+	conn.Storm(r.seed, unreliable.Silence)
 	defer r.stormOf((*t).namespace)
 	wait(ctx, between(dice, shortestOutage, longestOutage))
-	return way.Counts()[unreliable.RequestLost] > before, nil
+	return conn.Counts()[unreliable.RequestLost] > before, nil
 }
 
-// stepping lets the clock of a manager be wrong for a while.
+// stepping sets the clock of a manager to a wrong time for a while.
 func stepping(name string) act {
 	return func(r *round, ctx context.Context, dice *rand.Rand) (bool, error) {
-		way, by := r.own[name], *chosen(dice, steps)
-		if way.Ahead() != 0 {
-			return false, nil // it is wrong already
+		conn, by := r.own[name], *chosen(dice, steps)
+		if conn.Ahead() != 0 {
+			return false, nil // the clock is wrong already
 		}
-		before := way.Moved()
-		way.Step(by)
-		defer way.Step(0)
+		before := conn.Moved()
+		conn.Step(by)
+		defer conn.Step(0)
 		wait(ctx, between(dice, shortestStep, longestStep))
-		return way.Moved() > before, nil
+		return conn.Moved() > before, nil
 	}
 }
 
-// wait ends with the time, or with ctx.
+// wait waits for a duration, or until ctx ends.
 func wait(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -147,7 +148,7 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// doubling runs a second manager beside the first for a while, as with a lease that both believe to hold.
+// doubling runs a second process of a manager for a while, as if both believed to hold the lease.
 func doubling(name string) act {
 	return func(r *round, ctx context.Context, _ *rand.Rand) (bool, error) {
 		second, err := r.second(name)
@@ -156,10 +157,10 @@ func doubling(name string) act {
 		}
 		living, cancel := context.WithTimeout(ctx, longestSecondLife)
 		defer cancel()
-		ways := []*unreliable.HubWay{r.own[name], r.own[secondOf(name)]}
-		before := []int{ways[0].Writes(), ways[1].Writes()}
-		both := func() bool { return ways[0].Writes() > before[0] && ways[1].Writes() > before[1] }
-		_ = second.Start(living) // it may well not get ready in a storm
+		conns := []*unreliable.HubWay{r.own[name], r.own[secondOf(name)]}
+		before := []int{conns[0].Writes(), conns[1].Writes()}
+		both := func() bool { return conns[0].Writes() > before[0] && conns[1].Writes() > before[1] }
+		_ = second.Start(living) // in a storm it may not get ready
 		defer second.Kill()
 		wait(living, secondLife)
 		for living.Err() == nil && !both() {
@@ -169,11 +170,11 @@ func doubling(name string) act {
 	}
 }
 
-// machine chooses a Machine of a cluster on its journey, of those that fit.
-func (r *round) machine(ctx context.Context, dice *rand.Rand, fits func(*lab.State, lab.Machine) bool) (*traveller,
+// machine chooses a cluster, and one of its Machines that fit.
+func (r *round) machine(ctx context.Context, dice *rand.Rand, fits func(*lab.State, lab.Machine) bool) (*activeJourney,
 	*lab.State, *lab.Machine,
 ) {
-	t := chosen(dice, r.travelling())
+	t := chosen(dice, r.activeJourneys())
 	if t == nil {
 		return nil, nil, nil
 	}
@@ -187,13 +188,13 @@ func (r *round) machine(ctx context.Context, dice *rand.Rand, fits func(*lab.Sta
 
 func anyMachine(*lab.State, lab.Machine) bool { return true }
 
-// calmly does something to a cluster while no host of it is being installed, on the first day or later, and none starts
-// to be: who then deletes what the installation is about asks for its end. Everybody has to see it so, for the managers
-// go by what they saw last.
-func (r *round) calmly(ctx context.Context, t *traveller, act func() (bool, error)) (hit bool, err error) {
+// whenIdle runs an act on a cluster while none of its hosts is being installed, and none can start an
+// installation. A deletion of objects of an installation during it would end it. The objects have to show that
+// state, because the managers read them.
+func (r *round) whenIdle(ctx context.Context, t *activeJourney, act func() (bool, error)) (hit bool, err error) {
 	_, err = r.lab.Service.Still(t.cluster.Key(), func() error {
 		state, err := t.cluster.State(ctx)
-		if err != nil || !isCalm(state) {
+		if err != nil || !isIdle(state) {
 			return err
 		}
 		hit, err = act()
@@ -202,15 +203,15 @@ func (r *round) calmly(ctx context.Context, t *traveller, act func() (bool, erro
 	return hit, err
 }
 
-// isCalm reports whether a cluster shows that no host of it is being installed.
-func isCalm(s *lab.State) bool {
+// isIdle reports whether the objects of a cluster show that none of its hosts is being installed.
+func isIdle(s *lab.State) bool {
 	if s.ControlPlane != nil && !slices.Contains([]controlplanev1.InstallationPhase{
 		"", controlplanev1.InstallationPending, controlplanev1.InstallationInstalled,
 	}, s.ControlPlane.Status.Installation.Phase) {
 		return false
 	}
 	if slices.ContainsFunc(s.Agents, func(a aiv1beta1.Agent) bool {
-		return a.Spec.Approved && slices.Contains(underWay, a.Status.DebugInfo.State)
+		return a.Spec.Approved && slices.Contains(installingStates, a.Status.DebugInfo.State)
 	}) {
 		return false
 	}
@@ -219,13 +220,13 @@ func isCalm(s *lab.State) bool {
 	}, s.Installation.Status.DebugInfo.State)
 }
 
-// underWay are the states of a host that was approved and is not installed yet.
-var underWay = []string{
+// installingStates are the states of a host that was approved and is not installed yet.
+var installingStates = []string{
 	models.HostStatusKnown, models.HostStatusPreparingForInstallation, models.HostStatusPreparingSuccessful,
 	models.HostStatusInstalling, models.HostStatusInstallingInProgress, models.HostStatusInstallingPendingUserAction,
 }
 
-// bootStranger boots the image of a Machine on a server that is not its host.
+// bootStranger boots the image of a Machine on a foreign server.
 func (r *round) bootStranger(ctx context.Context, dice *rand.Rand) (bool, error) {
 	_, state, m := r.machine(ctx, dice, anyMachine)
 	if m == nil {
@@ -250,33 +251,33 @@ func (r *round) deleteInfraEnv(ctx context.Context, dice *rand.Rand) (bool, erro
 	if m == nil {
 		return false, nil
 	}
-	return r.calmly(ctx, t, func() (bool, error) {
+	return r.whenIdle(ctx, t, func() (bool, error) {
 		return r.deleteWholly(ctx, &aiv1beta1.InfraEnv{}, t.namespace, m.Name, "InfraEnv")
 	})
 }
 
-// deletingRegistration takes one of the objects that a cluster is registered by, which have its name.
+// deletingRegistration deletes an object with which a cluster is registered. It has the name of the cluster.
 func deletingRegistration(newObject func() client.Object, excused ...string) act {
 	return func(r *round, ctx context.Context, dice *rand.Rand) (bool, error) {
 		t, _, _ := r.machine(ctx, dice, anyMachine)
 		if t == nil {
 			return false, nil
 		}
-		return r.calmly(ctx, t, func() (bool, error) { return r.deleteWholly(ctx, newObject(), t.namespace, t.cluster.Name, excused...) })
+		return r.whenIdle(ctx, t, func() (bool, error) { return r.deleteWholly(ctx, newObject(), t.namespace, t.cluster.Name, excused...) })
 	}
 }
 
-// deleteAgent takes an Agent of a host that is not being installed.
+// deleteAgent deletes an Agent whose host is not being installed.
 func (r *round) deleteAgent(ctx context.Context, dice *rand.Rand) (bool, error) {
 	t, agent := r.unapproved(ctx, dice)
 	if agent == nil {
 		return false, nil
 	}
-	return r.calmly(ctx, t, func() (bool, error) { return r.delete(ctx, &aiv1beta1.Agent{}, t.namespace, agent.Name) })
+	return r.whenIdle(ctx, t, func() (bool, error) { return r.delete(ctx, &aiv1beta1.Agent{}, t.namespace, agent.Name) })
 }
 
 // unapproved chooses an Agent that is not approved yet.
-func (r *round) unapproved(ctx context.Context, dice *rand.Rand) (*traveller, *aiv1beta1.Agent) {
+func (r *round) unapproved(ctx context.Context, dice *rand.Rand) (*activeJourney, *aiv1beta1.Agent) {
 	t, state, _ := r.machine(ctx, dice, anyMachine)
 	if t == nil {
 		return nil, nil
@@ -284,8 +285,8 @@ func (r *round) unapproved(ctx context.Context, dice *rand.Rand) (*traveller, *a
 	return t, chosen(dice, slices.DeleteFunc(state.Agents, func(a aiv1beta1.Agent) bool { return a.Spec.Approved }))
 }
 
-// lendHost creates an Agent in the namespace of a tenant that pretends to be the host of a master: its InfraEnv has the
-// name of the Machine, it is bound to the cluster, and it bears the name and the host of another master.
+// lendHost creates an Agent in the namespace of a tenant that pretends to be the host of a master. Its InfraEnv
+// has the name of the Machine, it is bound to the cluster, and it has name and host of another master.
 func (r *round) lendHost(ctx context.Context, dice *rand.Rand) (bool, error) {
 	t, state, m := r.machine(ctx, dice, func(_ *lab.State, m lab.Machine) bool { return m.IsControlPlane() })
 	if m == nil {
@@ -322,7 +323,7 @@ func (r *round) deleteKubeconfig(ctx context.Context, dice *rand.Rand) (bool, er
 	return r.delete(ctx, &corev1.Secret{}, t.namespace, t.cluster.Name+"-kubeconfig")
 }
 
-// deleteBootstrapData takes the Secret of a Machine whose host was not given it yet.
+// deleteBootstrapData deletes the Secret of a Machine whose host has not received it yet.
 func (r *round) deleteBootstrapData(ctx context.Context, dice *rand.Rand) (bool, error) {
 	t, _, m := r.machine(ctx, dice, func(_ *lab.State, m lab.Machine) bool { return m.Config != nil && m.Config.Status.DataSecretName != "" })
 	if m == nil {
@@ -331,7 +332,7 @@ func (r *round) deleteBootstrapData(ctx context.Context, dice *rand.Rand) (bool,
 	return r.delete(ctx, &corev1.Secret{}, t.namespace, m.Config.Status.DataSecretName)
 }
 
-// delete deletes an object, which is no reason for the managers to have made more of certain kinds than one unless it was there.
+// delete deletes an object. If it existed, the managers may create one more object of the excused kinds.
 func (r *round) delete(ctx context.Context, object client.Object, namespace, name string, excused ...string) (bool, error) {
 	object.SetNamespace(namespace)
 	object.SetName(name)
@@ -339,27 +340,27 @@ func (r *round) delete(ctx context.Context, object client.Object, namespace, nam
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// deleteWholly deletes an object and waits until it is gone: an installation that starts while the deletion is under
-// way has been started all the same.
+// deleteWholly deletes an object and waits until it is deleted. An installation that starts during the deletion
+// counts as started.
 func (r *round) deleteWholly(ctx context.Context, object client.Object, namespace, name string, excused ...string) (bool, error) {
 	if err := r.lab.Client().Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, object); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
 	hit, err := r.delete(ctx, object, namespace, name, excused...)
-	for until := time.Now().Add(longestGoing); hit && r.isLeft(ctx, object) && ctx.Err() == nil && time.Now().Before(until); {
+	for until := time.Now().Add(longestDeletion); hit && r.isLeft(ctx, object) && ctx.Err() == nil && time.Now().Before(until); {
 		wait(ctx, poll)
 	}
 	return hit, err
 }
 
-// isLeft reports whether an object is still there, and not another one of its name.
+// isLeft reports whether an object still exists, and not another one of its name.
 func (r *round) isLeft(ctx context.Context, object client.Object) bool {
 	now := object.DeepCopyObject().(client.Object)
 	err := r.lab.Client().Get(ctx, client.ObjectKeyFromObject(object), now)
 	return !apierrors.IsNotFound(err) && now.GetUID() == object.GetUID()
 }
 
-// replace deletes an object of the user, who makes it again some seconds later.
+// replace deletes an object of the user, and creates it again some seconds later.
 func (r *round) replace(ctx context.Context, object client.Object) (bool, error) {
 	if err := r.lab.Client().Delete(ctx, object.DeepCopyObject().(client.Object)); err != nil {
 		return false, client.IgnoreNotFound(err)
@@ -397,10 +398,10 @@ func (r *round) replaceNetwork(ctx context.Context, dice *rand.Rand) (bool, erro
 	return r.replace(ctx, network)
 }
 
-// stripping takes all labels that are ours from an object of a kind.
+// stripping removes all labels of our managers from an object of a kind.
 func stripping(newList func() client.ObjectList) act {
 	return func(r *round, ctx context.Context, dice *rand.Rand) (bool, error) {
-		t := chosen(dice, r.travelling())
+		t := chosen(dice, r.activeJourneys())
 		if t == nil {
 			return false, nil
 		}
@@ -410,7 +411,7 @@ func stripping(newList func() client.ObjectList) act {
 		}
 		var objects []client.Object
 		err := meta.EachListItem(list, func(o runtime.Object) error {
-			objects = append(objects, o.(client.Object)) //nolint:forcetypeassert // as all kinds are
+			objects = append(objects, o.(client.Object)) //nolint:forcetypeassert // all kinds implement it
 			return nil
 		})
 		if err != nil {
@@ -432,38 +433,38 @@ func stripping(newList func() client.ObjectList) act {
 	}
 }
 
-// isOurs tells a label that our managers put there: others are assisted-service's.
+// isOurs reports whether our managers set a label; others belong to assisted-service.
 func isOurs(key string) bool {
 	return key == clusterv1.ClusterNameLabel || key == bootstrapv1.ConfigNameLabel
 }
 
-// editInfraEnv writes what is not the product's wish into one of its objects.
+// editInfraEnv writes unwanted values into an InfraEnv of the bootstrap manager.
 func (r *round) editInfraEnv(ctx context.Context, dice *rand.Rand) (bool, error) {
 	t, _, m := r.machine(ctx, dice, anyMachine)
 	if m == nil {
 		return false, nil
 	}
 	infraEnv := &aiv1beta1.InfraEnv{ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace, Name: m.Name}}
-	patch := fmt.Appendf(nil, `{"spec":{"additionalNTPSources":["ntp-%d.example.com"],"sshAuthorizedKey":"ssh-ed25519 nobody"}}`,
+	patch := fmt.Appendf(nil, `{"spec":{"additionalNTPSources":["ntp-%d.example.com"],"sshAuthorizedKey":"ssh-ed25519 foreign"}}`,
 		dice.IntN(10))
 	err := r.lab.Client().Patch(ctx, infraEnv, client.RawPatch(types.MergePatchType, patch))
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// madhouse is what the host of an Agent is to be called by somebody who may not.
-const madhouse = "madhouse"
+// foreignHostname is the hostname that a foreign client sets in Agents.
+const foreignHostname = "madhouse"
 
-// editAgent writes into an Agent what its host is not to become, before it is approved.
+// editAgent writes a wrong hostname and role into an Agent before its approval.
 func (r *round) editAgent(ctx context.Context, dice *rand.Rand) (bool, error) {
 	_, agent := r.unapproved(ctx, dice)
 	if agent == nil {
 		return false, nil
 	}
 	edited := agent.DeepCopy()
-	edited.Spec.Hostname, edited.Spec.Role = madhouse, models.HostRoleWorker
+	edited.Spec.Hostname, edited.Spec.Role = foreignHostname, models.HostRoleWorker
 	err := r.lab.Client().Patch(ctx, edited, client.MergeFromWithOptions(agent, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
-		return false, nil // it may be approved by now
+		return false, nil // it may have been approved meanwhile
 	}
 	return err == nil, client.IgnoreNotFound(err)
 }

@@ -20,53 +20,55 @@ import (
 )
 
 const (
-	// foreignNamespace holds BareMetalHosts that are copies of those of clusters.
+	// foreignNamespace is the namespace of copies of BareMetalHosts.
 	foreignNamespace = "foreign"
-	// How long a copy claims a server: longer than an approval may go by an old cache.
+	// How long a copy claims a server: longer than a cache may be outdated at an approval.
 	shortestClaim, longestClaim = 25 * time.Second, 40 * time.Second
-	// claimSlack is how long a claim exists before an approval counts as one against it: watches stall for seconds.
+	// claimSlack is how long a claim has to exist before an approval violates it: watches may be delayed by
+	// seconds.
 	claimSlack = 15 * time.Second
 )
 
-// tenure is the time in which an object showed that a server, or the Agent on it, is its own. An end of zero is still to come.
+// tenure is the time in which an object showed that a server, or the Agent on it, is its own. A zero end: it
+// still does.
 type tenure struct {
-	holder   string
+	claimant string
 	from, to time.Time
 }
 
-// contested names the objects that claimed a server when its Agent was approved, other than those of the Machine; it is
-// empty when none did.
-func contested(a approval, own []string, claims []tenure) string {
-	var holders []string
+// foreignClaims names the objects that claimed a server when its Agent was approved, except for those of the
+// Machine. It returns "" if none did.
+func foreignClaims(a approval, own []string, claims []tenure) string {
+	var claimants []string
 	for _, c := range claims {
-		if !slices.Contains(own, c.holder) && c.from.Add(claimSlack).Before(a.at) && (c.to.IsZero() || c.to.After(a.at.Add(slack))) {
-			holders = append(holders, c.holder)
+		if !slices.Contains(own, c.claimant) && c.from.Add(claimSlack).Before(a.at) && (c.to.IsZero() || c.to.After(a.at.Add(slack))) {
+			claimants = append(claimants, c.claimant)
 		}
 	}
-	if len(holders) == 0 {
+	if len(claimants) == 0 {
 		return ""
 	}
-	slices.Sort(holders)
+	slices.Sort(claimants)
 	return fmt.Sprintf("Agent %s was approved as the host of Machine %s while its server was claimed by %s", a.agent,
-		a.machine, strings.Join(slices.Compact(holders), ", "))
+		a.machine, strings.Join(slices.Compact(claimants), ", "))
 }
 
-// ledger is what was seen of claims, by what they are about.
+// ledger records claims, by their subject.
 type ledger map[string][]tenure
 
-// note writes down that a claim exists, or does not.
-func (l ledger) note(about, holder string, exists bool, now time.Time) {
+// record records whether a claim exists.
+func (l ledger) record(about, claimant string, exists bool, now time.Time) {
 	claims := l[about]
-	open := slices.IndexFunc(claims, func(c tenure) bool { return c.holder == holder && c.to.IsZero() })
+	open := slices.IndexFunc(claims, func(c tenure) bool { return c.claimant == claimant && c.to.IsZero() })
 	switch {
 	case exists && open < 0:
-		l[about] = append(claims, tenure{holder: holder, from: now})
+		l[about] = append(claims, tenure{claimant: claimant, from: now})
 	case !exists && open >= 0:
 		claims[open].to = now
 	}
 }
 
-// of returns the claims on some of what they may be about.
+// of returns the claims on any of the subjects.
 func (l ledger) of(abouts []string) []tenure {
 	var claims []tenure
 	for _, about := range abouts {
@@ -75,13 +77,13 @@ func (l ledger) of(abouts []string) []tenure {
 	return claims
 }
 
-func holderOfHost(key types.NamespacedName) string { return "BareMetalHost " + key.String() }
-func holderOfConfig(key types.NamespacedName) string {
+func claimantOfHost(key types.NamespacedName) string { return "BareMetalHost " + key.String() }
+func claimantOfConfig(key types.NamespacedName) string {
 	return "OpenshiftAssistedConfig " + key.String()
 }
 func aboutAgent(key types.NamespacedName) string { return "agent " + key.String() }
 
-// aboutServer is what BareMetalHosts of one server have in common.
+// aboutServer returns the subjects that BareMetalHosts of one server have in common.
 func aboutServer(host *metal3api.BareMetalHost) []string {
 	var abouts []string
 	if mac := strings.ToLower(host.Spec.BootMACAddress); mac != "" {
@@ -104,40 +106,41 @@ func claimsServer(host *metal3api.BareMetalHost) bool {
 		}, state)
 }
 
-// seeClaims writes down what a BareMetalHost claims. The caller holds the lock.
-func (f *follower) seeClaims(host *metal3api.BareMetalHost, gone bool) {
+// recordClaims records the claims of a BareMetalHost. The caller holds the lock.
+func (f *follower) recordClaims(host *metal3api.BareMetalHost, gone bool) {
 	key := client.ObjectKeyFromObject(host)
 	abouts := aboutServer(host)
 	f.servers[key] = abouts
 	for _, about := range abouts {
-		f.claims.note(about, holderOfHost(key), !gone && claimsServer(host), time.Now())
+		f.claims.record(about, claimantOfHost(key), !gone && claimsServer(host), time.Now())
 	}
 }
 
-// seeRecord writes down that a config recorded the Agent of a host that is installed. One that is being deleted gives
-// its host up. The caller holds the lock.
-func (f *follower) seeRecord(config *bootstrapv1.OpenshiftAssistedConfig, gone bool) {
+// recordAgentRef records that a config has the Agent of an installed host. A config that is being deleted releases
+// its host. The caller holds the lock.
+func (f *follower) recordAgentRef(config *bootstrapv1.OpenshiftAssistedConfig, gone bool) {
 	if config.Status.AgentRef == nil {
 		return
 	}
 	key := client.ObjectKeyFromObject(config)
 	installed := meta.IsStatusConditionTrue(config.Status.Conditions, bootstrapv1.HostInstalledCondition)
 	about := aboutAgent(types.NamespacedName{Namespace: config.Namespace, Name: config.Status.AgentRef.Name})
-	f.claims.note(about, holderOfConfig(key), installed && !gone && config.DeletionTimestamp.IsZero(), time.Now())
+	f.claims.record(about, claimantOfConfig(key), installed && !gone && config.DeletionTimestamp.IsZero(), time.Now())
 }
 
-// judgeClaims holds an approval against what others claimed. The caller holds the lock.
+// judgeClaims compares an approval with the claims of other objects. The caller holds the lock.
 func (f *follower) judgeClaims(a approval, host types.NamespacedName) {
 	f.checked[claimRule]++
-	own := []string{holderOfHost(host), holderOfConfig(a.machine)}
-	if told := contested(a, own, f.claims.of(append([]string{aboutAgent(a.agent)}, f.servers[host]...))); told != "" {
-		f.report(claimRule, told)
+	own := []string{claimantOfHost(host), claimantOfConfig(a.machine)}
+	if finding := foreignClaims(a, own, f.claims.of(append([]string{aboutAgent(a.agent)}, f.servers[host]...))); finding != "" {
+		f.report(claimRule, finding)
 	}
 }
 
-// claimServer is another client that copies the BareMetalHost of a cluster, for a server that is in use, and notices after a while.
+// claimServer acts as a client that copies the BareMetalHost of a cluster for a server in use, and deletes the
+// copy after a while.
 func (r *round) claimServer(ctx context.Context, dice *rand.Rand) (bool, error) {
-	t := chosen(dice, r.travelling())
+	t := chosen(dice, r.activeJourneys())
 	if t == nil {
 		return false, nil
 	}

@@ -12,25 +12,25 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
 )
 
-// deletion is one that a manager asked for, and got.
+// deletion is a successful deletion by a manager.
 type deletion struct {
 	by, resource, namespace, name string
 	at                            time.Time
 }
 
-// serviceAccounts are those of all managers, ours and others; gardeners are the controllers of Kubernetes, which delete
-// what has lost its owner.
+// serviceAccounts is the prefix of all managers, ours and foreign; gardeners is the prefix of the controllers of
+// Kubernetes, which delete objects without an owner.
 const (
-	serviceAccounts = "system:serviceaccount:"
-	gardeners       = serviceAccounts + "kube-system:"
+	serviceAccounts       = "system:serviceaccount:"
+	kubernetesControllers = serviceAccounts + "kube-system:"
 )
 
-// deletionsIn are those of managers. What people delete is the plan.
+// deletionsIn returns the deletions by managers. Deletions by users are part of the plan.
 func deletionsIn(requests audit.Requests) []deletion {
 	var found []deletion
 	for _, r := range requests {
 		account, manages := strings.CutPrefix(r.User, serviceAccounts)
-		if !manages || strings.HasPrefix(r.User, gardeners) || !strings.HasPrefix(r.Verb, "delete") ||
+		if !manages || strings.HasPrefix(r.User, kubernetesControllers) || !strings.HasPrefix(r.Verb, "delete") ||
 			r.Code >= http.StatusMultipleChoices || r.Namespace == "" {
 			continue
 		}
@@ -39,36 +39,36 @@ func deletionsIn(requests audit.Requests) []deletion {
 	return found
 }
 
-// judgeDeletions holds what the managers deleted, since it was done last, against what the plan asked for.
+// judgeDeletions compares the deletions by the managers since the last call with the plan.
 func (r *round) judgeDeletions() error {
 	f := r.follower
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	requests, err := r.audit.Next() // under the lock: several may look, and what was asked for must not change meanwhile
+	requests, err := r.audit.Next() // under the lock: callers are concurrent, and the plan must not change meanwhile
 	for _, d := range deletionsIn(requests) {
 		f.checked[deletionRule]++
-		if !f.census(d.namespace).isAsked(d) {
-			f.report(deletionRule, fmt.Sprintf("%s deleted %s %s/%s, which nobody had asked for", d.by, d.resource, d.namespace, d.name))
+		if !f.census(d.namespace).isRequested(d) {
+			f.report(deletionRule, fmt.Sprintf("%s deleted %s %s/%s without a request", d.by, d.resource, d.namespace, d.name))
 		}
 	}
 	return err
 }
 
-// isAsked reports whether the plan asked for what a manager deleted.
-func (c *census) isAsked(d deletion) bool {
+// isRequested reports whether the plan requested a deletion.
+func (c *census) isRequested(d deletion) bool {
 	if c.leaving {
 		return true
 	}
 	ours := slices.Contains(slices.Collect(maps.Values(accounts)), d.by)
 	switch d.resource {
 	case "machines":
-		return c.mayGo(d)
+		return c.mayBeDeleted(d)
 	case "metal3machines", "openshiftassistedconfigs", "infraenvs":
-		// Of a Machine that could not be made, what was made for it goes.
-		return slices.ContainsFunc(c.lives(d.name, d.at), wasAsked) || d.name != "" && !c.ever(d.name)
+		// The objects of a Machine that could not be created are deleted.
+		return slices.ContainsFunc(c.lives(d.name, d.at), isDeletionRequested) || d.name != "" && !c.everExisted(d.name)
 	case "agents":
 		machine, seen := c.infraEnvs[d.name]
-		return !seen && d.name != "" || slices.ContainsFunc(c.lives(machine, d.at), wasAsked)
+		return !seen && d.name != "" || slices.ContainsFunc(c.lives(machine, d.at), isDeletionRequested)
 	case "clusterdeployments", "agentclusterinstalls":
 		return c.retried
 	case "secrets":
@@ -79,28 +79,28 @@ func (c *census) isAsked(d deletion) bool {
 	return true
 }
 
-// mayGo reports whether a Machine was to go: by its name, as one of the workers or masters of which there are to be
-// fewer, which Cluster API and our control plane manager choose, or with all others of a cluster that is installed
-// again.
-func (c *census) mayGo(d deletion) bool {
+// mayBeDeleted reports whether a Machine was to be deleted. The plan names it, or requests fewer workers or masters,
+// which Cluster API and our control plane manager choose. If a cluster is installed again, all its Machines are
+// deleted.
+func (c *census) mayBeDeleted(d deletion) bool {
 	lives := c.lives(d.name, d.at)
 	worker := d.name != "" && !slices.ContainsFunc(lives, isMaster)
 	switch {
-	case slices.ContainsFunc(lives, wasAsked):
+	case slices.ContainsFunc(lives, isDeletionRequested):
 		return true
 	case c.retried && d.by == accounts[env.ControlPlane]:
-	case c.fewerMasters > 0 && !worker && d.by == accounts[env.ControlPlane]:
-		c.fewerMasters--
-	case c.fewer > 0 && worker && d.by == coreAccount:
-		c.fewer--
+	case c.scaledDownMasters > 0 && !worker && d.by == accounts[env.ControlPlane]:
+		c.scaledDownMasters--
+	case c.scaledDownWorkers > 0 && worker && d.by == coreAccount:
+		c.scaledDownWorkers--
 	default:
 		return false
 	}
 	for _, l := range lives {
-		l.asked = true
+		l.requested = true
 	}
 	return true
 }
 
-// coreAccount is that of Cluster API.
+// coreAccount is the ServiceAccount of Cluster API.
 const coreAccount = "capi-system:capi-manager"

@@ -27,59 +27,59 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// follower sees all that happens on the hub, past the managers, and holds it against the rules.
+// follower watches all objects of the hub, independently of the managers, and checks the rules.
 type follower struct {
 	lab *lab.Lab
-	// tell is told of each rule that was broken, as soon as it was.
-	tell func(violation)
+	// onViolation is called with each violation, as soon as it is found.
+	onViolation func(violation)
 
 	mu         sync.Mutex
 	stays      map[types.NamespacedName][]stay // by BareMetalHost
 	approvals  []approval
 	claims     ledger
-	servers    map[types.NamespacedName][]string // what claims on its server are about, by BareMetalHost
+	servers    map[types.NamespacedName][]string // the subjects of claims on its server, by BareMetalHost
 	judged     map[types.UID]bool
 	namespaces map[string]*census
 	broken     []violation
-	told       map[string]bool
+	found      map[string]bool
 	checked    map[string]int
-	// members are those of each cluster's etcd as they were seen last, by namespace, and removals the voters that were
+	// members are the last known etcd members of each cluster, by namespace. removals are the voters that were
 	// removed since and are not judged yet.
 	members  map[string][]lab.EtcdMember
 	removals map[string][]removal
-	// silent are the objects without a summary, and since when they are there.
+	// silent are the objects without a summary, with the times of their creation.
 	silent map[subject]time.Time
-	// most is how many objects of a kind there were at most since [follower.alive].
+	// most is the largest number of objects of a kind since [follower.alive].
 	most map[string]int
 }
 
-// subject is an object that conditions are about.
+// subject is an object that has conditions.
 type subject struct {
 	kind string
 	key  types.NamespacedName
 	uid  types.UID
 }
 
-// violation is a rule that was broken.
+// violation is a violation of a rule.
 type violation struct {
 	Rule string `json:"rule"`
 	What string `json:"what"`
 	Seed uint64 `json:"seed"`
-	// Rounds is how many, from the seed on, show it; zero: that one.
+	// Rounds is how many rounds from the seed on show the violation; zero: one.
 	Rounds int       `json:"rounds,omitempty"`
 	At     time.Time `json:"at"`
 }
 
 func newFollower(l *lab.Lab) *follower {
 	return &follower{
-		lab: l, tell: func(violation) {}, stays: map[types.NamespacedName][]stay{}, claims: ledger{},
+		lab: l, onViolation: func(violation) {}, stays: map[types.NamespacedName][]stay{}, claims: ledger{},
 		servers: map[types.NamespacedName][]string{}, judged: map[types.UID]bool{}, namespaces: map[string]*census{},
-		told: map[string]bool{}, checked: map[string]int{}, silent: map[subject]time.Time{}, most: map[string]int{},
+		found: map[string]bool{}, checked: map[string]int{}, silent: map[subject]time.Time{}, most: map[string]int{},
 		members: map[string][]lab.EtcdMember{}, removals: map[string][]removal{},
 	}
 }
 
-// start begins to follow, until ctx ends.
+// start starts to watch, until ctx ends.
 func (f *follower) start(ctx context.Context) error {
 	seen, err := cache.New(f.lab.Env.Config(), cache.Options{Scheme: f.lab.Env.Scheme()})
 	if err != nil {
@@ -97,9 +97,9 @@ func (f *follower) start(ctx context.Context) error {
 			return fmt.Errorf("cannot follow the hub: %w", err)
 		}
 		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc:    func(object any) { f.see(object, false) },
-			UpdateFunc: func(_, object any) { f.see(object, false) },
-			DeleteFunc: func(object any) { f.see(object, true) },
+			AddFunc:    func(object any) { f.record(object, false) },
+			UpdateFunc: func(_, object any) { f.record(object, false) },
+			DeleteFunc: func(object any) { f.record(object, true) },
 		}); err != nil {
 			return fmt.Errorf("cannot follow the hub: %w", err)
 		}
@@ -111,8 +111,8 @@ func (f *follower) start(ctx context.Context) error {
 	return nil
 }
 
-// see takes in what became of an object.
-func (f *follower) see(seen any, gone bool) {
+// record records an event of an object.
+func (f *follower) record(seen any, gone bool) {
 	if last, ok := seen.(toolscache.DeletedFinalStateUnknown); ok {
 		seen = last.Obj
 	}
@@ -120,12 +120,12 @@ func (f *follower) see(seen any, gone bool) {
 	defer f.mu.Unlock()
 	switch object := seen.(type) {
 	case *metal3api.BareMetalHost:
-		f.seeHost(object, gone)
-		f.seeClaims(object, gone)
+		f.recordHost(object, gone)
+		f.recordClaims(object, gone)
 	case *aiv1beta1.Agent:
-		f.seeAgent(object, gone)
+		f.recordApproval(object, gone)
 	case *clusterv1.Machine:
-		f.census(object.Namespace).see(object, gone)
+		f.census(object.Namespace).record(object, gone)
 	case *aiv1beta1.InfraEnv:
 		f.made("InfraEnv", object, gone)
 	case *hivev1.ClusterDeployment:
@@ -136,14 +136,14 @@ func (f *follower) see(seen any, gone bool) {
 		f.made(object.GetKind(), object, gone)
 	case *bootstrapv1.OpenshiftAssistedConfig:
 		f.made("OpenshiftAssistedConfig", object, gone)
-		f.seeRecord(object, gone)
-		f.seeConditions("OpenshiftAssistedConfig", object, object.Status.Conditions, gone)
+		f.recordAgentRef(object, gone)
+		f.recordConditions("OpenshiftAssistedConfig", object, object.Status.Conditions, gone)
 	case *controlplanev1.OpenshiftAssistedControlPlane:
 		if object.Spec.Replicas != nil {
 			f.census(object.Namespace).replicas = max(f.census(object.Namespace).replicas, int(*object.Spec.Replicas))
 		}
 		f.made("OpenshiftAssistedControlPlane", object, gone)
-		f.seeConditions("OpenshiftAssistedControlPlane", object, object.Status.Conditions, gone)
+		f.recordConditions("OpenshiftAssistedControlPlane", object, object.Status.Conditions, gone)
 	}
 }
 
@@ -171,8 +171,8 @@ func (f *follower) made(kind string, object client.Object, gone bool) {
 	f.most[kind] = max(f.most[kind], f.count(kind))
 }
 
-// seeHost writes down to which infra machine a host is given; it has the name of its Machine.
-func (f *follower) seeHost(host *metal3api.BareMetalHost, gone bool) {
+// recordHost records the infra machine of a host, which has the name of its Machine.
+func (f *follower) recordHost(host *metal3api.BareMetalHost, gone bool) {
 	key := client.ObjectKeyFromObject(host)
 	var machine types.NamespacedName
 	if consumer := host.Spec.ConsumerRef; consumer != nil && !gone {
@@ -195,11 +195,11 @@ func (f *follower) seeHost(host *metal3api.BareMetalHost, gone bool) {
 	f.stays[key] = stays
 }
 
-// seeAgent writes down an approval once; whether it was proven is judged when all else was seen that was written before it.
-func (f *follower) seeAgent(agent *aiv1beta1.Agent, gone bool) {
+// recordApproval records an approval once. It is judged when all that was written before has been seen.
+func (f *follower) recordApproval(agent *aiv1beta1.Agent, gone bool) {
 	f.census(agent.Namespace).infraEnvs[agent.Name] = agent.Labels[aiv1beta1.InfraEnvNameLabel]
 	if gone || !agent.Spec.Approved {
-		delete(f.judged, agent.UID) // it may be approved once more
+		delete(f.judged, agent.UID) // it may be approved again
 		return
 	}
 	if f.judged[agent.UID] {
@@ -212,7 +212,7 @@ func (f *follower) seeAgent(agent *aiv1beta1.Agent, gone bool) {
 	})
 }
 
-func (f *follower) seeConditions(kind string, seen client.Object, conditions []metav1.Condition, gone bool) {
+func (f *follower) recordConditions(kind string, seen client.Object, conditions []metav1.Condition, gone bool) {
 	o := subject{kind, client.ObjectKeyFromObject(seen), seen.GetUID()}
 	if gone || isSummed(kind, conditions) {
 		delete(f.silent, o)
@@ -223,29 +223,29 @@ func (f *follower) seeConditions(kind string, seen client.Object, conditions []m
 		return
 	}
 	f.checked[conditionRule]++
-	for _, told := range mute(kind, o.key, conditions) {
-		f.report(conditionRule, told)
+	for _, finding := range incompleteConditions(kind, o.key, conditions) {
+		f.report(conditionRule, finding)
 	}
 }
 
-// ask says that a Machine goes on purpose.
-func (f *follower) ask(m *clusterv1.Machine) {
+// requestDeletion records that the plan requests the deletion of a Machine.
+func (f *follower) requestDeletion(m *clusterv1.Machine) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.census(m.Namespace).see(m, false).asked = true
+	f.census(m.Namespace).record(m, false).requested = true
 }
 
-// askFewer says that there are to be so many workers and masters less, whichever.
-func (f *follower) askFewer(namespace string, workers, masters int) {
+// requestScaleDown records that the plan scales a cluster down by some workers and masters.
+func (f *follower) requestScaleDown(namespace string, workers, masters int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c := f.census(namespace)
-	c.fewer += workers
-	c.fewerMasters += masters
+	c.scaledDownWorkers += workers
+	c.scaledDownMasters += masters
 }
 
-// askAgain says that a cluster is to be installed again, with other Machines in place of those that it has.
-func (f *follower) askAgain(namespace string) {
+// requestRetry records that a cluster is to be installed again, with other Machines.
+func (f *follower) requestRetry(namespace string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c := f.census(namespace)
@@ -253,28 +253,29 @@ func (f *follower) askAgain(namespace string) {
 	c.replaceAll()
 }
 
-// arrive says that a cluster is installed: what was done to install it again was judged, and nothing more is excused by that.
-func (f *follower) arrive(namespace string) {
+// finishRetry records that a cluster is installed. The deletions for another installation were judged, and no more
+// are excused.
+func (f *follower) finishRetry(namespace string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.census(namespace).retried = false
 }
 
-// lose judges that a member of etcd was wiped that voted, unless its cluster is given up to be installed again.
-func (f *follower) lose(namespace string, w lab.WipedMember) {
+// judgeWipe judges that a voting etcd member was wiped, unless its cluster is abandoned for another installation.
+func (f *follower) judgeWipe(namespace string, w lab.WipedMember) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c := f.census(namespace)
-	if c.retried || w.Unknown { // of one that nobody answers for it is not known whether it voted
-		c.given = append(c.given, w)
-	} else if !slices.Contains(c.given, w) {
+	if c.retried || w.Unknown { // unknown: etcd did not answer whether it voted
+		c.lostMembers = append(c.lostMembers, w)
+	} else if !slices.Contains(c.lostMembers, w) {
 		f.report(lossRule, fmt.Sprintf("%s: the disk of Node %s was wiped at %s while its member of etcd voted", namespace,
 			w.Node, w.Time.Format(time.TimeOnly)))
 	}
 }
 
-// seeMembers takes in who is a member of a cluster's etcd now.
-func (f *follower) seeMembers(namespace string, members []lab.EtcdMember) {
+// recordMembers records the current members of a cluster's etcd.
+func (f *follower) recordMembers(namespace string, members []lab.EtcdMember) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.removals[namespace] = append(f.removals[namespace], removedBetween(f.members[namespace], members, time.Now())...)
@@ -282,7 +283,7 @@ func (f *follower) seeMembers(namespace string, members []lab.EtcdMember) {
 	f.checked[memberRule]++
 }
 
-// judgeRemovals holds the voters that were removed against the Machines of their Nodes, when they are older than the
+// judgeRemovals compares the removed voters with the Machines of their Nodes, once they are older than the
 // slack, or all at the end. The caller holds the lock.
 func (f *follower) judgeRemovals(end bool) {
 	for namespace, removals := range f.removals {
@@ -290,7 +291,7 @@ func (f *follower) judgeRemovals(end bool) {
 			if !end && time.Since(removed.at) < slack {
 				return false
 			}
-			if what := f.census(namespace).misplaced(namespace, removed); what != "" {
+			if what := f.census(namespace).wrongRemoval(namespace, removed); what != "" {
 				f.report(memberRule, what)
 			}
 			return true
@@ -298,32 +299,32 @@ func (f *follower) judgeRemovals(end bool) {
 	}
 }
 
-// comeBack says that a cluster that was deleted is applied once more, with other Machines in place of those that it had.
-func (f *follower) comeBack(namespace string) {
+// reapplied records that a deleted cluster is applied again, with other Machines.
+func (f *follower) reapplied(namespace string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c := f.census(namespace)
 	c.replaceAll()
 	for _, kind := range named {
 		for _, name := range c.made[kind] {
-			c.forgiven[name] = c.abandoned && !c.ever(name)
+			c.forgiven[name] = c.abandoned && !c.everExisted(name)
 		}
 	}
-	delete(f.members, namespace) // its etcd is another one
+	delete(f.members, namespace) // it has another etcd
 	delete(f.removals, namespace)
-	c.leaving, c.retried, c.abandoned, c.fewer, c.fewerMasters = false, false, false, 0, 0
+	c.leaving, c.retried, c.abandoned, c.scaledDownWorkers, c.scaledDownMasters = false, false, false, 0, 0
 }
 
-// leave says that a cluster is deleted.
-func (f *follower) leave(namespace string) {
+// recordDeletion records that a cluster is deleted.
+func (f *follower) recordDeletion(namespace string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.census(namespace).leaving = true
 }
 
-// excuse follows a deletion, by somebody who may not, of an object that is of some kinds: another one may be seen
-// before the answer is here. Only where there was none to delete nothing is excused: the storm may end while the answer
-// is under way.
+// excuse runs a foreign deletion of an object that counts for some kinds. The object is excused before the
+// answer, because its successor may be seen before. Only the answer that it did not exist ends that: the storm
+// may end before other answers arrive.
 func (f *follower) excuse(namespace string, kinds []string, deletion func() error) error {
 	f.excuseBy(namespace, 1, kinds)
 	err := deletion()
@@ -341,32 +342,32 @@ func (f *follower) excuseBy(namespace string, by int, kinds []string) {
 	}
 }
 
-// abandon says that a cluster is deleted while it is made.
-func (f *follower) abandon(namespace string) {
+// recordAbandonment records that a cluster is deleted during its installation.
+func (f *follower) recordAbandonment(namespace string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.census(namespace).abandoned = true
 }
 
-// report remembers that a rule was broken, once. The caller holds the lock.
+// report records a violation, once. The caller holds the lock.
 func (f *follower) report(rule, what string) {
-	if f.told[rule+what] {
+	if f.found[rule+what] {
 		return
 	}
-	f.told[rule+what] = true
+	f.found[rule+what] = true
 	v := violation{Rule: rule, What: what, At: time.Now()}
 	f.broken = append(f.broken, v)
-	f.tell(v)
+	f.onViolation(v)
 }
 
-// check counts that a rule was held against so many things.
-func (f *follower) check(rule string, things int) {
+// check counts checks of a rule.
+func (f *follower) check(rule string, times int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.checked[rule] += things
+	f.checked[rule] += times
 }
 
-// alive is the greatest number of objects of a kind that there were at a time since it was asked last.
+// alive returns the largest number of objects of a kind that existed at one time since the last call.
 func (f *follower) alive(kind string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -375,7 +376,7 @@ func (f *follower) alive(kind string) int {
 	return most
 }
 
-// count counts the objects of a kind that are there now. The caller holds the lock.
+// count counts the existing objects of a kind. The caller holds the lock.
 func (f *follower) count(kind string) int {
 	n := 0
 	for _, c := range f.namespaces {
@@ -384,14 +385,14 @@ func (f *follower) count(kind string) int {
 	return n
 }
 
-// fail is report for everybody else.
+// fail records a violation, for callers without the lock.
 func (f *follower) fail(rule, what string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.report(rule, what)
 }
 
-// judge holds what was seen against the rules. Approvals are judged when they are older than the slack, or all at the end.
+// judge checks the rules. Approvals are judged when they are older than the slack, or all at the end.
 func (f *follower) judge(end bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -405,19 +406,19 @@ func (f *follower) judge(end bool) {
 		}
 		f.checked[provenRule]++
 		host, known := hosts[a.agent]
-		if told := unproven(a, known, f.stays[host]); told != "" {
-			f.report(provenRule, told)
+		if finding := proofMissing(a, known, f.stays[host]); finding != "" {
+			f.report(provenRule, finding)
 		}
 		f.judgeClaims(a, host)
 		return true
 	})
 	f.checked[twiceRule]++
 	for _, namespace := range slices.Sorted(maps.Keys(f.namespaces)) {
-		told := f.namespaces[namespace].doubles(namespace)
+		finding := f.namespaces[namespace].extraObjects(namespace)
 		if end {
-			told = append(told, f.namespaces[namespace].strays(namespace)...)
+			finding = append(finding, f.namespaces[namespace].orphans(namespace)...)
 		}
-		for _, what := range told {
+		for _, what := range finding {
 			f.report(twiceRule, what)
 		}
 	}
@@ -432,7 +433,7 @@ func (f *follower) judge(end bool) {
 	}
 }
 
-// judgeSilent tells of objects that have no summary though there was time enough. The caller holds the lock.
+// judgeSilent reports objects without a summary after the grace period. The caller holds the lock.
 func (f *follower) judgeSilent() {
 	for o, since := range f.silent {
 		if time.Since(since) > grace {
@@ -441,7 +442,8 @@ func (f *follower) judgeSilent() {
 	}
 }
 
-// hostsByAgent are the BareMetalHosts of servers, by what their Agents are called: the servers themselves say so, and no object.
+// hostsByAgent returns the BareMetalHosts of servers by the names of their Agents. The source is the servers
+// themselves, not objects.
 func (f *follower) hostsByAgent() map[types.NamespacedName]types.NamespacedName {
 	found := map[types.NamespacedName]types.NamespacedName{}
 	for key := range f.stays {
@@ -452,7 +454,7 @@ func (f *follower) hostsByAgent() map[types.NamespacedName]types.NamespacedName 
 	return found
 }
 
-// searchSecrets looks through all objects that are no Secrets.
+// searchSecrets searches all objects other than Secrets for secrets.
 func (f *follower) searchSecrets(ctx context.Context) error {
 	for _, kind := range lab.Kinds {
 		if kind.Kind == "Secret" {
@@ -461,10 +463,10 @@ func (f *follower) searchSecrets(ctx context.Context) error {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind)
 		if err := f.lab.Client().List(ctx, list); err != nil {
-			return fmt.Errorf("cannot look for secrets: %w", err)
+			return fmt.Errorf("cannot search for secrets: %w", err)
 		}
 		for i := range list.Items {
-			if where := toldBy(&list.Items[i]); where != "" {
+			if where := findSecret(&list.Items[i]); where != "" {
 				f.fail(secretRule, where)
 			}
 		}
@@ -473,12 +475,12 @@ func (f *follower) searchSecrets(ctx context.Context) error {
 	return nil
 }
 
-// toldBy tells where an object has a secret that it may not have; empty: nowhere.
-func toldBy(object *unstructured.Unstructured) string {
-	switch told, err := lab.SecretIn(object); {
+// findSecret reports where an object has a secret that it must not have; "": nowhere.
+func findSecret(object *unstructured.Unstructured) string {
+	switch finding, err := lab.SecretIn(object); {
 	case err != nil:
 		return err.Error()
-	case told != "":
+	case finding != "":
 		return fmt.Sprintf("%s %s/%s has a password, key or token", object.GetKind(), object.GetNamespace(), object.GetName())
 	}
 	return ""

@@ -21,16 +21,17 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// forgery is a request for a certificate that nobody may get, by somebody who has the token of hosts that join, or the
-// credentials of one Node.
+// forgery is a request for a certificate that must not be approved. Its client has the token of joining hosts,
+// or the credentials of one Node.
 type forgery struct {
 	what, signer string
 	as           rest.ImpersonationConfig
 	template     x509.CertificateRequest
 }
 
-// forgeries are those that are tried. Node is one of the cluster, joining the name of the host that is awaited,
-// elsewhere an address that is not the Node's own, and taken that of another Node, which the Node reports, too.
+// forgeries returns the forged requests. node is a Node of the cluster, and joining the name of a host that is
+// expected to join. elsewhere is an address that is not the Node's. taken is the address of another Node that
+// the Node reports as its own.
 func forgeries(node, joining string, elsewhere, taken net.IP, stranger string) []forgery {
 	master := hosts.NodeSubject(node)
 	master.Organization = append(master.Organization, "system:masters")
@@ -39,8 +40,8 @@ func forgeries(node, joining string, elsewhere, taken net.IP, stranger string) [
 	tried := []forgery{
 		{"a Node that no Machine has", joins, hosts.NodeBootstrapper, of(hosts.NodeSubject(stranger))},
 		{"a Node in the group of administrators", joins, hosts.NodeBootstrapper, of(master)},
-		{"a Node, asked for by another", joins, hosts.Kubelet(stranger), of(hosts.NodeSubject(node))},
-		{"an address and a name of somebody else", serving, hosts.Kubelet(node), x509.CertificateRequest{
+		{"a Node, requested by another Node", joins, hosts.Kubelet(stranger), of(hosts.NodeSubject(node))},
+		{"a foreign address and name", serving, hosts.Kubelet(node), x509.CertificateRequest{
 			Subject: hosts.NodeSubject(node), DNSNames: []string{node, "api.c.example.com"}, IPAddresses: []net.IP{elsewhere},
 		}},
 	}
@@ -50,14 +51,15 @@ func forgeries(node, joining string, elsewhere, taken net.IP, stranger string) [
 			x509.CertificateRequest{Subject: hosts.NodeSubject(node), DNSNames: []string{node}, IPAddresses: []net.IP{taken}},
 		})
 	}
-	if joining != "" { // newer than the request of the host itself, which has to be found nevertheless
-		tried = append(tried, forgery{"a host that joins, asked for by another", joins, hosts.Kubelet(stranger), of(hosts.NodeSubject(joining))})
+	if joining != "" { // newer than the request of the host itself, which has to be approved nevertheless
+		tried = append(tried,
+			forgery{"a joining host, requested by another Node", joins, hosts.Kubelet(stranger), of(hosts.NodeSubject(joining))})
 	}
 	return tried
 }
 
-// claim makes a Node report the address of another one, as root on its host can, and returns the address; nil: there is
-// no other Node. The type is not the one by which OpenShift finds members of etcd.
+// claim makes a Node report the address of another Node, as root on its host can. It returns the address; nil if
+// no other Node exists. The type of the address is not the one by which OpenShift finds etcd members.
 func claim(ctx context.Context, workload client.Client, node *corev1.Node, nodes []corev1.Node) (net.IP, error) {
 	for i := range nodes {
 		for _, address := range nodes[i].Status.Addresses {
@@ -76,8 +78,8 @@ func claim(ctx context.Context, workload client.Client, node *corev1.Node, nodes
 	return nil, nil
 }
 
-// forge asks a cluster, while hosts of it are awaited, for certificates that nobody may get. The requests stay there:
-// whoever looks at those of hosts that join finds them.
+// forge requests forged certificates from a cluster while hosts are expected to join. The requests are left
+// there, so that the approval of joining hosts meets them.
 func (r *round) forge(ctx context.Context, dice *rand.Rand) (bool, error) {
 	t, state, m := r.machine(ctx, dice, func(_ *lab.State, m lab.Machine) bool { return !m.Status.NodeRef.IsDefined() })
 	if m == nil {
@@ -85,7 +87,7 @@ func (r *round) forge(ctx context.Context, dice *rand.Rand) (bool, error) {
 	}
 	workload, err := t.cluster.Workload()
 	if err != nil {
-		return false, nil //nolint:nilerr // it has no API yet
+		return false, nil //nolint:nilerr // the cluster has no API yet
 	}
 	nodes := &corev1.NodeList{}
 	if err := workload.List(ctx, nodes); err != nil {
@@ -96,7 +98,7 @@ func (r *round) forge(ctx context.Context, dice *rand.Rand) (bool, error) {
 		return false, nil
 	}
 	var taken net.IP
-	if hasJoined(state, node.Name) { // before that assisted-service approves what the Node reports
+	if hasJoined(state, node.Name) { // before that assisted-service approves the addresses that the Node reports
 		if taken, err = claim(ctx, workload, node, nodes.Items); err != nil {
 			return false, err
 		}
@@ -114,15 +116,15 @@ func (r *round) forge(ctx context.Context, dice *rand.Rand) (bool, error) {
 	return true, nil
 }
 
-// hasJoined reports whether a Node is that of a Machine whose host assisted-service looks after no more.
+// hasJoined reports whether a Node is that of a Machine whose host assisted-service has finished.
 func hasJoined(state *lab.State, node string) bool {
 	return slices.ContainsFunc(state.Machines, func(m lab.Machine) bool {
 		return m.Status.NodeRef.Name == node && (m.Agent == nil || m.Agent.Status.Progress.CurrentStage == models.HostStageDone)
 	})
 }
 
-// request asks for what is forged.
-func (t *traveller) request(ctx context.Context, f forgery) error {
+// request sends a forged request.
+func (t *activeJourney) request(ctx context.Context, f forgery) error {
 	forger, err := t.cluster.WorkloadAs(ctx, f.as)
 	if err != nil {
 		return err
@@ -134,15 +136,15 @@ func (t *traveller) request(ctx context.Context, f forgery) error {
 	return err
 }
 
-// forge notes a request that was forged.
-func (t *traveller) forge(name, what string) {
+// forge records a forged request.
+func (t *activeJourney) forge(name, what string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.forged[name] = what
 }
 
-// judgeForgeries looks whether anybody got a certificate who may not.
-func (t *traveller) judgeForgeries(ctx context.Context) error {
+// judgeForgeries checks that no forged request was approved.
+func (t *activeJourney) judgeForgeries(ctx context.Context) error {
 	t.mu.Lock()
 	forged := maps.Clone(t.forged)
 	t.mu.Unlock()
@@ -155,23 +157,23 @@ func (t *traveller) judgeForgeries(ctx context.Context) error {
 	}
 	list := &certificatesv1.CertificateSigningRequestList{}
 	if err := workload.List(ctx, list); err != nil {
-		return fmt.Errorf("cannot look for forged certificates: %w", err)
+		return fmt.Errorf("cannot list forged certificates: %w", err)
 	}
-	for _, told := range approvedOf(list.Items, forged) {
-		t.follower.fail(certificateRule, t.namespace+": "+told)
+	for _, finding := range approvedOf(list.Items, forged) {
+		t.follower.fail(certificateRule, t.namespace+": "+finding)
 	}
 	t.follower.check(certificateRule, len(forged))
 	return nil
 }
 
-// approvedOf names the forged requests that somebody approved, and who.
-func approvedOf(requests []certificatesv1.CertificateSigningRequest, forged map[string]string) (told []string) {
+// approvedOf returns a message for each forged request that was approved.
+func approvedOf(requests []certificatesv1.CertificateSigningRequest, forged map[string]string) (found []string) {
 	for _, request := range requests {
 		for _, c := range request.Status.Conditions {
 			if what := forged[request.Name]; what != "" && c.Type == certificatesv1.CertificateApproved {
-				told = append(told, fmt.Sprintf("a certificate for %s was approved (%s)", what, c.Reason))
+				found = append(found, fmt.Sprintf("a certificate for %s was approved (%s)", what, c.Reason))
 			}
 		}
 	}
-	return told
+	return found
 }

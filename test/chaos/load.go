@@ -13,19 +13,20 @@ import (
 const (
 	// span is how long requests and reconciles are counted before they are judged.
 	span = time.Minute
-	// What a process may ask for in a minute, faults or not: of one object, and of a list, which all objects of a namespace may want.
+	// The largest numbers of requests of a process per minute, with and without faults: for one object, and for
+	// a list. All objects of a namespace may need the same list.
 	mostOfObject, mostOfList = 60, 120
 )
 
-// ownKinds are the kinds that managers reconcile, mostReconciles how often one of their objects may be in a minute on
-// average: a control plane for all its Machines and their hosts. All reactions to what happens in an installation at
-// the pace of the laboratory are part of it, which were 30 and 70 in storms.
+// ownKinds are the kinds that managers reconcile, and mostReconciles is the largest average number of reconciles
+// of one object per minute. A control plane is reconciled for all its Machines and their hosts. The limits
+// include all reactions to an installation at the pace of the laboratory; in storms they were 30 and 70.
 var (
 	ownKinds       = map[string]string{env.Bootstrap: "OpenshiftAssistedConfig", env.ControlPlane: "OpenshiftAssistedControlPlane"}
 	mostReconciles = map[string]int{env.Bootstrap: 120, env.ControlPlane: 300}
 )
 
-// load is what was asked for in a minute, and how often.
+// load is a request and its number per minute.
 type load struct {
 	unreliable.Request
 
@@ -34,14 +35,14 @@ type load struct {
 
 func (l load) String() string { return fmt.Sprintf("%s %s %d times", l.Method, l.Path, l.Times) }
 
-// perMinute is how often something would happen in a minute.
+// perMinute returns the number of events per minute.
 func perMinute(n int, took time.Duration) int {
 	return int(float64(n) * float64(time.Minute) / float64(took))
 }
 
-// heaviest is what was asked for most often, and overdone what was more often than anything is to be.
-func heaviest(asked map[unreliable.Request]int, took time.Duration) (most load, overdone []load) {
-	for request, n := range asked {
+// heaviest returns the most frequent request, and the requests above their limit.
+func heaviest(requested map[unreliable.Request]int, took time.Duration) (most load, overdone []load) {
+	for request, n := range requested {
 		l := load{request, perMinute(n, took)}
 		if l.Times > most.Times {
 			most = l
@@ -57,7 +58,7 @@ func heaviest(asked map[unreliable.Request]int, took time.Duration) (most load, 
 	return most, overdone
 }
 
-// isList tells the path of a list from that of an object.
+// isList reports whether a path is that of a list, not of an object.
 func isList(path string) bool {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	skip := 3 // apis, group and version
@@ -71,20 +72,20 @@ func isList(path string) bool {
 	return len(parts) == 1
 }
 
-// loads counts what the managers do.
+// loads counts the requests and reconciles of the managers.
 type loads struct {
 	*round
 
 	begun time.Time
-	// reconciles are those that each manager had made when it was asked last.
+	// reconciles are the numbers of reconciles of each manager at the last query.
 	reconciles map[string]int
 }
 
-// newLoads begins to count.
+// newLoads starts to count.
 func newLoads(ctx context.Context, r *round) *loads {
 	l := &loads{round: r, reconciles: map[string]int{}, begun: time.Now()}
-	for _, way := range l.everyWay() {
-		_ = way.Asked() // what came before counts no more
+	for _, way := range l.connections() {
+		_ = way.Asked() // earlier requests do not count
 	}
 	for _, name := range managers {
 		_, _ = l.reconciled(ctx, name)
@@ -92,66 +93,67 @@ func newLoads(ctx context.Context, r *round) *loads {
 	return l
 }
 
-// look judges what was done in the last minute; at the end of a round what was done since then, as if nothing had
-// followed for the rest of it.
-func (l *loads) look(ctx context.Context, end bool) {
+// observe judges the requests and reconciles of the last minute. At the end of a round it judges the rest, as if no
+// more had followed within the minute.
+func (l *loads) observe(ctx context.Context, end bool) {
 	took := time.Since(l.begun)
 	if took < span && !end {
 		return
 	}
 	took = max(took, span)
-	for who, way := range l.everyWay() {
+	for who, way := range l.connections() {
 		most, overdone := heaviest(way.Asked(), took)
 		l.report.busy(who, most)
 		for _, o := range overdone {
-			l.follower.fail(loadRule, who+" asked for "+o.String()+" in a minute")
+			l.follower.fail(loadRule, who+" requested "+o.String()+" in a minute")
 		}
 	}
 	l.begun = time.Now()
 	for _, name := range managers {
-		l.weigh(ctx, name, took)
+		l.judgeReconciles(ctx, name, took)
 	}
 	l.follower.check(loadRule, 1)
 }
 
-// everyWay are the ways that our managers take, by who takes them: processes to the hub, and whoever reaches a cluster,
-// which is Cluster API core as well.
-func (l *loads) everyWay() map[string]*unreliable.Way {
-	ways := map[string]*unreliable.Way{}
+// connections returns the connections of our managers by their clients: processes to the hub, and all clients of a
+// cluster, which include Cluster API core.
+func (l *loads) connections() map[string]*unreliable.Way {
+	conns := map[string]*unreliable.Way{}
 	for process, way := range l.own {
-		ways[process] = way.Way
+		conns[process] = way.Way
 	}
 	for server, way := range l.servers {
-		ways["clients of the "+server] = way
+		conns["clients of the "+server] = way
 	}
 	for namespace, way := range l.toClusters {
-		ways["clients of the cluster in "+namespace] = way
+		conns["clients of the cluster in "+namespace] = way
 	}
-	return ways
+	return conns
 }
 
-// patience is how long a manager may take to tell its metrics.
+// patience is the timeout of a query of metrics.
 const patience = 5 * time.Second
 
-// reconciled is how often a manager reconciled since it was asked last; false: nobody knows, as it is down, or was.
+// reconciled returns the number of reconciles of a manager since the last query; false: unknown, because the
+// manager is or was down.
 func (l *loads) reconciled(ctx context.Context, name string) (int, bool) {
-	asking, cancel := context.WithTimeout(ctx, patience)
+	queryCtx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	n, err := l.lab.Env.Manager(name).Reconciles(asking)
+	n, err := l.lab.Env.Manager(name).Reconciles(queryCtx)
 	if err != nil {
 		delete(l.reconciles, name)
 		return 0, false
 	}
 	before, known := l.reconciles[name]
 	l.reconciles[name] = n
-	if n < before { // it was started again
+	if n < before { // the manager was restarted
 		before = 0
 	}
 	return n - before, known
 }
 
-// weigh judges the reconciles of a manager.
-func (l *loads) weigh(ctx context.Context, name string, took time.Duration) {
+// judgeReconciles judges the reconciles of a manager.
+func (l *loads) judgeReconciles(ctx context.Context, name string, took time.Duration) {
 	objects := l.follower.alive(ownKinds[name])
 	n, known := l.reconciled(ctx, name)
 	if !known {

@@ -9,32 +9,36 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/unreliable"
 )
 
-func TestWhatIsAskedForTooOften(t *testing.T) {
+func TestRequestsAboveTheLimit(t *testing.T) {
 	object := unreliable.Request{Method: "PATCH", Path: "/apis/g/v1/namespaces/chaos/things/a/status"}
 	list := unreliable.Request{Method: "POST", Path: "/api/v1/namespaces/chaos/events"}
 	for situation, tc := range map[string]struct {
-		asked    map[unreliable.Request]int
-		took     time.Duration
-		overdone []load
+		requested map[unreliable.Request]int
+		took      time.Duration
+		overdone  []load
 	}{
-		"as often as anything may be": {map[unreliable.Request]int{object: mostOfObject, list: mostOfList}, time.Minute, nil},
-		"one object too often":        {map[unreliable.Request]int{object: mostOfObject + 1}, time.Minute, []load{{object, mostOfObject + 1}}},
-		"a list too often":            {map[unreliable.Request]int{list: mostOfList + 1}, time.Minute, []load{{list, mostOfList + 1}}},
-		"too often for half the time": {map[unreliable.Request]int{object: mostOfObject}, time.Minute / 2, []load{{object, 2 * mostOfObject}}},
-		"as often, in a longer time":  {map[unreliable.Request]int{object: mostOfObject + 1}, 2 * time.Minute, nil},
-		"a watch that is opened anew": {
+		"at the limit": {map[unreliable.Request]int{object: mostOfObject, list: mostOfList}, time.Minute, nil},
+		"one object above the limit": {
+			map[unreliable.Request]int{object: mostOfObject + 1}, time.Minute, []load{{object, mostOfObject + 1}},
+		},
+		"a list above the limit": {map[unreliable.Request]int{list: mostOfList + 1}, time.Minute, []load{{list, mostOfList + 1}}},
+		"above the limit in half the time": {
+			map[unreliable.Request]int{object: mostOfObject}, time.Minute / 2, []load{{object, 2 * mostOfObject}},
+		},
+		"below the limit in a longer time": {map[unreliable.Request]int{object: mostOfObject + 1}, 2 * time.Minute, nil},
+		"a watch that is opened repeatedly": {
 			map[unreliable.Request]int{{Method: "WATCH", Path: "/apis/g/v1/things"}: 1000},
 			time.Minute,
 			[]load{{unreliable.Request{Method: "WATCH", Path: "/apis/g/v1/things"}, 1000}},
 		},
-		"nothing was asked for": {nil, time.Minute, nil},
+		"no requests": {nil, time.Minute, nil},
 		"many objects, each a few times": {map[unreliable.Request]int{
 			object: 40,
 			{Method: "PATCH", Path: "/apis/g/v1/namespaces/chaos/things/b"}: 40,
 		}, time.Minute, nil},
 	} {
 		t.Run(situation, func(t *testing.T) {
-			_, overdone := heaviest(tc.asked, tc.took)
+			_, overdone := heaviest(tc.requested, tc.took)
 			NewWithT(t).Expect(overdone).To(Equal(tc.overdone))
 		})
 	}
@@ -58,10 +62,10 @@ func TestListsAndObjects(t *testing.T) {
 	}
 }
 
-func TestAsManyObjectsAsThereEverWereInAMinute(t *testing.T) {
+func TestLargestNumberOfObjectsInAMinute(t *testing.T) {
 	g := NewWithT(t)
 	f := newFollower(nil)
 	f.most["Thing"] = 7
-	g.Expect(f.alive("Thing")).To(Equal(7), "they were reconciled before they went")
+	g.Expect(f.alive("Thing")).To(Equal(7), "they were reconciled before their deletion")
 	g.Expect(f.alive("Thing")).To(BeZero())
 }

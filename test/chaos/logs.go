@@ -12,10 +12,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// panics matches what a panic leaves in a log, caught or not.
+// panics matches the traces of a panic in a log, recovered or not.
 var panics = regexp.MustCompile(`^panic: |^fatal error: |Observed a panic|panic caught|"panic":|^WARNING: DATA RACE`)
 
-// readLog holds a log against the rules, from an offset on, and returns its end.
+// readLog checks a log from an offset on, and returns the new offset.
 func (f *follower) readLog(path string, from int64) (int64, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -29,7 +29,7 @@ func (f *follower) readLog(path string, from int64) (int64, error) {
 	for {
 		line, err := lines.ReadString('\n')
 		if errors.Is(err, io.EOF) {
-			return from, nil // what is not a whole line yet comes later
+			return from, nil // an incomplete line is read later
 		}
 		if err != nil {
 			return from, fmt.Errorf("cannot read a log: %w", err)
@@ -46,8 +46,8 @@ func (f *follower) judgeLine(path, line string) {
 	if lab.Secrets.MatchString(line) {
 		f.report(secretRule, "a line in "+path)
 	}
-	if panics.MatchString(line) && !f.told[path] { // once: the log has the others
-		f.told[path] = true
+	if panics.MatchString(line) && !f.found[path] { // once: the log has the other lines
+		f.found[path] = true
 		f.report(panicRule, path+": "+strings.TrimSpace(line))
 	}
 }

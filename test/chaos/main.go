@@ -1,26 +1,28 @@
-// Command chaos installs, scales and deletes clusters in the laboratory (package lab) while everything around the
-// managers of this repository goes wrong, and looks all the time whether what must never happen does.
+// Command chaos installs, scales and deletes clusters in the laboratory (package lab) while everything around
+// the managers of this repository fails. It checks continuously that the rules hold.
 //
 //	go run ./test/chaos [-seed 7] [-rounds 1] [-clusters 9] [-storm 2m] [-only acts] [-bmo real] [-out _artifacts/chaos.json]
 //
-// A round applies its clusters at once, each with a journey of its own: it is installed, workers and masters are added,
-// replaced and taken away, it is deleted, some before they are installed. Meanwhile
+// A round applies its clusters at once, each with its own journey. Clusters are installed, get more workers and
+// masters, have them replaced and removed, and are deleted, some before they are installed. Meanwhile
 //
-//   - requests of both managers to the API server, their answers and their watches get lost, come late, come twice or are refused (package unreliable);
+//   - requests of both managers to the API server, their answers and their watches are lost, delayed, repeated or\
+//     refused (package unreliable);
 //   - so do those of all clients to the API servers of clusters, which are cut off for a while;
 //   - the registry of release images and the downloads of assisted-service give no answers, or wrong ones;
 //   - Cluster API core and CAPM3 are refused by the API server, and lose their watches;
-//   - the managers are killed and started again, or get a second one beside them that believes to be the leader;
+//   - the managers are killed and restarted, or a second process runs that believes to be the leader;
 //   - assisted-service does not answer for a while;
 //   - the clocks of managers are wrong for a while;
-//   - somebody deletes and edits objects that are not his, strangers boot the images of Machines, and forge the requests of kubelets.
+//   - foreign clients delete and edit objects, foreign servers boot the images of Machines, and kubelet requests are forged.
 //
-// Then there is calm, and all must come to its end within a time, without help but that of a user who does what the conditions tell.
+// Then the faults stop, and all journeys must end within a time. The only help is a user who follows the advice
+// of conditions.
 //
-// Each round has a seed, the next one that of its predecessor plus one. It decides the journeys, the acts and their
-// times, and which request meets which fault. How processes interleave no seed decides: a defect that needs two things
-// at the same moment may need some runs. The exit status is 1 when a rule was broken; what is printed then says how to
-// run that round again.
+// Each round has a seed; the next round has the next number. The seed selects the journeys, the acts and their
+// times, and the requests that meet faults. It does not select the interleaving of processes: a defect that
+// needs two events at the same moment may need several runs. The exit status is 1 if a rule was broken; the
+// output then has the command that repeats the round.
 package main
 
 import (
@@ -49,12 +51,12 @@ var errBroken = errors.New("a rule was broken")
 
 func parseOptions() options {
 	o := options{}
-	flag.Uint64Var(&o.seed, "seed", 0, "what decides the first round (default: the time)")
-	flag.IntVar(&o.rounds, "rounds", 1, "rounds, one after the other")
-	flag.IntVar(&o.clusters, "clusters", len(routes), "clusters of a round")
-	flag.DurationVar(&o.storm, "storm", 2*time.Minute, "how long things go wrong in a round, unless all its journeys end before")
-	flag.DurationVar(&o.bound, "bound", 5*time.Minute, "how long the journeys may go on afterwards")
-	flag.StringVar(&o.only, "only", "", "comma-separated names of acts and faults: nothing else goes wrong (default: everything)")
+	flag.Uint64Var(&o.seed, "seed", 0, "seed of the first round (default: the time)")
+	flag.IntVar(&o.rounds, "rounds", 1, "number of rounds")
+	flag.IntVar(&o.clusters, "clusters", len(routes), "number of clusters in a round")
+	flag.DurationVar(&o.storm, "storm", 2*time.Minute, "longest duration of the faults in a round")
+	flag.DurationVar(&o.bound, "bound", 5*time.Minute, "longest duration of the journeys after the faults")
+	flag.StringVar(&o.only, "only", "", "comma-separated names of the acts and faults that happen (default: all)")
 	flag.StringVar(&o.operator, "bmo", string(lab.Simulated), "the Bare Metal Operator: simulated, or real")
 	flag.StringVar(&o.out, "out", "_artifacts/chaos.json", "file for the figures")
 	flag.StringVar(&o.dir, "dir", "", "folder for logs (default: a new one below _artifacts)")
@@ -65,7 +67,7 @@ func parseOptions() options {
 	return o
 }
 
-// wants reports whether an act or a fault is to happen.
+// wants reports whether an act or a fault is selected.
 func (o options) wants(name string) bool {
 	return o.only == "" || slices.Contains(strings.Split(o.only, ","), name)
 }
@@ -75,7 +77,7 @@ func main() {
 }
 
 func run(ctx context.Context, o options, out io.Writer) error {
-	report, err := rage(ctx, o, out)
+	report, err := runAll(ctx, o, out)
 	if report == nil {
 		return err
 	}

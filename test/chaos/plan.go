@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// plan is what a seed decides of a round, beside the faults.
+// plan is what a seed selects for a round, except for the faults.
 type plan struct {
 	seed     uint64
 	journeys []journey
 	acts     []planned
 }
 
-// journey is what a cluster goes through.
+// journey is the history that a cluster goes through.
 type journey struct {
 	namespace string
 	route
-	// patience is how long somebody waits who deletes the cluster before it is installed.
+	// patience is the delay of a deletion before the cluster is installed.
 	patience time.Duration
 }
 
@@ -28,14 +28,15 @@ type route struct {
 	steps  []step
 }
 
-// planned is an act at a time of the storm. The dice choose what it hits among what is there then.
+// planned is an act at a time of the storm. The dice choose its target among the objects of that time.
 type planned struct {
 	at   time.Duration
 	act  string
 	dice *rand.Rand
 }
 
-// routes are those that clusters take in turn: the first ones in every round, so that a short one has something of each.
+// routes are assigned to clusters in turn. The first routes are in every round, so that a short run covers each
+// kind of step.
 var routes = []route{
 	{"ha", []step{addWorker, install, replaceWorker, removeWorker, remove}},
 	{"sno", []step{install, reapply, install, remove}},
@@ -48,13 +49,13 @@ var routes = []route{
 	{"compact", []step{install, growMasters, shrinkMasters, remove}},
 }
 
-// Between two acts there is some time, in which what one of them did is seen.
+// Between two acts some time passes, in which the effects of the first become visible.
 const (
 	shortestRest, longestRest = 2 * time.Second, 7 * time.Second
 	longestPatience           = 50 * time.Second
 )
 
-// newPlan decides a round.
+// newPlan plans a round.
 func newPlan(seed uint64, clusters int, storm time.Duration, wants func(string) bool) plan {
 	dice := rand.New(rand.NewPCG(seed, 0))
 	p := plan{seed: seed}
@@ -68,7 +69,7 @@ func newPlan(seed uint64, clusters int, storm time.Duration, wants func(string) 
 	if len(names) == 0 || storm <= 0 {
 		return p
 	}
-	// Each act once, in any order, before one comes again, and with time left to hit.
+	// Each act happens once, in any order, before one is repeated, and early enough to hit.
 	var deck []string
 	longest := min(longestRest, storm*4/5/time.Duration(len(names)))
 	for at := pause(dice, longest); at < storm; at += pause(dice, longest) {
@@ -86,7 +87,7 @@ func pause(dice *rand.Rand, longest time.Duration) time.Duration {
 	return between(dice, min(shortestRest, longest/2), longest)
 }
 
-// between is a time that is not shorter than one and shorter than another.
+// between returns a random duration: at least shortest, less than longest.
 func between(dice *rand.Rand, shortest, longest time.Duration) time.Duration {
 	return shortest + time.Duration(dice.Int64N(int64(longest-shortest)))
 }

@@ -8,24 +8,24 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestASeedDecidesThePlan(t *testing.T) {
+func TestSameSeedSamePlan(t *testing.T) {
 	g := NewWithT(t)
 	all := func(string) bool { return true }
-	plans := func(seed uint64) (told []any) {
+	plans := func(seed uint64) (found []any) {
 		p := newPlan(seed, 8, 5*time.Minute, all)
 		for _, j := range p.journeys {
-			told = append(told, j)
+			found = append(found, j)
 		}
 		for _, a := range p.acts {
-			told = append(told, a.at, a.act, a.dice.Uint64())
+			found = append(found, a.at, a.act, a.dice.Uint64())
 		}
-		return told
+		return found
 	}
 	g.Expect(plans(7)).To(Equal(plans(7)))
 	g.Expect(plans(7)).NotTo(Equal(plans(8)))
 }
 
-func TestEachActComesBeforeOneComesAgain(t *testing.T) {
+func TestActsRepeatAfterAllOthers(t *testing.T) {
 	g := NewWithT(t)
 	p := newPlan(3, 1, 10*time.Minute, func(string) bool { return true })
 	seen := map[string]bool{}
@@ -36,8 +36,8 @@ func TestEachActComesBeforeOneComesAgain(t *testing.T) {
 	g.Expect(seen).To(HaveLen(len(acts)))
 }
 
-// The round of every change has all acts, too.
-func TestAShortStormHasEachAct(t *testing.T) {
+// The round that tests every change has all acts.
+func TestShortStormHasEachAct(t *testing.T) {
 	g := NewWithT(t)
 	const storm = 75 * time.Second
 	seen := map[string]bool{}
@@ -49,7 +49,7 @@ func TestAShortStormHasEachAct(t *testing.T) {
 	g.Expect(seen).To(HaveLen(len(acts)))
 }
 
-func TestOnlySomeActs(t *testing.T) {
+func TestSelectedActs(t *testing.T) {
 	g := NewWithT(t)
 	o := options{only: "kill-bootstrap,answer-lost"}
 	p := newPlan(3, 1, time.Minute, o.wants)
@@ -58,11 +58,11 @@ func TestOnlySomeActs(t *testing.T) {
 		g.Expect(a.act).To(Equal("kill-bootstrap"))
 	}
 	g.Expect((&chaos{options: o}).rates(toClusters)).To(HaveLen(1))
-	g.Expect((&chaos{options: o}).rates(toRegistry)).To(BeEmpty(), "it is none of a registry")
+	g.Expect((&chaos{options: o}).rates(toRegistry)).To(BeEmpty(), "it is no fault of a registry")
 	g.Expect(newPlan(3, 1, time.Minute, (options{only: "none"}).wants).acts).To(BeEmpty())
 }
 
-func TestWhatNeverHitsIsAFindingOfALongRun(t *testing.T) {
+func TestUnusedActsAndFaultsAreReportedByLongRuns(t *testing.T) {
 	g := NewWithT(t)
 	run := func(rounds, clusters int) *report {
 		r := newReport(options{seed: 5, clusters: clusters, only: "delete-agent,edit-agent,answer-lost,belated,unavailable,hung"})
@@ -80,21 +80,21 @@ func TestWhatNeverHitsIsAFindingOfALongRun(t *testing.T) {
 		HaveField("What", "act edit-agent was tried 4 times, and never hit"),
 		HaveField("What", "fault belated never happened"),
 		HaveField("What", "fault unavailable of downloads never happened"),
-		HaveField("What", "nothing went wrong on the ways of clusters"),
-		HaveField("What", "nothing went wrong on the ways of assisted-service"),
+		HaveField("What", "no fault happened on the connections of clusters"),
+		HaveField("What", "no fault happened on the connections of assisted-service"),
 	))
 	var out strings.Builder
 	r.print(&out, "chaos.json")
 	g.Expect(out.String()).To(ContainSubstring("acts (hit of tried): delete-agent 1 of 4, edit-agent 0 of 4\n"),
-		"those that never hit are told, too")
+		"acts that never hit are reported")
 	g.Expect(out.String()).To(ContainSubstring("make chaos ROUNDS=4 CLUSTERS=9 CHAOS='-storm=0s -bound=0s "+
-		"-only=delete-agent,edit-agent,answer-lost,belated,unavailable,hung' SEED=5\n"), "the whole run")
-	g.Expect(run(longRun-1, len(routes)).broken()).To(BeFalse(), "too short to tell")
-	g.Expect(run(longRun, len(routes)-1).broken()).To(BeFalse(), "not all journeys were made")
+		"-only=delete-agent,edit-agent,answer-lost,belated,unavailable,hung' SEED=5\n"), "the complete run")
+	g.Expect(run(longRun-1, len(routes)).broken()).To(BeFalse(), "too short for a finding")
+	g.Expect(run(longRun, len(routes)-1).broken()).To(BeFalse(), "not all journeys ran")
 }
 
-// What is printed plays the round of the rule that was broken again, and no other.
-func TestAFailureSaysHowToSeeItAgain(t *testing.T) {
+// The printed command repeats the round of the violation, and no other.
+func TestReportHasCommandThatRepeatsTheRound(t *testing.T) {
 	g := NewWithT(t)
 	r := newReport(options{seed: 5, rounds: 3, clusters: 4, storm: time.Minute, bound: 2 * time.Minute, only: "answer-lost"})
 	r.Broken = []violation{{Rule: twiceRule, What: "4 Machines", Seed: 7}}
@@ -103,5 +103,5 @@ func TestAFailureSaysHowToSeeItAgain(t *testing.T) {
 	g.Expect(out.String()).To(ContainSubstring("make chaos ROUNDS=1 CLUSTERS=4 CHAOS='-storm=1m0s -bound=2m0s -only=answer-lost' SEED=7\n"))
 	g.Expect(r.broken()).To(BeTrue())
 	r.options.operator = "real"
-	g.Expect(r.again(7, 1)).To(HavePrefix("make chaos BMO=real ROUNDS=1 "), "beside the same Bare Metal Operator")
+	g.Expect(r.again(7, 1)).To(HavePrefix("make chaos BMO=real ROUNDS=1 "), "with the same Bare Metal Operator")
 }

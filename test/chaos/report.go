@@ -14,7 +14,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/results"
 )
 
-// report is the result of a run, as it is written as JSON.
+// report is the result of a run. It is written as JSON.
 type report struct {
 	mu sync.Mutex
 
@@ -22,20 +22,20 @@ type report struct {
 	Rounds   int     `json:"rounds"`
 	Clusters int     `json:"clusters"`
 	Seconds  float64 `json:"seconds"`
-	// Steps are the steps of journeys that came to their end, and how long they took on average.
+	// Steps are the numbers of completed steps of journeys, and Average their durations.
 	Steps   map[step]int     `json:"steps"`
 	Average map[step]float64 `json:"averageSeconds"`
-	// Planned are the acts that were tried, Acts those that hit: something was there and changed. Faults what happened
-	// between managers and API server, and on the ways to clusters, Restarts how often a manager was started again.
+	// Planned are the acts that were tried, and Acts those that hit. Faults are the faults between managers and
+	// API server, and on the connections to clusters. Restarts are the numbers of restarts of managers.
 	Planned  map[string]int            `json:"planned"`
 	Acts     map[string]int            `json:"acts"`
 	Faults   map[string]map[string]int `json:"faults"`
 	Restarts map[string]int            `json:"restarts"`
-	// Obeyed is how often a user did what a condition tells, by its reason.
+	// Obeyed is how often a user followed the advice of a condition, by its reason.
 	Obeyed map[string]int `json:"obeyed"`
-	// Busiest is what each process of a manager asked for most often in a minute.
+	// Busiest is the most frequent request of each manager process per minute.
 	Busiest map[string]load `json:"busiest"`
-	// Checked is how often each rule was held against what happened.
+	// Checked is how often each rule was checked.
 	Checked map[string]int `json:"checked"`
 	Broken  []violation    `json:"broken"`
 
@@ -59,10 +59,10 @@ func (r *report) step(s step, took time.Duration) {
 	r.Average[s] = (r.Average[s]*n + took.Seconds()) / (n + 1)
 }
 
-func (r *report) planned(name string)   { r.add(r.Planned, name) }
-func (r *report) hit(name string)       { r.add(r.Acts, name) }
-func (r *report) restarted(name string) { r.add(r.Restarts, name) }
-func (r *report) obeyed(reason string)  { r.add(r.Obeyed, reason) }
+func (r *report) planned(name string)       { r.add(r.Planned, name) }
+func (r *report) hit(name string)           { r.add(r.Acts, name) }
+func (r *report) restarted(name string)     { r.add(r.Restarts, name) }
+func (r *report) countAdvice(reason string) { r.add(r.Obeyed, reason) }
 
 func (r *report) add(counts map[string]int, key string) {
 	r.mu.Lock()
@@ -70,7 +70,7 @@ func (r *report) add(counts map[string]int, key string) {
 	counts[key]++
 }
 
-// close takes the figures of a round that ended.
+// close adds the figures of a finished round.
 func (r *report) close(round *round, took time.Duration) {
 	f := round.follower
 	f.mu.Lock()
@@ -81,7 +81,7 @@ func (r *report) close(round *round, took time.Duration) {
 	r.Clusters += len(round.journeys)
 	r.Seconds += took.Seconds()
 	for place, ways := range round.everywhere() {
-		if place != toClusters { // the others are those of all rounds
+		if place != toClusters { // the other connections last for all rounds
 			r.Faults[place] = nil
 		}
 		for _, way := range ways {
@@ -98,13 +98,13 @@ func (r *report) close(round *round, took time.Duration) {
 	r.Broken = append([]violation{}, f.broken...)
 }
 
-// met adds faults that happened in a place.
+// met adds the faults that happened in a place.
 func (r *report) met(place string, counts map[unreliable.Fault]int) {
 	if r.Faults[place] == nil {
 		r.Faults[place] = map[string]int{}
 		for fault := range weatherOf(place) {
 			if r.options.wants(string(fault)) {
-				r.Faults[place][string(fault)] = 0 // what never happens is told
+				r.Faults[place][string(fault)] = 0 // a fault that never happens is reported
 			}
 		}
 	}
@@ -113,7 +113,7 @@ func (r *report) met(place string, counts map[unreliable.Fault]int) {
 	}
 }
 
-// longRun is how many rounds, each with all journeys, show that what never happened in them never will.
+// longRun is the number of complete rounds after which a fault that never happened is a finding.
 const longRun = 4
 
 // end judges the run as a whole.
@@ -129,29 +129,29 @@ func (r *report) end() {
 
 // missed names the acts and faults that never hit.
 func (r *report) missed() []string {
-	var told []string
+	var findings []string
 	for _, name := range slices.Sorted(maps.Keys(r.Planned)) {
 		if r.Acts[name] == 0 {
-			told = append(told, fmt.Sprintf("act %s was tried %d times, and never hit", name, r.Planned[name]))
+			findings = append(findings, fmt.Sprintf("act %s was tried %d times, and never hit", name, r.Planned[name]))
 		}
 	}
 	happened := r.happened()
 	for _, name := range slices.Sorted(maps.Keys(happened)) {
 		if happened[name] == 0 {
-			told = append(told, fmt.Sprintf("fault %s never happened", name))
+			findings = append(findings, fmt.Sprintf("fault %s never happened", name))
 		}
 	}
 	for _, place := range slices.Sorted(maps.Keys(r.Faults)) {
-		// second processes live for a moment
+		// second processes run for a short time
 		if len(r.Faults[place]) > 0 && sum(r.Faults[place]) == 0 && !strings.HasSuffix(place, secondOf("")) {
-			told = append(told, "nothing went wrong on the ways of "+place)
+			findings = append(findings, "no fault happened on the connections of "+place)
 		}
 	}
-	return told
+	return findings
 }
 
-// happened is how often each fault that was wanted happened, whoever met it: those of downloads are others than those
-// of API servers, though some have the same name.
+// happened is how often each selected fault happened in all places. Faults of downloads are counted apart from
+// those of API servers, though some have the same name.
 func (r *report) happened() map[string]int {
 	happened := map[string]int{}
 	for place, counts := range r.Faults {
@@ -166,7 +166,7 @@ func (r *report) happened() map[string]int {
 	return happened
 }
 
-// again is the command that plays rounds once more.
+// again returns the command that repeats rounds.
 func (r *report) again(seed uint64, rounds int) string {
 	args := fmt.Sprintf("-storm=%s -bound=%s", r.options.storm, r.options.bound)
 	if r.options.only != "" {
@@ -179,7 +179,7 @@ func (r *report) again(seed uint64, rounds int) string {
 	return fmt.Sprintf("make chaos%s ROUNDS=%d CLUSTERS=%d CHAOS='%s' SEED=%d", operator, max(rounds, 1), r.options.clusters, args, seed)
 }
 
-// busy keeps what a process asked for most often.
+// busy records the most frequent request of a process.
 func (r *report) busy(process string, l load) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -188,12 +188,12 @@ func (r *report) busy(process string, l load) {
 	}
 }
 
-// broken reports whether any rule was.
+// broken reports whether any rule was broken.
 func (r *report) broken() bool { return len(r.Broken) > 0 }
 
 func (r *report) write(path string) error { return results.Write(path, r) }
 
-// print writes the figures, and each rule that was broken with the command that plays its round again.
+// print writes the figures, and each violation with the command that repeats its round.
 func (r *report) print(out io.Writer, path string) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "chaos: %d rounds, %d clusters in %.0f s; %d faults, %d acts, %d restarts; %d rules broken\n", r.Rounds,
@@ -206,28 +206,28 @@ func (r *report) print(out io.Writer, path string) {
 	}
 	fmt.Fprintf(&b, "  acts (hit of tried): %s\n", strings.Join(r.hits(), ", "))
 	for _, name := range slices.Sorted(maps.Keys(r.Busiest)) {
-		fmt.Fprintf(&b, "  asked for most often in a minute by %s: %s\n", name, r.Busiest[name])
+		fmt.Fprintf(&b, "  most frequent request per minute by %s: %s\n", name, r.Busiest[name])
 	}
 	fmt.Fprintf(&b, "  checked: %s\n", listed(r.Checked))
 	if len(r.Obeyed) > 0 {
-		fmt.Fprintf(&b, "  told by conditions and done: %s\n", listed(r.Obeyed))
+		fmt.Fprintf(&b, "  advice of conditions followed: %s\n", listed(r.Obeyed))
 	}
 	for _, v := range r.Broken {
-		fmt.Fprintf(&b, "BROKEN: %s\n  %s\n  again: %s\n", v.Rule, strings.ReplaceAll(v.What, "\n", "\n  "), r.again(v.Seed, v.Rounds))
+		fmt.Fprintf(&b, "BROKEN: %s\n  %s\n  repeat: %s\n", v.Rule, strings.ReplaceAll(v.What, "\n", "\n  "), r.again(v.Seed, v.Rounds))
 	}
 	fmt.Fprintf(&b, "figures: %s\n", path)
-	_, _ = io.WriteString(out, b.String()) // for people
+	_, _ = io.WriteString(out, b.String()) // errors do not matter
 }
 
-// hits tells of each act how often it hit, of those that never did as well.
+// hits returns for each act how often it hit, including acts that never did.
 func (r *report) hits() []string {
-	var told []string
+	var findings []string
 	for _, name := range actNames {
 		if r.options.wants(name) {
-			told = append(told, fmt.Sprintf("%s %d of %d", name, r.Acts[name], r.Planned[name]))
+			findings = append(findings, fmt.Sprintf("%s %d of %d", name, r.Acts[name], r.Planned[name]))
 		}
 	}
-	return told
+	return findings
 }
 
 func (r *report) faults() int {

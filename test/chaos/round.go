@@ -31,7 +31,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// managers are those of this repository, accounts their ServiceAccounts.
+// managers are the managers of this repository, and accounts their ServiceAccounts.
 var (
 	managers = []string{env.Bootstrap, env.ControlPlane}
 	accounts = map[string]string{
@@ -41,41 +41,41 @@ var (
 )
 
 const (
-	// stage is how long each stage of hosts and clusters takes: faults are to meet all of them.
+	// stage is the duration of each stage of hosts and clusters: faults have to hit all of them.
 	stage = 300 * time.Millisecond
-	// hostJitter is how much longer, at most, each host takes for each thing that the Bare Metal Operator has it do:
-	// how long follows from its name and namespace, and that from the seed of the round.
+	// hostJitter is the longest additional time of a host for each step of the Bare Metal Operator. The time
+	// depends on name and namespace of the host, and so on the seed of the round.
 	hostJitter = 2 * time.Second
-	// flapping is how often the state of a cluster changes that has no hosts yet.
+	// flapping is how often the state of a cluster without hosts changes.
 	flapping = 2 * time.Second
 	// searchInterval is how often all objects are searched for secrets.
 	searchInterval = 10 * time.Second
-	// restart is how soon somebody starts a manager again that ended.
+	// restart is the delay before a manager that ended is restarted.
 	restart = time.Second
 )
 
-// chaos is a laboratory whose managers have unreliable ways to their API server and to what else they ask, and all to
-// those of the clusters.
+// chaos is a laboratory with faulty connections: of the managers to their API server and other servers, and of
+// all clients to the clusters.
 type chaos struct {
 	options options
 	out     io.Writer
 	lab     *lab.Lab
-	ways
-	// audit follows what the API server was asked for.
+	connections
+	// audit follows the audit log of the API server.
 	audit *audit.Follower
-	// logs are how far those of the managers, which go on from round to round, were read.
+	// logs are the read offsets of the managers' logs, which continue from round to round.
 	logs     map[string]int64
 	follower *follower
 	report   *report
 }
 
-// rage plays all rounds.
-func rage(ctx context.Context, o options, out io.Writer) (*report, error) {
+// runAll runs all rounds.
+func runAll(ctx context.Context, o options, out io.Writer) (*report, error) {
 	operator, err := lab.ParseBackend("Bare Metal Operator", o.operator)
 	if err != nil {
 		return nil, err
 	}
-	c := &chaos{options: o, out: out, ways: newWays(), logs: map[string]int64{}, report: newReport(o)}
+	c := &chaos{options: o, out: out, connections: newConnections(), logs: map[string]int64{}, report: newReport(o)}
 	dir := o.dir
 	if dir == "" {
 		dir = filepath.Join("_artifacts", "chaos-"+time.Now().Format("20060102-150405"))
@@ -84,8 +84,8 @@ func rage(ctx context.Context, o options, out io.Writer) (*report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the folder for logs: %w", err)
 	}
-	defer c.closeWays()
-	if err := c.openWays(ctx, dir); err != nil {
+	defer c.closeConnections()
+	if err := c.openConnections(ctx, dir); err != nil {
 		return nil, err
 	}
 	c.lab, err = lab.New(ctx, lab.Options{
@@ -101,7 +101,7 @@ func rage(ctx context.Context, o options, out io.Writer) (*report, error) {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	c.follower, c.audit = newFollower(c.lab), audit.Follow(c.lab.Env.AuditLog())
-	c.follower.tell = func(v violation) { c.sayf("BROKEN: %s: %s", v.Rule, v.What) }
+	c.follower.onViolation = func(v violation) { c.sayf("BROKEN: %s: %s", v.Rule, v.What) }
 	if err := c.follower.start(ctx); err != nil {
 		return nil, err
 	}
@@ -119,20 +119,20 @@ type round struct {
 	*chaos
 	plan
 
-	// toClusters are the ways to the API servers of the clusters, by the namespaces of their journeys.
+	// toClusters are the connections to the API servers of the clusters, by namespace.
 	toClusters map[string]*unreliable.Way
 
-	mu         sync.Mutex
-	travellers []*traveller
-	strangers  []*hosts.Host
-	given      map[string]bool
+	mu              sync.Mutex
+	active          []*activeJourney
+	strangers       []*hosts.Host
+	userKubeconfigs map[string]bool
 }
 
-// play plays a round. Its error is one of the laboratory: rules that are broken are reported.
+// play runs a round. It returns errors of the laboratory only: violations are reported.
 func (c *chaos) play(ctx context.Context, seed uint64) error {
 	r := &round{
 		chaos: c, plan: newPlan(seed, c.options.clusters, c.options.storm, c.options.wants),
-		toClusters: map[string]*unreliable.Way{}, given: map[string]bool{},
+		toClusters: map[string]*unreliable.Way{}, userKubeconfigs: map[string]bool{},
 	}
 	for _, j := range r.journeys {
 		r.toClusters[j.namespace] = unreliable.New()
@@ -140,9 +140,9 @@ func (c *chaos) play(ctx context.Context, seed uint64) error {
 	c.sayf("round with seed %d: %d clusters, storm of at most %s", seed, len(r.journeys), c.options.storm)
 	watching, leave := context.WithCancel(ctx)
 	defer leave()
-	var beside sync.WaitGroup
-	for _, act := range []func(context.Context){r.look, r.search, r.watchMembers, r.keepRunning, r.obey} {
-		beside.Go(func() { act(watching) })
+	var background sync.WaitGroup
+	for _, act := range []func(context.Context){r.observe, r.search, r.watchMembers, r.keepRunning, r.followAdvice} {
+		background.Go(func() { act(watching) })
 	}
 	ended := make(chan struct{})
 	storm, calm := context.WithCancel(ctx)
@@ -156,7 +156,7 @@ func (c *chaos) play(ctx context.Context, seed uint64) error {
 	var travelling sync.WaitGroup
 	for _, j := range r.journeys {
 		travelling.Go(func() {
-			if err := r.travel(bounded, j); err != nil && ctx.Err() == nil { // who ends the run has seen nothing
+			if err := r.travel(bounded, j); err != nil && ctx.Err() == nil { // an interrupted run is no violation
 				c.follower.fail(endRule, err.Error())
 			}
 		})
@@ -176,11 +176,11 @@ func (c *chaos) play(ctx context.Context, seed uint64) error {
 		stranger.PowerOff()
 	}
 	leave()
-	beside.Wait()
+	background.Wait()
 	return r.close(ctx, time.Since(begin))
 }
 
-// close looks a last time, and takes the figures of the round.
+// close runs the last checks, and records the figures of the round.
 func (r *round) close(ctx context.Context, took time.Duration) error {
 	r.follower.judge(true)
 	err := errors.Join(r.judgeDeletions(), r.follower.searchSecrets(ctx))
@@ -188,7 +188,7 @@ func (r *round) close(ctx context.Context, took time.Duration) error {
 	return errors.Join(err, r.lab.Failure())
 }
 
-// act does what is planned, each act beside those before it.
+// act runs the planned acts, each in the background of the following ones.
 func (r *round) act(storm context.Context) {
 	begin := time.Now()
 	var acting sync.WaitGroup
@@ -202,7 +202,7 @@ func (r *round) act(storm context.Context) {
 	acting.Wait()
 }
 
-// hit tries an act until it hits.
+// hit repeats an act until it hits.
 func (r *round) hit(storm context.Context, p planned) {
 	r.report.planned(p.act)
 	for {
@@ -221,8 +221,8 @@ func (r *round) hit(storm context.Context, p planned) {
 	}
 }
 
-// look holds what happens against the rules, all the time.
-func (r *round) look(ctx context.Context) {
+// observe checks the rules continuously.
+func (r *round) observe(ctx context.Context) {
 	loads := newLoads(ctx, r)
 	for ctx.Err() == nil {
 		wait(ctx, poll)
@@ -230,7 +230,7 @@ func (r *round) look(ctx context.Context) {
 		if err := r.judgeDeletions(); err != nil {
 			r.sayf("%v", err)
 		}
-		loads.look(ctx, false)
+		loads.observe(ctx, false)
 		for _, name := range managers {
 			path := r.lab.Env.Manager(name).LogPath
 			end, err := r.follower.readLog(path, r.logs[path])
@@ -240,10 +240,10 @@ func (r *round) look(ctx context.Context) {
 			r.logs[path] = end
 		}
 	}
-	loads.look(context.WithoutCancel(ctx), true)
+	loads.observe(context.WithoutCancel(ctx), true)
 }
 
-// search looks for secrets in all objects, which takes longer than others may wait who look.
+// search searches all objects for secrets. That takes too long for the loop of look.
 func (r *round) search(ctx context.Context) {
 	for ctx.Err() == nil {
 		wait(ctx, searchInterval)
@@ -253,22 +253,23 @@ func (r *round) search(ctx context.Context) {
 	}
 }
 
-// watchMembers looks who is a member of the clusters' etcds. One that does not answer, or has no quorum, reports nothing.
+// watchMembers reads the members of the clusters' etcds. An etcd that does not answer, or has no quorum, is
+// skipped.
 func (r *round) watchMembers(ctx context.Context) {
 	for ctx.Err() == nil {
 		wait(ctx, 2*poll)
-		for _, t := range r.travelling() {
+		for _, t := range r.activeJourneys() {
 			if t.cluster.Etcd() == nil {
 				continue
 			}
 			if members, err := t.cluster.EtcdMembers(ctx); err == nil && len(members) > 0 {
-				r.follower.seeMembers(t.namespace, members)
+				r.follower.recordMembers(t.namespace, members)
 			}
 		}
 	}
 }
 
-// keepRunning starts managers that ended, as a kubelet does.
+// keepRunning restarts managers that ended, as a kubelet does.
 func (r *round) keepRunning(ctx context.Context) {
 	var keeping sync.WaitGroup
 	for _, name := range managers {
@@ -278,7 +279,7 @@ func (r *round) keepRunning(ctx context.Context) {
 				wait(ctx, restart)
 				if !manager.Running() && ctx.Err() == nil {
 					r.report.restarted(name)
-					_ = manager.Start(ctx) // it is tried again
+					_ = manager.Start(ctx) // a failed start is repeated
 				}
 			}
 		})
@@ -286,7 +287,7 @@ func (r *round) keepRunning(ctx context.Context) {
 	keeping.Wait()
 }
 
-// second prepares another process of a manager, which does not ask who is the leader.
+// second prepares another process of a manager, without leader election.
 func (r *round) second(name string) (*process.Process, error) {
 	first, group := r.lab.Env.Manager(name), r.lab.Env.Group()
 	var ports [3]string
@@ -302,17 +303,17 @@ func (r *round) second(name string) (*process.Process, error) {
 		args = append(args, "--webhook-port="+ports[2])
 	}
 	second := group.New(secondOf(name), process.Clients, first.Path, args...)
-	second.LogPath = first.LogPath // for the rules about logs
+	second.LogPath = first.LogPath // for the rules on logs
 	second.Env, second.User = slices.Concat(first.Env, r.kubeconfig(secondOf(name))), first.User
 	second.Ready = func(context.Context) error { return nil }
 	return second, nil
 }
 
-// obey is a user who does what conditions tell him to, and nothing else.
-func (r *round) obey(ctx context.Context) {
+// followAdvice acts as a user who follows the advice of conditions, and does nothing else.
+func (r *round) followAdvice(ctx context.Context) {
 	for ctx.Err() == nil {
 		wait(ctx, 4*poll)
-		for _, t := range r.travelling() {
+		for _, t := range r.activeJourneys() {
 			state, err := t.cluster.State(ctx)
 			if err != nil || state.Cluster == nil || !state.Cluster.DeletionTimestamp.IsZero() {
 				continue
@@ -320,8 +321,8 @@ func (r *round) obey(ctx context.Context) {
 			for _, m := range state.Machines {
 				if m.Config != nil && m.DeletionTimestamp.IsZero() && hasReason(m.Config.Status.Conditions,
 					bootstrapv1.DataSecretAvailableCondition, bootstrapv1.BootImageOutdatedReason) {
-					r.follower.ask(m.Machine)
-					r.obeyed(t.cluster.DeleteMachine(ctx, m), bootstrapv1.BootImageOutdatedReason)
+					r.follower.requestDeletion(m.Machine)
+					r.countAdvice(t.cluster.DeleteMachine(ctx, m), bootstrapv1.BootImageOutdatedReason)
 				}
 			}
 			if state.ControlPlane != nil && hasReason(state.ControlPlane.Status.Conditions, controlplanev1.InstalledCondition,
@@ -340,23 +341,24 @@ func hasReason(conditions []metav1.Condition, kind, reason string) bool {
 	return c.Status == metav1.ConditionFalse && c.Reason == reason
 }
 
-// retry asks for another attempt at an installation that failed, once for each ClusterDeployment.
-func (r *round) retry(ctx context.Context, t *traveller, state *lab.State) {
+// retry requests another attempt at a failed installation, once for each AgentClusterInstall.
+func (r *round) retry(ctx context.Context, t *activeJourney, state *lab.State) {
 	if state.Installation == nil || t.retried == state.Installation.UID {
 		return
 	}
 	t.retried = state.Installation.UID
-	r.follower.askAgain(t.namespace)
+	r.follower.requestRetry(t.namespace)
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, controlplanev1.RetryInstallationAnnotation, string(t.retried))
-	r.obeyed(r.lab.Client().Patch(ctx, state.ControlPlane, client.RawPatch(types.MergePatchType, patch)),
+	r.countAdvice(r.lab.Client().Patch(ctx, state.ControlPlane, client.RawPatch(types.MergePatchType, patch)),
 		controlplanev1.InstallationFailedReason)
 }
 
-// doubt is how long a user waits for the Node of a Machine that was approved, before he believes that there is none.
-const doubt = 30 * time.Second
+// nodeTimeout is how long a user waits for the Node of an approved Machine before assuming that none exists.
+const nodeTimeout = 30 * time.Second
 
-// letImport deletes the Machine that keeps an installed cluster from being imported again and has no Node: the condition tells to.
-func (r *round) letImport(ctx context.Context, t *traveller, state *lab.State) {
+// letImport deletes the Machine without a Node that blocks the import of an installed cluster: the condition
+// advises that.
+func (r *round) letImport(ctx context.Context, t *activeJourney, state *lab.State) {
 	if state.ControlPlane == nil {
 		return
 	}
@@ -369,20 +371,20 @@ func (r *round) letImport(ctx context.Context, t *traveller, state *lab.State) {
 		if !strings.Contains(installed.Message, "Machine "+m.Name+",") || !m.DeletionTimestamp.IsZero() || m.Status.NodeRef.IsDefined() {
 			continue
 		}
-		if t.doubted.IsZero() {
-			t.doubted = time.Now()
+		if t.nodeMissingSince.IsZero() {
+			t.nodeMissingSince = time.Now()
 		}
-		if time.Since(t.doubted) > doubt {
-			t.doubted = time.Time{}
-			r.follower.ask(m.Machine)
-			r.obeyed(t.cluster.DeleteMachine(ctx, m), installed.Reason)
+		if time.Since(t.nodeMissingSince) > nodeTimeout {
+			t.nodeMissingSince = time.Time{}
+			r.follower.requestDeletion(m.Machine)
+			r.countAdvice(t.cluster.DeleteMachine(ctx, m), installed.Reason)
 		}
 	}
 }
 
-// giveKubeconfig gives an installed cluster the kubeconfig that its user has: the condition tells to, where nobody on
-// the hub has one any more.
-func (r *round) giveKubeconfig(ctx context.Context, t *traveller, state *lab.State) {
+// giveKubeconfig creates the kubeconfig of an installed cluster from the user's copy: the condition advises that
+// if none is left on the hub.
+func (r *round) giveKubeconfig(ctx context.Context, t *activeJourney, state *lab.State) {
 	if state.ControlPlane == nil {
 		return
 	}
@@ -395,65 +397,66 @@ func (r *round) giveKubeconfig(ctx context.Context, t *traveller, state *lab.Sta
 		Labels: map[string]string{clusterv1.ClusterNameLabel: t.cluster.Name},
 	}, Type: clusterv1.ClusterSecretType, Data: map[string][]byte{secret.KubeconfigDataName: t.cluster.Server().Kubeconfig()}}
 	if err := r.lab.Client().Create(ctx, kubeconfig); !apierrors.IsAlreadyExists(err) {
-		r.setGiven(t.namespace, err == nil)
-		r.obeyed(err, available.Reason)
+		r.setUserKubeconfig(t.namespace, err == nil)
+		r.countAdvice(err, available.Reason)
 	}
 }
 
-// takeKubeconfig deletes the one that he gave a cluster of this name before: the condition tells to.
-func (r *round) takeKubeconfig(ctx context.Context, t *traveller, state *lab.State) {
+// takeKubeconfig deletes the kubeconfig that the user created for a former cluster of this name: the condition
+// advises that.
+func (r *round) takeKubeconfig(ctx context.Context, t *activeJourney, state *lab.State) {
 	if state.ControlPlane == nil || !hasReason(state.ControlPlane.Status.Conditions, controlplanev1.KubeconfigAvailableCondition,
 		controlplanev1.KubeconfigNotOursReason) {
 		return
 	}
 	kubeconfig := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: t.namespace, Name: secret.Name(t.cluster.Name, secret.Kubeconfig)}}
 	if err := r.lab.Client().Delete(ctx, kubeconfig); !apierrors.IsNotFound(err) {
-		r.setGiven(t.namespace, err != nil)
-		r.obeyed(err, controlplanev1.KubeconfigNotOursReason)
+		r.setUserKubeconfig(t.namespace, err != nil)
+		r.countAdvice(err, controlplanev1.KubeconfigNotOursReason)
 	}
 }
 
-func (r *round) obeyed(err error, reason string) {
+func (r *round) countAdvice(err error, reason string) {
 	if err != nil {
 		r.sayf("%v", err)
 		return
 	}
-	r.report.obeyed(reason)
+	r.report.countAdvice(reason)
 }
 
-// begin adds a cluster to those that are hit, leave takes it out.
-func (r *round) begin(j journey, cluster *lab.Cluster, hosts int) *traveller {
-	t := &traveller{round: r, journey: j, cluster: cluster, hosts: hosts, workers: workersOf[j.sample], forged: map[string]string{}}
+// begin adds a cluster to the active ones, leave removes it.
+func (r *round) begin(j journey, cluster *lab.Cluster, hosts int) *activeJourney {
+	t := &activeJourney{round: r, journey: j, cluster: cluster, hosts: hosts, workers: workersOf[j.sample], forged: map[string]string{}}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.travellers = append(r.travellers, t)
-	slices.SortFunc(r.travellers, func(a, b *traveller) int { return strings.Compare(a.namespace, b.namespace) })
+	r.active = append(r.active, t)
+	slices.SortFunc(r.active, func(a, b *activeJourney) int { return strings.Compare(a.namespace, b.namespace) })
 	return t
 }
 
-func (r *round) leave(namespace string) {
+func (r *round) recordDeletion(namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.travellers = slices.DeleteFunc(r.travellers, func(t *traveller) bool { return t.namespace == namespace })
+	r.active = slices.DeleteFunc(r.active, func(t *activeJourney) bool { return t.namespace == namespace })
 }
 
-func (r *round) travelling() []*traveller {
+func (r *round) activeJourneys() []*activeJourney {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.travellers)
+	return slices.Clone(r.active)
 }
 
-// setGiven remembers whether there is a kubeconfig in a namespace that the user gave, isGiven tells it.
-func (r *round) setGiven(namespace string, given bool) {
+// setUserKubeconfig records whether a namespace has a kubeconfig that the user created, hasUserKubeconfig returns it.
+func (r *round) setUserKubeconfig(namespace string, exists bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.given[namespace] = given
+	r.userKubeconfigs[namespace] = exists
 }
 
-func (r *round) isGiven(namespace string) bool {
+func (r *round) hasUserKubeconfig(namespace string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.given[namespace]
+	return r.userKubeconfigs[namespace]
 }
 
 func (r *round) addStranger(host *hosts.Host) {
@@ -463,6 +466,6 @@ func (r *round) addStranger(host *hosts.Host) {
 }
 
 func (c *chaos) sayf(format string, args ...any) {
-	// Progress for people: nothing depends on it.
+	// Progress messages; errors do not matter.
 	_, _ = fmt.Fprintf(c.out, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
 }

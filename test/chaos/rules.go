@@ -13,69 +13,69 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// The rules that hold whatever happens.
+// The rules, which hold with all faults.
 const (
 	provenRule   = "no approval without proof"
 	claimRule    = "no Agent is approved that another object claims"
-	lossRule     = "no host is installed or wiped without being asked"
-	deletionRule = "nothing is deleted without being asked"
-	loadRule     = "nothing is asked for over and over"
-	twiceRule    = "nothing is made twice"
-	secretRule   = "no secret is told"
-	// certificateRule is about requests of acts, which nobody who joins a cluster makes.
-	certificateRule = "nobody gets a certificate who is no host of the cluster, or for what is not its own"
-	// memberRule is about voters of etcd: one is removed for its own Machine alone, which is being deleted.
+	lossRule     = "no host is installed or wiped without a request"
+	deletionRule = "nothing is deleted without a request"
+	loadRule     = "nothing is requested over and over"
+	twiceRule    = "nothing is created twice"
+	secretRule   = "no secret is disclosed"
+	// certificateRule is about the forged requests of acts, which no joining host sends.
+	certificateRule = "no certificate for a client that is not a host of the cluster, or for a name that is not its own"
+	// memberRule is about voters of etcd: a voter is removed only for its own Machine that is being deleted.
 	memberRule    = "no member removed for a foreign object"
 	conditionRule = "every wait has a condition with a message"
 	panicRule     = "nothing panics, and no data race is found"
-	endRule       = "everything comes to its end when the faults stop"
-	missRule      = "everything that is to go wrong does"
+	endRule       = "everything ends when the faults stop"
+	missRule      = "every act and fault happens"
 )
 
-// slack is by how much what was seen of different kinds of objects may be out of step.
+// slack is how far the events of different kinds of objects may be out of order.
 const slack = 10 * time.Second
 
-// stay is the time in which a host was given to a Machine. An end of zero is still to come.
+// stay is the time in which a host was assigned to a Machine. A zero end: it still is.
 type stay struct {
 	machine  types.NamespacedName
 	from, to time.Time
 }
 
-// approval is what was seen of an Agent that is approved.
+// approval is the approval of an Agent.
 type approval struct {
 	agent, machine types.NamespacedName
 	at             time.Time
 }
 
-// unproven tells why an Agent may not have been approved: its host, which stays are given of, was not that of the
-// Machine whose image it booted. It is empty when all is well.
-func unproven(a approval, known bool, stays []stay) string {
+// proofMissing returns why an Agent must not have been approved: its host was not assigned to the Machine whose
+// image it booted. stays are the assignments of the host. It returns "" if the approval is right.
+func proofMissing(a approval, known bool, stays []stay) string {
 	if !known {
-		return fmt.Sprintf("Agent %s was approved as the host of Machine %s, and runs on a server that is no BareMetalHost's", a.agent, a.machine)
+		return fmt.Sprintf("Agent %s was approved as the host of Machine %s, and runs on a server without a BareMetalHost", a.agent, a.machine)
 	}
 	if slices.ContainsFunc(stays, func(s stay) bool {
 		return s.machine == a.machine && !a.at.Add(slack).Before(s.from) && (s.to.IsZero() || !a.at.After(s.to.Add(slack)))
 	}) {
 		return ""
 	}
-	return fmt.Sprintf("Agent %s was approved as the host of Machine %s, which its BareMetalHost was not given to", a.agent, a.machine)
+	return fmt.Sprintf("Agent %s was approved as the host of Machine %s, to which its BareMetalHost was not assigned", a.agent, a.machine)
 }
 
-// mute names what an object does not tell of what it waits for: conditions without a reason or a message, and the summary that is missing.
-func mute(kind string, key types.NamespacedName, conditions []metav1.Condition) []string {
-	var told []string
+// incompleteConditions returns the conditions of an object that lack a reason or a message.
+func incompleteConditions(kind string, key types.NamespacedName, conditions []metav1.Condition) []string {
+	var findings []string
 	for _, c := range lab.Unmet(conditions) {
 		if c.Reason == "" || c.Message == "" {
-			told = append(told, fmt.Sprintf("%s %s: %s is %s, reason %q, message %q", kind, key, c.Type, c.Status, c.Reason, c.Message))
+			findings = append(findings, fmt.Sprintf("%s %s: %s is %s, reason %q, message %q", kind, key, c.Type, c.Status, c.Reason, c.Message))
 		}
 	}
-	return told
+	return findings
 }
 
-// summaries are the conditions that say how an object is.
+// summaries are the conditions that summarize the state of an object.
 var summaries = map[string]string{"OpenshiftAssistedConfig": "Ready", "OpenshiftAssistedControlPlane": "Available"}
 
-// grace is how long an object may have no summary: its manager may be down.
+// grace is how long an object may lack its summary: its manager may be down.
 const grace = 3 * time.Minute
 
 // isSummed reports whether an object has its summary.
@@ -83,57 +83,57 @@ func isSummed(kind string, conditions []metav1.Condition) bool {
 	return meta.FindStatusCondition(conditions, summaries[kind]) != nil
 }
 
-// life is that of a Machine. An end of zero is still to come.
+// life is the life of a Machine. A zero end: it still exists.
 type life struct {
 	name string
-	// master: it is, or was, one of the control plane.
+	// master: the Machine is, or was, in the control plane.
 	master   bool
 	from, to time.Time
-	// asked: it was deleted on purpose. deleting: somebody deleted it.
-	asked, deleting bool
-	// node is the name of its Node, and joined when that was seen first.
+	// requested: the plan requested the deletion. deleting: the Machine was deleted.
+	requested, deleting bool
+	// node is the name of its Node, and joined the time when it was first seen.
 	node   string
 	joined time.Time
 }
 
-// lateness is by how much what is done for the deletion of a Machine may be later than it was seen to be gone.
+// lateness is how much later than the deletion of a Machine its objects may be deleted.
 const lateness = 2 * time.Second
 
-// covers reports whether a Machine of a name was there at a time: names come back.
+// covers reports whether a Machine of a name existed at a time: names are reused.
 func (l *life) covers(name string, at time.Time) bool {
 	return l.name == name && !at.Before(l.from) && (l.to.IsZero() || !at.After(l.to.Add(lateness)))
 }
 
-// census is what was ever seen of a namespace, which has one cluster: names and UIDs by kind.
+// census is the history of a namespace, which has one cluster: names and UIDs by kind.
 type census struct {
-	// replicas is how many Machines the control plane is to have.
+	// replicas is the largest desired number of control-plane Machines.
 	replicas int
-	// machines are all Machines that there ever were.
+	// machines are all Machines that ever existed.
 	machines map[types.UID]*life
-	// fewer and fewerMasters is how many workers and masters are to go whichever they are. excused are the objects of a
-	// kind that somebody deleted who may not.
-	fewer, fewerMasters int
-	excused             map[string]int
+	// scaledDownWorkers and scaledDownMasters are how many workers and masters may be deleted without a name. excused are the
+	// numbers of objects of a kind that a foreign client deleted.
+	scaledDownWorkers, scaledDownMasters int
+	excused                              map[string]int
 	// retried: the cluster is being installed again. leaving: it was deleted.
 	retried, leaving bool
-	// given are the members of etcd that were given up with an installation.
-	given []lab.WipedMember
-	// infraEnvs are the names of the InfraEnvs that Agents come from, which are those of Machines.
+	// userKubeconfigs are the etcd members that were lost with an abandoned installation.
+	lostMembers []lab.WipedMember
+	// infraEnvs are the names of the InfraEnvs of Agents, which are those of Machines.
 	infraEnvs map[string]string
-	// abandoned: the cluster was deleted while it was made. forgiven are the names of what was made for no Machine of
-	// one that came back afterwards.
+	// abandoned: the cluster was deleted during its installation. forgiven are the names of objects without a
+	// Machine of a cluster that was applied again afterwards.
 	abandoned bool
 	forgiven  map[string]bool
 	// made are the UIDs of other kinds, with their names.
 	made map[string]map[types.UID]string
-	// gone is how many of a kind are there no more.
+	// awaitDeletion is the number of deleted objects of a kind.
 	gone map[string]int
-	// consumers are the hosts that are given to an infra machine now.
+	// consumers are the hosts that are assigned to an infra machine now.
 	consumers map[types.NamespacedName][]string
 }
 
-// see takes in what became of a Machine.
-func (c *census) see(m *clusterv1.Machine, gone bool) *life {
+// record records an event of a Machine.
+func (c *census) record(m *clusterv1.Machine, gone bool) *life {
 	l := c.machines[m.UID]
 	if l == nil {
 		l = &life{name: m.Name, from: m.CreationTimestamp.Time}
@@ -152,13 +152,13 @@ func (c *census) see(m *clusterv1.Machine, gone bool) *life {
 	return l
 }
 
-// removal is a voter of etcd that was seen, and is no member any more.
+// removal is the removal of a voter from etcd.
 type removal struct {
 	node string
 	at   time.Time
 }
 
-// removedBetween returns the voters of Nodes that are in one list of members, and in the next no more.
+// removedBetween returns the voters of Nodes that are in the former list of members, and not in the next.
 func removedBetween(before, now []lab.EtcdMember, at time.Time) []removal {
 	var found []removal
 	for _, m := range before {
@@ -169,9 +169,9 @@ func removedBetween(before, now []lab.EtcdMember, at time.Time) []removal {
 	return found
 }
 
-// misplaced reports that a voter was removed though the Machine of its Node stays; it is empty when all is well. The
-// member of the bootstrap is no Machine's.
-func (c *census) misplaced(namespace string, removed removal) string {
+// wrongRemoval returns a message if a voter was removed though the Machine of its Node stays; otherwise "". The
+// member of the bootstrap host has no Machine.
+func (c *census) wrongRemoval(namespace string, removed removal) string {
 	if c.leaving || c.retried {
 		return ""
 	}
@@ -184,17 +184,17 @@ func (c *census) misplaced(namespace string, removed removal) string {
 	return ""
 }
 
-// replaceAll says that all Machines are to go, and that the cluster is registered once more.
+// replaceAll records that all Machines are to be deleted, and that the cluster is registered again.
 func (c *census) replaceAll() {
 	for _, l := range c.machines {
-		l.asked = true
+		l.requested = true
 	}
 	for _, kind := range single {
 		c.excused[kind]++
 	}
 }
 
-// lives are those of the Machines that had a name at a time.
+// lives returns the records of the Machines that had a name at a time.
 func (c *census) lives(name string, at time.Time) []*life {
 	var found []*life
 	for _, l := range c.machines {
@@ -205,8 +205,8 @@ func (c *census) lives(name string, at time.Time) []*life {
 	return found
 }
 
-// ever reports whether there was a Machine of a name at any time.
-func (c *census) ever(name string) bool {
+// everExisted reports whether a Machine of a name ever existed.
+func (c *census) everExisted(name string) bool {
 	for _, l := range c.machines {
 		if l.name == name {
 			return true
@@ -215,7 +215,7 @@ func (c *census) ever(name string) bool {
 	return false
 }
 
-// count counts the Machines for which something holds.
+// count counts the Machines for which a condition holds.
 func (c *census) count(hold func(*life) bool) int {
 	n := 0
 	for _, l := range c.machines {
@@ -226,52 +226,53 @@ func (c *census) count(hold func(*life) bool) int {
 	return n
 }
 
-func isMaster(l *life) bool { return l.master }
-func wasAsked(l *life) bool { return l.asked }
+func isMaster(l *life) bool            { return l.master }
+func isDeletionRequested(l *life) bool { return l.requested }
 
-// single are the kinds of which a cluster has one.
+// single are the kinds of which a cluster has one object.
 var single = []string{"ClusterDeployment", "AgentClusterInstall"}
 
-// doubles names what there was more of than there may be. The masters of a cluster that is being installed again are
-// counted when it is installed: which of them were to go is known then.
-func (c *census) doubles(namespace string) []string {
-	var told []string
-	masters, replaced := c.count(isMaster), c.count(func(l *life) bool { return l.master && l.asked })
+// extraObjects returns messages about objects that were created more often than allowed. The masters of a cluster
+// that is being installed again are counted after the installation, when the replaced ones are known.
+func (c *census) extraObjects(namespace string) []string {
+	var findings []string
+	masters, replaced := c.count(isMaster), c.count(func(l *life) bool { return l.master && l.requested })
 	if c.replicas > 0 && !c.retried && masters > c.replicas+replaced {
-		told = append(told, fmt.Sprintf("%s: %d control-plane Machines were made for %d replicas, of which %d were replaced",
+		findings = append(findings, fmt.Sprintf("%s: %d control-plane Machines were created for %d replicas, of which %d were replaced",
 			namespace, masters, c.replicas, replaced))
 	}
 	for _, kind := range single {
 		if n := len(c.made[kind]); n > 1+c.excused[kind] {
-			told = append(told, fmt.Sprintf("%s: %d objects of kind %s were made, of which %d were deleted by somebody else",
+			findings = append(findings, fmt.Sprintf("%s: %d objects of kind %s were created, of which foreign clients deleted %d",
 				namespace, n, kind, c.excused[kind]))
 		}
 	}
 	if n := len(c.made["InfraEnv"]); n > len(c.machines)+c.excused["InfraEnv"] {
-		told = append(told, fmt.Sprintf("%s: %d InfraEnvs were made for %d Machines, of which %d were deleted by somebody else",
+		findings = append(findings, fmt.Sprintf("%s: %d InfraEnvs were created for %d Machines, of which foreign clients deleted %d",
 			namespace, n, len(c.machines), c.excused["InfraEnv"]))
 	}
 	for consumer, given := range c.consumers {
 		if len(given) > 1 {
 			slices.Sort(given)
-			told = append(told, fmt.Sprintf("%s has %d hosts: %v", consumer, len(given), given))
+			findings = append(findings, fmt.Sprintf("%s has %d hosts: %v", consumer, len(given), given))
 		}
 	}
-	return told
+	return findings
 }
 
-// named are the kinds whose objects have the name of the Machine that they are made for.
+// named are the kinds whose objects have the name of their Machine.
 var named = []string{"OpenshiftAssistedConfig", "Metal3Machine"}
 
-// strays names what was made for no Machine, as after a try under another name. They can be told at the end only: a Machine is made last.
-func (c *census) strays(namespace string) []string {
-	var told []string
+// orphans returns messages about objects without a Machine, as after an attempt under another name. They are
+// known at the end only: a Machine is created last.
+func (c *census) orphans(namespace string) []string {
+	var findings []string
 	for _, kind := range named {
 		for _, name := range c.made[kind] {
-			if !c.abandoned && !c.forgiven[name] && !c.ever(name) {
-				told = append(told, fmt.Sprintf("%s: %s %s was made, and no Machine of that name", namespace, kind, name))
+			if !c.abandoned && !c.forgiven[name] && !c.everExisted(name) {
+				findings = append(findings, fmt.Sprintf("%s: %s %s was created without a Machine of that name", namespace, kind, name))
 			}
 		}
 	}
-	return told
+	return findings
 }

@@ -31,7 +31,7 @@ func in(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "chaos", Name: name}
 }
 
-func TestAnApprovalIsProven(t *testing.T) {
+func TestApprovalNeedsProof(t *testing.T) {
 	at := time.Now()
 	before, after := at.Add(-time.Minute), at.Add(time.Minute)
 	a := approval{agent: in("agent"), machine: in("m"), at: at}
@@ -41,123 +41,126 @@ func TestAnApprovalIsProven(t *testing.T) {
 		proven bool
 	}{
 		"the host of the Machine": {known: true, stays: []stay{{machine: in("m"), from: before}}, proven: true},
-		"given and taken while it was approved": {
+		"assigned until shortly before the approval": {
 			known: true,
 			stays: []stay{{machine: in("m"), from: before, to: at.Add(-slack / 2)}}, proven: true,
 		},
-		"a server that stands behind no BareMetalHost": {},
-		"a host that was given to nobody":              {known: true},
-		"the host of another Machine":                  {known: true, stays: []stay{{machine: in("other"), from: before}}},
-		"that of a Machine long gone": {
+		"a server without a BareMetalHost": {},
+		"a host without a Machine":         {known: true},
+		"the host of another Machine":      {known: true, stays: []stay{{machine: in("other"), from: before}}},
+		"the host of a former Machine": {
 			known: true,
 			stays: []stay{{machine: in("m"), from: before, to: before.Add(time.Second)}, {machine: in("other"), from: before.Add(2 * time.Second)}},
 		},
-		"one that becomes the Machine's later": {known: true, stays: []stay{{machine: in("m"), from: after}}},
+		"the host of the Machine later": {known: true, stays: []stay{{machine: in("m"), from: after}}},
 	} {
 		t.Run(situation, func(t *testing.T) {
-			told := unproven(a, tc.known, tc.stays)
-			NewWithT(t).Expect(tc.proven).To(Equal(told == ""), told)
+			finding := proofMissing(a, tc.known, tc.stays)
+			NewWithT(t).Expect(tc.proven).To(Equal(finding == ""), finding)
 		})
 	}
 }
 
-// TestAnApprovalAgainstAClaimIsSeen: the broken twin approves a host while a copy of its BareMetalHost, or another
-// config, claims its server.
-func TestAnApprovalAgainstAClaimIsSeen(t *testing.T) {
+// The broken provider approves a host while a copy of its BareMetalHost, or another config, claims its server.
+func TestApprovalAgainstAClaimIsReported(t *testing.T) {
 	at := time.Now()
 	long, short := at.Add(-2*claimSlack), at.Add(-claimSlack/2)
 	a := approval{agent: in("agent"), machine: in("m"), at: at}
-	own := []string{holderOfHost(in("host")), holderOfConfig(in("m"))}
+	own := []string{claimantOfHost(in("host")), claimantOfConfig(in("m"))}
 	for situation, tc := range map[string]struct {
 		claims []tenure
-		told   string
+		found  string
 	}{
-		"nobody":          {},
-		"its own objects": {claims: []tenure{{holder: own[0], from: long}, {holder: own[1], from: long}}},
+		"no claim":        {},
+		"its own objects": {claims: []tenure{{claimant: own[0], from: long}, {claimant: own[1], from: long}}},
 		"another BareMetalHost": {
-			claims: []tenure{{holder: "BareMetalHost foreign/copy", from: long}},
-			told:   "claimed by BareMetalHost foreign/copy",
+			claims: []tenure{{claimant: "BareMetalHost foreign/copy", from: long}},
+			found:  "claimed by BareMetalHost foreign/copy",
 		},
-		"until later": {
-			claims: []tenure{{holder: "BareMetalHost foreign/copy", from: long, to: at.Add(2 * slack)}},
-			told:   "claimed by BareMetalHost foreign/copy",
+		"until after the approval": {
+			claims: []tenure{{claimant: "BareMetalHost foreign/copy", from: long, to: at.Add(2 * slack)}},
+			found:  "claimed by BareMetalHost foreign/copy",
 		},
 		"another config": {
-			claims: []tenure{{holder: "OpenshiftAssistedConfig chaos/other", from: long}},
-			told:   "claimed by OpenshiftAssistedConfig chaos/other",
+			claims: []tenure{{claimant: "OpenshiftAssistedConfig chaos/other", from: long}},
+			found:  "claimed by OpenshiftAssistedConfig chaos/other",
 		},
-		"another one, just now":         {claims: []tenure{{holder: "BareMetalHost foreign/copy", from: short}}},
-		"another one, until before":     {claims: []tenure{{holder: "BareMetalHost foreign/copy", from: long, to: at.Add(-time.Second)}}},
-		"another one, until the moment": {claims: []tenure{{holder: "BareMetalHost foreign/copy", from: long, to: at.Add(slack / 2)}}},
+		"another BareMetalHost, just now": {claims: []tenure{{claimant: "BareMetalHost foreign/copy", from: short}}},
+		"another BareMetalHost, until before": {
+			claims: []tenure{{claimant: "BareMetalHost foreign/copy", from: long, to: at.Add(-time.Second)}},
+		},
+		"another BareMetalHost, until the approval": {
+			claims: []tenure{{claimant: "BareMetalHost foreign/copy", from: long, to: at.Add(slack / 2)}},
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
-			told := contested(a, own, tc.claims)
-			if tc.told == "" {
-				NewWithT(t).Expect(told).To(BeEmpty())
+			finding := foreignClaims(a, own, tc.claims)
+			if tc.found == "" {
+				NewWithT(t).Expect(finding).To(BeEmpty())
 			} else {
-				NewWithT(t).Expect(told).To(ContainSubstring(tc.told))
+				NewWithT(t).Expect(finding).To(ContainSubstring(tc.found))
 			}
 		})
 	}
 }
 
-// TestClaimsAreSeen as objects come, change and go.
-func TestClaimsAreSeen(t *testing.T) {
+// Claims follow the events of objects.
+func TestClaimsAreRecorded(t *testing.T) {
 	g := NewWithT(t)
 	f := newFollower(nil)
 	host := &metal3api.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "chaos", Name: "host"}}
 	host.Spec.BootMACAddress, host.Spec.BMC.Address = "02:00:00:00:00:0A", "redfish://bmc"
 	copied := host.DeepCopy()
 	copied.Namespace, copied.Annotations = foreignNamespace, map[string]string{metal3api.DetachedAnnotation: ""}
-	f.see(host, false)
-	f.see(copied, false)
+	f.record(host, false)
+	f.record(copied, false)
 	config := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "chaos", Name: "other", UID: "other"}}
 	config.Status.AgentRef = &corev1.LocalObjectReference{Name: "agent"}
 	config.Status.Conditions = []metav1.Condition{{
 		Type: bootstrapv1.HostInstalledCondition, Status: metav1.ConditionTrue,
 		Reason: "HostInstalled",
 	}}
-	f.see(config, false)
+	f.record(config, false)
 	f.judgeClaims(approval{agent: in("agent"), machine: in("m"), at: time.Now().Add(2 * claimSlack)}, in("host"))
 	g.Expect(f.broken).To(ConsistOf(And(HaveField("Rule", claimRule),
 		HaveField("What", HaveSuffix("claimed by BareMetalHost foreign/host, OpenshiftAssistedConfig chaos/other")))))
 
 	f = newFollower(nil)
-	f.see(host, false)
-	f.see(copied, false)
-	f.see(copied, true)
-	f.see(config, false)
-	f.see(config, true)
+	f.record(host, false)
+	f.record(copied, false)
+	f.record(copied, true)
+	f.record(config, false)
+	f.record(config, true)
 	f.judgeClaims(approval{agent: in("agent"), machine: in("m"), at: time.Now().Add(2 * claimSlack)}, in("host"))
 	g.Expect(f.broken).To(BeEmpty())
 }
 
-func TestAWaitIsTold(t *testing.T) {
+func TestConditionsHaveReasonAndMessage(t *testing.T) {
 	condition := func(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
 	}
 	for situation, tc := range map[string]struct {
 		condition metav1.Condition
-		told      bool
+		found     bool
 	}{
-		"well, without a message":                {condition("Ready", metav1.ConditionTrue, "HostInstalled", ""), true},
-		"not well, with a message":               {condition("Ready", metav1.ConditionFalse, "WaitingForHost", "waiting"), true},
-		"not well, without a message":            {condition("Ready", metav1.ConditionFalse, "WaitingForHost", ""), false},
-		"not known, without a message":           {condition("Available", metav1.ConditionUnknown, "HealthUnknown", ""), false},
+		"true, without a message":                {condition("Ready", metav1.ConditionTrue, "HostInstalled", ""), true},
+		"false, with a message":                  {condition("Ready", metav1.ConditionFalse, "WaitingForHost", "waiting"), true},
+		"false, without a message":               {condition("Ready", metav1.ConditionFalse, "WaitingForHost", ""), false},
+		"unknown, without a message":             {condition("Available", metav1.ConditionUnknown, "HealthUnknown", ""), false},
 		"without a reason":                       {condition("Available", metav1.ConditionFalse, "", "waiting"), false},
-		"a negative one that is well":            {condition("Deleting", metav1.ConditionFalse, "NotDeleting", ""), true},
-		"a negative one that is not":             {condition("Deleting", metav1.ConditionTrue, "DeletingInfraEnv", ""), false},
-		"a negative one that tells what it does": {condition("ScalingUp", metav1.ConditionTrue, "ScalingUp", "from 1 to 3"), true},
+		"a negative condition that is false":     {condition("Deleting", metav1.ConditionFalse, "NotDeleting", ""), true},
+		"a negative condition without a message": {condition("Deleting", metav1.ConditionTrue, "DeletingInfraEnv", ""), false},
+		"a negative condition with a message":    {condition("ScalingUp", metav1.ConditionTrue, "ScalingUp", "from 1 to 3"), true},
 	} {
 		t.Run(situation, func(t *testing.T) {
-			missing := mute("Thing", in("a"), []metav1.Condition{tc.condition})
-			NewWithT(t).Expect(tc.told).To(Equal(len(missing) == 0), "%v", missing)
+			missing := incompleteConditions("Thing", in("a"), []metav1.Condition{tc.condition})
+			NewWithT(t).Expect(tc.found).To(Equal(len(missing) == 0), "%v", missing)
 		})
 	}
 }
 
-// An object of which nothing comes any more has no summary all the same.
-func TestASummaryIsThereAfterAWhile(t *testing.T) {
+// An object without further events is also reported if it has no summary.
+func TestMissingSummaryIsReportedAfterTheGracePeriod(t *testing.T) {
 	g := NewWithT(t)
 	f := newFollower(nil)
 	config := func(name string, age time.Duration, conditions ...metav1.Condition) *bootstrapv1.OpenshiftAssistedConfig {
@@ -169,22 +172,22 @@ func TestASummaryIsThereAfterAWhile(t *testing.T) {
 		return c
 	}
 	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "HostInstalled"}
-	f.see(config("mute", 2*grace), false)
-	f.see(config("young", grace/2), false) // its manager may be down
-	f.see(config("well", 2*grace), false)
-	f.see(config("well", 2*grace, ready), false)
-	f.see(config("gone", 2*grace), false)
-	f.see(config("gone", 2*grace), true)
+	f.record(config("mute", 2*grace), false)
+	f.record(config("young", grace/2), false) // its manager may be down
+	f.record(config("well", 2*grace), false)
+	f.record(config("well", 2*grace, ready), false)
+	f.record(config("gone", 2*grace), false)
+	f.record(config("gone", 2*grace), true)
 	controlPlane := &controlplanev1.OpenshiftAssistedControlPlane{ObjectMeta: config("c", 2*grace).ObjectMeta}
-	controlPlane.Status.Conditions = []metav1.Condition{ready} // of a control plane it is Available
-	f.see(controlPlane, false)
+	controlPlane.Status.Conditions = []metav1.Condition{ready} // the summary of a control plane is Available
+	f.record(controlPlane, false)
 	f.judgeSilent()
 	g.Expect(f.broken).To(ConsistOf(
 		HaveField("What", "OpenshiftAssistedConfig chaos/mute has no condition Ready"),
 		HaveField("What", "OpenshiftAssistedControlPlane chaos/c has no condition Available")))
 }
 
-// living are Machines that are there, by their UIDs, which are their names.
+// living returns existing Machines by their UIDs, which are their names.
 func living(master bool, names ...string) map[types.UID]*life {
 	found := map[types.UID]*life{}
 	for _, name := range names {
@@ -193,7 +196,7 @@ func living(master bool, names ...string) map[types.UID]*life {
 	return found
 }
 
-func TestNothingIsMadeTwice(t *testing.T) {
+func TestExtraObjectsAreReported(t *testing.T) {
 	uids := func(names ...string) map[types.UID]string {
 		found := map[types.UID]string{}
 		for _, name := range names {
@@ -206,83 +209,89 @@ func TestNothingIsMadeTwice(t *testing.T) {
 		double bool
 	}{
 		"as many as wanted":    {func(*census) {}, false},
-		"a Machine too many":   {func(c *census) { c.machines["d"] = &life{name: "d", master: true} }, true},
-		"a Machine for one":    {func(c *census) { c.machines["d"], c.machines["a"].asked = &life{name: "d", master: true}, true }, false},
-		"two Machines for one": {func(c *census) { maps.Copy(c.machines, living(true, "d", "e")); c.machines["a"].asked = true }, true},
-		"a Machine for a worker": {func(c *census) {
-			c.machines["d"], c.machines["w"] = &life{name: "d", master: true}, &life{name: "w", asked: true}
+		"one Machine too many": {func(c *census) { c.machines["d"] = &life{name: "d", master: true} }, true},
+		"a replaced Machine": {
+			func(c *census) { c.machines["d"], c.machines["a"].requested = &life{name: "d", master: true}, true }, false,
+		},
+		"two Machines for one replaced Machine": {
+			func(c *census) { maps.Copy(c.machines, living(true, "d", "e")); c.machines["a"].requested = true }, true,
+		},
+		"a master for a replaced worker": {func(c *census) {
+			c.machines["d"], c.machines["w"] = &life{name: "d", master: true}, &life{name: "w", requested: true}
 		}, true},
-		"one of the name of one that was replaced": {func(c *census) {
-			c.machines["a"].asked, c.machines["a2"], c.machines["d"] = true, &life{name: "a", master: true}, &life{name: "d", master: true}
+		"one too many with the name of a replaced Machine": {func(c *census) {
+			c.machines["a"].requested, c.machines["a2"], c.machines["d"] = true, &life{name: "a", master: true}, &life{name: "d", master: true}
 		}, true},
-		"while it is installed anew": {func(c *census) { maps.Copy(c.machines, living(true, "d", "e", "f")); c.retried = true }, false},
-		"when it was installed anew": {func(c *census) { c.replaceAll(); maps.Copy(c.machines, living(true, "d", "e", "f")) }, false},
-		"one too many for that": {
+		"while the cluster is installed again": {
+			func(c *census) { maps.Copy(c.machines, living(true, "d", "e", "f")); c.retried = true }, false,
+		},
+		"after the cluster was installed again": {func(c *census) { c.replaceAll(); maps.Copy(c.machines, living(true, "d", "e", "f")) }, false},
+		"one too many for another installation": {
 			func(c *census) { c.replaceAll(); maps.Copy(c.machines, living(true, "d", "e", "f", "g")) },
 			true,
 		},
 		"two ClusterDeployments": {func(c *census) { c.made["ClusterDeployment"] = uids("x", "y") }, true},
-		"another after somebody deleted it": {func(c *census) {
+		"another one after a foreign deletion": {func(c *census) {
 			c.made["ClusterDeployment"],
 				c.excused["ClusterDeployment"] = uids("x", "y"), 1
 		}, false},
 		"two AgentClusterInstalls": {func(c *census) { c.made["AgentClusterInstall"] = uids("x", "y") }, true},
-		"an InfraEnv too many":     {func(c *census) { c.made["InfraEnv"] = uids("a", "b", "c", "d") }, true},
-		"an InfraEnv that somebody deleted": {
+		"one InfraEnv too many":    {func(c *census) { c.made["InfraEnv"] = uids("a", "b", "c", "d") }, true},
+		"another InfraEnv after a foreign deletion": {
 			func(c *census) { c.made["InfraEnv"], c.excused["InfraEnv"] = uids("a", "b", "c", "d"), 1 },
 			false,
 		},
-		"two hosts for one Machine":            {func(c *census) { c.consumers[in("a")] = []string{"x", "y"} }, true},
-		"a host that went from one to another": {func(c *census) { c.consumers[in("b")], c.consumers[in("a")] = []string{"x"}, nil }, false},
+		"two hosts for one Machine":          {func(c *census) { c.consumers[in("a")] = []string{"x", "y"} }, true},
+		"a host that moved between Machines": {func(c *census) { c.consumers[in("b")], c.consumers[in("a")] = []string{"x"}, nil }, false},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			c := newFollower(nil).census("chaos")
 			c.replicas, c.machines = 3, living(true, "a", "b", "c")
 			c.made["ClusterDeployment"], c.made["AgentClusterInstall"], c.made["InfraEnv"] = uids("x"), uids("x"), uids("a", "b", "c")
 			tc.change(c)
-			told := c.doubles("chaos")
-			NewWithT(t).Expect(tc.double).To(Equal(len(told) > 0), "%v", told)
+			finding := c.extraObjects("chaos")
+			NewWithT(t).Expect(tc.double).To(Equal(len(finding) > 0), "%v", finding)
 		})
 	}
 }
 
-// What a cluster is forgiven that is installed again, or comes back, ends with that.
-func TestWhatIsForgivenEnds(t *testing.T) {
+// Excuses end when a cluster is installed again, or applied again.
+func TestExcusesEnd(t *testing.T) {
 	g, f := NewWithT(t), newFollower(nil)
 	c := f.census("chaos")
 	registration := deletion{by: accounts[env.ControlPlane], resource: "clusterdeployments", name: "c", at: time.Now()}
-	g.Expect(c.isAsked(registration)).To(BeFalse())
-	f.askAgain("chaos")
-	g.Expect(c.isAsked(registration)).To(BeTrue())
-	f.arrive("chaos")
-	g.Expect(c.isAsked(registration)).To(BeFalse(), "it is installed")
+	g.Expect(c.isRequested(registration)).To(BeFalse())
+	f.requestRetry("chaos")
+	g.Expect(c.isRequested(registration)).To(BeTrue())
+	f.finishRetry("chaos")
+	g.Expect(c.isRequested(registration)).To(BeFalse(), "the cluster is installed")
 
-	f.abandon("chaos")
+	f.recordAbandonment("chaos")
 	c.made["Metal3Machine"] = map[types.UID]string{"1": "before"}
-	f.leave("chaos")
-	g.Expect(c.isAsked(registration)).To(BeTrue())
-	f.comeBack("chaos")
-	g.Expect(c.isAsked(registration)).To(BeFalse(), "it is that of the cluster that came back")
-	g.Expect(c.strays("chaos")).To(BeEmpty())
+	f.recordDeletion("chaos")
+	g.Expect(c.isRequested(registration)).To(BeTrue())
+	f.reapplied("chaos")
+	g.Expect(c.isRequested(registration)).To(BeFalse(), "the registration belongs to the cluster that was applied again")
+	g.Expect(c.orphans("chaos")).To(BeEmpty())
 	c.made["Metal3Machine"]["2"] = "after"
-	g.Expect(c.strays("chaos")).To(ConsistOf(ContainSubstring("after")))
+	g.Expect(c.orphans("chaos")).To(ConsistOf(ContainSubstring("after")))
 }
 
-// The disks of masters that are given up with their installation are wiped together.
-func TestAVoterThatIsWiped(t *testing.T) {
+// The disks of masters of an abandoned installation may all be wiped.
+func TestWipedVoterIsReported(t *testing.T) {
 	g, f := NewWithT(t), newFollower(nil)
 	before, after := lab.WipedMember{Node: "a", Time: time.Unix(1, 0)}, lab.WipedMember{Node: "a", Time: time.Unix(2, 0)}
-	f.askAgain("chaos")
-	f.lose("chaos", before)
-	f.arrive("chaos")
-	f.lose("chaos", before)
+	f.requestRetry("chaos")
+	f.judgeWipe("chaos", before)
+	f.finishRetry("chaos")
+	f.judgeWipe("chaos", before)
 	g.Expect(f.broken).To(BeEmpty())
-	f.lose("chaos", after)
+	f.judgeWipe("chaos", after)
 	g.Expect(f.broken).To(ConsistOf(HaveField("Rule", lossRule)))
 }
 
-// A voter leaves etcd for its own Machine, which is being deleted.
-func TestAMemberIsRemovedForItsOwnMachine(t *testing.T) {
+// A voter is removed from etcd only for its own Machine that is being deleted.
+func TestRemovedMembers(t *testing.T) {
 	voters := func(nodes ...string) (list []lab.EtcdMember) {
 		for _, node := range nodes {
 			list = append(list, lab.EtcdMember{ID: uint64(node[0]), Name: node, Voter: true})
@@ -303,33 +312,33 @@ func TestAMemberIsRemovedForItsOwnMachine(t *testing.T) {
 		"the Machine stays":  {now: voters("b", "c"), broken: true},
 		"the Machine is being deleted": {now: voters("b", "c"), change: func(f *follower, a *clusterv1.Machine) {
 			a.DeletionTimestamp = &metav1.Time{Time: time.Now()}
-			f.see(a, false)
+			f.record(a, false)
 		}},
-		"the Machine is gone": {now: voters("b", "c"), change: func(f *follower, a *clusterv1.Machine) { f.see(a, true) }},
-		"another has its Node later": {
+		"the Machine is deleted": {now: voters("b", "c"), change: func(f *follower, a *clusterv1.Machine) { f.record(a, true) }},
+		"another Machine has its Node later": {
 			now:    voters("b", "c"),
-			change: func(f *follower, a *clusterv1.Machine) { f.see(a, true); f.see(machine("next", "a"), false) },
+			change: func(f *follower, a *clusterv1.Machine) { f.record(a, true); f.record(machine("next", "a"), false) },
 		},
 		"another Machine is being deleted": {now: voters("b", "c"), change: func(f *follower, _ *clusterv1.Machine) {
 			other := machine("other", "b")
 			other.DeletionTimestamp = &metav1.Time{Time: time.Now()}
-			f.see(other, false)
+			f.record(other, false)
 		}, broken: true},
-		"it was taken in once more":      {now: append(voters("b", "c"), lab.EtcdMember{ID: 1, Name: "a", Voter: true}), broken: true},
-		"the cluster is installed again": {now: voters("b", "c"), change: func(f *follower, _ *clusterv1.Machine) { f.askAgain("chaos") }},
-		"the cluster is being deleted":   {now: voters("b", "c"), change: func(f *follower, _ *clusterv1.Machine) { f.leave("chaos") }},
+		"the member was added again":     {now: append(voters("b", "c"), lab.EtcdMember{ID: 1, Name: "a", Voter: true}), broken: true},
+		"the cluster is installed again": {now: voters("b", "c"), change: func(f *follower, _ *clusterv1.Machine) { f.requestRetry("chaos") }},
+		"the cluster is being deleted":   {now: voters("b", "c"), change: func(f *follower, _ *clusterv1.Machine) { f.recordDeletion("chaos") }},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g, f := NewWithT(t), newFollower(nil)
 			a := machine("machine-a", "a")
-			f.see(a, false)
-			f.seeMembers("chaos", append(voters("a", "b", "c"), lab.EtcdMember{ID: 9, Name: "etcd-bootstrap", Voter: true}))
-			f.seeMembers("chaos", tc.now)
+			f.record(a, false)
+			f.recordMembers("chaos", append(voters("a", "b", "c"), lab.EtcdMember{ID: 9, Name: "etcd-bootstrap", Voter: true}))
+			f.recordMembers("chaos", tc.now)
 			if tc.change != nil {
 				tc.change(f, a)
 			}
 			f.judgeRemovals(false)
-			g.Expect(f.broken).To(BeEmpty(), "what was seen of Machines may be later")
+			g.Expect(f.broken).To(BeEmpty(), "events of Machines may be late")
 			f.judgeRemovals(true)
 			if tc.broken {
 				g.Expect(f.broken).To(ConsistOf(And(HaveField("Rule", memberRule),
@@ -341,16 +350,16 @@ func TestAMemberIsRemovedForItsOwnMachine(t *testing.T) {
 	}
 }
 
-// The storm ends whatever is under way: an object may have been deleted though the answer did not come.
-func TestADeletionExcusesWhatIsMadeInItsPlace(t *testing.T) {
+// The storm may end before an answer arrives: an object may have been deleted without an answer.
+func TestDeletionExcusesTheReplacement(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		answer  error
 		excused int
 	}{
-		"it was deleted":                {nil, 1},
-		"there was none":                {apierrors.NewNotFound(schema.GroupResource{Resource: "infraenvs"}, "a"), 0},
-		"the storm ended before answer": {context.Canceled, 1},
-		"nobody answered":               {apierrors.NewTimeoutError("etcd", 1), 1},
+		"it was deleted":                    {nil, 1},
+		"it did not exist":                  {apierrors.NewNotFound(schema.GroupResource{Resource: "infraenvs"}, "a"), 0},
+		"the storm ended before the answer": {context.Canceled, 1},
+		"no answer":                         {apierrors.NewTimeoutError("etcd", 1), 1},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g, f := NewWithT(t), newFollower(nil)
@@ -365,21 +374,21 @@ func TestADeletionExcusesWhatIsMadeInItsPlace(t *testing.T) {
 	}
 }
 
-func TestWhatIsMadeForNoMachine(t *testing.T) {
+func TestObjectsWithoutMachineAreReported(t *testing.T) {
 	g := NewWithT(t)
 	c := newFollower(nil).census("chaos")
 	c.machines = living(false, "a")
 	c.made["OpenshiftAssistedConfig"], c.made["Metal3Machine"] = map[types.UID]string{"2": "a"}, map[types.UID]string{"3": "a"}
-	g.Expect(c.strays("chaos")).To(BeEmpty())
+	g.Expect(c.orphans("chaos")).To(BeEmpty())
 	c.made["OpenshiftAssistedConfig"]["4"] = "b"
-	g.Expect(c.strays("chaos")).To(HaveLen(1))
+	g.Expect(c.orphans("chaos")).To(HaveLen(1))
 	c.made["Metal3Machine"]["5"] = "b"
-	g.Expect(c.strays("chaos")).To(HaveLen(2))
+	g.Expect(c.orphans("chaos")).To(HaveLen(2))
 	c.abandoned = true
-	g.Expect(c.strays("chaos")).To(BeEmpty(), "the Machine was not to be made any more")
+	g.Expect(c.orphans("chaos")).To(BeEmpty(), "the Machine was no longer wanted")
 }
 
-func TestASecretInAnObject(t *testing.T) {
+func TestSecretsInObjectsAreReported(t *testing.T) {
 	const token = "eyJhbGciOiJFUzI1NiJ9.eyJpbmZyYV9lbnZfaWQi.x"
 	object := func(group, kind string, content map[string]any) *unstructured.Unstructured {
 		content["apiVersion"], content["kind"] = group+"/v1", kind
@@ -390,7 +399,7 @@ func TestASecretInAnObject(t *testing.T) {
 	}
 	for situation, tc := range map[string]struct {
 		object *unstructured.Unstructured
-		told   bool
+		found  bool
 	}{
 		"the password in any field": {object("bootstrap.cluster.x-k8s.io", "X",
 			map[string]any{"spec": map[string]any{"x": "a" + lab.PullSecretPassword}}), true},
@@ -402,36 +411,36 @@ func TestASecretInAnObject(t *testing.T) {
 		"a token in an Event":  {object("", "Event", map[string]any{"message": token}), true},
 		"a token in the URL that a host boots": {object("infrastructure.cluster.x-k8s.io", "Metal3Machine",
 			map[string]any{"spec": map[string]any{"url": "https://x?api_key=" + token}}), false},
-		"a token in what assisted-service tells": {
+		"a token in a condition of assisted-service": {
 			object("agent-install.openshift.io", "InfraEnv", conditions("see https://x?api_key="+token)),
 			false,
 		},
-		"nothing": {object("bootstrap.cluster.x-k8s.io", "X", conditions("all is well")), false},
+		"nothing": {object("bootstrap.cluster.x-k8s.io", "X", conditions("the host is installed")), false},
 	} {
 		t.Run(situation, func(t *testing.T) {
-			where := toldBy(tc.object)
-			NewWithT(t).Expect(tc.told).To(Equal(where != ""), where)
+			where := findSecret(tc.object)
+			NewWithT(t).Expect(tc.found).To(Equal(where != ""), where)
 		})
 	}
 }
 
-func TestAForgedRequestIsApproved(t *testing.T) {
+func TestApprovedForgeriesAreReported(t *testing.T) {
 	request := func(name string, kind certificatesv1.RequestConditionType) certificatesv1.CertificateSigningRequest {
 		r := certificatesv1.CertificateSigningRequest{}
 		r.Name, r.Status.Conditions = name, []certificatesv1.CertificateSigningRequestCondition{{Type: kind, Reason: "KubeletOfMachine"}}
 		return r
 	}
-	g, forged := NewWithT(t), map[string]string{"forged": "somebody else"}
+	g, forged := NewWithT(t), map[string]string{"forged": "a foreign host"}
 	g.Expect(approvedOf([]certificatesv1.CertificateSigningRequest{
 		request("honest", certificatesv1.CertificateApproved),
 		request("forged", certificatesv1.CertificateDenied),
 		{},
 	}, forged)).To(BeEmpty())
 	g.Expect(approvedOf([]certificatesv1.CertificateSigningRequest{request("forged", certificatesv1.CertificateApproved)},
-		forged)).To(ConsistOf(ContainSubstring("for somebody else was approved")))
+		forged)).To(ConsistOf(ContainSubstring("for a foreign host was approved")))
 }
 
-func TestALogIsReadOnce(t *testing.T) {
+func TestLogIsReadOnce(t *testing.T) {
 	g := NewWithT(t)
 	path, f := filepath.Join(t.TempDir(), "manager.log"), newFollower(nil)
 	write := func(text string) {
@@ -444,7 +453,7 @@ func TestALogIsReadOnce(t *testing.T) {
 	write("all is well\nbegun")
 	end, err := f.readLog(path, 0)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(end).To(BeEquivalentTo(len("all is well\n")), "what is not a whole line yet comes later")
+	g.Expect(end).To(BeEquivalentTo(len("all is well\n")), "an incomplete line is read later")
 	g.Expect(f.broken).To(BeEmpty())
 	write(" with " + lab.PullSecretPassword + "\nE1124 Observed a panic: nil map\n")
 	_, err = f.readLog(path, end)
@@ -452,6 +461,6 @@ func TestALogIsReadOnce(t *testing.T) {
 	g.Expect(f.broken).To(ConsistOf(HaveField("Rule", secretRule), HaveField("Rule", panicRule)))
 	g.Expect(panics.MatchString("WARNING: DATA RACE\n")).To(BeTrue())
 	for _, v := range f.broken {
-		g.Expect(v.What).NotTo(ContainSubstring(lab.PullSecretPassword), "it is not told once more")
+		g.Expect(v.What).NotTo(ContainSubstring(lab.PullSecretPassword), "the report does not repeat the secret")
 	}
 }
