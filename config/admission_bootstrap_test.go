@@ -8,7 +8,7 @@ kind: OpenshiftAssistedConfig
 metadata: {name: worker-1}
 `
 
-// Conditions of a config whose host is about to be installed, and is not.
+// Conditions of a config before and after assisted-service starts the installation of its host.
 const (
 	approved    = `{type: HostApproved, status: "True", reason: HostApproved, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}`
 	notApproved = `{type: HostApproved, status: "False", reason: HostBinding, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}`
@@ -16,41 +16,41 @@ const (
 
 func openshiftAssistedConfigAdmissions() admissions {
 	return admissions{minimalConfig, map[string]admission{
-		"no spec at all": {},
+		"no spec": {},
 		"unknown boot mode": {
 			change:  `spec: {bootMode: PXE}`,
 			refused: `supported values: "LiveISO", "DiskImage"`,
 		},
-		"boot mode chosen before the data was handed out": {
+		"boot mode chosen before the bootstrap data exists": {
 			before: `{spec: {bootMode: LiveISO}, status: {initialization: {dataSecretCreated: false}}}`,
 			change: `{spec: {bootMode: DiskImage}, status: {initialization: {dataSecretCreated: false}}}`,
 		},
-		"boot mode changed after the data was handed out": {
+		"boot mode changed after the bootstrap data exists": {
 			before:  `{spec: {bootMode: LiveISO}, status: {initialization: {dataSecretCreated: true}}}`,
 			change:  `{spec: {bootMode: DiskImage}, status: {initialization: {dataSecretCreated: true}}}`,
 			refused: "spec.bootMode is immutable once the bootstrap data exists: to use another boot mode, delete the Machine, which wipes its host",
 		},
-		"boot mode removed after the data was handed out": {
+		"boot mode removed after the bootstrap data exists": {
 			before:  `{spec: {bootMode: LiveISO}, status: {initialization: {dataSecretCreated: true}}}`,
 			change:  `{status: {initialization: {dataSecretCreated: true}}}`,
 			refused: "spec.bootMode is immutable",
 		},
-		"no spec, neither before nor after the data was handed out": {
+		"no spec, neither before nor after the bootstrap data exists": {
 			before: `{status: {initialization: {dataSecretCreated: true}}}`,
 			change: `{metadata: {labels: {a: b}}, status: {initialization: {dataSecretCreated: true}}}`,
 		},
-		"boot mode chosen after the data was handed out": {
+		"boot mode chosen after the bootstrap data exists": {
 			before:  `{status: {initialization: {dataSecretCreated: true}}}`,
 			change:  `{spec: {bootMode: LiveISO}, status: {initialization: {dataSecretCreated: true}}}`,
 			refused: "spec.bootMode is immutable",
 		},
-		"other fields changed after the data was handed out": {
+		"other fields changed after the bootstrap data exists": {
 			before: `{spec: {bootMode: LiveISO}, status: {initialization: {dataSecretCreated: true}}}`,
 			change: `{spec: {bootMode: LiveISO, additionalNTPSources: [ntp]}, status: {initialization: {dataSecretCreated: true}}}`,
 		},
-		"role":                   {change: `spec: {role: Arbiter}`},
-		"role that stays":        {before: `spec: {role: Arbiter}`, change: `spec: {role: Arbiter, additionalNTPSources: [ntp]}`},
-		"role that there is not": {change: `spec: {role: Master}`, refused: `supported values: "Arbiter"`},
+		"role":           {change: `spec: {role: Arbiter}`},
+		"role unchanged": {before: `spec: {role: Arbiter}`, change: `spec: {role: Arbiter, additionalNTPSources: [ntp]}`},
+		"unknown role":   {change: `spec: {role: Master}`, refused: `supported values: "Arbiter"`},
 		"role set later": {
 			before: `{}`, change: `spec: {role: Arbiter}`,
 			refused: "spec.role is immutable: the control plane provider sets it",
@@ -61,7 +61,7 @@ func openshiftAssistedConfigAdmissions() admissions {
 		},
 		"role removed with the spec":  {before: `spec: {role: Arbiter}`, change: `{}`, refused: "spec.role is immutable"},
 		"pool":                        {change: `spec: {machineConfigPool: infra}`},
-		"pool that is no name":        {change: `spec: {machineConfigPool: Infra_1}`, refused: "spec.machineConfigPool"},
+		"invalid pool name":           {change: `spec: {machineConfigPool: Infra_1}`, refused: "spec.machineConfigPool"},
 		"pool of control-plane hosts": {change: `spec: {machineConfigPool: master}`, refused: "machineConfigPool is for workers"},
 		"pool of arbiters":            {change: `spec: {machineConfigPool: arbiter}`, refused: "machineConfigPool is for workers"},
 		"pool changed before the host was approved": {
@@ -99,29 +99,29 @@ func openshiftAssistedConfigAdmissions() admissions {
 				`serialNumber: S1, minSizeGigabytes: 120, wwn: "0x1", wwnWithExtension: "0x12", wwnVendorExtension: "0x2", rotational: false}}`,
 		},
 		"root device hints for the live ISO": {change: `spec: {bootMode: LiveISO, rootDeviceHints: {deviceName: /dev/sda}}`},
-		"root device hints where the disk is written before": {
+		"root device hints in boot mode DiskImage": {
 			change:  `spec: {bootMode: DiskImage, rootDeviceHints: {deviceName: /dev/sda}}`,
 			refused: "rootDeviceHints have no effect in boot mode DiskImage, which writes the disk before the host boots",
 		},
 		"no root device hint": {change: `spec: {rootDeviceHints: {}}`, refused: "spec.rootDeviceHints"},
-		"root device hint that is no device": {
+		"root device hint without device path": {
 			change:  `spec: {rootDeviceHints: {deviceName: sda}}`,
 			refused: "spec.rootDeviceHints.deviceName",
 		},
-		"root device hint that is no SCSI address": {change: `spec: {rootDeviceHints: {hctl: "0:0"}}`, refused: "spec.rootDeviceHints.hctl"},
-		"disks of no size": {
+		"root device hint with invalid SCSI address": {change: `spec: {rootDeviceHints: {hctl: "0:0"}}`, refused: "spec.rootDeviceHints.hctl"},
+		"disks of size 0": {
 			change:  `spec: {rootDeviceHints: {minSizeGigabytes: 0}}`,
 			refused: "spec.rootDeviceHints.minSizeGigabytes",
 		},
-		"the only NTP servers":                {change: `spec: {ntpSources: [ntp.example.com, 192.0.2.1]}`},
-		"the only NTP servers, and no others": {change: `spec: {ntpSources: [ntp.example.com], additionalNTPSources: []}`},
-		"the only NTP servers, and further ones": {
+		"NTP sources": {change: `spec: {ntpSources: [ntp.example.com, 192.0.2.1]}`},
+		"NTP sources and an empty additional list": {change: `spec: {ntpSources: [ntp.example.com], additionalNTPSources: []}`},
+		"NTP sources and additional ones": {
 			change:  `spec: {ntpSources: [ntp.example.com], additionalNTPSources: [ntp]}`,
 			refused: "ntpSources replace all other NTP servers: remove additionalNTPSources",
 		},
-		"none as the only NTP servers": {change: `spec: {ntpSources: []}`, refused: "spec.ntpSources"},
-		"time for network interfaces":  {change: `spec: {imageType: minimal-iso, networkDiscoveryDelaySeconds: 30}`},
-		"less than no time for network interfaces": {
+		"empty NTP sources":           {change: `spec: {ntpSources: []}`, refused: "spec.ntpSources"},
+		"time for network interfaces": {change: `spec: {imageType: minimal-iso, networkDiscoveryDelaySeconds: 30}`},
+		"negative time for network interfaces": {
 			change:  `spec: {networkDiscoveryDelaySeconds: -1}`,
 			refused: "spec.networkDiscoveryDelaySeconds",
 		},
@@ -136,7 +136,7 @@ func openshiftAssistedConfigAdmissions() admissions {
 			change: `spec: {bootMode: LiveISO, discoveryKernelArguments: [{operation: append, value: ` +
 				`"rd.net.timeout.carrier=60"}, {operation: replace, value: "console=ttyS0=ttyS1"}, {operation: delete, value: quiet}]}`,
 		},
-		"kernel arguments of the live ISO where there is none": {
+		"kernel arguments of the live ISO in boot mode DiskImage": {
 			change: `spec: {bootMode: DiskImage, discoveryKernelArguments: [{operation: append, value: quiet}]}`,
 			refused: "discoveryKernelArguments apply to the live ISO, which boot mode DiskImage does not have: remove them, or " +
 				"set bootMode to LiveISO",
@@ -145,7 +145,8 @@ func openshiftAssistedConfigAdmissions() admissions {
 			change:  `spec: {discoveryKernelArguments: [{operation: insert, value: quiet}]}`,
 			refused: `spec.discoveryKernelArguments[0].operation: Unsupported value: "insert"`,
 		},
-		"an architecture as Go names it": {change: `spec: {cpuArchitecture: amd64}`, refused: `spec.cpuArchitecture: Unsupported value: "amd64"`},
+		"an architecture in Go's notation": {change: `spec: {cpuArchitecture: amd64}`,
+			refused: `spec.cpuArchitecture: Unsupported value: "amd64"`},
 		"kernel argument of the live ISO with a blank": {
 			change:  `spec: {discoveryKernelArguments: [{operation: append, value: "a b"}]}`,
 			refused: "spec.discoveryKernelArguments[0].value",
@@ -156,22 +157,22 @@ func openshiftAssistedConfigAdmissions() admissions {
 		"partitions saved from the live ISO": {
 			change: `spec: {bootMode: LiveISO, installerArguments: ["--save-partindex", "5-"]}`,
 		},
-		"partitions saved by label where the disk is written before": {
+		"partitions saved by label in boot mode DiskImage": {
 			change:  `spec: {bootMode: DiskImage, installerArguments: ["--copy-network", "--save-partlabel", "data*"]}`,
 			refused: "installerArguments: in boot mode DiskImage only --append-karg",
 		},
-		"partitions saved by index where the disk is written before": {
+		"partitions saved by index in boot mode DiskImage": {
 			change:  `spec: {bootMode: DiskImage, installerArguments: ["--save-partindex", "5-"]}`,
 			refused: "installerArguments: in boot mode DiskImage",
 		},
-		"other arguments of the installer where the disk is written before": {
+		"other arguments of the installer in boot mode DiskImage": {
 			change: `spec: {bootMode: DiskImage, installerArguments: ["--copy-network", "--append-karg", "nosmt", "--delete-karg", "quiet"]}`,
 		},
 		"argument of the installer that assisted-service does not allow": {
 			change:  `spec: {installerArguments: ["--insecure"]}`,
 			refused: "installerArguments: assisted-service allows --append-karg,",
 		},
-		"arguments of the installer in one": {
+		"two arguments of the installer in one item": {
 			change:  `spec: {installerArguments: ["--copy-network", "data part"]}`,
 			refused: "installerArguments must not contain whitespace: write the value of an argument as the next item",
 		},
@@ -181,15 +182,15 @@ func openshiftAssistedConfigAdmissions() admissions {
 			refused: `spec.imageType: Unsupported value: "disk": supported values: "full-iso", "minimal-iso"`,
 		},
 		"labels of the Agent": {change: `spec: {agentLabels: {example.com/rack: "7", empty: ""}}`},
-		"label of the Agent with a key that is none": {
+		"label of the Agent with an invalid key": {
 			change:  `spec: {agentLabels: {"a b": c}}`,
 			refused: "the keys of agentLabels must be label keys, such as example.com/rack",
 		},
-		"label of the Agent with a value that is none": {
+		"label of the Agent with an invalid value": {
 			change:  `spec: {agentLabels: {a: "b c"}}`,
 			refused: "spec.agentLabels.a",
 		},
-		"label of the Agent that is assisted-service's": {
+		"label of the Agent that assisted-service reserves": {
 			change:  `spec: {agentLabels: {infraenvs.agent-install.openshift.io/x: y}}`,
 			refused: "agentLabels of agent-install.openshift.io are reserved for assisted-service: remove them",
 		},
@@ -197,7 +198,7 @@ func openshiftAssistedConfigAdmissions() admissions {
 			change:  `spec: {kernelArguments: [{operation: append, value: "a b"}]}`,
 			refused: "spec.kernelArguments[0].value",
 		},
-		"trust bundle that holds no certificate": {
+		"trust bundle without certificate": {
 			change:  `spec: {additionalTrustBundle: hello}`,
 			refused: "additionalTrustBundle must contain PEM certificates (-----BEGIN CERTIFICATE-----)",
 		},
@@ -220,7 +221,7 @@ func openshiftAssistedConfigAdmissions() admissions {
 			change:  `spec: {bootstrapCommandSentinelDir: var/lib}`,
 			refused: "spec.bootstrapCommandSentinelDir",
 		},
-		"CA in a kind that holds none": {
+		"CA in a kind other than ConfigMap and Secret": {
 			change:  `spec: {assistedServiceCA: {kind: Pod, name: ca}}`,
 			refused: `supported values: "ConfigMap", "Secret"`,
 		},
@@ -260,7 +261,7 @@ func nodeRegistrationAdmissions() admissions {
 	}}
 }
 
-// A template is refused for what its OpenshiftAssistedConfigs would be refused for.
+// A template is rejected for the same values as its OpenshiftAssistedConfigs.
 func openshiftAssistedConfigTemplateAdmissions() admissions {
 	const base = `
 apiVersion: bootstrap.cluster.x-k8s.io/v1beta1
@@ -279,7 +280,7 @@ metadata: {name: worker}
 			change:  `spec: {template: {spec: {role: Arbiter}}}`,
 			refused: "role is for control-plane Machines: remove it, and set spec.arbiter of the OpenshiftAssistedControlPlane",
 		},
-		"no CPU core at all": {
+		"zero CPU cores": {
 			change:  `spec: {template: {spec: {hostRequirements: {minCPUCores: 0}}}}`,
 			refused: "minCPUCores",
 		},

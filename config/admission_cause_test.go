@@ -17,13 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// constraint is something in a schema that refuses objects, wherever it stands.
+// constraint is a keyword of a schema that rejects objects, with the path of the schema.
 type constraint struct {
-	// keyword is that of the schema, value what stands there: of a CEL rule, its message.
+	// keyword is the keyword of the schema, value its value; for a CEL rule, value is the message.
 	keyword, value string
 }
 
-// keywords are what a value is refused for, each with how it is read from a schema, nil where it is not there, and taken out.
+// keywords are the rejecting keywords. Each has a function that reads the keyword from a schema (nil if absent)
+// and a function that removes it.
 var keywords = map[string]struct {
 	read func(*apiextensionsv1.JSONSchemaProps) any
 	drop func(*apiextensionsv1.JSONSchemaProps)
@@ -82,8 +83,9 @@ const (
 	requiredKeyword = "required"
 )
 
-// triedKeywords are those of which each value that stands in our schemas refuses a case. The others are limits of size.
-var triedKeywords = []string{celKeyword, "pattern", "enum"}
+// testedKeywords are the keywords whose every value in our schemas must reject a case. The other keywords are
+// limits of size.
+var testedKeywords = []string{celKeyword, "pattern", "enum"}
 
 func set(value string) any {
 	if value == "" {
@@ -110,16 +112,16 @@ func enumOf(p *apiextensionsv1.JSONSchemaProps) any {
 	return strings.Join(values, ", ")
 }
 
-// mutants are our CRDs with one constraint less, as far as somebody has asked for them.
+// mutants caches our CRDs with one constraint removed.
 type mutants struct {
 	crds  map[k8sschema.GroupVersionKind]*apiextensionsv1.CustomResourceDefinition
 	built map[string]schemas
 }
 
-// Each case is refused by one constraint, that which its message is about: the same object passes a CRD without that
-// one, or is refused for something else. And each CEL rule, pattern and enumeration of ours refuses a case in this way.
-// So no rule is there that refuses nothing, and no case seems to try one that another one hides.
-func TestEveryConstraintRefusesACaseByItself(t *testing.T) {
+// Exactly one constraint rejects each case, the one that its message describes. Without this constraint the CRD
+// accepts the object, or rejects it for another reason. Each CEL rule, pattern and enumeration of ours rejects
+// a case in this way. So no rule is redundant, and no case tests a rule that another rule hides.
+func TestEachConstraintAloneRejectsACase(t *testing.T) {
 	all, m := mustLoadSchemas(t), mutants{
 		crds:  map[k8sschema.GroupVersionKind]*apiextensionsv1.CustomResourceDefinition{},
 		built: map[string]schemas{},
@@ -131,7 +133,7 @@ func TestEveryConstraintRefusesACaseByItself(t *testing.T) {
 	for about, table := range admissionTables {
 		base, cases := table().base, table().cases
 		for name, c := range cases {
-			if c.refused == "" || strings.HasPrefix(c.refused, "unknown fields") { // which no constraint refuses
+			if c.refused == "" || strings.HasPrefix(c.refused, "unknown fields") { // not rejected by a constraint
 				continue
 			}
 			wanted, old := c.objects(t, base)
@@ -144,14 +146,14 @@ func TestEveryConstraintRefusesACaseByItself(t *testing.T) {
 	}
 	for _, wanted := range m.constraints() {
 		if !seen[wanted] {
-			t.Errorf("no case is refused by %s %q alone", wanted.keyword, wanted.value)
+			t.Errorf("%s %q alone rejects no case", wanted.keyword, wanted.value)
 		}
 	}
 }
 
-var errNoCause = errors.New("no constraint refuses it with this message by itself")
+var errNoCause = errors.New("no single constraint rejects the object with this message")
 
-// cause finds the constraint that refuses an object with a message: without it nobody does.
+// cause returns the constraint that alone rejects an object with a message.
 func (m mutants) cause(t *testing.T, all schemas, wanted, old map[string]any, refused string) (constraint, error) {
 	t.Helper()
 	gvk := (&unstructured.Unstructured{Object: wanted}).GroupVersionKind()
@@ -177,7 +179,8 @@ func (m mutants) cause(t *testing.T, all schemas, wanted, old map[string]any, re
 
 var index = regexp.MustCompile(`\[[^\]]*\]`)
 
-// suspects are the constraints that may be behind an error, each with what takes it out of a part of the schema.
+// suspects returns the constraints that may cause an error, each with a function that removes the constraint
+// from a part of the schema.
 func (m mutants) suspects(gvk k8sschema.GroupVersionKind, err *field.Error) map[constraint]func(path string,
 	p *apiextensionsv1.JSONSchemaProps) {
 	found := map[constraint]func(string, *apiextensionsv1.JSONSchemaProps){}
@@ -201,7 +204,7 @@ func (m mutants) suspects(gvk k8sschema.GroupVersionKind, err *field.Error) map[
 			}
 		}
 		for keyword, k := range keywords {
-			// of a map any key
+			// of a map: any key
 			if value := k.read(p); value != nil && slices.Contains([]string{place, place[:max(0, strings.LastIndex(place, "."))] + "[]"}, path) {
 				found[constraint{keyword, fmt.Sprint(value)}] = func(at string, p *apiextensionsv1.JSONSchemaProps) {
 					if at == path {
@@ -214,7 +217,7 @@ func (m mutants) suspects(gvk k8sschema.GroupVersionKind, err *field.Error) map[
 	return found
 }
 
-// without is the CRD of a kind without a constraint.
+// without returns the CRD of a kind without a constraint.
 func (m mutants) without(t *testing.T, gvk k8sschema.GroupVersionKind, c constraint,
 	drop func(string, *apiextensionsv1.JSONSchemaProps),
 ) schemas {
@@ -231,7 +234,7 @@ func (m mutants) without(t *testing.T, gvk k8sschema.GroupVersionKind, c constra
 	return m.built[string(key)]
 }
 
-// constraints are those of our part of all CRDs that a case must be refused by.
+// constraints returns the constraints in our part of the CRDs that must each reject a case.
 func (m mutants) constraints() []constraint {
 	found := map[constraint]bool{}
 	for _, crd := range m.crds {
@@ -242,7 +245,7 @@ func (m mutants) constraints() []constraint {
 			for _, rule := range p.XValidations {
 				found[constraint{celKeyword, rule.Message}] = true
 			}
-			for _, keyword := range triedKeywords {
+			for _, keyword := range testedKeywords {
 				if k, known := keywords[keyword]; known && k.read(p) != nil {
 					found[constraint{keyword, fmt.Sprint(k.read(p))}] = true
 				}
@@ -258,7 +261,8 @@ func foreignPath(path string) bool {
 		func(part string) bool { return strings.Contains(path, part) })
 }
 
-// visit goes through all parts of the schema of a CRD, each of which may be changed: ".spec.list[].field".
+// visit calls a function for all parts of the schema of a CRD, with paths like ".spec.list[].field". The
+// function may change the parts.
 func visit(crd *apiextensionsv1.CustomResourceDefinition, do func(path string, props *apiextensionsv1.JSONSchemaProps)) {
 	var below func(path string, props *apiextensionsv1.JSONSchemaProps)
 	below = func(path string, props *apiextensionsv1.JSONSchemaProps) {

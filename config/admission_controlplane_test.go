@@ -41,13 +41,14 @@ func controlPlaneShapeAdmissions() admissions {
 			change:  `spec: {machineTemplate: null}`,
 			refused: "spec.machineTemplate: Required value",
 		},
-		"names with a random part":        {change: `spec: {machineNaming: {template: "{{ .cluster.name }}-{{ .random }}"}}`},
-		"names as of KubeadmControlPlane": {change: `spec: {machineNaming: {template: "{{- .kubeadmControlPlane.name }}-cp.{{ .random }}"}}`},
+		"names with a random part": {change: `spec: {machineNaming: {template: "{{ .cluster.name }}-{{ .random }}"}}`},
+		"names with variables of KubeadmControlPlane": {change: `spec: {machineNaming: {template: "{{- .kubeadmControlPlane.name }}-cp.{{ ` +
+			`.random }}"}}`},
 		"names that would collide": {
 			change:  `spec: {machineNaming: {template: "{{ .cluster.name }}"}}`,
 			refused: "template must contain {{ .random }}",
 		},
-		"names by an action": {
+		"names with a template action": {
 			change:  `spec: {machineNaming: {template: "{{/* {{ .random }} */}}x"}}`,
 			refused: "template may contain text and the variables {{ .cluster.name }}, {{ .controlPlane.name }} and {{ .random }}, and nothing else",
 		},
@@ -56,12 +57,12 @@ func controlPlaneShapeAdmissions() admissions {
 			refused: "machineConfigPool is for workers: remove it, hosts of the control plane belong to the pool master",
 		},
 		"a tolerated operator": {change: `spec: {upgrade: {toleratedOperators: [insights, openshift-samples]}}`},
-		"a tolerated operator that an upgrade depends upon": {
+		"a tolerated operator that restarts the control plane": {
 			change: `spec: {upgrade: {toleratedOperators: [insights, machine-config]}}`,
 			refused: "etcd, kube-apiserver and machine-config cannot be tolerated, because they restart the control plane " +
 				"during an upgrade: repair them first",
 		},
-		"a tolerated operator that is none": {
+		"an invalid name of a tolerated operator": {
 			change:  `spec: {upgrade: {toleratedOperators: ["*"]}}`,
 			refused: "spec.upgrade.toleratedOperators[0]: Invalid value",
 		},
@@ -82,8 +83,8 @@ func arbiterAdmissions() admissions {
 		`infrastructure.cluster.x-k8s.io, kind: Metal3MachineTemplate, name: small}}}, openshiftAssistedConfigSpec: ` +
 		`{hostRequirements: {minCPUCores: 2}}}}`
 	return admissions{strings.Replace(minimalControlPlane, "4.19.10", "4.20.4", 1), map[string]admission{
-		"like the others":            {change: `spec: {arbiter: {}}`},
-		"from a template of its own": {change: small},
+		"with the template of the masters": {change: `spec: {arbiter: {}}`},
+		"from a separate template":         {change: small},
 		"without a master": {
 			change:  `spec: {replicas: 4, arbiter: {}}`,
 			refused: "with an arbiter replicas must be 3: two masters and the arbiter",
@@ -104,13 +105,13 @@ func arbiterAdmissions() admissions {
 			change:  `spec: {arbiter: {openshiftAssistedConfigSpec: {role: Arbiter}}}`,
 			refused: "role of an arbiter is set by the control plane provider: remove it",
 		},
-		"by the role of all": {
+		"by the role of all hosts": {
 			change:  `spec: {openshiftAssistedConfigSpec: {role: Arbiter}}`,
 			refused: "role is set by the control plane provider: remove it, and set spec.arbiter",
 		},
-		"made from nothing":         {change: `spec: {arbiter: {machineTemplate: {spec: {}}}}`, refused: "should have at least 1 properties"},
+		"from an empty template":    {change: `spec: {arbiter: {machineTemplate: {spec: {}}}}`, refused: "should have at least 1 properties"},
 		"technology preview":        {change: of("4.19.10"), refused: release},
-		"before there was one":      {change: of("v4.9.0"), refused: release},
+		"unsupported release":       {change: of("v4.9.0"), refused: release},
 		"4.2":                       {change: of("4.2.20"), refused: release},
 		"a candidate":               {change: of("4.20.0-rc.1")},
 		"OKD":                       {change: of("v4.21.0-okd-scos.5")},
@@ -144,18 +145,19 @@ func fencingAdmissions() admissions {
 			change:  `spec: {replicas: null, ` + fencing + `, config: {apiVIPs: null, ingressVIPs: null}}`,
 			refused: number,
 		},
-		"two nodes and an arbiter":   {change: `spec: {arbiter: {}, ` + fencing + `}`, refused: number},
-		"credentials from nowhere":   {change: `spec: {replicas: 2, fencing: {}}`, refused: "spec.fencing.credentialsFrom: Required value"},
-		"credentials from elsewhere": {change: `spec: {replicas: 2, fencing: {credentialsFrom: Vault}}`, refused: `Unsupported value: "Vault"`},
-		"before there was one":       {change: of("4.19.10"), refused: release},
-		"4.2":                        {change: of("4.2.20"), refused: release},
-		"technology preview":         {change: of("v4.20.0")},
-		"OKD":                        {change: of("4.22.0-okd-scos.5")},
-		"5.0":                        {change: of("5.0.1")},
-		"set later":                  {before: `{}`, change: two, refused: presence},
-		"removed":                    {before: two, change: `spec: {replicas: 3}`, refused: presence},
-		"scaled":                     {before: two, change: `spec: {replicas: 3, ` + fencing + `}`, refused: number},
-		"upgraded":                   {before: two, change: of("4.22.9")},
+		"two nodes and an arbiter": {change: `spec: {arbiter: {}, ` + fencing + `}`, refused: number},
+		"no source of credentials": {change: `spec: {replicas: 2, fencing: {}}`, refused: "spec.fencing.credentialsFrom: Required value"},
+		"unknown source of credentials": {change: `spec: {replicas: 2, fencing: {credentialsFrom: Vault}}`,
+			refused: `Unsupported value: "Vault"`},
+		"unsupported release": {change: of("4.19.10"), refused: release},
+		"4.2":                 {change: of("4.2.20"), refused: release},
+		"technology preview":  {change: of("v4.20.0")},
+		"OKD":                 {change: of("4.22.0-okd-scos.5")},
+		"5.0":                 {change: of("5.0.1")},
+		"set later":           {before: `{}`, change: two, refused: presence},
+		"removed":             {before: two, change: `spec: {replicas: 3}`, refused: presence},
+		"scaled":              {before: two, change: `spec: {replicas: 3, ` + fencing + `}`, refused: number},
+		"upgraded":            {before: two, change: of("4.22.9")},
 	}}
 }
 
@@ -215,8 +217,10 @@ func controlPlaneNetworkAdmissions() admissions {
 		},
 		"dual-stack": {change: `spec: {config: {apiVIPs: [192.168.111.5, "fd00::5"], ingressVIPs: ` +
 			`[192.168.111.6, "fd00::6"], machineNetwork: [192.168.111.0/24, "fd00::/64"]}}`},
-		"two of one family":         {change: `spec: {config: {apiVIPs: [192.168.111.5, 192.168.111.7], ingressVIPs: [192.168.111.6, "fd00::6"]}}`, refused: "two apiVIPs must be one IPv4 and one IPv6 address"},
-		"two ingress of one family": {change: `spec: {config: {apiVIPs: [192.168.111.5, "fd00::5"], ingressVIPs: [192.168.111.6, 192.168.111.8]}}`, refused: "two ingressVIPs must be one IPv4 and one IPv6 address"},
+		"two of one family": {change: `spec: {config: {apiVIPs: [192.168.111.5, 192.168.111.7], ingressVIPs: [192.168.111.6, ` +
+			`"fd00::6"]}}`, refused: "two apiVIPs must be one IPv4 and one IPv6 address"},
+		"two ingress of one family": {change: `spec: {config: {apiVIPs: [192.168.111.5, "fd00::5"], ingressVIPs: [192.168.111.6, ` +
+			`192.168.111.8]}}`, refused: "two ingressVIPs must be one IPv4 and one IPv6 address"},
 		"three addresses": {
 			change:  `spec: {config: {apiVIPs: [192.168.111.5, "fd00::5", 192.168.111.9]}}`,
 			refused: "must have at most 2 items",
@@ -253,7 +257,8 @@ func controlPlaneNetworkAdmissions() admissions {
 			change:  `spec: {config: {machineNetwork: [192.168.111.20/24]}}`,
 			refused: "machineNetwork must contain network addresses without host bits: 192.168.111.0/24, not 192.168.111.20/24",
 		},
-		"IPv6 network with host bits": {change: `spec: {config: {apiVIPs: ["fd00::5"], ingressVIPs: ["fd00::6"], machineNetwork: ["fd00::1/64"]}}`, refused: "machineNetwork must contain network addresses without host bits"},
+		"IPv6 network with host bits": {change: `spec: {config: {apiVIPs: ["fd00::5"], ingressVIPs: ["fd00::6"], machineNetwork: ` +
+			`["fd00::1/64"]}}`, refused: "machineNetwork must contain network addresses without host bits"},
 		"IPv6 network in long form": {change: `spec: {config: {apiVIPs: ["fd00::5"], ingressVIPs: ["fd00::6"], ` +
 			`machineNetwork: ["fd00:0:0:0::/64"]}}`},
 		"network without prefix": {
@@ -277,8 +282,8 @@ func controlPlaneNetworkAdmissions() admissions {
 		"load balancer, no addresses": {change: `spec: {config: {loadBalancer: {type: UserManaged}, apiVIPs: null, ` +
 			`ingressVIPs: null, machineNetwork: [192.168.111.0/24]}}`, refused: "a user-managed load balancer needs its addresses"},
 		"unknown network plug-in": {change: `spec: {config: {networkType: Flannel}}`, refused: "spec.config.networkType: Unsupported value"},
-		"somebody's load balancer": {
-			change:  `spec: {config: {loadBalancer: {type: Somebodys}}}`,
+		"unknown type of load balancer": {
+			change:  `spec: {config: {loadBalancer: {type: Foreign}}}`,
 			refused: "loadBalancer.type: Unsupported value",
 		},
 		"cluster name with a dot": {change: `spec: {config: {clusterName: lab.one}}`, refused: "spec.config.clusterName"},
@@ -293,13 +298,13 @@ func controlPlaneNetworkAdmissions() admissions {
 	}}
 }
 
-// authority looks like the certificate of one; notPEM is what refuses anything else.
+// authority has the form of a CA certificate; notPEM is the message for any other text.
 const (
 	authority = "-----BEGIN CERTIFICATE-----\nMIIB+/==\n-----END CERTIFICATE-----\n"
 	notPEM    = "additionalTrustBundle must contain PEM certificates (-----BEGIN CERTIFICATE-----) and nothing else"
 )
 
-// bundleOf states authorities below a path.
+// bundleOf returns a patch that sets a trust bundle below a path.
 func bundleOf(path, bundle string) string {
 	levels := strings.Split(path, ".")
 	return strings.Join(levels, ": {") + fmt.Sprintf(": {kubeconfig: {additionalTrustBundle: %q}}", bundle) +
@@ -315,15 +320,15 @@ func controlPlaneSettingsAdmissions() admissions {
 			change:  `spec: {config: {diskEncryption: {enableOn: all, mode: tang}}}`,
 			refused: "mode tang needs tangServers",
 		},
-		"encryption of two kinds": {change: `spec: {config: {diskEncryption: {enableOn: "masters,workers", mode: tpmv2}}}`},
-		"encryption of nobody": {
+		"encryption of masters and workers": {change: `spec: {config: {diskEncryption: {enableOn: "masters,workers", mode: tpmv2}}}`},
+		"unknown set of encrypted hosts": {
 			change:  `spec: {config: {diskEncryption: {enableOn: "workers,masters", mode: tpmv2}}}`,
 			refused: "enableOn: Unsupported value",
 		},
-		"host prefixes":          {change: `spec: {config: {hostPrefix: {ipv4: 24, ipv6: 64}}}`},
-		"host prefix of nothing": {change: `spec: {config: {hostPrefix: {}}}`, refused: "should have at least 1 properties"},
-		"host prefix too long":   {change: `spec: {config: {hostPrefix: {ipv4: 33}}}`, refused: "hostPrefix.ipv4"},
-		"hyperthreading":         {change: `spec: {config: {hyperthreading: {controlPlane: Disabled, workers: Enabled}}}`},
+		"host prefixes":             {change: `spec: {config: {hostPrefix: {ipv4: 24, ipv6: 64}}}`},
+		"host prefix without value": {change: `spec: {config: {hostPrefix: {}}}`, refused: "should have at least 1 properties"},
+		"host prefix too long":      {change: `spec: {config: {hostPrefix: {ipv4: 33}}}`, refused: "hostPrefix.ipv4"},
+		"hyperthreading":            {change: `spec: {config: {hyperthreading: {controlPlane: Disabled, workers: Enabled}}}`},
 		"hyperthreading maybe": {
 			change:  `spec: {config: {hyperthreading: {workers: Maybe}}}`,
 			refused: "hyperthreading.workers: Unsupported value",
@@ -336,7 +341,7 @@ func controlPlaneSettingsAdmissions() admissions {
 		},
 		"controller of the platform": {change: `spec: {config: {apiVIPs: null, ingressVIPs: null, externalPlatform: {name: ` +
 			`metal-stack, cloudControllerManager: Internal}}}`, refused: "cloudControllerManager: Unsupported value"},
-		"external platform of nobody": {
+		"external platform without name": {
 			change:  `spec: {config: {apiVIPs: null, ingressVIPs: null, externalPlatform: {}}}`,
 			refused: "externalPlatform.name: Required value",
 		},
@@ -351,18 +356,18 @@ func controlPlaneSettingsAdmissions() admissions {
 			refused: "installConfigOverride must be a JSON object",
 		},
 		"authorities": {change: bundleOf("spec", strings.Repeat(authority, 16))},
-		"authorities without end": {
+		"too many authorities": {
 			change:  bundleOf("spec", strings.Repeat(authority, 17)),
 			refused: "additionalTrustBundle must contain at most 16 certificates",
 		},
-		"a key as authority": {
+		"a private key as authority": {
 			change:  bundleOf("spec", authority+strings.ReplaceAll(authority, "CERTIFICATE", "PRIVATE KEY")),
 			refused: notPEM,
 		},
-		"authorities in words":  {change: bundleOf("spec", "# mine\n"+authority), refused: notPEM},
-		"an authority cut off":  {change: bundleOf("spec", strings.TrimSuffix(authority, "-----\n")), refused: notPEM},
-		"kubeconfig of nothing": {change: `spec: {kubeconfig: {}}`, refused: "should have at least 1 properties"},
-		"unknown field":         {change: `spec: {config: {baseDomian: x}}`, refused: "unknown fields: spec.config.baseDomian"},
+		"authorities with a comment":  {change: bundleOf("spec", "# mine\n"+authority), refused: notPEM},
+		"a truncated authority":       {change: bundleOf("spec", strings.TrimSuffix(authority, "-----\n")), refused: notPEM},
+		"kubeconfig without settings": {change: `spec: {kubeconfig: {}}`, refused: "should have at least 1 properties"},
+		"unknown field":               {change: `spec: {config: {baseDomian: x}}`, refused: "unknown fields: spec.config.baseDomian"},
 	}}
 }
 
@@ -380,7 +385,7 @@ func controlPlaneUpdateAdmissions() admissions {
 			before: in("Pending", ""), change: `spec: {config: {baseDomain: other.example.com}}`,
 			refused: "baseDomain is immutable",
 		},
-		"cluster name given later": {before: in("Pending", ""), change: `spec: {config: {clusterName: other}}`},
+		"cluster name set later": {before: in("Pending", ""), change: `spec: {config: {clusterName: other}}`},
 		"cluster name changed": {
 			before: in("Preparing", `, spec: {config: {clusterName: one}}`),
 			change: in("Preparing", `, spec: {config: {clusterName: other}}`), refused: "clusterName cannot change",
@@ -402,7 +407,7 @@ func controlPlaneUpdateAdmissions() admissions {
 			before: in("Preparing", `, spec: {config: {hyperthreading: {workers: Disabled}}}`),
 			change: in("Preparing", ""), refused: fixed,
 		},
-		"hyperthreading that stays": {
+		"hyperthreading unchanged": {
 			before: in("Installed", `, spec: {config: {hyperthreading: {workers: Disabled}}}`),
 			change: in("Installed", `, spec: {config: {hyperthreading: {workers: Disabled}}}`),
 		},
@@ -442,7 +447,7 @@ func controlPlaneUpdateAdmissions() admissions {
 		"registry mirrors once installed": {
 			before: in("Installed", ""), change: in("Installed", `, spec: {config: {imageRegistryRef: {name: m}}}`), refused: settings,
 		},
-		"hold taken back while preparing": {
+		"hold reverted while preparing": {
 			before: in("Preparing", `, spec: {config: {holdInstallation: true}}`),
 			change: in("Preparing", `, spec: {config: {holdInstallation: false}}`),
 		},
@@ -463,13 +468,13 @@ spec: {template: {spec: {config: {baseDomain: lab.example.com}}}}
 	return admissions{base, map[string]admission{
 		"settings":    {change: `spec: {template: {spec: {machineTemplate: {spec: {deletion: {nodeDrainTimeoutSeconds: 600}}}}}}`},
 		"authorities": {change: bundleOf("spec.template.spec", authority)},
-		"authorities without end": {
+		"too many authorities": {
 			change:  bundleOf("spec.template.spec", strings.Repeat(authority, 17)),
 			refused: "additionalTrustBundle must contain at most 16 certificates",
 		},
-		"authorities in words": {change: bundleOf("spec.template.spec", "# mine"), refused: notPEM},
-		"an arbiter":           {change: `spec: {template: {spec: {arbiter: {}}}}`},
-		"fencing":              {change: `spec: {template: {spec: {fencing: {credentialsFrom: BareMetalHosts}}}}`},
+		"authorities with a comment": {change: bundleOf("spec.template.spec", "# mine"), refused: notPEM},
+		"an arbiter":                 {change: `spec: {template: {spec: {arbiter: {}}}}`},
+		"fencing":                    {change: `spec: {template: {spec: {fencing: {credentialsFrom: BareMetalHosts}}}}`},
 		"an arbiter in a pool of workers": {
 			change:  `spec: {template: {spec: {arbiter: {openshiftAssistedConfigSpec: {machineConfigPool: infra}}}}}`,
 			refused: "machineConfigPool is for workers: remove it, the host of an arbiter belongs to the pool arbiter",
@@ -482,7 +487,7 @@ spec: {template: {spec: {config: {baseDomain: lab.example.com}}}}
 			change:  `spec: {template: {spec: {openshiftAssistedConfigSpec: {role: Arbiter}}}}`,
 			refused: "role is set by the control plane provider: remove it, and set spec.arbiter",
 		},
-		"what the topology sets": {
+		"a version, which the topology sets": {
 			change:  `spec: {template: {spec: {version: 4.19.10}}}`,
 			refused: "unknown fields: spec.template.spec.version",
 		},

@@ -6,21 +6,22 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// admission is one request to the API server: base with change laid over it. With before, which is laid over base likewise,
-// it is an update of that object. It is accepted, unless refused says which message the user gets.
+// admission is one request to the API server, for the object base with the patch change. With before (also a
+// patch of base) the request updates that object. The API server accepts the request unless refused is set,
+// which is part of the message for the user.
 type admission struct {
 	change  string
 	before  string
 	refused string
 }
 
-// admissions are requests about variants of one object, by what is special about them.
+// admissions are requests for variants of one object, by situation.
 type admissions struct {
 	base  string
 	cases map[string]admission
 }
 
-// admissionTables are all that is tried, by what it is about.
+// admissionTables are the tables of all cases, by subject.
 var admissionTables = map[string]func() admissions{
 	"config":                 openshiftAssistedConfigAdmissions,
 	"node registration":      nodeRegistrationAdmissions,
@@ -57,7 +58,7 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// objects are the one that is asked for, and the one that is there; nil: there is none.
+// objects returns the requested object and the existing one; nil means create.
 func (c admission) objects(t *testing.T, base string) (wanted, old map[string]any) {
 	t.Helper()
 	if c.before != "" {

@@ -27,9 +27,9 @@ func mustLoadChecks(t *testing.T) argocd.Checks {
 	return checks
 }
 
-// What the laboratory saw (test/e2e keeps it in _artifacts/e2e-*/health): each file begins with the health that was
-// told of the object in it, and the first line of the message.
-func TestHealthOfWhatWasRecorded(t *testing.T) {
+// The objects are recorded in the lab (test/e2e writes them to _artifacts/e2e-*/health). Each file begins with
+// the expected health of its object and the first line of the message.
+func TestHealthOfRecordedObjects(t *testing.T) {
 	checks := mustLoadChecks(t)
 	files, err := filepath.Glob("argocd/testdata/*.yaml")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -54,8 +54,8 @@ func TestHealthOfWhatWasRecorded(t *testing.T) {
 	}
 }
 
-// What the laboratory does not come to, or not in every run.
-func TestHealthOf(t *testing.T) {
+// The lab does not reach these situations, or not in each run.
+func TestHealthOfRareSituations(t *testing.T) {
 	checks := mustLoadChecks(t)
 	const (
 		cluster = "apiVersion: cluster.x-k8s.io/v1beta2\nkind: Cluster\n"
@@ -70,14 +70,14 @@ func TestHealthOf(t *testing.T) {
 			"ControlPlaneAvailable, status: 'False', reason: NotAvailable, message: etcd}]}"
 	)
 	for situation, tc := range map[string]struct{ object, status, message string }{
-		"a Cluster that is not looked at yet": {cluster + ours, argocd.Progressing, "waiting for Cluster API to read the Cluster"},
+		"a Cluster that is not reconciled yet": {cluster + ours, argocd.Progressing, "waiting for Cluster API to read the Cluster"},
 		"a Cluster whose spec was just edited": {
 			cluster + "metadata: {generation: 2}\nstatus: {observedGeneration: 1, conditions: [{type: Available, status: " +
 				"'True', reason: Available}]}",
 			argocd.Progressing, "waiting for Cluster API to read the Cluster",
 		},
-		"a Cluster that does not serve any more":         {cluster + ours + down, argocd.Degraded, "ControlPlaneAvailable: etcd"},
-		"another provider's, which may be in the making": {cluster + theirs + down, argocd.Progressing, "Available: not yet"},
+		"a Cluster that serves no longer":                        {cluster + ours + down, argocd.Degraded, "ControlPlaneAvailable: etcd"},
+		"a Cluster of another provider, perhaps being installed": {cluster + theirs + down, argocd.Progressing, "Available: not yet"},
 		"a Cluster whose installation failed": {
 			cluster + ours + strings.Replace(down, "reason: NotAvailable, message: etcd", "reason: InstallationFailed, message: disk", 1),
 			argocd.Degraded, "ControlPlaneAvailable: disk",
@@ -152,20 +152,20 @@ func TestHealthOf(t *testing.T) {
 			host + "metadata: {}\nstatus: {provisioning: {state: unmanaged}}", argocd.Suspended,
 			"spec.bmc is not set: the host is not managed",
 		},
-		"a host that is not seen yet": {host + "metadata: {}", argocd.Progressing, "waiting for the Bare Metal Operator to read the host"},
+		"a host that is not reconciled yet": {host + "metadata: {}", argocd.Progressing, "waiting for the Bare Metal Operator to read the host"},
 		"a host that is paused": {
 			host +
 				"metadata: {annotations: {baremetalhost.metal3.io/paused: ''}}\nstatus: {operationalStatus: error}", argocd.Suspended,
 			"the host is paused by an annotation",
 		},
-		"a host that runs something else": {
+		"an externally provisioned host": {
 			host + "metadata: {}\nstatus: {operationalStatus: OK, provisioning: {state: externally provisioned}}", argocd.Healthy,
 			"the host was installed by another client",
 		},
-		"an installation that was cancelled": {
-			install + "status: {conditions: [{type: Stopped, status: 'True', reason: InstallationCancelled, message: somebody " +
+		"a canceled installation": {
+			install + "status: {conditions: [{type: Stopped, status: 'True', reason: InstallationCancelled, message: another client " +
 				"did}, {type: Completed, status: 'False', reason: InstallationFailed}]}",
-			argocd.Degraded, "Stopped: somebody did",
+			argocd.Degraded, "Stopped: another client did",
 		},
 		"an installation that assisted-service refuses": {
 			install + "status: {conditions: [{type: SpecSynced, status: 'False', reason: InputError, message: bad CIDR}]}",
@@ -184,21 +184,21 @@ func TestHealthOf(t *testing.T) {
 	}
 }
 
-// broughtLater are reasons about something that is missing, which another sync wave or a secrets operator may bring:
-// Argo CD ends a sync at what is degraded.
-var broughtLater = []string{
+// arrivingLater are reasons for a missing input that another sync wave or a secrets operator may create. Argo
+// CD aborts a sync on a degraded object.
+var arrivingLater = []string{
 	"PullSecretMissing", "ManifestsMissing", "ClusterImageSetMissing", "InfraTemplateMissing",
 	"WaitingForNMStateConfig", "WaitingForImport",
 }
 
-// passing are reasons that are told at once, and are no trouble, or advise and hold nothing up.
+// harmless are reasons that are reported immediately but do not block, or only give advice.
 var passing = []string{"HostInstalled", "DeletingAgent", "DeletingInfraEnv", "PreflightWarnings", "HostsLagging"}
 
-// triedAgain are those of what others try again by themselves, most often with success.
-var triedAgain = []string{"HostFailed"}
+// retried are reasons of operations that other components retry automatically, mostly with success.
+var retried = []string{"HostFailed"}
 
-// A reason that is told at once because somebody has to act upon it is degraded, and no other.
-func TestOfEveryReasonItIsDecidedWhetherItIsDegraded(t *testing.T) {
+// A reason is degraded exactly if it is reported immediately and the user has to act.
+func TestEachReasonHasAHealth(t *testing.T) {
 	checks := mustLoadChecks(t)
 	for _, kind := range []struct {
 		schema.GroupVersionKind
@@ -228,13 +228,13 @@ func TestOfEveryReasonItIsDecidedWhetherItIsDegraded(t *testing.T) {
 			g := NewWithT(t)
 			urgent := kind.urgent(t)
 			for name, reason := range reasonsOf(t, "../"+kind.provider+"/api/v1beta1/conditions.go") {
-				told := &unstructured.Unstructured{Object: object(t,
+				finding := &unstructured.Unstructured{Object: object(t,
 					"metadata: {generation: 1}\nstatus: {observedGeneration: 1, conditions: [{type: "+kind.condition+
 						", status: 'False', reason: "+reason+", message: why}]}")}
-				told.SetGroupVersionKind(kind.GroupVersionKind)
-				health, err := checks.Of(t.Context(), told)
+				finding.SetGroupVersionKind(kind.GroupVersionKind)
+				health, err := checks.Of(t.Context(), finding)
 				g.Expect(err).NotTo(HaveOccurred())
-				wanted := urgent(name) && !slices.Contains(slices.Concat(broughtLater, passing, triedAgain), reason)
+				wanted := urgent(name) && !slices.Contains(slices.Concat(arrivingLater, passing, retried), reason)
 				if wanted {
 					g.Expect(health.Status).To(Equal(argocd.Degraded), reason)
 				} else {
@@ -245,8 +245,8 @@ func TestOfEveryReasonItIsDecidedWhetherItIsDegraded(t *testing.T) {
 	}
 }
 
-// What users apply is made from the scripts, for Argo CD and for the operator of OpenShift GitOps.
-func TestArgoCDGetsTheChecks(t *testing.T) {
+// The manifests for users are generated from the scripts, for Argo CD and for the OpenShift GitOps operator.
+func TestArgoCDManifestsHaveTheChecks(t *testing.T) {
 	g := NewWithT(t)
 	checks := mustLoadChecks(t)
 	wanted, lists := map[string]any{}, map[string]any{}
@@ -271,7 +271,7 @@ func TestArgoCDGetsTheChecks(t *testing.T) {
 	g.Expect(got).To(Equal(lists))
 }
 
-// reasonsOf are the values of the constants ...Reason of a file, by name, as far as they are written there.
+// reasonsOf returns the values of the constants ...Reason that a file defines, by name.
 func reasonsOf(t *testing.T, file string) map[string]string {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
@@ -294,7 +294,7 @@ func reasonsOf(t *testing.T, file string) map[string]string {
 	return reasons
 }
 
-// namesIn are the names of the constants that a file lists: in the variable, or in the fields, of that name.
+// namesIn returns the names of the constants in the variable or the fields of the given name.
 func namesIn(t *testing.T, file, list string) []string {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)

@@ -20,16 +20,16 @@ import (
 // coreVariable is the folder below test/tools whose version of Cluster API core runs.
 const coreVariable = "CORE"
 
-// What only a real API server tells: it has the components of both providers, whose managers watch one namespace, and
-// Cluster API. One is started for all tests that need it.
-func TestOnAManagementCluster(t *testing.T) {
+// These tests need a real API server. One API server for all of them has Cluster API and the components of both
+// providers, whose managers watch one namespace.
+func TestOnManagementCluster(t *testing.T) {
 	ctrl.SetLogger(logr.Discard()) // the API server's warnings about old versions
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	begin := time.Now()
 	one := env.ManagerOptions{
 		Manifests: "namespaced", Variables: map[string]string{"WATCHED_NAMESPACE": watched},
-		// It has a Role for the lease, too. On a machine that is busy it must not lose it.
+		// The manager has a Role for the lease, too. On a busy machine it must not lose the lease.
 		ExtraArgs: []string{
 			"--leader-elect", "--leader-elect-retry-period=200ms", "--leader-elect-lease-duration=3m",
 			"--leader-elect-renew-deadline=2m",
@@ -42,21 +42,21 @@ func TestOnAManagementCluster(t *testing.T) {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(e.Stop)
 
-	t.Run("a manager of one namespace may there what others may everywhere", func(t *testing.T) { checkRoles(ctx, t, e) })
-	t.Run("this is enough for it", func(t *testing.T) { checkManagers(ctx, t, e, begin) })
-	t.Run("the kinds of other infrastructure providers are added", func(t *testing.T) { checkOtherInfrastructure(ctx, t, e) })
-	t.Run("what is rendered from a ClusterInstance", func(t *testing.T) { checkSiteconfig(ctx, t, e) })
+	t.Run("a manager of one namespace has there the rights that others have in all", func(t *testing.T) { checkRoles(ctx, t, e) })
+	t.Run("these rights suffice", func(t *testing.T) { checkManagers(ctx, t, e, begin) })
+	t.Run("the rights for other infrastructure providers are added", func(t *testing.T) { checkOtherInfrastructure(ctx, t, e) })
+	t.Run("objects rendered from a ClusterInstance", func(t *testing.T) { checkSiteconfig(ctx, t, e) })
 	t.Run("owners of Secrets", func(t *testing.T) { checkOwners(ctx, t, e) })
 	t.Run("InfraEnvs of an older and of a newer assisted-service", func(t *testing.T) { checkNewerInfraEnvs(ctx, t, e) })
-	t.Run("a field that the kind of another version lacks is refused for good", func(t *testing.T) { checkUnknownField(ctx, t, e.Client()) })
-	t.Run("the network plug-ins that an older assisted-service refuses", func(t *testing.T) { checkNetworkTypes(ctx, t, e.Client()) })
-	t.Run("no edit reinstalls hosts unless the user says so", func(t *testing.T) { checkReinstallation(ctx, t, e.Client()) })
+	t.Run("a field that another version lacks is rejected permanently", func(t *testing.T) { checkUnknownField(ctx, t, e.Client()) })
+	t.Run("network plug-ins that an older assisted-service rejects", func(t *testing.T) { checkNetworkTypes(ctx, t, e.Client()) })
+	t.Run("no edit reinstalls hosts without consent", func(t *testing.T) { checkReinstallation(ctx, t, e.Client()) })
 	t.Run("no restore wipes hosts", func(t *testing.T) { checkRestoredHosts(ctx, t, e.Client()) })
 	t.Run("no deletion of one object wipes hosts in use", func(t *testing.T) { checkHostDeletion(ctx, t, e.Client()) })
 }
 
-// checkUnknownField applies what an assisted-service does not know that is from before a field of its
-// AgentClusterInstall, and a bootstrap provider from before a field of its config.
+// checkUnknownField applies an AgentClusterInstall with a field that an older assisted-service lacks. It also
+// applies a config with a field that an older bootstrap provider lacks.
 func checkUnknownField(ctx context.Context, t *testing.T, c client.Client) {
 	g := NewWithT(t)
 	install := &unstructured.Unstructured{Object: map[string]any{
@@ -74,11 +74,13 @@ func checkUnknownField(ctx context.Context, t *testing.T, c client.Client) {
 		"spec":     map[string]any{"bootMode": "LiveISO", "part": "Witness"},
 	}}
 	err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(config), client.FieldOwner("test"), client.DryRunAll)
-	g.Expect(kube.UndeclaredField(err)).To(Equal("spec.part"), "so an older bootstrap provider refuses the role of an arbiter: %v", err)
+	g.Expect(kube.UndeclaredField(err)).To(Equal("spec.part"),
+		"an older bootstrap provider rejects the role of an arbiter in the same way: %v", err)
 }
 
-// checkNetworkTypes applies each network plug-in that can be asked for: docs/ztp.md says which of them the
-// AgentClusterInstall of the tested assisted-service (April 2025) refuses, and how they are said to it instead.
+// checkNetworkTypes applies each supported network plug-in. docs/ztp.md lists the ones that the
+// AgentClusterInstall of the tested assisted-service (April 2025) rejects. It also describes how the provider
+// requests them instead.
 func checkNetworkTypes(ctx context.Context, t *testing.T, c client.Client) {
 	g := NewWithT(t)
 	var refused []string
@@ -98,10 +100,10 @@ func checkNetworkTypes(ctx context.Context, t *testing.T, c client.Client) {
 			refused = append(refused, networkType)
 		}
 	}
-	g.Expect(refused).To(ConsistOf("Calico", "Cilium", "CiscoACI", "None"), "what docs/ztp.md says")
+	g.Expect(refused).To(ConsistOf("Calico", "Cilium", "CiscoACI", "None"), "the list in docs/ztp.md")
 }
 
-// networkTypes are the values that networkType of a control plane may have.
+// networkTypes returns the values that networkType of a control plane may have.
 func networkTypes(t *testing.T) []string {
 	t.Helper()
 	var values []string

@@ -17,13 +17,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// withDefault matches a variable that clusterctl replaces, with the default that it takes when the user gives no value.
+// withDefault matches a variable of clusterctl with the default for users who set no value.
 var withDefault = regexp.MustCompile(`\$\{[A-Z_]+:=([^}]*)\}`)
 
 // unset matches a variable that has no value.
 var unset = regexp.MustCompile(`\$\{.{0,40}`)
 
-// What clusterctl asks of the components of a provider.
+// These are the requirements of clusterctl for the components of a provider.
 func TestComponentsKeepTheContract(t *testing.T) {
 	for provider, names := range map[string]struct{ namespace, label string }{
 		"bootstrap":    {"openshift-agent-bootstrap-system", "bootstrap-openshift-agent"},
@@ -57,7 +57,8 @@ func TestComponentsKeepTheContract(t *testing.T) {
 	}
 }
 
-// components renders what is installed, with the defaults of its variables, and the watched namespace for managers that watch only one.
+// components renders the components with the defaults of their variables. The watched namespace is set for
+// managers that watch only one.
 func components(t *testing.T, folder string) []map[string]any {
 	t.Helper()
 	g := NewWithT(t)
@@ -71,7 +72,7 @@ func components(t *testing.T, folder string) []map[string]any {
 	g.Expect(err).NotTo(HaveOccurred(), stderr.String())
 	rendered = withDefault.ReplaceAll(rendered, []byte("$1"))
 	rendered = bytes.ReplaceAll(rendered, []byte("${WATCHED_NAMESPACE}"), []byte(watched))
-	g.Expect(unset.FindString(string(rendered))).To(BeEmpty(), "clusterctl would ask for this variable")
+	g.Expect(unset.FindString(string(rendered))).To(BeEmpty(), "clusterctl would require this variable")
 	objects, err := readManifests(bytes.NewReader(rendered))
 	g.Expect(err).NotTo(HaveOccurred())
 	return objects
@@ -83,7 +84,7 @@ func checkDeployment(t *testing.T, object map[string]any) {
 	var deployment appsv1.Deployment
 	g.Expect(runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object, &deployment, true)).To(Succeed())
 	pod := deployment.Spec.Template.Spec
-	g.Expect(pod.Containers).To(ConsistOf(HaveField("Name", "manager")), "clusterctl looks for this one")
+	g.Expect(pod.Containers).To(ConsistOf(HaveField("Name", "manager")), "clusterctl requires this name")
 	container := pod.Containers[0]
 	g.Expect(container.Args).To(ContainElement("--diagnostics-address=:8443"), "arguments have the defaults of their variables")
 	g.Expect(container.Args).NotTo(ContainElement(ContainSubstring("${")))
@@ -106,12 +107,12 @@ func checkClusterRole(t *testing.T, object map[string]any) {
 	var role rbacv1.ClusterRole
 	g.Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(object, &role)).To(Succeed())
 	for _, rule := range role.Rules {
-		g.Expect(fmt.Sprint(rule.APIGroups, rule.Verbs)).NotTo(ContainSubstring("*"), "%s: a wildcard grants what is not needed", role.Name)
+		g.Expect(fmt.Sprint(rule.APIGroups, rule.Verbs)).NotTo(ContainSubstring("*"), "%s: a wildcard grants unneeded rights", role.Name)
 	}
 }
 
-// clusterctl refuses a provider whose metadata.yaml does not name the contract of its release series.
-func TestMetadataNamesTheContract(t *testing.T) {
+// clusterctl rejects a provider whose metadata.yaml does not name the contract of its release series.
+func TestMetadataNamesContract(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile("../metadata.yaml")
 	g.Expect(err).NotTo(HaveOccurred())

@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/cluster-api/util/contract"
 )
 
-// The API server refuses a CRD whose schema is not structural, or whose CEL rules do not compile or may cost too much.
+// The API server rejects a CRD whose schema is not structural, or whose CEL rules do not compile or may cost
+// too much.
 func TestCRDsAreAccepted(t *testing.T) {
 	for _, crd := range ourDefinitions(t) {
 		t.Run(crd.Name, func(t *testing.T) {
@@ -29,7 +30,7 @@ func TestCRDsAreAccepted(t *testing.T) {
 	}
 }
 
-// What Cluster API and clusterctl read from a CRD.
+// Cluster API and clusterctl read these fields of a CRD.
 func TestCRDsKeepTheContract(t *testing.T) {
 	g := NewWithT(t)
 	for _, crd := range ourDefinitions(t) {
@@ -40,8 +41,8 @@ func TestCRDsKeepTheContract(t *testing.T) {
 	}
 }
 
-// What is omitted is shown all the same, and kubectl scale finds it.
-func TestTheWantedMachinesOfAControlPlaneAreShownWhenTheyAreOmitted(t *testing.T) {
+// kubectl shows the default of an omitted field, and kubectl scale reads it.
+func TestOmittedReplicasOfControlPlaneAreShown(t *testing.T) {
 	g := NewWithT(t)
 	for _, crd := range ourDefinitions(t) {
 		if crd.Spec.Names.Kind != "OpenshiftAssistedControlPlane" {
@@ -53,11 +54,11 @@ func TestTheWantedMachinesOfAControlPlaneAreShownWhenTheyAreOmitted(t *testing.T
 		g.Expect(version.Schema.OpenAPIV3Schema.Properties["spec"].Properties["replicas"].Default).To(HaveField("Raw", MatchJSON("1")))
 		return
 	}
-	t.Fatal("there is no such CRD")
+	t.Fatal("the CRD does not exist")
 }
 
-// The conventions of Kubernetes APIs that keep an object small and its merge predictable: every string, list and map is
-// bounded, every list says how it merges, every field says what it means and begins with its name.
+// Conventions of Kubernetes APIs keep an object small and its merge predictable. Every string, list and map has
+// a bound, and every list has a merge strategy. Every field has a description that begins with its name.
 func TestCRDsFollowAPIConventions(t *testing.T) {
 	for _, crd := range ourDefinitions(t) {
 		for _, version := range crd.Spec.Versions {
@@ -70,7 +71,7 @@ func TestCRDsFollowAPIConventions(t *testing.T) {
 	}
 }
 
-// unconventional lists what breaks the conventions, below a path too.
+// unconventional lists violations of the conventions at a path and below it.
 func unconventional(path, name string, props apiextensionsv1.JSONSchemaProps) (found []string) {
 	if foreignType(path, props) {
 		return nil
@@ -114,7 +115,7 @@ func unconventionalList(path string, props apiextensionsv1.JSONSchemaProps) (fou
 	return found
 }
 
-// foreignType reports whether the schema is that of a type of Kubernetes or Cluster API, which is not ours to bound.
+// foreignType reports whether a schema is a type of Kubernetes or Cluster API, which we cannot bound.
 func foreignType(path string, props apiextensionsv1.JSONSchemaProps) bool {
 	for _, end := range []string{".metadata", ".conditions", "Selector", ".taints", ".readinessGates", ".infrastructureRef"} {
 		if strings.HasSuffix(path, end) {

@@ -34,7 +34,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 )
 
-// dashboard is what is looked at of Grafana's model.
+// dashboard has the tested fields of Grafana's model.
 type dashboard struct {
 	Panels []struct {
 		ID      int    `json:"id"`
@@ -55,7 +55,7 @@ type dashboard struct {
 	} `json:"templating"`
 }
 
-// sample is a series in the answer of Prometheus, with its value.
+// sample is a series with its value in a response of Prometheus.
 type sample struct {
 	Metric map[string]string `json:"metric"`
 	Value  [2]any            `json:"value"`
@@ -65,20 +65,20 @@ var (
 	grouping = regexp.MustCompile(`by \(([^)]*)\)`)
 	inLegend = regexp.MustCompile(`{{([^}]*)}}`)
 	ofValues = regexp.MustCompile(`^label_values\((.*), ([a-z_]+)\)$`)
-	// forGrafana are what Grafana puts in, with what stands for it here; what is selected must be there, not just empty.
+	// forGrafana replaces the variables of Grafana. Selected series must exist, not only be empty.
 	forGrafana = strings.NewReplacer("$namespace", ".+", "$cluster", ".+", "$__rate_interval", "1m")
 )
 
-// TestTheDashboardShowsWhatThereIs runs each query of the dashboard on a real Prometheus that scrapes what our code,
-// controller-runtime and kube-state-metrics expose.
-func TestTheDashboardShowsWhatThereIs(t *testing.T) {
+// TestDashboardShowsSeries runs each query of the dashboard on a real Prometheus. Prometheus scrapes the
+// metrics of our code, controller-runtime and kube-state-metrics.
+func TestDashboardShowsSeries(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile("monitoring/grafana-dashboard.json")
 	g.Expect(err).NotTo(HaveOccurred())
 	var shown dashboard
 	g.Expect(json.Unmarshal(content, &shown)).To(Succeed())
-	ask := startPrometheus(t)
-	g.Eventually(ask).WithArguments(`count_over_time(up[1m]) > 3`).WithTimeout(3*time.Minute).Should(HaveLen(3),
+	query := startPrometheus(t)
+	g.Eventually(query).WithArguments(`count_over_time(up[1m]) > 3`).WithTimeout(3*time.Minute).Should(HaveLen(3),
 		"every target was scraped a few times")
 
 	for _, variable := range shown.Templating.List {
@@ -86,10 +86,10 @@ func TestTheDashboardShowsWhatThereIs(t *testing.T) {
 			continue
 		}
 		g.Expect(variable.Query).To(HaveKeyWithValue("query", variable.Definition))
-		asked := ofValues.FindStringSubmatch(variable.Definition)
-		g.Expect(asked).To(HaveLen(3), variable.Name)
-		g.Expect(ask(fmt.Sprintf("count by (%s) (%s)", asked[2], forGrafana.Replace(asked[1])))).To(ContainElement(HaveField("Metric",
-			HaveKey(asked[2]))), variable.Name)
+		values := ofValues.FindStringSubmatch(variable.Definition)
+		g.Expect(values).To(HaveLen(3), variable.Name)
+		g.Expect(query(fmt.Sprintf("count by (%s) (%s)", values[2], forGrafana.Replace(values[1])))).To(ContainElement(HaveField("Metric",
+			HaveKey(values[2]))), variable.Name)
 	}
 	ids := map[int]bool{}
 	for _, panel := range shown.Panels {
@@ -101,25 +101,25 @@ func TestTheDashboardShowsWhatThereIs(t *testing.T) {
 		for _, target := range panel.Targets {
 			t.Run(panel.Title, func(t *testing.T) {
 				g := NewWithT(t)
-				g.Eventually(ask).WithArguments(forGrafana.Replace(target.Expr)).WithTimeout(2*time.Minute).Should(ContainElement(HaveField("Value",
-					HaveExactElements(Not(BeNil()), Not(Equal("NaN"))))), "something is shown")
-				result, err := ask(forGrafana.Replace(target.Expr))
+				g.Eventually(query).WithArguments(forGrafana.Replace(target.Expr)).WithTimeout(2*time.Minute).Should(ContainElement(HaveField("Value",
+					HaveExactElements(Not(BeNil()), Not(Equal("NaN"))))), "a value is shown")
+				result, err := query(forGrafana.Replace(target.Expr))
 				g.Expect(err).NotTo(HaveOccurred())
 				for _, label := range labelsOf(target.Expr, target.LegendFormat) {
 					g.Expect(result).To(HaveEach(HaveField("Metric", HaveKeyWithValue(label, Not(BeEmpty())))),
-						"what is grouped by, or named in the legend, is there")
+						"the labels of the grouping and of the legend exist")
 				}
 			})
 		}
 	}
 }
 
-// labelsOf are the labels that a query groups by, and those that its legend names.
+// labelsOf returns the labels in the grouping of a query and in its legend.
 func labelsOf(expression, legend string) []string {
 	var labels []string
 	for _, found := range grouping.FindAllStringSubmatch(expression, -1) {
 		for _, label := range strings.Split(found[1], ", ") {
-			if label != "le" { // histogram_quantile takes it away
+			if label != "le" { // histogram_quantile removes it
 				labels = append(labels, label)
 			}
 		}
@@ -130,8 +130,9 @@ func labelsOf(expression, legend string) []string {
 	return labels
 }
 
-// startPrometheus runs one that scrapes two managers and kube-state-metrics, and returns how to ask it.
-func startPrometheus(t *testing.T) (ask func(query string) ([]sample, error)) {
+// startPrometheus runs a Prometheus that scrapes two managers and kube-state-metrics, and returns a function
+// that queries it.
+func startPrometheus(t *testing.T) (query func(expression string) ([]sample, error)) {
 	t.Helper()
 	g := NewWithT(t)
 	program, missing := tools.Prometheus()
@@ -151,10 +152,12 @@ func startPrometheus(t *testing.T) (ask func(query string) ([]sample, error)) {
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
 	prometheus.Ready = process.Probe(http.DefaultClient, "http://"+address+"/-/ready")
 	g.Expect(group.Start(t.Context(), prometheus)).To(Succeed())
-	return func(query string) ([]sample, error) { return asked(t.Context(), "http://"+address, query) }
+	return func(expression string) ([]sample, error) {
+		return queryPrometheus(t.Context(), "http://"+address, expression)
+	}
 }
 
-// scrapes is the configuration of Prometheus, with the labels that PodMonitors give.
+// scrapes returns the configuration of Prometheus, with the labels that PodMonitors add.
 func scrapes(address string) string {
 	lines := []string{"global: {scrape_interval: 500ms, scrape_timeout: 500ms}", "scrape_configs:"}
 	for _, job := range []struct{ name, path, labels string }{
@@ -162,20 +165,21 @@ func scrapes(address string) string {
 		{"control-plane-openshift-agent", "/manager", "{namespace: openshift-agent-control-plane-system, pod: c}"},
 		{"kube-state-metrics", "/state", "{namespace: monitoring, pod: k}"},
 	} {
-		lines = append(lines, fmt.Sprintf("- {job_name: %s, metrics_path: %s, honor_labels: true, static_configs: [{targets: [%q], labels: %s}]}", job.name, job.path, address, job.labels))
+		lines = append(lines, fmt.Sprintf("- {job_name: %s, metrics_path: %s, honor_labels: true, static_configs: [{targets: [%q], labels: "+
+			"%s}]}", job.name, job.path, address, job.labels))
 	}
 	return strings.Join(lines, "\n")
 }
 
-// exposed is what managers expose while things happen, and what kube-state-metrics tells of recorded objects.
+// exposed serves the metrics of managers at work, and the metrics of kube-state-metrics for recorded objects.
 func exposed(t *testing.T) http.Handler {
 	t.Helper()
-	things := happening(t)
+	act := activity(t)
 	state := stateMetrics(t, "OpenshiftAssistedControlPlane-Progressing-Installing",
 		"OpenshiftAssistedControlPlane-Degraded-InstallationFailed", "OpenshiftAssistedConfig-Degraded-HostInstallationFailed", installingHost)
 	mux := http.NewServeMux()
 	mux.Handle("/manager", promhttp.InstrumentMetricHandler(metrics.Registry, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		things()
+		act()
 		promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{}).ServeHTTP(w, r)
 	})))
 	mux.HandleFunc("/state", func(w http.ResponseWriter, _ *http.Request) {
@@ -185,9 +189,9 @@ func exposed(t *testing.T) http.Handler {
 	return mux
 }
 
-// happening returns something that happens before each scrape: what is measured by us, reconciles of which some fail,
-// requests to an API server.
-func happening(t *testing.T) func() {
+// activity returns a function that runs before each scrape. It records our own metrics, reconciles (some of
+// which fail) and requests to an API server.
+func activity(t *testing.T) func() {
 	t.Helper()
 	g := NewWithT(t)
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) }))
@@ -215,7 +219,7 @@ func happening(t *testing.T) func() {
 	}
 }
 
-// arriving is a source of requests.
+// arriving returns a source of reconcile requests.
 func arriving(requests <-chan ctrl.Request) source.Func {
 	return func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 		go func() {
@@ -258,8 +262,8 @@ func runController(t *testing.T, name string, requests <-chan ctrl.Request) {
 	t.Cleanup(func() { cancel(); <-ended })
 }
 
-// asked runs a query as of now.
-func asked(ctx context.Context, address, query string) ([]sample, error) {
+// query runs a query at the current time.
+func queryPrometheus(ctx context.Context, address, query string) ([]sample, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/api/v1/query?query="+url.QueryEscape(query), nil)
 	if err != nil {
 		return nil, err

@@ -24,7 +24,8 @@ import (
 	tools "github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
 )
 
-// The title of the chapter of docs/conditions.md for each kind, and the file with its conditions and reasons.
+// Keys are the titles of chapters of docs/conditions.md, one per kind. Values are the files that define
+// conditions and reasons of the kind.
 var documented = map[string]string{
 	"OpenshiftAssistedConfig":       "../bootstrap/api/v1beta1/conditions.go",
 	"OpenshiftAssistedControlPlane": "../controlplane/api/v1beta1/conditions.go",
@@ -43,17 +44,18 @@ func TestEveryConditionAndReasonIsDocumented(t *testing.T) {
 		tables := strings.SplitN(chapter, "| Reason |", 2)
 		g.Expect(tables).To(HaveLen(2), "table of reasons of %s", kind)
 		conditions, reasons := constants(t, file)
-		g.Expect(rows(tables[0])).To(ConsistOf(append(conditions, "Paused")), "conditions of %s", kind) // Paused is Cluster API's
+		g.Expect(rows(tables[0])).To(ConsistOf(append(conditions, "Paused")), "conditions of %s", kind) // Cluster API sets Paused
 		g.Expect(rows(tables[1])).To(ConsistOf(reasons), "reasons of %s", kind)
 	}
 }
 
 var annotationLiteral = regexp.MustCompile(`(?:[a-z0-9-]+\.)+(?:x-k8s|openshift)\.io(?:\.[a-z-]+\.|/[a-z-]+)`)
 
-// foreignAnnotations are labels and annotations of Cluster API that our policies read and users do not set for them.
+// foreignAnnotations are labels and annotations of Cluster API that our policies read. Users do not set them
+// for our providers.
 var foreignAnnotations = []string{"cluster.x-k8s.io/deployment-name", "clusterctl.cluster.x-k8s.io/delete-for-move"}
 
-// An annotation that is in no document can be used by nobody.
+// Users cannot find an undocumented annotation.
 func TestEveryAnnotationIsDocumented(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile("../docs/annotations.md")
@@ -83,11 +85,11 @@ func TestEveryAnnotationIsDocumented(t *testing.T) {
 	policy, err := os.ReadFile("bootstrap/policy/reinstallation.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
 	consent := regexp.MustCompile(`'([a-z./0-9-]+/reinstall-hosts)'\]\.orValue\(''\) != '([a-z-]+)'`).FindStringSubmatch(string(policy))
-	g.Expect(consent).To(HaveLen(3), "what the policy takes for consent")
+	g.Expect(consent).To(HaveLen(3), "the consent that the policy accepts")
 	g.Expect(string(content)).To(ContainSubstring("| `" + consent[1] + "` | `" + consent[2] + "`"))
 }
 
-// annotations are those that a file names: the values of constants, or what is looked up.
+// annotations returns the annotations in a file: values of constants, or keys of lookups.
 func annotations(t *testing.T, file string) []string {
 	t.Helper()
 	if filepath.Ext(file) != ".go" {
@@ -105,7 +107,7 @@ func annotations(t *testing.T, file string) []string {
 		}
 		ast.Inspect(spec, func(n ast.Node) bool {
 			if literal, is := n.(*ast.BasicLit); is && literal.Kind == token.STRING {
-				value, err := strconv.Unquote(literal.Value) // after the prefix, if there is one
+				value, err := strconv.Unquote(literal.Value) // after the prefix, if any
 				NewWithT(t).Expect(err).NotTo(HaveOccurred())
 				names = append(names, value)
 			}
@@ -116,7 +118,7 @@ func annotations(t *testing.T, file string) []string {
 	return names
 }
 
-// What assisted-service can be told is said here, too, or it is said why not.
+// Each field of assisted-service is documented as supported or with the reason why not.
 func TestEveryFieldOfAssistedServiceIsDocumented(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile("../docs/ztp.md")
@@ -134,7 +136,7 @@ func TestEveryFieldOfAssistedServiceIsDocumented(t *testing.T) {
 	}
 }
 
-func TestTheVersionsOfClusterAPIThatAreTestedAreDocumented(t *testing.T) {
+func TestTestedClusterAPIVersionsAreDocumented(t *testing.T) {
 	g := NewWithT(t)
 	builder, err := tools.NewBuilder(".", io.Discard)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -153,8 +155,8 @@ func TestTheVersionsOfClusterAPIThatAreTestedAreDocumented(t *testing.T) {
 	g.Expect(string(content)).To(ContainSubstring("tested with Cluster API %s and %s.", strings.Join(versions[:last], ", "), versions[last]))
 }
 
-// TestVersionsThatAreTestedAreDocumented holds docs/versions.md against what the components are built from.
-func TestVersionsThatAreTestedAreDocumented(t *testing.T) {
+// TestTestedComponentVersionsAreDocumented compares docs/versions.md with the pinned modules of the components.
+func TestTestedComponentVersionsAreDocumented(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile("../docs/versions.md")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -187,8 +189,8 @@ func rows(table string) []string {
 	return names
 }
 
-// constants returns the values of the constants ...Condition and ...Reason in a Go file. One that is another package's
-// constant has that one's name without the ending as its value, as Cluster API's have.
+// constants returns the values of the constants ...Condition and ...Reason of a Go file. A constant of another
+// package has its name without the suffix as its value, like the constants of Cluster API.
 func constants(t *testing.T, path string) (conditions, reasons []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
@@ -218,7 +220,7 @@ func constants(t *testing.T, path string) (conditions, reasons []string) {
 
 var code = regexp.MustCompile("`[^`\n]*`")
 
-// Every whole manifest in the documents is one that the API server accepts.
+// The API server accepts every complete manifest in the documents.
 func TestManifestsInDocumentsAreAccepted(t *testing.T) {
 	g, all := NewWithT(t), mustLoadSchemas(t)
 	documents, err := docs.Read("..")
@@ -236,10 +238,10 @@ func TestManifestsInDocumentsAreAccepted(t *testing.T) {
 	g.Expect(found).To(BeNumerically(">", 0))
 }
 
-// provenBy matches what the table of docs/assisted-service.md names as a proof.
+// provenBy matches the tests in the table of docs/assisted-service.md.
 var provenBy = regexp.MustCompile(`(?m)^\| .* \| .* \| (.*) \|$`)
 
-func TestWhatWeRelyOnNamesTestsThatExist(t *testing.T) {
+func TestTestsNamedInTableOfDependenciesExist(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile("../docs/assisted-service.md")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -259,7 +261,8 @@ func TestWhatWeRelyOnNamesTestsThatExist(t *testing.T) {
 	}
 }
 
-// proofs returns how the sources begin what a cell names: specs after "e2e: ", helpers of specs in parentheses, test functions else.
+// proofs returns the texts that must occur in the sources for the tests of a cell: specs follow "e2e: ",
+// helpers of specs stand in parentheses, and all other names are test functions.
 func proofs(cell string) (beginnings []string) {
 	specs := strings.HasPrefix(cell, "e2e: ")
 	tests, helpers, _ := strings.Cut(cell, " (`")

@@ -14,12 +14,13 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// emitters are the functions that emit Events, with the type of these; empty: the first argument says it. The reason is the second.
+// emitters are the functions that emit Events, with the type of their Events. If the type is empty, the first
+// argument is the type. The second argument is the reason.
 var emitters = map[string]string{"Event": "Normal", "Warn": "Warning", "QueueEvent": ""}
 
 var eventRow = regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| (Normal|Warning) \\|")
 
-// Reasons are stable, and nobody finds those that stand nowhere.
+// Users search the documents for reasons, which are stable.
 func TestEveryEventIsDocumented(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile("../docs/events.md")
@@ -36,7 +37,7 @@ func TestEveryEventIsDocumented(t *testing.T) {
 	}
 }
 
-// emitted are the types of the Events of a provider, by reason.
+// emitted returns the types of the Events of a provider, by reason.
 func emitted(t *testing.T, provider string) map[string]string {
 	t.Helper()
 	g := NewWithT(t)
@@ -76,7 +77,7 @@ func emitted(t *testing.T, provider string) map[string]string {
 	return found
 }
 
-// reasonIn is the reason that an argument stands for.
+// reasonIn returns the reason for an argument, which is a literal or a constant.
 func reasonIn(t *testing.T, constants map[string]string, argument ast.Expr) string {
 	t.Helper()
 	switch argument := argument.(type) {

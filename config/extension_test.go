@@ -14,9 +14,9 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 )
 
-// The way from Cluster API to the extension leads through names that only this test compares: nothing of it is there in
-// the end-to-end tests but the ExtensionConfig.
-func TestTheExtensionIsReached(t *testing.T) {
+// Cluster API reaches the extension by names that only this test compares. The end-to-end tests use only the
+// ExtensionConfig.
+func TestClusterAPIReachesExtension(t *testing.T) {
 	g := NewWithT(t)
 	var manager appsv1.Deployment
 	for _, object := range components(t, "controlplane/default") {
@@ -58,7 +58,7 @@ func TestTheExtensionIsReached(t *testing.T) {
 	g.Expect(pod.Volumes).To(ConsistOf(HaveField("Secret", HaveField("SecretName", certificate.Spec.SecretName))))
 	g.Expect(pod.Volumes[0].Secret.Optional).To(HaveValue(BeTrue()), "most hubs have none")
 	g.Expect(objects[len(objects)-1]).To(HaveKeyWithValue("kind", "ExtensionConfig"),
-		"Cluster API does not start as long as an extension does not answer: where cert-manager is missing it must not come that far")
+		"Cluster API does not start until each extension answers: without cert-manager no ExtensionConfig may be created")
 	g.Expect(extension.Spec.NamespaceSelector.MatchExpressions).To(ConsistOf(HaveField("Values", ConsistOf(watched))))
 	g.Expect(extension.Annotations).To(HaveKeyWithValue(runtimev1.InjectCAFromSecretAnnotation,
 		certificate.Namespace+"/"+certificate.Spec.SecretName))

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// newHost is a BareMetalHost as a user registers one.
+// newHost is a BareMetalHost as a user creates it.
 const newHost = `
 apiVersion: metal3.io/v1alpha1
 kind: BareMetalHost
@@ -56,7 +56,7 @@ func checkRestoredHosts(ctx context.Context, t *testing.T, c client.Client) {
 		"restored, of another kind of consumer": {host: []string{`spec: {consumerRef: {kind: HostClaim, name: claim}}`}, refused: wiped},
 		"moved by clusterctl":                   {host: []string{consumed, withImage, history, underPause}},
 		"paused":                                {host: []string{consumed, withImage, underPause}},
-		"with status, of a restore":             {host: []string{consumed, withImage, history}},
+		"restored with status":                  {host: []string{consumed, withImage, history}},
 		"with an empty status": {host: []string{
 			consumed, withImage,
 			`metadata: {annotations: {baremetalhost.metal3.io/status: ""}}`,
@@ -65,7 +65,7 @@ func checkRestoredHosts(ctx context.Context, t *testing.T, c client.Client) {
 			consumed, withImage,
 			`metadata: {annotations: {baremetalhost.metal3.io/status: '{"provisioning":{"state":""}}'}}`,
 		}, refused: wiped},
-		"detached, which comes too late": {host: []string{
+		"detached, which has no effect on a new host": {host: []string{
 			consumed, withImage,
 			`metadata: {annotations: {baremetalhost.metal3.io/detached: assisted-service-controller}}`,
 		}, refused: wiped},
@@ -76,28 +76,28 @@ func checkRestoredHosts(ctx context.Context, t *testing.T, c client.Client) {
 		"a master of the hub": {host: []string{`spec: {externallyProvisioned: true, consumerRef: ` +
 			`{apiVersion: machine.openshift.io/v1beta1, kind: Machine, namespace: openshift-machine-api, name: custom-master3}}`}},
 		"provisioned without the operator": {host: []string{withImage, `spec: {externallyProvisioned: true}`}},
-		"the user says that it may be wiped": {host: []string{
+		"consent to wipe": {host: []string{
 			withImage,
 			`metadata: {annotations: {bootstrap.cluster.x-k8s.io/provision-new-host: wipe}}`,
 		}},
-		"the user says something else": {
+		"wrong value of the consent": {
 			host: []string{
 				withImage,
 				`metadata: {annotations: {bootstrap.cluster.x-k8s.io/provision-new-host: "true"}}`,
 			},
 			refused: "set the annotation bootstrap.cluster.x-k8s.io/provision-new-host: wipe",
 		},
-		"what the user said is of a host in use": {host: []string{
+		"consent for a host in use": {host: []string{
 			consumed, withImage,
 			`metadata: {annotations: {bootstrap.cluster.x-k8s.io/provision-new-host: wipe}}`,
 		}, refused: wiped},
-		"what the user said comes from a backup": {host: []string{
+		"consent restored from a backup": {host: []string{
 			withImage,
 			`metadata: {labels: {velero.io/restore-name: r}, annotations: {bootstrap.cluster.x-k8s.io/provision-new-host: wipe}}`,
 		}, refused: wiped},
-		"a server without use comes from a backup":  {host: []string{`metadata: {labels: {velero.io/restore-name: r}}`}},
-		"the refusal says how a host is restored":   {host: []string{consumed}, refused: "docs/operations/backup-and-restore.md"},
-		"the refusal offers no consent for its use": {host: []string{consumed}, refused: "remove spec.consumerRef."},
+		"an unused host restored from a backup":                  {host: []string{`metadata: {labels: {velero.io/restore-name: r}}`}},
+		"the message refers to the page on restores":             {host: []string{consumed}, refused: "docs/operations/backup-and-restore.md"},
+		"the message offers no consent while consumerRef is set": {host: []string{consumed}, refused: "remove spec.consumerRef."},
 	} {
 		t.Run(name, func(t *testing.T) { expectRefusal(t, c.Create(ctx, hostOf(t, tc.host...)), tc.refused) })
 	}
@@ -118,22 +118,22 @@ func checkRestoredHosts(ctx context.Context, t *testing.T, c client.Client) {
 		change  client.Patch
 		refused string
 	}{
-		"the pause ends, and there is no status":      {host: []string{consumed, withImage, underPause}, change: unpaused, refused: wiped},
-		"the pause ends, the status is an annotation": {host: []string{consumed, withImage, underPause, history}, change: unpausedOnly},
-		"the pause ends together with that annotation": {
+		"the pause ends without status":                {host: []string{consumed, withImage, underPause}, change: unpaused, refused: wiped},
+		"the pause ends with the status as annotation": {host: []string{consumed, withImage, underPause, history}, change: unpausedOnly},
+		"the pause and the annotation are removed together": {
 			host:   []string{consumed, withImage, underPause, history},
 			change: unpaused, refused: wiped,
 		},
-		"the pause ends, the status was restored": {host: []string{running, withImage, underPause}, change: unpaused},
-		"the pause of a new server ends":          {host: []string{underPause}, change: unpaused},
-		"clusterctl deletes what it moved": {
+		"the pause ends with a restored status": {host: []string{running, withImage, underPause}, change: unpaused},
+		"the pause of a new server ends":        {host: []string{underPause}, change: unpaused},
+		"clusterctl deletes a moved host": {
 			host: []string{consumed, withImage, underPause},
 			change: mergePatch(t, map[string]any{"metadata": map[string]any{"annotations": map[string]any{
 				"baremetalhost.metal3.io/paused": nil, "clusterctl.cluster.x-k8s.io/delete-for-move": "",
 			}}}),
 		},
 		"CAPM3 chooses a host": {change: mergePatch(t, object(t, consumed))},
-		"a user writes an image, before the operator has seen the host": {change: mergePatch(t, object(t, withImage))},
+		"a user sets an image before the operator reconciles the host": {change: mergePatch(t, object(t, withImage))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			host := existing(ctx, t, c, tc.host...)
@@ -142,7 +142,7 @@ func checkRestoredHosts(ctx context.Context, t *testing.T, c client.Client) {
 	}
 }
 
-// withoutSpec is a BareMetalHost that states nothing of its server, which the kind permits.
+// withoutSpec returns a BareMetalHost without spec, which the CRD permits.
 func withoutSpec(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	host := hostOf(t)
@@ -162,7 +162,7 @@ func checkHostDeletion(ctx context.Context, t *testing.T, c client.Client) {
 		"of an installed Machine":              {host: []string{running}, refused: used},
 		"externally provisioned, of a Machine": {host: []string{running, state("externally provisioned")}, refused: used},
 		"paused":                               {host: []string{running, underPause}, refused: used},
-		"to be detached, and not detached yet": {
+		"with the annotation detached, not detached yet": {
 			host:    []string{running, `metadata: {annotations: {baremetalhost.metal3.io/detached: ""}}`},
 			refused: used,
 		},
@@ -175,20 +175,21 @@ func checkHostDeletion(ctx context.Context, t *testing.T, c client.Client) {
 			running,
 			`metadata: {annotations: {clusterctl.cluster.x-k8s.io/delete-for-move: ""}}`,
 		}},
-		"the user says so": {host: []string{running, override}},
-		"the user says something else": {host: []string{
+		"override": {host: []string{running, override}},
+		"wrong value of the consent": {host: []string{
 			running,
 			`metadata: {annotations: {bootstrap.cluster.x-k8s.io/allow-deletion: "no"}}`,
 		}, refused: "allow-deletion: \"true\""},
-		"chosen, and not provisioned yet":        {host: []string{running, state("available")}},
-		"deprovisioned, as its Machine goes":     {host: []string{running, state("deprovisioning")}},
-		"that no Machine uses":                   {host: []string{state("available")}},
-		"provisioned, and nothing is its user":   {host: []string{withImage, state("provisioned")}},
-		"of another kind of consumer":            {host: []string{running, `spec: {consumerRef: {kind: HostClaim}}`}},
-		"that the operator has never looked at":  {host: []string{consumed, underPause}},
-		"the refusal says what to do instead":    {host: []string{running}, refused: "Delete the Machine instead"},
-		"the refusal does not forget etcd":       {host: []string{running}, refused: "on a control-plane host, after it has left etcd"},
-		"the refusal names a dead server's case": {host: []string{running}, refused: "If the server is dead and unplugged"},
+		"chosen, and not provisioned yet":                      {host: []string{running, state("available")}},
+		"deprovisioning, because its Machine is being deleted": {host: []string{running, state("deprovisioning")}},
+		"without Machine":                                      {host: []string{state("available")}},
+		"provisioned without consumer":                         {host: []string{withImage, state("provisioned")}},
+		"of another kind of consumer":                          {host: []string{running, `spec: {consumerRef: {kind: HostClaim}}`}},
+		"that the operator has never reconciled":               {host: []string{consumed, underPause}},
+		"the message gives the alternative":                    {host: []string{running}, refused: "Delete the Machine instead"},
+		"the message mentions etcd": {host: []string{running},
+			refused: "on a control-plane host, after it has left etcd"},
+		"the message covers a dead server": {host: []string{running}, refused: "If the server is dead and unplugged"},
 	} {
 		t.Run("BareMetalHost "+name, func(t *testing.T) { expectRefusal(t, c.Delete(ctx, existing(ctx, t, c, tc.host...)), tc.refused) })
 	}
@@ -203,22 +204,23 @@ func checkHostDeletion(ctx context.Context, t *testing.T, c client.Client) {
 		machine []string
 		refused string
 	}{
-		"of a member of etcd": {
+		"of an etcd member": {
 			machine: []string{member},
 			refused: "is a member of etcd: this deletion would wipe the host before it has left etcd",
 		},
-		"of another host":        {},
-		"moved by clusterctl":    {machine: []string{member, `metadata: {annotations: {clusterctl.cluster.x-k8s.io/delete-for-move: ""}}`}},
-		"the user says so":       {machine: []string{member, override}},
-		"says what to do":        {machine: []string{member}, refused: "Delete its Machine instead: the host leaves etcd first"},
-		"names the kind to edit": {machine: []string{member}, refused: `allow-deletion: "true" on the Metal3Machine`},
+		"of another host": {},
+		"moved by clusterctl": {machine: []string{member,
+			`metadata: {annotations: {clusterctl.cluster.x-k8s.io/delete-for-move: ""}}`}},
+		"override":                           {machine: []string{member, override}},
+		"the message gives the alternative":  {machine: []string{member}, refused: "Delete its Machine instead: the host leaves etcd first"},
+		"the message names the kind to edit": {machine: []string{member}, refused: `allow-deletion: "true" on the Metal3Machine`},
 	} {
 		t.Run("Metal3Machine "+name, func(t *testing.T) {
 			expectRefusal(t, c.Delete(ctx, existing(ctx, t, c, append([]string{metal3Machine}, tc.machine...)...)), tc.refused)
 		})
 	}
 	t.Run("the namespace is being deleted", func(t *testing.T) {
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "going-", Finalizers: []string{"example.com/kept"}}}
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "terminating-", Finalizers: []string{"example.com/kept"}}}
 		g := NewWithT(t)
 		g.Expect(c.Create(ctx, namespace)).To(Succeed())
 		elsewhere := `metadata: {namespace: ` + namespace.Name + `, finalizers: [example.com/kept]}`
@@ -232,17 +234,18 @@ func checkHostDeletion(ctx context.Context, t *testing.T, c client.Client) {
 	})
 }
 
-// metal3Machine turns the BareMetalHost into a Metal3Machine that belongs to no Machine.
+// metal3Machine is a patch that turns the BareMetalHost into a Metal3Machine without Machine.
 const metal3Machine = `
 apiVersion: infrastructure.cluster.x-k8s.io/v1beta2
 kind: Metal3Machine
-spec: {bmc: null, bootMACAddress: null, online: null, image: {url: "http://images.invalid/rhcos.raw", checksum: "http://images.invalid/sums", diskFormat: raw}}
+spec: {bmc: null, bootMACAddress: null, online: null, image: {url: "http://images.invalid/rhcos.raw",
+    checksum: "http://images.invalid/sums", diskFormat: raw}}
 `
 
-// seen is what the kind requires of the status of a BareMetalHost.
-const seen = `{errorCount: 0, errorMessage: "", operationalStatus: OK, poweredOn: true, provisioning: {ID: x, image: {url: ""}}}`
+// minimalStatus has the required fields in the status of a BareMetalHost.
+const minimalStatus = `{errorCount: 0, errorMessage: "", operationalStatus: OK, poweredOn: true, provisioning: {ID: x, image: {url: ""}}}`
 
-// hostOf is a new BareMetalHost with changes laid over it.
+// hostOf returns a new BareMetalHost with patches.
 func hostOf(t *testing.T, changes ...string) *unstructured.Unstructured {
 	t.Helper()
 	content := object(t, newHost)
@@ -252,7 +255,8 @@ func hostOf(t *testing.T, changes ...string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: content}
 }
 
-// existing is a BareMetalHost that the API server has, its status included. It is created without what a new one must not have.
+// existing creates a BareMetalHost in the API server, including its status. Fields that a new host must not
+// have are set after the creation.
 func existing(ctx context.Context, t *testing.T, c client.Client, changes ...string) *unstructured.Unstructured {
 	t.Helper()
 	g, wanted := NewWithT(t), hostOf(t, changes...)
@@ -262,7 +266,7 @@ func existing(ctx context.Context, t *testing.T, c client.Client, changes ...str
 	}
 	g.Expect(c.Create(ctx, created)).To(Succeed())
 	if status, has := wanted.Object["status"].(map[string]any); has {
-		g.Expect(c.Status().Patch(ctx, created, mergePatch(t, map[string]any{"status": merge(object(t, seen), status)}))).To(Succeed())
+		g.Expect(c.Status().Patch(ctx, created, mergePatch(t, map[string]any{"status": merge(object(t, minimalStatus), status)}))).To(Succeed())
 	}
 	annotations := map[string]any{"baremetalhost.metal3.io/paused": nil}
 	for key, value := range wanted.GetAnnotations() {
@@ -272,9 +276,9 @@ func existing(ctx context.Context, t *testing.T, c client.Client, changes ...str
 	return created
 }
 
-// An expression that fails refuses the request with words that nobody understands (failurePolicy Fail): no field of
-// spec or status is read as if it were always there.
-func TestPoliciesTakeNoFieldForGranted(t *testing.T) {
+// A failing expression rejects the request with an incomprehensible message (failurePolicy Fail). So the
+// expressions assume no field of spec or status to exist.
+func TestPoliciesAssumeNoOptionalField(t *testing.T) {
 	g := NewWithT(t)
 	granted := regexp.MustCompile(`\b(object|oldObject)\.(spec|status)\b|\bhas\((object|oldObject)\.(spec|status)`)
 	policies := 0

@@ -20,7 +20,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 )
 
-// checkNewerInfraEnvs applies fields that the API server has no schema for, as that of an older assisted-service, and then has one.
+// checkNewerInfraEnvs applies fields that the schema lacks, like the schema of an older assisted-service, and
+// then adds the fields to the schema.
 func checkNewerInfraEnvs(ctx context.Context, t *testing.T, e *env.Env) {
 	g := NewWithT(t)
 	scheme := runtime.NewScheme()
@@ -48,7 +49,7 @@ func checkNewerInfraEnvs(ctx context.Context, t *testing.T, e *env.Env) {
 	g.Expect(kube.UndeclaredField(err)).To(BeElementOf("spec.ntpSources", "spec.networkDiscoveryDelaySeconds"), "%v", err)
 	g.Expect(kube.IsRefused(err)).To(BeTrue())
 	_, err = applier.Apply(ctx, wanted(plain), nil)
-	g.Expect(err).NotTo(HaveOccurred(), "an older assisted-service is not told of what is not set")
+	g.Expect(err).NotTo(HaveOccurred(), "unset fields are not sent to an older assisted-service")
 
 	extendInfraEnvs(ctx, g, e.Client())
 	g.Eventually(func() error {
@@ -57,16 +58,16 @@ func checkNewerInfraEnvs(ctx context.Context, t *testing.T, e *env.Env) {
 	}, time.Minute).Should(Succeed())
 	g.Expect(stored().Spec).To(And(HaveField("NTPSources", ConsistOf("ntp")),
 		HaveField("NetworkDiscoveryDelaySeconds", HaveValue(BeEquivalentTo(30)))))
-	anew := apply.New(c, "config-test") // it remembers nothing
-	changed, err := anew.Apply(ctx, wanted(newer), stored())
+	fresh := apply.New(c, "config-test") // a writer with an empty cache
+	changed, err := fresh.Apply(ctx, wanted(newer), stored())
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(changed).To(BeFalse(), "what is there is not written again")
-	_, err = anew.Apply(ctx, wanted(plain), stored())
+	g.Expect(changed).To(BeFalse(), "an unchanged object is not written again")
+	_, err = fresh.Apply(ctx, wanted(plain), stored())
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(stored().Spec).To(And(HaveField("NTPSources", BeEmpty()), HaveField("NetworkDiscoveryDelaySeconds", BeNil())), "withdrawn")
 }
 
-// extendInfraEnvs gives the definition of InfraEnvs what it has in a newer assisted-service.
+// extendInfraEnvs adds the fields of a newer assisted-service to the CRD of InfraEnvs.
 func extendInfraEnvs(ctx context.Context, g Gomega, c client.Client) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	g.Expect(c.Get(ctx, client.ObjectKey{Name: "infraenvs." + aiv1beta1.GroupVersion.Group}, crd)).To(Succeed())

@@ -18,7 +18,7 @@ import (
 	tools "github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
 )
 
-// What Argo CD is shown has none of these.
+// The recorded objects for the Argo CD checks have none of these states.
 const (
 	// installingHost is a host in a stage of its installation.
 	installingHost = "OpenshiftAssistedConfig-in-a-stage"
@@ -28,7 +28,7 @@ const (
 	upgradingCluster = "OpenshiftAssistedControlPlane-upgrading"
 )
 
-// stateMetrics is what kube-state-metrics makes of recorded objects.
+// stateMetrics returns the metrics of kube-state-metrics for recorded objects.
 func stateMetrics(t *testing.T, recorded ...string) string {
 	t.Helper()
 	g := NewWithT(t)
@@ -56,7 +56,7 @@ func absolute(t *testing.T, path string) string {
 	return path
 }
 
-func TestKubeStateMetricsTellsOfOurObjects(t *testing.T) {
+func TestKubeStateMetricsHasSeriesOfOurObjects(t *testing.T) {
 	g := NewWithT(t)
 	of := func(kind, labels, more, name, value string) string {
 		return `(?m)^capi_` + kind + `_` + name +
@@ -86,10 +86,10 @@ func TestKubeStateMetricsTellsOfOurObjects(t *testing.T) {
 	} {
 		g.Expect(installing).To(MatchRegexp(metric))
 	}
-	g.Expect(installing).NotTo(ContainSubstring("kubeconfig_expiration_time{"), "there is no token yet")
+	g.Expect(installing).NotTo(ContainSubstring("kubeconfig_expiration_time{"), "no token exists yet")
 	g.Expect(stateMetrics(t, withToken)).To(MatchRegexp(controlPlane("status_kubeconfig_expiration_time", "", `1\.797\d+e\+09`)))
 	for _, other := range []string{`phase="Installed"`, `status="True",type="Available"`, "status_upgrade", "pool_behind"} {
-		g.Expect(installing).NotTo(MatchRegexp(`(?m)^capi.*`+other), "only what is the case has a series")
+		g.Expect(installing).NotTo(MatchRegexp(`(?m)^capi.*`+other), "only true states have a series")
 	}
 	upgrading := stateMetrics(t, upgradingCluster)
 	for _, metric := range []string{
@@ -110,7 +110,7 @@ func TestKubeStateMetricsTellsOfOurObjects(t *testing.T) {
 	} {
 		g.Expect(host).To(MatchRegexp(metric))
 	}
-	g.Expect(host).NotTo(ContainSubstring("installation_stage_start_time"), "it is not told of one that has none")
+	g.Expect(host).NotTo(ContainSubstring("installation_stage_start_time"), "a host without stage has no series")
 	inAStage := stateMetrics(t, installingHost)
 	for _, metric := range []string{
 		`capi_openshiftassistedconfig_status_installation_stage_start_time\{.*stage="Writing image to disk".*\} 1\.\d+e\+09`,
@@ -120,9 +120,9 @@ func TestKubeStateMetricsTellsOfOurObjects(t *testing.T) {
 	}
 }
 
-// The number of series, more than their size, decides what a Prometheus costs: of one that scrapes 3,500 clusters each
-// series here is 3,500 there. A StateSet has a series for each state.
-func TestSeriesOfAClusterAreWithinTheirBudget(t *testing.T) {
+// The number of series, more than their size, determines the cost of Prometheus: with 3,500 clusters each
+// series here counts 3,500 times. A StateSet has one series per state.
+func TestSeriesPerClusterAreWithinBudget(t *testing.T) {
 	for name, budget := range map[string]int{
 		"OpenshiftAssistedControlPlane-Healthy": 44, "OpenshiftAssistedControlPlane-Progressing-Installing": 44,
 		"OpenshiftAssistedConfig-Healthy": 23, installingHost: 23, upgradingCluster: 46,
@@ -137,7 +137,7 @@ func TestSeriesOfAClusterAreWithinTheirBudget(t *testing.T) {
 	}
 }
 
-// rules are those of the PrometheusRule, as Prometheus reads them.
+// rules returns the PrometheusRule in the form that Prometheus reads, and the expressions of the alerts.
 func rules(t *testing.T) (content []byte, expressions map[string]string) {
 	t.Helper()
 	g := NewWithT(t)
@@ -163,7 +163,7 @@ func rules(t *testing.T) (content []byte, expressions map[string]string) {
 	return content, expressions
 }
 
-func TestAlertsSayWhatTheyShould(t *testing.T) {
+func TestAlertsFireWithExpectedMessages(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
 	program, missing := tools.Promtool()
@@ -172,7 +172,7 @@ func TestAlertsSayWhatTheyShould(t *testing.T) {
 	tests, err := os.ReadFile("monitoring/testdata/alerts.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
 	for alert := range expressions {
-		g.Expect(string(tests)).To(ContainSubstring("alertname: "+alert+"\n"), "an alert that no test sees")
+		g.Expect(string(tests)).To(ContainSubstring("alertname: "+alert+"\n"), "an untested alert")
 	}
 	g.Expect(os.WriteFile(filepath.Join(dir, "rules.yaml"), content, 0o600)).To(Succeed())
 	g.Expect(os.WriteFile(filepath.Join(dir, "alerts.yaml"), tests, 0o600)).To(Succeed())
@@ -185,8 +185,8 @@ var (
 	ownMetric  = regexp.MustCompile(`Name: "([a-z_]+)"`)
 )
 
-// An alert about a metric that nobody has would never fire.
-func TestAlertsAreAboutMetricsThatThereAre(t *testing.T) {
+// An alert about a metric that no manager exposes would never fire.
+func TestAlertsUseExistingMetrics(t *testing.T) {
 	g := NewWithT(t)
 	var metrics strings.Builder
 	metrics.WriteString("\n" + stateMetrics(t, "OpenshiftAssistedControlPlane-Progressing-Installing", withToken,
@@ -204,8 +204,9 @@ func TestAlertsAreAboutMetricsThatThereAre(t *testing.T) {
 	}
 }
 
-// The alert about hosts names every reason that somebody has to act upon; that assisted-service does not respond has an alert of its own.
-func TestTheAlertAboutHostsNamesTheirTroubles(t *testing.T) {
+// The alert about hosts lists each reason that needs an action of the user. Another alert reports that
+// assisted-service does not respond.
+func TestAlertAboutHostsListsReasonsThatNeedAction(t *testing.T) {
 	g := NewWithT(t)
 	_, expressions := rules(t)
 	named := regexp.MustCompile(`reason=~"([^"]*)"`).FindStringSubmatch(expressions["OpenshiftAgentHostNeedsAttention"])
@@ -221,8 +222,8 @@ func TestTheAlertAboutHostsNamesTheirTroubles(t *testing.T) {
 	g.Expect(strings.Split(named[1], "|")).To(ConsistOf(wanted))
 }
 
-// What is applied beside the providers finds their managers.
-func TestMonitoringFindsTheManagers(t *testing.T) {
+// The monitoring manifests, which users apply separately, select the managers of the providers.
+func TestMonitoringSelectsManagers(t *testing.T) {
 	g := NewWithT(t)
 	applied := map[string]map[string]any{}
 	for _, object := range components(t, "monitoring") {
@@ -234,7 +235,7 @@ func TestMonitoringFindsTheManagers(t *testing.T) {
 	for object := range applied {
 		kind, name := path.Split(object)
 		name = strings.Split(kind, "/")[0] + "/" + name
-		g.Expect(seen).NotTo(HaveKey(name), "in one namespace, as that of the chart, both would be the same object")
+		g.Expect(seen).NotTo(HaveKey(name), "the chart installs both in one namespace, where the names would collide")
 		seen[name] = true
 	}
 	for provider, namespace := range map[string]string{
@@ -253,13 +254,13 @@ func TestMonitoringFindsTheManagers(t *testing.T) {
 		g.Expect(labels).To(HaveKey(labelOfJob))
 		_, expressions := rules(t)
 		g.Expect(expressions["OpenshiftAgentManagerDown"]).To(ContainSubstring(`up{job="`+labels[labelOfJob]+`"}`),
-			"the job is the provider, in whatever namespace")
+			"the job is the provider, in any namespace")
 		for _, selector := range [][]string{
 			{"PodMonitor", "spec", "selector", "matchLabels"},
 			{"NetworkPolicy", "spec", "podSelector", "matchLabels"},
 		} {
 			selected, _, _ := unstructured.NestedStringMap(applied[selector[0]+"/"+namespace+"/"+manager], selector[1:]...)
-			g.Expect(selected).To(HaveKey("cluster.x-k8s.io/provider"), "%s is for one of two that may be in one namespace", selector[0])
+			g.Expect(selected).To(HaveKey("cluster.x-k8s.io/provider"), "%s must select one of two managers in one namespace", selector[0])
 			for key, value := range selected {
 				g.Expect(labels).To(HaveKeyWithValue(key, value), selector[0])
 			}
@@ -284,6 +285,6 @@ func TestMonitoringFindsTheManagers(t *testing.T) {
 				open = append(open, port.(map[string]any)["port"])
 			}
 		}
-		g.Expect(open).To(ConsistOf(served), "what the manager serves is reached, and nothing else")
+		g.Expect(open).To(ConsistOf(served), "exactly the ports of the manager are open")
 	}
 }

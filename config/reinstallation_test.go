@@ -18,8 +18,8 @@ import (
 	tools "github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
 )
 
-// workers are a MachineDeployment of our provider and a MachineSet, which its tests change. The Cluster does not exist:
-// Cluster API leaves them as they are.
+// workers are a MachineDeployment of our provider and a MachineSet, which the tests change. The Cluster does
+// not exist, so that Cluster API does not reconcile them.
 const workers = `
 apiVersion: cluster.x-k8s.io/v1beta2
 kind: MachineDeployment
@@ -35,7 +35,7 @@ spec:
       infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: Metal3MachineTemplate, name: one}
 `
 
-// edit is a change of such an object. before and status are laid over it beforehand.
+// edit is a change of such an object. The patches before and status are applied first.
 type edit struct {
 	kind    string
 	before  string
@@ -53,17 +53,18 @@ const (
 	settled     = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 2}`
 	otherConfig = `spec: {template: {spec: {bootstrap: {configRef: {name: two}}}}}`
 	half        = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 1}`
-	// compared is what Cluster API says from 1.14 on of workers whose version is that of OpenShift, however they are,
-	// named of those that have no kubelet yet.
+	// compared is the status from Cluster API 1.14 on for Machines whose version is an OpenShift version: never
+	// up to date. named is the status for Machines without kubelet.
 	compared = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 0, versions: [{version: v1.32.0, replicas: 2}]}`
 	named    = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 2, versions: [{version: v4.19.10, replicas: 2}]}`
-	// byTurns updates one Machine after the other, said and inPlace let that be done in place, begun was asked for it, and back takes it back.
-	byTurns = `spec: {rollout: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}}}`
-	said    = `
+	// byTurns updates one Machine after the other. permitted and inPlace permit an in-place update, begun
+	// requests one, and back reverts the request.
+	byTurns   = `spec: {rollout: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}}}`
+	permitted = `
 metadata: {annotations: {bootstrap.cluster.x-k8s.io/update-in-place: v4.19.11}}
 spec:
 `
-	inPlace = said + `  template: {spec: {version: v4.19.11}}
+	inPlace = permitted + `  template: {spec: {version: v4.19.11}}
 `
 	begun = inPlace + `  rollout: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}}`
 	back  = `
@@ -71,14 +72,15 @@ metadata: {annotations: {bootstrap.cluster.x-k8s.io/update-in-place: v4.19.10}}
 spec:
   template: {spec: {version: v4.19.10}}
 `
-	// The owner does not exist: the finalizer keeps garbage collection off.
+	// The owner does not exist: the finalizer blocks garbage collection.
 	ownedSet = `
 kind: MachineSet
 metadata:
   finalizers: [example.com/kept]
   ownerReferences: [{apiVersion: cluster.x-k8s.io/v1beta2, kind: MachineDeployment, name: x, uid: x, controller: true}]
 `
-	// What Cluster API gives to the MachineSet of a MachineDeployment stays when that is deleted with --cascade=orphan.
+	// The labels that Cluster API sets on the MachineSet of a MachineDeployment remain when the
+	// MachineDeployment is deleted with --cascade=orphan.
 	orphanedSet = `
 kind: MachineSet
 spec:
@@ -87,13 +89,13 @@ spec:
 metadata:
   labels: {cluster.x-k8s.io/deployment-name: workers}
 `
-	unlabelledSet = `
+	unlabeledSet = `
 kind: MachineSet
 spec:
   selector: {matchLabels: {machine-template-hash: abc}}
   template: {metadata: {labels: {machine-template-hash: abc}}}
 `
-	labelledSet = `
+	labeledSet = `
 kind: MachineSet
 metadata:
   labels: {cluster.x-k8s.io/deployment-name: workers}
@@ -108,7 +110,7 @@ func checkReinstallation(ctx context.Context, t *testing.T, c client.Client) {
 	core, err := builder.CoreVersion(os.Getenv(coreVariable))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	for name, e := range map[string]edit{
-		"another bootstrap template, as a topology names it after every change": {
+		"another bootstrap template, like after a change of a topology": {
 			change: otherConfig,
 			refused: "changing spec.template.spec.bootstrap would wipe and reinstall all hosts of this MachineDeployment. Set " +
 				"spec.rollout.strategy.type to OnDelete",
@@ -125,7 +127,7 @@ func checkReinstallation(ctx context.Context, t *testing.T, c client.Client) {
 			change:  `spec: {template: {spec: {version: v4.19.11}}}`,
 			refused: "spec.template.spec.version would wipe",
 		},
-		"no version any more": {
+		"version removed": {
 			change:  `spec: {template: {spec: {version: null}}}`,
 			refused: "spec.template.spec.version would wipe",
 		},
@@ -133,11 +135,11 @@ func checkReinstallation(ctx context.Context, t *testing.T, c client.Client) {
 			change:  `spec: {template: {spec: {failureDomain: rack1}}}`,
 			refused: "spec.template.spec.failureDomain would wipe",
 		},
-		"two of them at once": {
+		"two fields at once": {
 			change:  `spec: {template: {spec: {version: v4.19.11, failureDomain: rack1}}}`,
 			refused: "spec.template.spec.version, spec.template.spec.failureDomain would wipe",
 		},
-		"in the older version of the API": {
+		"in API version v1beta1": {
 			version: "v1beta1",
 			change:  otherConfig,
 			refused: "spec.template.spec.bootstrap would wipe",
@@ -146,7 +148,7 @@ func checkReinstallation(ctx context.Context, t *testing.T, c client.Client) {
 			change:  `spec: {rollout: {after: "2026-01-01T00:00:00Z"}}`,
 			refused: "with this spec.rollout.after the hosts would be wiped",
 		},
-		"a restart, given up": {
+		"a restart, withdrawn": {
 			before: `spec: {rollout: {after: "2099-01-01T00:00:00Z"}}`,
 			change: `spec: {rollout: null}`,
 		},
@@ -155,12 +157,12 @@ func checkReinstallation(ctx context.Context, t *testing.T, c client.Client) {
 			change:  `spec: {rollout: {after: "2027-01-01T00:00:00Z"}}`,
 			refused: "with this spec.rollout.after",
 		},
-		"a restart that was there before": {
+		"an earlier restart, unchanged": {
 			before: `spec: {rollout: {after: "2099-01-01T00:00:00Z"}}`,
 			change: `spec: {replicas: 3}`,
 		},
 
-		"what Cluster API changes in place": {
+		"fields that Cluster API changes in place": {
 			change: `
 metadata: {labels: {a: b}, annotations: {a: b}}
 spec:
@@ -171,11 +173,11 @@ spec:
     metadata: {labels: {a: b}, annotations: {a: b}}
     spec: {minReadySeconds: 5, readinessGates: [{conditionType: Examined}], deletion: {nodeDrainTimeoutSeconds: 9}}`,
 		},
-		"how many at a time": {change: `spec: {rollout: {strategy: {type: RollingUpdate, rollingUpdate: ` +
+		"the parameters of the rollout": {change: `spec: {rollout: {strategy: {type: RollingUpdate, rollingUpdate: ` +
 			`{maxSurge: 0, maxUnavailable: 1}}}}`},
 		"more replicas":                    {change: `spec: {replicas: 3}`},
 		"more replicas, as kubectl scales": {scale: true, change: `spec: {replicas: 3}`},
-		"in the older version of the API, in place": {
+		"in API version v1beta1, in place": {
 			version: "v1beta1",
 			change:  `spec: {replicas: 3, template: {spec: {nodeDrainTimeout: 9s}}}`,
 		},
@@ -188,7 +190,7 @@ spec:
 		},
 		"more replicas under OnDelete, outdated":  {before: `spec: {` + onDelete + `}`, scale: true, change: `spec: {replicas: 3}`},
 		"OnDelete left, everything is up to date": {before: `spec: {` + onDelete + `}`, status: settled, change: `spec: {` + rolling + `}`},
-		"OnDelete left, in the older version": {
+		"OnDelete left, in API version v1beta1": {
 			before: `spec: {` + onDelete + `}`, status: settled, version: "v1beta1",
 			change: `spec: {strategy: {type: RollingUpdate}}`,
 		},
@@ -196,7 +198,7 @@ spec:
 			before: `spec: {` + onDelete + `}`,
 			status: `{observedGeneration: 1, replicas: 2, upToDateReplicas: 1}`, change: `spec: {` + rolling + `}`, refused: "keep OnDelete",
 		},
-		"OnDelete left before it is known": {
+		"OnDelete left before the status is current": {
 			before: `spec: {` + onDelete + `}`, status: `{replicas: 2, upToDateReplicas: 2}`,
 			change: `spec: {` + rolling + `}`, refused: "keep OnDelete",
 		},
@@ -208,21 +210,21 @@ spec:
 			before: `spec: {rollout: {strategy: {type: OnDelete}, after: "2099-01-01T00:00:00Z"}}`,
 			status: settled, change: `spec: {` + rolling + `}`, refused: "with this spec.rollout.after",
 		},
-		"OnDelete left, and the restart given up": {
+		"OnDelete left, and the restart withdrawn": {
 			before: `spec: {rollout: {strategy: {type: OnDelete}, after: "2099-01-01T00:00:00Z"}}`,
 			status: settled, change: `spec: {rollout: {strategy: {type: RollingUpdate}, after: null}}`,
 		},
-		"the user says so, together with a change": {change: `{metadata: {annotations: ` +
+		"consent together with a change": {change: `{metadata: {annotations: ` +
 			`{bootstrap.cluster.x-k8s.io/reinstall-hosts: when-the-template-changes}}, ` + otherConfig + `}`},
-		"the user says so, beforehand": {
+		"consent before the change": {
 			before: `metadata: {annotations: {bootstrap.cluster.x-k8s.io/reinstall-hosts: when-the-template-changes}}`,
 			change: `spec: {rollout: {after: "2026-01-01T00:00:00Z"}}`,
 		},
-		"the user says something else": {
+		"wrong value of the consent": {
 			change:  `{metadata: {annotations: {bootstrap.cluster.x-k8s.io/reinstall-hosts: "no"}}, ` + otherConfig + `}`,
 			refused: "set the annotation bootstrap.cluster.x-k8s.io/reinstall-hosts: when-the-template-changes",
 		},
-		"the user takes it back together with a change": {
+		"consent withdrawn together with a change": {
 			before:  `metadata: {annotations: {bootstrap.cluster.x-k8s.io/reinstall-hosts: when-the-template-changes}}`,
 			change:  `{metadata: {annotations: null}, ` + otherConfig + `}`,
 			refused: "would wipe",
@@ -231,26 +233,27 @@ spec:
 		"another version, updated in place": {before: byTurns, status: settled, change: inPlace},
 		"more than the version, updated in place": {
 			before: byTurns, status: settled,
-			change: said + `  template: {spec: {version: v4.19.11, failureDomain: rack1}}`, refused: "spec.template.spec.failureDomain would wipe",
+			change:  permitted + `  template: {spec: {version: v4.19.11, failureDomain: rack1}}`,
+			refused: "spec.template.spec.failureDomain would wipe",
 		},
 		"another template, updated in place": {
 			before: byTurns, status: settled,
-			change:  said + `  template: {spec: {version: v4.19.11, bootstrap: {configRef: {name: two}}}}`,
+			change:  permitted + `  template: {spec: {version: v4.19.11, bootstrap: {configRef: {name: two}}}}`,
 			refused: "spec.template.spec.bootstrap would wipe",
 		},
 		"a restart, updated in place": {
 			before: byTurns, status: settled,
 			change: inPlace + `  rollout: {after: "2026-01-01T00:00:00Z"}`, refused: "with this spec.rollout.after",
 		},
-		"no version any more, updated in place": {
+		"version removed, updated in place": {
 			before: byTurns, status: settled,
-			change: said + `  template: {spec: {version: null}}`, refused: "spec.template.spec.version would wipe",
+			change: permitted + `  template: {spec: {version: null}}`, refused: "spec.template.spec.version would wipe",
 		},
-		"in place, but to another version than is said": {
+		"in place, but not to the permitted version": {
 			before: byTurns, status: settled,
-			change: said + `  template: {spec: {version: v4.19.12}}`, refused: "spec.template.spec.version would wipe",
+			change: permitted + `  template: {spec: {version: v4.19.12}}`, refused: "spec.template.spec.version would wipe",
 		},
-		"in place, said of the former version": {
+		"in place, permission for the previous version": {
 			before: begun, status: settled,
 			change: `spec: {template: {spec: {version: v4.19.12}}}`, refused: "spec.template.spec.version would wipe",
 		},
@@ -258,37 +261,37 @@ spec:
 			before: byTurns, status: settled,
 			change: inPlace + `  rollout: {strategy: {rollingUpdate: {maxSurge: 1}}}`, refused: "maxSurge to 0",
 		},
-		"updated in place, with a share of the hosts": {
+		"updated in place, with a percentage of the hosts": {
 			before: byTurns, status: settled,
 			change: inPlace + `  rollout: {strategy: {rollingUpdate: {maxSurge: 50%}}}`, refused: "maxSurge to 0",
 		},
-		"updated in place, as by default": {status: settled, change: inPlace, refused: "maxSurge to 0"},
-		"updated in place, nothing is known": {
+		"updated in place, default rollout": {status: settled, change: inPlace, refused: "maxSurge to 0"},
+		"updated in place, status unknown": {
 			before: byTurns, change: inPlace,
 			refused: "being updated in place to another version",
 		},
-		"updated in place, while others are": {
+		"updated in place during another update": {
 			before: byTurns, status: half, change: inPlace,
 			refused: "being updated in place to another version",
 		},
-		"updated in place, back before any was": {
+		"updated in place, reverted before the first update": {
 			before: begun,
 			status: `{observedGeneration: 1, replicas: 2, upToDateReplicas: 0}`, change: back,
 		},
-		"updated in place, back when some were": {
+		"updated in place, reverted after some updates": {
 			before: begun, status: half, change: back,
 			refused: "being updated in place to another version",
 		},
-		"what was said is taken back while some are": {
+		"permission withdrawn during the update": {
 			before: begun, status: half, change: `metadata: {annotations: null}`,
 			refused: "keep the annotation until all Machines are up to date",
 		},
-		"what was said is taken back before it is known": {
+		"permission withdrawn, status unknown": {
 			before: begun, change: `metadata: {annotations: null}`,
 			refused: "keep the annotation until all Machines are up to date",
 		},
-		"what was said is taken back when all are": {before: begun, status: settled, change: `metadata: {annotations: null}`},
-		"taken back for OnDelete while some are": {
+		"permission withdrawn after the update": {before: begun, status: settled, change: `metadata: {annotations: null}`},
+		"permission withdrawn for OnDelete during the update": {
 			before: begun, status: half,
 			change: `{metadata: {annotations: null}, spec: {` + onDelete + `}}`,
 		},
@@ -307,11 +310,11 @@ spec:
 			since: "1.14.0", before: byTurns, status: compared,
 			change: inPlace, refused: "set spec.rollout.strategy.type to OnDelete",
 		},
-		"back, kubelets are compared": {
+		"reverted, kubelets are compared": {
 			since: "1.14.0", before: begun, status: compared, change: back,
 			refused: "set spec.rollout.strategy.type to OnDelete",
 		},
-		"updated in place before there are kubelets": {since: "1.14.0", before: byTurns, status: named, change: inPlace},
+		"updated in place before kubelets report": {since: "1.14.0", before: byTurns, status: named, change: inPlace},
 		"OnDelete with a version, kubelets are compared": {
 			since: "1.14.0", before: byTurns, status: compared,
 			change: `spec: {` + onDelete + `, template: {spec: {version: v4.19.11}}}`,
@@ -324,7 +327,7 @@ spec:
 			since: "1.14.0", before: `spec: {` + onDelete + `}`,
 			status: compared, change: `spec: {` + rolling + `}`, refused: "keep OnDelete",
 		},
-		"what was said is taken back, kubelets are compared": {
+		"permission withdrawn, kubelets are compared": {
 			since: "1.14.0", before: begun, status: compared,
 			change: `metadata: {annotations: null}`, refused: "keep the annotation until all Machines are up to date",
 		},
@@ -338,14 +341,14 @@ spec:
 			change: otherConfig, refused: "would wipe",
 		},
 		"no Machines wanted, status unknown": {before: `spec: {replicas: 0}`, change: otherConfig, refused: "would wipe"},
-		"no Machines wanted any more": {
+		"scaled to zero with the change": {
 			status: settled, change: `{spec: {replicas: 0, template: {spec: {version: v4.19.11}}}}`,
 			refused: "would wipe",
 		},
-		"restored without status":            {change: otherConfig, refused: "would wipe"},
-		"workers of another provider":        {before: otherProvider, change: otherConfig},
-		"workers that leave for another one": {change: otherProvider, refused: "would wipe"},
-		"a MachineSet by itself":             {kind: "MachineSet", change: otherConfig},
+		"restored without status":           {change: otherConfig, refused: "would wipe"},
+		"workers of another provider":       {before: otherProvider, change: otherConfig},
+		"workers moved to another provider": {change: otherProvider, refused: "would wipe"},
+		"a standalone MachineSet":           {kind: "MachineSet", change: otherConfig},
 		"a MachineSet of a MachineDeployment": {
 			before: ownedSet, change: otherConfig,
 			refused: "the MachineDeployment would wipe and reinstall the hosts",
@@ -360,33 +363,33 @@ spec:
 			refused: "the MachineDeployment would wipe and reinstall the hosts",
 		},
 		"an orphaned MachineSet without labels": {
-			before: unlabelledSet, change: otherConfig,
+			before: unlabeledSet, change: otherConfig,
 			refused: "create the MachineDeployment of this MachineSet",
 		},
 		"an orphaned MachineSet, by its label": {
-			before: labelledSet, change: otherConfig,
+			before: labeledSet, change: otherConfig,
 			refused: "the MachineDeployment would wipe and reinstall the hosts",
 		},
-		"an orphaned MachineSet, the user says so": {
+		"an orphaned MachineSet, with consent": {
 			before: orphanedSet, change: `{metadata: {annotations: {bootstrap.cluster.x-k8s.io/reinstall-hosts: when-the-template-changes}}, ` +
 				otherConfig + `}`,
 		},
-		"a MachineSet of a MachineDeployment, the user says so there": {
+		"a MachineSet of a MachineDeployment, with consent on the MachineSet": {
 			before: ownedSet, change: `{metadata: {annotations: {bootstrap.cluster.x-k8s.io/reinstall-hosts: when-the-template-changes}}, ` +
 				otherConfig + `}`, refused: "change the MachineDeployment",
 		},
-		"such a MachineSet, in place": {
+		"a MachineSet of a MachineDeployment, in place": {
 			before: ownedSet,
 			change: `spec: {replicas: 3, template: {metadata: {labels: {a: b}}, spec: {minReadySeconds: 5}}}`,
 		},
-		"such a MachineSet, as kubectl scales":  {before: ownedSet, scale: true, change: `spec: {replicas: 3}`},
-		"such a MachineSet of another provider": {before: ownedSet + otherProvider, change: otherConfig},
+		"a MachineSet of a MachineDeployment, as kubectl scales":  {before: ownedSet, scale: true, change: `spec: {replicas: 3}`},
+		"a MachineSet of a MachineDeployment of another provider": {before: ownedSet + otherProvider, change: otherConfig},
 	} {
 		if e.since != "" && core.LT(semver.MustParse(e.since)) {
-			continue // its status has not these fields
+			continue // the status of older versions lacks these fields
 		}
 		t.Run(name, func(t *testing.T) {
-			err := e.make(ctx, t, c)
+			err := e.apply(ctx, t, c)
 			if e.refused == "" {
 				NewWithT(t).Expect(err).NotTo(HaveOccurred())
 				return
@@ -396,8 +399,8 @@ spec:
 	}
 }
 
-// make makes the object and then changes it.
-func (e edit) make(ctx context.Context, t *testing.T, c client.Client) error {
+// apply creates the object and then changes it.
+func (e edit) apply(ctx context.Context, t *testing.T, c client.Client) error {
 	t.Helper()
 	g := NewWithT(t)
 	u := &unstructured.Unstructured{Object: merge(object(t, workers), object(t, e.before))}
@@ -406,7 +409,7 @@ func (e edit) make(ctx context.Context, t *testing.T, c client.Client) error {
 	}
 	g.Expect(c.Create(ctx, u)).To(Succeed())
 	if e.status != "" {
-		// Cluster API makes the Cluster an owner and adds a finalizer: the status goes where the object is by now.
+		// Cluster API adds an owner and a finalizer, so the status update needs the current object.
 		g.Expect(c.Status().Patch(ctx, u, mergePatch(t, map[string]any{"status": object(t, e.status)}))).To(Succeed())
 	}
 	if e.version != "" {
@@ -426,10 +429,10 @@ func mergePatch(t *testing.T, content map[string]any) client.Patch {
 	return client.RawPatch(types.MergePatchType, data)
 }
 
-// awaitPolicy waits until the API server has compiled the policies, which it does within seconds after they were applied.
+// awaitPolicy waits until the API server has compiled the policies, which takes some seconds.
 func awaitPolicy(ctx context.Context, t *testing.T, c client.Client) {
 	t.Helper()
 	for _, probe := range []edit{{change: otherConfig}, {before: ownedSet, change: otherConfig}} {
-		NewWithT(t).Eventually(func() error { return probe.make(ctx, t, c) }, time.Minute, 200*time.Millisecond).ShouldNot(Succeed())
+		NewWithT(t).Eventually(func() error { return probe.apply(ctx, t, c) }, time.Minute, 200*time.Millisecond).ShouldNot(Succeed())
 	}
 }

@@ -27,13 +27,14 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 )
 
-// watched is the namespace of managers that watch only one; elsewhere is another.
+// watched is the namespace of managers that watch only one; elsewhere is another namespace.
 const (
 	watched   = "default"
 	elsewhere = "kube-public"
 )
 
-// withoutNamespace are the kinds without namespace that managers have to do with, also those that watch a single one.
+// withoutNamespace are the cluster-scoped kinds that all managers use, including those that watch one
+// namespace.
 var withoutNamespace = []string{
 	"customresourcedefinitions.apiextensions.k8s.io", "clusterimagesets.hive.openshift.io",
 	"managedclustersets/join.cluster.open-cluster-management.io",
@@ -43,8 +44,8 @@ var withoutNamespace = []string{
 // right is one verb on one resource, as resource.group.
 type right struct{ verb, resource string }
 
-// rights are what the bindings among objects give the manager, everywhere and in the watched namespace. An aggregated
-// ClusterRole, whose rules others bring, counts as one.
+// rights are the rights that the bindings in a list of objects give the manager: in all namespaces, and in the
+// watched namespace. An aggregated ClusterRole, whose rules come from other ClusterRoles, counts as one right.
 type rights struct{ everywhere, inNamespace map[right]bool }
 
 func rightsOf(t *testing.T, objects []map[string]any) rights {
@@ -107,7 +108,7 @@ func convert(t *testing.T, object map[string]any, into any) {
 	NewWithT(t).Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(object, into)).To(Succeed())
 }
 
-// A manager that watches one namespace has the rights of the others, most of them in that namespace only.
+// A manager that watches one namespace has the rights of the others, most of them only in that namespace.
 func TestRolesOfOneNamespace(t *testing.T) {
 	for _, provider := range []string{"bootstrap", "controlplane"} {
 		t.Run(provider, func(t *testing.T) {
@@ -123,15 +124,15 @@ func TestRolesOfOneNamespace(t *testing.T) {
 				g.Expect(withoutNamespace).To(ContainElement(r.resource), "%s %s is needed in the watched namespace only", r.verb, r.resource)
 			}
 			for r := range namespaced.inNamespace {
-				g.Expect(withoutNamespace).NotTo(ContainElement(r.resource), "a Role gives nothing on %s", r.resource)
+				g.Expect(withoutNamespace).NotTo(ContainElement(r.resource), "a Role grants no right on %s", r.resource)
 			}
 		})
 	}
 }
 
-// Hubs that are OpenShift ask for the right to delete what gets another owner. No manager deletes Secrets, and none has
-// the right on other hubs.
-func TestSecretsAreDeletedOnOpenShiftHubsAlone(t *testing.T) {
+// Hubs on OpenShift require the right to delete an object whose owner changes. The managers delete no Secrets
+// and have this right on no other hub.
+func TestOnlyOpenShiftHubsGrantDeletionOfSecrets(t *testing.T) {
 	deletion := right{"delete", "secrets"}
 	for _, provider := range []string{"bootstrap", "controlplane"} {
 		for variant, file := range map[string]string{"default": "openshift-hub.yaml", "namespaced": "openshift-hub-namespaced.yaml"} {
@@ -152,14 +153,14 @@ func TestSecretsAreDeletedOnOpenShiftHubsAlone(t *testing.T) {
 					wanted = before.inNamespace
 				}
 				wanted[deletion] = true
-				g.Expect(after).To(Equal(before), "this right and no other")
+				g.Expect(after).To(Equal(before), "no other right")
 			})
 		}
 	}
 }
 
-// Infrastructure is written by kind, and so are all subresources: what is wide is for reading.
-func TestOnlyReadsAreWide(t *testing.T) {
+// Rights to write infrastructure name the kinds and all subresources; only rights to read use wildcards.
+func TestWildcardsGrantOnlyReads(t *testing.T) {
 	for _, provider := range []string{"bootstrap", "controlplane"} {
 		for r := range rightsOf(t, components(t, provider+"/default")).everywhere {
 			if strings.HasPrefix(r.resource, "*") {
@@ -169,7 +170,7 @@ func TestOnlyReadsAreWide(t *testing.T) {
 	}
 }
 
-// checkRoles asks the API server about managers that were installed for one namespace.
+// checkRoles checks the rights of managers for one namespace with the API server.
 func checkRoles(ctx context.Context, t *testing.T, e *env.Env) {
 	for provider, name := range map[string]string{"bootstrap": env.Bootstrap, "controlplane": env.ControlPlane} {
 		t.Run(provider, func(t *testing.T) {
@@ -188,7 +189,7 @@ func checkRoles(ctx context.Context, t *testing.T, e *env.Env) {
 	}
 }
 
-// may asks the API server whether a user has a right; without a namespace in all of them.
+// may reports whether the API server grants a user a right. An empty namespace means all namespaces.
 func may(ctx context.Context, t *testing.T, c client.Client, user, namespace string, r right) bool {
 	t.Helper()
 	names, group, _ := strings.Cut(r.resource, ".")
@@ -205,7 +206,8 @@ func may(ctx context.Context, t *testing.T, c client.Client, user, namespace str
 	return review.Status.Allowed
 }
 
-// checkManagers proves that these rights suffice: a controller works on nothing before all its caches are filled.
+// checkManagers proves that these rights suffice: a controller reconciles nothing before all its caches are
+// synced.
 func checkManagers(ctx context.Context, t *testing.T, e *env.Env, begin time.Time) {
 	g, c := NewWithT(t), e.Client()
 	for _, manifest := range []string{minimalConfig, minimalControlPlane} {
@@ -221,7 +223,7 @@ func checkManagers(ctx context.Context, t *testing.T, e *env.Env, begin time.Tim
 			if namespace == watched {
 				g.Eventually(conditions, time.Minute).ShouldNot(BeEmpty(), u.GetKind())
 				u.SetNamespace(elsewhere)
-				g.Expect(conditions()).To(BeEmpty(), "it is not watched")
+				g.Expect(conditions()).To(BeEmpty(), "the namespace is not watched")
 			}
 		}
 	}
@@ -235,9 +237,9 @@ func checkManagers(ctx context.Context, t *testing.T, e *env.Env, begin time.Tim
 	}
 }
 
-// The example for another infrastructure provider has, for its kinds, exactly the rights that the control plane
-// provider has for those of Metal3, and the table before it lists the rights of both providers.
-func TestTheExampleForOtherInfrastructureHasTheRightsOfMetal3(t *testing.T) {
+// The example for another infrastructure provider has exactly the rights that the control plane provider has
+// for the kinds of Metal3. The table before the example lists the rights of both providers.
+func TestExampleForOtherInfrastructureHasRightsOfMetal3(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile("../docs/getting-started.md")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -267,7 +269,7 @@ func TestTheExampleForOtherInfrastructureHasTheRightsOfMetal3(t *testing.T) {
 	g.Expect(example).To(BeEmpty(), "no other right")
 }
 
-// exampleRole is the ClusterRole in docs/getting-started.md for another infrastructure provider.
+// exampleRole returns the ClusterRole of docs/getting-started.md for another infrastructure provider.
 func exampleRole(t *testing.T) (role rbacv1.ClusterRole) {
 	t.Helper()
 	g := NewWithT(t)
@@ -283,7 +285,7 @@ func exampleRole(t *testing.T) (role rbacv1.ClusterRole) {
 	return role
 }
 
-// checkOtherInfrastructure installs what docs/getting-started.md gives as an example.
+// checkOtherInfrastructure installs the example of docs/getting-started.md.
 func checkOtherInfrastructure(ctx context.Context, t *testing.T, e *env.Env) {
 	g := NewWithT(t)
 	role := exampleRole(t)
@@ -291,7 +293,7 @@ func checkOtherInfrastructure(ctx context.Context, t *testing.T, e *env.Env) {
 	g.Expect(wanted).NotTo(BeEmpty())
 	user := e.Manager(env.ControlPlane).User
 	for r := range wanted {
-		g.Expect(may(ctx, t, e.Client(), user, watched, r)).To(BeFalse(), "%v before it is installed", r)
+		g.Expect(may(ctx, t, e.Client(), user, watched, r)).To(BeFalse(), "%v before the installation", r)
 	}
 	g.Expect(e.Client().Create(ctx, &role)).To(Succeed())
 	for r := range wanted {
@@ -300,8 +302,8 @@ func checkOtherInfrastructure(ctx context.Context, t *testing.T, e *env.Env) {
 	}
 }
 
-// checkOwners shows why the bootstrap provider may delete Secrets, which it never does: without that it could not give
-// the bootstrap data its owner again.
+// checkOwners shows why the bootstrap provider has the right to delete Secrets, although it deletes none.
+// Without the right it could not restore the owner of the bootstrap data.
 func checkOwners(ctx context.Context, t *testing.T, e *env.Env) {
 	g, c := NewWithT(t), e.Client()
 	config := &unstructured.Unstructured{Object: object(t, minimalConfig)}
@@ -334,10 +336,10 @@ func checkOwners(ctx context.Context, t *testing.T, e *env.Env) {
 	g.Eventually(func() bool { return may(ctx, t, c, user, watched, right{"patch", "secrets"}) }, time.Minute).Should(BeTrue())
 	err := as(t, e, user).Patch(ctx, secret.DeepCopy(), own, client.DryRunAll)
 	g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
-	g.Expect(kube.OwnersRefused(err)).To(BeTrue(), "the managers recognise the answer: %v", err)
+	g.Expect(kube.OwnersRefused(err)).To(BeTrue(), "the managers recognize the answer: %v", err)
 }
 
-// as returns a client of another user.
+// as returns a client that impersonates a user.
 func as(t *testing.T, e *env.Env, user string) client.Client {
 	t.Helper()
 	config := e.Config()

@@ -15,14 +15,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// sampleRow is a row of the table of samples: the file, twice, and the name of the test.
+// sampleRow matches a row of the table of samples: the file, twice, and the name of the test.
 var sampleRow = regexp.MustCompile(`(?m)^\| \[([a-z0-9-]+)\.yaml\]\(\.\./config/samples/([a-z0-9-]+)\.yaml\) \| .+ \| \d+ \| (.+) \|$`)
 
-// installedBy are the tables of samples of the end-to-end tests, by what docs/samples.md calls them.
+// installedBy are the tables of samples of the end-to-end tests, by their name in docs/samples.md.
 var installedBy = map[string]string{"everySample": "Samples", "furtherSamples": "Further samples"}
 
-// A sample that no test installs may be wrong; one that is in no table is found by nobody.
-func TestEverySampleIsInstalledAndDocumented(t *testing.T) {
+// An untested sample may be wrong, and users do not find an undocumented sample.
+func TestEachSampleIsInstalledAndDocumented(t *testing.T) {
 	g := NewWithT(t)
 	files, err := filepath.Glob("samples/*.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -34,7 +34,7 @@ func TestEverySampleIsInstalledAndDocumented(t *testing.T) {
 		g.Expect(row[1]).To(Equal(row[2]))
 		documented[row[1]] = row[3]
 	}
-	g.Expect(documented).To(Equal(installed), "the table of docs/samples.md, and those of test/e2e/samples_test.go")
+	g.Expect(documented).To(Equal(installed), "the tables of docs/samples.md and test/e2e/samples_test.go")
 	names := make([]string, 0, len(files))
 	for _, file := range files {
 		names = append(names, strings.TrimSuffix(filepath.Base(file), ".yaml"))
@@ -45,7 +45,7 @@ func TestEverySampleIsInstalledAndDocumented(t *testing.T) {
 	g.Expect(installed).To(HaveLen(len(names)))
 }
 
-// samplesThatAreInstalled are the keys of the tables of samples, and in which of them they are.
+// samplesThatAreInstalled returns the samples in the tables of the end-to-end tests, with their table.
 func samplesThatAreInstalled(t *testing.T) map[string]string {
 	t.Helper()
 	g, installed := NewWithT(t), map[string]string{}
@@ -67,8 +67,8 @@ func samplesThatAreInstalled(t *testing.T) map[string]string {
 	return installed
 }
 
-// What docs/operations/argocd.md says of Applications, and what is in none: nothing deletes a cluster but a person.
-func TestTheApplicationIsAsDocumented(t *testing.T) {
+// The Applications match docs/operations/argocd.md, and none of them deletes a cluster: only a person does.
+func TestApplicationsAreAsDocumented(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile("argocd/application.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -107,8 +107,8 @@ func TestTheApplicationIsAsDocumented(t *testing.T) {
 	}
 }
 
-// The waves of the sample are those of the document, and no object is before what it needs.
-func TestWavesOfTheSampleRise(t *testing.T) {
+// The waves of the sample match the document, and no object precedes an object that it needs.
+func TestWavesOfSampleFollowDependencies(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.Open("samples/argocd.yaml")
 	g.Expect(err).NotTo(HaveOccurred())

@@ -37,12 +37,12 @@ func TestSamplesAreAccepted(t *testing.T) {
 	}
 }
 
-// typed are kinds of assisted-service and hive, whose modules hold Go types and no schemas.
+// typed are kinds of assisted-service and Hive, whose modules contain Go types but no schemas.
 var typed = map[any]func() any{
 	"NMStateConfig": func() any { return &aiv1beta1.NMStateConfig{} }, "ClusterImageSet": func() any { return &hivev1.ClusterImageSet{} },
 }
 
-// admitAll validates every object of a YAML stream but those of Kubernetes itself.
+// admitAll validates each object of a YAML stream except those of Kubernetes itself.
 func admitAll(ctx context.Context, all schemas, content []byte) error {
 	objects, err := readManifests(bytes.NewReader(content))
 	if err != nil {
@@ -69,7 +69,7 @@ func admitAll(ctx context.Context, all schemas, content []byte) error {
 	return nil
 }
 
-// linked checks that whatever a sample refers to is in it.
+// linked checks that a sample contains each object that it refers to.
 func linked(content []byte) error {
 	objects, err := readManifests(bytes.NewReader(content))
 	if err != nil {
@@ -89,7 +89,7 @@ func linked(content []byte) error {
 	return nil
 }
 
-// references lists what a part of an object refers to, as "kind name".
+// references lists the references in a part of an object, as "kind name".
 func references(key string, value any) []string {
 	var found []string
 	switch value := value.(type) {
@@ -119,10 +119,11 @@ func references(key string, value any) []string {
 	return found
 }
 
-// templates are the cluster templates of clusterctl, by the end of their names, each with its sample and how many workers that has.
+// templates are the cluster templates of clusterctl, by the suffix of their names, with their samples and
+// numbers of workers.
 var templates = map[string]struct {
 	sample, workers string
-	// without is what the sample has and the template leaves to the user, as "kind name".
+	// without are the objects of the sample that the template leaves to the user, as "kind name".
 	without string
 }{
 	"":              {sample: "ha", workers: "2"},
@@ -139,7 +140,8 @@ var templates = map[string]struct {
 }
 
 var (
-	// sampleValue matches, in a sample, what the variables of templates stand for; where there are several the first one is meant.
+	// sampleValue matches the values in a sample that the variables of templates replace. With several matches,
+	// the first one counts.
 	sampleValue = map[string]*regexp.Regexp{
 		"CLUSTER_NAME":                regexp.MustCompile(`(?m)kind: Cluster\nmetadata:\n  name: (.+)$`),
 		"CONTROL_PLANE_MACHINE_COUNT": regexp.MustCompile(`(?m)replicas: (3|1)$`),
@@ -161,26 +163,27 @@ var (
 		"RELEASE_IMAGE":               regexp.MustCompile(`releaseImage: (\S+)`),
 		"MIRRORS_CONFIG_MAP":          regexp.MustCompile(`imageRegistryRef:.*\n +name: (\S+)`),
 	}
-	// fixedValue matches what is of a sample, and no user's.
+	// fixedValue matches values of a sample that no user shares.
 	fixedValue = regexp.MustCompile(`lab\.example\.com|[^.]\bexample\.com$|192\.168\.111\.|192\.0\.2\.|2001:db8|placeholder before`)
 )
 
-// A template is its sample, which the end-to-end tests install, with variables: with the values of the sample they make it again.
-func TestClusterTemplatesAreTheSamplesWithVariables(t *testing.T) {
+// A template is its sample (which the end-to-end tests install) with variables. The values of the sample turn
+// the template into the sample again.
+func TestClusterTemplatesEqualSamplesWithVariables(t *testing.T) {
 	g, all := NewWithT(t), mustLoadSchemas(t)
 	files, err := filepath.Glob("templates/cluster-template*.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(files).To(HaveLen(len(templates)))
 	used := map[string]bool{}
-	for flavour, of := range templates {
-		t.Run("template"+flavour, func(t *testing.T) {
+	for flavor, of := range templates {
+		t.Run("template"+flavor, func(t *testing.T) {
 			g := NewWithT(t)
-			sample, template := content(t, "samples/"+of.sample+".yaml"), content(t, "templates/cluster-template"+flavour+".yaml")
-			g.Expect(fixedValue.FindAllString(template, -1)).To(BeEmpty(), "it is of the sample")
+			sample, template := content(t, "samples/"+of.sample+".yaml"), content(t, "templates/cluster-template"+flavor+".yaml")
+			g.Expect(fixedValue.FindAllString(template, -1)).To(BeEmpty(), "the template must not have values of the sample")
 			expanded := os.Expand(template, func(name string) string {
 				used[name] = true
 				if name == "WORKER_MACHINE_COUNT" {
-					g.Expect(of.workers).NotTo(BeEmpty(), "it has no workers")
+					g.Expect(of.workers).NotTo(BeEmpty(), "the template has no workers")
 					return of.workers
 				}
 				g.Expect(sampleValue).To(HaveKey(name))
@@ -188,7 +191,7 @@ func TestClusterTemplatesAreTheSamplesWithVariables(t *testing.T) {
 				g.Expect(value).NotTo(BeEmpty(), name)
 				return value[1]
 			})
-			if strings.HasSuffix(flavour, "-topology") {
+			if strings.HasSuffix(flavor, "-topology") {
 				expanded = content(t, "templates/clusterclass-agent.yaml") + "\n---\n" + expanded
 			}
 			wanted, made := byName(t, sample), byName(t, expanded)
@@ -200,7 +203,7 @@ func TestClusterTemplatesAreTheSamplesWithVariables(t *testing.T) {
 			g.Expect(admitAll(t.Context(), all, []byte(expanded))).To(Succeed())
 		})
 	}
-	g.Expect(used).To(HaveLen(len(sampleValue)+1), "sampleValue has some that no template asks for: remove them")
+	g.Expect(used).To(HaveLen(len(sampleValue)+1), "sampleValue has variables that no template uses: remove them")
 }
 
 func content(t *testing.T, file string) string {
@@ -210,7 +213,7 @@ func content(t *testing.T, file string) string {
 	return string(content)
 }
 
-// byName are the objects of a YAML stream, by "kind name".
+// byName returns the objects of a YAML stream, by "kind name".
 func byName(t *testing.T, stream string) map[string]map[string]any {
 	t.Helper()
 	objects, err := readManifests(strings.NewReader(stream))

@@ -35,21 +35,22 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// served is one served version of a kind, validated with the API server's own code.
+// served is a served version of a kind, validated with the code of the API server.
 type served struct {
 	structural *schema.Structural
 	openapi    validation.SchemaValidator
 	rules      *cel.Validator
 }
 
-// schemas are the served versions of all kinds that our manifests use.
+// schemas are the served versions of all kinds in our manifests.
 type schemas map[k8sschema.GroupVersionKind]served
 
 // ourCRDs are the folders of our own CRDs.
 var ourCRDs = []string{"bootstrap/crd/bases", "controlplane/crd/bases"}
 
-// loadSchemas reads our CRDs and, from the Go modules of the tested versions, those of Cluster API, CAPM3 and the Bare
-// Metal Operator; and those of the infrastructure provider in test/plainmetal, which the documents give as an example.
+// loadSchemas reads our CRDs and those of Cluster API, CAPM3 and the Bare Metal Operator, from the Go modules
+// of the tested versions. It also reads the CRDs of the infrastructure provider in test/plainmetal, the example
+// of the documents.
 var loadSchemas = sync.OnceValues(func() (schemas, error) {
 	core, err := moduleDir("..", "sigs.k8s.io/cluster-api")
 	if err != nil {
@@ -103,7 +104,7 @@ func (s schemas) add(crd *apiextensionsv1.CustomResourceDefinition) error {
 	return nil
 }
 
-// admit validates an object as the API server does on create, or on update where old is given. It returns what is wrong.
+// admit validates an object like the API server: on create, or on update of old. It returns the violations.
 func (s schemas) admit(ctx context.Context, object, old map[string]any) error {
 	u := unstructured.Unstructured{Object: runtime.DeepCopyJSON(object)}
 	version, known := s[u.GroupVersionKind()]
@@ -182,7 +183,7 @@ func readManifests(r io.Reader) ([]map[string]any, error) {
 	}
 }
 
-// moduleDir returns where the sources of a module are that the go.mod in dir requires.
+// moduleDir returns the folder with the sources of a module that the go.mod in dir requires.
 func moduleDir(dir, module string) (string, error) {
 	cmd := exec.Command("go", "mod", "download", "-json", module)
 	cmd.Dir = dir
@@ -197,7 +198,7 @@ func moduleDir(dir, module string) (string, error) {
 	return found.Dir, nil
 }
 
-// merge returns base with a patch laid over it: maps are merged, null removes, anything else replaces.
+// merge returns base with a patch: maps are merged, null removes a field, any other value replaces it.
 func merge(base, patch map[string]any) map[string]any {
 	merged := maps.Clone(base)
 	if merged == nil {

@@ -33,10 +33,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/siteconfig"
 )
 
-// taggedRelease is a release image as ClusterImageSets name it.
+// taggedRelease is a release image in the form that ClusterImageSets use.
 const taggedRelease = "quay.io/openshift-release-dev/ocp-release:4.19.10-x86_64"
 
-// siteconfigTemplates are the ConfigMaps that we ship, and what comes with them.
+// siteconfigTemplates returns the shipped ConfigMaps, and the other objects in their manifests.
 func siteconfigTemplates(t *testing.T) (templates []corev1.ConfigMap, others []map[string]any) {
 	t.Helper()
 	for _, object := range components(t, "siteconfig") {
@@ -52,7 +52,7 @@ func siteconfigTemplates(t *testing.T) (templates []corev1.ConfigMap, others []m
 	return templates, others
 }
 
-// siteconfigSamples are the ClusterInstances that we ship, by the names of their files.
+// siteconfigSamples returns the shipped ClusterInstances, by file name.
 func siteconfigSamples(t *testing.T) map[string]*siteconfig.ClusterInstance {
 	t.Helper()
 	g, samples := NewWithT(t), map[string]*siteconfig.ClusterInstance{}
@@ -68,7 +68,7 @@ func siteconfigSamples(t *testing.T) map[string]*siteconfig.ClusterInstance {
 	return samples
 }
 
-func TestClusterInstancesAreRenderedIntoWhatIsAccepted(t *testing.T) {
+func TestObjectsOfRenderedClusterInstancesAreAccepted(t *testing.T) {
 	all := mustLoadSchemas(t)
 	templates, _ := siteconfigTemplates(t)
 	for name, sample := range siteconfigSamples(t) {
@@ -86,18 +86,18 @@ func TestClusterInstancesAreRenderedIntoWhatIsAccepted(t *testing.T) {
 				content, err := json.Marshal(object)
 				g.Expect(err).NotTo(HaveOccurred())
 				fmt.Fprintf(&stream, "---\n%s\n", content)
-				if object.GetKind() != "NMStateConfig" { // its schema is on the management cluster: see below
+				if object.GetKind() != "NMStateConfig" { // checkSiteconfig validates it on a management cluster
 					g.Expect(all.admit(t.Context(), object.Object, nil)).To(Succeed(), "%s", object.GetKind())
 				}
 			}
 			g.Expect(linked(stream.Bytes())).To(Succeed())
 			g.Expect(objects[len(objects)-1].GetKind()).To(Equal("Cluster"),
-				"what is created last is deleted first, and takes the Machines along while their hosts are there")
+				"the object that is created last is deleted first, and its Machines before their hosts")
 		})
 	}
 }
 
-// rendered is what comes of a ClusterInstance.
+// rendered has the objects of a rendered ClusterInstance.
 type rendered struct {
 	cluster      clusterv1.Cluster
 	controlPlane controlplanev1.OpenshiftAssistedControlPlane
@@ -136,7 +136,7 @@ func renderInstance(t *testing.T, instance *siteconfig.ClusterInstance, release 
 	return r, err
 }
 
-func TestAClusterInstanceArrivesInOurObjects(t *testing.T) {
+func TestClusterInstanceIsRenderedIntoOurObjects(t *testing.T) {
 	g := NewWithT(t)
 	instance := siteconfigSamples(t)["ha"]
 	spec := &instance.Spec
@@ -171,7 +171,8 @@ func TestAClusterInstanceArrivesInOurObjects(t *testing.T) {
 	g.Expect(r.controlPlane.Spec.Replicas).To(HaveValue(BeEquivalentTo(3)))
 	g.Expect(r.controlPlane.Spec.Version).To(Equal("4.19.10"))
 	config := r.controlPlane.Spec.Config
-	g.Expect(config.InstallConfigOverride).To(MatchJSON(`{"fips":true,"cpuPartitioningMode":"AllNodes","networking":{"networkType":"OpenShiftSDN"}}`))
+	g.Expect(config.InstallConfigOverride).To(MatchJSON(`{"fips":true,"cpuPartitioningMode":"AllNodes",` +
+		`"networking":{"networkType":"OpenShiftSDN"}}`))
 	g.Expect(config.DiskEncryption.TangServers).To(MatchJSON(`[{"url":"http://tang.example.com","thumbprint":"abc"}]`))
 	config.InstallConfigOverride, config.DiskEncryption.TangServers = "", ""
 	hold := true
@@ -189,7 +190,7 @@ func TestAClusterInstanceArrivesInOurObjects(t *testing.T) {
 		BootMode: bootstrapv1.BootModeLiveISO, CPUArchitecture: "aarch64", SSHAuthorizedKey: spec.SSHPublicKey,
 		AdditionalNTPSources: []string{"ntp.lab.example.com"}, Proxy: proxy,
 	}
-	g.Expect(r.controlPlane.Spec.OpenshiftAssistedConfigSpec).To(Equal(discovered), "no node of it has a network of its own")
+	g.Expect(r.controlPlane.Spec.OpenshiftAssistedConfigSpec).To(Equal(discovered), "no node of the control plane has its own network")
 	discovered.NMStateConfigLabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{
 		"bootstrap.cluster.x-k8s.io/cluster": "site",
 		"bootstrap.cluster.x-k8s.io/role":    "worker",
@@ -222,7 +223,7 @@ func TestAClusterInstanceArrivesInOurObjects(t *testing.T) {
 	g.Expect(first.Annotations).To(And(HaveKeyWithValue("inspect.metal3.io", "disabled"), HaveKeyWithValue("example.com/rack", "b7"),
 		HaveKeyWithValue("bmac.agent-install.openshift.io.node-label.example.com/empty", ""),
 		HaveKeyWithValue("bmac.agent-install.openshift.io/role", "master")))
-	g.Expect(first.Labels).NotTo(HaveKey("infraenvs.agent-install.openshift.io"), "Metal3 has it, not assisted-service")
+	g.Expect(first.Labels).NotTo(HaveKey("infraenvs.agent-install.openshift.io"), "Metal3 owns the host, not assisted-service")
 	g.Expect(fourth.Annotations).To(And(
 		HaveKeyWithValue("bmac.agent-install.openshift.io/hostname", "site-4"),
 		HaveKeyWithValue("bmac.agent-install.openshift.io/role", "worker"),
@@ -246,15 +247,15 @@ func TestAClusterInstanceArrivesInOurObjects(t *testing.T) {
 	g.Expect(string(r.networks["site-4"].Spec.NetConfig.Raw)).To(ContainSubstring("next-hop-address: 192.168.111.1"))
 }
 
-func TestTheVersionOfAClusterInstanceIsFound(t *testing.T) {
-	said := map[string]map[string]string{"OpenshiftAssistedControlPlane": {"siteconfig.cluster.x-k8s.io/version": "4.20.0-ec.1"}}
+func TestVersionOfClusterInstance(t *testing.T) {
+	annotated := map[string]map[string]string{"OpenshiftAssistedControlPlane": {"siteconfig.cluster.x-k8s.io/version": "4.20.0-ec.1"}}
 	const digest = "registry.example.com:5000/ocp@sha256:" + "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	for name, c := range map[string]struct {
 		image, imageSet, version string
-		said                     map[string]map[string]string
+		annotated                map[string]map[string]string
 	}{
 		"in the tag": {image: taggedRelease, imageSet: "any", version: "4.19.10"},
-		"in the tag, beside a digest": {
+		"in the tag, with a digest": {
 			image: strings.Replace(digest, "@", ":4.19.11-multi@", 1), imageSet: "any",
 			version: "4.19.11",
 		},
@@ -271,17 +272,21 @@ func TestTheVersionOfAClusterInstanceIsFound(t *testing.T) {
 			image:    "registry.ci.openshift.org/ocp/release:4.20.0-0.nightly-2025-09-01-120000",
 			imageSet: "any", version: "4.20.0-0.nightly-2025-09-01-120000",
 		},
-		"in the tag, of a nightly build for Arm": {image: "registry.ci.openshift.org/ocp-arm64/release-arm64:4.20.0-0.nightly-arm64-2025-09-01-120000", imageSet: "any", version: "4.20.0-0.nightly-arm64-2025-09-01-120000"},
-		"in the name, the image is by digest":    {image: digest, imageSet: "img4.19.10-x86-64-appsub", version: "4.19.10"},
-		"said, whatever image and name tell":     {image: taggedRelease, imageSet: "openshift-4.19.10", version: "4.20.0-ec.1", said: said},
-		"said, where nothing else tells it":      {image: digest, imageSet: "latest", version: "4.20.0-ec.1", said: said},
-		"nowhere":                                {image: digest, imageSet: "latest"},
-		"nowhere: the port of a registry is no":  {image: "registry.example.com:5000/4.19.10/ocp", imageSet: "latest"},
+		"in the tag, of a nightly build for Arm": {
+			image: "registry.ci.openshift.org/ocp-arm64/release-arm64:4.20.0-0.nightly-arm64-2025-09-01-120000", imageSet: "any",
+			version: "4.20.0-0.nightly-arm64-2025-09-01-120000",
+		},
+		"in the name, the image is by digest": {image: digest, imageSet: "img4.19.10-x86-64-appsub", version: "4.19.10"},
+		"in the annotation, which overrides image and name": {image: taggedRelease, imageSet: "openshift-4.19.10", version: "4.20.0-ec.1",
+			annotated: annotated},
+		"in the annotation only": {image: digest, imageSet: "latest", version: "4.20.0-ec.1", annotated: annotated},
+		"nowhere":                {image: digest, imageSet: "latest"},
+		"nowhere: the port of a registry is no version": {image: "registry.example.com:5000/4.19.10/ocp", imageSet: "latest"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			instance := siteconfigSamples(t)["sno"]
-			instance.Spec.ClusterImageSetNameRef, instance.Spec.ExtraAnnotations = c.imageSet, c.said
+			instance.Spec.ClusterImageSetNameRef, instance.Spec.ExtraAnnotations = c.imageSet, c.annotated
 			r, err := renderInstance(t, instance, c.image)
 			if c.version == "" {
 				g.Expect(err).To(MatchError(ContainSubstring("set it in extraAnnotations")))
@@ -293,7 +298,7 @@ func TestTheVersionOfAClusterInstanceIsFound(t *testing.T) {
 	}
 }
 
-func TestWhatAClusterInstanceCannotBeRenderedInto(t *testing.T) {
+func TestUnsupportedClusterInstanceIsRejected(t *testing.T) {
 	for message, change := range map[string]func(*siteconfig.Spec){
 		"clusterType HostedControlPlane": func(s *siteconfig.Spec) { s.ClusterType = "HostedControlPlane" },
 		"platformType None":              func(s *siteconfig.Spec) { s.PlatformType = "None" },
@@ -322,7 +327,7 @@ func TestWhatAClusterInstanceCannotBeRenderedInto(t *testing.T) {
 	}
 }
 
-func TestAClusterInstanceOfSeveralArchitectures(t *testing.T) {
+func TestClusterInstanceWithSeveralArchitectures(t *testing.T) {
 	g := NewWithT(t)
 	instance := siteconfigSamples(t)["ha"]
 	instance.Spec.CPUArchitecture = "multi"
@@ -338,7 +343,7 @@ func TestAClusterInstanceOfSeveralArchitectures(t *testing.T) {
 	g.Expect(r.hosts["from-the-pool"].Spec.Architecture).To(Equal("aarch64"))
 }
 
-func TestAClusterInstanceWithAnArbiter(t *testing.T) {
+func TestClusterInstanceWithArbiter(t *testing.T) {
 	g := NewWithT(t)
 	instance := siteconfigSamples(t)["ha"]
 	instance.Spec.ClusterType, instance.Spec.ClusterImageSetNameRef = "HighlyAvailableArbiter", "openshift-4.20.4"
@@ -369,7 +374,7 @@ func TestAClusterInstanceWithAnArbiter(t *testing.T) {
 	networks, err := metav1.LabelSelectorAsSelector(cp.OpenshiftAssistedConfigSpec.NMStateConfigLabelSelector)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(networks.Matches(labels.Set(r.networks["site-3"].Labels))).To(BeTrue(),
-		"the network of the arbiter is selected with those of the masters")
+		"the masters' selector includes the network of the arbiter")
 	g.Expect(networks.Matches(labels.Set{
 		"bootstrap.cluster.x-k8s.io/cluster": "site",
 		"bootstrap.cluster.x-k8s.io/role":    "worker",
@@ -379,7 +384,7 @@ func TestAClusterInstanceWithAnArbiter(t *testing.T) {
 	g.Expect(mustLoadSchemas(t).admit(t.Context(), object, nil)).To(Succeed())
 }
 
-func TestWhatZTPCallsOtherwise(t *testing.T) {
+func TestZTPNamesAreTranslated(t *testing.T) {
 	g := NewWithT(t)
 	instance := siteconfigSamples(t)["ha"]
 	instance.Spec.DiskEncryption = &siteconfig.DiskEncryption{
@@ -390,13 +395,13 @@ func TestWhatZTPCallsOtherwise(t *testing.T) {
 	r, err := renderInstance(t, instance, taggedRelease)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(r.controlPlane.Spec.Config.DiskEncryption.Mode).To(Equal("tang"))
-	g.Expect(r.controlPlane.Spec.Config.Proxy).To(BeNil(), "an empty one is none")
+	g.Expect(r.controlPlane.Spec.Config.Proxy).To(BeNil(), "an empty proxy is no proxy")
 	g.Expect(r.controlPlane.Spec.OpenshiftAssistedConfigSpec.Proxy).To(BeNil())
 	g.Expect(r.config.Spec.Template.Spec.Proxy).To(BeNil())
 }
 
-// Workers of a single node join later, whatever the operator counts.
-func TestASingleNodeMayHaveWorkers(t *testing.T) {
+// Workers of a single-node cluster join later; the operator does not count them.
+func TestSingleNodeClusterMayHaveWorkers(t *testing.T) {
 	g := NewWithT(t)
 	instance := siteconfigSamples(t)["sno"]
 	r, err := renderInstance(t, instance, taggedRelease)
@@ -411,7 +416,7 @@ func TestASingleNodeMayHaveWorkers(t *testing.T) {
 	g.Expect(r.workers.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
 }
 
-func TestEveryFieldOfAClusterInstanceIsDocumented(t *testing.T) {
+func TestEachFieldOfClusterInstanceIsDocumented(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile("../docs/ztp.md")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -420,7 +425,7 @@ func TestEveryFieldOfAClusterInstanceIsDocumented(t *testing.T) {
 	g.Expect(found).To(BeTrue())
 	node, _, _ = strings.Cut(node, "\n## ")
 	for table, of := range map[string]any{cluster: siteconfig.Spec{}, node: siteconfig.Node{}} {
-		names := []string{"pruneManifests"} // which no template can use, as little as the next one
+		names := []string{"pruneManifests"} // templates cannot read this field and the next one
 		if table == cluster {
 			names = append(names, "reinstall")
 		}
@@ -437,8 +442,8 @@ func TestEveryFieldOfAClusterInstanceIsDocumented(t *testing.T) {
 // operatorUser is the ServiceAccount of the siteconfig operator.
 const operatorUser = "system:serviceaccount:open-cluster-management:siteconfig-controller-manager"
 
-// checkSiteconfig applies what is rendered as the operator does before it creates anything: on trial, with the rights
-// that it has by itself and those that we ship.
+// checkSiteconfig applies the rendered objects like the operator before it creates any object: as a dry run.
+// The client has the operator's own rights and the rights that we ship.
 func checkSiteconfig(ctx context.Context, t *testing.T, e *env.Env) {
 	g, c := NewWithT(t), e.Client()
 	templates, shipped := siteconfigTemplates(t)
@@ -468,7 +473,7 @@ func checkSiteconfig(ctx context.Context, t *testing.T, e *env.Env) {
 		objects = append(objects, more...)
 	}
 	last := objects[len(objects)-1]
-	g.Expect(apierrors.IsForbidden(try(last))).To(BeTrue(), "the operator has no right on a %s by itself", last.GetKind())
+	g.Expect(apierrors.IsForbidden(try(last))).To(BeTrue(), "the operator's own rights exclude %s", last.GetKind())
 	for _, object := range shipped {
 		g.Expect(c.Create(ctx, &unstructured.Unstructured{Object: object})).To(Succeed())
 	}

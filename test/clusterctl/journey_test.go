@@ -39,7 +39,7 @@ type flavour struct {
 	controlPlanes, workers string
 	// hosts are those of the installed cluster. Without, none is made: the API server is asked whether it would take
 	// what clusterctl generates. Such a template differs from one that is installed by values alone, and is the sample
-	// that the end-to-end tests install (see TestClusterTemplatesAreTheSamplesWithVariables in config).
+	// that the end-to-end tests install (see TestClusterTemplatesEqualSamplesWithVariables in config).
 	hosts   int
 	version string
 	// nightly: likewise, but once a day a cluster is made of it, too.
