@@ -44,15 +44,10 @@ func (r *Reconciler) register(ctx context.Context, s *scope.Scope) (bool, error)
 		return false, nil
 	case s.Begun:
 		return true, nil
-	case len(s.MissingConfigMaps) > 0:
-		s.Block(controlplanev1.ManifestsMissingReason, fmt.Sprintf("ConfigMap %s does not exist: create it, or remove it from config.manifestsConfigMapRefs and config.imageRegistryRef",
-			bound.List(s.MissingConfigMaps)))
-		return false, nil
 	}
-	install, err := desired.AgentClusterInstall(s.Facts, s.ImageSetName, s.Found.Version)
-	if err != nil {
-		s.Block(controlplanev1.InvalidConfigurationReason, err.Error())
-		return false, nil // for the user to correct: told by a condition, not tried again
+	install, proceed := newInstall(s)
+	if !proceed {
+		return false, nil
 	}
 	if err := r.recordMirrors(ctx, s, install); err != nil {
 		return false, err
@@ -64,6 +59,22 @@ func (r *Reconciler) register(ctx context.Context, s *scope.Scope) (bool, error)
 		return false, err
 	}
 	return r.applyRegistrations(ctx, s, install)
+}
+
+// newInstall returns the AgentClusterInstall of a cluster that is to be registered. It blocks if the user has to correct
+// the configuration first.
+func newInstall(s *scope.Scope) (install *hiveext.AgentClusterInstall, proceed bool) {
+	if len(s.MissingConfigMaps) > 0 {
+		s.Block(controlplanev1.ManifestsMissingReason, fmt.Sprintf("ConfigMap %s does not exist: create it, or remove it from config.manifestsConfigMapRefs and config.imageRegistryRef",
+			bound.List(s.MissingConfigMaps)))
+		return nil, false
+	}
+	install, err := desired.AgentClusterInstall(s.Facts, s.ImageSetName, s.Found.Version)
+	if err != nil {
+		s.Block(controlplanev1.InvalidConfigurationReason, err.Error())
+		return nil, false
+	}
+	return install, true
 }
 
 // applyRegistrations writes the ClusterDeployment and the AgentClusterInstall.

@@ -41,7 +41,11 @@ func (r *Reconciler) retry(ctx context.Context, s *scope.Scope) (bool, error) {
 	case s.Phase != controlplanev1.InstallationFailed:
 		return true, r.recordRetry(ctx, s, facts.Retry{Requested: asked, Since: record.Since}) // it was there before
 	}
-	if against := s.NotRetryable(); len(against) > 0 {
+	against, err := r.againstRetry(ctx, s)
+	if err != nil {
+		return false, err
+	}
+	if len(against) > 0 {
 		s.Found.Block(status.Retry, controlplanev1.InstallationFailedReason, "it is not tried again: "+bound.Join(against, ""))
 		return true, nil
 	}
@@ -50,6 +54,35 @@ func (r *Reconciler) retry(ctx context.Context, s *scope.Scope) (bool, error) {
 	}
 	r.writer.Event(s.Stored, "InstallationRetried", "The failed installation is given up, and tried again: its Machines are deleted")
 	return false, nil
+}
+
+// againstRetry returns what blocks another attempt: the cluster may run, or its registration would be refused. The hosts
+// are not wiped and the failed installation is not deregistered for a registration that the API server or an admission
+// webhook rejects. The scope of the trial is that of the next attempt: no registration exists. The image of the release
+// is not looked up yet. The name of the registered ClusterImageSet replaces that of the next one, which no admission reads.
+func (r *Reconciler) againstRetry(ctx context.Context, s *scope.Scope) (against []string, err error) {
+	if against := s.NotRetryable(); len(against) > 0 {
+		return against, nil
+	}
+	next := *s.Facts
+	next.Begun, next.Deployment, next.Install = false, nil, nil
+	trial := scope.New(&next)
+	trial.ImageSetName = facts.RegisteredSetOf(s.Install)
+	err = reconcile.Run(ctx, trial, r.requirements, r.tryAttempt)
+	s.Again.In(trial.Again.Delay())
+	if blocked := trial.Found.Blocked(status.Installation); blocked != nil {
+		against = append(against, blocked.Message)
+	}
+	return against, err
+}
+
+// tryAttempt blocks the trial scope of againstRetry if the registration would be refused.
+func (r *Reconciler) tryAttempt(ctx context.Context, trial *scope.Scope) (bool, error) {
+	install, proceed := newInstall(trial)
+	if !proceed {
+		return false, nil
+	}
+	return r.tryRegistration(ctx, trial, install)
 }
 
 func (r *Reconciler) recordRetry(ctx context.Context, s *scope.Scope, record facts.Retry) error {

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -237,6 +239,73 @@ func TestAFailedInstallationIsNotTriedAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Otherwise the hosts are wiped and no registration is left, for a configuration that is refused.
+func TestNothingIsDeletedForAnAttemptThatIsRefused(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		refused error
+		failing string
+		change  func(*controlplanev1.OpenshiftAssistedControlPlaneSpec)
+		message string
+	}{
+		"AgentClusterInstall by its schema": {
+			refused: undeclared("AgentClusterInstall", "spec.some"), failing: `"imageSetRef"`, message: "AgentClusterInstall c1 was refused",
+		},
+		"ClusterDeployment by a webhook": {
+			refused: apierrors.NewForbidden(hivev1.Resource("clusterdeployments"), "c1", errors.New(`admission webhook "c" denied the request: no`)),
+			failing: `"kind":"ClusterDeployment"`, message: "denied the request",
+		},
+		"the release is not supported": {
+			change:  func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) { s.Version = "4.2.0" },
+			message: "4.2",
+		},
+		"an override is no JSON": {
+			change:  func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) { s.Config.InstallConfigOverride = "{" },
+			message: "correct config.installConfigOverride",
+		},
+		"a ConfigMap is missing": {
+			change: func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) {
+				s.Config.ManifestsConfigMapRefs = []corev1.LocalObjectReference{{Name: "missing"}}
+			},
+			message: "ConfigMap missing does not exist",
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			h := newFailedHub(t)
+			before := h.controlPlane().Spec
+			if tc.change != nil {
+				h.alter(tc.change)
+			}
+			h.applyFails, h.failing = tc.refused, tc.failing
+			h.askForRetry("1")
+			if result := h.reconcile(); tc.refused != nil {
+				h.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", refusedRetry)), "a webhook may go by what cannot be watched")
+			}
+			h.Expect(*h.installedCondition()).To(And(
+				HaveField("Reason", controlplanev1.InstallationFailedReason),
+				HaveField("Message", And(ContainSubstring("it is not tried again"), ContainSubstring(tc.message)))))
+			h.expectNothingGoes()
+			h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.RetriedInstallationAnnotation))
+			deployment, install := h.registration()
+			h.Expect([]*metav1.Time{deployment.DeletionTimestamp, install.DeletionTimestamp}).To(HaveEach(BeNil()))
+
+			h.applyFails = nil
+			h.alter(func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) { *s = before })
+			h.reconcile()
+			h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, ContainSubstring("givenUp")))
+		})
+	}
+}
+
+// The deletion of the failed installation releases its share of the quota.
+func TestAnExhaustedQuotaBlocksNoRetry(t *testing.T) {
+	h := newFailedHub(t)
+	h.applyFails = apierrors.NewForbidden(hivev1.Resource("clusterdeployments"), "c1", errors.New("exceeded quota: count"))
+	h.failing = `"kind":"ClusterDeployment"`
+	h.askForRetry("1")
+	h.reconcile()
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, ContainSubstring("givenUp")))
 }
 
 func TestWhatTurnsOutToRunIsNotGivenUpFurther(t *testing.T) {
