@@ -30,12 +30,13 @@ func WithLabels(labels map[string]string) HostOption {
 	return func(_ int, host *metal3api.BareMetalHost) { host.Labels = labels }
 }
 
-// WithRootDeviceHints asks for the disk that matches the hints.
+// WithRootDeviceHints selects the disk that matches the hints.
 func WithRootDeviceHints(hints metal3api.RootDeviceHints) HostOption {
 	return func(_ int, host *metal3api.BareMetalHost) { host.Spec.RootDeviceHints = hints.DeepCopy() }
 }
 
-// WithoutMAC leaves a BareMetalHost without anything to recognise its machine by: no boot MAC address and no inspection.
+// WithoutMAC creates a BareMetalHost without anything that identifies its machine: no boot MAC address and no
+// inspection.
 func WithoutMAC() HostOption {
 	return func(_ int, host *metal3api.BareMetalHost) {
 		host.Spec.BootMACAddress = ""
@@ -43,11 +44,12 @@ func WithoutMAC() HostOption {
 	}
 }
 
-// BMCPassword is in the Secret of every BMC of the laboratory, and in what is copied from it: whoever finds it elsewhere has found a leak.
+// BMCPassword is in the Secret of every BMC of the laboratory, and in copies of it. Found anywhere else, it is a
+// leak.
 const BMCPassword = "s3cr3t-0f-a-b4s3b0ard"
 
-// NewBareMetalHosts creates n BareMetalHosts, each with the secret of its BMC, that stand for n different machines. They
-// are returned as created; a Rack that watches the API server takes them to available.
+// NewBareMetalHosts creates n BareMetalHosts for n different machines, each with the Secret of its BMC. It
+// returns them as created; a Rack that watches the API server makes them available.
 func NewBareMetalHosts(ctx context.Context, c client.Client, namespace string, n int,
 	options ...HostOption,
 ) ([]*metal3api.BareMetalHost, error) {
@@ -74,7 +76,7 @@ func NewBareMetalHosts(ctx context.Context, c client.Client, namespace string, n
 	return hosts, nil
 }
 
-// describe fills in what follows from the name of a BareMetalHost.
+// describe sets the fields that follow from the name of a BareMetalHost.
 func describe(host *metal3api.BareMetalHost) {
 	hardware := NewHardware(path.Join(host.Namespace, host.Name))
 	host.Spec.BootMACAddress = hardware.NICs[0].MAC
@@ -84,16 +86,17 @@ func describe(host *metal3api.BareMetalHost) {
 	}
 }
 
-// WithBootNIC makes the machine boot from the NIC with that number: agents report the others, too, and not it first.
+// WithBootNIC makes the machine boot from the NIC with that number: agents report the others as well, and not
+// this one first.
 func WithBootNIC(nic int) HostOption {
 	return func(_ int, host *metal3api.BareMetalHost) {
 		host.Spec.BootMACAddress = NewHardware(path.Join(host.Namespace, host.Name)).NICs[nic].MAC
 	}
 }
 
-// HardwareOf returns the machine that stands behind a BareMetalHost when a test says nothing else: it follows from the
-// BareMetalHost's namespace and name, has the boot MAC address and the architecture, and is what the annotation
-// inspect.metal3.io/hardwaredetails says, where that is given.
+// HardwareOf returns the default machine of a BareMetalHost. It follows from namespace and name, and has the
+// boot MAC address and the architecture of the BareMetalHost. The annotation inspect.metal3.io/hardwaredetails
+// overrides it.
 func HardwareOf(host *metal3api.BareMetalHost) (Hardware, error) {
 	hardware := NewHardware(path.Join(host.Namespace, host.Name))
 	boots := func(nic NIC) bool { return nic.MAC == host.Spec.BootMACAddress }
@@ -111,7 +114,7 @@ func HardwareOf(host *metal3api.BareMetalHost) (Hardware, error) {
 	return hardware, nil
 }
 
-// annotatedDetails reads the hardware details that stand in for an inspection; nil when there are none.
+// annotatedDetails reads the hardware details that replace an inspection; nil if none exist.
 func annotatedDetails(host *metal3api.BareMetalHost) (*metal3api.HardwareDetails, error) {
 	text, ok := host.Annotations[metal3api.HardwareDetailsAnnotation]
 	if !ok {
@@ -124,7 +127,7 @@ func annotatedDetails(host *metal3api.BareMetalHost) (*metal3api.HardwareDetails
 	return details, nil
 }
 
-// overlay makes the hardware what the details say, as far as they say anything.
+// overlay overrides the hardware with the details, as far as they are set.
 func (h *Hardware) overlay(details *metal3api.HardwareDetails) {
 	if details.Hostname != "" {
 		h.Hostname = details.Hostname

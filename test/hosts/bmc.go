@@ -13,38 +13,38 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Task is what the Bare Metal Operator has a machine do through its BMC.
+// Task is a step that the Bare Metal Operator runs on a machine through its BMC.
 type Task string
 
-// The tasks, each of which takes its time (see [Options.StateDelay]) and can be made to fail.
+// The tasks. Each takes its time (see [Options.StateDelay]) and can be made to fail.
 const (
 	Registering    Task = "register"
 	Inspecting     Task = "inspect"
 	Preparing      Task = "prepare"
 	Provisioning   Task = "provision"
 	Deprovisioning Task = "deprovision"
-	// Powering takes no time: a machine is switched on or off.
+	// Powering takes no time: the machine is switched on or off.
 	Powering Task = "power"
 
-	// looking asks for nothing but the state.
-	looking Task = "look"
+	// readingState reads the state only.
+	readingState Task = "look"
 )
 
-// taskRetry is the pause after a task that failed. The real operator takes a minute, and longer each time.
+// taskRetry is the pause after a failed task. The real operator waits a minute, and longer each time.
 const taskRetry = 500 * time.Millisecond
 
-// progress is how far a machine is with a task.
+// progress is the progress of a machine in a task.
 type progress struct {
 	begun bool
-	// rounds is how often it was begun, until is when it is done, or may be tried again.
+	// rounds is how often the task was started, until is when it is done, or may be repeated.
 	rounds  int
 	until   time.Time
 	failure string
-	// least is how long it takes at least.
+	// least is the shortest duration of the task.
 	least time.Duration
 }
 
-// FailTask makes a task of the BMC fail with the reason, each time that it is tried; empty: it works again.
+// FailTask makes a task of the BMC fail with the reason each time; empty: the task works again.
 func (h *Host) FailTask(task Task, reason string) {
 	h.mu.Lock()
 	h.tasks[task] = progress{rounds: h.tasks[task].rounds, failure: reason, least: h.tasks[task].least}
@@ -52,8 +52,8 @@ func (h *Host) FailTask(task Task, reason string) {
 	h.rack.poke(h.key)
 }
 
-// SlowTask makes a task of the BMC take as long at least, also the one that it is at: cleaning a disk may take hours;
-// 0: no longer than others.
+// SlowTask sets the shortest duration of a task of the BMC, even of a running one: cleaning a disk may take
+// hours. 0: no longer than others.
 func (h *Host) SlowTask(task Task, least time.Duration) {
 	h.mu.Lock()
 	h.tasks[task] = progress{rounds: h.tasks[task].rounds, failure: h.tasks[task].failure, least: least}
@@ -61,7 +61,7 @@ func (h *Host) SlowTask(task Task, least time.Duration) {
 	h.rack.poke(h.key)
 }
 
-// Orders returns how often the Bare Metal Operator began each task of the BMC.
+// Orders returns how often the Bare Metal Operator started each task of the BMC.
 func (h *Host) Orders() map[Task]int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -72,7 +72,7 @@ func (h *Host) Orders() map[Task]int {
 	return orders
 }
 
-// remaining is how much longer a task takes, which begins with the first question. No task takes no time.
+// remaining returns the remaining time of a task. The first call starts the task. No task takes no time.
 func (h *Host) remaining(task Task) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,13 +80,13 @@ func (h *Host) remaining(task Task) time.Duration {
 	if !w.begun {
 		w.begun = true
 		w.rounds++
-		w.until = time.Now().Add(max(w.least, h.rack.lasts(h.name, task, w.rounds)))
+		w.until = time.Now().Add(max(w.least, h.rack.duration(h.name, task, w.rounds)))
 		h.tasks[task] = w
 	}
 	return time.Until(w.until)
 }
 
-// failure is why a task fails now; empty when it does not.
+// failure returns why a task fails now; empty if it does not.
 func (h *Host) failure(task Task) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -98,7 +98,7 @@ func (h *Host) failure(task Task) string {
 	return w.failure
 }
 
-// finish ends a task: the next time it begins again.
+// finish ends a task, so that the next one starts from the beginning.
 func (h *Host) finish(task Task) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -107,9 +107,9 @@ func (h *Host) finish(task Task) {
 	h.tasks[task] = w
 }
 
-// lasts is how long a host takes for a task. What is random of it follows from the seed, the host and how often it did
-// that, whatever happens elsewhere meanwhile.
-func (r *Rack) lasts(host string, task Task, round int) time.Duration {
+// duration returns how long a host takes for a task. The random part follows from the seed, the host and the round,
+// independently of other events.
+func (r *Rack) duration(host string, task Task, round int) time.Duration {
 	if task == "" || task == Powering {
 		return 0
 	}
@@ -123,7 +123,8 @@ func (r *Rack) lasts(host string, task Task, round int) time.Duration {
 	return delay + time.Duration(random.Int64N(int64(jitter)))
 }
 
-// order is what a machine is to do a task with, answer what it says: of the real operator that test/tools/baremetal-operator has.
+// order and answer are the request and the response of a task: those of the real operator in
+// test/tools/baremetal-operator.
 type order struct {
 	Image    metal3api.Image `json:"image"`
 	UserData string          `json:"userData"`
@@ -139,7 +140,8 @@ type answer struct {
 	Failure   string                     `json:"failure,omitempty"`
 }
 
-// ServeHTTP is what the real Bare Metal Operator asks in place of Ironic: <namespace>/<name of the BareMetalHost>/<task>.
+// ServeHTTP serves the real Bare Metal Operator in place of Ironic: <namespace>/<name of the
+// BareMetalHost>/<task>.
 func (r *Rack) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
 	if len(parts) != 3 {
@@ -162,14 +164,14 @@ func (r *Rack) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(host.obey(Task(parts[2]), o)); err != nil {
+	if err := json.NewEncoder(w).Encode(host.runTask(Task(parts[2]), o)); err != nil {
 		r.log.Error(err, "cannot answer the Bare Metal Operator", "host", host.name)
 	}
 }
 
-// obey does a task, or goes on with it.
-func (h *Host) obey(task Task, o order) answer {
-	if task == looking {
+// runTask starts a task, or continues it.
+func (h *Host) runTask(task Task, o order) answer {
+	if task == readingState {
 		return answer{PoweredOn: h.reportsPower()}
 	}
 	if h.remaining(task) > 0 {
@@ -193,12 +195,12 @@ func (h *Host) obey(task Task, o order) answer {
 		if h.reportsPower() != o.On {
 			return answer{Failure: "the machine has no power"}
 		}
-	case Preparing, looking:
+	case Preparing, readingState:
 	}
 	return answer{}
 }
 
-// write boots the machine from an image, and tells why it cannot.
+// write boots the machine from an image, or returns why it cannot.
 func (h *Host) write(image metal3api.Image, userData []byte) (failure string) {
 	if _, _, err := image.GetChecksum(); err != nil {
 		return err.Error()
@@ -207,7 +209,8 @@ func (h *Host) write(image metal3api.Image, userData []byte) (failure string) {
 	return ""
 }
 
-// turn switches the machine on or off. With nothing to boot it runs what the operator has for that, which nobody sees.
+// turn switches the machine on or off. Without a medium it runs the ramdisk of the operator, which no test can
+// see.
 func (h *Host) turn(on bool) {
 	h.setPower(on)
 	h.mu.Lock()
@@ -215,7 +218,7 @@ func (h *Host) turn(on bool) {
 	h.turnedOn = on
 }
 
-// reportsPower is what the BMC says.
+// reportsPower returns the power state that the BMC reports.
 func (h *Host) reportsPower() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// foreign is a machine that is told what to do by an operator elsewhere.
+// foreign is a machine with an operator in another process.
 type foreign struct {
 	*WithT
 	rack *Rack
@@ -36,7 +36,7 @@ func (f *foreign) post(path string, body []byte) *httptest.ResponseRecorder {
 	return recorder
 }
 
-func (f *foreign) ask(task Task, o order) answer {
+func (f *foreign) run(task Task, o order) answer {
 	body, err := json.Marshal(o)
 	f.Expect(err).NotTo(HaveOccurred())
 	reply := f.post("/"+labNamespace+"/h/"+string(task), body)
@@ -46,47 +46,47 @@ func (f *foreign) ask(task Task, o order) answer {
 	return a
 }
 
-func TestMachineDoesWhatAnOperatorElsewhereAsks(t *testing.T) {
+func TestRealOperatorRunsTasks(t *testing.T) {
 	f := newForeign(t, Options{})
 	hardware := NewHardware(labNamespace + "/h")
-	f.Expect(f.ask(Registering, order{}).ID).To(Equal(hardware.UUID))
-	f.Expect(f.ask(Inspecting, order{}).Details.NIC[0].MAC).To(Equal(hardware.NICs[0].MAC))
-	f.Expect(f.ask(Preparing, order{})).To(Equal(answer{}))
+	f.Expect(f.run(Registering, order{}).ID).To(Equal(hardware.UUID))
+	f.Expect(f.run(Inspecting, order{}).Details.NIC[0].MAC).To(Equal(hardware.NICs[0].MAC))
+	f.Expect(f.run(Preparing, order{})).To(Equal(answer{}))
 
-	f.Expect(f.ask(Powering, order{On: true}).Failure).To(BeEmpty())
-	f.Expect(f.ask(looking, order{}).PoweredOn).To(BeTrue(), "with nothing to boot it runs what nobody sees")
+	f.Expect(f.run(Powering, order{On: true}).Failure).To(BeEmpty())
+	f.Expect(f.run(readingState, order{}).PoweredOn).To(BeTrue(), "without a medium it runs the ramdisk")
 	host := f.rack.Host("h")
 	f.Expect(host.Boots()).To(BeEmpty())
 
-	f.Expect(f.ask(Provisioning, order{Image: metal3api.Image{URL: "http://mirror/disk.qcow2"}}).Failure).NotTo(BeEmpty(), "no checksum")
-	f.Expect(f.ask(Provisioning, order{Image: *isoImage(testInfraEnv)}).Failure).To(BeEmpty())
+	f.Expect(f.run(Provisioning, order{Image: metal3api.Image{URL: "http://mirror/disk.qcow2"}}).Failure).NotTo(BeEmpty(), "no checksum")
+	f.Expect(f.run(Provisioning, order{Image: *isoImage(testInfraEnv)}).Failure).To(BeEmpty())
 	f.Eventually(host.Registrations).Should(Equal(1))
-	f.Expect(f.ask(Powering, order{}).Failure).To(BeEmpty())
+	f.Expect(f.run(Powering, order{}).Failure).To(BeEmpty())
 	f.Expect(host.PoweredOn()).To(BeFalse())
-	f.Expect(f.ask(looking, order{}).PoweredOn).To(BeFalse())
+	f.Expect(f.run(readingState, order{}).PoweredOn).To(BeFalse())
 
 	host.PowerOff()
-	f.Expect(f.ask(Powering, order{On: true}).Failure).To(ContainSubstring("no power"))
+	f.Expect(f.run(Powering, order{On: true}).Failure).To(ContainSubstring("no power"))
 	host.PowerOn()
-	f.Expect(f.ask(Powering, order{On: true}).Failure).To(BeEmpty())
+	f.Expect(f.run(Powering, order{On: true}).Failure).To(BeEmpty())
 	f.Eventually(host.Boots).Should(HaveLen(2))
-	f.Expect(f.ask(Deprovisioning, order{Clean: true})).To(Equal(answer{}))
-	f.Expect(f.ask(looking, order{}).PoweredOn).To(BeFalse())
+	f.Expect(f.run(Deprovisioning, order{Clean: true})).To(Equal(answer{}))
+	f.Expect(f.run(readingState, order{}).PoweredOn).To(BeFalse())
 }
 
-func TestMachineTakesItsTimeAndFailsForAnOperatorElsewhere(t *testing.T) {
+func TestTasksOfTheRealOperatorTakeTimeAndFail(t *testing.T) {
 	f := newForeign(t, Options{StateDelay: 50 * time.Millisecond})
-	f.Expect(f.ask(Inspecting, order{})).To(Equal(answer{Busy: true}))
-	f.Eventually(func() *metal3api.HardwareDetails { return f.ask(Inspecting, order{}).Details }).ShouldNot(BeNil())
-	f.Expect(f.ask(Inspecting, order{}).Busy).To(BeTrue(), "it begins anew")
+	f.Expect(f.run(Inspecting, order{})).To(Equal(answer{Busy: true}))
+	f.Eventually(func() *metal3api.HardwareDetails { return f.run(Inspecting, order{}).Details }).ShouldNot(BeNil())
+	f.Expect(f.run(Inspecting, order{}).Busy).To(BeTrue(), "the task starts again")
 
 	f.rack.Host("h").FailTask(Deprovisioning, "cleaning failed")
-	f.Eventually(func() string { return f.ask(Deprovisioning, order{}).Failure }).Should(Equal("cleaning failed"))
+	f.Eventually(func() string { return f.run(Deprovisioning, order{}).Failure }).Should(Equal("cleaning failed"))
 	f.rack.Host("h").FailTask(Deprovisioning, "")
-	f.Eventually(func() answer { return f.ask(Deprovisioning, order{}) }).Should(Equal(answer{}))
+	f.Eventually(func() answer { return f.run(Deprovisioning, order{}) }).Should(Equal(answer{}))
 }
 
-func TestWhoAsksForNoMachineIsTold(t *testing.T) {
+func TestRequestsForUnknownMachinesFail(t *testing.T) {
 	f := newForeign(t, Options{})
 	f.Expect(f.post("/"+labNamespace+"/other/look", []byte("{}")).Code).To(Equal(http.StatusServiceUnavailable))
 	f.Expect(f.post("/h/look", []byte("{}")).Code).To(Equal(http.StatusNotFound))

@@ -13,13 +13,13 @@ import (
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 )
 
-// Boot says what a host booted.
+// Boot is a boot of a host.
 type Boot struct {
-	// System is what runs since.
+	// System is the system that runs since.
 	System System
 	// InfraEnvID is the InfraEnv of the discovery system; empty for other systems.
 	InfraEnvID string
-	// Source says where the system came from, without any token: the image, or the disk.
+	// Source is the source of the system, without any token: the image, or the disk.
 	Source string
 }
 
@@ -35,10 +35,11 @@ const (
 	Unknown System = "unknown"
 )
 
-// medium is what a host was provisioned with.
+// medium is the medium that a host was provisioned with.
 type medium struct {
 	boot Boot
-	// token is that of the URL of a live ISO, architecture the one that it is for; empty where the URL does not tell.
+	// token is the token in the URL of a live ISO, architecture its architecture; empty if the URL does not
+	// contain it.
 	token, architecture string
 	// userData is the decoded user data of a disk image; nil for a live ISO.
 	userData *Ignition
@@ -51,7 +52,7 @@ var (
 	agentEnvironment = regexp.MustCompile(`(?m)^Environment="?PULL_SECRET_TOKEN=([^\s"]+)`)
 )
 
-// newMedium tells what a machine runs that is provisioned with the image and the user data.
+// newMedium returns the medium of a machine that is provisioned with the image and the user data.
 func newMedium(image metal3api.Image, userData []byte) medium {
 	if image.IsLiveISO() {
 		id, token, err := infraEnvOfISO(image.URL)
@@ -74,12 +75,13 @@ func newMedium(image metal3api.Image, userData []byte) medium {
 	return medium{boot: Boot{System: Discovery, InfraEnvID: agent.InfraEnvID, Source: source}, userData: decoded}
 }
 
-// liveISO is the discovery ISO of an InfraEnv.
+// liveISO returns the discovery ISO of an InfraEnv.
 func liveISO(infraEnvID, token string) medium {
 	return medium{boot: Boot{System: Discovery, InfraEnvID: infraEnvID, Source: "live ISO of InfraEnv " + infraEnvID}, token: token}
 }
 
-// bootOn is what a machine runs that boots the medium: nothing, where the medium is for machines of another architecture.
+// bootOn returns what a machine boots from the medium: an unknown system if the medium is for another
+// architecture.
 func (m medium) bootOn(machine Hardware) Boot {
 	if m.architecture == "" || goArchitecture(m.architecture) == goArchitecture(machine.Architecture) {
 		return m.boot
@@ -88,7 +90,8 @@ func (m medium) bootOn(machine Hardware) Boot {
 		machine.Architecture)}
 }
 
-// architectureOfISO returns the part before the file's name in a URL of the image service; empty where the URL has none.
+// architectureOfISO returns the path segment before the file name in a URL of the image service; empty if the
+// URL has none.
 func architectureOfISO(isoURL string) string {
 	parsed, err := url.Parse(isoURL)
 	if err != nil || path.Ext(parsed.Path) != ".iso" {
@@ -97,7 +100,7 @@ func architectureOfISO(isoURL string) string {
 	return path.Base(path.Dir(parsed.Path))
 }
 
-// infraEnvOfISO returns the id of the InfraEnv whose discovery ISO a URL of the image service serves, and the token in it:
+// infraEnvOfISO returns the id of the InfraEnv of a discovery ISO from its URL, and the token in the URL:
 // /byid/<id>/..., /byapikey/<JWT>/..., /bytoken/<JWT>/... or /images/<id>.
 func infraEnvOfISO(isoURL string) (id, token string, err error) {
 	parsed, err := url.Parse(isoURL)
@@ -114,11 +117,11 @@ func infraEnvOfISO(isoURL string) (id, token string, err error) {
 			return id, segments[i+1], err
 		}
 	}
-	return "", "", fmt.Errorf("the URL is none of the image service: %w", errNoInfraEnv)
+	return "", "", fmt.Errorf("the URL does not belong to the image service: %w", errNoInfraEnv)
 }
 
-// infraEnvOfToken reads the claim that assisted-service puts into the token of an image. The signature is the image
-// service's business.
+// infraEnvOfToken reads the claim that assisted-service sets in the token of an image. The image service
+// verifies the signature.
 func infraEnvOfToken(token string) (string, error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -135,23 +138,24 @@ func infraEnvOfToken(token string) (string, error) {
 	if err := json.Unmarshal(payload, &claims); err != nil {
 		return "", fmt.Errorf("the token of the ISO has no claims: %w", errNoInfraEnv)
 	}
-	// Tokens in /bytoken/ paths are the image service's own and carry the id as their subject.
+	// The image service creates the tokens in /bytoken/ paths, with the id as their subject.
 	if claims.InfraEnvID == "" {
 		claims.InfraEnvID = claims.Subject
 	}
 	if claims.InfraEnvID == "" {
-		return "", fmt.Errorf("the token of the ISO names none: %w", errNoInfraEnv)
+		return "", fmt.Errorf("the token of the ISO names no InfraEnv: %w", errNoInfraEnv)
 	}
 	return claims.InfraEnvID, nil
 }
 
-// AgentConfigOf returns what the agent.service of an ignition starts the discovery agent with.
+// AgentConfigOf returns the configuration with which the agent.service of an Ignition config starts the
+// discovery agent.
 func AgentConfigOf(config *Ignition) (AgentConfig, error) {
 	unit, ok := config.Units["agent.service"]
 	if !ok || unit.Masked || !unit.Enabled {
 		return AgentConfig{}, fmt.Errorf("the ignition starts no agent.service: %w", errNoInfraEnv)
 	}
-	// systemd joins a line that ends with a backslash with the next one.
+	// systemd joins a line that ends with a backslash and the next line.
 	contents := strings.ReplaceAll(unit.Contents, "\\\n", " ")
 	agent := AgentConfig{}
 	if command := agentCommand.FindStringSubmatch(contents); command != nil {
@@ -176,7 +180,7 @@ func AgentConfigOf(config *Ignition) (AgentConfig, error) {
 	return agent, nil
 }
 
-// withoutSecrets returns a URL without what may be secret in it: user, query, fragment and tokens in the path.
+// withoutSecrets returns a URL without parts that may be secret: user, query, fragment and tokens in the path.
 func withoutSecrets(raw string) string {
 	parsed, err := url.Parse(raw)
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 
 const testInfraEnv = "988939b3-52d0-41d8-8790-25599548ce7a"
 
-// token returns a JWT with the claims and a signature that nobody checks.
+// token returns a JWT with the claims and an invalid signature.
 func token(claims string) string {
 	part := base64.RawURLEncoding.EncodeToString
 	return part([]byte(`{"alg":"ES256","typ":"JWT"}`)) + "." + part([]byte(claims)) + "." + part([]byte("signature"))
 }
 
-// discoveryIgnition returns an ignition that starts a discovery agent.
+// discoveryIgnition returns an Ignition config that starts a discovery agent.
 func discoveryIgnition(exec string) []byte {
 	raw, err := json.Marshal(map[string]any{
 		"ignition": map[string]any{"version": "3.1.0"},
@@ -100,15 +100,15 @@ func TestTokenOfISO(t *testing.T) {
 	}
 }
 
-func TestAMachineBootsNoImageOfAnotherArchitecture(t *testing.T) {
+func TestMachineBootsNoImageOfAnotherArchitecture(t *testing.T) {
 	for situation, c := range map[string]struct {
 		image, machine string
 		boots          System
 	}{
-		"its own":              {"/byid/" + testInfraEnv + "/4.22/x86_64/full.iso", "x86_64", Discovery},
-		"its own, spelt alike": {"/byid/" + testInfraEnv + "/4.22/arm64/full.iso", "aarch64", Discovery},
-		"another":              {"/byid/" + testInfraEnv + "/4.22/x86_64/full.iso", "aarch64", Unknown},
-		"one that is not told": {"/images/" + testInfraEnv, "aarch64", Discovery},
+		"its own":                      {"/byid/" + testInfraEnv + "/4.22/x86_64/full.iso", "x86_64", Discovery},
+		"its own, spelled differently": {"/byid/" + testInfraEnv + "/4.22/arm64/full.iso", "aarch64", Discovery},
+		"another":                      {"/byid/" + testInfraEnv + "/4.22/x86_64/full.iso", "aarch64", Unknown},
+		"an unknown architecture":      {"/images/" + testInfraEnv, "aarch64", Discovery},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			machine := NewHardware("machine")
@@ -160,7 +160,8 @@ func TestDecodeIgnition(t *testing.T) {
 		base64.StdEncoding.EncodeToString([]byte(child)) + `"}]}},
 		"storage":{"files":[
 			{"path":"/etc/both","overwrite":true,"mode":420,"contents":{"source":"data:text/plain;charset=utf-8;base64,cGFyZW50"}},
-			{"path":"/etc/zipped","contents":{"compression":"gzip","source":"data:;base64,` + base64.StdEncoding.EncodeToString(packed.Bytes()) + `"}},
+			{"path":"/etc/zipped","contents":{"compression":"gzip","source":"data:;base64,` +
+		base64.StdEncoding.EncodeToString(packed.Bytes()) + `"}},
 			{"path":"/etc/appended","append":[{"source":"data:,one"},{"source":"data:,two"}]}]},
 		"systemd":{"units":[{"name":"a.service","enabled":true,"contents":"[Unit]\n","dropins":[{"name":"10.conf","contents":"[Service]\n"}]}]}}`
 

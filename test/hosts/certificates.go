@@ -28,21 +28,23 @@ const (
 	nodeUserPrefix        = "system:node:"
 )
 
-// NodeBootstrapper is who a kubelet is before it has a certificate: the machine config server gives it this service account.
+// NodeBootstrapper is the identity of a kubelet before it has a certificate: the machine config server gives it
+// this service account.
 var NodeBootstrapper = rest.ImpersonationConfig{
 	UserName: "system:serviceaccount:" + bootstrapperNamespace + ":" + bootstrapperName,
 	Groups:   []string{"system:serviceaccounts:" + bootstrapperNamespace, "system:serviceaccounts", "system:authenticated"},
 }
 
-// Kubelet is who the kubelet of a Node is.
+// Kubelet returns the identity of the kubelet of a Node.
 func Kubelet(node string) rest.ImpersonationConfig {
 	return rest.ImpersonationConfig{UserName: nodeUserPrefix + node, Groups: []string{nodeGroup, "system:authenticated"}}
 }
 
-var errNotApproved = errors.New("a certificate request of the node waits for its approval")
+var errNotApproved = errors.New("a certificate request of the node is not approved yet")
 
-// admitNodes allows kubelets to ask for certificates. The second is what the node authorizer allows in a real cluster.
-func admitNodes(ctx context.Context, c client.Client) error {
+// allowCertificateRequests allows kubelets to request certificates. The second binding replaces the node authorizer of a real
+// cluster.
+func allowCertificateRequests(ctx context.Context, c client.Client) error {
 	for name, binding := range map[string]struct {
 		role    string
 		subject rbacv1.Subject
@@ -64,8 +66,8 @@ func admitNodes(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// requestClient asks for the certificate with which the kubelet may register its Node, and waits until it is approved. No
-// signer runs in the workload clusters of the laboratory, so the approval is what counts.
+// requestClient requests the certificate with which the kubelet may register its Node, and waits for its
+// approval. No signer runs in the workload clusters of the laboratory, so the approval decides.
 func (h *Host) requestClient(ctx context.Context, inst *installation) bool {
 	return h.withWorkload(ctx, inst, func(ctx context.Context, c client.Client) error {
 		node, err := h.newNode(ctx, inst)
@@ -80,7 +82,7 @@ func (h *Host) requestClient(ctx context.Context, inst *installation) bool {
 	})
 }
 
-// renewExpired gets the certificates again that have expired: a kubelet begins then as one that has never had any.
+// renewExpired requests expired certificates again: the kubelet starts as one without any.
 func (h *Host) renewExpired(ctx context.Context, inst *installation) bool {
 	h.mu.Lock()
 	expired := inst.expired
@@ -97,7 +99,7 @@ func (h *Host) renewExpired(ctx context.Context, inst *installation) bool {
 	return true
 }
 
-// requestServing asks for the certificate with which the kubelet serves. A kubelet does not wait for it.
+// requestServing requests the serving certificate of the kubelet. A kubelet does not wait for it.
 func (h *Host) requestServing(ctx context.Context, inst *installation) bool {
 	return h.withWorkload(ctx, inst, func(ctx context.Context, _ client.Client) error {
 		node, err := h.newNode(ctx, inst)
@@ -114,7 +116,7 @@ func (h *Host) requestServing(ctx context.Context, inst *installation) bool {
 	})
 }
 
-// NodeSubject is the subject of a kubelet's certificates.
+// NodeSubject returns the subject of a kubelet's certificates.
 func NodeSubject(name string) pkix.Name {
 	return pkix.Name{CommonName: nodeUserPrefix + name, Organization: []string{nodeGroup}}
 }
@@ -124,9 +126,9 @@ func (h *Host) request(
 	ctx context.Context, inst *installation, signer string, user rest.ImpersonationConfig, template *x509.CertificateRequest,
 ) error {
 	h.mu.Lock()
-	asked := inst.requests[signer] != ""
+	requested := inst.requests[signer] != ""
 	h.mu.Unlock()
-	if asked {
+	if requested {
 		return nil
 	}
 	c, err := h.rack.options.WorkloadAs(ctx, inst.cluster.key.Namespace, inst.cluster.key.Name, user)
@@ -143,7 +145,8 @@ func (h *Host) request(
 	return nil
 }
 
-// RequestCertificate creates the CertificateSigningRequest for a signer of kubelets, as whoever the client is, and returns its name.
+// RequestCertificate creates the CertificateSigningRequest for a signer of kubelets as the user of the client,
+// and returns its name.
 func RequestCertificate(ctx context.Context, c client.Client, signer string, template *x509.CertificateRequest) (name string, err error) {
 	encoded, err := encodeRequest(template)
 	if err != nil {
@@ -166,16 +169,16 @@ func RequestCertificate(ctx context.Context, c client.Client, signer string, tem
 func encodeRequest(template *x509.CertificateRequest) ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a key: %w", err)
+		return nil, fmt.Errorf("cannot create a key: %w", err)
 	}
 	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a certificate request: %w", err)
+		return nil, fmt.Errorf("cannot create a certificate request: %w", err)
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), nil
 }
 
-// approved is nil once the request to the signer was approved. One that is gone is created again.
+// approved returns nil once the request to the signer was approved. A deleted request is created again.
 func (h *Host) approved(ctx context.Context, c client.Client, inst *installation, signer string) error {
 	h.mu.Lock()
 	name := inst.requests[signer]

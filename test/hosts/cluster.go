@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// cluster is what the hosts of one workload cluster know of each other.
+// cluster is the state that the hosts of one workload cluster share.
 type cluster struct {
 	key types.NamespacedName
 
@@ -17,19 +17,19 @@ type cluster struct {
 	changed chan struct{}
 }
 
-// member is what the others see of a host.
+// member is the state of a host that the others see.
 type member struct {
 	controlPlane, bootstrap bool
-	// serving: the API of the cluster is served from here. ready: the Node is Ready. done: its installation is finished.
-	// finalised: it told assisted-service that the cluster is complete.
-	serving, ready, done, finalised bool
+	// serving: the host serves the API of the cluster. ready: the Node is Ready. done: its installation is
+	// finished. finalized: it reported to assisted-service that the cluster is complete.
+	serving, ready, done, finalized bool
 }
 
 func newCluster(key types.NamespacedName) *cluster {
 	return &cluster{key: key, members: map[*Host]member{}, changed: make(chan struct{})}
 }
 
-// update changes what a host shows to the others; a host that is no member becomes one.
+// update changes the shared state of a host; a host that is no member becomes one.
 func (c *cluster) update(h *Host, change func(m *member)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,8 +39,8 @@ func (c *cluster) update(h *Host, change func(m *member)) {
 	c.announce()
 }
 
-// begin adds a host whose installation starts. A new bootstrap starts the cluster again: those that finished an earlier
-// installation under the same name are no part of it.
+// begin adds a host whose installation starts. A new bootstrap host starts a new cluster: hosts of a former
+// installation under the same name leave it.
 func (c *cluster) begin(h *Host, m member) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,7 +51,7 @@ func (c *cluster) begin(h *Host, m member) {
 	c.announce()
 }
 
-// suspend records that a member is off: it serves nothing and is not ready.
+// suspend records that a member is off: it does not serve and is not ready.
 func (c *cluster) suspend(h *Host) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,7 +62,7 @@ func (c *cluster) suspend(h *Host) {
 	}
 }
 
-// leave forgets a host.
+// leave removes a host.
 func (c *cluster) leave(h *Host) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +81,7 @@ func (c *cluster) snapshot() (map[*Host]member, <-chan struct{}) {
 	return maps.Clone(c.members), c.changed
 }
 
-// await blocks until the members are as wanted.
+// await blocks until the members meet a condition.
 func (c *cluster) await(ctx context.Context, wanted func(members map[*Host]member) bool) error {
 	for {
 		members, changed := c.snapshot()
@@ -96,7 +96,7 @@ func (c *cluster) await(ctx context.Context, wanted func(members map[*Host]membe
 	}
 }
 
-// apiServed is true while a control-plane host, or the bootstrap in its place, serves the API.
+// apiServed reports whether a control-plane host, or the bootstrap in its place, serves the API.
 func apiServed(members map[*Host]member) bool {
 	for _, m := range members {
 		if m.serving {
@@ -106,8 +106,9 @@ func apiServed(members map[*Host]member) bool {
 	return false
 }
 
-// enoughControlPlanesReady is what the bootstrap host and day-1 workers wait for: two masters, or the other one of two
-// nodes (waitForNodes in assisted-installer's installer.go, August 2026).
+// enoughControlPlanesReady returns the condition that the bootstrap host and day-1 workers wait for: two
+// masters, or the other node of two. The source is waitForNodes in assisted-installer's installer.go (August
+// 2026).
 func enoughControlPlanesReady(twoNodes bool) func(members map[*Host]member) bool {
 	enough := 2
 	if twoNodes {
@@ -118,7 +119,8 @@ func enoughControlPlanesReady(twoNodes bool) func(members map[*Host]member) bool
 	}
 }
 
-// controlPlaneDone is true once every control-plane host of the installation, the bootstrap among them, is done.
+// controlPlaneDone reports whether all control-plane hosts of the installation are done, including the
+// bootstrap.
 func controlPlaneDone(members map[*Host]member) bool {
 	return count(members, func(m member) bool { return m.bootstrap && m.done }) > 0 &&
 		count(members, func(m member) bool { return m.controlPlane && !m.done }) == 0

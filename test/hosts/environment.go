@@ -8,9 +8,10 @@ import (
 
 var environmentName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// ParseEnvironmentFile reads an environment file as systemd's EnvironmentFile= does (systemd 254, env-file.c): single and
-// double quotes, backslash escapes, comments that start with # or ;, and no expansion of any kind. Lines without "=", names
-// that are no variable names and values that are not UTF-8 are dropped, as systemd drops them.
+// ParseEnvironmentFile reads an environment file as systemd's EnvironmentFile= does (systemd 254, env-file.c).
+// It supports single and double quotes, backslash escapes, and comments that start with # or ;. It expands
+// nothing. Lines without "=", invalid names of variables and values that are not UTF-8 are dropped, as systemd
+// drops them.
 func ParseEnvironmentFile(text string) map[string]string {
 	p := environmentParser{variables: map[string]string{}, state: (*environmentParser).beforeName}
 	for i := range len(text) {
@@ -25,14 +26,14 @@ type environmentParser struct {
 	variables   map[string]string
 	state       environmentState
 	name, value strings.Builder
-	// trailing counts the unquoted white space at the end of the value, which does not belong to it.
+	// trailing counts the unquoted white space at the end of the value, which is not part of the value.
 	trailing int
 	assigned bool
 }
 
 type environmentState func(p *environmentParser, c byte) environmentState
 
-// assign ends a line: what was read of a variable is taken.
+// assign ends a line and stores its variable.
 func (p *environmentParser) assign() {
 	name, value := strings.TrimRight(p.name.String(), " \t"), p.value.String()
 	value = value[:len(value)-p.trailing]

@@ -7,14 +7,15 @@ import (
 	"github.com/openshift/assisted-service/models"
 )
 
-// Fail makes the installation of the host fail once, when it enters the stage: the host reports Failed with the reason.
+// Fail makes the installation of the host fail once, when it enters the stage: the host reports Failed with the
+// reason.
 func (h *Host) Fail(stage models.HostStage, reason string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.faults[stage] = reason
 }
 
-// takeFault returns the failure that waits for a stage, and forgets it.
+// takeFault returns and removes the failure of a stage.
 func (h *Host) takeFault(stage models.HostStage) (reason string, failed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -32,13 +33,14 @@ func (h *Host) Linger(stage models.HostStage) (release func()) {
 	return sync.OnceFunc(func() { close(held) })
 }
 
-// kubeletStart is no stage that anybody reports: it comes before an installed host does anything.
+// kubeletStart is no reported stage: it precedes all actions of an installed host.
 const kubeletStart models.HostStage = "kubelet start"
 
-// Hang keeps an installed host from coming up, from its next boot on, until release is called: it is on, and its Node is not heard of.
+// Hang makes an installed host hang at each boot from now on until release is called: it is on, and its Node
+// does not report.
 func (h *Host) Hang() (release func()) { return h.Linger(kubeletStart) }
 
-// linger waits until the host may leave a stage. It returns false when the host was switched off before.
+// linger waits until the host may leave a stage. It returns false if the host was switched off before.
 func (h *Host) linger(ctx context.Context, stage models.HostStage) bool {
 	h.mu.Lock()
 	held, lingers := h.lingers[stage]
@@ -54,15 +56,15 @@ func (h *Host) linger(ctx context.Context, stage models.HostStage) bool {
 	}
 }
 
-// FailImages makes the host unable to pull container images, with the reason, so that it fails to prepare for an
-// installation; empty: it can again.
+// FailImages makes the host fail to pull container images with the reason, so that it cannot prepare for an
+// installation. Empty: it can pull them again.
 func (h *Host) FailImages(reason string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.noImages = reason
 }
 
-// Reboot switches the host off and on. It boots its disk if a node was written to it, else its medium.
+// Reboot switches the host off and on. It boots its disk if a node was written to it, otherwise its medium.
 func (h *Host) Reboot() {
 	h.switching.Lock()
 	defer h.switching.Unlock()
@@ -70,8 +72,8 @@ func (h *Host) Reboot() {
 	h.start()
 }
 
-// WrongBoot makes the host boot its discovery medium again instead of the node on its disk: at the reboot that ends its
-// installation, or at once where it is past that. A Reboot puts it right.
+// WrongBoot makes the host boot its discovery medium again instead of the node on its disk. This happens at the
+// reboot that ends its installation, or at once after an installation. A Reboot fixes that.
 func (h *Host) WrongBoot() {
 	h.mu.Lock()
 	h.wrongBoot = true
@@ -82,16 +84,17 @@ func (h *Host) WrongBoot() {
 	}
 }
 
-// BootMediumFirst makes the host boot its medium at each boot, whatever is on its disk, until it is called with false:
-// nobody changed the boot order of the firmware.
+// BootMediumFirst makes the host boot its medium at each boot, even with a node on its disk, until it is called
+// with false. It simulates a wrong boot order of the firmware.
 func (h *Host) BootMediumFirst(first bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.mediumFirst = first
 }
 
-// ExpireCertificates makes the certificates of the kubelet of a host that is off expire, as if it was off for a month:
-// the next time it starts, its Node, which nobody has heard for long, is Ready only when others are approved.
+// ExpireCertificates makes the certificates of the kubelet of a host that is off expire, as after a month. At
+// its next start the Node, which has not reported for long, is Ready only after the approval of other
+// certificates.
 func (h *Host) ExpireCertificates() {
 	h.switching.Lock()
 	defer h.switching.Unlock()
@@ -103,10 +106,10 @@ func (h *Host) ExpireCertificates() {
 	h.reportNodeLost(inst)
 }
 
-// PowerOff pulls the plug of the host: it stays off, whatever its BareMetalHost says, until PowerOn.
+// PowerOff pulls the plug of the host: it stays off until PowerOn, even if its BareMetalHost is online.
 func (h *Host) PowerOff() { h.plug(false) }
 
-// PowerOn puts the plug back in. The host starts if its BareMetalHost wants it on.
+// PowerOn plugs the host in again. The host starts if its BareMetalHost requests it.
 func (h *Host) PowerOn() { h.plug(true) }
 
 func (h *Host) plug(in bool) {

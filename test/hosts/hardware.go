@@ -18,19 +18,19 @@ const (
 	mebibyte = int64(1) << 20
 )
 
-// Hardware is what one machine is made of: what its inspection reports and its discovery agent sends as inventory.
+// Hardware is the hardware of a machine, as its inspection and the inventory of its discovery agent report it.
 type Hardware struct {
-	// Name is how people call the machine.
+	// Name is the name of the machine.
 	Name string
 	// UUID is the DMI system UUID, which assisted-service uses as host id and Agent name.
 	UUID string
-	// Serial is the serial number of the system; empty where the vendor left it out.
+	// Serial is the serial number of the system; empty if the vendor left it out.
 	Serial string
-	// Manufacturer and ProductName are the vendor's names.
+	// Manufacturer and ProductName are the names of vendor and product.
 	Manufacturer, ProductName string
-	// Hostname is what the machine calls itself when it is discovered.
+	// Hostname is the hostname of the machine when it is discovered.
 	Hostname string
-	// Architecture is that of the processor, for example x86_64.
+	// Architecture is the architecture of the processor, for example x86_64.
 	Architecture string
 	// CPUCores is the number of processors that the operating system sees.
 	CPUCores int
@@ -44,12 +44,12 @@ type Hardware struct {
 type NIC struct {
 	// Name is the interface name, for example eth0.
 	Name string
-	// MAC is the address in the case in which the machine reports it.
+	// MAC is the MAC address, in the case that the machine reports.
 	MAC string
-	// Kind is physical where it is empty, or bond.
+	// Kind is "bond", or empty for a physical NIC.
 	Kind string
-	// Addresses are those of the interface in CIDR form, IPv4 and IPv6. The first NIC of a machine in a Rack is leased
-	// some when it has none: see [WithNetworks].
+	// Addresses are the addresses of the interface in CIDR form, IPv4 and IPv6. If the first NIC of a machine in
+	// a Rack has none, it gets leases: see [WithNetworks].
 	Addresses []string
 }
 
@@ -69,8 +69,8 @@ type Disk struct {
 	Rotational bool
 }
 
-// NewHardware returns a server with two NICs, an SSD of 120 GiB, a spinning disk of 1 TiB, 16 cores and 64 GiB of memory.
-// Everything that identifies it follows from the seed: the same seed gives the same server.
+// NewHardware returns a server with two NICs, an SSD of 120 GiB, a spinning disk of 1 TiB, 16 cores and 64 GiB
+// of memory. All identifiers follow from the seed: the same seed gives the same server.
 func NewHardware(seed string) Hardware {
 	digest := sha256.Sum256([]byte(seed))
 	id := binary.BigEndian.Uint64(digest[16:24])
@@ -96,8 +96,8 @@ func NewHardware(seed string) Hardware {
 	}
 }
 
-// Bonded returns the machine as it is once its operating system has bonded its NICs: the bond has their addresses, and
-// it and all of them report the MAC address of one, which is given by its number.
+// Bonded returns the machine after its operating system has bonded its NICs. The bond has their addresses, and
+// all of them report the MAC address of the NIC with the given number.
 func (h Hardware) Bonded(name string, nic int) Hardware {
 	h = h.clone()
 	bond := NIC{Name: name, MAC: h.NICs[nic].MAC, Kind: "bond"}
@@ -109,7 +109,7 @@ func (h Hardware) Bonded(name string, nic int) Hardware {
 	return h
 }
 
-// macAddress makes a locally administered unicast address of five bytes.
+// macAddress returns a locally administered unicast address with five given bytes.
 func macAddress(b []byte) string {
 	return fmt.Sprintf("02:%02x:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3], b[4])
 }
@@ -131,7 +131,8 @@ func newDisk(name string, id uint64, size int64, rotational bool) Disk {
 	}
 }
 
-// Disk finds the disk that an id means: its by-id path, its by-path path or its device name. An empty id means the first disk.
+// Disk finds the disk with an id: its by-id path, its by-path path or its device name. An empty id selects the
+// first disk.
 func (h Hardware) Disk(id string) (Disk, bool) {
 	if id == "" && len(h.Disks) > 0 {
 		return h.Disks[0], true
@@ -144,7 +145,7 @@ func (h Hardware) Disk(id string) (Disk, bool) {
 	return Disk{}, false
 }
 
-// Details returns what an inspection by the Bare Metal Operator reports of the hardware. It knows no UUID.
+// Details returns the report of an inspection by the Bare Metal Operator, which contains no UUID.
 func (h Hardware) Details() *metal3api.HardwareDetails {
 	details := &metal3api.HardwareDetails{
 		SystemVendor: metal3api.HardwareSystemVendor{Manufacturer: h.Manufacturer, ProductName: h.ProductName, SerialNumber: h.Serial},
@@ -170,7 +171,8 @@ func (h Hardware) Details() *metal3api.HardwareDetails {
 	return details
 }
 
-// Inventory returns what the discovery agent sends to assisted-service, in the shape that the real agent gives it.
+// Inventory returns the inventory that the discovery agent sends to assisted-service, in the form of the real
+// agent.
 func (h Hardware) Inventory() *models.Inventory {
 	inventory := &models.Inventory{
 		BmcAddress:   "0.0.0.0",
@@ -219,7 +221,7 @@ func (d Disk) inventory() *models.Disk {
 	}
 }
 
-// clone returns a copy that shares nothing.
+// clone returns a deep copy.
 func (h Hardware) clone() Hardware {
 	h.NICs = slices.Clone(h.NICs)
 	for i := range h.NICs {

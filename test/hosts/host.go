@@ -14,10 +14,11 @@ import (
 )
 
 const (
-	// A host that assisted-service refuses, or that cannot reach an API, tries again after a pause that doubles up to a limit.
+	// A host that assisted-service rejects, or that cannot reach an API, retries after a pause that doubles up
+	// to a limit.
 	firstRetry = 10 * time.Millisecond
 	lastRetry  = 2 * time.Second
-	// powerCycle is the least that a machine takes from its end to the start of another system.
+	// powerCycle is the shortest time between the stop of a machine and the start of another system.
 	powerCycle = 10 * time.Second
 )
 
@@ -25,15 +26,16 @@ const (
 type Host struct {
 	rack *Rack
 	name string
-	// key is that of its BareMetalHost; empty for a host that is not managed.
+	// key is the key of its BareMetalHost; empty for a host that is not managed.
 	key types.NamespacedName
 	// leased are the addresses that the network gives to the first NIC of the machine.
 	leased []string
 	log    logr.Logger
 
-	// switching is held by whoever switches the machine on or off.
+	// switching is locked while the machine is switched on or off.
 	switching sync.Mutex
-	// nodeFound ends the attempts to report that the Node is lost; used by what runs on the host, or, while it is off, by who holds switching.
+	// nodeFound ends the attempts to report that the Node is lost. The running host uses it, or, while the host
+	// is off, the owner of switching.
 	nodeFound func()
 
 	mu            sync.Mutex
@@ -53,7 +55,8 @@ type Host struct {
 	faults        map[models.HostStage]string
 	lingers       map[models.HostStage]chan struct{}
 	noImages      string
-	// tasks are what the Bare Metal Operator has the machine do. turnedOn reports whether it shall run where it has nothing to boot.
+	// tasks are the tasks of the Bare Metal Operator. turnedOn reports whether the host shall run without a
+	// medium.
 	tasks    map[Task]progress
 	turnedOn bool
 	problem  error
@@ -61,7 +64,7 @@ type Host struct {
 
 var errPowerOff = errors.New("the host is switched off")
 
-// Name returns namespace/name of the BareMetalHost, or the name of the hardware for a host that was booted unmanaged.
+// Name returns namespace/name of the BareMetalHost, or the name of the hardware of an unmanaged host.
 func (h *Host) Name() string { return h.name }
 
 // Hardware returns the machine that boots.
@@ -71,7 +74,7 @@ func (h *Host) Hardware() Hardware {
 	return h.hardware.clone()
 }
 
-// inspected returns the machine that an inspection finds.
+// inspected returns the hardware that an inspection finds.
 func (h *Host) inspected() Hardware {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -92,7 +95,7 @@ func (h *Host) Registrations() int {
 	return h.registrations
 }
 
-// PoweredOn is true while the host runs.
+// PoweredOn reports whether the host runs.
 func (h *Host) PoweredOn() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -106,15 +109,15 @@ func (h *Host) Stage() models.HostStage {
 	return h.stage
 }
 
-// Problem returns what the host is held up by at the moment, for example an API that it cannot reach or an ignition that its
-// kubelet does not start with; nil when it is not.
+// Problem returns the error that blocks the host at the moment; nil if none does. Examples are an API that the
+// host cannot reach, and an Ignition config with which its kubelet does not start.
 func (h *Host) Problem() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.problem
 }
 
-// Ignition returns the decoded ignition that the installed node was given (the override of its Agent); nil before an
+// Ignition returns the decoded Ignition config of the installed node (the override of its Agent); nil before an
 // installation started.
 func (h *Host) Ignition() *Ignition {
 	h.mu.Lock()
@@ -132,8 +135,8 @@ func (h *Host) hasNode(cluster types.NamespacedName, name string) bool {
 	return h.installation != nil && h.installation.node == name && h.installation.cluster.key == cluster
 }
 
-// UserData returns the decoded user data of the disk image that the host was provisioned with; nil for a live ISO, and for
-// user data that is no ignition.
+// UserData returns the decoded user data of the disk image that the host was provisioned with. It is nil for a
+// live ISO, and for user data that is no Ignition config.
 func (h *Host) UserData() *Ignition {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,7 +146,7 @@ func (h *Host) UserData() *Ignition {
 	return h.medium.userData
 }
 
-// Instruction returns the order with which the last installation of the host was started; false before the first.
+// Instruction returns the instruction of the last installation of the host; false before the first.
 func (h *Host) Instruction() (Instruction, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -167,7 +170,7 @@ func (h *Host) replaceHardware(s spare) {
 	}
 }
 
-// provision boots the host from a medium. It does nothing if that medium is in the running host already.
+// provision boots the host from a medium. It does nothing if the running host has that medium already.
 func (h *Host) provision(m medium) {
 	h.switching.Lock()
 	defer h.switching.Unlock()
@@ -179,30 +182,31 @@ func (h *Host) provision(m medium) {
 	}
 	h.stop()
 	h.leaveCluster()
-	h.lose("provisioned anew with " + m.boot.Source)
+	h.recordLoss("provisioned again with " + m.boot.Source)
 	h.mu.Lock()
 	h.medium, h.installation, h.stage = &m, nil, ""
 	h.mu.Unlock()
 	h.start()
 }
 
-// deprovision switches the host off, takes its medium and, with clean, wipes what was installed. Nothing boots what is not wiped either.
+// deprovision switches the host off, removes its medium and, with clean, wipes its disk. A disk that is not
+// wiped is not booted either.
 func (h *Host) deprovision(clean bool) {
 	h.switching.Lock()
 	defer h.switching.Unlock()
 	h.stop()
 	h.leaveCluster()
 	if clean {
-		h.lose("deprovisioned and cleaned")
+		h.recordLoss("deprovisioned and cleaned")
 	} else {
-		h.lose("deprovisioned without cleaning")
+		h.recordLoss("deprovisioned without cleaning")
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.medium, h.installation, h.stage, h.turnedOn = nil, nil, "", false
 }
 
-// setPower switches the host on or off, whatever it boots, and returns whether it runs now.
+// setPower switches the host on or off, and returns whether it runs now.
 func (h *Host) setPower(on bool) bool {
 	h.switching.Lock()
 	defer h.switching.Unlock()
@@ -214,7 +218,7 @@ func (h *Host) setPower(on bool) bool {
 	return h.PoweredOn()
 }
 
-// start switches the host on; the caller holds switching. A host that runs, that has nothing to boot or that was unplugged
+// start switches the host on; the caller holds switching. A host that runs, has nothing to boot or is unplugged
 // stays as it is.
 func (h *Host) start() {
 	h.mu.Lock()
@@ -231,7 +235,7 @@ func (h *Host) start() {
 	})
 }
 
-// stop switches the host off at once and waits until nothing of it runs; the caller holds switching.
+// stop switches the host off at once and waits until all its goroutines ended; the caller holds switching.
 func (h *Host) stop() {
 	h.mu.Lock()
 	cut, stopped, inst := h.cutPower, h.stopped, h.installation
@@ -242,7 +246,7 @@ func (h *Host) stop() {
 	}
 	cut(errPowerOff)
 	<-stopped
-	h.hold(nil)
+	h.setProblem(nil)
 	if inst != nil {
 		h.stopPods(inst)
 		inst.cluster.suspend(h)
@@ -256,11 +260,11 @@ func (h *Host) leaveCluster() {
 	h.mu.Unlock()
 	if inst != nil {
 		inst.cluster.leave(h)
-		h.losePods(inst)
+		h.wipePods(inst)
 	}
 }
 
-// run is the life of the host from power on to power off: it boots, and boots again when an installation ends with a reboot.
+// run runs the host from power on to power off. It boots again when an installation ends with a reboot.
 func (h *Host) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		boot := h.boot()
@@ -281,7 +285,7 @@ func (h *Host) run(ctx context.Context) {
 	}
 }
 
-// boot decides what the machine boots now and records it.
+// boot selects what the machine boots now, and records it.
 func (h *Host) boot() Boot {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -297,14 +301,14 @@ func (h *Host) boot() Boot {
 	return boot
 }
 
-// discover is the discovery agent: it registers, obeys, and registers again when it is told to or was forgotten. It returns
-// true when the host is to reboot, false when it was switched off.
+// discover runs the discovery agent: it registers, follows instructions, and registers again when it is
+// instructed to or was forgotten. It returns true if the host is to reboot, false if it was switched off.
 func (h *Host) discover(ctx context.Context) (reboot bool) {
 	agent, ok := h.loadAgent(ctx)
 	retry := backOff{}
 	for ok && ctx.Err() == nil {
 		if err := h.register(ctx, agent); err != nil {
-			h.hold(err)
+			h.setProblem(err)
 			retry.wait(ctx)
 			continue
 		}
@@ -315,12 +319,12 @@ func (h *Host) discover(ctx context.Context) (reboot bool) {
 				break
 			}
 			if err != nil {
-				h.hold(err)
+				h.setProblem(err)
 				retry.wait(ctx)
 				continue
 			}
 			retry.reset()
-			h.hold(nil)
+			h.setProblem(nil)
 			if instruction.Kind == Exit {
 				break
 			}
@@ -333,18 +337,18 @@ func (h *Host) discover(ctx context.Context) (reboot bool) {
 	return false
 }
 
-// register registers the host with assisted-service. When the host is switched off meanwhile, it is not off before that
-// is answered, or so late that a machine would boot its next system: assisted-service would take the host for one that
-// runs its discovery agent after its disk.
+// register registers the host with assisted-service. A host that is switched off meanwhile is off only after the
+// answer, or after the time that a machine needs to boot its next system. Otherwise assisted-service would
+// assume that the host runs its discovery agent after its disk.
 func (h *Host) register(ctx context.Context, agent Agent) error {
-	asked, giveUp := context.WithCancel(context.WithoutCancel(ctx))
-	defer giveUp()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(powerCycle, giveUp) })()
-	return h.rack.options.Service.Register(asked, agent)
+	requested, abandon := context.WithCancel(context.WithoutCancel(ctx))
+	defer abandon()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(powerCycle, abandon) })()
+	return h.rack.options.Service.Register(requested, agent)
 }
 
-// loadAgent reads what the discovery agent is started with: from the user data, or from the image of the live ISO, which is
-// loaded again at every boot. It returns false when the host was switched off before the image could be had.
+// loadAgent reads the configuration of the discovery agent from the user data or from the live ISO. The ISO is
+// loaded at every boot. It returns false if the host was switched off before the image was loaded.
 func (h *Host) loadAgent(ctx context.Context) (Agent, bool) {
 	h.mu.Lock()
 	m := *h.medium
@@ -355,13 +359,14 @@ func (h *Host) loadAgent(ctx context.Context) (Agent, bool) {
 		if err == nil {
 			return agent, true
 		}
-		h.hold(err)
+		h.setProblem(err)
 		retry.wait(ctx)
 	}
 	return Agent{}, false
 }
 
-// readAgent reads the ignition of the discovery system, which configures the network before the agent looks at it.
+// readAgent reads the Ignition config of the discovery system, which configures the network before the agent
+// reads it.
 func (h *Host) readAgent(ctx context.Context, m medium) (Agent, error) {
 	system := m.userData
 	if system == nil {
@@ -392,14 +397,14 @@ func (h *Host) registered() {
 	h.problem = nil
 }
 
-// hold records what the host is held up by; nil clears it.
-func (h *Host) hold(err error) {
+// setProblem records the error that blocks the host; nil clears it.
+func (h *Host) setProblem(err error) {
 	h.mu.Lock()
 	changed := err != nil && (h.problem == nil || h.problem.Error() != err.Error())
 	h.problem = err
 	h.mu.Unlock()
 	if changed && !errors.Is(err, context.Canceled) && !errors.Is(err, errPowerOff) {
-		h.log.Info("held up", "reason", err.Error())
+		h.log.Info("blocked", "reason", err.Error())
 	}
 }
 
@@ -422,7 +427,7 @@ func (b *backOff) waitOnRepeat(ctx context.Context) {
 	b.wait(ctx)
 }
 
-// pause waits for the duration, or less when ctx ends. It returns whether the whole of it passed.
+// pause waits for the duration, or less if ctx ends. It returns whether the whole duration passed.
 func pause(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

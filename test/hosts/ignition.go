@@ -13,36 +13,36 @@ import (
 	"github.com/vincent-petithory/dataurl"
 )
 
-// Ignition is what an ignition config puts on a host, decoded.
+// Ignition is a decoded Ignition config.
 type Ignition struct {
 	// Files by path.
 	Files map[string]File
 	// Units by name.
 	Units map[string]Unit
-	// Authorities are the certificates (PEM) by which servers are recognised from which more is fetched.
+	// Authorities are the CA certificates (PEM) of servers from which more is fetched.
 	Authorities []string
 }
 
-// File is one file of an ignition config.
+// File is a file of an Ignition config.
 type File struct {
 	// Contents is the text of the file after decompression, appended parts included.
 	Contents string
-	// Mode is the permission; 0 when the config says none.
+	// Mode is the permission; 0 if the config has none.
 	Mode int
 }
 
-// Unit is one systemd unit of an ignition config.
+// Unit is a systemd unit of an Ignition config.
 type Unit struct {
-	// Contents is the text of the unit; empty when the config only adds drop-ins to a unit of the system.
+	// Contents is the text of the unit; empty if the config only adds drop-ins to a unit of the system.
 	Contents string
-	// Enabled is true when the config enables the unit, Masked when it masks it.
+	// Enabled and Masked report whether the config enables or masks the unit.
 	Enabled, Masked bool
 	// DropIns are its drop-in files by name.
 	DropIns map[string]string
 }
 
-// DecodeIgnition decodes an ignition config of any version from 3.0 on with Ignition's own parser. Configs that it merges or
-// is replaced by, and the contents of files, must be data URLs: nothing is fetched.
+// DecodeIgnition decodes an Ignition config of any version from 3.0 on with Ignition's own parser. Merged and
+// replacing configs, and the contents of files, must be data URLs: nothing is fetched.
 func DecodeIgnition(raw []byte) (*Ignition, error) {
 	decoded := &Ignition{Files: map[string]File{}, Units: map[string]Unit{}}
 	if err := decoded.add(raw); err != nil {
@@ -51,11 +51,11 @@ func DecodeIgnition(raw []byte) (*Ignition, error) {
 	return decoded, nil
 }
 
-// add applies a config: first those that it refers to, then its own part, which wins.
+// add applies a config: first the configs that it refers to, then its own content, which has precedence.
 func (i *Ignition) add(raw []byte) error {
 	config, report, err := ignition.Parse(raw)
 	if err != nil || report.IsFatal() {
-		return fmt.Errorf("not a valid ignition config: %w", errors.Join(err, errors.New(report.String())))
+		return fmt.Errorf("not a valid Ignition config: %w", errors.Join(err, errors.New(report.String())))
 	}
 	if config.Ignition.Config.Replace.Source != nil {
 		return i.addResource(config.Ignition.Config.Replace)
@@ -86,7 +86,7 @@ func (i *Ignition) add(raw []byte) error {
 func (i *Ignition) addResource(r ignitiontypes.Resource) error {
 	raw, err := contents(r)
 	if err != nil {
-		return fmt.Errorf("cannot read a referenced ignition config: %w", err)
+		return fmt.Errorf("cannot read a referenced Ignition config: %w", err)
 	}
 	return i.add(raw)
 }
@@ -136,7 +136,7 @@ func (i *Ignition) addUnit(u ignitiontypes.Unit) {
 	i.Units[u.Name] = unit
 }
 
-// contents decodes a data URL, and gunzips it where the config says so.
+// contents decodes a data URL, and decompresses it if the config requires it.
 func contents(r ignitiontypes.Resource) ([]byte, error) {
 	if r.Source == nil {
 		return nil, nil

@@ -10,35 +10,39 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// installation is what a host keeps of its installation: until the reboot in memory, afterwards on its disk.
+// installation is the state of an installation that a host keeps: until the reboot in memory, afterwards on its
+// disk.
 type installation struct {
 	config      AgentConfig
 	instruction Instruction
 	cluster     *cluster
 	ignition    *Ignition
 	disk        Disk
-	// twoNodes is true where the cluster is one of two nodes that fence each other. The bootstrap learns it when it brings up the API.
+	// twoNodes is true if the cluster has two nodes that fence each other. The bootstrap reads it when it starts
+	// the API.
 	twoNodes bool
 
-	// The rest is guarded by the host's lock.
+	// The host's lock guards the rest.
 
 	// written is true once the node is on the disk.
 	written bool
 	// passed is the number of stages after the reboot that the host reported.
 	passed int
-	// node is the name of the Node that the host registered, pods the one that its kubelet runs static pods as.
+	// node is the name of the Node that the host registered, pods the name under which its kubelet runs static
+	// pods.
 	node, pods string
 	nodeUID    types.UID
 	// requests are the names of its CertificateSigningRequests by signer.
 	requests map[string]string
-	// expired is true when its certificates are, which it asks for again.
+	// expired is true if its certificates have expired and are requested again.
 	expired bool
 }
 
-var errGivenUp = errors.New("the installation was given up")
+var errAborted = errors.New("the installation was aborted")
 
-// installAttended installs while the discovery agent goes on asking for instructions: the service counts a host that does
-// not call for lost, and may tell it to stop. It returns true when the host is to reboot into what it installed.
+// installAttended installs while the discovery agent continues to request instructions. The service regards a
+// silent host as lost, and may stop the installation. It returns true if the host is to reboot into the
+// installed system.
 func (h *Host) installAttended(ctx context.Context, agent Agent, instruction Instruction) (reboot bool) {
 	installing, end := context.WithCancelCause(ctx)
 	var attending sync.WaitGroup
@@ -49,13 +53,13 @@ func (h *Host) installAttended(ctx context.Context, agent Agent, instruction Ins
 	return reboot
 }
 
-// attend asks for instructions until the service wants no installation any more.
+// attend requests instructions until the service aborts the installation.
 func (h *Host) attend(ctx context.Context, agent Agent) error {
 	retry := backOff{}
 	for ctx.Err() == nil {
 		instruction, err := h.rack.options.Service.Next(ctx, agent)
 		if errors.Is(err, ErrNotFound) || err == nil && instruction.Kind != Install {
-			return errGivenUp
+			return errAborted
 		}
 		// Until the first report the service repeats its order.
 		retry.wait(ctx)
@@ -63,8 +67,8 @@ func (h *Host) attend(ctx context.Context, agent Agent) error {
 	return nil
 }
 
-// install walks through the part of an installation that runs in the discovery system. It returns true when the host is to
-// reboot into what it installed, false when the installation ended otherwise: the agent goes on.
+// install runs the stages of an installation in the discovery system. It returns true if the host is to reboot
+// into the installed system, false if the installation ended otherwise: the agent continues.
 func (h *Host) install(ctx context.Context, config AgentConfig, instruction Instruction) (reboot bool) {
 	inst := &installation{
 		config: config, instruction: instruction, cluster: h.rack.clusterOf(instruction), requests: map[string]string{},
@@ -73,7 +77,7 @@ func (h *Host) install(ctx context.Context, config AgentConfig, instruction Inst
 		h.fail(ctx, inst, err.Error())
 		return false
 	}
-	h.lose(installedAgain)
+	h.recordLoss(installedAgain)
 	h.mu.Lock()
 	h.installation, h.stage = inst, ""
 	h.mu.Unlock()
@@ -94,7 +98,7 @@ func (h *Host) install(ctx context.Context, config AgentConfig, instruction Inst
 	return inst.written
 }
 
-// prepare reads what the installer is given.
+// prepare reads the configuration of the installer.
 func (h *Host) prepare(inst *installation) error {
 	config := &Ignition{Files: map[string]File{}, Units: map[string]Unit{}}
 	if overrides := inst.instruction.IgnitionOverrides; overrides != "" {
@@ -112,7 +116,7 @@ func (h *Host) prepare(inst *installation) error {
 	return nil
 }
 
-// workBeforeReboot does what a stage is there for. It returns false when the host was switched off meanwhile.
+// workBeforeReboot does the work of a stage. It returns false if the host was switched off meanwhile.
 func (h *Host) workBeforeReboot(ctx context.Context, inst *installation, stage models.HostStage) bool {
 	if stage != models.HostStageWaitingForControlPlane {
 		return true
@@ -123,7 +127,7 @@ func (h *Host) workBeforeReboot(ctx context.Context, inst *installation, stage m
 	return inst.cluster.await(ctx, enoughControlPlanesReady(inst.twoNodes)) == nil
 }
 
-// runInstalled is the installed node: it finishes the installation, or just comes back after a reboot.
+// runInstalled runs the installed node: it finishes the installation, or starts again after a reboot.
 func (h *Host) runInstalled(ctx context.Context) {
 	h.mu.Lock()
 	inst, passed, node := h.installation, h.installation.passed, h.installation.node
@@ -151,11 +155,11 @@ func (h *Host) runInstalled(ctx context.Context) {
 		return
 	}
 	if members, _ := inst.cluster.snapshot(); controlPlaneDone(members) {
-		h.finalise(ctx, inst)
+		h.finalize(ctx, inst)
 	}
 }
 
-// findAPI waits until there is an API that the node can join. A single node brings up its own; a host of day 2 finds it.
+// findAPI waits until an API exists that the node can join. A single node starts its own; a day-2 host finds it.
 func (h *Host) findAPI(ctx context.Context, inst *installation) bool {
 	switch {
 	case inst.instruction.DayTwo:
@@ -166,11 +170,12 @@ func (h *Host) findAPI(ctx context.Context, inst *installation) bool {
 	return inst.cluster.await(ctx, apiServed) == nil
 }
 
-// workAfterReboot does what precedes the report of a stage: Joined tells that the Node exists, Done that it is Ready.
+// workAfterReboot does the work before the report of a stage: Joined reports that the Node exists, Done that it
+// is Ready.
 func (h *Host) workAfterReboot(ctx context.Context, inst *installation, stage models.HostStage) bool {
 	switch stage {
 	case models.HostStageJoined:
-		if inst.instruction.DayTwo && !(h.recogniseServer(ctx, inst) && h.requestClient(ctx, inst)) {
+		if inst.instruction.DayTwo && !(h.recognizeServer(ctx, inst) && h.requestClient(ctx, inst)) {
 			return false
 		}
 		return h.join(ctx, inst)
@@ -183,8 +188,9 @@ func (h *Host) workAfterReboot(ctx context.Context, inst *installation, stage mo
 	return true
 }
 
-// enter reports a stage and stays in it for the delay. It returns false when the installation ends here: the host was made to
-// fail, was switched off, or assisted-service does not know it any more while it runs the discovery system.
+// enter reports a stage and stays in it for the delay. It returns false if the installation ends here: the host
+// was made to fail, or was switched off. It also ends if assisted-service forgot the host while it runs the
+// discovery system.
 func (h *Host) enter(ctx context.Context, inst *installation, stage models.HostStage) bool {
 	if reason, failed := h.takeFault(stage); failed {
 		h.fail(ctx, inst, reason)
@@ -198,12 +204,12 @@ func (h *Host) enter(ctx context.Context, inst *installation, stage models.HostS
 
 // fail reports that the installation failed.
 func (h *Host) fail(ctx context.Context, inst *installation, reason string) {
-	// A host that is unknown or off has nobody to tell.
+	// A host that is unknown or off cannot report.
 	_ = h.report(ctx, inst, models.HostStageFailed, reason)
 }
 
-// report tells assisted-service about a stage, again and again until it is heard. What a host of day 2 does after its reboot
-// nobody reports: assisted-service looks at the Node itself.
+// report reports a stage to assisted-service and retries until that succeeds. After its reboot a day-2 host
+// reports nothing: assisted-service reads the Node itself.
 func (h *Host) report(ctx context.Context, inst *installation, stage models.HostStage, info string) error {
 	h.mu.Lock()
 	h.stage = stage
@@ -217,29 +223,29 @@ func (h *Host) report(ctx context.Context, inst *installation, stage models.Host
 		}
 		report.ClusterID = inst.instruction.ClusterID
 	}
-	err := h.tell(ctx, func() error { return h.rack.options.Service.Progress(ctx, report) })
+	err := h.callService(ctx, func() error { return h.rack.options.Service.Progress(ctx, report) })
 	if written && errors.Is(err, ErrNotFound) {
-		// The installed node does not depend on the service: its controller reports into the void.
+		// The installed node does not depend on the service: the reports of its controller may be lost.
 		return nil
 	}
 	return err
 }
 
-// tell calls the service until it answers, or has forgotten what the call is about.
-func (h *Host) tell(ctx context.Context, call func() error) error {
+// callService calls the service until it answers, or has forgotten the host.
+func (h *Host) callService(ctx context.Context, call func() error) error {
 	retry := backOff{}
 	for {
 		err := call()
 		switch {
 		case err == nil:
-			h.hold(nil)
+			h.setProblem(nil)
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case errors.Is(err, ErrNotFound):
 			return err
 		}
-		h.hold(err)
+		h.setProblem(err)
 		retry.wait(ctx)
 	}
 }

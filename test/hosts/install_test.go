@@ -53,7 +53,7 @@ func (l *lab) singleNode() *Host {
 	return h
 }
 
-// outage says whether the API of the cluster refuses connections; at first it does not.
+// outage returns a switch that makes the API of the cluster refuse connections; initially it does not.
 func (l *lab) outage() *atomic.Bool {
 	down := &atomic.Bool{}
 	open := l.rack.options.Workload
@@ -66,7 +66,7 @@ func (l *lab) outage() *atomic.Bool {
 	return down
 }
 
-// silence has the API of the cluster leave every read without an answer for as long as it says so.
+// silence returns a switch that leaves every read from the API of the cluster without an answer.
 func (l *lab) silence() *atomic.Bool {
 	silent := &atomic.Bool{}
 	open := l.rack.options.Workload
@@ -88,9 +88,10 @@ func (l *lab) silence() *atomic.Bool {
 	return silent
 }
 
-// overrides returns an ignition that writes the kubelet's environment file.
+// overrides returns an Ignition config that writes the kubelet's environment file.
 func overrides(environment string) string {
-	return `{"ignition":{"version":"3.2.0"},"storage":{"files":[{"path":"/etc/kubernetes/kubelet-env","mode":420,"contents":{"source":"data:;base64,` +
+	return `{"ignition":{"version":"3.2.0"},"storage":{"files":[` +
+		`{"path":"/etc/kubernetes/kubelet-env","mode":420,"contents":{"source":"data:;base64,` +
 		base64.StdEncoding.EncodeToString([]byte(environment)) + `"}}]}}`
 }
 
@@ -105,7 +106,7 @@ func installOrder(h *Host, role models.HostRole) Instruction {
 }
 
 func (l *lab) stages(h *Host) func() []models.HostStage {
-	return func() []models.HostStage { return l.service.see(h.Hardware().UUID).stages }
+	return func() []models.HostStage { return l.service.state(h.Hardware().UUID).stages }
 }
 
 func (l *lab) installed(h *Host) {
@@ -126,7 +127,7 @@ func (l *lab) rolledOut() bool {
 	return v != nil && len(v.Status.History) == 1 && v.Status.History[0].State == configv1.CompletedUpdate
 }
 
-// topologies are those of the control plane and of the cluster's other services.
+// topologies returns the topologies of the control plane and of the cluster's other services.
 func (l *lab) topologies() []configv1.TopologyMode {
 	infrastructure := &configv1.Infrastructure{}
 	l.Expect(l.workload.Get(l.ctx, types.NamespacedName{Name: "cluster"}, infrastructure)).To(Succeed())
@@ -174,7 +175,7 @@ func TestInstallHighlyAvailableCluster(t *testing.T) {
 	l.Expect(l.rack.Escaped()).To(BeEmpty())
 }
 
-func TestHostOfDayTwoAsksForCertificatesAndReportsNothingAfterItsReboot(t *testing.T) {
+func TestDayTwoHostRequestsCertificatesAndReportsNothingAfterItsReboot(t *testing.T) {
 	l := newLab(t)
 	late := l.rack.newDayTwo(l, "late")
 	l.Eventually(late.Problem).Should(MatchError(errNotApproved))
@@ -187,13 +188,13 @@ func TestHostOfDayTwoAsksForCertificatesAndReportsNothingAfterItsReboot(t *testi
 	l.approve(client)
 	l.Eventually(late.Stage).Should(Equal(models.HostStageDone))
 	l.Expect(readiness(l.node("late-node")())).To(Equal(corev1.ConditionTrue))
-	l.Expect(l.node("late-node")().Labels).NotTo(HaveKey("late"), "the hub sets them")
+	l.Expect(l.node("late-node")().Labels).NotTo(HaveKey("late"), "the hub sets them instead")
 	serving := l.request(certificatesv1.KubeletServingSignerName)
 	l.Expect(serving.Spec.Username).To(Equal("system:node:late-node"))
 	l.Expect(l.stages(late)()).To(Equal(untilReboot(Stages(Instruction{Role: models.HostRoleWorker, DayTwo: true}))))
 }
 
-func TestHostWhoseCertificatesExpiredIsReadyWhenOthersAreApproved(t *testing.T) {
+func TestHostWithExpiredCertificatesIsReadyAfterNewApprovals(t *testing.T) {
 	l := newLab(t)
 	late := l.rack.newDayTwo(l, "late")
 	l.Eventually(late.Problem).Should(MatchError(errNotApproved))
@@ -206,7 +207,7 @@ func TestHostWhoseCertificatesExpiredIsReadyWhenOthersAreApproved(t *testing.T) 
 	late.PowerOff()
 	late.ExpireCertificates()
 	l.Expect(l.node("late-node")().Status.Conditions).To(HaveEach(HaveField("LastHeartbeatTime.Time",
-		BeTemporally("~", time.Now().Add(-longSilent), time.Minute))))
+		BeTemporally("~", time.Now().Add(-expiredSilence), time.Minute))))
 	late.PowerOn()
 	l.Eventually(late.Problem).Should(MatchError(errNotApproved))
 	l.Expect(readiness(l.node("late-node")())).To(Equal(corev1.ConditionUnknown))
@@ -216,11 +217,11 @@ func TestHostWhoseCertificatesExpiredIsReadyWhenOthersAreApproved(t *testing.T) 
 
 	late.Reboot()
 	l.Eventually(func() corev1.ConditionStatus { return readiness(l.node("late-node")()) }).Should(Equal(corev1.ConditionTrue),
-		"they are valid now")
+		"the new certificates are valid")
 	l.request(certificatesv1.KubeAPIServerClientKubeletSignerName)
 }
 
-func TestAHostThatHangsComesUpWhenItIsLetGo(t *testing.T) {
+func TestHangingHostStartsWhenReleased(t *testing.T) {
 	l := newLab(t)
 	late := l.rack.newDayTwo(l, "late")
 	l.Eventually(late.Problem).Should(MatchError(errNotApproved))
@@ -262,20 +263,20 @@ func subjectOf(request *certificatesv1.CertificateSigningRequest) string {
 	return parsed.Subject.String()
 }
 
-func TestInstallationThatIsStoppedEnds(t *testing.T) {
+func TestStoppedInstallationEnds(t *testing.T) {
 	l := newLab(t)
 	h := l.booted(1)[0]
-	// A worker waits for a control plane that never comes.
+	// A worker waits for a control plane that never starts.
 	l.service.order(h.Hardware().UUID, installOrder(h, models.HostRoleWorker))
 	l.Eventually(h.Stage).Should(Equal(models.HostStageWaitingForControlPlane))
 	l.service.order(h.Hardware().UUID, Instruction{Kind: Stop})
-	l.Eventually(func() int { return len(l.service.see(h.Hardware().UUID).orders) }).Should(BeZero())
+	l.Eventually(func() int { return len(l.service.state(h.Hardware().UUID).orders) }).Should(BeZero())
 	l.service.order(h.Hardware().UUID, Instruction{Kind: Exit})
 	l.Eventually(h.Registrations).Should(Equal(2))
 	l.Expect(h.Boots()).To(HaveLen(1))
 }
 
-// newDayTwo boots a host that is not managed and lets it join the installed cluster.
+// newDayTwo boots an unmanaged host and lets it join the installed cluster.
 func (r *Rack) newDayTwo(l *lab, name string) *Host {
 	host, err := r.BootUnmanaged("http://img/byid/"+testInfraEnv+"/4.19/x86_64/minimal.iso", NewHardware(name))
 	l.Expect(err).NotTo(HaveOccurred())
@@ -315,14 +316,14 @@ func TestInstallSingleNode(t *testing.T) {
 
 	down.Store(true)
 	l.Expect(h.setPower(false)).To(BeFalse())
-	l.Expect(readiness(l.node("sno")())).To(Equal(corev1.ConditionTrue), "nobody can tell")
+	l.Expect(readiness(l.node("sno")())).To(Equal(corev1.ConditionTrue), "the API is unreachable")
 	down.Store(false)
 	l.Eventually(func() corev1.ConditionStatus { return readiness(l.node("sno")()) }).Should(Equal(corev1.ConditionUnknown),
-		"an API that is back learns of it")
+		"the loss is reported once the API answers")
 }
 
-// TestNobodyIsToldOfALostNodeForEver: the attempts end where the Node is not the host's any more, and where there is no cluster.
-func TestNobodyIsToldOfALostNodeForEver(t *testing.T) {
+// The attempts to report end if the Node belongs to another host, or the cluster is deleted.
+func TestReportsOfALostNodeEnd(t *testing.T) {
 	var answer atomic.Pointer[error]
 	var attempts atomic.Int32
 	l := newLab(t)
@@ -334,7 +335,7 @@ func TestNobodyIsToldOfALostNodeForEver(t *testing.T) {
 		}
 		return open(ctx, namespace, name)
 	}
-	down, gone := errors.New("connection refused"), fmt.Errorf("deleted: %w", ErrClusterGone)
+	down, deleted := errors.New("connection refused"), fmt.Errorf("deleted: %w", ErrClusterDeleted)
 	h := l.singleNode()
 	l.Eventually(l.rolledOut).Should(BeTrue())
 	tries := attempts.Load
@@ -363,13 +364,13 @@ func TestNobodyIsToldOfALostNodeForEver(t *testing.T) {
 	h.setPower(false)
 	before := tries()
 	l.Eventually(tries).Should(BeNumerically(">", before+1))
-	answer.Store(&gone)
+	answer.Store(&deleted)
 	ended()
 }
 
-// The API of a cluster may be away for a moment because a host of its etcd went. That this host boots something else
-// then is no news of its Node.
-func TestALostNodeIsToldWhenItsHostBootsSomethingElse(t *testing.T) {
+// The API of a cluster may be unavailable for a moment because a host of its etcd stopped. The Node is reported
+// as lost even if this host boots another system then.
+func TestLostNodeIsReportedWhenItsHostBootsAnotherSystem(t *testing.T) {
 	for name, outage := range map[string]func(*lab) *atomic.Bool{
 		"the API refuses connections": (*lab).outage,
 		"the API does not answer":     (*lab).silence,
@@ -385,12 +386,12 @@ func TestALostNodeIsToldWhenItsHostBootsSomethingElse(t *testing.T) {
 			down.Store(true)
 			h.WrongBoot()
 			l.Eventually(h.Registrations).Should(Equal(before + 1))
-			l.Expect(ready()).To(Equal(corev1.ConditionTrue), "nobody can tell")
+			l.Expect(ready()).To(Equal(corev1.ConditionTrue), "the API is unreachable")
 			down.Store(false)
 			l.Eventually(ready).Should(Equal(corev1.ConditionUnknown))
 			h.Reboot()
 			l.Eventually(ready).Should(Equal(corev1.ConditionTrue))
-			l.Consistently(ready).WithTimeout(2*lastRetry).Should(Equal(corev1.ConditionTrue), "nobody tells otherwise later")
+			l.Consistently(ready).WithTimeout(2*lastRetry).Should(Equal(corev1.ConditionTrue), "no late report follows")
 		})
 	}
 }
@@ -425,7 +426,7 @@ func TestHostWaitsForTheImageOfItsISO(t *testing.T) {
 	l.Expect(l.rack.Host("host-0").Boots()).To(HaveLen(1))
 }
 
-func TestFailedStageIsReportedAndTheHostCanTryAgain(t *testing.T) {
+func TestFailedStageIsReportedAndCanBeRepeated(t *testing.T) {
 	l := newLab(t)
 	h := l.booted(1)[0]
 	h.Fail(models.HostStageWritingImageToDisk, "no space left on device")
@@ -435,12 +436,12 @@ func TestFailedStageIsReportedAndTheHostCanTryAgain(t *testing.T) {
 	l.Eventually(l.stages(h)).Should(Equal([]models.HostStage{
 		models.HostStageStartingInstallation, models.HostStageInstalling, models.HostStageWaitingForBootkube, models.HostStageFailed,
 	}))
-	l.Expect(l.service.see(h.Hardware().UUID).info).To(Equal("no space left on device"))
+	l.Expect(l.service.state(h.Hardware().UUID).info).To(Equal("no space left on device"))
 
 	l.service.with(h.Hardware().UUID, func(s *scripted) { s.stages = nil })
 	l.Eventually(func() []models.HostStage {
 		stages := l.stages(h)()
-		if len(stages) == 0 { // as the service does: an order may reach the host before the installation that failed has ended
+		if len(stages) == 0 { // as the service does: an instruction may reach the host before the failed installation has ended
 			l.service.order(h.Hardware().UUID, order)
 		}
 		return stages
@@ -448,7 +449,7 @@ func TestFailedStageIsReportedAndTheHostCanTryAgain(t *testing.T) {
 	l.installed(h)
 }
 
-func TestBadOrdersFailTheInstallation(t *testing.T) {
+func TestInvalidInstructionsFailTheInstallation(t *testing.T) {
 	for name, change := range map[string]func(o *Instruction){
 		"unknown disk": func(o *Instruction) { o.InstallationDisk = "/dev/not-found-by-hints" },
 		"not ignition": func(o *Instruction) { o.IgnitionOverrides = "{}" },
@@ -489,7 +490,7 @@ func TestRebootDuringDiscoveryRegistersAgain(t *testing.T) {
 	l.Eventually(h.Registrations).Should(Equal(2))
 }
 
-func TestAHostBootsBeforeItRegisters(t *testing.T) {
+func TestHostBootsBeforeItRegisters(t *testing.T) {
 	const delay = 300 * time.Millisecond
 	l := newLab(t, func(o *Options) { o.BootDelay = delay })
 	l.hosts(1)
@@ -502,9 +503,9 @@ func TestAHostBootsBeforeItRegisters(t *testing.T) {
 	l.Expect(time.Since(begin)).To(BeNumerically(">=", delay))
 }
 
-// A registration that assisted-service works through when the installed system runs already would be that of a host
-// which unexpectedly restarted.
-func TestAHostIsNotOffBeforeItsRegistrationIsAnswered(t *testing.T) {
+// A registration that assisted-service handles while the installed system runs already would look like an
+// unexpected restart.
+func TestHostIsOffAfterTheAnswerToItsRegistration(t *testing.T) {
 	l := newLab(t)
 	h := l.booted(1)[0]
 	busy := l.service.answerSlowly()
@@ -515,11 +516,11 @@ func TestAHostIsNotOffBeforeItsRegistrationIsAnswered(t *testing.T) {
 	l.Consistently(off).WithTimeout(100 * time.Millisecond).ShouldNot(BeClosed())
 	busy <- struct{}{}
 	<-off
-	l.Expect(l.service.see(h.Hardware().UUID).registrations).To(Equal(2))
+	l.Expect(l.service.state(h.Hardware().UUID).registrations).To(Equal(2))
 }
 
-// By the time at which a machine would boot its next system nobody waits for an answer any more.
-func TestAHostThatIsOffGivesItsRegistrationUp(t *testing.T) {
+// At the time at which a machine would boot its next system the registration is abandoned.
+func TestHostThatIsOffAbandonsItsRegistration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		service := newScript()
@@ -533,7 +534,7 @@ func TestAHostThatIsOffGivesItsRegistrationUp(t *testing.T) {
 		cut(errPowerOff)
 		g.Expect(<-given).To(MatchError(context.Canceled))
 		g.Expect(time.Since(begin)).To(Equal(powerCycle))
-		g.Expect(service.see("").registrations).To(BeZero())
+		g.Expect(service.state("").registrations).To(BeZero())
 	})
 }
 
@@ -548,18 +549,18 @@ func TestUnpluggedHostStaysOff(t *testing.T) {
 	l.Eventually(h.Registrations).Should(Equal(2))
 }
 
-func TestSwappedMachineBootsOtherHardwareThanReported(t *testing.T) {
+func TestSwappedMachineBootsUnreportedHardware(t *testing.T) {
 	l := newLab(t)
 	l.rack.SwapHardware("lab/host-0", NewHardware("impostor"))
 	l.hosts(1)
 	l.bootISO("host-0", testInfraEnv)
 	impostor := NewHardware("impostor")
-	l.Eventually(func() *models.Inventory { return l.service.see(impostor.UUID).inventory }).ShouldNot(BeNil())
-	l.Expect(l.service.see(impostor.UUID).inventory.Interfaces[0].MacAddress).To(Equal(impostor.NICs[0].MAC))
+	l.Eventually(func() *models.Inventory { return l.service.state(impostor.UUID).inventory }).ShouldNot(BeNil())
+	l.Expect(l.service.state(impostor.UUID).inventory.Interfaces[0].MacAddress).To(Equal(impostor.NICs[0].MAC))
 	l.Expect(l.get("host-0").Status.HardwareDetails.NIC[0].MAC).To(Equal(NewHardware("lab/host-0").NICs[0].MAC))
 }
 
-func TestManyHostsAtOnceLeaveNothingRunning(t *testing.T) {
+func TestManyHostsLeaveNoGoroutines(t *testing.T) {
 	before := runtime.NumGoroutine()
 	t.Run("rack", func(t *testing.T) {
 		l := newLab(t)

@@ -25,27 +25,27 @@ const (
 )
 
 // customLabelsOnControlPlane is the first release whose kubelet unit for masters reads CUSTOM_KUBELET_LABELS
-// (machine-config-operator, December 2024). That for arbiters does not (August 2026).
+// (machine-config-operator, December 2024). The unit for arbiters does not (August 2026).
 var customLabelsOnControlPlane = semver.MustParse("4.19.0-0")
 
-// Cluster is what the installed system of a host depends on: the OpenShift release and how the cluster is laid out.
+// Cluster is the configuration of a cluster that the installed system of a host depends on.
 type Cluster struct {
-	// ID is the OpenShift cluster id; empty: one that follows from the cluster's name.
+	// ID is the OpenShift cluster id; empty: an id that follows from the cluster's name.
 	ID string
 	// Version is the OpenShift version, for example 4.19.3.
 	Version string
 	// ReleaseImage is the pull spec of the release.
 	ReleaseImage string
-	// PlatformNone is true where the cluster is installed for no platform: its kubelet unit takes --provider-id.
+	// PlatformNone is true if the cluster is installed for platform none: its kubelet unit has --provider-id.
 	PlatformNone bool
-	// SchedulableControlPlane is true where control-plane hosts are workers too.
+	// SchedulableControlPlane is true if control-plane hosts are workers too.
 	SchedulableControlPlane bool
-	// Arbiter is true where the control plane has an arbiter.
+	// Arbiter is true if the control plane has an arbiter.
 	Arbiter bool
-	// TwoNodes is true where it is two nodes that fence each other.
+	// TwoNodes is true if the cluster has two nodes that fence each other.
 	TwoNodes bool
-	// ControlPlaneDropIns and WorkerDropIns say whether the kubelets of the release read configuration drop-ins from
-	// /etc/openshift/kubelet.conf.d (workers since September 2025, masters since May 2026, arbiters not).
+	// ControlPlaneDropIns and WorkerDropIns are true if the kubelets of the release read configuration drop-ins
+	// from /etc/openshift/kubelet.conf.d (workers since September 2025, masters since May 2026, arbiters never).
 	ControlPlaneDropIns, WorkerDropIns bool
 }
 
@@ -58,15 +58,15 @@ func (c Cluster) kubeletVersion() (string, error) {
 	return fmt.Sprintf("v1.%d.0", v.Minor+13), nil
 }
 
-// nodeIdentity is what a kubelet registers its Node with.
+// nodeIdentity is the identity with which a kubelet registers its Node.
 type nodeIdentity struct {
 	name, providerID string
 	labels           map[string]string
 	taints           []corev1.Taint
 }
 
-// newNodeIdentity reads what the kubelet of an installed host reads: its unit's own flags, /etc/kubernetes/kubelet-env
-// and the configuration drop-ins. An error means that the kubelet does not start.
+// newNodeIdentity reads the sources of the kubelet of an installed host. These are the flags of its unit,
+// /etc/kubernetes/kubelet-env and the configuration drop-ins. An error means that the kubelet does not start.
 func newNodeIdentity(instruction Instruction, hardware Hardware, cluster Cluster, config *Ignition) (nodeIdentity, error) {
 	version, err := semver.ParseTolerant(cluster.Version)
 	if err != nil {
@@ -101,7 +101,7 @@ func newNodeIdentity(instruction Instruction, hardware Hardware, cluster Cluster
 			return nodeIdentity{}, err
 		}
 	}
-	// Only the kubelet unit for platform none has --provider-id; a flag wins over the configuration.
+	// Only the kubelet unit for platform none has --provider-id; a flag has precedence over the configuration.
 	if id := environment["KUBELET_PROVIDERID"]; id != "" && (single || cluster.PlatformNone) {
 		node.providerID = id
 	}
@@ -129,8 +129,8 @@ func (n *nodeIdentity) setRole(instruction Instruction, schedulable bool) {
 	n.labels[workerLabel] = ""
 }
 
-// addLabels takes the labels of a --node-labels flag as the kubelet does: it refuses to start on what cannot be a label and
-// on names in Kubernetes' own domains that a kubelet may not set on itself.
+// addLabels reads the labels of a --node-labels flag as the kubelet does. It returns an error for invalid
+// labels, and for names in Kubernetes' own domains that a kubelet may not set on its Node.
 func (n *nodeIdentity) addLabels(flag string) error {
 	for pair := range strings.SplitSeq(flag, ",") {
 		if pair = strings.TrimSpace(pair); pair == "" {
@@ -149,7 +149,8 @@ func (n *nodeIdentity) addLabels(flag string) error {
 	return nil
 }
 
-// mayLabelItself follows the kubelet's own check of --node-labels, with the node roles that OpenShift's kubelet allows.
+// mayLabelItself repeats the kubelet's own check of --node-labels, with the node roles that OpenShift's kubelet
+// allows.
 func mayLabelItself(key string) bool {
 	domain, _, ok := strings.Cut(key, "/")
 	if !ok {

@@ -11,7 +11,7 @@ import (
 
 const uuidLabel = "metal3.io/uuid"
 
-// kubeletEnvironment and dropIn are files that an ignition override may bring.
+// kubeletEnvironment and dropIn return files of an Ignition override.
 func kubeletEnvironment(text string) map[string]File {
 	return map[string]File{kubeletEnvironmentFile: {Contents: text}}
 }
@@ -80,7 +80,7 @@ var nodeIdentityCases = map[string]struct {
 		instruction: Instruction{Role: models.HostRoleWorker}, cluster: Cluster{Version: "4.21.0", WorkerDropIns: true},
 		files: map[string]File{kubeletDropInDir + "/10.conf": {Contents: "providerID: x"}}, wantError: "no KubeletConfiguration",
 	},
-	"what is no label stops the kubelet": {
+	"an invalid label stops the kubelet": {
 		instruction: Instruction{Role: models.HostRoleWorker}, cluster: Cluster{Version: "4.19.0"},
 		files: kubeletEnvironment("CUSTOM_KUBELET_LABELS=a=$(id)"), wantError: "not valid",
 	},

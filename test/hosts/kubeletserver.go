@@ -26,20 +26,24 @@ const (
 	etcdNamespace = "openshift-etcd"
 	etcdPodPrefix = "etcd-"
 
-	// As a kubelet has them.
+	// The values of a kubelet.
 	streamIdleTimeout     = 4 * time.Hour
 	streamCreationTimeout = 30 * time.Second
 )
 
-// Site is where the nodes of a workload cluster run more than an object: the network that they are in, and the static pods on their disks.
+// Site is the part of a workload cluster behind its Node objects: the network of the nodes, and the static pods
+// on their disks.
 type Site interface {
-	// KubeletCertificate signs what the kubelet of a Node serves with, KubeletClients are the authorities of those that it answers.
+	// KubeletCertificate issues the serving certificate of the kubelet of a Node. KubeletClients returns the
+	// authorities of the clients that it accepts.
 	KubeletCertificate(node, address string) (tls.Certificate, error)
 	KubeletClients() *x509.CertPool
-	// Attach lets what listens on this machine be reached under an address of a host. Dial connects to such an address.
+	// Attach makes a listener on this machine reachable under an address of a host. Dial connects to such an
+	// address.
 	Attach(address, at string) (detach func())
 	Dial(ctx context.Context, address string) (net.Conn, error)
-	// PowerOn tells that a node runs, and with it the static pods on its disk, PowerOff that it does not. Wipe tells that its disk is lost.
+	// PowerOn reports that a node runs with the static pods on its disk, PowerOff that it stopped. Wipe reports
+	// that its disk is lost.
 	PowerOn(ctx context.Context, node, address string) error
 	PowerOff(node string)
 	Wipe(node string) error
@@ -54,8 +58,9 @@ func (h *Host) site(inst *installation) Site {
 	return h.rack.options.Site(inst.cluster.key.Namespace, inst.cluster.key.Name)
 }
 
-// runPods is what a kubelet does without any API: it runs the static pods on the disk and answers. Both last until the
-// host is switched off, also when its Node is gone. It returns false when the host was switched off before.
+// runPods does what a kubelet does without an API: it runs the static pods on the disk and serves requests. Both
+// last until the host is switched off, even after the deletion of its Node. It returns false if the host was
+// switched off before.
 func (h *Host) runPods(ctx context.Context, inst *installation) bool {
 	site := h.site(inst)
 	if site == nil {
@@ -67,7 +72,7 @@ func (h *Host) runPods(ctx context.Context, inst *installation) bool {
 		if err == nil {
 			return true
 		}
-		h.hold(err)
+		h.setProblem(err)
 		again.wait(ctx)
 	}
 	return false
@@ -99,7 +104,7 @@ func (h *Host) startKubelet(ctx context.Context, inst *installation, site Site) 
 			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return k.certificate(ctx) },
 			ClientAuth:     tls.RequireAndVerifyClientCert, ClientCAs: site.KubeletClients(), MinVersion: tls.VersionTLS12,
 		},
-		// HTTP/2 knows no upgrade, by which port-forward begins.
+		// HTTP/2 has no upgrade, with which port-forward starts.
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 	}
 	detach := site.Attach(net.JoinHostPort(address, strconv.Itoa(kubeletPort)), listener.Addr().String())
@@ -108,21 +113,21 @@ func (h *Host) startKubelet(ctx context.Context, inst *installation, site Site) 
 		_ = server.Close()
 	})
 	go func() {
-		// It ends with the power.
-		_ = server.ServeTLS(mortal{Listener: listener, life: ctx}, "", "")
+		// It ends when the host is switched off.
+		_ = server.ServeTLS(boundListener{Listener: listener, life: ctx}, "", "")
 	}()
 	return nil
 }
 
-// stopPods is the end of what runPods started, when the power is cut.
+// stopPods stops what runPods started, when the host is switched off.
 func (h *Host) stopPods(inst *installation) {
 	if site, name := h.site(inst), h.podsOf(inst); site != nil && name != "" {
 		site.PowerOff(name)
 	}
 }
 
-// losePods is the end of what was on the disk.
-func (h *Host) losePods(inst *installation) {
+// wipePods removes the static pods of a lost disk.
+func (h *Host) wipePods(inst *installation) {
 	if site, name := h.site(inst), h.podsOf(inst); site != nil && name != "" {
 		if err := site.Wipe(name); err != nil {
 			h.log.Error(err, "cannot wipe the static pods of the node")
@@ -136,35 +141,35 @@ func (h *Host) podsOf(inst *installation) string {
 	return inst.pods
 }
 
-// mortal closes the connections that it accepted when life ends: an http.Server forgets those that were upgraded.
-type mortal struct {
+// boundListener closes its accepted connections when life ends: an http.Server forgets upgraded connections.
+type boundListener struct {
 	net.Listener
-	life context.Context //nolint:containedctx // It is the life of the connections.
+	life context.Context //nolint:containedctx // It bounds the connections.
 }
 
 // Accept implements [net.Listener].
-func (m mortal) Accept() (net.Conn, error) {
+func (m boundListener) Accept() (net.Conn, error) {
 	conn, err := m.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return mortalConn{Conn: conn, forget: context.AfterFunc(m.life, func() { _ = conn.Close() })}, nil
+	return boundConn{Conn: conn, forget: context.AfterFunc(m.life, func() { _ = conn.Close() })}, nil
 }
 
-// mortalConn is forgotten by the life of its listener when it is closed before.
-type mortalConn struct {
+// boundConn is a connection that leaves the life of its listener when it is closed.
+type boundConn struct {
 	net.Conn
 
 	forget func() bool
 }
 
 // Close implements [net.Conn].
-func (c mortalConn) Close() error {
+func (c boundConn) Close() error {
 	c.forget()
 	return c.Conn.Close()
 }
 
-// kubeletServer is what a kubelet answers to kube-apiserver: port-forward to the etcd pod of its node.
+// kubeletServer serves the requests of kube-apiserver to a kubelet: port-forward to the etcd pod of its node.
 type kubeletServer struct {
 	host          *Host
 	inst          *installation
@@ -198,7 +203,7 @@ func (k *kubeletServer) PortForward(ctx context.Context, _ string, _ types.UID, 
 	}
 	defer conn.Close()
 	go func() {
-		// An end is an end, whatever the reason.
+		// The connection ends with either direction, for any reason.
 		_, _ = io.Copy(conn, stream)
 		_ = conn.Close()
 	}()
@@ -206,8 +211,8 @@ func (k *kubeletServer) PortForward(ctx context.Context, _ string, _ types.UID, 
 	return nil
 }
 
-// certificate is what the kubelet serves with. A host of day 2 has none until its request for one was approved: a
-// handshake fails until then.
+// certificate returns the serving certificate of the kubelet. A day-2 host has none until its request was
+// approved: handshakes fail until then.
 func (k *kubeletServer) certificate(ctx context.Context) (*tls.Certificate, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -9,8 +9,9 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestConnectionsOfAKubelet end with the power of the host, and one that ended before is forgotten: somebody connects each few seconds.
-func TestConnectionsOfAKubelet(t *testing.T) {
+// The connections of a kubelet end with the power of the host. A connection that ended before is released:
+// clients connect every few seconds.
+func TestConnectionsOfKubeletEndWithThePower(t *testing.T) {
 	g := NewWithT(t)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -20,14 +21,14 @@ func TestConnectionsOfAKubelet(t *testing.T) {
 		client, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", listener.Addr().String())
 		g.Expect(err).NotTo(HaveOccurred())
 		t.Cleanup(func() { _ = client.Close() })
-		server, err = mortal{Listener: listener, life: life}.Accept()
+		server, err = boundListener{Listener: listener, life: life}.Accept()
 		g.Expect(err).NotTo(HaveOccurred())
 		return client, server
 	}
 
 	_, first := connect()
 	g.Expect(first.Close()).To(Succeed())
-	g.Expect(first.(mortalConn).forget()).To(BeFalse(), "it is forgotten already")
+	g.Expect(first.(boundConn).forget()).To(BeFalse(), "it is released already")
 
 	client, _ := connect()
 	end()

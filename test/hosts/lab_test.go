@@ -28,7 +28,7 @@ import (
 
 const (
 	labNamespace = "lab"
-	// patience bounds every wait of these tests, which end as soon as the wanted state is there.
+	// patience is the timeout of all waits of these tests, which end as soon as the wanted state is reached.
 	patience = time.Minute
 )
 
@@ -90,7 +90,7 @@ func newLab(t *testing.T, change ...func(o *Options)) *lab {
 	return l
 }
 
-// pump does for the operator what a manager does: it watches the fake hub and reconciles.
+// pump replaces the manager of the operator: it watches the fake hub and reconciles.
 func pump(ctx context.Context, g *WithT, rack *Rack, hub client.WithWatch) <-chan struct{} {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry))
 	op := newOperator(rack)
@@ -172,7 +172,7 @@ func (l *lab) state(name string) func() metal3api.ProvisioningState {
 	return func() metal3api.ProvisioningState { return l.get(name).Status.Provisioning.State }
 }
 
-// change edits a BareMetalHost as CAPM3 does, whatever the operator writes meanwhile.
+// change edits a BareMetalHost as CAPM3 does, with retries on conflicts with the operator.
 func (l *lab) change(name string, edit func(bmh *metal3api.BareMetalHost)) {
 	l.Eventually(func() error {
 		bmh := l.get(name)
@@ -211,15 +211,15 @@ func readiness(node *corev1.Node) corev1.ConditionStatus {
 	return ""
 }
 
-// script is an assisted-service that does what a test tells it.
+// script is an assisted-service that follows the instructions of a test.
 type script struct {
 	mu      sync.Mutex
 	changed chan struct{}
-	busy    chan struct{}   // nil: registrations are answered at once
-	known   map[string]bool // by InfraEnv; false: not known
+	busy    chan struct{}   // nil: registrations are answered immediately
+	known   map[string]bool // by InfraEnv; false: unknown
 	hosts   map[string]*scripted
-	// finalised are the clusters that were reported complete.
-	finalised []string
+	// finalized are the clusters that were reported complete.
+	finalized []string
 }
 
 type scripted struct {
@@ -236,7 +236,7 @@ func newScript() *script {
 	return &script{changed: make(chan struct{}), known: map[string]bool{}, hosts: map[string]*scripted{}}
 }
 
-// with changes the script and wakes the hosts that wait for it.
+// with changes the script and wakes the waiting hosts.
 func (s *script) with(hostID string, change func(h *scripted)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -252,7 +252,7 @@ func (s *script) order(hostID string, orders ...Instruction) {
 	s.with(hostID, func(h *scripted) { h.orders = append(h.orders, orders...) })
 }
 
-func (s *script) see(hostID string) scripted {
+func (s *script) state(hostID string) scripted {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if h := s.hosts[hostID]; h != nil {
@@ -263,7 +263,8 @@ func (s *script) see(hostID string) scripted {
 	return scripted{}
 }
 
-// answerSlowly makes each registration from now on be announced, and answered only when it is said so in turn.
+// answerSlowly makes each registration signal its arrival, and blocks its answer until the returned channel
+// receives a value.
 func (s *script) answerSlowly() chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -347,13 +348,14 @@ func (s *script) Progress(_ context.Context, report Report) error {
 func (s *script) Finalize(_ context.Context, clusterID string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.finalised = append(s.finalised, clusterID)
+	s.finalized = append(s.finalized, clusterID)
 	return nil
 }
 
-// reportedComplete are the clusters whose installation was reported complete, which comes after their last version is written.
+// reportedComplete returns the clusters that were reported complete, which happens after their final version was
+// written.
 func (s *script) reportedComplete() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.finalised)
+	return slices.Clone(s.finalized)
 }

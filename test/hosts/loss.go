@@ -8,27 +8,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// installedAgain is how a node is lost that another installation is written over.
+// installedAgain is the cause of the loss of a node that another installation overwrites.
 const installedAgain = "installed again"
 
-// Loss is the end of an installed node whose server was taken for something else: whatever was on its disk is gone, or
-// nobody boots it any more.
+// Loss is the end of an installed node whose server was used for another purpose: its disk was wiped, or is not
+// booted any more.
 type Loss struct {
-	// Host is the name of the host, Key that of its BareMetalHost; empty for a host that is not managed.
+	// Host is the name of the host, Key the key of its BareMetalHost; empty for an unmanaged host.
 	Host string
 	Key  types.NamespacedName
-	// Node is the name of the Node that it registered, empty before that; Cluster is namespace and name of the
+	// Node is the name of its Node; empty if it had not registered one. Cluster is namespace and name of the
 	// ClusterDeployment that it was installed for.
 	Node    string
 	Cluster types.NamespacedName
-	// Again is true where the host was installed once more over the node; it was provisioned again or deprovisioned
-	// otherwise. How says so, for people.
+	// Again is true if the host was installed again over the node. Otherwise it was provisioned again or
+	// deprovisioned. How is the cause in words.
 	Again bool
 	How   string
 	Time  time.Time
 }
 
-// String is a line that tells of the loss.
+// String describes the loss in one line.
 func (l Loss) String() string {
 	return fmt.Sprintf("host %s, Node %q of cluster %s: %s at %s", l.Host, l.Node, l.Cluster, l.How, l.Time.Format(time.TimeOnly))
 }
@@ -40,8 +40,9 @@ func (h *Host) Losses() []Loss {
 	return slices.Clone(h.losses)
 }
 
-// lose records that the node on the disk is lost, if there is one: whoever takes an installation from a host calls it before.
-func (h *Host) lose(how string) {
+// recordLoss records that the node on the disk, if one exists, is lost. It is called before the installation of a host
+// is removed.
+func (h *Host) recordLoss(how string) {
 	h.mu.Lock()
 	inst := h.installation
 	if inst == nil || !inst.written {

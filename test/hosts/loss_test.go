@@ -11,16 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Whoever takes the disk of an installed node does a wrong that looks like none afterwards: each way is counted.
+// The loss of the disk of an installed node is not visible afterwards: each cause is recorded.
 func TestLossesOfInstalledNodes(t *testing.T) {
 	for situation, c := range map[string]struct {
 		take func(l *lab, h *Host)
 		lost []string
 	}{
-		"the image is taken away": {
+		"the image is removed": {
 			func(l *lab, _ *Host) { l.change("host-0", withoutImage) }, []string{"deprovisioned and cleaned"},
 		},
-		"the image is taken away, and the disk is not cleaned: nobody boots the node any more": {
+		"the image is removed, and the disk is not cleaned: the node is not booted any more": {
 			func(l *lab, _ *Host) {
 				l.change("host-0", func(bmh *metal3api.BareMetalHost) {
 					bmh.Spec.AutomatedCleaningMode = metal3api.CleaningModeDisabled
@@ -31,8 +31,8 @@ func TestLossesOfInstalledNodes(t *testing.T) {
 		"another image": {
 			func(l *lab, _ *Host) { l.bootISO("host-0", "another") }, []string{"deprovisioned and cleaned"},
 		},
-		"another medium, past the Bare Metal Operator": {
-			func(_ *lab, h *Host) { h.provision(liveISO("another", "")) }, []string{"provisioned anew with live ISO of InfraEnv another"},
+		"another medium, without the Bare Metal Operator": {
+			func(_ *lab, h *Host) { h.provision(liveISO("another", "")) }, []string{"provisioned again with live ISO of InfraEnv another"},
 		},
 		"the BareMetalHost is deleted": {
 			func(l *lab, _ *Host) { l.Expect(l.hub.Delete(l.ctx, l.get("host-0"))).To(Succeed()) }, []string{"deprovisioned and cleaned"},
@@ -56,12 +56,12 @@ func TestLossesOfInstalledNodes(t *testing.T) {
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {
-			told := &losses{}
-			l := newLab(t, func(o *Options) { o.Lost = told.add })
+			reported := &losses{}
+			l := newLab(t, func(o *Options) { o.Lost = reported.add })
 			h := l.installedAlone()
 			c.take(l, h)
 			l.Eventually(func() []string { return hows(h.Losses()) }).Should(Equal(c.lost))
-			l.Eventually(told.all).Should(Equal(h.Losses()), "who wants to know is told")
+			l.Eventually(reported.all).Should(Equal(h.Losses()), "all losses are reported")
 			l.Expect(h.Losses()).To(HaveEach(And(
 				HaveField("Node", "host-0-node"), HaveField("Key", types.NamespacedName{Namespace: labNamespace, Name: "host-0"}),
 				HaveField("Cluster", types.NamespacedName{Namespace: labNamespace, Name: "c1"}),
@@ -71,7 +71,7 @@ func TestLossesOfInstalledNodes(t *testing.T) {
 	}
 }
 
-func TestNothingIsLostWithoutNode(t *testing.T) {
+func TestNoLossWithoutNode(t *testing.T) {
 	l := newLab(t)
 	h := l.booted(1)[0]
 	h.Reboot()
@@ -81,7 +81,7 @@ func TestNothingIsLostWithoutNode(t *testing.T) {
 	l.Expect(h.Losses()).To(BeEmpty())
 }
 
-func TestNothingIsLostByAReboot(t *testing.T) {
+func TestNoLossByReboot(t *testing.T) {
 	l := newLab(t)
 	h := l.installedAlone()
 	h.WrongBoot()
@@ -91,7 +91,7 @@ func TestNothingIsLostByAReboot(t *testing.T) {
 	l.Expect(h.Losses()).To(BeEmpty())
 }
 
-// installedAlone is a host that is installed as a single node.
+// installedAlone returns a host that is installed as a single node.
 func (l *lab) installedAlone() *Host {
 	h := l.booted(1)[0]
 	order := installOrder(h, models.HostRoleMaster)
@@ -104,22 +104,22 @@ func (l *lab) installedAlone() *Host {
 
 func withoutImage(bmh *metal3api.BareMetalHost) { bmh.Spec.Image, bmh.Spec.Online = nil, false }
 
-// losses are those that were told.
+// losses are the reported losses.
 type losses struct {
-	mu   sync.Mutex
-	told []Loss
+	mu       sync.Mutex
+	reported []Loss
 }
 
 func (l *losses) add(_ context.Context, loss Loss) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.told = append(l.told, loss)
+	l.reported = append(l.reported, loss)
 }
 
 func (l *losses) all() []Loss {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return append([]Loss(nil), l.told...)
+	return append([]Loss(nil), l.reported...)
 }
 
 func hows(losses []Loss) []string {

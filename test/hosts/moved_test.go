@@ -8,15 +8,15 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// A BareMetalHost that was moved here with its machine comes without a status: the machine runs on.
-func TestAMovedHostIsNotTouched(t *testing.T) {
+// A BareMetalHost that was moved to this hub with its machine has no status, and the machine continues to run.
+func TestMovedHostIsNotChanged(t *testing.T) {
 	from, to := newLab(t), newLab(t)
 	from.hosts(1)
 	from.bootISO("host-0", testInfraEnv)
 	from.Eventually(func() int { return from.rack.Host("host-0").Registrations() }).Should(Equal(1))
 	machine := from.rack.Host("host-0")
 	from.Eventually(from.state("host-0")).Should(Equal(metal3api.StateProvisioned))
-	// As it is moved: else the operator, which is not done with it, would take it for a new one.
+	// Hosts are paused during a move. Otherwise the operator would take it for a new one.
 	from.change("host-0", func(bmh *metal3api.BareMetalHost) {
 		bmh.Annotations = map[string]string{metal3api.PausedAnnotation: ""}
 	})

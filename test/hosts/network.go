@@ -12,27 +12,28 @@ import (
 )
 
 const (
-	// networksAnnotation of a BareMetalHost names the networks of its first NIC.
+	// networksAnnotation of a BareMetalHost lists the networks of its first NIC.
 	networksAnnotation = "laboratory.example.com/networks"
-	// defaultNetwork is where machines are of which nobody says anything else.
+	// defaultNetwork is the network of machines without that annotation.
 	defaultNetwork = "192.168.111.0/24"
-	// Of each network the machines have these addresses, beginning with the first: those before are for routers and virtual addresses.
+	// The first address for machines in each network, and the number of their addresses. Addresses before are
+	// for routers and virtual addresses.
 	firstLease, leasesOfNetwork = 20, 220
 
-	// staticNetworkFolder is where assisted-service puts static addresses into a discovery system: for each host a
-	// folder with a table of its interfaces, and a connection profile of NetworkManager for each of them
+	// staticNetworkFolder is where assisted-service stores static addresses in a discovery system. Each host has
+	// a folder with a table of its interfaces, and a connection profile of NetworkManager for each of them
 	// (assisted-service, internal/constants/scripts.go).
 	staticNetworkFolder = "/etc/assisted/network/"
-	// interfacesFile has a line <MAC address>=<interface> for each of them.
+	// interfacesFile has a line <MAC address>=<interface> for each interface.
 	interfacesFile = "mac_interface.ini"
-	// profileSuffix is how the file of a connection profile ends.
+	// profileSuffix is the suffix of the file of a connection profile.
 	profileSuffix = ".nmconnection"
 
 	familyIPv4, familyIPv6 = 2, 10 // AF_INET and AF_INET6 of Linux
 )
 
-// WithNetworks puts the first NIC of the machines into these networks (CIDRs), of which each leases an address to it;
-// without any it has none before somebody configures it.
+// WithNetworks connects the first NIC of the machines to these networks (CIDRs), each of which leases it an
+// address. Without any network the NIC has no address before it is configured.
 func WithNetworks(cidrs ...string) HostOption {
 	return func(_ int, host *metal3api.BareMetalHost) {
 		if host.Annotations == nil {
@@ -42,13 +43,13 @@ func WithNetworks(cidrs ...string) HostOption {
 	}
 }
 
-// networksOf are the networks of the machine behind a BareMetalHost.
+// networksOf returns the networks of the machine behind a BareMetalHost.
 func networksOf(host *metal3api.BareMetalHost) ([]string, error) {
-	said, ok := host.Annotations[networksAnnotation]
+	annotation, ok := host.Annotations[networksAnnotation]
 	if !ok {
 		return []string{defaultNetwork}, nil
 	}
-	networks := strings.FieldsFunc(said, func(r rune) bool { return r == ',' })
+	networks := strings.FieldsFunc(annotation, func(r rune) bool { return r == ',' })
 	for _, network := range networks {
 		if _, err := netip.ParsePrefix(network); err != nil {
 			return nil, fmt.Errorf("cannot read annotation %s: %w", networksAnnotation, err)
@@ -57,21 +58,21 @@ func networksOf(host *metal3api.BareMetalHost) ([]string, error) {
 	return networks, nil
 }
 
-// lease is an address of a network, another one for each of the first machines.
+// lease returns an address in a network, different for each of the first machines.
 func lease(network string, number int) string {
 	prefix := netip.MustParsePrefix(network)
 	return netip.PrefixFrom(inNetwork(prefix, byte(firstLease+number%leasesOfNetwork)), prefix.Bits()).String()
 }
 
-// inNetwork is the address of a network whose last byte is given.
+// inNetwork returns the address of a network with the given last byte.
 func inNetwork(network netip.Prefix, last byte) netip.Addr {
 	bytes := network.Masked().Addr().AsSlice()
 	bytes[len(bytes)-1] |= last
-	address, _ := netip.AddrFromSlice(bytes) // 4 or 16 bytes, as they were
+	address, _ := netip.AddrFromSlice(bytes) // always 4 or 16 bytes
 	return address
 }
 
-// firstAddress is that of the NIC without its prefix length; empty when it has none.
+// firstAddress returns the first address of the NIC without its prefix length; empty if it has none.
 func (n NIC) firstAddress() string {
 	if len(n.Addresses) == 0 {
 		return ""
@@ -79,7 +80,7 @@ func (n NIC) firstAddress() string {
 	return hostAddress(n.Addresses[0])
 }
 
-// byFamily are the addresses of the NIC in CIDR form; the lists are not nil.
+// byFamily returns the addresses of the NIC in CIDR form; the lists are not nil.
 func (n NIC) byFamily() (ipv4, ipv6 []string) {
 	ipv4, ipv6 = []string{}, []string{}
 	for _, address := range n.Addresses {
@@ -92,7 +93,7 @@ func (n NIC) byFamily() (ipv4, ipv6 []string) {
 	return ipv4, ipv6
 }
 
-// defaultRoutes lead to the first address of each network of the NIC.
+// defaultRoutes returns routes via the first address of each network of the NIC.
 func (n NIC) defaultRoutes() []*models.Route {
 	var routes []*models.Route
 	for _, address := range n.Addresses {
@@ -109,8 +110,8 @@ func (n NIC) defaultRoutes() []*models.Route {
 	return routes
 }
 
-// configureNetwork gives the NICs the addresses that the discovery system has for them, as its network configuration
-// does. The installed node keeps them.
+// configureNetwork sets the addresses of the NICs from the network configuration of the discovery system. The
+// installed node keeps them.
 func (h *Host) configureNetwork(system *Ignition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -134,8 +135,8 @@ func (h *Host) configureNetwork(system *Ignition) {
 	}
 }
 
-// staticAddresses are those of a connection profile of NetworkManager (nm-settings-keyfile(5)): address1=192.0.2.7/24,
-// with or without a gateway behind it.
+// staticAddresses returns the addresses of a connection profile of NetworkManager (nm-settings-keyfile(5)):
+// address1=192.0.2.7/24, optionally followed by a gateway.
 func staticAddresses(profile string) []string {
 	var addresses []string
 	for key, value := range entries(profile) {
@@ -147,7 +148,7 @@ func staticAddresses(profile string) []string {
 	return addresses
 }
 
-// entries are the lines key=value of a file, in their order: a key may be in several sections.
+// entries returns the lines key=value of a file, in their order: a key may occur in several sections.
 func entries(text string) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for line := range strings.Lines(text) {

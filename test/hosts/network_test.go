@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func TestMachinesLeaseAnAddressOfEachNetwork(t *testing.T) {
+func TestMachinesGetAnAddressInEachNetwork(t *testing.T) {
 	g, host := NewWithT(t), &metal3api.BareMetalHost{}
 	networks, err := networksOf(host)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -33,17 +33,19 @@ func TestMachinesLeaseAnAddressOfEachNetwork(t *testing.T) {
 	}))
 
 	WithNetworks()(0, host)
-	g.Expect(networksOf(host)).To(BeEmpty(), "nobody leases anything")
+	g.Expect(networksOf(host)).To(BeEmpty(), "no network leases an address")
 	WithNetworks("192.0.2.0")(0, host)
 	_, err = networksOf(host)
 	g.Expect(err).To(HaveOccurred())
 }
 
-func TestMachinesTakeTheStaticAddressesOfTheirMAC(t *testing.T) {
+func TestMachinesUseTheStaticAddressesOfTheirMAC(t *testing.T) {
 	g := NewWithT(t)
 	system := &Ignition{Files: map[string]File{
-		"/etc/assisted/network/host0/mac_interface.ini":   {Contents: "02:00:00:00:00:01=eno1\n02:00:00:00:00:02=eno2\n"},
-		"/etc/assisted/network/host0/eno1.nmconnection":   {Contents: "[ipv4]\naddress1=192.0.2.7/24,192.0.2.1\nmethod=manual\n\n[ipv6]\naddress1=2001:db8::7/64\n"},
+		"/etc/assisted/network/host0/mac_interface.ini": {Contents: "02:00:00:00:00:01=eno1\n02:00:00:00:00:02=eno2\n"},
+		"/etc/assisted/network/host0/eno1.nmconnection": {
+			Contents: "[ipv4]\naddress1=192.0.2.7/24,192.0.2.1\nmethod=manual\n\n[ipv6]\naddress1=2001:db8::7/64\n",
+		},
 		"/etc/assisted/network/host0/eno2.nmconnection":   {Contents: "[ipv4]\nmethod=disabled\n"},
 		"/etc/assisted/network/host1/mac_interface.ini":   {Contents: "02:00:00:00:00:03=eno1\n"},
 		"/etc/assisted/network/host1/eno1.nmconnection":   {Contents: "[ipv4]\naddress1=192.0.2.8/24\n"},

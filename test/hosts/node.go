@@ -15,21 +15,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// defaultHeartbeat is how often a node posts its status. A kubelet does so every five minutes if nothing changes; here all goes faster.
+// defaultHeartbeat is how often a node posts its status. A kubelet does so every five minutes without changes;
+// the laboratory is faster.
 const defaultHeartbeat = 15 * time.Second
 
-// lostNodeDeadline bounds the attempt to tell the workload API about a node that went off; that API may be gone as well.
+// lostNodeDeadline is the timeout of a report about a node that went off; the workload API may be down as well.
 const lostNodeDeadline = time.Second
 
-// longSilent is for how long a node was not heard of whose certificates have expired, which are valid for 30 days: the
-// laboratory does not wait for that.
-const longSilent = 31 * 24 * time.Hour
+// expiredSilence is how long a node with expired certificates has not reported. They are valid for 30 days, and the
+// laboratory does not wait that long.
+const expiredSilence = 31 * 24 * time.Hour
 
-// ErrClusterGone is what [Options.Workload] returns of a cluster that will never answer again.
-var ErrClusterGone = errors.New("the cluster is gone")
+// ErrClusterDeleted is the error of [Options.Workload] for a cluster that will never answer again.
+var ErrClusterDeleted = errors.New("the cluster is deleted")
 
-// join registers the Node of the host as its kubelet does: labels, taints and providerID are set when the Node is created; a
-// Node that exists keeps its own.
+// join registers the Node of the host as its kubelet does. Labels, taints and providerID are set when the Node
+// is created; an existing Node keeps its own.
 func (h *Host) join(ctx context.Context, inst *installation) bool {
 	return h.withWorkload(ctx, inst, func(ctx context.Context, c client.Client) error {
 		node, err := h.newNode(ctx, inst)
@@ -57,7 +58,7 @@ func (h *Host) join(ctx context.Context, inst *installation) bool {
 func (h *Host) newNode(ctx context.Context, inst *installation) (*corev1.Node, error) {
 	facts, err := h.rack.options.Cluster(ctx, inst.cluster.key.Namespace, inst.cluster.key.Name)
 	if err != nil {
-		return nil, fmt.Errorf("cannot learn about the cluster: %w", err)
+		return nil, fmt.Errorf("cannot read the configuration of the cluster: %w", err)
 	}
 	hardware := h.Hardware()
 	identity, err := newNodeIdentity(inst.instruction, hardware, facts, inst.ignition)
@@ -91,7 +92,7 @@ func addresses(hardware Hardware) []corev1.NodeAddress {
 	return list
 }
 
-// becomeReady reports the Node Ready, and lets go of the taint that the API server put on it until then.
+// becomeReady sets the Node Ready, and removes the taint that the API server set before.
 func (h *Host) becomeReady(ctx context.Context, inst *installation) bool {
 	name := h.nodeName(inst)
 	ready := h.withWorkload(ctx, inst, func(ctx context.Context, c client.Client) error {
@@ -111,8 +112,8 @@ func (h *Host) becomeReady(ctx context.Context, inst *installation) bool {
 	return ready
 }
 
-// takeNodeLabels puts the node labels of the Agent on the Ready Node, which the controller in the cluster does only now. On
-// day 2 assisted-service does it itself.
+// takeNodeLabels sets the node labels of the Agent on the Ready Node, as the controller in the cluster does. On
+// day 2 assisted-service itself sets them.
 func (h *Host) takeNodeLabels(ctx context.Context, inst *installation) bool {
 	if len(inst.instruction.NodeLabels) == 0 || inst.instruction.DayTwo {
 		return true
@@ -128,9 +129,9 @@ func (h *Host) takeNodeLabels(ctx context.Context, inst *installation) bool {
 	})
 }
 
-// reportNodeLost sets the Node's conditions to Unknown, as the node controller of the cluster does after a while. Where
-// the API does not answer, it goes on trying until the host runs its installed system again, which is not what each
-// host boots that is switched on, or the cluster is gone. The caller holds switching.
+// reportNodeLost sets the Node's conditions to Unknown, as the node controller of the cluster does after a
+// while. If the API does not answer, it retries until the host runs its installed system again, or the cluster
+// is deleted. A host that is switched on may boot another system. The caller holds switching.
 func (h *Host) reportNodeLost(inst *installation) {
 	h.findNode()
 	name := h.nodeName(inst)
@@ -160,7 +161,7 @@ func (h *Host) findNode() {
 	}
 }
 
-// nodeLost writes the conditions once. A Node that is gone needs none, and one that took its name none of ours.
+// nodeLost writes the conditions once. A deleted Node, or another one with its name, is left as it is.
 func (h *Host) nodeLost(ctx context.Context, inst *installation, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, lostNodeDeadline)
 	defer cancel()
@@ -173,7 +174,7 @@ func (h *Host) nodeLost(ctx context.Context, inst *installation, name string) er
 			}
 		})
 	}
-	if errors.Is(err, ErrClusterGone) {
+	if errors.Is(err, ErrClusterDeleted) {
 		return nil
 	}
 	if client.IgnoreNotFound(err) != nil {
@@ -182,7 +183,8 @@ func (h *Host) nodeLost(ctx context.Context, inst *installation, name string) er
 	return client.IgnoreNotFound(err)
 }
 
-// heartbeat posts the status of the Node from time to time, as a kubelet does, until the host is switched off or the Node is gone.
+// heartbeat posts the status of the Node periodically, as a kubelet does, until the host is switched off or the
+// Node is deleted.
 func (h *Host) heartbeat(ctx context.Context) {
 	h.mu.Lock()
 	inst := h.installation
@@ -206,13 +208,13 @@ func (h *Host) heartbeat(ctx context.Context) {
 	}
 }
 
-// dateBack makes a Node whose certificates have expired one that nobody has heard since before.
+// dateBack sets the last heartbeat of a Node with expired certificates to the past.
 func (h *Host) dateBack(inst *installation, node *corev1.Node) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range node.Status.Conditions {
 		if inst.expired {
-			node.Status.Conditions[i].LastHeartbeatTime = metav1.NewTime(time.Now().Add(-longSilent))
+			node.Status.Conditions[i].LastHeartbeatTime = metav1.NewTime(time.Now().Add(-expiredSilence))
 		}
 	}
 }
@@ -229,7 +231,7 @@ func (h *Host) nodeUID(inst *installation) types.UID {
 	return inst.nodeUID
 }
 
-// withWorkload does something with the API of the workload cluster, until it succeeds or the host is switched off.
+// withWorkload runs act with a client of the workload cluster, until it succeeds or the host is switched off.
 func (h *Host) withWorkload(ctx context.Context, inst *installation, act func(ctx context.Context, c client.Client) error) bool {
 	again := backOff{}
 	for ctx.Err() == nil {
@@ -238,10 +240,10 @@ func (h *Host) withWorkload(ctx context.Context, inst *installation, act func(ct
 			err = act(ctx, c)
 		}
 		if err == nil {
-			h.hold(nil)
+			h.setProblem(nil)
 			return true
 		}
-		h.hold(err)
+		h.setProblem(err)
 		again.wait(ctx)
 	}
 	return false
@@ -257,7 +259,7 @@ func changeNode(ctx context.Context, c client.Client, name string, change func(n
 
 func updateNode(ctx context.Context, c client.Client, name string, change func(n *corev1.Node), write func(n *corev1.Node) error) error {
 	var err error
-	_ = retry.RetryOnConflict(retry.DefaultRetry, func() error { // whose own error is nil where ctx ended during an attempt
+	_ = retry.RetryOnConflict(retry.DefaultRetry, func() error { // its own error is nil if ctx ended during an attempt
 		node := &corev1.Node{}
 		if err = c.Get(ctx, client.ObjectKey{Name: name}, node); err == nil {
 			change(node)
@@ -266,7 +268,7 @@ func updateNode(ctx context.Context, c client.Client, name string, change func(n
 		return err
 	})
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("node %s is gone: %w", name, err)
+		return fmt.Errorf("cannot find Node %s: %w", name, err)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot update Node %s: %w", name, err)
@@ -274,7 +276,7 @@ func updateNode(ctx context.Context, c client.Client, name string, change func(n
 	return nil
 }
 
-// setNodeConditions sets Ready, and the pressures of the node to what goes with it.
+// setNodeConditions sets Ready, and the matching pressure conditions of the node.
 func setNodeConditions(node *corev1.Node, ready corev1.ConditionStatus, reason, message string) {
 	now := metav1.Now()
 	pressure := corev1.ConditionFalse

@@ -10,7 +10,7 @@ import (
 	"github.com/openshift/assisted-service/models"
 )
 
-func TestHardwareDetailsThatComeLate(t *testing.T) {
+func TestLateHardwareDetails(t *testing.T) {
 	l := newLab(t)
 	l.hosts(1, WithoutMAC())
 	l.Expect(l.get("host-0").Status.HardwareDetails).To(BeNil())
@@ -21,8 +21,9 @@ func TestHardwareDetailsThatComeLate(t *testing.T) {
 	l.change("host-0", func(bmh *metal3api.BareMetalHost) {
 		bmh.Annotations = map[string]string{metal3api.HardwareDetailsAnnotation: string(details)}
 	})
-	l.Eventually(func() *metal3api.HardwareDetails { return l.get("host-0").Status.HardwareDetails }).Should(HaveValue(Equal(*NewHardware("lab/host-0").Details())))
-	l.Eventually(func() map[string]string { return l.get("host-0").Annotations }).Should(BeEmpty(), "it is taken off")
+	l.Eventually(func() *metal3api.HardwareDetails { return l.get("host-0").Status.HardwareDetails }).
+		Should(HaveValue(Equal(*NewHardware("lab/host-0").Details())))
+	l.Eventually(func() map[string]string { return l.get("host-0").Annotations }).Should(BeEmpty(), "the annotation is removed")
 	l.Expect(l.state("host-0")()).To(Equal(metal3api.StateProvisioned))
 }
 
@@ -61,7 +62,7 @@ func TestBondedMachine(t *testing.T) {
 	l.Expect(reported).To(HaveEach(HaveField("MacAddress", hardware.NICs[1].MAC)))
 }
 
-func TestMediumThatStaysTheFirstBootDevice(t *testing.T) {
+func TestMediumIsTheFirstBootDevice(t *testing.T) {
 	l := newLab(t)
 	h := l.booted(1)[0]
 	h.BootMediumFirst(true)
@@ -77,7 +78,7 @@ func TestMediumThatStaysTheFirstBootDevice(t *testing.T) {
 	l.Expect(h.Losses()).To(BeEmpty())
 }
 
-func TestTaskThatTakesLong(t *testing.T) {
+func TestSlowTask(t *testing.T) {
 	l := newLab(t)
 	l.hosts(1)
 	h := l.rack.Host("host-0")

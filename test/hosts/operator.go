@@ -24,10 +24,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// concurrentHosts is how many BareMetalHosts the operator works on at a time.
+// concurrentHosts is the number of concurrent reconciles of BareMetalHosts.
 const concurrentHosts = 16
 
-// operator is the Bare Metal Operator: it takes each BareMetalHost one provisioning state further in each reconcile.
+// operator is the Bare Metal Operator: each reconcile moves a BareMetalHost to its next provisioning state.
 type operator struct {
 	rack *Rack
 }
@@ -52,7 +52,7 @@ func (o *operator) setUp(manager ctrl.Manager) error {
 		Complete(o)
 }
 
-// hostsOfSecret finds the BareMetalHosts that wait for a secret, as credentials or as user data.
+// hostsOfSecret returns the BareMetalHosts that use a Secret, as credentials or as user data.
 func (o *operator) hostsOfSecret(ctx context.Context, secret client.Object) []reconcile.Request {
 	list := &metal3api.BareMetalHostList{}
 	if err := o.rack.client.List(ctx, list); err != nil {
@@ -70,11 +70,13 @@ func (o *operator) hostsOfSecret(ctx context.Context, secret client.Object) []re
 	return requests
 }
 
-// Reconcile takes a BareMetalHost one step further and writes its status; the write brings it back here.
+// Reconcile moves a BareMetalHost to its next state and writes its status; the write triggers the next
+// reconcile.
 func (o *operator) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	bmh := &metal3api.BareMetalHost{}
 	if err := o.rack.client.Get(ctx, request.NamespacedName, bmh); err != nil {
-		// The host of one that is gone stays as the deletion left it: off, or running where it was detached, or moved to another hub.
+		// The host of a deleted BareMetalHost stays in its last state: off, running if it was detached, or moved
+		// to another hub.
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if _, paused := bmh.Annotations[metal3api.PausedAnnotation]; paused {
@@ -103,7 +105,7 @@ func (o *operator) Reconcile(ctx context.Context, request reconcile.Request) (re
 	before := bmh.Status.DeepCopy()
 	if reason := host.failure(task); reason != "" {
 		failed(&bmh.Status, task, reason)
-		giveUp(bmh)
+		skipDeprovisioning(bmh)
 		return reconcile.Result{RequeueAfter: taskRetry}, o.write(ctx, bmh)
 	}
 	if err := o.step(ctx, bmh, host); err != nil {
@@ -126,7 +128,8 @@ func (o *operator) write(ctx context.Context, bmh *metal3api.BareMetalHost) erro
 	return nil
 }
 
-// ignoreStale drops the errors of a write that was based on an outdated BareMetalHost: the newer one is on its way here.
+// ignoreStale ignores the errors of a write that was based on an outdated BareMetalHost: an event of the newer
+// one will follow.
 func ignoreStale(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil
@@ -134,8 +137,8 @@ func ignoreStale(err error) error {
 	return err
 }
 
-// restore takes the status of a BareMetalHost that has none, because it was moved here, from the annotation in which
-// CAPM3 keeps it meanwhile. The annotation goes once there is a status.
+// restore restores the status of a moved BareMetalHost from the annotation in which CAPM3 keeps it. The
+// annotation is removed once a status exists.
 func (o *operator) restore(ctx context.Context, bmh *metal3api.BareMetalHost) (restored bool, err error) {
 	kept, found := bmh.Annotations[metal3api.StatusAnnotation]
 	if !found {
@@ -143,7 +146,7 @@ func (o *operator) restore(ctx context.Context, bmh *metal3api.BareMetalHost) (r
 	}
 	if bmh.Status.Provisioning.State == metal3api.StateNone {
 		if err := json.Unmarshal([]byte(kept), &bmh.Status); err != nil {
-			return false, fmt.Errorf("cannot read the status that was kept: %w", err)
+			return false, fmt.Errorf("cannot read the annotated status: %w", err)
 		}
 		if err := o.rack.client.Status().Update(ctx, bmh); err != nil {
 			return false, fmt.Errorf("cannot restore the status: %w", err)
@@ -153,13 +156,13 @@ func (o *operator) restore(ctx context.Context, bmh *metal3api.BareMetalHost) (r
 	before := client.MergeFrom(bmh.DeepCopy())
 	delete(bmh.Annotations, metal3api.StatusAnnotation)
 	if err := o.rack.client.Patch(ctx, bmh, before); err != nil {
-		return false, fmt.Errorf("cannot drop the status that was kept: %w", err)
+		return false, fmt.Errorf("cannot remove the annotated status: %w", err)
 	}
 	return true, nil
 }
 
-// takeDetails takes what an annotation says of the hardware where an inspection did not, or does not any more, whenever
-// it comes. Then the annotation goes.
+// takeDetails reads the hardware from an annotation, at any time, if no inspection reported it or inspections
+// are disabled. Then it removes the annotation.
 func (o *operator) takeDetails(ctx context.Context, bmh *metal3api.BareMetalHost) (taken bool, err error) {
 	details, err := annotatedDetails(bmh)
 	if details == nil || err != nil {
@@ -176,12 +179,12 @@ func (o *operator) takeDetails(ctx context.Context, bmh *metal3api.BareMetalHost
 	before := client.MergeFrom(bmh.DeepCopy())
 	delete(bmh.Annotations, metal3api.HardwareDetailsAnnotation)
 	if err := o.rack.client.Patch(ctx, bmh, before); err != nil {
-		return false, fmt.Errorf("cannot drop the annotation with the hardware details: %w", err)
+		return false, fmt.Errorf("cannot remove the annotation with the hardware details: %w", err)
 	}
 	return true, nil
 }
 
-// administer keeps the finalizer and carries out a reboot that an annotation asks for.
+// administer maintains the finalizer and carries out a reboot that an annotation requests.
 func (o *operator) administer(ctx context.Context, bmh *metal3api.BareMetalHost, host *Host) error {
 	original := bmh.DeepCopy()
 	if bmh.DeletionTimestamp == nil {
@@ -198,21 +201,22 @@ func (o *operator) administer(ctx context.Context, bmh *metal3api.BareMetalHost,
 	if err := o.rack.client.Patch(ctx, bmh, patch); err != nil {
 		return fmt.Errorf("cannot update the BareMetalHost: %w", err)
 	}
-	if once && host.PoweredOn() { // when it is written, for who reads an older BareMetalHost asks for another
+	if once && host.PoweredOn() { // after the write: an outdated BareMetalHost would request another reboot
 		host.Reboot()
 	}
 	return nil
 }
 
-// wantsPower is true unless the BareMetalHost is to be off, or held off by a reboot that somebody asked for and has not ended.
+// wantsPower reports whether the BareMetalHost is to be on: its spec requires it, and no requested reboot holds
+// it off.
 func wantsPower(bmh *metal3api.BareMetalHost) bool {
-	held := slices.ContainsFunc(slices.Collect(maps.Keys(bmh.Annotations)), func(key string) bool {
+	poweredOff := slices.ContainsFunc(slices.Collect(maps.Keys(bmh.Annotations)), func(key string) bool {
 		return strings.HasPrefix(key, metal3api.RebootAnnotationPrefix+"/")
 	})
-	return bmh.Spec.Online && !held
+	return bmh.Spec.Online && !poweredOff
 }
 
-// userDataKey names the secret with the user data of a BareMetalHost.
+// userDataKey returns the key of the Secret with the user data of a BareMetalHost.
 func userDataKey(bmh *metal3api.BareMetalHost) types.NamespacedName {
 	key := types.NamespacedName{Namespace: bmh.Spec.UserData.Namespace, Name: bmh.Spec.UserData.Name}
 	if key.Namespace == "" {

@@ -45,8 +45,9 @@ func TestAnnotatedDetailsReplaceTheInspection(t *testing.T) {
 	l := newLab(t)
 	l.hosts(1, func(_ int, host *metal3api.BareMetalHost) {
 		host.Annotations = map[string]string{
-			metal3api.InspectAnnotationPrefix:   "disabled",
-			metal3api.HardwareDetailsAnnotation: `{"hostname":"u7","systemVendor":{"serialNumber":"S7"},"nics":[{"name":"eno1","mac":"AA:BB:CC:00:00:07"}]}`,
+			metal3api.InspectAnnotationPrefix: "disabled",
+			metal3api.HardwareDetailsAnnotation: `{"hostname":"u7","systemVendor":{"serialNumber":"S7"},` +
+				`"nics":[{"name":"eno1","mac":"AA:BB:CC:00:00:07"}]}`,
 		}
 	})
 	l.Expect(l.get("host-0").Status.HardwareDetails.NIC).To(HaveLen(1))
@@ -55,7 +56,7 @@ func TestAnnotatedDetailsReplaceTheInspection(t *testing.T) {
 	l.Expect(hardware.NICs[0].MAC).To(Equal("AA:BB:CC:00:00:07"))
 }
 
-func TestMissingSecretIsAnErrorUntilItIsThere(t *testing.T) {
+func TestMissingSecretIsAnErrorUntilItExists(t *testing.T) {
 	l := newLab(t)
 	bmh := &metal3api.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: labNamespace, Name: "h"}}
 	bmh.Spec.BMC = metal3api.BMCDetails{Address: "redfish://bmc", CredentialsName: "h-bmc"}
@@ -106,10 +107,10 @@ func TestAnotherImageProvisionsAgain(t *testing.T) {
 	l.bootISO("host-0", testInfraEnv)
 	l.Eventually(l.state("host-0")).Should(Equal(metal3api.StateProvisioned))
 	l.bootISO("host-0", "another")
-	l.Eventually(func() string { return l.service.see(l.rack.Host("host-0").Hardware().UUID).infraEnv }).Should(Equal("another"))
+	l.Eventually(func() string { return l.service.state(l.rack.Host("host-0").Hardware().UUID).infraEnv }).Should(Equal("another"))
 }
 
-func TestPausedHostIsLeftAlone(t *testing.T) {
+func TestPausedHostIsNotChanged(t *testing.T) {
 	l := newLab(t)
 	l.hosts(1)
 	l.change("host-0", func(bmh *metal3api.BareMetalHost) {
@@ -133,7 +134,8 @@ func TestDetachedHostKeepsRunningWhenItIsDeleted(t *testing.T) {
 		bmh.Annotations = map[string]string{metal3api.DetachedAnnotation: "by-test"}
 		bmh.Spec.Online = false
 	})
-	l.Eventually(func() metal3api.OperationalStatus { return l.get("host-0").Status.OperationalStatus }).Should(Equal(metal3api.OperationalStatusDetached))
+	l.Eventually(func() metal3api.OperationalStatus { return l.get("host-0").Status.OperationalStatus }).
+		Should(Equal(metal3api.OperationalStatusDetached))
 	l.Expect(l.hub.Delete(l.ctx, l.get("host-0"))).To(Succeed())
 	l.Eventually(func() string { return l.get("host-0").Name }).Should(BeEmpty())
 	l.Expect(l.rack.Host("host-0").PoweredOn()).To(BeTrue())
@@ -155,7 +157,8 @@ func TestRebootAnnotations(t *testing.T) {
 	l.bootISO("host-0", testInfraEnv)
 	host := func() *Host { return l.rack.Host("host-0") }
 	l.Eventually(l.state("host-0")).Should(Equal(metal3api.StateProvisioned))
-	// It is provisioned when it was switched on. Switched off before it boots, it never did.
+	// The state is Provisioned once the host was switched on, which may be before its first boot. A host that is
+	// switched off before its boot has none.
 	l.Eventually(func() []Boot { return host().Boots() }).Should(HaveLen(1))
 	l.change("host-0", func(bmh *metal3api.BareMetalHost) {
 		bmh.Annotations = map[string]string{metal3api.RebootAnnotationPrefix: ""}
@@ -185,7 +188,7 @@ func TestDiskImageWaitsForItsUserData(t *testing.T) {
 	host := func() *Host { return l.rack.Host("host-0") }
 	l.Eventually(func() int { return host().Registrations() }).Should(Equal(1))
 	l.Expect(host().UserData().Units).To(HaveKey("agent.service"))
-	l.Expect(l.service.see(host().Hardware().UUID).infraEnv).To(Equal(testInfraEnv))
+	l.Expect(l.service.state(host().Hardware().UUID).infraEnv).To(Equal(testInfraEnv))
 	l.Expect(l.rack.Escaped()).To(BeEmpty())
 }
 
@@ -207,7 +210,7 @@ func TestStatesLastAsLongAsTheDelay(t *testing.T) {
 	l.Expect(time.Since(begin)).To(BeNumerically(">=", 2*delay), "inspecting and preparing")
 }
 
-func TestTasksThatFailAreReportedAndTriedAgain(t *testing.T) {
+func TestFailedTasksAreReportedAndRepeated(t *testing.T) {
 	l := newLab(t)
 	host, err := l.rack.hostOf(&metal3api.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: labNamespace, Name: "host-0"}})
 	l.Expect(err).NotTo(HaveOccurred())
@@ -216,12 +219,13 @@ func TestTasksThatFailAreReportedAndTriedAgain(t *testing.T) {
 		l.Eventually(func() metal3api.BareMetalHostStatus { return l.get("host-0").Status }).Should(And(
 			HaveField("ErrorType", kind), HaveField("ErrorMessage", "no answer: "+string(task)),
 			HaveField("OperationalStatus", metal3api.OperationalStatusError)))
-		l.Eventually(func() int { return l.get("host-0").Status.ErrorCount }).Should(BeNumerically(">", 1), "it is tried again")
+		l.Eventually(func() int { return l.get("host-0").Status.ErrorCount }).Should(BeNumerically(">", 1), "the task is repeated")
 		l.Expect(l.state("host-0")()).To(Equal(state))
 		host.FailTask(task, "")
 		l.Eventually(func() string { return l.get("host-0").Status.ErrorMessage }).ShouldNot(ContainSubstring(string(task)))
 	}
-	for _, task := range []Task{Registering, Inspecting, Preparing, Provisioning, Deprovisioning} { // before they begin: none of them lasts
+	// Before the tasks start, because they take no time.
+	for _, task := range []Task{Registering, Inspecting, Preparing, Provisioning, Deprovisioning} {
 		host.FailTask(task, "no answer: "+string(task))
 	}
 	_, err = NewBareMetalHosts(l.ctx, l.hub, labNamespace, 1)
@@ -256,8 +260,8 @@ func TestHostWhosePowerCannotBeSwitched(t *testing.T) {
 	l.Eventually(func() metal3api.ErrorType { return l.get("host-0").Status.ErrorType }).Should(BeEmpty())
 }
 
-// TestHostThatCannotBeProvisionedIsGivenUp: whoever wanted it does not wait for its repair.
-func TestHostThatCannotBeProvisionedIsGivenUp(t *testing.T) {
+// A host that cannot be provisioned is released without a repair.
+func TestHostThatCannotBeProvisionedIsReleased(t *testing.T) {
 	l := newLab(t)
 	l.hosts(1)
 	host := l.rack.Host("host-0")
@@ -278,14 +282,14 @@ func TestTimesOfHostsFollowFromTheSeed(t *testing.T) {
 	for _, host := range []string{"lab/a", "lab/b"} {
 		for _, task := range []Task{Registering, Inspecting, Preparing, Provisioning, Deprovisioning} {
 			for round := range 3 {
-				lasts := rack(7).lasts(host, task, round)
+				lasts := rack(7).duration(host, task, round)
 				g.Expect(lasts).To(And(BeNumerically(">=", time.Second), BeNumerically("<", time.Minute+time.Second)))
-				g.Expect(rack(7).lasts(host, task, round)).To(Equal(lasts))
+				g.Expect(rack(7).duration(host, task, round)).To(Equal(lasts))
 				times[lasts] = true
 			}
 		}
 	}
-	g.Expect(times).To(HaveLen(2*5*3), "each time another")
-	g.Expect(rack(8).lasts("lab/a", Inspecting, 0)).NotTo(Equal(rack(7).lasts("lab/a", Inspecting, 0)))
-	g.Expect(rack(7).lasts("lab/a", Powering, 0)).To(BeZero())
+	g.Expect(times).To(HaveLen(2*5*3), "all times differ")
+	g.Expect(rack(8).duration("lab/a", Inspecting, 0)).NotTo(Equal(rack(7).duration("lab/a", Inspecting, 0)))
+	g.Expect(rack(7).duration("lab/a", Powering, 0)).To(BeZero())
 }

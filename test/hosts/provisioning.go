@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// failures are how the status tells that a task failed.
+// failures are the error types of failed tasks in the status.
 var failures = map[Task]metal3api.ErrorType{
 	Registering:    metal3api.RegistrationError,
 	Inspecting:     metal3api.InspectionError,
@@ -19,8 +19,8 @@ var failures = map[Task]metal3api.ErrorType{
 	Powering:       metal3api.PowerManagementError,
 }
 
-// taskOf is what the machine has to do before a BareMetalHost goes on; empty: nothing. One that is not wanted any more
-// does not wait for it.
+// taskOf returns the task of the machine that precedes the next state of a BareMetalHost; empty: none. A
+// BareMetalHost that is being deleted does not wait for tasks.
 func taskOf(bmh *metal3api.BareMetalHost, host *Host) Task {
 	status := &bmh.Status
 	state := status.Provisioning.State
@@ -46,8 +46,8 @@ func taskOf(bmh *metal3api.BareMetalHost, host *Host) Task {
 	return ""
 }
 
-// step does what the provisioning state of a BareMetalHost asks for and moves it on where that is done. Only an API that does
-// not answer is an error; what is wrong with the BareMetalHost goes to its status.
+// step does the work of the provisioning state of a BareMetalHost, and moves it on. It returns errors of the API
+// only; problems of the BareMetalHost are written to its status.
 func (o *operator) step(ctx context.Context, bmh *metal3api.BareMetalHost, host *Host) error {
 	status := &bmh.Status
 	if detached(bmh) {
@@ -57,7 +57,7 @@ func (o *operator) step(ctx context.Context, bmh *metal3api.BareMetalHost, host 
 		}
 		return nil
 	}
-	if bmh.DeletionTimestamp != nil && wayOut(status) {
+	if bmh.DeletionTimestamp != nil && startDeletion(status) {
 		return nil
 	}
 	switch status.Provisioning.State {
@@ -92,7 +92,8 @@ func (o *operator) step(ctx context.Context, bmh *metal3api.BareMetalHost, host 
 	return nil
 }
 
-// detached is true while somebody else manages a host that has reached a stable state.
+// detached reports whether a host is detached, so that another controller manages it, and has reached a stable
+// state.
 func detached(bmh *metal3api.BareMetalHost) bool {
 	if _, ok := bmh.Annotations[metal3api.DetachedAnnotation]; !ok {
 		return false
@@ -105,9 +106,9 @@ func detached(bmh *metal3api.BareMetalHost) bool {
 	return false
 }
 
-// wayOut sends a BareMetalHost that is deleted towards its end: deprovisioned first if it holds an image. It returns false
-// where the host is on its way already.
-func wayOut(status *metal3api.BareMetalHostStatus) bool {
+// startDeletion starts the deletion of a BareMetalHost: deprovisioning if it has an image. It returns false if the
+// deletion has started already.
+func startDeletion(status *metal3api.BareMetalHostStatus) bool {
 	switch status.Provisioning.State {
 	case metal3api.StateDeprovisioning, metal3api.StatePoweringOffBeforeDelete, metal3api.StateDeleting:
 		return false
@@ -119,19 +120,20 @@ func wayOut(status *metal3api.BareMetalHostStatus) bool {
 	return true
 }
 
-// triesBeforeDelete is how often a deprovisioning may fail before a BareMetalHost that is deleted goes without it
-// (retryCount of the real operator, host_state_machine.go).
+// triesBeforeDelete is how often the deprovisioning of a BareMetalHost that is being deleted may fail before it
+// is skipped (retryCount of the real operator, host_state_machine.go).
 const triesBeforeDelete = 3
 
-// giveUp lets a BareMetalHost go that is deleted and whose BMC does not answer. Its server keeps its disk.
-func giveUp(bmh *metal3api.BareMetalHost) {
+// abandon deletes a BareMetalHost without its deprovisioning if its BMC does not answer. Its server keeps its
+// disk.
+func skipDeprovisioning(bmh *metal3api.BareMetalHost) {
 	if bmh.DeletionTimestamp != nil && bmh.Status.Provisioning.State == metal3api.StateDeprovisioning &&
 		bmh.Status.ErrorCount > triesBeforeDelete {
 		bmh.Status.Provisioning.State = metal3api.StateDeleting
 	}
 }
 
-// manage begins with a BareMetalHost as soon as it says where its BMC is.
+// manage starts with a BareMetalHost once it has the address of its BMC.
 func manage(bmh *metal3api.BareMetalHost) {
 	if !bmh.HasBMCDetails() {
 		bmh.Status.OperationalStatus = metal3api.OperationalStatusDiscovered
@@ -167,7 +169,8 @@ func (o *operator) register(ctx context.Context, bmh *metal3api.BareMetalHost, h
 	return nil
 }
 
-// inspect reports the hardware. With inspection disabled, it is what an annotation says, sooner or later, or unknown.
+// inspect reports the hardware. With inspection disabled, the hardware comes from an annotation, at any time, or
+// is unknown.
 func inspect(bmh *metal3api.BareMetalHost, host *Host) {
 	if !bmh.InspectionDisabled() {
 		bmh.Status.HardwareDetails = host.inspected().Details()
@@ -177,7 +180,7 @@ func inspect(bmh *metal3api.BareMetalHost, host *Host) {
 	bmh.Status.Provisioning.State = metal3api.StatePreparing
 }
 
-// available waits for an image. The host runs the ramdisk of the Bare Metal Operator, which nobody sees.
+// available waits for an image. The host runs the ramdisk of the Bare Metal Operator, which no test can see.
 func available(bmh *metal3api.BareMetalHost) {
 	healthy(&bmh.Status)
 	bmh.Status.PoweredOn = wantsPower(bmh)
@@ -186,7 +189,7 @@ func available(bmh *metal3api.BareMetalHost) {
 	}
 }
 
-// provision boots the machine from what the BareMetalHost says at this moment.
+// provision boots the machine from the current image and user data of the BareMetalHost.
 func (o *operator) provision(ctx context.Context, bmh *metal3api.BareMetalHost, host *Host) error {
 	if bmh.Spec.Image == nil {
 		bmh.Status.Provisioning.State = metal3api.StateDeprovisioning
@@ -216,7 +219,7 @@ func (o *operator) provision(ctx context.Context, bmh *metal3api.BareMetalHost, 
 	return nil
 }
 
-// keep holds a provisioned host at the wanted power, until its image is taken away or is another one.
+// keep keeps a provisioned host at the wanted power, until its image is removed or replaced.
 func keep(bmh *metal3api.BareMetalHost, host *Host) {
 	if bmh.Status.Provisioning.State == metal3api.StateProvisioned && otherImage(bmh) {
 		bmh.Status.Provisioning.State = metal3api.StateDeprovisioning
@@ -226,7 +229,7 @@ func keep(bmh *metal3api.BareMetalHost, host *Host) {
 	bmh.Status.PoweredOn = host.setPower(wantsPower(bmh))
 }
 
-// otherImage is true where the image was taken away from a BareMetalHost, or is another one than it was provisioned with.
+// otherImage reports whether the image of a BareMetalHost was removed, or replaced since it was provisioned.
 func otherImage(bmh *metal3api.BareMetalHost) bool {
 	return bmh.Spec.Image == nil || bmh.Spec.Image.URL != bmh.Status.Provisioning.Image.URL
 }
@@ -236,7 +239,7 @@ func healthy(status *metal3api.BareMetalHostStatus) {
 	status.ErrorType, status.ErrorMessage, status.ErrorCount = "", "", 0
 }
 
-// failed records that a task failed, each time that it was tried.
+// failed records that a task failed, at each attempt.
 func failed(status *metal3api.BareMetalHostStatus, task Task, reason string) {
 	status.OperationalStatus = metal3api.OperationalStatusError
 	status.ErrorType, status.ErrorMessage = failures[task], reason
@@ -253,7 +256,7 @@ func broken(status *metal3api.BareMetalHostStatus, kind metal3api.ErrorType, mes
 	status.ErrorCount++
 }
 
-// firstOf returns the value of the first key that is there.
+// firstOf returns the value of the first existing key.
 func firstOf(data map[string][]byte, keys ...string) []byte {
 	for _, key := range keys {
 		if value, ok := data[key]; ok {

@@ -2,7 +2,7 @@ package hosts
 
 import "context"
 
-// What a discovery system has of registries.
+// The files of a discovery system about registries.
 const (
 	registriesFile = "/etc/containers/registries.conf"
 	pullSecretFile = "/root/.docker/config.json"
@@ -10,12 +10,12 @@ const (
 	registryCAFile = "/etc/pki/ca-trust/source/anchors/domain.crt"
 )
 
-// Pull is one attempt of a host to pull an image.
+// Pull is an attempt of a host to pull an image.
 type Pull struct {
-	// Image is what is pulled, Architecture that of the host.
+	// Image is the pulled image, Architecture the architecture of the host.
 	Image, Architecture string
-	// Registries is the host's registries.conf, Authorities the certificates (PEM) that it trusts besides; both are
-	// empty where nobody gave any.
+	// Registries is the host's registries.conf, Authorities the additional certificates (PEM) that it trusts.
+	// Both are empty if none were configured.
 	Registries, Authorities string
 	// Secret is the host's pull secret.
 	Secret string

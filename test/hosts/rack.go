@@ -28,67 +28,71 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// BootTime is a [Options.BootDelay] for hosts that are given from one Machine to another. assisted-service forgets for
-// ever, though it goes on talking to it, a host that registers while its former Agent is still being deleted
-// (crd_utils.go: CreateAgentCR updates the one that goes), which takes a second on a busy machine. Servers boot for
-// minutes.
+// BootTime is an [Options.BootDelay] for hosts that move from one Machine to another. assisted-service loses a
+// host for ever that registers while its former Agent is being deleted, though it still answers the host
+// (crd_utils.go: CreateAgentCR updates the deleted Agent). That deletion takes a second on a busy machine.
+// Servers boot for minutes.
 const BootTime = 5 * time.Second
 
 // Options of a Rack.
 type Options struct {
-	// Service is the assisted-service that booted hosts register with. Required.
+	// Service is the assisted-service with which booted hosts register. Required.
 	Service Service
-	// Workload returns a client of the API of a workload cluster, named by the namespace and name of its
-	// ClusterDeployment. It is called when a host needs the API, and again (with back-off) after an error;
-	// [ErrClusterGone] ends attempts that nothing else ends. Required.
+	// Workload returns a client of the API of a workload cluster, given by namespace and name of its
+	// ClusterDeployment. It is called when a host needs the API, and again (with back-off) after an error.
+	// [ErrClusterDeleted] ends attempts that would not end otherwise. Required.
 	Workload func(ctx context.Context, namespace, clusterName string) (client.Client, error)
-	// WorkloadAs likewise returns a client that acts as another user: a host that joins an installed cluster asks for its
-	// certificates under its own identities. Required for hosts of day 2.
+	// WorkloadAs returns a client that acts as another user: a host that joins an installed cluster requests its
+	// certificates under its own identities. Required for day-2 hosts.
 	WorkloadAs func(ctx context.Context, namespace, clusterName string, user rest.ImpersonationConfig) (client.Client, error)
-	// Cluster tells what the hosts of a workload cluster are installed with. Nil: it is read from the cluster's
+	// Cluster returns the configuration of a workload cluster. Nil: it is read from the cluster's
 	// AgentClusterInstall and ClusterImageSet, and no release has kubelet drop-ins.
 	Cluster func(ctx context.Context, namespace, clusterName string) (Cluster, error)
-	// Version tells the OpenShift version of a release image whose name does not tell it, as one that is given by digest;
-	// empty: not known. Nil: none is known. Cluster, when given, decides for itself.
+	// Version returns the OpenShift version of a release image whose name does not contain it, such as an image
+	// with a digest; empty: unknown. Nil: none is known. It is not used if Cluster is set.
 	Version func(releaseImage string) string
-	// Pull tells why a host cannot pull an image, for example because no mirror has it. Nil: every host can pull every image.
+	// Pull returns an error if a host cannot pull an image, for example because no mirror has it. Nil: every
+	// host can pull every image.
 	Pull func(ctx context.Context, pull Pull) error
-	// Site returns where the nodes of a workload cluster run static pods and answer as kubelets; nil: its Nodes are
-	// objects and no more. Nil: so are all.
+	// Site returns the site where the nodes of a workload cluster run static pods and serve as kubelets; nil:
+	// its Nodes are only objects. A nil function has the same effect for all clusters.
 	Site func(namespace, clusterName string) Site
-	// BootDelay is how long a host takes from its discovery image to its registration. 0: no time, which no server can.
+	// BootDelay is how long a host takes from its discovery image to its registration. 0: no time, unlike any
+	// server.
 	BootDelay time.Duration
-	// StageDelay is how long a host stays in each installation stage; 0 means no longer than it must.
+	// StageDelay is how long a host stays in each installation stage; 0: no longer than necessary.
 	StageDelay time.Duration
-	// StateDelay is how long a BareMetalHost stays in registering, inspecting, preparing, provisioning and deprovisioning; 0 likewise.
+	// StateDelay is how long a BareMetalHost stays in registering, inspecting, preparing, provisioning and
+	// deprovisioning; 0: no longer than necessary.
 	StateDelay time.Duration
-	// StateJitter is how much longer it stays there at most: each host takes a time of its own each time, which follows
-	// from Seed. Default: no longer.
+	// StateJitter is the longest addition to StateDelay. The addition differs by host and attempt, and follows
+	// from Seed. Default: 0.
 	StateJitter time.Duration
 	Seed        uint64
-	// RealOperator: the Bare Metal Operator itself works on the BareMetalHosts, and has the machines do what it wants
-	// through [Rack.ServeHTTP].
+	// RealOperator is true if the Bare Metal Operator itself manages the BareMetalHosts, and runs tasks on the
+	// machines through [Rack.ServeHTTP].
 	RealOperator bool
 	// Heartbeat is how often a node posts its status. Default: 15 s.
 	Heartbeat time.Duration
-	// Lost is told of each installed node that lost its disk, before anything else happens to the host. Nil: nobody is.
+	// Lost is called for each installed node that lost its disk, before anything else happens to the host. Nil:
+	// it is not called.
 	Lost func(ctx context.Context, loss Loss)
-	// Namespaces are those whose BareMetalHosts are looked after. Default: all.
+	// Namespaces are the namespaces whose BareMetalHosts are managed. Default: all.
 	Namespaces map[string]cache.Config
-	// Log receives what the operator and the hosts do. The zero value discards it.
+	// Log is the log of the operator and the hosts. The zero value discards it.
 	Log logr.Logger
 }
 
-// Rack holds the hosts and runs the Bare Metal Operator over them.
+// Rack manages the hosts and runs the Bare Metal Operator on them.
 type Rack struct {
 	options Options
 	manager ctrl.Manager
 	client  client.Client
-	// reader reads past the cache: secrets and installation objects are not worth a watch.
+	// reader reads without a cache: Secrets and installation objects need no watch.
 	reader client.Reader
 	log    logr.Logger
 
-	ctx    context.Context //nolint:containedctx // The life of the hosts, which outlasts every call that starts one.
+	ctx    context.Context //nolint:containedctx // The hosts outlast the calls that start them.
 	cancel context.CancelCauseFunc
 	runs   sync.WaitGroup
 	pokes  chan event.TypedGenericEvent[*metal3api.BareMetalHost]
@@ -101,12 +105,12 @@ type Rack struct {
 	leases   int
 }
 
-// spare is hardware that a test put in before its BareMetalHost was seen.
+// spare is hardware that a test set before its BareMetalHost was seen.
 type spare struct{ boots, reported *Hardware }
 
 var errStopped = errors.New("the rack is stopped")
 
-// New prepares a Rack for the BareMetalHosts of the API server behind cfg. Nothing runs before Start.
+// New creates a Rack for the BareMetalHosts of the API server of cfg. Start runs it.
 func New(cfg *rest.Config, options Options) (*Rack, error) {
 	manager, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:  newScheme(),
@@ -176,8 +180,8 @@ func (r *Rack) stop() {
 	r.runs.Wait()
 }
 
-// Host returns the host with a name, or namespace/name where hosts of several namespaces share it: that of its
-// BareMetalHost, or of its hardware if it was booted unmanaged. Nil: no such host was seen yet.
+// Host returns the host with a name: that of its BareMetalHost, or of the hardware of an unmanaged host. If
+// several namespaces have the name, use namespace/name. Nil: no such host was seen yet.
 func (r *Rack) Host(name string) *Host {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -192,7 +196,7 @@ func (r *Rack) Host(name string) *Host {
 	return nil
 }
 
-// HostOf returns the host that registered a Node of a workload cluster; nil: none did.
+// HostOf returns the host that registered a Node of a workload cluster; nil if none did.
 func (r *Rack) HostOf(namespace, clusterName, node string) *Host {
 	for _, host := range r.Hosts() {
 		if host.hasNode(types.NamespacedName{Namespace: namespace, Name: clusterName}, node) {
@@ -202,7 +206,7 @@ func (r *Rack) HostOf(namespace, clusterName, node string) *Host {
 	return nil
 }
 
-// Hosts returns all hosts that were seen, in the order of their names.
+// Hosts returns all hosts that were seen, ordered by name.
 func (r *Rack) Hosts() []*Host {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -213,7 +217,7 @@ func (r *Rack) Hosts() []*Host {
 	return all
 }
 
-// Escaped returns a line for each host that ever booted something else than a discovery system or its installed node.
+// Escaped returns a line for each boot of a system other than a discovery system or the installed node.
 func (r *Rack) Escaped() []string {
 	var lines []string
 	for _, host := range r.Hosts() {
@@ -226,14 +230,14 @@ func (r *Rack) Escaped() []string {
 	return lines
 }
 
-// SetHardware makes the machine behind the BareMetalHost namespace/name be this hardware, for the inspection too.
-// It takes effect at the next boot and inspection.
+// SetHardware sets the hardware of the BareMetalHost namespace/name, for its inspection too. It takes effect at
+// the next boot and inspection.
 func (r *Rack) SetHardware(key string, hardware Hardware) {
 	r.putHardware(key, spare{boots: &hardware, reported: &hardware})
 }
 
-// SwapHardware puts another machine behind the BareMetalHost namespace/name without its inspection knowing: from the next
-// boot on, another machine boots than the one that was reported.
+// SwapHardware swaps the machine of the BareMetalHost namespace/name, except for its inspection: from the next
+// boot on, another machine boots than the reported one.
 func (r *Rack) SwapHardware(key string, hardware Hardware) {
 	r.putHardware(key, spare{boots: &hardware})
 }
@@ -251,16 +255,15 @@ func (r *Rack) putHardware(key string, s spare) {
 	r.spare[key] = s
 }
 
-// Prepare has prepare change the host behind the BareMetalHost namespace/name before the Bare Metal Operator does
-// anything to it: a fault that is set once the BareMetalHost exists may come too late. The BareMetalHost must not exist
-// yet.
+// Prepare runs prepare on the host of the BareMetalHost namespace/name before the Bare Metal Operator does
+// anything with it. A fault that is set later may be too late. The BareMetalHost must not exist yet.
 func (r *Rack) Prepare(key string, prepare func(*Host)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.prepared[key] = prepare
 }
 
-// HandOver makes the machines of a namespace those of another rack: their BareMetalHosts are moved to the hub of that one.
+// HandOver moves the machines of a namespace to another rack, whose hub gets their BareMetalHosts.
 func (r *Rack) HandOver(to *Rack, namespace string) {
 	moved := map[string]*Host{}
 	r.mu.Lock()
@@ -276,8 +279,8 @@ func (r *Rack) HandOver(to *Rack, namespace string) {
 	maps.Copy(to.hosts, moved)
 }
 
-// BootUnmanaged switches on a machine that no BareMetalHost stands for and lets it boot the discovery image of an InfraEnv,
-// which is given by the URL of its ISO, or by its id where no token is needed.
+// BootUnmanaged switches on a machine without a BareMetalHost and boots the discovery image of an InfraEnv. The
+// image is given by the URL of its ISO, or by the id of the InfraEnv if no token is needed.
 func (r *Rack) BootUnmanaged(infraEnv string, hardware Hardware) (*Host, error) {
 	id, token := infraEnv, ""
 	if strings.Contains(infraEnv, "://") {
@@ -335,7 +338,7 @@ func (r *Rack) newHost(name string, hardware Hardware, networks []string) *Host 
 	return host
 }
 
-// clusterOf returns the cluster that an instruction names.
+// clusterOf returns the cluster of an instruction.
 func (r *Rack) clusterOf(instruction Instruction) *cluster {
 	key := types.NamespacedName{Namespace: instruction.ClusterNamespace, Name: instruction.ClusterName}
 	r.mu.Lock()
@@ -346,7 +349,8 @@ func (r *Rack) clusterOf(instruction Instruction) *cluster {
 	return r.clusters[key]
 }
 
-// poke makes the operator look at a BareMetalHost whose host changed by itself. The real one looks every minute.
+// poke triggers a reconcile of a BareMetalHost whose host changed without the operator. The real operator polls
+// every minute.
 func (r *Rack) poke(key types.NamespacedName) {
 	if key.Name == "" || r.options.RealOperator {
 		return

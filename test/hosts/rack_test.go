@@ -14,8 +14,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 )
 
-// TestRackOnRealAPIServers proves what the fake clients cannot: the watches, the schemas and the order of events of a real
-// hub and a real workload cluster.
+// TestRackOnRealAPIServers tests what fake clients cannot: the watches, the schemas and the order of events of a
+// real hub and a real workload cluster.
 func TestRackOnRealAPIServers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts API servers")

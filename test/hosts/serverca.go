@@ -14,12 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// serverCA is where a cluster says by which certificates its machine config server is recognised.
+// serverCA is the ConfigMap of a cluster with the CA certificates of its machine config server.
 var serverCA = client.ObjectKey{Namespace: "openshift-machine-config-operator", Name: "machine-config-server-ca"}
 
 const serverCAKey = "ca-bundle.crt"
 
-// writeServerCA makes a certificate authority for the machine config server of a cluster. One that is there stays.
+// writeServerCA creates a certificate authority for the machine config server of a cluster. An existing one is
+// kept.
 func writeServerCA(ctx context.Context, c client.Client) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: serverCA.Namespace}}
 	if err := c.Create(ctx, namespace); client.IgnoreAlreadyExists(err) != nil {
@@ -39,34 +40,35 @@ func writeServerCA(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// newAuthority is the certificate (PEM) of an authority whose key nobody has.
+// newAuthority returns the certificate (PEM) of an authority whose key is discarded.
 func newAuthority() (string, error) {
 	raw, err := keyutil.MakeEllipticPrivateKeyPEM()
 	if err != nil {
-		return "", fmt.Errorf("cannot make a key: %w", err)
+		return "", fmt.Errorf("cannot create a key: %w", err)
 	}
 	key, err := keyutil.ParsePrivateKeyPEM(raw)
 	if err != nil {
 		return "", fmt.Errorf("cannot read a key: %w", err)
 	}
-	certificate, err := cert.NewSelfSignedCACert(cert.Config{CommonName: "simulated-machine-config-server"}, key.(crypto.Signer)) //nolint:forcetypeassert // it signs
+	config := cert.Config{CommonName: "simulated-machine-config-server"}
+	certificate, err := cert.NewSelfSignedCACert(config, key.(crypto.Signer)) //nolint:forcetypeassert // it signs
 	if err != nil {
-		return "", fmt.Errorf("cannot make a certificate authority: %w", err)
+		return "", fmt.Errorf("cannot create a certificate authority: %w", err)
 	}
 	encoded, err := cert.EncodeCertificates(certificate)
 	return string(encoded), err
 }
 
-// recogniseServer waits until a host that joins may fetch its configuration: where it was told of certificates, the
-// machine config server has to be known by them. Without any it asks by plain HTTP.
-func (h *Host) recogniseServer(ctx context.Context, inst *installation) bool {
-	told := inst.ignition.Authorities
-	return len(told) == 0 || h.withWorkload(ctx, inst, func(ctx context.Context, c client.Client) error {
+// recognizeServer waits until a joining host may fetch its configuration. If it has CA certificates, the machine
+// config server needs a certificate of one of them. Without any it uses plain HTTP.
+func (h *Host) recognizeServer(ctx context.Context, inst *installation) bool {
+	authorities := inst.ignition.Authorities
+	return len(authorities) == 0 || h.withWorkload(ctx, inst, func(ctx context.Context, c client.Client) error {
 		found := &corev1.ConfigMap{}
 		if err := c.Get(ctx, serverCA, found); err != nil {
 			return fmt.Errorf("cannot read ConfigMap %s: %w", serverCA, err)
 		}
-		if !slices.Contains(told, found.Data[serverCAKey]) {
+		if !slices.Contains(authorities, found.Data[serverCAKey]) {
 			return errors.New("x509: the machine config server's certificate is signed by an unknown authority")
 		}
 		return nil

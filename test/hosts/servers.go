@@ -2,8 +2,8 @@ package hosts
 
 import metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 
-// Server puts a machine into the rack that no BareMetalHost stands for, switched off, and returns it; one of the name
-// that is there already is returned as it is. Whoever manages it boots and wipes it.
+// Server adds a machine without a BareMetalHost to the rack, switched off, and returns it; an existing machine
+// of that name is returned unchanged. The client that manages it boots and wipes it.
 func (r *Rack) Server(hardware Hardware) *Host {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -13,7 +13,8 @@ func (r *Rack) Server(hardware Hardware) *Host {
 	return r.newHost(hardware.Name, hardware, []string{defaultNetwork})
 }
 
-// BootDiskImage writes a disk image to the host, gives it user data and boots it. A host that runs just that goes on.
+// BootDiskImage writes a disk image to the host, sets its user data and boots it. A host that already runs the
+// image continues.
 func (h *Host) BootDiskImage(url string, userData []byte) {
 	h.provision(newMedium(metal3api.Image{URL: url}, userData))
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/openshift/assisted-service/models"
 )
 
-// The stages of an installation by what the host is to the cluster, in the order in which the real installer and
-// controller report them.
+// The stages of an installation by the role of the host in the cluster. Their order is that of the reports of
+// the real installer and controller.
 var (
 	controlPlaneStages = []models.HostStage{
 		models.HostStageStartingInstallation, models.HostStageInstalling, models.HostStageWritingImageToDisk,
@@ -30,14 +30,14 @@ var (
 		models.HostStageWritingImageToDisk, models.HostStageCopyingRegistryDataToDisk, models.HostStageRebooting,
 		models.HostStageJoined, models.HostStageDone,
 	}
-	// notOnDayTwo are the stages that a host does not pass that joins an installed cluster: it waits for no control plane, and
-	// after its reboot it reports nothing; the hub sees its Node appear (Joined) and become Ready (Done).
+	// notOnDayTwo are the stages that a day-2 host skips. It waits for no control plane, and reports nothing
+	// after its reboot: the hub detects that its Node exists (Joined) and is Ready (Done).
 	notOnDayTwo = []models.HostStage{
 		models.HostStageWaitingForControlPlane, models.HostStageWaitingForIgnition, models.HostStageConfiguring,
 	}
 )
 
-// Stages returns the installation stages that a host with this instruction passes, first to last.
+// Stages returns the installation stages of a host with this instruction, first to last.
 func Stages(instruction Instruction) []models.HostStage {
 	stages := workerStages
 	switch {
@@ -54,18 +54,18 @@ func Stages(instruction Instruction) []models.HostStage {
 	})
 }
 
-// isControlPlane is true for a host that runs the control plane of its cluster, or only etcd of it.
+// isControlPlane reports whether a host runs the control plane of its cluster, or only its etcd.
 func isControlPlane(instruction Instruction) bool {
 	return isMaster(instruction) || isArbiter(instruction)
 }
 
-// isMaster is true for a host that serves the API of its cluster.
+// isMaster reports whether a host serves the API of its cluster.
 func isMaster(instruction Instruction) bool {
 	return instruction.Bootstrap || instruction.SingleNode && !instruction.DayTwo ||
 		instruction.Role == models.HostRoleMaster || instruction.Role == models.HostRoleBootstrap
 }
 
-// isArbiter is true for a member of etcd that is no master. It is installed as a master is.
+// isArbiter reports whether a host is an etcd member but no master. It is installed as a master is.
 func isArbiter(instruction Instruction) bool { return instruction.Role == models.HostRoleArbiter }
 
 // untilReboot and afterReboot split stages: the first part runs in the discovery system, the second in the installed one.

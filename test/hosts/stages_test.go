@@ -8,7 +8,7 @@ import (
 	"github.com/openshift/assisted-service/models"
 )
 
-// TestStages compares with the status.progress.progressStages that the real service gives.
+// TestStages compares with the status.progress.progressStages of the real service.
 func TestStages(t *testing.T) {
 	for name, tc := range map[string]struct {
 		instruction Instruction
@@ -29,7 +29,8 @@ func TestStages(t *testing.T) {
 		},
 		"worker": {
 			Instruction{Role: models.HostRoleWorker},
-			"Starting installation,Installing,Writing image to disk,Waiting for control plane,Rebooting,Waiting for ignition,Configuring,Joined,Done",
+			"Starting installation,Installing,Writing image to disk,Waiting for control plane,Rebooting," +
+				"Waiting for ignition,Configuring,Joined,Done",
 		},
 		"single node": {
 			Instruction{Role: models.HostRoleMaster, Bootstrap: true, SingleNode: true},

@@ -21,13 +21,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// defaultVersion is the release of a cluster whose release image does not tell its version (one that is named by digest).
+// defaultVersion is the release of a cluster whose release image has no version in its name (an image with a
+// digest).
 const defaultVersion = "4.20.0"
 
-// releaseTag matches the version in the tag of a release image, with or without the architecture behind it.
+// releaseTag matches the version in the tag of a release image, with or without an architecture suffix.
 var releaseTag = regexp.MustCompile(`:v?(\d+\.\d+\.\d+[0-9A-Za-z.-]*?)(?:-(?:x86_64|aarch64|s390x|ppc64le|multi))?$`)
 
-// clusterFromHub reads what a cluster is installed with from its AgentClusterInstall and ClusterImageSet.
+// clusterFromHub reads the configuration of a cluster from its AgentClusterInstall and ClusterImageSet.
 func (r *Rack) clusterFromHub(ctx context.Context, namespace, name string) (Cluster, error) {
 	deployment := &hivev1.ClusterDeployment{}
 	if err := r.reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, deployment); err != nil {
@@ -45,7 +46,7 @@ func (r *Rack) clusterFromHub(ctx context.Context, namespace, name string) (Clus
 		Version: defaultVersion,
 		PlatformNone: install.Status.PlatformType == hiveext.NonePlatformType || install.Spec.PlatformType == hiveext.NonePlatformType ||
 			install.Spec.Networking.UserManagedNetworking != nil && *install.Spec.Networking.UserManagedNetworking,
-		// The installer makes the control plane schedulable where there is no worker.
+		// The installer makes the control plane schedulable if no workers exist.
 		SchedulableControlPlane: install.Spec.MastersSchedulable || install.Spec.ProvisionRequirements.WorkerAgents == 0,
 		Arbiter:                 install.Spec.ProvisionRequirements.ArbiterAgents > 0,
 		TwoNodes: install.Spec.ProvisionRequirements.ControlPlaneAgents == 2 &&
@@ -71,11 +72,11 @@ func (r *Rack) clusterFromHub(ctx context.Context, namespace, name string) (Clus
 	return facts, nil
 }
 
-// bringUpAPI makes the API of the cluster answer, with what the installer knows of it, and the ClusterVersion of an
-// installation that is under way.
+// bringUpAPI makes the API of the cluster answer, with the objects that the installer creates, and the
+// ClusterVersion of a running installation.
 func (h *Host) bringUpAPI(ctx context.Context, inst *installation) bool {
 	up := h.withWorkload(ctx, inst, func(ctx context.Context, c client.Client) error {
-		if err := admitNodes(ctx, c); err != nil {
+		if err := allowCertificateRequests(ctx, c); err != nil {
 			return err
 		}
 		if err := h.writeInfrastructure(ctx, c, inst); err != nil {
@@ -92,16 +93,16 @@ func (h *Host) bringUpAPI(ctx context.Context, inst *installation) bool {
 	return up
 }
 
-// finalise ends the installation of the cluster: its operators are available, its version is rolled out, and the controller
-// in it tells assisted-service. Members that end at the same time may both do it, which does no harm.
-func (h *Host) finalise(ctx context.Context, inst *installation) {
-	if members, _ := inst.cluster.snapshot(); members[h].finalised {
+// finalize ends the installation of the cluster: its operators are available, its version is rolled out, and its
+// controller reports to assisted-service. Members that end at the same time may do it twice, without harm.
+func (h *Host) finalize(ctx context.Context, inst *installation) {
+	if members, _ := inst.cluster.snapshot(); members[h].finalized {
 		return
 	}
 	done := h.withWorkload(ctx, inst, func(ctx context.Context, c client.Client) error {
 		facts, err := h.rack.options.Cluster(ctx, inst.cluster.key.Namespace, inst.cluster.key.Name)
 		if err != nil {
-			return fmt.Errorf("cannot learn about the cluster: %w", err)
+			return fmt.Errorf("cannot read the configuration of the cluster: %w", err)
 		}
 		for _, name := range []string{"dns", "etcd", "kube-apiserver"} {
 			if err := writeOperator(ctx, c, name, facts.Version); err != nil {
@@ -113,17 +114,17 @@ func (h *Host) finalise(ctx context.Context, inst *installation) {
 	if !done {
 		return
 	}
-	err := h.tell(ctx, func() error { return h.rack.options.Service.Finalize(ctx, inst.instruction.ClusterID) })
+	err := h.callService(ctx, func() error { return h.rack.options.Service.Finalize(ctx, inst.instruction.ClusterID) })
 	if err == nil || errors.Is(err, ErrNotFound) {
-		inst.cluster.update(h, func(m *member) { m.finalised = true })
+		inst.cluster.update(h, func(m *member) { m.finalized = true })
 	}
 }
 
-// writeInfrastructure tells on how many hosts the cluster is made to run. What is there already stays.
+// writeInfrastructure writes the topologies of the cluster. Existing ones are kept.
 func (h *Host) writeInfrastructure(ctx context.Context, c client.Client, inst *installation) error {
 	facts, err := h.rack.options.Cluster(ctx, inst.cluster.key.Namespace, inst.cluster.key.Name)
 	if err != nil {
-		return fmt.Errorf("cannot learn about the cluster: %w", err)
+		return fmt.Errorf("cannot read the configuration of the cluster: %w", err)
 	}
 	inst.twoNodes = facts.TwoNodes
 	topology, ofWorkers := configv1.HighlyAvailableTopologyMode, configv1.HighlyAvailableTopologyMode
@@ -142,8 +143,8 @@ func (h *Host) writeInfrastructure(ctx context.Context, c client.Client, inst *i
 	infrastructure.Status = configv1.InfrastructureStatus{
 		InfrastructureName: inst.cluster.key.Name, ControlPlaneTopology: topology, InfrastructureTopology: ofWorkers,
 	}
-	return write(ctx, c, infrastructure, func(there, _ map[string]any) bool {
-		topology, _ := there["controlPlaneTopology"].(string)
+	return write(ctx, c, infrastructure, func(existing, _ map[string]any) bool {
+		topology, _ := existing["controlPlaneTopology"].(string)
 		return topology != ""
 	})
 }
@@ -151,7 +152,7 @@ func (h *Host) writeInfrastructure(ctx context.Context, c client.Client, inst *i
 func (h *Host) writeVersion(ctx context.Context, c client.Client, inst *installation, state configv1.UpdateState) error {
 	facts, err := h.rack.options.Cluster(ctx, inst.cluster.key.Namespace, inst.cluster.key.Name)
 	if err != nil {
-		return fmt.Errorf("cannot learn about the cluster: %w", err)
+		return fmt.Errorf("cannot read the configuration of the cluster: %w", err)
 	}
 	if facts.ID == "" {
 		facts.ID = uuid.NewSHA1(uuid.NameSpaceOID, []byte(inst.cluster.key.String())).String()
@@ -175,9 +176,9 @@ func (h *Host) writeVersion(ctx context.Context, c client.Client, inst *installa
 		},
 		VersionHash: "simulated",
 	}
-	return write(ctx, c, version, func(there, _ map[string]any) bool {
-		// A version that is rolled out belongs to whoever upgrades the cluster.
-		history, _, _ := unstructured.NestedSlice(there, "history")
+	return write(ctx, c, version, func(existing, _ map[string]any) bool {
+		// The client that upgrades the cluster owns a version that is rolled out.
+		history, _, _ := unstructured.NestedSlice(existing, "history")
 		for _, entry := range history {
 			if fields, ok := entry.(map[string]any); ok && fields["state"] == string(configv1.CompletedUpdate) {
 				return true
@@ -187,8 +188,8 @@ func (h *Host) writeVersion(ctx context.Context, c client.Client, inst *installa
 	})
 }
 
-// writeOperator makes a ClusterOperator that is content. Whoever plays the operator may tell of it as soon as it
-// exists: that stays, and what he does not tell is added.
+// writeOperator creates an available ClusterOperator. A simulated operator may report conditions as soon as the
+// object exists: these are kept, and missing ones are added.
 func writeOperator(ctx context.Context, c client.Client, name, version string) error {
 	operator := &configv1.ClusterOperator{
 		TypeMeta:   metav1.TypeMeta{APIVersion: configv1.GroupVersion.String(), Kind: "ClusterOperator"},
@@ -199,21 +200,21 @@ func writeOperator(ctx context.Context, c client.Client, name, version string) e
 		condition(configv1.OperatorDegraded, false), condition(configv1.OperatorUpgradeable, true),
 	}
 	operator.Status.Versions = []configv1.OperandVersion{{Name: "operator", Version: version}}
-	return write(ctx, c, operator, func(there, wanted map[string]any) bool {
-		keepConditions(there, wanted)
-		return there["versions"] != nil
+	return write(ctx, c, operator, func(existing, wanted map[string]any) bool {
+		keepConditions(existing, wanted)
+		return existing["versions"] != nil
 	})
 }
 
-// keepConditions keeps, of a status that is about to be written, the conditions that are told already.
-func keepConditions(there, wanted map[string]any) {
-	told, _ := there["conditions"].([]any)
+// keepConditions keeps the existing conditions in a status that is about to be written.
+func keepConditions(existing, wanted map[string]any) {
+	reported, _ := existing["conditions"].([]any)
 	kinds := sets.New[any]()
-	for _, c := range told {
+	for _, c := range reported {
 		kinds.Insert(c.(map[string]any)["type"])
 	}
 	added, _ := wanted["conditions"].([]any)
-	wanted["conditions"] = append(told, slices.DeleteFunc(added, func(c any) bool { return kinds.Has(c.(map[string]any)["type"]) })...)
+	wanted["conditions"] = append(reported, slices.DeleteFunc(added, func(c any) bool { return kinds.Has(c.(map[string]any)["type"]) })...)
 }
 
 func condition(kind configv1.ClusterStatusConditionType, is bool) configv1.ClusterOperatorStatusCondition {
@@ -224,16 +225,16 @@ func condition(kind configv1.ClusterStatusConditionType, is bool) configv1.Clust
 	return configv1.ClusterOperatorStatusCondition{Type: kind, Status: status, LastTransitionTime: metav1.Now(), Reason: "AsExpected"}
 }
 
-// write creates an object and its status, whatever scheme the client has; a status that is there and final stays, and
-// what is wanted may be completed by it.
-func write(ctx context.Context, c client.Client, typed client.Object, final func(there, wanted map[string]any) bool) error {
+// write creates an object and its status, with any scheme of the client. A final status is kept, and final may
+// merge the existing status into the wanted one.
+func write(ctx context.Context, c client.Client, typed client.Object, final func(existing, wanted map[string]any) bool) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	if err != nil {
 		return fmt.Errorf("cannot convert %s: %w", typed.GetName(), err)
 	}
 	wanted, _ := fields["status"].(map[string]any)
 	if spec, ok := fields["spec"].(map[string]any); ok {
-		// The type has no omitempty here, and the schema allows no null.
+		// The type has no omitempty for this field, and the schema allows no null.
 		delete(spec, "signatureStores")
 	}
 	delete(fields, "status")

@@ -11,20 +11,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// Who plays the operator of etcd tells of it as soon as it exists, and does not tell all: what is missing would be
-// taken for true, for ever.
-func TestAnOperatorOfWhichOthersToldFirstIsCompleted(t *testing.T) {
+// A simulated etcd operator reports as soon as the object exists, and not all conditions. Missing ones would be
+// taken for true for ever.
+func TestMissingConditionsOfOperatorsAreAdded(t *testing.T) {
 	g, scheme := NewWithT(t), runtime.NewScheme()
 	g.Expect(configv1.Install(scheme)).To(Succeed())
-	told := &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: "kube-apiserver"}}
-	told.Status.Conditions = []configv1.ClusterOperatorStatusCondition{{
+	existing := &configv1.ClusterOperator{ObjectMeta: metav1.ObjectMeta{Name: "kube-apiserver"}}
+	existing.Status.Conditions = []configv1.ClusterOperatorStatusCondition{{
 		Type:   configv1.OperatorProgressing,
 		Status: configv1.ConditionTrue, Reason: "NodeInstaller",
 	}}
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(told).WithStatusSubresource(told).Build()
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(existing).WithStatusSubresource(existing).Build()
 	statusOf := func() configv1.ClusterOperatorStatus {
 		operator := &configv1.ClusterOperator{}
-		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(told), operator)).To(Succeed())
+		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(existing), operator)).To(Succeed())
 		return operator.Status
 	}
 	g.Expect(writeOperator(t.Context(), c, "kube-apiserver", "4.20.1")).To(Succeed())
@@ -37,5 +37,5 @@ func TestAnOperatorOfWhichOthersToldFirstIsCompleted(t *testing.T) {
 		And(HaveField("Type", configv1.OperatorUpgradeable), HaveField("Status", configv1.ConditionTrue)),
 	))
 	g.Expect(writeOperator(t.Context(), c, "kube-apiserver", "4.20.2")).To(Succeed())
-	g.Expect(statusOf()).To(Equal(completed), "it belongs to whoever upgrades the cluster")
+	g.Expect(statusOf()).To(Equal(completed), "it belongs to the client that upgrades the cluster")
 }

@@ -122,7 +122,7 @@ func (w *workload) up(ctx context.Context) (client.Client, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stopped {
-		return nil, hosts.ErrClusterGone
+		return nil, hosts.ErrClusterDeleted
 	}
 	if w.client != nil {
 		return w.client, nil
