@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
@@ -48,18 +49,21 @@ type Authorities struct {
 // Authorities reads the certificate authorities of the API server of a cluster, which must be connected.
 func (c *Clusters) Authorities(ctx context.Context, cluster client.ObjectKey) (Authorities, error) {
 	var read Authorities
-	err := c.callWithAccess(ctx, cluster, func(ctx context.Context, remote client.Client, access *access) error {
-		found, err := kube.Read(ctx, remote, client.ObjectKey{Namespace: apiServerCANamespace, Name: apiServerCAName},
-			&corev1.ConfigMap{})
-		if err != nil {
-			return err
-		}
-		if found != nil {
-			read.Reported = []byte(found.Data[apiServerCAKey])
-		}
-		read.Serving, read.Since = access.serving.fingerprints(), access.serving.began
-		return nil
-	})
+	known, _, err := c.connected(cluster)
+	if err == nil {
+		err = c.Connect(ctx, cluster, func(ctx context.Context, remote *conn.Conn) error {
+			found, err := kube.Read(ctx, remote, client.ObjectKey{Namespace: apiServerCANamespace, Name: apiServerCAName},
+				&corev1.ConfigMap{})
+			if err != nil {
+				return err
+			}
+			if found != nil {
+				read.Reported = []byte(found.Data[apiServerCAKey])
+			}
+			read.Serving, read.Since = known.serving.fingerprints(), known.serving.began
+			return nil
+		})
+	}
 	if err != nil {
 		return Authorities{}, fmt.Errorf("cannot read ConfigMap %s/%s of the workload cluster: %w",
 			apiServerCANamespace, apiServerCAName, err)
@@ -93,7 +97,7 @@ type Trusting struct {
 // are not in the spec any more. An authority that accepts the API server stays. A kubeconfig without
 // authorities stays unchanged: an authority would replace those of the system.
 func WithAuthorities(kubeconfig []byte, now time.Time, trust Trust) (Trusting, error) {
-	config, _, err := load(kubeconfig)
+	config, _, err := conn.LoadKubeconfig(kubeconfig)
 	if err != nil {
 		return Trusting{}, err
 	}
@@ -196,11 +200,11 @@ func CheckAuthorities(bundle string) error {
 // server name of the certificate, and authorities. If the published one was created from the same source, all
 // differences belong to the user, including the server. Without changes the result equals the source.
 func Replace(published, source []byte, sameSource bool, now time.Time) ([]byte, error) {
-	next, _, err := load(source)
+	next, _, err := conn.LoadKubeconfig(source)
 	if err != nil {
 		return nil, err
 	}
-	last, _, err := load(published)
+	last, _, err := conn.LoadKubeconfig(published)
 	if err != nil {
 		return source, nil //nolint:nilerr // the published one is replaced
 	}
@@ -280,7 +284,7 @@ func Fingerprints(bundle string) sets.Set[string] {
 // NamesOfAuthorities returns the authorities in a kubeconfig that have one of the fingerprints, with their subjects. It
 // returns none for an invalid kubeconfig, with which no client connects.
 func NamesOfAuthorities(kubeconfig []byte, fingerprints sets.Set[string]) []string {
-	config, _, err := load(kubeconfig)
+	config, _, err := conn.LoadKubeconfig(kubeconfig)
 	if err != nil {
 		return nil
 	}

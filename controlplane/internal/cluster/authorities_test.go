@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn/conntest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
@@ -63,7 +64,7 @@ func fingerprintOf(t *testing.T, certificate string) string {
 // trusting returns a kubeconfig with authorities.
 func trusting(t *testing.T, authorities string, change func(*clientcmdapi.Cluster)) []byte {
 	t.Helper()
-	return kubeconfigFor(t, "https://api.c.example.com:6443", func(config *clientcmdapi.Config) {
+	return conntest.Kubeconfig(t, "https://api.c.example.com:6443", func(config *clientcmdapi.Config) {
 		c := config.Clusters["c"]
 		c.InsecureSkipTLSVerify, c.CertificateAuthorityData = false, []byte(authorities)
 		if change != nil {
@@ -121,7 +122,7 @@ func TestReplaceKeepsChangesOfTheUser(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
-			source := kubeconfigFor(t, "", func(config *clientcmdapi.Config) {
+			source := conntest.Kubeconfig(t, "", func(config *clientcmdapi.Config) {
 				config.Clusters["c"] = &clientcmdapi.Cluster{
 					Server:                   "https://api.c.example.com:6443",
 					CertificateAuthorityData: []byte(own),
@@ -298,7 +299,7 @@ func TestCheckAuthorities(t *testing.T) {
 
 func TestAuthoritiesAreRead(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
-	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h := newHub(t, conntest.Kubeconfig(t, s.URL, nil))
 	h.visit(t.Context())
 	bundle, err := h.Authorities(t.Context(), clusterKey)
 	h.Expect(err).NotTo(HaveOccurred())
@@ -312,7 +313,7 @@ func TestAuthoritiesAreRead(t *testing.T) {
 	h.Expect(string(bundle.Reported)).To(Equal("PEM"))
 	h.Expect(bundle.Serving).To(BeEmpty(), "verification is disabled")
 
-	h = newHub(t, kubeconfigFor(t, s.URL, func(config *clientcmdapi.Config) {
+	h = newHub(t, conntest.Kubeconfig(t, s.URL, func(config *clientcmdapi.Config) {
 		config.Clusters["c"].InsecureSkipTLSVerify, config.Clusters["c"].CertificateAuthorityData = false,
 			encode([]*x509.Certificate{s.Certificate()})
 	}))
@@ -368,11 +369,11 @@ func TestAuthoritiesInUseOutliveKubeconfig(t *testing.T) {
 		config.Clusters["c"].InsecureSkipTLSVerify, config.Clusters["c"].CertificateAuthorityData = false,
 			encode([]*x509.Certificate{s.Certificate()})
 	}
-	h := newHub(t, kubeconfigFor(t, s.URL, verified))
+	h := newHub(t, conntest.Kubeconfig(t, s.URL, verified))
 	h.visit(t.Context())
 	before, err := h.Authorities(t.Context(), clusterKey)
 	h.Expect(err).NotTo(HaveOccurred())
-	h.setKubeconfig(t.Context(), kubeconfigFor(t, s.URL, nil)) // nothing is verified by it
+	h.setKubeconfig(t.Context(), conntest.Kubeconfig(t, s.URL, nil)) // nothing is verified by it
 	h.visit(t.Context())
 	after, err := h.Authorities(t.Context(), clusterKey)
 	h.Expect(err).NotTo(HaveOccurred())
@@ -385,7 +386,7 @@ func TestAuthoritiesInUseOutliveKubeconfig(t *testing.T) {
 func TestCredentialsAreRefusedAfterTwoRequests(t *testing.T) {
 	for answers, connected := range map[int]bool{1: true, 2: false} {
 		s := newAPIServer(t, "secret-token")
-		h := newHub(t, kubeconfigFor(t, s.URL, nil))
+		h := newHub(t, conntest.Kubeconfig(t, s.URL, nil))
 		s.set(func() { s.refusing = answers })
 		h.visit(t.Context())
 		h.Expect(h.Observe(clusterKey).Connected).To(Equal(connected), strconv.Itoa(answers))

@@ -39,6 +39,8 @@ const (
 	// maxReads is the number of clusters whose objects are read at the same time. Reading takes CPU and memory,
 	// waiting takes neither.
 	maxReads = 32
+	// callTimeout is the limit for all requests of one call to a cluster.
+	callTimeout = 20 * time.Second
 	// queueSize is the capacity of the channels of clusters to reconcile and to visit.
 	queueSize = 1024
 )

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -26,6 +28,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn/conntest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
@@ -95,12 +99,15 @@ func (h *hub) observeChange() facts.Workload {
 	return h.Observe(clusterKey)
 }
 
-// tlsSessionCount returns the number of cached TLS sessions.
-func (h *hub) tlsSessionCount() int {
-	s := h.ensureConnection(clusterKey).access.sessions
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.kept)
+// resumesSession makes a single request, and reports whether it resumed a TLS session.
+func (h *hub) resumesSession(s *apiServer) bool {
+	var before, after int
+	s.set(func() { before = len(s.resumed) })
+	h.Expect(h.Connect(context.Background(), clusterKey, func(ctx context.Context, remote *conn.Conn) error {
+		return remote.Get(ctx, client.ObjectKey{Name: "n0"}, &corev1.Node{})
+	})).To(Succeed())
+	s.set(func() { after = len(s.resumed) })
+	return after > before
 }
 
 func (h *hub) setKubeconfig(ctx context.Context, content []byte) {
@@ -131,13 +138,20 @@ func withToken(token string) func(*clientcmdapi.Config) {
 func connectedHub(t *testing.T) (*hub, *apiServer) {
 	t.Helper()
 	s := newAPIServer(t, "secret-token")
-	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h := newHub(t, conntest.Kubeconfig(t, s.URL, nil))
 	h.Expect(h.visit(t.Context())).To(BeNumerically("~", visitInterval, float64(visitInterval)*jitter*1.1))
 	h.Expect(h.observeChange().Connected).To(BeTrue())
 	for _, path := range []string{nodesPath, secretsPath, versionsPath, operatorsPath} {
 		h.Eventually(func() int { return s.watched(path) }).Should(Equal(1), path)
 	}
 	return h, s
+}
+
+func fileWith(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "token")
+	NewWithT(t).Expect(os.WriteFile(path, []byte(content), 0o600)).To(Succeed())
+	return path
 }
 
 // A user who may edit Secrets in the namespace of a cluster tries to send the token of the manager to a
@@ -149,7 +163,7 @@ func TestKubeconfigWithTokenFileIsNotUsed(t *testing.T) {
 		http.Error(w, "got "+r.Header.Get("Authorization"), http.StatusTeapot)
 	}))
 	defer server.Close()
-	h := newHub(t, kubeconfigFor(t, server.URL, func(c *clientcmdapi.Config) {
+	h := newHub(t, conntest.Kubeconfig(t, server.URL, func(c *clientcmdapi.Config) {
 		c.AuthInfos["admin"] = &clientcmdapi.AuthInfo{TokenFile: fileWith(t, "token of the manager")}
 	}))
 	h.Expect(h.visit(t.Context())).To(BeZero(), "only another kubeconfig helps")
@@ -161,18 +175,18 @@ func TestKubeconfigWithTokenFileIsNotUsed(t *testing.T) {
 
 func TestUnauthorizedCredentialsAreReported(t *testing.T) {
 	s := newAPIServer(t, "new-token")
-	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h := newHub(t, conntest.Kubeconfig(t, s.URL, nil))
 	h.Expect(h.visit(t.Context())).NotTo(BeZero())
 	h.expectFailure(t.Context(), facts.Unauthorized, "401 Unauthorized")
 
-	h.setKubeconfig(t.Context(), kubeconfigFor(t, s.URL, withToken("new-token")))
+	h.setKubeconfig(t.Context(), conntest.Kubeconfig(t, s.URL, withToken("new-token")))
 	h.visit(t.Context())
 	seen := h.observeChange()
 	h.Expect(seen.Connected).To(BeTrue())
 	h.Expect(seen.Failure).To(BeNil(), "it is resolved")
 
 	// The existing connection would still work. The kubeconfig decides.
-	h.setKubeconfig(t.Context(), kubeconfigFor(t, s.URL, withToken("wrong-token")))
+	h.setKubeconfig(t.Context(), conntest.Kubeconfig(t, s.URL, withToken("wrong-token")))
 	h.visit(t.Context())
 	h.expectFailure(t.Context(), facts.Unauthorized, "401 Unauthorized")
 	h.Eventually(func() int { return s.watched(nodesPath) }, time.Minute).Should(BeZero())
@@ -190,7 +204,7 @@ func TestStateIsKeptUntilNewKubeconfigIsTried(t *testing.T) {
 	h.Expect(before.Tokens).NotTo(BeNil())
 
 	s.set(func() { s.token = "renewed-token" })
-	h.setKubeconfig(t.Context(), kubeconfigFor(t, s.URL, withToken("renewed-token")))
+	h.setKubeconfig(t.Context(), conntest.Kubeconfig(t, s.URL, withToken("renewed-token")))
 	h.Expect(h.updateKubeconfig(t.Context(), h.lookup(clusterKey))).To(Succeed())
 	before.Tokens = nil // the token of the new credentials may be missing
 	h.Expect(h.Observe(clusterKey)).To(Equal(before))
@@ -200,7 +214,7 @@ func TestStateIsKeptUntilNewKubeconfigIsTried(t *testing.T) {
 	h.Expect(after.UnreadSince).To(Equal(before.UnreadSince))
 	h.Expect(after.Tokens).NotTo(BeNil())
 
-	h.setKubeconfig(t.Context(), kubeconfigFor(t, "https://127.0.0.1:1", nil))
+	h.setKubeconfig(t.Context(), conntest.Kubeconfig(t, "https://127.0.0.1:1", nil))
 	h.visit(t.Context())
 	h.Expect(h.Observe(clusterKey).Connected).To(BeFalse())
 	h.Expect(h.Observe(clusterKey).UnreadSince).To(BeZero(), "it was not reachable")
@@ -239,7 +253,7 @@ func TestForeignClustersAreNotConnected(t *testing.T) {
 
 func TestUntrustedCertificateIsReported(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
-	h := newHub(t, kubeconfigFor(t, s.URL, func(c *clientcmdapi.Config) { c.Clusters["c"].InsecureSkipTLSVerify = false }))
+	h := newHub(t, conntest.Kubeconfig(t, s.URL, func(c *clientcmdapi.Config) { c.Clusters["c"].InsecureSkipTLSVerify = false }))
 	h.visit(t.Context())
 	h.expectFailure(t.Context(), facts.Untrusted, "not from the authority in the kubeconfig")
 }
@@ -257,7 +271,7 @@ func TestRetryIntervals(t *testing.T) {
 		"it is installed":       {true, retryDown},
 	} {
 		t.Run(situation, func(t *testing.T) {
-			h := newHub(t, kubeconfigFor(t, server.URL, nil))
+			h := newHub(t, conntest.Kubeconfig(t, server.URL, nil))
 			cluster := &clusterv1.Cluster{}
 			h.Expect(h.Get(t.Context(), clusterKey, cluster)).To(Succeed())
 			cluster.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
@@ -273,7 +287,7 @@ func TestRetryIntervals(t *testing.T) {
 			h.Expect(last).To(BeNumerically("~", tc.latest, float64(tc.latest)*jitter*1.1))
 			h.Expect(h.changes).To(BeEmpty(), "reported once")
 
-			h.setKubeconfig(t.Context(), kubeconfigFor(t, server.URL, withToken("another")))
+			h.setKubeconfig(t.Context(), conntest.Kubeconfig(t, server.URL, withToken("another")))
 			h.Expect(h.visit(t.Context())).To(BeNumerically("<", 2*retryFirst), "another kubeconfig resets the backoff")
 		})
 	}
@@ -317,20 +331,20 @@ func TestObserveConnectedCluster(t *testing.T) {
 	s.set(func() {
 		h.Expect(s.resumed).To(HaveLen(5), "single reads resume the TLS session of the permanent connection")
 	})
-	h.Expect(h.tlsSessionCount()).To(BeZero(), "they are dropped")
+	h.Expect(h.resumesSession(s)).To(BeFalse(), "sessions are dropped")
 	begun := len(s.requests())
 	h.visit(t.Context())
 	h.Expect(s.requests()[begun:]).To(Equal([]string{"GET /version"}), "watched resources are not read again")
 	s.put(operatorsPath, operatorOf("etcd", configv1.ConditionFalse))
 	h.observeChange()
-	h.Eventually(h.tlsSessionCount).Should(BeZero())
+	h.Eventually(func() bool { return h.resumesSession(s) }).Should(BeFalse())
 }
 
 // When a manager starts, thousands of clusters respond. Only some are read at a time, and each has its full
 // time limit.
 func TestConcurrentReadsAreLimited(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
-	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h := newHub(t, conntest.Kubeconfig(t, s.URL, nil))
 	h.Expect(h.reading.TryAcquire(maxReads)).To(BeTrue())
 	go h.visit(t.Context())
 	h.Eventually(s.requests).Should(ConsistOf("GET /version"))
@@ -473,7 +487,7 @@ func TestForgottenClusterIgnoresKubeconfig(t *testing.T) {
 	h, _ := connectedHub(t)
 	conn := h.lookup(clusterKey)
 	h.Forget(clusterKey)
-	conn.use(&corev1.Secret{Data: map[string][]byte{"value": kubeconfigFor(t, "https://127.0.0.1:1", nil)}}, "test")
+	conn.use(&corev1.Secret{Data: map[string][]byte{"value": conntest.Kubeconfig(t, "https://127.0.0.1:1", nil)}}, "test")
 	h.Expect(conn.access).To(BeNil())
 }
 

@@ -17,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/http2conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
@@ -64,7 +65,7 @@ type connection struct {
 	// kubeconfig is the resourceVersion of the Secret in use, access the result of its kubeconfig, and refused
 	// the reason why that is not used.
 	kubeconfig string
-	access     *access
+	access     *conn.Access
 	refused    error
 	// connected is true from a successful visit until a failure. After a change of the kubeconfig the state
 	// stays until the new one was tried.
@@ -127,59 +128,61 @@ func after(retry *wait.Backoff, latest time.Duration) time.Duration {
 }
 
 // uses reports whether the kubeconfig in use has this resourceVersion.
-func (conn *connection) uses(kubeconfig string) bool {
-	conn.mu.Lock()
-	defer conn.mu.Unlock()
-	return conn.kubeconfig == kubeconfig
+func (c *connection) uses(kubeconfig string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.kubeconfig == kubeconfig
 }
 
 // use replaces the kubeconfig, and ends the connection of the former one. Even if the former credentials
 // still work, other readers of the Secret do not have them any more.
-func (conn *connection) use(published *corev1.Secret, userAgent string) {
-	access, err := newAccess(published.Data[secret.KubeconfigDataName], userAgent, conn.now, conn.serving)
-	conn.mu.Lock()
-	defer conn.mu.Unlock()
-	conn.drop()
-	conn.downBackoff, conn.partialBackoff = wait.Backoff{}, wait.Backoff{}
-	if !conn.closed {
-		conn.kubeconfig, conn.access, conn.refused = published.ResourceVersion, access, err
+func (c *connection) use(published *corev1.Secret, userAgent string) {
+	access, err := conn.New(published.Data[secret.KubeconfigDataName], conn.Options{
+		UserAgent: userAgent, Now: c.now, VerifyConnection: c.serving.record,
+	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.drop()
+	c.downBackoff, c.partialBackoff = wait.Backoff{}, wait.Backoff{}
+	if !c.closed {
+		c.kubeconfig, c.access, c.refused = published.ResourceVersion, access, err
 	}
 }
 
 // close ends the connection permanently.
-func (conn *connection) close() {
-	conn.mu.Lock()
-	defer conn.mu.Unlock()
-	conn.drop()
-	conn.connected, conn.closed = false, true
+func (c *connection) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.drop()
+	c.connected, c.closed = false, true
 }
 
 // drop ends the connection; the caller holds the lock.
-func (conn *connection) drop() {
-	conn.endWatches()
-	if conn.access != nil {
-		conn.access.transport.Close()
+func (c *connection) drop() {
+	c.endWatches()
+	if c.access != nil {
+		c.access.Transport.Close()
 	}
-	conn.access = nil
+	c.access = nil
 }
 
 // endWatches ends the watches; the caller holds the lock.
-func (conn *connection) endWatches() {
-	if conn.stop != nil {
-		conn.stop()
+func (c *connection) endWatches() {
+	if c.stop != nil {
+		c.stop()
 	}
-	conn.stop, conn.watches, conn.watching, conn.onDemand = nil, nil, nil, nil
+	c.stop, c.watches, c.watching, c.onDemand = nil, nil, nil, nil
 }
 
 // visit connects to the cluster if necessary, and checks that it responds. It returns the time until the next
 // visit. Zero means that only a change of the kubeconfig helps.
-func (conn *connection) visit(ctx context.Context, installed bool) time.Duration {
-	conn.mu.Lock()
-	access, refused := conn.access, conn.refused
-	conn.mu.Unlock()
+func (c *connection) visit(ctx context.Context, installed bool) time.Duration {
+	c.mu.Lock()
+	access, refused := c.access, c.refused
+	c.mu.Unlock()
 	switch {
 	case refused != nil:
-		conn.failed(refused)
+		c.failed(refused)
 		return 0
 	case access == nil:
 		return 0
@@ -188,65 +191,64 @@ func (conn *connection) visit(ctx context.Context, installed bool) time.Duration
 	if installed {
 		down, incomplete = retryDown, retryIncomplete
 	}
-	defer access.sessions.drop()
-	defer access.transport.CloseIdle()
-	kubernetes, err := access.probe(ctx)
+	defer access.CloseIdle()
+	kubernetes, err := access.Probe(ctx)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return 0 // the manager is stopping
 	case err != nil:
-		conn.failed(err)
+		c.failed(err)
 		// When the API server moves to another host, TCP keeps the dead connection for a quarter of an hour.
-		access.transport.Close()
-		return after(&conn.downBackoff, down)
+		access.Transport.Close()
+		return after(&c.downBackoff, down)
 	}
-	conn.downBackoff = wait.Backoff{}
-	if !conn.readAndWatch(ctx, access, kubernetes) {
-		return after(&conn.partialBackoff, incomplete)
+	c.downBackoff = wait.Backoff{}
+	if !c.readAndWatch(ctx, access, kubernetes) {
+		return after(&c.partialBackoff, incomplete)
 	}
-	conn.partialBackoff = wait.Backoff{}
-	if access.transport.Conn() == nil {
-		return conn.nextPoll(installed)
+	c.partialBackoff = wait.Backoff{}
+	if access.Transport.Conn() == nil {
+		return c.nextPoll(installed)
 	}
 	return wait.Jitter(visitInterval, jitter)
 }
 
 // observe returns the state of the cluster.
-func (conn *connection) observe() facts.Workload {
-	conn.mu.Lock()
-	defer conn.mu.Unlock()
-	return conn.view()
+func (c *connection) observe() facts.Workload {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.view()
 }
 
 // view is observe for callers that hold the lock.
-func (conn *connection) view() facts.Workload {
-	seen := facts.Workload{Connected: conn.connected, LastSuccess: conn.answered(), Restarts: conn.restarts()}
+func (c *connection) view() facts.Workload {
+	seen := facts.Workload{Connected: c.connected, LastSuccess: c.answered(), Restarts: c.restarts()}
 	if !seen.Connected {
-		if conn.failure != nil {
-			seen.Failure = &conn.failure.Failure
+		if c.failure != nil {
+			seen.Failure = &c.failure.Failure
 		}
 		return seen
 	}
-	seen.KubernetesVersion, seen.UnreadSince = conn.kubernetes, conn.unreadSince
-	if conn.watching.Has(tokens.name) && !conn.unread.Has(tokens.name) {
-		seen.Tokens = conn.tokens.Clone()
+	seen.KubernetesVersion, seen.UnreadSince = c.kubernetes, c.unreadSince
+	if c.watching.Has(tokens.name) && !c.unread.Has(tokens.name) {
+		seen.Tokens = c.tokens.Clone()
 	}
-	seen.Nodes, seen.Requested = append(seen.Nodes, conn.nodes...), conn.latestRequest
-	if conn.onDemand.Has(serverCAs.name) { // without a watch the last value may be outdated
-		seen.ServerCA = conn.serverCA
+	seen.Nodes, seen.Requested = append(seen.Nodes, c.nodes...), c.latestRequest
+	if c.onDemand.Has(serverCAs.name) { // without a watch the last value may be outdated
+		seen.ServerCA = c.serverCA
 	}
-	if conn.onDemand.Has(pools.name) {
-		seen.Pools, seen.PoolsKnown = slices.Clone(conn.pools), true
+	if c.onDemand.Has(pools.name) {
+		seen.Pools, seen.PoolsKnown = slices.Clone(c.pools), true
 	}
 	for i, n := range seen.Nodes {
-		seen.Nodes[i].Release = conn.releases[n.Config]
+		seen.Nodes[i].Release = c.releases[n.Config]
 	}
-	if r := conn.released(); r != nil {
+	if r := c.released(); r != nil {
 		seen.OpenShiftVersion, seen.ReleaseImage, seen.Upgrading = r.completed, r.image, r.upgrading
 		seen.Channel, seen.Offers, seen.Rollout = r.channel, r.offers, r.rollout
 	}
-	seen.Etcd = conn.health[slices.Index(observed[:], etcdOperator)].etcd
-	for _, h := range conn.health {
+	seen.Etcd = c.health[slices.Index(observed[:], etcdOperator)].etcd
+	for _, h := range c.health {
 		if h.problem != "" {
 			seen.Unhealthy = append(seen.Unhealthy, h.problem)
 		}
@@ -256,14 +258,14 @@ func (conn *connection) view() facts.Workload {
 
 // restarts returns the planned changes that restart API servers or control plane hosts. The caller holds the
 // lock.
-func (conn *connection) restarts() []string {
+func (c *connection) restarts() []string {
 	var planned []string
-	for _, n := range conn.nodes {
+	for _, n := range c.nodes {
 		if n.Reconfigured {
 			planned = append(planned, "Node "+bound.Value(n.Name)+" is being brought to another machine configuration")
 		}
 	}
-	for i, h := range conn.health {
+	for i, h := range c.health {
 		if h.rollsOut {
 			planned = append(planned, "ClusterOperator "+observed[i].name+" rolls out another revision")
 		}
@@ -273,51 +275,51 @@ func (conn *connection) restarts() []string {
 
 // released returns the release in the ClusterVersion, or nil if that was not read yet. The caller holds the
 // lock.
-func (conn *connection) released() *release {
-	return conn.health[slices.Index(observed[:], clusterVersion)].release
+func (c *connection) released() *release {
+	return c.health[slices.Index(observed[:], clusterVersion)].release
 }
 
 // answered returns the time of the last response. The caller holds the lock.
-func (conn *connection) answered() time.Time {
-	if conn.http2Conn != nil && conn.http2Conn.LastReceived().After(conn.lastSuccess) {
-		return conn.http2Conn.LastReceived()
+func (c *connection) answered() time.Time {
+	if c.http2Conn != nil && c.http2Conn.LastReceived().After(c.lastSuccess) {
+		return c.http2Conn.LastReceived()
 	}
-	return conn.lastSuccess
+	return c.lastSuccess
 }
 
 // update changes the state, and notifies if the change is visible.
-func (conn *connection) update(change func()) {
-	conn.mu.Lock()
-	before, neededBefore := conn.view(), conn.needsPools()
+func (c *connection) update(change func()) {
+	c.mu.Lock()
+	before, neededBefore := c.view(), c.needsPools()
 	change()
-	after := conn.view()
-	begins := conn.resumePools(neededBefore)
-	conn.mu.Unlock()
+	after := c.view()
+	begins := c.resumePools(neededBefore)
+	c.mu.Unlock()
 	before.LastSuccess = after.LastSuccess
 	if !reflect.DeepEqual(before, after) {
-		conn.notify()
+		c.notify()
 	}
 	if begins {
-		conn.requestVisit()
+		c.requestVisit()
 	}
 }
 
 // unreadable records whether a resource, or its watch, cannot be read. The caller holds the lock.
-func (conn *connection) unreadable(ctx context.Context, r resource, what string, err error) {
-	unread := conn.unread
+func (c *connection) unreadable(ctx context.Context, r resource, what string, err error) {
+	unread := c.unread
 	if r.demand != nil {
-		unread = conn.unreadOnDemand
+		unread = c.unreadOnDemand
 	}
 	if err == nil {
 		unread.Delete(what)
 	} else if !unread.Has(what) {
 		unread.Insert(what)
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot read the workload cluster", "what", what, "Cluster", conn.key)
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot read the workload cluster", "what", what, "Cluster", c.key)
 	}
 	switch {
-	case conn.unread.Len() == 0:
-		conn.unreadSince = time.Time{}
-	case conn.unreadSince.IsZero():
-		conn.unreadSince = conn.now()
+	case c.unread.Len() == 0:
+		c.unreadSince = time.Time{}
+	case c.unreadSince.IsZero():
+		c.unreadSince = c.now()
 	}
 }

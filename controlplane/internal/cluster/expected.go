@@ -11,26 +11,26 @@ func (c *Clusters) ExpectHosts(cluster client.ObjectKey, needed bool) {
 }
 
 // expectHosts reports whether the cluster must be visited.
-func (conn *connection) expectHosts(needed bool) bool {
-	conn.mu.Lock()
-	defer conn.mu.Unlock()
-	begins := needed && !conn.expecting
-	conn.expecting = needed
-	if !needed || conn.watching == nil {
+func (c *connection) expectHosts(needed bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	begins := needed && !c.expecting
+	c.expecting = needed
+	if !needed || c.watching == nil {
 		return false
 	}
-	return conn.resume() || begins // some resources are read only while hosts are expected
+	return c.resume() || begins // some resources are read only while hosts are expected
 }
 
 // hostsExpected reports whether hosts are expected. The caller holds the lock.
-func (conn *connection) hostsExpected() bool { return conn.expecting }
+func (c *connection) hostsExpected() bool { return c.expecting }
 
 // resume makes the next visit read and watch the needed resources whose watch has ended. It reports whether
 // there are any. The caller holds the lock.
-func (conn *connection) resume() (due bool) {
+func (c *connection) resume() (due bool) {
 	for _, r := range resources {
-		if r.demand != nil && conn.needs(r) && conn.watching.Has(r.name) && !conn.onDemand.Has(r.name) {
-			conn.watching.Delete(r.name)
+		if r.demand != nil && c.needs(r) && c.watching.Has(r.name) && !c.onDemand.Has(r.name) {
+			c.watching.Delete(r.name)
 			due = true
 		}
 	}
@@ -49,14 +49,14 @@ func (w *watcher) isUnneeded() bool {
 }
 
 // needs reports whether a resource must be watched. The caller holds the lock.
-func (conn *connection) needs(r resource) bool { return r.demand == nil || r.demand(conn) }
+func (c *connection) needs(r resource) bool { return r.demand == nil || r.demand(c) }
 
 // due reports whether a resource that is not known must be read. The caller holds the lock.
-func (conn *connection) due(r resource) bool {
-	return conn.needs(r) || !r.onlyIfNeeded && conn.stop != nil && conn.now().Sub(conn.since) >= settleTime
+func (c *connection) due(r resource) bool {
+	return c.needs(r) || !r.onlyIfNeeded && c.stop != nil && c.now().Sub(c.since) >= settleTime
 }
 
 // fresh reports whether the state of a resource is current. The caller holds the lock.
-func (conn *connection) fresh(r resource) bool {
-	return conn.watching.Has(r.name) && !(conn.polled && conn.needs(r)) && (r.outdated == nil || !r.outdated(conn))
+func (c *connection) fresh(r resource) bool {
+	return c.watching.Has(r.name) && !(c.polled && c.needs(r)) && (r.outdated == nil || !r.outdated(c))
 }

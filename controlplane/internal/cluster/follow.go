@@ -10,6 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // resource is a kind, or part of a kind, that is watched in a cluster.
@@ -30,7 +33,7 @@ type resource struct {
 	read func(ctx context.Context, c client.Client) (version string, apply func(*connection), err error)
 	// readChange reads the state after an event. apply is nil if the event does not matter. Without readChange
 	// the whole resource is read again.
-	readChange func(ctx context.Context, conn *connection, access *access, e watchEvent) (apply func(*connection), err error)
+	readChange func(ctx context.Context, conn *connection, access *conn.Access, e watchEvent) (apply func(*connection), err error)
 }
 
 var resources = []resource{nodes, tokens, clusterVersions, clusterOperators, requests, serverCAs, pools}
@@ -66,61 +69,61 @@ type readResult struct {
 
 // readAndWatch reads all resources that are not watched yet, and starts their watches. It reports whether all
 // needed resources are watched. If the connection does not support watches, it reads all needed resources.
-func (conn *connection) readAndWatch(ctx context.Context, access *access, kubernetes string) bool {
-	conn.mu.Lock()
-	conn.setPolled(access.transport.Conn() == nil)
-	missing := slices.DeleteFunc(slices.Clone(resources), func(r resource) bool { return conn.fresh(r) || !conn.due(r) })
-	conn.mu.Unlock()
-	found := conn.read(ctx, access, missing...)
+func (c *connection) readAndWatch(ctx context.Context, access *conn.Access, kubernetes string) bool {
+	c.mu.Lock()
+	c.setPolled(access.Transport.Conn() == nil)
+	missing := slices.DeleteFunc(slices.Clone(resources), func(r resource) bool { return c.fresh(r) || !c.due(r) })
+	c.mu.Unlock()
+	found := c.read(ctx, access, missing...)
 	all := true
-	conn.update(func() {
-		if conn.access != access {
-			access.transport.Close() // the kubeconfig changed during the visit
+	c.update(func() {
+		if c.access != access {
+			access.Transport.Close() // the kubeconfig changed during the visit
 			return
 		}
-		if conn.stop == nil {
-			conn.watches, conn.stop = context.WithCancel(context.WithoutCancel(ctx))
-			conn.watching, conn.onDemand, conn.since = sets.New[string](), sets.New[string](), conn.now()
+		if c.stop == nil {
+			c.watches, c.stop = context.WithCancel(context.WithoutCancel(ctx))
+			c.watching, c.onDemand, c.since = sets.New[string](), sets.New[string](), c.now()
 		}
-		conn.connected, conn.failure = true, nil
-		conn.kubernetes, conn.lastSuccess, conn.http2Conn = kubernetes, conn.now(), access.transport.Conn()
+		c.connected, c.failure = true, nil
+		c.kubernetes, c.lastSuccess, c.http2Conn = bound.Identifier(kubernetes, longestVersion), c.now(), access.Transport.Conn()
 		for _, n := range found {
-			conn.applyResult(ctx, n)
+			c.applyResult(ctx, n)
 			if n.version != "" {
-				conn.startWatch(n, access)
+				c.startWatch(n, access)
 			}
 		}
-		if conn.polled {
-			conn.releaseUnneeded()
+		if c.polled {
+			c.releaseUnneeded()
 		}
-		all = !slices.ContainsFunc(resources, func(r resource) bool { return conn.needs(r) && !conn.watching.Has(r.name) })
+		all = !slices.ContainsFunc(resources, func(r resource) bool { return c.needs(r) && !c.watching.Has(r.name) })
 	})
-	conn.readReleases(ctx, access)
+	c.readReleases(ctx, access)
 	return all
 }
 
 // startWatch marks a resource as known, and starts its watch. The caller holds the lock.
-func (conn *connection) startWatch(n readResult, access *access) {
-	conn.watching.Insert(n.resource.name)
+func (c *connection) startWatch(n readResult, access *conn.Access) {
+	c.watching.Insert(n.resource.name)
 	if n.resource.demand != nil {
-		conn.onDemand.Insert(n.resource.name)
+		c.onDemand.Insert(n.resource.name)
 	}
-	if !conn.polled {
-		w := &watcher{connection: conn, resource: n.resource, ctx: conn.watches, access: access, version: n.version}
+	if !c.polled {
+		w := &watcher{connection: c, resource: n.resource, ctx: c.watches, access: access, version: n.version}
 		go w.run()
 	}
 }
 
 // read reads resources. After the first timeout it skips the rest.
-func (conn *connection) read(ctx context.Context, access *access, missing ...resource) []readResult {
+func (c *connection) read(ctx context.Context, access *conn.Access, missing ...resource) []readResult {
 	if len(missing) == 0 {
 		return nil
 	}
 	found, queried := make([]readResult, len(missing)), 0
-	err := conn.reading.Acquire(ctx, 1)
+	err := c.reading.Acquire(ctx, 1)
 	if err == nil {
-		defer conn.reading.Release(1)
-		err = access.call(func(c client.Client) error {
+		defer c.reading.Release(1)
+		err = access.Call(func(c client.Client) error {
 			for queried < len(missing) {
 				n := missing[queried].readWith(ctx, c)
 				found[queried] = n
@@ -142,16 +145,16 @@ func (conn *connection) read(ctx context.Context, access *access, missing ...res
 }
 
 func (r resource) readWith(ctx context.Context, c client.Client) (n readResult) {
-	ctx, cancel := context.WithTimeout(ctx, responseTimeout)
+	ctx, cancel := context.WithTimeout(ctx, conn.ResponseTimeout)
 	defer cancel()
 	n.version, n.apply, n.err = r.read(ctx, c)
 	return n
 }
 
 // applyResult applies the result of a read. The caller holds the lock.
-func (conn *connection) applyResult(ctx context.Context, n readResult) {
-	conn.unreadable(ctx, n.resource, n.resource.name, n.err)
+func (c *connection) applyResult(ctx context.Context, n readResult) {
+	c.unreadable(ctx, n.resource, n.resource.name, n.err)
 	if n.err == nil {
-		n.apply(conn)
+		n.apply(c)
 	}
 }

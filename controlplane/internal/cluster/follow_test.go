@@ -24,6 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn/conntest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
@@ -114,7 +116,7 @@ func TestWatchesResumeOnNextConnection(t *testing.T) {
 	h.Expect(s.requests()[begun:]).To(ConsistOf("GET /version", "GET "+nodesPath+" true", "GET "+secretsPath+" true",
 		"GET "+versionsPath+" true", "GET "+operatorsPath+" true"),
 		"no resource is read again")
-	h.Expect(h.tlsSessionCount()).To(BeZero(), "no TLS session is kept")
+	h.Expect(h.resumesSession(s)).To(BeFalse(), "no TLS session is kept")
 	s.remove(nodesPath, "n0")
 	h.Expect(h.observeChange().Nodes).To(BeEmpty())
 }
@@ -124,7 +126,7 @@ func TestDrainedConnectionEndsWithForget(t *testing.T) {
 	h, s := connectedHub(t)
 	s.set(func() { s.draining = true })
 	h.visit(t.Context())
-	h.Eventually(h.ensureConnection(clusterKey).access.transport.Broken).Should(BeTrue())
+	h.Eventually(h.ensureConnection(clusterKey).access.Transport.Broken).Should(BeTrue())
 	s.set(func() { s.draining = false })
 	h.visit(t.Context())
 	h.Expect(s.watched(nodesPath)).To(Equal(1), "the watch continues")
@@ -137,7 +139,7 @@ func TestDrainedConnectionEndsWithForget(t *testing.T) {
 func TestDeadConnectionIsReplaced(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
 	address, freeze := forward(t, s.Listener.Addr().String())
-	h := newHub(t, kubeconfigFor(t, "https://"+address, nil))
+	h := newHub(t, conntest.Kubeconfig(t, "https://"+address, nil))
 	h.visit(t.Context())
 	h.Expect(h.observeChange().Connected).To(BeTrue())
 	freeze()
@@ -194,7 +196,7 @@ func TestUnreadSince(t *testing.T) {
 	t.Parallel()
 	s := newAPIServer(t, "secret-token")
 	s.refuse[nodesPath] = true
-	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h := newHub(t, conntest.Kubeconfig(t, s.URL, nil))
 	h.Expect(h.visit(t.Context())).To(BeNumerically("<", 2*retryFirst), "it is retried soon")
 	first := h.observeChange()
 	h.Expect(first.Connected).To(BeTrue())
@@ -219,7 +221,7 @@ func TestForbiddenWatchIsReported(t *testing.T) {
 	t.Parallel()
 	s := newAPIServer(t, "secret-token")
 	s.refuseWatch[nodesPath] = true
-	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h := newHub(t, conntest.Kubeconfig(t, s.URL, nil))
 	h.visit(t.Context())
 	unread := func() time.Time { return h.Observe(clusterKey).UnreadSince }
 	h.Eventually(unread, time.Minute).ShouldNot(BeZero())
@@ -241,7 +243,7 @@ func TestListsAreReadInPages(t *testing.T) {
 			Name: fmt.Sprintf("r%d", i), UID: types.UID(strconv.Itoa(i)), CreationTimestamp: metav1.NewTime(time.Unix(int64(i), 0)),
 		}})
 	}
-	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h := newHub(t, conntest.Kubeconfig(t, s.URL, nil))
 	h.ensureConnection(clusterKey).expectHosts(true)
 	h.visit(t.Context())
 	seen := h.observeChange()
@@ -264,7 +266,7 @@ func TestUnansweredWatchIsRetried(t *testing.T) {
 	t.Parallel()
 	s := newAPIServer(t, "secret-token")
 	s.blockWatch = nodesPath
-	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h := newHub(t, conntest.Kubeconfig(t, s.URL, nil))
 	h.visit(t.Context())
 	h.Eventually(func() int { return strings.Count(strings.Join(s.requests(), "\n"), nodesPath+" true") }, time.Minute).Should(Equal(2))
 }
@@ -273,12 +275,12 @@ func TestUnansweredWatchIsRetried(t *testing.T) {
 func TestLostWatchIsRestarted(t *testing.T) {
 	t.Parallel()
 	s := newAPIServer(t, "secret-token")
-	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h := newHub(t, conntest.Kubeconfig(t, s.URL, nil))
 	h.ensureConnection(clusterKey).watchTime = time.Second
 	h.visit(t.Context())
 	watches := func() int { return strings.Count(strings.Join(s.requests(), "\n"), nodesPath+" true") }
 	h.Eventually(watches).Should(Equal(1))
-	h.Consistently(watches, responseTimeout/2).Should(Equal(1))
+	h.Consistently(watches, conn.ResponseTimeout/2).Should(Equal(1))
 	h.Eventually(watches, time.Minute).Should(Equal(2))
 	h.Eventually(func() int { return s.watched(nodesPath) }).Should(Equal(1), "the lost one has ended")
 }
@@ -287,7 +289,7 @@ func TestLostWatchIsRestarted(t *testing.T) {
 func TestUnreadableTokensAreUnknown(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
 	s.refuse[secretsPath] = true
-	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h := newHub(t, conntest.Kubeconfig(t, s.URL, nil))
 	h.visit(t.Context())
 	seen := h.observeChange()
 	h.Expect(seen.Connected).To(BeTrue())
@@ -318,7 +320,7 @@ func TestReplacedNodeIsNotRemoved(t *testing.T) {
 func TestUndefinedKindHasNoVersion(t *testing.T) {
 	g := NewWithT(t)
 	lists := 0
-	c := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+	c := fake.NewClientBuilder().WithScheme(conn.Scheme).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
 			if lists++; lists == 1 {
 				return apierrors.NewNotFound(schema.GroupResource{}, "")
@@ -339,7 +341,7 @@ func TestClusterWithoutOpenShiftKinds(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
 	versions := s.objects[versionsPath]
 	delete(s.objects, versionsPath)
-	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h := newHub(t, conntest.Kubeconfig(t, s.URL, nil))
 	h.Expect(h.visit(t.Context())).To(BeNumerically("<", 2*retryFirst))
 	seen := h.observeChange()
 	h.Expect(seen.Unhealthy).To(ConsistOf("the cluster has no ClusterVersion version yet"))

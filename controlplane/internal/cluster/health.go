@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
@@ -57,14 +58,14 @@ func healthResource(kind, plural string) resource {
 		read: func(ctx context.Context, c client.Client) (string, func(*connection), error) {
 			return readHealth(ctx, c, kind)
 		},
-		readChange: func(ctx context.Context, _ *connection, access *access, e watchEvent) (func(*connection), error) {
+		readChange: func(ctx context.Context, _ *connection, access *conn.Access, e watchEvent) (func(*connection), error) {
 			key := healthKey{kind, e.Object.Metadata.Name}
 			at := slices.Index(observed[:], key)
 			if at < 0 {
 				return nil, nil
 			}
 			var h health
-			err := access.call(func(c client.Client) (err error) {
+			err := access.Call(func(c client.Client) (err error) {
 				h, _, err = healthOf(ctx, c, key)
 				return err
 			})
@@ -100,15 +101,15 @@ func readHealth(ctx context.Context, c client.Client, kind string) (string, func
 // record stores the health of an object. The caller holds the lock. A clock of the cluster that is ahead must
 // not extend the grace period of a degraded etcd. A start in the future is replaced by the time of the first
 // read.
-func (conn *connection) record(at int, h health) {
-	before, now := conn.health[at].etcd.DegradedSince, conn.now()
+func (c *connection) record(at int, h health) {
+	before, now := c.health[at].etcd.DegradedSince, c.now()
 	if h.etcd.DegradedSince.After(now) {
 		h.etcd.DegradedSince = now
 		if !before.IsZero() {
 			h.etcd.DegradedSince = before
 		}
 	}
-	conn.health[at] = h
+	c.health[at] = h
 }
 
 // healthOf reads one object as a list, whose version is the start of the watch. The version is empty as long

@@ -7,6 +7,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
@@ -14,7 +15,7 @@ import (
 // have the identity.
 func (c *Clusters) Identify(ctx context.Context, cluster client.ObjectKey) (facts.Identity, error) {
 	var identity facts.Identity
-	err := c.call(ctx, cluster, func(ctx context.Context, remote client.Client) (err error) {
+	err := c.Connect(ctx, cluster, func(ctx context.Context, remote *conn.Conn) (err error) {
 		identity, err = identify(ctx, remote)
 		return err
 	})

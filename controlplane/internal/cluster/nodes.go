@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -87,7 +88,7 @@ func reconfigured(current, desired string) bool {
 }
 
 // readNodeChange reads a whole Node only until it has a provider ID, which never changes.
-func readNodeChange(ctx context.Context, conn *connection, access *access, e watchEvent) (func(*connection), error) {
+func readNodeChange(ctx context.Context, conn *connection, access *conn.Access, e watchEvent) (func(*connection), error) {
 	name, uid := e.Object.Metadata.Name, e.Object.Metadata.UID
 	removed := func(conn *connection) { conn.nodes.remove(name, uid) }
 	if e.Type == watch.Deleted {
@@ -104,7 +105,7 @@ func readNodeChange(ctx context.Context, conn *connection, access *access, e wat
 		return func(conn *connection) { conn.nodes.put(known) }, nil
 	}
 	node := &corev1.Node{}
-	err := access.call(func(c client.Client) error { return c.Get(ctx, client.ObjectKey{Name: name}, node) })
+	err := access.Call(func(c client.Client) error { return c.Get(ctx, client.ObjectKey{Name: name}, node) })
 	switch {
 	case apierrors.IsNotFound(err):
 		return removed, nil

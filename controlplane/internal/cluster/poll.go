@@ -18,23 +18,23 @@ const (
 
 // setPolled records whether the cluster is polled. A change of the mode ends all watches, and clears their
 // failures. The caller holds the lock.
-func (conn *connection) setPolled(polled bool) {
-	if conn.polled == polled {
+func (c *connection) setPolled(polled bool) {
+	if c.polled == polled {
 		return
 	}
-	conn.endWatches()
-	conn.polled = polled
+	c.endWatches()
+	c.polled = polled
 	for _, r := range resources {
-		conn.unread.Delete(watchOf(r))
-		conn.unreadOnDemand.Delete(watchOf(r))
+		c.unread.Delete(watchOf(r))
+		c.unreadOnDemand.Delete(watchOf(r))
 	}
 }
 
 // nextPoll returns the time until the next visit of a polled cluster.
-func (conn *connection) nextPoll(installed bool) time.Duration {
-	conn.mu.Lock()
-	defer conn.mu.Unlock()
-	if !installed || conn.expecting || conn.needsPools() {
+func (c *connection) nextPoll(installed bool) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !installed || c.expecting || c.needsPools() {
 		return wait.Jitter(pollUrgent, jitter)
 	}
 	return wait.Jitter(pollInterval, jitter)
@@ -42,10 +42,10 @@ func (conn *connection) nextPoll(installed bool) time.Duration {
 
 // releaseUnneeded marks the resources that are not needed any more as not watched. For a watched cluster the
 // end of the watch does this. The caller holds the lock.
-func (conn *connection) releaseUnneeded() {
+func (c *connection) releaseUnneeded() {
 	for _, r := range resources {
-		if !conn.needs(r) {
-			conn.onDemand.Delete(r.name)
+		if !c.needs(r) {
+			c.onDemand.Delete(r.name)
 		}
 	}
 }

@@ -71,17 +71,17 @@ func PoolOf(pool *machineconfigurationv1.MachineConfigPool) facts.Pool {
 }
 
 // needsPools reports whether the state of pools is needed. The caller holds the lock.
-func (conn *connection) needsPools() bool {
-	released := conn.released()
-	return conn.poolsNeeded || released != nil && released.upgrading != ""
+func (c *connection) needsPools() bool {
+	released := c.released()
+	return c.poolsNeeded || released != nil && released.upgrading != ""
 }
 
 // resumePools reports whether the cluster must be visited for its pools. The caller holds the lock.
-func (conn *connection) resumePools(neededBefore bool) bool {
-	if neededBefore || conn.watching == nil || !conn.needsPools() {
+func (c *connection) resumePools(neededBefore bool) bool {
+	if neededBefore || c.watching == nil || !c.needsPools() {
 		return false
 	}
-	conn.resume()
+	c.resume()
 	return true
 }
 

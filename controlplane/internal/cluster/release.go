@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
@@ -181,16 +182,16 @@ func (c *Clusters) RequireReleases(cluster client.ObjectKey, needed bool) {
 
 // readReleases reads the releases of the machine configurations of Nodes, if they are needed. A failed read
 // is repeated with the next change.
-func (conn *connection) readReleases(ctx context.Context, access *access) {
-	conn.mu.Lock()
-	conn.forgetReleases()
-	missing := conn.configsWithoutRelease()
-	conn.mu.Unlock()
+func (c *connection) readReleases(ctx context.Context, access *conn.Access) {
+	c.mu.Lock()
+	c.forgetReleases()
+	missing := c.configsWithoutRelease()
+	c.mu.Unlock()
 	if len(missing) == 0 {
 		return
 	}
 	found := map[string]string{}
-	err := access.call(func(c client.Client) error {
+	err := access.Call(func(c client.Client) error {
 		for _, name := range missing {
 			config := &metav1.PartialObjectMetadata{}
 			config.SetGroupVersionKind(machineConfigs)
@@ -202,40 +203,40 @@ func (conn *connection) readReleases(ctx context.Context, access *access) {
 		return nil
 	})
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot read the releases of Nodes of the workload cluster", "Cluster", conn.key)
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot read the releases of Nodes of the workload cluster", "Cluster", c.key)
 	}
-	conn.update(func() {
-		if conn.releases == nil {
-			conn.releases = map[string]string{}
+	c.update(func() {
+		if c.releases == nil {
+			c.releases = map[string]string{}
 		}
-		maps.Copy(conn.releases, found)
+		maps.Copy(c.releases, found)
 	})
 }
 
 // needsReleases reports whether the releases of Nodes are needed. The caller holds the lock.
-func (conn *connection) needsReleases() bool {
-	released := conn.released()
-	return released != nil && (released.upgrading != "" || conn.releasesNeeded)
+func (c *connection) needsReleases() bool {
+	released := c.released()
+	return released != nil && (released.upgrading != "" || c.releasesNeeded)
 }
 
 // forgetReleases drops the releases if they are not needed. The caller holds the lock.
-func (conn *connection) forgetReleases() {
-	if !conn.needsReleases() {
-		conn.releases = nil
+func (c *connection) forgetReleases() {
+	if !c.needsReleases() {
+		c.releases = nil
 	}
 }
 
 // configsWithoutRelease returns the machine configurations of Nodes that do not have the newest release yet.
 // A configuration keeps its name if a release does not change it: its release may change later. The caller
 // holds the lock.
-func (conn *connection) configsWithoutRelease() []string {
-	if !conn.needsReleases() {
+func (c *connection) configsWithoutRelease() []string {
+	if !c.needsReleases() {
 		return nil
 	}
-	newest := cmp.Or(conn.released().upgrading, conn.released().completed)
+	newest := cmp.Or(c.released().upgrading, c.released().completed)
 	missing := sets.New[string]()
-	for _, n := range conn.nodes {
-		if n.Config != "" && conn.releases[n.Config] != newest {
+	for _, n := range c.nodes {
+		if n.Config != "" && c.releases[n.Config] != newest {
 			missing.Insert(n.Config)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 )
 
 // kubeletSigners excludes the numerous requests of operators. A field selector cannot select one of several
@@ -30,7 +32,7 @@ var requests = resource{
 	name: requestsName, path: "/apis/" + certificatesv1.SchemeGroupVersion.String() + "/certificatesigningrequests",
 	fields: kubeletSigners.String(), demand: (*connection).hostsExpected, outdated: (*connection).requestsOutdated,
 	read: readRequests,
-	readChange: func(_ context.Context, _ *connection, _ *access, e watchEvent) (func(*connection), error) {
+	readChange: func(_ context.Context, _ *connection, _ *conn.Access, e watchEvent) (func(*connection), error) {
 		if e.Type != watch.Added {
 			return nil, nil
 		}
@@ -63,6 +65,6 @@ func readRequests(ctx context.Context, c client.Client) (string, func(*connectio
 
 // requestsOutdated reports whether the requests must be read again although they are not watched. The caller
 // holds the lock.
-func (conn *connection) requestsOutdated() bool {
-	return !conn.onDemand.Has(requestsName) && conn.now().Sub(conn.requestsRead) >= requestsAge
+func (c *connection) requestsOutdated() bool {
+	return !c.onDemand.Has(requestsName) && c.now().Sub(c.requestsRead) >= requestsAge
 }

@@ -14,6 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn/conntest"
 )
 
 const requestsPath = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
@@ -30,7 +33,7 @@ func TestRequestsAreReadOnceAndWatchedOnDemand(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
 	s.put(requestsPath, requestOf("late", time.Hour))
 	s.put(requestsPath, requestOf("early", 0))
-	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h := newHub(t, conntest.Kubeconfig(t, s.URL, nil))
 	h.ensureConnection(clusterKey).watchTime = time.Second
 	h.visit(t.Context())
 	h.Expect(h.observeChange().Requested).To(BeEmpty())
@@ -78,7 +81,7 @@ func TestRequestsAreReadOnceAndWatchedOnDemand(t *testing.T) {
 
 func TestRequestsAreReadAgainOnNextConnection(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
-	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h := newHub(t, conntest.Kubeconfig(t, s.URL, nil))
 	h.visit(t.Context())
 	h.settle()
 	h.visit(t.Context())
@@ -99,7 +102,7 @@ func TestRequestsAreReadAgainOnNextConnection(t *testing.T) {
 // The serving certificate of a Ready Node may expire while a connection lasts for months.
 func TestUnexpectedRequestsAreReadDaily(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
-	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h := newHub(t, conntest.Kubeconfig(t, s.URL, nil))
 	h.visit(t.Context())
 	h.settle()
 	h.visit(t.Context())
@@ -131,7 +134,7 @@ func TestUnexpectedRequestsAreReadDaily(t *testing.T) {
 func TestExpectedRequestsAreReadImmediately(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
 	s.put(requestsPath, requestOf("first", 0))
-	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h := newHub(t, conntest.Kubeconfig(t, s.URL, nil))
 	h.visit(t.Context())
 	h.ExpectHosts(clusterKey, true)
 	h.Eventually(h.visits).Should(Receive())
@@ -144,7 +147,7 @@ func TestExpectedRequestsAreReadImmediately(t *testing.T) {
 func TestUnreadableRequestsHideNothing(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
 	s.refuse[requestsPath] = true
-	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h := newHub(t, conntest.Kubeconfig(t, s.URL, nil))
 	h.visit(t.Context())
 	h.settle()
 	h.Expect(h.visit(t.Context())).To(BeNumerically(">", time.Minute), "the next regular visit is soon enough, because no host is expected")
@@ -159,7 +162,7 @@ func TestFailedWatchOnDemandHidesNothing(t *testing.T) {
 	t.Parallel()
 	s := newAPIServer(t, "secret-token")
 	s.refuseWatch[requestsPath] = true
-	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h := newHub(t, conntest.Kubeconfig(t, s.URL, nil))
 	h.ensureConnection(clusterKey)
 	h.ExpectHosts(clusterKey, true)
 	h.visit(t.Context())
@@ -177,7 +180,7 @@ func TestFailedWatchOnDemandHidesNothing(t *testing.T) {
 
 func TestRequestsAreWatchedFromFirstConnection(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
-	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h := newHub(t, conntest.Kubeconfig(t, s.URL, nil))
 	h.ExpectHosts(clusterKey, true)
 	h.Expect(h.visits).NotTo(Receive(), "the cluster was not visited yet")
 	h.ensureConnection(clusterKey)
@@ -189,7 +192,7 @@ func TestRequestsAreWatchedFromFirstConnection(t *testing.T) {
 
 func TestLatestRequest(t *testing.T) {
 	g := NewWithT(t)
-	c := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+	c := fake.NewClientBuilder().WithScheme(conn.Scheme).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
 			for name, after := range []time.Duration{0, time.Hour, time.Minute} {
 				item := metav1.PartialObjectMetadata{ObjectMeta: requestOf(strconv.Itoa(name), after).ObjectMeta}

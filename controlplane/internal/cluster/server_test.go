@@ -23,6 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 )
 
 // apiServer accepts a token, and serves only those objects of an installed cluster that are read.
@@ -42,8 +44,6 @@ type apiServer struct {
 	refusing int
 	// blockWatch is a path whose watches get no response.
 	blockWatch string
-	// portForward serves the port-forward of Pods.
-	portForward http.Handler
 	// etcd is the HTTP status of the etcd health check.
 	etcd atomic.Int32
 	// watches are the running watches by path. received are the requests that were received.
@@ -223,10 +223,6 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 		s.watch(w, r)
 		return
 	}
-	if strings.HasSuffix(r.URL.Path, "/portforward") {
-		s.portForward.ServeHTTP(w, r)
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := s.find(r.URL.Path, r.URL.Query().Get("fieldSelector"))
@@ -302,7 +298,7 @@ func named(content any) any {
 	if !ok {
 		return content
 	}
-	kinds, _, err := scheme.ObjectKinds(obj)
+	kinds, _, err := conn.Scheme.ObjectKinds(obj)
 	if err == nil {
 		obj = obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy of one
 		obj.GetObjectKind().SetGroupVersionKind(kinds[0])

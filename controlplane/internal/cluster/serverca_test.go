@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn/conntest"
 )
 
 const (
@@ -38,7 +40,7 @@ func TestServerCAIsWatchedWhileHostsAreExpected(t *testing.T) {
 	root, _ := authority(t, "root-ca", "ca.crt")
 	s.put(serverCAsPath, first)
 	s.put(rootCAsPath, root)
-	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h := newHub(t, conntest.Kubeconfig(t, s.URL, nil))
 	h.ensureConnection(clusterKey)
 	h.visit(t.Context())
 	h.Expect(h.observeChange().ServerCA).To(BeEmpty())
@@ -61,7 +63,7 @@ func TestServerCAIsReadAgainForLaterHosts(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
 	first, _ := authority(t, "machine-config-server-ca", "ca-bundle.crt")
 	s.put(serverCAsPath, first)
-	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h := newHub(t, conntest.Kubeconfig(t, s.URL, nil))
 	h.ensureConnection(clusterKey).watchTime = time.Second
 	h.ExpectHosts(clusterKey, true)
 	h.visit(t.Context())
@@ -78,7 +80,7 @@ func TestServerCAIsReadAgainForLaterHosts(t *testing.T) {
 // Otherwise it would be read with the next visit, after ten minutes.
 func TestServerCAIsReadSoonIfHostsAreExpectedDuringVisit(t *testing.T) {
 	t.Parallel()
-	h := newHub(t, kubeconfigFor(t, newAPIServer(t, "secret-token").URL, nil))
+	h := newHub(t, conntest.Kubeconfig(t, newAPIServer(t, "secret-token").URL, nil))
 	conn := h.ensureConnection(clusterKey)
 	conn.reading = semaphore.NewWeighted(1)
 	h.Expect(conn.reading.Acquire(t.Context(), 1)).To(Succeed())
@@ -94,7 +96,7 @@ func TestServerCAOfOlderReleases(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
 	root, ca := authority(t, "root-ca", "ca.crt")
 	s.put(rootCAsPath, root)
-	h := newHub(t, kubeconfigFor(t, s.URL, nil))
+	h := newHub(t, conntest.Kubeconfig(t, s.URL, nil))
 	h.ensureConnection(clusterKey)
 	h.ExpectHosts(clusterKey, true)
 	h.visit(t.Context())
@@ -119,7 +121,7 @@ func TestUnreadableServerCAHidesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newAPIServer(t, "secret-token")
 			breakIt(s)
-			h := newHub(t, kubeconfigFor(t, s.URL, nil))
+			h := newHub(t, conntest.Kubeconfig(t, s.URL, nil))
 			h.ensureConnection(clusterKey)
 			h.ExpectHosts(clusterKey, true)
 			h.Expect(h.visit(t.Context())).To(BeNumerically("<", 4*retryFirst), "hosts are expected")
@@ -129,7 +131,7 @@ func TestUnreadableServerCAHidesNothing(t *testing.T) {
 }
 
 func TestClusterWithoutServerCAIsNotVisitedAgain(t *testing.T) {
-	h := newHub(t, kubeconfigFor(t, newAPIServer(t, "secret-token").URL, nil))
+	h := newHub(t, conntest.Kubeconfig(t, newAPIServer(t, "secret-token").URL, nil))
 	h.ensureConnection(clusterKey)
 	h.ExpectHosts(clusterKey, true)
 	h.visit(t.Context())

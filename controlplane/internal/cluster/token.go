@@ -9,7 +9,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
@@ -33,9 +33,6 @@ const (
 	// clockSkew is the largest expected difference of the cluster's clock.
 	clockSkew = 24 * time.Hour
 )
-
-// ErrNotConnected is returned for a cluster without a connection.
-var ErrNotConnected = errors.New("the workload cluster is not connected")
 
 // boundSecrets select the Secrets to which tokens are bound.
 var boundSecrets = []client.ListOption{client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{managedByLabel: accountName}}
@@ -59,7 +56,7 @@ var tokens = resource{
 		version, found, err := readTokens(ctx, c)
 		return version, func(conn *connection) { conn.tokens = found }, err
 	},
-	readChange: func(_ context.Context, _ *connection, _ *access, e watchEvent) (func(*connection), error) {
+	readChange: func(_ context.Context, _ *connection, _ *conn.Access, e watchEvent) (func(*connection), error) {
 		return func(conn *connection) {
 			if e.Type == watch.Deleted {
 				conn.tokens.Delete(e.Object.Metadata.UID)
@@ -70,47 +67,11 @@ var tokens = resource{
 	},
 }
 
-// call makes requests to a cluster, which must be connected. All requests share one time limit.
-func (c *Clusters) call(ctx context.Context, cluster client.ObjectKey, requests func(context.Context, client.Client) error) error {
-	return c.callWithAccess(ctx, cluster, func(ctx context.Context, remote client.Client, _ *access) error { return requests(ctx, remote) })
-}
-
-// callWithAccess is call for functions that also need the access.
-func (c *Clusters) callWithAccess(ctx context.Context, cluster client.ObjectKey,
-	requests func(context.Context, client.Client, *access) error,
-) error {
-	conn, access, err := c.connected(cluster)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.callTimeout)
-	defer cancel()
-	err = access.call(func(remote client.Client) error { return requests(ctx, remote, access) })
-	if apierrors.IsUnauthorized(err) {
-		conn.requestVisit() // watches continue, but new requests with these credentials fail
-	}
-	return err
-}
-
-// connected returns the connection to a cluster, or ErrNotConnected.
-func (c *Clusters) connected(cluster client.ObjectKey) (*connection, *access, error) {
-	conn := c.lookup(cluster)
-	if conn == nil {
-		return nil, nil, ErrNotConnected
-	}
-	conn.mu.Lock()
-	defer conn.mu.Unlock()
-	if conn.access == nil || !conn.connected {
-		return nil, nil, ErrNotConnected
-	}
-	return conn, conn.access, nil
-}
-
 // IssueToken issues a token of an administrator in the workload cluster, which must be connected. It creates
 // the ServiceAccount if necessary.
 func (c *Clusters) IssueToken(ctx context.Context, cluster client.ObjectKey) (Token, error) {
 	var token Token
-	err := c.call(ctx, cluster, func(ctx context.Context, remote client.Client) (err error) {
+	err := c.Connect(ctx, cluster, func(ctx context.Context, remote *conn.Conn) (err error) {
 		token, err = issueToken(ctx, remote, c.now())
 		return err
 	})
@@ -121,7 +82,7 @@ func (c *Clusters) IssueToken(ctx context.Context, cluster client.ObjectKey) (To
 // connected.
 func (c *Clusters) RevokeToken(ctx context.Context, cluster client.ObjectKey, token Token) error {
 	bound := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: token.BoundTo, UID: token.BoundToUID}}
-	return c.call(ctx, cluster, func(ctx context.Context, remote client.Client) error {
+	return c.Connect(ctx, cluster, func(ctx context.Context, remote *conn.Conn) error {
 		return kube.Delete(ctx, remote, bound)
 	})
 }
@@ -130,7 +91,7 @@ func (c *Clusters) RevokeToken(ctx context.Context, cluster client.ObjectKey, to
 // queries the cluster, which must be connected.
 func (c *Clusters) HasToken(ctx context.Context, cluster client.ObjectKey, boundTo types.UID) (bool, error) {
 	var found sets.Set[types.UID]
-	err := c.call(ctx, cluster, func(ctx context.Context, remote client.Client) (err error) {
+	err := c.Connect(ctx, cluster, func(ctx context.Context, remote *conn.Conn) (err error) {
 		_, found, err = readTokens(ctx, remote)
 		return err
 	})
@@ -173,7 +134,7 @@ func issueToken(ctx context.Context, remote client.Client, now time.Time) (Token
 		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: bound.Name, UID: bound.UID},
 	}}
 	if err := remote.SubResource("token").Create(ctx, account, request); err != nil {
-		cleanUp, cancel := context.WithTimeout(context.WithoutCancel(ctx), responseTimeout) // ctx may have timed out
+		cleanUp, cancel := context.WithTimeout(context.WithoutCancel(ctx), conn.ResponseTimeout) // ctx may have timed out
 		defer cancel()
 		return Token{}, errors.Join(fmt.Errorf("cannot issue a token in the workload cluster: %w", err),
 			client.IgnoreNotFound(remote.Delete(cleanUp, bound)))

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/http2conn"
 )
 
@@ -38,7 +39,7 @@ type watcher struct {
 	*connection
 	resource resource
 	ctx      context.Context //nolint:containedctx // of the connection
-	access   *access
+	access   *conn.Access
 	// version is the resourceVersion to resume at. If it is empty, the resource must be read again.
 	version string
 	// triedAt is the time of the last attempt, retry the backoff to the next.
@@ -53,7 +54,7 @@ func (w *watcher) run() {
 		switch {
 		case w.version == "":
 			w.reread()
-		case w.access.transport.Broken():
+		case w.access.Transport.Broken():
 			w.requestVisit() // a visit opens another connection, or polls
 		default:
 			if w.open() {
@@ -91,7 +92,7 @@ func (w *watcher) reread() {
 func (w *watcher) open() bool {
 	lasts := wait.Jitter(w.watchTime, jitter)
 	ctx, cancel := context.WithCancel(w.ctx)
-	request := w.access.permanent.Get().AbsPath(w.resource.path).SetHeader("Accept", metadataOnly).Param("watch", "true").
+	request := w.access.Get().AbsPath(w.resource.path).SetHeader("Accept", metadataOnly).Param("watch", "true").
 		Param("resourceVersion", w.version).Param("timeoutSeconds", strconv.Itoa(int(lasts.Seconds())))
 	if w.resource.selector != "" {
 		request = request.Param("labelSelector", w.resource.selector)
@@ -99,7 +100,7 @@ func (w *watcher) open() bool {
 	if w.resource.fields != "" {
 		request = request.Param("fieldSelector", w.resource.fields)
 	}
-	timer := time.AfterFunc(responseTimeout, cancel)
+	timer := time.AfterFunc(conn.ResponseTimeout, cancel)
 	body, err := request.Stream(ctx)
 	if !timer.Stop() && err == nil {
 		err = errors.Join(context.DeadlineExceeded, body.Close())
@@ -110,7 +111,7 @@ func (w *watcher) open() bool {
 		return false
 	}
 	w.watchable(nil)
-	w.consume(body, lasts+responseTimeout, cancel)
+	w.consume(body, lasts+conn.ResponseTimeout, cancel)
 	return true
 }
 
@@ -187,8 +188,8 @@ func (w *watcher) handle(line []byte) error {
 }
 
 // rereadAll reads a whole resource after any change.
-func (w *watcher) rereadAll(ctx context.Context, _ *connection, access *access, _ watchEvent) (apply func(*connection), err error) {
-	err = access.call(func(c client.Client) error {
+func (w *watcher) rereadAll(ctx context.Context, _ *connection, access *conn.Access, _ watchEvent) (apply func(*connection), err error) {
+	err = access.Call(func(c client.Client) error {
 		_, apply, err = w.resource.read(ctx, c)
 		return err
 	})
@@ -196,7 +197,7 @@ func (w *watcher) rereadAll(ctx context.Context, _ *connection, access *access, 
 }
 
 func (w *watcher) process(e watchEvent) error {
-	inTime, cancel := context.WithTimeout(w.ctx, responseTimeout)
+	inTime, cancel := context.WithTimeout(w.ctx, conn.ResponseTimeout)
 	defer cancel()
 	process := w.resource.readChange
 	if process == nil {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
@@ -39,7 +40,7 @@ var (
 
 // Clusters connects to workload clusters.
 type Clusters interface {
-	Connect(ctx context.Context, key client.ObjectKey, requests func(context.Context, *cluster.Conn) error) error
+	Connect(ctx context.Context, key client.ObjectKey, requests func(context.Context, *conn.Conn) error) error
 }
 
 // Versions reads and writes the ClusterVersions of workload clusters.
@@ -51,7 +52,7 @@ func New(clusters Clusters) *Versions { return &Versions{clusters} }
 // Observe reads the facts that an upgrade of a cluster depends on.
 func (v *Versions) Observe(ctx context.Context, key client.ObjectKey) (facts.ClusterVersion, error) {
 	seen := facts.ClusterVersion{}
-	err := v.clusters.Connect(ctx, key, func(ctx context.Context, conn *cluster.Conn) error {
+	err := v.clusters.Connect(ctx, key, func(ctx context.Context, conn *conn.Conn) error {
 		for _, read := range []func(context.Context, client.Client, *facts.ClusterVersion) error{
 			readVersion, readGates, readOperators,
 			readPools,
@@ -184,7 +185,7 @@ func readPools(ctx context.Context, c client.Client, seen *facts.ClusterVersion)
 // RequestUpdate writes a request into a cluster. It returns a conflict if the ClusterVersion changed since it
 // was read.
 func (v *Versions) RequestUpdate(ctx context.Context, key client.ObjectKey, request facts.UpdateRequest) error {
-	return v.clusters.Connect(ctx, key, func(ctx context.Context, conn *cluster.Conn) error {
+	return v.clusters.Connect(ctx, key, func(ctx context.Context, conn *conn.Conn) error {
 		if len(request.Acknowledge) > 0 {
 			if err := acknowledge(ctx, conn.Client, request.Acknowledge); err != nil {
 				return err

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
@@ -26,8 +26,8 @@ type fakeCluster struct {
 }
 
 // Connect implements Clusters.
-func (c *fakeCluster) Connect(ctx context.Context, _ client.ObjectKey, requests func(context.Context, *cluster.Conn) error) error {
-	return requests(ctx, &cluster.Conn{Client: c.Client})
+func (c *fakeCluster) Connect(ctx context.Context, _ client.ObjectKey, requests func(context.Context, *conn.Conn) error) error {
+	return requests(ctx, &conn.Conn{Client: c.Client})
 }
 
 func newCluster(t *testing.T, objects ...client.Object) *fakeCluster {

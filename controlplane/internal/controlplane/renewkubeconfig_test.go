@@ -23,6 +23,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 )
@@ -255,6 +256,6 @@ func TestNoTokenForTheUsersOwnKubeconfig(t *testing.T) {
 }
 
 func TestNoTokenIsPutIntoAKubeconfigThatReadsFiles(t *testing.T) {
-	_, err := cluster.WithToken(withTokenFile(kubeconfigOf("u")), "token")
+	_, err := conn.WithToken(withTokenFile(kubeconfigOf("u")), "token")
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("it has tokenFile")))
 }

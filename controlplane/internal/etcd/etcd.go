@@ -19,7 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
@@ -37,7 +37,7 @@ const (
 
 // Clusters connects to workload clusters.
 type Clusters interface {
-	Connect(ctx context.Context, key client.ObjectKey, requests func(context.Context, *cluster.Conn) error) error
+	Connect(ctx context.Context, key client.ObjectKey, requests func(context.Context, *conn.Conn) error) error
 	EtcdServes(ctx context.Context, key client.ObjectKey) (bool, error)
 }
 
@@ -55,7 +55,7 @@ func (e *Etcds) Observe(ctx context.Context, key client.ObjectKey) (facts.Etcd, 
 	if err != nil || !serves {
 		return facts.Etcd{Lost: !serves}, err
 	}
-	err = e.clusters.Connect(ctx, key, func(ctx context.Context, conn *cluster.Conn) (err error) {
+	err = e.clusters.Connect(ctx, key, func(ctx context.Context, conn *conn.Conn) (err error) {
 		seen, err = observe(ctx, conn.Client, conn.DialPod)
 		return err
 	})
@@ -91,7 +91,7 @@ func (e *Etcds) RemoveMember(ctx context.Context, key client.ObjectKey, via, mem
 func (e *Etcds) change(ctx context.Context, key client.ObjectKey, via facts.EtcdMember,
 	change func(context.Context, *clientv3.Client) error,
 ) error {
-	return e.clusters.Connect(ctx, key, func(ctx context.Context, conn *cluster.Conn) error {
+	return e.clusters.Connect(ctx, key, func(ctx context.Context, conn *conn.Conn) error {
 		return viaMember(ctx, conn.Client, conn.DialPod, via.Name, change)
 	})
 }
@@ -126,7 +126,7 @@ func viaMember(ctx context.Context, c client.Client, forward forward, node strin
 // DeleteSecrets deletes the certificates of the member of a removed Node. Another Node with the same name may
 // have another address.
 func (e *Etcds) DeleteSecrets(ctx context.Context, key client.ObjectKey, node string) error {
-	return e.clusters.Connect(ctx, key, func(ctx context.Context, conn *cluster.Conn) error {
+	return e.clusters.Connect(ctx, key, func(ctx context.Context, conn *conn.Conn) error {
 		return deleteSecrets(ctx, conn.Client, node)
 	})
 }
@@ -135,7 +135,7 @@ func (e *Etcds) DeleteSecrets(ctx context.Context, key client.ObjectKey, node st
 // because its kubelet reports again, the API server refuses with a conflict. A Node that does not exist is
 // reported as NotFound.
 func (e *Etcds) DeleteNode(ctx context.Context, key client.ObjectKey, node facts.ControlPlaneNode) error {
-	return e.clusters.Connect(ctx, key, func(ctx context.Context, conn *cluster.Conn) error {
+	return e.clusters.Connect(ctx, key, func(ctx context.Context, conn *conn.Conn) error {
 		return deleteNode(ctx, conn.Client, node)
 	})
 }

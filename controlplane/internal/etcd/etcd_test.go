@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/pki"
 )
@@ -35,8 +35,8 @@ const maxDuration = 6 * memberTimeout
 // fakeClusters connects to a fakeCluster.
 type fakeClusters struct{ *fakeCluster }
 
-func (d fakeClusters) Connect(ctx context.Context, _ client.ObjectKey, requests func(context.Context, *cluster.Conn) error) error {
-	return requests(ctx, &cluster.Conn{Client: d.Client, DialPod: d.forward})
+func (d fakeClusters) Connect(ctx context.Context, _ client.ObjectKey, requests func(context.Context, *conn.Conn) error) error {
+	return requests(ctx, &conn.Conn{Client: d.Client, DialPod: d.forward})
 }
 
 func (d fakeClusters) EtcdServes(context.Context, client.ObjectKey) (bool, error) {

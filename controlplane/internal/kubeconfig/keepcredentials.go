@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
@@ -50,7 +50,7 @@ func (p *Publisher) KeepCredentials(ctx context.Context, s *scope.Scope) (bool, 
 			source = current.String()
 		}
 	}
-	usable := from != nil && cluster.CheckKubeconfig(from.Data[desired.AdminKubeconfigKey]) == nil
+	usable := from != nil && conn.CheckKubeconfig(from.Data[desired.AdminKubeconfigKey]) == nil
 	if !usable { // the condition KubeconfigAvailable reports it
 		return true, nil
 	}

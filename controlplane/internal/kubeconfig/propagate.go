@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/secret"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
@@ -51,7 +51,7 @@ func (p *Publisher) PropagateTo(ctx context.Context, s *scope.Scope, deployment 
 		return nil
 	}
 	content := published.Data[secret.KubeconfigDataName]
-	if cluster.CheckKubeconfig(content) != nil {
+	if conn.CheckKubeconfig(content) != nil {
 		return nil //nolint:nilerr // the condition KubeconfigAvailable reports it
 	}
 	wanted := desired.AdminKubeconfig(s.Facts, deployment, content, map[string]string{facts.KubeconfigSourceAnnotation: version})

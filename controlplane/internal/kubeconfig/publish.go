@@ -14,6 +14,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
@@ -114,7 +115,7 @@ func (p *Publisher) publish(ctx context.Context, s *scope.Scope, admin *corev1.S
 			fmt.Sprintf("Secret %s has no key %s yet", admin.Name, desired.AdminKubeconfigKey))
 		return s.Found.Kubeconfig != nil, nil
 	}
-	if err := cluster.CheckKubeconfig(content); err != nil {
+	if err := conn.CheckKubeconfig(content); err != nil {
 		s.Found.Block(status.KubeconfigCopy, controlplanev1.KubeconfigRefusedReason,
 			fmt.Sprintf("Secret %s is not published: %s", admin.Name, err))
 		return s.Found.Kubeconfig != nil, nil

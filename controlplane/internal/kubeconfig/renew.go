@@ -15,6 +15,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
@@ -106,7 +107,7 @@ func (p *Publisher) fallBack(ctx context.Context, s *scope.Scope) error {
 func (p *Publisher) renewToken(ctx context.Context, s *scope.Scope, current *corev1.Secret) (cause string, err error) {
 	token, err := p.workloads.IssueToken(ctx, s.ClusterKey())
 	if err != nil {
-		return cluster.Cause(err), err
+		return conn.Cause(err), err
 	}
 	if err = p.publishToken(ctx, s, current, token); err == nil {
 		return "", nil
@@ -121,7 +122,7 @@ func (p *Publisher) renewToken(ctx context.Context, s *scope.Scope, current *cor
 // notWritten reports whether a kubeconfig was certainly not written: this provider refused it, or the API server
 // answered with a client error (4xx).
 func notWritten(err error) bool {
-	var refused cluster.RefusedError
+	var refused conn.RefusedError
 	if errors.As(err, &refused) {
 		return true
 	}
@@ -135,7 +136,7 @@ func notWritten(err error) bool {
 
 // publishToken writes a token into the published kubeconfig, and schedules its renewal.
 func (p *Publisher) publishToken(ctx context.Context, s *scope.Scope, current *corev1.Secret, token cluster.Token) error {
-	content, err := cluster.WithToken(current.Data[secret.KubeconfigDataName], token.Value)
+	content, err := conn.WithToken(current.Data[secret.KubeconfigDataName], token.Value)
 	authorities := facts.AuthoritiesOf(current)
 	if err == nil {
 		content, authorities, err = p.withAuthorities(ctx, s, content, authorities)

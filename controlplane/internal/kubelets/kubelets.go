@@ -14,11 +14,12 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/approval"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 )
 
 // Clusters connects to workload clusters.
 type Clusters interface {
-	Connect(ctx context.Context, key client.ObjectKey, requests func(context.Context, *cluster.Conn) error) error
+	Connect(ctx context.Context, key client.ObjectKey, requests func(context.Context, *conn.Conn) error) error
 }
 
 // Kubelets reads and approves the requests of kubelets.
@@ -44,7 +45,7 @@ type Seen struct {
 // Observe reads the requests of a cluster for Nodes for which known returns true.
 func (k *Kubelets) Observe(ctx context.Context, key client.ObjectKey, known func(node string) bool) (Seen, error) {
 	seen := Seen{}
-	err := k.clusters.Connect(ctx, key, func(ctx context.Context, conn *cluster.Conn) error { return seen.read(ctx, conn.Client, known) })
+	err := k.clusters.Connect(ctx, key, func(ctx context.Context, conn *conn.Conn) error { return seen.read(ctx, conn.Client, known) })
 	return seen, err
 }
 
@@ -104,7 +105,7 @@ func (k *Kubelets) Approve(ctx context.Context, key client.ObjectKey, request *a
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "KubeletOfMachine",
 		Message: "Approved by cluster-api-provider-openshift-agent: the request is for the host of a Machine of the cluster",
 	}}
-	err := k.clusters.Connect(ctx, key, func(ctx context.Context, conn *cluster.Conn) error {
+	err := k.clusters.Connect(ctx, key, func(ctx context.Context, conn *conn.Conn) error {
 		return conn.SubResource("approval").Update(ctx, approved)
 	})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {

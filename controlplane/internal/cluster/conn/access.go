@@ -1,4 +1,4 @@
-package cluster
+package conn
 
 import (
 	"context"
@@ -33,11 +33,10 @@ import (
 )
 
 const (
-	// dialTimeout limits the time to connect to an API server, responseTimeout the time to a response, and
-	// callTimeout all requests of one call.
-	dialTimeout     = 5 * time.Second
-	responseTimeout = 10 * time.Second
-	callTimeout     = 20 * time.Second
+	// dialTimeout limits the time to connect to an API server.
+	dialTimeout = 5 * time.Second
+	// ResponseTimeout limits the time to a response.
+	ResponseTimeout = 10 * time.Second
 	// pingAfter is the silence after which a connection is checked. It is well below facts.GracePeriod, and
 	// below the minute after which load balancers drop silent connections.
 	pingAfter = 45 * time.Second
@@ -48,9 +47,9 @@ const (
 	unauthorizedRetry = time.Second
 )
 
-// scheme and mapper hold the kinds that are read and written in clusters. All clusters share them. The
+// Scheme and mapper hold the kinds that are read and written in clusters. All clusters share them. The
 // hundreds of kinds that a cluster has are not discovered.
-var scheme, mapper = newSchemeAndMapper()
+var Scheme, mapper = newSchemeAndMapper()
 
 func newSchemeAndMapper() (*runtime.Scheme, meta.RESTMapper) {
 	s := runtime.NewScheme()
@@ -69,34 +68,44 @@ func newSchemeAndMapper() (*runtime.Scheme, meta.RESTMapper) {
 	m.Add(corev1.SchemeGroupVersion.WithKind("ServiceAccount"), meta.RESTScopeNamespace)
 	m.Add(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), meta.RESTScopeRoot)
 	m.Add(certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest"), meta.RESTScopeRoot)
-	m.Add(configv1.GroupVersion.WithKind(clusterVersionKind), meta.RESTScopeRoot)
-	m.Add(configv1.GroupVersion.WithKind(clusterOperatorKind), meta.RESTScopeRoot)
+	m.Add(configv1.GroupVersion.WithKind("ClusterVersion"), meta.RESTScopeRoot)
+	m.Add(configv1.GroupVersion.WithKind("ClusterOperator"), meta.RESTScopeRoot)
 	m.Add(configv1.GroupVersion.WithKind("Infrastructure"), meta.RESTScopeRoot)
-	m.Add(machineConfigs, meta.RESTScopeRoot)
+	m.Add(machineconfigurationv1.GroupVersion.WithKind("MachineConfig"), meta.RESTScopeRoot)
 	m.Add(machineconfigurationv1.GroupVersion.WithKind("MachineConfigPool"), meta.RESTScopeRoot)
 	m.Add(operatorv1.GroupVersion.WithKind("Etcd"), meta.RESTScopeRoot)
 	m.Add(machinev1beta1.GroupVersion.WithKind("Machine"), meta.RESTScopeNamespace)
 	return s, m
 }
 
-// access is the connection of one kubeconfig. The permanent connection carries probes and watches, which
+// Access is the connection of one kubeconfig. The permanent connection carries probes and watches, which
 // transfer little. Single requests use a connection that ends with them, because the buffers of a connection
 // keep the size of the largest response.
-type access struct {
+type Access struct {
+	// Transport makes the requests of the permanent connection.
+	Transport *http2conn.Transport
 	permanent rest.Interface
-	transport *http2conn.Transport
 	// config is the content of the kubeconfig without its certificates. Those are large, and are kept in
 	// certificates.
 	config       *rest.Config
 	certificates *tls.Config
 	sessions     *tlsSessions
-	// serving records each connection.
-	serving *serving
 }
 
-// newAccess returns the access of a kubeconfig. It does not connect yet.
-func newAccess(kubeconfig []byte, userAgent string, now func() time.Time, serving *serving) (*access, error) {
-	_, config, err := load(kubeconfig)
+// Options are the parameters of New.
+type Options struct {
+	UserAgent string
+	// Now is the clock.
+	Now func() time.Time
+	// VerifyConnection is called for each TLS connection, including those with a resumed session. Its error refuses the
+	// connection.
+	VerifyConnection func(tls.ConnectionState) error
+}
+
+// New returns the access of a kubeconfig. It does not connect yet. The error for a kubeconfig that is not used is a
+// RefusedError.
+func New(kubeconfig []byte, options Options) (*Access, error) {
+	_, config, err := LoadKubeconfig(kubeconfig)
 	if err != nil {
 		return nil, err
 	}
@@ -108,13 +117,16 @@ func newAccess(kubeconfig []byte, userAgent string, now func() time.Time, servin
 		certificates = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	config.TLSClientConfig = rest.TLSClientConfig{}
-	config.UserAgent, config.QPS = userAgent, -1
+	config.UserAgent, config.QPS = options.UserAgent, -1
 	config.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
-	a := &access{config: config, certificates: certificates, sessions: &tlsSessions{}, serving: serving}
+	a := &Access{config: config, certificates: certificates, sessions: &tlsSessions{}}
 	certificates.ClientSessionCache = a.sessions
-	certificates.VerifyConnection = serving.record
-	a.transport = &http2conn.Transport{Dial: a.newTransport, Times: http2conn.Times{Silence: pingAfter, Answer: responseTimeout, Now: now}}
-	authenticated, err := a.httpClient(a.transport)
+	certificates.VerifyConnection = options.VerifyConnection
+	a.Transport = &http2conn.Transport{
+		Dial:  a.newTransport,
+		Times: http2conn.Times{Silence: pingAfter, Answer: ResponseTimeout, Now: options.Now},
+	}
+	authenticated, err := a.httpClient(a.Transport)
 	if err != nil {
 		return nil, err
 	}
@@ -124,10 +136,20 @@ func newAccess(kubeconfig []byte, userAgent string, now func() time.Time, servin
 	return a, nil
 }
 
-// probe requests the version of the API server. This also checks the credentials: they are invalid if two
-// requests are refused.
-func (a *access) probe(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(http2conn.AllowOpen(ctx), responseTimeout)
+// Get starts a GET request over the permanent connection.
+func (a *Access) Get() *rest.Request { return a.permanent.Get() }
+
+// CloseIdle ends what the next request over the permanent connection does not need: idle connections of HTTP/1.1, and
+// TLS sessions.
+func (a *Access) CloseIdle() {
+	a.Transport.CloseIdle()
+	a.sessions.drop()
+}
+
+// Probe returns the Kubernetes version of the API server as the server reports it. This also checks the credentials:
+// they are invalid if two requests are refused.
+func (a *Access) Probe(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(http2conn.AllowOpen(ctx), ResponseTimeout)
 	defer cancel()
 	version := a.permanent.Get().AbsPath("/version")
 	answer, err := version.DoRaw(ctx)
@@ -137,7 +159,7 @@ func (a *access) probe(ctx context.Context) (string, error) {
 	if apierrors.IsUnauthorized(err) {
 		// An API server that has just started, or cannot read etcd, refuses valid tokens. Another API server of the
 		// cluster may accept them.
-		a.transport.Close()
+		a.Transport.Close()
 		select {
 		case <-ctx.Done():
 		case <-time.After(unauthorizedRetry):
@@ -151,17 +173,17 @@ func (a *access) probe(ctx context.Context) (string, error) {
 	if err := json.Unmarshal(answer, &info); err != nil {
 		return "", fmt.Errorf("cannot read the version of the API server: %w", err)
 	}
-	return bound.Identifier(info.GitVersion, longestVersion), nil
+	return info.GitVersion, nil
 }
 
 // newTransport returns a transport that is not shared. client-go caches its transports for ever, and each
 // renewed token would add one.
-func (a *access) newTransport() *http.Transport {
+func (a *Access) newTransport() *http.Transport {
 	return &http.Transport{
 		Proxy:               a.proxy(),
 		DialContext:         (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext,
 		TLSClientConfig:     a.certificates.Clone(),
-		TLSHandshakeTimeout: responseTimeout,
+		TLSHandshakeTimeout: ResponseTimeout,
 		IdleConnTimeout:     idleTimeout,
 		// Responses of a workload cluster are limited including their headers, see limitOf.
 		MaxResponseHeaderBytes: bound.HeaderBytes,
@@ -172,7 +194,7 @@ func (a *access) newTransport() *http.Transport {
 }
 
 // proxy returns the function that selects the proxy to the API server.
-func (a *access) proxy() func(*http.Request) (*url.URL, error) {
+func (a *Access) proxy() func(*http.Request) (*url.URL, error) {
 	if a.config.Proxy != nil {
 		return a.config.Proxy
 	}
@@ -180,7 +202,7 @@ func (a *access) proxy() func(*http.Request) (*url.URL, error) {
 }
 
 // httpClient returns a client that adds the credentials and limits responses.
-func (a *access) httpClient(transport http.RoundTripper) (*http.Client, error) {
+func (a *Access) httpClient(transport http.RoundTripper) (*http.Client, error) {
 	wrapped, err := rest.HTTPWrappersForConfig(a.config, bounded(transport))
 	if err != nil {
 		return nil, RefusedError("its credentials cannot be used")
@@ -188,8 +210,8 @@ func (a *access) httpClient(transport http.RoundTripper) (*http.Client, error) {
 	return &http.Client{Transport: wrapped}, nil
 }
 
-// call makes single requests, over a connection that ends with them.
-func (a *access) call(requests func(client.Client) error) error {
+// Call calls a function that makes single requests, over a connection that ends with them.
+func (a *Access) Call(requests func(client.Client) error) error {
 	transport := a.newTransport()
 	defer a.sessions.drop()
 	defer transport.CloseIdleConnections()
@@ -197,7 +219,7 @@ func (a *access) call(requests func(client.Client) error) error {
 	if err != nil {
 		return err
 	}
-	c, err := client.New(a.config, client.Options{HTTPClient: authenticated, Scheme: scheme, Mapper: mapper})
+	c, err := client.New(a.config, client.Options{HTTPClient: authenticated, Scheme: Scheme, Mapper: mapper})
 	if err != nil {
 		return fmt.Errorf("cannot use the kubeconfig: %w", err)
 	}

@@ -1,4 +1,4 @@
-package cluster
+package conn
 
 import (
 	"crypto/tls"

@@ -1,4 +1,4 @@
-package cluster
+package conn
 
 import (
 	"maps"
@@ -20,12 +20,12 @@ func (e RefusedError) Error() string { return string(e) }
 // manager's own token would send that token to a foreign server. The check covers all users and clusters, not
 // only those of the current context. The error is a RefusedError, and contains no value of the kubeconfig.
 func CheckKubeconfig(content []byte) error {
-	_, _, err := load(content)
+	_, _, err := LoadKubeconfig(content)
 	return err
 }
 
-// load returns a kubeconfig that passes CheckKubeconfig, and the client configuration of its current context.
-func load(content []byte) (*clientcmdapi.Config, *rest.Config, error) {
+// LoadKubeconfig returns a kubeconfig that passes CheckKubeconfig, and the client configuration of its current context.
+func LoadKubeconfig(content []byte) (*clientcmdapi.Config, *rest.Config, error) {
 	if len(content) == 0 {
 		return nil, nil, RefusedError("it is empty")
 	}
@@ -65,7 +65,7 @@ func externalFields(config *clientcmdapi.Config) []string {
 
 // WithToken replaces the credentials of a kubeconfig.
 func WithToken(kubeconfig []byte, token string) ([]byte, error) {
-	config, _, err := load(kubeconfig)
+	config, _, err := LoadKubeconfig(kubeconfig)
 	if err != nil {
 		return nil, err
 	}

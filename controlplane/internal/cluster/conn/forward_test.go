@@ -1,8 +1,9 @@
-package cluster
+package conn
 
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +40,60 @@ import (
 const atOnce = 5 * time.Second
 
 var etcdPod = client.ObjectKey{Namespace: "openshift-etcd", Name: "etcd-n0"}
+
+// apiServer is an API server that serves Node n0 and forwards ports.
+type apiServer struct {
+	*httptest.Server
+	portForward http.Handler
+}
+
+func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.Header.Get("Authorization") != "Bearer secret-token":
+		http.Error(w, "unknown token", http.StatusUnauthorized)
+	case strings.HasSuffix(r.URL.Path, "/portforward"):
+		s.portForward.ServeHTTP(w, r)
+	case r.URL.Path == "/api/v1/nodes/n0":
+		answer(w, &corev1.Node{TypeMeta: metav1.TypeMeta{Kind: "Node", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "n0"}})
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// answer writes JSON, with the code of a Status. Errors of closed connections are ignored.
+func answer(w http.ResponseWriter, content any) {
+	w.Header().Set("Content-Type", "application/json")
+	if status, ok := content.(*metav1.Status); ok {
+		w.WriteHeader(int(status.Code))
+	}
+	if encoded, err := json.Marshal(content); err == nil {
+		_, _ = w.Write(encoded)
+	}
+}
+
+// caller makes requests to an apiServer.
+type caller struct {
+	*WithT
+	*Access
+}
+
+// connect returns the caller of a server.
+func connect(t *testing.T) (*caller, *apiServer) {
+	t.Helper()
+	s := &apiServer{}
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+	return &caller{NewWithT(t), accessTo(t, s.URL, nil)}, s
+}
+
+// tlsSessionCount returns the number of cached TLS sessions.
+func (c *caller) tlsSessionCount() int {
+	c.sessions.mu.Lock()
+	defer c.sessions.mu.Unlock()
+	return len(c.sessions.kept)
+}
 
 // port serves a port of a Pod, with the two streams of a connection.
 type port func(data, problems httpstream.Stream)
@@ -120,11 +176,11 @@ var protocols = map[string]func(*testing.T, port) http.Handler{
 }
 
 // forwardedTo runs a test with a connection to a port of a Pod.
-func forwardedTo(t *testing.T, serve http.Handler, test func(h *hub, conn net.Conn)) {
+func forwardedTo(t *testing.T, serve http.Handler, test func(h *caller, conn net.Conn)) {
 	t.Helper()
-	h, server := connectedHub(t)
+	h, server := connect(t)
 	server.portForward = serve
-	h.Expect(h.Connect(t.Context(), clusterKey, func(ctx context.Context, remote *Conn) error {
+	h.Expect(h.Connect(t.Context(), func(ctx context.Context, remote *Conn) error {
 		conn, err := remote.DialPod(ctx, etcdPod, 2379)
 		h.Expect(err).NotTo(HaveOccurred())
 		defer conn.Close()
@@ -136,14 +192,14 @@ func forwardedTo(t *testing.T, serve http.Handler, test func(h *hub, conn net.Co
 func TestDialPod(t *testing.T) {
 	for by, handler := range protocols {
 		t.Run(by, func(t *testing.T) {
-			h, server := connectedHub(t)
+			h, server := connect(t)
 			requested := make(chan string, 10)
 			serves := handler(t, echo)
 			server.portForward = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				requested <- r.URL.Path
 				serves.ServeHTTP(w, r)
 			})
-			h.Expect(h.Connect(t.Context(), clusterKey, func(ctx context.Context, remote *Conn) error {
+			h.Expect(h.Connect(t.Context(), func(ctx context.Context, remote *Conn) error {
 				h.Expect(remote.Get(ctx, client.ObjectKey{Name: "n0"}, &corev1.Node{})).To(Succeed())
 				conn, err := remote.DialPod(ctx, etcdPod, 2379)
 				h.Expect(err).NotTo(HaveOccurred())
@@ -180,7 +236,7 @@ func TestGRPCWithTLSOverPortForward(t *testing.T) {
 
 	for by, handler := range protocols {
 		t.Run(by, func(t *testing.T) {
-			h, api := connectedHub(t)
+			h, api := connect(t)
 			ended := make(chan struct{}, 1)
 			api.portForward = handler(t, func(data, _ httpstream.Stream) {
 				conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", listener.Addr().String())
@@ -194,7 +250,7 @@ func TestGRPCWithTLSOverPortForward(t *testing.T) {
 				}()
 				_, _ = io.Copy(data, conn)
 			})
-			h.Expect(h.Connect(t.Context(), clusterKey, func(ctx context.Context, remote *Conn) error {
+			h.Expect(h.Connect(t.Context(), func(ctx context.Context, remote *Conn) error {
 				member, err := grpc.NewClient("passthrough:///localhost",
 					grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
 						RootCAs: authority.Pool(), ServerName: "localhost",
@@ -222,7 +278,7 @@ func TestClosedPortIsReported(t *testing.T) {
 			forwardedTo(t, handler(t, func(_, problems httpstream.Stream) {
 				_, _ = io.WriteString(problems, "connection refused")
 				_ = problems.Close()
-			}), func(h *hub, conn net.Conn) {
+			}), func(h *caller, conn net.Conn) {
 				_, err := conn.Read(make([]byte, 1))
 				h.Expect(err).To(MatchError(ContainSubstring("connection refused")))
 			})
@@ -247,7 +303,7 @@ func TestPeerThatStopsReadingBlocksNothing(t *testing.T) {
 			}, net.ErrClosed},
 		} {
 			t.Run(by+", "+end, func(t *testing.T) {
-				forwardedTo(t, handler(t, func(httpstream.Stream, httpstream.Stream) {}), func(h *hub, conn net.Conn) {
+				forwardedTo(t, handler(t, func(httpstream.Stream, httpstream.Stream) {}), func(h *caller, conn net.Conn) {
 					written, stuck := make(chan struct{}, 1), make(chan error, 1)
 					go func() {
 						for chunk := make([]byte, 1<<16); ; {
@@ -284,10 +340,10 @@ func TestPeerThatStopsReadingBlocksNothing(t *testing.T) {
 
 // The caller may be blocked itself.
 func TestPortForwardEndsWithConnect(t *testing.T) {
-	h, server := connectedHub(t)
+	h, server := connect(t)
 	server.portForward = tunnel(t, echo)
 	read := make(chan error, 1)
-	h.Expect(h.Connect(t.Context(), clusterKey, func(ctx context.Context, remote *Conn) error {
+	h.Expect(h.Connect(t.Context(), func(ctx context.Context, remote *Conn) error {
 		conn, err := remote.DialPod(ctx, etcdPod, 2379)
 		h.Expect(err).NotTo(HaveOccurred())
 		go func() {
@@ -301,7 +357,7 @@ func TestPortForwardEndsWithConnect(t *testing.T) {
 
 func TestWithdrawnDeadlineEndsNothing(t *testing.T) {
 	t.Parallel()
-	forwardedTo(t, tunnel(t, echo), func(h *hub, conn net.Conn) {
+	forwardedTo(t, tunnel(t, echo), func(h *caller, conn net.Conn) {
 		h.Expect(conn.SetDeadline(time.Now().Add(time.Second))).To(Succeed())
 		h.Expect(conn.SetDeadline(time.Time{})).To(Succeed())
 		h.Consistently(func() error { _, err := conn.Write([]byte("x")); return err }, "1500ms").Should(Succeed())
@@ -347,11 +403,11 @@ func TestUnreachablePod(t *testing.T) {
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {
-			h, server := connectedHub(t)
+			h, server := connect(t)
 			ended := make(chan struct{}, 10)
 			server.portForward = serve(ended)
 			began := time.Now()
-			h.Expect(h.Connect(t.Context(), clusterKey, func(ctx context.Context, remote *Conn) error {
+			h.Expect(h.Connect(t.Context(), func(ctx context.Context, remote *Conn) error {
 				ctx, cancel := context.WithTimeout(ctx, time.Second) // long enough for two connections
 				defer cancel()
 				_, err := remote.DialPod(ctx, etcdPod, 2379)
@@ -394,13 +450,13 @@ func TestRefusedPortForwardIsNotRepeated(t *testing.T) {
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {
-			h, server := connectedHub(t)
+			h, server := connect(t)
 			requested := make(chan string, 10)
 			server.portForward = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				requested <- r.Method
 				tc.answer(w)
 			})
-			err := h.Connect(t.Context(), clusterKey, func(ctx context.Context, remote *Conn) error {
+			err := h.Connect(t.Context(), func(ctx context.Context, remote *Conn) error {
 				_, err := remote.DialPod(ctx, etcdPod, 2379)
 				return err
 			})
@@ -411,24 +467,4 @@ func TestRefusedPortForwardIsNotRepeated(t *testing.T) {
 			h.Expect(requested).To(HaveLen(tc.requested))
 		})
 	}
-}
-
-func TestEtcdServes(t *testing.T) {
-	h, server := connectedHub(t)
-	for code, serves := range map[int]bool{
-		http.StatusOK: true, http.StatusInternalServerError: false, http.StatusForbidden: true, http.StatusNotFound: true,
-	} {
-		server.etcd.Store(int32(code))
-		h.Expect(h.EtcdServes(t.Context(), clusterKey)).To(Equal(serves), "%d", code)
-	}
-	_, err := newHub(t, kubeconfigFor(t, "https://127.0.0.1:1", nil)).EtcdServes(t.Context(), clusterKey)
-	h.Expect(err).To(MatchError(ErrNotConnected))
-}
-
-func TestConnectRequiresConnection(t *testing.T) {
-	h := newHub(t, kubeconfigFor(t, "https://127.0.0.1:1", nil))
-	requests := func(context.Context, *Conn) error { panic("not connected") }
-	h.Expect(h.Connect(t.Context(), clusterKey, requests)).To(MatchError(ErrNotConnected), "not visited")
-	h.visit(t.Context())
-	h.Expect(h.Connect(t.Context(), clusterKey, requests)).To(MatchError(ErrNotConnected), "no response")
 }

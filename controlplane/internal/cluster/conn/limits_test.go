@@ -1,4 +1,4 @@
-package cluster
+package conn
 
 import (
 	"errors"
@@ -17,9 +17,19 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn/conntest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
+
+// accessTo returns the access to a server. It does not connect yet.
+func accessTo(t *testing.T, server string, change func(*clientcmdapi.Config)) *Access {
+	t.Helper()
+	a, err := New(conntest.Kubeconfig(t, server, change), Options{UserAgent: "test", Now: time.Now})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(a.Transport.Close)
+	return a
+}
 
 func TestLimitOfAnswers(t *testing.T) {
 	for request, want := range map[string]int64{
@@ -78,13 +88,14 @@ func TestVersionWithoutEndIsNotRead(t *testing.T) {
 	for name, http2Too := range map[string]bool{"HTTP/2": true, "HTTP/1.1": false} {
 		t.Run(name, func(t *testing.T) {
 			server, sent := endlessServer(t, http2Too)
-			h := newHub(t, kubeconfigFor(t, server.URL, nil))
-			h.visit(t.Context())
-			at, err := url.Parse(server.URL)
-			h.Expect(err).NotTo(HaveOccurred())
-			h.Expect(h.Observe(clusterKey).Failure).To(And(HaveField("Kind", facts.Unreachable),
+			g := NewWithT(t)
+			_, err := accessTo(t, server.URL, nil).Probe(t.Context())
+			g.Expect(err).To(HaveOccurred())
+			at, parseErr := url.Parse(server.URL)
+			g.Expect(parseErr).NotTo(HaveOccurred())
+			g.Expect(FailureOf(err)).To(And(HaveField("Kind", facts.Unreachable),
 				HaveField("Message", at.Host+" answers a request for /version with more than 64 KiB")))
-			h.Expect(sent.Load()).To(BeNumerically("<", smallResponse+buffers))
+			g.Expect(sent.Load()).To(BeNumerically("<", smallResponse+buffers))
 		})
 	}
 }
@@ -92,13 +103,12 @@ func TestVersionWithoutEndIsNotRead(t *testing.T) {
 func TestListWithoutEndIsNotRead(t *testing.T) {
 	g := NewWithT(t)
 	server, sent := endlessServer(t, true)
-	a, err := newAccess(kubeconfigFor(t, server.URL, nil), "test", time.Now, newServing(time.Now))
-	g.Expect(err).NotTo(HaveOccurred())
-	err = a.call(func(c client.Client) error { return c.List(t.Context(), &corev1.NodeList{}) })
+	a := accessTo(t, server.URL, nil)
+	err := a.Call(func(c client.Client) error { return c.List(t.Context(), &corev1.NodeList{}) })
 	tooLarge := (*bound.TooLargeError)(nil)
 	g.Expect(errors.As(err, &tooLarge)).To(BeTrue(), "%v", err)
 	g.Expect(err).To(MatchError(ContainSubstring("answers a request for /api/v1/nodes with more than 32 MiB")))
-	err = a.call(func(c client.Client) error { return c.Get(t.Context(), client.ObjectKey{Name: "n0"}, &corev1.Node{}) })
+	err = a.Call(func(c client.Client) error { return c.Get(t.Context(), client.ObjectKey{Name: "n0"}, &corev1.Node{}) })
 	g.Expect(err).To(MatchError(ContainSubstring("answers a request for /api/v1/nodes/n0 with more than 4 MiB")))
 	g.Expect(sent.Load()).To(BeNumerically("<", listResponse+objectResponse+buffers))
 }
@@ -110,13 +120,14 @@ func TestProxyThatRefusesIsNamed(t *testing.T) {
 		w.WriteHeader(http.StatusProxyAuthRequired)
 	}))
 	t.Cleanup(proxy.Close)
-	h := newHub(t, kubeconfigFor(t, "https://api.example:6443", func(c *clientcmdapi.Config) {
+	g := NewWithT(t)
+	_, err := accessTo(t, "https://api.example:6443", func(c *clientcmdapi.Config) {
 		for _, cluster := range c.Clusters {
 			cluster.ProxyURL = strings.Replace(proxy.URL, "http://", "http://user:hush@", 1)
 		}
-	}))
-	h.visit(t.Context())
-	h.Expect(h.Observe(clusterKey).Failure).To(And(
+	}).Probe(t.Context())
+	g.Expect(err).To(HaveOccurred())
+	g.Expect(FailureOf(err)).To(And(
 		HaveField("Kind", facts.Unreachable), HaveField("Silent", false), // the cluster may run: only the proxy was reached
 		HaveField("Message", "the proxy "+strings.TrimPrefix(proxy.URL,
 			"http://")+" refuses the connection with 407 Proxy Authentication Required"),

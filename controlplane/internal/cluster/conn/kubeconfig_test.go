@@ -1,38 +1,13 @@
-package cluster
+package conn
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	. "github.com/onsi/gomega"
-	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn/conntest"
 )
-
-// kubeconfigFor returns a kubeconfig with a token for a server.
-func kubeconfigFor(t *testing.T, server string, change func(*clientcmdapi.Config)) []byte {
-	t.Helper()
-	config := clientcmdapi.Config{
-		CurrentContext: "admin",
-		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: server, InsecureSkipTLSVerify: true}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"admin": {Token: "secret-token"}},
-		Contexts:       map[string]*clientcmdapi.Context{"admin": {Cluster: "c", AuthInfo: "admin"}},
-	}
-	if change != nil {
-		change(&config)
-	}
-	content, err := clientcmd.Write(config)
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	return content
-}
-
-func fileWith(t *testing.T, content string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "token")
-	NewWithT(t).Expect(os.WriteFile(path, []byte(content), 0o600)).To(Succeed())
-	return path
-}
 
 func TestCheckKubeconfig(t *testing.T) {
 	const path = "/var/run/secrets/kubernetes.io/serviceaccount/token"
@@ -76,7 +51,7 @@ func TestCheckKubeconfig(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
-			err := CheckKubeconfig(kubeconfigFor(t, "https://foreign.example.com:6443", tc.change))
+			err := CheckKubeconfig(conntest.Kubeconfig(t, "https://foreign.example.com:6443", tc.change))
 			if tc.refuse == "" {
 				g.Expect(err).NotTo(HaveOccurred())
 				return

@@ -1,4 +1,4 @@
-package cluster
+package conn
 
 import (
 	"context"
@@ -39,7 +39,7 @@ var errNoWebSocket = errors.New("it does not forward ports over WebSockets")
 // forward connects to a port of a Pod through the API server. The API server may accept the request, and then
 // wait for an unreachable kubelet. When ctx ends, the TCP connection is aborted. This ends all goroutines
 // except one: apimachinery waits half a minute for the reply to a stream.
-func (a *access) forward(ctx context.Context, pod client.ObjectKey, port int) (net.Conn, error) {
+func (a *Access) forward(ctx context.Context, pod client.ObjectKey, port int) (net.Conn, error) {
 	type outcome struct {
 		conn net.Conn
 		err  error
@@ -62,7 +62,7 @@ func (a *access) forward(ctx context.Context, pod client.ObjectKey, port int) (n
 	return done.conn, nil
 }
 
-func (a *access) openPort(ctx context.Context, tcp *tcpConn, pod client.ObjectKey, port int) (net.Conn, error) {
+func (a *Access) openPort(ctx context.Context, tcp *tcpConn, pod client.ObjectKey, port int) (net.Conn, error) {
 	connection, err := a.upgrade(ctx, tcp, pod)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (a *access) openPort(ctx context.Context, tcp *tcpConn, pod client.ObjectKe
 
 // upgrade upgrades a request to a connection with streams: over a WebSocket, as API servers prefer since
 // Kubernetes 1.31, else as SPDY.
-func (a *access) upgrade(ctx context.Context, tcp *tcpConn, pod client.ObjectKey) (httpstream.Connection, error) {
+func (a *Access) upgrade(ctx context.Context, tcp *tcpConn, pod client.ObjectKey) (httpstream.Connection, error) {
 	base, _, err := rest.DefaultServerUrlFor(a.config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the kubeconfig: %w", err)
@@ -91,7 +91,9 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
-func (a *access) upgradeToWebSocket(ctx context.Context, tcp *tcpConn, at *url.URL) (httpstream.Connection, error) {
+// upgradeToWebSocket uses the WebSocket library of client-go itself, in client-go's version. client-go's own dialer
+// (client-go/transport/websocket) opens the TCP connection itself: it can neither be aborted nor limited (see tcpConn).
+func (a *Access) upgradeToWebSocket(ctx context.Context, tcp *tcpConn, at *url.URL) (httpstream.Connection, error) {
 	const protocol = portforward.WebsocketsSPDYTunnelingPortForwardV1
 	dialer := websocket.Dialer{
 		NetDialContext: tcp.dial, Proxy: a.proxy(), TLSClientConfig: a.certificates.Clone(),
@@ -132,7 +134,7 @@ func (a *access) upgradeToWebSocket(ctx context.Context, tcp *tcpConn, at *url.U
 	return nil, refused
 }
 
-func (a *access) upgradeToSPDY(ctx context.Context, tcp *tcpConn, at *url.URL) (httpstream.Connection, error) {
+func (a *Access) upgradeToSPDY(ctx context.Context, tcp *tcpConn, at *url.URL) (httpstream.Connection, error) {
 	transport := a.newTransport()
 	transport.DialContext, transport.ForceAttemptHTTP2 = tcp.dial, false // HTTP/2 has no upgrades
 	authenticated, err := a.httpClient(transport)
