@@ -214,7 +214,7 @@ func TestLookupsAreCountedByTheResultOfAllRegistries(t *testing.T) {
 	}
 	before, others := count("blocked"), count("unavailable")
 	_, _, _ = resolveFrom(t, NewResolver(remote.DefaultTransport), upstream, Sources{Blocked: true}, Credentials{})
-	g.Expect(count("blocked")-before).To(BeEquivalentTo(1))
+	g.Expect(count("blocked") - before).To(BeEquivalentTo(1))
 	g.Expect(count("unavailable")).To(Equal(others), "registries.conf of one cluster is no outage")
 }
 
