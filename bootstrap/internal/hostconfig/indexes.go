@@ -22,6 +22,7 @@ const (
 	configByConfigMap       = "configMaps"
 	configByNetworks        = "nmStateConfigs"
 	infraEnvByConfig        = "config"
+	infraEnvByMirrors       = "mirrorRegistryRef"
 	agentByInfraEnv         = "infraEnv"
 	clusterByControlPlane   = "controlPlane"
 	deploymentsByPullSecret = "pullSecret"
@@ -43,6 +44,7 @@ func indexes() []kube.Index {
 		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, configByConfigMap, configMapsOfConfig),
 		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, configByNetworks, networksOfConfig),
 		kube.IndexOf(&assisted.InfraEnv{}, infraEnvByConfig, labelled[*assisted.InfraEnv](bootstrapv1.ConfigNameLabel)),
+		kube.IndexOf(&assisted.InfraEnv{}, infraEnvByMirrors, mirrorsOfInfraEnv),
 		kube.IndexOf(&aiv1beta1.Agent{}, agentByInfraEnv, labelled[*aiv1beta1.Agent](aiv1beta1.InfraEnvNameLabel)),
 		kube.IndexOf(&clusterv1.Cluster{}, clusterByControlPlane, func(c *clusterv1.Cluster) []string { return kube.NonEmpty(c.Spec.ControlPlaneRef.Name) }),
 		kube.IndexOf(&hivev1.ClusterDeployment{}, deploymentsByPullSecret, pullSecretOfDeployment),
@@ -91,6 +93,16 @@ func configMapsOfConfig(config *bootstrapv1.OpenshiftAssistedConfig) []string {
 		names = append(names, ref.Name)
 	}
 	return kube.NonEmpty(names...)
+}
+
+// mirrorsOfInfraEnv returns the key of the ConfigMap with the mirrors. An InfraEnv has the mirrors of the config, or
+// else those of the cluster, which no config names.
+func mirrorsOfInfraEnv(infraEnv *assisted.InfraEnv) []string {
+	ref := infraEnv.Spec.MirrorRegistryRef
+	if ref == nil {
+		return nil
+	}
+	return []string{client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}.String()}
 }
 
 func networksOfConfig(config *bootstrapv1.OpenshiftAssistedConfig) []string {

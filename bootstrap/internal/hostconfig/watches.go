@@ -302,6 +302,16 @@ func (r *Reconciler) ofSecret(ctx context.Context, o client.Object) []ctrl.Reque
 	return requests
 }
 
+// ofConfigMap maps certificate authorities and mirrors to their configs.
 func (r *Reconciler) ofConfigMap(ctx context.Context, o client.Object) []ctrl.Request {
-	return r.configs(ctx, o.GetNamespace(), configByConfigMap, o.GetName())
+	requests := r.configs(ctx, o.GetNamespace(), configByConfigMap, o.GetName())
+	list := &assisted.InfraEnvList{}
+	if err := r.Client.List(ctx, list, client.MatchingFields{infraEnvByMirrors: client.ObjectKeyFromObject(o).String()}, client.UnsafeDisableDeepCopy); err != nil {
+		notMapped(ctx, err, "InfraEnvs by", infraEnvByMirrors)
+		return requests
+	}
+	for i := range list.Items {
+		requests = append(requests, r.ofInfraEnv(ctx, &list.Items[i])...)
+	}
+	return requests
 }

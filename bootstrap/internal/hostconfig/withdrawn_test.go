@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util/conditions"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
@@ -214,6 +215,7 @@ func TestOtherContentOfMirrorsIsRegisteredAgain(t *testing.T) {
 				w.Expect(w.config().Status.DataSecretName).NotTo(BeEmpty())
 			}
 			w.change(mirrors, func() { tc.change(mirrors) })
+			w.Expect(w.reconciler.ofConfigMap(t.Context(), mirrors)).To(ContainElement(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.config())}))
 			for range 2 {
 				w.reconcile()
 				w.clock = w.clock.Add(reconcile.DeferralPeriod)
