@@ -301,8 +301,9 @@ func (h *Host) boot() Boot {
 	return boot
 }
 
-// discover runs the discovery agent: it registers, follows instructions, and registers again when it is
-// instructed to or was forgotten. It returns true if the host is to reboot, false if it was switched off.
+// discover runs the discovery agent: it registers and follows instructions. It registers again when it is
+// instructed to, or when assisted-service forgot it. It returns true if the host is to reboot, false if it was
+// switched off.
 func (h *Host) discover(ctx context.Context) (reboot bool) {
 	agent, ok := h.loadAgent(ctx)
 	retry := backOff{}
@@ -338,8 +339,8 @@ func (h *Host) discover(ctx context.Context) (reboot bool) {
 }
 
 // register registers the host with assisted-service. A host that is switched off meanwhile is off only after the
-// answer, or after the time that a machine needs to boot its next system. Otherwise assisted-service would
-// assume that the host runs its discovery agent after its disk.
+// answer, or after the time of a boot. Otherwise assisted-service would assume that the host runs its discovery
+// agent after its disk.
 func (h *Host) register(ctx context.Context, agent Agent) error {
 	requested, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()

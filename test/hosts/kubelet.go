@@ -45,7 +45,8 @@ type Cluster struct {
 	// TwoNodes is true if the cluster has two nodes that fence each other.
 	TwoNodes bool
 	// ControlPlaneDropIns and WorkerDropIns are true if the kubelets of the release read configuration drop-ins
-	// from /etc/openshift/kubelet.conf.d (workers since September 2025, masters since May 2026, arbiters never).
+	// from /etc/openshift/kubelet.conf.d. Those of workers do since September 2025, those of masters since May
+	// 2026, those of arbiters do not.
 	ControlPlaneDropIns, WorkerDropIns bool
 }
 
@@ -65,7 +66,7 @@ type nodeIdentity struct {
 	taints           []corev1.Taint
 }
 
-// newNodeIdentity reads the sources of the kubelet of an installed host. These are the flags of its unit,
+// newNodeIdentity reads the sources of the kubelet of an installed host. These are its flags,
 // /etc/kubernetes/kubelet-env and the configuration drop-ins. An error means that the kubelet does not start.
 func newNodeIdentity(instruction Instruction, hardware Hardware, cluster Cluster, config *Ignition) (nodeIdentity, error) {
 	version, err := semver.ParseTolerant(cluster.Version)

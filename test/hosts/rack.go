@@ -28,10 +28,10 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// BootTime is an [Options.BootDelay] for hosts that move from one Machine to another. assisted-service loses a
-// host for ever that registers while its former Agent is being deleted, though it still answers the host
-// (crd_utils.go: CreateAgentCR updates the deleted Agent). That deletion takes a second on a busy machine.
-// Servers boot for minutes.
+// BootTime is an [Options.BootDelay] for hosts that move from one Machine to another. A host that registers
+// while its former Agent is being deleted is lost for ever, though assisted-service still answers it. The source
+// is CreateAgentCR in crd_utils.go, which updates the deleted Agent. That deletion takes a second on a busy
+// machine. Servers boot for minutes.
 const BootTime = 5 * time.Second
 
 // Options of a Rack.
