@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// refusal is how a webhook says no.
+// refusal is the error of a webhook that denies a request.
 type refusal struct {
 	code    int32
 	message string
@@ -46,7 +46,7 @@ func (s *Simulator) admission() http.Handler {
 
 type reviewer func(context.Context, *admissionv1.AdmissionRequest) (patch []byte, err error)
 
-// review answers an AdmissionReview with a patch, or with a refusal.
+// review answers an AdmissionReview with a patch or a denial.
 func review(decide reviewer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		in := admissionv1.AdmissionReview{}
@@ -114,8 +114,8 @@ func (s *Simulator) mutateInstall(_ context.Context, req *admissionv1.AdmissionR
 	}})
 }
 
-// InstallWebhooks registers the simulator's admission webhooks with the API server. Without them the API server refuses
-// nothing of what the real service's webhooks refuse. They stay registered when the simulator stops.
+// InstallWebhooks registers the simulator's admission webhooks with the API server. Without them the API server
+// accepts the requests that the webhooks of the real service deny. The registration outlives the simulator.
 func (s *Simulator) InstallWebhooks(ctx context.Context) error {
 	installs := []string{"agentclusterinstalls"}
 	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{

@@ -13,13 +13,15 @@ import (
 // clusterSetPolicy is the name of the policy, and of its binding.
 const clusterSetPolicy = "clusterdeployments.clustersets.open-cluster-management.io"
 
-// mayJoin is what the webhook of Open Cluster Management asks of whoever creates a ClusterDeployment (validateClusterDeployment of
-// stolostron/multicloud-operators-foundation, June 2026). A ClusterDeployment that names no set needs the right for all of them.
+// mayJoin is the right that the webhook of Open Cluster Management requires of the creator of a
+// ClusterDeployment (validateClusterDeployment of stolostron/multicloud-operators-foundation, June 2026). A
+// ClusterDeployment without a set needs the right for all sets.
 const mayJoin = `has(object.spec.clusterPoolRef) ||
-authorizer.group('cluster.open-cluster-management.io').resource('managedclustersets').subresource('join').name(variables.set).check('create').allowed()`
+authorizer.group('cluster.open-cluster-management.io').resource('managedclustersets').
+	subresource('join').name(variables.set).check('create').allowed()`
 
-// InstallClusterSets makes the API server deny ClusterDeployments as it does on a hub with ACM or MCE. They are no part
-// of assisted-service, but hubs that have it mostly have them, too.
+// InstallClusterSets makes the API server deny ClusterDeployments like a hub with ACM or MCE. These products
+// are not part of assisted-service, but most hubs with assisted-service have one of them.
 func InstallClusterSets(ctx context.Context, c client.Client) error {
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: clusterSetPolicy},

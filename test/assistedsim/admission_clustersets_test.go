@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// shippedRoles are those of the control plane provider.
+// shippedRoles are the roles of the control plane provider's manifests.
 var shippedRoles = []string{"../../config/controlplane/rbac/role.yaml", "../../config/controlplane/rbac/cluster_role.yaml"}
 
 func clusterSetsAreJoined(b bed) {
@@ -47,7 +47,7 @@ func (b bed) deploymentIn(namespace string) *hivev1.ClusterDeployment {
 	}
 }
 
-// as is a client of a user who has rules and nothing else.
+// as returns a client of a user with the given rules only.
 func (b bed) as(user string, rules []rbacv1.PolicyRule) client.Client {
 	b.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}

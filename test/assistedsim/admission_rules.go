@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// defaultNetworking is the value that the mutating webhook gives userManagedNetworking where nobody did. It persists: a
-// later change of platform or size collides with it.
+// defaultNetworking returns the default of userManagedNetworking that the mutating webhook sets. The default
+// persists: a later change of platform or size conflicts with it.
 func defaultNetworking(aci *hiveext.AgentClusterInstall) (value, ok bool) {
 	if aci.Spec.Networking.UserManagedNetworking != nil || installationReason(aci) != "" || !aci.DeletionTimestamp.IsZero() {
 		return false, false
@@ -30,7 +30,8 @@ func singleNode(spec *hiveext.AgentClusterInstallSpec) bool {
 	return spec.ProvisionRequirements.ControlPlaneAgents == 1 && spec.ProvisionRequirements.WorkerAgents == 0
 }
 
-// installationReason is the reason of Completed once the installation has started, which is all that the webhook knows.
+// installationReason returns the reason of condition Completed once the installation has started. The webhook
+// knows no other state.
 func installationReason(aci *hiveext.AgentClusterInstall) string {
 	for _, condition := range aci.Status.Conditions {
 		if condition.Type == hiveext.ClusterCompletedCondition && slices.Contains([]string{
@@ -60,7 +61,7 @@ func validateInstall(_ context.Context, before, after *hiveext.AgentClusterInsta
 	return validateFrozenInstall(before, after)
 }
 
-// validateFrozenInstall: nearly nothing may change once the installation has started.
+// validateFrozenInstall denies nearly all changes once the installation has started.
 func validateFrozenInstall(before, after *hiveext.AgentClusterInstall) error {
 	reason := installationReason(after)
 	if reason == "" {
@@ -95,14 +96,14 @@ func (s *Simulator) validateInfraEnv(ctx context.Context, before, after *aiv1bet
 	return nil
 }
 
-// markedInstalled reads what Hive, and not the service, writes to the ClusterDeployment.
+// markedInstalled reads a field of the ClusterDeployment that Hive writes, not the service.
 func (s *Simulator) markedInstalled(ctx context.Context, ref *aiv1beta1.ClusterReference) bool {
 	cd := &hivev1.ClusterDeployment{}
 	err := s.live.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, cd)
 	return err == nil && cd.Spec.Installed
 }
 
-// frozenStates are those in which the cluster of an Agent cannot change.
+// frozenStates are the states in which the cluster of an Agent cannot change.
 var frozenStates = []string{
 	models.HostStatusPreparingForInstallation, models.HostStatusPreparingFailed, models.HostStatusPreparingSuccessful,
 	models.HostStatusInstalling, models.HostStatusInstallingInProgress, models.HostStatusInstallingPendingUserAction,

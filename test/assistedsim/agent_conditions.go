@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// inputError is a mistake in the spec of an object; every other error counts as one of the service itself.
+// inputError is an error in the spec of an object. All other errors count as errors of the service.
 type inputError struct{ message string }
 
 func (e inputError) Error() string { return e.message }
@@ -22,7 +22,7 @@ func agentCondition(kind conditionsv1.ConditionType, status corev1.ConditionStat
 	return conditionsv1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
 }
 
-// agentConditions are the conditions of an Agent in the order in which the service writes them.
+// agentConditions returns the conditions of an Agent in the order in which the service writes them.
 func agentConditions(h *host) []conditionsv1.Condition {
 	conditions := []conditionsv1.Condition{
 		agentSynced(h), agentConnected(h), agentRequirements(h), agentValidated(h), agentInstalled(h), agentBound(h),

@@ -21,13 +21,14 @@ import (
 
 const (
 	agentFinalizer = "agent.agent-install.openshift.io/ai-deprovision"
-	// skipSpokeCleanup is the annotation of an Agent whose Node is for others to remove from its cluster
-	// (agent_controller.go: AgentSkipSpokeCleanupAnnotation).
+	// With the annotation skipSpokeCleanup on an Agent, the service leaves the removal of its Node to other
+	// controllers (agent_controller.go: AgentSkipSpokeCleanupAnnotation).
 	skipSpokeCleanup = "agent.agent-install.openshift.io/skip-spoke-cleanup"
 )
 
-// reconcileAgent applies the Agent's spec to the host, writes what the host is, and lets it take its next step; so every
-// state is seen at least once, except what a host reports faster than it can be written.
+// reconcileAgent applies the Agent's spec to the host, publishes the host's state, and advances the host by one
+// step. So every state is published at least once, except states that the host reports faster than the
+// simulator writes.
 func (s *Simulator) reconcileAgent(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	agent := &aiv1beta1.Agent{}
 	if err := s.live.Get(ctx, req.NamespacedName, agent); err != nil {
@@ -68,7 +69,7 @@ func (s *Simulator) reconcileAgent(ctx context.Context, req ctrl.Request) (ctrl.
 	}
 }
 
-// viewHost applies the spec and returns a copy of the record to be written.
+// viewHost applies the spec and returns a copy of the record to publish.
 func (s *Simulator) viewHost(agent *aiv1beta1.Agent, found fencing) (*host, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +81,7 @@ func (s *Simulator) viewHost(agent *aiv1beta1.Agent, found fencing) (*host, bool
 	h.fencing = found
 	h.specError = s.applySpec(h, &agent.Spec)
 	if h.infraEnv.autoApprove && !controllerutil.ContainsFinalizer(agent, agentFinalizer) {
-		h.approved = true // once, at the first look
+		h.approved = true // approved once, when the host is first reconciled
 	}
 	if h.approved != before.approved || h.state != before.state || h.role != before.role ||
 		(h.specError == nil) != (before.specError == nil) {
@@ -90,7 +91,7 @@ func (s *Simulator) viewHost(agent *aiv1beta1.Agent, found fencing) (*host, bool
 	return &view, true
 }
 
-// advanceHost takes the next step, unless the host moved while it was being written.
+// advanceHost advances the host by one step, unless the host changed since viewHost.
 func (s *Simulator) advanceHost(view *host) (again bool, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +109,7 @@ func (s *Simulator) advanceHost(view *host) (again bool, wait time.Duration) {
 	return s.stepHost(h)
 }
 
-// applySpec is the service's reading of an Agent's spec. Called with mu held.
+// applySpec applies an Agent's spec as the service does. Called with mu held.
 func (s *Simulator) applySpec(h *host, spec *aiv1beta1.AgentSpec) error {
 	h.approved, h.wanted = spec.Approved, types.NamespacedName{}
 	if ref := spec.ClusterDeploymentName; ref != nil {
@@ -130,7 +131,7 @@ func (s *Simulator) applySpec(h *host, spec *aiv1beta1.AgentSpec) error {
 	return applyRequests(h, spec)
 }
 
-// applyRequests never clears hostname, role or disk: the service takes "" for no opinion.
+// applyRequests never clears hostname, role or disk: to the service, "" means no change.
 func applyRequests(h *host, spec *aiv1beta1.AgentSpec) error {
 	switch spec.Role {
 	case "":
@@ -173,7 +174,7 @@ func hasDisk(inventory *models.Inventory, id string) bool {
 	return false
 }
 
-// applyCluster binds and unbinds. Both end only when the host, on its next call, registers again.
+// applyCluster binds and unbinds the host. Both complete only when the host registers again.
 func (s *Simulator) applyCluster(h *host) error {
 	switch {
 	case h.wanted == h.cluster:
@@ -201,8 +202,9 @@ func (s *Simulator) applyCluster(h *host) error {
 	return nil
 }
 
-// unbind takes the host out of its cluster. One whose installation began may run its installed system, which cannot hear the
-// service: it waits for the host to boot the discovery image again, or to ask for instructions if it still runs that.
+// unbind removes the host from its cluster. A host whose installation began may run the installed system, which
+// has no agent. Such a host waits until it boots the discovery image again. If it still runs the discovery
+// image, it waits for its next poll.
 func (s *Simulator) unbind(h *host) {
 	former := h.cluster
 	defer s.touchCluster(former)
@@ -218,7 +220,7 @@ func (s *Simulator) unbind(h *host) {
 	}
 }
 
-// forget drops the host of an Agent that is gone. If it still runs the discovery image it will register again.
+// forget drops the host of a deleted Agent. A host that still runs the discovery image registers again.
 func (s *Simulator) forget(key types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,8 +234,8 @@ func (s *Simulator) forget(key types.NamespacedName) {
 	enqueue(s.infraEnvQueue, h.infraEnv.key)
 }
 
-// releaseAgent lets a deleted Agent go, after the Node of an installed host was removed from its cluster, unless the
-// Agent says that this is for others.
+// releaseAgent removes the Node of an installed host from its cluster and then the finalizer of the deleted
+// Agent. With skipSpokeCleanup the Node stays.
 func (s *Simulator) releaseAgent(ctx context.Context, agent *aiv1beta1.Agent) error {
 	if !controllerutil.ContainsFinalizer(agent, agentFinalizer) {
 		return nil
@@ -246,7 +248,7 @@ func (s *Simulator) releaseAgent(ctx context.Context, agent *aiv1beta1.Agent) er
 		*view = *h
 	}
 	s.mu.Unlock()
-	if view != nil && view.stage == models.HostStageDone && !skipsSpoke(agent) && s.spokeMatters(ctx, view) {
+	if view != nil && view.stage == models.HostStageDone && !skipsSpoke(agent) && s.cleansSpoke(ctx, view) {
 		if err := s.removeNode(ctx, view.cluster, view.hostname()); err != nil {
 			view.cleanup = err.Error()
 			return errors.Join(err, client.IgnoreNotFound(s.publishAgent(ctx, agent, view)))
@@ -266,8 +268,9 @@ func skipsSpoke(agent *aiv1beta1.Agent) bool {
 	return skips
 }
 
-// spokeMatters reports whether the host's cluster and InfraEnv are both alive; the service cleans up only then.
-func (s *Simulator) spokeMatters(ctx context.Context, h *host) bool {
+// cleansSpoke reports whether neither the host's cluster nor its InfraEnv is being deleted; otherwise the
+// service removes no Node.
+func (s *Simulator) cleansSpoke(ctx context.Context, h *host) bool {
 	s.mu.Lock()
 	alive := h.bound() && s.infraEnvs[h.infraEnv.key] == h.infraEnv
 	s.mu.Unlock()
@@ -279,8 +282,8 @@ func (s *Simulator) clusterAlive(ctx context.Context, key types.NamespacedName) 
 	return s.live.Get(ctx, key, cd) == nil && cd.DeletionTimestamp.IsZero()
 }
 
-// removeFormerNode removes the Node of a host that is back after it was unbound. Trying once is enough: a cluster that
-// does not answer no longer holds the host up.
+// removeFormerNode tries once to remove the Node of a host that registers again after it was unbound. A cluster
+// that does not answer then no longer blocks the host.
 func (s *Simulator) removeFormerNode(ctx context.Context, agent *aiv1beta1.Agent, view *host) {
 	former := types.NamespacedName{Namespace: view.deprovision.ClusterNamespace, Name: view.deprovision.ClusterName}
 	message := ""

@@ -23,7 +23,8 @@ const (
 	agentPrefix           = "agent.agent-install.openshift.io/"
 )
 
-// publishAgent writes metadata first and status second, as the service does. agent is what was last read or written.
+// publishAgent writes metadata first and status second, as the service does. agent is the object as last read
+// or written.
 func (s *Simulator) publishAgent(ctx context.Context, agent *aiv1beta1.Agent, h *host) error {
 	base := agent.DeepCopy()
 	agent.Spec.Approved = h.approved
@@ -35,7 +36,7 @@ func (s *Simulator) publishAgent(ctx context.Context, agent *aiv1beta1.Agent, h 
 	}
 	base = agent.DeepCopy()
 	s.fillAgentStatus(&agent.Status, h)
-	agent.Status = *agent.Status.DeepCopy() // the answer is decoded into it, and must not reach the record
+	agent.Status = *agent.Status.DeepCopy() // the response is decoded into the status and must not change the record
 	if equality.Semantic.DeepEqual(base.Status, agent.Status) {
 		return nil
 	}
@@ -81,7 +82,7 @@ func merge(into *map[string]string, from map[string]string) {
 func asJSON(value any) string {
 	data, err := json.Marshal(value)
 	if err != nil {
-		return "" // the API models hold nothing that JSON cannot
+		return "" // JSON can represent all API models
 	}
 	return string(data)
 }
@@ -107,7 +108,7 @@ func labelInventory(labels map[string]string, inventory *models.Inventory) {
 	}
 }
 
-// labelValue drops what a label value cannot hold.
+// labelValue drops the characters that a label value cannot contain.
 func labelValue(value string) string {
 	var kept []rune
 	for _, r := range value {

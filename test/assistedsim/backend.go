@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// The records below are what the real service keeps in its database. The API objects are written from them; only their
-// spec is read back. Simulator.mu guards all of them.
+// The records below correspond to the database of the real service. The API objects are written from the
+// records; only the spec of the objects is read back. Simulator.mu guards all records.
 
 type infraEnv struct {
 	key types.NamespacedName
@@ -24,24 +24,24 @@ type infraEnv struct {
 	clusterRef  types.NamespacedName
 	agentLabels map[string]string
 	autoApprove bool
-	// generation counts regenerated images; fingerprint is what the last one was made from.
+	// generation counts regenerated images; fingerprint identifies the inputs of the last one.
 	generation  int
 	fingerprint string
 	createdAt   time.Time
 	updatedAt   time.Time
 	urls        aiv1beta1.BootArtifacts
 	isoURL      string
-	// networks are the NMStateConfigs that the image holds, which then lie under networksURL.
+	// networks are the NMStateConfigs in the image; their files are at networksURL.
 	networks    []aiv1beta1.NMStateConfig
 	networksURL string
 	pullSecret  []byte
-	// mirrors is the ConfigMap of the registry mirrors; nil without.
+	// mirrors are the data of the ConfigMap with the registry mirrors, or nil.
 	mirrors map[string]string
 	spec    aiv1beta1.InfraEnvSpec
 	token   string
 }
 
-// requests is what the spec of an Agent asked for while the service still listened.
+// requests are the values from the spec of an Agent that the service accepted before the installation.
 type requests struct {
 	role              models.HostRole
 	hostname          string
@@ -49,20 +49,21 @@ type requests struct {
 	nodeLabels        map[string]string
 	installerArgs     string
 	ignitionOverrides string
-	// fencing are the credentials of the BMC, as the service keeps them; empty: none.
+	// fencing are the credentials of the BMC in the form that the service stores; empty if none.
 	fencing string
 }
 
 type host struct {
 	key      types.NamespacedName
 	infraEnv *infraEnv
-	// forgotten is a host without an Agent, of which nothing is told until it registers again.
+	// forgotten is set for a host without an Agent. The service ignores the host until it registers again.
 	forgotten bool
 
 	state, info string
-	// published is the state that the Agent shows; a host gets its instruction only when everybody can see why.
+	// published is the state in the Agent's status. A host gets an instruction only after the Agent shows the
+	// state that leads to it.
 	published string
-	// due is when the state may end by itself.
+	// due is the earliest time at which the state may end automatically.
 	due       time.Time
 	kind      string
 	cluster   types.NamespacedName
@@ -72,12 +73,13 @@ type host struct {
 	role      models.HostRole
 	bootstrap bool
 	specError error
-	// fencing is what the Secret holds that the Agent names.
+	// fencing is the content of the Secret that the Agent refers to.
 	fencing fencing
-	// backendError shows SpecSynced=False/BackendError for a moment, as the real service does on its own update conflicts.
+	// backendError shows SpecSynced=False/BackendError for a moment, like the real service after an update
+	// conflict.
 	backendError bool
 
-	// arrived is an inventory that was received and not yet looked at; the one before it stays visible until then.
+	// arrived is a received inventory that is not processed yet; until then the previous one stays visible.
 	arrived, inventory *models.Inventory
 	validation         validation
 	failing            string
@@ -87,9 +89,9 @@ type host struct {
 	stages                   []models.HostStage
 	stageStart, stageUpdated time.Time
 	handedOver, stopped      bool
-	// cannotPull tells why the host cannot pull an image.
+	// cannotPull is the reason why the host cannot pull an image.
 	cannotPull func(image string) string
-	// reports counts what the host reported; shown is how many of them the Agent has shown.
+	// reports counts the reports of the host; shown counts those that the Agent has shown.
 	reports, shown int
 
 	deprovision *aiv1beta1.AgentDeprovisionInfo
@@ -110,7 +112,7 @@ type cluster struct {
 	state, info     string
 	due             time.Time
 
-	// name, spec and overrides are what the service has taken over: see takeOver.
+	// name, spec and overrides are the values that the service has accepted: see acceptChanges.
 	name             string
 	spec             hiveext.AgentClusterInstallSpec
 	overrides        string
@@ -120,12 +122,13 @@ type cluster struct {
 	specError        error
 	deleting         bool
 
-	// prepared is true once the files of an installation were generated.
+	// prepared is true once the installation files were generated.
 	prepared    bool
 	lastFailure string
 	failing     string
-	// finalised is true once the controller in the cluster said that the operators are available; operatorsDone when that shows.
-	finalised, operatorsDone bool
+	// finalized is true once the controller in the cluster reported that the operators are available;
+	// operatorsDone once this is published.
+	finalized, operatorsDone bool
 }
 
 func (h *host) enter(state, info string, delay time.Duration) {
@@ -140,7 +143,7 @@ func (h *host) bound() bool { return h.cluster != types.NamespacedName{} }
 
 func (h *host) dayTwo() bool { return h.kind == models.HostKindAddToExistingClusterHost }
 
-// hostname is what the host will be called in its cluster.
+// hostname returns the name of the host in its cluster.
 func (h *host) hostname() string {
 	switch {
 	case h.requested.hostname != "":
@@ -151,8 +154,8 @@ func (h *host) hostname() string {
 	return ""
 }
 
-// installationDisk is the disk that was asked for, else the first of those that are eligible: the service leaves fast and
-// large disks to the workload.
+// installationDisk returns the requested disk, or the first eligible one. The service leaves fast and large
+// disks to the workload.
 func (h *host) installationDisk() string {
 	if h.requested.diskID != "" || h.inventory == nil {
 		return h.requested.diskID
@@ -182,21 +185,23 @@ func (c *cluster) acceptsHosts() bool {
 	return !c.deleting && (c.waiting() || c.state == models.ClusterStatusAddingHosts)
 }
 
-// waiting is true before the installation starts.
+// waiting reports whether the installation has not started.
 func (c *cluster) waiting() bool {
 	return slices.Contains([]string{
 		models.ClusterStatusInsufficient, models.ClusterStatusReady, models.ClusterStatusPendingForInput,
 	}, c.state)
 }
 
-// installingNow is true from the first boot into the installer until the last host is done.
+// installingNow reports whether hosts of the cluster are being installed: from the first boot into the
+// installer until the last host is done.
 func (c *cluster) installingNow() bool {
 	return slices.Contains([]string{
 		models.ClusterStatusInstalling, models.ClusterStatusInstallingPendingUserAction, models.ClusterStatusFinalizing,
 	}, c.state)
 }
 
-// members are the hosts of a cluster in a stable order. With dayTwo false, those that are part of the first installation.
+// members returns the hosts of a cluster in a stable order. Without dayTwo, it returns the hosts of the first
+// installation.
 func (s *Simulator) members(cluster types.NamespacedName, dayTwo bool) []*host {
 	var members []*host
 	for _, h := range s.hosts {
@@ -224,7 +229,7 @@ func (s *Simulator) notify() {
 	s.changed = make(chan struct{})
 }
 
-// touchHost has the Agent written and its cluster looked at again. Called with mu held.
+// touchHost enqueues the Agent and its cluster. Called with mu held.
 func (s *Simulator) touchHost(h *host) {
 	enqueue(s.agentQueue, h.key)
 	if h.bound() {
@@ -233,7 +238,7 @@ func (s *Simulator) touchHost(h *host) {
 	s.notify()
 }
 
-// touchCluster has the cluster written and every host looked at again that is or wants to be part of it. Called with mu held.
+// touchCluster enqueues the cluster and every host that is a member or wants to join. Called with mu held.
 func (s *Simulator) touchCluster(key types.NamespacedName) {
 	enqueue(s.clusterQueue, key)
 	for _, h := range s.hosts {
@@ -244,7 +249,7 @@ func (s *Simulator) touchCluster(key types.NamespacedName) {
 	s.notify()
 }
 
-// touchReferrers has the InfraEnvs looked at again that are bound to the cluster. Called with mu held.
+// touchReferrers enqueues the InfraEnvs that are bound to the cluster. Called with mu held.
 func (s *Simulator) touchReferrers(cluster types.NamespacedName) {
 	for name, ref := range s.references {
 		if ref == cluster {

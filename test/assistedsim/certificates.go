@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// certificates are a private authority and its certificate for 127.0.0.1.
+// certificates are a private CA and its certificate for 127.0.0.1.
 type certificates struct {
 	caPEM  []byte
 	server tls.Certificate

@@ -18,7 +18,7 @@ func clusterCondition(kind hivev1.ClusterInstallConditionType, status corev1.Con
 	return hivev1.ClusterInstallCondition{Type: kind, Status: status, Reason: reason, Message: message}
 }
 
-// setClusterCondition stamps both times when anything changes, as recorded from the service.
+// setClusterCondition sets both times when any field changes, as recorded from the service.
 func setClusterCondition(conditions *[]hivev1.ClusterInstallCondition, wanted hivev1.ClusterInstallCondition) {
 	now := metav1.Now()
 	wanted.LastProbeTime, wanted.LastTransitionTime = now, now
@@ -48,7 +48,7 @@ func clusterSynced(err error) hivev1.ClusterInstallCondition {
 		hiveext.ClusterBackendErrorMsg+" "+err.Error())
 }
 
-// unavailableConditions are those of a cluster that the service could not even create.
+// unavailableConditions are the conditions of a cluster that the service could not register.
 func unavailableConditions(err error) []hivev1.ClusterInstallCondition {
 	conditions := []hivev1.ClusterInstallCondition{clusterSynced(err)}
 	for _, kind := range []hivev1.ClusterInstallConditionType{
@@ -61,7 +61,8 @@ func unavailableConditions(err error) []hivev1.ClusterInstallCondition {
 	return conditions
 }
 
-// clusterConditions are the conditions of an AgentClusterInstall in the order in which the service writes them.
+// clusterConditions returns the conditions of an AgentClusterInstall in the order in which the service writes
+// them.
 func clusterConditions(c *cluster, members []*host) []hivev1.ClusterInstallCondition {
 	return []hivev1.ClusterInstallCondition{
 		clusterSynced(c.specError), clusterRequirements(c, members), clusterValidated(c), clusterCompleted(c),
@@ -170,7 +171,8 @@ func clusterStopped(c *cluster) hivev1.ClusterInstallCondition {
 	return is(corev1.ConditionFalse, hiveext.ClusterNotStoppedReason, hiveext.ClusterNotStoppedMsg)
 }
 
-// clusterPreparation has reasons with spaces, and no message but the reason of a failure.
+// clusterPreparation returns the condition of the preparation. Its reasons contain spaces, and its message is
+// empty except after a failure.
 func clusterPreparation(c *cluster) hivev1.ClusterInstallCondition {
 	is := func(status corev1.ConditionStatus, reason, message string) hivev1.ClusterInstallCondition {
 		return clusterCondition(hiveext.ClusterLastInstallationPreparationFailedCondition, status, reason, message)

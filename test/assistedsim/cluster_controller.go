@@ -21,11 +21,13 @@ const (
 	clusterDeploymentFinalizer = "clusterdeployments.agent-install.openshift.io/ai-deprovision"
 	clusterInstallFinalizer    = "agentclusterinstall.agent-install.openshift.io/ai-deprovision"
 
-	// pauseAnnotation on a ClusterDeployment holds the installation, as AgentClusterInstall.spec.holdInstallation does.
+	// pauseAnnotation on a ClusterDeployment blocks the installation, like
+	// AgentClusterInstall.spec.holdInstallation.
 	pauseAnnotation = "hive.openshift.io/reconcile-pause"
 )
 
-// reconcileCluster works on a ClusterDeployment (by whose name it is called) and its AgentClusterInstall.
+// reconcileCluster reconciles a ClusterDeployment and its AgentClusterInstall. The request has the name of the
+// ClusterDeployment.
 func (s *Simulator) reconcileCluster(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	cd := &hivev1.ClusterDeployment{}
 	if err := s.live.Get(ctx, req.NamespacedName, cd); err != nil {
@@ -65,7 +67,7 @@ func (s *Simulator) reconcileCluster(ctx context.Context, req ctrl.Request) (ctr
 	return s.driveCluster(ctx, cd, aci)
 }
 
-// driveCluster publishes the cluster's state and takes it further, as reconcileAgent does with a host.
+// driveCluster publishes the cluster's state and advances the cluster by one step, like reconcileAgent.
 func (s *Simulator) driveCluster(ctx context.Context, cd *hivev1.ClusterDeployment, aci *hiveext.AgentClusterInstall) (ctrl.Result, error) {
 	base := aci.DeepCopy()
 	controllerutil.AddFinalizer(aci, clusterInstallFinalizer)
@@ -82,7 +84,7 @@ func (s *Simulator) driveCluster(ctx context.Context, cd *hivev1.ClusterDeployme
 		return ctrl.Result{}, err
 	}
 	if c == nil {
-		return ctrl.Result{}, nil // what it waits for is watched
+		return ctrl.Result{}, nil // its dependencies are watched
 	}
 	for {
 		if err := s.publishCluster(ctx, aci, c); err != nil {
@@ -95,7 +97,8 @@ func (s *Simulator) driveCluster(ctx context.Context, cd *hivev1.ClusterDeployme
 	}
 }
 
-// ensureCluster registers the cluster as soon as its inputs are there. nil: it says in the status what is missing.
+// ensureCluster registers the cluster as soon as its inputs exist. It returns nil after it published the
+// missing input.
 func (s *Simulator) ensureCluster(ctx context.Context, cd *hivev1.ClusterDeployment, aci *hiveext.AgentClusterInstall) (*cluster, error) {
 	key := client.ObjectKeyFromObject(cd)
 	s.mu.Lock()
@@ -129,7 +132,7 @@ func (s *Simulator) ensureCluster(ctx context.Context, cd *hivev1.ClusterDeploym
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if problem == nil {
-		problem = c.takeOver(cd, aci)
+		problem = c.acceptChanges(cd, aci)
 	}
 	c.specError, c.releaseImage = problem, image
 	c.hold = aci.Spec.HoldInstallation || cd.Annotations[pauseAnnotation] == "true"
@@ -139,7 +142,8 @@ func (s *Simulator) ensureCluster(ctx context.Context, cd *hivev1.ClusterDeploym
 	return c, nil
 }
 
-// imported reports whether the cluster is installed already though the service does not know it: it joins on its second day.
+// imported reports whether the cluster is already installed but unknown to the service, which then only adds
+// hosts.
 func imported(cd *hivev1.ClusterDeployment, aci *hiveext.AgentClusterInstall) bool {
 	if cd.Spec.Installed {
 		return true
@@ -173,7 +177,8 @@ func (s *Simulator) registerCluster(cd *hivev1.ClusterDeployment, aci *hiveext.A
 	return c
 }
 
-// advanceCluster takes the next step, after what the service writes outside the status at this point.
+// advanceCluster advances the cluster by one step, after it wrote the objects that the service creates in this
+// step.
 func (s *Simulator) advanceCluster(
 	ctx context.Context, cd *hivev1.ClusterDeployment, aci *hiveext.AgentClusterInstall, c *cluster,
 ) (again bool, wait time.Duration, err error) {
@@ -204,7 +209,8 @@ func (s *Simulator) advanceCluster(
 	return true, 0, nil
 }
 
-// platform is what the service makes of the spec: no platform where the user manages the network, bare metal otherwise.
+// platform returns the platform that the service derives from the spec: none with user-managed networking,
+// otherwise bare metal.
 func (c *cluster) platform() hiveext.PlatformType {
 	switch {
 	case c.spec.PlatformType != "":

@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// releaseDeployment deletes the AgentClusterInstall first and lets the ClusterDeployment go when it is gone.
+// releaseDeployment deletes the AgentClusterInstall first, and removes the finalizer of the ClusterDeployment
+// when the AgentClusterInstall is deleted.
 func (s *Simulator) releaseDeployment(ctx context.Context, cd *hivev1.ClusterDeployment, aci *hiveext.AgentClusterInstall) error {
 	if aci != nil {
 		if aci.DeletionTimestamp.IsZero() {
@@ -36,11 +37,11 @@ func (s *Simulator) releaseDeployment(ctx context.Context, cd *hivev1.ClusterDep
 	return nil
 }
 
-// releaseInstall cancels what runs, frees or deletes the Agents, forgets the cluster and lets the AgentClusterInstall go.
-// Installed hosts go on running.
+// releaseInstall cancels an installation, unbinds or deletes the Agents, forgets the cluster and removes the
+// finalizer of the AgentClusterInstall. Installed hosts keep running.
 func (s *Simulator) releaseInstall(ctx context.Context, cd *hivev1.ClusterDeployment, aci *hiveext.AgentClusterInstall) error {
 	if !controllerutil.ContainsFinalizer(aci, clusterInstallFinalizer) {
-		return nil // somebody else holds it
+		return nil // the finalizer of another client blocks it
 	}
 	key := types.NamespacedName{Namespace: aci.Namespace, Name: aci.Spec.ClusterDeploymentRef.Name}
 	free, leave := s.cancel(key, cd != nil && cd.Spec.PreserveOnDelete)
@@ -56,7 +57,7 @@ func (s *Simulator) releaseInstall(ctx context.Context, cd *hivev1.ClusterDeploy
 		}
 	}
 	if len(leave) > 0 {
-		return nil // every Agent that goes wakes the cluster
+		return nil // each deleted Agent wakes the cluster
 	}
 	s.mu.Lock()
 	delete(s.clusters, key)
@@ -71,7 +72,7 @@ func (s *Simulator) releaseInstall(ctx context.Context, cd *hivev1.ClusterDeploy
 	return nil
 }
 
-// cancel stops an installation that runs and sorts the hosts of the cluster into those that are unbound and those whose
+// cancel stops a running installation and divides the hosts of the cluster: hosts to unbind, and hosts whose
 // Agents are deleted.
 func (s *Simulator) cancel(key types.NamespacedName, deleteAgents bool) (free, leave []types.NamespacedName) {
 	s.mu.Lock()
@@ -81,7 +82,7 @@ func (s *Simulator) cancel(key types.NamespacedName, deleteAgents bool) (free, l
 		c.deleting = true
 		begun = c.installingNow() || c.state == models.ClusterStatusError
 		if begun || c.state == models.ClusterStatusPreparingForInstallation {
-			c.enter(models.ClusterStatusCancelled, infoClusterCancelled, 0)
+			c.enter(models.ClusterStatusCancelled, infoClusterCanceled, 0)
 		}
 	}
 	for name, h := range s.hosts {
@@ -90,12 +91,12 @@ func (s *Simulator) cancel(key types.NamespacedName, deleteAgents bool) (free, l
 		}
 		switch h.state {
 		case models.HostStatusPreparingForInstallation, models.HostStatusPreparingSuccessful:
-			h.enter(models.HostStatusKnown, infoHostCancelled, 0)
+			h.enter(models.HostStatusKnown, infoHostCanceled, 0)
 			s.touchHost(h)
 		case models.HostStatusInstalling, models.HostStatusInstallingInProgress, models.HostStatusInstallingPendingUserAction,
 			models.HostStatusInstalled, models.HostStatusError:
 			if begun && !h.dayTwo() {
-				h.enter(models.HostStatusCancelled, infoHostCancelled, 0)
+				h.enter(models.HostStatusCancelled, infoHostCanceled, 0)
 				s.touchHost(h)
 			}
 		}
@@ -108,7 +109,8 @@ func (s *Simulator) cancel(key types.NamespacedName, deleteAgents bool) (free, l
 	return free, leave
 }
 
-// unbindAgent removes the cluster from the Agent's spec, and from the host without waiting for the Agent to be read again.
+// unbindAgent removes the cluster from the Agent's spec, and from the host before the Agent is reconciled
+// again.
 func (s *Simulator) unbindAgent(ctx context.Context, name types.NamespacedName) error {
 	agent := &aiv1beta1.Agent{}
 	if err := s.live.Get(ctx, name, agent); err != nil {
@@ -129,7 +131,7 @@ func (s *Simulator) unbindAgent(ctx context.Context, name types.NamespacedName) 
 	return nil
 }
 
-// reconcileOrphans looks after the AgentClusterInstalls of a ClusterDeployment that does not exist.
+// reconcileOrphans handles the AgentClusterInstalls whose ClusterDeployment does not exist.
 func (s *Simulator) reconcileOrphans(ctx context.Context, key types.NamespacedName) error {
 	orphans := &hiveext.AgentClusterInstallList{}
 	if err := s.live.List(ctx, orphans, client.InNamespace(key.Namespace)); err != nil {

@@ -18,11 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// noIngressContext is the context of the kubeconfig that is published while the cluster installs, before it trusts the
-// certificate of the ingress. The final one keeps the name that the test gave it.
+// noIngressContext is the context of the kubeconfig during the installation, which does not trust the
+// certificate of the ingress yet. The final kubeconfig has the context from the test.
 const noIngressContext = "admin-noingress"
 
-// handOver writes kubeconfig, password and metadata: the kubeconfig when the installation starts, all of it when it ends.
+// handOver writes the kubeconfig at the start of the installation, and kubeconfig, password and metadata at its
+// end.
 func (s *Simulator) handOver(
 	ctx context.Context, cd *hivev1.ClusterDeployment, aci *hiveext.AgentClusterInstall, c *cluster, done bool,
 ) error {
@@ -55,7 +56,7 @@ func (s *Simulator) handOver(
 	return s.writeMetadata(ctx, aci, metadata)
 }
 
-// withoutIngress renames the context; the server stays the same, so that the kubeconfig works at once.
+// withoutIngress renames the context. The server stays the same, so that the kubeconfig works immediately.
 func withoutIngress(kubeconfig []byte) ([]byte, error) {
 	config, err := clientcmd.Load(kubeconfig)
 	if err != nil {
@@ -70,7 +71,7 @@ func withoutIngress(kubeconfig []byte) ([]byte, error) {
 	return clientcmd.Write(*config)
 }
 
-// writeSecret creates a Secret of the cluster. One that exists is kept unless it is to be rewritten.
+// writeSecret creates a Secret of the cluster. An existing Secret is kept unless it must be rewritten.
 func (s *Simulator) writeSecret(
 	ctx context.Context, cd *hivev1.ClusterDeployment, name, kind string, data map[string][]byte, rewrite bool,
 ) error {

@@ -19,13 +19,13 @@ const (
 	bundleKey     = "ca-bundle.crt"
 )
 
-// The service labels every Secret and ConfigMap that it uses: its cache holds no others.
+// The service labels every Secret and ConfigMap that it uses, because its cache contains no others.
 var usedLabels = map[string]string{
 	"agent-install.openshift.io/watch":          "true",
 	"cluster.open-cluster-management.io/backup": "true",
 }
 
-// checkInputs looks at everything that a cluster refers to that is to be installed.
+// checkInputs checks all objects that a cluster refers to before its installation.
 func (s *Simulator) checkInputs(ctx context.Context, cd *hivev1.ClusterDeployment, aci *hiveext.AgentClusterInstall) error {
 	if cd.Spec.PullSecretRef == nil {
 		return inputErrorf("missing reference to pull secret")
@@ -42,7 +42,7 @@ func (s *Simulator) checkInputs(ctx context.Context, cd *hivev1.ClusterDeploymen
 	return s.checkManifests(ctx, aci)
 }
 
-// mirrors reads the ConfigMap with the registry mirrors; nil where none is named.
+// mirrors reads the ConfigMap with the registry mirrors; nil without a reference.
 func (s *Simulator) mirrors(ctx context.Context, ref *hiveext.MirrorRegistryConfigMapReference) (map[string]string, error) {
 	if ref == nil {
 		return nil, nil
@@ -63,7 +63,7 @@ func (s *Simulator) mirrors(ctx context.Context, ref *hiveext.MirrorRegistryConf
 	return mirrors.Data, nil
 }
 
-// releaseImage is the image that the ClusterImageSet names; empty where there is none.
+// releaseImage returns the image of the ClusterImageSet, or "" without one.
 func (s *Simulator) releaseImage(ctx context.Context, aci *hiveext.AgentClusterInstall) (string, error) {
 	if aci.Spec.ImageSetRef == nil {
 		return "", nil
@@ -73,7 +73,7 @@ func (s *Simulator) releaseImage(ctx context.Context, aci *hiveext.AgentClusterI
 	return imageSet.Spec.ReleaseImage, client.IgnoreNotFound(err)
 }
 
-// checkImport looks at what a cluster refers to, also one that is installed, which need not refer to it.
+// checkImport checks the references that an imported cluster has; all of them are optional.
 func (s *Simulator) checkImport(ctx context.Context, cd *hivev1.ClusterDeployment, aci *hiveext.AgentClusterInstall) error {
 	if cd.Spec.PullSecretRef != nil {
 		if _, err := s.pullSecret(ctx, cd.Namespace, cd.Spec.PullSecretRef.Name); err != nil {
@@ -94,7 +94,7 @@ func (s *Simulator) checkImport(ctx context.Context, cd *hivev1.ClusterDeploymen
 	return nil
 }
 
-// checkManifests reads the extra manifests; a file name may occur once in all maps together.
+// checkManifests reads the extra manifests. A file name must be unique across all ConfigMaps.
 func (s *Simulator) checkManifests(ctx context.Context, aci *hiveext.AgentClusterInstall) error {
 	names := manifestNames(aci)
 	seen := map[string]string{}

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// publishCluster writes the status of the AgentClusterInstall. A cluster that starts to install now is not written: the
-// real service starts it in the same breath in which it finds it ready.
+// publishCluster writes the status of the AgentClusterInstall. It skips a cluster whose installation starts
+// now: the real service starts it in the same reconcile in which the cluster becomes ready.
 func (s *Simulator) publishCluster(ctx context.Context, aci *hiveext.AgentClusterInstall, c *cluster) error {
 	base := aci.DeepCopy()
 	s.mu.Lock()
@@ -27,12 +27,12 @@ func (s *Simulator) publishCluster(ctx context.Context, aci *hiveext.AgentCluste
 		}
 	}
 	s.fillClusterStatus(&aci.Status, c)
-	aci.Status = *aci.Status.DeepCopy() // the answer is decoded into it, and must not reach the record
+	aci.Status = *aci.Status.DeepCopy() // the response is decoded into the status and must not change the record
 	s.mu.Unlock()
 	return s.patchClusterStatus(ctx, aci, base)
 }
 
-// publishUnavailable says why the cluster cannot be registered.
+// publishUnavailable writes the reason why the cluster cannot be registered.
 func (s *Simulator) publishUnavailable(ctx context.Context, aci *hiveext.AgentClusterInstall, problem error) error {
 	base := aci.DeepCopy()
 	for _, condition := range unavailableConditions(problem) {
@@ -111,7 +111,8 @@ func clusterValidations(c *cluster) common.ValidationsStatus {
 	}
 }
 
-// writeMetadata writes AgentClusterInstall.spec.clusterMetadata: the one part of a spec that the service writes itself.
+// writeMetadata writes AgentClusterInstall.spec.clusterMetadata, the only field of a spec that the service
+// itself writes.
 func (s *Simulator) writeMetadata(ctx context.Context, aci *hiveext.AgentClusterInstall, metadata *hivev1.ClusterMetadata) error {
 	base := aci.DeepCopy()
 	aci.Spec.ClusterMetadata = metadata

@@ -13,9 +13,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// The rules of this file are those of the real service of April 2025, which checkRegistrations
-// (test/env/assistedservice) holds them against: what it registers (internal/bminventory, RegisterClusterInternal) and
-// what it takes over afterwards (internal/controller/controllers, updateIfNeeded).
+// The rules of this file are those of the real service of April 2025; checkRegistrations
+// (test/env/assistedservice) compares them. Registration: internal/bminventory, RegisterClusterInternal. Later
+// changes: internal/controller/controllers, updateIfNeeded.
 var (
 	clusterName           = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 	clusterNameOnNone     = regexp.MustCompile(`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)*$`)
@@ -25,7 +25,7 @@ var (
 	maxDNSLabel, maxDNSof = 63, 191
 )
 
-// checkName looks at the names of a cluster, whether it is registered or renamed.
+// checkName checks the names of a cluster, for registration and rename.
 func checkName(cd *hivev1.ClusterDeploymentSpec, platform hiveext.PlatformType) error {
 	name, domain := cd.ClusterName, cd.BaseDomain
 	if platform == hiveext.NonePlatformType && !clusterNameOnNone.MatchString(name) || platform != hiveext.NonePlatformType &&
@@ -49,7 +49,8 @@ func checkName(cd *hivev1.ClusterDeploymentSpec, platform hiveext.PlatformType) 
 	return nil
 }
 
-// checkFamilies looks at the networks of a cluster: with two families of addresses in one list each has one of IPv4 and then one of IPv6.
+// checkFamilies checks the networks of a cluster. With two address families, each list has one IPv4 network
+// followed by one IPv6 network.
 func checkFamilies(spec *hiveext.AgentClusterInstallSpec) error {
 	pods := []string{}
 	for _, network := range spec.Networking.ClusterNetwork {
@@ -89,8 +90,8 @@ func checkFamilies(spec *hiveext.AgentClusterInstallSpec) error {
 	return nil
 }
 
-// checkVIPs looks at the VIPs of a cluster whose machine networks are stated: each lies in the network at its place, or
-// that of a load balancer of the user in any network.
+// checkVIPs checks the VIPs of a cluster with machine networks. Each VIP must be in the network at the same
+// position. A VIP of a user-managed load balancer may be in any of the networks.
 func checkVIPs(spec *hiveext.AgentClusterInstallSpec) error {
 	networks := machineNetworks(spec)
 	if len(networks) == 0 {
@@ -121,7 +122,7 @@ func isIPv6(cidr string) bool {
 	return err == nil && prefix.Addr().Is6()
 }
 
-// checkRegistration looks at a cluster that is to be registered.
+// checkRegistration checks a cluster before its registration.
 func checkRegistration(cd *hivev1.ClusterDeployment, aci *hiveext.AgentClusterInstall) error {
 	if err := checkFamilies(&aci.Spec); err != nil {
 		return err
@@ -132,9 +133,9 @@ func checkRegistration(cd *hivev1.ClusterDeployment, aci *hiveext.AgentClusterIn
 	return checkName(&cd.Spec, (&cluster{spec: aci.Spec}).platform())
 }
 
-// takeOver takes over what objects state of a registered cluster. What is refused leaves the cluster as it is. A field
-// that is stated no more keeps its value, and some of them are compared only when another field has changed.
-func (c *cluster) takeOver(cd *hivev1.ClusterDeployment, aci *hiveext.AgentClusterInstall) error {
+// acceptChanges applies changes of the objects to a registered cluster. A rejected change leaves the cluster
+// unchanged. A removed field keeps its value. Some fields are compared only when another field has changed.
+func (c *cluster) acceptChanges(cd *hivev1.ClusterDeployment, aci *hiveext.AgentClusterInstall) error {
 	next := *aci.Spec.DeepCopy()
 	if err := c.refuseUpdate(cd, &next); err != nil {
 		return err
@@ -170,7 +171,7 @@ func (c *cluster) takeOver(cd *hivev1.ClusterDeployment, aci *hiveext.AgentClust
 	return c.override(aci.Annotations[assisted.InstallConfigOverridesAnnotation])
 }
 
-// refuseUpdate says what a registered cluster cannot become.
+// refuseUpdate returns an error for changes that a registered cluster does not support.
 func (c *cluster) refuseUpdate(cd *hivev1.ClusterDeployment, next *hiveext.AgentClusterInstallSpec) error {
 	was := &c.spec
 	api, ingress := changedVIPs(was.APIVIPs, next.APIVIPs), changedVIPs(was.IngressVIPs, next.IngressVIPs)
@@ -187,7 +188,7 @@ func (c *cluster) refuseUpdate(cd *hivev1.ClusterDeployment, next *hiveext.Agent
 	return checkName(&cd.Spec, (&cluster{spec: *next}).platform())
 }
 
-// changedVIPs counts the addresses of a list that is not as it was.
+// changedVIPs returns the number of addresses of a changed list.
 func changedVIPs(was, is []string) int {
 	if slices.Equal(was, is) {
 		return 0
@@ -195,7 +196,7 @@ func changedVIPs(was, is []string) int {
 	return len(is)
 }
 
-// compared are the fields whose change makes the service update a cluster.
+// compared returns the fields whose change makes the service update a cluster.
 func compared(spec *hiveext.AgentClusterInstallSpec) *hiveext.AgentClusterInstallSpec {
 	kept := spec.DeepCopy()
 	kept.ClusterMetadata, kept.HoldInstallation, kept.ManifestsConfigMapRef, kept.ManifestsConfigMapRefs,
@@ -205,8 +206,8 @@ func compared(spec *hiveext.AgentClusterInstallSpec) *hiveext.AgentClusterInstal
 	return kept
 }
 
-// override takes over an override of the install-config, which services before April 2026 check with a bootstrap host:
-// where the user balances the load there is none before the installation.
+// override applies an override of the install-config. Services before April 2026 validate the override with a
+// bootstrap host. With a user-managed load balancer, no bootstrap host exists before the installation.
 func (c *cluster) override(override string) error {
 	if c.overrides == override {
 		return nil

@@ -14,7 +14,7 @@ import (
 
 type install = hiveext.AgentClusterInstall
 
-// described returns what is stated of a cluster of three nodes with VIPs.
+// described returns the objects of a cluster of three nodes with VIPs.
 func described(changes ...func(*install)) (*hivev1.ClusterDeployment, *install) {
 	deployment := &hivev1.ClusterDeployment{Spec: hivev1.ClusterDeploymentSpec{ClusterName: "site", BaseDomain: "example.com"}}
 	aci := &install{}
@@ -36,7 +36,7 @@ func withLoadBalancer(i *install) {
 	i.Spec.LoadBalancer = &hiveext.LoadBalancer{Type: hiveext.LoadBalancerTypeUserManaged}
 }
 
-func TestWhatIsRegistered(t *testing.T) {
+func TestChecksOfRegistration(t *testing.T) {
 	for name, tc := range map[string]struct {
 		name, domain string
 		change       func(*install)
@@ -86,7 +86,7 @@ func TestWhatIsRegistered(t *testing.T) {
 	}
 }
 
-func TestWhatARegisteredClusterTakesOver(t *testing.T) {
+func TestAcceptedChangesOfRegisteredCluster(t *testing.T) {
 	nothing := func(*install) {}
 	proxy := func(i *install) { i.Spec.Proxy = &hiveext.Proxy{HTTPProxy: "http://former"} }
 	mirrors := func(i *install) { i.Spec.MirrorRegistryRef = &hiveext.MirrorRegistryConfigMapReference{Name: "former"} }
@@ -149,7 +149,7 @@ func TestWhatARegisteredClusterTakesOver(t *testing.T) {
 			deployment, before := described(tc.before)
 			c := &cluster{name: deployment.Spec.ClusterName, spec: *before.Spec.DeepCopy()}
 			_, after := described(tc.after)
-			err := c.takeOver(deployment, after)
+			err := c.acceptChanges(deployment, after)
 			if tc.refused != "" {
 				g.Expect(err).To(MatchError(ContainSubstring(tc.refused)))
 				return

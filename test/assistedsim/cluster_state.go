@@ -23,19 +23,20 @@ const (
 	infoClusterFinalizing     = "Finalizing cluster installation"
 	infoClusterInstalled      = "Cluster is installed"
 	infoClusterFailed         = "cluster has hosts in error"
-	infoClusterCancelled      = "Cluster installation was cancelled"
+	infoClusterCanceled       = "Cluster installation was " + models.ClusterStatusCancelled
 )
 
-// transition is where a cluster goes next.
+// transition is the next state of a cluster.
 type transition struct {
 	state, info string
-	// failing is why the cluster is not ready.
+	// failing is the reason why the cluster is not ready.
 	failing string
-	// delay is how long the new state lasts at least.
+	// delay is the minimum duration of the new state.
 	delay time.Duration
 }
 
-// nextClusterState decides where the cluster goes from here; nil: nowhere. Called with mu held.
+// nextClusterState returns the next state of the cluster, or nil if the state does not change. Called with mu
+// held.
 func (s *Simulator) nextClusterState(c *cluster) *transition {
 	to := func(state, info string) *transition {
 		return &transition{state: state, info: info, delay: s.opts.StageDelay}
@@ -63,11 +64,11 @@ func (s *Simulator) nextClusterState(c *cluster) *transition {
 		case anyIn(members, models.HostStatusError):
 			return to(models.ClusterStatusError, infoClusterFailed)
 		case !c.operatorsDone:
-			if c.finalised {
+			if c.finalized {
 				return to(models.ClusterStatusFinalizing, infoClusterFinalizing)
 			}
-		case len(members) == 0 || allIn(members, models.HostStatusInstalled): // hosts that went with their InfraEnv are not waited for
-			return &transition{state: models.ClusterStatusInstalled, info: infoClusterInstalled} // lasts no time at all
+		case len(members) == 0 || allIn(members, models.HostStatusInstalled): // hosts that were deleted with their InfraEnv do not block
+			return &transition{state: models.ClusterStatusInstalled, info: infoClusterInstalled} // left at once
 		}
 	case models.ClusterStatusInstalled:
 		return &transition{state: models.ClusterStatusAddingHosts, info: infoClusterInstalled}
@@ -83,14 +84,15 @@ func allIn(members []*host, state string) bool {
 	return len(members) > 0 && !slices.ContainsFunc(members, func(h *host) bool { return h.state != state })
 }
 
-// enoughInstalled: all control planes, an arbiter where there is one, and two workers where two or more were asked for, else any.
+// enoughInstalled reports whether enough hosts are installed: all masters and the arbiter, if any. Two workers
+// suffice if two or more were requested, otherwise any number.
 func enoughInstalled(c *cluster, members []*host) bool {
 	installed, wanted := countIn(members, models.HostStatusInstalled), c.spec.ProvisionRequirements
 	return installed.ControlPlaneAgents >= wanted.ControlPlaneAgents && installed.ArbiterAgents >= min(wanted.ArbiterAgents, 1) &&
 		installed.WorkerAgents >= min(wanted.WorkerAgents, 2)
 }
 
-// countIn counts the members by role; with states, only those that are in one of them.
+// countIn counts the members by role; with states, only members in one of these states.
 func countIn(members []*host, states ...string) hiveext.ProvisionRequirements {
 	var counted hiveext.ProvisionRequirements
 	for _, h := range members {
@@ -107,12 +109,13 @@ func countIn(members []*host, states ...string) hiveext.ProvisionRequirements {
 	return counted
 }
 
-// hostsOf is how many hosts a cluster is installed with.
+// hostsOf returns the number of requested hosts of a cluster.
 func hostsOf(wanted hiveext.ProvisionRequirements) int {
 	return wanted.ControlPlaneAgents + wanted.ArbiterAgents + wanted.WorkerAgents
 }
 
-// nextWaiting is the life before the installation, which starts without passing ready when everybody is approved already.
+// nextWaiting returns the next state before the installation. If all hosts are approved already, the
+// installation starts without state ready.
 func (s *Simulator) nextWaiting(c *cluster, members []*host) *transition {
 	s.assignRoles(c, members)
 	if c.info == infoClusterPrepareFailure { // always falls back to insufficient before it tries again
@@ -123,7 +126,7 @@ func (s *Simulator) nextWaiting(c *cluster, members []*host) *transition {
 	}
 	next := s.readiness(c, members)
 	next.delay = s.opts.StageDelay
-	if next.state == models.ClusterStatusReady && s.still[c.key] == 0 && startAllowed(c, members) {
+	if next.state == models.ClusterStatusReady && s.startsBlocked[c.key] == 0 && startAllowed(c, members) {
 		return &transition{state: models.ClusterStatusPreparingForInstallation, info: infoClusterPreparing, delay: s.opts.StageDelay}
 	}
 	if s.opts.Flapping > 0 && len(members) == 0 && hasVIPs(c) {
@@ -145,7 +148,7 @@ func hasVIPs(c *cluster) bool {
 	return len(c.spec.APIVIPs) > 0 && len(c.spec.Networking.MachineNetwork) > 0
 }
 
-// readiness is the outcome of the cluster's validations.
+// readiness returns the result of the cluster's validations.
 func (s *Simulator) readiness(c *cluster, members []*host) *transition {
 	insufficient := func(failing string) *transition {
 		return &transition{state: models.ClusterStatusInsufficient, info: infoClusterInsufficient, failing: failing}
@@ -180,7 +183,8 @@ func (s *Simulator) readiness(c *cluster, members []*host) *transition {
 	return &transition{state: models.ClusterStatusReady, info: infoClusterReady}
 }
 
-// strayVIP finds a virtual IP outside every machine network. A load balancer of the user's own may be elsewhere.
+// strayVIP returns an error text for a virtual IP outside all machine networks. A user-managed load balancer
+// may have any address.
 func strayVIP(spec *hiveext.AgentClusterInstallSpec) string {
 	networks := machineNetworks(spec)
 	if len(networks) == 0 || userManagedLoadBalancer(spec) {
@@ -205,7 +209,8 @@ func inside(ip string, networks []string) bool {
 	})
 }
 
-// assignRoles fills the control plane from hosts without a role, the strongest first; a single node has no choice.
+// assignRoles fills the control plane with hosts without a role, the strongest first. The host of a single-node
+// cluster becomes a master.
 func (s *Simulator) assignRoles(c *cluster, members []*host) {
 	missing := c.spec.ProvisionRequirements.ControlPlaneAgents
 	var undecided []*host
@@ -243,12 +248,14 @@ func strength(h *host) int64 {
 	return h.inventory.CPU.Count
 }
 
-// startAllowed is the rule of the service: exactly the requested hosts in each role, all of them known, approved and synced.
+// startAllowed reports whether the installation may start: exactly the requested hosts in each role, all known,
+// approved and synced.
 func startAllowed(c *cluster, members []*host) bool {
 	return !c.hold && c.specError == nil && startObstacle(c, members) == ""
 }
 
-// startObstacle is the reason of RequirementsMet=False in a cluster that is ready; empty: nothing is missing.
+// startObstacle returns the reason of RequirementsMet=False in a ready cluster, or "" if the installation may
+// start.
 func startObstacle(c *cluster, members []*host) string {
 	wanted := c.spec.ProvisionRequirements
 	counted := countIn(members)
@@ -270,7 +277,7 @@ func startObstacle(c *cluster, members []*host) string {
 	return ""
 }
 
-// nextPreparing ends in installing, or in a failure after which the service tries again for ever.
+// nextPreparing leads to the installation, or to a failure after which the service retries without limit.
 func (s *Simulator) nextPreparing(c *cluster, members []*host) *transition {
 	failed := &transition{state: models.ClusterStatusReady, info: infoClusterPrepareFailure, delay: s.opts.PreparationRetry}
 	switch {
@@ -284,7 +291,7 @@ func (s *Simulator) nextPreparing(c *cluster, members []*host) *transition {
 	case allIn(members, models.HostStatusPreparingSuccessful):
 		return &transition{state: models.ClusterStatusInstalling, info: infoClusterInstalling, delay: s.opts.StageDelay}
 	}
-	for _, h := range members { // one that restarted, or left
+	for _, h := range members { // hosts that restarted or were unbound
 		if h.state != models.HostStatusKnown && !strings.HasPrefix(h.state, "preparing-") {
 			return &transition{
 				state: models.ClusterStatusInsufficient, info: infoClusterHostStopped,
@@ -295,7 +302,7 @@ func (s *Simulator) nextPreparing(c *cluster, members []*host) *transition {
 	return nil
 }
 
-// enterCluster makes a transition true. Called with mu held.
+// enterCluster applies a transition. Called with mu held.
 func (s *Simulator) enterCluster(c *cluster, to *transition) {
 	again := to.state == c.state
 	switch to.state {
@@ -329,8 +336,8 @@ func (s *Simulator) chooseBootstrap(c *cluster) {
 	}
 }
 
-// percentage is the progress of the installation as the service counts it: 10 when it starts, 70 for the stages of the
-// hosts, 95 once the cluster's operators are done.
+// percentage returns the progress of the installation as the service counts it: 10 at the start, up to 70 with
+// the stages of the hosts. After the cluster's operators it is 95.
 func (s *Simulator) percentage(c *cluster) int64 {
 	switch {
 	case c.state == models.ClusterStatusInstalled || c.state == models.ClusterStatusAddingHosts:

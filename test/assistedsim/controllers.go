@@ -20,11 +20,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// concurrency of each controller: many clusters install at once in the benchmark.
+// concurrency of each controller: the benchmark installs many clusters at once.
 const concurrency = 8
 
-// addControllers registers the three reconcilers. Their own status writes do not wake them; changes of the records do,
-// through the queue that each of them leaves with the simulator.
+// addControllers registers the three reconcilers. Their own status writes do not wake them. Changes of the
+// records wake them through the queues that they register with the simulator.
 func (s *Simulator) addControllers(mgr ctrl.Manager) error {
 	options := controller.Options{MaxConcurrentReconciles: concurrency, SkipNameValidation: ptr.To(true)}
 	changed := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))

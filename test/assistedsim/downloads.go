@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// downloads serves what an InfraEnv offers for download, and nothing else of the REST API.
+// downloads serves the downloads of an InfraEnv and no other part of the REST API.
 func (s *Simulator) downloads() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/assisted-install/v2/infra-envs/{id}/downloads/files", func(w http.ResponseWriter, r *http.Request) {
@@ -40,7 +40,7 @@ func (s *Simulator) downloadFile(w http.ResponseWriter, r *http.Request) {
 		fault(w, r)
 		return
 	case s.opts.Auth == AuthLocal && !s.tokens.Valid(presentedToken(r)):
-		// A token of another InfraEnv is good enough: the real service does not check whose it is on this path.
+		// The real service does not check the InfraEnv of a token on this path.
 		http.Error(w, `{"code":401,"message":"unauthenticated for invalid credentials"}`, http.StatusUnauthorized)
 		return
 	case record == nil:
@@ -61,15 +61,16 @@ func (s *Simulator) downloadFile(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(data)
 }
 
-// Downloads counts how often somebody wanted a file of an InfraEnv in a namespace, whatever the answer was. Hosts get
-// theirs otherwise: see [Simulator.Image].
+// Downloads returns the number of requests for files of the InfraEnvs in a namespace, including failed ones.
+// Hosts do not use this path: see [Simulator.Image].
 func (s *Simulator) Downloads(namespace string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.downloaded[namespace]
 }
 
-// presentedToken: the service takes a token from the query or from its own header, never as a bearer.
+// presentedToken returns the token from the query or from the header of the service. The service does not
+// accept bearer tokens.
 func presentedToken(r *http.Request) string {
 	if key := r.URL.Query().Get("api_key"); key != "" {
 		return key

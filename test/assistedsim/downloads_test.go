@@ -57,7 +57,7 @@ func TestDiscoveryIgnition(t *testing.T) {
 				status, _ = get(t, s, strings.Split(env.urls.DiscoveryIgnitionURL, "&api_key")[0])
 				g.Expect(status).To(Equal(http.StatusUnauthorized))
 			} else {
-				g.Expect(env.urls).To(Equal(before), "open URLs stay")
+				g.Expect(env.urls).To(Equal(before), "URLs without token stay")
 			}
 			s.FailDownload(env.key, Oversize(1<<20))
 			_, data = get(t, s, env.urls.DiscoveryIgnitionURL)

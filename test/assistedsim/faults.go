@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// faults is what the test wants to go wrong. Host ids are the names of Agents.
+// faults are the faults that a test requests. Host IDs are the names of Agents.
 type faults struct {
 	images      map[types.NamespacedName]string
 	downloads   map[types.NamespacedName]http.HandlerFunc
@@ -17,11 +17,11 @@ type faults struct {
 	invalid     map[string]string
 	unprepared  map[string]string
 	stages      map[string]stageFault
-	// lost are clusters that are registered again although they are installed.
+	// lost are installed clusters that the service registers again.
 	lost map[types.NamespacedName]bool
-	// unapproved are clusters whose kubelets get no certificates from the service.
+	// unapproved are clusters whose kubelet certificates the service does not approve.
 	unapproved map[types.NamespacedName]bool
-	// unfenced are namespaces of whose hosts the service takes no credentials of BMCs.
+	// unfenced are namespaces for whose hosts the service accepts no BMC credentials.
 	unfenced map[string]bool
 }
 
@@ -49,7 +49,7 @@ func (f *faults) hostFailure(hostID string, stage models.HostStage) (string, boo
 	return fault.reason, ok && fault.stage == stage
 }
 
-// set puts reason under key, or takes the fault away when reason is empty.
+// set stores reason under key, or deletes the key when reason is empty.
 func set[K comparable](m map[K]string, key K, reason string) {
 	if reason == "" {
 		delete(m, key)
@@ -58,20 +58,21 @@ func set[K comparable](m map[K]string, key K, reason string) {
 	m[key] = reason
 }
 
-// wholeNamespace is the key of a fault of all InfraEnvs in the namespace, for those whose names are not known beforehand.
+// wholeNamespace returns the key of a fault for all InfraEnvs of a namespace, for tests that do not know the
+// names beforehand.
 func wholeNamespace(infraEnv types.NamespacedName) types.NamespacedName {
 	return types.NamespacedName{Namespace: infraEnv.Namespace}
 }
 
-// Flap changes [Options.Flapping]: zero lets clusters without hosts rest.
+// Flap changes [Options.Flapping]. Zero stops the changes of clusters without hosts.
 func (s *Simulator) Flap(period time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.opts.Flapping = period
 }
 
-// FailImage lets the image of the InfraEnv fail with msg; empty: creation works again. Without a name it is about every
-// InfraEnv of the namespace that is looked at from now on.
+// FailImage fails the image of the InfraEnv with msg; an empty msg ends the fault. Without a name, all
+// InfraEnvs of the namespace fail that are reconciled from now on.
 func (s *Simulator) FailImage(infraEnv types.NamespacedName, msg string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,9 +80,9 @@ func (s *Simulator) FailImage(infraEnv types.NamespacedName, msg string) {
 	enqueue(s.infraEnvQueue, infraEnv)
 }
 
-// FailDownload answers requests for the discovery ignition of the InfraEnv with handler instead; nil: they work again. Without a
-// name it is about every InfraEnv of the namespace.
-// See [Hang], [Oversize] and [http.NotFound].
+// FailDownload answers requests for the discovery ignition of the InfraEnv with handler; nil ends the fault.
+// Without a name, the fault applies to all InfraEnvs of the namespace. See [Hang], [Oversize] and
+// [http.NotFound].
 func (s *Simulator) FailDownload(infraEnv types.NamespacedName, handler http.HandlerFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,10 +93,10 @@ func (s *Simulator) FailDownload(infraEnv types.NamespacedName, handler http.Han
 	s.faults.downloads[infraEnv] = handler
 }
 
-// Hang answers nothing until the client gives up.
+// Hang does not respond until the client closes the connection.
 func Hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
-// Oversize answers with size bytes of white space, which no Ignition is.
+// Oversize responds with size bytes of white space, which is not an Ignition.
 func Oversize(size int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/octet-stream")
@@ -113,8 +114,8 @@ func Oversize(size int) http.HandlerFunc {
 	}
 }
 
-// FailPreparation lets the preparation of the cluster (by its ClusterDeployment) fail with reason, over and over as the
-// service tries again; empty: the next attempt works.
+// FailPreparation fails each preparation of the cluster (named by its ClusterDeployment) with reason, until
+// reason is empty.
 func (s *Simulator) FailPreparation(cluster types.NamespacedName, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +123,8 @@ func (s *Simulator) FailPreparation(cluster types.NamespacedName, reason string)
 	s.touchCluster(cluster)
 }
 
-// FailHostPreparation lets the host fail to prepare, as when it cannot pull an image; empty: the next attempt works.
+// FailHostPreparation fails each preparation of the host, for example because of an image pull, until reason is
+// empty.
 func (s *Simulator) FailHostPreparation(hostID, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +132,8 @@ func (s *Simulator) FailHostPreparation(hostID, reason string) {
 	s.touchHosts(hostID)
 }
 
-// FailValidation keeps the host insufficient with reason until it installs; empty: it passes again.
+// FailValidation keeps the host in state insufficient with reason until it installs; an empty reason ends the
+// fault.
 func (s *Simulator) FailValidation(hostID, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +146,7 @@ func (s *Simulator) FailValidation(hostID, reason string) {
 	s.touchHosts(hostID)
 }
 
-// FailHost lets the host fail when it enters stage. With an empty stage it fails now, if it is being installed.
+// FailHost fails the host when it enters stage. With an empty stage, a host that is being installed fails now.
 func (s *Simulator) FailHost(hostID string, stage models.HostStage, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,8 +162,8 @@ func (s *Simulator) FailHost(hostID string, stage models.HostStage, reason strin
 	s.touchHosts(hostID)
 }
 
-// Disconnect makes the host look as if it had not called for more than three minutes. It recovers when it registers
-// again; one that is being installed fails. Once it is installed it need not call any more.
+// Disconnect gives the host the state after three minutes without a request. The host recovers when it
+// registers again, or fails if it is being installed. An installed host does not need a connection.
 func (s *Simulator) Disconnect(hostID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,9 +184,9 @@ func (s *Simulator) Disconnect(hostID string) {
 	s.touchHosts(hostID)
 }
 
-// LoseCluster lets the service lose all that it knows of the cluster (by its ClusterDeployment) and of its hosts, as
-// when its database comes back empty, and register it again like one that was never installed: as older versions do,
-// and any version with an AgentClusterInstall that was restored without its status.
+// LoseCluster deletes the records of the cluster (named by its ClusterDeployment) and of its hosts, as if the
+// database was restored empty. The service registers the cluster again as not installed. Older versions do so,
+// and all versions do so for an AgentClusterInstall that was restored without its status.
 func (s *Simulator) LoseCluster(cluster types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,8 +196,8 @@ func (s *Simulator) LoseCluster(cluster types.NamespacedName) {
 	s.touchCluster(cluster)
 }
 
-// LeaveCertificates lets the service approve no certificates of the cluster (by its ClusterDeployment) any more, as
-// where it takes somebody else to do it.
+// LeaveCertificates stops the approval of certificates of the cluster (named by its ClusterDeployment), so that
+// another client has to approve them.
 func (s *Simulator) LeaveCertificates(cluster types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,16 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// fencing is what the service reads of the Secret that an Agent names: the credentials as it keeps them, or why it
-// cannot. Both are empty where none is named.
+// fencing is the result of reading the Secret that an Agent refers to: the credentials in the form that the
+// service stores, or an error. Both are empty without a reference.
 type fencing struct {
 	credentials string
 	err         error
 }
 
-// readFencing reads the Secret that an Agent names. A key that is missing counts as empty; a Secret that is missing
-// keeps the service from reading the rest of the Agent (updateHostFencingCredentials in agent_controller.go, August
-// 2026).
+// readFencing reads the Secret that an Agent refers to. A missing key counts as empty. A missing Secret blocks
+// all other fields of the Agent (updateHostFencingCredentials in agent_controller.go, August 2026).
 func (s *Simulator) readFencing(ctx context.Context, agent *aiv1beta1.Agent) fencing {
 	name := agent.Spec.FencingCredentialsSecretRef
 	if name == "" {
@@ -35,18 +34,18 @@ func (s *Simulator) readFencing(ctx context.Context, agent *aiv1beta1.Agent) fen
 	if err := s.labelUsed(ctx, secret); err != nil {
 		return fencing{err: err}
 	}
-	told := map[string]string{}
+	credentials := map[string]string{}
 	for _, key := range []string{"address", "username", "password"} {
-		told[key] = string(secret.Data[key])
+		credentials[key] = string(secret.Data[key])
 	}
 	if verification, found := secret.Data["certificateVerification"]; found {
-		told["certificate_verification"] = string(verification)
+		credentials["certificate_verification"] = string(verification)
 	}
-	content, err := json.Marshal(told)
+	content, err := json.Marshal(credentials)
 	return fencing{string(content), err}
 }
 
-// applyFencing takes in other credentials than the service has of a host. It never forgets them.
+// applyFencing stores changed credentials of a host. The service never deletes credentials.
 func (s *Simulator) applyFencing(h *host) error {
 	found := h.fencing
 	switch c := s.clusters[h.cluster]; {
@@ -70,8 +69,8 @@ func allFenced(members []*host) bool {
 	return !slices.ContainsFunc(members, func(h *host) bool { return h.role == models.HostRoleMaster && h.requested.fencing == "" })
 }
 
-// DisableFencing lets the service refuse credentials of BMCs of the hosts of a namespace, as one that was started
-// without TNF_CLUSTERS_SUPPORT.
+// DisableFencing makes the service reject BMC credentials for hosts of a namespace, like a service without
+// TNF_CLUSTERS_SUPPORT.
 func (s *Simulator) DisableFencing(namespace string, disabled bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

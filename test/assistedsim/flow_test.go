@@ -29,7 +29,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 
-// bed is a running simulator on a real API server, which serves as every workload cluster as well.
+// bed is a running simulator on a real API server, which also plays every workload cluster.
 type bed struct {
 	*testing.T
 	*WithT
@@ -65,16 +65,16 @@ func TestSimulator(t *testing.T) {
 	g.Expect(sim.InstallWebhooks(ctx)).To(Succeed())
 	g.Expect(InstallClusterSets(ctx, c)).To(Succeed())
 	for name, journey := range map[string]func(bed){
-		"single node with a bound InfraEnv":               singleNodeOfABoundInfraEnv,
-		"what is missing is said and then found":          missingInputs,
-		"a failing preparation is tried again":            failingPreparation,
-		"a failing host takes the cluster with it":        failingHost,
-		"a deleted Agent that still polls is born again":  agentIsBornAgain,
-		"a deleted cluster frees its hosts":               deletedClusterFreesHosts,
-		"a deleted InfraEnv takes its Agents with it":     deletedInfraEnv,
-		"an InfraEnv is kept for hosts that are bound":    infraEnvIsKeptForItsHosts,
-		"the Node of a deleted Agent goes with the Agent": deletedAgentOfAnInstalledHost,
-		"who creates a ClusterDeployment may join sets":   clusterSetsAreJoined,
+		"single node with a bound InfraEnv":                               singleNodeOfABoundInfraEnv,
+		"missing inputs are reported and then found":                      missingInputs,
+		"a failing preparation is retried":                                failingPreparation,
+		"a failing host fails the cluster":                                failingHost,
+		"the Agent of a polling host is created again":                    agentIsRecreated,
+		"a deleted cluster unbinds its hosts":                             deletedClusterFreesHosts,
+		"a deleted InfraEnv deletes its Agents":                           deletedInfraEnv,
+		"bound hosts block the deletion of an InfraEnv":                   infraEnvIsKeptForItsHosts,
+		"the Node of a deleted Agent is deleted":                          deletedAgentOfAnInstalledHost,
+		"the creator of a ClusterDeployment needs the right to join sets": clusterSetsAreJoined,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -86,7 +86,7 @@ func TestSimulator(t *testing.T) {
 	}
 }
 
-// namespace is a new one with a pull secret and a ClusterImageSet of the same name.
+// namespace creates a namespace with a pull secret and a ClusterImageSet of the same name.
 func (b bed) namespace() string {
 	name := "sim-" + uuid.NewString()[:8]
 	b.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
@@ -182,7 +182,7 @@ func (b bed) runHost(ctx context.Context, infraEnvID, id string, inventory *mode
 	for {
 		if err := b.sim.Register(ctx, agent); err != nil {
 			if errors.Is(err, hosts.ErrNotFound) {
-				return nil // its InfraEnv is gone
+				return nil // its InfraEnv was deleted
 			}
 			return err
 		}
@@ -205,10 +205,10 @@ func (b bed) runHost(ctx context.Context, infraEnvID, id string, inventory *mode
 			report.Stage = stage
 			err := b.sim.Progress(ctx, report)
 			if errors.Is(err, hosts.ErrNotFound) && stage == models.HostStageDone {
-				break // it went with its InfraEnv as soon as it was installed; the cluster that it is in runs nevertheless
+				break // deleted with its InfraEnv once it was installed; its cluster keeps running
 			}
 			if err != nil {
-				return nil //nolint:nilerr // it failed, as the test wanted
+				return nil //nolint:nilerr // the test requested the failure
 			}
 		}
 		if order.Bootstrap {
@@ -270,7 +270,7 @@ func (b bed) expectCluster(key types.NamespacedName, state string) {
 	b.Eventually(func() string { return b.install(key).Status.DebugInfo.State }).Should(Equal(state))
 }
 
-// installed takes n control planes to adding-hosts.
+// installed installs n masters and waits for state adding-hosts.
 func (b bed) installed(namespace string, n int) (cluster types.NamespacedName, agents []string) {
 	b.Helper()
 	id := b.imageOf(b.infraEnv(namespace, "ie1", nil))
@@ -290,8 +290,8 @@ func (b bed) installed(namespace string, n int) (cluster types.NamespacedName, a
 	return cluster, agents
 }
 
-// sightings returns what was seen so far of the AgentClusterInstall of a namespace: its states, and its conditions as
-// type=status/reason.
+// sightings returns a function that returns the observed states and conditions (type=status/reason) of the
+// AgentClusterInstall of a namespace.
 func (b bed) sightings(namespace string) func() []string {
 	b.Helper()
 	events, err := b.client.Watch(b.ctx, &hiveext.AgentClusterInstallList{}, client.InNamespace(namespace))

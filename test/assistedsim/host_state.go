@@ -17,7 +17,7 @@ const (
 	infoHostPrepareFailure = "Host failed to prepare for installation due to following failing validation(s): "
 	infoHostInstalling     = "Installation is in progress"
 	infoHostClusterFailed  = "Host is part of a cluster that failed to install"
-	infoHostCancelled      = "Installation was cancelled by user"
+	infoHostCanceled       = "Installation was " + models.HostStatusCancelled + " by user"
 
 	failingNTP             = "Host couldn't synchronize with any NTP server"
 	failingMachineNetworks = "Host does not belong to machine network CIDRs. Verify that the host belongs to every " +
@@ -26,7 +26,7 @@ const (
 		"least one CIDR listed under machine networks"
 )
 
-// stagesOf lists the stages of an installation in their order.
+// stagesOf returns the ordered stages of an installation.
 func stagesOf(role models.HostRole, bootstrap, singleNode bool) []models.HostStage {
 	start := []models.HostStage{models.HostStageStartingInstallation, models.HostStageInstalling}
 	switch {
@@ -46,7 +46,7 @@ func stagesOf(role models.HostRole, bootstrap, singleNode bool) []models.HostSta
 		models.HostStageJoined, models.HostStageDone)
 }
 
-// percentage is how far the host is, in whole percent of its stages.
+// percentage returns the percentage of the host's completed stages.
 func (h *host) percentage() int64 {
 	i := slices.Index(h.stages, h.stage)
 	if i < 0 {
@@ -55,10 +55,10 @@ func (h *host) percentage() int64 {
 	return int64((i + 1) * 100 / len(h.stages))
 }
 
-// stepHost takes the host one visible step further, if it can go by itself and its state has lasted long enough.
-// Called with mu held and after the present state was published, so that no state is skipped.
+// stepHost advances the host by one visible step if its state may end automatically and has lasted long enough.
+// Called with mu held, after the current state was published, so that no state is skipped.
 func (s *Simulator) stepHost(h *host) (stepped bool, wait time.Duration) {
-	if h.arrived != nil { // looked at as soon as the registration is visible
+	if h.arrived != nil { // processed as soon as the registration is visible
 		h.inventory, h.arrived = h.arrived, nil
 		h.backendError = h.validation == validationUnknown
 		return true, 0
@@ -85,7 +85,7 @@ func (s *Simulator) stepHost(h *host) (stepped bool, wait time.Duration) {
 	return true, 0
 }
 
-// nextHostState decides where the host goes from here without anybody's help.
+// nextHostState returns the next state that the host reaches without external input.
 func (s *Simulator) nextHostState(h *host) (state, info string, ok bool) {
 	switch h.state {
 	case models.HostStatusDiscoveringUnbound, models.HostStatusInsufficientUnbound:
@@ -98,7 +98,7 @@ func (s *Simulator) nextHostState(h *host) (state, info string, ok bool) {
 		return "", "", false
 	}
 	if h.dayTwo() {
-		if h.state == models.HostStatusKnown && h.approved && h.specError == nil && s.still[h.cluster] == 0 {
+		if h.state == models.HostStatusKnown && h.approved && h.specError == nil && s.startsBlocked[h.cluster] == 0 {
 			return models.HostStatusInstalling, infoHostInstalling, true
 		}
 		return "", "", false
@@ -116,7 +116,8 @@ func (s *Simulator) nextUnbound(h *host) (state, info string, ok bool) {
 	return models.HostStatusKnownUnbound, infoHostKnownUnbound, h.inventory != nil
 }
 
-// nextBound always passes insufficient: a host that was just bound has told neither its NTP sources nor its connectivity.
+// nextBound always passes through insufficient: a newly bound host has reported neither its NTP sources nor its
+// connectivity.
 func (s *Simulator) nextBound(h *host) (state, info string, ok bool) {
 	if reason, failing := s.faults.invalid[h.key.Name]; failing {
 		return s.insufficient(h, models.HostStatusInsufficient, reason)
@@ -124,7 +125,7 @@ func (s *Simulator) nextBound(h *host) (state, info string, ok bool) {
 	if h.state == models.HostStatusDiscovering {
 		reason := failingNTP
 		if h.dayTwo() {
-			reason = "" // recorded so: the message of the service is empty
+			reason = "" // as recorded: the message of the service is empty
 		}
 		return s.insufficient(h, models.HostStatusInsufficient, reason)
 	}
@@ -139,7 +140,8 @@ func (s *Simulator) nextBound(h *host) (state, info string, ok bool) {
 	return models.HostStatusKnown, infoHostKnown, true
 }
 
-// hostnameTaken reports whether another host of the cluster has the same name. Those that were installed count until their Agents are gone.
+// hostnameTaken reports whether another host of the cluster has the same name. Installed hosts count until
+// their Agents are deleted.
 func (s *Simulator) hostnameTaken(h *host) bool {
 	for _, other := range s.hosts {
 		if other != h && other.cluster == h.cluster && other.hostname() == h.hostname() && h.hostname() != "" {
@@ -158,7 +160,7 @@ func (s *Simulator) insufficient(h *host, state, reason string) (string, string,
 	return state, info, true
 }
 
-// nextPrepared follows the cluster from known to the installer.
+// nextPrepared returns the state of the host that matches the state of its cluster, from known to installing.
 func (s *Simulator) nextPrepared(h *host, c *cluster) (state, info string, ok bool) {
 	preparing, installs := c.state == models.ClusterStatusPreparingForInstallation, c.installingNow()
 	switch h.state {
@@ -186,8 +188,8 @@ func (s *Simulator) nextPrepared(h *host, c *cluster) (state, info string, ok bo
 	return "", "", false
 }
 
-// unprepared tells why a host fails to prepare; empty: it does not. What the service says of images that the host cannot pull
-// names them.
+// unprepared returns the reason why a host fails to prepare, or "". The service's message about images that the
+// host cannot pull lists these images.
 func (s *Simulator) unprepared(h *host) string {
 	if reason := s.faults.unprepared[h.key.Name]; reason != "" {
 		return reason
@@ -200,7 +202,7 @@ func (s *Simulator) unprepared(h *host) string {
 		"Retry to install again. If this problem persists, check your network settings to make sure you\u2019re not blocked."
 }
 
-// installing reports whether a host of the first installation is between its start and its end.
+// installing reports whether a host of the first installation has started and not ended.
 func installing(state string) bool {
 	return slices.Contains([]string{
 		models.HostStatusPreparingForInstallation, models.HostStatusPreparingSuccessful, models.HostStatusInstalling,
@@ -208,7 +210,7 @@ func installing(state string) bool {
 	}, state)
 }
 
-// listens reports whether the spec of the Agent is still applied. Later edits are accepted and silently ignored.
+// listens reports whether the spec of the Agent still takes effect. The service silently ignores later changes.
 func (h *host) listens() bool {
 	return h.unbound() || slices.Contains([]string{
 		models.HostStatusDiscovering, models.HostStatusKnown, models.HostStatusDisconnected, models.HostStatusInsufficient,

@@ -11,10 +11,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// agentImage is named in the discovery ignition; nothing runs it.
+// agentImage is the agent image in the discovery ignition. No host runs it.
 const agentImage = "quay.io/edge-infrastructure/assisted-installer-agent:latest"
 
-// discoveryIgnition is the Ignition (spec 3.1.0) that starts the discovery agent of the InfraEnv.
+// discoveryIgnition returns the Ignition (spec 3.1.0) that starts the discovery agent of the InfraEnv.
 func (s *Simulator) discoveryIgnition(record *infraEnv) ([]byte, error) {
 	config := igntypes.Config{Ignition: igntypes.Ignition{Version: igntypes.MaxVersion.String()}}
 	config.Systemd.Units = []igntypes.Unit{{

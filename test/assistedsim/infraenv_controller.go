@@ -28,11 +28,13 @@ const infraEnvFinalizer = "infraenv.agent-install.openshift.io/ai-deprovision"
 
 const defaultArchitecture = "x86_64"
 
-// errHostsBound keeps an InfraEnv from being deleted.
-var errHostsBound = errors.New("Failed to delete infraEnv, existing hosts bound and not installed") //nolint:staticcheck // as the service says it
+// errHostsBound blocks the deletion of an InfraEnv.
+//
+//nolint:staticcheck // text of the service
+var errHostsBound = errors.New("Failed to delete infraEnv, existing hosts bound and not installed")
 
-// leaving are the states of hosts with which an InfraEnv is deleted, and they with it: those that belong to no cluster,
-// and those that are installed (infraenv_controller.go: deregisterInfraEnvWithHosts).
+// leaving are the states of hosts that are deleted together with their InfraEnv: unbound and installed hosts
+// (infraenv_controller.go: deregisterInfraEnvWithHosts).
 var leaving = []string{
 	models.HostStatusInsufficientUnbound, models.HostStatusDisconnectedUnbound, models.HostStatusDiscoveringUnbound,
 	models.HostStatusKnownUnbound,
@@ -40,7 +42,7 @@ var leaving = []string{
 	models.HostStatusUnbindingPendingUserAction,
 }
 
-// hasHosts reports whether an InfraEnv has hosts that it is not deleted with.
+// hasHosts reports whether an InfraEnv has hosts that block its deletion.
 func (s *Simulator) hasHosts(key types.NamespacedName) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +70,8 @@ func (s *Simulator) reconcileInfraEnv(ctx context.Context, req ctrl.Request) (ct
 			return ctrl.Result{}, nil
 		}
 		if s.hasHosts(req.NamespacedName) {
-			return ctrl.Result{}, errHostsBound // tried again less and less often, as the service does: nobody tells it that the hosts are gone
+			// Retried with backoff, like the service: no watch reports the deletion of the hosts.
+			return ctrl.Result{}, errHostsBound
 		}
 		s.deregister(req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(s.client.Patch(ctx, env, client.MergeFrom(base)))
@@ -97,7 +100,7 @@ func (s *Simulator) deregister(key types.NamespacedName) {
 	s.notify()
 }
 
-// createImage fills the status. A cluster that is missing keeps the URLs, a failed image takes them away.
+// createImage fills the status. A missing cluster keeps the URLs; a failed image removes them.
 func (s *Simulator) createImage(ctx context.Context, env *aiv1beta1.InfraEnv) {
 	status := &env.Status
 	status.AgentLabelSelector = metav1.LabelSelector{MatchLabels: map[string]string{aiv1beta1.InfraEnvNameLabel: env.Name}}
@@ -125,7 +128,8 @@ func (s *Simulator) createImage(ctx context.Context, env *aiv1beta1.InfraEnv) {
 	set(corev1.ConditionTrue, aiv1beta1.InfraEnvAvailableReason, aiv1beta1.InfraEnvAvailableMessage+": "+aiv1beta1.ImageStateCreated)
 }
 
-// missingCluster: an InfraEnv with a clusterRef waits until the service knows that cluster.
+// missingCluster returns the reason why an InfraEnv waits: the service does not know the cluster of its
+// clusterRef.
 func (s *Simulator) missingCluster(env *aiv1beta1.InfraEnv) string {
 	ref := env.Spec.ClusterRef
 	if ref == nil {
@@ -141,7 +145,8 @@ func (s *Simulator) missingCluster(env *aiv1beta1.InfraEnv) string {
 	return ""
 }
 
-// registerInfraEnv checks the inputs and keeps the record of the InfraEnv; a changed input regenerates the image.
+// registerInfraEnv checks the inputs and updates the record of the InfraEnv. A changed input regenerates the
+// image.
 func (s *Simulator) registerInfraEnv(ctx context.Context, env *aiv1beta1.InfraEnv) (*infraEnv, error) {
 	key := client.ObjectKeyFromObject(env)
 	if env.Spec.PullSecretRef == nil {
@@ -179,11 +184,11 @@ func (s *Simulator) registerInfraEnv(ctx context.Context, env *aiv1beta1.InfraEn
 	}
 	record.agentLabels = env.Spec.AgentLabels
 	record.autoApprove = env.Spec.AgentApproval != nil && env.Spec.AgentApproval.AutoApprove
-	record.updatedAt = time.Now() // the service writes its row each time, whatever changed
+	record.updatedAt = time.Now() // the service writes its row each time
 	spec := env.Spec.DeepCopy()
-	remember(spec, &record.spec)
+	keepRemoved(spec, &record.spec)
 	if record.generation > 0 {
-		spec.MirrorRegistryRef, mirrors = record.spec.MirrorRegistryRef, record.mirrors // read, checked, and not stored
+		spec.MirrorRegistryRef, mirrors = record.spec.MirrorRegistryRef, record.mirrors // read and checked, but not stored
 	}
 	inputs := []any{imageInputs(spec), string(secret), version, mirrors}
 	for i := range networks {
@@ -198,9 +203,9 @@ func (s *Simulator) registerInfraEnv(ctx context.Context, env *aiv1beta1.InfraEn
 	return record, s.generate(record, version)
 }
 
-// remember keeps what is stated no more, as the service does: it takes over values, and not that there is none any
-// more. Kernel arguments and certificates can be cleared.
-func remember(spec, before *aiv1beta1.InfraEnvSpec) {
+// keepRemoved keeps the values of removed fields, like the service, which stores only new values. Removed
+// kernel arguments and certificates are cleared.
+func keepRemoved(spec, before *aiv1beta1.InfraEnvSpec) {
 	spec.SSHAuthorizedKey = cmp.Or(spec.SSHAuthorizedKey, before.SSHAuthorizedKey)
 	spec.IgnitionConfigOverride = cmp.Or(spec.IgnitionConfigOverride, before.IgnitionConfigOverride)
 	if len(spec.AdditionalNTPSources) == 0 {
@@ -217,7 +222,7 @@ func remember(spec, before *aiv1beta1.InfraEnvSpec) {
 	spec.Proxy.NoProxy = cmp.Or(spec.Proxy.NoProxy, before.Proxy.NoProxy)
 }
 
-// imageInputs are the fields whose change makes a new image.
+// imageInputs returns the fields whose change regenerates the image.
 func imageInputs(spec *aiv1beta1.InfraEnvSpec) []any {
 	return []any{
 		spec.Proxy, spec.AdditionalNTPSources, spec.SSHAuthorizedKey, spec.IgnitionConfigOverride, spec.KernelArguments,
@@ -225,7 +230,7 @@ func imageInputs(spec *aiv1beta1.InfraEnvSpec) []any {
 	}
 }
 
-// osVersion is the minor version whose image is used; without a wish the latest.
+// osVersion returns the minor version of the image: the requested version, by default the latest.
 func (s *Simulator) osVersion(env *aiv1beta1.InfraEnv) (string, error) {
 	wanted := env.Spec.OSImageVersion
 	if wanted == "" {
@@ -245,8 +250,8 @@ func architecture(spec *aiv1beta1.InfraEnvSpec) string {
 	return spec.CpuArchitecture
 }
 
-// generate computes the URLs. Without authentication they stay the same, and so does their time of creation: nobody can
-// see that the image changed. With it, every image has its own token.
+// generate computes the URLs. Without authentication the URLs and their time of creation stay the same, so that
+// a regenerated image is not visible. With authentication, each image has its own token.
 func (s *Simulator) generate(record *infraEnv, version string) error {
 	record.generation++
 	if record.createdAt.IsZero() || s.opts.Auth == AuthLocal {

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// As the real service does: see TestAssistedService.
-func TestWhatAnInfraEnvStatesNoMoreIsRemembered(t *testing.T) {
+// TestAssistedService checks the same of the real service.
+func TestRemovedFieldsOfInfraEnvAreKept(t *testing.T) {
 	g := NewWithT(t)
 	before := aiv1beta1.InfraEnvSpec{
 		SSHAuthorizedKey: "former", IgnitionConfigOverride: "{}", AdditionalNTPSources: []string{"former"}, AdditionalTrustBundle: "former",
@@ -20,18 +20,18 @@ func TestWhatAnInfraEnvStatesNoMoreIsRemembered(t *testing.T) {
 		Proxy:           &aiv1beta1.Proxy{HTTPProxy: "former", HTTPSProxy: "former", NoProxy: "former"},
 	}
 	spec := aiv1beta1.InfraEnvSpec{}
-	remember(&spec, &before)
+	keepRemoved(&spec, &before)
 	g.Expect(spec).To(Equal(aiv1beta1.InfraEnvSpec{
 		SSHAuthorizedKey: "former", IgnitionConfigOverride: "{}", AdditionalNTPSources: []string{"former"}, Proxy: before.Proxy,
 	}), "kernel arguments and certificates can be cleared")
 
 	later := aiv1beta1.InfraEnvSpec{SSHAuthorizedKey: "later", Proxy: &aiv1beta1.Proxy{HTTPProxy: "later"}}
-	remember(&later, &before)
+	keepRemoved(&later, &before)
 	g.Expect(later.SSHAuthorizedKey).To(Equal("later"))
 	g.Expect(*later.Proxy).To(Equal(aiv1beta1.Proxy{HTTPProxy: "later", HTTPSProxy: "former", NoProxy: "former"}))
 }
 
-func TestAnImageHoldsWhatIsRemembered(t *testing.T) {
+func TestImageHasKeptFields(t *testing.T) {
 	g, s := NewWithT(t), newSimulator(t, Options{})
 	pullSecret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "pull"},
@@ -49,7 +49,7 @@ func TestAnImageHoldsWhatIsRemembered(t *testing.T) {
 		return record.spec.SSHAuthorizedKey
 	}
 	g.Expect(keyIn("first", "former")).To(Equal("former"))
-	env.Spec.KernelArguments = []aiv1beta1.KernelArgument{{Value: "quiet"}} // for another image
+	env.Spec.KernelArguments = []aiv1beta1.KernelArgument{{Value: "quiet"}} // changes the image
 	g.Expect(keyIn("first", "")).To(Equal("former"))
-	g.Expect(keyIn("second", "")).To(BeEmpty(), "it is made anew")
+	g.Expect(keyIn("second", "")).To(BeEmpty(), "the record is created again")
 }

@@ -8,13 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// seconds is a time as the API keeps it.
+// seconds returns a time with the resolution of the API.
 func seconds(t time.Time) *metav1.Time {
 	at := metav1.NewTime(t).Rfc3339Copy()
 	return &at
 }
 
-// agentInventory is the inventory that a host sent, in the shape of the Agent's status.
+// agentInventory converts the inventory of a host to the form in the Agent's status.
 func agentInventory(in *models.Inventory) aiv1beta1.HostInventory {
 	out := aiv1beta1.HostInventory{Hostname: in.Hostname, BmcAddress: in.BmcAddress, BmcV6address: in.BmcV6address}
 	if in.Memory != nil {
@@ -70,7 +70,7 @@ func agentDisk(in *models.Disk) aiv1beta1.HostDisk {
 	return out
 }
 
-// nonNil is for lists that the schema requires even when they are empty.
+// nonNil returns an empty list for nil, for lists that the schema requires.
 func nonNil(list []string) []string {
 	if list == nil {
 		return []string{}

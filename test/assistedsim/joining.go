@@ -24,15 +24,16 @@ const (
 	nodeBootstrapper = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper"
 )
 
-// joining is true for a host that joins an installed cluster and has rebooted: nobody reports for it any more, and the
-// service looks at its Node.
+// joining reports whether a host that joins an installed cluster has rebooted. It sends no more reports, so the
+// service polls its Node.
 func (h *host) joining() bool {
 	return h.dayTwo() && h.bound() && (h.stage == models.HostStageRebooting || h.stage == models.HostStageJoined) &&
 		(h.state == models.HostStatusInstallingInProgress || h.state == models.HostStatusInstallingPendingUserAction)
 }
 
-// followNode does for a joining host what the controller in the cluster does on the first day: it approves the certificates
-// of the kubelet, labels the Node once it is Ready, and notes how far it is. It returns whether the host got further.
+// followNode replaces the assisted controller of the cluster for a joining host. It approves the certificates
+// of the kubelet, labels the Node once it is Ready, and records the progress. It returns whether the host
+// progressed.
 func (s *Simulator) followNode(ctx context.Context, agent *aiv1beta1.Agent, view *host) (bool, error) {
 	c, err := s.spokeClient(ctx, view.cluster)
 	if err != nil {
@@ -82,8 +83,8 @@ func (s *Simulator) leavesCertificates(cluster types.NamespacedName) bool {
 	return s.faults.unapproved[cluster]
 }
 
-// approveRequests approves what the kubelet of the host asks for: a client certificate as long as there is no Node, one to
-// serve with afterwards.
+// approveRequests approves the certificate requests of the host's kubelet: for a client certificate before the
+// Node exists, for a serving certificate afterwards.
 func approveRequests(ctx context.Context, c client.Client, hostname string, node *corev1.Node) error {
 	list := &certificatesv1.CertificateSigningRequestList{}
 	if err := c.List(ctx, list); err != nil {
@@ -105,7 +106,8 @@ func approveRequests(ctx context.Context, c client.Client, hostname string, node
 	return nil
 }
 
-// trustworthy follows the checks of the service: the name of the host, who asks, and for which names and addresses.
+// trustworthy applies the checks of the service: the name of the host, the requesting user, and the names and
+// addresses.
 func trustworthy(request *certificatesv1.CertificateSigningRequest, hostname string, node *corev1.Node) bool {
 	block, _ := pem.Decode(request.Spec.Request)
 	if block == nil {
@@ -127,9 +129,9 @@ func trustworthy(request *certificatesv1.CertificateSigningRequest, hostname str
 	for _, address := range node.Status.Addresses {
 		known = append(known, address.Address)
 	}
-	asked := parsed.DNSNames
+	requested := parsed.DNSNames
 	for _, ip := range parsed.IPAddresses {
-		asked = append(asked, ip.String())
+		requested = append(requested, ip.String())
 	}
-	return !slices.ContainsFunc(asked, func(name string) bool { return !slices.Contains(known, name) })
+	return !slices.ContainsFunc(requested, func(name string) bool { return !slices.Contains(known, name) })
 }

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestOnlyTheKubeletOfTheHostIsTrusted(t *testing.T) {
+func TestOnlyKubeletOfHostIsTrusted(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w0"}}
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.168.111.20"}}
 	subject := pkix.Name{CommonName: "system:node:w0", Organization: []string{"system:nodes"}}
@@ -30,8 +30,8 @@ func TestOnlyTheKubeletOfTheHostIsTrusted(t *testing.T) {
 		node    *corev1.Node
 		want    bool
 	}{
-		"to join":                {x509.CertificateRequest{Subject: subject}, nodeBootstrapper, certificatesv1.UsageClientAuth, nil, true},
-		"to join, from somebody": {x509.CertificateRequest{Subject: subject}, "somebody", certificatesv1.UsageClientAuth, nil, false},
+		"to join":                    {x509.CertificateRequest{Subject: subject}, nodeBootstrapper, certificatesv1.UsageClientAuth, nil, true},
+		"to join, from another user": {x509.CertificateRequest{Subject: subject}, "other", certificatesv1.UsageClientAuth, nil, false},
 		"to join, though it has joined": {
 			x509.CertificateRequest{Subject: subject},
 			nodeBootstrapper,

@@ -41,7 +41,7 @@ func singleNodeOfABoundInfraEnv(b bed) {
 	b.Expect(aci.Status.APIVIP).To(Equal(wanted.APIVIP))
 	b.Expect(b.agent(ns, agent).Status.Bootstrap).To(BeTrue())
 	b.Eventually(seen).Should(ContainElement(models.ClusterStatusAddingHosts))
-	b.Expect(seen()).NotTo(ContainElement(models.ClusterStatusReady), "approved at birth: ready is jumped over")
+	b.Expect(seen()).NotTo(ContainElement(models.ClusterStatusReady), "approved at creation: state ready is skipped")
 
 	b.Expect(b.client.Delete(b.ctx, &hivev1.ClusterDeployment{ObjectMeta: objectMeta(cluster)})).To(Succeed())
 	b.expectGone(&hivev1.ClusterDeployment{}, cluster)
@@ -85,7 +85,7 @@ func missingInputs(b bed) {
 	b.imageOf(ie)
 }
 
-// waitingForApproval is one host, bound and known, in a cluster of one control plane and no workers.
+// waitingForApproval returns a cluster of one master and no workers with a bound, known host.
 func (b bed) waitingForApproval(ns string) (cluster types.NamespacedName, agent string) {
 	id := b.imageOf(b.infraEnv(ns, "ie1", nil))
 	cluster = b.cluster(ns, "sno-done-aci.yaml", 1)
@@ -124,7 +124,7 @@ func failingHost(b bed) {
 	b.Expect(b.client.Update(b.ctx, aci)).To(MatchError(ContainSubstring("immutable after install started")))
 }
 
-func agentIsBornAgain(b bed) {
+func agentIsRecreated(b bed) {
 	ns := b.namespace()
 	agent := b.boot(b.imageOf(b.infraEnv(ns, "ie1", nil)), ns+"-x0")
 	b.expectAgent(ns, agent, models.HostStatusKnownUnbound)
@@ -200,7 +200,7 @@ func deletedAgentOfAnInstalledHost(b bed) {
 	b.Expect(b.client.Delete(b.ctx, b.agent(ns, agents[0]))).To(Succeed())
 	b.Eventually(func() bool {
 		return slices.ContainsFunc(agentConditionsOf(b.agent(ns, agents[0])), func(kind string) bool { return kind == "Cleanup" })
-	}).Should(BeTrue(), "the workload cluster cannot be reached")
+	}).Should(BeTrue(), "the workload cluster is unreachable")
 
 	skipped := b.agent(ns, agents[1])
 	other := types.NamespacedName{Name: skipped.Status.Inventory.Hostname}
@@ -208,7 +208,7 @@ func deletedAgentOfAnInstalledHost(b bed) {
 	b.Expect(b.client.Update(b.ctx, skipped)).To(Succeed())
 	b.Expect(b.client.Delete(b.ctx, skipped)).To(Succeed())
 	b.expectGone(&aiv1beta1.Agent{}, client.ObjectKeyFromObject(skipped))
-	b.Expect(b.client.Get(b.ctx, other, &corev1.Node{})).To(Succeed(), "its Node is for others to remove")
+	b.Expect(b.client.Get(b.ctx, other, &corev1.Node{})).To(Succeed(), "another controller removes its Node")
 
 	secret.Data["kubeconfig"] = kubeconfig
 	b.Expect(b.client.Update(b.ctx, secret)).To(Succeed())

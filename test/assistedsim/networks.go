@@ -29,9 +29,9 @@ func userManagedLoadBalancer(spec *hiveext.AgentClusterInstallSpec) bool {
 	return spec.LoadBalancer != nil && spec.LoadBalancer.Type == hiveext.LoadBalancerTypeUserManaged
 }
 
-// outsideMachineNetworks tells that a host lacks an address in the networks of its cluster: in one of them beside a
-// load balancer of the user's own, in each else; empty: it has what it needs. Where the user manages the network of
-// several hosts nobody asks.
+// outsideMachineNetworks returns an error text if a host lacks an address in the machine networks of its
+// cluster, or "". With a user-managed load balancer one of the networks suffices. With user-managed networking
+// and several hosts, the service does not check.
 func outsideMachineNetworks(c *cluster, h *host) string {
 	networks := machineNetworks(&c.spec)
 	if len(networks) == 0 || h.inventory == nil || c.userManagedNetworking() && !c.singleNode() {
@@ -62,7 +62,7 @@ func addressed(inventory *models.Inventory, network string) bool {
 	})
 }
 
-// nmstate is the part of a network configuration that a host's addresses come from.
+// nmstate has the fields of a network configuration that determine a host's addresses.
 type nmstate struct {
 	Interfaces []struct {
 		Name string  `json:"name"`
@@ -79,8 +79,8 @@ type ipstate struct {
 	} `json:"address"`
 }
 
-// networkFiles are what an image has of NMStateConfigs: for each the table of its interfaces, and for each interface a
-// connection profile of NetworkManager.
+// networkFiles returns the files of NMStateConfigs in an image: a table of interfaces for each object, and a
+// connection profile of NetworkManager for each interface.
 func networkFiles(networks []aiv1beta1.NMStateConfig) ([]igntypes.File, error) {
 	var files []igntypes.File
 	for i := range networks {
@@ -102,7 +102,7 @@ func networkFiles(networks []aiv1beta1.NMStateConfig) ([]igntypes.File, error) {
 	return files, nil
 }
 
-// profile is the section of a connection profile for a family of addresses.
+// profile returns the section of a connection profile for an address family.
 func (s ipstate) profile(family string) string {
 	section := fmt.Appendf(nil, "\n[%s]\n", family)
 	if !s.Enabled {
@@ -114,7 +114,8 @@ func (s ipstate) profile(family string) string {
 	return string(section)
 }
 
-// networksOf returns the NMStateConfigs that an InfraEnv selects, by name. An empty selector selects none.
+// networksOf returns the NMStateConfigs that an InfraEnv selects, ordered by name. An empty selector selects
+// none.
 func (s *Simulator) networksOf(ctx context.Context, env *aiv1beta1.InfraEnv) ([]aiv1beta1.NMStateConfig, error) {
 	selector, err := metav1.LabelSelectorAsSelector(&env.Spec.NMStateConfigLabelSelector)
 	if err != nil {
@@ -131,7 +132,8 @@ func (s *Simulator) networksOf(ctx context.Context, env *aiv1beta1.InfraEnv) ([]
 	return list.Items, nil
 }
 
-// infraEnvsOfNetwork finds the InfraEnvs that select an NMStateConfig by matchLabels; of matchExpressions the service takes no notice here.
+// infraEnvsOfNetwork returns the InfraEnvs that select an NMStateConfig by matchLabels; the service ignores
+// matchExpressions here.
 func (s *Simulator) infraEnvsOfNetwork(ctx context.Context, obj client.Object) []reconcile.Request {
 	var found []reconcile.Request
 	list := &aiv1beta1.InfraEnvList{}

@@ -12,7 +12,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 
-func TestHostsHaveAddressesInTheMachineNetworks(t *testing.T) {
+func TestHostsNeedAddressesInMachineNetworks(t *testing.T) {
 	const ipv4, ipv6 = "192.0.2.0/24", "2001:db8::/64"
 	userManaged := func(spec *hiveext.AgentClusterInstallSpec) {
 		spec.LoadBalancer = &hiveext.LoadBalancer{Type: hiveext.LoadBalancerTypeUserManaged}
@@ -27,13 +27,13 @@ func TestHostsHaveAddressesInTheMachineNetworks(t *testing.T) {
 		"in another":                      {networks: []string{ipv4}, addresses: []string{"198.51.100.7/24"}, outside: true},
 		"in both of a dual-stack cluster": {networks: []string{ipv4, ipv6}, addresses: []string{"192.0.2.7/24", "2001:db8::7/64"}},
 		"in one of two":                   {networks: []string{ipv4, ipv6}, addresses: []string{"192.0.2.7/24"}, outside: true},
-		"in one of two, beside a load balancer of the user": {
+		"in one of two, with user-managed load balancer": {
 			networks: []string{ipv4, "198.51.100.0/24"}, addresses: []string{"192.0.2.7/24"}, change: userManaged,
 		},
-		"in none, beside a load balancer of the user": {
+		"in none, with user-managed load balancer": {
 			networks: []string{ipv4, "198.51.100.0/24"}, addresses: []string{"203.0.113.7/24"}, change: userManaged, outside: true,
 		},
-		"nobody says the network": {addresses: []string{"192.0.2.7/24"}},
+		"no machine network": {addresses: []string{"192.0.2.7/24"}},
 		"a single node in another": {
 			networks: []string{ipv4}, change: func(spec *hiveext.AgentClusterInstallSpec) { spec.ProvisionRequirements.ControlPlaneAgents = 1 },
 			outside: true,
@@ -67,16 +67,16 @@ func TestHostsHaveAddressesInTheMachineNetworks(t *testing.T) {
 	}
 }
 
-func TestVirtualAddressesLieInTheMachineNetwork(t *testing.T) {
+func TestVIPsMustBeInMachineNetwork(t *testing.T) {
 	g := NewWithT(t)
 	spec := &hiveext.AgentClusterInstallSpec{APIVIPs: []string{"198.51.100.5"}, IngressVIPs: []string{"198.51.100.6"}}
 	spec.Networking.MachineNetwork = []hiveext.MachineNetworkEntry{{CIDR: "192.0.2.0/24"}}
 	g.Expect(strayVIP(spec)).To(ContainSubstring("does not belong"))
 	spec.LoadBalancer = &hiveext.LoadBalancer{Type: hiveext.LoadBalancerTypeUserManaged}
-	g.Expect(strayVIP(spec)).To(BeEmpty(), "a load balancer of the user's own may be elsewhere")
+	g.Expect(strayVIP(spec)).To(BeEmpty(), "a user-managed load balancer may have any address")
 }
 
-func TestTheDiscoverySystemHoldsMirrorsAndStaticAddresses(t *testing.T) {
+func TestDiscoveryIgnitionHasMirrorsAndStaticAddresses(t *testing.T) {
 	g, s := NewWithT(t), newSimulator(t, Options{})
 	network := aiv1beta1.NMStateConfig{}
 	network.Spec.Interfaces = []*aiv1beta1.Interface{{Name: "eno1", MacAddress: "52:54:00:00:00:01"}}

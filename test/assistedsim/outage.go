@@ -8,11 +8,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// errAway is what hosts hear of a service that does not run.
-var errAway = errors.New("assisted-service does not answer")
+// errAway is the error that hosts get while the service is stopped.
+var errAway = errors.New("assisted-service does not respond")
 
-// Leave stops the service, until [Simulator.Return]: it looks at no object, serves no download and answers no host.
-// What it knows is kept, as its database is. Its admission webhooks run on, which are a Deployment of their own.
+// Leave stops the service until [Simulator.Return]: it reconciles no object, and serves no download and no
+// host. Its records persist, like the database of the service. Its admission webhooks keep running, because
+// they are a separate Deployment.
 func (s *Simulator) Leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -22,7 +23,7 @@ func (s *Simulator) Leave() {
 	}
 }
 
-// Return starts it again: it looks at all that changed meanwhile.
+// Return starts the service again, which then reconciles all objects that changed meanwhile.
 func (s *Simulator) Return() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,7 +33,7 @@ func (s *Simulator) Return() {
 	}
 }
 
-// Missed is how often somebody wanted something of the service while it was not here: a request, or an object to look at.
+// Missed returns the number of requests and reconciles that failed or waited while the service was stopped.
 func (s *Simulator) Missed() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,14 +46,14 @@ func (s *Simulator) miss() {
 	s.missed++
 }
 
-// away is closed when the service is back; nil: it is here.
+// away returns a channel that is closed when the service returns, or nil while the service runs.
 func (s *Simulator) away() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.back
 }
 
-// present lets a controller wait until the service is here.
+// present makes a controller wait while the service is stopped.
 func (s *Simulator) present(act reconcile.Func) reconcile.Func {
 	return func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 		if back := s.away(); back != nil {
@@ -67,7 +68,7 @@ func (s *Simulator) present(act reconcile.Func) reconcile.Func {
 	}
 }
 
-// answering refuses requests while the service is not here.
+// answering rejects requests while the service is stopped.
 func (s *Simulator) answering(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.away() != nil {

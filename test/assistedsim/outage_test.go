@@ -14,7 +14,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 
-func TestAServiceThatIsAwayAnswersNobody(t *testing.T) {
+func TestStoppedServiceServesNoRequest(t *testing.T) {
 	g := NewWithT(t)
 	s, err := New(&rest.Config{}, Options{})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -41,16 +41,16 @@ func TestAServiceThatIsAwayAnswersNobody(t *testing.T) {
 		g.Expect(answer()).To(MatchError(errAway), what)
 	}
 	g.Expect(download()).To(Equal(http.StatusServiceUnavailable))
-	looked := make(chan struct{})
+	reconciled := make(chan struct{})
 	go func() {
 		_, _ = s.present(func(context.Context, reconcile.Request) (reconcile.Result, error) {
-			close(looked)
+			close(reconciled)
 			return reconcile.Result{}, nil
 		})(t.Context(), reconcile.Request{})
 	}()
-	g.Consistently(looked).WithTimeout(50 * time.Millisecond).ShouldNot(BeClosed())
+	g.Consistently(reconciled).WithTimeout(50 * time.Millisecond).ShouldNot(BeClosed())
 	s.Return()
-	g.Eventually(looked).Should(BeClosed(), "it looks at what happened meanwhile")
+	g.Eventually(reconciled).Should(BeClosed(), "it reconciles the changes of the meantime")
 	for what, answer := range answers {
 		g.Expect(answer()).To(MatchError(hosts.ErrNotFound), what)
 	}

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// recorded reads a trimmed object of the real service.
+// recorded reads a trimmed object that was recorded with the real service.
 func recorded[T any](t *testing.T, file string) *T {
 	t.Helper()
 	g := NewWithT(t)

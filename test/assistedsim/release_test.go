@@ -18,12 +18,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 
-// TestNodeOfAnAgentThatSkipsTheSpoke is about clusters that do not answer: whoever asks them for the removal of a Node gets an error.
-func TestNodeOfAnAgentThatSkipsTheSpoke(t *testing.T) {
+// TestNodeOfAgentWithSkipSpokeCleanup uses a cluster that does not respond: each attempt to remove a Node
+// returns an error.
+func TestNodeOfAgentWithSkipSpokeCleanup(t *testing.T) {
 	cluster := types.NamespacedName{Namespace: "ns", Name: "c"}
 	for name, annotations := range map[string]map[string]string{
-		"an Agent that says nothing: its Node is asked for":      nil,
-		"an Agent with the annotation: its cluster is not asked": {skipSpokeCleanup: ""},
+		"no annotation: its Node is removed":     nil,
+		"annotation: its cluster is not queried": {skipSpokeCleanup: ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s, skips := NewWithT(t), newSimulator(t, Options{}), annotations != nil
@@ -47,9 +48,9 @@ func TestNodeOfAnAgentThatSkipsTheSpoke(t *testing.T) {
 			h.deprovision = &aiv1beta1.AgentDeprovisionInfo{ClusterNamespace: "ns", ClusterName: "c", NodeName: "n"}
 			view := *h
 			s.removeFormerNode(t.Context(), agent, &view)
-			g.Expect(h.deprovision).To(BeNil(), "trying once is enough")
-			asked := h.cleanup != ""
-			g.Expect(asked).NotTo(Equal(skips), "unbound: %s", h.cleanup)
+			g.Expect(h.deprovision).To(BeNil(), "one attempt suffices")
+			tried := h.cleanup != ""
+			g.Expect(tried).NotTo(Equal(skips), "unbound: %s", h.cleanup)
 
 			err = s.releaseAgent(t.Context(), agent)
 			g.Expect(err == nil).To(Equal(skips), "deleted: %v", err)
@@ -61,10 +62,10 @@ func TestNodeOfAnAgentThatSkipsTheSpoke(t *testing.T) {
 	}
 }
 
-// TestAHostThatIsForgotten registers while the Agent of its former life is being deleted, which cannot be taken out of
-// its cluster: that Agent goes, and none comes before the host registers again. It was tried with the real service
-// (April 2025).
-func TestAHostThatIsForgotten(t *testing.T) {
+// TestForgottenHost registers a host while its previous Agent is being deleted and the removal of its Node
+// fails. The previous Agent is released, and no Agent is created before the host registers again. The real
+// service behaves so (April 2025).
+func TestForgottenHost(t *testing.T) {
 	g, s := NewWithT(t), newSimulator(t, Options{})
 	scheme, err := Scheme()
 	g.Expect(err).NotTo(HaveOccurred())
@@ -76,8 +77,8 @@ func TestAHostThatIsForgotten(t *testing.T) {
 	former.Status.Conditions = []conditionsv1.Condition{{Type: aiv1beta1.CleanupCondition, Status: corev1.ConditionFalse}}
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(former).WithStatusSubresource(former).Build()
 	s.client, s.live = hub, hub
-	anew := &infraEnv{key: types.NamespacedName{Namespace: "ns", Name: "anew"}, id: "1"}
-	s.infraEnvs[anew.key] = anew
+	env := &infraEnv{key: types.NamespacedName{Namespace: "ns", Name: "env"}, id: "1"}
+	s.infraEnvs[env.key] = env
 	s.hosts[key] = &host{
 		key: key, infraEnv: &infraEnv{key: types.NamespacedName{Namespace: "ns", Name: "former"}},
 		state: models.HostStatusInstalled,
@@ -88,11 +89,11 @@ func TestAHostThatIsForgotten(t *testing.T) {
 	g.Expect(hub.Get(t.Context(), key, &aiv1beta1.Agent{})).To(MatchError(apierrors.IsNotFound, "gone"))
 	_, err = s.reconcileAgent(t.Context(), ctrl.Request{NamespacedName: key})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(s.hostOf("1", "h")).NotTo(BeNil(), "it goes on asking for instructions")
+	g.Expect(s.hostOf("1", "h")).NotTo(BeNil(), "the host keeps polling")
 
 	g.Expect(s.Register(t.Context(), guest)).To(Succeed())
 	agent := &aiv1beta1.Agent{}
-	g.Expect(hub.Get(t.Context(), key, agent)).To(Succeed(), "it is known once it is started again")
-	g.Expect(agent.Labels).To(HaveKeyWithValue(aiv1beta1.InfraEnvNameLabel, "anew"))
+	g.Expect(hub.Get(t.Context(), key, agent)).To(Succeed(), "the restarted host registers")
+	g.Expect(agent.Labels).To(HaveKeyWithValue(aiv1beta1.InfraEnvNameLabel, "env"))
 	g.Expect(s.hosts[key].forgotten).To(BeFalse())
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 
-// Image implements [hosts.Service]: the image service lets in whoever has a token of the simulator.
+// Image implements [hosts.Service]. The image service accepts any token of the simulator.
 func (s *Simulator) Image(_ context.Context, infraEnvID, token string) ([]byte, error) {
 	if s.away() != nil {
 		return nil, errAway
@@ -44,7 +44,7 @@ func (s *Simulator) trusted(config hosts.AgentConfig) error {
 	return nil
 }
 
-// Register implements [hosts.Service]. Like the real service it creates the Agent before it answers.
+// Register implements [hosts.Service]. Like the real service it creates the Agent before it responds.
 func (s *Simulator) Register(ctx context.Context, guest hosts.Agent) error {
 	if err := s.trusted(guest.AgentConfig); err != nil {
 		return err
@@ -75,10 +75,10 @@ func (s *Simulator) Register(ctx context.Context, guest hosts.Agent) error {
 		if err != nil {
 			return err
 		}
-		if found != agentLeaves {
+		if found != agentDeleting {
 			return s.admit(env, key, guest, found == agentDropped)
 		}
-		select { // the Agent of the host's former life is being deleted: the host keeps trying
+		select { // the previous Agent of the host is being deleted: the host retries
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-changed:
@@ -95,7 +95,8 @@ func (s *Simulator) infraEnvByID(id string) *infraEnv {
 	return nil
 }
 
-// refuseRegistration answers a new host of a bound InfraEnv as the service does while its cluster takes no hosts (409).
+// refuseRegistration returns the service's error (409) for a new host of a bound InfraEnv whose cluster accepts
+// no hosts.
 func (s *Simulator) refuseRegistration(env *infraEnv) error {
 	if env.clusterRef == (types.NamespacedName{}) {
 		return nil
@@ -123,29 +124,31 @@ func newAgent(env *infraEnv, hostID string) *aiv1beta1.Agent {
 	return agent
 }
 
-// registration is what becomes of the Agent of a host that registers.
+// registration is the result of creating the Agent of a registering host.
 type registration int
 
 const (
-	// agentThere is an Agent that was created, was there already, or came from another InfraEnv.
-	agentThere registration = iota
-	// agentLeaves is an Agent of this name, of the host's former life, that is being deleted.
-	agentLeaves
-	// agentDropped is one likewise, which the service lets go though it could not take its Node out of the cluster. It makes no other.
+	// agentExists: the Agent was created, existed already, or was moved from another InfraEnv.
+	agentExists registration = iota
+	// agentDeleting: the previous Agent of the host, with the same name, is being deleted.
+	agentDeleting
+	// agentDropped: the previous Agent was being deleted and the service released it, although it could not
+	// remove its Node. The service creates no new Agent.
 	agentDropped
 )
 
-// createAgent creates the Agent, or resets the one that the host had in another InfraEnv.
+// createAgent creates the Agent, or resets the Agent that the host had in another InfraEnv.
 //
-// The service drops each Agent that is being deleted (crd_utils.go: CreateAgentCR). Here only those go that its cluster
-// holds up: that the rest takes less than a server takes to boot, hosts that boot at once are not to see.
+// The service releases each Agent that is being deleted (crd_utils.go: CreateAgentCR). The simulator releases
+// only Agents that their cluster blocks. A real deletion takes less time than a server boot, and simulated
+// hosts boot at once, so they should not see the difference.
 func (s *Simulator) createAgent(ctx context.Context, agent *aiv1beta1.Agent) (registration, error) {
 	err := s.client.Create(ctx, agent)
 	if !apierrors.IsAlreadyExists(err) {
 		if err != nil {
 			return 0, fmt.Errorf("cannot create Agent %s/%s: %w", agent.Namespace, agent.Name, err)
 		}
-		return agentThere, nil
+		return agentExists, nil
 	}
 	existing := &aiv1beta1.Agent{}
 	if err := s.live.Get(ctx, client.ObjectKeyFromObject(agent), existing); err != nil {
@@ -158,15 +161,15 @@ func (s *Simulator) createAgent(ctx context.Context, agent *aiv1beta1.Agent) (re
 	switch {
 	case existing.Labels[aiv1beta1.InfraEnvNameLabel] == agent.Labels[aiv1beta1.InfraEnvNameLabel]:
 		if existing.DeletionTimestamp.IsZero() {
-			return agentThere, nil
+			return agentExists, nil
 		}
-		return agentLeaves, nil
+		return agentDeleting, nil
 	case existing.DeletionTimestamp.IsZero():
 		existing.Labels, existing.OwnerReferences, existing.Spec = agent.Labels, nil, agent.Spec
 		if err := s.client.Patch(ctx, existing, client.MergeFrom(base)); err != nil {
 			return 0, fmt.Errorf("cannot move Agent %s/%s to another InfraEnv: %w", agent.Namespace, agent.Name, err)
 		}
-		return agentThere, nil
+		return agentExists, nil
 	case conditionsv1.IsStatusConditionFalse(existing.Status.Conditions, aiv1beta1.CleanupCondition):
 		existing.Finalizers = nil
 		if err := s.client.Patch(ctx, existing, client.MergeFrom(base)); client.IgnoreNotFound(err) != nil {
@@ -174,10 +177,10 @@ func (s *Simulator) createAgent(ctx context.Context, agent *aiv1beta1.Agent) (re
 		}
 		return agentDropped, nil
 	}
-	return agentLeaves, nil
+	return agentDeleting, nil
 }
 
-// admit records a host whose Agent now exists, or that is forgotten.
+// admit records a host whose Agent exists, or a forgotten host.
 func (s *Simulator) admit(env *infraEnv, key types.NamespacedName, guest hosts.Agent, forgotten bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,7 +203,7 @@ func (s *Simulator) admit(env *infraEnv, key types.NamespacedName, guest hosts.A
 	return nil
 }
 
-// join makes the host a member of the cluster, of its second day if that is what the cluster takes now.
+// join adds the host to the cluster, as a day-2 host if the cluster is installed.
 func (s *Simulator) join(h *host, c *cluster) {
 	h.cluster = c.key
 	if c.state == models.ClusterStatusAddingHosts {
@@ -211,14 +214,14 @@ func (s *Simulator) join(h *host, c *cluster) {
 	}
 }
 
-// joinWanted ends the binding of a host.
+// joinWanted completes the binding of a host.
 func (s *Simulator) joinWanted(h *host) {
 	if c := s.clusters[h.cluster]; c != nil {
 		s.join(h, c)
 	}
 }
 
-// discover puts a host that (re)booted the discovery image at the beginning.
+// discover resets a host that booted the discovery image to the first state.
 func (s *Simulator) discover(h *host) {
 	h.backendError, h.stage, h.stageInfo, h.stages, h.bootstrap = false, "", "", nil, false
 	h.handedOver, h.stopped = false, false
@@ -229,7 +232,7 @@ func (s *Simulator) discover(h *host) {
 	h.enter(state, "Waiting for host to send hardware details", s.opts.StageDelay)
 }
 
-// reregister is a host that comes (back) with the discovery system running. Called with mu held.
+// reregister handles a known host that registers with the discovery system. Called with mu held.
 func (s *Simulator) reregister(h *host, guest hosts.Agent) error {
 	rebooting := h.stage == models.HostStageRebooting || h.dayTwo() && h.stage == models.HostStageDone
 	switch h.state {
@@ -247,7 +250,7 @@ func (s *Simulator) reregister(h *host, guest hosts.Agent) error {
 	case models.HostStatusPreparingFailed, models.HostStatusCancelled:
 		return fmt.Errorf("host %s is in state %s, in which it cannot register", h.key.Name, h.state)
 	case models.HostStatusError:
-		return nil // stays what it is
+		return nil // keeps its state
 	default:
 		if h.state == models.HostStatusBinding {
 			s.joinWanted(h)
@@ -262,7 +265,7 @@ func (s *Simulator) reregister(h *host, guest hosts.Agent) error {
 	return nil
 }
 
-// leave makes the host a member of no cluster: role, kind and disk are forgotten, the Agent's spec stays as it is.
+// leave removes the host from its cluster: role, kind and disk are cleared, and the Agent's spec stays.
 func (s *Simulator) leave(h *host) {
 	h.kind, h.role = models.HostKindHost, models.HostRoleAutoAssign
 	h.requested, h.validation, h.failing = requests{}, validationUnknown, ""
@@ -317,9 +320,9 @@ func (s *Simulator) instruction(h *host) (hosts.Instruction, bool) {
 	case models.HostStatusBinding, models.HostStatusUnbinding, models.HostStatusUnbindingPendingUserAction:
 		return hosts.Instruction{Kind: hosts.Exit}, true
 	case models.HostStatusError, models.HostStatusCancelled:
-		told := h.stopped
+		stopped := h.stopped
 		h.stopped = true
-		return hosts.Instruction{Kind: hosts.Stop}, !told
+		return hosts.Instruction{Kind: hosts.Stop}, !stopped
 	case models.HostStatusInstalling:
 		if h.handedOver {
 			return hosts.Instruction{}, false
@@ -353,8 +356,8 @@ func (s *Simulator) clusterID(key types.NamespacedName) string {
 	return ""
 }
 
-// Progress implements [hosts.Service]. It returns when the Agent shows the stage, so that a host that installs in no time
-// leaves no stage out.
+// Progress implements [hosts.Service]. It returns when the Agent shows the stage, so that a fast host skips no
+// stage.
 func (s *Simulator) Progress(ctx context.Context, report hosts.Report) error {
 	if report.ClusterID == "" {
 		if err := s.trusted(report.AgentConfig); err != nil {
@@ -387,7 +390,8 @@ func (s *Simulator) Progress(ctx context.Context, report hosts.Report) error {
 	}
 }
 
-// Finalize implements [hosts.Service]: it waits until the cluster is ready to hear that its operators are available.
+// Finalize implements [hosts.Service]: it waits until the cluster accepts the report that its operators are
+// available.
 func (s *Simulator) Finalize(ctx context.Context, clusterID string) error {
 	for {
 		if s.away() != nil {
@@ -397,7 +401,7 @@ func (s *Simulator) Finalize(ctx context.Context, clusterID string) error {
 		c, changed := s.clusterByID(clusterID), s.changed
 		finished := c == nil || !c.installingNow()
 		if c != nil && c.state == models.ClusterStatusFinalizing {
-			c.finalised, finished = true, true
+			c.finalized, finished = true, true
 			s.touchCluster(c.key)
 		}
 		s.mu.Unlock()
@@ -424,7 +428,7 @@ func (s *Simulator) clusterByID(id string) *cluster {
 	return nil
 }
 
-// report takes a stage in and returns its number among the reports of the host.
+// report records a stage and returns its number among the reports of the host.
 func (s *Simulator) report(report hosts.Report) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

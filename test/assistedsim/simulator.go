@@ -1,9 +1,9 @@
 // Package assistedsim simulates the Kubernetes API of assisted-service: InfraEnv, Agent, ClusterDeployment and
-// AgentClusterInstall behave as the real service makes them behave, in the order and with the reasons that test/journeys
-// sees in both, its traps included. The hosts talk to it in-process, through [hosts.Service].
+// AgentClusterInstall. The objects change in the same order and with the same reasons as with the real service,
+// pitfalls included; test/journeys compares both. The hosts call it in-process, through [hosts.Service].
 //
-// What is simulated is what an API client can see: states, conditions, secrets, download URLs and the discovery ignition.
-// No image is built and nothing is installed; the stages of an installation are those that a host reports.
+// The simulation covers all that an API client can see: states, conditions, Secrets, download URLs and the
+// discovery ignition. It builds no image and installs no host; hosts report the stages of an installation.
 package assistedsim
 
 import (
@@ -35,46 +35,48 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/token"
 )
 
-// FieldManager is the field manager and user agent of everything that the simulator writes, as with the real service.
+// FieldManager is the field manager and user agent of all writes of the simulator, as with the real service.
 const FieldManager = "assisted-service"
 
-// AuthType says how assisted-service protects its downloads.
+// AuthType is the protection of assisted-service's downloads.
 type AuthType string
 
 const (
 	// AuthNone leaves every download open; URLs never change.
 	AuthNone AuthType = "none"
-	// AuthLocal signs download URLs with a token, again whenever the image is regenerated.
+	// AuthLocal signs download URLs with a token, and again for each regenerated image.
 	AuthLocal AuthType = "local"
 )
 
-// Options configure a Simulator. The zero value acts at once, without authentication, over plain HTTP.
+// Options configure a Simulator. The zero value has no delays and no authentication, and serves plain HTTP.
 type Options struct {
-	// WorkloadKubeconfig returns the administrator's kubeconfig of an installed cluster, named after its ClusterDeployment.
-	// It is called when the installation starts and again when it ends. Required as soon as a cluster installs.
+	// WorkloadKubeconfig returns the administrator's kubeconfig of an installed cluster, named after its
+	// ClusterDeployment. The simulator calls it at the start and at the end of an installation. It is required
+	// for installations.
 	WorkloadKubeconfig func(ctx context.Context, namespace, cdName string) ([]byte, error)
-	// StageDelay is how long every state of a host or cluster lasts that would otherwise end at once. Default: none.
+	// StageDelay is the duration of each state of a host or cluster that would otherwise end at once. Default:
+	// none.
 	StageDelay time.Duration
 	// PreparationRetry is the pause between a failed preparation and the next attempt. Default: one second.
 	PreparationRetry time.Duration
-	// NodePoll is how often the Node of a host is looked at that joins an installed cluster. Default: 50 ms.
+	// NodePoll is the interval of polls of the Node of a host that joins an installed cluster. Default: 50 ms.
 	NodePoll time.Duration
-	// Flapping, when set, lets a cluster that has no host alternate between insufficient and pending-for-input with this
-	// period, as the real service does when VIPs and a machine network are given.
+	// Flapping, if not zero, is the period in which a cluster without hosts alternates between insufficient and
+	// pending-for-input. The real service does so for clusters with VIPs and a machine network.
 	Flapping time.Duration
 	// Auth protects the downloads. Default: AuthNone.
 	Auth AuthType
 	// HTTPS serves the downloads over TLS with a private CA, see [Simulator.CA].
 	HTTPS bool
-	// BeforeDownload stands before each download, of which it is told the InfraEnv. Nil: nothing does.
+	// BeforeDownload is called before each download with the InfraEnv. It may be nil.
 	BeforeDownload func(infraEnv types.NamespacedName, next http.Handler) http.Handler
-	// ImageServiceURL is the base of image URLs, which are only computed. Default: http://127.0.0.1:8888.
+	// ImageServiceURL is the base of image URLs, at which no server runs. Default: http://127.0.0.1:8888.
 	ImageServiceURL string
 	// OSVersions are the OpenShift minor versions that have an OS image, oldest first. Default: 4.14 to 4.22.
 	OSVersions []string
-	// Namespaces are those that the service looks at. Default: all.
+	// Namespaces are the namespaces that the service watches. Default: all.
 	Namespaces map[string]cache.Config
-	// Logger receives what the controllers of the simulator log. Default: nothing.
+	// Logger receives the logs of the simulator's controllers. Default: none.
 	Logger logr.Logger
 }
 
@@ -97,15 +99,15 @@ type Simulator struct {
 	clusters  map[types.NamespacedName]*cluster
 	spokes    map[types.NamespacedName]spoke
 	faults    faults
-	// still is how many want that nothing of a cluster starts to install, see [Simulator.Still].
-	still map[types.NamespacedName]int
+	// startsBlocked counts, by cluster, the callers that block the start of installations: see [Simulator.Still].
+	startsBlocked map[types.NamespacedName]int
 	// downloaded counts the downloads by namespace.
 	downloaded map[string]int
-	// back is closed when a service that is away comes back; nil while it is here.
+	// back is closed when a stopped service returns; nil while the service runs.
 	back chan struct{}
-	// missed is how often somebody wanted something of it meanwhile.
+	// missed counts the requests and reconciles while the service was stopped.
 	missed int
-	// references are the clusterRefs of InfraEnvs, of those too that still wait for their cluster.
+	// references are the clusterRefs of InfraEnvs, including those that wait for their cluster.
 	references map[types.NamespacedName]types.NamespacedName
 
 	agentQueue, clusterQueue, infraEnvQueue queue
@@ -118,12 +120,12 @@ var _ hosts.Service = (*Simulator)(nil)
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// New prepares a simulator that works on the API server of cfg, which must serve the custom resources of assisted-service
-// and of Hive.
+// New returns a simulator for the API server of cfg, which must serve the custom resources of assisted-service
+// and Hive.
 func New(cfg *rest.Config, opts Options) (*Simulator, error) {
 	config := rest.CopyConfig(cfg)
 	config.UserAgent = FieldManager
-	config.QPS = -1 // the API server's own fairness is limit enough
+	config.QPS = -1 // priority and fairness of the API server suffices
 	opts.applyDefaults()
 	certs, err := newCertificates()
 	if err != nil {
@@ -135,13 +137,13 @@ func New(cfg *rest.Config, opts Options) (*Simulator, error) {
 	}
 	return &Simulator{
 		opts: opts, config: config, certs: certs, tokens: tokens,
-		changed:   make(chan struct{}),
-		infraEnvs: map[types.NamespacedName]*infraEnv{},
-		hosts:     map[types.NamespacedName]*host{},
-		clusters:  map[types.NamespacedName]*cluster{},
-		spokes:    map[types.NamespacedName]spoke{},
-		faults:    newFaults(),
-		still:     map[types.NamespacedName]int{},
+		changed:       make(chan struct{}),
+		infraEnvs:     map[types.NamespacedName]*infraEnv{},
+		hosts:         map[types.NamespacedName]*host{},
+		clusters:      map[types.NamespacedName]*cluster{},
+		spokes:        map[types.NamespacedName]spoke{},
+		faults:        newFaults(),
+		startsBlocked: map[types.NamespacedName]int{},
 
 		downloaded: map[string]int{},
 
@@ -170,7 +172,7 @@ func (o *Options) applyDefaults() {
 	}
 }
 
-// Scheme knows the kinds that the simulator works with.
+// Scheme returns the scheme of the simulator's kinds.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -183,8 +185,8 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// Start serves downloads and admission, starts the controllers and returns once they work. All of it ends with ctx;
-// [Simulator.Wait] waits for that.
+// Start serves downloads and admission, starts the controllers and returns once they run. All of them end with
+// ctx; [Simulator.Wait] waits for their end.
 func (s *Simulator) Start(ctx context.Context) error {
 	if err := s.serve(ctx); err != nil {
 		return err
@@ -213,7 +215,7 @@ func (s *Simulator) Start(ctx context.Context) error {
 	return s.waitUntilWatching(ctx, mgr)
 }
 
-// waitUntilWatching blocks until every controller has its queue, so that no call of a host can be lost.
+// waitUntilWatching blocks until every controller has its queue, so that no request of a host is lost.
 func (s *Simulator) waitUntilWatching(ctx context.Context, mgr ctrl.Manager) error {
 	if !mgr.GetCache().WaitForCacheSync(ctx) {
 		return fmt.Errorf("cannot watch the API server: %w", ctx.Err())
@@ -233,7 +235,7 @@ func (s *Simulator) waitUntilWatching(ctx context.Context, mgr ctrl.Manager) err
 	}
 }
 
-// Wait blocks until everything that Start began has ended, and returns why the controllers stopped if it was a failure.
+// Wait blocks until all goroutines of Start have ended. It returns the error of the controllers, if any.
 func (s *Simulator) Wait() error {
 	s.running.Wait()
 	return s.failed
@@ -258,7 +260,8 @@ func (s *Simulator) newManager() (ctrl.Manager, error) {
 	return mgr, nil
 }
 
-// serve opens the two listeners: downloads, and admission (always TLS, as the API server demands).
+// serve opens the listeners of the downloads and of the admission webhooks. Webhooks always use TLS, which the
+// API server requires.
 func (s *Simulator) serve(ctx context.Context) error {
 	scheme := "http"
 	if s.opts.HTTPS {
@@ -299,8 +302,8 @@ func (s *Simulator) listen(ctx context.Context, handler http.Handler, secure boo
 	return listener.Addr().String(), nil
 }
 
-// URL is the base URL of the simulated service. It is known once Start has returned.
+// URL returns the base URL of the simulated service. It is set once Start has returned.
 func (s *Simulator) URL() string { return s.serviceURL }
 
-// CA is the PEM certificate of the authority that signed the simulator's own certificates.
+// CA returns the PEM certificate of the CA that signed the simulator's certificates.
 func (s *Simulator) CA() []byte { return s.certs.caPEM }

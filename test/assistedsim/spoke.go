@@ -17,13 +17,13 @@ import (
 // spokeTimeout bounds one call to a workload cluster.
 const spokeTimeout = 5 * time.Second
 
-// spoke is a client of a workload cluster, made from the kubeconfig.
+// spoke is a client of a workload cluster with the kubeconfig of the client.
 type spoke struct {
 	kubeconfig []byte
 	client     client.Client
 }
 
-// spokeClient reaches an installed cluster through the kubeconfig that the service itself published.
+// spokeClient returns a client of an installed cluster with the kubeconfig that the service published.
 func (s *Simulator) spokeClient(ctx context.Context, cluster types.NamespacedName) (client.Client, error) {
 	secret := &corev1.Secret{}
 	key := types.NamespacedName{Namespace: cluster.Namespace, Name: s.kubeconfigSecretName(cluster)}
@@ -48,7 +48,7 @@ func (s *Simulator) spokeClient(ctx context.Context, cluster types.NamespacedNam
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.spokes, func(key types.NamespacedName, _ spoke) bool { return s.clusters[key] == nil }) // those that were deleted
+	maps.DeleteFunc(s.spokes, func(key types.NamespacedName, _ spoke) bool { return s.clusters[key] == nil }) // deleted clusters
 	s.spokes[cluster] = spoke{kubeconfig, c}
 	return c, nil
 }

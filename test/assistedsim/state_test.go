@@ -25,7 +25,7 @@ func newSimulator(t *testing.T, opts Options) *Simulator {
 	return s
 }
 
-func TestAgentConditionsAreThoseOfTheRealService(t *testing.T) {
+func TestAgentConditionsMatchRealService(t *testing.T) {
 	for file, h := range map[string]*host{
 		"known-unbound-agent.yaml": {state: models.HostStatusKnownUnbound, validation: validationPassing},
 		"day1-done-agent.yaml":     {state: models.HostStatusInstalled, info: "Done", approved: true, validation: validationPassing},
@@ -38,7 +38,7 @@ func TestAgentConditionsAreThoseOfTheRealService(t *testing.T) {
 	}
 }
 
-func TestClusterConditionsAreThoseOfTheRealService(t *testing.T) {
+func TestClusterConditionsMatchRealService(t *testing.T) {
 	for _, file := range []string{"day1-done-aci.yaml", "sno-done-aci.yaml"} {
 		t.Run(file, func(t *testing.T) {
 			c := &cluster{state: models.ClusterStatusAddingHosts, info: infoClusterInstalled, prepared: true}
@@ -47,7 +47,7 @@ func TestClusterConditionsAreThoseOfTheRealService(t *testing.T) {
 	}
 }
 
-func TestStagesAreThoseOfTheRealService(t *testing.T) {
+func TestStagesMatchRealService(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(stagesOf(models.HostRoleMaster, true,
 		false)).To(Equal(recorded[aiv1beta1.Agent](t, "day1-done-agent.yaml").Status.Progress.ProgressStages))
@@ -57,7 +57,7 @@ func TestStagesAreThoseOfTheRealService(t *testing.T) {
 	g.Expect(stagesOf(models.HostRoleWorker, false, false)).To(ContainElement(models.HostStageWaitingForIgnition))
 }
 
-func TestPercentageOfASingleNode(t *testing.T) {
+func TestPercentageOfSingleNodeCluster(t *testing.T) {
 	s := newSimulator(t, Options{})
 	c := &cluster{key: types.NamespacedName{Name: "c"}, state: models.ClusterStatusInstalling}
 	h := &host{cluster: c.key, kind: models.HostKindHost, stages: stagesOf(models.HostRoleMaster, true, true)}
@@ -70,8 +70,8 @@ func TestPercentageOfASingleNode(t *testing.T) {
 	NewWithT(t).Expect(observed).To(Equal([]int64{10, 18, 27, 35, 45, 53, 62, 70, 80})) // as recorded
 }
 
-// An InfraEnv that is deleted takes hosts along as soon as they are installed (cluster/transition.go: areAllHostsDone).
-func TestClusterIsInstalledWithoutTheHostsThatAreGone(t *testing.T) {
+// Installed hosts are deleted with their InfraEnv (cluster/transition.go: areAllHostsDone).
+func TestClusterIsInstalledAfterItsHostsWereDeleted(t *testing.T) {
 	g := NewWithT(t)
 	s := newSimulator(t, Options{})
 	c := &cluster{key: types.NamespacedName{Name: "c"}, state: models.ClusterStatusFinalizing, operatorsDone: true}
@@ -85,7 +85,7 @@ func TestClusterIsInstalledWithoutTheHostsThatAreGone(t *testing.T) {
 	g.Expect(s.nextClusterState(c)).To(Equal(installed))
 }
 
-func TestWhatKeepsAnInstallationFromStarting(t *testing.T) {
+func TestObstaclesToStartOfInstallation(t *testing.T) {
 	known := func(role models.HostRole, approved bool) *host {
 		return &host{state: models.HostStatusKnown, role: role, approved: approved}
 	}
@@ -135,7 +135,7 @@ func TestWhatKeepsAnInstallationFromStarting(t *testing.T) {
 	}
 }
 
-func TestSpecIsIgnoredOnceTheInstallationStarted(t *testing.T) {
+func TestSpecIsIgnoredAfterStartOfInstallation(t *testing.T) {
 	g := NewWithT(t)
 	s := newSimulator(t, Options{})
 	h := &host{state: models.HostStatusInstalling, infraEnv: &infraEnv{}, requested: requests{hostname: "before"}, role: models.HostRoleMaster}
@@ -145,12 +145,13 @@ func TestSpecIsIgnoredOnceTheInstallationStarted(t *testing.T) {
 	h.state = models.HostStatusKnown
 	g.Expect(s.applySpec(h, &aiv1beta1.AgentSpec{Hostname: "after", Role: models.HostRoleWorker})).To(Succeed())
 	g.Expect(s.applySpec(h, &aiv1beta1.AgentSpec{})).To(Succeed())
-	g.Expect(h.hostname()).To(Equal("after"), "empty is no opinion")
+	g.Expect(h.hostname()).To(Equal("after"), "empty means no change")
 	g.Expect(s.applySpec(h, &aiv1beta1.AgentSpec{Role: "boss"})).To(MatchError(ContainSubstring("boss")))
 }
 
-// TestRegistrationOfAKnownHost follows the state machine of the service, which was tried with a real one (April 2025).
-func TestRegistrationOfAKnownHost(t *testing.T) {
+// TestRegistrationOfKnownHost follows the state machine of the service, as observed with a real one (April
+// 2025).
+func TestRegistrationOfKnownHost(t *testing.T) {
 	for name, tc := range map[string]struct {
 		host    host
 		want    string
@@ -202,7 +203,7 @@ func TestHostWithoutImagesFailsToPrepare(t *testing.T) {
 	g.Expect(info).To(ContainSubstring("Failed to fetch container images"))
 }
 
-func TestAgentsProveThemselvesUnderLocalAuth(t *testing.T) {
+func TestAgentsAuthenticateWithLocalAuth(t *testing.T) {
 	g, s := NewWithT(t), newSimulator(t, Options{Auth: AuthLocal})
 	token, err := s.tokens.Sign(token.InfraEnv, "ie")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -219,7 +220,7 @@ func TestAgentsProveThemselvesUnderLocalAuth(t *testing.T) {
 	g.Expect(s.Register(t.Context(), hosts.Agent{AgentConfig: hosts.AgentConfig{InfraEnvID: "ie"}})).To(MatchError(hosts.ErrNotFound))
 }
 
-func TestInstallationDiskLeavesFastAndLargeOnesToTheWorkload(t *testing.T) {
+func TestInstallationDiskIsSmallAndSlow(t *testing.T) {
 	disk := func(id string, kind models.DriveType, size int64, eligible bool) *models.Disk {
 		return &models.Disk{
 			ID: id, Name: id, DriveType: kind, SizeBytes: size,
@@ -233,7 +234,7 @@ func TestInstallationDiskLeavesFastAndLargeOnesToTheWorkload(t *testing.T) {
 	NewWithT(t).Expect(h.installationDisk()).To(Equal("sdc"))
 }
 
-func TestHostIsBoundOnlyWhileTheClusterTakesHosts(t *testing.T) {
+func TestHostIsBoundOnlyWhileClusterAcceptsHosts(t *testing.T) {
 	g := NewWithT(t)
 	s := newSimulator(t, Options{})
 	c := &cluster{key: types.NamespacedName{Namespace: "ns", Name: "c"}, state: models.ClusterStatusInstalling}
@@ -246,15 +247,15 @@ func TestHostIsBoundOnlyWhileTheClusterTakesHosts(t *testing.T) {
 	g.Expect(s.applySpec(h, spec)).To(Succeed())
 	g.Expect(h.state).To(Equal(models.HostStatusBinding))
 	g.Expect(s.applySpec(h, &aiv1beta1.AgentSpec{})).To(Succeed())
-	g.Expect(h.state).To(Equal(models.HostStatusBinding), "the host has to come back first")
+	g.Expect(h.state).To(Equal(models.HostStatusBinding), "the host must register first")
 	h.state = models.HostStatusKnown
 	g.Expect(s.applySpec(h, &aiv1beta1.AgentSpec{})).To(Succeed())
 	g.Expect(h.state).To(Equal(models.HostStatusUnbinding))
 	g.Expect(h.bound()).To(BeFalse())
 }
 
-// TestHostWithTheNameOfAnother waits until the Agent is gone of the host that had the name before.
-func TestHostWithTheNameOfAnother(t *testing.T) {
+// TestHostWithNameOfAnotherHost waits until the Agent of the previous host with the name is deleted.
+func TestHostWithNameOfAnotherHost(t *testing.T) {
 	g, s := NewWithT(t), newSimulator(t, Options{})
 	c := &cluster{key: types.NamespacedName{Name: "c"}, state: models.ClusterStatusAddingHosts}
 	s.clusters[c.key] = c
@@ -267,9 +268,9 @@ func TestHostWithTheNameOfAnother(t *testing.T) {
 		return h
 	}
 	named("elsewhere", types.NamespacedName{Name: "other"}, models.HostStatusAddedToExistingCluster, "n1")
-	named("neighbour", c.key, models.HostStatusAddedToExistingCluster, "n2")
+	named("neighbor", c.key, models.HostStatusAddedToExistingCluster, "n2")
 	former := named("former", c.key, models.HostStatusAddedToExistingCluster, "n1")
-	h := named("anew", c.key, models.HostStatusInsufficient, "n1")
+	h := named("new", c.key, models.HostStatusInsufficient, "n1")
 
 	state, info, ok := s.nextHostState(h)
 	g.Expect(ok).To(BeTrue())
@@ -284,7 +285,7 @@ func TestHostWithTheNameOfAnother(t *testing.T) {
 	g.Expect(state).To(Equal(models.HostStatusKnown))
 }
 
-func TestReadinessOfACluster(t *testing.T) {
+func TestReadinessOfCluster(t *testing.T) {
 	s := newSimulator(t, Options{})
 	spec := recorded[hiveext.AgentClusterInstall](t, "day1-done-aci.yaml").Spec
 	g := NewWithT(t)
@@ -382,7 +383,7 @@ func TestClusterConditionTimesMoveWithAnyChange(t *testing.T) {
 	g.Expect(conditions[0].LastTransitionTime).NotTo(Equal(old))
 }
 
-func TestTwoMastersWithoutArbiterNeedCredentialsOfTheirBMCs(t *testing.T) {
+func TestTwoMastersWithoutArbiterNeedBMCCredentials(t *testing.T) {
 	g, s := NewWithT(t), newSimulator(t, Options{})
 	c := &cluster{key: types.NamespacedName{Name: "c"}, spec: hiveext.AgentClusterInstallSpec{
 		PlatformType: hiveext.NonePlatformType, ProvisionRequirements: hiveext.ProvisionRequirements{ControlPlaneAgents: 2},
@@ -394,13 +395,13 @@ func TestTwoMastersWithoutArbiterNeedCredentialsOfTheirBMCs(t *testing.T) {
 			state: models.HostStatusKnown, role: models.HostRoleMaster,
 		}
 	}
-	spec := &aiv1beta1.AgentSpec{Role: models.HostRoleMaster, Hostname: "anew", ClusterDeploymentName: &aiv1beta1.ClusterReference{Name: "c"}}
+	spec := &aiv1beta1.AgentSpec{Role: models.HostRoleMaster, Hostname: "new", ClusterDeploymentName: &aiv1beta1.ClusterReference{Name: "c"}}
 	members := []*host{master("a"), master("b")}
 	g.Expect(s.readiness(c, members).failing).To(ContainSubstring("must have fencing credentials"))
 	for _, h := range members {
 		h.fencing = fencing{err: errors.New("no such Secret")}
 		g.Expect(s.applySpec(h, spec)).To(MatchError("no such Secret"))
-		g.Expect(h.requested.hostname).To(BeEmpty(), "nothing else is read")
+		g.Expect(h.requested.hostname).To(BeEmpty(), "other fields are not read")
 		g.Expect(s.readiness(c, members).state).To(Equal(models.ClusterStatusInsufficient))
 		s.DisableFencing(h.key.Namespace, true)
 		h.fencing = fencing{credentials: "{}"}
@@ -412,7 +413,7 @@ func TestTwoMastersWithoutArbiterNeedCredentialsOfTheirBMCs(t *testing.T) {
 		g.Expect(s.applySpec(h, spec)).To(Succeed())
 		h.fencing = fencing{}
 		g.Expect(s.applySpec(h, spec)).To(Succeed())
-		g.Expect(h.requested.fencing).To(Equal("{}"), "it forgets none")
+		g.Expect(h.requested.fencing).To(Equal("{}"), "credentials are kept")
 	}
 	g.Expect(s.readiness(c, members).state).To(Equal(models.ClusterStatusReady))
 }

@@ -7,19 +7,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Still does something to a cluster in a moment in which no host of it is being installed, and lets no installation
-// start until that is done. It is not done, and false, where a host is being installed already. The cluster is named by
-// its ClusterDeployment.
+// Still calls act for a cluster while no host of the cluster is being installed, and blocks the start of
+// installations meanwhile. If a host is being installed already, it returns false without a call. The cluster
+// is named by its ClusterDeployment.
 func (s *Simulator) Still(cluster types.NamespacedName, act func() error) (bool, error) {
-	if !s.hush(cluster) {
+	if !s.blockStart(cluster) {
 		return false, nil
 	}
-	defer s.unhush(cluster)
+	defer s.unblockStart(cluster)
 	return true, act()
 }
 
-// hush lets nothing start in a cluster, if nothing has.
-func (s *Simulator) hush(cluster types.NamespacedName) bool {
+// blockStart blocks the start of installations in a cluster. It returns false if one has started.
+func (s *Simulator) blockStart(cluster types.NamespacedName) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.clusters[cluster]
@@ -30,15 +30,15 @@ func (s *Simulator) hush(cluster types.NamespacedName) bool {
 		func(h *host) bool { return installing(h.state) }) {
 		return false
 	}
-	s.still[cluster]++
+	s.startsBlocked[cluster]++
 	return true
 }
 
-func (s *Simulator) unhush(cluster types.NamespacedName) {
+func (s *Simulator) unblockStart(cluster types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.still[cluster]--; s.still[cluster] == 0 {
-		delete(s.still, cluster)
+	if s.startsBlocked[cluster]--; s.startsBlocked[cluster] == 0 {
+		delete(s.startsBlocked, cluster)
 		s.touchCluster(cluster)
 	}
 }

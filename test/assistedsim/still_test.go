@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestNothingStartsWhileItIsStill(t *testing.T) {
+func TestStillBlocksStarts(t *testing.T) {
 	key := types.NamespacedName{Name: "c"}
 	for name, world := range map[string]struct {
 		cluster, kind, starts string
@@ -41,7 +41,7 @@ func TestNothingStartsWhileItIsStill(t *testing.T) {
 				g.Expect(starts()).NotTo(Equal(world.starts))
 				again, err := s.Still(key, func() error { return nil })
 				g.Expect(again).To(BeTrue())
-				g.Expect(starts()).NotTo(Equal(world.starts), "another one still wants it so")
+				g.Expect(starts()).NotTo(Equal(world.starts), "another caller still blocks starts")
 				return err
 			})
 			g.Expect(err).NotTo(HaveOccurred())

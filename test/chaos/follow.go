@@ -425,7 +425,7 @@ func (f *follower) judge(end bool) {
 	f.judgeSilent()
 	f.judgeRemovals(end)
 	f.checked[lossRule]++
-	for _, loss := range f.lab.Unasked() {
+	for _, loss := range f.lab.UnrequestedLosses() {
 		f.report(lossRule, loss.String())
 	}
 	for _, escaped := range f.lab.Rack.Escaped() {

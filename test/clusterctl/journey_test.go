@@ -368,7 +368,7 @@ func (w *world) deleteClusters(clusters map[string]*lab.Cluster) {
 		NewWithT(w).Expect(<-gone).To(Succeed())
 	}
 	NewWithT(w).Expect(w.lab.Rack.Escaped()).To(BeEmpty(), "hosts that booted anything but what they were given")
-	NewWithT(w).Expect(w.lab.Unasked()).To(BeEmpty(), "installed nodes whose disks were taken while nobody deleted their Machines")
+	NewWithT(w).Expect(w.lab.UnrequestedLosses()).To(BeEmpty(), "installed nodes whose disks were taken while nobody deleted their Machines")
 	w.expectNothingRefused()
 	w.deleteNamespaces(clusters)
 }

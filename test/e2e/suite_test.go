@@ -150,7 +150,7 @@ var _ = AfterSuite(func(ctx SpecContext) {
 	Expect(applied.errors).To(BeEmpty(), "clusters that were deleted after their specs")
 	Expect(laboratory.Failure()).NotTo(HaveOccurred())
 	Expect(laboratory.Rack.Escaped()).To(BeEmpty(), "hosts that booted anything but what they were given")
-	Expect(laboratory.Unasked()).To(BeEmpty(), "installed nodes whose disks were taken while nobody deleted their Machines")
+	Expect(laboratory.UnrequestedLosses()).To(BeEmpty(), "installed nodes whose disks were taken while nobody deleted their Machines")
 	expectNoPanic(ctx)
 	health.expectSense()
 	expectNoSecretsLogged()

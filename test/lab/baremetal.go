@@ -10,7 +10,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 )
 
-// machines is where the real Bare Metal Operator, which starts before there is a rack, asks the machines; nil: there is a simulated one.
+// machines is the listener of the simulated machines for the real Bare Metal Operator, which starts before the
+// rack exists. It is nil with the simulated operator.
 type machines struct{ listener net.Listener }
 
 func (l *Lab) listenForOperator(ctx context.Context, options Options) (*machines, error) {
@@ -25,7 +26,7 @@ func (l *Lab) listenForOperator(ctx context.Context, options Options) (*machines
 	return &machines{listener: listener}, nil
 }
 
-// operator is how the operator is started.
+// operator returns the options for starting the operator.
 func (m *machines) operator() *env.ManagerOptions {
 	if m == nil {
 		return nil
@@ -33,14 +34,14 @@ func (m *machines) operator() *env.ManagerOptions {
 	return &env.ManagerOptions{ExtraArgs: []string{"--machines=http://" + m.listener.Addr().String()}}
 }
 
-// serve lets the machines answer until ctx ends.
+// serve serves the machines until ctx ends.
 func (m *machines) serve(ctx context.Context, rack http.Handler) {
 	if m == nil {
 		return
 	}
 	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: rack}
 	go func() {
-		// It ends when it is closed.
+		// Serve returns an error when the server is closed.
 		_ = server.Serve(m.listener)
 	}()
 	context.AfterFunc(ctx, func() { _ = server.Close() })

@@ -24,28 +24,29 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 )
 
-// interval is how often a wait looks at the management cluster.
+// interval is the interval of polls of the management cluster.
 const interval = 500 * time.Millisecond
 
-// Metal3MachineKind is the kind of CAPM3's infra machines; they are handled unstructured.
+// Metal3MachineKind is the kind of CAPM3's infra machines, which the lab handles as unstructured objects.
 var Metal3MachineKind = schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta2", Kind: "Metal3Machine"}
 
-// Cluster is a cluster that was applied from a sample, or that a test makes by itself.
+// Cluster is a cluster that was applied from a sample or created by a test.
 type Cluster struct {
-	// Namespace and Name of the Cluster; its control plane, ClusterDeployment and AgentClusterInstall have the same.
+	// Namespace and Name of the Cluster, its control plane, its ClusterDeployment and its AgentClusterInstall.
 	Namespace, Name string
-	// Sample is the name of the sample; empty for a cluster that is not made from one.
+	// Sample is the name of the sample; empty without sample.
 	Sample string
-	// Hosts are the BareMetalHosts that were created for it, as they were created.
+	// Hosts are the BareMetalHosts of the cluster at their creation.
 	Hosts []*metal3api.BareMetalHost
 
 	lab      *Lab
 	workload *workload
-	// applied are the objects of the sample, rest those that are left out so far.
+	// applied are the applied objects of the sample, rest the objects that are not applied yet.
 	applied, rest []*unstructured.Unstructured
 }
 
-// NewCluster reserves the API server of a cluster that nothing was applied for yet. Hosts bring it up after [Cluster.ReleaseAPI].
+// NewCluster reserves the API server of a cluster without objects. Hosts start the API server after
+// [Cluster.ReleaseAPI].
 func (l *Lab) NewCluster(key types.NamespacedName) (*Cluster, error) {
 	return l.newCluster(key, false)
 }
@@ -58,8 +59,8 @@ func (l *Lab) newCluster(key types.NamespacedName, light bool) (*Cluster, error)
 	return &Cluster{lab: l, workload: workload, Namespace: key.Namespace, Name: key.Name}, nil
 }
 
-// TakeOver makes a cluster of another laboratory, whose objects are being moved here, one of this laboratory too: its
-// API server, and its machines. The namespace is made ready for it.
+// TakeOver adds a cluster of another lab, whose objects are being moved here, to this lab: its API server and
+// its machines. It creates the namespace.
 func (l *Lab) TakeOver(ctx context.Context, c *Cluster) (*Cluster, error) {
 	if err := l.EnsureNamespace(ctx, c.Namespace); err != nil {
 		return nil, err
@@ -79,12 +80,12 @@ func (l *Lab) TakeOver(ctx context.Context, c *Cluster) (*Cluster, error) {
 	return &moved, nil
 }
 
-// Key is namespace and name of the cluster.
+// Key returns namespace and name of the cluster.
 func (c *Cluster) Key() types.NamespacedName {
 	return types.NamespacedName{Namespace: c.Namespace, Name: c.Name}
 }
 
-// ApplyRest applies what [Mutations.Without] had left out.
+// ApplyRest applies the objects that [Mutations.Without] left out.
 func (c *Cluster) ApplyRest(ctx context.Context) error {
 	for _, object := range c.rest {
 		if err := c.lab.Apply(ctx, object); err != nil {
@@ -95,13 +96,13 @@ func (c *Cluster) ApplyRest(ctx context.Context) error {
 	return nil
 }
 
-// ReleaseAPI lets hosts bring the API of the cluster up, see [Mutations.HoldAPI].
+// ReleaseAPI lets hosts start the API of the cluster, see [Mutations.HoldAPI].
 func (c *Cluster) ReleaseAPI() { c.workload.release.Do(func() { close(c.workload.held) }) }
 
-// Wait looks at the cluster until done says so. When ctx ends before, the error tells what is still waited for.
+// Wait polls the cluster until done returns true. If ctx ends before, the error lists the unmet conditions.
 //
-// All of a cluster takes ten requests to read, and many wait side by side: it looks at what is watched, and reads once
-// done says so. What was watched may be older than what the caller just changed.
+// Reading a cluster takes ten requests, and many waits run in parallel. So Wait reads the cache until done
+// returns true, and then the API server. The cache may be older than the caller's last change.
 func (c *Cluster) Wait(ctx context.Context, what string, done func(*State) bool) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -118,7 +119,8 @@ func (c *Cluster) Wait(ctx context.Context, what string, done func(*State) bool)
 	return nil
 }
 
-// isDone reports whether done says so of what each has, in their order: the next is asked only after the one before.
+// isDone reports whether done returns true for the state in each API, in order. It reads an API only after done
+// was true for the previous one.
 func (c *Cluster) isDone(ctx context.Context, done func(*State) bool, apis ...client.Reader) bool {
 	for _, api := range apis {
 		if state, err := c.stateIn(ctx, api); err != nil || !done(state) {
@@ -128,10 +130,10 @@ func (c *Cluster) isDone(ctx context.Context, done func(*State) bool, apis ...cl
 	return true
 }
 
-// explaining is how long a cluster may take to tell what it waits for.
+// explaining is the timeout for reading the unmet conditions of a cluster.
 const explaining = 10 * time.Second
 
-// Explain adds to an error, which may be that a context has ended, what the cluster waits for.
+// Explain adds the unmet conditions of the cluster to an error, which may be the end of a context.
 func (c *Cluster) Explain(err error) error {
 	if err == nil {
 		return nil
@@ -150,15 +152,16 @@ func (c *Cluster) WaitAvailable(ctx context.Context) error {
 	return c.Wait(ctx, "available", (*State).Available)
 }
 
-// Workload is an administrator's client of the installed cluster; it fails before the API was brought up.
+// Workload returns an administrator's client of the installed cluster. It returns an error before the API was
+// started.
 func (c *Cluster) Workload() (client.Client, error) { return c.workload.running() }
 
-// WorkloadAs is a client of the installed cluster as somebody else.
+// WorkloadAs returns a client of the installed cluster that impersonates a user.
 func (c *Cluster) WorkloadAs(ctx context.Context, user rest.ImpersonationConfig) (client.Client, error) {
 	return c.lab.workloadClientAs(ctx, c.Namespace, c.Name, user)
 }
 
-// Server is the API server of the installed cluster.
+// Server returns the API server of the installed cluster.
 func (c *Cluster) Server() *env.WorkloadCluster { return c.workload.server }
 
 // Kubeconfig reads the kubeconfig that the control plane provider published.
@@ -170,7 +173,7 @@ func (c *Cluster) Kubeconfig(ctx context.Context) ([]byte, error) {
 	return secret.Data["value"], nil
 }
 
-// WriteKubeconfig writes that kubeconfig beside the logs and returns its path.
+// WriteKubeconfig writes that kubeconfig to the folder of the logs and returns its path.
 func (c *Cluster) WriteKubeconfig(ctx context.Context) (string, error) {
 	kubeconfig, err := c.Kubeconfig(ctx)
 	if err != nil {
@@ -201,7 +204,7 @@ func (c *Cluster) Scale(ctx context.Context, replicas int32) error {
 	return nil
 }
 
-// ScaleControlPlane sets the wanted number of control-plane Machines.
+// ScaleControlPlane sets the number of control-plane Machines.
 func (c *Cluster) ScaleControlPlane(ctx context.Context, replicas int32) error {
 	controlPlane := &controlplanev1.OpenshiftAssistedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name}}
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))
@@ -211,7 +214,7 @@ func (c *Cluster) ScaleControlPlane(ctx context.Context, replicas int32) error {
 	return nil
 }
 
-// FreeHosts counts the hosts of the cluster that are available, and nobody's.
+// FreeHosts returns the number of the cluster's hosts that are available and have no consumer.
 func (c *Cluster) FreeHosts(ctx context.Context) (int, error) {
 	list := &metal3api.BareMetalHostList{}
 	if err := c.lab.Client().List(ctx, list, client.InNamespace(c.Namespace)); err != nil {
@@ -226,7 +229,7 @@ func (c *Cluster) FreeHosts(ctx context.Context) (int, error) {
 	return free, nil
 }
 
-// DeleteMachine deletes a Machine, and does not wait.
+// DeleteMachine deletes a Machine without waiting.
 func (c *Cluster) DeleteMachine(ctx context.Context, m Machine) error {
 	if err := c.lab.Client().Delete(ctx, m.Machine.DeepCopy()); err != nil {
 		return fmt.Errorf("cannot delete Machine %s: %w", m.Name, err)
@@ -244,7 +247,7 @@ func (c *Cluster) Pause(ctx context.Context, paused bool) error {
 	return nil
 }
 
-// Delete deletes the Cluster and waits until it is gone; then its API server is stopped.
+// Delete deletes the Cluster, waits until it no longer exists, and stops its API server.
 func (c *Cluster) Delete(ctx context.Context) error {
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name}}
 	if err := c.lab.Client().Delete(ctx, cluster); client.IgnoreNotFound(err) != nil {
@@ -260,14 +263,14 @@ func (c *Cluster) Delete(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("cluster %s is not gone: %w: %s", c.Key(), context.Cause(ctx),
+			return fmt.Errorf("cluster %s still exists: %w: %s", c.Key(), context.Cause(ctx),
 				messages(cluster.Status.Conditions, clusterv1.ClusterDeletingCondition))
 		case <-tick.C:
 		}
 	}
 }
 
-// ours selects what Cluster API labels as part of the cluster.
+// ours returns options that select the objects with the label of the cluster.
 func (c *Cluster) ours() []client.ListOption {
 	return []client.ListOption{client.InNamespace(c.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: c.Name}}
 }

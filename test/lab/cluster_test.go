@@ -20,7 +20,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-func TestAWaitEndsWithWhatIsThere(t *testing.T) {
+func TestWaitConfirmsCachedStateWithAPIServer(t *testing.T) {
 	c := &Cluster{Namespace: "lab", Name: "c1"}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -30,14 +30,14 @@ func TestAWaitEndsWithWhatIsThere(t *testing.T) {
 		NewWithT(t).Expect(add(scheme)).To(Succeed())
 	}
 	scheme.AddKnownTypeWithName(Metal3MachineKind, &unstructured.Unstructured{})
-	with := func(paused bool, asked *int) client.Reader {
+	with := func(paused bool, reads *int) client.Reader {
 		cluster := &clusterv1.Cluster{
 			ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name},
 			Spec:       clusterv1.ClusterSpec{Paused: &paused},
 		}
 		return interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster).Build(), interceptor.Funcs{
 			Get: func(ctx context.Context, behind client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-				*asked++
+				*reads++
 				return behind.Get(ctx, key, object, options...)
 			},
 		})
@@ -53,7 +53,7 @@ func TestAWaitEndsWithWhatIsThere(t *testing.T) {
 			g.Expect(c.isDone(t.Context(), func(s *State) bool { return *s.Cluster.Spec.Paused }, with(w.watched, &ofWatched),
 				with(w.there, &ofThere))).To(Equal(w.done))
 			g.Expect(ofWatched).NotTo(BeZero())
-			g.Expect(ofThere).To(Equal(map[bool]int{true: 3}[w.watched]), "reads of what it has, once what is watched says so")
+			g.Expect(ofThere).To(Equal(map[bool]int{true: 3}[w.watched]), "reads of the API server, once the cache has the state")
 		})
 	}
 }

@@ -9,15 +9,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Drift names the objects of the sample that would change if a field manager applied them as they were applied in the
-// beginning: what somebody wrote since into fields that are the user's.
+// Drift returns the objects of the sample that a field manager would change by applying them again in their original
+// form. Such an object has fields of the user that other clients have changed since.
 func (c *Cluster) Drift(ctx context.Context, manager string) ([]string, error) {
 	var drifted []string
 	for _, object := range c.applied {
 		live, again := &unstructured.Unstructured{}, object.DeepCopy()
 		live.SetGroupVersionKind(object.GroupVersionKind())
 		if err := c.lab.Client().Get(ctx, client.ObjectKeyFromObject(object), live); err != nil {
-			return nil, fmt.Errorf("cannot read what was applied: %w", err)
+			return nil, fmt.Errorf("cannot read the applied object: %w", err)
 		}
 		err := c.lab.Client().Apply(ctx, client.ApplyConfigurationFromUnstructured(again), client.FieldOwner(manager),
 			client.ForceOwnership, client.DryRunAll)
@@ -35,7 +35,7 @@ func (c *Cluster) Drift(ctx context.Context, manager string) ([]string, error) {
 	return drifted, nil
 }
 
-// difference is what of an object changes, beside who owns which field; empty when nothing does.
+// difference returns the changes of an object except ownership of fields, or "".
 func difference(before, after *unstructured.Unstructured) (string, error) {
 	var versions [2][]byte
 	for i, object := range []*unstructured.Unstructured{before, after} {

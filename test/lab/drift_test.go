@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func TestDriftIsWhatChangesBesideWhoOwnsAField(t *testing.T) {
+func TestDriftIgnoresOwnersOfFields(t *testing.T) {
 	object := func(edit func(*unstructured.Unstructured)) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{Object: map[string]any{
 			"kind": "Cluster", "apiVersion": "v1",
@@ -22,11 +22,11 @@ func TestDriftIsWhatChangesBesideWhoOwnsAField(t *testing.T) {
 		edit       func(*unstructured.Unstructured)
 		difference string
 	}{
-		"nothing":       {func(*unstructured.Unstructured) {}, ""},
-		"another owner": {func(o *unstructured.Unstructured) { o.SetManagedFields(nil) }, ""},
-		"a value":       {func(o *unstructured.Unstructured) { set(o, int64(5), "spec", "replicas") }, `{"spec":{"replicas":5}}`},
-		"a field":       {func(o *unstructured.Unstructured) { set(o, true, "spec", "paused") }, `{"spec":{"paused":true}}`},
-		"a field less":  {func(o *unstructured.Unstructured) { set(o, map[string]any{}, "spec") }, `{"spec":{"replicas":null}}`},
+		"nothing":         {func(*unstructured.Unstructured) {}, ""},
+		"another owner":   {func(o *unstructured.Unstructured) { o.SetManagedFields(nil) }, ""},
+		"a value":         {func(o *unstructured.Unstructured) { set(o, int64(5), "spec", "replicas") }, `{"spec":{"replicas":5}}`},
+		"a field":         {func(o *unstructured.Unstructured) { set(o, true, "spec", "paused") }, `{"spec":{"paused":true}}`},
+		"a field removed": {func(o *unstructured.Unstructured) { set(o, map[string]any{}, "spec") }, `{"spec":{"replicas":null}}`},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			NewWithT(t).Expect(difference(object(func(*unstructured.Unstructured) {}), object(tc.edit))).To(Equal(tc.difference))

@@ -21,16 +21,16 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/etcdoperator"
 )
 
-// etcdAnswer is how long an etcd member may take to answer, and moveTimeout how long another attempt is made to let it
-// lead, on a busy machine.
+// etcdAnswer is the timeout of one request to an etcd member. moveTimeout is the time for attempts to move the
+// leader on a busy machine.
 const etcdAnswer, moveTimeout = 5 * time.Second, time.Minute
 
-// UseEtcdMembers gives the cluster an etcd with a member on each control-plane Node, and an etcd operator. It belongs
-// before any host brings the API up.
+// UseEtcdMembers gives the cluster an etcd with a member on each control-plane Node, and an etcd operator. Call
+// it before a host starts the API.
 func (c *Cluster) UseEtcdMembers(ctx context.Context, options etcdoperator.Options) error {
 	etcd, err := c.workload.server.UseMembers(ctx)
 	if err != nil {
-		return fmt.Errorf("cannot give %s an etcd of its own: %w", c.Key(), err)
+		return fmt.Errorf("cannot start the etcd of %s: %w", c.Key(), err)
 	}
 	log, err := c.lab.log("etcd-operator-" + c.workload.server.Name + ".log")
 	if err != nil {
@@ -54,16 +54,16 @@ func (c *Cluster) UseEtcdMembers(ctx context.Context, options etcdoperator.Optio
 	return nil
 }
 
-// Etcd is the etcd of a cluster that has one of its own: its processes by the names of Nodes, and the network that its
-// hosts are in. Nil for others.
+// Etcd returns the etcd of a cluster with its own etcd: its processes by the names of Nodes, and the network of
+// its hosts. It returns nil for other clusters.
 func (c *Cluster) Etcd() *members.Cluster { return c.workload.server.Members() }
 
-// EtcdOperator plays the etcd operator of a cluster whose etcd has members; nil for others.
+// EtcdOperator returns the simulated etcd operator of a cluster whose etcd has members, or nil.
 func (c *Cluster) EtcdOperator() *etcdoperator.Operator { return c.workload.operator }
 
-// EtcdSettled tells what is still to be done in the etcd of the cluster; nil: each control-plane Node has a voter,
-// there is no other member, all Nodes have one revision, and the operators of etcd and of the kube-apiserver are
-// content.
+// EtcdSettled returns an error until the etcd of the cluster is settled. Each control-plane Node has a voter,
+// no other member exists, and all Nodes have one revision. The operators of etcd and of the kube-apiserver are
+// available and not progressing.
 func (c *Cluster) EtcdSettled(ctx context.Context) error {
 	workload, err := c.workload.running()
 	if err != nil {
@@ -94,7 +94,7 @@ func (c *Cluster) EtcdSettled(ctx context.Context) error {
 	return eachVotes(names, list)
 }
 
-// eachVotes tells where the members are not one voter for each node.
+// eachVotes returns an error unless the members are exactly one voter for each node.
 func eachVotes(nodes []string, list []EtcdMember) error {
 	names := make([]string, 0, len(list))
 	for _, m := range list {
@@ -140,19 +140,19 @@ func contentOperator(ctx context.Context, workload client.Client, name string) e
 		delete(wanted, condition.Type)
 	}
 	if len(wanted) > 0 {
-		return fmt.Errorf("ClusterOperator %s does not tell all of its conditions", name)
+		return fmt.Errorf("ClusterOperator %s does not have all of its conditions", name)
 	}
 	return nil
 }
 
-// EtcdMember is a member of a cluster's etcd. One that was added and never ran has no name.
+// EtcdMember is a member of a cluster's etcd. A new member that has not started yet has no name.
 type EtcdMember struct {
 	ID    uint64
 	Name  string
 	Voter bool
 }
 
-// EtcdMembers are the members of the cluster's etcd in the order of their names. It takes a quorum.
+// EtcdMembers returns the members of the cluster's etcd ordered by name. It requires a quorum.
 func (c *Cluster) EtcdMembers(ctx context.Context) ([]EtcdMember, error) {
 	var list []EtcdMember
 	err := c.anyEtcd(ctx, func(ctx context.Context, _ string, etcd *clientv3.Client) (bool, error) {
@@ -169,7 +169,7 @@ func (c *Cluster) EtcdMembers(ctx context.Context) ([]EtcdMember, error) {
 	return list, err
 }
 
-// EtcdLeader is the Node whose member leads.
+// EtcdLeader returns the Node whose member is the leader.
 func (c *Cluster) EtcdLeader(ctx context.Context) (string, error) {
 	leader := ""
 	err := c.anyEtcd(ctx, func(ctx context.Context, node string, etcd *clientv3.Client) (bool, error) {
@@ -180,12 +180,12 @@ func (c *Cluster) EtcdLeader(ctx context.Context) (string, error) {
 		return leader != "", err
 	})
 	if leader == "" && err == nil {
-		err = errors.New("no etcd member leads")
+		err = errors.New("etcd has no leader")
 	}
 	return leader, err
 }
 
-// MoveEtcdLeader makes the member of a Node lead. An election that comes between is waited for.
+// MoveEtcdLeader makes the member of a Node the leader. It waits for an election that interferes.
 func (c *Cluster) MoveEtcdLeader(ctx context.Context, node string) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, interval, moveTimeout, true, func(ctx context.Context) (bool, error) {
@@ -193,7 +193,7 @@ func (c *Cluster) MoveEtcdLeader(ctx context.Context, node string) error {
 		return last == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("the etcd member of %s does not lead: %w", node, errors.Join(err, last))
+		return fmt.Errorf("the etcd member of %s is not the leader: %w", node, errors.Join(err, last))
 	}
 	return nil
 }
@@ -204,7 +204,7 @@ func (c *Cluster) moveEtcdLeader(ctx context.Context, node string) error {
 		return fmt.Errorf("the etcd member of %s does not run", node)
 	}
 	var id uint64
-	err := c.askEtcd(ctx, url, func(ctx context.Context, etcd *clientv3.Client) (err error) {
+	err := c.callEtcd(ctx, url, func(ctx context.Context, etcd *clientv3.Client) (err error) {
 		id, _, err = idOf(ctx, etcd)
 		return err
 	})
@@ -215,13 +215,13 @@ func (c *Cluster) moveEtcdLeader(ctx context.Context, node string) error {
 	if err != nil || leader == node {
 		return err
 	}
-	return c.askEtcd(ctx, c.Etcd().Serving()[leader], func(ctx context.Context, etcd *clientv3.Client) error {
+	return c.callEtcd(ctx, c.Etcd().Serving()[leader], func(ctx context.Context, etcd *clientv3.Client) error {
 		_, err := etcd.MoveLeader(ctx, id)
 		return err
 	})
 }
 
-// idOf is the id of a member, and of the one that leads.
+// idOf returns the ID of a member and of the leader.
 func idOf(ctx context.Context, etcd *clientv3.Client) (id, leader uint64, err error) {
 	status, err := etcd.Status(ctx, etcd.Endpoints()[0])
 	if err != nil {
@@ -230,15 +230,15 @@ func idOf(ctx context.Context, etcd *clientv3.Client) (id, leader uint64, err er
 	return status.Header.MemberId, status.Leader, nil
 }
 
-// anyEtcd asks the members that run, one after the other, until one has the answer. The error is that of the last one.
+// anyEtcd calls the running members one after the other until one succeeds. The error is that of the last one.
 func (c *Cluster) anyEtcd(ctx context.Context,
-	ask func(ctx context.Context, node string, etcd *clientv3.Client) (enough bool, err error),
+	call func(ctx context.Context, node string, etcd *clientv3.Client) (enough bool, err error),
 ) error {
 	result := errors.New("no etcd member runs")
 	for node, url := range c.Etcd().Serving() {
 		enough := false
-		result = c.askEtcd(ctx, url, func(ctx context.Context, etcd *clientv3.Client) (err error) {
-			enough, err = ask(ctx, node, etcd)
+		result = c.callEtcd(ctx, url, func(ctx context.Context, etcd *clientv3.Client) (err error) {
+			enough, err = call(ctx, node, etcd)
 			return err
 		})
 		if enough {
@@ -248,12 +248,12 @@ func (c *Cluster) anyEtcd(ctx context.Context,
 	return result
 }
 
-func (c *Cluster) askEtcd(ctx context.Context, url string, ask func(context.Context, *clientv3.Client) error) error {
-	return askMember(ctx, c.Etcd(), url, ask)
+func (c *Cluster) callEtcd(ctx context.Context, url string, call func(context.Context, *clientv3.Client) error) error {
+	return callMember(ctx, c.Etcd(), url, call)
 }
 
-// askMember calls one member, and waits for a while until it answers.
-func askMember(ctx context.Context, cluster *members.Cluster, url string, ask func(context.Context, *clientv3.Client) error) error {
+// callMember calls one member, and retries for a while until it responds.
+func callMember(ctx context.Context, cluster *members.Cluster, url string, call func(context.Context, *clientv3.Client) error) error {
 	etcd, err := cluster.Client(url)
 	if err != nil {
 		return err
@@ -261,7 +261,7 @@ func askMember(ctx context.Context, cluster *members.Cluster, url string, ask fu
 	defer etcd.Close()
 	ctx, cancel := context.WithTimeout(ctx, etcdAnswer)
 	defer cancel()
-	if err := ask(ctx, etcd); err != nil {
+	if err := call(ctx, etcd); err != nil {
 		return fmt.Errorf("etcd member at %s: %w", url, err)
 	}
 	return nil

@@ -9,10 +9,10 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// patience bounds every wait of these tests, which end as soon as the wanted state is there.
+// patience is the timeout of all waits, which end as soon as the state is reached.
 const patience = 5 * time.Minute
 
-func TestInstalledClusterWhoseEtcdHasMembers(t *testing.T) {
+func TestClusterWithEtcdMembers(t *testing.T) {
 	g := NewWithT(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute) // the first run builds everything
 	defer cancel()
@@ -49,7 +49,7 @@ func TestInstalledClusterWhoseEtcdHasMembers(t *testing.T) {
 type etcdWorld struct {
 	*WithT
 
-	ctx     context.Context //nolint:containedctx // that of the test
+	ctx     context.Context //nolint:containedctx // context of the test
 	lab     *Lab
 	cluster *Cluster
 }
@@ -62,7 +62,7 @@ func (w *etcdWorld) moveLeader() {
 		w.Eventually(func(g Gomega) {
 			w.Expect(w.cluster.MoveEtcdLeader(w.ctx, m.Name)).To(Succeed())
 			g.Expect(w.cluster.EtcdLeader(w.ctx)).To(Equal(m.Name))
-		}).Should(Succeed(), "unless the members choose another meanwhile")
+		}).Should(Succeed(), "retried if the members elect another leader")
 	}
 }
 
@@ -72,15 +72,15 @@ func (w *etcdWorld) cutOff() {
 	w.Expect(err).NotTo(HaveOccurred())
 	etcd := w.cluster.Etcd()
 	heal := etcd.Network().Cut(etcd.Address(leader))
-	w.Eventually(w.cluster.EtcdLeader).WithContext(w.ctx).ShouldNot(Or(Equal(leader), BeEmpty()), "the others choose another")
+	w.Eventually(w.cluster.EtcdLeader).WithContext(w.ctx).ShouldNot(Or(Equal(leader), BeEmpty()), "the others elect a leader")
 	w.Eventually(w.cluster.EtcdSettled).WithContext(w.ctx).Should(MatchError(ContainSubstring(leader + " is unhealthy")))
 	w.Eventually(func() error { return w.cluster.write(w.ctx, "beside-a-host-that-is-cut-off") }).Should(Succeed(),
-		"as soon as the API server has left the one that is cut off")
+		"once the API server uses another member")
 	heal()
 	w.Eventually(w.cluster.EtcdSettled).WithContext(w.ctx).Should(Succeed())
 }
 
-// wipeVoter loses the disk of a host that others count on.
+// wipeVoter wipes the disk of a host whose member the quorum counts.
 func (w *etcdWorld) wipeVoter() {
 	list, err := w.cluster.EtcdMembers(w.ctx)
 	w.Expect(err).NotTo(HaveOccurred())
@@ -99,7 +99,7 @@ func (w *etcdWorld) deleteCluster() {
 	defer cancel()
 	w.Expect(w.cluster.Delete(ctx)).To(Succeed())
 	w.Expect(w.cluster.Etcd().Serving()).To(BeEmpty())
-	w.Expect(w.cluster.WipedMembers()).To(HaveLen(1), "whoever deletes a cluster as a whole takes no member away from it")
+	w.Expect(w.cluster.WipedMembers()).To(HaveLen(1), "the deletion of the cluster counts as no loss")
 	for _, p := range w.lab.Env.Group().Processes() {
 		if strings.HasPrefix(p.Name, "etcd-"+w.cluster.Server().Name) {
 			w.Expect(p.Running()).To(BeFalse(), p.Name)
@@ -114,11 +114,11 @@ func TestEachVotes(t *testing.T) {
 		members []EtcdMember
 		settled bool
 	}{
-		"a voter for each node":             {[]string{"b", "a"}, []EtcdMember{voter("a"), voter("b")}, true},
-		"a learner":                         {[]string{"a", "b"}, []EtcdMember{voter("a"), {Name: "b"}}, false},
-		"two members that never ran":        {[]string{"a"}, []EtcdMember{voter("a"), voter(""), voter("")}, false},
-		"the member of a node that is gone": {[]string{"a", "c"}, []EtcdMember{voter("a"), voter("b")}, false},
-		"no node yet":                       {nil, nil, false},
+		"a voter for each node":        {[]string{"b", "a"}, []EtcdMember{voter("a"), voter("b")}, true},
+		"a learner":                    {[]string{"a", "b"}, []EtcdMember{voter("a"), {Name: "b"}}, false},
+		"two members that never ran":   {[]string{"a"}, []EtcdMember{voter("a"), voter(""), voter("")}, false},
+		"the member of a deleted node": {[]string{"a", "c"}, []EtcdMember{voter("a"), voter("b")}, false},
+		"no node yet":                  {nil, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			NewWithT(t).Expect(eachVotes(test.nodes, test.members) == nil).To(Equal(test.settled))

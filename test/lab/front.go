@@ -18,23 +18,25 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// front stands between assisted-service and everybody who talks to it, as the ingress of a hub does: it can serve https with
-// a private authority, and a test can let it answer for the service.
+// front is a reverse proxy before assisted-service, like the ingress of a hub. It can serve HTTPS with a
+// private CA, and return errors of a test in place of the service.
 type front struct {
 	listener net.Listener
 	scheme   string
 
 	mu     sync.Mutex
 	target *url.URL
-	// faults answer instead of the service for the discovery ignition of an InfraEnv, which inNamespace finds.
+	// faults are handlers that serve the discovery ignitions of a namespace in place of the service;
+	// inNamespace finds the namespace of an InfraEnv.
 	faults      map[string]http.HandlerFunc
 	inNamespace func(ctx context.Context, infraEnvID string) (namespace string, err error)
 }
 
-// ignitionPath matches the download of a discovery ignition.
+// ignitionPath matches the path of a discovery ignition.
 var ignitionPath = regexp.MustCompile(`^/api/assisted-install/v2/infra-envs/([^/]+)/downloads/files$`)
 
-// startFront listens until ctx ends; it answers 503 until it is given a service. certificate, unless nil, makes it serve https.
+// startFront listens until ctx ends. It returns status 503 until it has a service. With a certificate it serves
+// HTTPS.
 func startFront(ctx context.Context, certificate *tls.Certificate, logger logr.Logger) (*front, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -51,7 +53,7 @@ func startFront(ctx context.Context, certificate *tls.Certificate, logger logr.L
 			defer f.mu.Unlock()
 			r.SetURL(f.target)
 		},
-		// Whoever asked hears of it.
+		// The client gets the error.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	server := &http.Server{
@@ -59,7 +61,7 @@ func startFront(ctx context.Context, certificate *tls.Certificate, logger logr.L
 		ErrorLog:          log.New(io.Discard, "", 0),
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if handler := f.answer(r); handler != nil {
-				logger.V(1).Info("answered for assisted-service", "path", r.URL.Path)
+				logger.V(1).Info("served by a fault instead of assisted-service", "path", r.URL.Path)
 				handler(w, r)
 				return
 			}
@@ -67,17 +69,17 @@ func startFront(ctx context.Context, certificate *tls.Certificate, logger logr.L
 		}),
 	}
 	go func() {
-		// It ends when it is closed.
+		// Serve returns an error when the server is closed.
 		_ = server.Serve(listener)
 	}()
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	return f, nil
 }
 
-// url is where the service is reached.
+// url returns the URL of the service.
 func (f *front) url() string { return f.scheme + "://" + f.listener.Addr().String() }
 
-// serve passes requests on to a service from now on.
+// serve forwards requests to a service from now on.
 func (f *front) serve(service string, inNamespace func(ctx context.Context, infraEnvID string) (string, error)) error {
 	target, err := url.Parse(service)
 	if err != nil {
@@ -89,7 +91,7 @@ func (f *front) serve(service string, inNamespace func(ctx context.Context, infr
 	return nil
 }
 
-// fail lets handler answer for the discovery ignitions of a namespace; nil: the service does so again.
+// fail serves the discovery ignitions of a namespace with handler; nil ends the fault.
 func (f *front) fail(namespace string, handler http.HandlerFunc) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -100,7 +102,7 @@ func (f *front) fail(namespace string, handler http.HandlerFunc) {
 	f.faults[namespace] = handler
 }
 
-// answer returns what answers instead of the service; nil: nothing does.
+// answer returns the handler in place of the service, or nil.
 func (f *front) answer(r *http.Request) http.HandlerFunc {
 	f.mu.Lock()
 	target, inNamespace, faults := f.target, f.inNamespace, maps.Clone(f.faults)

@@ -34,71 +34,76 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 
-// Options of a Lab. The zero value installs as fast as the machine can.
+// Options of a Lab. The zero value has no delays.
 type Options struct {
-	// Dir is the folder for logs and kubeconfigs. Default: a new one below _artifacts at the top of the repository.
+	// Dir is the folder for logs and kubeconfigs. Default: a new folder in _artifacts at the top of the
+	// repository.
 	Dir string
-	// Out gets lines for people: what is built and started. Default: nothing is written.
+	// Out gets messages for people about what is built and started. Default: none.
 	Out io.Writer
-	// BootDelay is how long hosts boot: see [hosts.Options].
+	// BootDelay is the boot time of hosts: see [hosts.Options].
 	BootDelay time.Duration
-	// StageDelay is how long each state and stage of hosts and clusters lasts at least. Default: none.
+	// StageDelay is the minimum duration of each state and stage of hosts and clusters. Default: none.
 	StageDelay time.Duration
-	// Heartbeat is how often installed nodes post their status. Default: that of [hosts.Options].
+	// Heartbeat is the interval of status updates of installed Nodes. Default: that of [hosts.Options].
 	Heartbeat time.Duration
-	// Namespaces are those that the simulators look at; the samples must be applied to them. Default: all.
+	// Namespaces are the namespaces that the simulators watch; samples must be applied to them. Default: all.
 	Namespaces map[string]cache.Config
-	// Backend is what stands for assisted-service. Default: Simulated.
+	// Backend selects the real or the simulated assisted-service. Default: Simulated.
 	Backend Backend
-	// BareMetal is what stands for the Bare Metal Operator. Default: Simulated. With NoManagers it is never the real one.
+	// BareMetal selects the real or the simulated Bare Metal Operator. Default: Simulated. NoManagers implies
+	// Simulated.
 	BareMetal Backend
-	// HostJitter is how much longer than StageDelay each host takes, at most, for each thing that the Bare Metal
-	// Operator has it do; HostSeed says how long: see [hosts.Options].
+	// HostJitter is the maximum that a host adds to StageDelay for each operation of the Bare Metal Operator.
+	// HostSeed determines the amounts: see [hosts.Options].
 	HostJitter time.Duration
 	HostSeed   uint64
-	// Flapping is how long a cluster of the simulated assisted-service that has no hosts stays in each of two states
-	// between which it alternates: see [assistedsim.Options]. Default: it stays in one.
+	// Flapping is the time after which a cluster without hosts in the simulated assisted-service changes its
+	// state: see [assistedsim.Options]. Default: no changes.
 	Flapping time.Duration
-	// Auth is how assisted-service protects its downloads. Default: not at all.
+	// Auth is the protection of assisted-service's downloads. Default: none.
 	Auth assistedsim.AuthType
-	// HTTPS lets assisted-service be reached through https alone, under a private certificate authority: see [Lab.CA].
+	// HTTPS makes assisted-service reachable only with HTTPS, under a private CA: see [Lab.CA].
 	HTTPS bool
-	// CoreTools is the folder below test/tools whose version of Cluster API core runs. Default: [components.DefaultCoreTools].
+	// CoreTools is the folder of test/tools with the version of Cluster API core. Default:
+	// [components.DefaultCoreTools].
 	CoreTools string
-	// NoManagers leaves out what an assisted-service is not made of: Cluster API, CAPM3 and the managers of this repository.
+	// NoManagers leaves out all but assisted-service: no Cluster API, no CAPM3, no managers of this repository.
 	NoManagers bool
-	// NoUpgrades leaves out what upgrades workload clusters, for measurements: see [Cluster.Versions].
+	// NoUpgrades leaves out the simulated version operator of workload clusters, for measurements: see
+	// [Cluster.Versions].
 	NoUpgrades bool
-	// Drain is how long a Node is cordoned before its host is rebooted with another machine configuration. Default:
-	// that of [versionoperator.Options].
+	// Drain is the time between the cordon of a Node and the reboot of its host for another machine
+	// configuration. Default: that of [versionoperator.Options].
 	Drain time.Duration
-	// Core, Metal3, Bootstrap and ControlPlane change how Cluster API core, CAPM3 and the managers of this repository run.
+	// Core, Metal3, Bootstrap and ControlPlane configure the processes of Cluster API core, CAPM3 and the
+	// managers of this repository.
 	Core, Metal3, Bootstrap, ControlPlane env.ManagerOptions
-	// BeforeRegistry stands before the registry of release images, BeforeDownload before each download of the simulated
-	// assisted-service, of which it is told the InfraEnv. Nil: nothing does.
+	// BeforeRegistry is middleware of the registry of release images. BeforeDownload is called before each
+	// download of the simulated assisted-service, with the InfraEnv. Both may be nil.
 	BeforeRegistry func(http.Handler) http.Handler
 	BeforeDownload func(infraEnv types.NamespacedName, next http.Handler) http.Handler
 	// LeaveSignals is for a caller that handles interrupts itself and calls Stop.
 	LeaveSignals bool
 }
 
-// Lab is a running laboratory.
+// Lab is a running lab.
 type Lab struct {
 	// Env is the management cluster with its managers.
 	Env *env.Env
-	// Service is the simulated assisted-service, with the faults that it can be given; nil with another backend.
+	// Service is the simulated assisted-service and its faults; nil with the real one.
 	Service *assistedsim.Simulator
-	// Assisted is the real assisted-service, which can be stopped and started; nil with another backend.
+	// Assisted is the real assisted-service, which can be stopped and started; nil with the simulated one.
 	Assisted *assistedservice.Service
-	// Rack is the bare metal.
+	// Rack has the simulated machines.
 	Rack *hosts.Rack
-	// Registry holds the release images, Mirror those of sites without a way to the internet.
+	// Registry has the release images; Mirror has those for sites without internet access.
 	Registry *Registry
 	Mirror   *Mirror
 
 	samples string
 	options Options
-	watched cache.Cache // the management cluster, as far as waits have looked at it
+	watched cache.Cache // cache of the management cluster
 	reports *reports
 	front   *front // of the real service
 	rest    *assistedrest.Service
@@ -108,14 +113,14 @@ type Lab struct {
 	life    context.Context //nolint:containedctx // The life of what runs in this process; every call has its own besides.
 	end     context.CancelFunc
 
-	mu        sync.Mutex
-	failure   error
-	workloads map[types.NamespacedName]*workload
-	reserved  int
-	unasked   []hosts.Loss
+	mu          sync.Mutex
+	failure     error
+	workloads   map[types.NamespacedName]*workload
+	reserved    int
+	unrequested []hosts.Loss
 }
 
-// New starts a laboratory; when it fails, nothing is left running. ctx bounds the start only: the laboratory runs until Stop.
+// New starts a lab. If it fails, no process keeps running. ctx bounds only the start: the lab runs until Stop.
 func New(ctx context.Context, options Options) (*Lab, error) {
 	samples, err := samplesDir()
 	if err != nil {
@@ -159,7 +164,7 @@ func (l *Lab) start(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
-	// What the libraries have to say without a logger of their own would disturb the terminal.
+	// Logs of libraries without their own logger would disturb the terminal.
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
 	if err := l.watch(); err != nil {
@@ -179,7 +184,7 @@ func (l *Lab) start(ctx context.Context, options Options) error {
 	return nil
 }
 
-// watch has kinds watched from the moment on in which a wait first looks at them, and control planes from the start.
+// watch starts a cache that watches a kind from its first read on, and control planes from the start.
 func (l *Lab) watch() error {
 	var err error
 	if l.watched, err = cache.New(l.Env.Config(), cache.Options{Scheme: l.Env.Scheme()}); err != nil {
@@ -196,7 +201,7 @@ func (l *Lab) watch() error {
 	return nil
 }
 
-// recordReports has the conditions of control planes recorded. A laboratory without our providers has none.
+// recordReports records the conditions of control planes. A lab without our providers has no control planes.
 func (l *Lab) recordReports() error {
 	controlPlanes, err := l.watched.GetInformer(l.life, &controlplanev1.OpenshiftAssistedControlPlane{}, cache.BlockUntilSynced(false))
 	if meta.IsNoMatchError(err) {
@@ -240,14 +245,14 @@ func (l *Lab) startRack(options Options, service hosts.Service, logger logr.Logg
 	return nil
 }
 
-// log opens a log file beside those of the processes.
+// log opens a log file in the folder of the logs.
 func (l *Lab) log(name string) (logr.Logger, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.openLog(name)
 }
 
-// openLog likewise, for a caller that holds the lock.
+// openLog is log for callers that hold the lock.
 func (l *Lab) openLog(name string) (logr.Logger, error) {
 	file, err := os.Create(filepath.Join(l.Env.Dir(), name))
 	if err != nil {
@@ -257,13 +262,13 @@ func (l *Lab) openLog(name string) (logr.Logger, error) {
 	return zap.New(zap.WriteTo(file), zap.UseDevMode(false)), nil
 }
 
-// Client is an administrator's client of the management cluster, without a cache.
+// Client returns an administrator's client of the management cluster, without a cache.
 func (l *Lab) Client() client.Client { return l.Env.Client() }
 
-// Dir is the folder of the logs.
+// Dir returns the folder of the logs.
 func (l *Lab) Dir() string { return l.Env.Dir() }
 
-// Failure is why a part of the laboratory that runs in this process ended by itself; nil while all is well.
+// Failure returns the error with which a simulator in this process ended, or nil.
 func (l *Lab) Failure() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -276,14 +281,14 @@ func (l *Lab) fail(err error) {
 	l.failure = errors.Join(l.failure, err)
 }
 
-// Freeze ends everything but etcd and the API servers: what exists stays as it is, and what is written is written by
-// nobody but the caller. Managers can be started again. The webhooks of those that are gone are taken out. Members of
-// the etcd of workload clusters run on, and nobody forwards a port to them.
+// Freeze stops all processes except etcd and the API servers, so that only the caller writes objects. It
+// removes the webhooks of the stopped managers. Managers can be started again. The etcd members of workload
+// clusters keep running, without port-forwards.
 func (l *Lab) Freeze(ctx context.Context) error {
 	l.end()
 	l.running.Wait()
 	if l.Service != nil {
-		// Its end is what was asked for.
+		// The end is intended.
 		_ = l.Service.Wait()
 	}
 	for _, p := range l.clients() {
@@ -291,14 +296,14 @@ func (l *Lab) Freeze(ctx context.Context) error {
 	}
 	for _, webhooks := range []client.Object{&admissionv1.ValidatingWebhookConfiguration{}, &admissionv1.MutatingWebhookConfiguration{}} {
 		if err := l.Client().DeleteAllOf(ctx, webhooks); err != nil {
-			return fmt.Errorf("cannot take the admission webhooks out: %w", err)
+			return fmt.Errorf("cannot delete the admission webhooks: %w", err)
 		}
 	}
 	return l.serveStoredVersions(ctx)
 }
 
-// serveStoredVersions is for CRDs whose conversion webhook is gone: the API server would try, without end, to fill a
-// cache for each version.
+// serveStoredVersions limits CRDs without running conversion webhook to their stored version. Otherwise the API
+// server would retry without end to fill a cache for each version.
 func (l *Lab) serveStoredVersions(ctx context.Context) error {
 	definitions := &apiextensionsv1.CustomResourceDefinitionList{}
 	if err := l.Client().List(ctx, definitions); err != nil {
@@ -316,13 +321,14 @@ func (l *Lab) serveStoredVersions(ctx context.Context) error {
 			version.Served = version.Served && version.Storage
 		}
 		if err := l.Client().Patch(ctx, after, client.MergeFrom(before)); err != nil {
-			return fmt.Errorf("cannot take the conversion out of %s: %w", before.Name, err)
+			return fmt.Errorf("cannot remove the conversion of %s: %w", before.Name, err)
 		}
 	}
 	return nil
 }
 
-// While calls act while no process runs but etcd and the API servers, and starts the others again. The simulators go on.
+// While calls act while only etcd, the API servers and the simulators run, and then starts the other processes
+// again.
 func (l *Lab) While(ctx context.Context, act func() error) error {
 	for _, p := range l.clients() {
 		p.Stop()
@@ -337,17 +343,17 @@ func (l *Lab) While(ctx context.Context, act func() error) error {
 	return group.Wait()
 }
 
-// clients are the processes that work on what the API servers have.
+// clients returns the processes that are clients of the API server.
 func (l *Lab) clients() []*process.Process {
 	return slices.DeleteFunc(slices.Clone(l.Env.Group().Processes()), func(p *process.Process) bool { return p.Layer != process.Clients })
 }
 
-// Stop ends everything and returns when nothing runs any more. Logs stay. It may be called more than once.
+// Stop stops all processes and returns when they have ended. Logs stay. It may be called more than once.
 func (l *Lab) Stop() {
 	l.end()
 	l.running.Wait()
 	if l.Service != nil {
-		// Its end is what was asked for.
+		// The end is intended.
 		_ = l.Service.Wait()
 	}
 	if l.Env != nil {
@@ -362,7 +368,7 @@ func (l *Lab) Stop() {
 	l.logs = nil
 }
 
-// samplesDir is config/samples of the checkout that this program was built from.
+// samplesDir returns config/samples of the checkout that this program was built from.
 func samplesDir() (string, error) {
 	_, file, _, ok := runtime.Caller(0)
 	if !ok {

@@ -14,27 +14,29 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 
-// Unasked are the installed nodes that lost their disks though nobody had deleted their Machines: somebody edited what
-// a host boots, or installed it again. The end looks well afterwards, as whoever did that goes on to install the host.
-func (l *Lab) Unasked() []hosts.Loss {
+// UnrequestedLosses returns the installed Nodes whose disks were wiped although their Machines were not
+// deleted. Another client may have changed the host's image or installed it again. The final state hides such a
+// loss, because the host is installed again.
+func (l *Lab) UnrequestedLosses() []hosts.Loss {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Clone(l.unasked)
+	return slices.Clone(l.unrequested)
 }
 
-// judge keeps a loss that was not asked for.
+// judge records a loss that was not requested.
 func (l *Lab) judge(ctx context.Context, loss hosts.Loss) {
-	if !loss.Again && isAskedFor(ctx, l.Client(), loss) {
+	if !loss.Again && isRequested(ctx, l.Client(), loss) {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.unasked = append(l.unasked, loss)
+	l.unrequested = append(l.unrequested, loss)
 }
 
-// isAskedFor reports whether a host may be taken from its node: its BareMetalHost or what consumes that is being
-// deleted, or gone; without a BareMetalHost the Machine of the Node. An API that does not answer does not excuse it.
-func isAskedFor(ctx context.Context, hub client.Reader, loss hosts.Loss) bool {
+// isRequested reports whether the user requested the loss: the BareMetalHost or its consumer is being deleted
+// or no longer exists. Without a BareMetalHost, the Machine of the Node counts. An unreachable API server does
+// not excuse a loss.
+func isRequested(ctx context.Context, hub client.Reader, loss hosts.Loss) bool {
 	if loss.Key.Name == "" {
 		machines := &clusterv1.MachineList{}
 		err := hub.List(ctx, machines, client.InNamespace(loss.Cluster.Namespace))

@@ -19,7 +19,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 
-func TestHostsMayBeTakenFromTheirNodesOnlyWhenTheyAreGivenUp(t *testing.T) {
+func TestLossOfHostIsRequestedByDeletionOnly(t *testing.T) {
 	scheme := runtime.NewScheme()
 	NewWithT(t).Expect(metal3api.AddToScheme(scheme)).To(Succeed())
 	NewWithT(t).Expect(clusterv1.AddToScheme(scheme)).To(Succeed())
@@ -54,28 +54,28 @@ func TestHostsMayBeTakenFromTheirNodesOnlyWhenTheyAreGivenUp(t *testing.T) {
 		return m
 	}
 	for situation, c := range map[string]struct {
-		objects []client.Object
-		server  bool // which no BareMetalHost stands for
-		silent  bool
-		asked   bool
+		objects   []client.Object
+		server    bool // without BareMetalHost
+		silent    bool
+		requested bool
 	}{
-		"a server whose Machine lives":                  {objects: []client.Object{owner("node", false)}, server: true},
-		"a server whose Machine is being deleted":       {objects: []client.Object{owner("node", true)}, server: true, asked: true},
-		"a server whose Machine is gone":                {objects: []client.Object{owner("other", false)}, server: true, asked: true},
-		"a server while the API server does not answer": {objects: []client.Object{owner("node", true)}, server: true, silent: true},
-		"its Machine lives":                             {objects: []client.Object{host(), machine(false)}},
-		"its Machine is being deleted":                  {objects: []client.Object{host(), machine(true)}, asked: true},
-		"its Machine is gone":                           {objects: []client.Object{host()}, asked: true},
+		"a server with a Machine":                      {objects: []client.Object{owner("node", false)}, server: true},
+		"a server whose Machine is being deleted":      {objects: []client.Object{owner("node", true)}, server: true, requested: true},
+		"a server without Machine":                     {objects: []client.Object{owner("other", false)}, server: true, requested: true},
+		"a server while the API server is unreachable": {objects: []client.Object{owner("node", true)}, server: true, silent: true},
+		"its Machine exists":                           {objects: []client.Object{host(), machine(false)}},
+		"its Machine is being deleted":                 {objects: []client.Object{host(), machine(true)}, requested: true},
+		"its Machine does not exist":                   {objects: []client.Object{host()}, requested: true},
 		"it is being deleted": {objects: []client.Object{
 			host(func(h *metal3api.BareMetalHost) { markDeleted(h) }),
 			machine(false),
-		}, asked: true},
-		"it is gone": {objects: []client.Object{machine(false)}, asked: true},
-		"it is nobody's": {
-			objects: []client.Object{host(func(h *metal3api.BareMetalHost) { h.Spec.ConsumerRef = nil })},
-			asked:   true,
+		}, requested: true},
+		"it does not exist": {objects: []client.Object{machine(false)}, requested: true},
+		"it has no consumer": {
+			objects:   []client.Object{host(func(h *metal3api.BareMetalHost) { h.Spec.ConsumerRef = nil })},
+			requested: true,
 		},
-		"the API server does not answer": {objects: []client.Object{host(), machine(true)}, silent: true},
+		"the API server is unreachable": {objects: []client.Object{host(), machine(true)}, silent: true},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
@@ -100,12 +100,12 @@ func TestHostsMayBeTakenFromTheirNodesOnlyWhenTheyAreGivenUp(t *testing.T) {
 			if c.server {
 				loss.Key = client.ObjectKey{}
 			}
-			g.Expect(isAskedFor(t.Context(), hub, loss)).To(Equal(c.asked))
+			g.Expect(isRequested(t.Context(), hub, loss)).To(Equal(c.requested))
 		})
 	}
 }
 
-// markDeleted makes an object one that is deleted, and held.
+// markDeleted marks an object as being deleted, with a finalizer.
 func markDeleted(o client.Object) {
 	now := metav1.Now()
 	o.SetDeletionTimestamp(&now)

@@ -21,20 +21,21 @@ import (
 )
 
 const (
-	// mirrorName is what samples call the registry of a site without a way to the internet.
+	// mirrorName is the placeholder in samples for the registry of a site without internet access.
 	mirrorName = "mirror.example.com:8443"
-	// releaseRepository is where release images come from, mirroredRepository where the mirror has them.
+	// releaseRepository is the repository of release images; mirroredRepository is their repository in the
+	// mirror.
 	releaseRepository, mirroredRepository = "quay.io/openshift-release-dev/ocp-release", "/openshift/release-images"
 )
 
 var (
-	// ErrNotMirrored is why a host without a way to the internet cannot pull an image: no mirror gives it.
-	ErrNotMirrored = errors.New("no mirror gives the image")
+	// ErrNotMirrored reports that no mirror has the image for a host without internet access.
+	ErrNotMirrored = errors.New("no mirror has the image")
 	errForeign     = errors.New("the image is not for the architecture of the host")
 )
 
-// Mirror is a registry behind https, under a certificate authority of its own, that wants credentials. Hosts that are
-// told of mirrors reach nothing else.
+// Mirror is a registry with HTTPS under its own CA that requires credentials. Hosts with mirrors reach no other
+// registry.
 type Mirror struct {
 	*Registry
 	authority *pki.Authority
@@ -63,7 +64,7 @@ func startMirror(ctx context.Context) (*Mirror, error) {
 	return &Mirror{Registry: registry, authority: authority}, nil
 }
 
-// wantCredentials lets in whoever has those of the laboratory's pull secrets.
+// wantCredentials rejects requests without the credentials of the lab's pull secrets.
 func wantCredentials(images http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if request.Header.Get("Authorization") != "Basic "+PullSecretAuth {
@@ -75,7 +76,7 @@ func wantCredentials(images http.Handler) http.Handler {
 	})
 }
 
-// take puts the release image of a version into the mirror, and returns the name by which it is known elsewhere.
+// take pushes the release image of a version to the mirror, and returns its name in the original repository.
 func (m *Mirror) take(version string, known *Registry) (string, error) {
 	of := release{strings.TrimPrefix(version, "v"), "x86_64"}
 	byDigest, err := m.write(m.address+mirroredRepository+":"+of.version, of)
@@ -87,8 +88,8 @@ func (m *Mirror) take(version string, known *Registry) (string, error) {
 	return image, known.know(image, of)
 }
 
-// pull is what hosts do. Those that are told of no mirror reach every registry, and find there whatever the laboratory
-// does not know better.
+// pull is the image pull of hosts. Hosts without mirrors reach every registry; each image exists there unless
+// the lab has other data.
 func (l *Lab) pull(ctx context.Context, p hosts.Pull) error {
 	if of := l.Registry.of(p.Image).architecture; of != "" && of != multi && of != tagArchitecture(p.Architecture) {
 		return fmt.Errorf("%w: it is for %s, and not for %s", errForeign, of, p.Architecture)
@@ -99,7 +100,7 @@ func (l *Lab) pull(ctx context.Context, p hosts.Pull) error {
 	return pullFromMirrors(ctx, p)
 }
 
-// registries is the part of registries.conf that leads to mirrors (containers-registries.conf(5)).
+// registries has the fields of registries.conf about mirrors (containers-registries.conf(5)).
 type registries struct {
 	Registries []struct {
 		Prefix   string `toml:"prefix"`
@@ -110,7 +111,7 @@ type registries struct {
 	} `toml:"registry"`
 }
 
-// pullFromMirrors asks the mirrors of an image for it, with what the host has to prove itself, and to recognise them by.
+// pullFromMirrors requests an image from its mirrors, with the credentials and CAs of the host.
 func pullFromMirrors(ctx context.Context, p hosts.Pull) error {
 	var config registries
 	if err := toml.Unmarshal([]byte(p.Registries), &config); err != nil {
@@ -137,14 +138,14 @@ func pullFromMirrors(ctx context.Context, p hosts.Pull) error {
 	return errors.Join(failures...)
 }
 
-// head asks the registry of an image whether it has it.
+// head requests an image from its registry.
 func head(ctx context.Context, image string, p hosts.Pull) error {
 	ref, err := name.ParseReference(image)
 	if err != nil {
 		return fmt.Errorf("cannot name %s: %w", image, err)
 	}
 	if !strings.HasPrefix(ref.Context().RegistryStr(), "127.0.0.1:") {
-		return fmt.Errorf("there is no registry %s in the laboratory", ref.Context().RegistryStr())
+		return fmt.Errorf("the lab has no registry %s", ref.Context().RegistryStr())
 	}
 	transport, err := trusting(p.Authorities)
 	if err != nil {
@@ -160,7 +161,7 @@ func head(ctx context.Context, image string, p hosts.Pull) error {
 	return nil
 }
 
-// trusting reaches servers under the authorities (PEM).
+// trusting returns a transport that trusts the CAs (PEM).
 func trusting(authorities string) (http.RoundTripper, error) {
 	pool := x509.NewCertPool()
 	if authorities != "" && !pool.AppendCertsFromPEM([]byte(authorities)) {
@@ -169,7 +170,7 @@ func trusting(authorities string) (http.RoundTripper, error) {
 	return &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}, nil
 }
 
-// credentialsFor are those that a pull secret has for a registry.
+// credentialsFor returns the credentials of a pull secret for a registry.
 func credentialsFor(registry, secret string) (authn.Authenticator, error) {
 	var content struct {
 		Auths map[string]authn.AuthConfig `json:"auths"`
@@ -183,12 +184,13 @@ func credentialsFor(registry, secret string) (authn.Authenticator, error) {
 	return authn.Anonymous, nil
 }
 
-// secretOfMirror is a pull secret for the mirror, and nothing else.
+// secretOfMirror returns a pull secret for the mirror only.
 func (l *Lab) secretOfMirror() string {
 	return fmt.Sprintf(`{"auths":{%q:{"auth":%q}}}`, l.Mirror.address, PullSecretAuth)
 }
 
-// connect puts the mirror, its certificates and credentials, and the digest of the release in it where a sample has placeholders for them.
+// connect replaces the placeholders of a sample with the mirror, its certificates and credentials, and the
+// digest of its release.
 func (c *Cluster) connect(object map[string]any) error {
 	spec, _ := object["spec"].(map[string]any)
 	data, _ := object["data"].(map[string]any)
@@ -220,7 +222,8 @@ func (c *Cluster) connect(object map[string]any) error {
 	return nil
 }
 
-// mirrored is the release image of a version in the mirror, where a placeholder stands for it.
+// mirrored returns the release image of a version in the mirror for a placeholder, and any other image
+// unchanged.
 func (c *Cluster) mirrored(image, version any) (any, error) {
 	if text, ok := image.(string); !ok || !strings.HasPrefix(text, releaseRepository+"@") {
 		return image, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 
-func TestDisconnectedHostsPullFromMirrorsOrNotAtAll(t *testing.T) {
+func TestDisconnectedHostsPullFromMirrorsOnly(t *testing.T) {
 	g := NewWithT(t)
 	registry, err := startRegistry(t.Context(), nil)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -43,13 +43,13 @@ func TestDisconnectedHostsPullFromMirrorsOrNotAtAll(t *testing.T) {
 		"from the second of mirrors": {func(p *hosts.Pull) { p.Registries += named(releaseRepository, "mirror.example.com") }, ""},
 		"without mirrors":            {func(p *hosts.Pull) { p.Registries, p.Secret = "", "" }, ""},
 		"another repository there":   {func(p *hosts.Pull) { p.Registries = named(releaseRepository, mirror.address+"/other") }, "404"},
-		"a mirror that is not there": {
+		"a mirror that does not exist": {
 			func(p *hosts.Pull) { p.Registries = named(releaseRepository, "mirror.example.com/mirrored") },
 			"no registry mirror.example.com",
 		},
-		"a mirror of something else": {
+		"a mirror of another repository": {
 			func(p *hosts.Pull) { p.Registries = named("quay.io/openshift-release-dev/ocp", mirror.address) },
-			"no mirror gives",
+			"no mirror has",
 		},
 		"under another authority":  {func(p *hosts.Pull) { p.Authorities = string(stranger.PEM()) }, "certificate"},
 		"without its certificates": {func(p *hosts.Pull) { p.Authorities = "" }, "certificate"},

@@ -13,20 +13,21 @@ import (
 
 const hostKind = "BareMetalHost"
 
-// need is a host that a sample needs.
+// need describes a host that a sample needs.
 type need struct {
-	// labels are those that its Metal3MachineTemplate asks for.
+	// labels are the labels in the hostSelector of its Metal3MachineTemplate.
 	labels map[string]string
-	// architecture is that of the processors; empty: the usual one.
+	// architecture is the CPU architecture; empty means the default.
 	architecture string
-	// networks are those that it has an address in, or gets one in from its NMStateConfig; none: the usual one.
+	// networks are the networks in which the host has an address, from DHCP or its NMStateConfig. Empty means
+	// the default.
 	networks []string
-	// static hosts lease no address. mac is that of the NMStateConfig; empty: any.
+	// static hosts use no DHCP. mac is the MAC address of the NMStateConfig; empty means any.
 	static bool
 	mac    string
 }
 
-// withNeeds makes the first BareMetalHosts those that are needed.
+// withNeeds applies the needs to the first BareMetalHosts.
 func withNeeds(needs []need) hosts.HostOption {
 	return func(i int, host *metal3api.BareMetalHost) {
 		if i >= len(needs) {
@@ -46,10 +47,10 @@ func withNeeds(needs []need) hosts.HostOption {
 	}
 }
 
-// manifests finds objects that others refer to.
+// manifests are objects that refer to each other by name.
 type manifests []*unstructured.Unstructured
 
-// field returns a part of the object of a kind and name; nil when there is none.
+// field returns a field of the object with a kind and name, or nil.
 func (m manifests) field(kind, name string, fields ...string) any {
 	for _, object := range m {
 		if object.GetKind() == kind && object.GetName() == name {
@@ -64,7 +65,7 @@ func field(object *unstructured.Unstructured, fields ...string) any {
 	return value
 }
 
-// needs are the hosts of all Machines that come of the sample, in the order of the objects.
+// needs returns the needs of all Machines of the sample, in the order of the objects.
 func (m manifests) needs() []need {
 	var all []need
 	networks, macs := m.machineNetworks(), m.macs()
@@ -85,7 +86,7 @@ func (m manifests) needs() []need {
 	return all
 }
 
-// needOf is what the templates of an object say of its hosts.
+// needOf returns the need according to the templates of an object.
 func (m manifests) needOf(object *unstructured.Unstructured) need {
 	var template, config any
 	switch object.GetKind() {
@@ -100,7 +101,7 @@ func (m manifests) needOf(object *unstructured.Unstructured) need {
 	var n need
 	settings, _ := config.(map[string]any)
 	if architecture, ok := settings["cpuArchitecture"].(string); ok {
-		n.architecture = tagArchitecture(architecture) // as inspections spell it, too
+		n.architecture = tagArchitecture(architecture) // the notation of inspections, too
 	}
 	_, n.static = settings["nmStateConfigLabelSelector"]
 	named, _ := template.(string)
@@ -108,7 +109,7 @@ func (m manifests) needOf(object *unstructured.Unstructured) need {
 	return n
 }
 
-// selectedBy are the labels by which a Metal3MachineTemplate chooses its hosts; nil where it takes any.
+// selectedBy returns the labels by which a Metal3MachineTemplate selects hosts, or nil.
 func (m manifests) selectedBy(template string) map[string]string {
 	for _, object := range m {
 		if object.GetKind() == "Metal3MachineTemplate" && object.GetName() == template {
@@ -119,7 +120,7 @@ func (m manifests) selectedBy(template string) map[string]string {
 	return nil
 }
 
-// hosts are the BareMetalHosts that the sample brings itself. They are the first that it needs.
+// hosts returns the BareMetalHosts in the sample. They satisfy the first needs.
 func (m manifests) hosts(needs []need) ([]*metal3api.BareMetalHost, error) {
 	var own []*metal3api.BareMetalHost
 	for _, object := range m {
@@ -137,7 +138,7 @@ func (m manifests) hosts(needs []need) ([]*metal3api.BareMetalHost, error) {
 	return own, nil
 }
 
-// machineNetworks are the networks of the hosts, as the control plane or the variable of a topology names them.
+// machineNetworks returns the machine networks from the control plane or the variable of a topology.
 func (m manifests) machineNetworks() []string {
 	var networks any
 	for _, object := range m {
@@ -163,7 +164,7 @@ func (m manifests) machineNetworks() []string {
 	return cidrs
 }
 
-// macs are the MAC addresses of the first interfaces of the NMStateConfigs.
+// macs returns the MAC addresses of the first interfaces of the NMStateConfigs.
 func (m manifests) macs() []string {
 	var macs []string
 	for _, object := range m {

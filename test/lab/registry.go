@@ -24,13 +24,13 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-// publisher is the user agent of the laboratory's own requests, which do not count.
+// publisher is the user agent of the lab's own requests, which are not counted.
 const publisher = "openshift-agent-lab"
 
-// multi is the architecture, in the tag of a release image, of one that is for all of them.
+// multi is the architecture in the tag of a multi-architecture release image.
 const multi = "multi"
 
-// tagArchitecture is an architecture as tags of release images spell it; empty: x86_64.
+// tagArchitecture returns the notation of an architecture in tags of release images. Empty means x86_64.
 func tagArchitecture(architecture string) string {
 	switch architecture {
 	case "":
@@ -41,12 +41,12 @@ func tagArchitecture(architecture string) string {
 	return architecture
 }
 
-// Registry is an image registry with release images that are empty but for their version.
+// Registry is an image registry with release images that have no content except their version.
 type Registry struct {
 	address string
-	// announce, unless nil, hears of each release image by each of its names, before Publish returns.
+	// announce, if not nil, is called with each name of a release image before Publish returns.
 	announce func(image, version, architecture string) error
-	// writer are the options with which the laboratory itself writes.
+	// writer are the options of the lab's own writes.
 	writer []remote.Option
 
 	mu       sync.Mutex
@@ -54,10 +54,10 @@ type Registry struct {
 	releases map[string]release // by image with digest
 }
 
-// release is what is known of a release image: its version, and its architecture as its tag spells it.
+// release has the version and the architecture (in the notation of tags) of a release image.
 type release struct{ version, architecture string }
 
-// startRegistry serves a registry until ctx ends. What others ask for passes through what stands before it, unless that is nil.
+// startRegistry serves a registry until ctx ends. Requests of other clients pass through before, if not nil.
 func startRegistry(ctx context.Context, before func(http.Handler) http.Handler) (*Registry, error) {
 	return serveRegistry(ctx, nil, func(images http.Handler) http.Handler {
 		if before == nil {
@@ -74,7 +74,7 @@ func startRegistry(ctx context.Context, before func(http.Handler) http.Handler) 
 	})
 }
 
-// serveRegistry serves one, with a certificate through https, to those who pass the guard.
+// serveRegistry serves a registry, over HTTPS with a certificate, to clients that pass the guard.
 func serveRegistry(ctx context.Context, certificate *tls.Certificate, guard func(http.Handler) http.Handler) (*Registry, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -94,14 +94,14 @@ func serveRegistry(ctx context.Context, certificate *tls.Certificate, guard func
 		listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{*certificate}, MinVersion: tls.VersionTLS12})
 	}
 	go func() {
-		// It ends when it is closed.
+		// Serve returns an error when the server is closed.
 		_ = server.Serve(listener)
 	}()
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	return r, nil
 }
 
-// isPublisher tells the laboratory's own requests.
+// isPublisher reports whether a request is one of the lab's own requests.
 func isPublisher(request *http.Request) bool { return strings.Contains(request.UserAgent(), publisher) }
 
 func (r *Registry) count(request *http.Request) {
@@ -112,23 +112,23 @@ func (r *Registry) count(request *http.Request) {
 	}
 }
 
-// OCPRepository is where releases of OpenShift are: <version>-<architecture>.
+// OCPRepository returns the repository of OpenShift releases, with tags <version>-<architecture>.
 func (r *Registry) OCPRepository() string { return r.address + "/openshift-release-dev/ocp-release" }
 
-// OKDRepository is where releases of OKD are: <version>.
+// OKDRepository returns the repository of OKD releases, with tags <version>.
 func (r *Registry) OKDRepository() string { return r.address + "/okd/scos-release" }
 
-// Lookups returns the paths of the manifests that were asked for so far.
+// Lookups returns the paths of the requested manifests.
 func (r *Registry) Lookups() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]string(nil), r.lookups...)
 }
 
-// Publish puts the release image of a version for x86_64 into the registry and returns it by digest.
+// Publish pushes the release image of a version for x86_64 and returns it by digest.
 func (r *Registry) Publish(version string) (string, error) { return r.publishFor(version, "x86_64") }
 
-// publishFor does so for an architecture, as tags of release images spell it. OKD's have none in their tags.
+// publishFor is Publish for an architecture in the notation of tags. OKD's tags have no architecture.
 func (r *Registry) publishFor(version, architecture string) (string, error) {
 	version = strings.TrimPrefix(version, "v")
 	image := r.OCPRepository() + ":" + version + "-" + architecture
@@ -138,7 +138,7 @@ func (r *Registry) publishFor(version, architecture string) (string, error) {
 	return r.publishAs(image, release{version, architecture})
 }
 
-// publishAs puts a release image into the registry under a name, and returns it by digest.
+// publishAs pushes a release image under a name and returns it by digest.
 func (r *Registry) publishAs(image string, of release) (string, error) {
 	byDigest, err := r.write(image, of)
 	if err != nil {
@@ -147,8 +147,8 @@ func (r *Registry) publishAs(image string, of release) (string, error) {
 	return byDigest, errors.Join(r.know(image, of), r.know(byDigest, of))
 }
 
-// publishApart puts the release that a control plane asks for into a repository that is called like its namespace, and
-// has it looked up there and nowhere else.
+// publishApart pushes the release of a control plane to a repository named after its namespace, and sets that
+// image in the control plane.
 func (r *Registry) publishApart(controlPlane *unstructured.Unstructured) error {
 	repository := r.address + "/" + controlPlane.GetNamespace() + "/ocp-release"
 	of := releaseOf(controlPlane)
@@ -162,14 +162,14 @@ func (r *Registry) publishApart(controlPlane *unstructured.Unstructured) error {
 	return err
 }
 
-// releaseOf is what a control plane asks for.
+// releaseOf returns the release of a control plane.
 func releaseOf(controlPlane *unstructured.Unstructured) release {
 	version, _ := field(controlPlane, "spec", "version").(string)
 	architecture, _ := field(controlPlane, "spec", "openshiftAssistedConfigSpec", "cpuArchitecture").(string)
 	return release{strings.TrimPrefix(version, "v"), tagArchitecture(architecture)}
 }
 
-// write puts a release image under a name into the registry and returns it by digest.
+// write pushes a release image under a name and returns it by digest.
 func (r *Registry) write(image string, of release) (string, error) {
 	ref, err := name.ParseReference(image)
 	if err != nil {
@@ -178,7 +178,7 @@ func (r *Registry) write(image string, of release) (string, error) {
 	content, err := mutate.Config(empty.Image,
 		v1.Config{Labels: map[string]string{"io.openshift.release": of.version, "architecture": of.architecture}})
 	if err != nil {
-		return "", fmt.Errorf("cannot make release image %s: %w", image, err)
+		return "", fmt.Errorf("cannot create release image %s: %w", image, err)
 	}
 	if err := remote.Write(ref, content, r.writer...); err != nil {
 		return "", fmt.Errorf("cannot publish release image %s: %w", image, err)
@@ -190,7 +190,7 @@ func (r *Registry) write(image string, of release) (string, error) {
 	return ref.Context().Digest(digest.String()).Name(), nil
 }
 
-// know remembers what a release image is, wherever it is.
+// know records the release of an image in any repository.
 func (r *Registry) know(image string, of release) error {
 	if r.announce != nil {
 		if err := r.announce(image, of.version, of.architecture); err != nil {
@@ -203,7 +203,7 @@ func (r *Registry) know(image string, of release) error {
 	return nil
 }
 
-// Version tells the version of a release image that is known; empty for others.
+// Version returns the version of a known release image, or "".
 func (r *Registry) Version(image string) string { return r.of(image).version }
 
 func (r *Registry) of(image string) release {

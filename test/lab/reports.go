@@ -10,11 +10,11 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-// reports records every condition that control planes had since the laboratory was started. A state that passes within
-// seconds is looked up here: on a busy machine a [Cluster.Wait] reads it too late.
+// reports records every condition of control planes since the start of the lab. It shows states of a few
+// seconds, which a [Cluster.Wait] on a busy machine misses.
 type reports struct {
 	mu sync.Mutex
-	// byKey holds the last message of each condition, status and reason of an object.
+	// byKey has the last message for each condition, status and reason of an object.
 	byKey map[types.NamespacedName]map[report]string
 }
 
@@ -24,7 +24,7 @@ func newReports() *reports {
 	return &reports{byKey: map[types.NamespacedName]map[report]string{}}
 }
 
-// handler records the control planes that an informer sends, each of whose versions it gets.
+// handler records the control planes that an informer sends. The informer sends each version.
 func (r *reports) handler() toolscache.ResourceEventHandlerFuncs {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    r.record,
@@ -48,7 +48,8 @@ func (r *reports) record(object any) {
 	}
 }
 
-// HasReported returns whether the control plane of the cluster has, or had, a condition with this status and reason.
+// HasReported reports whether the control plane of the cluster has or had a condition with this status and
+// reason.
 func (c *Cluster) HasReported(condition, status, reason string) bool {
 	r := c.lab.reports
 	r.mu.Lock()
@@ -57,7 +58,7 @@ func (c *Cluster) HasReported(condition, status, reason string) bool {
 	return reported
 }
 
-// ReportsOf returns each status with its reason that a condition of the control plane has, or had: "True Available".
+// ReportsOf returns each status and reason that a condition of the control plane has or had: "True Available".
 func (c *Cluster) ReportsOf(condition string) []string {
 	r := c.lab.reports
 	r.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-func TestReportsKeepWhatHasPassed(t *testing.T) {
+func TestReportsKeepPastConditions(t *testing.T) {
 	g := NewWithT(t)
 	c := &Cluster{Namespace: "lab", Name: "c1", lab: &Lab{reports: newReports()}}
 	reporting := func(name, reason string) *controlplanev1.OpenshiftAssistedControlPlane {
@@ -27,7 +27,7 @@ func TestReportsKeepWhatHasPassed(t *testing.T) {
 	handler.OnUpdate(nil, reporting("c1", "Installing"))
 	handler.OnAdd(reporting("other", "OnHold"), true)
 
-	g.Expect(c.HasReported("Installed", "False", "Retrying")).To(BeTrue(), "though it reports something else now")
+	g.Expect(c.HasReported("Installed", "False", "Retrying")).To(BeTrue(), "although its current condition differs")
 	g.Expect(c.HasReported("Installed", "False", "OnHold")).To(BeFalse(), "another control plane reported that")
 	g.Expect(c.HasReported("Installed", "True", "Retrying")).To(BeFalse())
 }

@@ -29,9 +29,9 @@ import (
 )
 
 const (
-	// user is the field owner of what a user applies.
+	// user is the field owner of a user's applies.
 	user = "kubectl-client-side-apply"
-	// sampleSuffix is how a file with a sample ends.
+	// sampleSuffix is the file name suffix of a sample.
 	sampleSuffix = ".yaml"
 
 	clusterKind              = "Cluster"
@@ -43,49 +43,55 @@ const (
 	imageSetKind             = "ClusterImageSet"
 )
 
-// CAConfigMap holds, in each namespace, the certificate authority of assisted-service where it is reached through https.
+// CAConfigMap is the ConfigMap in each namespace with the CA of assisted-service, if it uses HTTPS.
 const CAConfigMap = "assisted-service-ca"
 
-// PullSecretPassword is in every pull secret of the laboratory, and nowhere else: whoever finds it elsewhere has found a leak.
+// PullSecretPassword is in every pull secret of the lab. In any other place it is a leak.
 const PullSecretPassword = "s3cr3t-0f-th3-laboratory"
 
-// PullSecretAuth is how a pull secret carries the password.
+// PullSecretAuth is the encoded password in a pull secret.
 var PullSecretAuth = base64.StdEncoding.EncodeToString([]byte("lab:" + PullSecretPassword))
 
-// Mutations are what a user changes in a sample before it is applied.
+// Mutations are changes of a sample before it is applied.
 type Mutations struct {
-	// Namespace to apply it to; it is created when it does not exist. Default: lab.
+	// Namespace to apply the sample to, created if it does not exist. Default: lab.
 	Namespace string
-	// ClusterName replaces the name of the sample, also at the beginning of all other names. Default: the name of the sample.
+	// ClusterName replaces the name of the sample, also as prefix of other names. Default: the name of the
+	// sample.
 	ClusterName string
-	// ExtraHosts are BareMetalHosts beyond those that the sample needs; negative: fewer.
+	// ExtraHosts are BareMetalHosts in addition to those that the sample needs. Negative: fewer.
 	ExtraHosts int
 	// HostOptions change the BareMetalHosts.
 	HostOptions []hosts.HostOption
 	// Without leaves objects out; [Cluster.ApplyRest] applies them later.
 	Without func(*unstructured.Unstructured) bool
-	// HoldAPI keeps hosts from bringing the API of the cluster up, and so the installation from ending, until
+	// HoldAPI blocks the start of the cluster's API, and so the end of the installation, until
 	// [Cluster.ReleaseAPI].
 	HoldAPI bool
-	// LightAPI serves the API of the cluster in this process, as far as package lightapi can, in place of a kube-apiserver.
+	// LightAPI serves the API of the cluster in this process instead of a kube-apiserver, with the limits of
+	// package lightapi.
 	LightAPI bool
-	// Divert stands between the API of the cluster and all who reach it by its kubeconfig or at its endpoint; nil: nothing does.
+	// Divert is middleware between the API of the cluster and all clients of its kubeconfig or endpoint; nil:
+	// none.
 	Divert env.Pass
-	// Audit keeps what the API of the cluster is asked for: see [env.WorkloadCluster.Requests]. With LightAPI it is kept anyway.
+	// Audit records the requests to the API of the cluster: see [env.WorkloadCluster.Requests]. LightAPI always
+	// records them.
 	Audit bool
-	// EtcdMembers gives the cluster an etcd of its own with a member on each control-plane Node, see [Cluster.Etcd]. It
-	// is for control planes of three hosts and more, and not for LightAPI.
+	// EtcdMembers gives the cluster its own etcd with a member on each control-plane Node, see [Cluster.Etcd].
+	// It requires a control plane of at least three hosts and excludes LightAPI.
 	EtcdMembers bool
-	// EtcdRestart is how long the etcd container of a Node is away whose member was removed while its host runs. Default: 10 s.
+	// EtcdRestart is the downtime of the etcd container of a Node whose member was removed while its host runs.
+	// Default: 10 s.
 	EtcdRestart time.Duration
-	// OwnRepository keeps the release of the cluster in a repository of its own, which nobody has asked for before: see [Registry].
+	// OwnRepository pushes the release of the cluster to a separate repository that was never queried before:
+	// see [Registry].
 	OwnRepository bool
-	// Edit changes an object after everything else.
+	// Edit changes an object after all other mutations.
 	Edit func(*unstructured.Unstructured)
 }
 
-// ApplySample applies one of config/samples (named without .yaml) with the hosts that it needs. The endpoint of the cluster
-// is the API server that is reserved for it; nothing else of the sample changes but names and the pull secret's contents.
+// ApplySample applies one of config/samples (without .yaml) with the hosts that it needs. The endpoint of the
+// cluster is its reserved API server. Other changes concern only names and the contents of the pull secret.
 func (l *Lab) ApplySample(ctx context.Context, sample string, mutations Mutations) (*Cluster, error) {
 	if mutations.Namespace == "" {
 		mutations.Namespace = "lab"
@@ -100,9 +106,9 @@ func (l *Lab) ApplySample(ctx context.Context, sample string, mutations Mutation
 	return l.applyObjects(ctx, sample, objects, mutations)
 }
 
-// ApplyManifests applies what a user made otherwise, for example with clusterctl, for a cluster that
-// [Mutations.Namespace] and [Mutations.ClusterName] tell. The hosts that it needs are made, and the endpoint of the
-// cluster is changed, as of a sample; no name is.
+// ApplyManifests applies manifests from another source, for example clusterctl. [Mutations.Namespace] and
+// [Mutations.ClusterName] name the cluster. It creates the needed hosts and sets the endpoint like ApplySample,
+// but changes no name.
 func (l *Lab) ApplyManifests(ctx context.Context, manifests []byte, mutations Mutations) (*Cluster, error) {
 	objects, err := decode(manifests)
 	if err != nil {
@@ -111,9 +117,9 @@ func (l *Lab) ApplyManifests(ctx context.Context, manifests []byte, mutations Mu
 	return l.applyObjects(ctx, mutations.ClusterName, objects, mutations)
 }
 
-// applyObjects applies what is named after the sample.
+// applyObjects applies objects with the names of the sample.
 func (l *Lab) applyObjects(ctx context.Context, name string, objects manifests, mutations Mutations) (*Cluster, error) {
-	if err := mutations.refuse(objects); err != nil {
+	if err := mutations.validate(objects); err != nil {
 		return nil, fmt.Errorf("cannot apply sample %s: %w", name, err)
 	}
 	if err := l.EnsureNamespace(ctx, mutations.Namespace); err != nil {
@@ -145,7 +151,7 @@ func (l *Lab) applyObjects(ctx context.Context, name string, objects manifests, 
 	if !mutations.HoldAPI {
 		c.ReleaseAPI()
 	}
-	needs, wanted := objects.needs(), 0 // of the sample as it is: an edit may be a mistake on purpose
+	needs, wanted := objects.needs(), 0 // of the unchanged sample: an edit may be an intended mistake
 	for _, object := range objects {
 		if err := c.mutate(object, mutations); err != nil {
 			return nil, err
@@ -177,8 +183,8 @@ func (l *Lab) applyObjects(ctx context.Context, name string, objects manifests, 
 	return c, nil
 }
 
-// refuse tells what of the mutations a sample cannot have.
-func (m Mutations) refuse(objects []*unstructured.Unstructured) error {
+// validate returns an error for mutations that a sample does not support.
+func (m Mutations) validate(objects []*unstructured.Unstructured) error {
 	if !m.EtcdMembers {
 		return nil
 	}
@@ -187,13 +193,13 @@ func (m Mutations) refuse(objects []*unstructured.Unstructured) error {
 	}
 	for _, object := range objects {
 		if n := controlPlanesOf(object); n > 0 && n < 3 {
-			return fmt.Errorf("EtcdMembers is for three control-plane hosts and more, and this is for %d: the member of the bootstrap would stay", n)
+			return fmt.Errorf("EtcdMembers needs at least three control-plane hosts, not %d: the member of the bootstrap host would remain", n)
 		}
 	}
 	return nil
 }
 
-// Apply creates or changes an object as "kubectl apply --server-side" does.
+// Apply creates or changes an object like "kubectl apply --server-side".
 func (l *Lab) Apply(ctx context.Context, object *unstructured.Unstructured) error {
 	err := l.Client().Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner(user), client.ForceOwnership)
 	if err != nil {
@@ -211,7 +217,7 @@ func (l *Lab) EnsureNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// ensureCA creates the ConfigMap that the samples then refer to.
+// ensureCA creates the ConfigMap that the samples refer to.
 func (l *Lab) ensureCA(ctx context.Context, namespace string) error {
 	if len(l.ca) == 0 {
 		return nil
@@ -226,7 +232,8 @@ func (l *Lab) ensureCA(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// supplyManifests makes the ConfigMaps with manifests of the installation that a sample leaves to its user, as those of a network plug-in.
+// supplyManifests creates the ConfigMaps with manifests that a sample leaves to its user, for example those of
+// a network plug-in.
 func (l *Lab) supplyManifests(ctx context.Context, namespace string, objects manifests) error {
 	for _, object := range objects {
 		refs, _ := field(object, "spec", "config", "manifestsConfigMapRefs").([]any)
@@ -247,7 +254,7 @@ func (l *Lab) supplyManifests(ctx context.Context, namespace string, objects man
 	return nil
 }
 
-// Samples are the names of all samples.
+// Samples returns the names of all samples.
 func (l *Lab) Samples() ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(l.samples, "*"+sampleSuffix))
 	if err != nil {
@@ -286,7 +293,7 @@ func decode(content []byte) ([]*unstructured.Unstructured, error) {
 			return nil, err
 		}
 		var fields map[string]any
-		if err := utilyaml.Unmarshal(document, &fields); err != nil { // keeps whole numbers whole
+		if err := utilyaml.Unmarshal(document, &fields); err != nil { // keeps integers
 			return nil, err
 		}
 		if len(fields) > 0 {
@@ -295,7 +302,7 @@ func decode(content []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// publishSamples puts the releases of all samples into the registry.
+// publishSamples pushes the releases of all samples.
 func (l *Lab) publishSamples() error {
 	samples, err := l.Samples()
 	if err != nil {
@@ -315,8 +322,8 @@ func (l *Lab) publishSamples() error {
 	return nil
 }
 
-// publish puts the release that an object of a sample asks for into the registry; most ask for none. What a
-// ClusterImageSet names is elsewhere.
+// publish pushes the release of an object of a sample, if any. The images of ClusterImageSets are in other
+// registries.
 func (l *Lab) publish(object *unstructured.Unstructured) error {
 	var wanted release
 	switch object.GetKind() {
@@ -338,15 +345,15 @@ func (l *Lab) publish(object *unstructured.Unstructured) error {
 	return err
 }
 
-// mutate makes an object of the sample one of this cluster.
+// mutate adapts an object of the sample to this cluster.
 func (c *Cluster) mutate(object *unstructured.Unstructured, mutations Mutations) error {
 	object.Object = rename(object.Object, c.Sample, c.Name).(map[string]any) //nolint:forcetypeassert // rename keeps the type
-	if object.GetKind() != imageSetKind {                                    // it has no namespace
+	if object.GetKind() != imageSetKind {                                    // cluster-scoped
 		object.SetNamespace(c.Namespace)
 	}
-	// What the test puts in place of DNS and the virtual address.
+	// The test uses this endpoint instead of DNS and the VIP.
 	endpoint := map[string]any{"host": c.workload.server.Host, "port": int64(c.workload.server.Port)}
-	// of whatever infrastructure provider
+	// of any infrastructure provider
 	if object.GroupVersionKind().Group == infraGroup && strings.HasSuffix(object.GetKind(), clusterKind) {
 		set(object, endpoint, "spec", "controlPlaneEndpoint")
 	}
@@ -383,19 +390,19 @@ func (c *Cluster) mutate(object *unstructured.Unstructured, mutations Mutations)
 	return nil
 }
 
-// PullSecretContent is a pull secret for every registry that a sample may use.
+// PullSecretContent returns a pull secret for every registry that a sample may use.
 func PullSecretContent() string {
 	return fmt.Sprintf(`{"auths":{"registry.example.com":{"auth":%q},"quay.io":{"auth":%q}}}`, PullSecretAuth, PullSecretAuth)
 }
 
 func set(object *unstructured.Unstructured, value any, fields ...string) {
 	if err := unstructured.SetNestedField(object.Object, value, fields...); err != nil {
-		// The path leads through something that is no map: the sample is wrong beyond use.
+		// The path contains a field that is not a map: the sample is invalid.
 		panic(fmt.Sprintf("%s %s: %v", object.GetKind(), object.GetName(), err))
 	}
 }
 
-// setVariable gives the variable of a topology another value; a Cluster without it stays as it is.
+// setVariable sets the variable of a topology. A Cluster without the variable is unchanged.
 func setVariable(cluster *unstructured.Unstructured, name string, value any) {
 	variables, found, _ := unstructured.NestedSlice(cluster.Object, "spec", "topology", "variables")
 	if !found {
@@ -409,8 +416,7 @@ func setVariable(cluster *unstructured.Unstructured, name string, value any) {
 	set(cluster, variables, "spec", "topology", "variables")
 }
 
-// rename replaces the name of a sample wherever a string is that name or begins with it and a dash, as those do that name
-// the objects of the sample.
+// rename replaces the name of a sample in every string that equals the name or begins with the name and a dash.
 func rename(value any, from, to string) any {
 	switch v := value.(type) {
 	case string:
@@ -429,7 +435,7 @@ func rename(value any, from, to string) any {
 	return value
 }
 
-// machinesOf is how many Machines come of an object.
+// machinesOf returns the number of Machines of an object.
 func machinesOf(object *unstructured.Unstructured) int {
 	switch object.GetKind() {
 	case clusterKind:
@@ -448,7 +454,7 @@ func machinesOf(object *unstructured.Unstructured) int {
 	return 0
 }
 
-// controlPlanesOf is how many control-plane Machines come of an object; 0: it is about others.
+// controlPlanesOf returns the number of control-plane Machines of an object; 0 for other kinds.
 func controlPlanesOf(object *unstructured.Unstructured) int64 {
 	fields := map[string][]string{
 		controlPlaneKind: {"spec", "replicas"},
@@ -464,7 +470,7 @@ func controlPlanesOf(object *unstructured.Unstructured) int64 {
 	return replicas
 }
 
-// machinesOfTopology is how many Machines a topology wants; none, where a Cluster has no topology.
+// machinesOfTopology returns the number of Machines of a topology; 0 without topology.
 func machinesOfTopology(topology clusterv1.Topology) int {
 	if !topology.IsDefined() {
 		return 0

@@ -18,7 +18,7 @@ func TestRename(t *testing.T) {
 		"a name that begins with it":               {"ha-worker", "rack-worker"},
 		"a word that only begins with its letters": {"harvest", "harvest"},
 		"a name that ends with it":                 {"not-ha", "not-ha"},
-		"something in between":                     {"api.ha.lab.example.com", "api.ha.lab.example.com"},
+		"a name that contains it":                  {"api.ha.lab.example.com", "api.ha.lab.example.com"},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
@@ -39,15 +39,15 @@ func TestMachinesOf(t *testing.T) {
 		object map[string]any
 		wanted int
 	}{
-		"a control plane of three":          {map[string]any{"kind": controlPlaneKind, "spec": map[string]any{"replicas": int64(3)}}, 3},
-		"a control plane that does not say": {map[string]any{"kind": controlPlaneKind}, 1},
-		"workers that are scaled to none": {map[string]any{
+		"a control plane of three":         {map[string]any{"kind": controlPlaneKind, "spec": map[string]any{"replicas": int64(3)}}, 3},
+		"a control plane without replicas": {map[string]any{"kind": controlPlaneKind}, 1},
+		"workers that are scaled to zero": {map[string]any{
 			"kind": machineDeploymentKind,
 			"spec": map[string]any{"replicas": int64(0)},
 		}, 0},
-		"a cluster whose parts stand beside it":     {map[string]any{"kind": clusterKind, "spec": map[string]any{}}, 0},
+		"a cluster without topology":                {map[string]any{"kind": clusterKind, "spec": map[string]any{}}, 0},
 		"a topology: three, two, and one":           {map[string]any{"kind": clusterKind, "spec": map[string]any{"topology": topology}}, 6},
-		"something that has replicas, but no hosts": {map[string]any{"kind": "Deployment", "spec": map[string]any{"replicas": int64(2)}}, 0},
+		"an object with replicas but without hosts": {map[string]any{"kind": "Deployment", "spec": map[string]any{"replicas": int64(2)}}, 0},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			NewWithT(t).Expect(machinesOf(&unstructured.Unstructured{Object: c.object})).To(Equal(c.wanted))
@@ -55,7 +55,7 @@ func TestMachinesOf(t *testing.T) {
 	}
 }
 
-func TestSamplesNeedAsManyHostsAsTheySay(t *testing.T) {
+func TestSamplesNeedTheDocumentedHosts(t *testing.T) {
 	dir, err := samplesDir()
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	l := &Lab{samples: dir}
@@ -77,7 +77,7 @@ func TestSamplesNeedAsManyHostsAsTheySay(t *testing.T) {
 	}
 }
 
-func TestHostsAreWhatSamplesNeed(t *testing.T) {
+func TestHostsHaveTheNeedsOfSamples(t *testing.T) {
 	dir, err := samplesDir()
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	l := &Lab{samples: dir}
@@ -95,12 +95,12 @@ func TestHostsAreWhatSamplesNeed(t *testing.T) {
 			objects, err := l.readSample(sample)
 			g.Expect(err).NotTo(HaveOccurred())
 			needs := manifests(objects).needs()
-			g.Expect(needs[len(needs)-1]).To(Equal(wanted), "the last of them")
+			g.Expect(needs[len(needs)-1]).To(Equal(wanted), "the last need")
 		})
 	}
 }
 
-func TestRegistryHasWhatWasPublished(t *testing.T) {
+func TestRegistryHasPublishedImages(t *testing.T) {
 	g := NewWithT(t)
 	registry, err := startRegistry(t.Context(), nil)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -110,11 +110,11 @@ func TestRegistryHasWhatWasPublished(t *testing.T) {
 		g.Expect(registry.Version(image)).To(Equal(version))
 	}
 	g.Expect(registry.Version("elsewhere@sha256:0")).To(BeEmpty())
-	g.Expect(registry.Lookups()).To(BeEmpty(), "publishing is no look-up")
+	g.Expect(registry.Lookups()).To(BeEmpty(), "publishing is not counted")
 }
 
-// Whatever stands before the registry, the laboratory itself gets through.
-func TestOthersAskTheRegistryThroughWhatStandsBeforeIt(t *testing.T) {
+// The middleware does not apply to the lab's own requests.
+func TestForeignRequestsPassMiddlewareOfRegistry(t *testing.T) {
 	g := NewWithT(t)
 	passed := 0
 	registry, err := startRegistry(t.Context(), func(images http.Handler) http.Handler {
@@ -135,11 +135,11 @@ func TestOthersAskTheRegistryThroughWhatStandsBeforeIt(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	found, err := remote.Head(ref)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(passed).To(Equal(2), "whether it is a registry, and for the image")
+	g.Expect(passed).To(Equal(2), "a ping, and the request for the image")
 	g.Expect(registry.Version(ref.Context().Digest(found.Digest.String()).Name())).To(Equal("4.19.3"))
 }
 
-func TestHostsAreThoseThatTheMachinesOfASampleChoose(t *testing.T) {
+func TestHostsHaveTheLabelsThatMachinesSelect(t *testing.T) {
 	dir, err := samplesDir()
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	l := &Lab{samples: dir}

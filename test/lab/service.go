@@ -17,19 +17,19 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 
-// Backend says what stands for assisted-service, or for the Bare Metal Operator.
+// Backend selects the real or the simulated assisted-service or Bare Metal Operator.
 type Backend string
 
 const (
-	// Simulated is the simulator, which needs no more than this process.
+	// Simulated is the simulator, which runs in this process.
 	Simulated Backend = "simulated"
-	// Real is assisted-service itself; the hosts talk to its REST API. See [assistedservice.Start]. Of the Bare Metal
-	// Operator it is its controllers, state machine and admission webhooks, which ask the machines in place of Ironic:
-	// see [env.Options].
+	// Real is assisted-service itself; the hosts call its REST API. See [assistedservice.Start]. For the Bare
+	// Metal Operator, Real is its controllers, state machine and admission webhooks. They call the simulated
+	// machines instead of Ironic: see [env.Options].
 	Real Backend = "real"
 )
 
-// ParseBackend reads the name of a Backend of a service; empty: Simulated.
+// ParseBackend parses the name of a Backend of a service. Empty means Simulated.
 func ParseBackend(service, name string) (Backend, error) {
 	switch backend := Backend(name); backend {
 	case "":
@@ -37,10 +37,10 @@ func ParseBackend(service, name string) (Backend, error) {
 	case Simulated, Real:
 		return backend, nil
 	}
-	return "", fmt.Errorf("no %s is called %q: take %s or %s", service, name, Simulated, Real)
+	return "", fmt.Errorf("unknown %s %q: use %s or %s", service, name, Simulated, Real)
 }
 
-// startService starts assisted-service, with its admission webhooks, and returns what hosts reach of it.
+// startService starts assisted-service with its admission webhooks, and returns its API for hosts.
 func (l *Lab) startService(ctx context.Context, options Options) (hosts.Service, error) {
 	if err := assistedsim.InstallClusterSets(ctx, l.Client()); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (l *Lab) startFront(options Options, logger logr.Logger) error {
 	return err
 }
 
-// namespaceOf finds the namespace of an InfraEnv by its id in the service.
+// namespaceOf returns the namespace of an InfraEnv by its ID in the service.
 func (l *Lab) namespaceOf(ctx context.Context, id string) (string, error) {
 	list := &aiv1beta1.InfraEnvList{}
 	if err := l.Client().List(ctx, list); err != nil {
@@ -131,8 +131,8 @@ func (l *Lab) namespaceOf(ctx context.Context, id string) (string, error) {
 	return "", fmt.Errorf("no InfraEnv has id %s", id)
 }
 
-// FailDownload lets handler answer whoever downloads a discovery ignition of an InfraEnv in the namespace; nil: the service
-// answers again. See [assistedsim.Hang] and [assistedsim.Oversize].
+// FailDownload serves the discovery ignitions of InfraEnvs in the namespace with handler; nil ends the fault.
+// See [assistedsim.Hang] and [assistedsim.Oversize].
 func (l *Lab) FailDownload(namespace string, handler http.HandlerFunc) {
 	if l.front != nil {
 		l.front.fail(namespace, handler)
@@ -141,10 +141,10 @@ func (l *Lab) FailDownload(namespace string, handler http.HandlerFunc) {
 	l.Service.FailDownload(types.NamespacedName{Namespace: namespace}, handler)
 }
 
-// Registered reports whether the real assisted-service knows a cluster, by its id there.
+// Registered reports whether the real assisted-service knows a cluster, by its ID in the service.
 func (l *Lab) Registered(ctx context.Context, clusterID string) (bool, error) {
 	return l.rest.Knows(ctx, clusterID)
 }
 
-// CA is the certificate authority (PEM) of assisted-service where it is reached through https; empty otherwise.
+// CA returns the CA (PEM) of assisted-service if it uses HTTPS.
 func (l *Lab) CA() []byte { return l.ca }

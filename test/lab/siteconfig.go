@@ -20,10 +20,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/siteconfig"
 )
 
-// ApplyClusterInstance renders one of config/siteconfig/samples (named without .yaml) as the siteconfig operator does,
-// and applies what comes of it. Besides there is what the ClusterInstance refers to: its Secrets, and a ClusterImageSet
-// with the image of the version. As with samples the endpoint of the cluster is the API server that is reserved for it;
-// the nodes get the MAC addresses of the hosts that stand behind them.
+// ApplyClusterInstance renders one of config/siteconfig/samples (without .yaml) like the siteconfig operator,
+// and applies the result. It also creates the Secrets of the ClusterInstance and a ClusterImageSet with the
+// image of the version. The endpoint of the cluster is its reserved API server, as with samples. The nodes get
+// the MAC addresses of their simulated hosts.
 func (l *Lab) ApplyClusterInstance(ctx context.Context, sample, version string) (*Cluster, error) {
 	folder := filepath.Join(l.samples, "..", "siteconfig")
 	templates, err := siteconfigTemplates(folder)
@@ -72,7 +72,7 @@ func (l *Lab) ApplyClusterInstance(ctx context.Context, sample, version string) 
 	return c, nil
 }
 
-// siteconfigTemplates are the ConfigMaps with our templates, in the namespace that our samples look for them.
+// siteconfigTemplates returns the ConfigMaps with our templates, in the namespace that our samples refer to.
 func siteconfigTemplates(folder string) ([]corev1.ConfigMap, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*-templates.yaml"))
 	if err != nil {
@@ -92,7 +92,8 @@ func siteconfigTemplates(folder string) ([]corev1.ConfigMap, error) {
 	return templates, nil
 }
 
-// prepareFor makes what has to be there before a ClusterInstance, and gives its nodes the MAC addresses of their hosts.
+// prepareFor creates the objects that a ClusterInstance requires, and gives its nodes the MAC addresses of
+// their hosts.
 func (l *Lab) prepareFor(ctx context.Context, instance *siteconfig.ClusterInstance, image string) error {
 	namespace, spec := instance.Namespace, &instance.Spec
 	if err := l.EnsureNamespace(ctx, namespace); err != nil {

@@ -23,43 +23,43 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 )
 
-// State is all of a cluster at one time. What does not exist is nil.
+// State is a snapshot of a cluster. Objects that do not exist are nil.
 type State struct {
 	Cluster      *clusterv1.Cluster
 	ControlPlane *controlplanev1.OpenshiftAssistedControlPlane
 	Installation *hiveext.AgentClusterInstall
-	// Wanted is how many Machines there shall be.
+	// Wanted is the desired number of Machines.
 	Wanted int
 	// Machines are sorted: control plane first, then by name.
 	Machines []Machine
-	// Agents of the InfraEnvs of this cluster's Machines, those of foreign hosts included.
+	// Agents of the InfraEnvs of this cluster's Machines, including those of foreign hosts.
 	Agents []aiv1beta1.Agent
 	// InfraEnvs of the cluster's Machines.
 	InfraEnvs []aiv1beta1.InfraEnv
 }
 
-// Machine is a Machine with what belongs to it. What does not exist is nil.
+// Machine is a Machine and its objects. Objects that do not exist are nil.
 type Machine struct {
 	*clusterv1.Machine
 	Config *bootstrapv1.OpenshiftAssistedConfig
 	Infra  *unstructured.Unstructured
 	Host   *metal3api.BareMetalHost
-	// Agent is the one that was identified as the Machine's host.
+	// Agent is the Agent that was identified as the Machine's host.
 	Agent *aiv1beta1.Agent
 }
 
-// Running is true once the Machine has its Node.
+// Running reports whether the Machine has its Node.
 func (m Machine) Running() bool {
 	return m.Status.Phase == string(clusterv1.MachinePhaseRunning) && m.Status.NodeRef.Name != ""
 }
 
-// IsControlPlane is true for a Machine of the control plane.
+// IsControlPlane reports whether the Machine belongs to the control plane.
 func (m Machine) IsControlPlane() bool {
 	_, found := m.Labels[clusterv1.MachineControlPlaneLabel]
 	return found
 }
 
-// Role is that of the Machine's host in the cluster: master, arbiter or worker.
+// Role returns the role of the Machine's host: master, arbiter or worker.
 func (m Machine) Role() string {
 	if !m.IsControlPlane() {
 		return "worker"
@@ -91,8 +91,8 @@ func (c *Cluster) stateIn(ctx context.Context, api client.Reader) (*State, error
 	return s, c.addMachines(ctx, api, s)
 }
 
-// addWanted counts the Machines that are wanted. Cluster API makes the MachineDeployments of a topology some time after the
-// control plane: until then only the topology knows of them.
+// addWanted counts the desired Machines. Cluster API creates the MachineDeployments of a topology some time
+// after the control plane; until then only the topology has their replicas.
 func (c *Cluster) addWanted(ctx context.Context, api client.Reader, s *State) error {
 	if s.Cluster != nil && s.Cluster.Spec.Topology.IsDefined() {
 		s.Wanted = machinesOfTopology(s.Cluster.Spec.Topology)
@@ -129,7 +129,7 @@ func orOne(replicas *int32) int32 {
 	return *replicas
 }
 
-// addMachines reads the Machines and what belongs to them.
+// addMachines reads the Machines and their objects.
 func (c *Cluster) addMachines(ctx context.Context, api client.Reader, s *State) error {
 	machines, configs, infra := &clusterv1.MachineList{}, &bootstrapv1.OpenshiftAssistedConfigList{}, &unstructured.UnstructuredList{}
 	bmhs, agents, infraEnvs := &metal3api.BareMetalHostList{}, &aiv1beta1.AgentList{}, &aiv1beta1.InfraEnvList{}
@@ -186,7 +186,7 @@ func find[T any](items []T, is func(*T) bool) *T {
 	return nil
 }
 
-// Running is how many Machines run.
+// Running returns the number of running Machines.
 func (s *State) Running() int {
 	n := 0
 	for _, m := range s.Machines {
@@ -197,7 +197,7 @@ func (s *State) Running() int {
 	return n
 }
 
-// Available is true when the Cluster is Available and all wanted Machines run.
+// Available reports whether the Cluster is Available and all desired Machines run.
 func (s *State) Available() bool {
 	return s.Cluster != nil && meta.IsStatusConditionTrue(s.Cluster.Status.Conditions, clusterv1.ClusterAvailableCondition) &&
 		len(s.Machines) == s.Wanted && s.Running() == s.Wanted
@@ -211,13 +211,13 @@ func Condition(conditions []metav1.Condition, kind string) metav1.Condition {
 	return metav1.Condition{Type: kind}
 }
 
-// negative are the conditions of Cluster API that are well when they are False.
+// negative are the conditions of Cluster API whose healthy status is False.
 var negative = []string{
 	clusterv1.DeletingCondition, clusterv1.PausedCondition, clusterv1.RollingOutCondition, clusterv1.ScalingUpCondition,
 	clusterv1.ScalingDownCondition, clusterv1.RemediatingCondition, clusterv1.MachineUpdatingCondition,
 }
 
-// Unmet returns the conditions that are not as they are when all is well.
+// Unmet returns the conditions without healthy status.
 func Unmet(conditions []metav1.Condition) []metav1.Condition {
 	var unmet []metav1.Condition
 	for _, c := range conditions {
@@ -228,7 +228,7 @@ func Unmet(conditions []metav1.Condition) []metav1.Condition {
 	return unmet
 }
 
-// Waiting tells, a line for each object and condition, what is not yet as it shall be.
+// Waiting returns a line for each object and condition that is not in its desired state.
 func (s *State) Waiting() []string {
 	var lines []string
 	add := func(kind, name string, conditions []metav1.Condition) {
@@ -262,13 +262,13 @@ func (s *State) Waiting() []string {
 	return lines
 }
 
-// Evidence is what may be to blame when something failed on a hub, a line for each thing: what control planes wait for,
-// and what managers complained of last.
+// Evidence returns possible causes of a failure on a hub, one per line: messages of control planes, and the
+// last errors of managers.
 func Evidence(ctx context.Context, hub *env.Env) string {
 	return strings.Join(append(controlPlanesWaiting(ctx, hub.Client()), hub.Complaints(2)...), "\n")
 }
 
-// controlPlanesWaiting tells what the control planes of a hub wait for, each message once.
+// controlPlanesWaiting returns the messages of the control planes of a hub, each once.
 func controlPlanesWaiting(ctx context.Context, api client.Client) []string {
 	list := &controlplanev1.OpenshiftAssistedControlPlaneList{}
 	if err := api.List(ctx, list); err != nil {
@@ -276,10 +276,10 @@ func controlPlanesWaiting(ctx context.Context, api client.Client) []string {
 	}
 	var lines []string
 	for i := range list.Items {
-		told := sets.New[string]()
+		seen := sets.New[string]()
 		for _, c := range Unmet(list.Items[i].Status.Conditions) {
-			if message := oneLine(c.Message); !told.Has(message) {
-				told.Insert(message)
+			if message := oneLine(c.Message); !seen.Has(message) {
+				seen.Insert(message)
 				lines = append(lines, fmt.Sprintf("%s: %s=%s %s: %s", client.ObjectKeyFromObject(&list.Items[i]), c.Type, c.Status, c.Reason, message))
 			}
 		}

@@ -18,16 +18,18 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/versionoperator"
 )
 
-// hostAway is how long a host is away that is rebooted with another machine configuration, besides the time it takes to boot.
+// hostAway is the downtime of a host for another machine configuration, without its boot time.
 const hostAway = 500 * time.Millisecond
 
-// operatorsAway is how long no static Pod serves after the restart of the only master, by its operators.
+// operatorsAway is the time after the restart of the only master in which its operators report no serving
+// static Pod.
 const operatorsAway = time.Second
 
-// staticPods are the ClusterOperators whose operands are static Pods, and whose health the manager reads.
+// staticPods are the ClusterOperators with static Pods whose health the manager reads.
 var staticPods = []string{"etcd", "kube-apiserver"}
 
-// useVersions gives a cluster the operators that upgrade it, as soon as its API is up. Release images are those of the registry.
+// useVersions starts the operators that upgrade a cluster, as soon as its API runs. Release images come from
+// the registry.
 func (l *Lab) useVersions(key types.NamespacedName, w *workload) error {
 	log, err := l.openLog("version-operator-" + w.server.Name + ".log")
 	if err != nil {
@@ -63,14 +65,14 @@ func watchClient(server *env.WorkloadCluster, e *env.Env) (client.WithWatch, err
 	return c, nil
 }
 
-// reboot reboots the host of a Node. That of the only master takes the API of the cluster along.
+// reboot reboots the host of a Node. With the only master, the API of the cluster stops meanwhile.
 func (w *workload) reboot(ctx context.Context, cluster types.NamespacedName, node string) error {
 	w.mu.Lock()
 	rack := w.rack
 	w.mu.Unlock()
 	host := rack.HostOf(cluster.Namespace, cluster.Name, node)
 	if host == nil {
-		return fmt.Errorf("there is no host of Node %s", node)
+		return fmt.Errorf("node %s has no host", node)
 	}
 	alone, err := w.onlyMaster(ctx, node)
 	if err != nil {
@@ -93,8 +95,8 @@ func (w *workload) reboot(ctx context.Context, cluster types.NamespacedName, nod
 	return w.bringBackAlone(ctx)
 }
 
-// bringBackAlone starts the API server of the only master, whose operators are unavailable for some time: until
-// operatorsAway has passed, or as long as a test holds them.
+// bringBackAlone starts the API server of the only master. Its operators are unavailable until operatorsAway
+// has passed, or until a test releases them.
 func (w *workload) bringBackAlone(ctx context.Context) error {
 	for _, operator := range staticPods {
 		w.versions.Interrupt(operator)
@@ -143,15 +145,15 @@ func (w *workload) bringBack(ctx context.Context) error {
 	return w.server.Process().Start(ctx)
 }
 
-// Versions is what a test and an administrator do to the release of an installed cluster.
+// Versions gives a test and an administrator access to the release of an installed cluster.
 type Versions struct {
-	// Operator can be made to fail, and to wait.
+	// Operator is the simulated version operator, which can fail and wait.
 	*versionoperator.Operator
 
 	cluster *Cluster
 }
 
-// Versions is the handle for upgrades of the cluster; nil where its API is light, and in a laboratory without.
+// Versions returns the handle for upgrades of the cluster; nil with LightAPI or NoUpgrades.
 func (c *Cluster) Versions() *Versions {
 	if c.workload.versions == nil {
 		return nil
@@ -159,8 +161,8 @@ func (c *Cluster) Versions() *Versions {
 	return &Versions{Operator: c.workload.versions, cluster: c}
 }
 
-// HoldOperators keeps the operators of a cluster with one master unavailable after the next restart of its host until
-// release is called.
+// HoldOperators keeps the operators of a cluster with one master unavailable after the next restart of its host
+// until release is called.
 func (v *Versions) HoldOperators() (release func()) {
 	w, held := v.cluster.workload, make(chan struct{})
 	w.mu.Lock()
@@ -174,7 +176,7 @@ func (v *Versions) HoldOperators() (release func()) {
 	})
 }
 
-// PatchControlPlane changes the control plane of the cluster, as "kubectl patch --type merge" does.
+// PatchControlPlane changes the control plane of the cluster like "kubectl patch --type merge".
 func (c *Cluster) PatchControlPlane(ctx context.Context, patch string) error {
 	state, err := c.State(ctx)
 	if err != nil {
@@ -189,7 +191,7 @@ func (c *Cluster) PatchControlPlane(ctx context.Context, patch string) error {
 	return nil
 }
 
-// Publish puts a release into the registry, and offers it to the cluster: in channels, or, without any, by its image alone.
+// Publish pushes a release and offers it to the cluster in channels, or without channels only by its image.
 func (v *Versions) Publish(version string, channels ...string) (versionoperator.Release, error) {
 	image, err := v.cluster.lab.Registry.Publish(version)
 	if err != nil {
@@ -200,51 +202,51 @@ func (v *Versions) Publish(version string, channels ...string) (versionoperator.
 	return release, nil
 }
 
-// ClusterVersion is what the cluster says of its version.
+// ClusterVersion returns the ClusterVersion of the cluster.
 func (v *Versions) ClusterVersion(ctx context.Context) (*configv1.ClusterVersion, error) {
 	found := &configv1.ClusterVersion{}
 	return found, v.get(ctx, "", versionoperator.VersionName, found)
 }
 
-// Pool is a MachineConfigPool of the cluster.
+// Pool returns a MachineConfigPool of the cluster.
 func (v *Versions) Pool(ctx context.Context, name string) (*machineconfigv1.MachineConfigPool, error) {
 	found := &machineconfigv1.MachineConfigPool{}
 	return found, v.get(ctx, "", name, found)
 }
 
-// Request asks for an update from outside, as "oc adm upgrade" does; nil: the request is cleared.
+// Request requests an update in the cluster like "oc adm upgrade"; nil clears the request.
 func (v *Versions) Request(ctx context.Context, update *configv1.Update) error {
 	return v.change(ctx, versionoperator.VersionName, &configv1.ClusterVersion{}, func(object client.Object) {
-		object.(*configv1.ClusterVersion).Spec.DesiredUpdate = update //nolint:forcetypeassert // it is what was given
+		object.(*configv1.ClusterVersion).Spec.DesiredUpdate = update //nolint:forcetypeassert // type of the argument
 	})
 }
 
-// SetChannel likewise chooses a channel; empty: none.
+// SetChannel sets the channel in the cluster; empty: none.
 func (v *Versions) SetChannel(ctx context.Context, channel string) error {
 	return v.change(ctx, versionoperator.VersionName, &configv1.ClusterVersion{}, func(object client.Object) {
 		object.(*configv1.ClusterVersion).Spec.Channel = channel //nolint:forcetypeassert // likewise
 	})
 }
 
-// PausePool pauses a MachineConfigPool, or lets it go on.
+// PausePool pauses or resumes a MachineConfigPool.
 func (v *Versions) PausePool(ctx context.Context, name string, paused bool) error {
 	return v.change(ctx, name, &machineconfigv1.MachineConfigPool{}, func(object client.Object) {
 		object.(*machineconfigv1.MachineConfigPool).Spec.Paused = paused //nolint:forcetypeassert // likewise
 	})
 }
 
-// AddGate makes the minor version wait until an administrator has acknowledged something. Gates are named after the
-// version that is left: ack-4.20-…
+// AddGate blocks the upgrade to the next minor version until an administrator acknowledges the gate. Names of
+// gates begin with the current version: ack-4.20-…
 func (v *Versions) AddGate(ctx context.Context, name, description string) error {
 	return v.put(ctx, versionoperator.GatesNamespace, versionoperator.Gates, name, description)
 }
 
-// Acknowledge does so.
+// Acknowledge acknowledges a gate.
 func (v *Versions) Acknowledge(ctx context.Context, gate string) error {
 	return v.put(ctx, versionoperator.AcksNamespace, versionoperator.Acks, gate, "true")
 }
 
-// Acknowledged are the gates that were, by anybody.
+// Acknowledged returns the gates that any client has acknowledged.
 func (v *Versions) Acknowledged(ctx context.Context) (map[string]string, error) {
 	found := &corev1.ConfigMap{}
 	err := v.get(ctx, versionoperator.AcksNamespace, versionoperator.Acks, found)
@@ -262,14 +264,14 @@ func (v *Versions) get(ctx context.Context, namespace, name string, object clien
 	return nil
 }
 
-// change patches what an administrator changes.
+// change patches an object like an administrator.
 func (v *Versions) change(ctx context.Context, name string, object client.Object, change func(client.Object)) error {
 	if err := v.get(ctx, "", name, object); err != nil {
 		return err
 	}
 	before, ok := object.DeepCopyObject().(client.Object)
 	if !ok {
-		return errors.New("a copy is no object")
+		return errors.New("the copy is no client.Object")
 	}
 	change(object)
 	api, err := v.cluster.Workload()
@@ -282,7 +284,7 @@ func (v *Versions) change(ctx context.Context, name string, object client.Object
 	return nil
 }
 
-// put writes one key of a ConfigMap, which is made where it is not there.
+// put writes one key of a ConfigMap, which is created if it does not exist.
 func (v *Versions) put(ctx context.Context, namespace, name, key, value string) error {
 	api, err := v.cluster.Workload()
 	if err != nil {

@@ -17,16 +17,17 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 
-// WipedMember is a member whose disk was wiped while it still voted: whoever did that took a member away from a cluster that counts on it.
+// WipedMember is an etcd member whose disk was wiped while it was a voter: the cluster lost a member that its
+// quorum counts.
 type WipedMember struct {
 	Node string
 	Time time.Time
-	// Unknown: no other member was there to ask.
+	// Unknown is set if no other member was reachable.
 	Unknown bool
 }
 
-// WipedMembers are the members of the cluster's etcd that were wiped before anybody removed them. The end looks the
-// same afterwards, if somebody cleans up. Of a Cluster that is deleted as a whole all are wiped, and none is told of.
+// WipedMembers returns the members of the cluster's etcd that were wiped before their removal. A later cleanup
+// would hide such a loss. When a Cluster is deleted, all members are wiped and none is returned.
 func (c *Cluster) WipedMembers() []WipedMember {
 	if c.workload.wipes == nil {
 		return nil
@@ -36,7 +37,7 @@ func (c *Cluster) WipedMembers() []WipedMember {
 	return slices.Clone(c.workload.wipes.wiped)
 }
 
-// wipes looks at each wiped disk of a cluster.
+// wipes checks each wiped disk of a cluster.
 type wipes struct {
 	hub     client.Client
 	cluster types.NamespacedName
@@ -46,7 +47,7 @@ type wipes struct {
 	wiped []WipedMember
 }
 
-// witness is the etcd of a cluster that tells of wiped disks.
+// witness is the etcd of a cluster that gets notified of wiped disks.
 type witness struct {
 	*members.Cluster
 
@@ -56,14 +57,15 @@ type witness struct {
 
 // Wipe implements [hosts.Site].
 func (w witness) Wipe(node string) error {
-	w.wipes.look(w.life, node)
+	w.wipes.check(w.life, node)
 	return w.Cluster.Wipe(node)
 }
 
 var errStillVotes = errors.New("the member votes")
 
-// look records a member that votes. One that others do not know any more was removed, whoever lags behind.
-func (w *wipes) look(ctx context.Context, node string) {
+// check records a wiped member that is a voter. A member that another member no longer lists was removed, even
+// if others lag behind.
+func (w *wipes) check(ctx context.Context, node string) {
 	address := w.etcd.Address(node)
 	if address == "" || w.deleting(ctx) {
 		return
@@ -73,7 +75,7 @@ func (w *wipes) look(ctx context.Context, node string) {
 		if other == node {
 			continue
 		}
-		err := askMember(ctx, w.etcd, at, func(ctx context.Context, etcd *clientv3.Client) error {
+		err := callMember(ctx, w.etcd, at, func(ctx context.Context, etcd *clientv3.Client) error {
 			return votes(ctx, etcd, members.PeerURL(address))
 		})
 		switch {
@@ -88,7 +90,8 @@ func (w *wipes) look(ctx context.Context, node string) {
 	w.wiped = append(w.wiped, WipedMember{Node: node, Time: now, Unknown: unknown})
 }
 
-// votes asks a member for what it knows itself: there may be no quorum.
+// votes returns an error if a member lists another as voter. It reads the member's local state, because there
+// may be no quorum.
 func votes(ctx context.Context, etcd *clientv3.Client, peerURL string) error {
 	answer, err := etcd.MemberList(ctx, clientv3.WithSerializable())
 	if err != nil {
@@ -108,7 +111,7 @@ func (w *wipes) deleting(ctx context.Context) bool {
 	return apierrors.IsNotFound(err) || err == nil && !cluster.DeletionTimestamp.IsZero()
 }
 
-// site is where the nodes of a cluster run, if it has a network of its own.
+// site returns the network of a cluster's Nodes, if the cluster has its own.
 func (l *Lab) site(namespace, name string) hosts.Site {
 	w, err := l.workload(types.NamespacedName{Namespace: namespace, Name: name})
 	if err != nil || w.wipes == nil {

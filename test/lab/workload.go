@@ -20,19 +20,19 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/versionoperator"
 )
 
-// workload is the API server of a cluster that is installed. It is started when the first control-plane host brings the
-// API up, and its address is known before.
+// workload is the API server of an installed cluster. Its address is known before it starts, which is when the
+// first control-plane host starts the API.
 type workload struct {
 	server *env.WorkloadCluster
 
-	// held is closed when hosts may bring the API up.
+	// held is closed when hosts may start the API.
 	held    chan struct{}
 	release sync.Once
 
-	// operate runs the operators of the cluster when its API is up, leave ends them, and the etcd that is its own.
+	// operate runs the operators of the cluster when its API runs. leave stops them and the cluster's own etcd.
 	operate, leave []func()
-	// versions plays what upgrades the cluster; nil for a cluster that cannot be. operator is the etcd operator of a
-	// cluster whose etcd has members; nil for most.
+	// versions is the simulated version operator; nil for a cluster that cannot be upgraded. operator is the
+	// etcd operator of a cluster whose etcd has members, otherwise nil.
 	versions *versionoperator.Operator
 	operator *etcdoperator.Operator
 	wipes    *wipes
@@ -41,21 +41,22 @@ type workload struct {
 	client client.Client
 	// rack has the hosts of the cluster.
 	rack *hosts.Rack
-	// operatorsHeld, while not nil, is closed when the operators may be available after a restart of the only master.
+	// operatorsHeld, if not nil, is closed when the operators may be available after a restart of the only
+	// master.
 	operatorsHeld chan struct{}
-	// stopped is true when the API server will never answer again.
+	// stopped is true when the API server was stopped for good.
 	stopped bool
-	// kubeconfigs counts how often assisted-service asked for the kubeconfig.
+	// kubeconfigs counts the requests of assisted-service for the kubeconfig.
 	kubeconfigs int
 }
 
-// reserveWorkload prepares the API server of a cluster, which is named like its ClusterDeployment: another one where a
-// cluster of that name was deleted.
+// reserveWorkload prepares the API server of a cluster, named after its ClusterDeployment. A cluster with the
+// name of a deleted one gets another API server.
 func (l *Lab) reserveWorkload(key types.NamespacedName, light bool) (*workload, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if former := l.workloads[key]; former != nil && !former.hasStopped() {
-		return nil, fmt.Errorf("cluster %s exists in this laboratory", key)
+		return nil, fmt.Errorf("cluster %s exists in this lab", key)
 	}
 	l.reserved++
 	reserve := l.Env.ReserveWorkloadCluster
@@ -82,10 +83,10 @@ func (l *Lab) workload(key types.NamespacedName) (*workload, error) {
 	if w := l.workloads[key]; w != nil {
 		return w, nil
 	}
-	return nil, fmt.Errorf("no cluster %s was applied by the laboratory", key)
+	return nil, fmt.Errorf("the lab has no cluster %s", key)
 }
 
-// workloadClient is what hosts reach of the API of their cluster.
+// workloadClient returns the client of hosts for the API of their cluster.
 func (l *Lab) workloadClient(ctx context.Context, namespace, name string) (client.Client, error) {
 	w, err := l.workload(types.NamespacedName{Namespace: namespace, Name: name})
 	if err != nil {
@@ -95,11 +96,11 @@ func (l *Lab) workloadClient(ctx context.Context, namespace, name string) (clien
 	case <-w.held:
 		return w.up(l.life)
 	case <-ctx.Done():
-		return nil, fmt.Errorf("the API of the cluster is held back: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("the API of the cluster is blocked: %w", context.Cause(ctx))
 	}
 }
 
-// workloadClientAs is the same under another identity.
+// workloadClientAs is workloadClient for another user.
 func (l *Lab) workloadClientAs(ctx context.Context, namespace, name string, user rest.ImpersonationConfig) (client.Client, error) {
 	if _, err := l.workloadClient(ctx, namespace, name); err != nil {
 		return nil, err
@@ -117,7 +118,7 @@ func (l *Lab) workloadClientAs(ctx context.Context, namespace, name string, user
 	return c, nil
 }
 
-// up starts the API server unless it runs. It belongs to the laboratory, not to the host that was first.
+// up starts the API server unless it runs. The lab owns the API server, not the first host.
 func (w *workload) up(ctx context.Context) (client.Client, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,7 +142,7 @@ func (w *workload) up(ctx context.Context) (client.Client, error) {
 	return c, nil
 }
 
-// stop ends the API server for good, and the etcd that is its own.
+// stop stops the API server for good, and the cluster's own etcd.
 func (w *workload) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -158,7 +159,7 @@ func (w *workload) hasStopped() bool {
 	return w.stopped
 }
 
-// end ends the operators, and the etcd that is the cluster's own.
+// end stops the operators and the cluster's own etcd.
 func (w *workload) end() {
 	for _, leave := range w.leave {
 		leave()
@@ -169,13 +170,13 @@ func (w *workload) running() (client.Client, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.client == nil {
-		return nil, errors.New("the API of the cluster was not brought up yet")
+		return nil, errors.New("the API of the cluster was not started yet")
 	}
 	return w.client, nil
 }
 
-// workloadKubeconfig is what the simulated assisted-service writes into the admin kubeconfig secret: first when the
-// installation starts, then again when it ends, with the authority of the cluster's ingress added.
+// workloadKubeconfig returns the kubeconfig that the simulated assisted-service writes to the admin kubeconfig
+// Secret. At the end of the installation, the kubeconfig also has the CA of the cluster's ingress.
 func (l *Lab) workloadKubeconfig(_ context.Context, namespace, name string) ([]byte, error) {
 	w, err := l.workload(types.NamespacedName{Namespace: namespace, Name: name})
 	if err != nil {
@@ -191,8 +192,8 @@ func (l *Lab) workloadKubeconfig(_ context.Context, namespace, name string) ([]b
 	return trustToo(w.server.Kubeconfig(), l.Env.Authority().PEM())
 }
 
-// putKubeconfig puts the kubeconfig of the cluster's API server in the place of the one that the real assisted-service
-// generated.
+// putKubeconfig replaces the kubeconfig that the real assisted-service generated with that of the cluster's API
+// server.
 func (l *Lab) putKubeconfig(ctx context.Context, preparation assistedrest.Preparation) error {
 	w, err := l.workload(preparation.Deployment)
 	if err != nil {
@@ -201,7 +202,7 @@ func (l *Lab) putKubeconfig(ctx context.Context, preparation assistedrest.Prepar
 	return l.Assisted.PutKubeconfig(ctx, preparation.ClusterID, preparation.Since, w.server.Kubeconfig())
 }
 
-// trustToo adds a certificate authority to those that a kubeconfig trusts.
+// trustToo adds a CA to the CAs of a kubeconfig.
 func trustToo(kubeconfig, authority []byte) ([]byte, error) {
 	config, err := clientcmd.Load(kubeconfig)
 	if err != nil {
@@ -213,8 +214,8 @@ func trustToo(kubeconfig, authority []byte) ([]byte, error) {
 	return clientcmd.Write(*config)
 }
 
-// Final reports whether a kubeconfig is the one that assisted-service wrote when the installation ended: it trusts the
-// ingress of the cluster too.
+// Final reports whether assisted-service wrote the kubeconfig at the end of the installation: it also trusts
+// the ingress of the cluster.
 func Final(kubeconfig []byte) bool {
 	config, err := clientcmd.Load(kubeconfig)
 	if err != nil {

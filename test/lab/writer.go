@@ -20,16 +20,16 @@ const (
 	writeLabel     = "test.openshift-agent/written"
 )
 
-// Writer is somebody who uses the API of a cluster all the time.
+// Writer is a client that writes to the API of a cluster continuously.
 type Writer struct {
 	end     context.CancelFunc
 	running sync.WaitGroup
-	// acknowledged belongs to the one who writes, until that ended.
+	// acknowledged is owned by the writing goroutine until it ends.
 	acknowledged []string
 }
 
-// StartWriting writes a ConfigMap into the cluster each 100 ms, until [Writer.Stop]. One that the API does not
-// acknowledge within 2 s is tried again, under the same name.
+// StartWriting creates a ConfigMap in the cluster every 100 ms, until [Writer.Stop]. A write without response
+// within 2 s is retried with the same name.
 func (c *Cluster) StartWriting(ctx context.Context) *Writer {
 	ctx, end := context.WithCancel(ctx)
 	w := &Writer{end: end}
@@ -52,7 +52,7 @@ func (c *Cluster) StartWriting(ctx context.Context) *Writer {
 	return w
 }
 
-// Stop ends the writing, and returns the names of what was acknowledged.
+// Stop stops the writes and returns the names of the acknowledged ones.
 func (w *Writer) Stop() []string {
 	w.end()
 	w.running.Wait()
@@ -70,12 +70,12 @@ func (c *Cluster) write(ctx context.Context, name string) error {
 		ObjectMeta: metav1.ObjectMeta{Namespace: writeNamespace, Name: name, Labels: map[string]string{writeLabel: ""}},
 	})
 	if apierrors.IsAlreadyExists(err) {
-		return nil // it was written, though nobody said so
+		return nil // written, although the response was lost
 	}
 	return err
 }
 
-// Lost are those of the acknowledged writes that the cluster has forgotten.
+// Lost returns the acknowledged writes that the cluster no longer has.
 func (c *Cluster) Lost(ctx context.Context, acknowledged []string) ([]string, error) {
 	workload, err := c.workload.running()
 	if err != nil {
@@ -84,7 +84,7 @@ func (c *Cluster) Lost(ctx context.Context, acknowledged []string) ([]string, er
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
 	if err := workload.List(ctx, list, client.InNamespace(writeNamespace), client.HasLabels{writeLabel}); err != nil {
-		return nil, fmt.Errorf("cannot list what was written: %w", err)
+		return nil, fmt.Errorf("cannot list the written ConfigMaps: %w", err)
 	}
 	there := map[string]bool{}
 	for i := range list.Items {

@@ -16,7 +16,7 @@ const (
 	aKey   = "-----BEGIN EC PRIVATE KEY-----\nMHcCAQEE\n-----END EC PRIVATE KEY-----\n"
 )
 
-func TestASecretInAnObjectIsFound(t *testing.T) {
+func TestSecretInObjectIsFound(t *testing.T) {
 	kubeconfig := "apiVersion: v1\nusers:\n- user:\n    token: " + aToken + "\n"
 	encoded := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	annotated := func(value string) *unstructured.Unstructured {
@@ -26,14 +26,14 @@ func TestASecretInAnObjectIsFound(t *testing.T) {
 		}}
 	}
 	for situation, text := range map[string]string{
-		"a password":             "x" + PullSecretPassword,
-		"that of a BMC":          hosts.BMCPassword,
-		"a pull secret":          `{"auths":{"x":{"auth":"` + PullSecretAuth + `"}}}`,
-		"a private key":          aKey,
-		"a token":                aToken,
-		"a kubeconfig":           kubeconfig,
-		"a key below a URL":      "https://api.example.com\nclient-key-data: abc",
-		"one with a private key": "users:\n- user:\n    client-key-data: abc\n",
+		"a password":                      "x" + PullSecretPassword,
+		"a password of a BMC":             hosts.BMCPassword,
+		"a pull secret":                   `{"auths":{"x":{"auth":"` + PullSecretAuth + `"}}}`,
+		"a private key":                   aKey,
+		"a token":                         aToken,
+		"a kubeconfig":                    kubeconfig,
+		"a key below a URL":               "https://api.example.com\nclient-key-data: abc",
+		"a kubeconfig with a private key": "users:\n- user:\n    client-key-data: abc\n",
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
@@ -43,7 +43,7 @@ func TestASecretInAnObjectIsFound(t *testing.T) {
 			g.Expect(SecretIn(object)).NotTo(BeEmpty(), "in a kind of assisted-service")
 			object.SetAPIVersion("v1")
 			object.SetKind("Secret")
-			g.Expect(SecretIn(object)).To(BeEmpty(), "where it belongs")
+			g.Expect(SecretIn(object)).To(BeEmpty(), "Secrets may have it")
 			g.Expect(Secrets.MatchString(text)).To(BeTrue(), "in a log")
 		})
 	}
@@ -56,13 +56,13 @@ func TestASecretInAnObjectIsFound(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoSecret(t *testing.T) {
+func TestTextsWithoutSecrets(t *testing.T) {
 	for situation, object := range map[string]map[string]any{
-		"a URL to boot from": {
+		"a boot URL": {
 			"kind": "BareMetalHost", "apiVersion": "metal3.io/v1alpha1",
 			"spec": map[string]any{"image": map[string]any{"url": "https://assisted/images?version=4.19&api_key=" + aToken + "&type=minimal"}},
 		},
-		"what assisted-service tells": {
+		"a condition of assisted-service": {
 			"kind": "Agent", "apiVersion": "agent-install.openshift.io/v1beta1",
 			"status": map[string]any{"conditions": []any{map[string]any{"message": "https://x?api_key=" + aToken}}},
 		},
@@ -82,5 +82,5 @@ func TestWhatIsNoSecret(t *testing.T) {
 	}
 	message := map[string]any{"kind": "Event", "apiVersion": "v1", "message": "cannot load https://x?api_key=12345678"}
 	NewWithT(t).Expect(SecretIn(&unstructured.Unstructured{Object: message})).NotTo(BeEmpty(),
-		"a message of ours has no token, also not in a URL")
+		"our messages have no token, not even in a URL")
 }

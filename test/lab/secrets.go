@@ -14,38 +14,39 @@ import (
 )
 
 var (
-	// passwords are the pull secret's, and that of all BMCs.
+	// passwords are those of the pull secret and of all BMCs.
 	passwords = regexp.QuoteMeta(PullSecretPassword) + "|" + regexp.QuoteMeta(PullSecretAuth) + "|" + regexp.QuoteMeta(hosts.BMCPassword)
-	// tokens are JSON Web Tokens: those of ServiceAccounts in kubeconfigs, and those of assisted-service.
+	// tokens are JSON Web Tokens of ServiceAccounts (in kubeconfigs) and of assisted-service.
 	tokens = `eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]+\.`
-	// keys are what private keys and kubeconfigs have in them, as text or in base64.
+	// keys are texts in private keys and kubeconfigs, plain or base64.
 	keys = inText("PRIVATE KEY-----", "client-key-data:", "token: eyJ")
 )
 
-// Secrets matches what must be told nowhere.
+// Secrets matches texts that must not appear outside Secrets.
 var Secrets = regexp.MustCompile(passwords + "|" + tokens + "|" + keys + `|api_key=[^&\s"\[]{8}`)
 
-// kept matches what belongs into Secrets alone, and urls what may have tokens in it all the same: hosts boot with them.
+// kept matches texts that only Secrets may have. urls matches boot URLs, which may have tokens in other objects
+// as well.
 var (
 	kept = regexp.MustCompile(passwords + "|" + tokens + "|" + keys)
 	urls = regexp.MustCompile(`https?://[^\s"\\]+`)
 )
 
-// inText is a pattern for texts, and for the same in base64, wherever it stands in what was encoded.
+// inText returns a pattern for texts, plain or base64 at any offset.
 func inText(texts ...string) string {
 	var patterns []string
 	for _, text := range texts {
 		patterns = append(patterns, regexp.QuoteMeta(text))
 		for before := range 3 {
 			encoded := base64.StdEncoding.EncodeToString([]byte(strings.Repeat(" ", before) + text))
-			// The characters at both ends have bits of what stands beside it.
+			// The characters at both ends also encode bits of the adjacent text.
 			patterns = append(patterns, regexp.QuoteMeta(encoded[(8*before+5)/6:8*(before+len(text))/6]))
 		}
 	}
 	return strings.Join(patterns, "|")
 }
 
-// Kinds are all kinds of which a cluster leaves objects in its namespace, until it is deleted.
+// Kinds are all kinds of objects that a cluster has in its namespace until it is deleted.
 var Kinds = []schema.GroupVersionKind{
 	{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "Cluster"},
 	{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "Machine"},
@@ -69,15 +70,15 @@ var Kinds = []schema.GroupVersionKind{
 	{Group: "metal3.io", Version: "v1alpha1", Kind: "BareMetalHost"},
 }
 
-// SecretIn is what an object has that only Secrets may have, or what its conditions or message tell of tokens; empty:
-// nothing. The kinds of assisted-service may tell, which writes URLs of its own into their conditions.
+// SecretIn returns the part of an object that only Secrets may have, or a token in its conditions or message;
+// "" if none. The kinds of assisted-service are exempt, because it writes its own URLs to their conditions.
 func SecretIn(object *unstructured.Unstructured) (string, error) {
 	if object.GetKind() == "Secret" {
 		return "", nil
 	}
 	var whole strings.Builder
 	encoder := json.NewEncoder(&whole)
-	encoder.SetEscapeHTML(false) // else a URL ended at its first &
+	encoder.SetEscapeHTML(false) // otherwise an escaped & would end a URL
 	if err := encoder.Encode(object.Object); err != nil {
 		return "", fmt.Errorf("cannot search %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
@@ -86,9 +87,9 @@ func SecretIn(object *unstructured.Unstructured) (string, error) {
 		return found, nil
 	}
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-	told, err := json.Marshal(append(conditions, object.Object["message"], object.Object["note"]))
+	texts, err := json.Marshal(append(conditions, object.Object["message"], object.Object["note"]))
 	if err != nil {
 		return "", fmt.Errorf("cannot search %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
-	return Secrets.FindString(string(told)), nil
+	return Secrets.FindString(string(texts)), nil
 }
