@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/labels/format"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
@@ -26,7 +27,8 @@ func (f *Facts) Owner() contract.Owner {
 //
 // After the data was handed out, a restored InfraEnv also belongs to the config. A backup loses its field
 // managers, and gives the Cluster another UID. Before that, another client has created it, or a Machine of a
-// former Cluster has left it behind.
+// former Cluster has left it behind. If all its labels and annotations identify the config, it belongs to the config
+// although its field managers were lost: a user restores them as InfraEnvMarksMissing states.
 func (f *Facts) ForeignInfraEnv(infraEnv *assisted.InfraEnv, created bool) string {
 	owner := f.Owner()
 	if f.Cluster == nil || f.DataHandedOut() {
@@ -40,7 +42,7 @@ func (f *Facts) ForeignInfraEnv(infraEnv *assisted.InfraEnv, created bool) strin
 		return "it belongs to " + owner.OwnerName(infraEnv)
 	case created:
 		return ""
-	case !labeled || !f.DataHandedOut():
+	case !labeled || !f.DataHandedOut() && (owner.UID == "" || len(f.InfraEnvMarksMissing(infraEnv)) > 0):
 		return "another client created it"
 	case ref != nil: // this provider never sets it
 		return "it serves a ClusterDeployment by spec.clusterRef"
@@ -50,6 +52,23 @@ func (f *Facts) ForeignInfraEnv(infraEnv *assisted.InfraEnv, created bool) strin
 		return "it has another name than the Machine"
 	}
 	return ""
+}
+
+// InfraEnvMarksMissing returns the labels and annotations that identify the InfraEnv of the config, and that an InfraEnv
+// lacks. The UID of a missing Cluster is unknown and not returned.
+func (f *Facts) InfraEnvMarksMissing(infraEnv *assisted.InfraEnv) []string {
+	owner := f.Owner()
+	var missing []string
+	for _, mark := range []struct{ kind, key, found, wanted string }{
+		{"label", bootstrapv1.ConfigNameLabel, infraEnv.Labels[bootstrapv1.ConfigNameLabel], format.MustFormatValue(f.Config.Name)},
+		{"label", clusterv1.ClusterNameLabel, infraEnv.Labels[clusterv1.ClusterNameLabel], owner.Cluster},
+		{"annotation", contract.ClusterUIDAnnotation, infraEnv.Annotations[contract.ClusterUIDAnnotation], string(owner.UID)},
+	} {
+		if mark.wanted != "" && mark.found != mark.wanted {
+			missing = append(missing, fmt.Sprintf("%s %s=%s", mark.kind, mark.key, mark.wanted))
+		}
+	}
+	return missing
 }
 
 // infraEnvName returns the name of the config's InfraEnv: that of the Machine, which the config usually

@@ -3,8 +3,8 @@ package hostconfig
 import (
 	"context"
 	"fmt"
+	"strings"
 
-	"sigs.k8s.io/cluster-api/util/labels/format"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
@@ -20,7 +20,10 @@ import (
 func waitForInfraEnvName(s *scope.Scope, infraEnv *assisted.InfraEnv, foreign string) (bool, error) {
 	otherwise := "Delete the Machine instead, which wipes no server as it has no host yet; its replacement gets another name"
 	if s.DataHandedOut() || s.HostChosen() {
-		otherwise = fmt.Sprintf("If this provider created it, restore its label %s=%s. Deleting the Machine would wipe its host", bootstrapv1.ConfigNameLabel, format.MustFormatValue(s.Config.Name))
+		otherwise = "Deleting the Machine would wipe its host"
+		if missing := s.InfraEnvMarksMissing(infraEnv); len(missing) > 0 {
+			otherwise = fmt.Sprintf("If this provider created it, set its %s. %s", strings.Join(missing, ", "), otherwise)
+		}
 	}
 	return s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.InfraEnvNotOursReason,
 		"InfraEnv %s exists and was not created for this object: %s. It is left alone: deleting it would delete its Agents, and remove their Nodes from the cluster that runs on them. %s", infraEnv.Name, foreign, otherwise)

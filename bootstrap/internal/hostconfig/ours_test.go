@@ -9,6 +9,7 @@ import (
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -246,6 +247,76 @@ func TestTheInfraEnvOfAFormerClusterIsForeign(t *testing.T) {
 	w.reconcile()
 	w.wants(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.InfraEnvNotOursReason)
 	w.Expect(w.message(bootstrapv1.DiscoveryImageReadyCondition)).To(ContainSubstring("it belongs to a former Cluster c (UID former)"))
+}
+
+// TestForeignInfraEnvOfChosenHostCanBeRestored: the deletion of the Machine would wipe its host, so that the message names
+// every label and annotation that makes the InfraEnv ours again.
+func TestForeignInfraEnvOfChosenHostCanBeRestored(t *testing.T) {
+	const configLabel, clusterLabel = bootstrapv1.ConfigNameLabel, clusterv1.ClusterNameLabel
+	for situation, tc := range map[string]struct {
+		change func(*assisted.InfraEnv)
+		advice string
+	}{
+		"records a former Cluster": {
+			func(e *assisted.InfraEnv) { e.Annotations[contract.ClusterUIDAnnotation] = "former" },
+			"set its annotation " + contract.ClusterUIDAnnotation + "=cluster-uid. ",
+		},
+		"records no Cluster": {
+			func(e *assisted.InfraEnv) { delete(e.Annotations, contract.ClusterUIDAnnotation) },
+			"set its annotation " + contract.ClusterUIDAnnotation + "=cluster-uid. ",
+		},
+		"label of another config": {
+			func(e *assisted.InfraEnv) { e.Labels[configLabel] = "another" }, "set its label " + configLabel + "=m. ",
+		},
+		"no labels and annotations": {
+			func(e *assisted.InfraEnv) { e.Labels, e.Annotations = nil, nil },
+			"set its label " + configLabel + "=m, label " + clusterLabel + "=c, annotation " + contract.ClusterUIDAnnotation + "=cluster-uid. ",
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			w := newWorld(t, values(lab())...)
+			w.reconcile()
+			w.create(bareMetalHost())
+			restored := read(w, "m", &assisted.InfraEnv{})
+			marks := restored.DeepCopy()
+			w.remove(restored)
+			restored.ManagedFields, restored.ResourceVersion = nil, ""
+			tc.change(restored)
+			w.create(restored)
+			w.restart()
+			w.reconcile()
+			w.wants(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.InfraEnvNotOursReason)
+			w.Expect(w.message(bootstrapv1.DiscoveryImageReadyCondition)).To(And(ContainSubstring(tc.advice), ContainSubstring("would wipe its host")))
+
+			restored = read(w, "m", &assisted.InfraEnv{})
+			w.change(restored, func() { restored.Labels, restored.Annotations = marks.Labels, marks.Annotations })
+			w.reconcile()
+			w.wants(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForDiscoveryImageReason)
+		})
+	}
+}
+
+// An InfraEnv with all labels and annotations is foreign if it serves a ClusterDeployment or has another owner.
+func TestMarkedInfraEnvOfAnotherClientIsForeign(t *testing.T) {
+	for situation, change := range map[string]func(*assisted.InfraEnv){
+		"serves a ClusterDeployment": func(e *assisted.InfraEnv) {
+			e.Spec.ClusterRef = &aiv1beta1.ClusterReference{Namespace: namespace, Name: "another"}
+		},
+		"has an owner": func(e *assisted.InfraEnv) {
+			e.OwnerReferences = []metav1.OwnerReference{{Kind: "ClusterInstance", Name: "site1", Controller: ptr.To(true)}}
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			w := newWorld(t, append(values(lab()), foreignInfraEnv("m", func(e *assisted.InfraEnv) {
+				e.Annotations = map[string]string{contract.ClusterUIDAnnotation: "cluster-uid"}
+				change(e)
+			}))...)
+			w.create(bareMetalHost())
+			w.reconcile()
+			w.wants(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.InfraEnvNotOursReason)
+			w.Expect(w.message(bootstrapv1.DiscoveryImageReadyCondition)).NotTo(ContainSubstring("set its"))
+		})
+	}
 }
 
 // A restore gives the Cluster another UID, and loses who wrote to the InfraEnv.
