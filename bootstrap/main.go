@@ -19,6 +19,8 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/hostconfig"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/informer"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
@@ -51,10 +53,10 @@ func run(ctx context.Context, args []string) error {
 	mgr, err := options.NewManager(
 		provider.ManagerSpec{
 			Name:             managerName,
-			FieldOwner:       hostconfig.FieldOwner,
+			FieldOwner:       writer.FieldOwner,
 			Scheme:           scheme,
-			Cache:            hostconfig.Cached(),
-			DefaultTransform: hostconfig.TrimInfraMachine,
+			Cache:            informer.Cached(),
+			DefaultTransform: informer.TrimInfraMachine,
 		},
 	)
 	if err != nil {

@@ -10,6 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// SkipSpokeCleanupAnnotation prevents assisted-service from removing the Node of a deleted Agent from its cluster
+// (see its agent_controller.go).
+const SkipSpokeCleanupAnnotation = "agent.agent-install.openshift.io/skip-spoke-cleanup"
+
 // HasInventory reports whether the agent has sent the inventory of its host. assisted-service drops the
 // inventory when the host is bound, until the agent sends it again.
 func HasInventory(agent *aiv1beta1.Agent) bool { return len(agent.Status.Inventory.Interfaces) > 0 }

@@ -9,6 +9,17 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 )
 
+// SourceAnnotation marks a bootstrap data Secret as ours. Its value is a digest of the source of the data.
+const SourceAnnotation = "bootstrap.cluster.x-k8s.io/discovery-source"
+
+// ModifiedAnnotation records, on a bootstrap data Secret, when assisted-service last changed the source of the
+// data.
+const ModifiedAnnotation = "bootstrap.cluster.x-k8s.io/discovery-modified"
+
+// InfraEnvAnnotation records, on a bootstrap data Secret, the InfraEnv of the data, by the ID that
+// assisted-service gave to the InfraEnv.
+const InfraEnvAnnotation = "bootstrap.cluster.x-k8s.io/discovery-infraenv"
+
 // OwnerOf returns the owner reference to the config of a Secret. The Secret is deleted and moved together
 // with the config.
 func OwnerOf(config *bootstrapv1.OpenshiftAssistedConfig) metav1.OwnerReference {

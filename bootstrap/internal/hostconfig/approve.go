@@ -36,7 +36,7 @@ func (r *Reconciler) approveHost(ctx context.Context, s *scope.Scope) (bool, err
 	case agent.Status.Role != s.Wanted.Role:
 		return s.Wait(stage, bootstrapv1.WaitingForHostValidationReason, "waiting for assisted-service to give Agent %s the role %s", agent.Name, s.Wanted.Role)
 	}
-	if proceed, err := r.confirmRegistration(ctx, s, stage); !proceed {
+	if proceed, err := r.prerequisites.Confirm(ctx, s, stage); !proceed {
 		return proceed, err
 	}
 	if proceed, err := r.applyAgent(ctx, s, stage, true, true); !proceed {

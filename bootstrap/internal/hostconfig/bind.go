@@ -18,6 +18,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
@@ -97,7 +98,7 @@ func (r *Reconciler) bind(ctx context.Context, s *scope.Scope) (bool, error) {
 	}
 	// The confirmation takes three reads of the API server: a host that waits does not need the confirmation.
 	if !facts.Bound(agent) {
-		if proceed, err := r.confirmRegistration(ctx, s, stage); !proceed {
+		if proceed, err := r.prerequisites.Confirm(ctx, s, stage); !proceed {
 			return proceed, err
 		}
 	}
@@ -184,12 +185,12 @@ func (r *Reconciler) applyAgent(ctx context.Context, s *scope.Scope, stage strin
 	// The write requires the resource version that was read. The cache may lack our approval, which the write must
 	// not withdraw. Another process may have refused the Agent meanwhile: a refused Agent must not get an approval.
 	applied.SetResourceVersion(s.Agent.ResourceVersion)
-	_, err := r.applier.Apply(ctx, applied, s.Agent)
+	_, err := r.writer.Applier.Apply(ctx, applied, s.Agent)
 	if field := kube.UndeclaredField(err); field != "" {
-		return r.refused(s, stage, bootstrapv1.InvalidConfigurationReason, tooOld, "Agents", field)
+		return r.writer.Refused(s, stage, bootstrapv1.InvalidConfigurationReason, writer.TooOld, "Agents", field)
 	}
 	if kube.IsRefused(err) {
-		return r.refused(s, stage, bootstrapv1.InvalidConfigurationReason, "Agent %s is refused: %s", s.Agent.Name, assisted.RedactURLs(err.Error()))
+		return r.writer.Refused(s, stage, bootstrapv1.InvalidConfigurationReason, "Agent %s is refused: %s", s.Agent.Name, assisted.RedactURLs(err.Error()))
 	}
 	return err == nil, err
 }
@@ -200,7 +201,7 @@ func (r *Reconciler) unbind(ctx context.Context, s *scope.Scope, agent *aiv1beta
 	if !facts.BoundByUs(agent) || s.BoundElsewhere(agent) || !facts.Untouched(agent) {
 		return nil
 	}
-	_, err := r.applier.Apply(ctx, desired.Unbound(agent), agent)
+	_, err := r.writer.Applier.Apply(ctx, desired.Unbound(agent), agent)
 	return err
 }
 

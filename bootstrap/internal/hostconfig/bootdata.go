@@ -9,6 +9,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
@@ -51,7 +52,7 @@ func (r *Reconciler) bootData(ctx context.Context, s *scope.Scope) (bool, error)
 		return proceed, err
 	}
 	if !s.DataHandedOut() {
-		if err := r.protect(ctx, s, true); err != nil {
+		if err := r.protector.Set(ctx, s, true); err != nil {
 			return false, err
 		}
 		s.Reactions = append(s.Reactions, measure.ReactionTo(measure.ImageReady, s.InfraEnv.Status.CreatedTime, r.Clock.Now())...)
@@ -82,7 +83,7 @@ func (r *Reconciler) prepareBoot(ctx context.Context, s *scope.Scope) error {
 	if proceed, err := r.applyDataSecret(ctx, s, mode, ""); !proceed {
 		return err
 	}
-	return r.protect(ctx, s, true)
+	return r.protector.Set(ctx, s, true)
 }
 
 // bootImageOutdated reports whether the host received the image or ignition of an InfraEnv that assisted-service
@@ -105,7 +106,7 @@ func bootImageOutdated(s *scope.Scope, mode bootmode.Mode) bool {
 func bootedInfraEnv(s *scope.Scope, mode bootmode.Mode) string {
 	switch {
 	case mode.UserDataFollowsSource() && s.DataSecret != nil:
-		return s.DataSecret.Annotations[InfraEnvAnnotation]
+		return s.DataSecret.Annotations[desired.InfraEnvAnnotation]
 	case mode.UserDataFollowsSource():
 		return ""
 	case s.Host != nil && s.Host.Spec.Image != nil:
@@ -132,9 +133,9 @@ func (r *Reconciler) bootImage(ctx context.Context, s *scope.Scope, mode bootmod
 	}
 	observed := s.InfraMachine
 	if !s.HostChosen() {
-		changed, err := r.applier.Apply(ctx, desired, observed)
+		changed, err := r.writer.Applier.Apply(ctx, desired, observed)
 		if kube.IsRefused(err) {
-			return r.refused(s, stage, bootstrapv1.BootImageRejectedReason, "%s %s cannot take the boot image: %s",
+			return r.writer.Refused(s, stage, bootstrapv1.BootImageRejectedReason, "%s %s cannot take the boot image: %s",
 				observed.GetKind(), observed.GetName(), assisted.RedactURLs(err.Error()))
 		}
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/ignition"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/protection"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -23,7 +24,7 @@ func TestWhatIsLeftToDoWhenTheImageIsThere(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
 	w.Expect(w.data()).To(Equal(ignition.Empty), "what a live ISO is given is the same for all")
-	w.Expect(w.protection()).To(Equal(protectedByUs))
+	w.Expect(w.protection()).To(Equal(protection.Value))
 	w.Expect(w.config().Status.DataSecretName).To(BeEmpty(), "the infrastructure provider goes on with the data: not before the boot image is in place")
 	w.makeImage()
 	before := w.writes

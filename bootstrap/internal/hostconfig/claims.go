@@ -18,6 +18,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/informer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/preflight"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
@@ -58,7 +59,7 @@ func (r *Reconciler) claimants(ctx context.Context, f *facts.Facts, hosts []*met
 	for _, host := range hosts {
 		for _, key := range metal3.ServerKeys(host) {
 			list := &metal3.HostList{}
-			if err := r.Client.List(ctx, list, client.MatchingFields{hostByServer: key}, client.UnsafeDisableDeepCopy); err != nil {
+			if err := r.Client.List(ctx, list, client.MatchingFields{informer.HostByServer: key}, client.UnsafeDisableDeepCopy); err != nil {
 				return fmt.Errorf("cannot look for BareMetalHosts of the same server: %w", err)
 			}
 			for i := range list.Items {
@@ -153,7 +154,7 @@ func (r *Reconciler) recordedBy(ctx context.Context, s *scope.Scope, agents []*a
 // claimsOn describes the other configs of the namespace that recorded an installation on the server of one Agent.
 func (r *Reconciler) claimsOn(ctx context.Context, s *scope.Scope, agent string) ([]string, error) {
 	list := &bootstrapv1.OpenshiftAssistedConfigList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(s.Config.Namespace), client.MatchingFields{configByAgent: agent}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.InNamespace(s.Config.Namespace), client.MatchingFields{informer.ConfigByAgent: agent}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("cannot look for configs that recorded Agent %s: %w", agent, err)
 	}
 	var claims []string

@@ -1,7 +1,6 @@
 package hostconfig
 
 import (
-	"maps"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -13,23 +12,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/sample"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
+var foreignHost, claimants = sample.ForeignHost, sample.Claimants
+
 const (
-	otherBootMAC = "02:00:00:00:00:66"
+	otherBootMAC = sample.OtherBootMAC
 	detached     = "baremetalhost.metal3.io/detached"
 )
-
-// foreignHost is a BareMetalHost of another namespace without a consumer, for a server of its own.
-func foreignHost(state string) *metal3.Host {
-	host := bareMetalHost()
-	host.Namespace, host.Name, host.UID = "site-7", "node-0", "foreign-uid"
-	host.Spec.BootMACAddress, host.Spec.ConsumerRef = otherBootMAC, nil
-	host.Spec.BMC.Address = "idrac-virtualmedia://10.0.0.7:443/redfish/v1/Systems/System.Embedded.1/"
-	host.Status.Provisioning.State = state
-	return host
-}
 
 // otherMachine is a Machine of the cluster with its OpenshiftAssistedConfig, which recorded an Agent.
 func otherMachine(agent string) (*clusterv1.Machine, *bootstrapv1.OpenshiftAssistedConfig) {
@@ -221,25 +213,6 @@ func TestAgentElsewhereThatClaimsNothing(t *testing.T) {
 			w.Expect(w.agent("a").Spec.Approved).To(BeTrue(), "%s", w.message(bootstrapv1.ReadyCondition))
 		})
 	}
-}
-
-// claimants are BareMetalHosts of other namespaces that stand for the server of the Machine's.
-func claimants() map[string]*metal3.Host {
-	consumed, detachedHost, external := foreignHost("available"), foreignHost("available"), foreignHost("")
-	consumed.Spec.ConsumerRef = &metal3.Consumer{Kind: "HostClaim", Name: "x"}
-	detachedHost.Annotations = map[string]string{detached: "assisted-service-controller"}
-	external.Spec.ExternallyProvisioned = true
-	states := map[string]*metal3.Host{
-		"provisioned": foreignHost("provisioned"), "provisioning": foreignHost("provisioning"), "externally provisioned": foreignHost("externally provisioned"),
-		"externally provisioned, not looked at yet": external, "consumed": consumed, "detached": detachedHost,
-	}
-	found := maps.Clone(states)
-	for state, host := range states {
-		same := host.DeepCopy()
-		same.Spec.BootMACAddress, same.Spec.BMC.Address = "52-54-00-00-00-02", "ipmi://10.0.0.99"
-		found[state+", same boot MAC address"] = same
-	}
-	return found
 }
 
 // TestServerOfAnotherBareMetalHostIsNotApproved: it is installed in another way, as by ZTP on the same hub, or the

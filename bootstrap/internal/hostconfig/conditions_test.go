@@ -14,6 +14,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/status"
@@ -53,9 +54,9 @@ func TestOwnerOfASecretThatTookThePlaceOfOursStays(t *testing.T) {
 	w := newWorld(t, append(values(lab()), theirs)...)
 	machine, _ := lab()["machine"].(*clusterv1.Machine)
 	ours := kube.MetadataOf(kube.Secret)
-	ours.Namespace, ours.Name, ours.UID, ours.ResourceVersion, ours.Annotations = namespace, "m", "ours", "1", map[string]string{SourceAnnotation: "x"}
+	ours.Namespace, ours.Name, ours.UID, ours.ResourceVersion, ours.Annotations = namespace, "m", "ours", "1", map[string]string{desired.SourceAnnotation: "x"}
 	s := scope.New(&facts.Facts{Config: w.config(), Machine: machine, DataSecret: ours})
-	w.Expect(apierrors.IsConflict(w.reconciler.keepOwner(t.Context(), s, ours))).To(BeTrue())
+	w.Expect(apierrors.IsConflict(w.reconciler.writer.KeepOwner(t.Context(), s, ours))).To(BeTrue())
 	w.Expect(read(w, "m", &corev1.Secret{}).OwnerReferences).To(Equal(foreign))
 }
 
@@ -64,11 +65,11 @@ func TestSecretsThatVanish(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	machine, _ := lab()["machine"].(*clusterv1.Machine)
 	secret := kube.MetadataOf(kube.Secret)
-	secret.Namespace, secret.Name, secret.Annotations = namespace, "m", map[string]string{SourceAnnotation: "x"}
+	secret.Namespace, secret.Name, secret.Annotations = namespace, "m", map[string]string{desired.SourceAnnotation: "x"}
 	infraMachine := metal3Machine("live-iso")
 	w.Expect(unstructured.SetNestedField(infraMachine.Object, "m-metadata", "status", "metaData", "name")).To(Succeed())
 	s := scope.New(&facts.Facts{Config: w.config(), Machine: machine, DataSecret: secret, InfraMachine: infraMachine})
-	w.Expect(w.reconciler.keepOwner(t.Context(), s, s.DataSecret)).To(Succeed(), "nothing is to be owned")
+	w.Expect(w.reconciler.writer.KeepOwner(t.Context(), s, s.DataSecret)).To(Succeed(), "nothing is to be owned")
 	_, err := w.reconciler.metal3Metadata(t.Context(), s)
 	w.Expect(err).To(MatchError(And(ContainSubstring("m-metadata"), Not(ContainSubstring("%!")))))
 }

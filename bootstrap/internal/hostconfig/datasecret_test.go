@@ -21,6 +21,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
@@ -152,7 +153,7 @@ func TestIgnitionBehindItsInfraEnv(t *testing.T) {
 			w.Expect(w.downloaded().RequeueAfter).NotTo(BeZero(), "it is looked at again")
 			w.Expect(w.data()).To(Equal(first))
 			taken := sourceDigest(infraEnv, nil, bootmode.DiskImage{}, server.URL+"/discovery.ign")
-			w.Expect(read(w, "m", &corev1.Secret{}).Annotations).NotTo(HaveKeyWithValue(SourceAnnotation, taken), "the ignition from before the change is not taken for the one after it")
+			w.Expect(read(w, "m", &corev1.Secret{}).Annotations).NotTo(HaveKeyWithValue(desired.SourceAnnotation, taken), "the ignition from before the change is not taken for the one after it")
 			answer.Store(second)
 			modified.Store(tc.modified)
 			for try := 0; w.data() != tc.want && try < 10; try++ {
@@ -220,7 +221,7 @@ const discoveryTime = 10 * time.Second
 
 func TestSecretOfSomeoneElse(t *testing.T) {
 	marked := func(owners ...metav1.OwnerReference) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Annotations: map[string]string{SourceAnnotation: "faaaaaaaaaaaaaaa"}, OwnerReferences: owners}
+		return metav1.ObjectMeta{Annotations: map[string]string{desired.SourceAnnotation: "faaaaaaaaaaaaaaa"}, OwnerReferences: owners}
 	}
 	foreign := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "m", UID: "foreign"}
 	for situation, metadata := range map[string]metav1.ObjectMeta{
@@ -285,7 +286,7 @@ func TestDataOfASecretThatTookThePlaceOfOursStay(t *testing.T) {
 	w.restart()
 	shown := kube.MetadataOf(kube.Secret)
 	shown.ObjectMeta = ours.ObjectMeta
-	shown.UID, shown.Annotations = "ours", map[string]string{SourceAnnotation: "of a former image"}
+	shown.UID, shown.Annotations = "ours", map[string]string{desired.SourceAnnotation: "of a former image"}
 	w.reconciler.Metadata = behind{w.reconciler.Metadata, shown}
 	_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: "m"}})
 	w.Expect(apierrors.IsConflict(err)).To(BeTrue(), "%v", err)
@@ -370,7 +371,7 @@ func TestDataFollowTheirSourceThoughTheHubRefusesTheirOwner(t *testing.T) {
 	w.reconcile()
 	secret := read(w, "m", &corev1.Secret{})
 	w.change(secret, func() {
-		secret.OwnerReferences, secret.Annotations[SourceAnnotation], secret.Data["value"] = nil, "of a former image", []byte("former")
+		secret.OwnerReferences, secret.Annotations[desired.SourceAnnotation], secret.Data["value"] = nil, "of a former image", []byte("former")
 	})
 	w.undeletable = kubetest.Undeletable{"Secret"}
 	w.restart()

@@ -11,6 +11,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -83,11 +84,11 @@ func (r *Reconciler) applyInfraEnv(ctx context.Context, s *scope.Scope, wanted *
 	if proceed, err := r.confirmNoInfraEnv(ctx, s, wanted.Name); !proceed {
 		return proceed, err
 	}
-	if _, err := r.applier.Apply(ctx, wanted, s.Namesake); err != nil {
+	if _, err := r.writer.Applier.Apply(ctx, wanted, s.Namesake); err != nil {
 		return r.infraEnvRefused(s, wanted.Name, err)
 	}
 	if s.Namesake == nil {
-		r.made.Record(s.Key(), wanted.DeepCopy(), "")
+		r.writer.Created.Record(s.Key(), wanted.DeepCopy(), "")
 		s.InfraEnv = wanted
 	}
 	return true, nil
@@ -104,7 +105,7 @@ func (r *Reconciler) confirmNoInfraEnv(ctx context.Context, s *scope.Scope, name
 		return err == nil, err
 	}
 	s.Again.In(reconcile.CacheLag)
-	if foreign := s.ForeignInfraEnv(found, created(found)); foreign != "" {
+	if foreign := s.ForeignInfraEnv(found, writer.Wrote(found)); foreign != "" {
 		return waitForInfraEnvName(s, found, foreign)
 	}
 	return s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason, "InfraEnv %s was created a moment ago", name)
@@ -116,9 +117,9 @@ func (r *Reconciler) infraEnvRefused(s *scope.Scope, name string, err error) (bo
 	field := kube.UndeclaredField(err)
 	switch {
 	case field != "":
-		return r.refused(s, stage, bootstrapv1.InvalidConfigurationReason, tooOld, "InfraEnvs", field)
+		return r.writer.Refused(s, stage, bootstrapv1.InvalidConfigurationReason, writer.TooOld, "InfraEnvs", field)
 	case kube.IsRefused(err):
-		return r.refused(s, stage, bootstrapv1.DiscoveryImageFailedReason, "InfraEnv %s is refused: %s", name, assisted.RedactURLs(err.Error()))
+		return r.writer.Refused(s, stage, bootstrapv1.DiscoveryImageFailedReason, "InfraEnv %s is refused: %s", name, assisted.RedactURLs(err.Error()))
 	}
 	return false, err
 }

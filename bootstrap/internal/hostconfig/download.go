@@ -11,6 +11,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 )
 
@@ -68,7 +69,7 @@ const takesIn = 16 * time.Second
 // has not processed the change of the InfraEnv yet. Without authentication the URL stays the same, and the time of
 // the last modification is the only evidence.
 func hasDataOf(s *scope.Scope, modified string) bool {
-	return modified != "" && s.DataSecret != nil && s.DataSecret.Annotations[ModifiedAnnotation] == modified
+	return modified != "" && s.DataSecret != nil && s.DataSecret.Annotations[desired.ModifiedAnnotation] == modified
 }
 
 // tryAgain drops the download, and repeats the download after a backoff.

@@ -17,6 +17,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
@@ -72,7 +73,7 @@ func (r *Reconciler) keepFencing(ctx context.Context, s *scope.Scope) error {
 	r.secretWaiters.Begin(s.Key(), s.FencingSecretName())
 	switch {
 	case ownsFencing(s):
-		return r.keepOwner(ctx, s, s.FencingSecret)
+		return r.writer.KeepOwner(ctx, s, s.FencingSecret)
 	case s.FencingSecret != nil:
 		return nil
 	}
@@ -111,12 +112,12 @@ func (r *Reconciler) retireFencing(ctx context.Context, s *scope.Scope) error {
 	if !ownsFencing(s) {
 		return nil
 	}
-	if err := r.keepOwner(ctx, s, s.FencingSecret); err != nil || s.FencingSecret.Annotations[desired.FencingAnnotation] == retiredFencing {
+	if err := r.writer.KeepOwner(ctx, s, s.FencingSecret); err != nil || s.FencingSecret.Annotations[desired.FencingAnnotation] == retiredFencing {
 		return err
 	}
 	// The uid makes the API server refuse the patch for another Secret of this name.
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}},"data":null}`, s.FencingSecret.UID, desired.FencingAnnotation, retiredFencing)
-	if err := client.IgnoreNotFound(r.Client.Patch(ctx, s.FencingSecret.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldOwner))); err != nil {
+	if err := client.IgnoreNotFound(r.Client.Patch(ctx, s.FencingSecret.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(writer.FieldOwner))); err != nil {
 		return fmt.Errorf("cannot take the credentials out of Secret %s: %w", s.FencingSecret.Name, err)
 	}
 	return nil
@@ -152,7 +153,7 @@ func (r *Reconciler) applyFencingSecret(ctx context.Context, s *scope.Scope, cre
 		return err
 	}
 	s.Fencing = desired.Fencing{Secret: wanted.Name, Source: wanted.Annotations[desired.FencingAnnotation]}
-	if s.FencingSecret, err = r.existing(ctx, s.FencingSecret, wanted); err != nil {
+	if s.FencingSecret, err = r.writer.Existing(ctx, s.FencingSecret, wanted); err != nil {
 		return err
 	}
 	made := s.FencingSecret
@@ -162,10 +163,10 @@ func (r *Reconciler) applyFencingSecret(ctx context.Context, s *scope.Scope, cre
 			Reason:  bootstrapv1.FencingCredentialsUnusableReason,
 			Message: fmt.Sprintf("Secret %s exists and was not created by this provider, which copies the credentials of the BMC to this name. If nothing uses it, delete it: its content is lost", made.Name),
 		}
-	case made != nil && containsAll(made.Annotations, wanted.Annotations) && metav1.IsControlledBy(made, s.Config) && containsAll(made.Labels, wanted.Labels):
+	case made != nil && writer.ContainsAll(made.Annotations, wanted.Annotations) && metav1.IsControlledBy(made, s.Config) && writer.ContainsAll(made.Labels, wanted.Labels):
 		return nil
 	}
-	if err := r.applySecret(ctx, s, wanted, made); err != nil {
+	if err := r.writer.ApplySecret(ctx, s, wanted, made); err != nil {
 		return fmt.Errorf("cannot write the credentials with which the host is fenced: %w", err)
 	}
 	return nil

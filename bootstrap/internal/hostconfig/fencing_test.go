@@ -20,6 +20,8 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/informer"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -298,7 +300,7 @@ func TestAnAssistedServiceWithoutFencing(t *testing.T) {
 		agent := w.agent("a")
 		w.change(agent, func() { agent.Spec = aiv1beta1.AgentSpec{} })
 		result := w.reconcile()
-		w.Expect(result.RequeueAfter).To(BeNumerically("<=", refusedRetry))
+		w.Expect(result.RequeueAfter).To(BeNumerically("<=", writer.RefusedRetry))
 		w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.InvalidConfigurationReason)
 		w.Expect(meta.FindStatusCondition(w.config().Status.Conditions, bootstrapv1.HostBoundCondition).Message).To(ContainSubstring("its Agents have no spec.fencingCredentialsSecretRef"))
 	})
@@ -413,5 +415,5 @@ func TestTheCacheKeepsWhichSecretAnApprovedAgentNames(t *testing.T) {
 	agent := &aiv1beta1.Agent{Spec: aiv1beta1.AgentSpec{
 		Approved: true, ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: namespace, Name: "cp"}, FencingCredentialsSecretRef: "m-fencing",
 	}}
-	NewWithT(t).Expect(trimAgent(agent).Spec.FencingCredentialsSecretRef).To(Equal("m-fencing"))
+	NewWithT(t).Expect(informer.TrimAgent(agent).Spec.FencingCredentialsSecretRef).To(Equal("m-fencing"))
 }

@@ -29,7 +29,7 @@ func (r *Reconciler) endFormer(ctx context.Context, s *scope.Scope, former []*ai
 	for _, agent := range former {
 		names = append(names, agent.Name)
 		cleanup := assisted.AgentCondition(agent, aiv1beta1.CleanupCondition)
-		if cleanup.Status != corev1.ConditionFalse || metav1.HasAnnotation(agent.ObjectMeta, skipSpokeCleanupAnnotation) {
+		if cleanup.Status != corev1.ConditionFalse || metav1.HasAnnotation(agent.ObjectMeta, assisted.SkipSpokeCleanupAnnotation) {
 			continue
 		}
 		if _, err := r.skipSpokeCleanup(ctx, agent); err != nil {

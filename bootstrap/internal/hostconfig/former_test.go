@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
 // left adds what is left of the host's former Machine: an Agent that is being deleted.
@@ -41,12 +42,12 @@ func TestAgentThatCannotBeTakenOutOfItsCluster(t *testing.T) {
 	w.reconcile()
 	w.lasts(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostReason)
 	w.Expect(w.message(bootstrapv1.HostIdentifiedCondition)).To(ContainSubstring("Agent a of its former Machine is still being deleted"))
-	w.Expect(w.agent("a").Annotations).NotTo(HaveKey(skipSpokeCleanupAnnotation), "its Node is taken out of the cluster first")
+	w.Expect(w.agent("a").Annotations).NotTo(HaveKey(assisted.SkipSpokeCleanupAnnotation), "its Node is taken out of the cluster first")
 	w.Expect(w.event()).To(BeEmpty(), "it is not refused as another host with the same BMC address")
 
 	w.cannotBeCleaned(agent)
 	w.reconcile()
-	w.Expect(w.agent("a").Annotations).To(HaveKey(skipSpokeCleanupAnnotation), "nothing holds it up any more")
+	w.Expect(w.agent("a").Annotations).To(HaveKey(assisted.SkipSpokeCleanupAnnotation), "nothing holds it up any more")
 	told := w.event()
 	w.Expect(told).To(And(ContainSubstring("Agent a"), ContainSubstring("no route to host"), ContainSubstring("delete it")))
 	w.Expect(told).NotTo(ContainSubstring("secret"))
@@ -64,7 +65,7 @@ func TestAgentOfAnotherHostsFormerMachine(t *testing.T) {
 	w := booted(t)
 	w.cannotBeCleaned(w.left("a", "02:00:00:00:00:66"))
 	w.reconcile()
-	w.Expect(w.agent("a").Annotations).NotTo(HaveKey(skipSpokeCleanupAnnotation))
+	w.Expect(w.agent("a").Annotations).NotTo(HaveKey(assisted.SkipSpokeCleanupAnnotation))
 	w.lasts(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostReason)
 	w.Expect(w.message(bootstrapv1.HostIdentifiedCondition)).NotTo(ContainSubstring("former"))
 }

@@ -22,8 +22,9 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/informer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
@@ -53,7 +54,7 @@ func (r *Reconciler) gather(ctx context.Context, config *bootstrapv1.OpenshiftAs
 // deleted is in use as long as any Machine refers to the config.
 func (r *Reconciler) gatherMachine(ctx context.Context, f *facts.Facts) error {
 	machines := &clusterv1.MachineList{}
-	if err := r.Client.List(ctx, machines, client.InNamespace(f.Config.Namespace), client.MatchingFields{machineByConfig: f.Config.Name}); err != nil {
+	if err := r.Client.List(ctx, machines, client.InNamespace(f.Config.Namespace), client.MatchingFields{informer.MachineByConfig: f.Config.Name}); err != nil {
 		return fmt.Errorf("cannot look for the Machine: %w", err)
 	}
 	for i := range machines.Items {
@@ -67,7 +68,7 @@ func (r *Reconciler) gatherMachine(ctx context.Context, f *facts.Facts) error {
 
 func (r *Reconciler) gatherInfraEnvs(ctx context.Context, f *facts.Facts) error {
 	list := &assisted.InfraEnvList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(f.Config.Namespace), client.MatchingFields{infraEnvByConfig: format.MustFormatValue(f.Config.Name)}); err != nil {
+	if err := r.Client.List(ctx, list, client.InNamespace(f.Config.Namespace), client.MatchingFields{informer.InfraEnvByConfig: format.MustFormatValue(f.Config.Name)}); err != nil {
 		return fmt.Errorf("cannot look for InfraEnvs: %w", err)
 	}
 	for i := range list.Items {
@@ -90,20 +91,15 @@ func (r *Reconciler) gatherInfraEnvs(ctx context.Context, f *facts.Facts) error 
 // InfraEnv.
 func unlabelled(infraEnv *assisted.InfraEnv) bool {
 	_, labelled := infraEnv.Labels[bootstrapv1.ConfigNameLabel]
-	return !labelled && created(infraEnv)
-}
-
-// created reports whether this provider wrote to an InfraEnv.
-func created(infraEnv *assisted.InfraEnv) bool {
-	return len(apply.Own(FieldOwner, infraEnv.ManagedFields)) > 0
+	return !labelled && writer.Wrote(infraEnv)
 }
 
 // dropForeignInfraEnvs keeps only the InfraEnvs of the config: their Agents count, and the InfraEnvs are deleted
 // together with the config. It runs after gatherCluster, because the InfraEnvs record the UID of the Cluster.
 func dropForeignInfraEnvs(_ context.Context, f *facts.Facts) error {
-	f.InfraEnvs = slices.DeleteFunc(f.InfraEnvs, func(e *assisted.InfraEnv) bool { return f.ForeignInfraEnv(e, created(e)) != "" })
+	f.InfraEnvs = slices.DeleteFunc(f.InfraEnvs, func(e *assisted.InfraEnv) bool { return f.ForeignInfraEnv(e, writer.Wrote(e)) != "" })
 	if f.Namesake != nil {
-		f.NamesakeForeign = f.ForeignInfraEnv(f.Namesake, created(f.Namesake))
+		f.NamesakeForeign = f.ForeignInfraEnv(f.Namesake, writer.Wrote(f.Namesake))
 		f.NamesakeUnlabeled = f.NamesakeUnlabeled && f.NamesakeForeign == ""
 	}
 	return nil
@@ -175,7 +171,7 @@ func (r *Reconciler) gatherAgents(ctx context.Context, f *facts.Facts) error {
 	}
 	for _, name := range infraEnvs {
 		agents := &aiv1beta1.AgentList{}
-		if err := r.Client.List(ctx, agents, client.InNamespace(f.Config.Namespace), client.MatchingFields{agentByInfraEnv: name}); err != nil {
+		if err := r.Client.List(ctx, agents, client.InNamespace(f.Config.Namespace), client.MatchingFields{informer.AgentByInfraEnv: name}); err != nil {
 			return fmt.Errorf("cannot look for Agents: %w", err)
 		}
 		for i := range agents.Items {

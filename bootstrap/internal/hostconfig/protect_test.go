@@ -10,6 +10,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/protection"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 )
 
@@ -23,16 +24,16 @@ func (w *world) protection() string {
 func TestMachineIsProtectedUntilItsHostIsInstalled(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
-	w.Expect(w.protection()).To(Equal(protectedByUs), "its image is being made")
+	w.Expect(w.protection()).To(Equal(protection.Value), "its image is being made")
 	w.makeImage()
 	w.reconcile()
 	w.Expect(w.config().Status.DataSecretName).NotTo(BeEmpty(), "the data is handed out")
-	w.Expect(w.protection()).To(Equal(protectedByUs), "the data is handed out")
+	w.Expect(w.protection()).To(Equal(protection.Value), "the data is handed out")
 	w.create(bareMetalHost(), discovered("a", "m", bootMAC))
 	w.setState(lab()["install"], "installing")
 	w.reconcile()
 	w.lasts(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.ClusterNotAcceptingHostsReason)
-	w.Expect(w.protection()).To(Equal(protectedByUs), "a host that waits unbound is protected")
+	w.Expect(w.protection()).To(Equal(protection.Value), "a host that waits unbound is protected")
 	w.setState(lab()["install"], "adding-hosts")
 	w.reconcile()
 	w.registerWithCluster("a", "known")
@@ -41,7 +42,7 @@ func TestMachineIsProtectedUntilItsHostIsInstalled(t *testing.T) {
 	w.reconcile()
 	w.reconcile()
 	w.wants(bootstrapv1.HostInstalledCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
-	w.Expect(w.protection()).To(Equal(protectedByUs), "a MachineHealthCheck misses the Node until Cluster API knows it")
+	w.Expect(w.protection()).To(Equal(protection.Value), "a MachineHealthCheck misses the Node until Cluster API knows it")
 	w.knowNode()
 	w.reconcile()
 	w.Expect(w.protection()).To(BeEmpty(), "it is no longer protected")
@@ -80,20 +81,20 @@ func TestProtectionEnds(t *testing.T) {
 		happen func(w *world)
 		wanted string
 	}{
-		"the installation goes on":         {func(w *world) { w.enter("a", "installing-in-progress") }, protectedByUs},
+		"the installation goes on":         {func(w *world) { w.enter("a", "installing-in-progress") }, protection.Value},
 		"the installation failed for good": {func(w *world) { w.enter("a", "error") }, ""},
 		"the annotation was removed by hand while the host is installed": {func(w *world) {
 			machine := read(w, "m", &clusterv1.Machine{})
 			w.change(machine, func() { machine.Annotations = nil })
-		}, protectedByUs},
-		"a Node is there before the installation ends": {func(w *world) { w.enter("a", "installing-in-progress"); w.knowNode() }, protectedByUs},
+		}, protection.Value},
+		"a Node is there before the installation ends": {func(w *world) { w.enter("a", "installing-in-progress"); w.knowNode() }, protection.Value},
 		"installed, a user's own annotation stays":     {func(w *world) { w.annotate(""); w.annotate("mine"); w.enter("a", "installed"); w.knowNode() }, "mine"},
 		"installed, ours was left, and the manager has started anew": {func(w *world) {
 			w.enter("a", "installed")
 			w.knowNode()
 			w.reconcile()
 			w.reconcile()
-			w.annotate(protectedByUs)
+			w.annotate(protection.Value)
 			w.restart()
 		}, ""},
 		"the Machine is being deleted": {func(w *world) {
@@ -101,7 +102,7 @@ func TestProtectionEnds(t *testing.T) {
 			w.change(machine, func() { machine.Finalizers = []string{"machine.cluster.x-k8s.io"} })
 			w.remove(machine)
 			w.enter("a", "error")
-		}, protectedByUs},
+		}, protection.Value},
 		"paused": {func(w *world) {
 			cluster := read(w, "c", &clusterv1.Cluster{})
 			w.change(cluster, func() { cluster.Spec.Paused = ptr.To(true) })
@@ -156,7 +157,7 @@ func TestProtectionOnAnOutdatedLook(t *testing.T) {
 	w.reconcile()
 	s := scope.New(&facts.Facts{Config: w.config(), Machine: stale})
 	before := w.writes
-	_, err := w.reconciler.protectMachine(t.Context(), s)
+	_, err := w.reconciler.protector.Protect(t.Context(), s)
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(w.writes).To(Equal(before))
 }
@@ -166,9 +167,9 @@ func TestProtectionOnAnOutdatedLook(t *testing.T) {
 func TestProtectionSurvivesTheManager(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
-	w.annotate(protectedByUs)
+	w.annotate(protection.Value)
 	before := w.writes
 	w.reconcile()
-	w.Expect(w.protection()).To(Equal(protectedByUs))
+	w.Expect(w.protection()).To(Equal(protection.Value))
 	w.Expect(w.writes).To(Equal(before))
 }

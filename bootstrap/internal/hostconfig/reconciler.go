@@ -18,14 +18,12 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/prerequisites"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/protection"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
-
-// FieldOwner owns the fields that the provider sets on foreign objects.
-const FieldOwner = "openshift-agent-bootstrap"
 
 // The rights of a manager in the namespaces that it watches. main.go has the rights on kinds without namespace. A
 // manager that watches a single namespace has these rights in that namespace only (config/bootstrap/namespaced).
@@ -92,25 +90,20 @@ type Reconciler struct {
 
 	// metal3 is true once BareMetalHosts are served and watched.
 	metal3  atomic.Bool
-	applier *apply.Applier
+	writer  *writer.Writer
 	tracker *external.ObjectTracker
 	// ignitions are the downloads of discovery ignitions. downloads spaces the attempts, which cannot be watched.
 	ignitions *bootmode.Downloads
 	downloads *flowcontrol.Backoff
-	// refusals spaces the attempts of writes that the API server refuses.
-	refusals *flowcontrol.Backoff
-	// owners writes the owner references of Secrets, which the API server may refuse.
-	owners *reconcile.Owners
 	// mirrors caches the digests of ConfigMaps with mirrors, by version.
 	mirrors kube.Contents[string]
 	// wake triggers a reconcile of the configs whose ignition was downloaded.
 	wake chan event.GenericEvent
-	// The last writes, by config: the config itself, the created InfraEnv, the digest of the source of the data, and
-	// the protection of the Machine.
-	ours      *reconcile.WriteCache[ownPart]
-	made      *reconcile.WriteCache[*assisted.InfraEnv]
-	data      *reconcile.WriteCache[string]
-	protected *reconcile.WriteCache[bool]
+	// The last writes, by config: the config itself, and the digest of the source of the data.
+	ours          *reconcile.WriteCache[ownPart]
+	data          *reconcile.WriteCache[string]
+	protector     *protection.Protector
+	prerequisites *prerequisites.Checker
 	// Each records, by config, which values the config waits for. addressWaiters: MAC addresses, of Agents that
 	// booted the image of another config. nameWaiters: Node names that another Machine has. hostWaiters: any
 	// BareMetalHost. secretWaiters: Secrets with the fencing credentials of a host. serverWaiters: keys of the
@@ -141,10 +134,8 @@ func New(options Options) *Reconciler {
 	options.Recorder = reconcile.LogEvents(options.Recorder, ctrl.Log.WithName("events"))
 	r := &Reconciler{
 		Options:   options,
-		applier:   apply.New(options.Client, FieldOwner),
 		ignitions: bootmode.NewDownloads(),
 		downloads: flowcontrol.NewBackOff(downloadBackOff, maxDownloadBackOff),
-		refusals:  flowcontrol.NewBackOff(refusedRetry, maxRefusedRetry),
 		mirrors:   kube.NewContents[string](),
 		wake:      make(chan event.GenericEvent, wakeUps),
 		progress:  reconcile.NewProgressLog(ctrl.Log.WithName("progress")),
@@ -152,14 +143,14 @@ func New(options Options) *Reconciler {
 	r.addressWaiters, r.nameWaiters, r.hostWaiters, r.secretWaiters = reconcile.NewWaiters(), reconcile.NewWaiters(), reconcile.NewWaiters(), reconcile.NewWaiters()
 	r.serverWaiters, r.agentWaiters = reconcile.NewWaiters(), reconcile.NewWaiters()
 	now := options.Clock.Now
-	r.downloads.Clock, r.refusals.Clock = options.Clock, options.Clock
+	r.downloads.Clock = options.Clock
 	r.ours = reconcile.NewWriteCache[ownPart](now)
-	r.made = reconcile.NewWriteCache[*assisted.InfraEnv](now)
+	r.writer = writer.New(options.Client, options.Live, options.Clock)
 	r.data = reconcile.NewWriteCache[string](now)
-	r.protected = reconcile.NewWriteCache[bool](now)
+	r.protector = protection.New(options.Client, options.Clock)
+	r.prerequisites = prerequisites.New(options.Live)
 	r.unbound, r.bound = reconcile.NewStartTimes(now), reconcile.NewStartTimes(now)
 	r.deferred = reconcile.NewStatusLimiter(now)
-	r.owners = reconcile.NewOwners(options.Clock)
 	return r
 }
 
@@ -195,6 +186,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		return result, reconcile.Run(ctx, s, r.releaseForMove, r.releaseAgents, r.keepOthersAgents, r.releaseInfraEnv, r.releaseLeftAgents, r.confirmDeleted, r.releaseFinalizer)
 	default:
 		reportHost(s)
-		return result, reconcile.Run(ctx, s, r.addFinalizer, r.protectMachine, r.relabel, r.restore, r.prerequisites, r.discoveryImage, r.bootData, r.identifyHost, r.fenceHost, r.bindHost, r.approveHost, r.observeInstallation)
+		return result, reconcile.Run(ctx, s, r.addFinalizer, r.protector.Protect, r.relabel, r.restore, r.prerequisites.Check, r.discoveryImage, r.bootData, r.identifyHost, r.fenceHost, r.bindHost, r.approveHost, r.observeInstallation)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 )
 
 // relabel restores the labels of our InfraEnv if another client removed them. We and other clients find the
@@ -24,7 +25,7 @@ func (r *Reconciler) relabel(ctx context.Context, s *scope.Scope) (bool, error) 
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"labels":{%q:%q,%q:%q}}}`, s.Namesake.UID,
 		clusterv1.ClusterNameLabel, s.Cluster.Name, bootstrapv1.ConfigNameLabel, format.MustFormatValue(s.Config.Name))
 	labelled := s.Namesake.DeepCopy()
-	if err := r.Client.Patch(ctx, labelled, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldOwner)); err != nil {
+	if err := r.Client.Patch(ctx, labelled, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(writer.FieldOwner)); err != nil {
 		return false, fmt.Errorf("cannot label InfraEnv %s: %w", s.Namesake.Name, err)
 	}
 	return true, nil

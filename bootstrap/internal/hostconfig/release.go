@@ -18,6 +18,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
@@ -121,7 +122,7 @@ func deletionOfClaimed(agents []*aiv1beta1.Agent) string {
 	}
 	return fmt.Sprintf("Annotate Agent %s, which is bound to ClusterDeployment %s, with %s=true, then delete the Agent, which wipes nothing. "+
 		"Without the annotation assisted-service removes the Node of the server from the cluster",
-		agents[i].Name, agents[i].Spec.ClusterDeploymentName.Name, skipSpokeCleanupAnnotation)
+		agents[i].Name, agents[i].Spec.ClusterDeploymentName.Name, assisted.SkipSpokeCleanupAnnotation)
 }
 
 // releaseInfraEnv deletes the InfraEnv. A host that still runs the discovery agent then cannot register again.
@@ -130,7 +131,7 @@ func (r *Reconciler) releaseInfraEnv(ctx context.Context, s *scope.Scope) (bool,
 		if err := kube.Delete(ctx, r.Client, infraEnv); err != nil {
 			return false, err
 		}
-		r.made.Forget(s.Key())
+		r.writer.Created.Forget(s.Key())
 	}
 	if len(s.InfraEnvs) > 0 {
 		_, _ = s.WaitDeleting(bootstrapv1.DeletingInfraEnvReason, "waiting for assisted-service to delete InfraEnv %s", s.InfraEnvs[0].Name)
@@ -167,7 +168,7 @@ func (r *Reconciler) confirmDeleted(ctx context.Context, s *scope.Scope) (bool, 
 	}
 	s.InfraEnvs = nil
 	for i := range list.Items {
-		if infraEnv := &list.Items[i]; s.ForeignInfraEnv(infraEnv, created(infraEnv)) == "" {
+		if infraEnv := &list.Items[i]; s.ForeignInfraEnv(infraEnv, writer.Wrote(infraEnv)) == "" {
 			s.InfraEnvs = append(s.InfraEnvs, infraEnv)
 		}
 	}
@@ -188,22 +189,18 @@ func (r *Reconciler) confirmDeleted(ctx context.Context, s *scope.Scope) (bool, 
 	return r.releaseInfraEnv(ctx, s)
 }
 
-// skipSpokeCleanupAnnotation prevents assisted-service from removing the Node of a deleted Agent from its cluster
-// (see its agent_controller.go).
-const skipSpokeCleanupAnnotation = "agent.agent-install.openshift.io/skip-spoke-cleanup"
-
 // skipSpokeCleanup annotates an Agent whose cluster has no Node to remove. Without the annotation,
 // assisted-service would search for a Node in a cluster that it cannot reach. It would delete the Agent only once
 // that cluster is reachable. skipSpokeCleanup returns the annotated Agent.
 func (r *Reconciler) skipSpokeCleanup(ctx context.Context, agent *aiv1beta1.Agent) (*aiv1beta1.Agent, error) {
-	if metav1.HasAnnotation(agent.ObjectMeta, skipSpokeCleanupAnnotation) {
+	if metav1.HasAnnotation(agent.ObjectMeta, assisted.SkipSpokeCleanupAnnotation) {
 		return agent, nil
 	}
 	// The uid makes the API server refuse the patch for an Agent that was created again under the same name, which
 	// may get a Node.
-	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:""}}}`, agent.UID, skipSpokeCleanupAnnotation)
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:""}}}`, agent.UID, assisted.SkipSpokeCleanupAnnotation)
 	annotated := agent.DeepCopy()
-	err := r.Client.Patch(ctx, annotated, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldOwner))
+	err := r.Client.Patch(ctx, annotated, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(writer.FieldOwner))
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("cannot annotate Agent %s: %w", agent.Name, err)
 	}
@@ -219,7 +216,7 @@ func deletedAt(obj client.Object) time.Time {
 }
 
 func (r *Reconciler) releaseFinalizer(ctx context.Context, s *scope.Scope) (bool, error) {
-	if err := r.patchFinalizers(ctx, s, controllerutil.RemoveFinalizer); client.IgnoreNotFound(err) != nil {
+	if err := r.writer.PatchFinalizers(ctx, s, controllerutil.RemoveFinalizer); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("cannot remove the finalizer: %w", err)
 	}
 	controllerutil.RemoveFinalizer(s.Stored, bootstrapv1.OpenshiftAssistedConfigFinalizer)

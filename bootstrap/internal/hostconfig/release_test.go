@@ -82,7 +82,7 @@ func TestDeletionOfTheWholeCluster(t *testing.T) {
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingAgentReason)
 	agent := w.agent("a")
 	w.Expect(agent.DeletionTimestamp).NotTo(BeNil(), "the Agent goes first")
-	w.Expect(agent.Annotations).To(HaveKey(skipSpokeCleanupAnnotation), "nothing needs to be taken out of a cluster that goes")
+	w.Expect(agent.Annotations).To(HaveKey(assisted.SkipSpokeCleanupAnnotation), "nothing needs to be taken out of a cluster that goes")
 	w.letGo("a", &aiv1beta1.Agent{})
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingInfraEnvReason)
@@ -340,7 +340,7 @@ func TestDeletedAgentOfAHostThatWasNeverInstalled(t *testing.T) {
 			w.reconcile()
 			agent = w.agent("a")
 			w.Expect(agent.DeletionTimestamp).NotTo(BeNil(), "the Agent is deleted")
-			w.Expect(agent.Annotations).To(HaveKey(skipSpokeCleanupAnnotation), "the Agent does not wait for a Node that never was")
+			w.Expect(agent.Annotations).To(HaveKey(assisted.SkipSpokeCleanupAnnotation), "the Agent does not wait for a Node that never was")
 		})
 	}
 }

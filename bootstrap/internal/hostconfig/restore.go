@@ -36,7 +36,7 @@ func (r *Reconciler) restore(ctx context.Context, s *scope.Scope) (bool, error) 
 		return true, nil
 	}
 	if ownsData(s) {
-		if err := r.keepOwner(ctx, s, s.DataSecret); err != nil {
+		if err := r.writer.KeepOwner(ctx, s, s.DataSecret); err != nil {
 			return false, err
 		}
 	}

@@ -27,7 +27,8 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/informer"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
@@ -41,27 +42,27 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		return err
 	}
 	r.metal3.Store(served)
-	if err := kube.AddIndexes(ctx, mgr.GetFieldIndexer(), indexes()...); err != nil {
+	if err := kube.AddIndexes(ctx, mgr.GetFieldIndexer(), informer.Indexes()...); err != nil {
 		return err
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("openshiftassistedconfig").
 		For(&bootstrapv1.OpenshiftAssistedConfig{}, builder.WithPredicates(r.configChanges())).
 		Watches(&bootstrapv1.OpenshiftAssistedConfig{}, handler.EnqueueRequestsFromMapFunc(r.ofOtherConfig)).
-		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(r.ofMachine), builder.WithPredicates(machineChanges)).
-		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanges)).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(r.ofMachine), builder.WithPredicates(informer.MachineChanges)).
+		Watches(&clusterv1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(informer.ClusterChanges)).
 		Watches(&assisted.InfraEnv{}, handler.EnqueueRequestsFromMapFunc(r.ofInfraEnv)).
-		Watches(&aiv1beta1.Agent{}, handler.EnqueueRequestsFromMapFunc(r.ofAgent), builder.WithPredicates(agentChanges)).
+		Watches(&aiv1beta1.Agent{}, handler.EnqueueRequestsFromMapFunc(r.ofAgent), builder.WithPredicates(informer.AgentChanges)).
 		Watches(&aiv1beta1.NMStateConfig{}, handler.EnqueueRequestsFromMapFunc(r.ofNMStateConfig)).
 		Watches(&hivev1.ClusterDeployment{}, handler.EnqueueRequestsFromMapFunc(r.ofInstallation), builder.WithPredicates(
 			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
-		Watches(&hiveext.AgentClusterInstall{}, handler.EnqueueRequestsFromMapFunc(r.ofInstallation), builder.WithPredicates(installationChanges)).
+		Watches(&hiveext.AgentClusterInstall{}, handler.EnqueueRequestsFromMapFunc(r.ofInstallation), builder.WithPredicates(informer.InstallationChanges)).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret)).
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.ofConfigMap)).
 		WatchesRawSource(source.Channel(r.wake, &handler.EnqueueRequestForObject{})).
 		WithOptions(options)
 	if served {
-		b = b.Watches(&metal3.Host{}, r.hostNews(), builder.WithPredicates(hostChanges))
+		b = b.Watches(&metal3.Host{}, r.hostNews(), builder.WithPredicates(informer.HostChanges))
 	}
 	c, err := b.Build(reconcile.TolerateConflicts(r))
 	if err != nil {
@@ -80,7 +81,7 @@ func (r *Reconciler) watchInfraMachine(ctx context.Context, infraMachine *unstru
 	if r.tracker == nil {
 		return nil
 	}
-	if err := r.tracker.Watch(ctrl.LoggerFrom(ctx), infraMachine, r.infraMachineNews(), infraMachineChanges); err != nil {
+	if err := r.tracker.Watch(ctrl.LoggerFrom(ctx), infraMachine, r.infraMachineNews(), informer.InfraMachineChanges); err != nil {
 		return fmt.Errorf("cannot watch %s: %w", infraMachine.GetKind(), err)
 	}
 	return nil
@@ -127,7 +128,7 @@ func (r *Reconciler) ofMachine(ctx context.Context, o client.Object) []ctrl.Requ
 	if !ok {
 		return nil
 	}
-	requests := r.request(ctx, o.GetNamespace(), configOfMachine(machine))
+	requests := r.request(ctx, o.GetNamespace(), informer.ConfigOfMachine(machine))
 	for _, config := range r.nameWaiters.Of(machine.Namespace, machine.Status.NodeRef.Name) {
 		requests = append(requests, ctrl.Request{NamespacedName: config})
 	}
@@ -135,14 +136,14 @@ func (r *Reconciler) ofMachine(ctx context.Context, o client.Object) []ctrl.Requ
 }
 
 func (r *Reconciler) ofCluster(ctx context.Context, o client.Object) []ctrl.Request {
-	return r.configs(ctx, o.GetNamespace(), configByCluster, o.GetName())
+	return r.configs(ctx, o.GetNamespace(), informer.ConfigByCluster, o.GetName())
 }
 
 // ofInfraEnv maps by the label, else by the name that InfraEnv and config share. The label is missing if the name
 // was too long for a label, or if another client removed the label of our InfraEnv.
 func (r *Reconciler) ofInfraEnv(ctx context.Context, o client.Object) []ctrl.Request {
 	label, labelled := o.GetLabels()[bootstrapv1.ConfigNameLabel]
-	if !labelled && len(apply.Own(FieldOwner, o.GetManagedFields())) == 0 {
+	if !labelled && !writer.Wrote(o) {
 		return nil
 	}
 	if requests := r.request(ctx, o.GetNamespace(), label); requests != nil {
@@ -242,8 +243,8 @@ func (r *Reconciler) ofInfraMachine(ctx context.Context, o client.Object) []ctrl
 
 func (r *Reconciler) ofInfraMachineNamed(ctx context.Context, namespace, kind, name string) []ctrl.Request {
 	machines := &clusterv1.MachineList{}
-	if err := r.Client.List(ctx, machines, client.InNamespace(namespace), client.MatchingFields{machineByInfraMachine: kind + "/" + name}, client.UnsafeDisableDeepCopy); err != nil {
-		notMapped(ctx, err, "Machines by", machineByInfraMachine)
+	if err := r.Client.List(ctx, machines, client.InNamespace(namespace), client.MatchingFields{informer.MachineByInfraMachine: kind + "/" + name}, client.UnsafeDisableDeepCopy); err != nil {
+		notMapped(ctx, err, "Machines by", informer.MachineByInfraMachine)
 		return nil
 	}
 	var requests []ctrl.Request
@@ -256,8 +257,8 @@ func (r *Reconciler) ofInfraMachineNamed(ctx context.Context, namespace, kind, n
 // ofInstallation maps a ClusterDeployment or AgentClusterInstall, which has the name of the control plane.
 func (r *Reconciler) ofInstallation(ctx context.Context, o client.Object) []ctrl.Request {
 	clusters := &clusterv1.ClusterList{}
-	if err := r.Client.List(ctx, clusters, client.InNamespace(o.GetNamespace()), client.MatchingFields{clusterByControlPlane: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
-		notMapped(ctx, err, "Clusters by", clusterByControlPlane)
+	if err := r.Client.List(ctx, clusters, client.InNamespace(o.GetNamespace()), client.MatchingFields{informer.ClusterByControlPlane: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		notMapped(ctx, err, "Clusters by", informer.ClusterByControlPlane)
 		return nil
 	}
 	var requests []ctrl.Request
@@ -270,8 +271,8 @@ func (r *Reconciler) ofInstallation(ctx context.Context, o client.Object) []ctrl
 // ofNMStateConfig maps to the configs that select it.
 func (r *Reconciler) ofNMStateConfig(ctx context.Context, o client.Object) []ctrl.Request {
 	list := &bootstrapv1.OpenshiftAssistedConfigList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(o.GetNamespace()), client.MatchingFields{configByNetworks: selecting}); err != nil {
-		notMapped(ctx, err, "configs by", configByNetworks)
+	if err := r.Client.List(ctx, list, client.InNamespace(o.GetNamespace()), client.MatchingFields{informer.ConfigByNetworks: informer.Selecting}); err != nil {
+		notMapped(ctx, err, "configs by", informer.ConfigByNetworks)
 		return nil
 	}
 	var requests []ctrl.Request
@@ -287,13 +288,13 @@ func (r *Reconciler) ofNMStateConfig(ctx context.Context, o client.Object) []ctr
 // ofSecret maps pull secrets, certificate authorities and bootstrap data to their configs. It maps the credentials
 // of BMCs to the configs of fenced hosts.
 func (r *Reconciler) ofSecret(ctx context.Context, o client.Object) []ctrl.Request {
-	requests := r.configs(ctx, o.GetNamespace(), configBySecret, o.GetName())
+	requests := r.configs(ctx, o.GetNamespace(), informer.ConfigBySecret, o.GetName())
 	for _, config := range r.secretWaiters.Of(o.GetNamespace(), o.GetName()) {
 		requests = append(requests, ctrl.Request{NamespacedName: config})
 	}
 	deployments := &hivev1.ClusterDeploymentList{}
-	if err := r.Client.List(ctx, deployments, client.InNamespace(o.GetNamespace()), client.MatchingFields{deploymentsByPullSecret: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
-		notMapped(ctx, err, "ClusterDeployments by", deploymentsByPullSecret)
+	if err := r.Client.List(ctx, deployments, client.InNamespace(o.GetNamespace()), client.MatchingFields{informer.DeploymentsByPullSecret: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		notMapped(ctx, err, "ClusterDeployments by", informer.DeploymentsByPullSecret)
 		return requests
 	}
 	for i := range deployments.Items {
@@ -304,10 +305,10 @@ func (r *Reconciler) ofSecret(ctx context.Context, o client.Object) []ctrl.Reque
 
 // ofConfigMap maps certificate authorities and mirrors to their configs.
 func (r *Reconciler) ofConfigMap(ctx context.Context, o client.Object) []ctrl.Request {
-	requests := r.configs(ctx, o.GetNamespace(), configByConfigMap, o.GetName())
+	requests := r.configs(ctx, o.GetNamespace(), informer.ConfigByConfigMap, o.GetName())
 	list := &assisted.InfraEnvList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{infraEnvByMirrors: client.ObjectKeyFromObject(o).String()}, client.UnsafeDisableDeepCopy); err != nil {
-		notMapped(ctx, err, "InfraEnvs by", infraEnvByMirrors)
+	if err := r.Client.List(ctx, list, client.MatchingFields{informer.InfraEnvByMirrors: client.ObjectKeyFromObject(o).String()}, client.UnsafeDisableDeepCopy); err != nil {
+		notMapped(ctx, err, "InfraEnvs by", informer.InfraEnvByMirrors)
 		return requests
 	}
 	for i := range list.Items {

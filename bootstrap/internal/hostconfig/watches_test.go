@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/informer"
 )
 
 func TestInstallationChanges(t *testing.T) {
@@ -38,7 +39,7 @@ func TestInstallationChanges(t *testing.T) {
 		before.Status.DebugInfo.State = "installing"
 		after := before.DeepCopy()
 		tc.change(after)
-		NewWithT(t).Expect(installationChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(tc.matters), name)
+		NewWithT(t).Expect(informer.InstallationChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(tc.matters), name)
 	}
 }
 
@@ -81,6 +82,6 @@ func TestHostsOfAClusterThatComesBackAreWoken(t *testing.T) {
 	} {
 		before, after := &hiveext.AgentClusterInstall{}, &hiveext.AgentClusterInstall{}
 		before.Status.DebugInfo.State, after.Status.DebugInfo.State = states[0], states[1]
-		NewWithT(t).Expect(installationChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(BeTrue(), situation)
+		NewWithT(t).Expect(informer.InstallationChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(BeTrue(), situation)
 	}
 }

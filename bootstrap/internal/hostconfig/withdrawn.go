@@ -185,7 +185,7 @@ func (r *Reconciler) reregister(ctx context.Context, s *scope.Scope, wanted *ass
 		s.UnchangeableField = fields[0].String()
 		return true, nil
 	}
-	if err := r.applier.TryCreate(ctx, wanted); err != nil {
+	if err := r.writer.Applier.TryCreate(ctx, wanted); err != nil {
 		return r.infraEnvRefused(s, wanted.Name, err)
 	}
 	_, _ = s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason,
@@ -209,7 +209,7 @@ func (r *Reconciler) staying(infraEnv, wanted *assisted.InfraEnv) []registeredFi
 	}
 	staying := slices.DeleteFunc(slices.Clone(registeredFields), func(field registeredField) bool {
 		stated := field.stated != nil && field.stated(&wanted.Spec)
-		return !field.stays(&infraEnv.Spec, &wanted.Spec) || !stated && !r.applier.Owns(infraEnv, slices.Concat([]string{"spec"}, field.path)...)
+		return !field.stays(&infraEnv.Spec, &wanted.Spec) || !stated && !r.writer.Applier.Owns(infraEnv, slices.Concat([]string{"spec"}, field.path)...)
 	})
 	if assisted.OtherMirrors(infraEnv.Annotations[bootstrapv1.MirrorsDigestAnnotation], wanted.Annotations[bootstrapv1.MirrorsDigestAnnotation]) {
 		staying = append(staying, contentOfMirrors)

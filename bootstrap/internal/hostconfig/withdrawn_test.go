@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -230,17 +231,6 @@ func TestOtherContentOfMirrorsIsRegisteredAgain(t *testing.T) {
 	}
 }
 
-func TestConfigMapsOfAConfigAreWatched(t *testing.T) {
-	config := &bootstrapv1.OpenshiftAssistedConfig{}
-	g := NewWithT(t)
-	g.Expect(configMapsOfConfig(config)).To(BeEmpty())
-	config.Spec.MirrorRegistryRef = &corev1.LocalObjectReference{Name: "mirrors"}
-	config.Spec.AssistedServiceCA = &bootstrapv1.CABundleReference{Kind: "Secret", Name: "secret"}
-	g.Expect(configMapsOfConfig(config)).To(ConsistOf("mirrors"))
-	config.Spec.AssistedServiceCA = &bootstrapv1.CABundleReference{Kind: "ConfigMap", Name: "ca"}
-	g.Expect(configMapsOfConfig(config)).To(ConsistOf("ca", "mirrors"))
-}
-
 // A registration of an older provider has no digest, and a ConfigMap that is missing has no content: neither shows a change.
 func TestUnknownContentOfMirrorsRegistersNothingAgain(t *testing.T) {
 	w := newWorld(t, values(lab())...)
@@ -314,7 +304,7 @@ func TestNoInfraEnvIsDeletedForWhatIsRefused(t *testing.T) {
 			w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, tc.reason)
 			w.Expect(conditions.GetMessage(w.config(), bootstrapv1.DiscoveryImageReadyCondition)).To(ContainSubstring(tc.message))
 			w.refusal = nil
-			w.clock = w.clock.Add(maxRefusedRetry)
+			w.clock = w.clock.Add(writer.MaxRefusedRetry)
 			w.reconcile()
 			w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
 		})

@@ -32,6 +32,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/informer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/sample"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
@@ -89,7 +90,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		WithStatusSubresource(&bootstrapv1.OpenshiftAssistedConfig{}).
 		WithReturnManagedFields().
 		WithInterceptorFuncs(w.counting())
-	for _, i := range indexes() {
+	for _, i := range informer.Indexes() {
 		builder = builder.WithIndex(i.Object, i.Field, i.Values)
 	}
 	w.WithWatch = builder.Build()
@@ -118,7 +119,9 @@ func (w *world) restart() {
 }
 
 // cached reads as from the cache of the manager.
-func (w *world) cached() client.WithWatch { return kubetest.Cached(w, Cached(), TrimInfraMachine) }
+func (w *world) cached() client.WithWatch {
+	return kubetest.Cached(w, informer.Cached(), informer.TrimInfraMachine)
+}
 
 func (w *world) counting() interceptor.Funcs {
 	return interceptor.Funcs{

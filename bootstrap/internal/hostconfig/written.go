@@ -3,11 +3,14 @@ package hostconfig
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/informer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -38,12 +41,12 @@ func (r *Reconciler) overlay(config *bootstrapv1.OpenshiftAssistedConfig) {
 // addMade adds the InfraEnv that was created a moment ago, as long as the cache does not have it.
 func (r *Reconciler) addMade(f *facts.Facts, again *reconcile.Requeue) {
 	key := client.ObjectKeyFromObject(f.Config)
-	made, left := r.made.Pending(key, "")
+	made, left := r.writer.Created.Pending(key, "")
 	if left == 0 {
 		return
 	}
 	if slices.ContainsFunc(f.InfraEnvs, func(e *assisted.InfraEnv) bool { return e.Name == made.Name }) {
-		r.made.Forget(key) // the cache has it, and lacks it later only if it is deleted
+		r.writer.Created.Forget(key) // the cache has it, and lacks it later only if it is deleted
 		return
 	}
 	infraEnv := made.DeepCopy()
@@ -57,9 +60,9 @@ func (r *Reconciler) addMade(f *facts.Facts, again *reconcile.Requeue) {
 // forget drops the records of a deleted config: a config of the same name is another one.
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.ours.Forget(key)
-	r.made.Forget(key)
+	r.writer.Created.Forget(key)
 	r.data.Forget(key)
-	r.protected.Forget(key)
+	r.protector.Forget(key)
 	r.unbound.Clear(key)
 	r.bound.Clear(key)
 	r.addressWaiters.End(key)
@@ -68,4 +71,13 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.secretWaiters.End(key)
 	r.serverWaiters.End(key)
 	r.agentWaiters.End(key)
+}
+
+// configChanges drops our own status writes, and passes foreign ones. A status that another client removed is
+// written again.
+func (r *Reconciler) configChanges() predicate.Predicate {
+	return informer.Changed(func(before, after *bootstrapv1.OpenshiftAssistedConfig) bool {
+		last, known := r.ours.Last(client.ObjectKeyFromObject(after))
+		return !equality.Semantic.DeepEqual(before.Status, after.Status) && !(known && equality.Semantic.DeepEqual(last.status, after.Status))
+	})
 }

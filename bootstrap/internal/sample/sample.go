@@ -2,6 +2,9 @@
 package sample
 
 import (
+	"maps"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -75,4 +78,37 @@ func Agent(name, infraEnv, mac string) *aiv1beta1.Agent {
 			},
 		},
 	}
+}
+
+// OtherBootMAC is the boot MAC address of another server than that of BareMetalHost.
+const OtherBootMAC = "02:00:00:00:00:66"
+
+// ForeignHost is a BareMetalHost of another namespace without a consumer, for a server of its own.
+func ForeignHost(state string) *metal3.Host {
+	host := BareMetalHost()
+	host.Namespace, host.Name, host.UID = "site-7", "node-0", "foreign-uid"
+	host.Spec.BootMACAddress, host.Spec.ConsumerRef = OtherBootMAC, nil
+	host.Spec.BMC.Address = "idrac-virtualmedia://10.0.0.7:443/redfish/v1/Systems/System.Embedded.1/"
+	host.Status.Provisioning.State = state
+	return host
+}
+
+// Claimants are BareMetalHosts of other namespaces for the server of the Machine, which show that the server is in use.
+func Claimants() map[string]*metal3.Host {
+	consumed, detachedHost, external := ForeignHost("available"), ForeignHost("available"), ForeignHost("")
+	consumed.Spec.ConsumerRef = &metal3.Consumer{Kind: "HostClaim", Name: "x"}
+	detachedHost.Annotations = map[string]string{metal3api.DetachedAnnotation: "assisted-service-controller"}
+	external.Spec.ExternallyProvisioned = true
+	states := map[string]*metal3.Host{
+		"provisioned": ForeignHost("provisioned"), "provisioning": ForeignHost("provisioning"),
+		"externally provisioned":                    ForeignHost("externally provisioned"),
+		"externally provisioned, not inspected yet": external, "consumed": consumed, "detached": detachedHost,
+	}
+	found := maps.Clone(states)
+	for state, host := range states {
+		same := host.DeepCopy()
+		same.Spec.BootMACAddress, same.Spec.BMC.Address = "52-54-00-00-00-02", "ipmi://10.0.0.99"
+		found[state+", same boot MAC address"] = same
+	}
+	return found
 }

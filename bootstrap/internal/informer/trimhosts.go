@@ -1,4 +1,4 @@
-package hostconfig
+package informer
 
 import (
 	"slices"
@@ -13,7 +13,9 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -24,7 +26,8 @@ import (
 // identifying fields of every host: a value that a second host has, too, identifies neither host.
 func trimHost(host *metal3.Host) *metal3.Host {
 	kept := &metal3.Host{ObjectMeta: kube.Identity(&host.ObjectMeta)}
-	kept.Spec.BootMACAddress, kept.Spec.BMC.Address, kept.Spec.ExternallyProvisioned = host.Spec.BootMACAddress, host.Spec.BMC.Address, host.Spec.ExternallyProvisioned
+	kept.Spec.BootMACAddress, kept.Spec.BMC.Address, kept.Spec.ExternallyProvisioned = host.Spec.BootMACAddress, host.Spec.BMC.Address,
+		host.Spec.ExternallyProvisioned
 	if found := host.Status.HardwareDetails; found != nil {
 		kept.Status.HardwareDetails = &metal3.Hardware{SystemVendor: found.SystemVendor, NIC: trimNICs(found.NIC)}
 	}
@@ -80,7 +83,8 @@ func trimFree(kept, host *metal3.Host) {
 	}
 	if found := host.Status.HardwareDetails; found != nil {
 		details := kept.Status.HardwareDetails
-		details.CPU, details.RAMMebibytes, details.Storage = found.CPU, found.RAMMebibytes, []metal3.Disk{{SizeBytes: metal3.LargestDisk(found.Storage)}}
+		details.CPU, details.RAMMebibytes, details.Storage = found.CPU, found.RAMMebibytes,
+			[]metal3.Disk{{SizeBytes: metal3.LargestDisk(found.Storage)}}
 	}
 }
 
@@ -97,30 +101,33 @@ func trimNICs(found []metal3.NIC) []metal3.NIC {
 
 // readConditions are the conditions that are read of Agents.
 var readConditions = []conditionsv1.ConditionType{
-	aiv1beta1.SpecSyncedCondition, aiv1beta1.BoundCondition, aiv1beta1.ConnectedCondition, aiv1beta1.ValidatedCondition, aiv1beta1.InstalledCondition,
+	aiv1beta1.SpecSyncedCondition, aiv1beta1.BoundCondition, aiv1beta1.ConnectedCondition, aiv1beta1.ValidatedCondition,
+	aiv1beta1.InstalledCondition,
 	aiv1beta1.CleanupCondition,
 }
 
 // readOnceApproved are the conditions that are read of a bound and approved Agent. Of an installed Agent, only the
 // condition of its deletion is read.
-var readOnceApproved = []conditionsv1.ConditionType{aiv1beta1.ConnectedCondition, aiv1beta1.ValidatedCondition, aiv1beta1.InstalledCondition, aiv1beta1.CleanupCondition}
+var readOnceApproved = []conditionsv1.ConditionType{aiv1beta1.ConnectedCondition, aiv1beta1.ValidatedCondition,
+	aiv1beta1.InstalledCondition, aiv1beta1.CleanupCondition}
 
-// trimAgent keeps, of an Agent that waits for its cluster, the fields that decide and the fields that we apply.
+// TrimAgent keeps, of an Agent that waits for its cluster, the fields that decide and the fields that we apply.
 // Nothing more is applied to an Agent that is bound and approved. Of its hardware, only the identifying fields are
 // read.
-func trimAgent(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
+func TrimAgent(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 	kept := &aiv1beta1.Agent{ObjectMeta: kube.Identity(&agent.ObjectMeta)}
 	kept.Labels = kube.SelectKeys(agent.Labels, aiv1beta1.InfraEnvNameLabel)
-	kept.Annotations = kube.SelectKeys(agent.Annotations, skipSpokeCleanupAnnotation, desired.FencingAnnotation)
+	kept.Annotations = kube.SelectKeys(agent.Annotations, assisted.SkipSpokeCleanupAnnotation, desired.FencingAnnotation)
 	status, found := &kept.Status, &agent.Status
 	status.Progress.CurrentStage, status.DebugInfo.State = kube.Intern(found.Progress.CurrentStage), kube.Intern(found.DebugInfo.State)
-	status.Progress.StageStartTime, status.Progress.InstallationPercentage = found.Progress.StageStartTime, found.Progress.InstallationPercentage
+	status.Progress.StageStartTime, status.Progress.InstallationPercentage = found.Progress.StageStartTime,
+		found.Progress.InstallationPercentage
 	status.Inventory.SystemVendor.SerialNumber = found.Inventory.SystemVendor.SerialNumber
 	status.Inventory.Interfaces = trimInterfaces(found.Inventory.Interfaces)
 	if facts.Bound(agent) && agent.Spec.Approved {
 		return trimApproved(kept, agent)
 	}
-	kept.Spec, kept.ManagedFields = agent.Spec, apply.Own(FieldOwner, agent.ManagedFields)
+	kept.Spec, kept.ManagedFields = agent.Spec, apply.Own(writer.FieldOwner, agent.ManagedFields)
 	status.Role, status.InstallationDiskID = found.Role, found.InstallationDiskID
 	status.DebugInfo.StateInfo = found.DebugInfo.StateInfo
 	status.Conditions = trimConditions(found.Conditions, readConditions)
@@ -137,7 +144,8 @@ func trimApproved(kept, agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 	if cluster.Namespace == agent.Namespace {
 		cluster.Namespace = agent.Namespace // shares one string in memory
 	}
-	kept.Spec = aiv1beta1.AgentSpec{ClusterDeploymentName: &cluster, Role: kube.Intern(agent.Spec.Role), Approved: true, FencingCredentialsSecretRef: agent.Spec.FencingCredentialsSecretRef}
+	kept.Spec = aiv1beta1.AgentSpec{ClusterDeploymentName: &cluster, Role: kube.Intern(agent.Spec.Role), Approved: true,
+		FencingCredentialsSecretRef: agent.Spec.FencingCredentialsSecretRef}
 	if facts.BoundByUs(agent) {
 		kept.Spec.IgnitionConfigOverrides = "{}" // the presence of the overrides shows that we bound the Agent
 	}
@@ -220,12 +228,12 @@ var readBeforehand = append(
 func TrimInfraMachine(in any) (any, error) {
 	machine, ok := in.(*unstructured.Unstructured)
 	if !ok {
-		return apply.KeepOwn(FieldOwner)(in)
+		return apply.KeepOwn(writer.FieldOwner)(in)
 	}
 	if chosen := machine.GetAnnotations()[metal3.HostAnnotation] != ""; chosen {
 		return kube.SelectFields(machine, readFields), nil
 	}
 	kept := kube.SelectFields(machine, readBeforehand)
-	kept.SetManagedFields(apply.Own(FieldOwner, machine.GetManagedFields()))
+	kept.SetManagedFields(apply.Own(writer.FieldOwner, machine.GetManagedFields()))
 	return kept, nil
 }

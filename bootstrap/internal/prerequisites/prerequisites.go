@@ -1,4 +1,5 @@
-package hostconfig
+// Package prerequisites checks the objects of other controllers on which the phases depend.
+package prerequisites
 
 import (
 	"context"
@@ -7,14 +8,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// prerequisites waits for the objects of other controllers.
-func (r *Reconciler) prerequisites(_ context.Context, s *scope.Scope) (bool, error) {
+// Checker checks the prerequisites of a config.
+type Checker struct {
+	live client.Reader
+}
+
+// New returns a Checker that confirms prerequisites by live, which reads from the API server.
+func New(live client.Reader) *Checker { return &Checker{live: live} }
+
+// Check waits for the objects of other controllers.
+func (c *Checker) Check(_ context.Context, s *scope.Scope) (bool, error) {
 	if proceed, err := clusterReady(s); !proceed {
 		return proceed, err
 	}
@@ -29,13 +39,16 @@ func clusterReady(s *scope.Scope) (bool, error) {
 	const stage = bootstrapv1.DiscoveryImageReadyCondition
 	switch {
 	case s.Machine == nil && ownedByMachinePool(s.Config):
-		return s.Wait(stage, bootstrapv1.MachinePoolNotSupportedReason, "a MachinePool cannot use an OpenshiftAssistedConfig: use a MachineDeployment")
+		return s.Wait(stage, bootstrapv1.MachinePoolNotSupportedReason,
+			"a MachinePool cannot use an OpenshiftAssistedConfig: use a MachineDeployment")
 	case s.Machine == nil:
-		return s.Wait(stage, bootstrapv1.WaitingForMachineReason, "waiting until Cluster API makes the Machine whose spec.bootstrap.configRef is this object its owner")
+		return s.Wait(stage, bootstrapv1.WaitingForMachineReason,
+			"waiting until Cluster API makes the Machine whose spec.bootstrap.configRef is this object its owner")
 	case s.Cluster == nil:
 		return s.Wait(stage, bootstrapv1.WaitingForClusterInfrastructureReason, "waiting for Cluster %s", s.Machine.Spec.ClusterName)
 	case !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false):
-		return s.Wait(stage, bootstrapv1.WaitingForClusterInfrastructureReason, "waiting for the infrastructure of Cluster %s to be provisioned", s.Cluster.Name)
+		return s.Wait(stage, bootstrapv1.WaitingForClusterInfrastructureReason,
+			"waiting for the infrastructure of Cluster %s to be provisioned", s.Cluster.Name)
 	}
 	return true, nil
 }
@@ -59,11 +72,14 @@ func registrationReady(s *scope.Scope, stage string) (bool, error) {
 		return s.Wait(stage, bootstrapv1.WaitingForClusterDeploymentReason,
 			"waiting for ClusterDeployment %s, which the control plane provider makes", name)
 	case s.Install == nil:
-		return s.Wait(stage, bootstrapv1.WaitingForAgentClusterInstallReason, "waiting for AgentClusterInstall %s, which says whether the cluster has mirrors, an arbiter or fencing: "+
-			"see condition Installed of OpenshiftAssistedControlPlane %s", name, name)
+		return s.Wait(stage, bootstrapv1.WaitingForAgentClusterInstallReason,
+			"waiting for AgentClusterInstall %s, which states whether the cluster has mirrors, an arbiter or fencing: "+
+				"see condition Installed of OpenshiftAssistedControlPlane %s", name, name)
 	// A state that is cleared later, as while a database restarts, withdraws no image.
 	case !s.DataHandedOut() && !s.Installation().Registered:
-		return s.Wait(stage, bootstrapv1.WaitingForAgentClusterInstallReason, "assisted-service has not registered the cluster of AgentClusterInstall %s: see condition Installed of OpenshiftAssistedControlPlane %s", name, name)
+		return s.Wait(stage, bootstrapv1.WaitingForAgentClusterInstallReason,
+			"assisted-service has not registered the cluster of AgentClusterInstall %s: see condition Installed of OpenshiftAssistedControlPlane "+
+				"%s", name, name)
 	}
 	return true, nil
 }
@@ -74,7 +90,8 @@ func infraMachineReady(s *scope.Scope) (bool, error) {
 	switch {
 	case !kube.Readable(s.Machine.Spec.InfrastructureRef):
 		ref := s.Machine.Spec.InfrastructureRef
-		return s.Wait(stage, bootstrapv1.WaitingForInfraMachineReason, "infrastructureRef of Machine %s is %s of group %s, and only those of %s are taken: make the Machine anew with such a one",
+		return s.Wait(stage, bootstrapv1.WaitingForInfraMachineReason,
+			"infrastructureRef of Machine %s is %s of group %s. Only kinds of group %s are supported: recreate the Machine with one of them",
 			s.Machine.Name, ref.Kind, ref.APIGroup, clusterv1.GroupVersionInfrastructure.Group)
 	case s.InfraMachineFailure != nil:
 		_, _ = s.Wait(stage, bootstrapv1.WaitingForInfraMachineReason, "cannot read %s %s: %s",

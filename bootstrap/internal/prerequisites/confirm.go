@@ -1,4 +1,4 @@
-package hostconfig
+package prerequisites
 
 import (
 	"context"
@@ -15,27 +15,28 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// confirmRegistration reads the API server, past the cache, to check whether ClusterDeployment and
+// Confirm reads the API server, past the cache, to check whether ClusterDeployment and
 // AgentClusterInstall still belong to the Machine's Cluster. It runs right before a host is bound or approved. The
 // cache may not show yet that an object was deleted, or replaced by an object of another owner, a moment ago.
-func (r *Reconciler) confirmRegistration(ctx context.Context, s *scope.Scope, stage string) (bool, error) {
+func (c *Checker) Confirm(ctx context.Context, s *scope.Scope, stage string) (bool, error) {
 	key := client.ObjectKeyFromObject(s.Deployment)
-	cluster, err := kube.Read(ctx, r.Live, client.ObjectKeyFromObject(s.Cluster), &clusterv1.Cluster{})
+	cluster, err := kube.Read(ctx, c.live, client.ObjectKeyFromObject(s.Cluster), &clusterv1.Cluster{})
 	if err != nil {
 		return false, err
 	}
-	deployment, err := kube.Read(ctx, r.Live, key, &hivev1.ClusterDeployment{})
+	deployment, err := kube.Read(ctx, c.live, key, &hivev1.ClusterDeployment{})
 	if err != nil {
 		return false, err
 	}
-	install, err := kube.Read(ctx, r.Live, key, &hiveext.AgentClusterInstall{})
+	install, err := kube.Read(ctx, c.live, key, &hiveext.AgentClusterInstall{})
 	if err != nil {
 		return false, err
 	}
 	live := &facts.Facts{Config: s.Config, Machine: s.Machine, Cluster: cluster, Deployment: deployment, Install: install}
 	if live.ClusterDeleting() || cluster.Spec.ControlPlaneRef.Name != key.Name {
 		s.Again.In(reconcile.CacheLag)
-		return s.Wait(stage, bootstrapv1.WaitingForMachineReason, "Cluster %s is being deleted or has another control plane: Agent %s is not installed for it", s.Cluster.Name, s.Agent.Name)
+		return s.Wait(stage, bootstrapv1.WaitingForMachineReason,
+			"Cluster %s is being deleted or has another control plane: Agent %s is not installed for it", s.Cluster.Name, s.Agent.Name)
 	}
 	seen := &scope.Scope{Facts: live}
 	proceed, _ := registrationReady(seen, stage)

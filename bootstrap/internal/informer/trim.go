@@ -1,4 +1,6 @@
-package hostconfig
+// Package informer defines what the informers of the manager cache, by which indexes it is found, and which changes of
+// it cause a reconcile.
+package informer
 
 import (
 	"slices"
@@ -15,6 +17,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
@@ -27,7 +30,7 @@ import (
 // [TrimInfraMachine].
 func Cached() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
-		&aiv1beta1.Agent{}:             {Transform: kube.Reduce(trimAgent)},
+		&aiv1beta1.Agent{}:             {Transform: kube.Reduce(TrimAgent)},
 		&assisted.InfraEnv{}:           {Transform: kube.Reduce(trimInfraEnv)},
 		&aiv1beta1.NMStateConfig{}:     {Transform: kube.Reduce(trimNMStateConfig)},
 		&metal3.Host{}:                 {Transform: kube.Reduce(trimHost)},
@@ -58,7 +61,8 @@ func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
 	kept.Status.NodeRef = machine.Status.NodeRef
 	for _, c := range machine.Status.Conditions {
 		if c.Type == clusterv1.MachineNodeReadyCondition || c.Type == clusterv1.MachineNodeHealthyCondition {
-			kept.Status.Conditions = append(kept.Status.Conditions, metav1.Condition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime})
+			kept.Status.Conditions = append(kept.Status.Conditions,
+				metav1.Condition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime})
 		}
 	}
 	return kept
@@ -85,12 +89,14 @@ func trimDeployment(deployment *hivev1.ClusterDeployment) *hivev1.ClusterDeploym
 func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInstall {
 	kept := &hiveext.AgentClusterInstall{ObjectMeta: kube.Identity(&install.ObjectMeta)}
 	kept.Labels = kube.SelectKeys(install.Labels, ownerLabels...)
-	kept.Annotations = kube.SelectKeys(install.Annotations, contract.ClusterUIDAnnotation, bootstrapv1.MachineConfigServerCAAnnotation, bootstrapv1.InstallationGivenUpAnnotation, bootstrapv1.ClusterWithArbiterAnnotation)
+	kept.Annotations = kube.SelectKeys(install.Annotations, contract.ClusterUIDAnnotation, bootstrapv1.MachineConfigServerCAAnnotation,
+		bootstrapv1.InstallationGivenUpAnnotation, bootstrapv1.ClusterWithArbiterAnnotation)
 	kept.Spec.ProvisionRequirements, kept.Spec.MirrorRegistryRef = install.Spec.ProvisionRequirements, install.Spec.MirrorRegistryRef
 	kept.Status.DebugInfo.State, kept.Status.DebugInfo.StateInfo = install.Status.DebugInfo.State, install.Status.DebugInfo.StateInfo
 	for _, c := range install.Status.Conditions {
 		if c.Type == hiveext.ClusterCompletedCondition {
-			kept.Status.Conditions = append(kept.Status.Conditions, hivev1.ClusterInstallCondition{Type: c.Type, Status: c.Status, Reason: c.Reason, LastTransitionTime: c.LastTransitionTime})
+			kept.Status.Conditions = append(kept.Status.Conditions,
+				hivev1.ClusterInstallCondition{Type: c.Type, Status: c.Status, Reason: c.Reason, LastTransitionTime: c.LastTransitionTime})
 		}
 	}
 	return kept
@@ -99,8 +105,9 @@ func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInst
 // trimInfraEnv keeps the whole spec, because we state it.
 func trimInfraEnv(infraEnv *assisted.InfraEnv) *assisted.InfraEnv {
 	kept := &assisted.InfraEnv{ObjectMeta: kube.Identity(&infraEnv.ObjectMeta), Spec: infraEnv.Spec}
-	kept.Labels, kept.ManagedFields = infraEnv.Labels, apply.Own(FieldOwner, infraEnv.ManagedFields)
-	kept.Annotations, kept.OwnerReferences = kube.SelectKeys(infraEnv.Annotations, contract.ClusterUIDAnnotation, bootstrapv1.MirrorsDigestAnnotation), kube.InternOwners(infraEnv.OwnerReferences)
+	kept.Labels, kept.ManagedFields = infraEnv.Labels, apply.Own(writer.FieldOwner, infraEnv.ManagedFields)
+	kept.Annotations, kept.OwnerReferences = kube.SelectKeys(infraEnv.Annotations, contract.ClusterUIDAnnotation,
+		bootstrapv1.MirrorsDigestAnnotation), kube.InternOwners(infraEnv.OwnerReferences)
 	kept.Status.Conditions = infraEnv.Status.Conditions
 	kept.Status.ISODownloadURL, kept.Status.CreatedTime = infraEnv.Status.ISODownloadURL, infraEnv.Status.CreatedTime
 	kept.Status.BootArtifacts.DiscoveryIgnitionURL = infraEnv.Status.BootArtifacts.DiscoveryIgnitionURL
@@ -119,10 +126,11 @@ func trimNMStateConfig(network *aiv1beta1.NMStateConfig) *aiv1beta1.NMStateConfi
 // the data.
 func trimSecret(secret *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	kept := kube.MetadataIdentity(secret)
-	if secret.Annotations[SourceAnnotation] == "" && secret.Annotations[desired.FencingAnnotation] == "" {
+	if secret.Annotations[desired.SourceAnnotation] == "" && secret.Annotations[desired.FencingAnnotation] == "" {
 		return kept
 	}
 	kept.Labels, kept.OwnerReferences = kube.SelectKeys(secret.Labels, clusterv1.ClusterNameLabel), kube.InternOwners(secret.OwnerReferences)
-	kept.Annotations = kube.SelectKeys(secret.Annotations, SourceAnnotation, InfraEnvAnnotation, ModifiedAnnotation, desired.FencingAnnotation)
+	kept.Annotations = kube.SelectKeys(secret.Annotations, desired.SourceAnnotation, desired.InfraEnvAnnotation, desired.ModifiedAnnotation,
+		desired.FencingAnnotation)
 	return kept
 }

@@ -1,4 +1,4 @@
-package hostconfig
+package informer
 
 import (
 	"maps"
@@ -20,6 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/sample"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
@@ -95,7 +98,7 @@ func TestOfAClusterAndItsInstallationWhatIsReadIsCached(t *testing.T) {
 func TestOfAnInfraEnvAllThatIsStatedIsCached(t *testing.T) {
 	g := NewWithT(t)
 	infraEnv := &assisted.InfraEnv{
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"l": "v"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldOwner, Operation: metav1.ManagedFieldsOperationApply}}},
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"l": "v"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: writer.FieldOwner, Operation: metav1.ManagedFieldsOperationApply}}},
 		Spec:       assisted.InfraEnvSpec{InfraEnvSpec: aiv1beta1.InfraEnvSpec{SSHAuthorizedKey: "key", IgnitionConfigOverride: "{}"}, NTPSources: []string{"ntp"}},
 	}
 	infraEnv.Status.ISODownloadURL, infraEnv.Status.BootArtifacts.DiscoveryIgnitionURL = "iso", "ignition"
@@ -106,17 +109,17 @@ func TestOfAnInfraEnvAllThatIsStatedIsCached(t *testing.T) {
 	g.Expect(trimInfraEnv(whole)).To(Equal(infraEnv))
 
 	network := &aiv1beta1.NMStateConfig{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"l": "v"}}}
-	network.Spec.Interfaces = []*aiv1beta1.Interface{{Name: "eno1", MacAddress: bootMAC}}
+	network.Spec.Interfaces = []*aiv1beta1.Interface{{Name: "eno1", MacAddress: sample.BootMAC}}
 	stated := network.DeepCopy()
 	stated.Annotations, stated.Spec.NetConfig.Raw = large, aiv1beta1.RawNetConfig("large")
 	g.Expect(trimNMStateConfig(stated)).To(Equal(network))
 }
 
 func TestOfAHostWhatIsReadIsCached(t *testing.T) {
-	kept := bareMetalHost()
+	kept := sample.BareMetalHost()
 	kept.Spec.BMC.Address, kept.Spec.Image = "redfish://bmc", &metal3.Image{URL: "iso"}
 	kept.Spec.RootDeviceHints = &metal3api.RootDeviceHints{DeviceName: "/dev/sda"}
-	kept.Status.HardwareDetails = &metal3.Hardware{NIC: []metal3.NIC{{MAC: bootMAC}, {MAC: "02:00:00:00:00:02"}}}
+	kept.Status.HardwareDetails = &metal3.Hardware{NIC: []metal3.NIC{{MAC: sample.BootMAC}, {MAC: "02:00:00:00:00:02"}}}
 	kept.Status.HardwareDetails.SystemVendor.SerialNumber = "S1"
 	kept.Annotations = map[string]string{
 		metal3.HostnameAnnotation: "h", metal3.RoleAnnotation: "master", metal3.InstallerArgsAnnotation: "[]", metal3.IgnitionAnnotation: "{}", metal3.NodeLabelAnnotationPrefix + "a": "b",
@@ -129,7 +132,7 @@ func TestOfAHostWhatIsReadIsCached(t *testing.T) {
 	maps.Copy(whole.Annotations, large)
 	whole.Labels, whole.OwnerReferences = large, []metav1.OwnerReference{{Name: "m"}}
 	whole.Status.HardwareDetails.RAMMebibytes = 1 << 10
-	whole.Status.HardwareDetails.NIC = []metal3.NIC{{MAC: bootMAC}, {MAC: bootMAC}, {MAC: "02:00:00:00:00:02"}}
+	whole.Status.HardwareDetails.NIC = []metal3.NIC{{MAC: sample.BootMAC}, {MAC: sample.BootMAC}, {MAC: "02:00:00:00:00:02"}}
 	NewWithT(t).Expect(trimHost(whole)).To(Equal(kept))
 	NewWithT(t).Expect(trimHost(kept)).To(Equal(kept), "also the second time")
 }
@@ -137,27 +140,27 @@ func TestOfAHostWhatIsReadIsCached(t *testing.T) {
 // TestOfAFreeHostWhatItIsChosenByIsCached: CAPM3 may give it to a Metal3Machine.
 func TestOfAFreeHostWhatItIsChosenByIsCached(t *testing.T) {
 	g := NewWithT(t)
-	kept, ours := bareMetalHost(), bareMetalHost()
+	kept, ours := sample.BareMetalHost(), sample.BareMetalHost()
 	kept.Spec.ConsumerRef, kept.Labels, kept.Spec.BMC.Address = nil, map[string]string{"zone": "a"}, "redfish://bmc"
 	kept.Annotations, kept.Status.Provisioning.State = map[string]string{"baremetalhost.metal3.io/detached": ""}, "available"
 	kept.Status.HardwareDetails = &metal3.Hardware{
-		SystemVendor: metal3.Vendor{SerialNumber: "S1"}, NIC: []metal3.NIC{{MAC: bootMAC}}, CPU: metal3.CPU{Count: 8}, RAMMebibytes: 1 << 10, Storage: []metal3.Disk{{SizeBytes: 2}},
+		SystemVendor: metal3.Vendor{SerialNumber: "S1"}, NIC: []metal3.NIC{{MAC: sample.BootMAC}}, CPU: metal3.CPU{Count: 8}, RAMMebibytes: 1 << 10, Storage: []metal3.Disk{{SizeBytes: 2}},
 	}
 	whole := kept.DeepCopy()
 	maps.Copy(whole.Annotations, large)
 	whole.Spec.RootDeviceHints = &metal3api.RootDeviceHints{DeviceName: "/dev/sda"}
-	whole.Status.HardwareDetails.NIC = []metal3.NIC{{MAC: bootMAC}, {MAC: bootMAC}}
+	whole.Status.HardwareDetails.NIC = []metal3.NIC{{MAC: sample.BootMAC}, {MAC: sample.BootMAC}}
 	whole.Status.HardwareDetails.Storage = []metal3.Disk{{SizeBytes: 1}, {SizeBytes: 2}}
 	g.Expect(trimHost(whole)).To(Equal(kept))
 	g.Expect(trimHost(kept)).To(Equal(kept), "also the second time")
 
 	ours.Generation = 2
-	g.Expect(hostChanges.Update(event.UpdateEvent{ObjectOld: trimHost(whole), ObjectNew: trimHost(ours)})).To(BeTrue(), "it is given to a Machine")
+	g.Expect(HostChanges.Update(event.UpdateEvent{ObjectOld: trimHost(whole), ObjectNew: trimHost(ours)})).To(BeTrue(), "it is given to a Machine")
 }
 
 // TestOfAHostWhoseServerIsInUseWhatShowsItIsCached: the index of such hosts is made from the cache.
 func TestOfAHostWhoseServerIsInUseWhatShowsItIsCached(t *testing.T) {
-	for situation, host := range claimants() {
+	for situation, host := range sample.Claimants() {
 		g := NewWithT(t)
 		host.Spec.BMC.CredentialsName = "secret"
 		g.Expect(metal3.Claim(host)).NotTo(BeEmpty(), situation)
@@ -165,13 +168,15 @@ func TestOfAHostWhoseServerIsInUseWhatShowsItIsCached(t *testing.T) {
 		g.Expect(serverInUse(trimHost(host))).To(Equal(metal3.ServerKeys(host)), situation)
 		g.Expect(trimHost(trimHost(host))).To(Equal(trimHost(host)), "also the second time: %s", situation)
 	}
-	NewWithT(t).Expect(serverInUse(freeHost("free", ""))).To(BeEmpty(), "a free host is not indexed")
+	free := sample.BareMetalHost()
+	free.Spec.ConsumerRef, free.Status.Provisioning.State = nil, "available"
+	NewWithT(t).Expect(serverInUse(free)).To(BeEmpty(), "a free host is not indexed")
 }
 
 // TestOfAHostThatIsKeptItsLabelsAreCached: whether CAPM3 waits for it, they tell.
 func TestOfAHostThatIsKeptItsLabelsAreCached(t *testing.T) {
 	g := NewWithT(t)
-	host := bareMetalHost()
+	host := sample.BareMetalHost()
 	host.Spec.ConsumerRef, host.Spec.BMC.Address = nil, "redfish://bmc"
 	host.Labels = map[string]string{metal3.NodeReuseLabel: "md-0", "zone": "a"}
 	host.Annotations = map[string]string{metal3.FencingCredentialsAnnotation: "own", metal3.HostnameAnnotation: "r1"}
@@ -190,7 +195,7 @@ func TestOfAHostThatIsKeptItsLabelsAreCached(t *testing.T) {
 
 func TestOfAMetal3MachineWhatItIsGivenAHostByIsCached(t *testing.T) {
 	g := NewWithT(t)
-	machine := metal3Machine("live-iso")
+	machine := sample.Metal3Machine("live-iso")
 	machine.SetLabels(map[string]string{clusterv1.MachineDeploymentNameLabel: "0", "other": "x"})
 	g.Expect(unstructured.SetNestedField(machine.Object, "rack1", "spec", "failureDomain")).To(Succeed())
 	trimmed, err := TrimInfraMachine(machine)
@@ -204,17 +209,17 @@ func TestOfAMetal3MachineWhatItIsGivenAHostByIsCached(t *testing.T) {
 // TestOfAHostThatIsNotToBeHadOnlyWhyAndItsIdentityIsCached: a hub may have many that were installed in other ways.
 func TestOfAHostThatIsNotToBeHadOnlyWhyAndItsIdentityIsCached(t *testing.T) {
 	g := NewWithT(t)
-	provisioned, broken, others := bareMetalHost(), bareMetalHost(), bareMetalHost()
+	provisioned, broken, others := sample.BareMetalHost(), sample.BareMetalHost(), sample.BareMetalHost()
 	provisioned.Spec.ConsumerRef, broken.Spec.ConsumerRef, others.Spec.ConsumerRef.Kind = nil, nil, "HostClaim"
 	provisioned.Status.Provisioning.State, broken.Status.Provisioning.State = "provisioned", "available"
 	broken.Status.ErrorType, broken.Status.ErrorMessage = "registration error", "no BMC"
 	for want, host := range map[string]*metal3.Host{"provisioned": provisioned, "registration error: no BMC": broken, "in use": others} {
 		host.Spec.BMC.Address, host.Labels = "redfish://bmc", map[string]string{"zone": "a"}
-		host.Status.HardwareDetails = &metal3.Hardware{NIC: []metal3.NIC{{MAC: bootMAC}}, SystemVendor: metal3.Vendor{SerialNumber: "S1"}, RAMMebibytes: 1 << 10}
+		host.Status.HardwareDetails = &metal3.Hardware{NIC: []metal3.NIC{{MAC: sample.BootMAC}}, SystemVendor: metal3.Vendor{SerialNumber: "S1"}, RAMMebibytes: 1 << 10}
 		kept := trimHost(host)
 		g.Expect(metal3.UnavailableReason(kept, "")).To(Equal(want))
-		g.Expect(metal3.IdentityOf(kept).MACs).To(Equal([]string{bootMAC}), "others are not recognised by what it has, too")
-		g.Expect(kept.Status.HardwareDetails).To(Equal(&metal3.Hardware{NIC: []metal3.NIC{{MAC: bootMAC}}, SystemVendor: metal3.Vendor{SerialNumber: "S1"}}), want)
+		g.Expect(metal3.IdentityOf(kept).MACs).To(Equal([]string{sample.BootMAC}), "others are not recognised by what it has, too")
+		g.Expect(kept.Status.HardwareDetails).To(Equal(&metal3.Hardware{NIC: []metal3.NIC{{MAC: sample.BootMAC}}, SystemVendor: metal3.Vendor{SerialNumber: "S1"}}), want)
 		if host == broken {
 			g.Expect(kept.Labels).To(Equal(host.Labels), "it may be given to a Machine once the error passes")
 		} else {
@@ -226,25 +231,25 @@ func TestOfAHostThatIsNotToBeHadOnlyWhyAndItsIdentityIsCached(t *testing.T) {
 
 func TestOfAnAgentWhatIsReadIsCached(t *testing.T) {
 	g := NewWithT(t)
-	told := metav1.ManagedFieldsEntry{Manager: FieldOwner, Operation: metav1.ManagedFieldsOperationApply}
+	told := metav1.ManagedFieldsEntry{Manager: writer.FieldOwner, Operation: metav1.ManagedFieldsOperationApply}
 	service := metav1.ManagedFieldsEntry{Manager: "assisted-service", Operation: metav1.ManagedFieldsOperationUpdate}
-	whole := discovered("a", "m", bootMAC)
-	whole.Annotations, whole.ManagedFields = map[string]string{skipSpokeCleanupAnnotation: "", "other": "large"}, []metav1.ManagedFieldsEntry{service, told}
+	whole := sample.Agent("a", "m", sample.BootMAC)
+	whole.Annotations, whole.ManagedFields = map[string]string{assisted.SkipSpokeCleanupAnnotation: "", "other": "large"}, []metav1.ManagedFieldsEntry{service, told}
 	whole.Spec.ClusterDeploymentName, whole.Spec.Role, whole.Spec.IgnitionConfigOverrides = &aiv1beta1.ClusterReference{Name: "cp"}, models.HostRoleWorker, "large"
 	whole.Status.Role, whole.Status.InstallationDiskID, whole.Status.Progress.CurrentStage = models.HostRoleWorker, "disk", models.HostStageJoined
 	whole.Status.Progress.StageStartTime, whole.Status.Progress.InstallationPercentage = &metav1.Time{Time: time.Unix(1, 0)}, 88
 	whole.Status.DebugInfo.StateInfo, whole.Status.Inventory.SystemVendor.SerialNumber = "info", "S1"
 	whole.Status.Conditions = append(whole.Status.Conditions, sampleCondition("Other", corev1.ConditionTrue), sampleCondition(aiv1beta1.InstalledCondition, corev1.ConditionFalse))
 	waiting := whole.DeepCopy()
-	waiting.Annotations, waiting.ManagedFields = map[string]string{skipSpokeCleanupAnnotation: ""}, []metav1.ManagedFieldsEntry{told}
-	waiting.Status.Inventory.Interfaces = []aiv1beta1.HostInterface{{MacAddress: bootMAC}}
+	waiting.Annotations, waiting.ManagedFields = map[string]string{assisted.SkipSpokeCleanupAnnotation: ""}, []metav1.ManagedFieldsEntry{told}
+	waiting.Status.Inventory.Interfaces = []aiv1beta1.HostInterface{{MacAddress: sample.BootMAC}}
 	waiting.Status.Inventory.Cpu.Architecture = ""
 	conditions := whole.Status.Conditions
 	waiting.Status.Conditions = trimConditions(conditions, readConditions)
 	g.Expect(waiting.Status.Conditions).To(HaveLen(3), "the unread one is left out")
 	g.Expect(waiting.Status.Conditions[0].Reason).To(BeEmpty(), "why one is true is not read")
 	g.Expect(waiting.Status.Conditions[1:]).To(ConsistOf(conditions[1], conditions[3]), "all of what is false is read")
-	g.Expect(trimAgent(whole)).To(Equal(waiting), "without the record of what it was told every restart would tell it again")
+	g.Expect(TrimAgent(whole)).To(Equal(waiting), "without the record of what it was told every restart would tell it again")
 
 	whole.Spec.Approved = true
 	whole.Status.Conditions = nil
@@ -258,14 +263,14 @@ func TestOfAnAgentWhatIsReadIsCached(t *testing.T) {
 	approved.Spec.IgnitionConfigOverrides, approved.Spec.Approved = "{}", true
 	inventory := &approved.Status.Inventory
 	inventory.Hostname, inventory.Disks, inventory.Memory, inventory.Cpu = "", nil, aiv1beta1.HostMemory{}, aiv1beta1.HostCPU{}
-	g.Expect(trimAgent(whole)).To(Equal(approved), "it is told nothing more")
+	g.Expect(TrimAgent(whole)).To(Equal(approved), "it is told nothing more")
 
 	for _, state := range []string{"installed", "added-to-existing-cluster"} {
 		whole.Status.DebugInfo.State = state
 		installed := approved.DeepCopy()
 		installed.Status.DebugInfo.State, installed.Status.DebugInfo.StateInfo, installed.Status.Conditions = state, "", conditions[5:6]
-		g.Expect(trimAgent(whole)).To(Equal(installed), "of one that is installed nothing more is told")
-		g.Expect(trimAgent(installed)).To(Equal(installed), "also the second time")
+		g.Expect(TrimAgent(whole)).To(Equal(installed), "of one that is installed nothing more is told")
+		g.Expect(TrimAgent(installed)).To(Equal(installed), "also the second time")
 	}
 }
 
@@ -280,7 +285,7 @@ func TestConditionsOfAnAgentThatAreReadAreCached(t *testing.T) {
 
 func TestOfAnInfraMachineWhatIsReadIsCached(t *testing.T) {
 	g := NewWithT(t)
-	kept := metal3Machine("live-iso")
+	kept := sample.Metal3Machine("live-iso")
 	unstructured.RemoveNestedField(kept.Object, "spec", "image", "checksum")
 	g.Expect(unstructured.SetNestedStringMap(kept.Object, map[string]string{"zone": "a"}, "spec", "hostSelector", "matchLabels")).To(Succeed())
 	for _, path := range [][]string{{"spec", "providerID"}, {"spec", "image", "format"}, {"status", "metaData", "name"}} {
@@ -289,7 +294,7 @@ func TestOfAnInfraMachineWhatIsReadIsCached(t *testing.T) {
 	for _, path := range [][]string{{"status", "ready"}, {"status", "initialization", "provisioned"}} {
 		g.Expect(unstructured.SetNestedField(kept.Object, true, path...)).To(Succeed())
 	}
-	own := []metav1.ManagedFieldsEntry{{Manager: FieldOwner, Operation: metav1.ManagedFieldsOperationApply}}
+	own := []metav1.ManagedFieldsEntry{{Manager: writer.FieldOwner, Operation: metav1.ManagedFieldsOperationApply}}
 	kept.SetManagedFields(own)
 	whole := kept.DeepCopy()
 	whole.SetLabels(large)
@@ -309,15 +314,15 @@ func TestOfSecretsAndConfigMapsWhatIsReadIsCached(t *testing.T) {
 	identity.Namespace, identity.Name, identity.UID, identity.ResourceVersion = "lab", "m", "1", "5"
 	whole := identity.DeepCopy()
 	whole.Labels, whole.Finalizers = map[string]string{clusterv1.ClusterNameLabel: "c", "other": "large"}, []string{"other"}
-	whole.OwnerReferences, whole.ManagedFields = []metav1.OwnerReference{{Name: "m"}, {Name: "other"}}, []metav1.ManagedFieldsEntry{{Manager: FieldOwner}}
-	whole.Annotations = map[string]string{InfraEnvAnnotation: "id", "other": "large"}
+	whole.OwnerReferences, whole.ManagedFields = []metav1.OwnerReference{{Name: "m"}, {Name: "other"}}, []metav1.ManagedFieldsEntry{{Manager: writer.FieldOwner}}
+	whole.Annotations = map[string]string{desired.InfraEnvAnnotation: "id", "other": "large"}
 	g.Expect(kube.MetadataIdentity(whole)).To(Equal(identity))
 	g.Expect(trimSecret(whole)).To(Equal(identity), "it is not ours")
 
-	whole.Annotations[SourceAnnotation], whole.Annotations[ModifiedAnnotation] = "digest", "yesterday"
+	whole.Annotations[desired.SourceAnnotation], whole.Annotations[desired.ModifiedAnnotation] = "digest", "yesterday"
 	kept := identity.DeepCopy()
 	kept.Labels, kept.OwnerReferences = map[string]string{clusterv1.ClusterNameLabel: "c"}, whole.OwnerReferences
-	kept.Annotations = map[string]string{SourceAnnotation: "digest", InfraEnvAnnotation: "id", ModifiedAnnotation: "yesterday"}
+	kept.Annotations = map[string]string{desired.SourceAnnotation: "digest", desired.InfraEnvAnnotation: "id", desired.ModifiedAnnotation: "yesterday"}
 	g.Expect(trimSecret(whole)).To(Equal(kept))
 	g.Expect(Cached()).To(HaveKeyWithValue(BeAssignableToTypeOf(&corev1.Secret{}), WithTransform(func(options cache.ByObject) any {
 		trimmed, _ := options.Transform(whole)

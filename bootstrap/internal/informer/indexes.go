@@ -1,4 +1,4 @@
-package hostconfig
+package informer
 
 import (
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
@@ -15,50 +15,52 @@ import (
 
 // Field indexes of the cache.
 const (
-	machineByConfig         = "bootstrap.configRef"
-	machineByInfraMachine   = "infrastructureRef"
-	configByCluster         = "cluster"
-	configBySecret          = "secrets"
-	configByConfigMap       = "configMaps"
-	configByNetworks        = "nmStateConfigs"
-	infraEnvByConfig        = "config"
-	infraEnvByMirrors       = "mirrorRegistryRef"
-	agentByInfraEnv         = "infraEnv"
-	clusterByControlPlane   = "controlPlane"
-	deploymentsByPullSecret = "pullSecret"
-	configByAgent           = "agent"
-	hostByServer            = "server"
+	MachineByConfig         = "bootstrap.configRef"
+	MachineByInfraMachine   = "infrastructureRef"
+	ConfigByCluster         = "cluster"
+	ConfigBySecret          = "secrets"
+	ConfigByConfigMap       = "configMaps"
+	ConfigByNetworks        = "nmStateConfigs"
+	InfraEnvByConfig        = "config"
+	InfraEnvByMirrors       = "mirrorRegistryRef"
+	AgentByInfraEnv         = "infraEnv"
+	ClusterByControlPlane   = "controlPlane"
+	DeploymentsByPullSecret = "pullSecret"
+	ConfigByAgent           = "agent"
+	HostByServer            = "server"
 )
 
-// selecting is the value of configByNetworks for the configs that select NMStateConfigs.
-const selecting = "selecting"
+// Selecting is the value of configByNetworks for the configs that select NMStateConfigs.
+const Selecting = "selecting"
 
-// indexes returns the indexes that find few objects among many. Of BareMetalHosts, only those whose server is in
+// Indexes returns the indexes that find few objects among many. Of BareMetalHosts, only those whose server is in
 // use are indexed: see serverInUse.
-func indexes() []kube.Index {
+func Indexes() []kube.Index {
 	return []kube.Index{
-		kube.IndexOf(&clusterv1.Machine{}, machineByConfig, func(m *clusterv1.Machine) []string { return kube.NonEmpty(configOfMachine(m)) }),
-		kube.IndexOf(&clusterv1.Machine{}, machineByInfraMachine, infraMachineOfMachine),
-		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, configByCluster, labelled[*bootstrapv1.OpenshiftAssistedConfig](clusterv1.ClusterNameLabel)),
-		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, configBySecret, secretsOfConfig),
-		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, configByConfigMap, configMapsOfConfig),
-		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, configByNetworks, networksOfConfig),
-		kube.IndexOf(&assisted.InfraEnv{}, infraEnvByConfig, labelled[*assisted.InfraEnv](bootstrapv1.ConfigNameLabel)),
-		kube.IndexOf(&assisted.InfraEnv{}, infraEnvByMirrors, mirrorsOfInfraEnv),
-		kube.IndexOf(&aiv1beta1.Agent{}, agentByInfraEnv, labelled[*aiv1beta1.Agent](aiv1beta1.InfraEnvNameLabel)),
-		kube.IndexOf(&clusterv1.Cluster{}, clusterByControlPlane, func(c *clusterv1.Cluster) []string { return kube.NonEmpty(c.Spec.ControlPlaneRef.Name) }),
-		kube.IndexOf(&hivev1.ClusterDeployment{}, deploymentsByPullSecret, pullSecretOfDeployment),
-		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, configByAgent, agentOfConfig),
-		kube.IndexOf(&metal3.Host{}, hostByServer, serverInUse),
+		kube.IndexOf(&clusterv1.Machine{}, MachineByConfig, func(m *clusterv1.Machine) []string { return kube.NonEmpty(ConfigOfMachine(m)) }),
+		kube.IndexOf(&clusterv1.Machine{}, MachineByInfraMachine, infraMachineOfMachine),
+		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, ConfigByCluster,
+			labeled[*bootstrapv1.OpenshiftAssistedConfig](clusterv1.ClusterNameLabel)),
+		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, ConfigBySecret, secretsOfConfig),
+		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, ConfigByConfigMap, configMapsOfConfig),
+		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, ConfigByNetworks, networksOfConfig),
+		kube.IndexOf(&assisted.InfraEnv{}, InfraEnvByConfig, labeled[*assisted.InfraEnv](bootstrapv1.ConfigNameLabel)),
+		kube.IndexOf(&assisted.InfraEnv{}, InfraEnvByMirrors, mirrorsOfInfraEnv),
+		kube.IndexOf(&aiv1beta1.Agent{}, AgentByInfraEnv, labeled[*aiv1beta1.Agent](aiv1beta1.InfraEnvNameLabel)),
+		kube.IndexOf(&clusterv1.Cluster{}, ClusterByControlPlane,
+			func(c *clusterv1.Cluster) []string { return kube.NonEmpty(c.Spec.ControlPlaneRef.Name) }),
+		kube.IndexOf(&hivev1.ClusterDeployment{}, DeploymentsByPullSecret, pullSecretOfDeployment),
+		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, ConfigByAgent, agentOfConfig),
+		kube.IndexOf(&metal3.Host{}, HostByServer, serverInUse),
 	}
 }
 
-func labelled[T client.Object](label string) func(T) []string {
+func labeled[T client.Object](label string) func(T) []string {
 	return func(o T) []string { return kube.NonEmpty(o.GetLabels()[label]) }
 }
 
-// configOfMachine returns the name of the OpenshiftAssistedConfig that the Machine refers to; empty if none.
-func configOfMachine(machine *clusterv1.Machine) string {
+// ConfigOfMachine returns the name of the OpenshiftAssistedConfig that the Machine refers to; empty if none.
+func ConfigOfMachine(machine *clusterv1.Machine) string {
 	ref := machine.Spec.Bootstrap.ConfigRef
 	if ref.Kind != "OpenshiftAssistedConfig" || ref.APIGroup != bootstrapv1.GroupVersion.Group {
 		return ""
@@ -67,7 +69,7 @@ func configOfMachine(machine *clusterv1.Machine) string {
 }
 
 func infraMachineOfMachine(machine *clusterv1.Machine) []string {
-	if configOfMachine(machine) == "" {
+	if ConfigOfMachine(machine) == "" {
 		return nil
 	}
 	return []string{machine.Spec.InfrastructureRef.Kind + "/" + machine.Spec.InfrastructureRef.Name}
@@ -107,7 +109,7 @@ func mirrorsOfInfraEnv(infraEnv *assisted.InfraEnv) []string {
 
 func networksOfConfig(config *bootstrapv1.OpenshiftAssistedConfig) []string {
 	if facts.WantsNetworks(config) {
-		return []string{selecting}
+		return []string{Selecting}
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package hostconfig
+package informer
 
 import (
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
@@ -11,14 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// changed returns a predicate that passes the updates with different metadata, or for which differ returns true.
-func changed[T client.Object](differ func(before, after T) bool) predicate.Predicate {
+// Changed returns a predicate that passes the updates with different metadata, or for which differ returns true.
+func Changed[T client.Object](differ func(before, after T) bool) predicate.Predicate {
 	return kube.Changes(func(before, after T) bool { return metadataDiffers(before, after) || differ(before, after) })
 }
 
@@ -33,17 +32,8 @@ func metadataDiffers(before, after client.Object) bool {
 		!equality.Semantic.DeepEqual(before.GetOwnerReferences(), after.GetOwnerReferences())
 }
 
-// configChanges drops our own status writes, and passes foreign ones. A status that another client removed is
-// written again.
-func (r *Reconciler) configChanges() predicate.Predicate {
-	return changed(func(before, after *bootstrapv1.OpenshiftAssistedConfig) bool {
-		last, known := r.ours.Last(client.ObjectKeyFromObject(after))
-		return !equality.Semantic.DeepEqual(before.Status, after.Status) && !(known && equality.Semantic.DeepEqual(last.status, after.Status))
-	})
-}
-
-// machineChanges are the changes of whether the Machine has a Node, and of the state of the Node.
-var machineChanges = changed(func(before, after *clusterv1.Machine) bool {
+// MachineChanges are the changes of whether the Machine has a Node, and of the state of the Node.
+var MachineChanges = Changed(func(before, after *clusterv1.Machine) bool {
 	differs := before.Status.NodeRef.IsDefined() != after.Status.NodeRef.IsDefined()
 	for _, t := range []string{clusterv1.MachineNodeReadyCondition, clusterv1.MachineNodeHealthyCondition} {
 		differs = differs || conditions.IsTrue(before, t) != conditions.IsTrue(after, t)
@@ -51,21 +41,21 @@ var machineChanges = changed(func(before, after *clusterv1.Machine) bool {
 	return differs
 })
 
-// agentChanges are the changes of the fields of an Agent that the cache keeps: see [trimAgent]. A change of the
+// AgentChanges are the changes of the fields of an Agent that the cache keeps: see [trimAgent]. A change of the
 // percentage alone does not count: the percentage is reported together with the stage.
-var agentChanges = changed(func(before, after *aiv1beta1.Agent) bool {
+var AgentChanges = Changed(func(before, after *aiv1beta1.Agent) bool {
 	was, is := before.Status, after.Status
 	was.Progress.InstallationPercentage, is.Progress.InstallationPercentage = 0, 0
 	return !equality.Semantic.DeepEqual(before.Spec, after.Spec) || !equality.Semantic.DeepEqual(was, is)
 })
 
-// hostChanges are the changes of the fields of a host that the cache keeps: see [trimHost].
-var hostChanges = changed(func(before, after *metal3.Host) bool {
+// HostChanges are the changes of the fields of a host that the cache keeps: see [trimHost].
+var HostChanges = Changed(func(before, after *metal3.Host) bool {
 	return !equality.Semantic.DeepEqual(before.Status, after.Status)
 })
 
-// infraMachineChanges are the changes of the few fields of the contract, and of CAPM3's metadata.
-var infraMachineChanges = changed(func(before, after *unstructured.Unstructured) bool {
+// InfraMachineChanges are the changes of the few fields of the contract, and of CAPM3's metadata.
+var InfraMachineChanges = Changed(func(before, after *unstructured.Unstructured) bool {
 	for _, field := range [][]string{{"status", "ready"}, {"status", "initialization"}, {"status", "metaData"}} {
 		was, _, _ := unstructured.NestedFieldNoCopy(before.Object, field...)
 		is, _, _ := unstructured.NestedFieldNoCopy(after.Object, field...)
@@ -76,16 +66,17 @@ var infraMachineChanges = changed(func(before, after *unstructured.Unstructured)
 	return false
 })
 
-// clusterChanges are the changes of a Cluster that matter to its hosts.
-var clusterChanges = kube.Changes(func(before, after *clusterv1.Cluster) bool {
+// ClusterChanges are the changes of a Cluster that matter to its hosts.
+var ClusterChanges = kube.Changes(func(before, after *clusterv1.Cluster) bool {
 	return ptr.Deref(before.Spec.Paused, false) != ptr.Deref(after.Spec.Paused, false) ||
 		before.Spec.ControlPlaneRef != after.Spec.ControlPlaneRef ||
 		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
-		ptr.Deref(before.Status.Initialization.InfrastructureProvisioned, false) != ptr.Deref(after.Status.Initialization.InfrastructureProvisioned, false)
+		ptr.Deref(before.Status.Initialization.InfrastructureProvisioned,
+			false) != ptr.Deref(after.Status.Initialization.InfrastructureProvisioned, false)
 })
 
-// installationChanges are the changes of an AgentClusterInstall that matter to its hosts. The progress does not.
-var installationChanges = kube.Changes(func(before, after *hiveext.AgentClusterInstall) bool {
+// InstallationChanges are the changes of an AgentClusterInstall that matter to its hosts. The progress does not.
+var InstallationChanges = kube.Changes(func(before, after *hiveext.AgentClusterInstall) bool {
 	was, is := assisted.Observe(before), assisted.Observe(after)
 	return was.AcceptsHosts != is.AcceptsHosts || was.Phase != is.Phase ||
 		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
