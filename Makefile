@@ -54,7 +54,7 @@ help: ## Show this help.
 SAMPLE ?= ha
 .PHONY: demo
 demo: ## Install a simulated cluster on real Cluster API and show it. SAMPLE=<file in config/samples without .yaml>, or SAMPLE=replace (replaces a master afterwards) or SAMPLE=upgrade (upgrades the cluster afterwards). KEEP=1 leaves the cluster running.
-	@go run ./test/env/build -demo
+	@go -C test run ./env/build -demo
 	.tools/managers/demo -sample=$(SAMPLE) $(if $(KEEP),-keep)
 
 ##@ Develop
@@ -76,7 +76,8 @@ generate: generate-go generate-manifests generate-templates generate-docs ## Gen
 
 .PHONY: generate-go
 generate-go: $(CONTROLLER_GEN)
-	$(CONTROLLER_GEN) object paths=./bootstrap/api/... paths=./controlplane/api/... paths=./pkg/assisted/... paths=./pkg/metal3/... paths=./test/plainmetal/api/...
+	$(CONTROLLER_GEN) object paths=./bootstrap/api/... paths=./controlplane/api/... paths=./pkg/assisted/... paths=./pkg/metal3/...
+	cd test && $(abspath $(CONTROLLER_GEN)) object paths=./plainmetal/api/...
 
 # The rights on kinds without namespace stand in main.go and are a separate role. A manager that watches one
 # namespace has all other rights only in that namespace. The rights that both providers need stand in
@@ -88,7 +89,7 @@ generate-manifests: $(CONTROLLER_GEN)
 	  $(CONTROLLER_GEN) rbac:roleName=manager-role paths=./$$provider/internal/... paths=./pkg/... output:rbac:dir=config/$$provider/rbac; \
 	  $(CONTROLLER_GEN) rbac:roleName=manager-cluster-role,fileName=cluster_role.yaml paths=./$$provider output:rbac:dir=config/$$provider/rbac; \
 	done
-	@$(CONTROLLER_GEN) crd paths=./test/plainmetal/api/... output:crd:dir=test/plainmetal/crd
+	@cd test && $(abspath $(CONTROLLER_GEN)) crd paths=./plainmetal/api/... output:crd:dir=plainmetal/crd
 
 # The cluster templates of clusterctl are the samples with variables for the values that differ between users.
 # The ClusterClass of its sample is a separate file with the name that clusterctl requires. The template of its
@@ -134,26 +135,29 @@ verify-generate: generate ## Check that the generated files match their sources 
 APIS := $(PROVIDERS:%=%/api)
 # Neither does ./... include the tools. Most tools are only pins of foreign programs; these contain our code.
 CODED_TOOLS = $(sort $(dir $(wildcard test/tools/*/*.go)))
+# The product, its API types, the tests, and the tools with our code.
+MODULES = . $(APIS) test $(CODED_TOOLS)
 
 .PHONY: tidy
-tidy: ## Tidy the go.mod of the managers and of the API types, with equal versions.
+tidy: ## Tidy the go.mod of the managers, of the API types and of the tests, with equal versions.
 	go mod tidy
 	@for api in $(APIS); do \
 	  go -C $$api mod edit $$(go list -m -f '{{with or .Replace .}}{{if .Version}}-require={{.Path}}@{{.Version}}{{end}}{{end}}' $$(sed -n 's/^\t\([^ ]*\) v.*/\1/p' $$api/go.mod)) && \
 	  go -C $$api mod tidy || exit 1; \
 	done
+	go -C test mod tidy
 
 .PHONY: fmt
 fmt: $(GOLANGCI_LINT) ## Format the Go code, and apply the automatic fixes of the linter.
-	@for module in . $(APIS) $(CODED_TOOLS); do (cd $$module && $(abspath $(GOLANGCI_LINT)) fmt && $(abspath $(GOLANGCI_LINT)) run --fix) || exit 1; done
+	@for module in $(MODULES); do (cd $$module && $(abspath $(GOLANGCI_LINT)) fmt && $(abspath $(GOLANGCI_LINT)) run --fix) || exit 1; done
 
 .PHONY: vet
 vet: ## Run go vet.
-	@for module in . $(APIS) $(CODED_TOOLS); do go -C $$module vet ./... || exit 1; done
+	@for module in $(MODULES); do go -C $$module vet ./... || exit 1; done
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) lint-language ## Run golangci-lint, and check the language of comments, strings, names, documents and manifests.
-	@for module in . $(APIS) $(CODED_TOOLS); do (cd $$module && $(abspath $(GOLANGCI_LINT)) run) || exit 1; done
+	@for module in $(MODULES); do (cd $$module && $(abspath $(GOLANGCI_LINT)) run) || exit 1; done
 
 # Vale checks the language. Building Vale needs a C compiler.
 .PHONY: lint-language
@@ -188,7 +192,7 @@ AT_ONCE ?= 3
 .PHONY: test
 test: ## Run the tests of each change: unit, API server, contracts and end-to-end, on the simulated and partly on the real assisted-service. AT_ONCE=1 runs one suite after the other, with half the memory. A summary of the failures ends the output.
 	@mkdir -p _artifacts
-	@{ $(MAKE) --no-print-directory -j2 -Oline pure && $(MAKE) components end-to-end-program && $(MAKE) --no-print-directory -k -j$(AT_ONCE) -Oline $(SUITES); } 2>&1 | tee _artifacts/test.log || { go run ./test/summary _artifacts/test.log; exit 1; }
+	@{ $(MAKE) --no-print-directory -j2 -Oline pure && $(MAKE) components end-to-end-program && $(MAKE) --no-print-directory -k -j$(AT_ONCE) -Oline $(SUITES); } 2>&1 | tee _artifacts/test.log || { go -C test run ./summary $(CURDIR)/_artifacts/test.log; exit 1; }
 
 # Programs that run for minutes collect garbage less often, which saves a twentieth of all work.
 $(SUITES): export GOGC ?= 400
@@ -236,36 +240,39 @@ nightly: ## Run the tests that take too long for every change. All other end-to-
 	for core in $(NEWER_CORES); do \
 	  $(MAKE) conformance CORE=$$core; \
 	  $(MAKE) e2e CORE=$$core BACKEND=simulated LABELS='upgrade && !nightly' FOCUS='next patch in place'; \
-	  CORE=$$core go test ./config -count=1; \
+	  CORE=$$core go -C test test ./config -count=1; \
 	done
 	$(MAKE) conformance LONG=1 FOCUS='I15 '
-	LONG=1 go test ./test/clusterctl -count=1 -timeout 60m
+	LONG=1 go -C test test ./clusterctl -count=1 -timeout 60m
 	$(MAKE) chaos ROUNDS=12 CLUSTERS=9 CHAOS=-bound=15m
 	GOFLAGS="$(GOFLAGS) -race" $(MAKE) chaos ROUNDS=1 CLUSTERS=9 CHAOS=-bound=15m
 	$(MAKE) bench BENCH='-samples=1 -clusters=5 -margin=3'
 	REPRODUCE=1 go test ./release -count=1 -run TestManagerBuildsAreReproducible
-	go test -race -count=1 -timeout 90m $$($(UNIT))
+	go test -race -count=1 -timeout 90m ./...
+	go -C test test -race -count=1 -timeout 90m $$(go -C test list ./... | grep -v $(NO_UNIT))
 	$(MAKE) fuzz FUZZTIME=2m
 
 # Components are built first, so that the timeouts of tests do not include the build.
 .PHONY: components
 components: ## Build the real components that tests start (kube-apiserver, Cluster API, assisted-service...) once, and install PostgreSQL and Prometheus if they are missing. CORE=cluster-api-next (1.13) or CORE=cluster-api-1.14 also builds a newer Cluster API.
-	@go run ./test/env/build
+	@go -C test run ./env/build
 
 # Eventually without a timeout waits for one minute, instead of the second of Gomega. A successful wait ends
 # earlier.
 export GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT ?= 1m
 
 # The linter runs all checks of vet. With empty caches, go test would vet every imported package again.
-GO_TEST := go test -vet=off
+GO_TEST := test -vet=off
 # test/run links only changed test programs.
-RUN_TESTS := go run ./test/run
+RUN_TESTS := go -C test run ./run -programs=$(CURDIR)/bin/tests
 # Tools are separate modules, which ./... does not include.
 TESTED_TOOLS = $(sort $(dir $(wildcard test/tools/*/*_test.go)))
 # Tests that may start components depend, directly or indirectly, on the package that builds the components.
 # All other tests are pure.
-UNIT := go list ./... | grep -v -e /test/e2e -e /test/conformance
-STARTING := go list -test -f '{{.ImportPath}} {{join .Deps " "}} ' ./... | grep '/test/env/components ' | sed -E 's/(_test|\.test)? .*//' | sort -u
+NO_UNIT := -e /test/e2e -e /test/conformance
+UNIT := { go list ./... && go -C test list ./...; } | grep -v $(NO_UNIT)
+# etcd's package is in the other module and runs the builder of the components.
+STARTING := { go -C test list -test -f '{{.ImportPath}} {{join .Deps " "}} ' ./... | grep '/test/env/components ' | sed -E 's/(_test|\.test)? .*//'; go list ./controlplane/internal/etcd; } | sort -u
 
 # Tests and linkers wait. More of them than processors keep all processors busy.
 .PHONY: pure
@@ -294,7 +301,7 @@ fuzz: ## Fuzz each parser of foreign input (ignition overrides, kubeconfigs, pul
 	@for file in $$(grep -rl --include=fuzz_test.go "^func Fuzz" ./bootstrap ./controlplane ./pkg); do \
 	  for target in $$(sed -n 's/^func \(Fuzz[A-Za-z]*\)(.*/\1/p' $$file); do \
 	    echo "==> $$(dirname $$file) $$target"; \
-	    $(GO_TEST) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$(dirname $$file) || exit 1; \
+	    go $(GO_TEST) -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$(dirname $$file) || exit 1; \
 	  done; \
 	done
 
@@ -313,7 +320,7 @@ GINKGO := -ginkgo.timeout=100m $(if $(MAKE_TERMOUT),,-ginkgo.no-color)
 END_TO_END := $(CURDIR)/bin/e2e.test
 .PHONY: end-to-end-program
 end-to-end-program:
-	@$(GO_TEST) -c -o $(END_TO_END) ./test/e2e
+	@go -C test $(GO_TEST) -c -o $(END_TO_END) ./e2e
 
 # CORE=cluster-api-next (1.13) and CORE=cluster-api-1.14 run e2e and conformance on a newer Cluster API. CORE
 # is the folder of test/tools that core is built from.
@@ -324,12 +331,15 @@ e2e: components end-to-end-program ## Run the end-to-end tests. FOCUS=<regular e
 
 .PHONY: conformance
 conformance: components ## Test the contracts of Cluster API, rule by rule, and write _artifacts/conformance.md. FOCUS and BMO as for e2e. LONG=1 includes the rules that take long.
-	LONG=$(LONG) BMO=$(BMO) $(GO_TEST) ./test/conformance -count=1 -timeout 120m -v $(GINKGO) $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
+	LONG=$(LONG) BMO=$(BMO) go -C test $(GO_TEST) ./conformance -count=1 -timeout 120m -v $(GINKGO) $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
+
+# The programs of the tests run at the top of the repository, where they write into _artifacts.
+program = go -C test build -o $(CURDIR)/bin/$(1) ./$(1) && bin/$(1)
 
 # BENCH passes additional flags: BENCH='-clusters=20 -margin=1.5'.
 .PHONY: bench
 bench: components ## Measure reaction times, requests to the hub and to clusters per phase, CPU and memory. Writes _artifacts/bench.json and fails if a target is missed.
-	go run ./test/bench $(BENCH)
+	$(call program,bench) $(BENCH)
 
 # SEED repeats the round that a failure names. CHAOS passes additional flags:
 # CHAOS='-only=answer-lost,kill-bootstrap'.
@@ -337,13 +347,13 @@ ROUNDS ?= 25
 SEED ?= 0
 .PHONY: chaos
 chaos: components ## Install, scale and delete CLUSTERS=9 clusters in each of ROUNDS=25 rounds, with faults in requests, managers, assisted-service and objects. Writes _artifacts/chaos.json and fails if a rule is broken. SEED=n begins with round n, BMO as for e2e.
-	go run ./test/chaos -bmo=$(BMO) -seed=$(SEED) -rounds=$(ROUNDS) $(if $(filter file,$(origin CLUSTERS)),,-clusters=$(CLUSTERS)) $(CHAOS)
+	$(call program,chaos) -bmo=$(BMO) -seed=$(SEED) -rounds=$(ROUNDS) $(if $(filter file,$(origin CLUSTERS)),,-clusters=$(CLUSTERS)) $(CHAOS)
 
 # SCALE passes additional flags: SCALE='-dead=0.3 -foreign=1 -reactions=100'.
 CLUSTERS ?= 200
 .PHONY: scale
 scale: components ## Measure memory, goroutines, requests and CPU with CLUSTERS=200 installed clusters. Writes _artifacts/scale.json and fails if a target is missed.
-	go run ./test/scale -clusters=$(CLUSTERS) $(SCALE)
+	$(call program,scale) -clusters=$(CLUSTERS) $(SCALE)
 
 ##@ Document
 
@@ -373,7 +383,7 @@ $(FREEZE):
 
 .PHONY: pictures
 pictures: $(FREEZE) components ## Take the pictures of the live view in docs/pictures from a run of the demo.
-	go run ./test/demo -sample=ha -delay=3s -pictures=_artifacts/pictures # the delay keeps short states out of the pictures
+	$(call program,demo) -sample=ha -delay=3s -pictures=_artifacts/pictures # the delay keeps short states out of the pictures
 	@mkdir -p docs/pictures
 	@for picture in _artifacts/pictures/*.ansi; do \
 	  $(FREEZE) --language ansi --config test/demo/freeze.json --output docs/pictures/$$(basename $$picture .ansi).svg $$picture; \
@@ -381,7 +391,7 @@ pictures: $(FREEZE) components ## Take the pictures of the live view in docs/pic
 
 .PHONY: dashboard-picture
 dashboard-picture: components ## Draw the Grafana dashboard in docs/pictures from its queries. A real Prometheus scrapes managers that install clusters in the lab.
-	go run ./test/dashboard
+	$(call program,dashboard)
 
 ##@ Release
 

@@ -2,7 +2,7 @@
 // requests, CPU time, peak memory, registry look-ups. It installs the HA sample in the laboratory (package lab), with hosts and an
 // assisted-service that act at once; the managers, Cluster API, CAPM3 and the API server are the real ones.
 //
-//	go run ./test/bench [-clusters 10] [-installed 1000] [-sample ha] [-delay 0s] [-samples 2] [-profile 60s] [-margin 1] [-out _artifacts/bench.json]
+//	bin/bench [-clusters 10] [-installed 1000] [-sample ha] [-delay 0s] [-samples 2] [-profile 60s] [-margin 1] [-out _artifacts/bench.json]
 //
 // It runs, one after the other:
 //

@@ -1,7 +1,7 @@
 // Command chaos installs, scales and deletes clusters in the laboratory (package lab) while everything around
 // the managers of this repository fails. It checks continuously that the rules hold.
 //
-//	go run ./test/chaos [-seed 7] [-rounds 1] [-clusters 9] [-storm 2m] [-only acts] [-bmo real] [-out _artifacts/chaos.json]
+//	bin/chaos [-seed 7] [-rounds 1] [-clusters 9] [-storm 2m] [-only acts] [-bmo real] [-out _artifacts/chaos.json]
 //
 // A round applies its clusters at once, each with its own journey. Clusters are installed, get more workers and
 // masters, have them replaced and removed, and are deleted, some before they are installed. Meanwhile

@@ -3,7 +3,7 @@
 // kube-state-metrics with the configuration of this repository. Then test/tools/dashboard sends the queries of the
 // dashboard to this Prometheus and draws the results.
 //
-//	go run ./test/dashboard [-delay 1s] [-out docs/pictures/dashboard.svg]
+//	bin/dashboard [-delay 1s] [-out docs/pictures/dashboard.svg]
 //
 // The data of Prometheus stay in the folder of the laboratory.
 package main

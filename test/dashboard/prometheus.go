@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 

@@ -4,7 +4,7 @@
 // deletes a master. Its member leaves etcd, its host is released, and another host replaces it. -sample upgrade then
 // upgrades the same cluster, host by host.
 //
-//	go run ./test/demo [-sample <name>|replace|upgrade] [-keep]
+//	go -C test run ./demo [-sample <name>|replace|upgrade] [-keep]
 //
 // The environment variables SAMPLE and KEEP=1 do the same as the flags. On a terminal there is a live view, elsewhere a line
 // for each change. The last line is

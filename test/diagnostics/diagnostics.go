@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/process"
 )
 
 // Args are flags with which a manager serves diagnostics like a shipped manager: with TLS and authorization. Only then

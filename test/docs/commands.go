@@ -44,7 +44,7 @@ func Built(command string) bool {
 var (
 	makeCommand = regexp.MustCompile(`make ([a-z][a-z0-9-]*)`)
 	variable    = regexp.MustCompile(`\b([A-Z]+)=`)
-	goCommand   = regexp.MustCompile(`^go (?:test|run) (\./\S+)`)
+	goCommand   = regexp.MustCompile(`^go (?:-C (\S+) )?(?:test|run) (\./\S+)`)
 	goTest      = regexp.MustCompile(`-run (\w+)`)
 	goFlag      = regexp.MustCompile(`[ '=]-([a-z]+)=`)
 )
@@ -59,14 +59,29 @@ func Check(root, command string) error {
 	if match == nil {
 		return nil // go get and the like name nothing of the repository
 	}
-	sources, err := goFiles(filepath.Join(root, match[1]))
+	module, folder := filepath.Join(root, match[1]), match[2]
+	sources, err := goFiles(filepath.Join(module, folder))
 	if err != nil {
 		return err
 	}
-	if test := goTest.FindStringSubmatch(command); test != nil && !strings.Contains(sources, "func "+test[1]+"(") {
-		return fmt.Errorf("%s has no %s", match[1], test[1])
+	if err := checkModule(module, folder); err != nil {
+		return err
 	}
-	return checkFlags(sources, match[1], command)
+	if test := goTest.FindStringSubmatch(command); test != nil && !strings.Contains(sources, "func "+test[1]+"(") {
+		return fmt.Errorf("%s has no %s", folder, test[1])
+	}
+	return checkFlags(sources, folder, command)
+}
+
+// checkModule returns an error if a folder below a module belongs to another module, from which the go command keeps
+// away.
+func checkModule(module, folder string) error {
+	for dir := filepath.Clean(folder); dir != "."; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(module, dir, "go.mod")); err == nil {
+			return fmt.Errorf("%s is in the module %s: use go -C %[2]s", folder, dir)
+		}
+	}
+	return nil
 }
 
 // measured are the targets that hand flags to the program of the same name.

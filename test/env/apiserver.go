@@ -13,10 +13,10 @@ import (
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/pki"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/pki"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 )
 
 // adminGroup is the group that may do everything, before any RBAC rule exists.

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/process"
 )
 
 // deploymentsInterval is how often the Deployments are looked at: a kubelet is no faster.

@@ -16,10 +16,10 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/pki"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/pki"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 )
 
 // Options say what to start and where to put what is to be kept.

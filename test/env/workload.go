@@ -10,10 +10,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/lightapi"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/members"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 )
 
 // WorkloadCluster stands for an installed OpenShift cluster: an API server with Nodes and the CRDs of ClusterVersion,

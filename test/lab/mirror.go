@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/pki"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/pki"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/pki"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/pki"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 

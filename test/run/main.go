@@ -1,5 +1,6 @@
 // Command run tests packages like go test, but links only the test programs with changes. go test links each program
-// every time, which takes longer than most of the tests.
+// every time, which takes longer than most of the tests. A package of another module, which the current one replaces by
+// a folder, is tested with the versions of its own module.
 package main
 
 import (
@@ -47,8 +48,8 @@ type runner struct {
 	failed int
 }
 
-// tested is a package that has tests.
-type tested struct{ path, dir string }
+// tested is a package that has tests, with its directory and the directory of its module.
+type tested struct{ path, dir, module string }
 
 // run tests the packages that have tests, and prints the result of each in the format of go test.
 func (r *runner) run(ctx context.Context, patterns []string) error {
@@ -72,10 +73,11 @@ func (r *runner) run(ctx context.Context, patterns []string) error {
 	return nil
 }
 
-// list returns the packages, by the folder in which they are: no two there have the same name.
+// list returns the packages, by the folder in which they are: no two there have the same name. They may be of the current
+// module, and of modules that its go.mod replaces by folders.
 func (r *runner) list(ctx context.Context, patterns []string) (map[string][]tested, error) {
 	command := exec.CommandContext(ctx, "go",
-		append([]string{"list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}"}, patterns...)...)
+		append([]string{"list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}\t{{.Dir}}\t{{.Module.Dir}}{{end}}"}, patterns...)...)
 	command.Dir, command.Stderr = r.dir, os.Stderr
 	listed, err := command.Output()
 	if err != nil {
@@ -83,8 +85,9 @@ func (r *runner) list(ctx context.Context, patterns []string) (map[string][]test
 	}
 	folders := map[string][]tested{}
 	for line := range strings.Lines(string(listed)) {
-		if name, dir, found := strings.Cut(strings.TrimSpace(line), " "); found {
-			folders[path.Dir(name)] = append(folders[path.Dir(name)], tested{name, dir})
+		if fields := strings.Split(strings.TrimSpace(line), "\t"); len(fields) == 3 {
+			folder := path.Dir(fields[0])
+			folders[folder] = append(folders[folder], tested{path: fields[0], dir: fields[1], module: fields[2]})
 		}
 	}
 	return folders, nil
@@ -112,7 +115,7 @@ func (r *runner) link(ctx context.Context, folder string, packages []tested) err
 		args = append(args, p.path)
 	}
 	command := exec.CommandContext(ctx, "go", args...)
-	command.Dir = r.dir
+	command.Dir = packages[0].module // its go.mod has the versions
 	if output, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("%sFAIL\t%s [build failed]: %w", output, folder, err)
 	}

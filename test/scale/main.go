@@ -2,7 +2,7 @@
 // it with targets: memory, goroutines, requests, CPU, how soon they are quiet after a start, and what they write in a
 // restart.
 //
-//	go run ./test/scale [-clusters 200] [-sample sno] [-dead 0.3] [-foreign 1] [-reactions 100] [-shards 2] [-out _artifacts/scale.json]
+//	bin/scale [-clusters 200] [-sample sno] [-dead 0.3] [-foreign 1] [-reactions 100] [-shards 2] [-out _artifacts/scale.json]
 //
 // It installs one cluster, with a single node, in the laboratory (package lab) and stops everything but etcd and the
 // API servers. Then it writes as many clusters as wanted after that one into etcd, as they are after their

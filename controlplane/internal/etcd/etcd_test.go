@@ -25,7 +25,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/pki"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/pki"
 )
 
 // maxDuration is the limit for observing etcd with unresponsive members on a busy machine. Waiting for a

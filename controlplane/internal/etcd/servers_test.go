@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -27,10 +29,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/pki"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/pki"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 )
 
 // fakeCluster has real etcd members named n0 and so on. A fake API server serves OpenShift's objects about
@@ -57,12 +58,9 @@ type fakeCluster struct {
 func newCluster(t *testing.T, size int) *fakeCluster {
 	t.Helper()
 	c := newWorkload(t)
-	builder, err := components.NewBuilder(".", io.Discard)
-	c.Expect(err).NotTo(HaveOccurred())
-	c.program, err = builder.Program(t.Context(), components.Etcd)
-	c.Expect(err).NotTo(HaveOccurred())
-	c.certificates = t.TempDir()
+	c.program, c.certificates = buildEtcd(t), t.TempDir()
 	c.Expect(c.authority.ServerFiles(c.certificates)).To(Succeed())
+	var err error
 	c.group, err = process.NewGroup(t.TempDir(), io.Discard)
 	c.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(c.group.Stop)
@@ -88,6 +86,16 @@ func newCluster(t *testing.T, size int) *fakeCluster {
 	}
 	c.Expect(all.Wait()).To(Succeed())
 	return c
+}
+
+// buildEtcd returns the path of the etcd binary. The module of the tests builds it, with progress on standard error.
+func buildEtcd(t *testing.T) string {
+	t.Helper()
+	build := exec.CommandContext(t.Context(), "go", "run", "./env/build", "-program=etcd")
+	build.Dir, build.Stderr = "../../../test", os.Stderr
+	path, err := build.Output()
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return strings.TrimSpace(string(path))
 }
 
 func (c *fakeCluster) port() int {

@@ -14,8 +14,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"github.com/openshift/assisted-service/models"
 	"k8s.io/utils/ptr"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/process"
 )
 
 // startScript gives assisted-service the two files that it looks for at fixed paths, and runs it. Both folders are covered

@@ -1,13 +1,15 @@
 // Command build builds the missing components of the test environment, so that the first test does not spend its time
 // on them. It installs PostgreSQL and Prometheus if they are missing and can be installed. The environment variable
 // CORE is the folder below test/tools with the version of Cluster API core. With -demo it builds only the components of
-// the demo.
+// the demo. With -program=etcd it builds only etcd and prints the path of the program: the product, which is another
+// module, has tests with a real etcd.
 package main
 
 import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
@@ -23,13 +25,38 @@ func build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	demo := flag.Bool("demo", false, "build what the demo needs, and nothing else")
+	demo := flag.Bool("demo", false, "build only the components of the demo")
+	name := flag.String("program", "", "build only this program (etcd), and print its path")
 	flag.Parse()
-	if *demo {
+	switch {
+	case *name != "":
+		return printProgram(ctx, *name)
+	case *demo:
 		return builder.Build(ctx, components.Demo()...)
 	}
 	if err := builder.Build(ctx, components.All(os.Getenv("CORE"))...); err != nil {
 		return err
 	}
 	return errors.Join(builder.ProvidePostgreSQL(ctx), builder.ProvidePrometheus(ctx))
+}
+
+// programs are the components whose path can be printed.
+var programs = map[string]components.Component{"etcd": components.Etcd}
+
+// printProgram builds a program if necessary, and prints its path. The progress goes to standard error.
+func printProgram(ctx context.Context, name string) error {
+	component, known := programs[name]
+	if !known {
+		return fmt.Errorf("unknown program %q", name)
+	}
+	builder, err := components.NewBuilder(".", os.Stderr)
+	if err != nil {
+		return err
+	}
+	path, err := builder.Program(ctx, component)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Println(path)
+	return err
 }

@@ -20,7 +20,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/filelock"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/filelock"
 )
 
 // Builder builds the components of one checkout and knows where they are.
@@ -118,7 +118,7 @@ type recipe struct {
 
 func (b *Builder) recipe(c Component) (recipe, error) {
 	if c.tools == "" {
-		return recipe{source: b.root, target: filepath.Join(b.root, ".tools", "managers", c.binary)}, nil
+		return recipe{source: filepath.Join(b.root, c.own), target: filepath.Join(b.root, ".tools", "managers", c.binary)}, nil
 	}
 	source := filepath.Join(b.root, "test", "tools", c.tools)
 	version, err := b.version(c)

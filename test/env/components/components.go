@@ -7,9 +7,11 @@ const DefaultCoreTools = "cluster-api"
 
 // Component is a program that is built from a module of its own below test/tools.
 type Component struct {
-	// tools is the folder below test/tools; empty: the program is one of this repository's own module, whose go command
+	// tools is the folder below test/tools; empty: the program is one of this repository's own modules, whose go command
 	// decides whether there is anything to do.
 	tools string
+	// own is the folder of that module below the top of the repository; empty: the module of the product.
+	own string
 	// module is what is built, and whose version names the result.
 	module string
 	// binary is the name of the program, pkg the package it is built from; empty: the tool that the folder's go.mod names.
@@ -113,7 +115,7 @@ func Demo() []Component {
 }
 
 // demo comes first in its family, with the packages that the others of it have in common.
-var demo = Component{binary: "demo", pkg: "./test/demo", cost: 205, family: ourFamily}
+var demo = Component{binary: "demo", own: "test", pkg: "./demo", cost: 205, family: ourFamily}
 
 // own is one of this repository's own managers.
 func own(name string, cost int) Component {

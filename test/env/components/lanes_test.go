@@ -64,12 +64,20 @@ func TestTheDemoBuildsNothingThatItDoesNotStart(t *testing.T) {
 
 // The go command compiles a package once for all modules that have it, and whatever it imports, at the same versions.
 // One leaf like k8s.io/utils in another version, and Cluster API core takes three times as long to build.
+// For the same reason, and since what is tested shall be what is shipped, the tests have the versions of the product.
 func TestOurFamilyHasItsModulesInCommon(t *testing.T) {
 	g := NewWithT(t)
 	root, err := findRoot(".")
 	g.Expect(err).NotTo(HaveOccurred())
-	ours, err := buildList(root)
+	product, err := buildList(root)
 	g.Expect(err).NotTo(HaveOccurred())
+	ours, err := buildList(filepath.Join(root, "test"))
+	g.Expect(err).NotTo(HaveOccurred())
+	for module, version := range ours {
+		if own, common := product[module]; common {
+			g.Expect(version).To(Equal(own), "%s in test: go -C test mod edit -require=%[1]s@%[2]s, and make tidy", module, own)
+		}
+	}
 	for _, c := range []Component{Core(""), Clusterctl} {
 		theirs, err := buildList(filepath.Join(root, "test", "tools", c.tools))
 		g.Expect(err).NotTo(HaveOccurred())

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/pki"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/pki"
 )
 
 const soon = time.Minute

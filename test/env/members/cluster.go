@@ -17,9 +17,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/pki"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/network"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/pki"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 )
 
 const (

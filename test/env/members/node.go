@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/process"
 )
 
 // The certificates of a member, in its folder.

@@ -32,7 +32,7 @@ import (
 	apiserverproxy "k8s.io/apiserver/pkg/util/proxy"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/pki"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/pki"
 )
 
 // atOnce is the limit for operations that must not block, on a busy machine. A blocked operation takes

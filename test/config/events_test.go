@@ -23,7 +23,7 @@ var eventRow = regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| (Normal|Warning) \
 // Users search the documents for reasons, which are stable.
 func TestEveryEventIsDocumented(t *testing.T) {
 	g := NewWithT(t)
-	content, err := os.ReadFile("../docs/events.md")
+	content, err := os.ReadFile("../../docs/events.md")
 	g.Expect(err).NotTo(HaveOccurred())
 	for kind, provider := range map[string]string{"OpenshiftAssistedControlPlane": "controlplane", "OpenshiftAssistedConfig": "bootstrap"} {
 		_, chapter, found := strings.Cut(string(content), "\n## "+kind+"\n")
@@ -41,8 +41,8 @@ func TestEveryEventIsDocumented(t *testing.T) {
 func emitted(t *testing.T, provider string) map[string]string {
 	t.Helper()
 	g := NewWithT(t)
-	constants := reasonsOf(t, "../"+provider+"/api/v1beta1/conditions.go")
-	files, err := filepath.Glob("../" + provider + "/internal/*/*.go")
+	constants := reasonsOf(t, "../../"+provider+"/api/v1beta1/conditions.go")
+	files, err := filepath.Glob("../../" + provider + "/internal/*/*.go")
 	g.Expect(err).NotTo(HaveOccurred())
 	found := map[string]string{}
 	for _, file := range files {

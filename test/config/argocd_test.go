@@ -18,7 +18,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/argocd"
 )
 
-const healthDir = "argocd/health"
+const healthDir = "../../config/argocd/health"
 
 func mustLoadChecks(t *testing.T) argocd.Checks {
 	t.Helper()
@@ -31,7 +31,7 @@ func mustLoadChecks(t *testing.T) argocd.Checks {
 // the expected health of its object and the first line of the message.
 func TestHealthOfRecordedObjects(t *testing.T) {
 	checks := mustLoadChecks(t)
-	files, err := filepath.Glob("argocd/testdata/*.yaml")
+	files, err := filepath.Glob("../../config/argocd/testdata/*.yaml")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	seen := map[string][]string{}
 	for _, file := range files {
@@ -210,7 +210,7 @@ func TestEachReasonHasAHealth(t *testing.T) {
 			"controlplane", "Installed",
 			func(t *testing.T) func(string) bool {
 				t.Helper()
-				late := namesIn(t, "../controlplane/internal/status/urgency.go", "late")
+				late := namesIn(t, "../../controlplane/internal/status/urgency.go", "late")
 				return func(reason string) bool { return !slices.Contains(late, reason) }
 			},
 		},
@@ -219,7 +219,7 @@ func TestEachReasonHasAHealth(t *testing.T) {
 			"bootstrap", "Ready",
 			func(t *testing.T) func(string) bool {
 				t.Helper()
-				urgent := namesIn(t, "../bootstrap/internal/status/stages.go", "urgent")
+				urgent := namesIn(t, "../../bootstrap/internal/status/stages.go", "urgent")
 				return func(reason string) bool { return slices.Contains(urgent, reason) }
 			},
 		},
@@ -227,7 +227,7 @@ func TestEachReasonHasAHealth(t *testing.T) {
 		t.Run(kind.Kind, func(t *testing.T) {
 			g := NewWithT(t)
 			urgent := kind.urgent(t)
-			for name, reason := range reasonsOf(t, "../"+kind.provider+"/api/v1beta1/conditions.go") {
+			for name, reason := range reasonsOf(t, "../../"+kind.provider+"/api/v1beta1/conditions.go") {
 				finding := &unstructured.Unstructured{Object: object(t,
 					"metadata: {generation: 1}\nstatus: {observedGeneration: 1, conditions: [{type: "+kind.condition+
 						", status: 'False', reason: "+reason+", message: why}]}")}
@@ -254,7 +254,7 @@ func TestArgoCDManifestsHaveTheChecks(t *testing.T) {
 		wanted["resource.customizations.health."+kind.Group+"_"+kind.Kind] = script
 		lists[kind.Group+"/"+kind.Kind] = script
 	}
-	configMaps := components(t, healthDir)
+	configMaps := components(t, "argocd/health")
 	g.Expect(configMaps).To(HaveLen(1))
 	g.Expect(configMaps[0]).To(And(HaveKeyWithValue("metadata", HaveKeyWithValue("name", "argocd-cm")), HaveKeyWithValue("data", wanted)))
 

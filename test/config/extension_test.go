@@ -24,7 +24,7 @@ func TestClusterAPIReachesExtension(t *testing.T) {
 			g.Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(object, &manager)).To(Succeed())
 		}
 	}
-	content, err := os.ReadFile("controlplane/in-place-updates.yaml")
+	content, err := os.ReadFile("../../config/controlplane/in-place-updates.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
 	objects, err := readManifests(bytes.NewReader(bytes.ReplaceAll(content, []byte("${WATCHED_NAMESPACE}"), []byte(watched))))
 	g.Expect(err).NotTo(HaveOccurred())

@@ -24,10 +24,10 @@ var installedBy = map[string]string{"everySample": "Samples", "furtherSamples": 
 // An untested sample may be wrong, and users do not find an undocumented sample.
 func TestEachSampleIsInstalledAndDocumented(t *testing.T) {
 	g := NewWithT(t)
-	files, err := filepath.Glob("samples/*.yaml")
+	files, err := filepath.Glob("../../config/samples/*.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
 	installed := samplesThatAreInstalled(t)
-	content, err := os.ReadFile("../docs/samples.md")
+	content, err := os.ReadFile("../../docs/samples.md")
 	g.Expect(err).NotTo(HaveOccurred())
 	documented := map[string]string{}
 	for _, row := range sampleRow.FindAllStringSubmatch(string(content), -1) {
@@ -49,7 +49,7 @@ func TestEachSampleIsInstalledAndDocumented(t *testing.T) {
 func samplesThatAreInstalled(t *testing.T) map[string]string {
 	t.Helper()
 	g, installed := NewWithT(t), map[string]string{}
-	file, err := parser.ParseFile(token.NewFileSet(), "../test/e2e/samples_test.go", nil, parser.SkipObjectResolution)
+	file, err := parser.ParseFile(token.NewFileSet(), "../e2e/samples_test.go", nil, parser.SkipObjectResolution)
 	g.Expect(err).NotTo(HaveOccurred())
 	ast.Inspect(file, func(node ast.Node) bool {
 		spec, is := node.(*ast.ValueSpec)
@@ -70,7 +70,7 @@ func samplesThatAreInstalled(t *testing.T) map[string]string {
 // The Applications match docs/operations/argocd.md, and none of them deletes a cluster: only a person does.
 func TestApplicationsAreAsDocumented(t *testing.T) {
 	g := NewWithT(t)
-	content, err := os.ReadFile("argocd/application.yaml")
+	content, err := os.ReadFile("../../config/argocd/application.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
 	var application struct {
 		APIVersion string `json:"apiVersion"`
@@ -101,7 +101,7 @@ func TestApplicationsAreAsDocumented(t *testing.T) {
 	g.Expect(application.Spec.SyncPolicy.SyncOptions).To(ContainElement("ServerSideApply=true"))
 	g.Expect(application.Spec.SyncPolicy.Automated.Prune).To(BeFalse())
 	for _, option := range []string{"ServerSideApply=true", "ServerSideDiff=true"} {
-		documented, err := os.ReadFile("../docs/operations/argocd.md")
+		documented, err := os.ReadFile("../../docs/operations/argocd.md")
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(string(documented)).To(ContainSubstring(option))
 	}
@@ -110,7 +110,7 @@ func TestApplicationsAreAsDocumented(t *testing.T) {
 // The waves of the sample match the document, and no object precedes an object that it needs.
 func TestWavesOfSampleFollowDependencies(t *testing.T) {
 	g := NewWithT(t)
-	content, err := os.Open("samples/argocd.yaml")
+	content, err := os.Open("../../config/samples/argocd.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
 	defer content.Close()
 	objects, err := readManifests(content)

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/filelock"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/filelock"
 )
 
 // Ports are below the range of Linux for outgoing connections (32768-60999). So no connection of any process can take a

@@ -32,16 +32,16 @@ const (
 func stateMetrics(t *testing.T, recorded ...string) string {
 	t.Helper()
 	g := NewWithT(t)
-	arguments := []string{"run", ".", absolute(t, "monitoring/kube-state-metrics.yaml")}
+	arguments := []string{"run", ".", absolute(t, "../../config/monitoring/kube-state-metrics.yaml")}
 	for _, name := range recorded {
-		path := "argocd/testdata/" + name + ".yaml"
+		path := "../../config/argocd/testdata/" + name + ".yaml"
 		if name == installingHost || name == withToken || name == upgradingCluster {
-			path = "monitoring/testdata/" + name + ".yaml"
+			path = "../../config/monitoring/testdata/" + name + ".yaml"
 		}
 		arguments = append(arguments, absolute(t, path))
 	}
 	cmd := exec.CommandContext(t.Context(), "go", arguments...)
-	cmd.Dir = "../test/tools/kube-state-metrics"
+	cmd.Dir = "../tools/kube-state-metrics"
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	printed, err := cmd.Output()
@@ -141,7 +141,7 @@ func TestSeriesPerClusterAreWithinBudget(t *testing.T) {
 func rules(t *testing.T) (content []byte, expressions map[string]string) {
 	t.Helper()
 	g := NewWithT(t)
-	file, err := os.ReadFile("monitoring/prometheusrule.yaml")
+	file, err := os.ReadFile("../../config/monitoring/prometheusrule.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
 	var rule struct {
 		Spec struct {
@@ -169,7 +169,7 @@ func TestAlertsFireWithExpectedMessages(t *testing.T) {
 	program, missing := tools.Promtool()
 	g.Expect(missing).NotTo(HaveOccurred())
 	content, expressions := rules(t)
-	tests, err := os.ReadFile("monitoring/testdata/alerts.yaml")
+	tests, err := os.ReadFile("../../config/monitoring/testdata/alerts.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
 	for alert := range expressions {
 		g.Expect(string(tests)).To(ContainSubstring("alertname: "+alert+"\n"), "an untested alert")
@@ -191,7 +191,7 @@ func TestAlertsUseExistingMetrics(t *testing.T) {
 	var metrics strings.Builder
 	metrics.WriteString("\n" + stateMetrics(t, "OpenshiftAssistedControlPlane-Progressing-Installing", withToken,
 		"OpenshiftAssistedConfig-Degraded-HostInstallationFailed"))
-	source, err := os.ReadFile("../pkg/measure/measure.go")
+	source, err := os.ReadFile("../../pkg/measure/measure.go")
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, name := range ownMetric.FindAllStringSubmatch(string(source), -1) {
 		metrics.WriteString("\ncapi_openshift_agent_" + name[1] + "{")
@@ -211,8 +211,8 @@ func TestAlertAboutHostsListsReasonsThatNeedAction(t *testing.T) {
 	_, expressions := rules(t)
 	named := regexp.MustCompile(`reason=~"([^"]*)"`).FindStringSubmatch(expressions["OpenshiftAgentHostNeedsAttention"])
 	g.Expect(named).To(HaveLen(2))
-	urgent, reasons := namesIn(t, "../bootstrap/internal/status/stages.go", "urgent"),
-		reasonsOf(t, "../bootstrap/api/v1beta1/conditions.go")
+	urgent, reasons := namesIn(t, "../../bootstrap/internal/status/stages.go", "urgent"),
+		reasonsOf(t, "../../bootstrap/api/v1beta1/conditions.go")
 	var wanted []string
 	for name, reason := range reasons {
 		if slices.Contains(urgent, name) && !slices.Contains(append(passing, "AssistedServiceNotResponding"), reason) {

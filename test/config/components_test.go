@@ -62,10 +62,10 @@ func TestComponentsKeepTheContract(t *testing.T) {
 func components(t *testing.T, folder string) []map[string]any {
 	t.Helper()
 	g := NewWithT(t)
-	dir, err := filepath.Abs(folder)
+	dir, err := filepath.Abs(filepath.Join("../../config", folder))
 	g.Expect(err).NotTo(HaveOccurred())
 	cmd := exec.CommandContext(t.Context(), "go", "tool", "kustomize", "build", dir)
-	cmd.Dir = "../test/tools/manifests"
+	cmd.Dir = "../tools/manifests"
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	rendered, err := cmd.Output()
@@ -114,7 +114,7 @@ func checkClusterRole(t *testing.T, object map[string]any) {
 // clusterctl rejects a provider whose metadata.yaml does not name the contract of its release series.
 func TestMetadataNamesContract(t *testing.T) {
 	g := NewWithT(t)
-	content, err := os.ReadFile("../metadata.yaml")
+	content, err := os.ReadFile("../../metadata.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
 	var metadata struct {
 		APIVersion, Kind string

@@ -22,7 +22,7 @@ var optional = regexp.MustCompile(`(?m)^( +)# ( *(?:[a-z][A-Za-z0-9./-]*:|- ).*)
 
 func TestSamplesAreAccepted(t *testing.T) {
 	g, all := NewWithT(t), mustLoadSchemas(t)
-	files, err := filepath.Glob("samples/*.yaml")
+	files, err := filepath.Glob("../../config/samples/*.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(len(files)).To(BeNumerically(">=", 5))
 	for _, file := range files {
@@ -171,14 +171,15 @@ var (
 // the template into the sample again.
 func TestClusterTemplatesEqualSamplesWithVariables(t *testing.T) {
 	g, all := NewWithT(t), mustLoadSchemas(t)
-	files, err := filepath.Glob("templates/cluster-template*.yaml")
+	files, err := filepath.Glob("../../config/templates/cluster-template*.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(files).To(HaveLen(len(templates)))
 	used := map[string]bool{}
 	for flavor, of := range templates {
 		t.Run("template"+flavor, func(t *testing.T) {
 			g := NewWithT(t)
-			sample, template := content(t, "samples/"+of.sample+".yaml"), content(t, "templates/cluster-template"+flavor+".yaml")
+			sample := content(t, "../../config/samples/"+of.sample+".yaml")
+			template := content(t, "../../config/templates/cluster-template"+flavor+".yaml")
 			g.Expect(fixedValue.FindAllString(template, -1)).To(BeEmpty(), "the template must not have values of the sample")
 			expanded := os.Expand(template, func(name string) string {
 				used[name] = true
@@ -192,7 +193,7 @@ func TestClusterTemplatesEqualSamplesWithVariables(t *testing.T) {
 				return value[1]
 			})
 			if strings.HasSuffix(flavor, "-topology") {
-				expanded = content(t, "templates/clusterclass-agent.yaml") + "\n---\n" + expanded
+				expanded = content(t, "../../config/templates/clusterclass-agent.yaml") + "\n---\n" + expanded
 			}
 			wanted, made := byName(t, sample), byName(t, expanded)
 			if of.without != "" {

@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/filelock"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/filelock"
 )
 
 // tempPrefix begins the names of the folders with the data and the keys of a run.

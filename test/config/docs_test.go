@@ -27,15 +27,15 @@ import (
 // Keys are the titles of chapters of docs/conditions.md, one per kind. Values are the files that define
 // conditions and reasons of the kind.
 var documented = map[string]string{
-	"OpenshiftAssistedConfig":       "../bootstrap/api/v1beta1/conditions.go",
-	"OpenshiftAssistedControlPlane": "../controlplane/api/v1beta1/conditions.go",
+	"OpenshiftAssistedConfig":       "../../bootstrap/api/v1beta1/conditions.go",
+	"OpenshiftAssistedControlPlane": "../../controlplane/api/v1beta1/conditions.go",
 }
 
 var conditionRow = regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\|")
 
 func TestEveryConditionAndReasonIsDocumented(t *testing.T) {
 	g := NewWithT(t)
-	content, err := os.ReadFile("../docs/conditions.md")
+	content, err := os.ReadFile("../../docs/conditions.md")
 	g.Expect(err).NotTo(HaveOccurred())
 	for kind, file := range documented {
 		_, chapter, found := strings.Cut(string(content), "\n## "+kind+"\n")
@@ -58,11 +58,11 @@ var foreignAnnotations = []string{"cluster.x-k8s.io/deployment-name", "clusterct
 // Users cannot find an undocumented annotation.
 func TestEveryAnnotationIsDocumented(t *testing.T) {
 	g := NewWithT(t)
-	content, err := os.ReadFile("../docs/annotations.md")
+	content, err := os.ReadFile("../../docs/annotations.md")
 	g.Expect(err).NotTo(HaveOccurred())
-	files, err := filepath.Glob("../*/api/v1beta1/*.go")
+	files, err := filepath.Glob("../../*/api/v1beta1/*.go")
 	g.Expect(err).NotTo(HaveOccurred())
-	policies, err := filepath.Glob("bootstrap/policy/*.yaml")
+	policies, err := filepath.Glob("../../config/bootstrap/policy/*.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(policies).NotTo(BeEmpty())
 	found := 0
@@ -82,7 +82,7 @@ func TestEveryAnnotationIsDocumented(t *testing.T) {
 	} {
 		g.Expect(string(content)).To(ContainSubstring("| `" + annotation + "` |"))
 	}
-	policy, err := os.ReadFile("bootstrap/policy/reinstallation.yaml")
+	policy, err := os.ReadFile("../../config/bootstrap/policy/reinstallation.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
 	consent := regexp.MustCompile(`'([a-z./0-9-]+/reinstall-hosts)'\]\.orValue\(''\) != '([a-z-]+)'`).FindStringSubmatch(string(policy))
 	g.Expect(consent).To(HaveLen(3), "the consent that the policy accepts")
@@ -121,7 +121,7 @@ func annotations(t *testing.T, file string) []string {
 // Each field of assisted-service is documented as supported or with the reason why not.
 func TestEveryFieldOfAssistedServiceIsDocumented(t *testing.T) {
 	g := NewWithT(t)
-	content, err := os.ReadFile("../docs/ztp.md")
+	content, err := os.ReadFile("../../docs/ztp.md")
 	g.Expect(err).NotTo(HaveOccurred())
 	for chapter, spec := range map[string]any{
 		"AgentClusterInstall": hiveext.AgentClusterInstallSpec{}, "InfraEnv": aiv1beta1.InfraEnvSpec{}, "Agent": aiv1beta1.AgentSpec{},
@@ -140,7 +140,7 @@ func TestTestedClusterAPIVersionsAreDocumented(t *testing.T) {
 	g := NewWithT(t)
 	builder, err := tools.NewBuilder(".", io.Discard)
 	g.Expect(err).NotTo(HaveOccurred())
-	folders, err := filepath.Glob("../test/tools/cluster-api*")
+	folders, err := filepath.Glob("../tools/cluster-api*")
 	g.Expect(err).NotTo(HaveOccurred())
 	var versions []string
 	for _, folder := range folders {
@@ -150,7 +150,7 @@ func TestTestedClusterAPIVersionsAreDocumented(t *testing.T) {
 	}
 	slices.Sort(versions)
 	last := len(versions) - 1
-	content, err := os.ReadFile("../docs/operations/upgrading.md")
+	content, err := os.ReadFile("../../docs/operations/upgrading.md")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(content)).To(ContainSubstring("tested with Cluster API %s and %s.", strings.Join(versions[:last], ", "), versions[last]))
 }
@@ -158,7 +158,7 @@ func TestTestedClusterAPIVersionsAreDocumented(t *testing.T) {
 // TestTestedComponentVersionsAreDocumented compares docs/versions.md with the pinned modules of the components.
 func TestTestedComponentVersionsAreDocumented(t *testing.T) {
 	g := NewWithT(t)
-	content, err := os.ReadFile("../docs/versions.md")
+	content, err := os.ReadFile("../../docs/versions.md")
 	g.Expect(err).NotTo(HaveOccurred())
 	for tool, tested := range map[string]struct{ part, module string }{
 		"kubernetes":         {"Kubernetes of the management cluster", "k8s.io/kubernetes"},
@@ -170,7 +170,7 @@ func TestTestedComponentVersionsAreDocumented(t *testing.T) {
 		"assisted-service":   {"assisted-service", "github.com/openshift/assisted-service"},
 		"baremetal-operator": {"Bare Metal Operator", "github.com/metal3-io/baremetal-operator"},
 	} {
-		raw, err := os.ReadFile(filepath.Join("../test/tools", tool, "go.mod"))
+		raw, err := os.ReadFile(filepath.Join("../tools", tool, "go.mod"))
 		g.Expect(err).NotTo(HaveOccurred())
 		pins, err := modfile.Parse(tool, raw, nil)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -223,7 +223,7 @@ var code = regexp.MustCompile("`[^`\n]*`")
 // The API server accepts every complete manifest in the documents.
 func TestManifestsInDocumentsAreAccepted(t *testing.T) {
 	g, all := NewWithT(t), mustLoadSchemas(t)
-	documents, err := docs.Read("..")
+	documents, err := docs.Read("../..")
 	g.Expect(err).NotTo(HaveOccurred())
 	found := 0
 	for _, document := range documents {
@@ -243,11 +243,11 @@ var provenBy = regexp.MustCompile(`(?m)^\| .* \| .* \| (.*) \|$`)
 
 func TestTestsNamedInTableOfDependenciesExist(t *testing.T) {
 	g := NewWithT(t)
-	content, err := os.ReadFile("../docs/assisted-service.md")
+	content, err := os.ReadFile("../../docs/assisted-service.md")
 	g.Expect(err).NotTo(HaveOccurred())
-	sources := testSources(t, ".", "../test/e2e", "../test/env/assistedservice", "../test/journeys",
-		"../bootstrap/internal/hostconfig", "../bootstrap/internal/desired", "../controlplane/internal/controlplane",
-		"../controlplane/internal/desired")
+	sources := testSources(t, ".", "../e2e", "../env/assistedservice", "../journeys",
+		"../../bootstrap/internal/hostconfig", "../../bootstrap/internal/desired", "../../controlplane/internal/controlplane",
+		"../../controlplane/internal/desired")
 	rows := provenBy.FindAllStringSubmatch(string(content), -1)
 	g.Expect(len(rows)).To(BeNumerically(">=", 20))
 	for _, row := range rows[1:] { // after the titles
@@ -261,8 +261,8 @@ func TestTestsNamedInTableOfDependenciesExist(t *testing.T) {
 	}
 }
 
-// proofs returns the texts that must occur in the sources for the tests of a cell: specs follow "e2e: ",
-// helpers of specs stand in parentheses, and all other names are test functions.
+// proofs returns the texts that must occur in the sources for the tests of a cell. Specs follow "e2e: ". Helpers of
+// specs stand in parentheses. All other names are test functions.
 func proofs(cell string) (beginnings []string) {
 	specs := strings.HasPrefix(cell, "e2e: ")
 	tests, helpers, _ := strings.Cut(cell, " (`")

@@ -28,10 +28,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 	own "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 	tools "github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
 )
 
 // dashboard has the tested fields of Grafana's model.
@@ -73,7 +73,7 @@ var (
 // metrics of our code, controller-runtime and kube-state-metrics.
 func TestDashboardShowsSeries(t *testing.T) {
 	g := NewWithT(t)
-	content, err := os.ReadFile("monitoring/grafana-dashboard.json")
+	content, err := os.ReadFile("../../config/monitoring/grafana-dashboard.json")
 	g.Expect(err).NotTo(HaveOccurred())
 	var shown dashboard
 	g.Expect(json.Unmarshal(content, &shown)).To(Succeed())

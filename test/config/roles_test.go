@@ -143,7 +143,7 @@ func TestOnlyOpenShiftHubsGrantDeletionOfSecrets(t *testing.T) {
 				g.Expect(before.everywhere).NotTo(HaveKey(deletion))
 				g.Expect(before.inNamespace).NotTo(HaveKey(deletion))
 
-				content, err := os.ReadFile(provider + "/" + file)
+				content, err := os.ReadFile("../../config/" + provider + "/" + file)
 				g.Expect(err).NotTo(HaveOccurred())
 				added, err := readManifests(bytes.NewReader(bytes.ReplaceAll(content, []byte("${WATCHED_NAMESPACE}"), []byte(watched))))
 				g.Expect(err).NotTo(HaveOccurred())
@@ -241,7 +241,7 @@ func checkManagers(ctx context.Context, t *testing.T, e *env.Env, begin time.Tim
 // for the kinds of Metal3. The table before the example lists the rights of both providers.
 func TestExampleForOtherInfrastructureHasRightsOfMetal3(t *testing.T) {
 	g := NewWithT(t)
-	content, err := os.ReadFile("../docs/getting-started.md")
+	content, err := os.ReadFile("../../docs/getting-started.md")
 	g.Expect(err).NotTo(HaveOccurred())
 	role := exampleRole(t)
 	example := listed(&role)
@@ -273,7 +273,7 @@ func TestExampleForOtherInfrastructureHasRightsOfMetal3(t *testing.T) {
 func exampleRole(t *testing.T) (role rbacv1.ClusterRole) {
 	t.Helper()
 	g := NewWithT(t)
-	content, err := os.ReadFile("../docs/getting-started.md")
+	content, err := os.ReadFile("../../docs/getting-started.md")
 	g.Expect(err).NotTo(HaveOccurred())
 	var example string
 	for _, block := range docs.Parse("docs/getting-started.md", content).Blocks("yaml") {

@@ -56,7 +56,7 @@ func siteconfigTemplates(t *testing.T) (templates []corev1.ConfigMap, others []m
 func siteconfigSamples(t *testing.T) map[string]*siteconfig.ClusterInstance {
 	t.Helper()
 	g, samples := NewWithT(t), map[string]*siteconfig.ClusterInstance{}
-	files, err := filepath.Glob("siteconfig/samples/*.yaml")
+	files, err := filepath.Glob("../../config/siteconfig/samples/*.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, file := range files {
 		content, err := os.ReadFile(file)
@@ -418,7 +418,7 @@ func TestSingleNodeClusterMayHaveWorkers(t *testing.T) {
 
 func TestEachFieldOfClusterInstanceIsDocumented(t *testing.T) {
 	g := NewWithT(t)
-	content, err := os.ReadFile("../docs/ztp.md")
+	content, err := os.ReadFile("../../docs/ztp.md")
 	g.Expect(err).NotTo(HaveOccurred())
 	_, text, _ := strings.Cut(string(content), "\n## ClusterInstance\n")
 	cluster, node, found := strings.Cut(text, "\nOf each of the `nodes`:\n")

@@ -46,27 +46,27 @@ type served struct {
 type schemas map[k8sschema.GroupVersionKind]served
 
 // ourCRDs are the folders of our own CRDs.
-var ourCRDs = []string{"bootstrap/crd/bases", "controlplane/crd/bases"}
+var ourCRDs = []string{"../../config/bootstrap/crd/bases", "../../config/controlplane/crd/bases"}
 
 // loadSchemas reads our CRDs and those of Cluster API, CAPM3 and the Bare Metal Operator, from the Go modules
 // of the tested versions. It also reads the CRDs of the infrastructure provider in test/plainmetal, the example
 // of the documents.
 var loadSchemas = sync.OnceValues(func() (schemas, error) {
-	core, err := moduleDir("..", "sigs.k8s.io/cluster-api")
+	core, err := moduleDir("../..", "sigs.k8s.io/cluster-api")
 	if err != nil {
 		return nil, err
 	}
-	metal3, err := moduleDir("../test/tools/capm3", "github.com/metal3-io/cluster-api-provider-metal3")
+	metal3, err := moduleDir("../tools/capm3", "github.com/metal3-io/cluster-api-provider-metal3")
 	if err != nil {
 		return nil, err
 	}
-	operator, err := moduleDir("../test/tools/baremetal-operator", "github.com/metal3-io/baremetal-operator")
+	operator, err := moduleDir("../tools/baremetal-operator", "github.com/metal3-io/baremetal-operator")
 	if err != nil {
 		return nil, err
 	}
 	all := schemas{}
 	for _, dir := range append(slices.Clone(ourCRDs), filepath.Join(core, "config/crd/bases"),
-		filepath.Join(metal3, "config/crd/bases"), filepath.Join(operator, "config/base/crds/bases"), "../test/plainmetal/crd") {
+		filepath.Join(metal3, "config/crd/bases"), filepath.Join(operator, "config/base/crds/bases"), "../plainmetal/crd") {
 		crds, err := readCRDs(dir)
 		if err != nil {
 			return nil, err

@@ -15,7 +15,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/process"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/process"
 )
 
 // certificateLifetime is far longer than any run.
