@@ -17,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/authorities"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/http2conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
@@ -54,7 +55,7 @@ type connection struct {
 	// watchTime is the duration of one watch request.
 	watchTime time.Duration
 	// serving are the authorities by which the certificates of the API servers were accepted.
-	serving *serving
+	serving *authorities.Serving
 	// downBackoff is the backoff of a cluster that does not respond, partialBackoff that of a cluster that
 	// cannot be read completely. Only visits use them.
 	downBackoff, partialBackoff wait.Backoff
@@ -115,7 +116,7 @@ type connection struct {
 func newConnection(key client.ObjectKey, now func() time.Time, reading *semaphore.Weighted, notify, requestVisit func()) *connection {
 	return &connection{
 		key: key, now: now, reading: reading, notify: notify, requestVisit: requestVisit, watchTime: watchTime,
-		unread: sets.New[string](), unreadOnDemand: sets.New[string](), serving: newServing(now),
+		unread: sets.New[string](), unreadOnDemand: sets.New[string](), serving: authorities.NewServing(now),
 	}
 }
 
@@ -138,7 +139,7 @@ func (c *connection) uses(kubeconfig string) bool {
 // still work, other readers of the Secret do not have them any more.
 func (c *connection) use(published *corev1.Secret, userAgent string) {
 	access, err := conn.New(published.Data[secret.KubeconfigDataName], conn.Options{
-		UserAgent: userAgent, Now: c.now, VerifyConnection: c.serving.record,
+		UserAgent: userAgent, Now: c.now, VerifyConnection: c.serving.Record,
 	})
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -230,7 +231,7 @@ func (c *connection) view() facts.Workload {
 		return seen
 	}
 	seen.KubernetesVersion, seen.UnreadSince = c.kubernetes, c.unreadSince
-	if c.watching.Has(tokens.name) && !c.unread.Has(tokens.name) {
+	if c.watching.Has(tokenSecrets.name) && !c.unread.Has(tokenSecrets.name) {
 		seen.Tokens = c.tokens.Clone()
 	}
 	seen.Nodes, seen.Requested = append(seen.Nodes, c.nodes...), c.latestRequest

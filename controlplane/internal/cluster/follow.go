@@ -36,7 +36,7 @@ type resource struct {
 	readChange func(ctx context.Context, conn *connection, access *conn.Access, e watchEvent) (apply func(*connection), err error)
 }
 
-var resources = []resource{nodes, tokens, clusterVersions, clusterOperators, requests, serverCAs, pools}
+var resources = []resource{nodes, tokenSecrets, clusterVersions, clusterOperators, requests, serverCAs, pools}
 
 // watchEvent is an event of a watch. Code and Reason are those of an error.
 type watchEvent struct {

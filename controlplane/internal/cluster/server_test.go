@@ -116,7 +116,7 @@ func operatorOf(name string, available configv1.ConditionStatus) *configv1.Clust
 func boundSecret(uid string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "kube-system", Name: uid, UID: types.UID(uid),
-		Labels: map[string]string{managedByLabel: accountName},
+		Labels: map[string]string{"app.kubernetes.io/managed-by": "cluster-api-provider-openshift-agent"},
 	}}
 }
 

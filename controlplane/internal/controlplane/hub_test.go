@@ -36,7 +36,8 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/authorities"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/tokens"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
@@ -61,7 +62,7 @@ type fakeWorkloads struct {
 	// releasesAwaited is what was said last of the releases of Nodes, poolsAwaited of the MachineConfigPools.
 	releasesAwaited, poolsAwaited bool
 	// authorities are those of the API server, or why they cannot be read.
-	authorities   cluster.Authorities
+	authorities   authorities.Observed
 	noAuthorities error
 	// authoritiesRead is how often they were read.
 	authoritiesRead int
@@ -69,17 +70,17 @@ type fakeWorkloads struct {
 	identify error
 }
 
-func (f *fakeWorkloads) IssueToken(context.Context, client.ObjectKey) (cluster.Token, error) {
+func (f *fakeWorkloads) IssueToken(context.Context, client.ObjectKey) (tokens.Token, error) {
 	if f.issue != nil {
-		return cluster.Token{}, f.issue
+		return tokens.Token{}, f.issue
 	}
 	f.issued++
 	value := fmt.Sprintf("token-%d", f.issued)
 	f.tokens = f.tokens.Clone().Insert(types.UID(value))
-	return cluster.Token{Value: value, Expires: time.Now().Add(cluster.TokenValidity), BoundToUID: types.UID(value)}, nil
+	return tokens.Token{Value: value, Expires: time.Now().Add(tokens.Validity), BoundToUID: types.UID(value)}, nil
 }
 
-func (f *fakeWorkloads) RevokeToken(_ context.Context, _ client.ObjectKey, token cluster.Token) error {
+func (f *fakeWorkloads) RevokeToken(_ context.Context, _ client.ObjectKey, token tokens.Token) error {
 	f.tokens = f.tokens.Clone().Delete(token.BoundToUID)
 	return nil
 }
@@ -88,7 +89,7 @@ func (f *fakeWorkloads) HasToken(_ context.Context, _ client.ObjectKey, boundTo 
 	return f.tokens.Has(boundTo), f.hasToken
 }
 
-func (f *fakeWorkloads) Authorities(context.Context, client.ObjectKey) (cluster.Authorities, error) {
+func (f *fakeWorkloads) Authorities(context.Context, client.ObjectKey) (authorities.Observed, error) {
 	f.authoritiesRead++
 	return f.authorities, f.noAuthorities
 }

@@ -20,6 +20,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/tokens"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
@@ -111,7 +112,7 @@ func TestTheLentKubeconfigFollowsThePublishedOne(t *testing.T) {
 	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 0)
 	h.reconcile()
 	h.expectToken("token-1")
-	h.clock.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
+	h.clock.now = func() time.Time { return time.Now().Add(tokens.Validity/2 + time.Hour) }
 	h.reconcile()
 	h.reconcile()
 	h.expectToken("token-2")

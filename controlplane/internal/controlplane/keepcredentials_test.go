@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/tokens"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
@@ -43,7 +43,7 @@ func TestAMovedClusterWhoseTokenHasExpiredComesBack(t *testing.T) {
 	h.forget()
 	h.Expect(h.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1-admin-kubeconfig"}})).To(Succeed())
 	connected := h.workloads.facts
-	h.clock.now = func() time.Time { return time.Now().Add(cluster.TokenValidity + time.Hour) }
+	h.clock.now = func() time.Time { return time.Now().Add(tokens.Validity + time.Hour) }
 	h.workloads.facts = h.unauthorized()
 	h.reconcile()
 	h.Expect(h.published().Data["value"]).To(Equal(kubeconfigOf("assisted-service")))
@@ -134,7 +134,7 @@ func TestKubeconfigsWhoseOwnersTheHubRefusesAreReported(t *testing.T) {
 	h.reconcile()
 	h.Expect(h.writes[writes:]).To(BeEmpty(), "what was refused is not repeated at once")
 
-	h.clock.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
+	h.clock.now = func() time.Time { return time.Now().Add(tokens.Validity/2 + time.Hour) }
 	h.reconcile()
 	h.expectToken("token-2")
 	h.Expect(h.published().OwnerReferences).To(BeEmpty())
@@ -143,7 +143,7 @@ func TestKubeconfigsWhoseOwnersTheHubRefusesAreReported(t *testing.T) {
 	h.Expect(h.recovery().Data["kubeconfig"]).To(Equal(kubeconfigOf("another")))
 
 	h.undeletable = nil
-	h.clock.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + 2*time.Hour) }
+	h.clock.now = func() time.Time { return time.Now().Add(tokens.Validity/2 + 2*time.Hour) }
 	h.reconcile()
 	h.Expect(metav1.IsControlledBy(h.published(), h.controlPlane())).To(BeTrue())
 	h.Expect(metav1.IsControlledBy(h.recovery(), h.controlPlane())).To(BeTrue())
@@ -231,7 +231,7 @@ func TestNoMoveWithoutTheCopy(t *testing.T) {
 	h.Expect(h.Delete(t.Context(), h.recovery())).To(Succeed())
 	h.annotate(clusterctlv1.BlockMoveAnnotation, duringInstallation)
 	h.applyFails = errors.New("no room")
-	h.clock.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
+	h.clock.now = func() time.Time { return time.Now().Add(tokens.Validity/2 + time.Hour) }
 	_, err := h.r.Reconcile(t.Context(), h.request())
 	h.Expect(err).To(MatchError(ContainSubstring("cannot keep a copy of assisted-service's kubeconfig in Secret c1-recovery-credentials")))
 	h.Expect(err).To(MatchError(ContainSubstring("cannot publish the renewed kubeconfig")), "which is tried all the same")
@@ -246,7 +246,7 @@ func TestTheEndOfTheTokenIsReported(t *testing.T) {
 	h.Expect(h.controlPlane().Status.KubeconfigExpirationTime).To(BeNil())
 	h.install()
 	h.reconcile()
-	h.Expect(h.controlPlane().Status.KubeconfigExpirationTime.Time).To(BeTemporally("~", time.Now().Add(cluster.TokenValidity), time.Minute))
+	h.Expect(h.controlPlane().Status.KubeconfigExpirationTime.Time).To(BeTemporally("~", time.Now().Add(tokens.Validity), time.Minute))
 
 	h.editPublished(func(s *corev1.Secret) { s.OwnerReferences = nil }) // as a restore leaves it
 	h.reconcile()

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/tokens"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
@@ -113,7 +113,7 @@ func TestAKubeconfigFromABackupIsAdopted(t *testing.T) {
 		h.Expect(h.published().Annotations).To(Equal(annotations))
 		h.expectToken("token-1")
 
-		h.clock.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
+		h.clock.now = func() time.Time { return time.Now().Add(tokens.Validity/2 + time.Hour) }
 		h.reconcile()
 		h.expectToken("token-2")
 	}

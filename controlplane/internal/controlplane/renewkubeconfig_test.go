@@ -22,8 +22,9 @@ import (
 	"k8s.io/client-go/util/cert"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/authorities"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/tokens"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 )
@@ -43,7 +44,7 @@ func TestATokenThatNobodyGotEnds(t *testing.T) {
 		t.Run(answer, func(t *testing.T) {
 			h := newHub(t, world(nil)...).withTime()
 			h.install()
-			h.clock.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
+			h.clock.now = func() time.Time { return time.Now().Add(tokens.Validity/2 + time.Hour) }
 			h.applyFails = test.err
 			s := h.gather()
 			_, err := h.r.kubeconfig.Renew(t.Context(), s)
@@ -59,7 +60,7 @@ func TestATokenThatNobodyGotEnds(t *testing.T) {
 func TestAClusterDoesNotWriteIntoConditions(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
-	h.clock.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
+	h.clock.now = func() time.Time { return time.Now().Add(tokens.Validity/2 + time.Hour) }
 	h.workloads.issue = apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts"}, "a", errors.New("the password is rose"))
 	s := h.gather()
 	_, err := h.r.kubeconfig.Renew(t.Context(), s)
@@ -75,14 +76,14 @@ func TestTheKubeconfigIsRenewedAtHalfTime(t *testing.T) {
 	h.reconcile()
 	h.expectToken("token-1")
 
-	h.clock.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 - time.Hour) }
+	h.clock.now = func() time.Time { return time.Now().Add(tokens.Validity/2 - time.Hour) }
 	s := h.gather()
 	h.Expect(s.Workload.Connected).To(BeTrue())
 	h.Expect(h.r.kubeconfig.Renew(t.Context(), s)).To(BeTrue())
 	h.Expect(s.Again.Delay()).To(BeNumerically("~", time.Hour, time.Minute), "it comes back when the time has come")
 	h.expectToken("token-1")
 
-	h.clock.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
+	h.clock.now = func() time.Time { return time.Now().Add(tokens.Validity/2 + time.Hour) }
 	h.reconcile()
 	h.expectToken("token-2")
 }
@@ -146,11 +147,11 @@ func TestARenewalTakesTheAuthoritiesOfTheCluster(t *testing.T) {
 		s.Data["value"] = bytes.Replace(s.Data["value"], []byte(base64.StdEncoding.EncodeToString([]byte("authority"))), []byte(base64.StdEncoding.EncodeToString(selfSigned(t, "first"))), 1)
 	})
 	for _, fails := range []bool{true, false} {
-		h.workloads.authorities, h.workloads.noAuthorities = cluster.Authorities{Reported: selfSigned(t, "second")}, nil
+		h.workloads.authorities, h.workloads.noAuthorities = authorities.Observed{Reported: selfSigned(t, "second")}, nil
 		if fails {
-			h.workloads.authorities, h.workloads.noAuthorities = cluster.Authorities{}, errors.New("forbidden")
+			h.workloads.authorities, h.workloads.noAuthorities = authorities.Observed{}, errors.New("forbidden")
 		}
-		h.clock.now = func() time.Time { return time.Now().Add(cluster.TokenValidity/2 + time.Hour) }
+		h.clock.now = func() time.Time { return time.Now().Add(tokens.Validity/2 + time.Hour) }
 		h.editPublished(func(s *corev1.Secret) { delete(s.Annotations, facts.KubeconfigRenewalAnnotation) })
 		h.reconcile()
 		h.Expect(h.published().Annotations).To(HaveKey(facts.KubeconfigRenewalAnnotation), "a token without them is better than none")
@@ -202,7 +203,7 @@ func TestARevokedTokenIsReplacedThoughTheClusterIsConnected(t *testing.T) {
 	h.Expect(h.workloads.issued).To(Equal(1), "the cluster has it, only the cache does not yet")
 	s := h.gather()
 	h.Expect(h.r.kubeconfig.Renew(t.Context(), s)).To(BeTrue())
-	h.Expect(s.Again.Delay()).To(BeNumerically("~", cluster.TokenValidity/2, time.Hour), "its time comes all the same")
+	h.Expect(s.Again.Delay()).To(BeNumerically("~", tokens.Validity/2, time.Hour), "its time comes all the same")
 
 	h.workloads.tokens.Delete("token-1")
 	h.workloads.facts.Tokens = nil

@@ -5,7 +5,7 @@ import (
 	"context"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/authorities"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 )
@@ -28,7 +28,7 @@ func (r *Reconciler) requirements(_ context.Context, s *scope.Scope) (bool, erro
 	if s.Begun {
 		return true, nil
 	}
-	for _, err := range []error{checkName(s), cluster.CheckAuthorities(s.ControlPlane.Spec.Kubeconfig.AdditionalTrustBundle)} {
+	for _, err := range []error{checkName(s), authorities.Check(s.ControlPlane.Spec.Kubeconfig.AdditionalTrustBundle)} {
 		if err != nil {
 			s.Block(controlplanev1.InvalidConfigurationReason, err.Error())
 			return false, nil

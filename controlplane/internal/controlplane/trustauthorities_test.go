@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/authorities"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubeconfig"
 )
@@ -173,9 +173,9 @@ func (h *hub) stopClock() *time.Time {
 // passChecks lets the time pass until enough connections were made since the spec has withdrawn an authority.
 func (h *hub) passChecks(now *time.Time) {
 	h.t.Helper()
-	for range cluster.WithdrawalChecks {
+	for range authorities.WithdrawalChecks {
 		h.reconcile()
-		*now = now.Add(cluster.WithdrawalInterval)
+		*now = now.Add(authorities.WithdrawalInterval)
 	}
 }
 
@@ -192,15 +192,15 @@ func (h *hub) trust() time.Duration {
 // While API servers roll out another certificate, a connection may reach one that has it, and the next one another.
 func TestAWithdrawnAuthorityStaysUntilEnoughConnectionsDidNotNeedIt(t *testing.T) {
 	h, now, first, second := withdrawn(t)
-	for range cluster.WithdrawalChecks - 1 {
-		h.Expect(h.trust()).To(Equal(cluster.WithdrawalInterval))
+	for range authorities.WithdrawalChecks - 1 {
+		h.Expect(h.trust()).To(Equal(authorities.WithdrawalInterval))
 		h.expectTrust(first, second)
 		asked := h.workloads.authoritiesRead
 		for range 10 { // events count no connection, and make none
-			h.Expect(h.trust()).To(Equal(cluster.WithdrawalInterval))
+			h.Expect(h.trust()).To(Equal(authorities.WithdrawalInterval))
 		}
 		h.Expect(h.workloads.authoritiesRead).To(Equal(asked))
-		*now = now.Add(cluster.WithdrawalInterval)
+		*now = now.Add(authorities.WithdrawalInterval)
 	}
 	h.Expect(h.published().Annotations).To(HaveKey(facts.KubeconfigAuthoritiesAnnotation))
 	h.reconcile()
@@ -211,16 +211,16 @@ func TestAWithdrawnAuthorityStaysUntilEnoughConnectionsDidNotNeedIt(t *testing.T
 // Otherwise a conflict keeps the authority trusted for as many connections again.
 func TestFailedWriteDoesNotEndTheCountOfConnections(t *testing.T) {
 	h, now, first, second := withdrawn(t)
-	for range cluster.WithdrawalChecks - 1 {
+	for range authorities.WithdrawalChecks - 1 {
 		h.reconcile()
-		*now = now.Add(cluster.WithdrawalInterval)
+		*now = now.Add(authorities.WithdrawalInterval)
 	}
 	h.failing, h.applyFails = `"kind":"Secret"`, apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "c1-kubeconfig", errors.New("changed"))
 	_, err := h.r.Reconcile(t.Context(), h.request())
 	h.Expect(err).To(HaveOccurred())
 	h.applyFails = nil
 	h.expectTrust(first, second)
-	*now = now.Add(cluster.WithdrawalInterval)
+	*now = now.Add(authorities.WithdrawalInterval)
 	h.reconcile()
 	h.expectTrust(first)
 }
@@ -237,14 +237,14 @@ func TestConnectionsAreCountedAgain(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h, now, first, second := withdrawn(t)
-			for range cluster.WithdrawalChecks - 1 {
+			for range authorities.WithdrawalChecks - 1 {
 				h.reconcile()
-				*now = now.Add(cluster.WithdrawalInterval)
+				*now = now.Add(authorities.WithdrawalInterval)
 			}
 			again(h, second)
-			for range cluster.WithdrawalChecks - 1 {
+			for range authorities.WithdrawalChecks - 1 {
 				h.reconcile()
-				*now = now.Add(cluster.WithdrawalInterval)
+				*now = now.Add(authorities.WithdrawalInterval)
 			}
 			h.expectTrust(first, second)
 			h.reconcile()
@@ -260,14 +260,14 @@ func TestEachWithdrawalIsCounted(t *testing.T) {
 	h.reconcile()
 	h.expectTrust(first, second, third)
 	h.state(third)
-	for range cluster.WithdrawalChecks - 1 {
+	for range authorities.WithdrawalChecks - 1 {
 		h.reconcile()
-		*now = now.Add(cluster.WithdrawalInterval)
+		*now = now.Add(authorities.WithdrawalInterval)
 	}
 	h.state(nil)
 	h.reconcile()
 	h.expectTrust(first, second, third)
-	*now = now.Add(cluster.WithdrawalInterval)
+	*now = now.Add(authorities.WithdrawalInterval)
 	h.passChecks(now)
 	h.expectTrust(first)
 }
@@ -275,7 +275,7 @@ func TestEachWithdrawalIsCounted(t *testing.T) {
 // Renewals of the token are connections that follow one another too closely to count.
 func TestARenewalRemovesNoAuthorityThatWasJustWithdrawn(t *testing.T) {
 	h, _, first, second := withdrawn(t)
-	for range 2 * cluster.WithdrawalChecks {
+	for range 2 * authorities.WithdrawalChecks {
 		h.editPublished(func(s *corev1.Secret) { delete(s.Annotations, facts.KubeconfigRenewalAnnotation) })
 		h.reconcile()
 		h.expectTrust(first, second)
@@ -290,7 +290,7 @@ func TestAWithdrawnAuthorityThatIsInUseStays(t *testing.T) {
 	h.passChecks(now)
 	h.expectTrust(first, second)
 	read := h.workloads.authoritiesRead
-	*now = now.Add(cluster.WithdrawalInterval)
+	*now = now.Add(authorities.WithdrawalInterval)
 	h.reconcile()
 	h.Expect(h.workloads.authoritiesRead).To(Equal(read))
 }
@@ -308,13 +308,13 @@ func TestWithdrawnAuthorityIsReportedWhileItIsTrusted(t *testing.T) {
 	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "7 connections, 60 minutes apart, in which no API server used them: none is made yet")
 
 	h.workloads.facts = connected
-	for checks := 1; checks < cluster.WithdrawalChecks; checks++ {
+	for checks := 1; checks < authorities.WithdrawalChecks; checks++ {
 		h.elapse()
 		h.reconcile()
 		h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, trusted)
-		last := now.Add(time.Duration(cluster.WithdrawalChecks-checks) * cluster.WithdrawalInterval).UTC().Format(time.RFC3339)
+		last := now.Add(time.Duration(authorities.WithdrawalChecks-checks) * authorities.WithdrawalInterval).UTC().Format(time.RFC3339)
 		h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, fmt.Sprintf("%d made, the last follows at %s at the earliest", checks, last))
-		*now = now.Add(cluster.WithdrawalInterval)
+		*now = now.Add(authorities.WithdrawalInterval)
 	}
 	h.workloads.authorities.Serving = sets.New(facts.AuthoritiesOf(h.published()).Added.UnsortedList()...)
 	h.elapse()

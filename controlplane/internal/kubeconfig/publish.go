@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/authorities"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
@@ -164,7 +164,7 @@ func (p *Publisher) withAdditions(
 		return content, nil, err
 	}
 	sameSource := parseSource(current.Annotations[facts.KubeconfigSourceAnnotation]).digest == source.digest
-	if content, err = cluster.Replace(current.Data[secret.KubeconfigDataName], content, sameSource, p.clock.Now()); err != nil {
+	if content, err = authorities.MergeChanges(current.Data[secret.KubeconfigDataName], content, sameSource, p.clock.Now()); err != nil {
 		return nil, nil, fmt.Errorf("cannot replace the published kubeconfig: %w", err)
 	}
 	return content, kube.SelectKeys(current.Annotations, facts.KubeconfigAuthoritiesAnnotation), nil

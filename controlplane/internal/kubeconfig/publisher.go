@@ -9,7 +9,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/authorities"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/tokens"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 )
@@ -19,10 +20,10 @@ const rememberedSecrets = 8192
 
 // Workloads issues and revokes tokens of workload clusters, and reads the certificate authorities of their API servers.
 type Workloads interface {
-	IssueToken(ctx context.Context, cluster client.ObjectKey) (cluster.Token, error)
-	RevokeToken(ctx context.Context, cluster client.ObjectKey, token cluster.Token) error
+	IssueToken(ctx context.Context, cluster client.ObjectKey) (tokens.Token, error)
+	RevokeToken(ctx context.Context, cluster client.ObjectKey, token tokens.Token) error
 	HasToken(ctx context.Context, cluster client.ObjectKey, boundTo types.UID) (bool, error)
-	Authorities(ctx context.Context, cluster client.ObjectKey) (cluster.Authorities, error)
+	Authorities(ctx context.Context, cluster client.ObjectKey) (authorities.Observed, error)
 }
 
 // Publisher publishes the kubeconfig of a cluster, and renews its credentials.

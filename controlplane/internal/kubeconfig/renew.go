@@ -16,6 +16,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/tokens"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
@@ -135,7 +136,7 @@ func notWritten(err error) bool {
 }
 
 // publishToken writes a token into the published kubeconfig, and schedules its renewal.
-func (p *Publisher) publishToken(ctx context.Context, s *scope.Scope, current *corev1.Secret, token cluster.Token) error {
+func (p *Publisher) publishToken(ctx context.Context, s *scope.Scope, current *corev1.Secret, token tokens.Token) error {
 	content, err := conn.WithToken(current.Data[secret.KubeconfigDataName], token.Value)
 	authorities := facts.AuthoritiesOf(current)
 	if err == nil {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/authorities"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
@@ -48,22 +48,22 @@ func (p *Publisher) untilRemoval(s *scope.Scope, bundle string, recorded facts.K
 		return "An API server used them. They stay until the next renewal of the token, which checks again"
 	}
 	text := fmt.Sprintf("The manager removes them after %d connections, %d minutes apart, in which no API server used them",
-		cluster.WithdrawalChecks, int(cluster.WithdrawalInterval.Minutes()))
+		authorities.WithdrawalChecks, int(authorities.WithdrawalInterval.Minutes()))
 	last, counting := p.withdrawals.Get(s.Stored.UID)
 	if !counting || !last.counts(bundle) || last.checks == 0 {
 		return text + ": none is made yet"
 	}
-	if last.checks >= cluster.WithdrawalChecks {
+	if last.checks >= authorities.WithdrawalChecks {
 		return text + ": all are made"
 	}
-	at := last.next.Add(time.Duration(cluster.WithdrawalChecks-last.checks-1) * cluster.WithdrawalInterval)
+	at := last.next.Add(time.Duration(authorities.WithdrawalChecks-last.checks-1) * authorities.WithdrawalInterval)
 	return fmt.Sprintf("%s: %d made, the last follows at %s at the earliest", text, last.checks, at.UTC().Format(time.RFC3339))
 }
 
 // stillTrusted returns the names of the withdrawn authorities in the published kubeconfig. added are the fingerprints
 // of the authorities that come from the present or a former spec. The user may have removed them from the Secret.
 func (p *Publisher) stillTrusted(ctx context.Context, s *scope.Scope, bundle string, added sets.Set[string]) ([]string, error) {
-	withdrawn := added.Difference(cluster.Fingerprints(bundle))
+	withdrawn := added.Difference(authorities.Fingerprints(bundle))
 	if withdrawn.Len() == 0 {
 		return nil, nil
 	}
@@ -76,7 +76,7 @@ func (p *Publisher) stillTrusted(ctx context.Context, s *scope.Scope, bundle str
 	if err := p.live.Get(ctx, client.ObjectKeyFromObject(published), current); err != nil {
 		return nil, fmt.Errorf("cannot read the authorities of the published kubeconfig: %w", err)
 	}
-	names := cluster.NamesOfAuthorities(current.Data[secret.KubeconfigDataName], withdrawn)
+	names := authorities.Names(current.Data[secret.KubeconfigDataName], withdrawn)
 	p.withdrawn.Add(key, names)
 	return names, nil
 }

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/authorities"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
@@ -38,7 +38,7 @@ func (w withdrawal) counts(bundle string) bool {
 }
 
 // countCheck counts a connection to the API servers, and reports whether the connections since the withdrawal suffice.
-// Only connections that are cluster.WithdrawalInterval apart count.
+// Only connections that are authorities.WithdrawalInterval apart count.
 func (p *Publisher) countCheck(s *scope.Scope, bundle string, since time.Time) bool {
 	last, _ := p.withdrawals.Get(s.Stored.UID)
 	if !last.counts(bundle) || !last.since.Equal(since) {
@@ -46,10 +46,10 @@ func (p *Publisher) countCheck(s *scope.Scope, bundle string, since time.Time) b
 	}
 	if !p.clock.Now().Before(last.next) {
 		last.checks++
-		last.next = p.clock.Now().Add(cluster.WithdrawalInterval)
+		last.next = p.clock.Now().Add(authorities.WithdrawalInterval)
 	}
 	p.withdrawals.Add(s.Stored.UID, last)
-	return last.checks >= cluster.WithdrawalChecks
+	return last.checks >= authorities.WithdrawalChecks
 }
 
 // endCount forgets the counted connections when the stored kubeconfig has no withdrawn authority. A failed write does
@@ -75,7 +75,7 @@ func (p *Publisher) untilNextCheck(s *scope.Scope, bundle string) time.Duration 
 // the API server's certificate.
 func (p *Publisher) TrustAuthorities(ctx context.Context, s *scope.Scope) (bool, error) {
 	bundle := s.ControlPlane.Spec.Kubeconfig.AdditionalTrustBundle
-	if err := cluster.CheckAuthorities(bundle); err != nil {
+	if err := authorities.Check(bundle); err != nil {
 		s.Found.Block(status.KubeconfigAuthorities, controlplanev1.InvalidConfigurationReason,
 			fmt.Sprintf("%s. Correct the field: none of its certificates is used", err))
 		return true, nil
@@ -140,20 +140,20 @@ func (p *Publisher) withAuthorities(
 	ctx context.Context, s *scope.Scope, content []byte, recorded facts.KubeconfigAuthorities,
 ) ([]byte, facts.KubeconfigAuthorities, error) {
 	bundle := s.ControlPlane.Spec.Kubeconfig.AdditionalTrustBundle
-	trust := cluster.Trust{}
+	trust := authorities.Trust{}
 	if s.Installed() && s.Workload.Connected {
-		authorities, err := p.workloads.Authorities(ctx, s.ClusterKey())
+		observed, err := p.workloads.Authorities(ctx, s.ClusterKey())
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Info("Cannot read the certificate authorities of the API server of the cluster", "reason", err.Error())
 		} else {
-			trust.Cluster, trust.Settled = &authorities, p.countCheck(s, bundle, authorities.Since)
+			trust.Cluster, trust.Settled = &observed, p.countCheck(s, bundle, observed.Since)
 		}
 	}
-	valid := cluster.CheckAuthorities(bundle) == nil
+	valid := authorities.Check(bundle) == nil
 	if valid {
 		trust.Stated, trust.Added = []byte(bundle), recorded.Added
 	}
-	result, err := cluster.WithAuthorities(content, p.clock.Now(), trust)
+	result, err := authorities.Update(content, p.clock.Now(), trust)
 	if err != nil || !valid {
 		return result.Kubeconfig, recorded, err
 	}

@@ -1,4 +1,4 @@
-package cluster
+package authorities
 
 import (
 	"crypto/tls"
@@ -21,9 +21,9 @@ const (
 	servingMemory = WithdrawalChecks * WithdrawalInterval
 )
 
-// serving records the authorities that accepted certificates of the API servers of a cluster. It outlives the
+// Serving records the authorities that accepted certificates of the API servers of a cluster. It outlives the
 // kubeconfig. Its size is limited to the authorities of kubeconfigs in use within servingMemory.
-type serving struct {
+type Serving struct {
 	now func() time.Time
 	// began is the start of the record.
 	began time.Time
@@ -33,12 +33,13 @@ type serving struct {
 	roots map[string]time.Time
 }
 
-func newServing(now func() time.Time) *serving {
-	return &serving{now: now, began: now(), roots: map[string]time.Time{}}
+// NewServing returns an empty record that begins now.
+func NewServing(now func() time.Time) *Serving {
+	return &Serving{now: now, began: now(), roots: map[string]time.Time{}}
 }
 
-// record is called for each connection, including those with a resumed session. It refuses none.
-func (s *serving) record(state tls.ConnectionState) error {
+// Record is called for each connection, including those with a resumed session. It refuses none.
+func (s *Serving) Record(state tls.ConnectionState) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forget()
@@ -48,15 +49,18 @@ func (s *serving) record(state tls.ConnectionState) error {
 	return nil
 }
 
-// fingerprints returns those of the authorities in use. It is empty if the kubeconfig disables verification.
-func (s *serving) fingerprints() sets.Set[string] {
+// Fingerprints returns those of the authorities in use. It is empty if the kubeconfig disables verification.
+func (s *Serving) Fingerprints() sets.Set[string] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forget()
 	return sets.KeySet(s.roots)
 }
 
+// Began returns the start of the record.
+func (s *Serving) Began() time.Time { return s.began }
+
 // forget drops the authorities that are not in use any more. The caller holds the lock.
-func (s *serving) forget() {
+func (s *Serving) forget() {
 	maps.DeleteFunc(s.roots, func(_ string, last time.Time) bool { return s.now().Sub(last) > servingMemory })
 }

@@ -1,4 +1,4 @@
-package cluster
+package tokens
 
 import (
 	"context"
@@ -51,7 +51,7 @@ func TestTokenIsBoundToSecret(t *testing.T) {
 	g := NewWithT(t)
 	request := &authenticationv1.TokenRequest{}
 	c := installed(nil, request)
-	first, err := issueToken(t.Context(), c, time.Now())
+	first, err := Issue(t.Context(), c, time.Now())
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(first.Value).NotTo(BeEmpty())
 	g.Expect(request.Spec.BoundObjectRef).To(Equal(&authenticationv1.BoundObjectReference{
@@ -64,7 +64,7 @@ func TestTokenIsBoundToSecret(t *testing.T) {
 	g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: first.BoundTo}, bound)).To(Succeed())
 	g.Expect(bound.OwnerReferences).To(ConsistOf(And(HaveField("Kind", "ServiceAccount"), HaveField("Name", accountName))))
 
-	second, err := issueToken(t.Context(), c, time.Now())
+	second, err := Issue(t.Context(), c, time.Now())
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(secretsOf(g, c)).To(ConsistOf(first.BoundTo, second.BoundTo), "clients with the first token may not have read the second yet")
 	binding := &rbacv1.ClusterRoleBinding{}
@@ -83,9 +83,9 @@ func TestSecretsOfExpiredTokensAreDeleted(t *testing.T) {
 	}
 	ours := map[string]string{managedByLabel: accountName}
 	c := installed(nil, &authenticationv1.TokenRequest{},
-		secret("expired", TokenValidity+2*clockSkew, ours), secret("valid", TokenValidity-clockSkew, ours),
-		secret("others", 100*TokenValidity, nil))
-	token, err := issueToken(t.Context(), c, now)
+		secret("expired", Validity+2*clockSkew, ours), secret("valid", Validity-clockSkew, ours),
+		secret("others", 100*Validity, nil))
+	token, err := Issue(t.Context(), c, now)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(secretsOf(g, c)).To(ConsistOf("valid", "others", token.BoundTo))
 }
@@ -93,7 +93,7 @@ func TestSecretsOfExpiredTokensAreDeleted(t *testing.T) {
 func TestSecretIsDeletedWhenTokenFails(t *testing.T) {
 	g := NewWithT(t)
 	c := installed(errors.New("no tokens today"), nil)
-	_, err := issueToken(t.Context(), c, time.Now())
+	_, err := Issue(t.Context(), c, time.Now())
 	g.Expect(err).To(MatchError(ContainSubstring("no tokens today")))
 	g.Expect(secretsOf(g, c)).To(BeEmpty())
 }
