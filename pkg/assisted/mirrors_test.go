@@ -1,6 +1,8 @@
 package assisted
 
 import (
+	"encoding/pem"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -19,8 +21,79 @@ func TestMirrorsDigest(t *testing.T) {
 	} {
 		g.Expect(MirrorsDigest(data)).NotTo(Equal(digest))
 	}
-	g.Expect(OtherMirrors("a", "b")).To(BeTrue())
-	g.Expect(OtherMirrors("a", "a")).To(BeFalse())
-	g.Expect(OtherMirrors("", "a")).To(BeFalse())
-	g.Expect(OtherMirrors("a", "")).To(BeFalse())
+	g.Expect(OtherMirrors("v1-a", "v1-b")).To(BeTrue())
+	g.Expect(OtherMirrors("v1-a", "v1-a")).To(BeFalse())
+	g.Expect(OtherMirrors("", "v1-a")).To(BeFalse())
+	g.Expect(OtherMirrors("v1-a", "")).To(BeFalse())
+	g.Expect(OtherMirrors("a", "v1-a")).To(BeFalse(), "an update of the provider registers nothing again")
+}
+
+const registriesConf = `unqualified-search-registries = ["a.example", "b.example"]
+
+[[registry]]
+location = "quay.io"
+[[registry.mirror]]
+location = "first.example"
+[[registry.mirror]]
+location = "second.example"
+
+[[registry]]
+location = "registry.redhat.io"
+insecure = true
+`
+
+func TestMirrorsDigestOfRegistriesConf(t *testing.T) {
+	const quay, redHat = "[[registry]]\nlocation = \"quay.io\"\n", "[[registry]]\nlocation = \"registry.redhat.io\"\ninsecure = true\n"
+	reordered := strings.Replace(strings.Replace(registriesConf, redHat, "", 1), quay, redHat+quay, 1)
+	for situation, tc := range map[string]struct {
+		text string
+		same bool
+	}{
+		"comment":                {"# checked by Argo CD\n" + registriesConf, true},
+		"spaces":                 {strings.ReplaceAll(registriesConf, " = ", "="), true},
+		"other order":            {reordered, true},
+		"default value":          {strings.Replace(registriesConf, quay, quay+"blocked = false\nprefix = \"\"\n", 1), true},
+		"order of mirrors":       {strings.NewReplacer("first", "second", "second", "first").Replace(registriesConf), false},
+		"order of searches":      {strings.NewReplacer("a.example", "b.example", "b.example", "a.example").Replace(registriesConf), false},
+		"other value":            {strings.Replace(registriesConf, "insecure = true", "blocked = true", 1), false},
+		"one registry fewer":     {strings.Split(registriesConf, "[[registry]]\nlocation = \"registry")[0], false},
+		"key of a later version": {strings.Replace(registriesConf, "insecure = true", "insecure = true\nlater = 1", 1), false},
+		"invalid":                {registriesConf + "[", false},
+		"nested too deeply":      {registriesConf + "a = " + strings.Repeat("[", 99) + strings.Repeat("]", 99), false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(tc.text).NotTo(Equal(registriesConf))
+			equal := MirrorsDigest(map[string]string{RegistriesKey: tc.text}) == MirrorsDigest(map[string]string{RegistriesKey: registriesConf})
+			g.Expect(equal).To(Equal(tc.same), tc.text)
+		})
+	}
+}
+
+// The operator of an OpenShift hub rewrites a bundle with the same certificates.
+func TestMirrorsDigestOfBundle(t *testing.T) {
+	certificate := func(content string) string {
+		return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte(content)}))
+	}
+	a, b, c := certificate("a"), certificate("b"), certificate("c")
+	digest := func(bundle string) string { return MirrorsDigest(map[string]string{BundleKey: bundle}) }
+	for situation, tc := range map[string]struct {
+		bundle string
+		same   bool
+	}{
+		"other order":    {b + a, true},
+		"comment":        {"# Root\n" + a + "\n# Other\n" + b, true},
+		"repetition":     {a + b + a, true},
+		"another":        {a + c, false},
+		"one more":       {a + b + c, false},
+		"one fewer":      {a, false},
+		"none":           {"", false},
+		"block of a key": {a + strings.ReplaceAll(b, "CERTIFICATE", "PRIVATE KEY"), false},
+		"no PEM block":   {"certificate", false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			NewWithT(t).Expect(digest(tc.bundle) == digest(a+b)).To(Equal(tc.same))
+		})
+	}
+	NewWithT(t).Expect(digest("certificate")).NotTo(Equal(digest("")))
 }

@@ -27,8 +27,8 @@ func (f *Facts) Owner() contract.Owner {
 //
 // After the data was handed out, a restored InfraEnv also belongs to the config. A backup loses its field
 // managers, and gives the Cluster another UID. Before that, another client has created it, or a Machine of a
-// former Cluster has left it behind. If all its labels and annotations identify the config, it belongs to the config
-// although its field managers were lost: a user restores them as InfraEnvMarksMissing states.
+// former Cluster has left it behind. An InfraEnv with all labels and annotations of the config belongs to the
+// config although its field managers were lost. InfraEnvMarksMissing returns those that a user has to restore.
 func (f *Facts) ForeignInfraEnv(infraEnv *assisted.InfraEnv, created bool) string {
 	owner := f.Owner()
 	if f.Cluster == nil || f.DataHandedOut() {

@@ -245,14 +245,15 @@ func TestRegistries(t *testing.T) {
 
 func TestMirrorsThatChangeTooLate(t *testing.T) {
 	later := ParseRegistries("m", map[string]string{"registries.conf": mirrors})
+	former := ParseRegistries("m", map[string]string{"registries.conf": "former"}).Digest
 	for name, tc := range map[string]struct {
 		registered string
 		begun      bool
 		want       bool
 	}{
 		"the same content":         {later.Digest, true, false},
-		"other content":            {"former", true, true},
-		"before the installation":  {"former", false, false}, // it is registered again
+		"other content":            {former, true, true},
+		"before the installation":  {former, false, false}, // it is registered again
 		"content was not recorded": {"", true, false},
 	} {
 		in := valid()
