@@ -59,3 +59,15 @@ func External(
 	}
 	return nil, fmt.Errorf("CustomResourceDefinition %s has no label %s: it does not meet the Cluster API contract", name, contractLabels[0])
 }
+
+// InfraMachine reads the infrastructure machine of a Machine. It returns nil if none exists.
+func InfraMachine(ctx context.Context, c client.Reader, m *clusterv1.Machine) (*unstructured.Unstructured, error) {
+	if !m.Spec.InfrastructureRef.IsDefined() {
+		return nil, nil //nolint:nilnil // the Machine has none yet
+	}
+	infra, err := External(ctx, c, m.Spec.InfrastructureRef, m.Namespace)
+	if err != nil || infra == nil {
+		return nil, err
+	}
+	return Read(ctx, c, client.ObjectKeyFromObject(infra), infra)
+}

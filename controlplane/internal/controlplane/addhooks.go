@@ -36,7 +36,7 @@ func (r *Reconciler) addHookLate(ctx context.Context, s *scope.Scope, m *cluster
 	if !mayAddHookLate(s, m) {
 		return nil
 	}
-	infra, err := r.infraMachineOf(ctx, m)
+	infra, err := kube.InfraMachine(ctx, r.Client, m)
 	if err != nil || infra == nil || !infra.GetDeletionTimestamp().IsZero() {
 		return err // the host is on its way out
 	}

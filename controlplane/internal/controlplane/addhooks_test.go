@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -80,7 +81,7 @@ func TestAMachineThatIsBeingDeletedIsHeldAsLongAsItCanBe(t *testing.T) {
 			h.Expect(h.Status().Update(h.t.Context(), m)).To(Succeed())
 		}, false},
 		"its infra machine goes": {clusterv1.MachineDeletingInternalErrorReason, func(h *hub, m *clusterv1.Machine) {
-			infra, err := h.r.infraMachineOf(h.t.Context(), m)
+			infra, err := kube.InfraMachine(h.t.Context(), h.cached, m)
 			h.Expect(err).NotTo(HaveOccurred())
 			h.get(infra.GetName(), infra)
 			infra.SetFinalizers([]string{"metal3machine.infrastructure.cluster.x-k8s.io"})

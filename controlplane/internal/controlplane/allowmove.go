@@ -14,8 +14,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 )
 
-// Values of the annotation with which we keep clusterctl from moving an installed cluster.
+// Values of the annotation that keeps clusterctl from moving a cluster. A foreign value belongs to the user.
 const (
+	// duringInstallation blocks the move of a cluster that is being installed: its assisted-service would stay behind.
+	duringInstallation = "installing"
 	// whileHostsGo: the Machine of a host that leaves would live on elsewhere, for clusterctl does not tell that it is
 	// being deleted, and what was recorded of its host would be wrong.
 	whileHostsGo = "removing-hosts"

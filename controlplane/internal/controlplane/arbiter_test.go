@@ -15,6 +15,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 )
 
 // worldWithArbiter is a hub in which a control plane of two masters and an arbiter can be installed; the template of
@@ -236,7 +237,7 @@ func undeclared(kind, field string) error {
 func TestABootstrapProviderThatKnowsNoArbiters(t *testing.T) {
 	h := newHub(t, append(worldWithArbiter(), smallTemplate())...).withTime()
 	h.applyFails, h.failing = undeclared("OpenshiftAssistedConfig", "spec.role"), `"role":"Arbiter"`
-	h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", refusedRetry/2), BeNumerically("<=", refusedRetry)), "it is tried again, and not at once")
+	h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", writer.RefusedRetry/2), BeNumerically("<=", writer.RefusedRetry)), "it is tried again, and not at once")
 	h.Expect(h.machines()).To(BeEmpty(), "no masters either, which would wait for it")
 	infra := smallTemplate()
 	infra.SetKind("Metal3MachineList")

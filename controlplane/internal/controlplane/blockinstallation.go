@@ -11,17 +11,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// clusterDeletingMessage is why nothing is made for a Cluster that is being deleted. Core deletes the workers first,
-// and the control plane when they are gone.
-const clusterDeletingMessage = "the Cluster is being deleted: no installation is begun and no Machine is made; the control plane is deleted after the workers"
-
 // awaitDeletion lets nothing be prepared for a Cluster that is being deleted before it was installed: with fewer
 // workers to wait for assisted-service would begin to install.
 func (r *Reconciler) awaitDeletion(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.ClusterDeleting() || s.Begun || s.Installed() {
 		return true, nil
 	}
-	s.Block(controlplanev1.WaitingForWorkersDeletionReason, clusterDeletingMessage)
+	s.Block(controlplanev1.WaitingForWorkersDeletionReason, scope.ClusterDeleting)
 	_, err := r.blockInstallation(ctx, s)
 	return false, err
 }

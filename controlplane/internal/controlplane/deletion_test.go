@@ -25,6 +25,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -201,7 +202,7 @@ func TestAHoldThatIsRefusedIsTold(t *testing.T) {
 	h.deleteCluster()
 	h.holdFails = apierrors.NewBadRequest("Attempted to change AgentClusterInstall.Spec which is immutable after install started")
 	h.elapse()
-	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", refusedRetry))
+	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", writer.RefusedRetry))
 	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.InstalledCondition)).To(ContainSubstring("immutable after install started"))
 	h.holdFails = nil
 	h.reconcile()

@@ -21,7 +21,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// excludeGuards excludes guard Pods from the drains of control-plane Nodes. It runs after syncMachines, so that no Node
+// excludeGuards excludes guard Pods from the drains of control-plane Nodes. It runs after holdDeleted and syncMachines, so that no Node
 // is drained faster before its Machine has our hook. A foreign rule of the same name is reported and not changed.
 func (r *Reconciler) excludeGuards(ctx context.Context, s *scope.Scope) (bool, error) {
 	rule := desired.DrainRule(s.Facts)
@@ -43,6 +43,22 @@ func (r *Reconciler) excludeGuards(ctx context.Context, s *scope.Scope) (bool, e
 		return false, fmt.Errorf("cannot exclude guard Pods from drains: %w", err)
 	}
 	return true, nil
+}
+
+// holdDeleted adds the missing hook to each Machine that is being deleted, and excludes it from a drain that must not
+// begin. The hook is written first: without drain and hook Cluster API would proceed to the host of an etcd member.
+func (r *Reconciler) holdDeleted(ctx context.Context, s *scope.Scope) (bool, error) {
+	if s.Cluster == nil {
+		return true, nil
+	}
+	var errs []error
+	for _, m := range s.Found.Machines {
+		silence := r.silence(silenceKey(m), facts.NodeUnreachable(m))
+		if !m.DeletionTimestamp.IsZero() {
+			errs = append(errs, r.addHookLate(ctx, s, m), r.excludeDrain(ctx, s, m, silence))
+		}
+	}
+	return true, errors.Join(errs...)
 }
 
 // excludeDrain keeps Cluster API from a drain that would never end, or must not begin, of a Machine that is being

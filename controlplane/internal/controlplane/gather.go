@@ -11,6 +11,7 @@ import (
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/cluster-api/util/secret"
@@ -22,6 +23,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // gather reads, from the caches, what a reconcile decides upon.
@@ -216,6 +218,31 @@ func (r *Reconciler) gatherReferences(ctx context.Context, f *facts.Facts) error
 	for name, into := range secrets {
 		if *into, err = kube.Read(ctx, r.Metadata, client.ObjectKey{Namespace: namespace, Name: name}, kube.MetadataOf(kube.Secret)); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// gatherReboots reads whether unhealthy hosts were rebooted in vain. Nothing is watched or read as long as all are healthy.
+func (r *Reconciler) gatherReboots(ctx context.Context, f *facts.Facts) error {
+	f.RebootFailed = sets.New[types.UID]()
+	for _, m := range f.Machines {
+		if !facts.Unhealthy(m) || m.Spec.InfrastructureRef.Kind != metal3.MachineKind {
+			continue
+		}
+		ref := clusterv1.ContractVersionedObjectReference{APIGroup: m.Spec.InfrastructureRef.APIGroup, Kind: metal3.RebootKind, Name: m.Name}
+		reboot, err := kube.External(ctx, r.Client, ref, m.Namespace)
+		if err != nil || reboot == nil {
+			return err
+		}
+		if err := r.trackReboots(reboot); err != nil {
+			return err
+		}
+		if reboot, err = kube.Read(ctx, r.Client, client.ObjectKeyFromObject(reboot), reboot); err != nil {
+			return err
+		}
+		if reboot != nil && metal3.RebootFailed(reboot, m.UID) {
+			f.RebootFailed.Insert(m.UID)
 		}
 	}
 	return nil

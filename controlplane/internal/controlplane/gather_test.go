@@ -17,6 +17,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 )
 
 func TestPhasesLeaveTheFactsAsTheyAre(t *testing.T) {
@@ -196,7 +197,7 @@ func TestAHoldForAnotherNamespaceThatIsRefusedIsReported(t *testing.T) {
 	})).To(Succeed())
 	h.applyFails, h.failing = apierrors.NewBadRequest("Attempted to change AgentClusterInstall.Spec which is immutable after install started"), "holdInstallation"
 	h.elapse()
-	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", refusedRetry))
+	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", writer.RefusedRetry))
 	h.Expect(*conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)).To(And(
 		HaveField("Reason", controlplanev1.InstallationRejectedReason), HaveField("Message", ContainSubstring("tenant/theirs"))))
 }

@@ -12,10 +12,6 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 )
 
-// duringInstallation is the value of the annotation with which we keep clusterctl from moving a cluster that is being installed:
-// assisted-service would stay behind. An annotation of another value is the user's.
-const duringInstallation = "installing"
-
 // guard keeps the object until what is made for it is gone, and where it is while the cluster is being installed. It
 // records the UID of the Cluster, by which what is made is known as its own. It comes before anything is made.
 func (r *Reconciler) guard(ctx context.Context, s *scope.Scope) (bool, error) {

@@ -35,7 +35,7 @@ func (r *Reconciler) importCluster(ctx context.Context, s *scope.Scope) (bool, e
 	identity, err := r.Workloads.Identify(ctx, s.ClusterKey())
 	switch {
 	case errors.Is(err, cluster.ErrNotConnected):
-		s.Block(controlplanev1.WaitingForImportReason, notConnected)
+		s.Block(controlplanev1.WaitingForImportReason, scope.NotConnected)
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("cannot import the cluster: %w", err)

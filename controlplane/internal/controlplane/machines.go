@@ -40,7 +40,7 @@ func (r *Reconciler) machines(ctx context.Context, s *scope.Scope) (bool, error)
 	missing := scaling.Missing(int(s.Replicas()), len(s.Machines), s.Found.Stuck)
 	switch {
 	case missing > 0 && s.ClusterDeleting():
-		s.Block(controlplanev1.WaitingForWorkersDeletionReason, clusterDeletingMessage)
+		s.Block(controlplanev1.WaitingForWorkersDeletionReason, scope.ClusterDeleting)
 	case missing > 0 && s.Begun && !s.Progress.DayTwo:
 		s.Block(controlplanev1.WaitingForInstallationReason, whenMachinesAreMade(s.Phase))
 	case missing > 0 && s.Installed():
@@ -118,7 +118,7 @@ func (r *Reconciler) createMachines(ctx context.Context, s *scope.Scope, slots [
 	for _, slot := range slots {
 		done, err := r.createMachine(ctx, s, slot)
 		if kube.IsRefused(err) { // no host of the others is touched, for without this one they would wait
-			s.Again.In(refusedRetry)
+			s.Again.In(writer.RefusedRetry)
 			s.Block(refusal(err, fmt.Sprintf("Machine %s was refused, correct %s: %v", slot.Name, templateField(slot), err)))
 			break
 		}

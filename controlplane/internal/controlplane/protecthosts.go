@@ -15,6 +15,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -61,7 +62,7 @@ func (r *Reconciler) unprotectHost(ctx context.Context, s *scope.Scope, m *clust
 
 // protectHost adds or removes the annotation. It returns false when the cache lags behind a write of ours.
 func (r *Reconciler) protectHost(ctx context.Context, s *scope.Scope, m *clusterv1.Machine, protect bool) (bool, error) {
-	infra, err := r.infraMachineOf(ctx, m)
+	infra, err := kube.InfraMachine(ctx, r.Client, m)
 	if err != nil || infra == nil {
 		return err == nil, err
 	}

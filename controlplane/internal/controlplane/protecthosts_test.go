@@ -14,6 +14,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // protections are the Machines whose infrastructure machines are protected from deletion.
@@ -21,7 +22,7 @@ func (h *hub) protections() []string {
 	h.t.Helper()
 	var names []string
 	for _, m := range h.machines() {
-		infra, err := h.r.infraMachineOf(h.t.Context(), &m)
+		infra, err := kube.InfraMachine(h.t.Context(), h.cached, &m)
 		h.Expect(err).NotTo(HaveOccurred())
 		if infra == nil {
 			continue

@@ -255,6 +255,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope.Scope) error {
 		reconcile.Run(ctx, s, r.guard, r.awaitDeletion, r.requirements, r.infraTemplates, r.pullSecret, r.resolveImage, r.infrastructure, r.register, r.machines),
 		reconcile.Run(ctx, s, r.holdForForeignAgents),
 		reconcile.Run(ctx, s, r.preflight),
+		reconcile.Run(ctx, s, r.holdDeleted),
 		reconcile.Run(ctx, s, r.syncMachines),
 		reconcile.Run(ctx, s, r.excludeGuards),
 		reconcile.Run(ctx, s, r.protectHosts),

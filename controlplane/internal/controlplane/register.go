@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
@@ -146,16 +145,12 @@ func (r *Reconciler) patchInstall(ctx context.Context, before *hiveext.AgentClus
 	return client.IgnoreNotFound(kube.PatchMetadata(ctx, r.Client, before, after, writer.FieldOwner))
 }
 
-// refusedRetry is how often a refused request is repeated. What is refused for what it says helps no repeating; but a
-// webhook may go by what cannot be watched, such as a feature gate of its own.
-const refusedRetry = 5 * time.Minute
-
 // rejected makes a refusal a condition.
 func rejected(s *scope.Scope, kind string, err error) (bool, error) {
 	if !kube.IsRefused(err) {
 		return false, err
 	}
-	s.Again.In(refusedRetry)
+	s.Again.In(writer.RefusedRetry)
 	s.Block(controlplanev1.InstallationRejectedReason, fmt.Sprintf("%s %s was refused, correct the configuration: %s", kind, s.ControlPlane.Name, assisted.RedactURLs(err.Error())))
 	return false, nil
 }

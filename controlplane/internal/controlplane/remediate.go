@@ -7,8 +7,6 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,43 +15,16 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcd"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/remediation"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // remediationOwner owns the condition OwnerRemediated of Machines.
 const remediationOwner = writer.FieldOwner + "-remediation"
-
-// gatherReboots reads whether unhealthy hosts were rebooted in vain. Nothing is watched or read as long as all are healthy.
-func (r *Reconciler) gatherReboots(ctx context.Context, f *facts.Facts) error {
-	f.RebootFailed = sets.New[types.UID]()
-	for _, m := range f.Machines {
-		if !facts.Unhealthy(m) || m.Spec.InfrastructureRef.Kind != metal3.MachineKind {
-			continue
-		}
-		ref := clusterv1.ContractVersionedObjectReference{APIGroup: m.Spec.InfrastructureRef.APIGroup, Kind: metal3.RebootKind, Name: m.Name}
-		reboot, err := kube.External(ctx, r.Client, ref, m.Namespace)
-		if err != nil || reboot == nil {
-			return err
-		}
-		if err := r.trackReboots(reboot); err != nil {
-			return err
-		}
-		if reboot, err = kube.Read(ctx, r.Client, client.ObjectKeyFromObject(reboot), reboot); err != nil {
-			return err
-		}
-		if reboot != nil && metal3.RebootFailed(reboot, m.UID) {
-			f.RebootFailed.Insert(m.UID)
-		}
-	}
-	return nil
-}
 
 // remediate deletes an unhealthy Machine where a MachineHealthCheck asks for it and it does no harm: its host leaves
 // etcd, and another Machine is made, as whenever one is deleted. Each that waits tells why.

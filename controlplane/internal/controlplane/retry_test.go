@@ -23,6 +23,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 )
 
@@ -280,7 +281,7 @@ func TestNothingIsDeletedForAnAttemptThatIsRefused(t *testing.T) {
 			h.applyFails, h.failing = tc.refused, tc.failing
 			h.askForRetry("1")
 			if result := h.reconcile(); tc.refused != nil {
-				h.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", refusedRetry)), "a webhook may go by what cannot be watched")
+				h.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", writer.RefusedRetry)), "a webhook may go by what cannot be watched")
 			}
 			h.Expect(*h.installedCondition()).To(And(
 				HaveField("Reason", controlplanev1.InstallationFailedReason),

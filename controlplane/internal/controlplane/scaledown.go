@@ -42,7 +42,7 @@ func (r *Reconciler) scaleDown(ctx context.Context, s *scope.Scope) (bool, error
 		s.Found.Block(status.ScaleDown, controlplanev1.ReregisteredReason, status.Reregistered(s.Facts))
 		return true, nil
 	case !s.Workload.Connected:
-		s.Found.Block(status.ScaleDown, controlplanev1.ConnectionDownReason, notConnected)
+		s.Found.Block(status.ScaleDown, controlplanev1.ConnectionDownReason, scope.NotConnected)
 		return true, nil
 	case err != nil:
 		return true, nil //nolint:nilerr // for the user to correct: told when what is recorded was to be cleaned up

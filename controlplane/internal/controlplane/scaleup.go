@@ -11,9 +11,6 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 )
 
-// notConnected is why nothing is made or deleted in a cluster that does not answer.
-const notConnected = "the cluster's API server does not answer, so that nothing is known of etcd: waiting until it does, see the condition Available"
-
 // scaleUp makes the Machines that an installed cluster lacks, once etcd would take their hosts in: one that it does not
 // take in would be installed in vain. Hosts leave etcd first, for it takes in none as long as a member is down.
 func (r *Reconciler) scaleUp(ctx context.Context, s *scope.Scope) (bool, error) {
@@ -25,7 +22,7 @@ func (r *Reconciler) scaleUp(ctx context.Context, s *scope.Scope) (bool, error) 
 		s.Found.Block(status.ScaleUp, step.Reason, step.Message)
 		return true, nil
 	case !s.Workload.Connected:
-		s.Found.Block(status.ScaleUp, controlplanev1.ConnectionDownReason, notConnected)
+		s.Found.Block(status.ScaleUp, controlplanev1.ConnectionDownReason, scope.NotConnected)
 		return true, nil
 	}
 	slots := freeSlots(s, s.Missing)

@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
@@ -25,15 +22,12 @@ func (r *Reconciler) syncMachines(ctx context.Context, s *scope.Scope) (bool, er
 	}
 	var errs []error
 	for _, m := range s.Found.Machines {
-		silence := r.silence(silenceKey(m), facts.NodeUnreachable(m))
 		if !m.DeletionTimestamp.IsZero() {
-			// The hook is written first: without drain and hook Cluster API would proceed to the host of an etcd member.
-			errs = append(errs, r.addHookLate(ctx, s, m), r.excludeDrain(ctx, s, m, silence))
 			continue
 		}
 		switch err := r.syncMachine(ctx, s, m); {
 		case kube.IsRefused(err):
-			s.Again.In(refusedRetry)
+			s.Again.In(writer.RefusedRetry)
 			reason, message := refusal(err, fmt.Sprintf("Machine %s cannot follow machineTemplate, correct it: %v", m.Name, err))
 			s.Found.Block(status.MachineSync, reason, message)
 		case err != nil:
@@ -57,7 +51,7 @@ func (r *Reconciler) syncMachine(ctx context.Context, s *scope.Scope, m *cluster
 			return err
 		}
 	}
-	infra, err := r.infraMachineOf(ctx, m)
+	infra, err := kube.InfraMachine(ctx, r.Client, m)
 	if err != nil || infra == nil || !infra.GetDeletionTimestamp().IsZero() {
 		return err
 	}
@@ -65,16 +59,4 @@ func (r *Reconciler) syncMachine(ctx context.Context, s *scope.Scope, m *cluster
 		return r.writer.Apply(ctx, s, metadata, infra)
 	}
 	return nil
-}
-
-// infraMachineOf reads the infra machine of a Machine; nil when there is none.
-func (r *Reconciler) infraMachineOf(ctx context.Context, m *clusterv1.Machine) (*unstructured.Unstructured, error) {
-	if !m.Spec.InfrastructureRef.IsDefined() {
-		return nil, nil
-	}
-	infra, err := kube.External(ctx, r.Client, m.Spec.InfrastructureRef, m.Namespace)
-	if err != nil || infra == nil {
-		return nil, err
-	}
-	return kube.Read(ctx, r.Client, client.ObjectKeyFromObject(infra), infra)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -37,7 +38,7 @@ func (r *Reconciler) touchInfraMachines(ctx context.Context, s *scope.Scope) (bo
 			if m.Spec.ProviderID != "" || !m.DeletionTimestamp.IsZero() {
 				continue
 			}
-			infra, err := r.infraMachineOf(ctx, m)
+			infra, err := kube.InfraMachine(ctx, r.Client, m)
 			if err != nil {
 				return false, errors.Join(err, group.Wait())
 			}

@@ -18,6 +18,17 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
+// Messages of several steps.
+const (
+	// NotConnected is the message of a step that needs a cluster whose API server does not answer.
+	NotConnected = "the cluster's API server does not answer, so that nothing is known of etcd: waiting until it does, see the " +
+		"condition Available"
+	// ClusterDeleting is the message of a step that creates nothing for a Cluster that is being deleted. Cluster API deletes the
+	// workers first, and then the control plane.
+	ClusterDeleting = "the Cluster is being deleted: no installation is begun and no Machine is made; the control plane is deleted " +
+		"after the workers"
+)
+
 // Scope is the state of one reconcile. It holds the facts at its begin, the findings for the status, and the results that
 // phases pass to each other.
 type Scope struct {

@@ -29,6 +29,10 @@ const (
 	MetadataOwner = FieldOwner + "-metadata"
 )
 
+// RefusedRetry is the interval at which a request is repeated that the API server refused. The same request usually fails
+// again, but an admission webhook may depend on what cannot be watched, such as a feature gate of its own.
+const RefusedRetry = 5 * time.Minute
+
 // Writer writes objects and emits Events for the steps of a reconcile.
 type Writer struct {
 	// Client writes, Live reads past the cache; Recorder emits Events.
