@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/move"
 )
 
 // newTwoNodeHub is an installed cluster of two nodes that fence each other.
@@ -60,7 +61,7 @@ func TestTheHostOfOneOfTwoNodesIsNeverReleased(t *testing.T) {
 
 	h.Expect(h.r.dropHook(t.Context(), m)).To(Succeed()) // as somebody does by hand
 	h.reconcile()
-	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(clusterctlv1.BlockMoveAnnotation, whileHostsGo))
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(clusterctlv1.BlockMoveAnnotation, move.RemovingHosts))
 }
 
 func TestOneOfTwoNodesIsNotReplaced(t *testing.T) {

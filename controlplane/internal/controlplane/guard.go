@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/move"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 )
@@ -19,7 +20,7 @@ func (r *Reconciler) guard(ctx context.Context, s *scope.Scope) (bool, error) {
 	controllerutil.AddFinalizer(after, controlplanev1.OpenshiftAssistedControlPlaneFinalizer)
 	contract.RecordClusterUID(after, s.Owner().UID)
 	if _, found := after.Annotations[clusterctlv1.BlockMoveAnnotation]; !found && !s.Installed() {
-		annotations.AddAnnotations(after, map[string]string{clusterctlv1.BlockMoveAnnotation: duringInstallation})
+		annotations.AddAnnotations(after, map[string]string{clusterctlv1.BlockMoveAnnotation: move.Installing})
 	}
 	return true, r.writer.PatchMetadata(ctx, s, after)
 }

@@ -18,6 +18,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/tokens"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/move"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 )
@@ -229,7 +230,7 @@ func TestNoMoveWithoutTheCopy(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	h.Expect(h.Delete(t.Context(), h.recovery())).To(Succeed())
-	h.annotate(clusterctlv1.BlockMoveAnnotation, duringInstallation)
+	h.annotate(clusterctlv1.BlockMoveAnnotation, move.Installing)
 	h.applyFails = errors.New("no room")
 	h.clock.now = func() time.Time { return time.Now().Add(tokens.Validity/2 + time.Hour) }
 	_, err := h.r.Reconcile(t.Context(), h.request())

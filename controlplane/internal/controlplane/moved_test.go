@@ -23,6 +23,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/move"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
@@ -32,7 +33,7 @@ import (
 func TestNoMoveBeforeTheClusterIsInstalled(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
-	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(clusterctlv1.BlockMoveAnnotation, duringInstallation))
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(clusterctlv1.BlockMoveAnnotation, move.Installing))
 	h.setState("finalizing", hiveext.ClusterInstallationInProgressReason, 90)
 	h.reconcile()
 	h.Expect(h.controlPlane().Annotations).To(HaveKey(clusterctlv1.BlockMoveAnnotation))
@@ -65,7 +66,7 @@ func TestNoMoveWhileAHostLeavesTheCluster(t *testing.T) {
 	h.etcds.Members[2].Problem = "does not answer"
 	h.reconcile()
 	h.Expect(h.held()).To(ContainElement(going))
-	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(clusterctlv1.BlockMoveAnnotation, whileHostsGo))
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(clusterctlv1.BlockMoveAnnotation, move.RemovingHosts))
 	version := h.controlPlane().ResourceVersion
 	h.reconcile()
 	h.Expect(h.controlPlane().ResourceVersion).To(Equal(version), "once")
@@ -77,7 +78,7 @@ func TestNoMoveWhileAHostLeavesTheCluster(t *testing.T) {
 	h.finishMachine(going)
 	h.etcds.observing = errors.New("it does not answer")
 	h.reconcile()
-	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(clusterctlv1.BlockMoveAnnotation, whileHostsGo), "it is not cleaned up")
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(clusterctlv1.BlockMoveAnnotation, move.RemovingHosts), "it is not cleaned up")
 	h.etcds.observing = nil
 	now = now.Add(etcdgate.Interval)
 	h.reconcile()
@@ -97,7 +98,7 @@ func TestNoMoveWhileWorkersRollOut(t *testing.T) {
 	}
 	h.Expect(blocked()).To(BeEmpty())
 	h.askWorkers("v4.19.9")
-	h.Expect(blocked()).To(Equal(whileWorkersRollOut), "one lags behind")
+	h.Expect(blocked()).To(Equal(move.UpdatingWorkers), "one lags behind")
 	writes := len(h.writes)
 	h.settle()
 	h.Expect(h.writes).To(HaveLen(writes), "once")
@@ -109,22 +110,22 @@ func TestNoMoveWhileWorkersRollOut(t *testing.T) {
 	h.changeWorkers(func(d *clusterv1.MachineDeployment) {
 		d.Spec.Rollout.Strategy.Type = clusterv1.RollingUpdateMachineDeploymentStrategyType
 	})
-	h.Expect(blocked()).To(Equal(whileWorkersRollOut))
+	h.Expect(blocked()).To(Equal(move.UpdatingWorkers))
 
 	h.annotate(controlplanev1.ReleasedHostsAnnotation, recordOf(h.machines()[0].Name))
 	h.etcds.observing = errors.New("it does not answer")
-	h.Expect(blocked()).To(Equal(whileHostsGo))
+	h.Expect(blocked()).To(Equal(move.RemovingHosts))
 	cp := h.controlPlane()
 	delete(cp.Annotations, controlplanev1.ReleasedHostsAnnotation)
 	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
-	h.Expect(blocked()).To(Equal(whileWorkersRollOut))
+	h.Expect(blocked()).To(Equal(move.UpdatingWorkers))
 
 	// Cluster API moves the last one: it bears the version from the beginning.
 	m := &clusterv1.Machine{}
 	h.get("last", m)
 	m.Spec.Version, m.Annotations = "v4.19.9", map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
 	h.Expect(h.Update(t.Context(), m)).To(Succeed())
-	h.Expect(blocked()).To(Equal(whileWorkersRollOut))
+	h.Expect(blocked()).To(Equal(move.UpdatingWorkers))
 	h.get("last", m)
 	m.Spec.Bootstrap.ConfigRef.Kind = "KubeadmConfig"
 	h.Expect(h.Update(t.Context(), m)).To(Succeed())
@@ -132,7 +133,7 @@ func TestNoMoveWhileWorkersRollOut(t *testing.T) {
 	h.get("last", m)
 	m.Spec.Bootstrap.ConfigRef.Kind = facts.ConfigKind
 	h.Expect(h.Update(t.Context(), m)).To(Succeed())
-	h.Expect(blocked()).To(Equal(whileWorkersRollOut))
+	h.Expect(blocked()).To(Equal(move.UpdatingWorkers))
 	h.get("last", m)
 	m.Annotations = nil
 	h.Expect(h.Update(t.Context(), m)).To(Succeed())
@@ -169,7 +170,7 @@ func TestASingleNodeMayBeMovedWhoseMachineIsBeingDeleted(t *testing.T) {
 			cp := h.controlPlane()
 			cp.Spec.Replicas = ptr.To[int32](1)
 			h.Expect(h.Update(t.Context(), cp)).To(Succeed())
-			h.annotate(clusterctlv1.BlockMoveAnnotation, whileHostsGo) // by an earlier version
+			h.annotate(clusterctlv1.BlockMoveAnnotation, move.RemovingHosts) // by an earlier version
 			going := h.deleteMachine(0)
 			tc.change(h, going)
 			h.reconcile()
@@ -192,7 +193,7 @@ func TestWhatIsReleasedIsNotMoved(t *testing.T) {
 	s, err := h.r.gather(t.Context(), cp)
 	h.Expect(err).NotTo(HaveOccurred())
 	h.Expect(h.r.record(t.Context(), s, []removal.Leftover{{Node: "n0"}})).To(Succeed())
-	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(clusterctlv1.BlockMoveAnnotation, whileHostsGo))
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(clusterctlv1.BlockMoveAnnotation, move.RemovingHosts))
 }
 
 func TestTheUsersOwnBlockStaysWhileAHostLeaves(t *testing.T) {

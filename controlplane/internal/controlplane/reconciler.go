@@ -20,6 +20,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubeconfig"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubelets"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/move"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/preflight"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
@@ -154,6 +155,7 @@ type Reconciler struct {
 	gate     *etcdgate.Gate
 	kubelets *kubelets.Approver
 	upgrader *clusterversion.Upgrader
+	move     *move.Blocker
 	// requestBackoff is when what installed clusters were asked for, and what was passed on, may be written again.
 	requestBackoff *flowcontrol.Backoff
 	// passed is when what is in asks was passed on last.
@@ -199,6 +201,7 @@ func New(options Options) *Reconciler {
 	r.failing = reconcile.NewStartTimes(r.Clock.Now)
 	r.gate = etcdgate.New(options.Etcds, options.Clock)
 	r.upgrader = clusterversion.NewUpgrader(options.Client, options.Versions, options.Workloads, r.gate, r.writer, options.Clock)
+	r.move = move.NewBlocker(r.writer)
 	r.requestBackoff = flowcontrol.NewBackOff(initialRequestDelay, maxRequestDelay)
 	r.requestBackoff.Clock = r.Clock
 	return r
@@ -260,7 +263,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope.Scope) error {
 		reconcile.Run(ctx, s, r.excludeGuards),
 		reconcile.Run(ctx, s, r.protectHosts),
 		reconcile.Run(ctx, s, r.remediate),
-		reconcile.Run(ctx, s, r.blockMove, r.cleanUpHosts, r.releaseHosts),
+		reconcile.Run(ctx, s, r.move.Block, r.cleanUpHosts, r.releaseHosts),
 		reconcile.Run(ctx, s, r.scaleUp, r.scaleDown),
 		reconcile.Run(ctx, s, r.upgrader.Upgrade),
 		reconcile.Run(ctx, s, r.upgrader.FollowWorkers),
@@ -270,7 +273,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope.Scope) error {
 		reconcile.Run(ctx, s, r.markStray),
 		reconcile.Run(ctx, s, r.reportStuck),
 		reconcile.Run(ctx, s, r.relabel, r.markInstalled, r.dropImageSets),
-		reconcile.Run(ctx, s, r.kubeconfig.Publish, r.kubeconfig.TrustAuthorities, r.touchInfraMachines, r.kubeconfig.KeepCredentials, r.allowMove),
+		reconcile.Run(ctx, s, r.kubeconfig.Publish, r.kubeconfig.TrustAuthorities, r.touchInfraMachines, r.kubeconfig.KeepCredentials, r.move.Allow),
 		reconcile.Run(ctx, s, r.kubeconfig.Renew),
 		reconcile.Run(ctx, s, r.kubeconfig.Propagate),
 		reconcile.Run(ctx, s, r.markUpToDate),

@@ -20,6 +20,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/move"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
@@ -202,7 +203,7 @@ func (r *Reconciler) record(ctx context.Context, s *scope.Scope, leftovers []rem
 	} else {
 		metav1.SetMetaDataAnnotation(&after.ObjectMeta, controlplanev1.ReleasedHostsAnnotation, recorded)
 		if _, blocked := after.Annotations[clusterctlv1.BlockMoveAnnotation]; !blocked {
-			metav1.SetMetaDataAnnotation(&after.ObjectMeta, clusterctlv1.BlockMoveAnnotation, whileHostsGo)
+			metav1.SetMetaDataAnnotation(&after.ObjectMeta, clusterctlv1.BlockMoveAnnotation, move.RemovingHosts)
 		}
 	}
 	return r.writer.PatchMetadata(ctx, s, after)
