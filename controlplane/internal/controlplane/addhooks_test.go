@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdremoval"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -142,7 +143,7 @@ func TestWhatIsNotSeenYetIsNotHeldLate(t *testing.T) {
 	m := h.deleteUnheld(clusterv1.MachineDeletingDrainingNodeReason)
 	now := time.Now()
 	h.r.writer.Recent = reconcile.NewRecentWrites(func() time.Time { return now })
-	h.r.writer.Recent.Record(hookKey(m), m.ResourceVersion)
+	h.r.writer.Recent.Record(etcdremoval.HookKey(m), m.ResourceVersion)
 	h.reconcile()
 	h.Expect(h.held()).NotTo(ContainElement(m.Name))
 

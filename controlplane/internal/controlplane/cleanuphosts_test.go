@@ -17,6 +17,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdremoval"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -102,11 +103,11 @@ func TestTheLooksAtALeavingHostEnd(t *testing.T) {
 		h.reconcile()
 	}
 	h.Expect(h.etcds.inspections).To(Equal(4))
-	for range 2 * maxLeavingChecks {
+	for range 2 * etcdremoval.MaxLeavingChecks {
 		*now = now.Add(etcdgate.MaxDelay)
 		h.reconcile()
 	}
-	h.Expect(h.etcds.inspections).To(Equal(maxLeavingChecks), "whoever is not off by then will not be soon")
+	h.Expect(h.etcds.inspections).To(Equal(etcdremoval.MaxLeavingChecks), "whoever is not off by then will not be soon")
 	h.Expect(h.reconcile().RequeueAfter).To(Or(BeZero(), BeNumerically(">", time.Hour)))
 
 	h.finishMachine(going)
@@ -122,11 +123,11 @@ func TestTheLooksAtALeavingHostWhoseKubeletReportsDoNotEnd(t *testing.T) {
 	conditions.Set(m, metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineNodeReadyReason})
 	h.Expect(h.Status().Update(t.Context(), m)).To(Succeed())
 	h.reconcile()
-	for range 2 * maxLeavingChecks {
+	for range 2 * etcdremoval.MaxLeavingChecks {
 		*now = now.Add(etcdgate.MaxDelay)
 		h.reconcile()
 	}
-	h.Expect(h.etcds.inspections).To(BeNumerically(">", maxLeavingChecks))
+	h.Expect(h.etcds.inspections).To(BeNumerically(">", etcdremoval.MaxLeavingChecks))
 	h.comesBack(func(*facts.EtcdMember) {})
 	*now = now.Add(etcdgate.MaxDelay)
 	h.reconcile()
@@ -159,11 +160,11 @@ func TestTheLooksAtAHostThatIsBackDoNotEnd(t *testing.T) {
 	h.reconcile()
 	h.comesBack(func(*facts.EtcdMember) {})
 	h.etcds.Members[1].Problem = "does not answer"
-	for range 2 * maxLeavingChecks {
+	for range 2 * etcdremoval.MaxLeavingChecks {
 		*now = now.Add(etcdgate.MaxDelay)
 		h.reconcile()
 	}
-	h.Expect(h.etcds.inspections).To(Equal(2 * maxLeavingChecks))
+	h.Expect(h.etcds.inspections).To(Equal(2 * etcdremoval.MaxLeavingChecks))
 }
 
 func TestOfALeavingHostIsToldWhatKeepsTheNext(t *testing.T) {
@@ -303,7 +304,7 @@ func TestNodeWhoseKubeletIsSilentForAMomentIsNotDeleted(t *testing.T) {
 	h.reconcile()
 	h.Expect(h.etcds.calls).To(BeEmpty(), "the kubelet has reported in between")
 
-	h.r.silent = reconcile.NewStartTimes(h.clock.Now)
+	h.r.hooks.Silent = reconcile.NewStartTimes(h.clock.Now)
 	*now = now.Add(time.Minute)
 	h.reconcile()
 	h.Expect(h.etcds.calls).To(BeEmpty(), "another manager observes it again")

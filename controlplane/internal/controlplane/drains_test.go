@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdremoval"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -160,7 +161,7 @@ func TestAnUnreachableNodeIsNotDrained(t *testing.T) {
 	h.Expect(m.Annotations).To(And(HaveKey(clusterv1.ExcludeNodeDrainingAnnotation), HaveKey(clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation)))
 	h.Expect(m.Annotations).To(HaveKey(controlplanev1.EtcdMemberHookAnnotation), "it is held all the same")
 
-	h.r.silent = reconcile.NewStartTimes(h.clock.Now)
+	h.r.hooks.Silent = reconcile.NewStartTimes(h.clock.Now)
 	h.reconcile()
 	h.get(m.Name, m)
 	h.Expect(m.Annotations).To(HaveKey(clusterv1.ExcludeNodeDrainingAnnotation), "also after a restart")
@@ -178,7 +179,7 @@ func TestAMachineIsExcludedFromItsDrainOnlyOnceItIsHeld(t *testing.T) {
 	m := h.deleteUnheld(clusterv1.MachineDeletingDrainingNodeReason)
 	conditions.Set(m, metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionUnknown, Reason: clusterv1.MachineNodeReadyUnknownReason})
 	h.Expect(h.Status().Update(t.Context(), m)).To(Succeed())
-	h.r.silent.Since(silenceKey(m))
+	h.r.hooks.Silent.Since(etcdremoval.SilenceKey(m))
 	now := time.Now().Add(facts.UnreachableTime)
 	h.clock.now = func() time.Time { return now }
 	h.reconcile()

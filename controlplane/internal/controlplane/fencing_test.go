@@ -59,7 +59,7 @@ func TestTheHostOfOneOfTwoNodesIsNeverReleased(t *testing.T) {
 	h.Expect(m.Annotations).To(HaveKey(controlplanev1.EtcdMemberHookAnnotation))
 	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(clusterctlv1.BlockMoveAnnotation), "it lives on where the cluster is moved to")
 
-	h.Expect(h.r.dropHook(t.Context(), m)).To(Succeed()) // as somebody does by hand
+	h.Expect(h.r.hooks.Drop(t.Context(), m)).To(Succeed()) // as somebody does by hand
 	h.reconcile()
 	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(clusterctlv1.BlockMoveAnnotation, move.RemovingHosts))
 }

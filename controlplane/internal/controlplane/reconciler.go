@@ -17,6 +17,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/clusterversion"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdremoval"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubeconfig"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubelets"
@@ -93,14 +94,10 @@ type Workloads interface {
 	Forget(cluster client.ObjectKey)
 }
 
-// Etcds look at the etcd of installed clusters, and change its members.
+// Etcds reads the etcd of workload clusters, and changes its members.
 type Etcds interface {
-	Observe(ctx context.Context, cluster client.ObjectKey) (facts.Etcd, error)
-	Serves(ctx context.Context, cluster client.ObjectKey) (bool, error)
-	MoveLeader(ctx context.Context, cluster client.ObjectKey, leader, to facts.EtcdMember) error
-	RemoveMember(ctx context.Context, cluster client.ObjectKey, via, member facts.EtcdMember) error
-	DeleteSecrets(ctx context.Context, cluster client.ObjectKey, node string) error
-	DeleteNode(ctx context.Context, cluster client.ObjectKey, node facts.ControlPlaneNode) error
+	etcdgate.Observer
+	etcdremoval.Etcds
 }
 
 // Names say where DNS names lead. What is not known is asked for, and done called when there is an answer; what is
@@ -145,8 +142,6 @@ type Reconciler struct {
 	kubeconfig *kubeconfig.Publisher
 	// deferred counts, by UID of the control plane, for how long its status differs from the stored one in words alone.
 	deferred *reconcile.StatusLimiter
-	// silent remembers since when the kubelets of control-plane Nodes do not report.
-	silent *reconcile.StartTimes
 	// missing remembers since when Machines of a MachineDeployment or MachineSet do not exist, by its UID.
 	missing *reconcile.StartTimes
 	// failing remembers since when requests fail for reasons that usually pass.
@@ -155,6 +150,8 @@ type Reconciler struct {
 	gate     *etcdgate.Gate
 	kubelets *kubelets.Approver
 	upgrader *clusterversion.Upgrader
+	hooks    *etcdremoval.Hooks
+	removal  *etcdremoval.Remover
 	move     *move.Blocker
 	// requestBackoff is when what installed clusters were asked for, and what was passed on, may be written again.
 	requestBackoff *flowcontrol.Backoff
@@ -196,12 +193,13 @@ func New(options Options) *Reconciler {
 	r.kubeconfig = kubeconfig.New(options.Live, options.Workloads, r.writer, options.Clock)
 	r.kubelets = kubelets.NewApprover(options.Live, options.Kubelets, options.Workloads, r.writer, options.Clock)
 	r.deferred = reconcile.NewStatusLimiter(r.Clock.Now)
-	r.silent = reconcile.NewStartTimes(r.Clock.Now)
 	r.missing = reconcile.NewStartTimes(r.Clock.Now)
 	r.failing = reconcile.NewStartTimes(r.Clock.Now)
 	r.gate = etcdgate.New(options.Etcds, options.Clock)
 	r.upgrader = clusterversion.NewUpgrader(options.Client, options.Versions, options.Workloads, r.gate, r.writer, options.Clock)
 	r.move = move.NewBlocker(r.writer)
+	r.hooks = etcdremoval.NewHooks(options.Client, r.writer, options.Clock)
+	r.removal = etcdremoval.NewRemover(options.Etcds, r.gate, r.hooks, r.writer, options.Clock)
 	r.requestBackoff = flowcontrol.NewBackOff(initialRequestDelay, maxRequestDelay)
 	r.requestBackoff.Clock = r.Clock
 	return r
@@ -253,25 +251,25 @@ func (r *Reconciler) advance(ctx context.Context, s *scope.Scope) error {
 	}
 	// What is installed is looked after whatever the installation waits for.
 	return errors.Join(
-		reconcile.Run(ctx, s, r.findStuck),
+		reconcile.Run(ctx, s, r.removal.FindStuck),
 		reconcile.Run(ctx, s, r.passOn), // before the registration, which states what is passed on only when it makes an object
 		reconcile.Run(ctx, s, r.guard, r.awaitDeletion, r.requirements, r.infraTemplates, r.pullSecret, r.resolveImage, r.infrastructure, r.register, r.machines),
 		reconcile.Run(ctx, s, r.holdForForeignAgents),
 		reconcile.Run(ctx, s, r.preflight),
-		reconcile.Run(ctx, s, r.holdDeleted),
+		reconcile.Run(ctx, s, r.hooks.HoldDeleted),
 		reconcile.Run(ctx, s, r.syncMachines),
-		reconcile.Run(ctx, s, r.excludeGuards),
-		reconcile.Run(ctx, s, r.protectHosts),
+		reconcile.Run(ctx, s, r.hooks.ExcludeGuards),
+		reconcile.Run(ctx, s, r.hooks.Protect),
 		reconcile.Run(ctx, s, r.remediate),
-		reconcile.Run(ctx, s, r.move.Block, r.cleanUpHosts, r.releaseHosts),
+		reconcile.Run(ctx, s, r.move.Block, r.removal.CleanUp, r.removal.Release),
 		reconcile.Run(ctx, s, r.scaleUp, r.scaleDown),
 		reconcile.Run(ctx, s, r.upgrader.Upgrade),
 		reconcile.Run(ctx, s, r.upgrader.FollowWorkers),
 		reconcile.Run(ctx, s, r.kubelets.Approve),
 		reconcile.Run(ctx, s, r.publishServerCA),
 		reconcile.Run(ctx, s, r.markArbiter),
-		reconcile.Run(ctx, s, r.markStray),
-		reconcile.Run(ctx, s, r.reportStuck),
+		reconcile.Run(ctx, s, r.removal.ReportStray),
+		reconcile.Run(ctx, s, r.removal.ReportStuck),
 		reconcile.Run(ctx, s, r.relabel, r.markInstalled, r.dropImageSets),
 		reconcile.Run(ctx, s, r.kubeconfig.Publish, r.kubeconfig.TrustAuthorities, r.touchInfraMachines, r.kubeconfig.KeepCredentials, r.move.Allow),
 		reconcile.Run(ctx, s, r.kubeconfig.Renew),
@@ -283,5 +281,5 @@ func (r *Reconciler) advance(ctx context.Context, s *scope.Scope) error {
 
 // delete runs the phases of a deletion.
 func (r *Reconciler) delete(ctx context.Context, s *scope.Scope) error {
-	return reconcile.Run(ctx, s, r.releaseHosts, r.awaitWorkers, r.deleteMachines, r.relabel, r.deregister, r.deleteImageSets, r.confirmDeleted, r.removeFinalizer)
+	return reconcile.Run(ctx, s, r.removal.Release, r.awaitWorkers, r.deleteMachines, r.relabel, r.deregister, r.deleteImageSets, r.confirmDeleted, r.removeFinalizer)
 }

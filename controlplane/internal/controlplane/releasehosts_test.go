@@ -25,6 +25,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdremoval"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -374,7 +375,7 @@ func TestAReleaseThatTheCacheHasNotSeenIsNotRepeated(t *testing.T) {
 	now := time.Now()
 	h.clock.now = func() time.Time { return now }
 	h.r.writer.Recent = reconcile.NewRecentWrites(h.clock.Now)
-	h.r.writer.Recent.Record(hookKey(m), m.ResourceVersion)
+	h.r.writer.Recent.Record(etcdremoval.HookKey(m), m.ResourceVersion)
 	h.reconcile()
 	h.Expect(h.etcds.inspections).To(BeZero())
 }

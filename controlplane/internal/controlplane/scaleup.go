@@ -5,6 +5,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdremoval"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scaling"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
@@ -40,7 +41,7 @@ func (r *Reconciler) scaleUp(ctx context.Context, s *scope.Scope) (bool, error) 
 	}
 	against := scaling.Up(s.Facts, etcd)
 	if plain := int(s.Replicas()) - len(s.Machines); s.Missing > plain { // one more takes the place of a Machine that is stuck
-		doubts := againstSuccessors(s, etcd)
+		doubts := etcdremoval.AgainstSuccessors(s, etcd)
 		if plain > 0 && len(doubts) > 0 {
 			slots, doubts = freeSlots(s, plain), nil
 		}

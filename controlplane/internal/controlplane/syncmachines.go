@@ -8,6 +8,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdremoval"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
@@ -34,7 +35,7 @@ func (r *Reconciler) syncMachines(ctx context.Context, s *scope.Scope) (bool, er
 			errs = append(errs, fmt.Errorf("cannot update Machine %s: %w", m.Name, err))
 		case s.ClusterDeleting() && r.writer.Recent.Pending(writer.Key(m), m.ResourceVersion) > 0:
 			// What we state has no hook any more. It is taken off by itself where that did not do it, for others own it, too.
-			r.writer.Recent.Record(hookKey(m), m.ResourceVersion)
+			r.writer.Recent.Record(etcdremoval.HookKey(m), m.ResourceVersion)
 		}
 	}
 	return true, errors.Join(errs...)

@@ -1,4 +1,4 @@
-package controlplane
+package etcdremoval
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 )
 
-// markStray says why a Machine is not deleted that was taken out of the control plane and still carries our hook: its
+// ReportStray says why a Machine is not deleted that was taken out of the control plane and still carries our hook: its
 // host may be a member of etcd, but the Machine does not count any more when it is asked whether etcd does without it.
-func (r *Reconciler) markStray(_ context.Context, s *scope.Scope) (bool, error) {
+func (r *Remover) ReportStray(_ context.Context, s *scope.Scope) (bool, error) {
 	if s.ClusterDeleting() || s.Found.Blocked(status.HostRelease) != nil {
 		return true, nil
 	}

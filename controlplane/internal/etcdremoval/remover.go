@@ -1,25 +1,25 @@
-package controlplane
+// Package etcdremoval removes the host of a control-plane Machine that is being deleted from etcd. Cluster API
+// touches the host afterwards. Then the package cleans up what the host leaves in the cluster.
+package etcdremoval
 
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/move"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
@@ -28,11 +28,34 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// releaseHosts lets the hosts of control-plane Machines go that are being deleted: one after the other, and each once
+// Etcds changes the members of the etcd of workload clusters.
+type Etcds interface {
+	Serves(ctx context.Context, cluster client.ObjectKey) (bool, error)
+	MoveLeader(ctx context.Context, cluster client.ObjectKey, leader, to facts.EtcdMember) error
+	RemoveMember(ctx context.Context, cluster client.ObjectKey, via, member facts.EtcdMember) error
+	DeleteSecrets(ctx context.Context, cluster client.ObjectKey, node string) error
+	DeleteNode(ctx context.Context, cluster client.ObjectKey, node facts.ControlPlaneNode) error
+}
+
+// Remover removes the hosts of Machines that are being deleted from etcd, one after the other, and then releases them.
+type Remover struct {
+	etcds  Etcds
+	gate   *etcdgate.Gate
+	hooks  *Hooks
+	writer *writer.Writer
+	clock  clock.PassiveClock
+}
+
+// NewRemover returns a Remover.
+func NewRemover(etcds Etcds, gate *etcdgate.Gate, hooks *Hooks, w *writer.Writer, clk clock.PassiveClock) *Remover {
+	return &Remover{etcds: etcds, gate: gate, hooks: hooks, writer: w, clock: clk}
+}
+
+// Release lets the hosts of control-plane Machines go that are being deleted: one after the other, and each once
 // etcd does without it. When the cluster goes as a whole, all at once.
-func (r *Reconciler) releaseHosts(ctx context.Context, s *scope.Scope) (bool, error) {
+func (r *Remover) Release(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.ClusterDeleting() {
-		return true, r.dropHooks(ctx, s)
+		return true, r.hooks.DropAll(ctx, s)
 	}
 	if !removal.Concerned(s.Facts) {
 		return true, nil
@@ -72,14 +95,14 @@ func (r *Reconciler) releaseHosts(ctx context.Context, s *scope.Scope) (bool, er
 
 // reportQuorum tells that etcd has lost its quorum while a Machine does not come to our hook yet: Cluster API drains
 // it, which takes writes.
-func (r *Reconciler) reportQuorum(ctx context.Context, s *scope.Scope, situation *removal.Situation) {
+func (r *Remover) reportQuorum(ctx context.Context, s *scope.Scope, situation *removal.Situation) {
 	at := slices.IndexFunc(situation.Machines, func(m removal.Machine) bool { return m.Held && !m.Deleted.IsZero() })
 	if at < 0 {
 		return
 	}
 	m := situation.Machines[at]
 	r.gate.InBackground(s, "quorum "+string(m.UID), 0, math.MaxInt, func() (found *decision.Blocker, changed bool) {
-		serves, err := r.Etcds.Serves(ctx, s.ClusterKey())
+		serves, err := r.etcds.Serves(ctx, s.ClusterKey())
 		if serves || err != nil {
 			return nil, false // that of a cluster is noticed elsewhere which does not answer
 		}
@@ -91,7 +114,7 @@ func (r *Reconciler) reportQuorum(ctx context.Context, s *scope.Scope, situation
 // dropped reports whether a hook was dropped a moment ago, and the cache does not have it yet.
 func dropped(s *scope.Scope, recent *reconcile.RecentWrites, situation *removal.Situation) bool {
 	for i, m := range s.Machines {
-		if left := recent.Pending(hookKey(m), m.ResourceVersion); situation.Machines[i].Held && left > 0 {
+		if left := recent.Pending(HookKey(m), m.ResourceVersion); situation.Machines[i].Held && left > 0 {
 			s.Again.In(left)
 			return true
 		}
@@ -99,12 +122,10 @@ func dropped(s *scope.Scope, recent *reconcile.RecentWrites, situation *removal.
 	return false
 }
 
-func hookKey(m *clusterv1.Machine) string { return reconcile.Key("hook", m) }
-
 // releaseNext does the next step. moved reports whether that was to make another member lead: then the next may follow,
 // unless the leader handedOver before. What the host leaves behind is recorded before anything is done: afterwards
 // nothing tells of it.
-func (r *Reconciler) releaseNext(ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, situation *removal.Situation, due []removal.Machine, handedOver bool) (moved bool, err error) {
+func (r *Remover) releaseNext(ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, situation *removal.Situation, due []removal.Machine, handedOver bool) (moved bool, err error) {
 	seen := inspection.Etcd(ctx, due[0])
 	if seen == nil {
 		return false, nil
@@ -132,19 +153,19 @@ func (r *Reconciler) releaseNext(ctx context.Context, s *scope.Scope, inspection
 }
 
 // recordLeftover records what a host leaves behind, unless that is known.
-func (r *Reconciler) recordLeftover(ctx context.Context, s *scope.Scope, situation *removal.Situation, left removal.Leftover) error {
+func (r *Remover) recordLeftover(ctx context.Context, s *scope.Scope, situation *removal.Situation, left removal.Leftover) error {
 	noted, changed := situation.Recorded(left)
 	if !changed {
 		return nil
 	}
 	situation.Leftovers = noted
-	return r.record(ctx, s, noted)
+	return r.Record(ctx, s, noted)
 }
 
 // moveLeader makes another member lead, and reports whether it could be told to.
-func (r *Reconciler) moveLeader(ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, step removal.Step) bool {
+func (r *Remover) moveLeader(ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, step removal.Step) bool {
 	s.Inspection = scope.EtcdInspection{}
-	if err := r.Etcds.MoveLeader(ctx, s.ClusterKey(), step.Member, step.To); err != nil {
+	if err := r.etcds.MoveLeader(ctx, s.ClusterKey(), step.Member, step.To); err != nil {
 		inspection.Failed(ctx, step, err)
 		return false
 	}
@@ -153,9 +174,9 @@ func (r *Reconciler) moveLeader(ctx context.Context, s *scope.Scope, inspection 
 }
 
 // removeMember takes a member out of etcd, and reports whether it did.
-func (r *Reconciler) removeMember(ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, step removal.Step) bool {
+func (r *Remover) removeMember(ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, step removal.Step) bool {
 	s.Inspection = scope.EtcdInspection{}
-	if err := r.Etcds.RemoveMember(ctx, s.ClusterKey(), step.Via, step.Member); err != nil {
+	if err := r.etcds.RemoveMember(ctx, s.ClusterKey(), step.Via, step.Member); err != nil {
 		inspection.Failed(ctx, step, err)
 		return false
 	}
@@ -172,17 +193,17 @@ func deletionProgress(m removal.Machine) string {
 }
 
 // releaseHost lets a Machine go on whose host is no member of etcd, and records when.
-func (r *Reconciler) releaseHost(ctx context.Context, s *scope.Scope, situation *removal.Situation, step removal.Step) error {
+func (r *Remover) releaseHost(ctx context.Context, s *scope.Scope, situation *removal.Situation, step removal.Step) error {
 	m := machineNamed(s, step.Machine.Name)
-	if unprotected, err := r.unprotectHost(ctx, s, m); err != nil || !unprotected {
+	if unprotected, err := r.hooks.unprotect(ctx, s, m); err != nil || !unprotected {
 		return err
 	}
 	released := step.Leaves
-	released.Released = ptr.To(metav1.NewTime(r.Clock.Now().UTC().Truncate(time.Second)))
+	released.Released = ptr.To(metav1.NewTime(r.clock.Now().UTC().Truncate(time.Second)))
 	if err := r.recordLeftover(ctx, s, situation, released); err != nil {
 		return err
 	}
-	if err := r.dropHook(ctx, m); err != nil {
+	if err := r.hooks.Drop(ctx, m); err != nil {
 		return err
 	}
 	r.gate.Done(s)
@@ -190,9 +211,9 @@ func (r *Reconciler) releaseHost(ctx context.Context, s *scope.Scope, situation 
 	return nil
 }
 
-// record writes down which hosts were released, and keeps the cluster here as long as there is one: a single node that
+// Record writes down which hosts were released, and keeps the cluster here as long as there is one: a single node that
 // is only held may be moved.
-func (r *Reconciler) record(ctx context.Context, s *scope.Scope, leftovers []removal.Leftover) error {
+func (r *Remover) Record(ctx context.Context, s *scope.Scope, leftovers []removal.Leftover) error {
 	recorded, err := removal.Record(leftovers)
 	if err != nil {
 		return fmt.Errorf("cannot record released hosts: %w", err)
@@ -207,38 +228,4 @@ func (r *Reconciler) record(ctx context.Context, s *scope.Scope, leftovers []rem
 		}
 	}
 	return r.writer.PatchMetadata(ctx, s, after)
-}
-
-// dropHooks takes our hook off all Machines, those too that were taken out of the control plane, and ends the
-// protection of their infrastructure machines.
-func (r *Reconciler) dropHooks(ctx context.Context, s *scope.Scope) error {
-	var errs []error
-	for _, m := range protectable(s) {
-		unprotected, err := r.unprotectHost(ctx, s, m)
-		errs = append(errs, err) // the hook is dropped all the same: nothing may keep a Cluster from being deleted
-		if err == nil && !unprotected || !removal.Holds(m) {
-			continue
-		}
-		if left := r.writer.Recent.Pending(hookKey(m), m.ResourceVersion); left > 0 {
-			s.Again.In(left)
-			continue
-		}
-		errs = append(errs, r.dropHook(ctx, m))
-	}
-	return errors.Join(errs...)
-}
-
-// dropHook takes our hook off the Machine that was read, not off a later one of its name: whoever wrote the annotation,
-// also a restored backup.
-func (r *Reconciler) dropHook(ctx context.Context, m *clusterv1.Machine) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": m.UID, "annotations": map[string]any{controlplanev1.EtcdMemberHookAnnotation: nil}}})
-	if err != nil {
-		return fmt.Errorf("cannot encode annotations: %w", err)
-	}
-	version := m.ResourceVersion
-	if err := r.Client.Patch(ctx, m.DeepCopy(), client.RawPatch(types.MergePatchType, patch), writer.FieldOwner); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("cannot take the hook off Machine %s: %w", m.Name, err)
-	}
-	r.writer.Recent.Record(hookKey(m), version)
-	return nil
 }

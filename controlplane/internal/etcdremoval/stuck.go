@@ -1,4 +1,4 @@
-package controlplane
+package etcdremoval
 
 import (
 	"context"
@@ -15,10 +15,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 )
 
-// findStuck finds the Machines whose hosts left etcd, but whose infrastructure is not deleted, as with a dead BMC. They
+// FindStuck finds the Machines whose hosts left etcd, but whose infrastructure is not deleted, as with a dead BMC. They
 // count as gone when Machines are made. The Machine of an arbiter does not: its name is given once, and a master is no
 // successor of an arbiter.
-func (r *Reconciler) findStuck(_ context.Context, s *scope.Scope) (bool, error) {
+func (r *Remover) FindStuck(_ context.Context, s *scope.Scope) (bool, error) {
 	if !s.Installed() || s.ClusterDeleting() || s.Fenced() || s.Replicas() < 2 || !removal.Concerned(s.Facts) {
 		return true, nil
 	}
@@ -26,7 +26,7 @@ func (r *Reconciler) findStuck(_ context.Context, s *scope.Scope) (bool, error) 
 	if err != nil {
 		return true, nil //nolint:nilerr // reported when what is recorded is to be cleaned up
 	}
-	stuck, next := situation.Stuck(r.Clock.Now())
+	stuck, next := situation.Stuck(r.clock.Now())
 	s.Again.In(next)
 	s.Stuck = stuck
 	for _, m := range stuck {
@@ -42,8 +42,8 @@ func machineNamed(s *scope.Scope, name string) *clusterv1.Machine {
 	return s.Machines[slices.IndexFunc(s.Machines, func(m *clusterv1.Machine) bool { return m.Name == name })]
 }
 
-// againstSuccessors is all that speaks against another Machine in the place of one that is stuck.
-func againstSuccessors(s *scope.Scope, etcd *facts.Etcd) []decision.Blocker {
+// AgainstSuccessors is all that speaks against another Machine in the place of one that is stuck.
+func AgainstSuccessors(s *scope.Scope, etcd *facts.Etcd) []decision.Blocker {
 	situation, err := removal.Of(s.Facts)
 	if err != nil {
 		return []decision.Blocker{decision.Watch(controlplanev1.EtcdUnknownReason, "%s", err)}
@@ -55,8 +55,8 @@ func againstSuccessors(s *scope.Scope, etcd *facts.Etcd) []decision.Blocker {
 	return against
 }
 
-// reportStuck reports the first Machine that is stuck, and how to end that. Others that wait for its end are worth less.
-func (r *Reconciler) reportStuck(_ context.Context, s *scope.Scope) (bool, error) {
+// ReportStuck reports the first Machine that is stuck, and how to end that. Others that wait for its end are worth less.
+func (r *Remover) ReportStuck(_ context.Context, s *scope.Scope) (bool, error) {
 	blocked := s.Found.Blocked(status.HostRelease)
 	if len(s.Stuck) == 0 || blocked != nil && blocked.Reason != controlplanev1.WaitingForMachinesDeletionReason {
 		return true, nil

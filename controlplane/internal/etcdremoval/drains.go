@@ -1,4 +1,4 @@
-package controlplane
+package etcdremoval
 
 import (
 	"context"
@@ -21,14 +21,14 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// excludeGuards excludes guard Pods from the drains of control-plane Nodes. It runs after holdDeleted and syncMachines, so that no Node
+// ExcludeGuards excludes guard Pods from the drains of control-plane Nodes. It runs after HoldDeleted and syncMachines, so that no Node
 // is drained faster before its Machine has our hook. A foreign rule of the same name is reported and not changed.
-func (r *Reconciler) excludeGuards(ctx context.Context, s *scope.Scope) (bool, error) {
+func (h *Hooks) ExcludeGuards(ctx context.Context, s *scope.Scope) (bool, error) {
 	rule := desired.DrainRule(s.Facts)
 	if rule == nil {
 		return true, nil
 	}
-	observed, err := kube.Read(ctx, r.Client, client.ObjectKeyFromObject(rule), &clusterv1.MachineDrainRule{})
+	observed, err := kube.Read(ctx, h.client, client.ObjectKeyFromObject(rule), &clusterv1.MachineDrainRule{})
 	if err != nil {
 		return false, err
 	}
@@ -36,7 +36,7 @@ func (r *Reconciler) excludeGuards(ctx context.Context, s *scope.Scope) (bool, e
 		s.Found.Block(status.GuardExclusion, controlplanev1.DrainRuleNotOursReason, status.ForeignDrainRule(rule.Name))
 		return true, nil
 	}
-	switch err := r.writer.Apply(ctx, s, rule, observed); {
+	switch err := h.writer.Apply(ctx, s, rule, observed); {
 	case errors.Is(err, writer.ErrNotCached):
 		s.Again.In(reconcile.CacheLag)
 	case err != nil:
@@ -45,17 +45,17 @@ func (r *Reconciler) excludeGuards(ctx context.Context, s *scope.Scope) (bool, e
 	return true, nil
 }
 
-// holdDeleted adds the missing hook to each Machine that is being deleted, and excludes it from a drain that must not
+// HoldDeleted adds the missing hook to each Machine that is being deleted, and excludes it from a drain that must not
 // begin. The hook is written first: without drain and hook Cluster API would proceed to the host of an etcd member.
-func (r *Reconciler) holdDeleted(ctx context.Context, s *scope.Scope) (bool, error) {
+func (h *Hooks) HoldDeleted(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Cluster == nil {
 		return true, nil
 	}
 	var errs []error
 	for _, m := range s.Found.Machines {
-		silence := r.silence(silenceKey(m), facts.NodeUnreachable(m))
+		silence := h.silence(SilenceKey(m), facts.NodeUnreachable(m))
 		if !m.DeletionTimestamp.IsZero() {
-			errs = append(errs, r.addHookLate(ctx, s, m), r.excludeDrain(ctx, s, m, silence))
+			errs = append(errs, h.addLate(ctx, s, m), h.excludeDrain(ctx, s, m, silence))
 		}
 	}
 	return true, errors.Join(errs...)
@@ -63,11 +63,11 @@ func (r *Reconciler) holdDeleted(ctx context.Context, s *scope.Scope) (bool, err
 
 // excludeDrain keeps Cluster API from a drain that would never end, or must not begin, of a Machine that is being
 // deleted. A Machine without our hook is never excluded: the drain may be all that keeps Cluster API from its host.
-func (r *Reconciler) excludeDrain(ctx context.Context, s *scope.Scope, m *clusterv1.Machine, silence time.Duration) error {
+func (h *Hooks) excludeDrain(ctx context.Context, s *scope.Scope, m *clusterv1.Machine, silence time.Duration) error {
 	if !removal.Holds(m) {
 		return nil
 	}
-	if left := r.writer.Recent.Pending(hookKey(m), m.ResourceVersion); left > 0 {
+	if left := h.writer.Recent.Pending(HookKey(m), m.ResourceVersion); left > 0 {
 		s.Again.In(left)
 		return nil
 	}
@@ -79,21 +79,22 @@ func (r *Reconciler) excludeDrain(ctx context.Context, s *scope.Scope, m *cluste
 		}
 		return nil
 	}
-	if err := kube.PatchMetadata(ctx, r.Client, m, after, writer.FieldOwner); client.IgnoreNotFound(err) != nil {
+	if err := kube.PatchMetadata(ctx, h.client, m, after, writer.FieldOwner); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot exclude Machine %s from drains: %w", m.Name, err)
 	}
-	r.writer.Recent.Record(hookKey(m), m.ResourceVersion)
+	h.writer.Recent.Record(HookKey(m), m.ResourceVersion)
 	return nil
 }
 
 // silence returns for how long this process has observed that a kubelet does not report. silent is the state now. The
 // clock of the cluster, which sets the time of the condition, may be off by hours.
-func (r *Reconciler) silence(key string, silent bool) time.Duration {
+func (h *Hooks) silence(key string, silent bool) time.Duration {
 	if !silent {
-		r.silent.Clear(key)
+		h.Silent.Clear(key)
 		return 0
 	}
-	return r.Clock.Now().Sub(r.silent.Since(key))
+	return h.clock.Now().Sub(h.Silent.Since(key))
 }
 
-func silenceKey(m *clusterv1.Machine) string { return reconcile.Key("silence", m) }
+// SilenceKey identifies the silence of the kubelet of a Machine in Hooks.Silent.
+func SilenceKey(m *clusterv1.Machine) string { return reconcile.Key("silence", m) }

@@ -1,4 +1,4 @@
-package controlplane
+package etcdremoval
 
 import (
 	"context"
@@ -22,20 +22,20 @@ import (
 // etcdMember is the value of the annotation that protects an infrastructure machine from deletion. The admission policy reads only the key.
 const etcdMember = "etcd-member"
 
-// protectHosts keeps the annotation that protects an infrastructure machine from deletion in step with the hook of its
+// Protect keeps the annotation that protects an infrastructure machine from deletion in step with the hook of its
 // Machine: without the hook Cluster API core deletes the infrastructure machine itself, and an admission policy would
 // refuse that.
-func (r *Reconciler) protectHosts(ctx context.Context, s *scope.Scope) (bool, error) {
+func (h *Hooks) Protect(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.ClusterDeleting() {
-		return true, nil // releaseHosts ends the protection together with the hooks
+		return true, nil // Release ends the protection together with the hooks
 	}
 	var errs []error
 	for _, m := range protectable(s) {
-		if left := r.writer.Recent.Pending(hookKey(m), m.ResourceVersion); left > 0 {
+		if left := h.writer.Recent.Pending(HookKey(m), m.ResourceVersion); left > 0 {
 			s.Again.In(left) // whether the Machine has the hook is not known before the cache has it
 			continue
 		}
-		_, err := r.protectHost(ctx, s, m, removal.Holds(m))
+		_, err := h.protect(ctx, s, m, removal.Holds(m))
 		errs = append(errs, err)
 	}
 	return true, errors.Join(errs...)
@@ -54,19 +54,19 @@ func protectable(s *scope.Scope) []*clusterv1.Machine {
 	return machines
 }
 
-// unprotectHost ends the protection. It returns false as long as the cache lags behind a write of ours: the hook must
+// unprotect ends the protection. It returns false as long as the cache lags behind a write of ours: the hook must
 // not be dropped before.
-func (r *Reconciler) unprotectHost(ctx context.Context, s *scope.Scope, m *clusterv1.Machine) (bool, error) {
-	return r.protectHost(ctx, s, m, false)
+func (h *Hooks) unprotect(ctx context.Context, s *scope.Scope, m *clusterv1.Machine) (bool, error) {
+	return h.protect(ctx, s, m, false)
 }
 
-// protectHost adds or removes the annotation. It returns false when the cache lags behind a write of ours.
-func (r *Reconciler) protectHost(ctx context.Context, s *scope.Scope, m *clusterv1.Machine, protect bool) (bool, error) {
-	infra, err := kube.InfraMachine(ctx, r.Client, m)
+// protect adds or removes the annotation. It returns false when the cache lags behind a write of ours.
+func (h *Hooks) protect(ctx context.Context, s *scope.Scope, m *clusterv1.Machine, protect bool) (bool, error) {
+	infra, err := kube.InfraMachine(ctx, h.client, m)
 	if err != nil || infra == nil {
 		return err == nil, err
 	}
-	if left := r.writer.Recent.Pending(protectionKey(infra), infra.GetResourceVersion()); left > 0 {
+	if left := h.writer.Recent.Pending(protectionKey(infra), infra.GetResourceVersion()); left > 0 {
 		s.Again.In(left)
 		return false, nil
 	}
@@ -74,11 +74,11 @@ func (r *Reconciler) protectHost(ctx context.Context, s *scope.Scope, m *cluster
 	if isProtected == protect || protect && !infra.GetDeletionTimestamp().IsZero() {
 		return true, nil
 	}
-	return true, r.annotateProtection(ctx, infra, protect)
+	return true, h.annotateProtection(ctx, infra, protect)
 }
 
 // annotateProtection writes to the infrastructure machine that was read, not to a later one of its name.
-func (r *Reconciler) annotateProtection(ctx context.Context, infra *unstructured.Unstructured, protect bool) error {
+func (h *Hooks) annotateProtection(ctx context.Context, infra *unstructured.Unstructured, protect bool) error {
 	var value any // null removes the annotation
 	if protect {
 		value = etcdMember
@@ -88,10 +88,10 @@ func (r *Reconciler) annotateProtection(ctx context.Context, infra *unstructured
 		return fmt.Errorf("cannot encode annotations: %w", err)
 	}
 	version := infra.GetResourceVersion()
-	if err := r.Client.Patch(ctx, infra.DeepCopy(), client.RawPatch(types.MergePatchType, patch), writer.FieldOwner); client.IgnoreNotFound(err) != nil {
+	if err := h.client.Patch(ctx, infra.DeepCopy(), client.RawPatch(types.MergePatchType, patch), writer.FieldOwner); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot write the protection of %s %s: %w", infra.GetKind(), infra.GetName(), err)
 	}
-	r.writer.Recent.Record(protectionKey(infra), version)
+	h.writer.Recent.Record(protectionKey(infra), version)
 	return nil
 }
 

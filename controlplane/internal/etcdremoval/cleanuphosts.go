@@ -1,4 +1,4 @@
-package controlplane
+package etcdremoval
 
 import (
 	"cmp"
@@ -22,9 +22,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 )
 
-// cleanUpHosts cleans up what hosts leave behind that were released, one after the other, when Machine and Node are
+// CleanUp cleans up what hosts leave behind that were released, one after the other, when Machine and Node are
 // gone. Nothing else happens to etcd meanwhile.
-func (r *Reconciler) cleanUpHosts(ctx context.Context, s *scope.Scope) (bool, error) {
+func (r *Remover) CleanUp(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.ClusterDeleting() || !removal.Concerned(s.Facts) {
 		return true, nil
 	}
@@ -46,14 +46,14 @@ func (r *Reconciler) cleanUpHosts(ctx context.Context, s *scope.Scope) (bool, er
 	return true, nil
 }
 
-// maxLeavingChecks is how often it is looked whether a host that was released was taken in again, while nothing is
+// MaxLeavingChecks is how often it is looked whether a host that was released was taken in again, while nothing is
 // found: within half an hour it is off, or will not be.
-const maxLeavingChecks = 30
+const MaxLeavingChecks = 30
 
 // guardHost looks after a host that was released and may still run: OpenShift takes in hosts that run, and it would be
 // wiped while it votes.
-func (r *Reconciler) guardHost(ctx context.Context, s *scope.Scope, situation *removal.Situation, left removal.Leftover, m removal.Machine) (err error) {
-	most := maxLeavingChecks
+func (r *Remover) guardHost(ctx context.Context, s *scope.Scope, situation *removal.Situation, left removal.Leftover, m removal.Machine) (err error) {
+	most := MaxLeavingChecks
 	if at := slices.IndexFunc(s.Machines, func(known *clusterv1.Machine) bool { return known.UID == m.UID }); at >= 0 && conditions.IsTrue(s.Machines[at], clusterv1.MachineNodeReadyCondition) {
 		most = math.MaxInt // a host that runs is taken in again, however long its infrastructure is not deleted
 	}
@@ -70,12 +70,12 @@ func (r *Reconciler) guardHost(ctx context.Context, s *scope.Scope, situation *r
 			return nil, false
 		case removal.Wait:
 		case removal.MoveLeader:
-			failure = r.Etcds.MoveLeader(ctx, s.ClusterKey(), step.Member, step.To)
+			failure = r.etcds.MoveLeader(ctx, s.ClusterKey(), step.Member, step.To)
 		case removal.RemoveMember:
 			if err = r.recordLeftover(ctx, s, situation, step.Leaves); err != nil {
 				return nil, false
 			}
-			failure = r.Etcds.RemoveMember(ctx, s.ClusterKey(), step.Via, step.Member)
+			failure = r.etcds.RemoveMember(ctx, s.ClusterKey(), step.Via, step.Member)
 		}
 		return r.guarded(ctx, s, step, failure)
 	})
@@ -83,7 +83,7 @@ func (r *Reconciler) guardHost(ctx context.Context, s *scope.Scope, situation *r
 }
 
 // guarded is what is to be told of a released host that is to leave etcd once more.
-func (r *Reconciler) guarded(ctx context.Context, s *scope.Scope, step removal.Step, failure error) (found *decision.Blocker, changed bool) {
+func (r *Remover) guarded(ctx context.Context, s *scope.Scope, step removal.Step, failure error) (found *decision.Blocker, changed bool) {
 	blocker := step.Blocker
 	switch {
 	case failure != nil:
@@ -101,7 +101,7 @@ func (r *Reconciler) guarded(ctx context.Context, s *scope.Scope, step removal.S
 }
 
 // cleanUpHost does what is to be done about a host whose Machine is not being deleted, or no more.
-func (r *Reconciler) cleanUpHost(ctx context.Context, s *scope.Scope, situation *removal.Situation, left removal.Leftover, state removal.HostState) error {
+func (r *Remover) cleanUpHost(ctx context.Context, s *scope.Scope, situation *removal.Situation, left removal.Leftover, state removal.HostState) error {
 	if !s.Workload.Connected || !s.Workload.UnreadSince.IsZero() {
 		blocker := etcdgate.Disconnected(s)
 		if s.Workload.Connected {
@@ -115,7 +115,7 @@ func (r *Reconciler) cleanUpHost(ctx context.Context, s *scope.Scope, situation 
 		return nil
 	}
 	if state == removal.Staying {
-		return r.record(ctx, s, situation.Without(left))
+		return r.Record(ctx, s, situation.Without(left))
 	}
 	inspection := r.gate.Begin(s, status.HostRelease)
 	if inspection == nil {
@@ -131,7 +131,7 @@ func (r *Reconciler) cleanUpHost(ctx context.Context, s *scope.Scope, situation 
 
 // deleteNode deletes the Node of a released host that Cluster API has left behind. The watch of Nodes triggers the next
 // reconcile, which cleans up the rest.
-func (r *Reconciler) deleteNode(ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, situation *removal.Situation, left removal.Leftover) {
+func (r *Remover) deleteNode(ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, situation *removal.Situation, left removal.Leftover) {
 	seen := inspection.Etcd(ctx, removal.Machine{})
 	if seen == nil {
 		return
@@ -142,7 +142,7 @@ func (r *Reconciler) deleteNode(ctx context.Context, s *scope.Scope, inspection 
 		return
 	}
 	s.Inspection = scope.EtcdInspection{}
-	switch err := r.Etcds.DeleteNode(ctx, s.ClusterKey(), *node); {
+	switch err := r.etcds.DeleteNode(ctx, s.ClusterKey(), *node); {
 	case apierrors.IsConflict(err):
 		inspection.Block(removal.NodeChanged(left))
 		return
@@ -160,16 +160,16 @@ func (r *Reconciler) deleteNode(ctx context.Context, s *scope.Scope, inspection 
 
 // nodeSilence returns for how long this process has observed that the kubelet of a Node does not report. A Node that
 // registers again has another UID and starts again.
-func (r *Reconciler) nodeSilence(node *facts.ControlPlaneNode) time.Duration {
+func (r *Remover) nodeSilence(node *facts.ControlPlaneNode) time.Duration {
 	if node == nil {
 		return 0
 	}
-	return r.silence("silence of Node "+string(node.UID), node.Silent)
+	return r.hooks.silence("silence of Node "+string(node.UID), node.Silent)
 }
 
 // sweep takes a member out of etcd that was taken in once more, and deletes the certificates of the host, unless
 // another has its name by now, which has its own.
-func (r *Reconciler) sweep(ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, situation *removal.Situation, left removal.Leftover) error {
+func (r *Remover) sweep(ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, situation *removal.Situation, left removal.Leftover) error {
 	seen := inspection.Etcd(ctx, removal.Machine{})
 	if seen == nil {
 		return nil
@@ -186,12 +186,12 @@ func (r *Reconciler) sweep(ctx context.Context, s *scope.Scope, inspection *etcd
 		return nil
 	}
 	if left.Node != "" && seen.Node(left.Node) == nil {
-		if err := r.Etcds.DeleteSecrets(ctx, s.ClusterKey(), left.Node); err != nil {
+		if err := r.etcds.DeleteSecrets(ctx, s.ClusterKey(), left.Node); err != nil {
 			inspection.Failed(ctx, step, err)
 			return nil
 		}
 		r.writer.Event(s.Stored, "EtcdMemberCleanedUp", "Deleted the certificates of etcd on Node %s, which is gone", left.Node)
 	}
 	r.gate.Done(s)
-	return r.record(ctx, s, situation.Without(left))
+	return r.Record(ctx, s, situation.Without(left))
 }

@@ -1,0 +1,128 @@
+package etcdremoval
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/annotations"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+)
+
+// Hooks keeps Cluster API from a host until the host has left etcd: by the pre-terminate hook of the Machine, by its
+// exclusion from drains, and by the annotation that protects the infrastructure machine.
+type Hooks struct {
+	client client.Client
+	writer *writer.Writer
+	clock  clock.PassiveClock
+	// Silent remembers since when the kubelets of control-plane Nodes do not report.
+	Silent *reconcile.StartTimes
+}
+
+// NewHooks returns Hooks.
+func NewHooks(c client.Client, w *writer.Writer, clk clock.PassiveClock) *Hooks {
+	return &Hooks{client: c, writer: w, clock: clk, Silent: reconcile.NewStartTimes(clk.Now)}
+}
+
+// beforeHooks are the reasons of the condition Deleting up to which Cluster API has not begun with the host, and looks
+// at hooks before it does (reconcileDelete of its machine_controller.go, v1.12). An internal error may come later, too.
+// That it waits for hooks is none of them: where no other is left, ours may have been taken off by hand.
+var beforeHooks = []string{
+	"", clusterv1.MachineDeletingReason, clusterv1.MachineDeletingInternalErrorReason, clusterv1.MachineDeletingWaitingForPreDrainHookReason,
+	clusterv1.MachineDeletingDrainingNodeReason, clusterv1.MachineDeletingWaitingForVolumeDetachReason,
+}
+
+// addLate puts our hook on a Machine whose deletion was asked for before it had one: before the installation ended,
+// or before this provider knew of hooks. That it is being drained may last for hours. A hook that we dropped is never
+// put back.
+func (h *Hooks) addLate(ctx context.Context, s *scope.Scope, m *clusterv1.Machine) error {
+	if left := h.writer.Recent.Pending(HookKey(m), m.ResourceVersion); left > 0 {
+		s.Again.In(left)
+		return nil
+	}
+	if !mayAddHookLate(s, m) {
+		return nil
+	}
+	infra, err := kube.InfraMachine(ctx, h.client, m)
+	if err != nil || infra == nil || !infra.GetDeletionTimestamp().IsZero() {
+		return err // the host is on its way out
+	}
+	after := m.DeepCopy()
+	annotations.AddAnnotations(after, map[string]string{controlplanev1.EtcdMemberHookAnnotation: ""})
+	if err := kube.PatchMetadata(ctx, h.client, m, after, writer.FieldOwner); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cannot hold Machine %s: %w", m.Name, err)
+	}
+	h.writer.Recent.Record(HookKey(m), m.ResourceVersion)
+	h.writer.Event(s.Stored, "HostHeld", "Machine %s is being deleted: its host is held until it has left etcd", m.Name)
+	return nil
+}
+
+// mayAddHookLate reports whether a Machine that is being deleted can still be held, and was not released before. Of one
+// without Node that would not be known, but Cluster API neither drains it nor waits for anything else.
+func mayAddHookLate(s *scope.Scope, m *clusterv1.Machine) bool {
+	if !s.Installed() || s.ClusterDeleting() || removal.Holds(m) || mayBeTouched(m) {
+		return false
+	}
+	situation, err := removal.Of(s.Facts)
+	if err != nil {
+		return false // which is told when what is recorded is to be cleaned up
+	}
+	at := slices.IndexFunc(situation.Machines, func(known removal.Machine) bool { return known.Name == m.Name })
+	return at >= 0 && situation.Machines[at].Node != "" && !situation.Released(situation.Machines[at])
+}
+
+// mayBeTouched reports whether Cluster API may have begun with the host of a Machine. It has not while it waits for the hook of another.
+func mayBeTouched(m *clusterv1.Machine) bool {
+	reason := conditions.GetReason(m, clusterv1.MachineDeletingCondition)
+	return !slices.Contains(beforeHooks, reason) && (reason != clusterv1.MachineDeletingWaitingForPreTerminateHookReason || !removal.WaitsForOthers(m))
+}
+
+// HookKey identifies the writes of the hook of a Machine in the memory of own writes.
+func HookKey(m *clusterv1.Machine) string { return reconcile.Key("hook", m) }
+
+// DropAll takes our hook off all Machines, those too that were taken out of the control plane, and ends the
+// protection of their infrastructure machines.
+func (h *Hooks) DropAll(ctx context.Context, s *scope.Scope) error {
+	var errs []error
+	for _, m := range protectable(s) {
+		unprotected, err := h.unprotect(ctx, s, m)
+		errs = append(errs, err) // the hook is dropped all the same: nothing may keep a Cluster from being deleted
+		if err == nil && !unprotected || !removal.Holds(m) {
+			continue
+		}
+		if left := h.writer.Recent.Pending(HookKey(m), m.ResourceVersion); left > 0 {
+			s.Again.In(left)
+			continue
+		}
+		errs = append(errs, h.Drop(ctx, m))
+	}
+	return errors.Join(errs...)
+}
+
+// Drop takes our hook off the Machine that was read, not off a later one of its name: whoever wrote the annotation,
+// also a restored backup.
+func (h *Hooks) Drop(ctx context.Context, m *clusterv1.Machine) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": m.UID, "annotations": map[string]any{controlplanev1.EtcdMemberHookAnnotation: nil}}})
+	if err != nil {
+		return fmt.Errorf("cannot encode annotations: %w", err)
+	}
+	version := m.ResourceVersion
+	if err := h.client.Patch(ctx, m.DeepCopy(), client.RawPatch(types.MergePatchType, patch), writer.FieldOwner); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cannot take the hook off Machine %s: %w", m.Name, err)
+	}
+	h.writer.Recent.Record(HookKey(m), version)
+	return nil
+}
