@@ -28,7 +28,7 @@ func (r *Reconciler) confirmDeleted(ctx context.Context, s *scope.Scope) (bool, 
 	}
 	s.Again.In(reconcile.CacheLag) // that it goes is not seen before the caches show that it came
 	s.Found.Block(status.Deletion, controlplanev1.WaitingForInstallationDeletionReason, "waiting for the deletion of what was made last")
-	return false, reconcile.Run(ctx, s, r.deleteMachines, r.deregister, r.deleteImageSets)
+	return false, reconcile.Run(ctx, s, r.deleter.DeleteAll, r.deregister, r.deleteImageSets)
 }
 
 // readLeft reads from the API server what was made for the control plane, and does not go with it by itself.

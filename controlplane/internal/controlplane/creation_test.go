@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -92,29 +91,5 @@ func TestAPassingReasonEndsWithTheCreation(t *testing.T) {
 	h.cached.Client = h.Client
 	h.Expect(h.created(now.Add(time.Minute))).To(HaveField("Status", metav1.ConditionTrue))
 	h.created(now.Add(time.Hour))
-	h.Expect(h.r.failing.Since(reconcile.Key("creation", h.controlPlane()))).To(Equal(now.Add(time.Hour)), "the time begins again")
-}
-
-// A leftover is deleted with its host deprovisioned, which takes long; one that is stuck is a failure.
-func TestALeftoverIsAFailureWhenItStays(t *testing.T) {
-	for situation, tc := range map[string]struct {
-		after  time.Duration
-		reason string
-		word   string
-	}{
-		"being deleted":        {time.Minute, clusterv1.ScalingUpReason, "not created yet: OpenshiftAssistedConfig"},
-		"deleted for too long": {leftoverTime, controlplanev1.MachineCreationFailedReason, "the controllers of its finalizers example.com/kept"},
-	} {
-		t.Run(situation, func(t *testing.T) {
-			h := newHub(t, world(nil)...)
-			now := time.Now()
-			left := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{
-				Namespace: lab, Name: "c1-0", DeletionTimestamp: &metav1.Time{Time: now}, Finalizers: []string{"example.com/kept"},
-			}}
-			h.clock.now = func() time.Time { return now.Add(tc.after) }
-			reason, message := h.r.ofLeftover(left)
-			h.Expect(reason).To(Equal(tc.reason))
-			h.Expect(message).To(ContainSubstring(tc.word))
-		})
-	}
+	h.Expect(h.r.creator.Failing.Since(reconcile.Key("creation", h.controlPlane()))).To(Equal(now.Add(time.Hour)), "the time begins again")
 }

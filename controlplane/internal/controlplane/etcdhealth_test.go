@@ -46,7 +46,7 @@ func newEtcdHub(t *testing.T, now *time.Time) *hub {
 	h := newInstalledHub(t)
 	*now = h.r.Clock.Now()
 	h.clock.now = func() time.Time { return *now }
-	h.r.started = *now
+	h.restartAt(*now)
 	h.workloads.facts.Etcd = facts.EtcdOperator{Known: true, Available: true}
 	h.reconcile()
 	h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionTrue}))
@@ -122,7 +122,7 @@ func TestAManagerThatStartsKeepsTheConditionsOfMembers(t *testing.T) {
 	h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, no, yes}))
 
 	now = now.Add(time.Hour)
-	h.r.started, h.r.gate = now, etcdgate.New(h.etcds, h.clock)
+	h.restart(now)
 	connected := h.workloads.facts
 	h.workloads.facts = facts.Workload{}
 	h.reconcile()
@@ -233,7 +233,7 @@ func TestObjectsOfEtcdThatDoNotExistAreNoError(t *testing.T) {
 			h := newInstalledHub(t)
 			now := h.clock.Now()
 			h.clock.now = func() time.Time { return now }
-			h.r.started = now
+			h.restartAt(now)
 			h.workloads.facts.Etcd = facts.EtcdOperator{Known: true, Available: true}
 			h.etcds.observing = tc.err
 			var logged []string

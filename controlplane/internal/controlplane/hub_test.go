@@ -420,3 +420,12 @@ func (h *hub) occupyGate() (release func()) {
 		}
 	}
 }
+
+// restartAt makes the reconciler one that was started at a time.
+func (h *hub) restartAt(started time.Time) { h.r.started, h.r.conditions.Started = started, started }
+
+// restart makes the reconciler one that has not inspected etcd yet.
+func (h *hub) restart(started time.Time) {
+	*h.r.gate = *etcdgate.New(h.etcds, h.clock)
+	h.restartAt(started)
+}

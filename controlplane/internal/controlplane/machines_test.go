@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -93,12 +92,4 @@ func (b blind) Get(ctx context.Context, key client.ObjectKey, into client.Object
 		key.Name = "unseen"
 	}
 	return b.Client.Get(ctx, key, into, options...)
-}
-
-func TestWhenMachinesAreMade(t *testing.T) {
-	for phase, wanted := range map[controlplanev1.InstallationPhase]string{
-		controlplanev1.InstallationFailed: "no further Machines", controlplanev1.InstallationInstalled: "accepts hosts", controlplanev1.InstallationInstalling: "is installed",
-	} {
-		NewWithT(t).Expect(whenMachinesAreMade(phase)).To(ContainSubstring(wanted))
-	}
 }

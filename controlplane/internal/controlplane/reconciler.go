@@ -21,6 +21,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubeconfig"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubelets"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/machines"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/move"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/preflight"
@@ -144,15 +145,18 @@ type Reconciler struct {
 	deferred *reconcile.StatusLimiter
 	// missing remembers since when Machines of a MachineDeployment or MachineSet do not exist, by its UID.
 	missing *reconcile.StartTimes
-	// failing remembers since when requests fail for reasons that usually pass.
-	failing *reconcile.StartTimes
 	// gate decides when etcd, which cannot be watched, is inspected.
-	gate     *etcdgate.Gate
-	kubelets *kubelets.Approver
-	upgrader *clusterversion.Upgrader
-	hooks    *etcdremoval.Hooks
-	removal  *etcdremoval.Remover
-	move     *move.Blocker
+	gate       *etcdgate.Gate
+	kubelets   *kubelets.Approver
+	upgrader   *clusterversion.Upgrader
+	hooks      *etcdremoval.Hooks
+	removal    *etcdremoval.Remover
+	creator    *machines.Creator
+	updater    *machines.Updater
+	deleter    *machines.Deleter
+	remediator *machines.Remediator
+	conditions *machines.ConditionWriter
+	move       *move.Blocker
 	// requestBackoff is when what installed clusters were asked for, and what was passed on, may be written again.
 	requestBackoff *flowcontrol.Backoff
 	// passed is when what is in asks was passed on last.
@@ -165,8 +169,6 @@ type Reconciler struct {
 	progress reconcile.ProgressLog
 	// started is when this process began to observe.
 	started time.Time
-	// track makes a change of a kind of infra template reconcile its control planes.
-	track func(template client.Object) error
 	// trackReboots makes a change of what became of a reboot reconcile the control plane of its Machine.
 	trackReboots func(reboot client.Object) error
 }
@@ -186,7 +188,6 @@ func New(options Options) *Reconciler {
 		wake:         make(chan event.GenericEvent, wakeUps),
 		progress:     reconcile.NewProgressLog(ctrl.Log.WithName("progress")),
 		started:      options.Clock.Now(),
-		track:        func(client.Object) error { return nil },
 		trackReboots: func(client.Object) error { return nil },
 	}
 	r.writer = writer.New(options.Client, options.Live, options.Recorder, reconcile.NewRecentWrites(r.Clock.Now), reconcile.NewOwners(options.Clock))
@@ -194,12 +195,16 @@ func New(options Options) *Reconciler {
 	r.kubelets = kubelets.NewApprover(options.Live, options.Kubelets, options.Workloads, r.writer, options.Clock)
 	r.deferred = reconcile.NewStatusLimiter(r.Clock.Now)
 	r.missing = reconcile.NewStartTimes(r.Clock.Now)
-	r.failing = reconcile.NewStartTimes(r.Clock.Now)
 	r.gate = etcdgate.New(options.Etcds, options.Clock)
 	r.upgrader = clusterversion.NewUpgrader(options.Client, options.Versions, options.Workloads, r.gate, r.writer, options.Clock)
 	r.move = move.NewBlocker(r.writer)
 	r.hooks = etcdremoval.NewHooks(options.Client, r.writer, options.Clock)
 	r.removal = etcdremoval.NewRemover(options.Etcds, r.gate, r.hooks, r.writer, options.Clock)
+	r.creator = machines.NewCreator(options.Client, r.gate, r.writer, options.Clock)
+	r.updater = machines.NewUpdater(options.Client, r.writer)
+	r.deleter = machines.NewDeleter(options.Client, options.Live, r.gate, r.writer)
+	r.conditions = machines.NewConditionWriter(options.Client, r.gate, r.writer, options.Clock)
+	r.remediator = machines.NewRemediator(options.Client, options.Live, r.gate, r.conditions, r.writer, options.Clock)
 	r.requestBackoff = flowcontrol.NewBackOff(initialRequestDelay, maxRequestDelay)
 	r.requestBackoff.Clock = r.Clock
 	return r
@@ -253,16 +258,16 @@ func (r *Reconciler) advance(ctx context.Context, s *scope.Scope) error {
 	return errors.Join(
 		reconcile.Run(ctx, s, r.removal.FindStuck),
 		reconcile.Run(ctx, s, r.passOn), // before the registration, which states what is passed on only when it makes an object
-		reconcile.Run(ctx, s, r.guard, r.awaitDeletion, r.requirements, r.infraTemplates, r.pullSecret, r.resolveImage, r.infrastructure, r.register, r.machines),
+		reconcile.Run(ctx, s, r.guard, r.awaitDeletion, r.requirements, r.creator.ReadTemplates, r.pullSecret, r.resolveImage, r.infrastructure, r.register, r.creator.CreateMissing),
 		reconcile.Run(ctx, s, r.holdForForeignAgents),
 		reconcile.Run(ctx, s, r.preflight),
 		reconcile.Run(ctx, s, r.hooks.HoldDeleted),
-		reconcile.Run(ctx, s, r.syncMachines),
+		reconcile.Run(ctx, s, r.updater.Sync),
 		reconcile.Run(ctx, s, r.hooks.ExcludeGuards),
 		reconcile.Run(ctx, s, r.hooks.Protect),
-		reconcile.Run(ctx, s, r.remediate),
+		reconcile.Run(ctx, s, r.remediator.Remediate),
 		reconcile.Run(ctx, s, r.move.Block, r.removal.CleanUp, r.removal.Release),
-		reconcile.Run(ctx, s, r.scaleUp, r.scaleDown),
+		reconcile.Run(ctx, s, r.creator.ScaleUp, r.deleter.ScaleDown),
 		reconcile.Run(ctx, s, r.upgrader.Upgrade),
 		reconcile.Run(ctx, s, r.upgrader.FollowWorkers),
 		reconcile.Run(ctx, s, r.kubelets.Approve),
@@ -271,15 +276,15 @@ func (r *Reconciler) advance(ctx context.Context, s *scope.Scope) error {
 		reconcile.Run(ctx, s, r.removal.ReportStray),
 		reconcile.Run(ctx, s, r.removal.ReportStuck),
 		reconcile.Run(ctx, s, r.relabel, r.markInstalled, r.dropImageSets),
-		reconcile.Run(ctx, s, r.kubeconfig.Publish, r.kubeconfig.TrustAuthorities, r.touchInfraMachines, r.kubeconfig.KeepCredentials, r.move.Allow),
+		reconcile.Run(ctx, s, r.kubeconfig.Publish, r.kubeconfig.TrustAuthorities, r.updater.Touch, r.kubeconfig.KeepCredentials, r.move.Allow),
 		reconcile.Run(ctx, s, r.kubeconfig.Renew),
 		reconcile.Run(ctx, s, r.kubeconfig.Propagate),
-		reconcile.Run(ctx, s, r.markUpToDate),
-		reconcile.Run(ctx, s, r.markEtcdMembers),
+		reconcile.Run(ctx, s, r.conditions.MarkUpToDate),
+		reconcile.Run(ctx, s, r.conditions.MarkEtcdMembers),
 	)
 }
 
 // delete runs the phases of a deletion.
 func (r *Reconciler) delete(ctx context.Context, s *scope.Scope) error {
-	return reconcile.Run(ctx, s, r.removal.Release, r.awaitWorkers, r.deleteMachines, r.relabel, r.deregister, r.deleteImageSets, r.confirmDeleted, r.removeFinalizer)
+	return reconcile.Run(ctx, s, r.removal.Release, r.deleter.AwaitWorkers, r.deleter.DeleteAll, r.relabel, r.deregister, r.deleteImageSets, r.confirmDeleted, r.removeFinalizer)
 }

@@ -19,6 +19,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/machines"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -168,7 +169,7 @@ func TestDayOneFromStartToAvailable(t *testing.T) {
 		infra := &unstructured.Unstructured{}
 		infra.SetGroupVersionKind(infraGV.WithKind("Metal3Machine"))
 		h.get(m.Name, infra)
-		h.Expect(infra.GetAnnotations()).To(HaveKey(kubeconfigPublishedAnnotation), "nudged")
+		h.Expect(infra.GetAnnotations()).To(HaveKey(machines.KubeconfigPublishedAnnotation), "nudged")
 	}
 
 	h.giveKubeconfig("second")
@@ -194,7 +195,7 @@ func TestDayOneFromStartToAvailable(t *testing.T) {
 	h.workloads.facts = facts.Workload{LastSuccess: time.Now()}
 	h.reconcile()
 	h.Expect(conditions.IsTrue(h.controlPlane(), controlplanev1.AvailableCondition)).To(BeTrue(), "a short outage does not flap")
-	h.r.started = time.Now().Add(-time.Hour)
+	h.restartAt(time.Now().Add(-time.Hour))
 	h.workloads.facts = facts.Workload{LastSuccess: time.Now().Add(-facts.GracePeriod)}
 	h.reconcile()
 	c := conditions.Get(h.controlPlane(), controlplanev1.AvailableCondition)

@@ -20,6 +20,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/machines"
 )
 
 // check does as a MachineHealthCheck: without a remediation it leaves the Machine to somebody else, who does not exist.
@@ -202,7 +203,7 @@ func TestAMachineThatWasDeletedAMomentAgoIsNotTakenForAnother(t *testing.T) {
 	h.r.writer.Recent = newHub(t).r.writer.Recent // without time
 	h.keepMachines()
 	dead := h.sicken(0)
-	h.r.writer.Recent.Record(replacedKey(&dead), h.machines()[0].ResourceVersion)
+	h.r.writer.Recent.Record(machines.ReplacedKey(&dead), h.machines()[0].ResourceVersion)
 	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically(">", 0))
 	h.Expect(h.etcds.inspections).To(BeZero())
 	h.Expect(h.machines()[0].DeletionTimestamp).To(BeNil())

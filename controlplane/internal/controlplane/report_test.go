@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/machines"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -83,11 +84,11 @@ func TestTheVersionIsToldBeforeThereAreMachines(t *testing.T) {
 func TestOnlyInfraMachinesThatWaitAreNudged(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	h.reconcile()
-	machines := h.machines()
+	all := h.machines()
 	infra := func(i int) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(infraGV.WithKind(metal3.MachineKind))
-		h.get(machines[i].Name, u)
+		h.get(all[i].Name, u)
 		return u
 	}
 	h.chooseHosts()
@@ -101,7 +102,7 @@ func TestOnlyInfraMachinesThatWaitAreNudged(t *testing.T) {
 	h.r.writer.Recent = reconcile.NewRecentWrites(time.Now)
 	h.reconcile()
 	for i, nudged := range []bool{true, false, false} {
-		_, touched := infra(i).GetAnnotations()[kubeconfigPublishedAnnotation]
+		_, touched := infra(i).GetAnnotations()[machines.KubeconfigPublishedAnnotation]
 		h.Expect(touched).To(Equal(nudged), "Metal3Machine %d", i)
 	}
 }

@@ -281,7 +281,7 @@ func TestAnotherHostIsMadeWhenEtcdCanTakeIt(t *testing.T) {
 
 	h.workloads.facts.Connected = true
 	h.etcds.Members[1].Problem = ""
-	h.r.gate = etcdgate.New(h.etcds, h.clock)
+	*h.r.gate = *etcdgate.New(h.etcds, h.clock)
 	h.reconcile()
 	h.Expect(h.machines()).To(HaveLen(5))
 }

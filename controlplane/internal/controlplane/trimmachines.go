@@ -14,6 +14,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/machines"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
@@ -172,7 +173,7 @@ func TrimInfra(in any) (any, error) {
 		kept.SetManagedFields(apply.Own(writer.FieldOwner, infra.GetManagedFields()))
 	} else {
 		kept.SetLabels(kube.SelectKeys(labels, ownLabels...))
-		kept.SetAnnotations(kube.SelectKeys(annotations, metal3.HostAnnotation, kubeconfigPublishedAnnotation, nodeSeenAnnotation, controlplanev1.DeleteProtectionAnnotation))
+		kept.SetAnnotations(kube.SelectKeys(annotations, metal3.HostAnnotation, machines.KubeconfigPublishedAnnotation, machines.NodeSeenAnnotation, controlplanev1.DeleteProtectionAnnotation))
 	}
 	return kept, nil
 }

@@ -14,6 +14,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/machines"
 )
 
 func machineCondition(kind string) metav1.Condition {
@@ -160,7 +161,7 @@ func infraMachine() *unstructured.Unstructured {
 func TestOfAnInfraMachineWhatIsReadOrStatedIsCached(t *testing.T) {
 	g := NewWithT(t)
 	kept := infraMachine()
-	kept.SetAnnotations(map[string]string{"metal3.io/BareMetalHost": "lab/host", kubeconfigPublishedAnnotation: "k", nodeSeenAnnotation: "n"})
+	kept.SetAnnotations(map[string]string{"metal3.io/BareMetalHost": "lab/host", machines.KubeconfigPublishedAnnotation: "k", machines.NodeSeenAnnotation: "n"})
 	whole := burdened(kept)
 	whole.SetManagedFields([]metav1.ManagedFieldsEntry{others, applied})
 	g.Expect(unstructured.SetNestedField(whole.Object, "url", "spec", "image", "url")).To(Succeed())

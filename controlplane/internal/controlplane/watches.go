@@ -58,7 +58,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr manager.Manager, 
 	if err != nil {
 		return fmt.Errorf("cannot set up the controller: %w", err)
 	}
-	r.track = tracker(mgr, c, r.ofTemplate, templateChanges)
+	r.creator.Watch = tracker(mgr, c, r.ofTemplate, templateChanges)
 	r.trackReboots = tracker(mgr, c, r.ofReboot, rebootChanges)
 	return nil
 }

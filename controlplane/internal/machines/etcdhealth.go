@@ -1,4 +1,4 @@
-package controlplane
+package machines
 
 import (
 	"context"
@@ -17,22 +17,22 @@ const (
 	etcdHealthOwner = writer.FieldOwner + "-etcd"
 )
 
-// markEtcdMembers writes the condition EtcdMemberHealthy of the Machines. Members are read only while that can change a
+// MarkEtcdMembers writes the condition EtcdMemberHealthy of the Machines. Members are read only while that can change a
 // condition: the operator, which is watched, names them only in free text.
-func (r *Reconciler) markEtcdMembers(ctx context.Context, s *scope.Scope) (bool, error) {
+func (w *ConditionWriter) MarkEtcdMembers(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.Installed() || s.ClusterDeleting() || s.Fenced() {
 		return true, nil
 	}
-	last := r.gate.InspectMembers(ctx, s)
+	last := w.gate.InspectMembers(ctx, s)
 	s.Found.Etcd = last.Seen
-	left := facts.GracePeriod - r.Clock.Now().Sub(slices.MaxFunc([]time.Time{last.Read, r.started}, time.Time.Compare))
+	left := facts.GracePeriod - w.clock.Now().Sub(slices.MaxFunc([]time.Time{last.Read, w.Started}, time.Time.Compare))
 	for i, m := range s.Found.Machines {
-		wanted := status.EtcdMember(s.Facts, m, last.Seen, left <= 0, r.Clock.Now())
+		wanted := status.EtcdMember(s.Facts, m, last.Seen, left <= 0, w.clock.Now())
 		if wanted == nil {
 			continue
 		}
 		wanted.ObservedGeneration = m.Generation
-		if err := r.setMachineCondition(ctx, s, i, *wanted, etcdHealthOwner); err != nil {
+		if err := w.set(ctx, s, i, *wanted, etcdHealthOwner); err != nil {
 			return false, err
 		}
 	}

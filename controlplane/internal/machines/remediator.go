@@ -1,4 +1,4 @@
-package controlplane
+package machines
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +16,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcd"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/remediation"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
@@ -23,16 +25,33 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
+// Remediator replaces the Machines that a MachineHealthCheck finds unhealthy.
+type Remediator struct {
+	client     client.Client
+	live       client.Reader
+	gate       *etcdgate.Gate
+	conditions *ConditionWriter
+	writer     *writer.Writer
+	clock      clock.PassiveClock
+}
+
+// NewRemediator returns a Remediator.
+func NewRemediator(
+	c client.Client, live client.Reader, gate *etcdgate.Gate, conditions *ConditionWriter, w *writer.Writer, clk clock.PassiveClock,
+) *Remediator {
+	return &Remediator{client: c, live: live, gate: gate, conditions: conditions, writer: w, clock: clk}
+}
+
 // remediationOwner owns the condition OwnerRemediated of Machines.
 const remediationOwner = writer.FieldOwner + "-remediation"
 
-// remediate deletes an unhealthy Machine where a MachineHealthCheck asks for it and it does no harm: its host leaves
+// Remediate deletes an unhealthy Machine where a MachineHealthCheck asks for it and it does no harm: its host leaves
 // etcd, and another Machine is made, as whenever one is deleted. Each that waits tells why.
-func (r *Reconciler) remediate(ctx context.Context, s *scope.Scope) (bool, error) {
+func (r *Remediator) Remediate(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Cluster == nil || s.ClusterDeleting() {
 		return true, nil
 	}
-	situation := remediation.Of(s.Facts, r.Clock.Now())
+	situation := remediation.Of(s.Facts, r.clock.Now())
 	if situation.Over() {
 		after := s.Stored.DeepCopy()
 		delete(after.Annotations, controlplanev1.RemediationInProgressAnnotation)
@@ -67,7 +86,7 @@ func (r *Reconciler) remediate(ctx context.Context, s *scope.Scope) (bool, error
 // remediated reports whether a Machine was deleted a moment ago, and the cache does not have it yet.
 func remediated(s *scope.Scope, recent *reconcile.RecentWrites) bool {
 	for _, m := range s.Machines {
-		if left := recent.Pending(replacedKey(m), m.ResourceVersion); left > 0 && m.DeletionTimestamp.IsZero() {
+		if left := recent.Pending(ReplacedKey(m), m.ResourceVersion); left > 0 && m.DeletionTimestamp.IsZero() {
 			s.Again.In(left)
 			return true
 		}
@@ -75,10 +94,11 @@ func remediated(s *scope.Scope, recent *reconcile.RecentWrites) bool {
 	return false
 }
 
-func replacedKey(m *clusterv1.Machine) string { return reconcile.Key("replaced", m) }
+// ReplacedKey identifies the deletion of an unhealthy Machine in the memory of own writes.
+func ReplacedKey(m *clusterv1.Machine) string { return reconcile.Key("replaced", m) }
 
 // inspectAndDecide looks at etcd, and decides. It is nil when that may not be done yet.
-func (r *Reconciler) inspectAndDecide(ctx context.Context, s *scope.Scope, situation *remediation.Situation) *remediation.Step {
+func (r *Remediator) inspectAndDecide(ctx context.Context, s *scope.Scope, situation *remediation.Situation) *remediation.Step {
 	inspection := r.gate.Begin(s, status.Remediation)
 	if inspection == nil {
 		return nil
@@ -93,7 +113,7 @@ func (r *Reconciler) inspectAndDecide(ctx context.Context, s *scope.Scope, situa
 }
 
 // decide is the decision upon etcd as it is now. The error is for the log: why that cannot be told.
-func (r *Reconciler) decide(ctx context.Context, s *scope.Scope, situation *remediation.Situation) (remediation.Step, error) {
+func (r *Remediator) decide(ctx context.Context, s *scope.Scope, situation *remediation.Situation) (remediation.Step, error) {
 	seen, err := r.gate.See(ctx, s)
 	switch {
 	case errors.Is(err, cluster.ErrNotConnected):
@@ -105,7 +125,7 @@ func (r *Reconciler) decide(ctx context.Context, s *scope.Scope, situation *reme
 }
 
 // replace records that a Machine is being replaced, and deletes it. In this order: a record of one that was not deleted is taken up again.
-func (r *Reconciler) replace(ctx context.Context, s *scope.Scope, step remediation.Step) error {
+func (r *Remediator) replace(ctx context.Context, s *scope.Scope, step remediation.Step) error {
 	record, err := json.Marshal(step.Record)
 	if err != nil {
 		return fmt.Errorf("cannot record the remediation of Machine %s: %w", step.Machine.Name, err)
@@ -115,10 +135,10 @@ func (r *Reconciler) replace(ctx context.Context, s *scope.Scope, step remediati
 	if err := r.writer.PatchMetadata(ctx, s, after); err != nil {
 		return err
 	}
-	if err := kube.Delete(ctx, r.Client, step.Machine); err != nil {
+	if err := kube.Delete(ctx, r.client, step.Machine); err != nil {
 		return err
 	}
-	r.writer.Recent.Record(replacedKey(step.Machine), step.Machine.ResourceVersion)
+	r.writer.Recent.Record(ReplacedKey(step.Machine), step.Machine.ResourceVersion)
 	r.gate.Done(s, status.Remediation)
 	unhealthy := conditions.GetMessage(step.Machine, clusterv1.MachineHealthCheckSucceededCondition)
 	r.writer.Warn(s.Stored, "MachineRemediated", "Machine %s is unhealthy (%s): it is being deleted, and another takes its place", step.Machine.Name, unhealthy)
@@ -127,7 +147,7 @@ func (r *Reconciler) replace(ctx context.Context, s *scope.Scope, step remediati
 
 // reportRemediation writes the condition OwnerRemediated of the Machines that are to be remediated: of the one that
 // comes first, of the others, and of those that are being deleted. Without a decision it stays as it is.
-func (r *Reconciler) reportRemediation(ctx context.Context, s *scope.Scope, step remediation.Step) error {
+func (r *Remediator) reportRemediation(ctx context.Context, s *scope.Scope, step remediation.Step) error {
 	for i, m := range s.Found.Machines {
 		told := metav1.Condition{Type: clusterv1.MachineOwnerRemediatedCondition, Status: metav1.ConditionFalse, ObservedGeneration: m.Generation}
 		switch {
@@ -142,7 +162,7 @@ func (r *Reconciler) reportRemediation(ctx context.Context, s *scope.Scope, step
 		default:
 			told.Reason, told.Message = controlplanev1.MachineRemediationDeferredReason, "Machine is not replaced yet: Machine "+step.Machine.Name+" comes first"
 		}
-		if err := r.setMachineCondition(ctx, s, i, told, remediationOwner); err != nil {
+		if err := r.conditions.set(ctx, s, i, told, remediationOwner); err != nil {
 			return err
 		}
 	}
@@ -151,7 +171,7 @@ func (r *Reconciler) reportRemediation(ctx context.Context, s *scope.Scope, step
 
 // reportHealthy takes the condition OwnerRemediated off Machines that are healthy again. The MachineHealthCheck wrote
 // it too, so that it is not ours to withdraw by server-side apply.
-func (r *Reconciler) reportHealthy(ctx context.Context, s *scope.Scope) error {
+func (r *Remediator) reportHealthy(ctx context.Context, s *scope.Scope) error {
 	for i, m := range s.Found.Machines {
 		if !m.DeletionTimestamp.IsZero() || !healthyAgain(m) {
 			continue
@@ -173,15 +193,15 @@ func (r *Reconciler) reportHealthy(ctx context.Context, s *scope.Scope) error {
 }
 
 // withdrawRemediation reads the Machine as it is, with the conditions of others, which a merge patch writes too.
-func (r *Reconciler) withdrawRemediation(ctx context.Context, cached *clusterv1.Machine) error {
-	m, err := kube.Read(ctx, r.Live, client.ObjectKeyFromObject(cached), &clusterv1.Machine{})
+func (r *Remediator) withdrawRemediation(ctx context.Context, cached *clusterv1.Machine) error {
+	m, err := kube.Read(ctx, r.live, client.ObjectKeyFromObject(cached), &clusterv1.Machine{})
 	if err != nil || m == nil || m.UID != cached.UID || !healthyAgain(m) {
 		return err
 	}
 	before := m.DeepCopy()
 	conditions.Delete(m, clusterv1.MachineOwnerRemediatedCondition)
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Status().Patch(ctx, m, patch, remediationOwner); client.IgnoreNotFound(err) != nil {
+	if err := r.client.Status().Patch(ctx, m, patch, remediationOwner); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot take the condition %s off Machine %s: %w", clusterv1.MachineOwnerRemediatedCondition, m.Name, err)
 	}
 	return nil

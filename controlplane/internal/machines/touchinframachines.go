@@ -1,4 +1,4 @@
-package controlplane
+package machines
 
 import (
 	"context"
@@ -22,15 +22,16 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
+// CAPM3 (v1.12) watches neither the kubeconfig nor Nodes. It backs off to 1000 s for the Secret, and looks up Nodes every 30 s.
 const (
-	// kubeconfigPublishedAnnotation is touched on infra machines when the kubeconfig is published, nodeSeenAnnotation when their Node
-	// has appeared. CAPM3 (v1.12) watches neither; it backs off to 1000 s for the Secret and looks for Nodes every 30 s.
-	kubeconfigPublishedAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-published"
-	nodeSeenAnnotation            = "controlplane.cluster.x-k8s.io/node-seen"
+	// KubeconfigPublishedAnnotation is set on an infrastructure machine when the kubeconfig is published.
+	KubeconfigPublishedAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-published"
+	// NodeSeenAnnotation is set on an infrastructure machine when its Node exists.
+	NodeSeenAnnotation = "controlplane.cluster.x-k8s.io/node-seen"
 )
 
-// touchInfraMachines makes the infrastructure provider look at its infra machines when what they wait for is there, once for each.
-func (r *Reconciler) touchInfraMachines(ctx context.Context, s *scope.Scope) (bool, error) {
+// Touch makes the infrastructure provider look at its infra machines when what they wait for is there, once for each.
+func (u *Updater) Touch(ctx context.Context, s *scope.Scope) (bool, error) {
 	// At once, not one after the other: each of them waits.
 	var group errgroup.Group
 	for _, machines := range [][]*clusterv1.Machine{s.Found.Machines, s.Workers} {
@@ -38,7 +39,7 @@ func (r *Reconciler) touchInfraMachines(ctx context.Context, s *scope.Scope) (bo
 			if m.Spec.ProviderID != "" || !m.DeletionTimestamp.IsZero() {
 				continue
 			}
-			infra, err := kube.InfraMachine(ctx, r.Client, m)
+			infra, err := kube.InfraMachine(ctx, u.client, m)
 			if err != nil {
 				return false, errors.Join(err, group.Wait())
 			}
@@ -46,13 +47,13 @@ func (r *Reconciler) touchInfraMachines(ctx context.Context, s *scope.Scope) (bo
 				continue
 			}
 			touch := news(s, m, infra)
-			left := r.writer.Recent.Pending(touchKey(infra), infra.GetResourceVersion())
+			left := u.writer.Recent.Pending(touchKey(infra), infra.GetResourceVersion())
 			switch {
 			case len(touch) == 0:
 			case left > 0:
 				s.Again.In(left)
 			default:
-				group.Go(func() error { return r.annotate(ctx, infra, touch) })
+				group.Go(func() error { return u.annotate(ctx, infra, touch) })
 			}
 		}
 	}
@@ -63,10 +64,10 @@ func (r *Reconciler) touchInfraMachines(ctx context.Context, s *scope.Scope) (bo
 func news(s *scope.Scope, m *clusterv1.Machine, infra *unstructured.Unstructured) map[string]string {
 	touch := map[string]string{}
 	if s.AdminKubeconfig != nil {
-		touch[kubeconfigPublishedAnnotation] = shortHash(string(s.AdminKubeconfig.UID))
+		touch[KubeconfigPublishedAnnotation] = shortHash(string(s.AdminKubeconfig.UID))
 	}
 	if node := s.NodeOf(m); node != nil {
-		touch[nodeSeenAnnotation] = shortHash(string(node.UID))
+		touch[NodeSeenAnnotation] = shortHash(string(node.UID))
 	}
 	maps.DeleteFunc(touch, func(key, value string) bool { return infra.GetAnnotations()[key] == value })
 	return touch
@@ -76,16 +77,16 @@ func touchKey(infra *unstructured.Unstructured) string {
 	return reconcile.Key("nudge "+infra.GetKind(), infra)
 }
 
-func (r *Reconciler) annotate(ctx context.Context, infra *unstructured.Unstructured, annotations map[string]string) error {
+func (u *Updater) annotate(ctx context.Context, infra *unstructured.Unstructured, annotations map[string]string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
 	if err != nil {
 		return fmt.Errorf("cannot encode annotations: %w", err)
 	}
 	version := infra.GetResourceVersion()
-	if err := r.Client.Patch(ctx, infra, client.RawPatch(types.MergePatchType, patch), writer.FieldOwner); client.IgnoreNotFound(err) != nil {
+	if err := u.client.Patch(ctx, infra, client.RawPatch(types.MergePatchType, patch), writer.FieldOwner); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot annotate %s %s: %w", infra.GetKind(), infra.GetName(), err)
 	}
-	r.writer.Recent.Record(touchKey(infra), version)
+	u.writer.Recent.Record(touchKey(infra), version)
 	return nil
 }
 

@@ -1,4 +1,5 @@
-package controlplane
+// Package machines creates, updates and deletes the control-plane Machines of a cluster.
+package machines
 
 import (
 	"cmp"
@@ -11,12 +12,14 @@ import (
 	"github.com/dustin/go-humanize/english"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scaling"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
@@ -27,6 +30,26 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
+// Creator creates the control-plane Machines, each with its OpenshiftAssistedConfig and its infrastructure machine.
+type Creator struct {
+	client client.Client
+	gate   *etcdgate.Gate
+	writer *writer.Writer
+	clock  clock.PassiveClock
+	// Failing remembers since when a creation fails for reasons that usually pass.
+	Failing *reconcile.StartTimes
+	// Watch watches the kind of an infrastructure template.
+	Watch func(template client.Object) error
+}
+
+// NewCreator returns a Creator that watches no templates.
+func NewCreator(c client.Client, gate *etcdgate.Gate, w *writer.Writer, clk clock.PassiveClock) *Creator {
+	return &Creator{
+		client: c, gate: gate, writer: w, clock: clk,
+		Failing: reconcile.NewStartTimes(clk.Now), Watch: func(client.Object) error { return nil },
+	}
+}
+
 // leftoverRetry is how often leftovers of a former Machine of the same name are looked at; their kinds are not all watched.
 const leftoverRetry = reconcile.CacheLag * 10
 
@@ -34,9 +57,9 @@ const leftoverRetry = reconcile.CacheLag * 10
 // deprovisioned meanwhile, and its disks are cleaned.
 const leftoverTime = time.Hour
 
-// machines makes those that are missing, all at once: assisted-service installs only when all hosts are there. Those of
+// CreateMissing makes those that are missing, all at once: assisted-service installs only when all hosts are there. Those of
 // an installed cluster wait until etcd can take them in.
-func (r *Reconciler) machines(ctx context.Context, s *scope.Scope) (bool, error) {
+func (c *Creator) CreateMissing(ctx context.Context, s *scope.Scope) (bool, error) {
 	missing := scaling.Missing(int(s.Replicas()), len(s.Machines), s.Found.Stuck)
 	switch {
 	case missing > 0 && s.ClusterDeleting():
@@ -46,10 +69,10 @@ func (r *Reconciler) machines(ctx context.Context, s *scope.Scope) (bool, error)
 	case missing > 0 && s.Installed():
 		s.Missing = missing
 	case missing <= 0:
-		r.blockCreation(s)
+		c.blockCreation(s)
 	default:
 		if slots := freeSlots(s, missing); len(slots) > 0 {
-			return true, r.createMachines(ctx, s, slots)
+			return true, c.create(ctx, s, slots)
 		}
 	}
 	return true, nil
@@ -110,13 +133,13 @@ func whenMachinesAreMade(phase controlplanev1.InstallationPhase) string {
 	return "the missing Machines are made when the cluster is installed"
 }
 
-// createMachines makes Machines with names that follow from the control plane alone, so that neither a stale cache nor a restart in the
+// create makes Machines with names that follow from the control plane alone, so that neither a stale cache nor a restart in the
 // middle can make one too many.
-func (r *Reconciler) createMachines(ctx context.Context, s *scope.Scope, slots []desired.Slot) error {
+func (c *Creator) create(ctx context.Context, s *scope.Scope, slots []desired.Slot) error {
 	var errs []error
 	created := 0
 	for _, slot := range slots {
-		done, err := r.createMachine(ctx, s, slot)
+		done, err := c.createOne(ctx, s, slot)
 		if kube.IsRefused(err) { // no host of the others is touched, for without this one they would wait
 			s.Again.In(writer.RefusedRetry)
 			s.Block(refusal(err, fmt.Sprintf("Machine %s was refused, correct %s: %v", slot.Name, templateField(slot), err)))
@@ -133,44 +156,44 @@ func (r *Reconciler) createMachines(ctx context.Context, s *scope.Scope, slots [
 		}
 	}
 	if created > 0 {
-		r.writer.Event(s.Stored, "MachinesCreated", "Made %s", english.Plural(created, "control-plane Machine", ""))
+		c.writer.Event(s.Stored, "MachinesCreated", "Made %s", english.Plural(created, "control-plane Machine", ""))
 	}
 	err := errors.Join(errs...)
-	r.blockCreation(s, errs...)
+	c.blockCreation(s, errs...)
 	return err
 }
 
 // blockCreation reports why a Machine, or what it is made from, cannot be created: as a failure unless all reasons are
 // passing ones that have not lasted for long. Without errors such a time ends.
-func (r *Reconciler) blockCreation(s *scope.Scope, errs ...error) {
+func (c *Creator) blockCreation(s *scope.Scope, errs ...error) {
 	key := reconcile.Key("creation", s.Stored)
 	if len(errs) == 0 {
-		r.failing.Clear(key)
+		c.Failing.Clear(key)
 		return
 	}
 	reason, message := controlplanev1.MachineCreationFailedReason, errors.Join(errs...).Error()
-	if left := kube.TransientPeriod - r.Clock.Now().Sub(r.failing.Since(key)); left > 0 && !slices.ContainsFunc(errs, func(err error) bool { return !kube.IsTransient(err) }) {
+	if left := kube.TransientPeriod - c.clock.Now().Sub(c.Failing.Since(key)); left > 0 && !slices.ContainsFunc(errs, func(err error) bool { return !kube.IsTransient(err) }) {
 		reason, message = clusterv1.ScalingUpReason, "Machines not created yet: "+message+". The creation is tried again"
 		s.Again.In(left)
 	}
 	s.Found.Block(status.MachineCreation, reason, message)
 }
 
-// createMachine makes an infra machine, an OpenshiftAssistedConfig and a Machine of one name. created reports whether the Machine is new.
-func (r *Reconciler) createMachine(ctx context.Context, s *scope.Scope, slot desired.Slot) (created bool, err error) {
+// createOne makes an infra machine, an OpenshiftAssistedConfig and a Machine of one name. created reports whether the Machine is new.
+func (c *Creator) createOne(ctx context.Context, s *scope.Scope, slot desired.Slot) (created bool, err error) {
 	infra, err := desired.InfraMachine(s.Facts, templateOf(s, slot), slot)
 	if err != nil {
 		return false, err
 	}
-	observedInfra, err := kube.Read(ctx, r.Client, client.ObjectKeyFromObject(infra), kube.EmptyOf(infra))
+	observedInfra, err := kube.Read(ctx, c.client, client.ObjectKeyFromObject(infra), kube.EmptyOf(infra))
 	if err != nil {
 		return false, err
 	}
-	observedConfig, err := kube.Read(ctx, r.Client, client.ObjectKeyFromObject(infra), &bootstrapv1.OpenshiftAssistedConfig{})
+	observedConfig, err := kube.Read(ctx, c.client, client.ObjectKeyFromObject(infra), &bootstrapv1.OpenshiftAssistedConfig{})
 	if err != nil {
 		return false, err
 	}
-	observedMachine, err := kube.Read(ctx, r.Client, client.ObjectKeyFromObject(infra), &clusterv1.Machine{})
+	observedMachine, err := kube.Read(ctx, c.client, client.ObjectKeyFromObject(infra), &clusterv1.Machine{})
 	if err != nil {
 		return false, err
 	}
@@ -179,7 +202,7 @@ func (r *Reconciler) createMachine(ctx context.Context, s *scope.Scope, slot des
 			continue
 		}
 		if !left.GetDeletionTimestamp().IsZero() {
-			s.Block(r.ofLeftover(left))
+			s.Block(ofLeftover(left, c.clock.Now()))
 			s.Again.In(leftoverRetry)
 			return false, nil
 		}
@@ -195,16 +218,16 @@ func (r *Reconciler) createMachine(ctx context.Context, s *scope.Scope, slot des
 		awaitCache(s, slot.Name, reconcile.CacheLag)
 		return false, nil
 	}
-	if there, err := r.createConfig(ctx, s, slot, observedConfig); err != nil || !there {
+	if there, err := c.createConfig(ctx, s, slot, observedConfig); err != nil || !there {
 		return false, err
 	}
 	if observedInfra == nil {
-		if there, err := r.createInfraMachine(ctx, s, infra); err != nil || !there {
+		if there, err := c.createInfraMachine(ctx, s, infra); err != nil || !there {
 			return false, err
 		}
 	}
 	machine := desired.Machine(s.Facts, slot, infra, cmp.Or(s.Found.MachineVersion(s.Facts, nil), "v"+s.Found.Version.String()))
-	if err := r.writer.Apply(ctx, s, machine, nil); err != nil {
+	if err := c.writer.Apply(ctx, s, machine, nil); err != nil {
 		return false, err
 	}
 	s.Found.Machines = append(s.Found.Machines, machine) // counted at once, although the cache has not seen it
@@ -212,9 +235,9 @@ func (r *Reconciler) createMachine(ctx context.Context, s *scope.Scope, slot des
 }
 
 // ofLeftover is what is reported while an object of a former Machine is being deleted: no failure before it has taken long.
-func (r *Reconciler) ofLeftover(left client.Object) (reason, message string) {
+func ofLeftover(left client.Object, now time.Time) (reason, message string) {
 	what := fmt.Sprintf("%s %s of the former Machine is being deleted", kube.KindName(left), left.GetName())
-	if r.Clock.Now().Sub(left.GetDeletionTimestamp().Time) < leftoverTime {
+	if now.Sub(left.GetDeletionTimestamp().Time) < leftoverTime {
 		return clusterv1.ScalingUpReason, "Machine " + left.GetName() + " not created yet: " + what
 	}
 	return controlplanev1.MachineCreationFailedReason, fmt.Sprintf("Machine %s not created: %s since %s. See its conditions and events, and the controllers of its finalizers %s",
@@ -224,9 +247,9 @@ func (r *Reconciler) ofLeftover(left client.Object) (reason, message string) {
 // createConfig makes the OpenshiftAssistedConfig of a slot. It comes before the infra machine, for a bootstrap provider
 // of another version may refuse it. there is false when it cannot be told that it is there to stay, or that it is of
 // the role of the slot.
-func (r *Reconciler) createConfig(ctx context.Context, s *scope.Scope, slot desired.Slot, observed *bootstrapv1.OpenshiftAssistedConfig) (there bool, err error) {
+func (c *Creator) createConfig(ctx context.Context, s *scope.Scope, slot desired.Slot, observed *bootstrapv1.OpenshiftAssistedConfig) (there bool, err error) {
 	config := desired.Config(s.Facts, slot.Name, slot.Arbiter, observed)
-	if left := r.writer.Recent.Pending(writer.Key(config), ""); observed == nil && left > 0 {
+	if left := c.writer.Recent.Pending(writer.Key(config), ""); observed == nil && left > 0 {
 		awaitCache(s, slot.Name, left)
 		return false, nil
 	}
@@ -235,7 +258,7 @@ func (r *Reconciler) createConfig(ctx context.Context, s *scope.Scope, slot desi
 		s.Again.In(leftoverRetry)
 		return false, nil
 	}
-	if err := r.applyConfig(ctx, s, config, observed); err != nil {
+	if err := applyConfig(ctx, c.writer, s, config, observed); err != nil {
 		return false, err
 	}
 	if !config.DeletionTimestamp.IsZero() { // that of a former Machine, which the cache has lost already
@@ -248,8 +271,8 @@ func (r *Reconciler) createConfig(ctx context.Context, s *scope.Scope, slot desi
 // errBootstrapOutdated is that the kind OpenshiftAssistedConfig, which comes with the bootstrap provider, has no field that is to be set.
 var errBootstrapOutdated = errors.New("the bootstrap provider is older than the control plane provider")
 
-func (r *Reconciler) applyConfig(ctx context.Context, s *scope.Scope, config, observed *bootstrapv1.OpenshiftAssistedConfig) error {
-	err := r.writer.Apply(ctx, s, config, observed)
+func applyConfig(ctx context.Context, w *writer.Writer, s *scope.Scope, config, observed *bootstrapv1.OpenshiftAssistedConfig) error {
+	err := w.Apply(ctx, s, config, observed)
 	if kube.UndeclaredField(err) != "" {
 		return fmt.Errorf("%w: %w", errBootstrapOutdated, err)
 	}
@@ -278,19 +301,19 @@ func awaitCache(s *scope.Scope, name string, left time.Duration) {
 // others from now on (the boot image to the bootstrap provider, the providerID to the infrastructure provider). there
 // is false when it cannot be told that it is there to stay: the cache has not seen one that may be gone by now, or that
 // of a former Machine, which goes.
-func (r *Reconciler) createInfraMachine(ctx context.Context, s *scope.Scope, infra *unstructured.Unstructured) (there bool, err error) {
+func (c *Creator) createInfraMachine(ctx context.Context, s *scope.Scope, infra *unstructured.Unstructured) (there bool, err error) {
 	key := reconcile.Key(infra.GetKind(), infra)
-	if left := r.writer.Recent.Pending(key, ""); left > 0 {
+	if left := c.writer.Recent.Pending(key, ""); left > 0 {
 		awaitCache(s, infra.GetName(), left)
 		return false, nil
 	}
-	switch err := r.Client.Create(ctx, infra, writer.FieldOwner); {
+	switch err := c.client.Create(ctx, infra, writer.FieldOwner); {
 	case apierrors.IsAlreadyExists(err):
 		awaitCache(s, infra.GetName(), reconcile.CacheLag)
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("cannot create %s %s: %w", infra.GetKind(), infra.GetName(), err)
 	}
-	r.writer.Recent.Record(key, "")
+	c.writer.Recent.Record(key, "")
 	return true, nil
 }

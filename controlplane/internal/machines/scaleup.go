@@ -1,4 +1,4 @@
-package controlplane
+package machines
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 )
 
-// scaleUp makes the Machines that an installed cluster lacks, once etcd would take their hosts in: one that it does not
+// ScaleUp makes the Machines that an installed cluster lacks, once etcd would take their hosts in: one that it does not
 // take in would be installed in vain. Hosts leave etcd first, for it takes in none as long as a member is down.
-func (r *Reconciler) scaleUp(ctx context.Context, s *scope.Scope) (bool, error) {
+func (c *Creator) ScaleUp(ctx context.Context, s *scope.Scope) (bool, error) {
 	switch {
 	case s.Missing == 0:
 		return true, nil
@@ -30,7 +30,7 @@ func (r *Reconciler) scaleUp(ctx context.Context, s *scope.Scope) (bool, error) 
 	if len(slots) == 0 {
 		return true, nil
 	}
-	inspection := r.gate.Begin(s, status.ScaleUp)
+	inspection := c.gate.Begin(s, status.ScaleUp)
 	if inspection == nil {
 		return true, nil
 	}
@@ -51,6 +51,6 @@ func (r *Reconciler) scaleUp(ctx context.Context, s *scope.Scope) (bool, error) 
 		inspection.Block(decision.Join(against))
 		return true, nil
 	}
-	r.gate.Done(s, status.ScaleUp)
-	return true, r.createMachines(ctx, s, slots)
+	c.gate.Done(s, status.ScaleUp)
+	return true, c.create(ctx, s, slots)
 }

@@ -1,4 +1,4 @@
-package controlplane
+package machines
 
 import (
 	"context"
@@ -7,21 +7,38 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// markUpToDate writes the condition UpToDate of the Machines, which Cluster API expects of a control plane provider.
-func (r *Reconciler) markUpToDate(ctx context.Context, s *scope.Scope) (bool, error) {
+// ConditionWriter writes conditions of Machines.
+type ConditionWriter struct {
+	client client.Client
+	gate   *etcdgate.Gate
+	writer *writer.Writer
+	clock  clock.PassiveClock
+	// Started is when this process began to observe.
+	Started time.Time
+}
+
+// NewConditionWriter returns a ConditionWriter of a process that starts now.
+func NewConditionWriter(c client.Client, gate *etcdgate.Gate, w *writer.Writer, clk clock.PassiveClock) *ConditionWriter {
+	return &ConditionWriter{client: c, gate: gate, writer: w, clock: clk, Started: clk.Now()}
+}
+
+// MarkUpToDate writes the condition UpToDate of the Machines, which Cluster API expects of a control plane provider.
+func (w *ConditionWriter) MarkUpToDate(ctx context.Context, s *scope.Scope) (bool, error) {
 	for i, m := range s.Found.Machines {
 		wanted := upToDateCondition(s, m)
-		if err := r.setMachineCondition(ctx, s, i, wanted, writer.FieldOwner); err != nil {
+		if err := w.set(ctx, s, i, wanted, writer.FieldOwner); err != nil {
 			return false, err
 		}
 	}
@@ -44,28 +61,28 @@ func upToDateCondition(s *scope.Scope, m *clusterv1.Machine) metav1.Condition {
 	return c
 }
 
-// setMachineCondition writes a condition of one of the Machines, unless it is so, or was written a moment ago and has
+// set writes a condition of one of the Machines, unless it is so, or was written a moment ago and has
 // not reached the cache yet.
-func (r *Reconciler) setMachineCondition(ctx context.Context, s *scope.Scope, i int, wanted metav1.Condition, owner client.FieldOwner) error {
+func (w *ConditionWriter) set(ctx context.Context, s *scope.Scope, i int, wanted metav1.Condition, owner client.FieldOwner) error {
 	m := s.Found.Machines[i]
 	wanted.Message = bound.Message(wanted.Message)
 	observed := conditions.Get(m, wanted.Type)
 	if observed != nil && observed.Status == wanted.Status && observed.Reason == wanted.Reason && observed.Message == wanted.Message {
 		return nil
 	}
-	wanted.LastTransitionTime = metav1.NewTime(r.Clock.Now())
+	wanted.LastTransitionTime = metav1.NewTime(w.clock.Now())
 	if observed != nil && observed.Status == wanted.Status && !observed.LastTransitionTime.IsZero() {
 		wanted.LastTransitionTime = observed.LastTransitionTime // the timeout of a MachineHealthCheck runs from here, whatever the message
 	}
 	key := reconcile.Key(wanted.Type, m)
 	if m.ResourceVersion == "" {
 		s.Again.In(reconcile.CacheLag)
-	} else if left := r.writer.Recent.Pending(key, m.ResourceVersion); left > 0 {
+	} else if left := w.writer.Recent.Pending(key, m.ResourceVersion); left > 0 {
 		s.Again.In(left)
-	} else if err := r.applyMachineCondition(ctx, m, wanted, owner); err != nil {
+	} else if err := w.apply(ctx, m, wanted, owner); err != nil {
 		return err
 	} else {
-		r.writer.Recent.Record(key, m.ResourceVersion)
+		w.writer.Recent.Record(key, m.ResourceVersion)
 	}
 	counted := m.DeepCopy()
 	conditions.Set(counted, wanted)
@@ -73,9 +90,9 @@ func (r *Reconciler) setMachineCondition(ctx context.Context, s *scope.Scope, i 
 	return nil
 }
 
-// applyMachineCondition writes one condition of a Machine. The other conditions have other writers, hence server-side apply: a merge patch
+// apply writes one condition of a Machine. The other conditions have other writers, hence server-side apply: a merge patch
 // would write the list as a whole. An owner states one condition: what it does not state any more goes.
-func (r *Reconciler) applyMachineCondition(ctx context.Context, m *clusterv1.Machine, c metav1.Condition, owner client.FieldOwner) error {
+func (w *ConditionWriter) apply(ctx context.Context, m *clusterv1.Machine, c metav1.Condition, owner client.FieldOwner) error {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"namespace": m.Namespace, "name": m.Name, "uid": string(m.UID)},
 		"status": map[string]any{"conditions": []any{map[string]any{
@@ -85,7 +102,7 @@ func (r *Reconciler) applyMachineCondition(ctx context.Context, m *clusterv1.Mac
 		}}},
 	}}
 	u.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("Machine"))
-	err := r.Client.Status().Patch(ctx, u, client.Apply, owner, client.ForceOwnership)
+	err := w.client.Status().Patch(ctx, u, client.Apply, owner, client.ForceOwnership)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot write condition %s of Machine %s: %w", c.Type, m.Name, err)
 	}

@@ -1,4 +1,4 @@
-package controlplane
+package machines
 
 import (
 	"context"
@@ -20,30 +20,30 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// infraTemplates reads the templates of the infra machines, watches their kinds, and makes them belong to the Cluster.
+// ReadTemplates reads the templates of the infra machines, watches their kinds, and makes them belong to the Cluster.
 // That there is none is said when it is needed.
-func (r *Reconciler) infraTemplates(ctx context.Context, s *scope.Scope) (bool, error) {
+func (c *Creator) ReadTemplates(ctx context.Context, s *scope.Scope) (bool, error) {
 	s.Templates = map[clusterv1.ContractVersionedObjectReference]*unstructured.Unstructured{}
 	for _, ref := range facts.InfraTemplatesOf(s.ControlPlane) {
-		template, err := kube.External(ctx, r.Client, ref, s.ControlPlane.Namespace)
+		template, err := kube.External(ctx, c.client, ref, s.ControlPlane.Namespace)
 		if err != nil {
 			return false, err
 		}
 		if template == nil {
 			continue
 		}
-		if err := r.track(template); err != nil {
+		if err := c.Watch(template); err != nil {
 			return false, err
 		}
-		if template, err = kube.Read(ctx, r.Client, client.ObjectKeyFromObject(template), template); err != nil {
+		if template, err = kube.Read(ctx, c.client, client.ObjectKeyFromObject(template), template); err != nil {
 			return false, err
 		}
 		if template == nil {
 			continue
 		}
 		s.Templates[ref] = template
-		if err := r.ownTemplate(ctx, s, template); err != nil { // of a kind that the manager was given no right to, for example
-			r.blockCreation(s, err)
+		if err := c.ownTemplate(ctx, s, template); err != nil { // of a kind that the manager was given no right to, for example
+			c.blockCreation(s, err)
 			return false, err
 		}
 	}
@@ -53,20 +53,20 @@ func (r *Reconciler) infraTemplates(ctx context.Context, s *scope.Scope) (bool, 
 // ownTemplate makes the Cluster an owner of the template, as the contract asks: clusterctl move takes along what a
 // Cluster owns. Server-side apply would not do, for several clusters may share a template: applied by one field
 // manager, the reference of one would replace that of another.
-func (r *Reconciler) ownTemplate(ctx context.Context, s *scope.Scope, template *unstructured.Unstructured) error {
+func (c *Creator) ownTemplate(ctx context.Context, s *scope.Scope, template *unstructured.Unstructured) error {
 	owner := metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: clusterv1.ClusterKind, Name: s.Cluster.Name, UID: s.Cluster.UID}
 	owned := slices.ContainsFunc(template.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner.UID })
 	if owned || template.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	key := reconcile.Key("owner "+template.GetKind(), template)
-	if left := r.writer.Recent.Pending(key, template.GetResourceVersion()); left > 0 {
+	if left := c.writer.Recent.Pending(key, template.GetResourceVersion()); left > 0 {
 		s.Again.In(left)
 		return nil
 	}
 	before := template.DeepCopy()
 	template.SetOwnerReferences(util.EnsureOwnerRef(template.GetOwnerReferences(), owner))
-	refused, err := r.writer.Owners.Write(template, before, func() error { return kube.PatchMetadata(ctx, r.Client, before, template, writer.FieldOwner) })
+	refused, err := c.writer.Owners.Write(template, before, func() error { return kube.PatchMetadata(ctx, c.client, before, template, writer.FieldOwner) })
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot make the Cluster an owner of %s %s: %w", before.GetKind(), before.GetName(), err)
 	}
@@ -75,6 +75,6 @@ func (r *Reconciler) ownTemplate(ctx context.Context, s *scope.Scope, template *
 		s.Found.Block(status.TemplateOwner, controlplanev1.MachinesCreatedReason, reconcile.OwnersRefusedMessage(before.GetKind(), before.GetName(), "Add the verb delete to the rights for its infrastructure provider (docs/getting-started.md)"))
 		return nil
 	}
-	r.writer.Recent.Record(key, before.GetResourceVersion())
+	c.writer.Recent.Record(key, before.GetResourceVersion())
 	return nil
 }

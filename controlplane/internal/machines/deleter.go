@@ -1,4 +1,4 @@
-package controlplane
+package machines
 
 import (
 	"context"
@@ -8,25 +8,41 @@ import (
 	"github.com/dustin/go-humanize/english"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/collections"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scaling"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// scaleDown deletes Machines of which there are too many, one after the other. In an installed cluster that is not
+// Deleter deletes Machines: surplus ones, and all Machines of a control plane that is being deleted.
+type Deleter struct {
+	client client.Client
+	live   client.Reader
+	gate   *etcdgate.Gate
+	writer *writer.Writer
+}
+
+// NewDeleter returns a Deleter that reads Machines with the reader live.
+func NewDeleter(c client.Client, live client.Reader, gate *etcdgate.Gate, w *writer.Writer) *Deleter {
+	return &Deleter{client: c, live: live, gate: gate, writer: w}
+}
+
+// ScaleDown deletes Machines of which there are too many, one after the other. In an installed cluster that is not
 // before etcd does without the host: what is deleted cannot be taken back.
-func (r *Reconciler) scaleDown(ctx context.Context, s *scope.Scope) (bool, error) {
+func (d *Deleter) ScaleDown(ctx context.Context, s *scope.Scope) (bool, error) {
 	switch {
 	case s.Cluster == nil || s.ClusterDeleting() || len(s.Machines) <= int(s.Replicas()) || slices.ContainsFunc(s.Machines, collections.HasDeletionTimestamp):
 		return true, nil
 	case !s.Begun:
-		return true, r.deleteSurplus(ctx, s, scaling.InOrder(scaling.TooMany(s.Facts))[0])
+		return true, d.deleteSurplus(ctx, s, scaling.InOrder(scaling.TooMany(s.Facts))[0])
 	case !s.Installed():
 		s.Found.Block(status.ScaleDown, clusterv1.ScalingDownReason,
 			fmt.Sprintf("no control-plane host is removed from a cluster that is being installed: set spec.replicas back to %d", len(s.Machines)))
@@ -50,12 +66,12 @@ func (r *Reconciler) scaleDown(ctx context.Context, s *scope.Scope) (bool, error
 		s.Found.Block(status.ScaleDown, controlplanev1.WaitingForMachinesDeletionReason, fmt.Sprintf("what is left of %s, whose host was released before, comes first", situation.Leftovers[0].From()))
 		return true, nil
 	}
-	return true, r.scaleInstalledDown(ctx, s, situation)
+	return true, d.scaleInstalledDown(ctx, s, situation)
 }
 
 // scaleInstalledDown deletes a Machine, or says why none is deleted.
-func (r *Reconciler) scaleInstalledDown(ctx context.Context, s *scope.Scope, situation *removal.Situation) error {
-	inspection := r.gate.Begin(s, status.ScaleDown)
+func (d *Deleter) scaleInstalledDown(ctx context.Context, s *scope.Scope, situation *removal.Situation) error {
+	inspection := d.gate.Begin(s, status.ScaleDown)
 	if inspection == nil {
 		return nil
 	}
@@ -78,13 +94,13 @@ func (r *Reconciler) scaleInstalledDown(ctx context.Context, s *scope.Scope, sit
 		inspection.Block(decision.Watch(controlplanev1.WaitingForEtcdReason, "Machine %s is not deleted: it does not carry our hook yet, see the condition MachinesUpToDate", name))
 		return nil
 	}
-	r.gate.Done(s, status.ScaleDown)
-	return r.deleteSurplus(ctx, s, m)
+	d.gate.Done(s, status.ScaleDown)
+	return d.deleteSurplus(ctx, s, m)
 }
 
 // deleteSurplus deletes a Machine, unless the cache is behind: another may have been deleted already, and this one is not too many then.
-func (r *Reconciler) deleteSurplus(ctx context.Context, s *scope.Scope, m *clusterv1.Machine) error {
-	live, err := s.LiveMachines(ctx, r.Live)
+func (d *Deleter) deleteSurplus(ctx context.Context, s *scope.Scope, m *clusterv1.Machine) error {
+	live, err := s.LiveMachines(ctx, d.live)
 	if err != nil {
 		return err
 	}
@@ -93,9 +109,33 @@ func (r *Reconciler) deleteSurplus(ctx context.Context, s *scope.Scope, m *clust
 		s.Again.In(reconcile.CacheLag)
 		return nil
 	}
-	if err := kube.Delete(ctx, r.Client, m); err != nil {
+	if err := kube.Delete(ctx, d.client, m); err != nil {
 		return err
 	}
-	r.writer.Event(s.Stored, "MachineDeleted", "Deleted Machine %s: there were %s, and spec.replicas is %d", m.Name, english.Plural(len(s.Machines), "Machine", ""), s.Replicas())
+	d.writer.Event(s.Stored, "MachineDeleted", "Deleted Machine %s: there were %s, and spec.replicas is %d", m.Name, english.Plural(len(s.Machines), "Machine", ""), s.Replicas())
 	return nil
+}
+
+// DeleteAll deletes the control-plane Machines, all at once: the cluster goes as a whole.
+func (d *Deleter) DeleteAll(ctx context.Context, s *scope.Scope) (bool, error) {
+	for _, m := range s.Machines {
+		if err := kube.Delete(ctx, d.client, m); err != nil {
+			return false, err
+		}
+	}
+	if len(s.Machines) > 0 {
+		s.Found.Block(status.Deletion, controlplanev1.WaitingForMachinesDeletionReason, "waiting for the deletion of control-plane Machines "+status.Names(s.Machines))
+		return false, nil
+	}
+	return true, nil
+}
+
+// AwaitWorkers waits for the workers: they may need the control plane to be drained.
+func (d *Deleter) AwaitWorkers(_ context.Context, s *scope.Scope) (bool, error) {
+	if len(s.Workers) > 0 {
+		s.Found.Block(status.Deletion, controlplanev1.WaitingForWorkersDeletionReason,
+			"waiting for the deletion of worker Machines, or those that do not belong to the control plane: "+status.Names(s.Workers))
+		return false, nil
+	}
+	return true, nil
 }

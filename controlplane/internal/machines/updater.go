@@ -1,4 +1,4 @@
-package controlplane
+package machines
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdremoval"
@@ -15,9 +16,18 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// syncMachines keeps the existing Machines in step with the template, whatever the installation waits for: the cluster may have been moved
+// Updater keeps existing Machines, their OpenshiftAssistedConfigs and their infrastructure machines up to date.
+type Updater struct {
+	client client.Client
+	writer *writer.Writer
+}
+
+// NewUpdater returns an Updater.
+func NewUpdater(c client.Client, w *writer.Writer) *Updater { return &Updater{client: c, writer: w} }
+
+// Sync keeps the existing Machines in step with the template, whatever the installation waits for: the cluster may have been moved
 // here, away from its assisted-service.
-func (r *Reconciler) syncMachines(ctx context.Context, s *scope.Scope) (bool, error) {
+func (u *Updater) Sync(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Cluster == nil {
 		return true, nil
 	}
@@ -26,38 +36,38 @@ func (r *Reconciler) syncMachines(ctx context.Context, s *scope.Scope) (bool, er
 		if !m.DeletionTimestamp.IsZero() {
 			continue
 		}
-		switch err := r.syncMachine(ctx, s, m); {
+		switch err := u.syncMachine(ctx, s, m); {
 		case kube.IsRefused(err):
 			s.Again.In(writer.RefusedRetry)
 			reason, message := refusal(err, fmt.Sprintf("Machine %s cannot follow machineTemplate, correct it: %v", m.Name, err))
 			s.Found.Block(status.MachineSync, reason, message)
 		case err != nil:
 			errs = append(errs, fmt.Errorf("cannot update Machine %s: %w", m.Name, err))
-		case s.ClusterDeleting() && r.writer.Recent.Pending(writer.Key(m), m.ResourceVersion) > 0:
+		case s.ClusterDeleting() && u.writer.Recent.Pending(writer.Key(m), m.ResourceVersion) > 0:
 			// What we state has no hook any more. It is taken off by itself where that did not do it, for others own it, too.
-			r.writer.Recent.Record(etcdremoval.HookKey(m), m.ResourceVersion)
+			u.writer.Recent.Record(etcdremoval.HookKey(m), m.ResourceVersion)
 		}
 	}
 	return true, errors.Join(errs...)
 }
 
 // syncMachine propagates what changes in place to a Machine, its OpenshiftAssistedConfig and its infra machine.
-func (r *Reconciler) syncMachine(ctx context.Context, s *scope.Scope, m *clusterv1.Machine) error {
-	if err := r.writer.Apply(ctx, s, desired.SyncedMachine(s.Facts, m, s.Found.MachineVersion(s.Facts, m)), m); err != nil {
+func (u *Updater) syncMachine(ctx context.Context, s *scope.Scope, m *clusterv1.Machine) error {
+	if err := u.writer.Apply(ctx, s, desired.SyncedMachine(s.Facts, m, s.Found.MachineVersion(s.Facts, m)), m); err != nil {
 		return err
 	}
 	arbiter := desired.IsArbiter(s.Facts, m)
 	if config := s.Configs[m.Name]; config != nil && config.DeletionTimestamp.IsZero() {
-		if err := r.applyConfig(ctx, s, desired.Config(s.Facts, config.Name, arbiter, config), config); err != nil {
+		if err := applyConfig(ctx, u.writer, s, desired.Config(s.Facts, config.Name, arbiter, config), config); err != nil {
 			return err
 		}
 	}
-	infra, err := kube.InfraMachine(ctx, r.Client, m)
+	infra, err := kube.InfraMachine(ctx, u.client, m)
 	if err != nil || infra == nil || !infra.GetDeletionTimestamp().IsZero() {
 		return err
 	}
 	if metadata := desired.InfraMetadata(s.Facts, arbiter, infra); metadata != nil {
-		return r.writer.Apply(ctx, s, metadata, infra)
+		return u.writer.Apply(ctx, s, metadata, infra)
 	}
 	return nil
 }
