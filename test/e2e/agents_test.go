@@ -22,14 +22,15 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// The hosts of an installation that is on hold have all the time that specs need. Each goes on where the one before ended.
+// The hosts of an installation on hold have enough time for the specs. Each spec continues with the state of the
+// former one.
 var _ = Describe("An installation on hold", Ordered, Label("hold", "agents"), func() {
 	const namespace = "hold"
 	var cluster *lab.Cluster
 	var specs func(agent string) []aiv1beta1.AgentSpec
 
 	BeforeAll(func(ctx SpecContext) {
-		specs = followAgents(namespace) // before there is any
+		specs = followAgents(namespace) // before any exists
 		cluster = apply(ctx, "compact", lab.Mutations{
 			Namespace: namespace, ClusterName: "patient", HostOptions: []hosts.HostOption{withSettings},
 			Edit: edits(edit(controlPlaneKind, true, "spec", "config", "holdInstallation"),
@@ -43,22 +44,23 @@ var _ = Describe("An installation on hold", Ordered, Label("hold", "agents"), fu
 		s := state(ctx, cluster)
 		Expect(s.ControlPlane.Status.Installation.Phase).To(Equal(controlplanev1.InstallationPending))
 		// The machine that runs the tests has no record of the cluster, and perhaps no DNS.
-		told := lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.PreflightPassedCondition)
-		Expect(told.Reason).To(Or(Equal(controlplanev1.PreflightWarningsReason), Equal(controlplanev1.PreflightIncompleteReason)))
-		Expect(told.Message).To(ContainSubstring("api.patient."))
+		preflight := lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.PreflightPassedCondition)
+		Expect(preflight.Reason).To(Or(Equal(controlplanev1.PreflightWarningsReason), Equal(controlplanev1.PreflightIncompleteReason)))
+		Expect(preflight.Message).To(ContainSubstring("api.patient."))
 	}, NodeTimeout(installTimeout))
 
-	It("has an Agent that comes back when it is deleted while its host runs, and is recognised again",
+	It("has an Agent that is recreated and identified when it is deleted while its host runs",
 		func(ctx SpecContext) {
 			lost := state(ctx, cluster).Machines[0].Agent
 			Expect(laboratory.Client().Delete(ctx, lost)).To(Succeed())
-			wait(ctx, cluster, "recognising the host again", func(s *lab.State) bool {
+			wait(ctx, cluster, "identifying the host again", func(s *lab.State) bool {
 				agent := s.Machines[0].Agent
 				return agent != nil && agent.UID != lost.UID && allApproved(s)
 			})
 			Expect(state(ctx, cluster).Machines[0].Agent.Name).To(Equal(lost.Name))
 			waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.InstallationOnHoldReason)
-			Expect(state(ctx, cluster).ControlPlane.Status.Installation.Phase).To(Equal(controlplanev1.InstallationPending), "it is still on hold")
+			Expect(state(ctx, cluster).ControlPlane.Status.Installation.Phase).To(Equal(controlplanev1.InstallationPending),
+				"the installation is still on hold")
 		}, NodeTimeout(installTimeout))
 
 	It("is blocked while an Agent of another namespace is bound to its ClusterDeployment", func(ctx SpecContext) {
@@ -90,7 +92,7 @@ var _ = Describe("An installation on hold", Ordered, Label("hold", "agents"), fu
 		})
 	}, NodeTimeout(2*installTimeout))
 
-	It("has Agents of which each is told everything before it is approved and nothing afterwards, and its host is installed so",
+	It("writes the settings of each Agent before its approval and none afterwards, and installs its host with them",
 		func(ctx SpecContext) {
 			workload := workloadOf(cluster)
 			for _, m := range state(ctx, cluster).Machines {
@@ -101,20 +103,20 @@ var _ = Describe("An installation on hold", Ordered, Label("hold", "agents"), fu
 				before := history[last-1]
 				Expect(before.Approved).To(BeFalse(), "nothing is written after the approval")
 				before.Approved = true
-				Expect(equality.Semantic.DeepEqual(before, history[last])).To(BeTrue(), "the approval is a write of its own")
+				Expect(equality.Semantic.DeepEqual(before, history[last])).To(BeTrue(), "the approval is a separate write")
 
 				disk := laboratory.Rack.Host(path.Join(m.Host.Namespace, m.Host.Name)).Hardware().Disks[0]
-				Expect(m.Agent.Status.InstallationDiskID).To(Equal(disk.ByID), "for which there is a hint: assisted-service would choose the second")
+				Expect(m.Agent.Status.InstallationDiskID).To(Equal(disk.ByID), "the disk of the hint: assisted-service would choose the second")
 				node := nodeOf(ctx, workload, m)
 				Expect(node.Labels).To(And(HaveKeyWithValue("rack", "b7"), HaveKeyWithValue("row", "of-the-host")),
-					"what the BareMetalHost says of itself")
+					"labels from the annotations of the BareMetalHost")
 				expectOrder(ctx, m)
 			}
 		}, NodeTimeout(soon))
 })
 
 var _ = Describe("An Agent", Label("agents"), func() {
-	It("whose host boots the discovery image again is reported, and never installed twice", func(ctx SpecContext) {
+	It("whose host boots the discovery image again is reported, and never installed again", func(ctx SpecContext) {
 		cluster := apply(ctx, "ha", lab.Mutations{
 			Namespace: "boot-order", ClusterName: "twice", LightAPI: lightly(),
 			HoldAPI: true, Edit: oneWorker,
@@ -127,7 +129,7 @@ var _ = Describe("An Agent", Label("agents"), func() {
 		host := laboratory.Rack.Host(path.Join(worker.Host.Namespace, worker.Host.Name))
 		host.WrongBoot()
 		cluster.ReleaseAPI()
-		wait(ctx, cluster, "telling of the wrong boot", func(s *lab.State) bool {
+		wait(ctx, cluster, "reporting the wrong boot", func(s *lab.State) bool {
 			return configHas(s, bootstrapv1.HostBootedDiscoveryAgainReason)
 		})
 		host.Reboot()
@@ -137,7 +139,7 @@ var _ = Describe("An Agent", Label("agents"), func() {
 		By("booting it in the installed cluster")
 		host.WrongBoot()
 		Eventually(host.Problem).Should(MatchError(ContainSubstring("after the cluster has already been installed")),
-			"assisted-service refuses it")
+			"assisted-service rejects it")
 		boots := len(host.Boots())
 		Expect(host.Boots()[boots-1].System).To(Equal(hosts.Discovery))
 		wait(ctx, cluster, "missing a Node", func(s *lab.State) bool {
@@ -145,7 +147,7 @@ var _ = Describe("An Agent", Label("agents"), func() {
 			return lab.Condition(machine.Status.Conditions, clusterv1.MachineNodeHealthyCondition).Status != metav1.ConditionTrue
 		})
 		Consistently(ctx, func(g Gomega) {
-			g.Expect(host.Boots()).To(HaveLen(boots), "nothing is written to its disk and booted")
+			g.Expect(host.Boots()).To(HaveLen(boots), "the host does not boot again")
 			g.Expect(state(ctx, cluster).Machines).To(HaveLen(4))
 		}).WithTimeout(quiet).Should(Succeed())
 		host.Reboot()
@@ -154,7 +156,7 @@ var _ = Describe("An Agent", Label("agents"), func() {
 	}, NodeTimeout(2*installTimeout))
 })
 
-// ordered is what is asked for each host that is discovered and installed.
+// ordered are the settings for each host that is discovered and installed.
 var ordered = map[string]any{
 	"imageType":                "minimal-iso",
 	"rootDeviceHints":          map[string]any{"deviceName": firstDisk.DeviceName},
@@ -165,17 +167,18 @@ var ordered = map[string]any{
 	"nodeRegistration":         map[string]any{"kubeletExtraLabels": []any{"rack=b7", "row=of-the-config"}},
 }
 
-// withSettings gives a BareMetalHost the annotations of ZTP pipelines for its installation.
+// withSettings sets the annotations of ZTP pipelines for the installation of a BareMetalHost.
 func withSettings(_ int, host *metal3api.BareMetalHost) {
 	host.Annotations = map[string]string{
-		"bmac.agent-install.openshift.io/role":                      "master",
-		"bmac.agent-install.openshift.io/installer-args":            `["--copy-network"]`,
-		"bmac.agent-install.openshift.io/ignition-config-overrides": `{"ignition":{"version":"3.2.0"},"storage":{"files":[{"path":"/etc/of-the-host","contents":{"source":"data:,yes"}}]}}`,
-		"bmac.agent-install.openshift.io.node-label.row":            "of-the-host",
+		"bmac.agent-install.openshift.io/role":           "master",
+		"bmac.agent-install.openshift.io/installer-args": `["--copy-network"]`,
+		"bmac.agent-install.openshift.io/ignition-config-overrides": `{"ignition":{"version":"3.2.0"},"storage":{"files":[` +
+			`{"path":"/etc/of-the-host","contents":{"source":"data:,yes"}}]}}`,
+		"bmac.agent-install.openshift.io.node-label.row": "of-the-host",
 	}
 }
 
-// expectOrder checks that a host was discovered and installed as ordered.
+// expectOrder checks that a host was discovered and installed with the settings.
 func expectOrder(ctx context.Context, m lab.Machine) {
 	GinkgoHelper()
 	Expect(m.Agent.Labels).To(HaveKeyWithValue("example.com/site", "seven"))
@@ -191,8 +194,8 @@ func expectOrder(ctx context.Context, m lab.Machine) {
 	Expect(ignition.Files).To(HaveKeyWithValue("/etc/of-the-host", HaveField("Contents", "yes")))
 }
 
-// bindForeignAgent creates an Agent of another namespace that is bound to the ClusterDeployment of a cluster, as any
-// client may that can write Agents in its own namespace.
+// bindForeignAgent creates an Agent of another namespace that is bound to the ClusterDeployment of a cluster.
+// Any client can do so that may write Agents in its own namespace.
 func bindForeignAgent(ctx context.Context, cluster *lab.Cluster) *aiv1beta1.Agent {
 	GinkgoHelper()
 	tenant := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.Namespace + "-tenant"}}
@@ -205,7 +208,7 @@ func bindForeignAgent(ctx context.Context, cluster *lab.Cluster) *aiv1beta1.Agen
 	return foreign
 }
 
-// allApproved reports whether every Machine that shall be has an approved Agent.
+// allApproved reports whether all wanted Machines exist and have an approved Agent.
 func allApproved(s *lab.State) bool {
 	for _, m := range s.Machines {
 		if m.Agent == nil || !m.Agent.Spec.Approved {
@@ -215,8 +218,8 @@ func allApproved(s *lab.State) bool {
 	return len(s.Machines) == s.Wanted
 }
 
-// followAgents watches the Agents of a namespace, which need not exist yet, until the spec or container ends. What it
-// returns gives the specs that an Agent had, one after the other.
+// followAgents watches the Agents of a namespace, which need not exist yet, until the spec or container ends.
+// The returned function lists the specs that an Agent had, in their order.
 func followAgents(namespace string) func(name string) []aiv1beta1.AgentSpec {
 	GinkgoHelper()
 	watcher, err := client.NewWithWatch(laboratory.Env.Config(), client.Options{Scheme: laboratory.Env.Scheme()})

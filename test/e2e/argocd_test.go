@@ -23,7 +23,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/argocd"
 )
 
-// checkedByArgoCD are the kinds that we have health checks for.
+// checkedByArgoCD are the kinds with health checks of ours.
 var checkedByArgoCD = []schema.GroupVersionKind{
 	{Group: "controlplane.cluster.x-k8s.io", Version: "v1beta1", Kind: "OpenshiftAssistedControlPlane"},
 	{Group: "bootstrap.cluster.x-k8s.io", Version: "v1beta1", Kind: "OpenshiftAssistedConfig"},
@@ -32,16 +32,17 @@ var checkedByArgoCD = []schema.GroupVersionKind{
 	{Group: "metal3.io", Version: "v1alpha1", Kind: "BareMetalHost"},
 }
 
-// firstWord is the reason with which a message begins.
+// firstWord matches the reason at the start of a message.
 var firstWord = regexp.MustCompile(`^[A-Za-z]+`)
 
-// health is what Argo CD would make of everything that happens in the laboratory.
+// health runs the health checks of Argo CD on all events of the laboratory.
 var health *healthLog
 
-// healthLog runs the health checks on each version of an object that is seen.
+// healthLog runs the health checks on each observed version of an object.
 type healthLog struct {
 	checks argocd.Checks
-	// dir gets the first object for each health and message without names: what the unit tests of the checks have in testdata comes from here.
+	// dir is the folder for the first object of each health and message, without names. The testdata of the unit
+	// tests of the checks comes from here.
 	dir string
 
 	mu       sync.Mutex
@@ -50,7 +51,7 @@ type healthLog struct {
 	problems []string
 }
 
-// followHealth begins to run the health checks, until the suite ends.
+// followHealth runs the health checks until the suite ends.
 func followHealth(ctx context.Context) *healthLog {
 	GinkgoHelper()
 	checks, err := argocd.Load(filepath.Join("..", "..", "config", "argocd", "health"))
@@ -68,7 +69,7 @@ func followHealth(ctx context.Context) *healthLog {
 		informer, err := objects.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 		Expect(err).NotTo(HaveOccurred())
 		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc: h.note, UpdateFunc: func(_, object any) { h.note(object) },
+			AddFunc: h.record, UpdateFunc: func(_, object any) { h.record(object) },
 		})
 		Expect(err).NotTo(HaveOccurred())
 	}
@@ -81,7 +82,7 @@ func followHealth(ctx context.Context) *healthLog {
 	return h
 }
 
-func (h *healthLog) note(seen any) {
+func (h *healthLog) record(seen any) {
 	object, is := seen.(*unstructured.Unstructured)
 	if !is {
 		return
@@ -103,7 +104,7 @@ func (h *healthLog) note(seen any) {
 	h.keep(object, found)
 }
 
-// installed reports whether an object is as far as it may be called healthy, by the condition that says so.
+// installed reports whether an object may be healthy, according to its decisive condition.
 func installed(object *unstructured.Unstructured) bool {
 	wanted, known := map[string]string{
 		"OpenshiftAssistedControlPlane": "Available", "OpenshiftAssistedConfig": "HostInstalled", "Cluster": "Available",
@@ -116,7 +117,7 @@ func installed(object *unstructured.Unstructured) bool {
 	})
 }
 
-// keep writes an object the like of which was not seen before: of its kind, with this health for this reason.
+// keep writes the first object of its kind with this health and reason.
 func (h *healthLog) keep(object *unstructured.Unstructured, found argocd.Health) {
 	name := fmt.Sprintf("%s-%s-%s", object.GetKind(), found.Status, firstWord.FindString(found.Message))
 	if h.seen[name] {
@@ -133,7 +134,7 @@ func (h *healthLog) keep(object *unstructured.Unstructured, found argocd.Health)
 	}
 }
 
-// kept is what of an object is kept: neither hardware nor the addresses of images, which have tokens in them.
+// kept are the fields of written objects: neither hardware nor the URLs of images, which contain tokens.
 var kept = map[string]any{
 	"apiVersion": nil, "kind": nil,
 	"metadata": map[string]any{
@@ -151,22 +152,22 @@ var kept = map[string]any{
 	},
 }
 
-// essential is the part of an object that is named.
+// essential returns the named fields of an object.
 func essential(object, named map[string]any) map[string]any {
 	part := map[string]any{}
 	for key, below := range named {
-		value, there := object[key]
+		value, exists := object[key]
 		if fields, is := value.(map[string]any); is && below != nil {
 			value = essential(fields, below.(map[string]any))
 		}
-		if there {
+		if exists {
 			part[key] = value
 		}
 	}
 	return part
 }
 
-// ofObject is how the health of an object went: each change of its status, with what was said first.
+// ofObject returns the history of the health of an object: each change of the status, with its first message.
 func (h *healthLog) ofObject(kind string, key types.NamespacedName) []argocd.Health {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -176,8 +177,9 @@ func (h *healthLog) ofObject(kind string, key types.NamespacedName) []argocd.Hea
 // withStatus matches a health by its status alone.
 func withStatus(status string) gomegatypes.GomegaMatcher { return HaveField("Status", status) }
 
-// expectSense is about everything that was seen: each check gave an answer, and nothing was called healthy before it was installed.
-func (h *healthLog) expectSense() {
+// expectPlausible checks the whole history: each check returned a result, and no object was healthy before it was
+// installed.
+func (h *healthLog) expectPlausible() {
 	GinkgoHelper()
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -28,23 +28,25 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// mistake is one thing that is wrong with a single-node cluster.
+// mistake is an error in the input of a single-node cluster.
 type mistake struct {
 	name      string
 	mutations lab.Mutations
-	// before breaks something else than the manifests; with simulated, only the simulator can be broken so.
+	// before breaks something other than the manifests; with simulated, only the simulator supports that.
 	before    func(ctx context.Context, namespace string)
 	simulated bool
-	// reason and told are what the summary of the control plane (condition) or, without a condition, of the host's config says.
+	// reason and message are in the summary of the control plane (condition) or, without a condition, of the
+	// host's config.
 	condition, reason string
-	told              func(*lab.Cluster) string
-	// retried is how often in a second the simulated assisted-service tries again, which we tell at its beginning and at its end.
+	message           func(*lab.Cluster) string
+	// retried is how often per second the simulated assisted-service retries. We report the start and the end of
+	// each attempt.
 	retried int
-	// heal puts it right, without anything being restarted.
-	heal func(ctx context.Context, cluster *lab.Cluster)
+	// fix fixes the mistake, without any restart.
+	fix func(ctx context.Context, cluster *lab.Cluster)
 }
 
-// Each mistake has a cluster of its own; all are made, and put right, at the same time.
+// Each mistake has its own cluster; all are created and fixed at the same time.
 var _ = Describe("Bad input", Ordered, Label("bad-input"), func() {
 	all := mistakes()
 	clusters := map[string]*lab.Cluster{}
@@ -65,7 +67,7 @@ var _ = Describe("Bad input", Ordered, Label("bad-input"), func() {
 	}, NodeTimeout(installTimeout))
 
 	for _, m := range all {
-		It("gets a condition that says what to do: "+m.name, func(ctx SpecContext) {
+		It("gets a condition with advice: "+m.name, func(ctx SpecContext) {
 			if m.simulated {
 				onlySimulated()
 			}
@@ -77,11 +79,11 @@ var _ = Describe("Bad input", Ordered, Label("bad-input"), func() {
 				s := wait(ctx, cluster, "complaining", func(s *lab.State) bool { return configHas(s, m.reason) })
 				message = lab.Condition(s.Machines[0].Config.Status.Conditions, bootstrapv1.ReadyCondition).Message
 			}
-			Expect(message).To(ContainSubstring(m.told(cluster)))
+			Expect(message).To(ContainSubstring(m.message(cluster)))
 		}, NodeTimeout(installTimeout))
 	}
 
-	It("is not dealt with again and again", func(ctx SpecContext) {
+	It("is not handled in a loop", func(ctx SpecContext) {
 		retried := map[*lab.Cluster]int{}
 		for _, m := range all {
 			if cluster := clusters[m.name]; cluster != nil {
@@ -91,16 +93,17 @@ var _ = Describe("Bad input", Ordered, Label("bad-input"), func() {
 		expectNoHotLoop(ctx, retried)
 	}, NodeTimeout(2*soon))
 
-	It("is a condition, and no reconcile that fails again and again", func(ctx SpecContext) {
-		// One that fails again and again does so a dozen times in the first minute. An API server that is slow fails some of anybody.
+	It("is reported by a condition, and not by failing reconciles", func(ctx SpecContext) {
+		// A reconcile that always fails does so a dozen times in the first minute. A slow API server makes some
+		// reconciles of any client fail.
 		Expect(failedReconciles(ctx) - failed).To(BeNumerically("<", 10*len(clusters)))
 	}, NodeTimeout(soon))
 
-	It("fails no reconcile, however often it is looked at", func(ctx SpecContext) {
+	It("fails no reconcile, at any later time", func(ctx SpecContext) {
 		failing := slices.Collect(maps.Keys(clusters))
-		for range 3 { // an API server that is slow fails some of anybody, and not each time
+		for range 3 { // a slow API server makes some reconciles fail, but not each time
 			before := logged()
-			lookAgain(ctx, failing, clusters)
+			reconcileAgain(ctx, failing, clusters)
 			errs := reconcilerErrors(before)
 			failing = slices.DeleteFunc(failing, func(name string) bool { return errs[clusters[name].Namespace] == "" })
 			if len(failing) == 0 {
@@ -111,10 +114,10 @@ var _ = Describe("Bad input", Ordered, Label("bad-input"), func() {
 		Expect(failing).To(BeEmpty(), "their reconciles fail each time")
 	}, NodeTimeout(installTimeout))
 
-	It("does no harm once it is put right", func(ctx SpecContext) {
+	It("does no harm once it is fixed", func(ctx SpecContext) {
 		for _, m := range all {
 			if cluster := clusters[m.name]; cluster != nil {
-				m.heal(ctx, cluster)
+				m.fix(ctx, cluster)
 			}
 		}
 		for _, cluster := range clusters {
@@ -124,11 +127,11 @@ var _ = Describe("Bad input", Ordered, Label("bad-input"), func() {
 	}, NodeTimeout(2*installTimeout))
 })
 
-// lookAgain has everything of clusters reconciled once more: they are paused, and go on.
-func lookAgain(ctx context.Context, names []string, clusters map[string]*lab.Cluster) {
+// reconcileAgain makes the managers reconcile all objects of clusters: it pauses and resumes them.
+func reconcileAgain(ctx context.Context, names []string, clusters map[string]*lab.Cluster) {
 	GinkgoHelper()
 	for _, paused := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse} {
-		told := func(conditions []metav1.Condition) bool {
+		reported := func(conditions []metav1.Condition) bool {
 			return lab.Condition(conditions, clusterv1.PausedCondition).Status == paused
 		}
 		for _, name := range names {
@@ -136,15 +139,15 @@ func lookAgain(ctx context.Context, names []string, clusters map[string]*lab.Clu
 		}
 		for _, name := range names {
 			wait(ctx, clusters[name], "paused: "+string(paused), func(s *lab.State) bool {
-				return told(s.ControlPlane.Status.Conditions) && !slices.ContainsFunc(s.Machines,
-					func(m lab.Machine) bool { return m.Config != nil && !told(m.Config.Status.Conditions) })
+				return reported(s.ControlPlane.Status.Conditions) && !slices.ContainsFunc(s.Machines,
+					func(m lab.Machine) bool { return m.Config != nil && !reported(m.Config.Status.Conditions) })
 			})
 		}
 	}
 	<-time.After(time.Second) // an error is logged after it was reported
 }
 
-// logged is how much each of our managers has logged.
+// logged returns the sizes of the logs of our managers.
 func logged() map[string]int64 {
 	GinkgoHelper()
 	sizes := map[string]int64{}
@@ -156,10 +159,11 @@ func logged() map[string]int64 {
 	return sizes
 }
 
-// reconcilerError is how controller-runtime and klog log a reconcile that failed, for one reason or, in several lines, for more.
+// reconcilerError matches the log of a failed reconcile by controller-runtime and klog: with one error or, in
+// several lines, with more.
 var reconcilerError = regexp.MustCompile(`"Reconciler error" err=("(?:[^"\\]|\\.)*"|<\n(?:\t.*\n)* >).* namespace="([^"]*)"`)
 
-// reconcilerErrors are the errors of reconciles that were logged since, one for each namespace.
+// reconcilerErrors returns the logged errors of reconciles since a position, one for each namespace.
 func reconcilerErrors(since map[string]int64) map[string]string {
 	GinkgoHelper()
 	errs := map[string]string{}
@@ -173,8 +177,8 @@ func reconcilerErrors(since map[string]int64) map[string]string {
 	return errs
 }
 
-// says is a text that does not depend on the cluster.
-func says(text string) func(*lab.Cluster) string { return func(*lab.Cluster) string { return text } }
+// text returns a text that does not depend on the cluster.
+func text(text string) func(*lab.Cluster) string { return func(*lab.Cluster) string { return text } }
 
 func mistakes() []mistake {
 	diskImage := edits(
@@ -190,20 +194,20 @@ func mistakes() []mistake {
 		{
 			name: "pull-secret", mutations: lab.Mutations{Without: without(secretKind)},
 			condition: controlplanev1.InstalledCondition, reason: controlplanev1.PullSecretMissingReason,
-			told: says("bad-pull-secret"), heal: applyRest,
+			message: text("bad-pull-secret"), fix: applyRest,
 		},
 		{
 			name: "infra-template", mutations: lab.Mutations{Without: without(templateKind)},
 			condition: controlplanev1.MachinesCreatedCondition, reason: controlplanev1.InfraTemplateMissingReason,
-			told: says("bad-control-plane"), heal: applyRest,
+			message: text("bad-control-plane"), fix: applyRest,
 		},
 		{
 			name: "image-set",
 			mutations: lab.Mutations{Edit: edit(controlPlaneKind, map[string]any{"name": "release-of-my-own"}, "spec", "config",
 				"clusterImageSetRef")},
 			condition: controlplanev1.ReleaseImageResolvedCondition, reason: controlplanev1.ClusterImageSetMissingReason,
-			told: says("release-of-my-own"),
-			heal: func(ctx context.Context, _ *lab.Cluster) {
+			message: text("release-of-my-own"),
+			fix: func(ctx context.Context, _ *lab.Cluster) {
 				set := &hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: "release-of-my-own"}}
 				set.Spec.ReleaseImage = laboratory.Registry.OCPRepository() + ":4.19.10-x86_64"
 				Expect(laboratory.Client().Create(ctx, set)).To(Succeed())
@@ -213,8 +217,8 @@ func mistakes() []mistake {
 			name:      "version",
 			mutations: lab.Mutations{Edit: edit(controlPlaneKind, "4.19.99", "spec", "version")},
 			condition: controlplanev1.ReleaseImageResolvedCondition, reason: controlplanev1.ReleaseImageNotFoundReason,
-			told: says("4.19.99"),
-			heal: func(context.Context, *lab.Cluster) {
+			message: text("4.19.99"),
+			fix: func(context.Context, *lab.Cluster) {
 				_, err := laboratory.Registry.Publish("4.19.99")
 				Expect(err).NotTo(HaveOccurred())
 			},
@@ -223,8 +227,8 @@ func mistakes() []mistake {
 			name:      "mac",
 			mutations: lab.Mutations{HostOptions: []hosts.HostOption{hosts.WithoutMAC()}},
 			reason:    bootstrapv1.WaitingForHostIdentityReason,
-			told:      func(c *lab.Cluster) string { return c.Hosts[0].Name },
-			heal: func(ctx context.Context, c *lab.Cluster) {
+			message:   func(c *lab.Cluster) string { return c.Hosts[0].Name },
+			fix: func(ctx context.Context, c *lab.Cluster) {
 				hardware := hosts.NewHardware(path.Join(c.Namespace, c.Hosts[0].Name))
 				patch(ctx, c.Hosts[0].DeepCopy(), `{"spec":{"bootMACAddress":"`+hardware.NICs[0].MAC+`"}}`)
 			},
@@ -234,7 +238,7 @@ func mistakes() []mistake {
 			before: func(_ context.Context, namespace string) {
 				laboratory.Service.FailImage(types.NamespacedName{Namespace: namespace}, "no OS image for this architecture")
 			},
-			reason: bootstrapv1.DiscoveryImageFailedReason, told: says("no OS image for this architecture"), heal: healImage,
+			reason: bootstrapv1.DiscoveryImageFailedReason, message: text("no OS image for this architecture"), fix: healImage,
 		},
 		{
 			name: "preparation", simulated: true,
@@ -242,13 +246,13 @@ func mistakes() []mistake {
 				laboratory.Service.FailPreparation(types.NamespacedName{Namespace: namespace, Name: "bad"}, "cannot create manifests")
 			},
 			condition: controlplanev1.InstalledCondition, reason: controlplanev1.PreparationFailedReason,
-			told: says("cannot create manifests"), retried: 1,
-			heal: func(_ context.Context, c *lab.Cluster) { laboratory.Service.FailPreparation(c.Key(), "") },
+			message: text("cannot create manifests"), retried: 1,
+			fix: func(_ context.Context, c *lab.Cluster) { laboratory.Service.FailPreparation(c.Key(), "") },
 		},
 	}, badDownloads(lab.Mutations{Edit: diskImage})...)
 }
 
-// healImage lets images be made again, and the service look at those that failed.
+// healImage makes images succeed again, and the service retry the failed ones.
 func healImage(ctx context.Context, cluster *lab.Cluster) {
 	GinkgoHelper()
 	laboratory.Service.FailImage(types.NamespacedName{Namespace: cluster.Namespace}, "")
@@ -257,7 +261,7 @@ func healImage(ctx context.Context, cluster *lab.Cluster) {
 	}
 }
 
-// badDownloads are the ways in which the download of a discovery ignition fails.
+// badDownloads are the failures of the download of a discovery Ignition config.
 func badDownloads(mutations lab.Mutations) []mistake {
 	handlers := map[string]http.HandlerFunc{
 		"ignition-500": func(w http.ResponseWriter, _ *http.Request) {
@@ -274,8 +278,8 @@ func badDownloads(mutations lab.Mutations) []mistake {
 			before: func(_ context.Context, namespace string) {
 				laboratory.FailDownload(namespace, handler)
 			},
-			reason: bootstrapv1.IgnitionDownloadFailedReason, told: says("ignition"),
-			heal: func(_ context.Context, c *lab.Cluster) {
+			reason: bootstrapv1.IgnitionDownloadFailedReason, message: text("ignition"),
+			fix: func(_ context.Context, c *lab.Cluster) {
 				laboratory.FailDownload(c.Namespace, nil)
 			},
 		})
@@ -284,21 +288,21 @@ func badDownloads(mutations lab.Mutations) []mistake {
 }
 
 const (
-	// window is how long it is looked whether something is dealt with again and again, twice in a row.
+	// window is the duration of one check for loops; two windows in a row have to be calm.
 	window = 3 * time.Second
-	// manyReconciles is what both managers do not come to in a window while what else the specs do is not at its
-	// busiest, and exceed in each when something makes a controller begin again and again, be it every 20 ms, which
-	// costs nobody a request.
+	// manyReconciles is a limit per window for both managers that they do not reach while the other specs are
+	// not at their busiest. Anything that makes a controller loop exceeds it, even a loop of 20 ms that sends no
+	// request.
 	manyReconciles = 150
 )
 
-// expectNoHotLoop checks that our managers do not deal with what is wrong with clusters again and again: by what they
-// ask the API server and assisted-service for, which is a few requests more for each time that the service retries,
-// given by cluster, by requests that are refused, by reconciles that fail, and by all reconciles.
+// expectNoHotLoop checks that our managers do not handle mistakes of clusters in a loop. It counts their
+// requests to the API server and assisted-service, rejected requests, failed reconciles, and all reconciles.
+// Each retry of the service, given by cluster, allows a few more requests.
 func expectNoHotLoop(ctx context.Context, retried map[*lab.Cluster]int) {
 	GinkgoHelper()
-	// What belongs to the mistakes was just written, and the rest of the clusters may be on its way; a few more
-	// requests are well. A loop makes dozens in any few seconds.
+	// The objects of the mistakes were just written, and other objects of the clusters may follow; a few more
+	// requests are fine. A loop sends dozens in a few seconds.
 	Eventually(ctx, func(g Gomega) {
 		for range 2 {
 			expectCalmWindow(ctx, g, retried)
@@ -315,9 +319,9 @@ func expectCalmWindow(ctx context.Context, g Gomega, retried map[*lab.Cluster]in
 	<-time.After(window)
 	failed, reconciled = failedReconciles(ctx)-failed, reconciles(ctx)-reconciled
 	windows := time.Since(since).Seconds() / window.Seconds() // more than one on a busy machine
-	asked := ourRequests(since)
+	all := ourRequests(since)
 	for cluster, often := range retried {
-		requests := asked.Where(about(cluster.Namespace)).Work()
+		requests := all.Where(about(cluster.Namespace)).Work()
 		retries := often * int(math.Ceil(time.Since(since).Seconds()))
 		g.Expect(len(requests.Writes())).To(BeNumerically("<", 8+2*retries), "%v", requests)
 		g.Expect(len(requests)).To(BeNumerically("<", 12+3*retries), "%v", requests)
@@ -328,18 +332,19 @@ func expectCalmWindow(ctx context.Context, g Gomega, retried map[*lab.Cluster]in
 	g.Expect(float64(reconciled)).To(BeNumerically("<", manyReconciles*windows), "reconciles")
 }
 
-// isRefused is about requests that will never be answered otherwise, unlike those for what is gone or was changed meanwhile.
+// isRefused reports whether a request will always be rejected, unlike those for objects that were deleted or
+// changed meanwhile.
 func isRefused(r audit.Request) bool {
 	return r.Code >= http.StatusBadRequest && r.Code != http.StatusNotFound && r.Code != http.StatusConflict
 }
 
-// failedReconciles counts those of our managers so far.
+// failedReconciles counts the failed reconciles of our managers so far.
 func failedReconciles(ctx context.Context) int {
 	GinkgoHelper()
 	return sumOfManagers(ctx, (*process.Process).FailedReconciles)
 }
 
-// reconciles counts all of them, likewise.
+// reconciles counts all reconciles of our managers so far.
 func reconciles(ctx context.Context) int {
 	GinkgoHelper()
 	return sumOfManagers(ctx, (*process.Process).Reconciles)
@@ -349,7 +354,7 @@ func sumOfManagers(ctx context.Context, of func(*process.Process, context.Contex
 	GinkgoHelper()
 	sum := 0
 	for _, manager := range ourManagers() {
-		Eventually(ctx, func() (err error) { // one that was just started has no controllers yet
+		Eventually(ctx, func() (err error) { // a manager that was just started has no controllers yet
 			n, err := of(manager, ctx)
 			sum += n
 			return err
@@ -359,7 +364,7 @@ func sumOfManagers(ctx context.Context, of func(*process.Process, context.Contex
 }
 
 var _ = Describe("A refusal", Label("bad-input"), func() {
-	It("comes at admission when virtual addresses lie outside the machine network", func(ctx SpecContext) {
+	It("happens at admission if virtual addresses are outside the machine network", func(ctx SpecContext) {
 		_, err := laboratory.ApplySample(ctx, "compact", lab.Mutations{
 			Namespace: "bad-vips", ClusterName: "vips",
 			Edit: edit(controlPlaneKind, []any{"10.0.0.5"}, "spec", "config", "apiVIPs"),

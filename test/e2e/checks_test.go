@@ -19,16 +19,16 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// uuidLabel carries the uid of its BareMetalHost on a Node; CAPM3 looks for it.
+// uuidLabel has the uid of the BareMetalHost on a Node; CAPM3 searches for it.
 const uuidLabel = "metal3.io/uuid"
 
-// expectInstalled checks everything that is to be true of an installed cluster. Workers that joined later are dayTwo;
-// twice are the hosts that a test made boot the discovery system once more.
+// expectInstalled checks all properties of an installed cluster. dayTwo is the number of workers that joined
+// later. twice are the hosts that a test made boot the discovery system again.
 func expectInstalled(ctx context.Context, cluster *lab.Cluster, dayTwo int, twice ...*hosts.Host) {
 	GinkgoHelper()
 	s := state(ctx, cluster)
 	Expect(s.Available()).To(BeTrue(), "Cluster Available, all Machines Running")
-	// Counters that change nothing else may be told some seconds later.
+	// Counters may be reported some seconds later if nothing else changes.
 	Eventually(func(g Gomega) { expectControlPlane(g, state(ctx, cluster)) }).WithTimeout(soon / 2).Should(Succeed())
 	expectInstallation(s, dayTwo)
 	kubeconfigWorks(ctx, cluster, s)
@@ -64,12 +64,12 @@ func expectInstallation(s *lab.State, dayTwo int) {
 	Expect(requirements.WorkerAgents).To(BeEquivalentTo(s.Wanted-int(*s.ControlPlane.Spec.Replicas)-dayTwo), "workers of day 1")
 }
 
-// kubeconfigWorks checks that the published kubeconfig is the one that assisted-service wrote last, with a token in place of its
-// certificate, and that it works.
+// kubeconfigWorks checks that the published kubeconfig is the last one of assisted-service, with a token in
+// place of its certificate, and that it works.
 func kubeconfigWorks(ctx context.Context, cluster *lab.Cluster, s *lab.State) {
 	GinkgoHelper()
 	var kubeconfig []byte
-	Eventually(func(g Gomega) { // that there is a token and that assisted-service wrote anew are news of two objects, which come in any order
+	Eventually(func(g Gomega) { // the events of the token and of assisted-service's kubeconfig arrive in any order
 		admin := &corev1.Secret{}
 		g.Expect(laboratory.Client().Get(ctx, types.NamespacedName{
 			Namespace: cluster.Namespace, Name: s.Installation.Spec.ClusterMetadata.AdminKubeconfigSecretRef.Name,
@@ -118,8 +118,8 @@ func nodeOf(ctx context.Context, workload client.Client, m lab.Machine) *corev1.
 	return node
 }
 
-// expectHost checks that the host booted the discovery system, once more for each time that it is one of twice, and
-// then its installed node, and nothing else.
+// expectHost checks that the host booted the discovery system and then its installed node, and nothing else.
+// Each occurrence in twice allows one more boot of the discovery system.
 func expectHost(m lab.Machine, twice ...*hosts.Host) {
 	GinkgoHelper()
 	host := laboratory.Rack.Host(path.Join(m.Host.Namespace, m.Host.Name))
@@ -134,7 +134,7 @@ func expectHost(m lab.Machine, twice ...*hosts.Host) {
 	for i, system := range wanted {
 		wanted[i] = WithTransform(booted, Equal(system))
 	}
-	Expect(host.Boots()).To(HaveExactElements(wanted...), "what host %s booted", host.Name())
+	Expect(host.Boots()).To(HaveExactElements(wanted...), "boots of host %s", host.Name())
 	Expect(host.Losses()).To(BeEmpty())
 }
 
@@ -155,7 +155,7 @@ func expectAgent(m lab.Machine) {
 	}
 }
 
-// expectOnlyOurAgents checks that no Agent is approved or bound that is not the host of a Machine.
+// expectOnlyOurAgents checks that only the hosts of Machines have approved or bound Agents.
 func expectOnlyOurAgents(s *lab.State) {
 	GinkgoHelper()
 	ours := map[string]bool{}

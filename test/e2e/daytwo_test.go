@@ -33,36 +33,36 @@ import (
 var _ = Describe("Workers", Label("workers"), func() {
 	It("join when the cluster accepts hosts, whether they appear during the installation or after", func(ctx SpecContext) {
 		var away atomic.Bool
-		// The sample is counted for one worker without replicas: one host more.
+		// Without replicas the sample counts as one worker: one more host is needed.
 		cluster := apply(ctx, "ha", lab.Mutations{
 			Namespace: "workers", ClusterName: "grow", ExtraHosts: 3, HoldAPI: true,
-			Edit: edits(autoscaled, pooled), Divert: keptFromService(&away),
+			Edit: edits(autoscaled, pooled), Divert: blockService(&away),
 		})
 		wait(ctx, cluster, "installing", installing)
 
-		By("adding one during the installation: it is discovered, and waits")
+		By("adding one during the installation: it is discovered and waits")
 		Expect(cluster.Scale(ctx, 3)).To(Succeed())
-		s := wait(ctx, cluster, "keeping the new worker waiting", func(s *lab.State) bool {
+		s := wait(ctx, cluster, "blocking the new worker", func(s *lab.State) bool {
 			return configHas(s, bootstrapv1.ClusterNotAcceptingHostsReason)
 		})
 		late := machineWith(s, bootstrapv1.ClusterNotAcceptingHostsReason)
-		Expect(late.Agent).NotTo(BeNil(), "the host is known")
+		Expect(late.Agent).NotTo(BeNil(), "the host is discovered")
 		Expect(late.Agent.Spec.ClusterDeploymentName).To(BeNil())
 		Expect(late.Agent.Spec.Approved).To(BeFalse())
 		Expect(lab.Condition(late.Config.Status.Conditions, bootstrapv1.ReadyCondition).Message).To(ContainSubstring("accept"))
-		Expect(s.Installation.Spec.ProvisionRequirements.WorkerAgents).To(Equal(2), "it does not belong to day 1")
+		Expect(s.Installation.Spec.ProvisionRequirements.WorkerAgents).To(Equal(2), "the worker does not belong to day 1")
 
-		By("letting the installation end")
+		By("finishing the installation")
 		cluster.ReleaseAPI()
 		waitAvailable(ctx, cluster)
 		expectInstalled(ctx, cluster, 1)
 
-		By("revoking the hub's token in the cluster: another is published, though the connection was made with the certificate")
+		By("revoking the hub's token in the cluster: another is published, though the connection uses the certificate")
 		revokeTokens(ctx, cluster)
 		kubeconfigWorks(ctx, cluster, state(ctx, cluster))
-		Expect(tokenSecrets(ctx, cluster)).To(HaveLen(1), "one for the one that was revoked")
+		Expect(tokenSecrets(ctx, cluster)).To(HaveLen(1), "one replaces the revoked one")
 
-		By("adding one afterwards, also where assisted-service approves no certificates")
+		By("adding one afterwards, without approvals of certificates by assisted-service")
 		if laboratory.Service != nil {
 			laboratory.Service.LeaveCertificates(cluster.Key())
 		}
@@ -72,53 +72,54 @@ var _ = Describe("Workers", Label("workers"), func() {
 		expectPool(ctx, cluster)
 		expectServerCA(ctx, cluster, late.Name)
 
-		By("letting a host sleep until its certificates have expired: it comes back")
-		wakeAfterMonths(ctx, cluster, late.Name)
+		By("switching a host off until its certificates have expired: it joins again")
+		restartExpired(ctx, cluster, late.Name)
 
-		By("removing the one that the autoscaler chose, while another waits for a host, and assisted-service does not reach the cluster")
+		By("removing the one that the autoscaler chose, while another waits for a host and assisted-service cannot reach the cluster")
 		removed := machineNamed(state(ctx, cluster), late.Name)
 		workload := workloadOf(cluster)
 		node := nodeOf(ctx, workload, removed)
 		Expect(cluster.Scale(ctx, 5)).To(Succeed())
 		wait(ctx, cluster, "short of hosts", func(s *lab.State) bool { return len(s.Machines) == 8 })
-		release := hold(ctx, removed.Config)
+		release := blockDeletion(ctx, removed.Config)
 		away.Store(true)
 		patch(ctx, removed.DeepCopy(), `{"metadata":{"annotations":{"`+clusterv1.DeleteMachineAnnotation+`":"true"}}}`)
 		Expect(cluster.Scale(ctx, 4)).To(Succeed())
 
-		By("giving its host to the other while its Machine is still there: its former Agent, which would have it forgotten, " +
-			"goes nevertheless, and its name is not taken before that Machine is gone")
-		s = wait(ctx, cluster, "keeping the host waiting for its name",
+		By("giving its host to the other while its Machine still exists: its former Agent, which would make assisted-service " +
+			"lose the host, is deleted, and its name is used only after the deletion of that Machine")
+		s = wait(ctx, cluster, "blocking the host until its name is free",
 			func(s *lab.State) bool { return configHas(s, bootstrapv1.NodeNameTakenReason) })
-		anew := machineWith(s, bootstrapv1.NodeNameTakenReason)
-		Expect(anew.Agent.Name).To(Equal(removed.Agent.Name), "the host is the same")
-		Expect(anew.Agent.UID).NotTo(Equal(removed.Agent.UID))
-		Expect(anew.Agent.Spec).To(Equal(aiv1beta1.AgentSpec{}))
+		next := machineWith(s, bootstrapv1.NodeNameTakenReason)
+		Expect(next.Agent.Name).To(Equal(removed.Agent.Name), "the host is the same")
+		Expect(next.Agent.UID).NotTo(Equal(removed.Agent.UID))
+		Expect(next.Agent.Spec).To(Equal(aiv1beta1.AgentSpec{}))
 		Expect(workload.Get(ctx, keyOf(node), &corev1.Node{})).To(Succeed(), "assisted-service cannot remove it")
 		away.Store(false)
 		release()
 		wait(ctx, cluster, "complete again", func(s *lab.State) bool { return s.Wanted == 7 && s.Available() })
-		anew = machineNamed(state(ctx, cluster), anew.Name)
-		expectNode(ctx, workload, anew)
-		expectAgent(anew)
-		Expect(nodeOf(ctx, workload, anew).Name).To(Equal(node.Name))
-		Expect(nodeOf(ctx, workload, anew).UID).NotTo(Equal(node.UID))
+		next = machineNamed(state(ctx, cluster), next.Name)
+		expectNode(ctx, workload, next)
+		expectAgent(next)
+		Expect(nodeOf(ctx, workload, next).Name).To(Equal(node.Name))
+		Expect(nodeOf(ctx, workload, next).UID).NotTo(Equal(node.UID))
 
-		By("removing it once more: its Node goes with its Agent, before Cluster API removes it")
-		release = hold(ctx, anew.Config)
-		patch(ctx, anew.DeepCopy(), `{"metadata":{"annotations":{"`+clusterv1.DeleteMachineAnnotation+`":"true"}}}`)
+		By("removing it again: its Node is deleted with its Agent, before Cluster API deletes it")
+		release = blockDeletion(ctx, next.Config)
+		patch(ctx, next.DeepCopy(), `{"metadata":{"annotations":{"`+clusterv1.DeleteMachineAnnotation+`":"true"}}}`)
 		Expect(cluster.Scale(ctx, 3)).To(Succeed())
 		Eventually(ctx, func() error {
 			return workload.Get(ctx, keyOf(node),
 				&corev1.Node{})
-		}).WithTimeout(soon).Should(MatchError(apierrors.IsNotFound, "gone"))
+		}).WithTimeout(soon).Should(MatchError(apierrors.IsNotFound, "deleted"))
 		release()
 		wait(ctx, cluster, "complete without it", func(s *lab.State) bool { return s.Wanted == 6 && len(s.Machines) == 6 && s.Available() })
 	}, NodeTimeout(3*installTimeout))
 })
 
-// keptFromService keeps assisted-service, and nobody else, from the API of a cluster while away is set.
-func keptFromService(away *atomic.Bool) env.Pass {
+// blockService makes the API of a cluster unreachable for assisted-service, and for no other client, while
+// away is set.
+func blockService(away *atomic.Bool) env.Pass {
 	return func(rw http.ResponseWriter, r *http.Request, transport http.RoundTripper, target *url.URL) {
 		if away.Load() && strings.HasPrefix(r.UserAgent(), "assisted-service") {
 			http.Error(rw, "not for assisted-service", http.StatusServiceUnavailable)
@@ -128,7 +129,7 @@ func keptFromService(away *atomic.Bool) env.Pass {
 	}
 }
 
-// autoscaled leaves the number of workers to the cluster autoscaler, as its users do.
+// autoscaled lets the cluster autoscaler set the number of workers.
 func autoscaled(object *unstructured.Unstructured) {
 	GinkgoHelper()
 	edits(
@@ -141,13 +142,14 @@ func autoscaled(object *unstructured.Unstructured) {
 // pool is the MachineConfigPool of the workers.
 const pool = "infra"
 
-// pooled makes the workers members of the pool.
+// pooled adds the workers to the pool.
 func pooled(object *unstructured.Unstructured) {
 	GinkgoHelper()
 	edit("OpenshiftAssistedConfigTemplate", pool, "spec", "template", "spec", "machineConfigPool")(object)
 }
 
-// expectPool checks that workers, of day 1 and later, were installed as members of their pool, and that it selects their Nodes.
+// expectPool checks that workers of day 1 and later were installed as members of their pool, and that it selects
+// their Nodes.
 func expectPool(ctx context.Context, cluster *lab.Cluster) {
 	GinkgoHelper()
 	workload := workloadOf(cluster)
@@ -157,37 +159,37 @@ func expectPool(ctx context.Context, cluster *lab.Cluster) {
 			wanted, selected = "", Not(selected)
 		}
 		Expect(m.Agent.Spec.MachineConfigPool).To(Equal(wanted))
-		// of a Node that runs already
+		// The pool selects a Node after its start.
 		Eventually(ctx, func() map[string]string { return nodeOf(ctx, workload, m).Labels }).WithTimeout(soon).Should(selected,
 			"Machine %s", m.Name)
 	}
 }
 
-// expectServerCA checks that the one worker that was added to the installed cluster was told by which certificates it
-// recognises the machine config server, hosts of day 1 were not, and that nothing is left of it where nobody joins. One
-// that joined in the moment in which the installation ended may be either.
+// expectServerCA checks that only a worker that joined the installed cluster has the CA certificates of the
+// machine config server. Without joining hosts no copy may be left. A worker that joined at the end of the
+// installation may have them or not.
 func expectServerCA(ctx context.Context, cluster *lab.Cluster, either string) {
 	GinkgoHelper()
 	ca := &corev1.ConfigMap{}
 	Expect(workloadOf(cluster).Get(ctx, client.ObjectKey{Namespace: "openshift-machine-config-operator", Name: "machine-config-server-ca"},
 		ca)).To(Succeed())
-	var told []string
+	var authorities []string
 	for _, m := range state(ctx, cluster).Machines {
 		ignition, err := hosts.DecodeIgnition([]byte(m.Agent.Spec.IgnitionConfigOverrides))
 		Expect(err).NotTo(HaveOccurred())
 		if m.Name != either {
-			told = append(told, ignition.Authorities...)
+			authorities = append(authorities, ignition.Authorities...)
 		}
 	}
-	Expect(told).To(Equal([]string{ca.Data["ca-bundle.crt"]}))
+	Expect(authorities).To(Equal([]string{ca.Data["ca-bundle.crt"]}))
 	Eventually(ctx, func() map[string]string {
 		return state(ctx,
 			cluster).Installation.Annotations
 	}).WithTimeout(soon).ShouldNot(HaveKey(bootstrapv1.MachineConfigServerCAAnnotation))
 }
 
-// wakeAfterMonths switches the host of a Machine off, and on again when nobody takes its certificates any more.
-func wakeAfterMonths(ctx context.Context, cluster *lab.Cluster, machine string) {
+// restartExpired switches the host of a Machine off, and on again after the expiry of its certificates.
+func restartExpired(ctx context.Context, cluster *lab.Cluster, machine string) {
 	GinkgoHelper()
 	workload := workloadOf(cluster)
 	m := machineNamed(state(ctx, cluster), machine)
@@ -206,7 +208,7 @@ func wakeAfterMonths(ctx context.Context, cluster *lab.Cluster, machine string) 
 			g.Expect(requests.Items[i].Status.Conditions).To(HaveExactElements(HaveField("Type", certificatesv1.CertificateApproved)),
 				requests.Items[i].Name)
 		}
-	}).WithTimeout(soon).Should(Succeed(), "also those to serve with, for which kubelets do not wait")
+	}).WithTimeout(soon).Should(Succeed(), "including serving certificates, for which kubelets do not wait")
 }
 
 // readiness is the status of the condition Ready of a Node.
@@ -217,13 +219,13 @@ func readiness(node *corev1.Node) corev1.ConditionStatus {
 	return corev1.ConditionUnknown
 }
 
-// hold keeps an object that is deleted, until it is released.
-func hold(ctx context.Context, object client.Object) (release func()) {
+// blockDeletion blocks the deletion of an object until it is released.
+func blockDeletion(ctx context.Context, object client.Object) (release func()) {
 	GinkgoHelper()
 	const finalizer = "e2e.example.com/hold"
 	change := func(change func(client.Object, string) bool) {
 		GinkgoHelper()
-		Eventually(ctx, func(g Gomega) { // others write to it, too
+		Eventually(ctx, func(g Gomega) { // other clients write to it as well
 			g.Expect(laboratory.Client().Get(ctx, keyOf(object), object)).To(Succeed())
 			before, ok := object.DeepCopyObject().(client.Object)
 			g.Expect(ok).To(BeTrue())
@@ -243,11 +245,11 @@ func machineNamed(s *lab.State, name string) lab.Machine {
 			return m
 		}
 	}
-	Fail("there is no Machine " + name)
+	Fail("no Machine is named " + name)
 	return lab.Machine{}
 }
 
-// tokenSecrets are the Secrets in the installed cluster to which the hub's tokens are bound.
+// tokenSecrets returns the Secrets in the installed cluster to which the hub's tokens are bound.
 func tokenSecrets(ctx context.Context, cluster *lab.Cluster) []corev1.Secret {
 	GinkgoHelper()
 	workload := workloadOf(cluster)
@@ -257,7 +259,8 @@ func tokenSecrets(ctx context.Context, cluster *lab.Cluster) []corev1.Secret {
 	return list.Items
 }
 
-// revokeTokens ends the hub's tokens, and waits until the API server does not take the published one any more and there is another.
+// revokeTokens revokes the hub's tokens, and waits until the API server rejects the published one and another is
+// published.
 func revokeTokens(ctx context.Context, cluster *lab.Cluster) {
 	GinkgoHelper()
 	var revoked []byte
@@ -288,7 +291,7 @@ func revokeTokens(ctx context.Context, cluster *lab.Cluster) {
 	}).ShouldNot(Equal(revoked))
 }
 
-// installing is true once hosts are being written.
+// installing reports whether hosts are being written.
 func installing(s *lab.State) bool {
 	return s.ControlPlane != nil && s.ControlPlane.Status.Installation.Phase == controlplanev1.InstallationInstalling
 }

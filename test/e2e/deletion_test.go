@@ -14,7 +14,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// expectDeleted deletes clusters, all at the same time, and checks that nothing is left but what the user and the lab made.
+// expectDeleted deletes clusters at the same time, and checks that only objects of the user and the laboratory
+// are left.
 func expectDeleted(ctx context.Context, clusters ...*lab.Cluster) {
 	GinkgoHelper()
 	var registered []string
@@ -22,7 +23,7 @@ func expectDeleted(ctx context.Context, clusters ...*lab.Cluster) {
 		registered = idsOf(ctx, clusters)
 	}
 	for _, cluster := range clusters {
-		expectNoSecretsTold(ctx, cluster.Namespace)
+		expectNoSecretsExposed(ctx, cluster.Namespace)
 	}
 	errs := make(chan error, len(clusters))
 	for _, cluster := range clusters {
@@ -46,14 +47,14 @@ func idsOf(ctx context.Context, clusters []*lab.Cluster) []string {
 	var ids []string
 	for _, cluster := range clusters {
 		metadata := state(ctx, cluster).Installation.Spec.ClusterMetadata
-		Expect(metadata).NotTo(BeNil(), "cluster %s was installed, or began to be", cluster.Key())
+		Expect(metadata).NotTo(BeNil(), "cluster %s was registered", cluster.Key())
 		Expect(laboratory.Registered(ctx, metadata.InfraID)).To(BeTrue())
 		ids = append(ids, metadata.InfraID)
 	}
 	return ids
 }
 
-// remains are the objects of a cluster's namespace that nobody but its controllers can have made.
+// remains returns the objects in a cluster's namespace that only its controllers can have created.
 func remains(ctx context.Context, cluster *lab.Cluster) []string {
 	GinkgoHelper()
 	var names []string
@@ -71,8 +72,9 @@ func remains(ctx context.Context, cluster *lab.Cluster) []string {
 	return names
 }
 
-// usersOwn is true for what was there before: the pull secret, the secrets of the BMCs, ConfigMaps with mirrors and
-// manifests, what Kubernetes puts into each namespace, and the objects of strangers.
+// usersOwn reports whether an object existed before the cluster. Such objects are the pull secret, the Secrets
+// of the BMCs, and ConfigMaps with mirrors and manifests. Objects that Kubernetes creates in each namespace and
+// foreign objects count as well.
 func usersOwn(object unstructured.Unstructured) bool {
 	name := object.GetName()
 	switch object.GetKind() {
@@ -85,7 +87,7 @@ func usersOwn(object unstructured.Unstructured) bool {
 	return name == "foreign"
 }
 
-// belongs is about what is cluster-scoped: it carries the name of the namespace.
+// belongs reports whether an object belongs to a cluster. Cluster-scoped objects have the name of its namespace.
 func belongs(object unstructured.Unstructured, cluster *lab.Cluster) bool {
 	return object.GetNamespace() == cluster.Namespace || strings.HasPrefix(object.GetName(), cluster.Namespace+"-"+cluster.Name)
 }
@@ -107,8 +109,8 @@ func expectHostsFree(ctx context.Context, cluster *lab.Cluster) {
 	}
 }
 
-// expectNotTouched checks that a cluster is as well as before.
-func expectNotTouched(ctx context.Context, cluster *lab.Cluster) {
+// expectUnchanged checks that a cluster is unchanged.
+func expectUnchanged(ctx context.Context, cluster *lab.Cluster) {
 	GinkgoHelper()
 	expectInstalled(ctx, cluster, 0)
 }

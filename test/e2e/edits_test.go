@@ -34,7 +34,7 @@ func edit(kind string, value any, fields ...string) func(*unstructured.Unstructu
 	}
 }
 
-// edits does one edit after the other.
+// edits runs several edits.
 func edits(all ...func(*unstructured.Unstructured)) func(*unstructured.Unstructured) {
 	return func(object *unstructured.Unstructured) {
 		for _, one := range all {
@@ -43,7 +43,7 @@ func edits(all ...func(*unstructured.Unstructured)) func(*unstructured.Unstructu
 	}
 }
 
-// without leaves out the objects of a kind.
+// without selects the objects of a kind, which are left out.
 func without(kind string) func(*unstructured.Unstructured) bool {
 	return func(object *unstructured.Unstructured) bool { return object.GetKind() == kind }
 }
@@ -54,13 +54,13 @@ func patch(ctx context.Context, object client.Object, json string) {
 	patchAt(ctx, laboratory.Client(), object, json)
 }
 
-// patchAt is patch by another client.
+// patchAt is patch with another client.
 func patchAt(ctx context.Context, c client.Client, object client.Object, json string) {
 	GinkgoHelper()
 	Expect(c.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(json)))).To(Succeed())
 }
 
-// controlPlaneOf names the control plane of a cluster.
+// controlPlaneOf returns an object with the name of the control plane of a cluster.
 func controlPlaneOf(cluster *lab.Cluster) *controlplanev1.OpenshiftAssistedControlPlane {
 	return &controlplanev1.OpenshiftAssistedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}}
 }
@@ -82,5 +82,5 @@ func expectReported(ctx context.Context, cluster *lab.Cluster, condition string,
 		reason).WithTimeout(installTimeout).Should(BeTrue(), "%s %s %s", condition, status, reason)
 }
 
-// Most specs about workers need no more than one.
+// oneWorker sets one worker, which most specs about workers need.
 var oneWorker = edit("MachineDeployment", int64(1), "spec", "replicas")

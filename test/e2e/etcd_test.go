@@ -29,10 +29,12 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// replaceTimeout is what the replacement of a control-plane host may take: its removal, the installation of another, and its way into etcd.
+// replaceTimeout is the timeout of the replacement of a control-plane host: its removal, the installation of
+// another one, and its joining of etcd.
 const replaceTimeout = installTimeout
 
-// Each spec begins with what the one before left: a cluster of three, of whose etcd all is well, and two spare hosts.
+// Each spec starts with the result of the former one: a cluster of three with a healthy etcd, and two spare
+// hosts.
 var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 	var cluster *lab.Cluster
 
@@ -40,7 +42,7 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 		onlySimulated()
 		cluster = apply(ctx, "compact", lab.Mutations{Namespace: "etcd", ClusterName: "quorum", EtcdMembers: true, ExtraHosts: 2})
 		waitAvailable(ctx, cluster)
-		expectWell(ctx, cluster)
+		expectHealthy(ctx, cluster)
 	}, NodeTimeout(installTimeout+soon))
 
 	AfterEach(func() {
@@ -53,9 +55,9 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 		before := state(ctx, cluster).Machines
 		Expect(cluster.MoveEtcdLeader(ctx, before[0].Status.NodeRef.Name)).To(Succeed())
 		writer := cluster.StartWriting(ctx)
-		census := takeCensus(ctx, cluster)
+		fewestVoters := countVoters(ctx, cluster)
 
-		By("leaving their Nodes to Cluster API, as in a cluster that was moved: assisted-service deletes the Nodes of the Agents that it knows")
+		By("leaving their Nodes to Cluster API, as in a moved cluster: assisted-service deletes the Nodes of known Agents")
 		agents := &aiv1beta1.AgentList{}
 		Expect(laboratory.Client().List(ctx, agents, client.InNamespace(cluster.Namespace))).To(Succeed())
 		for i := range agents.Items {
@@ -63,7 +65,7 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 		}
 		deleteMachines(ctx, cluster, before...)
 
-		By("deleting the Node that Cluster API leaves behind, as documented: its host is off, and the provider would wait ten minutes")
+		By("deleting the Node that Cluster API leaves behind, as documented: otherwise the provider would wait ten minutes")
 		wait(ctx, cluster, "a Node without Machine", func(s *lab.State) bool {
 			return strings.Contains(lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.ScalingDownCondition).Message,
 				"Waiting until the kubelet has not reported for 10 minutes")
@@ -72,9 +74,9 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 		Expect(left).To(HaveLen(1))
 		Expect(workloadOf(cluster).Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: left[0].Status.NodeRef.Name}})).To(Succeed())
 		waitReplaced(ctx, cluster, before...)
-		expectWell(ctx, cluster)
+		expectHealthy(ctx, cluster)
 
-		Expect(census()).To(Equal(2), "voters, when they were fewest")
+		Expect(fewestVoters()).To(Equal(2), "the smallest number of voters")
 		expectNothingLost(ctx, cluster, writer)
 		expectNothingLeft(ctx, cluster, before...)
 		for reason, times := range map[string]int{"EtcdMemberRemoved": 3, "HostReleased": 3} { // Events are written in the background
@@ -82,25 +84,25 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 		}
 	}, NodeTimeout(3*replaceTimeout))
 
-	It("loses nothing when the managers die at each of their writes", Label("nightly"), func(ctx SpecContext) {
-		gone := state(ctx, cluster).Machines[0]
-		Expect(cluster.MoveEtcdLeader(ctx, gone.Status.NodeRef.Name)).To(Succeed())
+	It("loses nothing when the managers crash at each of their writes", Label("nightly"), func(ctx SpecContext) {
+		replaced := state(ctx, cluster).Machines[0]
+		Expect(cluster.MoveEtcdLeader(ctx, replaced.Status.NodeRef.Name)).To(Succeed())
 		writer := cluster.StartWriting(ctx)
-		census := takeCensus(ctx, cluster)
-		live := makeMortal(ctx, cluster.Namespace)
-		deleteMachines(ctx, cluster, gone)
-		waitReplaced(ctx, cluster, gone)
-		Expect(live()).To(BeNumerically(">", 20), "deaths")
-		expectWell(ctx, cluster)
-		Expect(census()).To(Equal(2), "voters, when they were fewest")
+		fewestVoters := countVoters(ctx, cluster)
+		live := crashAtWrites(ctx, cluster.Namespace)
+		deleteMachines(ctx, cluster, replaced)
+		waitReplaced(ctx, cluster, replaced)
+		Expect(live()).To(BeNumerically(">", 20), "crashes")
+		expectHealthy(ctx, cluster)
+		Expect(fewestVoters()).To(Equal(2), "the smallest number of voters")
 		expectNothingLost(ctx, cluster, writer)
-		expectNothingLeft(ctx, cluster, gone)
+		expectNothingLeft(ctx, cluster, replaced)
 	}, NodeTimeout(2*replaceTimeout))
 
 	It("is scaled from three to five masters and back under writes, but not while it is upgraded", func(ctx SpecContext) {
 		before := state(ctx, cluster).Machines
 		writer := cluster.StartWriting(ctx)
-		census := takeCensus(ctx, cluster)
+		fewestVoters := countVoters(ctx, cluster)
 		upgraded := upgrade(ctx, cluster)
 		Expect(cluster.ScaleControlPlane(ctx, 5)).To(Succeed())
 		Expect(waitReason(ctx, cluster, controlplanev1.ScalingUpCondition,
@@ -108,7 +110,7 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 		Expect(state(ctx, cluster).Machines).To(HaveLen(3))
 		upgraded()
 		wait(ctx, cluster, "five masters", func(s *lab.State) bool { return len(s.Machines) == 5 && s.Available() })
-		expectWell(ctx, cluster)
+		expectHealthy(ctx, cluster)
 
 		upgraded = upgrade(ctx, cluster)
 		marked := before[1]
@@ -119,32 +121,32 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 		Expect(state(ctx, cluster).Machines).To(HaveEach(HaveField("DeletionTimestamp", BeNil())))
 		upgraded()
 		wait(ctx, cluster, "three masters", func(s *lab.State) bool { return len(s.Machines) == 3 })
-		expectWell(ctx, cluster)
+		expectHealthy(ctx, cluster)
 
 		after := state(ctx, cluster)
 		Expect(has(after, marked)).To(BeFalse())
-		Expect(has(after, before[0])).To(BeTrue(), "of the others the newest goes")
-		Expect(has(after, before[2])).To(BeTrue(), "of the others the newest goes")
-		Expect(census()).To(Equal(3), "voters, when they were fewest")
+		Expect(has(after, before[0])).To(BeTrue(), "only the newest of the others is deleted")
+		Expect(has(after, before[2])).To(BeTrue(), "only the newest of the others is deleted")
+		Expect(fewestVoters()).To(Equal(3), "the smallest number of voters")
 		expectNothingLost(ctx, cluster, writer)
 		expectNothingLeft(ctx, cluster, marked)
 	}, NodeTimeout(3*replaceTimeout))
 
-	It("is scaled to five masters and back though the managers die at each of their writes", Label("nightly"), func(ctx SpecContext) {
+	It("is scaled to five masters and back though the managers crash at each of their writes", Label("nightly"), func(ctx SpecContext) {
 		writer := cluster.StartWriting(ctx)
-		census := takeCensus(ctx, cluster)
-		live := makeMortal(ctx, cluster.Namespace)
+		fewestVoters := countVoters(ctx, cluster)
+		live := crashAtWrites(ctx, cluster.Namespace)
 		Expect(cluster.ScaleControlPlane(ctx, 5)).To(Succeed())
 		wait(ctx, cluster, "five masters", func(s *lab.State) bool { return len(s.Machines) == 5 && s.Available() })
 		Expect(cluster.ScaleControlPlane(ctx, 3)).To(Succeed())
 		wait(ctx, cluster, "three masters", func(s *lab.State) bool { return len(s.Machines) == 3 })
-		Expect(live()).To(BeNumerically(">", 40), "deaths")
-		expectWell(ctx, cluster)
-		Expect(census()).To(Equal(3), "voters, when they were fewest")
+		Expect(live()).To(BeNumerically(">", 40), "crashes")
+		expectHealthy(ctx, cluster)
+		Expect(fewestVoters()).To(Equal(3), "the smallest number of voters")
 		expectNothingLost(ctx, cluster, writer)
 	}, NodeTimeout(3*replaceTimeout))
 
-	It("gives up a spare host that never boots", func(ctx SpecContext) {
+	It("releases a spare host that never boots", func(ctx SpecContext) {
 		before := state(ctx, cluster)
 		for _, created := range cluster.Hosts {
 			if host := hostOf(ctx, created.Namespace, created.Name); !slices.ContainsFunc(before.Machines,
@@ -160,29 +162,29 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 		for _, m := range before.Machines {
 			Expect(has(s, m)).To(BeTrue(), m.Name)
 		}
-		expectWell(ctx, cluster)
+		expectHealthy(ctx, cluster)
 	}, NodeTimeout(replaceTimeout))
 
-	It("lets a dead master go first, and keeps a healthy one until the dead one is replaced", func(ctx SpecContext) {
+	It("releases a dead master first, and keeps a healthy one until the dead one is replaced", func(ctx SpecContext) {
 		dead, healthy := holdBehindDeadOne(ctx, cluster)
 		passGraceOfEtcd(ctx, cluster)
 		Expect(waitReason(ctx, cluster, controlplanev1.EtcdClusterHealthyCondition,
 			controlplanev1.EtcdClusterNotHealthyReason)).To(ContainSubstring(dead.Status.NodeRef.Name))
-		expectUntouched(ctx, cluster, healthy)
+		expectWaiting(ctx, cluster, healthy)
 
-		By("deleting the dead one too, as the condition says")
+		By("deleting the dead one too, as the condition advises")
 		deleteMachines(ctx, cluster, dead)
 		wait(ctx, cluster, "without the dead one", func(s *lab.State) bool { return !has(s, dead) })
-		Expect(rackHost(healthy).PoweredOn()).To(BeTrue(), "until the dead one is replaced")
-		rackHost(dead).PowerOn() // it is repaired, and free
+		Expect(rackHost(healthy).PoweredOn()).To(BeTrue(), "the healthy one waits for the replacement of the dead one")
+		rackHost(dead).PowerOn() // it is repaired and free
 		waitReplaced(ctx, cluster, dead, healthy)
-		expectWell(ctx, cluster)
+		expectHealthy(ctx, cluster)
 		expectNothingLeft(ctx, cluster, dead, healthy)
 		expectMembersReported(ctx, cluster)
 		waitReason(ctx, cluster, controlplanev1.EtcdClusterHealthyCondition, controlplanev1.EtcdClusterHealthyReason)
 	}, NodeTimeout(2*replaceTimeout))
 
-	It("gives up a master that nobody reaches, though it runs on", Label("nightly"), func(ctx SpecContext) {
+	It("removes an unreachable master, though it still runs", Label("nightly"), func(ctx SpecContext) {
 		away := state(ctx, cluster).Machines[0]
 		node := away.Status.NodeRef.Name
 		Expect(cluster.MoveEtcdLeader(ctx, node)).To(Succeed())
@@ -194,61 +196,62 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 		wait(ctx, cluster, "without it", func(s *lab.State) bool { return !has(s, away) })
 		heal()
 		waitReplaced(ctx, cluster, away)
-		expectWell(ctx, cluster)
+		expectHealthy(ctx, cluster)
 		expectNothingLost(ctx, cluster, writer)
 		expectNothingLeft(ctx, cluster, away)
 	}, NodeTimeout(2*replaceTimeout))
 
-	It("keeps a host that waits while the API is away, and goes on when it is back", Label("nightly"), func(ctx SpecContext) {
+	It("keeps a waiting host while the API is down, and continues when the API answers", Label("nightly"), func(ctx SpecContext) {
 		down, healthy := holdBehindDeadOne(ctx, cluster)
 
-		By("taking the API away")
+		By("stopping the API")
 		cluster.Server().Process().Kill()
 		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition,
 			controlplanev1.ConnectionDownReason)).To(ContainSubstring(healthy.Name))
-		expectUntouched(ctx, cluster, healthy)
+		expectWaiting(ctx, cluster, healthy)
 
-		By("bringing all back")
+		By("starting all again")
 		Expect(cluster.Server().Process().Start(ctx)).To(Succeed())
 		rackHost(down).PowerOn()
 		waitReplaced(ctx, cluster, healthy)
-		expectWell(ctx, cluster)
-		Expect(has(state(ctx, cluster), down)).To(BeTrue(), "which was never to go")
+		expectHealthy(ctx, cluster)
+		Expect(has(state(ctx, cluster), down)).To(BeTrue(), "the Machine that was not deleted")
 	}, NodeTimeout(2*replaceTimeout))
 
-	It("keeps a host while another is restarted with another machine configuration", Label("nightly"), func(ctx SpecContext) {
+	It("keeps a host while another one is restarted with a new machine configuration", Label("nightly"), func(ctx SpecContext) {
 		machines := state(ctx, cluster).Machines
-		gone, restarted := machines[0], machines[1]
+		replaced, restarted := machines[0], machines[1]
 		workload := workloadOf(cluster)
 		configure := func(desired string) {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: restarted.Status.NodeRef.Name}}
-			annotations := fmt.Sprintf(`{"metadata":{"annotations":{"machineconfiguration.openshift.io/currentConfig":"rendered-1","machineconfiguration.openshift.io/desiredConfig":%q}}}`, desired)
+			annotations := fmt.Sprintf(`{"metadata":{"annotations":{"machineconfiguration.openshift.io/currentConfig":"rendered-1",`+
+				`"machineconfiguration.openshift.io/desiredConfig":%q}}}`, desired)
 			patchAt(ctx, workload, node, annotations)
 		}
 		configure("rendered-2")
-		deleteMachines(ctx, cluster, gone)
+		deleteMachines(ctx, cluster, replaced)
 		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition, controlplanev1.WaitingForEtcdReason)).
 			To(ContainSubstring("Node " + restarted.Status.NodeRef.Name + " is given another machine configuration"))
-		expectUntouched(ctx, cluster, gone)
+		expectWaiting(ctx, cluster, replaced)
 		configure("rendered-1")
-		waitReplaced(ctx, cluster, gone)
-		expectWell(ctx, cluster)
+		waitReplaced(ctx, cluster, replaced)
+		expectHealthy(ctx, cluster)
 	}, NodeTimeout(2*replaceTimeout))
 
-	It("is left to people where a topology has rules of its own", Label("nightly"), func(ctx SpecContext) {
-		gone := state(ctx, cluster).Machines[0]
+	It("is left to users if a topology has its own rules", Label("nightly"), func(ctx SpecContext) {
+		replaced := state(ctx, cluster).Machines[0]
 		restore := changeTopology(ctx, cluster, configv1.ExternalTopologyMode)
-		deleteMachines(ctx, cluster, gone)
+		deleteMachines(ctx, cluster, replaced)
 		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition,
 			controlplanev1.EtcdTopologyNotSupportedReason)).To(ContainSubstring("External"))
-		expectUntouched(ctx, cluster, gone)
+		expectWaiting(ctx, cluster, replaced)
 		restore()
-		patch(ctx, controlPlaneOf(cluster), `{"metadata":{"annotations":{"laboratory/look-again":""}}}`) // a topology never changes in fact
-		waitReplaced(ctx, cluster, gone)
-		expectWell(ctx, cluster)
+		patch(ctx, controlPlaneOf(cluster), `{"metadata":{"annotations":{"laboratory/look-again":""}}}`) // a real topology never changes
+		waitReplaced(ctx, cluster, replaced)
+		expectHealthy(ctx, cluster)
 	}, NodeTimeout(2*replaceTimeout))
 
-	It("is not touched while its quorum is lost, and goes on when it is back", func(ctx SpecContext) {
+	It("is not changed while its quorum is lost, and continues when the quorum is restored", func(ctx SpecContext) {
 		before := state(ctx, cluster).Machines
 		dead, back, healthy := before[0], before[1], before[2]
 		rackHost(dead).PowerOff()
@@ -256,17 +259,17 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 		deleteMachines(ctx, cluster, healthy, dead)
 		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition,
 			controlplanev1.EtcdQuorumAtRiskReason)).To(ContainSubstring("quorum"))
-		expectUntouched(ctx, cluster, healthy)
+		expectWaiting(ctx, cluster, healthy)
 
-		By("bringing one back: the dead one goes, then, once it is replaced, the healthy one")
+		By("starting one again: the dead one is removed and replaced, then the healthy one")
 		rackHost(back).PowerOn()
 		wait(ctx, cluster, "without the dead one", func(s *lab.State) bool { return !has(s, dead) })
 		rackHost(dead).PowerOn()
 		waitReplaced(ctx, cluster, dead, healthy)
-		expectWell(ctx, cluster)
+		expectHealthy(ctx, cluster)
 	}, NodeTimeout(2*replaceTimeout))
 
-	It("is not asked when the whole Cluster goes, not even where its quorum is lost", func(ctx SpecContext) {
+	It("is not queried when the whole Cluster is deleted, even if its quorum is lost", func(ctx SpecContext) {
 		machines := state(ctx, cluster).Machines
 		rackHost(machines[0]).PowerOff()
 		rackHost(machines[1]).PowerOff()
@@ -277,11 +280,11 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 })
 
 var _ = Describe("A master whose server and BMC are dead", Label("etcd"), func() {
-	It("has a successor while its Machine hangs, and goes when its BareMetalHost is deleted", func(ctx SpecContext) {
+	It("has a successor while its Machine hangs, and is deleted with its BareMetalHost", func(ctx SpecContext) {
 		onlySimulated()
 		cluster := apply(ctx, "compact", lab.Mutations{Namespace: "dead-bmc", ClusterName: "replaced", EtcdMembers: true, ExtraHosts: 1})
 		waitAvailable(ctx, cluster)
-		expectWell(ctx, cluster)
+		expectHealthy(ctx, cluster)
 		dead := state(ctx, cluster).Machines[0]
 		rackHost(dead).FailTask(hosts.Deprovisioning, "the BMC does not answer")
 		rackHost(dead).PowerOff()
@@ -294,29 +297,29 @@ var _ = Describe("A master whose server and BMC are dead", Label("etcd"), func()
 				clusterv1.MachineDeletingCondition).Reason == clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason
 		})
 
-		By("letting half an hour pass")
+		By("waiting half an hour")
 		passHalfAnHour(ctx, cluster)
 		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition,
 			controlplanev1.InfrastructureDeletionStuckReason)).To(And(ContainSubstring(dead.Name), ContainSubstring("allow-deletion")))
-		wait(ctx, cluster, "a successor that runs", func(s *lab.State) bool {
+		wait(ctx, cluster, "a running successor", func(s *lab.State) bool {
 			return len(s.Machines) == 4 && has(s, dead) && !slices.ContainsFunc(s.Machines,
 				func(m lab.Machine) bool { return !m.Status.NodeRef.IsDefined() })
 		})
 
-		By("deleting the BareMetalHost, as the condition says")
+		By("deleting the BareMetalHost, as the condition advises")
 		annotate(ctx, dead.Host, "bootstrap.cluster.x-k8s.io/allow-deletion", "true")
 		Expect(laboratory.Client().Delete(ctx, dead.Host)).To(Succeed())
 		waitReplaced(ctx, cluster, dead)
-		expectWell(ctx, cluster)
+		expectHealthy(ctx, cluster)
 		expectMembersReported(ctx, cluster)
 		Expect(cluster.WipedMembers()).To(BeEmpty(), "hosts whose disks were wiped while they voted")
 	}, NodeTimeout(installTimeout+2*replaceTimeout))
 })
 
-// released is the time in the record of released hosts.
+// released matches the time in the record of released hosts.
 var released = regexp.MustCompile(`"released":"[^"]+"`)
 
-// passHalfAnHour makes hosts that were released have been so for an hour.
+// passHalfAnHour sets the release of hosts to an hour ago.
 func passHalfAnHour(ctx context.Context, cluster *lab.Cluster) {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega) {
@@ -338,17 +341,17 @@ func deleteMachines(ctx context.Context, cluster *lab.Cluster, machines ...lab.M
 	}
 }
 
-// holdBehindDeadOne switches a master off and deletes a healthy one, which is to wait for it.
+// holdBehindDeadOne switches a master off and deletes a healthy one, which has to wait for the dead one.
 func holdBehindDeadOne(ctx context.Context, cluster *lab.Cluster) (dead, healthy lab.Machine) {
 	GinkgoHelper()
 	machines := state(ctx, cluster).Machines
 	dead, healthy = machines[0], machines[1]
 	rackHost(dead).PowerOff()
-	Eventually(cluster.EtcdSettled).WithContext(ctx).Should(HaveOccurred()) // what is rolled out when it goes is told before that it is down
+	Eventually(cluster.EtcdSettled).WithContext(ctx).Should(HaveOccurred()) // a rollout at its end is reported before its failure
 	expectMembersReported(ctx, cluster, dead)
 	deleteMachines(ctx, cluster, healthy)
 	Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition, controlplanev1.EtcdQuorumAtRiskReason)).
-		To(And(ContainSubstring(healthy.Name), ContainSubstring(dead.Status.NodeRef.Name)), "whom it holds, and who is down")
+		To(And(ContainSubstring(healthy.Name), ContainSubstring(dead.Status.NodeRef.Name)), "the waiting Machine, and the dead Node")
 	return dead, healthy
 }
 
@@ -366,7 +369,7 @@ func expectMembersReported(ctx context.Context, cluster *lab.Cluster, down ...la
 	}).Should(Succeed())
 }
 
-// passGraceOfEtcd makes ClusterOperator etcd, which is degraded, have been so for an hour.
+// passGraceOfEtcd sets the start of the degraded state of ClusterOperator etcd to an hour ago.
 func passGraceOfEtcd(ctx context.Context, cluster *lab.Cluster) {
 	GinkgoHelper()
 	workload := workloadOf(cluster)
@@ -381,7 +384,7 @@ func passGraceOfEtcd(ctx context.Context, cluster *lab.Cluster) {
 	}).Should(Succeed())
 }
 
-// rackHost is the server of a Machine.
+// rackHost returns the server of a Machine.
 func rackHost(m lab.Machine) *hosts.Host {
 	return laboratory.Rack.Host(path.Join(m.Host.Namespace, m.Host.Name))
 }
@@ -390,18 +393,19 @@ func has(s *lab.State, m lab.Machine) bool {
 	return slices.ContainsFunc(s.Machines, func(other lab.Machine) bool { return other.UID == m.UID })
 }
 
-// waitReplaced waits until other Machines run in the place of some, whose names they may have.
-func waitReplaced(ctx context.Context, cluster *lab.Cluster, gone ...lab.Machine) {
+// waitReplaced waits until other Machines, possibly with the same names, have replaced the given ones.
+func waitReplaced(ctx context.Context, cluster *lab.Cluster, deleted ...lab.Machine) {
 	GinkgoHelper()
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(len(gone))*replaceTimeout)
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(len(deleted))*replaceTimeout)
 	defer cancel()
 	Expect(cluster.Wait(ctx, "replaced", func(s *lab.State) bool {
-		return s.Available() && !slices.ContainsFunc(gone, func(m lab.Machine) bool { return has(s, m) })
+		return s.Available() && !slices.ContainsFunc(deleted, func(m lab.Machine) bool { return has(s, m) })
 	})).To(Succeed())
 }
 
-// expectWell checks what is true of a cluster whose etcd has members, however its Machines have changed since it was installed.
-func expectWell(ctx context.Context, cluster *lab.Cluster) {
+// expectHealthy checks the properties of a cluster with etcd members, even if its Machines changed since the
+// installation.
+func expectHealthy(ctx context.Context, cluster *lab.Cluster) {
 	GinkgoHelper()
 	Eventually(cluster.EtcdSettled).WithContext(ctx).Should(Succeed())
 	workload := workloadOf(cluster)
@@ -411,12 +415,12 @@ func expectWell(ctx context.Context, cluster *lab.Cluster) {
 		g.Expect(s.Available()).To(BeTrue())
 		expectControlPlane(g, s)
 		g.Expect(lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.ScalingDownCondition).Status).To(BeEquivalentTo("False"))
-		g.Expect(s.ControlPlane.Annotations).NotTo(HaveKey(controlplanev1.ReleasedHostsAnnotation), "all is cleaned up")
+		g.Expect(s.ControlPlane.Annotations).NotTo(HaveKey(controlplanev1.ReleasedHostsAnnotation), "the cleanup is finished")
 		nodes := &corev1.NodeList{}
 		g.Expect(workload.List(ctx, nodes)).To(Succeed())
 		g.Expect(nodes.Items).To(HaveLen(s.Wanted), "one Node for each Machine")
 		for _, m := range s.Machines {
-			g.Expect(m.Annotations).To(HaveKey(controlplanev1.EtcdMemberHookAnnotation), "Machine %s is held", m.Name)
+			g.Expect(m.Annotations).To(HaveKey(controlplanev1.EtcdMemberHookAnnotation), "Machine %s has the hook", m.Name)
 		}
 	}).Should(Succeed())
 	for _, m := range state(ctx, cluster).Machines {
@@ -425,8 +429,8 @@ func expectWell(ctx context.Context, cluster *lab.Cluster) {
 	}
 }
 
-// expectUntouched checks that a Machine that is being deleted waits, and that nothing happens to its host.
-func expectUntouched(ctx context.Context, cluster *lab.Cluster, m lab.Machine) {
+// expectWaiting checks that a Machine that is being deleted waits, and that its host does not change.
+func expectWaiting(ctx context.Context, cluster *lab.Cluster, m lab.Machine) {
 	GinkgoHelper()
 	Consistently(ctx, func(g Gomega) {
 		s, err := cluster.State(ctx)
@@ -439,15 +443,15 @@ func expectUntouched(ctx context.Context, cluster *lab.Cluster, m lab.Machine) {
 	}).WithTimeout(quiet).WithPolling(time.Second).Should(Succeed())
 }
 
-// expectNothingLeft checks that the certificates of etcd are gone of Nodes that are gone.
-func expectNothingLeft(ctx context.Context, cluster *lab.Cluster, gone ...lab.Machine) {
+// expectNothingLeft checks that the etcd certificates of deleted Nodes are deleted.
+func expectNothingLeft(ctx context.Context, cluster *lab.Cluster, deleted ...lab.Machine) {
 	GinkgoHelper()
 	workload := workloadOf(cluster)
-	there := state(ctx, cluster).Machines
-	for _, m := range gone {
+	existing := state(ctx, cluster).Machines
+	for _, m := range deleted {
 		node := m.Status.NodeRef.Name
-		if slices.ContainsFunc(there, func(other lab.Machine) bool { return other.Status.NodeRef.Name == node }) {
-			continue // the host was free, and came back
+		if slices.ContainsFunc(existing, func(other lab.Machine) bool { return other.Status.NodeRef.Name == node }) {
+			continue // the host was free, and joined again
 		}
 		for _, prefix := range []string{"etcd-peer-", "etcd-serving-", "etcd-serving-metrics-"} {
 			err := workload.Get(ctx, types.NamespacedName{Namespace: "openshift-etcd", Name: prefix + node}, &corev1.Secret{})
@@ -456,24 +460,23 @@ func expectNothingLeft(ctx context.Context, cluster *lab.Cluster, gone ...lab.Ma
 	}
 }
 
-// expectNothingLost checks that everything is there that etcd acknowledged to a writer.
+// expectNothingLost checks that all writes exist that etcd acknowledged to a writer.
 func expectNothingLost(ctx context.Context, cluster *lab.Cluster, writer *lab.Writer) {
 	GinkgoHelper()
 	acknowledged := writer.Stop()
 	Expect(acknowledged).NotTo(BeEmpty())
 	lost, err := cluster.Lost(ctx, acknowledged)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(lost).To(BeEmpty(), "what was acknowledged, and is not there")
+	Expect(lost).To(BeEmpty(), "acknowledged writes that do not exist")
 }
 
-// upgrade makes the cluster say that it is being upgraded, until the upgrade is done. It goes back to where it was,
-// which says the same of its release as before.
+// upgrade makes the cluster report an upgrade until done. Then it reports its former release again.
 func upgrade(ctx context.Context, cluster *lab.Cluster) (done func()) {
 	GinkgoHelper()
 	workload := workloadOf(cluster)
 	change := func(change func(*configv1.ClusterVersionStatus)) {
 		GinkgoHelper()
-		Expect(retry.RetryOnConflict(retry.DefaultBackoff, func() error { // its own operator writes, too
+		Expect(retry.RetryOnConflict(retry.DefaultBackoff, func() error { // its own operator writes as well
 			version := &configv1.ClusterVersion{}
 			if err := workload.Get(ctx, types.NamespacedName{Name: "version"}, version); err != nil {
 				return err
@@ -489,14 +492,14 @@ func upgrade(ctx context.Context, cluster *lab.Cluster) (done func()) {
 		}
 		status.History = slices.Insert(status.History, 0, next)
 	})
-	waitRollingOut(ctx, cluster, "to v4.99.0") // what is scaled before the provider knows is scaled
+	waitRollingOut(ctx, cluster, "to v4.99.0") // a scaling before the provider notices the upgrade is carried out
 	return func() {
 		GinkgoHelper()
 		change(func(status *configv1.ClusterVersionStatus) { status.History = status.History[1:] })
 	}
 }
 
-// changeTopology makes a cluster tell another topology of its control plane, until restore.
+// changeTopology makes a cluster report another topology of its control plane, until restore.
 func changeTopology(ctx context.Context, cluster *lab.Cluster, topology configv1.TopologyMode) (restore func()) {
 	GinkgoHelper()
 	workload := workloadOf(cluster)
@@ -515,8 +518,8 @@ func changeTopology(ctx context.Context, cluster *lab.Cluster, topology configv1
 	}
 }
 
-// takeCensus counts the voters of etcd until it is asked how few they were.
-func takeCensus(ctx context.Context, cluster *lab.Cluster) (fewest func() int) {
+// countVoters counts the voters of etcd until fewest is called, which returns the smallest number.
+func countVoters(ctx context.Context, cluster *lab.Cluster) (fewest func() int) {
 	ctx, stop := context.WithCancel(ctx)
 	voters := math.MaxInt
 	var running sync.WaitGroup

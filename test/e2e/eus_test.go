@@ -13,7 +13,8 @@ import (
 )
 
 var _ = Describe("A cluster whose workers are paused", Label("upgrade", "nightly"), func() {
-	// An even minor version, the one between, the next even one, and one too many for the kubelets of the first.
+	// An even minor version, the next one, the next even one, and one that the kubelets of the first do not
+	// support.
 	const first, between, second, beyond, channel = "4.20.0", "4.21.0", "4.22.0", "4.23.0", "eus-4.22"
 	It("is upgraded over two minor versions, and restarts its workers once", func(ctx SpecContext) {
 		onlySimulated()
@@ -32,9 +33,9 @@ var _ = Describe("A cluster whose workers are paused", Label("upgrade", "nightly
 		Expect(cluster.Versions().PausePool(ctx, versionoperator.WorkerPool, true)).To(Succeed())
 
 		for i, version := range []string{between, second} {
-			By("bringing the control plane to " + version)
+			By("upgrading the control plane to " + version)
 			cluster.Versions().Hold("machine-config")
-			ask(ctx, cluster, `{"version":"`+version+`","upgrade":{"channel":"`+channel+`"}}`)
+			changeSpec(ctx, cluster, `{"version":"`+version+`","upgrade":{"channel":"`+channel+`"}}`)
 			waitRollingOut(ctx, cluster, "waiting on machine-config")
 			Expect(waitRollingOut(ctx, cluster, "MachineConfigPool worker is paused")).To(And(ContainSubstring("to v"+version),
 				ContainSubstring("oc patch machineconfigpool worker")))
@@ -46,15 +47,15 @@ var _ = Describe("A cluster whose workers are paused", Label("upgrade", "nightly
 			expectBoots(ctx, cluster, boots, i+1, 0)
 		}
 
-		By("asking for one more, which its kubelets are too old for")
-		ask(ctx, cluster, `{"version":"`+beyond+`"}`)
+		By("requesting one more, for which its kubelets are too old")
+		changeSpec(ctx, cluster, `{"version":"`+beyond+`"}`)
 		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition,
 			controlplanev1.UpgradeRefusedReason)).To(ContainSubstring("Kubelet minor versions on nodes"))
 		waitRollingOut(ctx, cluster, "MachineConfigPool worker is paused")
-		ask(ctx, cluster, `{"version":"`+second+`"}`)
+		changeSpec(ctx, cluster, `{"version":"`+second+`"}`)
 		expectUpgraded(ctx, cluster, second)
 
-		By("letting the workers follow, with managers that know nothing of before")
+		By("upgrading the workers, with restarted managers")
 		kill(ctx)
 		Expect(cluster.Versions().PausePool(ctx, versionoperator.WorkerPool, false)).To(Succeed())
 		Eventually(ctx, func() ([]string, error) { return nodeReleases(ctx, cluster) }).WithTimeout(installTimeout).Should(HaveEach(second))
@@ -65,23 +66,24 @@ var _ = Describe("A cluster whose workers are paused", Label("upgrade", "nightly
 	}, NodeTimeout(3*installTimeout))
 })
 
-// expectFollowing waits until a control plane that is done tells which pools lag behind, and what of them; empty: nothing.
-func expectFollowing(ctx context.Context, cluster *lab.Cluster, told string, pools ...string) {
+// expectFollowing waits until a finished control plane reports the pools that lag behind, and their message;
+// empty: none.
+func expectFollowing(ctx context.Context, cluster *lab.Cluster, message string, pools ...string) {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega) {
 		s, err := cluster.State(ctx)
 		g.Expect(err).NotTo(HaveOccurred())
 		c := lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.RollingOutCondition)
 		g.Expect(c.Status).To(Equal(metav1.ConditionFalse))
-		g.Expect(c.Message).To(ContainSubstring(told))
-		if told == "" {
+		g.Expect(c.Message).To(ContainSubstring(message))
+		if message == "" {
 			g.Expect(c.Message).To(BeEmpty())
 		}
 		g.Expect(s.ControlPlane.Status.PoolsBehind).To(ConsistOf(pools))
 	}).Should(Succeed())
 }
 
-// expectBoots checks how often the hosts of masters and workers were booted since boots were counted.
+// expectBoots checks how often the hosts of masters and workers were booted since the count in boots.
 func expectBoots(ctx context.Context, cluster *lab.Cluster, boots map[string]int, masters, workers int) {
 	GinkgoHelper()
 	for _, m := range state(ctx, cluster).Machines {

@@ -33,11 +33,11 @@ func expectNoPanic(ctx context.Context) {
 	GinkgoHelper()
 	for _, manager := range ourManagers() {
 		var panics int
-		Eventually(func() (err error) { // one that was just started does not tell yet
+		Eventually(func() (err error) { // a manager that was just started has no metrics yet
 			panics, err = manager.Panics(ctx)
 			return err
 		}).WithContext(ctx).Should(Succeed())
-		Expect(panics).To(BeZero(), "of %s", manager.Name)
+		Expect(panics).To(BeZero(), "panics of %s", manager.Name)
 	}
 }
 
@@ -51,8 +51,9 @@ func expectNoSecretsLogged() {
 	}
 }
 
-// expectNoSecretsTold searches all objects in a namespace; a cluster's are there until it is deleted.
-func expectNoSecretsTold(ctx context.Context, namespace string) {
+// expectNoSecretsExposed searches all objects in a namespace for secrets; those of a cluster exist until it is
+// deleted.
+func expectNoSecretsExposed(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	for _, kind := range lab.Kinds {
 		for _, object := range listAll(ctx, kind, namespace) {
@@ -61,8 +62,8 @@ func expectNoSecretsTold(ctx context.Context, namespace string) {
 	}
 }
 
-// dump keeps what is to know of a failure: what each cluster waits for, its objects, and the end of the managers' logs.
-// Their last errors are told with what failed.
+// dump stores the state at a failure: the dependencies of each cluster, its objects, and the end of the
+// managers' logs. The last errors of the managers are reported with the failure.
 func dump(ctx context.Context) {
 	dir := filepath.Join(laboratory.Dir(), "failures",
 		regexp.MustCompile(`[^A-Za-z0-9]+`).ReplaceAllString(CurrentSpecReport().FullText(), "-"))
@@ -107,7 +108,7 @@ func dumpObjects(ctx context.Context, dir string, cluster *lab.Cluster) {
 	}
 }
 
-// events are the Events about an object in the namespace whose reason is given.
+// events returns the Events in a namespace with a reason.
 func events(ctx context.Context, namespace, reason string) []corev1.Event {
 	GinkgoHelper()
 	list := &corev1.EventList{}

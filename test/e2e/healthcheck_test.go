@@ -18,26 +18,26 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// startup is the shortest nodeStartupTimeoutSeconds that Cluster API takes. The default is ten minutes, an installation
-// takes forty: to hosts that take longer than the time-out both are the same.
+// startup is the shortest nodeStartupTimeoutSeconds of Cluster API. The default is ten minutes, and an
+// installation takes forty. Hosts that take longer than the timeout behave the same with both.
 const startup = 30 * time.Second
 
 var _ = Describe("A MachineHealthCheck", Label("healthcheck"), func() {
-	It("leaves hosts alone that are being installed, on day 1 and later, and looks after those that are installed", func(ctx SpecContext) {
+	It("does not remediate hosts that are being installed, on day 1 and later, and remediates installed ones", func(ctx SpecContext) {
 		const namespace = "slow"
 		cluster := apply(ctx, "ha", lab.Mutations{Namespace: namespace, ClusterName: "patient", ExtraHosts: 1, Edit: oneWorker})
 		Expect(laboratory.Client().Create(ctx, healthCheckOf(cluster))).To(Succeed())
 
-		By("installing workers slowly, while the control plane is up already")
+		By("installing workers slowly, while the control plane already runs")
 		var releases []func()
 		for _, created := range cluster.Hosts {
-			// a stage of workers
+			// This is a stage of workers.
 			releases = append(releases, hostOf(ctx, created.Namespace, created.Name).Linger(models.HostStageWaitingForIgnition))
 		}
 		wait(ctx, cluster, "initialized", func(s *lab.State) bool {
 			return s.Cluster != nil && ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false)
 		})
-		By("adding a worker whose host does not come up for long")
+		By("adding a worker whose host starts late")
 		late := hostOf(ctx, namespace, spareHost(state(ctx, cluster), cluster))
 		late.PowerOff()
 		Expect(cluster.Scale(ctx, 2)).To(Succeed())
@@ -51,7 +51,7 @@ var _ = Describe("A MachineHealthCheck", Label("healthcheck"), func() {
 		expectInstalled(ctx, cluster, 1)
 		expectUnprotected(ctx, cluster)
 
-		By("losing that host: now its Machine is remediated")
+		By("losing that host: its Machine is remediated")
 		machine := machineOn(state(ctx, cluster), late)
 		late.PowerOff()
 		wait(ctx, cluster, "remediated", func(s *lab.State) bool {
@@ -65,7 +65,8 @@ var _ = Describe("A MachineHealthCheck", Label("healthcheck"), func() {
 	}, NodeTimeout(3*installTimeout))
 })
 
-// healthCheckOf watches all Machines of the cluster; only its times are not the defaults.
+// healthCheckOf returns a MachineHealthCheck for all Machines of the cluster; only its times are not the
+// defaults.
 func healthCheckOf(cluster *lab.Cluster) *clusterv1.MachineHealthCheck {
 	const lost = 10
 	return &clusterv1.MachineHealthCheck{
@@ -84,7 +85,7 @@ func healthCheckOf(cluster *lab.Cluster) *clusterv1.MachineHealthCheck {
 	}
 }
 
-// hostOf waits until the machine behind a BareMetalHost is known.
+// hostOf waits until the machine behind a BareMetalHost exists.
 func hostOf(ctx context.Context, namespace, name string) *hosts.Host {
 	GinkgoHelper()
 	var host *hosts.Host
@@ -93,8 +94,8 @@ func hostOf(ctx context.Context, namespace, name string) *hosts.Host {
 	return host
 }
 
-// expectKept checks, for longer than a host may take to start, that no Machine is replaced, and then that those without
-// a Node are protected.
+// expectKept checks that no Machine is replaced for longer than the timeout of a start. Machines without a Node
+// then have to be protected.
 func expectKept(ctx context.Context, cluster *lab.Cluster) {
 	GinkgoHelper()
 	before := map[types.UID]bool{}
@@ -117,7 +118,7 @@ func expectKept(ctx context.Context, cluster *lab.Cluster) {
 	}
 }
 
-// expectUnprotected checks that a MachineHealthCheck looks after all Machines again.
+// expectUnprotected checks that a MachineHealthCheck covers all Machines again.
 func expectUnprotected(ctx context.Context, cluster *lab.Cluster) {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega) {
@@ -127,7 +128,7 @@ func expectUnprotected(ctx context.Context, cluster *lab.Cluster) {
 	}).Should(Succeed())
 }
 
-// spareHost names the BareMetalHost of the cluster that no Machine has.
+// spareHost returns the name of the BareMetalHost of the cluster without a Machine.
 func spareHost(s *lab.State, cluster *lab.Cluster) string {
 	GinkgoHelper()
 	used := map[string]bool{}
@@ -152,7 +153,7 @@ func everyMachineHasHost(s *lab.State) bool {
 	return true
 }
 
-// machineOn is the uid of the Machine that a host belongs to.
+// machineOn returns the uid of the Machine of a host.
 func machineOn(s *lab.State, host *hosts.Host) types.UID {
 	GinkgoHelper()
 	for _, m := range s.Machines {

@@ -19,14 +19,14 @@ import (
 )
 
 var _ = Describe("A host that is not ours", Label("hosts"), func() {
-	It("is neither bound nor approved, and the installation goes on without it", func(ctx SpecContext) {
+	It("is neither bound nor approved, and the installation continues without it", func(ctx SpecContext) {
 		const namespace = "impostor"
-		// Behind the first BareMetalHost another machine boots than the one that was inspected.
+		// Another machine boots as the first BareMetalHost than the inspected one.
 		thief := hosts.NewHardware("thief")
 		laboratory.Rack.SwapHardware(path.Join(namespace, "rack-0"), thief)
 		cluster := apply(ctx, "compact", lab.Mutations{Namespace: namespace, ClusterName: "rack", LightAPI: lightly()})
 
-		By("refusing a machine that is not the one that was inspected, and telling its addresses")
+		By("refusing a machine that differs from the inspected one, and reporting its addresses")
 		refused := wait(ctx, cluster, "refusing a host", func(s *lab.State) bool { return refusedMachine(s) != nil })
 		machine := refusedMachine(refused)
 		identified := lab.Condition(machine.Config.Status.Conditions, bootstrapv1.HostIdentifiedCondition)
@@ -39,26 +39,26 @@ var _ = Describe("A host that is not ours", Label("hosts"), func() {
 			return messages.String()
 		}).Should(ContainSubstring(thief.NICs[0].MAC), "an Event")
 
-		By("leaving a stranger alone that boots the image of a Machine beside its host")
+		By("ignoring a foreign server that boots the image of a Machine in addition to its host")
 		stranger := hosts.NewHardware("stranger")
 		_, err := laboratory.Rack.BootUnmanaged(imageOf(refused, machine), stranger)
 		Expect(err).NotTo(HaveOccurred())
-		wait(ctx, cluster, "visited by a stranger", func(s *lab.State) bool { return agentOf(s, stranger) })
+		wait(ctx, cluster, "with the Agent of the foreign server", func(s *lab.State) bool { return agentOf(s, stranger) })
 
-		By("taking the right machine once it is there")
+		By("installing the right machine once it boots")
 		key := path.Join(namespace, "rack-0")
 		laboratory.Rack.SetHardware(key, hosts.NewHardware(key))
 		laboratory.Rack.Host(key).Reboot()
 		waitAvailable(ctx, cluster)
 		expectInstalled(ctx, cluster, 0, laboratory.Rack.Host(key))
 		s := state(ctx, cluster)
-		Expect(agentOf(s, stranger)).To(BeTrue(), "the stranger is still there")
+		Expect(agentOf(s, stranger)).To(BeTrue(), "the Agent of the foreign server still exists")
 		for _, m := range s.Machines {
 			Expect(m.Agent.Name).NotTo(BeElementOf(stranger.UUID, thief.UUID))
 		}
 	}, NodeTimeout(2*installTimeout))
 
-	It("is refused when its BMC address was another server's from the start, until the BareMetalHost is made anew", func(ctx SpecContext) {
+	It("is refused when its BMC address was another server's from the start, until the BareMetalHost is recreated", func(ctx SpecContext) {
 		const namespace = "wrong-bmc"
 		// The BMC that the BareMetalHost names belongs to another server: inspection and boot reach that one. Only
 		// spec.bootMACAddress is the wanted server's.
@@ -74,23 +74,23 @@ var _ = Describe("A host that is not ours", Label("hosts"), func() {
 		Expect(s.Agents).To(ContainElement(HaveField("ObjectMeta.Name", other.UUID)))
 		expectOnlyOurAgents(s)
 
-		By("making it anew, as the message says: the address of a BMC cannot be changed")
+		By("recreating it, as the message advises: the address of a BMC cannot be changed")
 		Expect(laboratory.Client().Delete(ctx, created.DeepCopy())).To(MatchError(apierrors.IsInvalid, "is refused: the host is in use"))
 		patch(ctx, created.DeepCopy(), `{"metadata":{"annotations":{"bootstrap.cluster.x-k8s.io/allow-deletion":"true"}}}`)
 		Expect(laboratory.Client().Delete(ctx, created.DeepCopy())).To(Succeed())
 		Expect(laboratory.Client().Delete(ctx, refused.Machine.DeepCopy())).To(Succeed())
 		Eventually(ctx, func() error { return laboratory.Client().Get(ctx, keyOf(created), created.DeepCopy()) }).
 			WithTimeout(deleteTimeout).Should(MatchError(apierrors.IsNotFound, "gone"))
-		// As long as the infra machine of the former Machine is there, CAPM3 takes a BareMetalHost of that name for the
-		// one that it was given: troubleshooting.md says to wait for both.
+		// While the infra machine of the former Machine exists, CAPM3 takes a BareMetalHost of that name for its
+		// former host. troubleshooting.md advises to wait for the deletion of both.
 		wait(ctx, cluster, "without the infra machine of the former Machine", func(s *lab.State) bool {
 			return !slices.ContainsFunc(s.Machines, func(m lab.Machine) bool { return m.Infra != nil && m.Infra.GetUID() == refused.Infra.GetUID() })
 		})
 		laboratory.Rack.SetHardware(key, hosts.NewHardware(key))
-		anew := created.DeepCopy()
-		anew.ResourceVersion, anew.UID = "", ""
-		Expect(laboratory.Client().Create(ctx, anew)).To(Succeed())
-		// The Bare Metal Operator makes it the host's, and it goes with the host.
+		next := created.DeepCopy()
+		next.ResourceVersion, next.UID = "", ""
+		Expect(laboratory.Client().Create(ctx, next)).To(Succeed())
+		// The Bare Metal Operator makes the host its owner, and it is deleted with the host.
 		credentials := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: created.Spec.BMC.CredentialsName},
 			StringData: map[string]string{"username": "admin", "password": hosts.BMCPassword},
@@ -105,7 +105,7 @@ var _ = Describe("A host that is not ours", Label("hosts"), func() {
 
 	It("is not started while another BareMetalHost shows that its server is in use", func(ctx SpecContext) {
 		const namespace, elsewhere = "claimed", "claimed-elsewhere"
-		// The server was installed in another way, and somebody copied its BareMetalHost for Cluster API.
+		// The server was installed by another tool, and a user copied its BareMetalHost for Cluster API.
 		Expect(laboratory.Client().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: elsewhere}})).To(Succeed())
 		hardware := hosts.NewHardware(path.Join(namespace, "copied-0"))
 		original := &metal3api.BareMetalHost{ObjectMeta: metav1.ObjectMeta{
@@ -131,7 +131,7 @@ var _ = Describe("A host that is not ours", Label("hosts"), func() {
 		expectInstalled(ctx, cluster, 0)
 	}, NodeTimeout(2*installTimeout))
 
-	It("stays out below the required hardware, until the requirement is lowered", Label("nightly"), func(ctx SpecContext) {
+	It("is not installed with less than the required hardware, until the requirement is lowered", Label("nightly"), func(ctx SpecContext) {
 		cluster := apply(ctx, "sno", lab.Mutations{
 			Namespace: "small-host", ClusterName: "small",
 			Edit: edit(controlPlaneKind, map[string]any{"minCPUCores": int64(64)}, "spec", "openshiftAssistedConfigSpec", "hostRequirements"),
@@ -140,7 +140,7 @@ var _ = Describe("A host that is not ours", Label("hosts"), func() {
 			return configHas(s, bootstrapv1.HostBelowRequirementsReason)
 		})
 		ready := lab.Condition(s.Machines[0].Config.Status.Conditions, bootstrapv1.ReadyCondition)
-		Expect(ready.Message).To(And(ContainSubstring("16"), ContainSubstring("64")), "what it has and what it needs")
+		Expect(ready.Message).To(And(ContainSubstring("16"), ContainSubstring("64")), "the present and the required number")
 		expectOnlyOurAgents(s)
 		patch(ctx, controlPlaneOf(cluster), `{"spec":{"openshiftAssistedConfigSpec":{"hostRequirements":{"minCPUCores":16}}}}`)
 		waitAvailable(ctx, cluster)
@@ -157,7 +157,7 @@ func refusedMachine(s *lab.State) *lab.Machine {
 	return nil
 }
 
-// configHas reports whether the summary of some config has the reason.
+// configHas reports whether the summary of any config has the reason.
 func configHas(s *lab.State, reason string) bool {
 	for _, m := range s.Machines {
 		if m.Config != nil && lab.Condition(m.Config.Status.Conditions, bootstrapv1.ReadyCondition).Reason == reason {
@@ -167,7 +167,7 @@ func configHas(s *lab.State, reason string) bool {
 	return false
 }
 
-// imageOf is the URL of the image that the Machine's host boots.
+// imageOf returns the URL of the image that the Machine's host boots.
 func imageOf(s *lab.State, m *lab.Machine) string {
 	GinkgoHelper()
 	for _, infraEnv := range s.InfraEnvs {

@@ -26,19 +26,20 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// idleTime is how long an idle world is watched.
+// idleTime is how long idle clusters are observed.
 const idleTime = time.Minute
 
-// atRest is for how long nothing happens in a world that has come to rest: statuses of little interest may be held back for some seconds.
-const atRest = reconcile.DeferralPeriod + 2*time.Second
+// settleTime is how long objects must not change to count as settled: statuses of little interest may be deferred
+// for some seconds.
+const settleTime = reconcile.DeferralPeriod + 2*time.Second
 
-// listAll reads all objects of a kind in a namespace (cluster-scoped ones whatever the namespace).
+// listAll reads all objects of a kind in a namespace; the namespace does not matter for cluster-scoped kinds.
 func listAll(ctx context.Context, kind schema.GroupVersionKind, namespace string) []unstructured.Unstructured {
 	GinkgoHelper()
 	return listAt(ctx, laboratory, kind, namespace)
 }
 
-// listAt is listAll on a hub; the options say which of them.
+// listAt is listAll on a hub, with options.
 func listAt(ctx context.Context, hub *lab.Lab, kind schema.GroupVersionKind, namespace string,
 	options ...client.ListOption,
 ) []unstructured.Unstructured {
@@ -49,7 +50,7 @@ func listAt(ctx context.Context, hub *lab.Lab, kind schema.GroupVersionKind, nam
 	return list.Items
 }
 
-// versions are the resource versions of everything in the namespaces.
+// versions returns the resource versions of all objects in the namespaces.
 func versions(ctx context.Context, namespaces []string) map[string]string {
 	GinkgoHelper()
 	result := map[string]string{}
@@ -63,8 +64,8 @@ func versions(ctx context.Context, namespaces []string) map[string]string {
 	return result
 }
 
-// expectIdle checks that in an installed world where nothing happens nothing is written and our managers ask for nothing:
-// Agents, AgentClusterInstalls and BareMetalHosts of others, which change all the time, do not concern them.
+// expectIdle checks that installed clusters are idle: no object is written, and our managers send no requests.
+// Foreign Agents, AgentClusterInstalls and BareMetalHosts, which change all the time, do not concern them.
 func expectIdle(ctx context.Context, clusters ...*lab.Cluster) {
 	GinkgoHelper()
 	applied.deletions.Wait()
@@ -74,7 +75,7 @@ func expectIdle(ctx context.Context, clusters ...*lab.Cluster) {
 		namespaces = append(namespaces, cluster.Namespace)
 		foreign = append(foreign, addForeignObjects(ctx, cluster.Namespace)...)
 	}
-	before, begin := ours(comeToRest(ctx, namespaces...)), time.Now()
+	before, begin := ours(waitSettled(ctx, namespaces...)), time.Now()
 	Consistently(func() map[string]string {
 		stir(ctx, foreign)
 		return ours(versions(ctx, namespaces))
@@ -90,12 +91,12 @@ func expectIdle(ctx context.Context, clusters ...*lab.Cluster) {
 	}
 }
 
-// foreigner is the name of what somebody else has in the namespaces of our clusters.
-const foreigner = "foreign"
+// foreignName is the name of foreign objects in the namespaces of our clusters.
+const foreignName = "foreign"
 
-// ours are the versions of what is not a foreigner's.
+// ours returns the versions without those of foreign objects.
 func ours(all map[string]string) map[string]string {
-	maps.DeleteFunc(all, func(object, _ string) bool { return strings.HasSuffix(object, "/"+foreigner) })
+	maps.DeleteFunc(all, func(object, _ string) bool { return strings.HasSuffix(object, "/"+foreignName) })
 	return all
 }
 
@@ -108,15 +109,15 @@ func stir(ctx context.Context, objects []client.Object) {
 	}
 }
 
-// comeToRest waits until what the last change set off has come to rest, and returns the versions of everything.
-func comeToRest(ctx context.Context, namespaces ...string) map[string]string {
+// waitSettled waits until the effects of the last change have ended, and returns the versions of all objects.
+func waitSettled(ctx context.Context, namespaces ...string) map[string]string {
 	GinkgoHelper()
 	begin, before := time.Now(), versions(ctx, namespaces)
 	Eventually(func(g Gomega) {
 		if now := versions(ctx, namespaces); !equal(now, before) {
 			begin, before = time.Now(), now
 		}
-		g.Expect(time.Since(begin)).To(BeNumerically(">=", atRest), "the world has come to rest")
+		g.Expect(time.Since(begin)).To(BeNumerically(">=", settleTime), "no object changes")
 	}).WithTimeout(3 * time.Minute).WithPolling(time.Second).Should(Succeed())
 	return before
 }
@@ -133,12 +134,12 @@ func equal(a, b map[string]string) bool {
 	return true
 }
 
-// addForeignObjects creates an Agent, an AgentClusterInstall and a BareMetalHost that belong to somebody else.
+// addForeignObjects creates a foreign Agent, AgentClusterInstall and BareMetalHost.
 func addForeignObjects(ctx context.Context, namespace string) []client.Object {
 	GinkgoHelper()
-	meta := metav1.ObjectMeta{Namespace: namespace, Name: foreigner}
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: foreignName}
 	install := &hiveext.AgentClusterInstall{ObjectMeta: meta}
-	install.Spec.ClusterDeploymentRef = corev1.LocalObjectReference{Name: foreigner}
+	install.Spec.ClusterDeploymentRef = corev1.LocalObjectReference{Name: foreignName}
 	install.Spec.ProvisionRequirements.ControlPlaneAgents = 3
 	objects := []client.Object{install, &aiv1beta1.Agent{ObjectMeta: meta}, &metal3api.BareMetalHost{ObjectMeta: meta}}
 	for _, object := range objects {
@@ -152,19 +153,20 @@ func addForeignObjects(ctx context.Context, namespace string) []client.Object {
 	return objects
 }
 
-// writesIn are the writes of our managers to a namespace since a point in time.
+// writesIn returns the writes of our managers to a namespace since a point in time.
 func writesIn(namespace string, since time.Time) audit.Requests {
 	GinkgoHelper()
 	return requestsIn(namespace, since).Writes()
 }
 
-// requestsIn are all requests of our managers about a namespace since a point in time.
+// requestsIn returns all requests of our managers about a namespace since a point in time.
 func requestsIn(namespace string, since time.Time) audit.Requests {
 	GinkgoHelper()
 	return ourRequests(since).Where(about(namespace))
 }
 
-// ourRequests are all requests of our managers since a point in time. To read them takes the longer the older the laboratory is.
+// ourRequests returns all requests of our managers since a point in time. The duration of the call grows with
+// the age of the laboratory.
 func ourRequests(since time.Time) audit.Requests {
 	GinkgoHelper()
 	requests, err := laboratory.Env.Requests("", since)
@@ -174,7 +176,7 @@ func ourRequests(since time.Time) audit.Requests {
 	})
 }
 
-// about tells requests about a namespace. What is cluster-scoped bears its name.
+// verify matches requests about a namespace. Cluster-scoped objects have its name as a prefix.
 func about(namespace string) func(audit.Request) bool {
 	return func(r audit.Request) bool {
 		return r.Namespace == namespace || r.Namespace == "" && strings.HasPrefix(r.Name, namespace+"-")

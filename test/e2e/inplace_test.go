@@ -25,10 +25,11 @@ import (
 
 const deploymentKind = "MachineDeployment"
 
-// withInPlaceUpdates turns them on in Cluster API core, and the extension that serves them in the control plane manager.
+// withInPlaceUpdates enables in-place updates in Cluster API core, and the extension for them in the control
+// plane manager.
 var withInPlaceUpdates = env.ManagerOptions{Variables: map[string]string{"EXP_RUNTIME_SDK": "true", "EXP_IN_PLACE_UPDATES": "true"}}
 
-// updatedInPlace gives workers a version, and lets Cluster API update them in place.
+// updatedInPlace sets a version for workers, and lets Cluster API update them in place.
 var updatedInPlace = edits(
 	edit(deploymentKind, "v"+installedVersion, "spec", "template", "spec", "version"),
 	edit(deploymentKind, map[string]any{
@@ -36,8 +37,8 @@ var updatedInPlace = edits(
 	}, "spec", "rollout", "strategy"),
 )
 
-// registerExtension applies the ExtensionConfig that is shipped, for one namespace, and waits until Cluster API knows
-// the extension. No Service leads to it here.
+// registerExtension applies the shipped ExtensionConfig for one namespace, and waits until Cluster API has
+// discovered the extension. It uses a URL, because the laboratory has no Service.
 func registerExtension(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	content, err := os.ReadFile(filepath.Join("..", "..", "config", "controlplane", "in-place-updates.yaml"))
@@ -58,10 +59,10 @@ func registerExtension(ctx context.Context, namespace string) {
 		err := laboratory.Client().Get(ctx, client.ObjectKeyFromObject(extension), extension)
 		handlers, _, _ := unstructured.NestedSlice(extension.Object, "status", "handlers")
 		return handlers, err
-	}).WithTimeout(soon).Should(HaveLen(2), "Cluster API asked which hooks there are")
+	}).WithTimeout(soon).Should(HaveLen(2), "Cluster API has discovered the hooks")
 }
 
-// workersOf is the MachineDeployment of a cluster.
+// workersOf returns the MachineDeployment of a cluster.
 func workersOf(ctx context.Context, cluster *lab.Cluster) *clusterv1.MachineDeployment {
 	GinkgoHelper()
 	found := &clusterv1.MachineDeployment{}
@@ -69,12 +70,13 @@ func workersOf(ctx context.Context, cluster *lab.Cluster) *clusterv1.MachineDepl
 	return found
 }
 
-// expectUpdatedInPlace gives workers a version, and waits until Cluster API says that they have it; meanwhile their pool goes on.
+// expectUpdatedInPlace sets a version for workers, and waits until Cluster API reports that they have it; goOn
+// resumes their pool meanwhile.
 func expectUpdatedInPlace(ctx context.Context, cluster *lab.Cluster, version string, goOn func()) {
 	GinkgoHelper()
 	images := hostImages(ctx, cluster)
 	patch(ctx, workersOf(ctx, cluster), updateInPlace(version))
-	wait(ctx, cluster, "a worker that is updated", func(s *lab.State) bool {
+	wait(ctx, cluster, "a worker during its update", func(s *lab.State) bool {
 		for _, m := range s.Machines {
 			c := lab.Condition(m.Status.Conditions, clusterv1.MachineUpdatingCondition)
 			if c.Status == metav1.ConditionTrue && strings.Contains(c.Message, "its MachineConfigPool has not updated it to v"+version) {
@@ -94,21 +96,21 @@ func expectUpdatedInPlace(ctx context.Context, cluster *lab.Cluster, version str
 		}
 	}).WithTimeout(installTimeout).Should(Succeed())
 	Expect(hostImages(ctx, cluster)).To(Equal(images),
-		"Cluster API writes the templates over what belongs to a Machine that it moves; no host may be provisioned for it")
+		"Cluster API overwrites fields of a moved Machine with the templates; that must not provision a host")
 }
 
-// updateInPlace gives workers a version that Cluster API is to update in place.
+// updateInPlace returns a patch with a version that Cluster API sets in place.
 func updateInPlace(version string) string {
 	return `{"metadata":{"annotations":{"bootstrap.cluster.x-k8s.io/update-in-place":"v` + version +
 		`"}},"spec":{"template":{"spec":{"version":"v` + version + `"}}}}`
 }
 
-// expectFollowed gives workers a version on a Cluster API that cannot tell when it has updated them in place, and
-// therefore must not be asked to: with OnDelete they bear it when their pool has brought it to them.
+// expectFollowed sets a version for workers on a Cluster API that cannot detect the end of an in-place update,
+// so that none may be requested. With OnDelete the workers get the version from their pool.
 func expectFollowed(ctx context.Context, cluster *lab.Cluster, version string, goOn func()) {
 	GinkgoHelper()
 	images := hostImages(ctx, cluster)
-	wait(ctx, cluster, "workers that are not up to date for their kubelets alone: where this is not said any more, they "+
+	wait(ctx, cluster, "workers that are not up to date because of their kubelets only: without this message they "+
 		"can be updated in place", func(s *lab.State) bool {
 		return slices.ContainsFunc(s.Machines, func(m lab.Machine) bool {
 			return strings.HasPrefix(lab.Condition(m.Status.Conditions, clusterv1.MachineUpToDateCondition).Message,
@@ -130,7 +132,7 @@ func expectFollowed(ctx context.Context, cluster *lab.Cluster, version string, g
 	Expect(hostImages(ctx, cluster)).To(Equal(images))
 }
 
-// hostImages are what the hosts of a cluster were provisioned with.
+// hostImages returns the images with which the hosts of a cluster were provisioned.
 func hostImages(ctx context.Context, cluster *lab.Cluster) map[string]*metal3api.Image {
 	GinkgoHelper()
 	hosts := &metal3api.BareMetalHostList{}

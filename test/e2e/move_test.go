@@ -29,9 +29,9 @@ import (
 )
 
 var _ = Describe("An installed cluster", Label("move"), func() {
-	It("that clusterctl moves to another hub gets and loses hosts there", func(ctx SpecContext) {
+	It("that clusterctl moved to another hub is scaled there", func(ctx SpecContext) {
 		onlySimulated()
-		// Secrets that belong to nobody are moved with this label alone.
+		// Secrets without an owner are moved only with this label.
 		cluster := apply(ctx, "ha", lab.Mutations{
 			Namespace: "pivot", ClusterName: "roaming",
 			Edit: edits(oneWorker, edit("Secret", "", "metadata", "labels", clusterctlv1.ClusterctlMoveLabel)),
@@ -45,9 +45,9 @@ var _ = Describe("An installed cluster", Label("move"), func() {
 		moved, err := target.TakeOver(ctx, cluster)
 		Expect(err).NotTo(HaveOccurred())
 		clusterctlMove(ctx, cluster.Namespace, laboratory, target)
-		Expect(registrationOf(ctx, laboratory, cluster)).To(Equal(registered), "the first assisted-service notices nothing")
+		Expect(registrationOf(ctx, laboratory, cluster)).To(Equal(registered), "the registration with the first assisted-service is unchanged")
 
-		By("letting the other assisted-service take it in, as a cluster that is installed")
+		By("importing it into the other assisted-service as an installed cluster")
 		s := wait(ctx, moved, "imported", func(s *lab.State) bool {
 			return s.Installation != nil && s.Installation.Status.DebugInfo.State == "adding-hosts" && serves(s, 4)
 		})
@@ -55,10 +55,10 @@ var _ = Describe("An installed cluster", Label("move"), func() {
 		Eventually(ctx, func() string {
 			return lab.Condition(state(ctx, moved).ControlPlane.Status.Conditions, controlplanev1.InstalledCondition).Reason
 		}).Should(Equal(controlplanev1.InstalledReason))
-		Expect(s.InfraEnvs).To(BeEmpty(), "no image is made for hosts that run")
+		Expect(s.InfraEnvs).To(BeEmpty(), "no image is created for running hosts")
 		Expect(bootsOf(target, s)).To(Equal(boots))
 
-		By("revoking the only token that this hub has: it comes back with the copy of assisted-service's kubeconfig")
+		By("revoking the only token of this hub: it is replaced with the copy of assisted-service's kubeconfig")
 		revokeTokens(ctx, moved)
 
 		By("adding a worker there")
@@ -70,7 +70,7 @@ var _ = Describe("An installed cluster", Label("move"), func() {
 				return m.Agent != nil && m.Agent.Status.DebugInfo.State != "added-to-existing-cluster"
 			})
 		})
-		Expect(s.InfraEnvs).To(HaveLen(1), "that of the worker which joined here")
+		Expect(s.InfraEnvs).To(HaveLen(1), "the InfraEnv of the worker that joined here")
 		workload, err := moved.Workload()
 		Expect(err).NotTo(HaveOccurred())
 		for _, m := range s.Machines {
@@ -79,7 +79,7 @@ var _ = Describe("An installed cluster", Label("move"), func() {
 			}
 		}
 
-		By("removing a worker that came with it")
+		By("removing a moved worker")
 		leaving := workerOf(before)
 		patchAt(ctx, target.Client(), machineNamed(s, leaving.Name).DeepCopy(),
 			`{"metadata":{"annotations":{"`+clusterv1.DeleteMachineAnnotation+`":"true"}}}`)
@@ -93,14 +93,15 @@ var _ = Describe("An installed cluster", Label("move"), func() {
 		By("deleting it")
 		Expect(moved.Delete(ctx)).To(Succeed())
 		Eventually(ctx, func() map[string]types.UID { return registrationOf(ctx, target, moved) }).Should(BeEmpty(),
-			"nothing is left of it there")
+			"no object of it is left")
 		Expect(registrationOf(ctx, laboratory, cluster)).To(Equal(registered))
 		Expect(target.Rack.Escaped()).To(BeEmpty())
 		Expect(target.Failure()).NotTo(HaveOccurred())
 	}, NodeTimeout(4*installTimeout))
 })
 
-// startHub starts another laboratory, with the same kind of assisted-service as the first. Both are labelled as clusterctl does it.
+// startHub starts another laboratory, with the same kind of assisted-service as the first. Both get labels as
+// from clusterctl.
 func startHub(ctx context.Context, name string) *lab.Lab {
 	GinkgoHelper()
 	options := laboratoryOptions
@@ -114,8 +115,8 @@ func startHub(ctx context.Context, name string) *lab.Lab {
 	return hub
 }
 
-// labelLikeClusterctl labels the CRDs as "clusterctl init" does: what is labelled is moved. Metal3's hosts are, by the
-// advice of its documentation, too.
+// labelLikeClusterctl labels the CRDs as "clusterctl init" does: objects of labeled CRDs are moved. The
+// documentation of Metal3 advises to label BareMetalHosts too.
 func labelLikeClusterctl(ctx context.Context, hub *lab.Lab) {
 	GinkgoHelper()
 	list := &apiextensionsv1.CustomResourceDefinitionList{}
@@ -127,7 +128,7 @@ func labelLikeClusterctl(ctx context.Context, hub *lab.Lab) {
 	}
 }
 
-// clusterctlMove runs clusterctl itself, without network.
+// clusterctlMove runs clusterctl itself, without a network.
 func clusterctlMove(ctx context.Context, namespace string, from, to *lab.Lab) {
 	GinkgoHelper()
 	program, err := from.Env.Components().Program(ctx, components.Clusterctl)
@@ -139,7 +140,7 @@ func clusterctlMove(ctx context.Context, namespace string, from, to *lab.Lab) {
 	Expect(cmd.Run()).To(Succeed())
 }
 
-// registrationOf is what stands for a cluster in the assisted-service of a hub, its Secrets included.
+// registrationOf returns the objects of a cluster in the assisted-service of a hub, including its Secrets.
 func registrationOf(ctx context.Context, hub *lab.Lab, cluster *lab.Cluster) map[string]types.UID {
 	GinkgoHelper()
 	found := map[string]types.UID{}
@@ -147,7 +148,9 @@ func registrationOf(ctx context.Context, hub *lab.Lab, cluster *lab.Cluster) map
 		hivev1.SchemeGroupVersion.WithKind("ClusterDeployment"): nil,
 		aiv1beta1.GroupVersion.WithKind("InfraEnv"):             nil,
 		aiv1beta1.GroupVersion.WithKind("Agent"):                nil,
-		corev1.SchemeGroupVersion.WithKind("Secret"):            {client.MatchingLabels{"hive.openshift.io/cluster-deployment-name": cluster.Name}},
+		corev1.SchemeGroupVersion.WithKind("Secret"): {
+			client.MatchingLabels{"hive.openshift.io/cluster-deployment-name": cluster.Name},
+		},
 	} {
 		for _, object := range listAt(ctx, hub, kind, cluster.Namespace, options...) {
 			found[kind.Kind+" "+object.GetName()] = object.GetUID()
@@ -156,7 +159,7 @@ func registrationOf(ctx context.Context, hub *lab.Lab, cluster *lab.Cluster) map
 	return found
 }
 
-// bootsOf is how often the machines of a cluster were booted, by Machine.
+// bootsOf returns the numbers of boots of the machines of a cluster, by Machine.
 func bootsOf(hub *lab.Lab, s *lab.State) map[string]int {
 	GinkgoHelper()
 	boots := map[string]int{}
@@ -168,8 +171,8 @@ func bootsOf(hub *lab.Lab, s *lab.State) map[string]int {
 	return boots
 }
 
-// serves reports whether the control plane is available and all wanted Machines run. CAPM3 does not tell of hosts that
-// it finds installed that they are ready, so that the Cluster is not Available.
+// serves reports whether the control plane is available and all wanted Machines run. CAPM3 does not report hosts
+// as ready that it finds installed, so that the Cluster is not Available.
 func serves(s *lab.State, machines int) bool {
 	return s.ControlPlane != nil && lab.Condition(s.ControlPlane.Status.Conditions,
 		controlplanev1.AvailableCondition).Status == metav1.ConditionTrue &&
@@ -183,6 +186,6 @@ func workerOf(s *lab.State) lab.Machine {
 			return m
 		}
 	}
-	Fail("there is no worker")
+	Fail("no worker exists")
 	return lab.Machine{}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// firstDisk is a hint for the disk that assisted-service would not take without one: it prefers rotating disks.
+// firstDisk is a hint for the disk that assisted-service does not select without one: it prefers rotating disks.
 var firstDisk = metal3api.RootDeviceHints{DeviceName: "/dev/sda"}
 
 var _ = Describe("Clusters", Label("names", "nightly"), func() {
@@ -29,9 +29,9 @@ var _ = Describe("Clusters", Label("names", "nightly"), func() {
 			expectInstalled(ctx, cluster, 0)
 			imageSets[state(ctx, cluster).Installation.Spec.ImageSetRef.Name] = true
 		}
-		Expect(imageSets).To(HaveLen(3), "a ClusterImageSet for each")
+		Expect(imageSets).To(HaveLen(3), "one ClusterImageSet for each cluster")
 		for _, m := range state(ctx, clusters[2]).Machines {
-			// CAPM3 takes any host of the namespace: only some of them ask for their first disk.
+			// CAPM3 selects any host of the namespace: only some of them have the hint for their first disk.
 			disks := laboratory.Rack.Host(path.Join(m.Host.Namespace, m.Host.Name)).Hardware().Disks
 			disk := disks[1]
 			if m.Host.Spec.RootDeviceHints != nil {
@@ -44,7 +44,7 @@ var _ = Describe("Clusters", Label("names", "nightly"), func() {
 		By("deleting one of them")
 		expectDeleted(ctx, clusters[0])
 		for _, cluster := range clusters[1:] {
-			expectNotTouched(ctx, cluster)
+			expectUnchanged(ctx, cluster)
 		}
 	}, NodeTimeout(2*installTimeout))
 })

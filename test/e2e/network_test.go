@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("A host with static addresses", Label("network"), func() {
-	It("is not started before its NMStateConfig is there, and then boots the image that holds it", func(ctx SpecContext) {
+	It("is not started before its NMStateConfig exists, and then boots the image that contains it", func(ctx SpecContext) {
 		onlySimulated() // the real service is built without nmstate
 		const namespace = "static"
 		cluster := apply(ctx, "sno", lab.Mutations{
@@ -30,15 +30,15 @@ var _ = Describe("A host with static addresses", Label("network"), func() {
 			func(s *lab.State) bool { return configHas(s, bootstrapv1.WaitingForNMStateConfigReason) })
 		Expect(lab.Condition(s.Machines[0].Config.Status.Conditions,
 			bootstrapv1.ReadyCondition).Message).To(ContainSubstring("example.com/cluster=fixed"))
-		told := func(reason string) func(*lab.State) bool {
+		reported := func(reason string) func(*lab.State) bool {
 			return func(s *lab.State) bool {
 				c := lab.Condition(s.Machines[0].Config.Status.Conditions, bootstrapv1.HostAvailableCondition)
 				return c.Reason == reason && strings.Contains(c.Message, cluster.Hosts[0].Name)
 			}
 		}
-		wait(ctx, cluster, "told that the host does not fit, and why", told(bootstrapv1.NoHostFitsReason))
+		wait(ctx, cluster, "reporting that the host does not fit, with the reason", reported(bootstrapv1.NoHostFitsReason))
 		patch(ctx, cluster.Hosts[0].DeepCopy(), `{"metadata":{"labels":{"example.com/rack":"b7"}}}`)
-		wait(ctx, cluster, "told which host fits", told(bootstrapv1.HostsFitReason))
+		wait(ctx, cluster, "reporting the host that fits", reported(bootstrapv1.HostsFitReason))
 		key := path.Join(namespace, cluster.Hosts[0].Name)
 		Consistently(ctx, func(g Gomega) {
 			g.Expect(state(ctx, cluster).Machines[0].Spec.Bootstrap.DataSecretName).To(BeNil())
@@ -60,7 +60,7 @@ var _ = Describe("A host with static addresses", Label("network"), func() {
 		s = state(ctx, cluster)
 		Expect(s.InfraEnvs[0].Status.InfraEnvDebugInfo.StaticNetworkDownloadURL).NotTo(BeEmpty())
 		Expect(events(ctx, namespace, "NMStateConfigMismatch")).To(BeEmpty())
-		wait(ctx, cluster, "told no more of hosts: its own is installed", func(s *lab.State) bool {
+		wait(ctx, cluster, "without reports on hosts: its own is installed", func(s *lab.State) bool {
 			return lab.Condition(s.Machines[0].Config.Status.Conditions, bootstrapv1.HostAvailableCondition).Reason == ""
 		})
 		DeferCleanup(func(ctx SpecContext) { Expect(laboratory.Client().Delete(ctx, network)).To(Succeed()) }, NodeTimeout(soon))

@@ -19,34 +19,34 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// What is odd about the hosts of one cluster, by their numbers.
+// The peculiarities of the hosts of one cluster, by their numbers.
 const (
-	bootsSecondNIC = iota // spec.bootMACAddress is not that of the NIC which the Agent reports first
-	bonded                // all that the Agent reports has the MAC address of a NIC that is not the boot NIC
-	inspectedLate         // nothing is known of it before somebody tells
-	takenAway             // paused, and claimed by somebody else, after it was chosen
-	bootsMedium           // the live ISO stays its first boot device
+	bootsSecondNIC   = iota // spec.bootMACAddress is not that of the first NIC of the Agent
+	bonded                  // all NICs of the Agent have the MAC address of a NIC other than the boot NIC
+	inspectedLate           // its hardware is unknown before a user sets it
+	claimedElsewhere        // paused, and claimed by another client, after it was chosen
+	bootsMedium             // the live ISO remains its first boot device
 )
 
-// poolLabel says which hosts are for which Machines.
+// poolLabel assigns hosts to the Machines of a template.
 const poolLabel = "example.com/pool"
 
 var _ = Describe("Odd hosts", Label("hosts"), func() {
-	It("are recognised, installed once and given back all the same, and it is told what each waits for", func(ctx SpecContext) {
+	It("are identified, installed once and released, and the dependency of each is reported", func(ctx SpecContext) {
 		const namespace, name = "odd", "odd"
-		odd := installOdd(ctx, namespace, name)
+		odd := installPeculiar(ctx, namespace, name)
 
 		By("waiting for a host of the right pool")
-		wait(ctx, odd, "told that a host is in no pool", func(s *lab.State) bool {
-			return tells(s, bootstrapv1.HostAvailableCondition, bootstrapv1.NoHostFitsReason,
+		wait(ctx, odd, "reporting that a host is in no pool", func(s *lab.State) bool {
+			return reports(s, bootstrapv1.HostAvailableCondition, bootstrapv1.NoHostFitsReason,
 				"odd-4 (labels do not match hostSelector example.com/pool=workers)")
 		})
 		patch(ctx, odd.Hosts[bootsMedium].DeepCopy(), `{"metadata":{"labels":{"`+poolLabel+`":"workers"}}}`)
 
 		if mayBeUnknown() {
 			By("waiting for hardware details")
-			wait(ctx, odd, "told that a host cannot be recognised", func(s *lab.State) bool {
-				return tells(s, bootstrapv1.HostIdentifiedCondition, bootstrapv1.WaitingForHostIdentityReason,
+			wait(ctx, odd, "reporting that a host cannot be identified", func(s *lab.State) bool {
+				return reports(s, bootstrapv1.HostIdentifiedCondition, bootstrapv1.WaitingForHostIdentityReason,
 					"BareMetalHost odd/odd-2 has no MAC address to compare with")
 			})
 			details, err := json.Marshal(machineOf(namespace, inspectedLate).Details())
@@ -54,28 +54,29 @@ var _ = Describe("Odd hosts", Label("hosts"), func() {
 			annotate(ctx, odd.Hosts[inspectedLate], metal3api.HardwareDetailsAnnotation, string(details))
 		}
 
-		By("leaving a host alone that is paused and claimed by somebody else")
-		Eventually(ctx, hostState).WithArguments(odd.Hosts[takenAway]).WithTimeout(installTimeout).Should(Equal(metal3api.StateProvisioning))
-		annotate(ctx, odd.Hosts[takenAway], metal3api.PausedAnnotation, "somebody")
-		wait(ctx, odd, "told that a host is paused", func(s *lab.State) bool {
-			return tells(s, bootstrapv1.HostAvailableCondition, bootstrapv1.HostUnmanagedReason, metal3api.PausedAnnotation)
+		By("not changing a host that is paused and claimed by another client")
+		Eventually(ctx, hostState).WithArguments(odd.Hosts[claimedElsewhere]).WithTimeout(installTimeout).
+			Should(Equal(metal3api.StateProvisioning))
+		annotate(ctx, odd.Hosts[claimedElsewhere], metal3api.PausedAnnotation, "foreign")
+		wait(ctx, odd, "reporting that a host is paused", func(s *lab.State) bool {
+			return reports(s, bootstrapv1.HostAvailableCondition, bootstrapv1.HostUnmanagedReason, metal3api.PausedAnnotation)
 		})
-		patch(ctx, odd.Hosts[takenAway].DeepCopy(), `{"spec":{"consumerRef":{"name":"somebody"}}}`)
-		paused := rackHostOf(odd.Hosts[takenAway])
+		patch(ctx, odd.Hosts[claimedElsewhere].DeepCopy(), `{"spec":{"consumerRef":{"name":"foreign"}}}`)
+		paused := rackHostOf(odd.Hosts[claimedElsewhere])
 		paused.SlowTask(hosts.Provisioning, 0)
 		Eventually(func(g Gomega) {
-			consumer := hostOfLab(ctx, odd.Hosts[takenAway]).Spec.ConsumerRef
+			consumer := hostOfLab(ctx, odd.Hosts[claimedElsewhere]).Spec.ConsumerRef
 			g.Expect(consumer).NotTo(BeNil())
-			g.Expect(consumer.Name).NotTo(Equal("somebody"), "CAPM3 takes its host back")
+			g.Expect(consumer.Name).NotTo(Equal("foreign"), "CAPM3 claims its host again")
 		}).WithTimeout(installTimeout).Should(Succeed())
 		Expect(paused.Boots()).To(BeEmpty())
-		annotate(ctx, odd.Hosts[takenAway], metal3api.PausedAnnotation, "")
+		annotate(ctx, odd.Hosts[claimedElsewhere], metal3api.PausedAnnotation, "")
 
-		By("telling of a host that boots the discovery image again, as often as it does")
+		By("reporting a host each time that it boots the discovery image again")
 		wrong := rackHostOf(odd.Hosts[bootsMedium])
 		booted := func() []hosts.Boot { return wrong.Boots() }
-		wait(ctx, odd, "told of the boot order", func(s *lab.State) bool {
-			return tells(s, bootstrapv1.HostInstalledCondition, bootstrapv1.HostBootedDiscoveryAgainReason, "make the host boot from the disk")
+		wait(ctx, odd, "reporting the boot order", func(s *lab.State) bool {
+			return reports(s, bootstrapv1.HostInstalledCondition, bootstrapv1.HostBootedDiscoveryAgainReason, "make the host boot from the disk")
 		})
 		annotate(ctx, odd.Hosts[bootsMedium], metal3api.RebootAnnotationPrefix, "{}")
 		Eventually(booted).Should(HaveLen(3))
@@ -86,32 +87,32 @@ var _ = Describe("Odd hosts", Label("hosts"), func() {
 		waitAvailable(ctx, odd)
 		expectInstalled(ctx, odd, 0, wrong, wrong)
 		Expect(events(ctx, namespace, bootstrapv1.HostRefusedReason)).To(BeEmpty(),
-			"though all have a NIC of the same address, and none a serial number")
+			"though all have a NIC with the same address, and none has a serial number")
 
-		By("giving back a worker whose host nobody wipes at first, then slowly, then not at all")
-		expectGivenBack(ctx, odd)
+		By("releasing a worker whose host is not wiped at first, then slowly, then not at all")
+		expectReleased(ctx, odd)
 	}, NodeTimeout(3*installTimeout))
 
-	It("that cannot be inspected, or switched on and off, are told with the reason, and taken when they can", func(ctx SpecContext) {
+	It("that cannot be inspected, or switched on and off, are reported with the reason, and used once they can", func(ctx SpecContext) {
 		laboratory.Rack.Prepare(path.Join("broken", nameOf("broken", 0)), func(host *hosts.Host) {
 			host.FailTask(hosts.Inspecting, "its disks cannot be read")
 			host.FailTask(hosts.Powering, "a power supply is missing")
 		})
 		cluster := apply(ctx, "sno", lab.Mutations{Namespace: "broken", ClusterName: "broken", LightAPI: lightly()})
 		host := cluster.Hosts[0]
-		wait(ctx, cluster, "told that a host cannot be inspected", func(s *lab.State) bool {
-			return tells(s, bootstrapv1.HostAvailableCondition, bootstrapv1.NoHostFitsReason, "inspection error: its disks cannot be read")
+		wait(ctx, cluster, "reporting that a host cannot be inspected", func(s *lab.State) bool {
+			return reports(s, bootstrapv1.HostAvailableCondition, bootstrapv1.NoHostFitsReason, "inspection error: its disks cannot be read")
 		})
 		repair(ctx, host, hosts.Inspecting)
-		wait(ctx, cluster, "told that a host cannot be switched on or off", func(s *lab.State) bool {
-			return tells(s, bootstrapv1.HostAvailableCondition, bootstrapv1.NoHostFitsReason, "power management error: a power supply is missing")
+		wait(ctx, cluster, "reporting that a host cannot be switched on or off", func(s *lab.State) bool {
+			return reports(s, bootstrapv1.HostAvailableCondition, bootstrapv1.NoHostFitsReason, "power management error: a power supply is missing")
 		})
 		repair(ctx, host, hosts.Powering)
 		waitAvailable(ctx, cluster)
 		expectInstalled(ctx, cluster, 0)
 	}, NodeTimeout(3*installTimeout))
 
-	It("that take minutes for everything are waited for, and nothing is written meanwhile", Label("nightly"), func(ctx SpecContext) {
+	It("that take minutes for each task cause no writes meanwhile", Label("nightly"), func(ctx SpecContext) {
 		random := rand.New(rand.NewPCG(laboratoryOptions.HostSeed, 0))
 		laboratory.Rack.Prepare(path.Join("minutes", nameOf("slow", 0)), func(host *hosts.Host) {
 			for _, task := range []hosts.Task{hosts.Inspecting, hosts.Preparing, hosts.Provisioning, hosts.Deprovisioning} {
@@ -120,13 +121,13 @@ var _ = Describe("Odd hosts", Label("hosts"), func() {
 		})
 		cluster := apply(ctx, "sno", lab.Mutations{Namespace: "minutes", ClusterName: "slow"})
 		for _, state := range []metal3api.ProvisioningState{metal3api.StateInspecting, metal3api.StatePreparing} {
-			wait(ctx, cluster, "told that the host is "+string(state), func(s *lab.State) bool {
-				return tells(s, bootstrapv1.HostAvailableCondition, bootstrapv1.NoHostFitsReason, "slow-0 ("+string(state)+")")
+			wait(ctx, cluster, "reporting that the host is "+string(state), func(s *lab.State) bool {
+				return reports(s, bootstrapv1.HostAvailableCondition, bootstrapv1.NoHostFitsReason, "slow-0 ("+string(state)+")")
 			})
 		}
 		Eventually(ctx, hostState).WithArguments(cluster.Hosts[0]).WithTimeout(installTimeout).Should(Equal(metal3api.StateProvisioning))
-		wait(ctx, cluster, "told which host it is", func(s *lab.State) bool {
-			return tells(s, bootstrapv1.HostIdentifiedCondition, bootstrapv1.WaitingForHostReason,
+		wait(ctx, cluster, "reporting the host", func(s *lab.State) bool {
+			return reports(s, bootstrapv1.HostIdentifiedCondition, bootstrapv1.WaitingForHostReason,
 				"waiting for BareMetalHost minutes/slow-0 to boot")
 		})
 		settled := state(ctx, cluster).Machines[0].Config.ResourceVersion
@@ -140,23 +141,23 @@ var _ = Describe("Odd hosts", Label("hosts"), func() {
 	}, NodeTimeout(5*installTimeout))
 })
 
-// installOdd applies a cluster whose hosts are odd, each in its way, in two pools.
-func installOdd(ctx context.Context, namespace, name string) *lab.Cluster {
+// installPeculiar applies a cluster whose hosts have different peculiarities, in two pools.
+func installPeculiar(ctx context.Context, namespace, name string) *lab.Cluster {
 	GinkgoHelper()
 	for i := range bootsMedium + 1 {
 		laboratory.Rack.SetHardware(path.Join(namespace, nameOf(name, i)), machineOf(namespace, i))
 	}
 	laboratory.Rack.SwapHardware(path.Join(namespace, nameOf(name, bonded)), machineOf(namespace, bonded).Bonded("bond0", 1))
-	laboratory.Rack.Prepare(path.Join(namespace, nameOf(name, takenAway)),
+	laboratory.Rack.Prepare(path.Join(namespace, nameOf(name, claimedElsewhere)),
 		func(host *hosts.Host) { host.SlowTask(hosts.Provisioning, time.Hour) })
 	laboratory.Rack.Prepare(path.Join(namespace, nameOf(name, bootsMedium)), func(host *hosts.Host) { host.BootMediumFirst(true) })
 	return apply(ctx, "ha", lab.Mutations{
-		Namespace: namespace, ClusterName: name, LightAPI: lightly(), HostOptions: []hosts.HostOption{oddly},
+		Namespace: namespace, ClusterName: name, LightAPI: lightly(), HostOptions: []hosts.HostOption{withPeculiarity},
 		Edit: edits(fromPool("control-plane", "masters"), fromPool("worker", "workers")),
 	})
 }
 
-// fromPool has the Machines of a template take the hosts of a pool.
+// fromPool makes the Machines of a template use the hosts of a pool.
 func fromPool(template, wanted string) func(*unstructured.Unstructured) {
 	return func(object *unstructured.Unstructured) {
 		if object.GetKind() != "Metal3MachineTemplate" || !strings.HasSuffix(object.GetName(), template) {
@@ -169,8 +170,8 @@ func fromPool(template, wanted string) func(*unstructured.Unstructured) {
 
 func nameOf(cluster string, i int) string { return cluster + "-" + string(rune('0'+i)) }
 
-// machineOf is the machine of a BareMetalHost: white boxes, between whose systems and management controllers are NICs
-// with one and the same address.
+// machineOf returns the machine of a BareMetalHost: a white box, whose NIC between system and management
+// controller has the same address on each machine.
 func machineOf(namespace string, i int) hosts.Hardware {
 	machine := hosts.NewHardware(path.Join(namespace, nameOf(namespace, i)))
 	machine.Serial = "To be filled by O.E.M."
@@ -178,7 +179,7 @@ func machineOf(namespace string, i int) hosts.Hardware {
 	return machine
 }
 
-func oddly(i int, host *metal3api.BareMetalHost) {
+func withPeculiarity(i int, host *metal3api.BareMetalHost) {
 	host.Labels = map[string]string{poolLabel: "masters"}
 	switch i {
 	case bootsSecondNIC:
@@ -187,35 +188,36 @@ func oddly(i int, host *metal3api.BareMetalHost) {
 		if mayBeUnknown() {
 			hosts.WithoutMAC()(i, host)
 		}
-	case takenAway:
+	case claimedElsewhere:
 		host.Labels[poolLabel] = "workers"
 	case bootsMedium:
 		host.Labels[poolLabel] = "spare"
 	}
 }
 
-// mayBeUnknown is whether there may be a host with nothing to recognise it by: the admission webhook of the Bare Metal
-// Operator refuses one that has no boot MAC address and is not to be inspected.
+// mayBeUnknown reports whether a host may have nothing that identifies it. The admission webhook of the Bare
+// Metal Operator rejects a host without a boot MAC address and without inspection.
 func mayBeUnknown() bool { return laboratoryOptions.BareMetal != lab.Real }
 
-// expectGivenBack scales the workers down while their hosts are detached, clean slowly and fail to clean.
-func expectGivenBack(ctx context.Context, cluster *lab.Cluster) {
+// expectReleased scales the workers down while their hosts are detached, cleaned slowly, and fail to be
+// cleaned.
+func expectReleased(ctx context.Context, cluster *lab.Cluster) {
 	GinkgoHelper()
 	before := state(ctx, cluster).Machines
-	workers := cluster.Hosts[takenAway:]
+	workers := cluster.Hosts[claimedElsewhere:]
 	for _, host := range workers {
-		annotate(ctx, host, metal3api.DetachedAnnotation, "somebody")
+		annotate(ctx, host, metal3api.DetachedAnnotation, "foreign")
 		rackHostOf(host).SlowTask(hosts.Deprovisioning, time.Hour)
 	}
 	Expect(cluster.Scale(ctx, 1)).To(Succeed())
-	wait(ctx, cluster, "told that a host is detached", func(s *lab.State) bool {
-		return tells(s, bootstrapv1.HostAvailableCondition, bootstrapv1.HostUnmanagedReason, metal3api.DetachedAnnotation)
+	wait(ctx, cluster, "reporting that a host is detached", func(s *lab.State) bool {
+		return reports(s, bootstrapv1.HostAvailableCondition, bootstrapv1.HostUnmanagedReason, metal3api.DetachedAnnotation)
 	})
 	for _, host := range workers {
 		annotate(ctx, host, metal3api.DetachedAnnotation, "")
 	}
-	wait(ctx, cluster, "told that a host is deprovisioned", func(s *lab.State) bool {
-		return tells(s, bootstrapv1.HostAvailableCondition, bootstrapv1.HostChosenReason, "is being deprovisioned")
+	wait(ctx, cluster, "reporting that a host is deprovisioned", func(s *lab.State) bool {
+		return reports(s, bootstrapv1.HostAvailableCondition, bootstrapv1.HostChosenReason, "is being deprovisioned")
 	})
 	for _, host := range workers {
 		Expect(rackHostOf(host).Losses()).To(BeEmpty())
@@ -223,7 +225,7 @@ func expectGivenBack(ctx context.Context, cluster *lab.Cluster) {
 		rackHostOf(host).SlowTask(hosts.Deprovisioning, 0)
 		annotate(ctx, host, "e2e.example.com/slow", "no more")
 	}
-	wait(ctx, cluster, "told that a host cannot be cleaned",
+	wait(ctx, cluster, "reporting that a host cannot be cleaned",
 		func(s *lab.State) bool { return slices.ContainsFunc(s.Machines, cannotBeCleaned) })
 	for _, host := range workers {
 		repair(ctx, host, hosts.Deprovisioning)
@@ -231,23 +233,23 @@ func expectGivenBack(ctx context.Context, cluster *lab.Cluster) {
 	s := wait(ctx, cluster, "without one of its workers", func(s *lab.State) bool { return len(s.Machines) == len(before)-1 })
 	removed := missing(before, s)
 	Eventually(ctx, hostState).WithArguments(removed.Host).WithTimeout(soon).Should(Equal(metal3api.StateAvailable))
-	Expect(rackHost(removed).Losses()).To(HaveLen(1), "the node is gone from the disk")
+	Expect(rackHost(removed).Losses()).To(HaveLen(1), "the node on the disk is lost")
 }
 
-// tells reports whether the condition of some config has the reason, with a message that contains the text.
-func tells(s *lab.State, condition, reason, text string) bool {
+// reports reports whether the condition of any config has the reason, with a message that contains the text.
+func reports(s *lab.State, condition, reason, text string) bool {
 	for _, m := range s.Machines {
 		if m.Config == nil {
 			continue
 		}
-		if told := lab.Condition(m.Config.Status.Conditions, condition); told.Reason == reason && strings.Contains(told.Message, text) {
+		if c := lab.Condition(m.Config.Status.Conditions, condition); c.Reason == reason && strings.Contains(c.Message, text) {
 			return true
 		}
 	}
 	return false
 }
 
-// annotate annotates a BareMetalHost; empty: it takes the annotation off.
+// annotate sets an annotation of a BareMetalHost; an empty value removes it.
 func annotate(ctx context.Context, host *metal3api.BareMetalHost, key, value string) {
 	GinkgoHelper()
 	annotations := map[string]any{key: value}

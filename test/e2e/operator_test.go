@@ -16,7 +16,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// diskImage has the hosts of a sample boot a disk image.
+// diskImage makes the hosts of a sample boot a disk image.
 var diskImage = edits(
 	edit("OpenshiftAssistedControlPlane", "DiskImage", "spec", "openshiftAssistedConfigSpec", "bootMode"),
 	edit("Metal3MachineTemplate", map[string]any{
@@ -25,9 +25,10 @@ var diskImage = edits(
 	}, "spec", "template", "spec", "image"),
 )
 
-// What the other specs believe of the Bare Metal Operator is true of itself. Both clusters are installed at the same time, and deleted so.
+// The assumptions of the other specs hold for the real Bare Metal Operator. Both clusters are installed, and
+// deleted, at the same time.
 var _ = Describe("The Bare Metal Operator", Label("bmo"), func() {
-	It("boots hosts from live ISO and disk image, wipes one that is given up, has it installed again, and leaves nothing running",
+	It("boots hosts from live ISO and disk image, wipes a removed one, reinstalls it, and leaves no host running",
 		func(ctx SpecContext) {
 			if laboratoryOptions.BareMetal != lab.Real {
 				Skip("needs the operator itself: " + operatorVariable + "=" + string(lab.Real))
@@ -37,8 +38,8 @@ var _ = Describe("The Bare Metal Operator", Label("bmo"), func() {
 			iso := apply(ctx, "ha", lab.Mutations{Namespace: "bmo-iso", ClusterName: "iso", LightAPI: lightly()})
 			disk := apply(ctx, "sno", lab.Mutations{Namespace: "bmo-disk", ClusterName: "disk", LightAPI: lightly(), Edit: diskImage})
 
-			By("telling of an image that cannot be written, and going on once it can")
-			s := wait(ctx, disk, "told that the host fails", func(s *lab.State) bool { return configHas(s, bootstrapv1.HostFailedReason) })
+			By("reporting an image that cannot be written, and continuing once it can")
+			s := wait(ctx, disk, "reporting that the host fails", func(s *lab.State) bool { return configHas(s, bootstrapv1.HostFailedReason) })
 			Expect(s.Machines[0].Config.Status.Conditions).To(ContainElement(And(HaveField("Type", bootstrapv1.ReadyCondition),
 				HaveField("Message", ContainSubstring("the image cannot be downloaded")))))
 			repair(ctx, disk.Hosts[0], hosts.Provisioning)
@@ -47,21 +48,21 @@ var _ = Describe("The Bare Metal Operator", Label("bmo"), func() {
 			expectInstalled(ctx, iso, 0)
 			expectInstalled(ctx, disk, 0)
 
-			By("being refused what its admission webhook forbids: it is the one who runs")
+			By("rejecting changes with its admission webhook, which proves that it runs")
 			taken := state(ctx, disk).Machines[0].Host.DeepCopy()
 			taken.Spec.BMC.Address = "redfish-virtualmedia+http://other.invalid/redfish/v1/Systems/1"
 			Expect(laboratory.Client().Update(ctx, taken)).To(MatchError(apierrors.IsForbidden, "is forbidden"))
 
-			By("giving a worker up: its host is wiped")
+			By("removing a worker: its host is wiped")
 			before := state(ctx, iso).Machines
 			for _, host := range iso.Hosts {
 				rackHostOf(host).FailTask(hosts.Deprovisioning, "cleaning failed")
 			}
 			Expect(iso.Scale(ctx, 1)).To(Succeed())
-			s = wait(ctx, iso, "told that a host cannot be cleaned",
+			s = wait(ctx, iso, "reporting that a host cannot be cleaned",
 				func(s *lab.State) bool { return slices.ContainsFunc(s.Machines, cannotBeCleaned) })
-			going := s.Machines[slices.IndexFunc(s.Machines, cannotBeCleaned)]
-			Expect(going.DeletionTimestamp).NotTo(BeNil())
+			deleting := s.Machines[slices.IndexFunc(s.Machines, cannotBeCleaned)]
+			Expect(deleting.DeletionTimestamp).NotTo(BeNil())
 			for _, host := range iso.Hosts {
 				repair(ctx, host, hosts.Deprovisioning)
 			}
@@ -69,9 +70,9 @@ var _ = Describe("The Bare Metal Operator", Label("bmo"), func() {
 			removed := missing(before, s)
 			Eventually(ctx, hostState).WithArguments(removed.Host).WithTimeout(soon).Should(Equal(metal3api.StateAvailable))
 			Expect(rackHost(removed).PoweredOn()).To(BeFalse())
-			Expect(rackHost(removed).Losses()).To(HaveLen(1), "the node is gone from the disk")
+			Expect(rackHost(removed).Losses()).To(HaveLen(1), "the node on the disk is lost")
 
-			By("taking the host again, the only one that is free")
+			By("using the host again, the only free one")
 			Expect(iso.Scale(ctx, 2)).To(Succeed())
 			s = wait(ctx, iso, "complete again", func(s *lab.State) bool { return len(s.Machines) == len(before) && s.Available() })
 			again := missing(s.Machines, &lab.State{Machines: before})
@@ -87,7 +88,7 @@ var _ = Describe("The Bare Metal Operator", Label("bmo"), func() {
 		}, NodeTimeout(3*installTimeout))
 })
 
-// rackHostOf is the machine of a BareMetalHost, once the operator has seen it.
+// rackHostOf returns the machine of a BareMetalHost, once the operator has seen it.
 func rackHostOf(host *metal3api.BareMetalHost) *hosts.Host {
 	GinkgoHelper()
 	var found *hosts.Host
@@ -98,7 +99,8 @@ func rackHostOf(host *metal3api.BareMetalHost) *hosts.Host {
 	return found
 }
 
-// repair lets a task of a host succeed, and has the operator try it at once: of itself it would in some minutes.
+// repair makes a task of a host succeed, and triggers it at once: otherwise the operator would retry after some
+// minutes.
 func repair(ctx context.Context, host *metal3api.BareMetalHost, task hosts.Task) {
 	GinkgoHelper()
 	rackHostOf(host).FailTask(task, "")
@@ -110,7 +112,7 @@ func cannotBeCleaned(m lab.Machine) bool {
 		"cleaning failed")
 }
 
-// missing is the one of some Machines that a state does not have.
+// missing returns the first of some Machines that is not in a state.
 func missing(machines []lab.Machine, s *lab.State) lab.Machine {
 	GinkgoHelper()
 	for _, m := range machines {
@@ -122,7 +124,7 @@ func missing(machines []lab.Machine, s *lab.State) lab.Machine {
 	return lab.Machine{}
 }
 
-// hostState is the provisioning state of a BareMetalHost.
+// hostState returns the provisioning state of a BareMetalHost.
 func hostState(ctx context.Context, host *metal3api.BareMetalHost) metal3api.ProvisioningState {
 	GinkgoHelper()
 	return hostOfLab(ctx, host).Status.Provisioning.State

@@ -12,7 +12,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// The second begins with what the first left.
+// The second spec starts with the result of the first.
 var _ = Describe("An upgrade during an outage", Ordered, Label("upgrade", "nightly"), func() {
 	const first, second = nextPatch, "4.19.12"
 	var cluster *lab.Cluster
@@ -22,20 +22,20 @@ var _ = Describe("An upgrade during an outage", Ordered, Label("upgrade", "night
 		onlySimulated()
 		cluster = apply(ctx, "compact", lab.Mutations{Namespace: "outage", ClusterName: "outage", EtcdMembers: true, ExtraHosts: 1})
 		waitAvailable(ctx, cluster)
-		expectWell(ctx, cluster)
+		expectHealthy(ctx, cluster)
 		before = state(ctx, cluster)
 		publish(cluster, first, patches)
 		publish(cluster, second, patches)
 	}, NodeTimeout(installTimeout+soon))
 
-	It("of its API tells what was seen last, and asks for nothing twice", func(ctx SpecContext) {
+	It("of its API reports the last known state, and repeats no request", func(ctx SpecContext) {
 		cluster.Versions().Hold("machine-config")
-		ask(ctx, cluster, `{"version":"`+first+`","upgrade":{"channel":"`+patches+`"}}`)
+		changeSpec(ctx, cluster, `{"version":"`+first+`","upgrade":{"channel":"`+patches+`"}}`)
 		waitRollingOut(ctx, cluster, "waiting on machine-config")
-		last := wait(ctx, cluster, "telling how far it is", func(s *lab.State) bool { return s.ControlPlane.Status.Upgrade.Percentage != nil })
+		last := wait(ctx, cluster, "reporting its progress", func(s *lab.State) bool { return s.ControlPlane.Status.Upgrade.Percentage != nil })
 		generation := generationOf(ctx, cluster)
 
-		By("taking the API away, and then the managers")
+		By("stopping the API, and then the managers")
 		cluster.Server().Process().Kill()
 		for _, act := range []func(){func() {}, func() { kill(ctx) }} {
 			act()
@@ -47,10 +47,10 @@ var _ = Describe("An upgrade during an outage", Ordered, Label("upgrade", "night
 			})
 		}
 
-		By("bringing it back")
+		By("starting it again")
 		Expect(cluster.Server().Process().Start(ctx)).To(Succeed())
 		waitRollingOut(ctx, cluster, "waiting on machine-config")
-		Expect(generationOf(ctx, cluster)).To(Equal(generation), "it was asked before")
+		Expect(generationOf(ctx, cluster)).To(Equal(generation), "the request was not repeated")
 		cluster.Versions().Recover("machine-config")
 		expectUpgraded(ctx, cluster, first)
 		Expect(generationOf(ctx, cluster)).To(Equal(generation))
@@ -60,14 +60,14 @@ var _ = Describe("An upgrade during an outage", Ordered, Label("upgrade", "night
 		}
 		Expect(requested).To(Equal(1))
 		expectUnwiped(ctx, cluster, before)
-		expectWell(ctx, cluster)
+		expectHealthy(ctx, cluster)
 	}, NodeTimeout(2*installTimeout))
 
-	It("of a master waits for its host, whose Machine is not replaced", func(ctx SpecContext) {
+	It("of a master waits for its host, and its Machine is not replaced", func(ctx SpecContext) {
 		Expect(laboratory.Client().Create(ctx, healthCheckOfMasters(cluster))).To(Succeed())
 		lost, boots := before.Machines[0], bootCounts(state(ctx, cluster))
 		cluster.Versions().Hold("kube-apiserver")
-		ask(ctx, cluster, `{"version":"`+second+`","upgrade":{"channel":"`+patches+`"}}`)
+		changeSpec(ctx, cluster, `{"version":"`+second+`","upgrade":{"channel":"`+patches+`"}}`)
 		waitRollingOut(ctx, cluster, "waiting on kube-apiserver")
 
 		By("losing it before the hosts are restarted")
@@ -90,11 +90,11 @@ var _ = Describe("An upgrade during an outage", Ordered, Label("upgrade", "night
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(version.Status.History[0].State).To(Equal(configv1.PartialUpdate))
 			for _, m := range s.Machines {
-				g.Expect(rackHost(m).Boots()).To(HaveLen(boots[m.Name]), "no other is restarted")
+				g.Expect(rackHost(m).Boots()).To(HaveLen(boots[m.Name]), "no other host is restarted")
 			}
 		})
 
-		By("bringing it back")
+		By("starting it again")
 		rackHost(lost).PowerOn()
 		expectUpgraded(ctx, cluster, second)
 		expectUnwiped(ctx, cluster, before)
@@ -106,11 +106,11 @@ var _ = Describe("An upgrade during an outage", Ordered, Label("upgrade", "night
 			Expect(rackHost(m).Boots()).To(HaveLen(boots[m.Name]+more), "boots of %s", m.Name)
 		}
 		Expect(events(ctx, cluster.Namespace, "MachineRemediated")).To(BeEmpty())
-		expectWell(ctx, cluster)
+		expectHealthy(ctx, cluster)
 	}, NodeTimeout(2*installTimeout))
 })
 
-// generationOf is how often the spec of the ClusterVersion was written.
+// generationOf returns the generation of the ClusterVersion: the number of writes of its spec.
 func generationOf(ctx context.Context, cluster *lab.Cluster) int64 {
 	GinkgoHelper()
 	version, err := cluster.Versions().ClusterVersion(ctx)
@@ -118,8 +118,8 @@ func generationOf(ctx context.Context, cluster *lab.Cluster) int64 {
 	return version.Generation
 }
 
-// expectAsBefore checks for a while that no Machine comes or goes, and what is given.
-func expectAsBefore(ctx context.Context, cluster *lab.Cluster, before *lab.State, and func(Gomega, *lab.State)) {
+// expectAsBefore checks for a while that no Machine is created or deleted, and that a condition holds.
+func expectAsBefore(ctx context.Context, cluster *lab.Cluster, before *lab.State, check func(Gomega, *lab.State)) {
 	GinkgoHelper()
 	Consistently(ctx, func(g Gomega) {
 		s, err := cluster.State(ctx)
@@ -129,6 +129,6 @@ func expectAsBefore(ctx context.Context, cluster *lab.Cluster, before *lab.State
 			g.Expect(has(before, m)).To(BeTrue(), "Machine %s is new", m.Name)
 			g.Expect(m.DeletionTimestamp.IsZero()).To(BeTrue(), "Machine %s is deleted", m.Name)
 		}
-		and(g, s)
+		check(g, s)
 	}).WithTimeout(2 * quiet).WithPolling(quiet / 20).Should(Succeed())
 }

@@ -23,7 +23,7 @@ import (
 )
 
 var _ = Describe("An infrastructure provider without BareMetalHosts", Label("infrastructure"), func() {
-	It("boots disk images with user data: a node and a worker are installed, a stranger is kept out, and all of it goes again",
+	It("boots disk images with user data: a node and a worker are installed, a foreign server is refused, and all is deleted",
 		func(ctx SpecContext) {
 			servers := []hosts.Hardware{hosts.NewHardware("plain-0"), hosts.NewHardware("plain-1")}
 			startPlainMetal(ctx, servers)
@@ -34,12 +34,12 @@ var _ = Describe("An infrastructure provider without BareMetalHosts", Label("inf
 			adopt(cluster)
 			Expect(cluster.Hosts).To(BeEmpty(), "BareMetalHosts")
 
-			By("keeping the worker waiting, whose host is discovered while the node is being installed")
-			s := wait(ctx, cluster, "keeping the worker waiting",
+			By("blocking the worker, whose host is discovered while the node is being installed")
+			s := wait(ctx, cluster, "blocking the worker",
 				func(s *lab.State) bool { return configHas(s, bootstrapv1.ClusterNotAcceptingHostsReason) })
 			worker := machineWith(s, bootstrapv1.ClusterNotAcceptingHostsReason)
 
-			By("refusing both when another server boots its image, too")
+			By("refusing both when another server boots the same image")
 			stranger, err := laboratory.Rack.BootUnmanaged(imageOf(s, &worker), hosts.NewHardware("plain-stranger"))
 			Expect(err).NotTo(HaveOccurred())
 			s = wait(ctx, cluster, "refusing two hosts", func(s *lab.State) bool { return refusedMachine(s) != nil })
@@ -59,18 +59,18 @@ var _ = Describe("An infrastructure provider without BareMetalHosts", Label("inf
 					g.Expect(agent.Spec.Approved).To(BeFalse(), agent.Name)
 					g.Expect(agent.Spec.ClusterDeploymentName).To(BeNil(), agent.Name)
 				}
-			}).WithTimeout(quiet).Should(Succeed(), "though the cluster accepts hosts")
+			}).WithTimeout(quiet).Should(Succeed(), "the cluster accepts hosts, but not these")
 
-			By("taking the worker once the stranger is gone")
+			By("installing the worker after the deletion of the foreign Agent")
 			stranger.PowerOff()
 			Expect(laboratory.Client().Delete(ctx,
 				&aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: stranger.Hardware().UUID}})).To(Succeed())
 			waitAvailable(ctx, cluster)
 			expectPlainMetal(ctx, cluster, servers)
 			Expect(downloads(cluster)).To(BeNumerically("<", 2*len(servers)),
-				"downloads of discovery ignitions, one for each server if nothing changes")
+				"downloads of discovery Ignition configs, one for each server if nothing changes")
 
-			By("removing the worker: its Node and its Agent go, and its server is wiped")
+			By("removing the worker: its Node and its Agent are deleted, and its server is wiped")
 			workload := workloadOf(cluster)
 			removed := machineNamed(state(ctx, cluster), worker.Name)
 			node := nodeOf(ctx, workload, removed)
@@ -106,7 +106,7 @@ func startPlainMetal(ctx context.Context, servers []hosts.Hardware) {
 	})
 }
 
-// exampleOf is what a document gives as an example to apply.
+// exampleOf returns the example manifests in a document.
 func exampleOf(document string) []byte {
 	GinkgoHelper()
 	content, err := os.ReadFile(filepath.Join("..", "..", "docs", document))
@@ -116,13 +116,13 @@ func exampleOf(document string) []byte {
 	return found[0][1]
 }
 
-// agentsOf are those that booted the image of a Machine.
+// agentsOf returns the Agents that booted the image of a Machine.
 func agentsOf(s *lab.State, m lab.Machine) []aiv1beta1.Agent {
 	return slices.DeleteFunc(slices.Clone(s.Agents),
 		func(agent aiv1beta1.Agent) bool { return agent.Labels[aiv1beta1.InfraEnvNameLabel] != m.Name })
 }
 
-// serverOf is the server that a Machine was given.
+// serverOf returns the server of a Machine.
 func serverOf(m lab.Machine) *hosts.Host {
 	for _, host := range laboratory.Rack.Hosts() {
 		if plainmetal.ProviderIDPrefix+host.Hardware().UUID == m.Spec.ProviderID {
@@ -132,7 +132,8 @@ func serverOf(m lab.Machine) *hosts.Host {
 	return nil
 }
 
-// expectPlainMetal checks a single node and its worker, on servers of which Cluster API knows no more than their providerIDs and addresses.
+// expectPlainMetal checks a single node and its worker. Cluster API knows only the providerIDs and addresses of
+// their servers.
 func expectPlainMetal(ctx context.Context, cluster *lab.Cluster, servers []hosts.Hardware) {
 	GinkgoHelper()
 	s := state(ctx, cluster)
@@ -152,7 +153,7 @@ func expectPlainMetal(ctx context.Context, cluster *lab.Cluster, servers []hosts
 		Expect(m.Status.Addresses).To(ContainElement(HaveField("Type", clusterv1.MachineInternalIP)))
 		Expect(m.Config.Status.BootMode).To(Equal(bootstrapv1.BootModeDiskImage))
 		Expect(lab.Condition(m.Config.Status.Conditions, bootstrapv1.HostAvailableCondition).Status).To(BeEmpty(),
-			"there are no BareMetalHosts to tell about")
+			"no BareMetalHosts exist to report on")
 		boots := server.Boots()
 		Expect(boots[0].System).To(Equal(hosts.Discovery))
 		Expect(boots[0].Source).To(HavePrefix("disk image "))

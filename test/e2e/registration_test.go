@@ -8,11 +8,11 @@ import (
 )
 
 var _ = Describe("A registered cluster", Label("hold", "service"), func() {
-	It("is registered again for what assisted-service would keep, with the hosts that were bound, and installed so", func(ctx SpecContext) {
+	It("is registered again for a setting that assisted-service would keep, with its bound hosts, and installed", func(ctx SpecContext) {
 		proxied := edit(controlPlaneKind, map[string]any{"httpProxy": "http://proxy.invalid:3128"}, "spec", "config", "proxy")
 		held := edit(controlPlaneKind, true, "spec", "config", "holdInstallation")
 		cluster := apply(ctx, "compact", lab.Mutations{Namespace: "again", ClusterName: "again", LightAPI: lightly(), Edit: edits(proxied, held)})
-		s := wait(ctx, cluster, "ready but for the hold", func(s *lab.State) bool {
+		s := wait(ctx, cluster, "ready and on hold", func(s *lab.State) bool {
 			return s.Installation != nil && s.Installation.Status.DebugInfo.State == "ready"
 		})
 		before := s.Installation

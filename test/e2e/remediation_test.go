@@ -19,23 +19,23 @@ import (
 )
 
 var _ = Describe("Remediation", Label("remediation"), func() {
-	It("replaces a master that is away for good, and loses no write", func(ctx SpecContext) {
+	It("replaces a master that is lost for ever, and loses no write", func(ctx SpecContext) {
 		expectLostMasterReplaced(ctx, "remediation", func() {})
 		Expect(events(ctx, "remediation", "MachineRemediated")).To(HaveLen(1))
 	}, NodeTimeout(installTimeout+2*replaceTimeout))
 
-	It("does so though the managers die at each of their writes", Label("nightly"), func(ctx SpecContext) {
+	It("does so though the managers crash at each of their writes", Label("nightly"), func(ctx SpecContext) {
 		var live func() int
-		expectLostMasterReplaced(ctx, "mortal", func() { live = makeMortal(ctx, "mortal") })
-		Expect(live()).To(BeNumerically(">", 20), "deaths")
+		expectLostMasterReplaced(ctx, "mortal", func() { live = crashAtWrites(ctx, "mortal") })
+		Expect(live()).To(BeNumerically(">", 20), "crashes")
 	}, NodeTimeout(installTimeout+3*replaceTimeout))
 
-	It("reboots a master first where a template says so, and replaces it only when that does not help", Label("nightly"),
+	It("reboots a master first if a template requires that, and replaces it only if that does not help", Label("nightly"),
 		func(ctx SpecContext) {
 			onlySimulated()
 			cluster := apply(ctx, "compact", lab.Mutations{Namespace: "reboot", ClusterName: "rebooted", EtcdMembers: true, ExtraHosts: 1})
 			waitAvailable(ctx, cluster)
-			expectWell(ctx, cluster)
+			expectHealthy(ctx, cluster)
 			before := state(ctx, cluster)
 			hung := before.Machines[0]
 			boots := len(rackHost(hung).Boots())
@@ -50,18 +50,18 @@ var _ = Describe("Remediation", Label("remediation"), func() {
 			Eventually(ctx, func() []unstructured.Unstructured {
 				return listAll(ctx, metal3Kind("Metal3Remediation"), cluster.Namespace)
 			}).Should(BeEmpty())
-			expectWell(ctx, cluster)
+			expectHealthy(ctx, cluster)
 			for _, m := range before.Machines {
-				Expect(has(state(ctx, cluster), m)).To(BeTrue(), "Machine %s is the one that it was", m.Name)
+				Expect(has(state(ctx, cluster), m)).To(BeTrue(), "Machine %s is the same", m.Name)
 			}
 			Expect(events(ctx, cluster.Namespace, "MachineRemediated")).To(BeEmpty())
 
-			By("losing it again, and this time a reboot does not help")
+			By("losing it again, without help by a reboot")
 			rackHost(hung).Hang()
 			loseNode(ctx, cluster, hung.Status.NodeRef.Name)
 			waitReplaced(ctx, cluster, hung)
-			expectWell(ctx, cluster)
-			Expect(len(rackHost(hung).Boots())).To(BeNumerically(">=", boots+2), "it was rebooted first")
+			expectHealthy(ctx, cluster)
+			Expect(len(rackHost(hung).Boots())).To(BeNumerically(">=", boots+2), "the host was rebooted first")
 			expectNothingLost(ctx, cluster, writer)
 			expectRemediated(ctx, cluster, hung)
 		}, NodeTimeout(installTimeout+2*replaceTimeout))
@@ -71,7 +71,7 @@ func metal3Kind(kind string) schema.GroupVersionKind {
 	return lab.Metal3MachineKind.GroupVersion().WithKind(kind)
 }
 
-// rebootTemplate makes CAPM3 reboot hosts that a MachineHealthCheck finds unhealthy, once, and wait for as short a time as it can.
+// rebootTemplate makes CAPM3 reboot unhealthy hosts once, with its shortest timeout.
 func rebootTemplate(ctx context.Context, cluster *lab.Cluster) clusterv1.MachineHealthCheckRemediationTemplateReference {
 	GinkgoHelper()
 	template := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
@@ -86,37 +86,38 @@ func rebootTemplate(ctx context.Context, cluster *lab.Cluster) clusterv1.Machine
 	}
 }
 
-// expectLostMasterReplaced installs a cluster, loses the master that leads etcd, and expects that a MachineHealthCheck
-// has it replaced. before is called before it is lost.
+// expectLostMasterReplaced installs a cluster, calls before, loses the master that leads etcd, and expects that
+// a MachineHealthCheck has it replaced.
 func expectLostMasterReplaced(ctx context.Context, namespace string, before func()) {
 	GinkgoHelper()
 	onlySimulated()
 	cluster := apply(ctx, "compact", lab.Mutations{Namespace: namespace, ClusterName: "healing", EtcdMembers: true, ExtraHosts: 1})
 	waitAvailable(ctx, cluster)
-	expectWell(ctx, cluster)
+	expectHealthy(ctx, cluster)
 	Expect(laboratory.Client().Create(ctx, healthCheckOfMasters(cluster))).To(Succeed())
 	dead := state(ctx, cluster).Machines[0]
 	Expect(cluster.MoveEtcdLeader(ctx, dead.Status.NodeRef.Name)).To(Succeed())
 	writer := cluster.StartWriting(ctx)
-	census := takeCensus(ctx, cluster)
+	fewestVoters := countVoters(ctx, cluster)
 	before()
 
 	By("losing the host that leads etcd")
-	patch(ctx, dead.Host, `{"metadata":{"annotations":{"capm3.metal3.io/unhealthy":"it is to be repaired"}}}`)
+	patch(ctx, dead.Host, `{"metadata":{"annotations":{"capm3.metal3.io/unhealthy":"the host is being repaired"}}}`)
 	rackHost(dead).PowerOff()
 	loseNode(ctx, cluster, dead.Status.NodeRef.Name)
 	expectReported(ctx, cluster, controlplanev1.RemediatingCondition, metav1.ConditionTrue, clusterv1.RemediatingReason)
 	waitReplaced(ctx, cluster, dead)
-	expectWell(ctx, cluster)
+	expectHealthy(ctx, cluster)
 
-	Expect(census()).To(Equal(2), "voters, when they were fewest")
+	Expect(fewestVoters()).To(Equal(2), "the smallest number of voters")
 	expectNothingLost(ctx, cluster, writer)
 	Expect(cluster.WipedMembers()).To(BeEmpty(), "hosts whose disks were wiped while they voted")
 	expectNothingLeft(ctx, cluster, dead)
 	expectRemediated(ctx, cluster, dead)
 }
 
-// healthCheckOfMasters watches the control-plane Machines. Two that are unhealthy at once are for people.
+// healthCheckOfMasters returns a MachineHealthCheck for the control-plane Machines. It does not remediate two
+// unhealthy ones at once.
 func healthCheckOfMasters(cluster *lab.Cluster) *clusterv1.MachineHealthCheck {
 	check := healthCheckOf(cluster)
 	check.Spec.Selector.MatchLabels[clusterv1.MachineControlPlaneLabel] = ""
@@ -124,7 +125,8 @@ func healthCheckOfMasters(cluster *lab.Cluster) *clusterv1.MachineHealthCheck {
 	return check
 }
 
-// loseNode says that a Node is not heard of, as the node controller of the cluster does, as soon as its API server writes again.
+// loseNode sets a Node's conditions to Unknown, as the node controller of the cluster does, once its API server
+// accepts writes.
 func loseNode(ctx context.Context, cluster *lab.Cluster, name string) {
 	GinkgoHelper()
 	workload := workloadOf(cluster)
@@ -138,7 +140,8 @@ func loseNode(ctx context.Context, cluster *lab.Cluster, name string) {
 	}).Should(Succeed())
 }
 
-// expectRemediated checks the books: one Machine was replaced, by one that says so, and nothing else is to be done.
+// expectRemediated checks the records of a remediation: one Machine replaced another and has its name, and no
+// remediation is left.
 func expectRemediated(ctx context.Context, cluster *lab.Cluster, dead lab.Machine) {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega) {

@@ -12,26 +12,26 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// What both managers together may ask for while the HA sample (five Machines) is installed, and until its spec looks.
-// Statuses follow what others do, and more or fewer of their changes fall into one write: the bounds are twice what was
-// measured, and five times where it is read in the cluster what comes up there, which lasts as long as the machine is
-// slow. What is asked for in a loop exceeds them soon.
+// The largest numbers of requests of both managers together during the installation of the HA sample (five
+// Machines), until its spec runs. Statuses follow other controllers, and several changes may be combined in one
+// write. So the limits are twice the measured numbers. They are five times for reads during the start of the
+// cluster, which lasts longer on a slow machine. A loop soon exceeds them.
 var (
-	// haHub are the requests to the hub but those about the kinds of assisted-service. Before its first write each of
-	// the six Secrets is read past the cache.
+	// haHub are the requests to the hub, except for the kinds of assisted-service. Before its first write each
+	// of the six Secrets is read without the cache.
 	haHub = map[string]int{
 		"create events": 60, "create metal3machines": 6, "get secrets": 32,
 		"patch machines": 40, "patch machines/status": 8, "patch metal3machines": 30, "patch metal3machinetemplates": 4,
 		"patch openshiftassistedconfigs": 30, "patch openshiftassistedconfigs/status": 64,
 		"patch openshiftassistedcontrolplanes": 8, "patch openshiftassistedcontrolplanes/status": 40, "patch secrets": 20,
 	}
-	// haService are those by which assisted-service is told what to do. Whose the registration is, is read past the
-	// cache before each host is bound, and before it is approved.
+	// haService are the requests about the kinds of assisted-service. The owner of the registration is read
+	// without the cache before each host is bound, and before it is approved.
 	haService = map[string]int{
 		"get agentclusterinstalls": 28, "get clusterdeployments": 28, "patch agentclusterinstalls": 6,
 		"patch agents": 20, "patch clusterdeployments": 4, "patch clusterimagesets": 4, "patch infraenvs": 10,
 	}
-	// haWorkload are those to the installed cluster.
+	// haWorkload are the requests to the installed cluster.
 	haWorkload = map[string]int{
 		"create clusterrolebindings": 4, "create secrets": 4, "create serviceaccounts": 4, "create serviceaccounts/token": 4,
 		"get clusterrolebindings": 8, "get nodes": 120, "get serviceaccounts": 8,
@@ -40,17 +40,17 @@ var (
 	}
 )
 
-// unforeseen is how often may be asked for anything else: what a request that was lost, or met another one, has managers look at again.
+// unforeseen is the limit of any other request, such as reads after a lost or conflicting request.
 const unforeseen = 10
 
 // serviceGroups are the API groups of assisted-service.
 var serviceGroups = []string{"agent-install.openshift.io", "extensions.hive.openshift.io", "hive.openshift.io"}
 
-// expectFewRequests checks what the installation of the HA sample has cost everybody who was asked.
+// expectFewRequests checks the numbers of requests for the installation of the HA sample.
 func expectFewRequests(ha *lab.Cluster) {
 	GinkgoHelper()
 	if laboratory.Service == nil || laboratoryOptions.BareMetal == lab.Real {
-		Skip("the real assisted-service and the real Bare Metal Operator take longer, and write more often what is read then")
+		Skip("the real assisted-service and Bare Metal Operator take longer, and their additional writes cause more reads")
 	}
 	toHub, toCluster := requestsIn(ha.Namespace, time.Time{}).Work(), toWorkload(ha).Work()
 	isService := func(r audit.Request) bool { return slices.Contains(serviceGroups, r.Group) }
@@ -63,13 +63,13 @@ func expectFewRequests(ha *lab.Cluster) {
 	Expect(toService.Over(haService, unforeseen)).To(BeEmpty(), "requests about the kinds of assisted-service")
 	Expect(toOthers.Over(haHub, unforeseen)).To(BeEmpty(), "requests to the hub")
 	Expect(toCluster.Over(haWorkload, unforeseen)).To(BeEmpty(), "requests to the installed cluster")
-	for what, asked := range map[string]int{"assisted-service": len(toService), "the hub": len(toOthers), "the cluster": len(toCluster)} {
-		Expect(asked).To(BeNumerically(">", 0), "%s was asked, and it is known for what", what)
+	for server, requests := range map[string]int{"assisted-service": len(toService), "the hub": len(toOthers), "the cluster": len(toCluster)} {
+		Expect(requests).To(BeNumerically(">", 0), "recorded requests to %s", server)
 	}
-	Expect(downloads(ha)).To(BeZero(), "hosts that boot the live ISO need no ignition from us")
+	Expect(downloads(ha)).To(BeZero(), "hosts that boot the live ISO need no Ignition config from us")
 }
 
-// toWorkload are the requests of our managers to an installed cluster.
+// toWorkload returns the requests of our managers to an installed cluster.
 func toWorkload(cluster *lab.Cluster) audit.Requests {
 	GinkgoHelper()
 	requests, err := cluster.Server().Requests(env.WorkloadUserAgent)
@@ -77,8 +77,8 @@ func toWorkload(cluster *lab.Cluster) audit.Requests {
 	return requests
 }
 
-// downloads counts what was downloaded from the simulated assisted-service by our managers, for a cluster in a
-// namespace of its own; hosts get theirs otherwise. Of the real one it is not known: 0.
+// downloads counts the downloads of our managers from the simulated assisted-service, for a cluster with its own
+// namespace. Downloads by hosts are not counted. The real service does not report them: 0.
 func downloads(cluster *lab.Cluster) int {
 	if laboratory.Service == nil {
 		return 0

@@ -19,7 +19,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// One cluster is installed though the managers die, and is forgotten later.
+// One cluster is installed though the managers crash, and assisted-service loses it later.
 var _ = Describe("An installation", Label("restart", "lost"), Ordered, Serial, func() {
 	var cluster *lab.Cluster
 	BeforeAll(func(ctx SpecContext) {
@@ -29,7 +29,7 @@ var _ = Describe("An installation", Label("restart", "lost"), Ordered, Serial, f
 		})
 	}, NodeTimeout(soon))
 
-	It("goes on where it was when the managers are killed in its middle, twice nothing", func(ctx SpecContext) {
+	It("continues when the managers are killed during it, without duplicates", func(ctx SpecContext) {
 		By("killing them when the first Machine appears")
 		wait(ctx, cluster, "making Machines", func(s *lab.State) bool { return len(s.Machines) > 0 })
 		kill(ctx)
@@ -43,7 +43,7 @@ var _ = Describe("An installation", Label("restart", "lost"), Ordered, Serial, f
 		waitAvailable(ctx, cluster)
 		expectInstalled(ctx, cluster, 0)
 
-		By("counting what there is")
+		By("counting the objects")
 		for kind, wanted := range map[string]int{
 			"Machine": 4, "Metal3Machine": 4, "OpenshiftAssistedConfig": 4, "InfraEnv": 4, "Agent": 4,
 			"AgentClusterInstall": 1, "ClusterDeployment": 1,
@@ -52,17 +52,17 @@ var _ = Describe("An installation", Label("restart", "lost"), Ordered, Serial, f
 		}
 	}, NodeTimeout(2*installTimeout))
 
-	It("that is done, and that assisted-service registers anew, is neither begun again nor given hosts", func(ctx SpecContext) {
+	It("that is finished, and that assisted-service registers again, is neither repeated nor gets hosts", func(ctx SpecContext) {
 		onlySimulated()
 		before := state(ctx, cluster).Installation.Spec
 		laboratory.Service.LoseCluster(cluster.Key())
-		wait(ctx, cluster, "registered anew", func(s *lab.State) bool { return s.Installation.Status.DebugInfo.State == "insufficient" })
+		wait(ctx, cluster, "registered again", func(s *lab.State) bool { return s.Installation.Status.DebugInfo.State == "insufficient" })
 		message := waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.ReregisteredReason)
-		Expect(message).To(ContainSubstring("import"), "what to do")
+		Expect(message).To(ContainSubstring("import"), "the advice")
 
-		By("adding a worker: its host is discovered, and not given to a cluster that would be installed")
+		By("adding a worker: its host is discovered, and not bound to a cluster that would be installed")
 		Expect(cluster.Scale(ctx, 2)).To(Succeed())
-		wait(ctx, cluster, "keeping the worker waiting", func(s *lab.State) bool { return configHas(s, bootstrapv1.ClusterReregisteredReason) })
+		wait(ctx, cluster, "blocking the worker", func(s *lab.State) bool { return configHas(s, bootstrapv1.ClusterReregisteredReason) })
 		Consistently(ctx, func(g Gomega) {
 			s, err := cluster.State(ctx)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -79,11 +79,11 @@ var _ = Describe("An installation", Label("restart", "lost"), Ordered, Serial, f
 })
 
 var _ = Describe("Managers", Label("restart"), Serial, func() {
-	It("find all as they left it, and write nothing", Label("nightly"), func(ctx SpecContext) {
+	It("find an unchanged state after a restart, and write nothing", Label("nightly"), func(ctx SpecContext) {
 		clusters := []*lab.Cluster{apply(ctx, "ha", lab.Mutations{Namespace: "asleep", ClusterName: "sleeper"})}
 		hostless := maps.Clone(everySample)
 		hostless["clusterclass"] = furtherSamples["clusterclass"]
-		for sample, expected := range hostless { // these wait for hosts, with all that is written for an installation
+		for sample, expected := range hostless { // these wait for hosts, with all objects of an installation
 			machines := expected.machines
 			waiting := apply(ctx, sample, lab.Mutations{Namespace: "hostless-" + sample, ExtraHosts: -machines, Edit: setInPlace})
 			wait(ctx, waiting, "making Machines", func(s *lab.State) bool { return len(s.Machines) == machines })
@@ -91,7 +91,7 @@ var _ = Describe("Managers", Label("restart"), Serial, func() {
 		}
 		waitAvailable(ctx, clusters[0])
 		applied.deletions.Wait()
-		namespaces := []string{""} // that of kinds without namespace
+		namespaces := []string{""} // for cluster-scoped kinds
 		for _, cluster := range clusters {
 			namespaces = append(namespaces, cluster.Namespace)
 		}
@@ -99,7 +99,7 @@ var _ = Describe("Managers", Label("restart"), Serial, func() {
 			laboratory.Service.Flap(0)
 			DeferCleanup(laboratory.Service.Flap, flapping)
 		}
-		comeToRest(ctx, namespaces[1:]...)
+		waitSettled(ctx, namespaces[1:]...)
 
 		begin := time.Now()
 		kill(ctx)
@@ -111,11 +111,11 @@ var _ = Describe("Managers", Label("restart"), Serial, func() {
 				writes = append(writes, writesIn(namespace, begin).Work()...)
 			}
 			return writes
-		}).WithTimeout(atRest).WithPolling(time.Second).Should(BeEmpty())
+		}).WithTimeout(settleTime).WithPolling(time.Second).Should(BeEmpty())
 	}, NodeTimeout(2*installTimeout+deleteTimeout))
 })
 
-// setInPlace sets, in a control plane, what goes on to its Machines.
+// setInPlace sets the fields of a control plane that are propagated to its Machines.
 func setInPlace(object *unstructured.Unstructured) {
 	if object.GetKind() != "OpenshiftAssistedControlPlane" {
 		return
@@ -133,7 +133,7 @@ func setInPlace(object *unstructured.Unstructured) {
 	spec["deletion"] = map[string]any{"nodeDrainTimeoutSeconds": int64(60)}
 }
 
-// kill ends both managers as a crash would, and starts them again.
+// kill kills both managers as a crash would, and starts them again.
 func kill(ctx context.Context) {
 	GinkgoHelper()
 	expectNoPanic(ctx)
@@ -145,8 +145,9 @@ func kill(ctx context.Context) {
 	}
 }
 
-// makeMortal makes both managers die around each of their writes to a namespace, until live is called, which tells how often they died.
-func makeMortal(ctx context.Context, namespace string) (live func() int) {
+// crashAtWrites makes both managers crash around each of their writes to a namespace, until live is called, which
+// returns the number of crashes.
+func crashAtWrites(ctx context.Context, namespace string) (live func() int) {
 	GinkgoHelper()
 	fuses := map[*process.Process]*fuse.Fuse{}
 	for _, manager := range ourManagers() {

@@ -24,7 +24,8 @@ import (
 
 const metal3Host = "BareMetalHost"
 
-// backedUp are the kinds of a backup, in the order in which Velero restores them: alphabetically by resource, Clusters last.
+// backedUp are the kinds of a backup, in the order in which Velero restores them: by resource name, Clusters
+// last.
 var backedUp = []schema.GroupVersionKind{
 	corev1.SchemeGroupVersion.WithKind("Secret"),
 	corev1.SchemeGroupVersion.WithKind("ConfigMap"),
@@ -45,9 +46,10 @@ func infrastructure(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta2", Kind: kind}
 }
 
-// The Bare Metal Operator takes a BareMetalHost without status for a new server: docs/operations/backup-and-restore.md.
+// The Bare Metal Operator takes a BareMetalHost without status for a new server:
+// docs/operations/backup-and-restore.md.
 var _ = Describe("A backup of a cluster", Label("bmo"), func() {
-	It("is refused without the history of its hosts, and touches none in the supported order", func(ctx SpecContext) {
+	It("is rejected without the history of its hosts, and changes none in the supported order", func(ctx SpecContext) {
 		if laboratoryOptions.BareMetal != lab.Real {
 			Skip("needs the operator itself: " + operatorVariable + "=" + string(lab.Real))
 		}
@@ -63,12 +65,12 @@ var _ = Describe("A backup of a cluster", Label("bmo"), func() {
 				Should(And(HaveKey(metal3api.PausedAnnotation), HaveKey(metal3api.StatusAnnotation)))
 		}
 		backup := backupOf(ctx, cluster)
-		lose(ctx, backup)
+		deleteBackedUp(ctx, backup)
 		restored, err := hub.TakeOver(ctx, cluster)
 		Expect(err).NotTo(HaveOccurred())
 		boots, orders := bootsOf(hub, before), ordersOf(hub, before)
 
-		By("being refused a host without its history")
+		By("rejecting a host without its history")
 		for _, o := range backup {
 			if o.GetKind() == metal3Host && hasConsumer(o) {
 				bare := o.DeepCopy()
@@ -94,14 +96,14 @@ var _ = Describe("A backup of a cluster", Label("bmo"), func() {
 			}).WithTimeout(soon).Should(Succeed())
 			Expect(hub.Rack.Host(m.Host.Namespace + "/" + m.Host.Name).Losses()).To(BeEmpty())
 		}
-		Expect(s.InfraEnvs).To(BeEmpty(), "no image is made for hosts that run")
+		Expect(s.InfraEnvs).To(BeEmpty(), "no image is created for running hosts")
 		Expect(bootsOf(hub, s)).To(Equal(boots))
-		Expect(ordersOf(hub, s)).To(Equal(orders), "the operator had none of the hosts do anything")
+		Expect(ordersOf(hub, s)).To(Equal(orders), "the operator started no task of the hosts")
 		Expect(hub.Failure()).NotTo(HaveOccurred())
 	}, NodeTimeout(3*installTimeout))
 })
 
-// backupOf is what a backup of the namespace of a cluster holds, as Velero restores it.
+// backupOf returns the content of a backup of the namespace of a cluster, as Velero restores it.
 func backupOf(ctx context.Context, cluster *lab.Cluster) []*unstructured.Unstructured {
 	GinkgoHelper()
 	var backup []*unstructured.Unstructured
@@ -115,8 +117,9 @@ func backupOf(ctx context.Context, cluster *lab.Cluster) []*unstructured.Unstruc
 	return backup
 }
 
-// lose deletes on the first hub what was backed up, without any controller doing something about it, as when a hub is lost.
-func lose(ctx context.Context, backup []*unstructured.Unstructured) {
+// deleteBackedUp deletes the backed-up objects on the first hub without any reaction of a controller, as when a hub is
+// lost.
+func deleteBackedUp(ctx context.Context, backup []*unstructured.Unstructured) {
 	GinkgoHelper()
 	for _, o := range backup {
 		if o.GetKind() == "Secret" || o.GetKind() == "ConfigMap" {
@@ -129,7 +132,7 @@ func lose(ctx context.Context, backup []*unstructured.Unstructured) {
 	}
 }
 
-// restorable is an object without its status, owners and identity.
+// restorable returns an object without its status, owners and identity.
 func restorable(o *unstructured.Unstructured) *unstructured.Unstructured {
 	kept := o.DeepCopy()
 	unstructured.RemoveNestedField(kept.Object, "status")
@@ -144,13 +147,13 @@ func hasConsumer(host *unstructured.Unstructured) bool {
 	return has
 }
 
-// ordersOf is how often the Bare Metal Operator has had the hosts of a cluster do something that shows on a server, by Machine.
+// ordersOf returns how often the Bare Metal Operator started each task that changes a server, by Machine.
 func ordersOf(hub *lab.Lab, s *lab.State) map[string]map[hosts.Task]int {
 	GinkgoHelper()
 	orders := map[string]map[hosts.Task]int{}
 	for _, m := range s.Machines {
 		orders[m.Name] = hub.Rack.Host(m.Host.Namespace + "/" + m.Host.Name).Orders()
-		delete(orders[m.Name], hosts.Registering) // asks for the identity alone
+		delete(orders[m.Name], hosts.Registering) // reads the identity only
 	}
 	return orders
 }

@@ -23,27 +23,27 @@ import (
 const retryTimeout = installTimeout + replaceTimeout
 
 var _ = Describe("A failed installation", Label("failure"), func() {
-	It("tells the host and the reason, and can be deleted", func(ctx SpecContext) {
+	It("reports the host and the reason, and can be deleted", func(ctx SpecContext) {
 		cluster := apply(ctx, "compact", lab.Mutations{Namespace: "failure", ClusterName: "unlucky", HoldAPI: true})
 		failInstallation(ctx, cluster)
 		expectDeleted(ctx, cluster)
 	}, NodeTimeout(installTimeout+deleteTimeout))
 
-	It("is tried again on the same hosts when somebody asks for it", func(ctx SpecContext) {
+	It("is retried on the same hosts when a user requests it", func(ctx SpecContext) {
 		expectRetried(ctx, retriedSample(), "retry", func() {}, func() {})
 		Expect(events(ctx, "retry", "InstallationRetried")).To(HaveLen(1))
 	}, NodeTimeout(installTimeout+retryTimeout))
 
-	It("is tried again though the managers die at each of their writes", Label("nightly"), func(ctx SpecContext) {
+	It("is retried though the managers crash at each of their writes", Label("nightly"), func(ctx SpecContext) {
 		onlySimulated()
 		var live func() int
-		expectRetried(ctx, "ha", "retry-mortal", func() { live = makeMortal(ctx, "retry-mortal") },
-			func() { Expect(live()).To(BeNumerically(">", 20), "deaths") })
+		expectRetried(ctx, "ha", "retry-mortal", func() { live = crashAtWrites(ctx, "retry-mortal") },
+			func() { Expect(live()).To(BeNumerically(">", 20), "crashes") })
 	}, NodeTimeout(installTimeout+3*retryTimeout))
 })
 
-// retriedSample is the one whose installation fails. Without authentication, for every change, it is a single node,
-// which differs only in what the host and our managers fetch from assisted-service.
+// retriedSample returns the sample whose installation fails. With each change and without authentication it is a
+// single node. That differs only in the downloads of the host and our managers from assisted-service.
 func retriedSample() string {
 	if laboratoryOptions.Auth == assistedsim.AuthNone && os.Getenv(longVariable) == "" {
 		return "sno"
@@ -51,7 +51,8 @@ func retriedSample() string {
 	return "ha"
 }
 
-// failInstallation makes the host of a control-plane Machine fail while its disk is written, and waits until that is told.
+// failInstallation makes the host of a control-plane Machine fail while its disk is written, and waits until
+// that is reported.
 func failInstallation(ctx context.Context, cluster *lab.Cluster) {
 	GinkgoHelper()
 	s := wait(ctx, cluster, "discovering hosts", func(s *lab.State) bool {
@@ -62,8 +63,8 @@ func failInstallation(ctx context.Context, cluster *lab.Cluster) {
 	Eventually(host).ShouldNot(BeNil())
 	host().Fail(models.HostStageWritingImageToDisk, "disk sda is read-only")
 	waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.InstallationFailedReason)
-	// Which host it was, assisted-service may say a moment after the cluster failed. Of the host another of our
-	// managers tells, in its own time.
+	// assisted-service may report the host a moment after the failure of the cluster. Our other manager reports
+	// on the host, at its own time.
 	Eventually(func(g Gomega) {
 		s := state(ctx, cluster)
 		g.Expect(lab.Condition(s.ControlPlane.Status.Conditions,
@@ -73,23 +74,23 @@ func failInstallation(ctx context.Context, cluster *lab.Cluster) {
 	}).Should(Succeed())
 }
 
-// expectRetried lets the installation of a sample, with one worker if it has any, fail, asks for another attempt, and
-// checks that the cluster is installed: by other Machines, on the same hosts. asked is called when the retry is asked
-// for, again when the former attempt is gone.
-func expectRetried(ctx context.Context, sample, namespace string, asked, anew func()) {
+// expectRetried makes the installation of a sample fail, with at most one worker, and requests another attempt.
+// The cluster has to be installed by other Machines on the same hosts. beforeRetry is called before the request,
+// afterDeletion after the deletion of the former attempt.
+func expectRetried(ctx context.Context, sample, namespace string, beforeRetry, afterDeletion func()) {
 	GinkgoHelper()
 	cluster := apply(ctx, sample, lab.Mutations{Namespace: namespace, ClusterName: "again", HoldAPI: true, Edit: oneWorker})
 	failInstallation(ctx, cluster)
 	failed := state(ctx, cluster)
-	asked()
+	beforeRetry()
 	patch(ctx, controlPlaneOf(cluster), `{"metadata":{"annotations":{"`+controlplanev1.RetryInstallationAnnotation+`":"once"}}}`)
 	expectReported(ctx, cluster, controlplanev1.InstalledCondition, metav1.ConditionFalse, controlplanev1.RetryingInstallationReason)
-	wait(ctx, cluster, "begun anew", func(s *lab.State) bool {
+	wait(ctx, cluster, "started again", func(s *lab.State) bool {
 		record := s.ControlPlane.Annotations[controlplanev1.RetriedInstallationAnnotation]
 		return strings.HasPrefix(record, `{"asked":"once"`) && !strings.Contains(record, "givenUp")
 	})
-	anew()
-	cluster.ReleaseAPI() // the API of the former attempt, if one of its hosts came so far, would have stopped the retry
+	afterDeletion()
+	cluster.ReleaseAPI() // an API of the former attempt would have stopped the retry
 	waitAvailable(ctx, cluster)
 	installed := state(ctx, cluster)
 	expectInstallation(installed, 0)
@@ -101,11 +102,11 @@ func expectRetried(ctx context.Context, sample, namespace string, asked, anew fu
 	}
 	expectOnlyOurAgents(installed)
 	Expect(uidsOf(installed).Intersection(uidsOf(failed))).To(BeEmpty())
-	Expect(hostsOf(installed)).To(Equal(hostsOf(failed)), "there are no others")
+	Expect(hostsOf(installed)).To(Equal(hostsOf(failed)), "no other hosts exist")
 	Expect(installed.Installation.UID).NotTo(Equal(failed.Installation.UID))
 }
 
-// uidsOf are the UIDs of the Machines, hostsOf the names of their hosts.
+// uidsOf returns the UIDs of the Machines, hostsOf the names of their hosts.
 func uidsOf(s *lab.State) sets.Set[types.UID] {
 	found := sets.New[types.UID]()
 	for _, m := range s.Machines {

@@ -27,45 +27,45 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// installedSample is what is expected of a sample once it is installed.
+// installedSample is a sample with its expectations after the installation.
 type installedSample struct {
 	machines int
-	// on is the assisted-service that it is installed by with each change; empty: both. At night it is, by either.
+	// on is the assisted-service that installs the sample with each change; empty: both. Nightly runs use both.
 	on lab.Backend
-	// lacks is why the real assisted-service (April 2025) cannot install it; empty: it can.
+	// lacks is what the real assisted-service (April 2025) lacks for the sample; empty: nothing.
 	lacks string
-	// about checks what the sample is about, beyond being installed.
-	about func(ctx context.Context, cluster *lab.Cluster)
+	// verify checks the special properties of the sample.
+	verify func(ctx context.Context, cluster *lab.Cluster)
 }
 
-// everySample is installed for every change, by one assisted-service or both, furtherSamples once a day: what they are
-// about is passed on to assisted-service, and tested by itself. A test of config looks whether each sample is in one of
-// them.
+// everySample are the samples that are installed for every change, by one assisted-service or both,
+// furtherSamples those that are installed once a day. The latter only pass settings to assisted-service, which
+// unit tests cover. A test of config checks that each sample is in one of them.
 var (
 	everySample = map[string]installedSample{
 		"ha": {machines: 5, on: lab.Simulated}, "compact": {machines: 3, on: lab.Simulated}, "sno": {machines: 1},
 		"ha-disk-image": {machines: 5, on: lab.Real},
-		"okd":           {machines: 5, on: lab.Real}, "dual-stack": {machines: 3, on: lab.Real, about: expectDualStack},
+		"okd":           {machines: 5, on: lab.Real}, "dual-stack": {machines: 3, on: lab.Real, verify: expectDualStack},
 	}
 	furtherSamples = map[string]installedSample{
-		"arbiter":             {machines: 3, lacks: "arbiters"}, // which a spec of its own installs for every change
-		"argocd":              {machines: 1, about: expectWaves},
-		"arm64":               {machines: 3, about: expectArchitectures("arm64", "arm64", "arm64")},
-		"clusterclass":        {machines: 5}, // of whose class a spec of its own makes a cluster for every change
-		"disconnected":        {machines: 3, lacks: "mirrors", about: expectMirrored},
-		"health-checks":       {machines: 5, about: expectChecked},
-		"mixed-architectures": {machines: 4, about: expectArchitectures("amd64", "amd64", "amd64", "arm64")},
-		"proxy":               {machines: 3, about: expectProxied},
-		"static-network":      {machines: 3, lacks: "nmstate", about: expectStatic},
-		"third-party-cni":     {machines: 3, about: expectThirdPartyNetwork},
-		"two-node":            {machines: 2, lacks: "fencing"}, // which a spec of its own installs for every change
-		"user-load-balancer":  {machines: 3, about: expectUserManagedLoadBalancer},
+		"arbiter":             {machines: 3, lacks: "arbiters"}, // its own spec installs it for every change
+		"argocd":              {machines: 1, verify: expectWaves},
+		"arm64":               {machines: 3, verify: expectArchitectures("arm64", "arm64", "arm64")},
+		"clusterclass":        {machines: 5}, // its own spec creates a cluster of the class for every change
+		"disconnected":        {machines: 3, lacks: "mirrors", verify: expectMirrored},
+		"health-checks":       {machines: 5, verify: expectChecked},
+		"mixed-architectures": {machines: 4, verify: expectArchitectures("amd64", "amd64", "amd64", "arm64")},
+		"proxy":               {machines: 3, verify: expectProxied},
+		"static-network":      {machines: 3, lacks: "nmstate", verify: expectStatic},
+		"third-party-cni":     {machines: 3, verify: expectThirdPartyNetwork},
+		"two-node":            {machines: 2, lacks: "fencing"}, // its own spec installs it for every change
+		"user-load-balancer":  {machines: 3, verify: expectUserManagedLoadBalancer},
 	}
 )
 
-// here are the samples that the assisted-service of this run installs: at night (LONG=1) all that it can.
-func here(samples map[string]installedSample) map[string]installedSample {
-	backend, _ := lab.ParseBackend("assisted-service", os.Getenv(backendVariable)) // the suite does not begin with another
+// installable returns the samples that the assisted-service of this run installs: with LONG=1 all that it can.
+func installable(samples map[string]installedSample) map[string]installedSample {
+	backend, _ := lab.ParseBackend("assisted-service", os.Getenv(backendVariable)) // the suite fails without a valid one
 	chosen := maps.Clone(samples)
 	maps.DeleteFunc(chosen, func(_ string, s installedSample) bool {
 		return backend == lab.Real && s.lacks != "" || os.Getenv(longVariable) == "" && s.on != "" && s.on != backend
@@ -73,7 +73,7 @@ func here(samples map[string]installedSample) map[string]installedSample {
 	return chosen
 }
 
-// samplesOf installs samples all at the same time, and looks at each of them.
+// samplesOf installs samples at the same time, and checks each of them.
 func samplesOf(wanted map[string]installedSample) map[string]*lab.Cluster {
 	clusters := map[string]*lab.Cluster{}
 	BeforeAll(func(ctx SpecContext) {
@@ -89,15 +89,16 @@ func samplesOf(wanted map[string]installedSample) map[string]*lab.Cluster {
 			cluster := clusters[sample]
 			Expect(state(ctx, cluster).Wanted).To(Equal(expected.machines))
 			expectInstalled(ctx, cluster, 0)
-			if expected.about != nil {
-				expected.about(ctx, cluster)
+			if expected.verify != nil {
+				expected.verify(ctx, cluster)
 			}
 		}, NodeTimeout(2*soon))
 	}
-	It("are in progress to Argo CD until they are installed, and never degraded", func() {
+	It("are progressing for Argo CD until they are installed, and never degraded", func() {
 		for _, cluster := range clusters {
 			for _, kind := range []string{"Cluster", "OpenshiftAssistedControlPlane", "AgentClusterInstall"} {
-				// The checks run on what is watched, which may be behind what the laboratory waited for.
+				// The checks run on watched objects, which may be older than the state that the laboratory has
+				// read.
 				Eventually(func() []argocd.Health { return health.ofObject(kind, cluster.Key()) }).Should(ContainElement(withStatus(argocd.Healthy)),
 					"%s %s", kind, cluster.Key())
 				seen := health.ofObject(kind, cluster.Key())
@@ -106,7 +107,7 @@ func samplesOf(wanted map[string]installedSample) map[string]*lab.Cluster {
 			}
 		}
 	})
-	It("do not differ from what Argo CD would apply again", func(ctx SpecContext) {
+	It("do not differ from the manifests that Argo CD would apply again", func(ctx SpecContext) {
 		for _, cluster := range clusters {
 			Expect(cluster.Drift(ctx, "argocd-controller")).To(BeEmpty(), "of %s", cluster.Key())
 		}
@@ -114,29 +115,29 @@ func samplesOf(wanted map[string]installedSample) map[string]*lab.Cluster {
 	return clusters
 }
 
-// The samples are installed all at the same time, looked at, left alone, and deleted.
+// The samples are installed at the same time, checked, observed while idle, and deleted.
 var _ = Describe("Samples", Ordered, Label("samples"), func() {
-	var asked int
-	BeforeAll(func() { asked = len(laboratory.Registry.Lookups()) })
-	clusters := samplesOf(here(everySample))
+	var before int
+	BeforeAll(func() { before = len(laboratory.Registry.Lookups()) })
+	clusters := samplesOf(installable(everySample))
 
-	It("ask the registry once for each release", func() {
+	It("query the registry once for each release", func() {
 		seen := map[string]bool{}
-		for _, lookup := range laboratory.Registry.Lookups()[asked:] {
-			Expect(seen).NotTo(HaveKey(lookup), "asked again")
+		for _, lookup := range laboratory.Registry.Lookups()[before:] {
+			Expect(seen).NotTo(HaveKey(lookup), "queried again")
 			seen[lookup] = true
 		}
 		Expect(len(seen)).To(BeNumerically("<=", 2), "one OpenShift and one OKD release in all clusters")
 	})
 
-	It("ask the API servers and assisted-service for no more than they must", func() {
+	It("send no more requests to the API servers and assisted-service than necessary", func() {
 		if clusters["ha"] == nil {
 			Skip("needs the simulated assisted-service")
 		}
 		expectFewRequests(clusters["ha"])
 	})
 
-	It("need nothing, once installed, while nothing happens", Label("idle"), func(ctx SpecContext) {
+	It("cause no requests when they are installed and idle", Label("idle"), func(ctx SpecContext) {
 		expectIdle(ctx, slices.Collect(maps.Values(clusters))...)
 	}, NodeTimeout(4*soon))
 
@@ -144,19 +145,19 @@ var _ = Describe("Samples", Ordered, Label("samples"), func() {
 		left := clusters["sno"]
 		delete(clusters, "sno")
 		expectDeleted(ctx, slices.Collect(maps.Values(clusters))...)
-		expectNotTouched(ctx, left)
+		expectUnchanged(ctx, left)
 	}, NodeTimeout(deleteTimeout+soon))
 })
 
 var _ = Describe("Further samples", Ordered, Label("samples", "nightly"), func() {
-	clusters := samplesOf(here(furtherSamples))
+	clusters := samplesOf(installable(furtherSamples))
 
 	It("leave nothing behind when they are deleted", func(ctx SpecContext) {
 		expectDeleted(ctx, slices.Collect(maps.Values(clusters))...)
 	}, NodeTimeout(deleteTimeout+soon))
 })
 
-// expectDualStack: both families are in everything that has addresses.
+// expectDualStack checks that all lists of addresses have both families.
 func expectDualStack(ctx context.Context, cluster *lab.Cluster) {
 	GinkgoHelper()
 	spec := state(ctx, cluster).Installation.Spec
@@ -179,7 +180,7 @@ func expectDualStack(ctx context.Context, cluster *lab.Cluster) {
 	}
 }
 
-// families tells of which family each address or network is.
+// families returns the family of each address or network.
 func families(addresses []string) []string {
 	GinkgoHelper()
 	var found []string
@@ -213,7 +214,8 @@ func internalAddresses(node corev1.Node) []string {
 	return addresses
 }
 
-// expectArchitectures: the hosts booted images, and are Nodes, of these architectures, the control plane first.
+// expectArchitectures checks that the hosts booted images, and are Nodes, of these architectures, the control
+// plane first.
 func expectArchitectures(wanted ...string) func(ctx context.Context, cluster *lab.Cluster) {
 	return func(ctx context.Context, cluster *lab.Cluster) {
 		GinkgoHelper()
@@ -235,7 +237,8 @@ func isWorker(m lab.Machine) string {
 	return "yes"
 }
 
-// expectMirrored: mirrors reached hosts and cluster, and the release came from there, with nothing but the mirror's credentials.
+// expectMirrored checks that hosts and cluster have the mirrors, and that the release came from them, with only
+// the mirror's credentials.
 func expectMirrored(ctx context.Context, cluster *lab.Cluster) {
 	GinkgoHelper()
 	s := state(ctx, cluster)
@@ -251,7 +254,8 @@ func expectMirrored(ctx context.Context, cluster *lab.Cluster) {
 	Expect(laboratory.Registry.Lookups()).NotTo(ContainElement(ContainSubstring(digest)))
 }
 
-// expectWaves: the host of the sample is the one that was installed, and it was healthy to Argo CD before the cluster could be.
+// expectWaves checks that the host of the sample was installed, and that it was healthy for Argo CD before the
+// cluster.
 func expectWaves(ctx context.Context, cluster *lab.Cluster) {
 	GinkgoHelper()
 	s := state(ctx, cluster)
@@ -259,7 +263,7 @@ func expectWaves(ctx context.Context, cluster *lab.Cluster) {
 	Expect(health.ofObject("BareMetalHost", client.ObjectKeyFromObject(s.Machines[0].Host))).To(ContainElement(withStatus(argocd.Healthy)))
 }
 
-// expectProxied: the proxy reached both the hosts that are discovered and the cluster.
+// expectProxied checks that both the discovered hosts and the cluster have the proxy.
 func expectProxied(ctx context.Context, cluster *lab.Cluster) {
 	GinkgoHelper()
 	s := state(ctx, cluster)
@@ -275,7 +279,7 @@ func expectProxied(ctx context.Context, cluster *lab.Cluster) {
 	}
 }
 
-// expectStatic: each host has the address of the NMStateConfig with its MAC address, and no other; nobody else gave it one.
+// expectStatic checks that each host has only the address of the NMStateConfig with its MAC address.
 func expectStatic(ctx context.Context, cluster *lab.Cluster) {
 	GinkgoHelper()
 	s, found := state(ctx, cluster), []string{}
@@ -289,7 +293,8 @@ func expectStatic(ctx context.Context, cluster *lab.Cluster) {
 	}
 }
 
-// expectThirdPartyNetwork: the plug-in is none of OpenShift's, and its manifests are among those of the installation.
+// expectThirdPartyNetwork checks that the plug-in is not OpenShift's, and that its manifests are among those of
+// the installation.
 func expectThirdPartyNetwork(ctx context.Context, cluster *lab.Cluster) {
 	GinkgoHelper()
 	installation := state(ctx, cluster).Installation
@@ -300,7 +305,8 @@ func expectThirdPartyNetwork(ctx context.Context, cluster *lab.Cluster) {
 	))
 }
 
-// expectUserManagedLoadBalancer: the AgentClusterInstall states it, with one address for both, and the network of that address.
+// expectUserManagedLoadBalancer checks that the AgentClusterInstall has the load balancer, with one address for
+// both, and the network of that address.
 func expectUserManagedLoadBalancer(ctx context.Context, cluster *lab.Cluster) {
 	GinkgoHelper()
 	spec := state(ctx, cluster).Installation.Spec
@@ -310,7 +316,8 @@ func expectUserManagedLoadBalancer(ctx context.Context, cluster *lab.Cluster) {
 	Expect(spec.Networking.MachineNetwork).To(HaveLen(2))
 }
 
-// expectChecked: each MachineHealthCheck found its Machines, all healthy, and had none of them replaced.
+// expectChecked checks that each MachineHealthCheck found its Machines, all healthy, and remediated none of
+// them.
 func expectChecked(ctx context.Context, cluster *lab.Cluster) {
 	GinkgoHelper()
 	for name, machines := range map[string]int32{"control-plane": 3, "worker": 2} {
@@ -320,7 +327,7 @@ func expectChecked(ctx context.Context, cluster *lab.Cluster) {
 				check)).To(Succeed())
 			g.Expect(check.Status.ExpectedMachines).To(HaveValue(Equal(machines)))
 			g.Expect(check.Status.CurrentHealthy).To(HaveValue(Equal(machines)))
-			g.Expect(check.Status.RemediationsAllowed).To(HaveValue(BeEquivalentTo(1)), "one at a time")
+			g.Expect(check.Status.RemediationsAllowed).To(HaveValue(BeEquivalentTo(1)), "one remediation at a time")
 		}).WithContext(ctx).Should(Succeed())
 	}
 	s := state(ctx, cluster)
@@ -328,12 +335,13 @@ func expectChecked(ctx context.Context, cluster *lab.Cluster) {
 	Expect(events(ctx, cluster.Namespace, "MachineRemediated")).To(BeEmpty())
 	for _, m := range s.Machines {
 		host := laboratory.Rack.Host(path.Join(m.Host.Namespace, m.Host.Name))
-		Expect(host.Boots()).To(HaveLen(2), "%s was booted to be discovered and installed", host.Name())
+		Expect(host.Boots()).To(HaveLen(2), "%s was booted for discovery and installation only", host.Name())
 		Expect(host.Boots()[0].System).To(Equal(hosts.Discovery))
 	}
 }
 
-// classVariables are those of the ClusterClass that a Cluster may leave out, and the disconnected one of docs/samples.md does.
+// classVariables are the optional variables of the ClusterClass that the disconnected Cluster of docs/samples.md
+// omits.
 var classVariables = map[string]any{
 	"proxy": map[string]any{"httpProxy": "http://proxy.example.com:3128", "noProxy": ".example.com"}, "sshAuthorizedKey": "ssh-ed25519 AAAA",
 	"additionalTrustBundle": "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----\n", "networkType": "OVNKubernetes",
@@ -341,8 +349,8 @@ var classVariables = map[string]any{
 }
 
 var _ = Describe("The ClusterClass", Label("samples"), func() {
-	It("makes a disconnected cluster: what its Cluster says reaches the discovered hosts and the installation", func(ctx SpecContext) {
-		onlySimulated() // the real service has no oc and no mirrors
+	It("creates a disconnected cluster: its variables reach the discovered hosts and the installation", func(ctx SpecContext) {
+		onlySimulated() // the real service supports neither oc nor mirrors here
 		cluster, err := laboratory.ApplyManifests(ctx, disconnectedOfClass(),
 			lab.Mutations{Namespace: "class-disconnected", ClusterName: "site", LightAPI: true, Edit: addClassVariables})
 		Expect(err).NotTo(HaveOccurred())
@@ -352,7 +360,7 @@ var _ = Describe("The ClusterClass", Label("samples"), func() {
 		Expect(cluster.Drift(ctx, "argocd-controller")).To(BeEmpty())
 		expectMirrored(ctx, cluster)
 		s := state(ctx, cluster)
-		Expect(s.InfraEnvs).To(HaveLen(4), "of control plane and worker")
+		Expect(s.InfraEnvs).To(HaveLen(4), "for control plane and worker")
 		for _, infraEnv := range s.InfraEnvs {
 			Expect(infraEnv.Spec.Proxy).To(HaveValue(Equal(aiv1beta1.Proxy{HTTPProxy: "http://proxy.example.com:3128", NoProxy: ".example.com"})))
 			Expect(infraEnv.Spec.SSHAuthorizedKey).To(Equal(classVariables["sshAuthorizedKey"]))
@@ -361,7 +369,7 @@ var _ = Describe("The ClusterClass", Label("samples"), func() {
 			Expect(infraEnv.Spec.PullSecretRef.Name).To(Equal("disconnected-pull-secret"))
 		}
 		for _, m := range s.Machines {
-			Expect(m.Config.Spec.BootMode).To(Equal(bootstrapv1.BootModeLiveISO), "what the class says remains beside what variables say")
+			Expect(m.Config.Spec.BootMode).To(Equal(bootstrapv1.BootModeLiveISO), "settings of the class and of variables are combined")
 		}
 		installation := s.Installation
 		Expect(installation.Spec.Proxy).To(HaveValue(Equal(hiveext.Proxy{HTTPProxy: "http://proxy.example.com:3128", NoProxy: ".example.com"})))
@@ -372,8 +380,8 @@ var _ = Describe("The ClusterClass", Label("samples"), func() {
 	}, NodeTimeout(installTimeout+deleteTimeout))
 })
 
-// disconnectedOfClass is what docs/samples.md tells for a disconnected cluster of the ClusterClass: the class, the
-// Secret and the ConfigMap of the disconnected sample, and a Cluster.
+// disconnectedOfClass returns the manifests of docs/samples.md for a disconnected cluster of the ClusterClass.
+// They are the class, the Secret and the ConfigMap of the disconnected sample, and a Cluster.
 func disconnectedOfClass() []byte {
 	GinkgoHelper()
 	class, err := os.ReadFile("../../config/templates/clusterclass-agent.yaml")
@@ -385,7 +393,7 @@ func disconnectedOfClass() []byte {
 	return []byte(strings.Join([]string{string(class), secretAndMirrors, string(exampleOf("samples.md"))}, "\n---\n"))
 }
 
-// addClassVariables adds to a Cluster what it does not say yet.
+// addClassVariables adds the omitted variables to a Cluster.
 func addClassVariables(object *unstructured.Unstructured) {
 	GinkgoHelper()
 	if object.GetKind() != "Cluster" {

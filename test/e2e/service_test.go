@@ -18,7 +18,7 @@ import (
 )
 
 var _ = Describe("assisted-service", Label("service"), Serial, func() {
-	It("may be away before and during an installation, and so may its database: all goes on by itself", func(ctx SpecContext) {
+	It("may be down before and during an installation, and so may its database: all continues automatically", func(ctx SpecContext) {
 		onlyReal()
 		service, database := laboratory.Assisted.Process(), laboratory.Assisted.Database()
 		DeferCleanup(func(ctx SpecContext) {
@@ -33,7 +33,7 @@ var _ = Describe("assisted-service", Label("service"), Serial, func() {
 		s := wait(ctx, cluster, "waiting for its registration", func(s *lab.State) bool {
 			return len(s.Machines) == 3 && configHas(s, bootstrapv1.WaitingForAgentClusterInstallReason)
 		})
-		Expect(s.InfraEnvs).To(BeEmpty(), "a cluster that assisted-service has not registered may be refused: no host boots for it")
+		Expect(s.InfraEnvs).To(BeEmpty(), "assisted-service may reject a cluster before its registration, so no host boots for it")
 		for _, m := range s.Machines {
 			if m.Config == nil {
 				continue
@@ -64,7 +64,7 @@ var _ = Describe("assisted-service", Label("service"), Serial, func() {
 		waitAvailable(ctx, cluster)
 		expectInstalled(ctx, cluster, 0)
 
-		By("taking the database away after the installation: nothing happens to the cluster")
+		By("stopping the database after the installation: the cluster does not change")
 		expectInstalledWhileCleared(ctx, cluster)
 
 		By("restarting both")
@@ -72,40 +72,41 @@ var _ = Describe("assisted-service", Label("service"), Serial, func() {
 		Expect(database.Start(ctx)).To(Succeed())
 		Expect(service.Start(ctx)).To(Succeed())
 		wait(ctx, cluster, "known to assisted-service again", func(s *lab.State) bool { return s.Installation.Status.DebugInfo.State != "" })
-		expectNotTouched(ctx, cluster)
+		expectUnchanged(ctx, cluster)
 		expectDeleted(ctx, cluster)
 	}, NodeTimeout(3*installTimeout))
 })
 
-// startAgain starts a process that ended by itself, as the kubelet does with containers. A panic in one of its
-// controllers ends assisted-service (controller-runtime v0.16), and its database may be gone at any moment of theirs.
+// startAgain restarts a process that ended, as the kubelet does with containers. A panic in one of its
+// controllers ends assisted-service (controller-runtime v0.16), and its database may stop at any moment.
 func startAgain(ctx context.Context, p *process.Process) {
 	GinkgoHelper()
 	if p.Running() {
 		return
 	}
-	GinkgoWriter.Printf("%s ended by itself, and is started again\n", p.Name)
+	GinkgoWriter.Printf("%s ended, and is started again\n", p.Name)
 	Expect(p.Start(ctx)).To(Succeed())
 }
 
-// expectInstalledWhileCleared takes its database from assisted-service, and makes it look at an installed cluster. The service clears
-// what it has shown of the cluster, which is no reason to doubt the cluster, or to write to the service.
+// expectInstalledWhileCleared stops the database of assisted-service, and makes the service reconcile an
+// installed cluster. The service clears the status of the cluster. The managers must neither doubt the cluster,
+// nor write to the service.
 func expectInstalledWhileCleared(ctx context.Context, cluster *lab.Cluster) {
 	GinkgoHelper()
 	service, database := laboratory.Assisted.Process(), laboratory.Assisted.Database()
 	before := state(ctx, cluster).Installation
-	takeAway := func() {
+	stopDatabase := func() {
 		database.Stop()
-		look := `{"metadata":{"annotations":{"example.com/look":"` + time.Now().String() + `"}}}`
-		patch(ctx, before.DeepCopy(), look)
-		patch(ctx, &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}}, look)
+		touch := `{"metadata":{"annotations":{"example.com/look":"` + time.Now().String() + `"}}}`
+		patch(ctx, before.DeepCopy(), touch)
+		patch(ctx, &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}}, touch)
 	}
-	takeAway()
+	stopDatabase()
 	wait(ctx, cluster, "cleared by assisted-service", func(s *lab.State) bool {
 		if service.Died() {
 			Expect(database.Start(ctx)).To(Succeed())
 			startAgain(ctx, service)
-			takeAway()
+			stopDatabase()
 		}
 		return s.Installation.Status.DebugInfo.State == ""
 	})
@@ -119,7 +120,7 @@ func expectInstalledWhileCleared(ctx context.Context, cluster *lab.Cluster) {
 }
 
 var _ = Describe("A failed preparation", Label("failure"), func() {
-	It("tells the host and the reason, and passes when its cause does", func(ctx SpecContext) {
+	It("reports the host and the reason, and ends with its cause", func(ctx SpecContext) {
 		const reason = "registry.example.com does not answer"
 		cluster := apply(ctx, "sno", lab.Mutations{
 			Namespace: "unprepared", ClusterName: "waiting", Edit: edit(controlPlaneKind, true, "spec", "config", "holdInstallation"),
@@ -129,9 +130,9 @@ var _ = Describe("A failed preparation", Label("failure"), func() {
 		host.FailImages(reason)
 		patch(ctx, controlPlaneOf(cluster), `{"spec":{"config":{"holdInstallation":false}}}`)
 		message := waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.PreparationFailedReason)
-		// assisted-service tells which images the host lacks, and not what the host said of them.
+		// assisted-service reports the images that the host lacks, but not the errors of the host.
 		Expect(message).To(And(ContainSubstring(s.Machines[0].Host.Name), ContainSubstring("Failed to fetch container images")))
-		// The service prepares again each second, and each attempt goes through states that are told.
+		// The service prepares again each second, and each attempt goes through states that are reported.
 		expectNoHotLoop(ctx, map[*lab.Cluster]int{cluster: 1})
 		host.FailImages("")
 		waitAvailable(ctx, cluster)

@@ -15,14 +15,14 @@ import (
 )
 
 var _ = Describe("ClusterInstances", Label("siteconfig"), func() {
-	It("are rendered into clusters that are installed as they say", func(ctx SpecContext) {
-		onlySimulated() // one has a static address: the real service is built without nmstate
+	It("are rendered into clusters that are installed with their settings", func(ctx SpecContext) {
+		onlySimulated() // one has a static address, and the real service is built without nmstate
 		ha, sno := applyInstance(ctx, "ha"), applyInstance(ctx, "sno")
 		waitAvailable(ctx, ha, sno)
 		expectInstalled(ctx, ha, 0)
 		expectInstalled(ctx, sno, 0)
 
-		By("each host having the role, the name and the settings of its node")
+		By("checking role, name and settings of each host")
 		for _, m := range state(ctx, ha).Machines {
 			Expect(m.IsControlPlane()).To(Equal(map[string]bool{"site-1": true, "site-2": true, "site-3": true}[m.Host.Name]), m.Host.Name)
 		}
@@ -43,19 +43,20 @@ var _ = Describe("ClusterInstances", Label("siteconfig"), func() {
 		Expect(state(ctx, sno).Installation.Annotations).To(HaveKeyWithValue("agent-install.openshift.io/install-config-overrides",
 			ContainSubstring(`"cpuPartitioningMode":"AllNodes"`)))
 
-		By("the operator finding the ClusterDeployment that tells it how far the installation is")
+		By("checking that the operator finds the ClusterDeployment, which reports the progress of the installation")
 		deployment := &hivev1.ClusterDeployment{}
 		Expect(laboratory.Client().Get(ctx, ha.Key(), deployment)).To(Succeed())
 		for _, labels := range []map[string]string{deployment.Labels, state(ctx, ha).Installation.Labels} {
 			Expect(labels).To(And(HaveKeyWithValue(siteconfig.OwnedByLabel, "site_site"), HaveKeyWithValue("example.com/region", "north")))
 		}
 
-		By("their Clusters being deleted first, as the waves say")
+		By("deleting their Clusters first, in the order of the waves")
 		expectDeleted(ctx, ha, sno)
 	}, NodeTimeout(2*installTimeout+deleteTimeout))
 })
 
-// applyInstance applies what is rendered from a sample of a ClusterInstance; its cluster is deleted as those of [apply] are.
+// applyInstance applies the rendered manifests of a sample of a ClusterInstance; its cluster is deleted like
+// those of [apply].
 func applyInstance(ctx SpecContext, sample string) *lab.Cluster {
 	GinkgoHelper()
 	cluster, err := laboratory.ApplyClusterInstance(ctx, sample, "4.19.10")

@@ -1,6 +1,7 @@
-// Package e2e installs clusters from the samples, and breaks things while it does, on real Kubernetes, Cluster API and CAPM3
-// with simulated hardware, on the simulated or the real assisted-service. All specs share one laboratory; each has namespaces
-// of its own. Logs and, after a failure, the state of the clusters are kept in _artifacts/e2e-<backend>, or what LOGS says.
+// Package e2e installs clusters from the samples, and breaks parts of the environment meanwhile. It runs on real
+// Kubernetes, Cluster API and CAPM3 with simulated hardware, on the simulated or the real assisted-service. All
+// specs share one laboratory; each has its own namespaces. Logs and, after a failure, the state of the clusters
+// are kept in _artifacts/e2e-<backend>, or in the folder of LOGS.
 package e2e
 
 import (
@@ -31,43 +32,49 @@ import (
 const (
 	// startTimeout includes the first build of all tools, from empty caches.
 	startTimeout = 45 * time.Minute
-	// installTimeout is what a cluster may take. A wait ends with what it waits for: that a time-out is ten times what
-	// is needed costs nothing as long as all is well, and a machine that is slow, or does other things, fails nothing.
-	// Cluster API core alone takes up to 30 s to connect.
+	// installTimeout is the timeout of an installation. A wait ends with its condition, so a timeout of ten
+	// times the usual duration costs nothing. It prevents failures on slow or busy machines. Cluster API core
+	// alone takes up to 30 s to connect.
 	installTimeout = 10 * time.Minute
-	// deleteTimeout likewise: CAPM3 takes up to 30 s to see that the last machine is gone.
+	// deleteTimeout is the timeout of a deletion: CAPM3 takes up to 30 s to notice that the last machine is
+	// deleted.
 	deleteTimeout = 8 * time.Minute
-	// soon is for what needs no waiting for others.
+	// soon is the timeout of steps that do not wait for other controllers.
 	soon = 3 * time.Minute
-	// quiet is how long nothing happens where something could: longer than anything of ours is held back.
-	quiet = atRest
+	// quiet is how long objects are observed for the lack of a change: longer than the longest deferral of our
+	// managers.
+	quiet = settleTime
 )
 
-// backendVariable says which assisted-service the specs run on: see [lab.ParseBackend].
+// backendVariable is the environment variable that selects the assisted-service of the specs: see
+// [lab.ParseBackend].
 const backendVariable = "BACKEND"
 
-// operatorVariable says which Bare Metal Operator works on the hosts, likewise.
+// operatorVariable is the environment variable that selects the Bare Metal Operator of the hosts: see
+// [lab.ParseBackend].
 const operatorVariable = "BMO"
 
-// authVariable says how assisted-service protects itself: none, and over http, or (anything else) by tokens, and over https with
-// a private certificate authority.
+// authVariable is the environment variable for the authentication of assisted-service. "none" uses http without
+// authentication; any other value uses tokens, and https with a private certificate authority.
 const authVariable = "AUTH"
 
-// logsVariable is the folder below _artifacts in which logs are kept; empty: that of the backend.
+// logsVariable is the environment variable for the folder of logs below _artifacts; empty: the folder of the
+// backend.
 const logsVariable = "LOGS"
 
-// longVariable has all samples installed, also those that the other assisted-service installs with each change, and a
-// cluster of several hosts retried without authentication.
+// longVariable is the environment variable that enables long runs. They install all samples, also those that the
+// other assisted-service installs with each change, and retry a cluster of several hosts without authentication.
 const longVariable = "LONG"
 
-// coreVariable is the folder below test/tools whose version of Cluster API core the specs run on: see [lab.Options].
+// coreVariable is the environment variable for the version of Cluster API core: a folder below test/tools, see
+// [lab.Options].
 const coreVariable = "CORE"
 
-// hostJitter is how long a host takes, at most, for each thing that the Bare Metal Operator has it do. Hosts of one
-// cluster come one after the other then, in an order that is not always the same.
+// hostJitter is the longest time of a host for each task of the Bare Metal Operator. So hosts of one cluster
+// become ready one after the other, in varying order.
 const hostJitter = 2 * time.Second
 
-// flapping is how often the state of a cluster changes that has no hosts yet, as on a hub with little to do.
+// flapping is how often the state of a cluster without hosts changes, as on an idle hub.
 const flapping = time.Second
 
 // onlyReal skips a spec that needs the real assisted-service.
@@ -78,7 +85,7 @@ func onlyReal() {
 	}
 }
 
-// onlySimulated skips a spec about a fault that only the simulator can be given.
+// onlySimulated skips a spec about a fault that only the simulator supports.
 func onlySimulated() {
 	GinkgoHelper()
 	if laboratory.Service == nil {
@@ -86,15 +93,16 @@ func onlySimulated() {
 	}
 }
 
-// laboratory is what all specs share, laboratoryOptions are its options.
+// laboratory is shared by all specs, laboratoryOptions are its options.
 var (
 	laboratory        *lab.Lab
 	laboratoryOptions lab.Options
-	// kubeletsCompared is true where Cluster API takes workers for outdated whose version is not that of their kubelets: from 1.14 on.
+	// kubeletsCompared is true if Cluster API takes workers for outdated whose version is not that of their
+	// kubelets: from 1.14 on.
 	kubeletsCompared bool
 )
 
-// applied are the clusters of the specs so far; those that are deleted in the background are in deletions.
+// applied are the clusters of the specs so far; deletions waits for those that are deleted in the background.
 var applied struct {
 	sync.Mutex
 	clusters  []*lab.Cluster
@@ -106,7 +114,7 @@ func TestEndToEnd(t *testing.T) {
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(soon)
 	SetDefaultEventuallyPollingInterval(200 * time.Millisecond)
-	SetDefaultConsistentlyPollingInterval(500 * time.Millisecond) // that of Gomega would ask for the whole of a cluster without a pause
+	SetDefaultConsistentlyPollingInterval(500 * time.Millisecond) // the default of Gomega would read a whole cluster without a pause
 	RunSpecs(t, "end to end")
 }
 
@@ -149,12 +157,12 @@ var _ = AfterSuite(func(ctx SpecContext) {
 	applied.deletions.Wait()
 	Expect(applied.errors).To(BeEmpty(), "clusters that were deleted after their specs")
 	Expect(laboratory.Failure()).NotTo(HaveOccurred())
-	Expect(laboratory.Rack.Escaped()).To(BeEmpty(), "hosts that booted anything but what they were given")
-	Expect(laboratory.UnrequestedLosses()).To(BeEmpty(), "installed nodes whose disks were taken while nobody deleted their Machines")
+	Expect(laboratory.Rack.Escaped()).To(BeEmpty(), "hosts that booted a foreign system")
+	Expect(laboratory.UnrequestedLosses()).To(BeEmpty(), "installed nodes that lost their disks without a deletion of their Machines")
 	expectNoPanic(ctx)
-	health.expectSense()
+	health.expectPlausible()
 	expectNoSecretsLogged()
-	expectNoSecretsTold(ctx, metav1.NamespaceAll)
+	expectNoSecretsExposed(ctx, metav1.NamespaceAll)
 }, NodeTimeout(2*deleteTimeout))
 
 var _ = ReportAfterSuite("why specs failed", func(report Report) { results.TellFailures(os.Stdout, report) })
@@ -165,7 +173,8 @@ var _ = JustAfterEach(func(ctx SpecContext) {
 	}
 }, NodeTimeout(soon))
 
-// apply applies a sample; its cluster is deleted in the background when the spec or container ends that applied it.
+// apply applies a sample. The cluster is deleted in the background when the spec or container ends that applied
+// it.
 func apply(ctx context.Context, sample string, mutations lab.Mutations) *lab.Cluster {
 	GinkgoHelper()
 	cluster, err := laboratory.ApplySample(ctx, sample, mutations)
@@ -174,18 +183,18 @@ func apply(ctx context.Context, sample string, mutations lab.Mutations) *lab.Clu
 	return cluster
 }
 
-// lightly reports whether clusters whose own API is not what a spec is about have one without a kube-apiserver, which
-// the real assisted-service asks for more than it can.
+// lightly reports whether clusters may have an API without a kube-apiserver, if a spec is not about that API.
+// The real assisted-service needs more than that API.
 func lightly() bool { return laboratory.Assisted == nil }
 
-// adopt has a cluster deleted in the background when the spec or container ends that applied it.
+// adopt deletes a cluster in the background when the spec or container ends that applied it.
 func adopt(cluster *lab.Cluster) {
 	applied.Lock()
 	applied.clusters = append(applied.clusters, cluster)
 	applied.Unlock()
 	DeferCleanup(func(ctx SpecContext) {
 		if !CurrentSpecReport().Failed() {
-			expectNoSecretsTold(ctx, cluster.Namespace)
+			expectNoSecretsExposed(ctx, cluster.Namespace)
 			deleteLater(cluster)
 		}
 	}, NodeTimeout(soon))
@@ -215,7 +224,7 @@ func waitAvailable(ctx context.Context, clusters ...*lab.Cluster) {
 	}
 }
 
-// wait waits until the cluster is as done says.
+// wait waits until done returns true for the state of the cluster.
 func wait(ctx context.Context, cluster *lab.Cluster, what string, done func(*lab.State) bool) *lab.State {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(ctx, installTimeout)
@@ -228,7 +237,7 @@ func wait(ctx context.Context, cluster *lab.Cluster, what string, done func(*lab
 	return state
 }
 
-// workloadOf is an administrator's client of an installed cluster.
+// workloadOf returns an administrator's client of an installed cluster.
 func workloadOf(cluster *lab.Cluster) client.Client {
 	GinkgoHelper()
 	workload, err := cluster.Workload()

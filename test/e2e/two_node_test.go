@@ -22,14 +22,14 @@ import (
 )
 
 var _ = Describe("Two nodes with fencing", Label("two-node"), func() {
-	It("wait for an assisted-service that knows them, are installed, keep their hosts, and go as a whole", func(ctx SpecContext) {
-		onlySimulated() // the real service here is from before there were two nodes
+	It("wait for an assisted-service with fencing, are installed, keep their hosts, and are deleted as a whole", func(ctx SpecContext) {
+		onlySimulated() // the real service here is older than two-node clusters
 		const namespace = "two-node"
 		laboratory.Service.DisableFencing(namespace, true)
 		cluster := apply(ctx, "two-node", lab.Mutations{Namespace: namespace, ClusterName: "twin", LightAPI: lightly()})
 
-		By("being refused by one that was started without")
-		refused := wait(ctx, cluster, "hosts that are refused", func(s *lab.State) bool {
+		By("being rejected by a service that was started without fencing")
+		refused := wait(ctx, cluster, "rejected hosts", func(s *lab.State) bool {
 			return len(s.Machines) == 2 && !slices.ContainsFunc(s.Machines, func(m lab.Machine) bool { return fencingRefused(m) == "" })
 		})
 		for _, m := range refused.Machines {
@@ -49,9 +49,9 @@ var _ = Describe("Two nodes with fencing", Label("two-node"), func() {
 		for _, m := range machines {
 			expectFencingRetired(ctx, m)
 		}
-		expectNoSecretsTold(ctx, namespace)
+		expectNoSecretsExposed(ctx, namespace)
 
-		By("staying two")
+		By("remaining two")
 		scaled := controlPlaneOf(cluster)
 		err := laboratory.Client().Patch(ctx, scaled, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":3}}`)))
 		Expect(err).To(MatchError(ContainSubstring("with fencing replicas must be 2")))
@@ -63,12 +63,12 @@ var _ = Describe("Two nodes with fencing", Label("two-node"), func() {
 			return deletingReason(ctx,
 				machines[0])
 		}).Should(Equal(clusterv1.MachineDeletingWaitingForPreTerminateHookReason))
-		expectUntouched(ctx, cluster, machines[0])
+		expectWaiting(ctx, cluster, machines[0])
 		node := &corev1.Node{}
 		Expect(workloadOf(cluster).Get(ctx, types.NamespacedName{Name: machines[0].Status.NodeRef.Name}, node)).To(Succeed())
-		Expect(node.Spec.Unschedulable).To(BeFalse(), "half the cluster is neither cordoned nor drained")
+		Expect(node.Spec.Unschedulable).To(BeFalse(), "one of two Nodes is neither cordoned nor drained")
 
-		By("going as a whole")
+		By("deleting all")
 		expectDeleted(ctx, cluster)
 		left := &corev1.SecretList{}
 		Expect(laboratory.Client().List(ctx, left, client.InNamespace(namespace))).To(Succeed())
@@ -77,7 +77,7 @@ var _ = Describe("Two nodes with fencing", Label("two-node"), func() {
 		}
 	}, NodeTimeout(installTimeout+deleteTimeout+2*soon))
 
-	It("are refused by an assisted-service that does not know them", func(ctx SpecContext) {
+	It("are rejected by an assisted-service without two-node clusters", func(ctx SpecContext) {
 		if laboratory.Service != nil {
 			Skip("the simulated assisted-service knows two nodes")
 		}
@@ -87,7 +87,7 @@ var _ = Describe("Two nodes with fencing", Label("two-node"), func() {
 	}, NodeTimeout(installTimeout))
 })
 
-// deletingReason is how far Cluster API is with the deletion of a Machine.
+// deletingReason returns the progress of Cluster API in the deletion of a Machine.
 func deletingReason(ctx SpecContext, m lab.Machine) string {
 	GinkgoHelper()
 	found := &clusterv1.Machine{}
@@ -95,21 +95,22 @@ func deletingReason(ctx SpecContext, m lab.Machine) string {
 	return conditions.GetReason(found, clusterv1.MachineDeletingCondition)
 }
 
-// fencingRefused is what the config of a Machine says of settings that assisted-service refuses; empty: nothing yet.
+// fencingRefused returns the message of a Machine's config about settings that assisted-service rejects; empty:
+// none yet.
 func fencingRefused(m lab.Machine) string {
 	if m.Config == nil || m.Agent == nil {
 		return ""
 	}
 	for _, condition := range []string{bootstrapv1.HostBoundCondition, bootstrapv1.HostApprovedCondition} {
-		if told := lab.Condition(m.Config.Status.Conditions, condition); told.Status == metav1.ConditionFalse &&
-			strings.Contains(told.Message, "TNF clusters support is disabled") {
-			return told.Message
+		if c := lab.Condition(m.Config.Status.Conditions, condition); c.Status == metav1.ConditionFalse &&
+			strings.Contains(c.Message, "TNF clusters support is disabled") {
+			return c.Message
 		}
 	}
 	return ""
 }
 
-// fencedAt is an address as the etcd operator of OpenShift takes it apart.
+// fencedAt matches an address as the etcd operator of OpenShift parses it.
 var fencedAt = regexp.MustCompile(`.*//(.*):(.*)(/redfish.*)`)
 
 // expectFencingRetired checks that the copied credentials of the BMC of an installed host are deleted. The Secret
@@ -125,13 +126,13 @@ func expectFencingRetired(ctx SpecContext, m lab.Machine) {
 	}).Should(Succeed())
 }
 
-// expectFencing checks what the Agent of a Machine was told of its BMC.
+// expectFencing checks the copied credentials of the BMC for the Agent of a Machine.
 func expectFencing(ctx SpecContext, m lab.Machine) {
 	GinkgoHelper()
 	secret := &corev1.Secret{}
 	Expect(laboratory.Client().Get(ctx, types.NamespacedName{Namespace: m.Agent.Namespace, Name: m.Agent.Spec.FencingCredentialsSecretRef},
 		secret)).To(Succeed())
-	Expect(metav1.IsControlledBy(secret, m.Config)).To(BeTrue(), "it goes with the config")
+	Expect(metav1.IsControlledBy(secret, m.Config)).To(BeTrue(), "it is deleted with the config")
 	content := map[string]string{}
 	for key, value := range secret.Data {
 		content[key] = string(value)
@@ -141,7 +142,7 @@ func expectFencing(ctx SpecContext, m lab.Machine) {
 	Expect(fencedAt.FindStringSubmatch(content["address"])[1:]).To(Equal([]string{
 		"bmc.invalid", "443",
 		"/redfish/v1/Systems/" + m.Agent.Name,
-	}), "the host's own")
+	}), "the address of the host")
 	Expect(content).To(And(HaveKeyWithValue("username", "admin"), HaveKeyWithValue("password", hosts.BMCPassword),
 		HaveKeyWithValue("certificateVerification", "Enabled")))
 }

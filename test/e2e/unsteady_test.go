@@ -15,16 +15,16 @@ import (
 )
 
 var _ = Describe("Unsteady hosts", Label("agents", "nightly"), func() {
-	It("are approved once, told of while they are out of touch or do not pass, and never replaced", func(ctx SpecContext) {
+	It("are approved once, reported while they are disconnected or invalid, and never replaced", func(ctx SpecContext) {
 		onlySimulated()
 		const namespace, name = "unsteady", "shaky"
 		ids := make([]string, 3)
 		for i := range ids {
 			ids[i] = hosts.NewHardware(path.Join(namespace, nameOf(name, i))).UUID
 		}
-		specs := followAgents(namespace) // before there is any
+		specs := followAgents(namespace) // before any exists
 
-		By("waiting for hosts that do not pass a validation, and for one that is out of touch besides, before they are bound")
+		By("waiting for hosts that fail a validation, one of which is also disconnected, before they are bound")
 		laboratory.Service.FailValidation(ids[0], "no NTP server answers")
 		laboratory.Service.FailValidation(ids[1], "no NTP server answers")
 		cluster := apply(ctx, "compact", lab.Mutations{
@@ -39,33 +39,33 @@ var _ = Describe("Unsteady hosts", Label("agents", "nightly"), func() {
 			slices.Sort(names)
 			return names
 		}
-		wait(ctx, cluster, "told of a validation", func(s *lab.State) bool {
-			return tells(s, bootstrapv1.HostBoundCondition, bootstrapv1.WaitingForHostValidationReason, "no NTP server answers")
+		wait(ctx, cluster, "reporting a validation", func(s *lab.State) bool {
+			return reports(s, bootstrapv1.HostBoundCondition, bootstrapv1.WaitingForHostValidationReason, "no NTP server answers")
 		})
 		laboratory.Service.Disconnect(ids[1])
-		s := wait(ctx, cluster, "told of a host that is out of touch", func(s *lab.State) bool {
-			return tells(s, bootstrapv1.HostBoundCondition, bootstrapv1.WaitingForHostValidationReason, "in state disconnected-unbound")
+		s := wait(ctx, cluster, "reporting a disconnected host", func(s *lab.State) bool {
+			return reports(s, bootstrapv1.HostBoundCondition, bootstrapv1.WaitingForHostValidationReason, "in state disconnected-unbound")
 		})
 		expected := machines(s)
 		for _, id := range ids[:2] {
-			Expect(specs(id)).To(HaveLen(1), "nothing is told to Agent %s", id)
+			Expect(specs(id)).To(HaveLen(1), "nothing is written to Agent %s", id)
 			laboratory.Service.FailValidation(id, "")
 		}
 		shaky(1).Reboot()
 		wait(ctx, cluster, "approved", allApproved)
 
-		By("leaving them as they are when that happens once they are approved")
+		By("not changing them when that happens after their approval")
 		for range 3 {
 			laboratory.Service.FailValidation(ids[0], "no NTP server answers")
-			wait(ctx, cluster, "with a host that does not pass", agentIs(ids[0], "insufficient"))
+			wait(ctx, cluster, "with a host that fails a validation", agentIs(ids[0], "insufficient"))
 			laboratory.Service.FailValidation(ids[0], "")
-			wait(ctx, cluster, "with a host that passes", agentIs(ids[0], "known"))
+			wait(ctx, cluster, "with a host that passes the validation", agentIs(ids[0], "known"))
 		}
 		laboratory.Service.FailValidation(ids[0], "no NTP server answers")
 		laboratory.Service.Disconnect(ids[1])
-		wait(ctx, cluster, "told of both", func(s *lab.State) bool {
-			return tells(s, bootstrapv1.HostInstalledCondition, bootstrapv1.WaitingForHostReason, "out of touch with assisted-service") &&
-				tells(s, bootstrapv1.HostInstalledCondition, bootstrapv1.WaitingForHostValidationReason, "no NTP server answers")
+		wait(ctx, cluster, "reporting both", func(s *lab.State) bool {
+			return reports(s, bootstrapv1.HostInstalledCondition, bootstrapv1.WaitingForHostReason, "out of touch with assisted-service") &&
+				reports(s, bootstrapv1.HostInstalledCondition, bootstrapv1.WaitingForHostValidationReason, "no NTP server answers")
 		})
 		laboratory.Service.FailValidation(ids[0], "")
 		shaky(1).Reboot()
@@ -75,15 +75,15 @@ var _ = Describe("Unsteady hosts", Label("agents", "nightly"), func() {
 		}
 		Expect(machines(state(ctx, cluster))).To(Equal(expected))
 
-		By("losing one while it is installed: that fails, and nothing is done about it unasked")
+		By("losing one during its installation: that fails, and there is no reaction without a request")
 		release := shaky(2).Linger("Writing image to disk")
 		defer release()
 		patch(ctx, controlPlaneOf(cluster), `{"spec":{"config":{"holdInstallation":false}}}`)
 		wait(ctx, cluster, "installing", agentIs(ids[2], "installing-in-progress"))
 		laboratory.Service.Disconnect(ids[2])
 		waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.InstallationFailedReason)
-		wait(ctx, cluster, "told of the host", func(s *lab.State) bool {
-			return tells(s, bootstrapv1.HostInstalledCondition, bootstrapv1.HostInstallationFailedReason,
+		wait(ctx, cluster, "reporting the host", func(s *lab.State) bool {
+			return reports(s, bootstrapv1.HostInstalledCondition, bootstrapv1.HostInstallationFailedReason,
 				"timeout while connecting to host during the installation phase")
 		})
 		Consistently(ctx, func() []string { return machines(state(ctx, cluster)) }).WithTimeout(quiet).Should(Equal(expected))
@@ -93,7 +93,7 @@ var _ = Describe("Unsteady hosts", Label("agents", "nightly"), func() {
 	}, NodeTimeout(3*installTimeout))
 })
 
-// agentIs reports whether assisted-service has a host in a state.
+// agentIs reports whether a host is in a state for assisted-service.
 func agentIs(id, wanted string) func(*lab.State) bool {
 	return func(s *lab.State) bool {
 		return slices.ContainsFunc(s.Agents,
@@ -101,7 +101,7 @@ func agentIs(id, wanted string) func(*lab.State) bool {
 	}
 }
 
-// approvals is how often an Agent was approved.
+// approvals returns how often an Agent was approved.
 func approvals(history []aiv1beta1.AgentSpec) int {
 	count := 0
 	for i, spec := range history {

@@ -19,7 +19,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/versionoperator"
 )
 
-// installedVersion is the release of the samples, nextPatch and nextMinor are others that clusters are upgraded to.
+// installedVersion is the release of the samples, nextPatch and nextMinor are targets of upgrades.
 const (
 	installedVersion, nextPatch, nextMinor = "4.19.10", "4.19.11", "4.20.0"
 	patches, minors                        = "stable-4.19", "stable-4.20"
@@ -36,15 +36,15 @@ var _ = Describe("An installed cluster", Label("upgrade"), func() {
 		Expect(cluster.Versions().PausePool(ctx, versionoperator.WorkerPool, true)).To(Succeed())
 		cluster.Versions().Hold("machine-config")
 
-		By("asking for it: the operators come first")
-		ask(ctx, cluster, `{"version":"`+nextPatch+`","upgrade":{"channel":"`+patches+`"}}`)
+		By("requesting it: the operators are upgraded first")
+		changeSpec(ctx, cluster, `{"version":"`+nextPatch+`","upgrade":{"channel":"`+patches+`"}}`)
 		Expect(waitRollingOut(ctx, cluster, "waiting on machine-config")).To(ContainSubstring("from v" + installedVersion + " to v" + nextPatch))
-		s := wait(ctx, cluster, "telling how far it is", func(s *lab.State) bool { return s.ControlPlane.Status.Upgrade.Percentage != nil })
+		s := wait(ctx, cluster, "reporting its progress", func(s *lab.State) bool { return s.ControlPlane.Status.Upgrade.Percentage != nil })
 		Expect(s.ControlPlane.Status.Upgrade.Version).To(Equal("v" + nextPatch))
-		Expect(bare(s.ControlPlane.Status.Version)).To(Equal(installedVersion), "what the masters run")
+		Expect(bare(s.ControlPlane.Status.Version)).To(Equal(installedVersion), "the release of the masters")
 		Expect(lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.MachinesUpToDateCondition).Status).To(BeEquivalentTo("False"))
 
-		By("letting the hosts follow")
+		By("upgrading the hosts")
 		cluster.Versions().Recover("machine-config")
 		expectUpgraded(ctx, cluster, nextPatch)
 
@@ -56,14 +56,14 @@ var _ = Describe("An installed cluster", Label("upgrade"), func() {
 		expectUpdated(ctx, cluster, nextPatch, func() {
 			Expect(cluster.Versions().PausePool(ctx, versionoperator.WorkerPool, false)).To(Succeed())
 		})
-		Expect(nodeReleases(ctx, cluster)).To(HaveEach(nextPatch), "the workers followed after the end")
+		Expect(nodeReleases(ctx, cluster)).To(HaveEach(nextPatch), "the workers were upgraded afterwards")
 		expectUnwiped(ctx, cluster, before)
 		for name, n := range bootCounts(state(ctx, cluster)) {
 			Expect(n).To(Equal(boots[name]+1), "%s was rebooted once", name)
 		}
 	}, NodeTimeout(2*installTimeout))
 
-	It("is upgraded on a single host, which takes the API away while it restarts", func(ctx SpecContext) {
+	It("is upgraded on a single host, whose API is down during its restart", func(ctx SpecContext) {
 		cluster := apply(ctx, "sno", lab.Mutations{Namespace: "upgrade-single", ClusterName: "single"})
 		waitAvailable(ctx, cluster)
 		before := state(ctx, cluster)
@@ -72,8 +72,8 @@ var _ = Describe("An installed cluster", Label("upgrade"), func() {
 		release := cluster.Versions().HoldOperators()
 		DeferCleanup(release)
 		publish(cluster, nextPatch, patches)
-		cluster.Versions().Hold("machine-config") // or it is over before anybody looks
-		ask(ctx, cluster, `{"version":"`+nextPatch+`","upgrade":{"channel":"`+patches+`"}}`)
+		cluster.Versions().Hold("machine-config") // otherwise the upgrade may end before the check
+		changeSpec(ctx, cluster, `{"version":"`+nextPatch+`","upgrade":{"channel":"`+patches+`"}}`)
 		waitRollingOut(ctx, cluster, "from v"+installedVersion+" to v"+nextPatch)
 		cluster.Versions().Recover("machine-config")
 
@@ -83,7 +83,7 @@ var _ = Describe("An installed cluster", Label("upgrade"), func() {
 		release()
 		expectUpgraded(ctx, cluster, nextPatch)
 		expectUnwiped(ctx, cluster, before)
-		Expect(cluster.Server().Process().PID()).NotTo(Equal(pid), "the API was away")
+		Expect(cluster.Server().Process().PID()).NotTo(Equal(pid), "the API was down")
 		expectOnlyRestart()
 		name := before.Machines[0].Name
 		Expect(bootCounts(state(ctx, cluster))[name]).To(Equal(boots[name] + 1))
@@ -91,7 +91,7 @@ var _ = Describe("An installed cluster", Label("upgrade"), func() {
 	}, NodeTimeout(2*installTimeout))
 })
 
-// Each spec begins with what the one before left: a cluster that runs the release of the one before.
+// Each spec starts with the cluster of the former one, which runs its release.
 var _ = Describe("Upgrades", Ordered, Label("upgrade", "nightly"), func() {
 	const (
 		byDigest, outside, risky                   = "4.19.21", "4.19.22", "4.19.23"
@@ -104,35 +104,35 @@ var _ = Describe("Upgrades", Ordered, Label("upgrade", "nightly"), func() {
 		onlySimulated()
 		cluster = apply(ctx, "compact", lab.Mutations{Namespace: "upgrades", ClusterName: "ways", EtcdMembers: true})
 		waitAvailable(ctx, cluster)
-		expectWell(ctx, cluster)
+		expectHealthy(ctx, cluster)
 		before = state(ctx, cluster)
 	}, NodeTimeout(installTimeout+soon))
 
 	AfterEach(func(ctx SpecContext) {
 		if before != nil && !CurrentSpecReport().Failed() {
 			expectUnwiped(ctx, cluster, before)
-			expectWell(ctx, cluster)
+			expectHealthy(ctx, cluster)
 		}
 	}, NodeTimeout(2*soon))
 
-	It("need the digest where there is no update graph, and lose no write of etcd", func(ctx SpecContext) {
+	It("need the digest without an update graph, and lose no write of etcd", func(ctx SpecContext) {
 		release := publish(cluster, byDigest)
 		writer := cluster.StartWriting(ctx)
-		census := takeCensus(ctx, cluster)
-		ask(ctx, cluster, `{"version":"`+byDigest+`"}`)
+		fewestVoters := countVoters(ctx, cluster)
+		changeSpec(ctx, cluster, `{"version":"`+byDigest+`"}`)
 		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition,
 			controlplanev1.UpgradeNotOfferedReason)).To(ContainSubstring("config.releaseImage"))
-		Expect(asked(ctx, cluster)).To(BeNil(), "nothing was asked for")
+		Expect(requestedUpdate(ctx, cluster)).To(BeNil(), "nothing was requested")
 
-		ask(ctx, cluster, `{"config":{"releaseImage":"`+release.Image+`"}}`)
+		changeSpec(ctx, cluster, `{"config":{"releaseImage":"`+release.Image+`"}}`)
 		expectUpgraded(ctx, cluster, byDigest)
-		Expect(asked(ctx, cluster)).To(HaveValue(And(HaveField("Image", release.Image), HaveField("Force", false))))
-		Expect(census()).To(BeNumerically(">=", 3), "voters, when they were fewest")
+		Expect(requestedUpdate(ctx, cluster)).To(HaveValue(And(HaveField("Image", release.Image), HaveField("Force", false))))
+		Expect(fewestVoters()).To(BeNumerically(">=", 3), "the smallest number of voters")
 		expectNothingLost(ctx, cluster, writer)
-		ask(ctx, cluster, `{"config":{"releaseImage":null}}`)
+		changeSpec(ctx, cluster, `{"config":{"releaseImage":null}}`)
 	}, NodeTimeout(installTimeout))
 
-	It("that others begin are followed, and never taken back", func(ctx SpecContext) {
+	It("that other clients start are reported, and never reverted", func(ctx SpecContext) {
 		publish(cluster, outside, patches)
 		Expect(cluster.Versions().SetChannel(ctx, patches)).To(Succeed())
 		update := &configv1.Update{Version: outside}
@@ -148,40 +148,41 @@ var _ = Describe("Upgrades", Ordered, Label("upgrade", "nightly"), func() {
 			controlplanev1.VersionMismatchReason)).To(ContainSubstring("set spec.version to v" + outside))
 		waitHistory(ctx, cluster, outside)
 		Consistently(ctx, func() (*configv1.Update, error) {
-			return asked(ctx, cluster),
+			return requestedUpdate(ctx, cluster),
 				nil
 		}).WithTimeout(quiet).Should(HaveValue(HaveField("Version", outside)))
-		ask(ctx, cluster, `{"version":"`+outside+`"}`)
+		changeSpec(ctx, cluster, `{"version":"`+outside+`"}`)
 		expectUpgraded(ctx, cluster, outside)
 	}, NodeTimeout(installTimeout))
 
-	It("with a risk, and of a cluster with a degraded operator, are asked for when both are accepted", func(ctx SpecContext) {
+	It("with a risk, and of a cluster with a degraded operator, are requested when both are accepted", func(ctx SpecContext) {
 		release := publish(cluster, risky, patches)
 		cluster.Versions().FailUntil("dns", "A bug.", risky)
 		release.Risks = []versionoperator.Risk{{Name: "SlowBoot", Message: "Hosts boot slowly."}}
 		cluster.Versions().Offer(release)
-		ask(ctx, cluster, `{"version":"`+risky+`"}`)
+		changeSpec(ctx, cluster, `{"version":"`+risky+`"}`)
 		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition,
 			controlplanev1.UpgradeRiskNotAcceptedReason)).To(ContainSubstring("SlowBoot (Hosts boot slowly.)"))
-		ask(ctx, cluster, `{"upgrade":{"acceptedRisks":["SlowBoot"]}}`)
+		changeSpec(ctx, cluster, `{"upgrade":{"acceptedRisks":["SlowBoot"]}}`)
 		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition,
 			controlplanev1.WaitingForHealthyClusterReason)).To(ContainSubstring("ClusterOperator dns is degraded"))
-		ask(ctx, cluster, `{"upgrade":{"toleratedOperators":["dns"]}}`)
+		changeSpec(ctx, cluster, `{"upgrade":{"toleratedOperators":["dns"]}}`)
 		expectUpgraded(ctx, cluster, risky)
-		Expect(asked(ctx, cluster)).To(HaveValue(And(HaveField("Version", risky), HaveField("Image", release.Image), HaveField("Force", false))))
-		ask(ctx, cluster, `{"upgrade":{"toleratedOperators":null}}`)
+		Expect(requestedUpdate(ctx, cluster)).To(HaveValue(And(
+			HaveField("Version", risky), HaveField("Image", release.Image), HaveField("Force", false))))
+		changeSpec(ctx, cluster, `{"upgrade":{"toleratedOperators":null}}`)
 	}, NodeTimeout(installTimeout))
 
 	It("to another minor version wait for an acknowledgement", func(ctx SpecContext) {
 		const gate, description = "ack-4.19-admissionregistration-v1beta1-api-removals-in-4.20", "Kubernetes 1.33 removes an API."
 		publish(cluster, nextMinor, minors)
 		Expect(cluster.Versions().AddGate(ctx, gate, description)).To(Succeed())
-		ask(ctx, cluster, `{"version":"`+nextMinor+`","upgrade":{"channel":"`+minors+`"}}`)
+		changeSpec(ctx, cluster, `{"version":"`+nextMinor+`","upgrade":{"channel":"`+minors+`"}}`)
 		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition,
 			controlplanev1.UpgradeRefusedReason)).To(And(ContainSubstring(description), ContainSubstring(gate)))
 		Expect(bare(state(ctx, cluster).ControlPlane.Status.Version)).NotTo(Equal(nextMinor))
 
-		ask(ctx, cluster, `{"upgrade":{"acknowledgements":["`+gate+`"]}}`)
+		changeSpec(ctx, cluster, `{"upgrade":{"acknowledgements":["`+gate+`"]}}`)
 		expectUpgraded(ctx, cluster, nextMinor)
 		Expect(cluster.Versions().Acknowledged(ctx)).To(HaveKeyWithValue(gate, "true"))
 		Eventually(ctx, func() string {
@@ -190,53 +191,53 @@ var _ = Describe("Upgrades", Ordered, Label("upgrade", "nightly"), func() {
 		}).WithTimeout(soon).Should(HavePrefix("v1.33."))
 	}, NodeTimeout(installTimeout))
 
-	It("are turned to another patch while they run, also while the API is away", func(ctx SpecContext) {
+	It("are changed to another patch while they run, also while the API is down", func(ctx SpecContext) {
 		publish(cluster, minorPatch, minors)
 		publish(cluster, nextMinorPatch, minors)
 		cluster.Versions().Hold("machine-config")
-		ask(ctx, cluster, `{"version":"`+minorPatch+`"}`)
+		changeSpec(ctx, cluster, `{"version":"`+minorPatch+`"}`)
 		waitRollingOut(ctx, cluster, "to v"+minorPatch)
 		cluster.Server().Process().Kill()
 		waitRollingOut(ctx, cluster, "to v"+minorPatch+", whose API server does not answer now")
-		ask(ctx, cluster, `{"version":"`+nextMinorPatch+`"}`)
+		changeSpec(ctx, cluster, `{"version":"`+nextMinorPatch+`"}`)
 		Expect(cluster.Server().Process().Start(ctx)).To(Succeed())
 		waitRollingOut(ctx, cluster, "to v"+nextMinorPatch)
 		cluster.Versions().Recover("machine-config")
 		expectUpgraded(ctx, cluster, nextMinorPatch)
 	}, NodeTimeout(installTimeout))
 
-	It("that are refused are taken back with the version, and forced only by name", func(ctx SpecContext) {
+	It("that are refused are withdrawn with the version, and forced only by name", func(ctx SpecContext) {
 		release := publish(cluster, unsigned, minors)
 		release.Unsigned = true
 		cluster.Versions().Offer(release)
-		ask(ctx, cluster, `{"version":"`+unsigned+`"}`)
+		changeSpec(ctx, cluster, `{"version":"`+unsigned+`"}`)
 		waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition, controlplanev1.UpgradeRefusedReason)
-		Expect(asked(ctx, cluster)).To(HaveValue(HaveField("Version", unsigned)))
-		ask(ctx, cluster, `{"version":"`+nextMinorPatch+`"}`)
-		Eventually(ctx, func() *configv1.Update { return asked(ctx, cluster) }).WithTimeout(soon).Should(BeNil(),
-			"the cluster would begin as soon as it has the signature")
+		Expect(requestedUpdate(ctx, cluster)).To(HaveValue(HaveField("Version", unsigned)))
+		changeSpec(ctx, cluster, `{"version":"`+nextMinorPatch+`"}`)
+		Eventually(ctx, func() *configv1.Update { return requestedUpdate(ctx, cluster) }).WithTimeout(soon).Should(BeNil(),
+			"otherwise the cluster would start once it has the signature")
 		expectUpgraded(ctx, cluster, nextMinorPatch)
 
-		ask(ctx, cluster, `{"version":"`+unsigned+`","upgrade":{"waivePreconditionsAndSignaturesFor":"`+unsigned+`"}}`)
+		changeSpec(ctx, cluster, `{"version":"`+unsigned+`","upgrade":{"waivePreconditionsAndSignaturesFor":"`+unsigned+`"}}`)
 		expectUpgraded(ctx, cluster, unsigned)
-		Expect(asked(ctx, cluster)).To(HaveValue(HaveField("Force", true)))
+		Expect(requestedUpdate(ctx, cluster)).To(HaveValue(HaveField("Force", true)))
 	}, NodeTimeout(installTimeout))
 
-	It("wait until the pool of the masters is not paused, and do not mind managers that die at each of their writes", func(ctx SpecContext) {
+	It("wait until the pool of the masters is not paused, and survive managers that crash at each of their writes", func(ctx SpecContext) {
 		publish(cluster, last, minors)
 		Expect(cluster.Versions().PausePool(ctx, versionoperator.MasterPool, true)).To(Succeed())
-		ask(ctx, cluster, `{"version":"`+last+`"}`)
+		changeSpec(ctx, cluster, `{"version":"`+last+`"}`)
 		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition,
 			controlplanev1.WaitingForHealthyClusterReason)).To(ContainSubstring("master is paused"))
-		live := makeMortal(ctx, "upgrades")
+		live := crashAtWrites(ctx, "upgrades")
 		Expect(cluster.Versions().PausePool(ctx, versionoperator.MasterPool, false)).To(Succeed())
 		expectUpgraded(ctx, cluster, last)
-		Expect(live()).To(BeNumerically(">", 5), "deaths")
-		Expect(asked(ctx, cluster)).To(HaveValue(And(HaveField("Version", last), HaveField("Force", false))))
+		Expect(live()).To(BeNumerically(">", 5), "crashes")
+		Expect(requestedUpdate(ctx, cluster)).To(HaveValue(And(HaveField("Version", last), HaveField("Force", false))))
 	}, NodeTimeout(installTimeout))
 })
 
-// publish makes a release available to a cluster: in channels, or by its image alone.
+// publish makes a release available to a cluster: in channels, or only by its image.
 func publish(cluster *lab.Cluster, version string, channels ...string) versionoperator.Release {
 	GinkgoHelper()
 	release, err := cluster.Versions().Publish(version, channels...)
@@ -244,24 +245,24 @@ func publish(cluster *lab.Cluster, version string, channels ...string) versionop
 	return release
 }
 
-// ask changes the spec of the control plane.
-func ask(ctx context.Context, cluster *lab.Cluster, spec string) {
+// changeSpec changes the spec of the control plane.
+func changeSpec(ctx context.Context, cluster *lab.Cluster, spec string) {
 	GinkgoHelper()
 	patch(ctx, controlPlaneOf(cluster), `{"spec":`+spec+`}`)
 }
 
-// asked is what the cluster was asked for; nil: nothing.
-func asked(ctx context.Context, cluster *lab.Cluster) *configv1.Update {
+// beforeRetry returns the requested update of the cluster; nil: none.
+func requestedUpdate(ctx context.Context, cluster *lab.Cluster) *configv1.Update {
 	GinkgoHelper()
 	version, err := cluster.Versions().ClusterVersion(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	return version.Spec.DesiredUpdate
 }
 
-// bare is a version without the v before it.
+// bare returns a version without its v.
 func bare(version string) string { return strings.TrimPrefix(version, "v") }
 
-// waitRollingOut waits until the control plane tells of an upgrade what is given, and returns all that it tells.
+// waitRollingOut waits until the control plane reports an upgrade with a text, and returns the message.
 func waitRollingOut(ctx context.Context, cluster *lab.Cluster, what string) string {
 	GinkgoHelper()
 	s := wait(ctx, cluster, "rolling out: "+what, func(s *lab.State) bool {
@@ -271,7 +272,7 @@ func waitRollingOut(ctx context.Context, cluster *lab.Cluster, what string) stri
 	return lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.RollingOutCondition).Message
 }
 
-// waitHistory waits until the cluster says that it runs a version.
+// waitHistory waits until the cluster reports that it runs a version.
 func waitHistory(ctx context.Context, cluster *lab.Cluster, version string) {
 	GinkgoHelper()
 	Eventually(ctx, func() (configv1.UpdateHistory, error) {
@@ -283,7 +284,7 @@ func waitHistory(ctx context.Context, cluster *lab.Cluster, version string) {
 	}).WithTimeout(installTimeout).Should(And(HaveField("Version", version), HaveField("State", configv1.CompletedUpdate)))
 }
 
-// expectUpgraded waits until the control plane runs a version, and tells of nothing that is left to be done.
+// expectUpgraded waits until the control plane runs a version, and reports no further work.
 func expectUpgraded(ctx context.Context, cluster *lab.Cluster, version string) {
 	GinkgoHelper()
 	s := wait(ctx, cluster, "upgraded to "+version, func(s *lab.State) bool {
@@ -302,8 +303,8 @@ func expectUpgraded(ctx context.Context, cluster *lab.Cluster, version string) {
 	waitHistory(ctx, cluster, version)
 }
 
-// watchRestart returns a check that since then the control plane has reported the planned restart of its host, and no
-// failure: none of the conditions that alerts and Argo CD read was False.
+// watchRestart returns a check of the reports of the control plane since this call. They have to contain the
+// planned restart of its host, and no failure: none of the conditions that alerts and Argo CD read was False.
 func watchRestart(cluster *lab.Cluster) (check func()) {
 	conditions := []string{
 		controlplanev1.AvailableCondition,
@@ -339,7 +340,7 @@ func expectUnwiped(ctx context.Context, cluster *lab.Cluster, before *lab.State)
 	}
 }
 
-// bootCounts counts how often the host of each Machine was booted.
+// bootCounts returns how often the host of each Machine was booted.
 func bootCounts(s *lab.State) map[string]int {
 	boots := map[string]int{}
 	for _, m := range s.Machines {
@@ -348,7 +349,7 @@ func bootCounts(s *lab.State) map[string]int {
 	return boots
 }
 
-// nodeReleases are the releases whose configurations the Nodes of a cluster have.
+// nodeReleases returns the releases of the configurations of the Nodes of a cluster.
 func nodeReleases(ctx context.Context, cluster *lab.Cluster) ([]string, error) {
 	workload, err := cluster.Workload()
 	if err != nil {

@@ -44,9 +44,9 @@ type Cluster struct {
 	Arbiter bool
 	// TwoNodes is true if the cluster has two nodes that fence each other.
 	TwoNodes bool
-	// ControlPlaneDropIns and WorkerDropIns are true if the kubelets of the release read configuration drop-ins
-	// from /etc/openshift/kubelet.conf.d. Those of workers do since September 2025, those of masters since May
-	// 2026, those of arbiters do not.
+	// ControlPlaneDropIns and WorkerDropIns are true if the kubelets of the release read drop-ins in
+	// /etc/openshift/kubelet.conf.d as configuration. Those of workers do since September 2025, those of masters
+	// since May 2026, those of arbiters do not.
 	ControlPlaneDropIns, WorkerDropIns bool
 }
 
