@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/binding"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
@@ -25,7 +26,7 @@ func TestNothingIsDoneBecauseTheClockSteps(t *testing.T) {
 			return w
 		},
 		"waits for its host":   func(t *testing.T) *world { t.Helper(); return booted(t) },
-		"the host is refused":  func(t *testing.T) *world { t.Helper(); return refusedSince(t, settling/2) },
+		"the host is refused":  func(t *testing.T) *world { t.Helper(); return refusedSince(t, binding.Settling/2) },
 		"the host is approved": joined,
 		"installs":             installing,
 		"is installed":         installedWithNode,

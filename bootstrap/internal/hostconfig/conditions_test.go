@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
@@ -66,10 +65,6 @@ func TestSecretsThatVanish(t *testing.T) {
 	machine, _ := lab()["machine"].(*clusterv1.Machine)
 	secret := kube.MetadataOf(kube.Secret)
 	secret.Namespace, secret.Name, secret.Annotations = namespace, "m", map[string]string{desired.SourceAnnotation: "x"}
-	infraMachine := metal3Machine("live-iso")
-	w.Expect(unstructured.SetNestedField(infraMachine.Object, "m-metadata", "status", "metaData", "name")).To(Succeed())
-	s := scope.New(&facts.Facts{Config: w.config(), Machine: machine, DataSecret: secret, InfraMachine: infraMachine})
+	s := scope.New(&facts.Facts{Config: w.config(), Machine: machine, DataSecret: secret})
 	w.Expect(w.reconciler.writer.KeepOwner(t.Context(), s, s.DataSecret)).To(Succeed(), "nothing is to be owned")
-	_, err := w.reconciler.metal3Metadata(t.Context(), s)
-	w.Expect(err).To(MatchError(And(ContainSubstring("m-metadata"), Not(ContainSubstring("%!")))))
 }

@@ -39,7 +39,7 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope.Scope) (bool, 
 	}
 	if s.Namesake != nil && !s.Namesake.DeletionTimestamp.IsZero() && !s.HostMayHaveBooted() {
 		_, _ = s.Wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "InfraEnv %s is being deleted: it is made anew when it is gone", s.Namesake.Name)
-		return s.Overdue(r.Clock.Now(), deletedAt(s.Namesake))
+		return s.Overdue(r.Clock.Now(), scope.DeletedAt(s.Namesake))
 	}
 	if err := r.gatherMirrors(ctx, s); err != nil {
 		return false, err

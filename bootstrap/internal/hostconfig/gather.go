@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/claims"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/informer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
@@ -36,9 +37,10 @@ import (
 // created from it. Third, Agents of other InfraEnvs with the MAC addresses of a host that is not identified yet.
 func (r *Reconciler) gather(ctx context.Context, config *bootstrapv1.OpenshiftAssistedConfig) (*scope.Scope, error) {
 	s := scope.New(&facts.Facts{Config: config})
+	gatherMachine := func(ctx context.Context, f *facts.Facts) error { return claims.GatherMachine(ctx, r.Client, f) }
 	made := func(_ context.Context, f *facts.Facts) error { r.addMade(f, &s.Again); return nil }
 	steps := []func(context.Context, *facts.Facts) error{
-		r.gatherMachine, r.gatherInfraEnvs, r.gatherCluster, dropForeignInfraEnvs, made, r.gatherAgents, r.gatherInfraMachine, r.gatherHost, r.gatherWaiting, r.gatherClaimants, r.gatherDataSecret, r.gatherFencing, r.gatherNetworks,
+		gatherMachine, r.gatherInfraEnvs, r.gatherCluster, dropForeignInfraEnvs, made, r.gatherAgents, r.gatherInfraMachine, r.gatherHost, r.gatherWaiting, r.claims.Gather, r.gatherDataSecret, r.gatherFencing, r.gatherNetworks,
 	}
 	for _, step := range steps {
 		if err := step(ctx, s.Facts); err != nil {
@@ -46,24 +48,6 @@ func (r *Reconciler) gather(ctx context.Context, config *bootstrapv1.OpenshiftAs
 		}
 	}
 	return s, nil
-}
-
-// gatherMachine finds the Machine that refers to the config and that Cluster API made its owner. A later Machine
-// may have the name of a deleted one. For a while the cache then has the former Machine with the config of the
-// later one. The Node and the data of the former Machine do not count for the later one. A config that is being
-// deleted is in use as long as any Machine refers to the config.
-func (r *Reconciler) gatherMachine(ctx context.Context, f *facts.Facts) error {
-	machines := &clusterv1.MachineList{}
-	if err := r.Client.List(ctx, machines, client.InNamespace(f.Config.Namespace), client.MatchingFields{informer.MachineByConfig: f.Config.Name}); err != nil {
-		return fmt.Errorf("cannot look for the Machine: %w", err)
-	}
-	for i := range machines.Items {
-		machine := &machines.Items[i]
-		if metav1.IsControlledBy(f.Config, machine) || f.Deleting() && len(machines.Items) == 1 {
-			f.Machine = machine
-		}
-	}
-	return nil
 }
 
 func (r *Reconciler) gatherInfraEnvs(ctx context.Context, f *facts.Facts) error {
@@ -362,4 +346,13 @@ func (r *Reconciler) gatherNetworks(ctx context.Context, f *facts.Facts) error {
 	}
 	slices.SortFunc(f.Networks, func(a, b *aiv1beta1.NMStateConfig) int { return strings.Compare(a.Name, b.Name) })
 	return nil
+}
+
+// gatherFencing reads the metadata of the Secret that is made from the BMC's credentials.
+func (r *Reconciler) gatherFencing(ctx context.Context, f *facts.Facts) (err error) {
+	if !f.Fenced() {
+		return nil
+	}
+	f.FencingSecret, err = kube.Read(ctx, r.Metadata, client.ObjectKey{Namespace: f.Config.Namespace, Name: f.FencingSecretName()}, kube.MetadataOf(kube.Secret))
+	return err
 }

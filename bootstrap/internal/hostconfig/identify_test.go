@@ -337,7 +337,7 @@ func TestConfigThatIsGoneDoesNotWait(t *testing.T) {
 	w.change(config, func() { config.Finalizers = nil })
 	w.remove(config)
 	w.reconcile()
-	w.Expect(w.reconciler.addressWaiters.Of(namespace, bootMAC)).To(BeEmpty())
+	w.Expect(w.reconciler.claims.WaitingForAgent(discovered("a", "elsewhere", bootMAC))).To(BeEmpty())
 }
 
 func TestBareMetalHostWithoutAddress(t *testing.T) {

@@ -33,7 +33,7 @@ func TestNameOfANodeThatIsDeleted(t *testing.T) {
 	w.create(discovered("a", "m", bootMAC))
 	w.reconcile()
 	w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.NodeNameTakenReason)
-	w.Expect(w.message(bootstrapv1.HostBoundCondition)).To(ContainSubstring("when that Machine is gone"))
+	w.Expect(w.message(bootstrapv1.HostBoundCondition)).To(ContainSubstring("when that Machine and its Node are deleted"))
 	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "it is not bound")
 
 	machine = read(w, "former", &clusterv1.Machine{})
@@ -78,10 +78,10 @@ func TestConfigThatIsGoneDoesNotWaitForAName(t *testing.T) {
 	w := booted(t)
 	w.create(former("c", "rack1-u7"), discovered("a", "m", bootMAC))
 	w.reconcile()
-	w.Expect(w.reconciler.nameWaiters.Of(namespace, "rack1-u7")).NotTo(BeEmpty())
+	w.Expect(w.reconciler.binder.WaitingForName(namespace, "rack1-u7")).NotTo(BeEmpty())
 	config := w.config()
 	w.change(config, func() { config.Finalizers = nil })
 	w.remove(config)
 	w.reconcile()
-	w.Expect(w.reconciler.nameWaiters.Of(namespace, "rack1-u7")).To(BeEmpty())
+	w.Expect(w.reconciler.binder.WaitingForName(namespace, "rack1-u7")).To(BeEmpty())
 }

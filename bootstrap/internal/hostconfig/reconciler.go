@@ -17,7 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/binding"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/claims"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/deletion"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/fencing"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/identification"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/prerequisites"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/protection"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
@@ -104,15 +109,13 @@ type Reconciler struct {
 	data          *reconcile.WriteCache[string]
 	protector     *protection.Protector
 	prerequisites *prerequisites.Checker
-	// Each records, by config, which values the config waits for. addressWaiters: MAC addresses, of Agents that
-	// booted the image of another config. nameWaiters: Node names that another Machine has. hostWaiters: any
-	// BareMetalHost. secretWaiters: Secrets with the fencing credentials of a host. serverWaiters: keys of the
-	// server, of BareMetalHosts of any namespace. agentWaiters: Agents that another config recorded.
-	addressWaiters, nameWaiters, hostWaiters, secretWaiters, serverWaiters, agentWaiters *reconcile.Waiters
-	// unbound records since when an Agent is bound that assisted-service has not added to the cluster.
-	unbound *reconcile.StartTimes
-	// bound records since when assisted-service has a host in the cluster that has not registered with the cluster.
-	bound *reconcile.StartTimes
+	// hostWaiters records the configs that wait for any BareMetalHost.
+	hostWaiters *reconcile.Waiters
+	claims      *claims.Checker
+	deletion    *deletion.Releaser
+	identifier  *identification.Identifier
+	fencing     *fencing.Fencer
+	binder      *binding.Binder
 	// deferred measures how long a status waits to be written.
 	deferred *reconcile.StatusLimiter
 	// progress is the log of reported changes.
@@ -140,8 +143,7 @@ func New(options Options) *Reconciler {
 		wake:      make(chan event.GenericEvent, wakeUps),
 		progress:  reconcile.NewProgressLog(ctrl.Log.WithName("progress")),
 	}
-	r.addressWaiters, r.nameWaiters, r.hostWaiters, r.secretWaiters = reconcile.NewWaiters(), reconcile.NewWaiters(), reconcile.NewWaiters(), reconcile.NewWaiters()
-	r.serverWaiters, r.agentWaiters = reconcile.NewWaiters(), reconcile.NewWaiters()
+	r.hostWaiters = reconcile.NewWaiters()
 	now := options.Clock.Now
 	r.downloads.Clock = options.Clock
 	r.ours = reconcile.NewWriteCache[ownPart](now)
@@ -149,7 +151,11 @@ func New(options Options) *Reconciler {
 	r.data = reconcile.NewWriteCache[string](now)
 	r.protector = protection.New(options.Client, options.Clock)
 	r.prerequisites = prerequisites.New(options.Live)
-	r.unbound, r.bound = reconcile.NewStartTimes(now), reconcile.NewStartTimes(now)
+	r.claims = claims.New(options.Client)
+	r.deletion = deletion.New(r.writer, r.claims, options.Clock, r.forget)
+	r.identifier = identification.New(r.writer, r.claims, r.deletion, options.Clock)
+	r.fencing = fencing.New(r.writer)
+	r.binder = binding.New(r.writer, r.prerequisites, options.Clock)
 	r.deferred = reconcile.NewStatusLimiter(now)
 	return r
 }
@@ -183,9 +189,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	case s.Paused():
 		return result, nil
 	case s.Deleting():
-		return result, reconcile.Run(ctx, s, r.releaseForMove, r.releaseAgents, r.keepOthersAgents, r.releaseInfraEnv, r.releaseLeftAgents, r.confirmDeleted, r.releaseFinalizer)
+		return result, reconcile.Run(ctx, s, r.deletion.KeepInUse, r.deletion.DeleteBoundAgents, r.deletion.KeepForeignAgents, r.deletion.DeleteInfraEnv, r.deletion.DeleteLeftAgents, r.deletion.ConfirmDeleted, r.deletion.RemoveFinalizer)
 	default:
-		reportHost(s)
-		return result, reconcile.Run(ctx, s, r.addFinalizer, r.protector.Protect, r.relabel, r.restore, r.prerequisites.Check, r.discoveryImage, r.bootData, r.identifyHost, r.fenceHost, r.bindHost, r.approveHost, r.observeInstallation)
+		identification.ReportHost(s)
+		return result, reconcile.Run(ctx, s, r.addFinalizer, r.protector.Protect, r.relabel, r.restore, r.prerequisites.Check, r.discoveryImage, r.bootData, r.identifier.Identify, r.fencing.Fence, r.binder.Bind, r.binder.Approve, r.binder.Observe)
 	}
 }

@@ -13,9 +13,11 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/binding"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/identification"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
@@ -40,7 +42,7 @@ func (r *Reconciler) restore(ctx context.Context, s *scope.Scope) (bool, error) 
 			return false, err
 		}
 	}
-	if err := r.retireFencing(ctx, s); err != nil {
+	if err := r.fencing.Retire(ctx, s); err != nil {
 		return false, err
 	}
 	recall(s)
@@ -55,7 +57,7 @@ func (r *Reconciler) restore(ctx context.Context, s *scope.Scope) (bool, error) 
 	} else {
 		message := ""
 		if s.Agent != nil {
-			message = runsOn(s)
+			message = identification.RunsOn(s)
 		}
 		if recorded := s.Recorded(bootstrapv1.HostIdentifiedCondition); recorded != nil && recorded.Status == metav1.ConditionTrue {
 			message = recorded.Message
@@ -88,7 +90,7 @@ func recall(s *scope.Scope) {
 	}
 	s.Agent = agent
 	if s.Status.InstallationProgress == "" || agent.Status.Progress.CurrentStage == models.HostStageDone {
-		reached(s, models.HostStageDone)
+		binding.Reached(s, models.HostStageDone)
 	}
 }
 

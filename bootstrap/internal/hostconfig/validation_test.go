@@ -11,11 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/binding"
 )
 
 // TestPendingValidationsAreTold is a host whose state lists nothing.
 func TestPendingValidationsAreTold(t *testing.T) {
-	w := refusedSince(t, settling)
+	w := refusedSince(t, binding.Settling)
 	w.lasts(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostValidationReason)
 	w.Expect(w.message(bootstrapv1.HostBoundCondition)).To(ContainSubstring("Missing inventory"))
 }
@@ -27,7 +28,7 @@ func TestValidationsAreToldWhateverTheClock(t *testing.T) {
 		told bool
 	}{
 		"a moment ago": {0, false},
-		"in a moment, by a clock that is a little ahead": {-settling, false},
+		"in a moment, by a clock that is a little ahead": {-binding.Settling, false},
 		"in an hour":  {-time.Hour, true},
 		"in a year":   {-365 * 24 * time.Hour, true},
 		"a year ago":  {365 * 24 * time.Hour, true},

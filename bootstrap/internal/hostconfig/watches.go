@@ -121,6 +121,21 @@ func (r *Reconciler) configs(ctx context.Context, namespace, field, value string
 	return requests
 }
 
+// ofOtherConfig maps a config to the configs that wait because this config recorded their Agent.
+func (r *Reconciler) ofOtherConfig(_ context.Context, o client.Object) []ctrl.Request {
+	config, ok := o.(*bootstrapv1.OpenshiftAssistedConfig)
+	if !ok || config.Status.AgentRef == nil {
+		return nil
+	}
+	var requests []ctrl.Request
+	for _, waiting := range r.claims.WaitingForConfig(config) {
+		if waiting != client.ObjectKeyFromObject(config) {
+			requests = append(requests, ctrl.Request{NamespacedName: waiting})
+		}
+	}
+	return requests
+}
+
 // ofMachine maps to the config of the Machine, and to the configs that wait until the Machine releases its Node
 // name.
 func (r *Reconciler) ofMachine(ctx context.Context, o client.Object) []ctrl.Request {
@@ -129,7 +144,7 @@ func (r *Reconciler) ofMachine(ctx context.Context, o client.Object) []ctrl.Requ
 		return nil
 	}
 	requests := r.request(ctx, o.GetNamespace(), informer.ConfigOfMachine(machine))
-	for _, config := range r.nameWaiters.Of(machine.Namespace, machine.Status.NodeRef.Name) {
+	for _, config := range r.binder.WaitingForName(machine.Namespace, machine.Status.NodeRef.Name) {
 		requests = append(requests, ctrl.Request{NamespacedName: config})
 	}
 	return requests
@@ -169,7 +184,7 @@ func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) []ctrl.Reques
 	} else if machine != nil {
 		requests = r.ofMachine(ctx, machine) // the InfraEnv is deleted
 	}
-	for _, config := range r.addressWaiters.Of(agent.Namespace, metal3.AgentIdentity(agent).MACs...) {
+	for _, config := range r.claims.WaitingForAgent(agent) {
 		requests = append(requests, ctrl.Request{NamespacedName: config}) // the handler drops duplicates
 	}
 	return requests
@@ -227,7 +242,7 @@ func (r *Reconciler) ofHost(ctx context.Context, o client.Object) []ctrl.Request
 		return nil
 	}
 	var requests []ctrl.Request
-	for _, config := range r.serverWaiters.Of("", metal3.ServerKeys(host)...) {
+	for _, config := range r.claims.WaitingForServer(host) {
 		requests = append(requests, ctrl.Request{NamespacedName: config})
 	}
 	consumer := metal3.ConsumerOf(host)
@@ -289,7 +304,7 @@ func (r *Reconciler) ofNMStateConfig(ctx context.Context, o client.Object) []ctr
 // of BMCs to the configs of fenced hosts.
 func (r *Reconciler) ofSecret(ctx context.Context, o client.Object) []ctrl.Request {
 	requests := r.configs(ctx, o.GetNamespace(), informer.ConfigBySecret, o.GetName())
-	for _, config := range r.secretWaiters.Of(o.GetNamespace(), o.GetName()) {
+	for _, config := range r.fencing.WaitingFor(o.GetNamespace(), o.GetName()) {
 		requests = append(requests, ctrl.Request{NamespacedName: config})
 	}
 	deployments := &hivev1.ClusterDeploymentList{}

@@ -63,14 +63,10 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.writer.Created.Forget(key)
 	r.data.Forget(key)
 	r.protector.Forget(key)
-	r.unbound.Clear(key)
-	r.bound.Clear(key)
-	r.addressWaiters.End(key)
-	r.nameWaiters.End(key)
 	r.hostWaiters.End(key)
-	r.secretWaiters.End(key)
-	r.serverWaiters.End(key)
-	r.agentWaiters.End(key)
+	r.claims.Forget(key)
+	r.fencing.Forget(key)
+	r.binder.Forget(key)
 }
 
 // configChanges drops our own status writes, and passes foreign ones. A status that another client removed is

@@ -108,8 +108,9 @@ var readConditions = []conditionsv1.ConditionType{
 
 // readOnceApproved are the conditions that are read of a bound and approved Agent. Of an installed Agent, only the
 // condition of its deletion is read.
-var readOnceApproved = []conditionsv1.ConditionType{aiv1beta1.ConnectedCondition, aiv1beta1.ValidatedCondition,
-	aiv1beta1.InstalledCondition, aiv1beta1.CleanupCondition}
+var readOnceApproved = []conditionsv1.ConditionType{
+	aiv1beta1.ConnectedCondition, aiv1beta1.ValidatedCondition, aiv1beta1.InstalledCondition, aiv1beta1.CleanupCondition,
+}
 
 // TrimAgent keeps, of an Agent that waits for its cluster, the fields that decide and the fields that we apply.
 // Nothing more is applied to an Agent that is bound and approved. Of its hardware, only the identifying fields are

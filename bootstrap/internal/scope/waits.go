@@ -6,6 +6,7 @@ import (
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
@@ -76,4 +77,12 @@ func (s *Scope) Disconnected(now time.Time) (bool, error) {
 		return false, nil
 	}
 	return s.Silent(now, connected.LastTransitionTime.Time)
+}
+
+// DeletedAt returns when the deletion of an object began; zero if the object is not being deleted.
+func DeletedAt(obj client.Object) time.Time {
+	if at := obj.GetDeletionTimestamp(); at != nil {
+		return at.Time
+	}
+	return time.Time{}
 }

@@ -1,4 +1,4 @@
-package hostconfig
+package binding
 
 import (
 	"time"
@@ -9,20 +9,21 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// settling is how long the validations of a host may fail before the failure is reported. Right after the
+// Settling is how long the validations of a host may fail before the failure is reported. Right after the
 // registration they always fail for a while.
-const settling = 20 * time.Second
+const Settling = 20 * time.Second
 
 // validationMessage reports the validations that fail, once assisted-service had time to decide. Its clock may
 // differ from ours. A time that is far ahead does not delay the report. Otherwise a refused host would count as
 // new for as long as the clocks differ.
 func validationMessage(s *scope.Scope, now time.Time) string {
-	left := settling - now.Sub(validatedSince(s.Agent))
-	if 0 < left && left <= 2*settling {
+	left := Settling - now.Sub(validatedSince(s.Agent))
+	if 0 < left && left <= 2*Settling {
 		s.Again.In(left)
 		return "waiting for assisted-service to validate Agent " + s.Agent.Name
 	}
-	return "assisted-service holds Agent " + s.Agent.Name + " in state " + s.Agent.Status.DebugInfo.State + ": " + assisted.ValidationProblems(s.Agent)
+	return "assisted-service holds Agent " + s.Agent.Name + " in state " + s.Agent.Status.DebugInfo.State + ": " +
+		assisted.ValidationProblems(s.Agent)
 }
 
 // validatedSince returns when assisted-service last changed the result of the validations of a host.

@@ -1,9 +1,11 @@
-package hostconfig
+// Package binding binds the Agent of an identified host to its cluster, approves it, and observes its installation.
+package binding
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
@@ -11,47 +13,90 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/prerequisites"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// bindHost writes all settings of the Agent, including its cluster, once the cluster accepts hosts.
-func (r *Reconciler) bindHost(ctx context.Context, s *scope.Scope) (bool, error) {
+// Binder writes Agents.
+type Binder struct {
+	client        client.Reader
+	live          client.Reader
+	writer        *writer.Writer
+	prerequisites *prerequisites.Checker
+	clock         clock.PassiveClock
+	// names records the names of Nodes that another Machine has.
+	names *reconcile.Waiters
+	// unbound records since when an Agent is bound that assisted-service has not added to the cluster.
+	unbound *reconcile.StartTimes
+	// bound records since when assisted-service has a host in the cluster that has not registered with the cluster.
+	bound *reconcile.StartTimes
+}
+
+// New returns a Binder.
+func New(w *writer.Writer, p *prerequisites.Checker, clk clock.PassiveClock) *Binder {
+	return &Binder{
+		client: w.Client, live: w.Live, writer: w, prerequisites: p, clock: clk, names: reconcile.NewWaiters(),
+		unbound: reconcile.NewStartTimes(clk.Now), bound: reconcile.NewStartTimes(clk.Now),
+	}
+}
+
+// Forget drops the records of a deleted config.
+func (b *Binder) Forget(config types.NamespacedName) {
+	b.names.End(config)
+	b.unbound.Clear(config)
+	b.bound.Clear(config)
+}
+
+// WaitingForName returns the configs that wait until a Machine releases the name of its Node.
+func (b *Binder) WaitingForName(namespace, name string) []types.NamespacedName {
+	return b.names.Of(namespace, name)
+}
+
+// Bind writes all settings of the Agent, including its cluster, once the cluster accepts hosts.
+func (b *Binder) Bind(ctx context.Context, s *scope.Scope) (bool, error) {
 	const stage = bootstrapv1.HostBoundCondition
 	agent := s.Agent
 	if ref := agent.Spec.ClusterDeploymentName; ref != nil && (ref.Name != s.Deployment.Name || ref.Namespace != s.Deployment.Namespace) {
-		return s.Wait(stage, bootstrapv1.HostRefusedReason, "Agent %s belongs to %s. If that cluster uses the server, neither unbind the Agent nor delete this Machine: both would wipe the server. "+
-			"To release the server from its BareMetalHost, %s; then delete the Machine. Only if the server is not installed there, clear spec.clusterDeploymentName of the Agent",
+		return s.Wait(stage, bootstrapv1.HostRefusedReason,
+			"Agent %s belongs to %s. If that cluster uses the server, neither unbind the Agent nor delete this Machine: both would wipe the "+
+				"server. "+
+				"To release the server from its BareMetalHost, %s; then delete the Machine. Only if the server is not installed there, clear "+
+				"spec.clusterDeploymentName of the Agent",
 			agent.Name, s.ClusterOf(agent), desired.DetachFirst)
 	}
 	if facts.Bound(agent) && agent.Spec.Approved {
-		r.bound.Clear(s.Key())
+		b.bound.Clear(s.Key())
 		s.Pass(stage, "")
 		return true, nil
 	}
 	// Cluster API returns the host before it deletes the config, and would end an installation that begins now.
 	if !s.Machine.DeletionTimestamp.IsZero() {
-		return s.Wait(stage, bootstrapv1.WaitingForMachineReason, "Machine %s is being deleted: Agent %s is not installed for it", s.Machine.Name, agent.Name)
+		return s.Wait(stage, bootstrapv1.WaitingForMachineReason, "Machine %s is being deleted: Agent %s is not installed for it",
+			s.Machine.Name, agent.Name)
 	}
 	// Cluster API deletes the Machines of a Cluster one after the other. A Machine that is not deleted yet must not
 	// begin an installation.
 	if s.ClusterDeleting() {
-		return s.Wait(stage, bootstrapv1.WaitingForMachineReason, "Cluster %s is being deleted: Agent %s is not installed for it", s.Cluster.Name, agent.Name)
+		return s.Wait(stage, bootstrapv1.WaitingForMachineReason, "Cluster %s is being deleted: Agent %s is not installed for it",
+			s.Cluster.Name, agent.Name)
 	}
 	if !assisted.HasInventory(agent) {
-		return r.waitForRegistration(s)
+		return b.waitForRegistration(s)
 	}
 	var p *desired.UserError
-	wanted, err := desired.AgentSpec(s.Facts, agent, func() ([]byte, error) { return r.metal3Metadata(ctx, s) })
+	wanted, err := desired.AgentSpec(s.Facts, agent, func() ([]byte, error) { return b.metal3Metadata(ctx, s) })
 	if errors.As(err, &p) {
 		return s.Wait(stage, p.Reason, "%s", p.Message)
 	}
@@ -60,57 +105,59 @@ func (r *Reconciler) bindHost(ctx context.Context, s *scope.Scope) (bool, error)
 	}
 	s.Wanted = wanted
 	s.Wanted.FencingCredentialsSecretRef = s.Fencing.Secret
-	return r.bind(ctx, s)
+	return b.bind(ctx, s)
 }
 
-func (r *Reconciler) bind(ctx context.Context, s *scope.Scope) (bool, error) {
+func (b *Binder) bind(ctx context.Context, s *scope.Scope) (bool, error) {
 	const stage = bootstrapv1.HostBoundCondition
 	agent := s.Agent
 	if s.Reregistered() {
-		return s.Wait(stage, bootstrapv1.ClusterReregisteredReason, "the cluster was installed already, but assisted-service has it in state %q, as one that may be installed anew: "+
-			"Agent %s is neither bound nor approved; see the condition Installed of the control plane", s.Installation().State, agent.Name)
+		return s.Wait(stage, bootstrapv1.ClusterReregisteredReason,
+			"the cluster was installed already, but assisted-service has it in state %q, in which it may be installed again: "+
+				"Agent %s is neither bound nor approved; see the condition Installed of the control plane", s.Installation().State, agent.Name)
 	}
-	if proceed, err := r.nodeNameFree(ctx, s); !proceed {
+	if proceed, err := b.nodeNameFree(ctx, s); !proceed {
 		return proceed, err
 	}
 	obstacle := s.AcceptanceBlocker()
 	synced := assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition)
 	unbound := facts.Unbound(agent)
 	if !facts.Bound(agent) || !unbound {
-		r.unbound.Clear(s.Key())
+		b.unbound.Clear(s.Key())
 	}
 	if !facts.Bound(agent) || unbound {
-		r.bound.Clear(s.Key())
+		b.bound.Clear(s.Key())
 	}
 	refusedByService := facts.Bound(agent) && unbound && synced.Status == corev1.ConditionFalse && synced.Reason == aiv1beta1.InputErrorReason
 	switch {
 	case obstacle != "" && (!facts.Bound(agent) || refusedByService):
 		// Withdraw the binding: assisted-service does not retry automatically when the cluster accepts hosts.
 		if refusedByService {
-			if proceed, err := r.applyAgent(ctx, s, stage, false, false); !proceed {
+			if proceed, err := b.applyAgent(ctx, s, stage, false, false); !proceed {
 				return proceed, err
 			}
 		}
-		return s.Wait(stage, bootstrapv1.ClusterNotAcceptingHostsReason, "%s; Agent %s is bound when it accepts hosts (once it is installed and adds hosts)", obstacle, agent.Name)
+		return s.Wait(stage, bootstrapv1.ClusterNotAcceptingHostsReason,
+			"%s; Agent %s is bound when it accepts hosts (once it is installed and adds hosts)", obstacle, agent.Name)
 	case !facts.Bound(agent) && agent.Status.DebugInfo.State != models.HostStatusKnownUnbound:
-		_, _ = s.Wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", validationMessage(s, r.Clock.Now()))
-		return s.Disconnected(r.Clock.Now())
+		_, _ = s.Wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", validationMessage(s, b.clock.Now()))
+		return s.Disconnected(b.clock.Now())
 	}
 	// The confirmation takes three reads of the API server: a host that waits does not need the confirmation.
 	if !facts.Bound(agent) {
-		if proceed, err := r.prerequisites.Confirm(ctx, s, stage); !proceed {
+		if proceed, err := b.prerequisites.Confirm(ctx, s, stage); !proceed {
 			return proceed, err
 		}
 	}
-	if proceed, err := r.applyAgent(ctx, s, stage, true, false); !proceed {
+	if proceed, err := b.applyAgent(ctx, s, stage, true, false); !proceed {
 		return proceed, err
 	}
-	measure.Reactions(measure.ReactionTo(measure.ClusterAcceptsHosts, waitedUntil(s), r.Clock.Now()))
-	return r.registeredWithCluster(s, refusedByService)
+	measure.Reactions(measure.ReactionTo(measure.ClusterAcceptsHosts, waitedUntil(s), b.clock.Now()))
+	return b.registeredWithCluster(s, refusedByService)
 }
 
 // registeredWithCluster waits until assisted-service has added the bound Agent to the cluster.
-func (r *Reconciler) registeredWithCluster(s *scope.Scope, refusedByService bool) (bool, error) {
+func (b *Binder) registeredWithCluster(s *scope.Scope, refusedByService bool) (bool, error) {
 	const stage = bootstrapv1.HostBoundCondition
 	agent := s.Agent
 	unbound := facts.Unbound(agent)
@@ -121,20 +168,21 @@ func (r *Reconciler) registeredWithCluster(s *scope.Scope, refusedByService bool
 	// The wait is for assisted-service alone: the host has to register again later, which takes more time.
 	case !facts.Bound(agent) || unbound:
 		_, _ = s.Wait(stage, bootstrapv1.HostBindingReason, "waiting for assisted-service to take Agent %s into the cluster", agent.Name)
-		return s.Overdue(r.Clock.Now(), r.unbound.Since(s.Key()))
+		return s.Overdue(b.clock.Now(), b.unbound.Since(s.Key()))
 	case assisted.AgentCondition(agent, aiv1beta1.BoundCondition).Status != corev1.ConditionTrue:
-		return r.waitForRegistration(s)
+		return b.waitForRegistration(s)
 	}
-	r.bound.Clear(s.Key())
+	b.bound.Clear(s.Key())
 	s.Pass(stage, "")
 	return true, nil
 }
 
 // waitForRegistration waits until a host that assisted-service added to the cluster registers again, which takes a
 // minute. Until then the Agent has no inventory and no timestamp.
-func (r *Reconciler) waitForRegistration(s *scope.Scope) (bool, error) {
-	_, _ = s.Wait(bootstrapv1.HostBoundCondition, bootstrapv1.HostBindingReason, "waiting for Agent %s to register with the cluster", s.Agent.Name)
-	return s.Silent(r.Clock.Now(), r.bound.Since(s.Key()))
+func (b *Binder) waitForRegistration(s *scope.Scope) (bool, error) {
+	_, _ = s.Wait(bootstrapv1.HostBoundCondition, bootstrapv1.HostBindingReason, "waiting for Agent %s to register with the cluster",
+		s.Agent.Name)
+	return s.Silent(b.clock.Now(), b.bound.Since(s.Key()))
 }
 
 // waitedUntil returns when the installation ended that blocked the binding of the host. It returns nil if no
@@ -153,12 +201,13 @@ func waitedUntil(s *scope.Scope) *metav1.Time {
 // nodeNameFree waits while another Machine of the cluster has a Node with the name that the host is to get. The
 // last step of the deletion of a Machine is to delete its Node by name. Both assisted-service, with the Agent, and
 // Cluster API do so, no matter which Machine has the Node of that name by then.
-func (r *Reconciler) nodeNameFree(ctx context.Context, s *scope.Scope) (bool, error) {
+func (b *Binder) nodeNameFree(ctx context.Context, s *scope.Scope) (bool, error) {
 	const stage = bootstrapv1.HostBoundCondition
 	name := s.Wanted.Hostname
-	r.nameWaiters.Begin(s.Key(), name)
+	b.names.Begin(s.Key(), name)
 	machines := &clusterv1.MachineList{}
-	err := r.Client.List(ctx, machines, client.InNamespace(s.Config.Namespace), client.UnsafeDisableDeepCopy, client.MatchingLabels{clusterv1.ClusterNameLabel: s.Cluster.Name})
+	err := b.client.List(ctx, machines, client.InNamespace(s.Config.Namespace), client.UnsafeDisableDeepCopy,
+		client.MatchingLabels{clusterv1.ClusterNameLabel: s.Cluster.Name})
 	if err != nil {
 		return false, fmt.Errorf("cannot look for Machines with a Node of the same name: %w", err)
 	}
@@ -166,18 +215,20 @@ func (r *Reconciler) nodeNameFree(ctx context.Context, s *scope.Scope) (bool, er
 		switch other := &machines.Items[i]; {
 		case other.Status.NodeRef.Name != name:
 		case other.DeletionTimestamp.IsZero():
-			return s.Wait(stage, bootstrapv1.NodeNameTakenReason, "Node %s is Machine %s's, and Agent %s is to get the same name: set another %s", name, other.Name, s.Agent.Name, desired.HostnameSource(s.Facts))
+			return s.Wait(stage, bootstrapv1.NodeNameTakenReason, "Node %s is Machine %s's, and Agent %s is to get the same name: set another %s",
+				name, other.Name, s.Agent.Name, desired.HostnameSource(s.Facts))
 		default:
-			return s.Wait(stage, bootstrapv1.NodeNameTakenReason, "Node %s is still Machine %s's: Agent %s gets the name when that Machine is gone, with which the Node of this name is deleted",
+			return s.Wait(stage, bootstrapv1.NodeNameTakenReason,
+				"Node %s is still Machine %s's: Agent %s gets the name when that Machine and its Node are deleted",
 				name, other.Name, s.Agent.Name)
 		}
 	}
-	r.nameWaiters.End(s.Key())
+	b.names.End(s.Key())
 	return true, nil
 }
 
 // applyAgent applies the settings of the Agent. It returns false if the API server refuses the settings.
-func (r *Reconciler) applyAgent(ctx context.Context, s *scope.Scope, stage string, bind, approve bool) (bool, error) {
+func (b *Binder) applyAgent(ctx context.Context, s *scope.Scope, stage string, bind, approve bool) (bool, error) {
 	applied := desired.Agent(s.Agent, s.Wanted, bind, approve)
 	if s.Fencing.Source != "" {
 		applied.Annotations = map[string]string{desired.FencingAnnotation: s.Fencing.Source}
@@ -185,36 +236,39 @@ func (r *Reconciler) applyAgent(ctx context.Context, s *scope.Scope, stage strin
 	// The write requires the resource version that was read. The cache may lack our approval, which the write must
 	// not withdraw. Another process may have refused the Agent meanwhile: a refused Agent must not get an approval.
 	applied.SetResourceVersion(s.Agent.ResourceVersion)
-	_, err := r.writer.Applier.Apply(ctx, applied, s.Agent)
+	_, err := b.writer.Applier.Apply(ctx, applied, s.Agent)
 	if field := kube.UndeclaredField(err); field != "" {
-		return r.writer.Refused(s, stage, bootstrapv1.InvalidConfigurationReason, writer.TooOld, "Agents", field)
+		return b.writer.Refused(s, stage, bootstrapv1.InvalidConfigurationReason, writer.TooOld, "Agents", field)
 	}
 	if kube.IsRefused(err) {
-		return r.writer.Refused(s, stage, bootstrapv1.InvalidConfigurationReason, "Agent %s is refused: %s", s.Agent.Name, assisted.RedactURLs(err.Error()))
+		return b.writer.Refused(s, stage, bootstrapv1.InvalidConfigurationReason, "Agent %s is refused: %s", s.Agent.Name,
+			assisted.RedactURLs(err.Error()))
 	}
 	return err == nil, err
 }
 
-// unbind removes an Agent that we bound, and that is not used, from the cluster. assisted-service does not start
-// the installation of a cluster with one known host more than the cluster expects.
-func (r *Reconciler) unbind(ctx context.Context, s *scope.Scope, agent *aiv1beta1.Agent) error {
-	if !facts.BoundByUs(agent) || s.BoundElsewhere(agent) || !facts.Untouched(agent) {
-		return nil
-	}
-	_, err := r.writer.Applier.Apply(ctx, desired.Unbound(agent), agent)
-	return err
-}
-
 // metal3Metadata reads the metadata that CAPM3 rendered for the host from the Metal3DataTemplate. It returns nil
 // if no metadata exists.
-func (r *Reconciler) metal3Metadata(ctx context.Context, s *scope.Scope) ([]byte, error) {
+func (b *Binder) metal3Metadata(ctx context.Context, s *scope.Scope) ([]byte, error) {
 	name, _, _ := unstructured.NestedString(s.InfraMachine.Object, "status", "metaData", "name")
 	if name == "" {
 		return nil, nil
 	}
 	secret := &corev1.Secret{}
-	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: s.InfraMachine.GetNamespace(), Name: name}, secret); err != nil {
+	if err := b.live.Get(ctx, types.NamespacedName{Namespace: s.InfraMachine.GetNamespace(), Name: name}, secret); err != nil {
 		return nil, fmt.Errorf("cannot read the metadata of the host: %w", err)
 	}
 	return secret.Data["metaData"], nil
+}
+
+// withoutFencing is the message of an assisted-service that was started without TNF_CLUSTERS_SUPPORT
+// (updateHostFencing in its inventory.go, August 2026).
+const withoutFencing = "TNF clusters support is disabled"
+
+// explained adds to a message of assisted-service about an Agent how to start the service with fencing.
+func explained(message string) string {
+	if !strings.Contains(message, withoutFencing) {
+		return message
+	}
+	return message + "; two nodes with fencing need an assisted-service that is started with TNF_CLUSTERS_SUPPORT=true"
 }

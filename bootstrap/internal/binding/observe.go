@@ -1,4 +1,4 @@
-package hostconfig
+package binding
 
 import (
 	"cmp"
@@ -14,46 +14,49 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// observeInstallation reports the progress of the host's installation. Nothing is written to the Agent anymore.
-func (r *Reconciler) observeInstallation(_ context.Context, s *scope.Scope) (bool, error) {
+// Observe reports the progress of the host's installation. Nothing is written to the Agent anymore.
+func (b *Binder) Observe(_ context.Context, s *scope.Scope) (bool, error) {
 	const stage = bootstrapv1.HostInstalledCondition
 	agent := s.Agent
 	info := agent.Status.DebugInfo
 	message := assisted.RedactURLs(info.StateInfo)
 	switch info.State {
 	case models.HostStatusInstalled, models.HostStatusAddedToExistingCluster:
-		reached(s, models.HostStageDone)
+		Reached(s, models.HostStageDone)
 		s.QueueEvent(corev1.EventTypeNormal, bootstrapv1.HostInstalledReason, "Agent %s is installed", agent.Name)
 		s.Pass(stage, "")
 		return true, nil
 	case models.HostStatusError, models.HostStatusCancelled:
 		if recorded := s.Recorded(stage); recorded == nil || recorded.Reason != bootstrapv1.HostInstallationFailedReason {
-			s.QueueEvent(corev1.EventTypeWarning, bootstrapv1.HostInstallationFailedReason, "installation of Agent %s failed: %s", agent.Name, message)
+			s.QueueEvent(corev1.EventTypeWarning, bootstrapv1.HostInstallationFailedReason, "installation of Agent %s failed: %s", agent.Name,
+				message)
 		}
 		return s.Wait(stage, bootstrapv1.HostInstallationFailedReason, "assisted-service reports for Agent %s: %s", agent.Name, message)
 	case models.HostStatusInstallingPendingUserAction:
-		return s.Wait(stage, bootstrapv1.HostBootedDiscoveryAgainReason, "Agent %s did not boot from its disk: %s: make the host boot from the disk that it was installed to", agent.Name, message)
+		return s.Wait(stage, bootstrapv1.HostBootedDiscoveryAgainReason,
+			"Agent %s did not boot from its disk: %s: make the host boot from the disk that it was installed to", agent.Name, message)
 	case models.HostStatusInstalling, models.HostStatusInstallingInProgress:
-		reached(s, cmp.Or(agent.Status.Progress.CurrentStage, models.HostStageStartingInstallation))
+		Reached(s, cmp.Or(agent.Status.Progress.CurrentStage, models.HostStageStartingInstallation))
 		return s.Wait(stage, bootstrapv1.HostInstallingReason, "Agent %s is being installed", agent.Name)
 	case models.HostStatusDisconnected:
-		_, _ = s.Wait(stage, bootstrapv1.WaitingForHostReason, "Agent %s is out of touch with assisted-service: look at the host's console", agent.Name)
-		return s.Disconnected(r.Clock.Now())
+		_, _ = s.Wait(stage, bootstrapv1.WaitingForHostReason, "Agent %s is out of touch with assisted-service: look at the host's console",
+			agent.Name)
+		return s.Disconnected(b.clock.Now())
 	case models.HostStatusInsufficient, models.HostStatusPendingForInput, models.HostStatusPreparingFailed:
-		_, _ = s.Wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", validationMessage(s, r.Clock.Now()))
-		return s.Disconnected(r.Clock.Now())
+		_, _ = s.Wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", validationMessage(s, b.clock.Now()))
+		return s.Disconnected(b.clock.Now())
 	}
 	// assisted-service clears its status while its database is unavailable.
 	if info.State == "" {
-		return s.Wait(stage, bootstrapv1.WaitingForInstallationReason, "waiting for assisted-service to tell the state of Agent %s", agent.Name)
+		return s.Wait(stage, bootstrapv1.WaitingForInstallationReason, "waiting for assisted-service to report the state of Agent %s", agent.Name)
 	}
 	return s.Wait(stage, bootstrapv1.WaitingForInstallationReason, "waiting for assisted-service to start the installation")
 }
 
-// reached sets the stage of the host in the status. The Agent may be behind its own state. So the start and the
+// Reached sets the stage of the host in the status. The Agent may be behind its own state. So the start and the
 // percentage of the stage are set only if the Agent reports the same stage. Values that tick within a stage are
 // left out, because each tick would be a write.
-func reached(s *scope.Scope, stage models.HostStage) {
+func Reached(s *scope.Scope, stage models.HostStage) {
 	progress := &s.Agent.Status.Progress
 	s.Status.InstallationProgress, s.Status.InstallationStageStartTime, s.Status.InstallationPercentage = bound.Value(string(stage)), nil, nil
 	if progress.CurrentStage == stage {

@@ -1,4 +1,4 @@
-package hostconfig
+package identification
 
 import (
 	"context"
@@ -39,32 +39,34 @@ func silentSince(s *scope.Scope, now time.Time) time.Time {
 // lostAgent describes what happened to the Agent that was recorded as the Machine's and that its InfraEnv no
 // longer has. moved reports that another server registered as the same Agent, which only happens if two servers
 // have one system UUID.
-func (r *Reconciler) lostAgent(ctx context.Context, s *scope.Scope) (message string, moved bool, err error) {
+func (id *Identifier) lostAgent(ctx context.Context, s *scope.Scope) (message string, moved bool, err error) {
 	ref := s.Config.Status.AgentRef
 	if ref == nil {
 		return "", false, nil
 	}
-	agent, err := kube.Read(ctx, r.Client, types.NamespacedName{Namespace: s.Config.Namespace, Name: ref.Name}, &aiv1beta1.Agent{})
+	agent, err := kube.Read(ctx, id.client, types.NamespacedName{Namespace: s.Config.Namespace, Name: ref.Name}, &aiv1beta1.Agent{})
 	switch {
 	case err != nil:
 		return "", false, err
 	case agent == nil:
-		return fmt.Sprintf("Agent %s of the host was deleted. If the installation of the host had begun, the host may be installed in part", ref.Name), false, nil
+		return fmt.Sprintf("Agent %s of the host was deleted. If the installation of the host had begun, the host may be installed in part",
+			ref.Name), false, nil
 	case s.OwnInfraEnv(facts.InfraEnvOf(agent)) || s.Host == nil:
 		return "", false, nil
 	}
-	other, err := r.hostRunning(ctx, s, agent)
+	other, err := id.hostRunning(ctx, s, agent)
 	if err != nil {
 		return "", false, err
 	}
-	return fmt.Sprintf("Agent %s of BareMetalHost %s/%s is now reported by %s, which booted the image of InfraEnv %s: two servers have the same system UUID, and assisted-service takes them for one host. "+
+	return fmt.Sprintf("Agent %s of BareMetalHost %s/%s is now reported by %s, which booted the image of InfraEnv %s: two servers have the "+
+		"same system UUID, and assisted-service takes them for one host. "+
 		"Give each server its own UUID in its firmware", agent.Name, s.Host.Namespace, s.Host.Name, other, facts.InfraEnvOf(agent)), true, nil
 }
 
 // hostRunning returns the name of the BareMetalHost on which an Agent of another InfraEnv runs.
-func (r *Reconciler) hostRunning(ctx context.Context, s *scope.Scope, agent *aiv1beta1.Agent) (string, error) {
+func (id *Identifier) hostRunning(ctx context.Context, s *scope.Scope, agent *aiv1beta1.Agent) (string, error) {
 	hosts := &metal3.HostList{}
-	if err := r.Client.List(ctx, hosts, client.InNamespace(s.Host.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := id.client.List(ctx, hosts, client.InNamespace(s.Host.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return "", fmt.Errorf("cannot look for the BareMetalHost of Agent %s: %w", agent.Name, err)
 	}
 	for i := range hosts.Items {

@@ -1,4 +1,4 @@
-package hostconfig
+package deletion
 
 import (
 	"context"
@@ -13,15 +13,15 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// endFormer completes the deletion of the Agents of the host's former Machine if assisted-service cannot remove
+// EndFormer completes the deletion of the Agents of the host's former Machine if assisted-service cannot remove
 // the Node of that Machine from the cluster. assisted-service retries until that cluster is reachable.
 //
 // When the host registers, assisted-service drops the Agent all the same. It creates no other Agent before the
 // host is started again. CreateAgentCR in its crd_utils.go updates the Agent that is being deleted, and removes
 // the finalizer of the Agent.
 //
-// endFormer returns the message about the Agents that still exist.
-func (r *Reconciler) endFormer(ctx context.Context, s *scope.Scope, former []*aiv1beta1.Agent) (string, error) {
+// EndFormer returns the message about the Agents that still exist.
+func (d *Releaser) EndFormer(ctx context.Context, s *scope.Scope, former []*aiv1beta1.Agent) (string, error) {
 	if len(former) == 0 {
 		return "", nil
 	}
@@ -32,12 +32,14 @@ func (r *Reconciler) endFormer(ctx context.Context, s *scope.Scope, former []*ai
 		if cleanup.Status != corev1.ConditionFalse || metav1.HasAnnotation(agent.ObjectMeta, assisted.SkipSpokeCleanupAnnotation) {
 			continue
 		}
-		if _, err := r.skipSpokeCleanup(ctx, agent); err != nil {
+		if _, err := d.SkipSpokeCleanup(ctx, agent); err != nil {
 			return "", err
 		}
 		s.QueueEvent(corev1.EventTypeWarning, "NodeLeftBehind",
-			"Agent %s of the host's former Machine is deleted although assisted-service could not remove its Node from the cluster (%s). If the Node remains there, delete it, which wipes nothing",
+			"Agent %s of the host's former Machine is deleted although assisted-service could not remove its Node from the cluster (%s). If the "+
+				"Node remains there, delete it, which wipes nothing",
 			agent.Name, assisted.RedactURLs(cleanup.Message))
 	}
-	return fmt.Sprintf("Agent %s of its former Machine is still being deleted, and assisted-service forgets a host that registers before: if no Agent comes then, restart the host", bound.List(names)), nil
+	return fmt.Sprintf("Agent %s of its former Machine is still being deleted, and assisted-service forgets a host that registers before: "+
+		"if no Agent comes then, restart the host", bound.List(names)), nil
 }

@@ -1,11 +1,11 @@
-package hostconfig
+// Package fencing keeps the Secret with the credentials of the BMC, by which the two nodes of a cluster fence each other.
+package fencing
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,48 +19,63 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// gatherFencing reads the metadata of the Secret that is made from the BMC's credentials.
-func (r *Reconciler) gatherFencing(ctx context.Context, f *facts.Facts) (err error) {
-	if !f.Fenced() {
-		return nil
-	}
-	f.FencingSecret, err = kube.Read(ctx, r.Metadata, client.ObjectKey{Namespace: f.Config.Namespace, Name: f.FencingSecretName()}, kube.MetadataOf(kube.Secret))
-	return err
+// Fencer keeps the Secret.
+type Fencer struct {
+	client client.Client
+	live   client.Reader
+	writer *writer.Writer
+	// secrets records the Secrets with credentials that a config waits for.
+	secrets *reconcile.Waiters
 }
 
-// fenceHost creates the Secret from which assisted-service learns the fencing of the host, before the Agent names
+// New returns a Fencer.
+func New(w *writer.Writer) *Fencer {
+	return &Fencer{client: w.Client, live: w.Live, writer: w, secrets: reconcile.NewWaiters()}
+}
+
+// Forget drops the record of a deleted config.
+func (k *Fencer) Forget(config types.NamespacedName) { k.secrets.End(config) }
+
+// WaitingFor returns the configs that wait for a Secret.
+func (k *Fencer) WaitingFor(namespace, name string) []types.NamespacedName {
+	return k.secrets.Of(namespace, name)
+}
+
+// Fence creates the Secret from which assisted-service learns the fencing of the host, before the Agent names
 // the Secret. If a named Secret is missing, assisted-service reads nothing else of the Agent. Nothing changes
 // anymore for an approved host, but the Secret stays. assisted-service reads the Secret once more before it
 // notices the approval.
-func (r *Reconciler) fenceHost(ctx context.Context, s *scope.Scope) (bool, error) {
+func (k *Fencer) Fence(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.Fenced() {
-		r.secretWaiters.End(s.Key())
+		k.secrets.End(s.Key())
 		return true, nil
 	}
 	if facts.Bound(s.Agent) && s.Agent.Spec.Approved {
-		return true, r.keepFencing(ctx, s)
+		return true, k.keepFencing(ctx, s)
 	}
 	name, users, err := desired.FencingSecretRef(s.Facts)
 	if err != nil {
 		return fencingUnusable(s, err)
 	}
-	r.secretWaiters.Begin(s.Key(), name, s.FencingSecretName())
-	credentials, err := kube.Read(ctx, r.Live, client.ObjectKey{Namespace: s.Config.Namespace, Name: name}, &corev1.Secret{})
+	k.secrets.Begin(s.Key(), name, s.FencingSecretName())
+	credentials, err := kube.Read(ctx, k.live, client.ObjectKey{Namespace: s.Config.Namespace, Name: name}, &corev1.Secret{})
 	switch {
 	case err != nil:
 		return false, err
 	case credentials == nil:
-		return s.Wait(bootstrapv1.HostBoundCondition, bootstrapv1.FencingCredentialsUnusableReason, "Secret %s with the credentials of the BMC of BareMetalHost %s does not exist: create it", name, s.Host.Name)
+		return s.Wait(bootstrapv1.HostBoundCondition, bootstrapv1.FencingCredentialsUnusableReason,
+			"Secret %s with the credentials of the BMC of BareMetalHost %s does not exist: create it", name, s.Host.Name)
 	case users:
 		s.Fencing, err = desired.UserFencing(s.Facts, credentials)
 		// The credentials may have been the BMC's before.
 		if err == nil && !namesFencing(s) {
-			err = r.retireFencing(ctx, s)
+			err = k.Retire(ctx, s)
 		}
 	default:
-		err = r.applyFencingSecret(ctx, s, credentials)
+		err = k.applyFencingSecret(ctx, s, credentials)
 	}
 	if err != nil {
 		return fencingUnusable(s, err)
@@ -69,15 +84,15 @@ func (r *Reconciler) fenceHost(ctx context.Context, s *scope.Scope) (bool, error
 }
 
 // keepFencing keeps the Secret of an approved host. It recreates a deleted Secret if that is still possible.
-func (r *Reconciler) keepFencing(ctx context.Context, s *scope.Scope) error {
-	r.secretWaiters.Begin(s.Key(), s.FencingSecretName())
+func (k *Fencer) keepFencing(ctx context.Context, s *scope.Scope) error {
+	k.secrets.Begin(s.Key(), s.FencingSecretName())
 	switch {
 	case ownsFencing(s):
-		return r.writer.KeepOwner(ctx, s, s.FencingSecret)
+		return k.writer.KeepOwner(ctx, s, s.FencingSecret)
 	case s.FencingSecret != nil:
 		return nil
 	}
-	err := r.makeFencingAgain(ctx, s)
+	err := k.makeFencingAgain(ctx, s)
 	var p *desired.UserError
 	if errors.As(err, &p) {
 		// The problem was reported before the approval, and cannot be fixed anymore.
@@ -103,21 +118,24 @@ func namesFencing(s *scope.Scope) bool {
 // retiredFencing is the value of FencingAnnotation on a Secret whose credentials were removed.
 const retiredFencing = "retired"
 
-// retireFencing removes the credentials from a Secret that is not needed anymore. Either the host is installed,
+// Retire removes the credentials from a Secret that is not needed anymore. Either the host is installed,
 // and assisted-service reads no credentials, or the user named a Secret of their own.
 //
 // The Secret itself stays until the config is deleted. If an Agent names a missing Secret, assisted-service reads
 // nothing else of the Agent (updateHostFencingCredentials in its agent_controller.go, August 2026).
-func (r *Reconciler) retireFencing(ctx context.Context, s *scope.Scope) error {
+func (k *Fencer) Retire(ctx context.Context, s *scope.Scope) error {
 	if !ownsFencing(s) {
 		return nil
 	}
-	if err := r.writer.KeepOwner(ctx, s, s.FencingSecret); err != nil || s.FencingSecret.Annotations[desired.FencingAnnotation] == retiredFencing {
+	if err := k.writer.KeepOwner(ctx, s, s.FencingSecret); err != nil ||
+		s.FencingSecret.Annotations[desired.FencingAnnotation] == retiredFencing {
 		return err
 	}
 	// The uid makes the API server refuse the patch for another Secret of this name.
-	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}},"data":null}`, s.FencingSecret.UID, desired.FencingAnnotation, retiredFencing)
-	if err := client.IgnoreNotFound(r.Client.Patch(ctx, s.FencingSecret.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(writer.FieldOwner))); err != nil {
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}},"data":null}`,
+		s.FencingSecret.UID, desired.FencingAnnotation, retiredFencing)
+	if err := client.IgnoreNotFound(k.client.Patch(ctx, s.FencingSecret.DeepCopy(), client.RawPatch(types.MergePatchType, patch),
+		client.FieldOwner(writer.FieldOwner))); err != nil {
 		return fmt.Errorf("cannot take the credentials out of Secret %s: %w", s.FencingSecret.Name, err)
 	}
 	return nil
@@ -125,16 +143,16 @@ func (r *Reconciler) retireFencing(ctx context.Context, s *scope.Scope) error {
 
 // makeFencingAgain recreates the Secret from the current credentials. It does nothing if the BMC has no
 // credentials anymore, or if the user names a Secret of their own.
-func (r *Reconciler) makeFencingAgain(ctx context.Context, s *scope.Scope) error {
+func (k *Fencer) makeFencingAgain(ctx context.Context, s *scope.Scope) error {
 	name, users, err := desired.FencingSecretRef(s.Facts)
 	if err != nil || users {
 		return err
 	}
-	credentials, err := kube.Read(ctx, r.Live, client.ObjectKey{Namespace: s.Config.Namespace, Name: name}, &corev1.Secret{})
+	credentials, err := kube.Read(ctx, k.live, client.ObjectKey{Namespace: s.Config.Namespace, Name: name}, &corev1.Secret{})
 	if err != nil || credentials == nil {
 		return err
 	}
-	return r.applyFencingSecret(ctx, s, credentials)
+	return k.applyFencingSecret(ctx, s, credentials)
 }
 
 // fencingUnusable reports what the user has to change about the credentials. It returns all other errors.
@@ -147,39 +165,29 @@ func fencingUnusable(s *scope.Scope, err error) (bool, error) {
 }
 
 // applyFencingSecret creates the Secret. It writes the Secret again when the source changes or the owner was lost.
-func (r *Reconciler) applyFencingSecret(ctx context.Context, s *scope.Scope, credentials *corev1.Secret) error {
+func (k *Fencer) applyFencingSecret(ctx context.Context, s *scope.Scope, credentials *corev1.Secret) error {
 	wanted, err := desired.FencingSecret(s.Facts, credentials)
 	if err != nil {
 		return err
 	}
 	s.Fencing = desired.Fencing{Secret: wanted.Name, Source: wanted.Annotations[desired.FencingAnnotation]}
-	if s.FencingSecret, err = r.writer.Existing(ctx, s.FencingSecret, wanted); err != nil {
+	if s.FencingSecret, err = k.writer.Existing(ctx, s.FencingSecret, wanted); err != nil {
 		return err
 	}
 	made := s.FencingSecret
 	switch {
 	case made != nil && !ownsFencing(s):
 		return &desired.UserError{
-			Reason:  bootstrapv1.FencingCredentialsUnusableReason,
-			Message: fmt.Sprintf("Secret %s exists and was not created by this provider, which copies the credentials of the BMC to this name. If nothing uses it, delete it: its content is lost", made.Name),
+			Reason: bootstrapv1.FencingCredentialsUnusableReason,
+			Message: fmt.Sprintf("Secret %s exists and was not created by this provider, which copies the credentials of the BMC to this name. "+
+				"If nothing uses it, delete it: its content is lost", made.Name),
 		}
-	case made != nil && writer.ContainsAll(made.Annotations, wanted.Annotations) && metav1.IsControlledBy(made, s.Config) && writer.ContainsAll(made.Labels, wanted.Labels):
+	case made != nil && writer.ContainsAll(made.Annotations, wanted.Annotations) && metav1.IsControlledBy(made, s.Config) &&
+		writer.ContainsAll(made.Labels, wanted.Labels):
 		return nil
 	}
-	if err := r.writer.ApplySecret(ctx, s, wanted, made); err != nil {
+	if err := k.writer.ApplySecret(ctx, s, wanted, made); err != nil {
 		return fmt.Errorf("cannot write the credentials with which the host is fenced: %w", err)
 	}
 	return nil
-}
-
-// withoutFencing is the message of an assisted-service that was started without TNF_CLUSTERS_SUPPORT
-// (updateHostFencing in its inventory.go, August 2026).
-const withoutFencing = "TNF clusters support is disabled"
-
-// explained adds to a message of assisted-service about an Agent how to start the service with fencing.
-func explained(message string) string {
-	if !strings.Contains(message, withoutFencing) {
-		return message
-	}
-	return message + "; two nodes with fencing need an assisted-service that is started with TNF_CLUSTERS_SUPPORT=true"
 }

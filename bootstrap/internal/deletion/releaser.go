@@ -1,4 +1,5 @@
-package hostconfig
+// Package deletion releases the host of a Machine that is being deleted.
+package deletion
 
 import (
 	"context"
@@ -10,12 +11,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/cluster-api/util/labels/format"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/claims"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
@@ -26,33 +29,52 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// releaseForMove releases an object that clusterctl moved to another management cluster, where the host stays in
+// Releaser deletes Agents and InfraEnvs.
+type Releaser struct {
+	client client.Client
+	live   client.Reader
+	writer *writer.Writer
+	claims *claims.Checker
+	clock  clock.PassiveClock
+	// forget drops what the process has recorded about a config.
+	forget func(config types.NamespacedName)
+}
+
+// New returns a Releaser. forget is called when the finalizer of a config was removed.
+func New(w *writer.Writer, c *claims.Checker, clk clock.PassiveClock, forget func(types.NamespacedName)) *Releaser {
+	return &Releaser{client: w.Client, live: w.Live, writer: w, claims: c, clock: clk, forget: forget}
+}
+
+// KeepInUse releases an object that clusterctl moved to another management cluster, where the host stays in
 // use. It also keeps the host of a Machine that is not being deleted, or whose deletion a pre-terminate hook
 // blocks.
-func (r *Reconciler) releaseForMove(ctx context.Context, s *scope.Scope) (bool, error) {
+func (d *Releaser) KeepInUse(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !controllerutil.ContainsFinalizer(s.Stored, bootstrapv1.OpenshiftAssistedConfigFinalizer) {
 		return false, nil
 	}
 	if _, moved := s.Config.Annotations[clusterctlv1.DeleteForMoveAnnotation]; moved {
-		_, err := r.releaseFinalizer(ctx, s)
+		_, err := d.RemoveFinalizer(ctx, s)
 		return false, err
 	}
 	if s.Machine == nil || s.ClusterDeleting() {
 		return true, nil
 	}
 	if s.Machine.DeletionTimestamp.IsZero() {
-		return s.WaitDeleting(bootstrapv1.WaitingForMachineReason, "this object was deleted while Machine %s uses it. The host keeps running and is not touched. The object is deleted together with the Machine, which wipes the host", s.Machine.Name)
+		return s.WaitDeleting(bootstrapv1.WaitingForMachineReason,
+			"this object was deleted while Machine %s uses it. The host keeps running and is not touched. The object is deleted together with "+
+				"the Machine, which wipes the host", s.Machine.Name)
 	}
 	if hooks := contract.PreTerminateHooks(s.Machine); len(hooks) > 0 {
-		return s.WaitDeleting(bootstrapv1.WaitingForMachineReason, "Machine %s is being deleted, but its host is kept until somebody takes off %s: see its condition Deleting",
+		return s.WaitDeleting(bootstrapv1.WaitingForMachineReason,
+			"Machine %s is being deleted, but its host is kept until %s is removed: see its condition Deleting",
 			s.Machine.Name, bound.List(hooks))
 	}
 	return true, nil
 }
 
-// releaseAgents deletes the bound Agents and waits. assisted-service then removes the Node from the cluster, and
+// DeleteBoundAgents deletes the bound Agents and waits. assisted-service then removes the Node from the cluster, and
 // does not delete an InfraEnv before. If the whole cluster is being deleted, no Node has to be removed.
-func (r *Reconciler) releaseAgents(ctx context.Context, s *scope.Scope) (bool, error) {
+func (d *Releaser) DeleteBoundAgents(ctx context.Context, s *scope.Scope) (bool, error) {
 	var waiting []string
 	var since time.Time
 	for _, agent := range s.Agents {
@@ -60,55 +82,60 @@ func (r *Reconciler) releaseAgents(ctx context.Context, s *scope.Scope) (bool, e
 			// Deleted after its InfraEnv: a host that still runs the discovery agent would register again.
 			continue
 		}
-		switch claims, err := r.claimsOn(ctx, s, agent.Name); {
+		switch claimants, err := d.claims.RecordedOn(ctx, s, agent.Name); {
 		case err != nil:
 			return false, err
-		case len(claims) > 0:
+		case len(claimants) > 0:
 			continue // keepOthersAgents waits for the end of the claims
 		}
 		if s.ClusterDeleting() || !s.MayHaveNode(agent) {
 			var err error
-			if agent, err = r.skipSpokeCleanup(ctx, agent); err != nil {
+			if agent, err = d.SkipSpokeCleanup(ctx, agent); err != nil {
 				return false, err
 			}
 		}
-		if err := kube.Delete(ctx, r.Client, agent); err != nil {
+		if err := kube.Delete(ctx, d.client, agent); err != nil {
 			return false, err
 		}
 		text := agent.Name
 		if cleanup := assisted.AgentCondition(agent, aiv1beta1.CleanupCondition); cleanup.Status == corev1.ConditionFalse {
 			text += " (" + assisted.RedactURLs(cleanup.Message) + ")"
-			since = r.Clock.Now() // assisted-service responds
+			since = d.clock.Now() // assisted-service responds
 		}
-		since = slices.MaxFunc([]time.Time{since, deletedAt(agent)}, time.Time.Compare)
+		since = slices.MaxFunc([]time.Time{since, scope.DeletedAt(agent)}, time.Time.Compare)
 		waiting = append(waiting, text)
 	}
 	if len(waiting) > 0 {
-		_, _ = s.WaitDeleting(bootstrapv1.DeletingAgentReason, "waiting for assisted-service to take the host out of the cluster and to delete Agent %s", bound.List(waiting))
-		return s.Overdue(r.Clock.Now(), since)
+		_, _ = s.WaitDeleting(bootstrapv1.DeletingAgentReason,
+			"waiting for assisted-service to take the host out of the cluster and to delete Agent %s", bound.List(waiting))
+		return s.Overdue(d.clock.Now(), since)
 	}
 	return true, nil
 }
 
-// keepOthersAgents waits while a host belongs to another cluster, to which another client bound its Agent. When
+// KeepForeignAgents waits while a host belongs to another cluster, to which another client bound its Agent. When
 // the Agent or its InfraEnv is deleted, assisted-service would remove the Node from that cluster.
 //
 // An Agent without a cluster may be that of a server on which another config has installed. If such a server boots
 // the image of an InfraEnv, assisted-service moves the Agent to that InfraEnv, with an empty spec. The claim of a
 // config ends with its Machine, also while both configs are being deleted. The claim also ends with the deletion
 // of the Cluster that both configs belong to. So no two deletions wait for each other.
-func (r *Reconciler) keepOthersAgents(ctx context.Context, s *scope.Scope) (bool, error) {
+func (d *Releaser) KeepForeignAgents(ctx context.Context, s *scope.Scope) (bool, error) {
 	for _, agent := range s.Agents {
 		if s.BoundElsewhere(agent) {
-			return s.WaitDeleting(bootstrapv1.HostInAnotherClusterReason, "Agent %s belongs to %s. Agent and InfraEnv %s are left alone until the Agent belongs to that cluster no more. Do not unbind or delete it if that cluster uses its server, which would be removed from the cluster and reinstalled",
+			return s.WaitDeleting(bootstrapv1.HostInAnotherClusterReason,
+				"Agent %s belongs to %s. Agent and InfraEnv %s are left alone until the Agent belongs to that cluster no more. Do not unbind or "+
+					"delete it if that cluster uses its server, which would be removed from the cluster and reinstalled",
 				agent.Name, s.ClusterOf(agent), facts.InfraEnvOf(agent))
 		}
 	}
-	recorded, err := r.recordedBy(ctx, s, s.Agents)
+	recorded, err := d.claims.RecordedBy(ctx, s, s.Agents)
 	if err != nil || len(recorded) == 0 {
 		return err == nil, err
 	}
-	return s.WaitDeleting(bootstrapv1.ServerInUseReason, "Agent and InfraEnv are kept: %s. Start the server from its disk. %s. That config loses its Agent. Do not delete the Machine of that config to end the wait: that wipes its host",
+	return s.WaitDeleting(bootstrapv1.ServerInUseReason,
+		"Agent and InfraEnv are kept: %s. Start the server from its disk. %s. That config loses its Agent. Do not delete the Machine of that "+
+			"config to end the wait: that wipes its host",
 		recorded[0], deletionOfClaimed(s.Agents))
 }
 
@@ -125,45 +152,45 @@ func deletionOfClaimed(agents []*aiv1beta1.Agent) string {
 		agents[i].Name, agents[i].Spec.ClusterDeploymentName.Name, assisted.SkipSpokeCleanupAnnotation)
 }
 
-// releaseInfraEnv deletes the InfraEnv. A host that still runs the discovery agent then cannot register again.
-func (r *Reconciler) releaseInfraEnv(ctx context.Context, s *scope.Scope) (bool, error) {
+// DeleteInfraEnv deletes the InfraEnv. A host that still runs the discovery agent then cannot register again.
+func (d *Releaser) DeleteInfraEnv(ctx context.Context, s *scope.Scope) (bool, error) {
 	for _, infraEnv := range s.InfraEnvs {
-		if err := kube.Delete(ctx, r.Client, infraEnv); err != nil {
+		if err := kube.Delete(ctx, d.client, infraEnv); err != nil {
 			return false, err
 		}
-		r.writer.Created.Forget(s.Key())
+		d.writer.Created.Forget(s.Key())
 	}
 	if len(s.InfraEnvs) > 0 {
 		_, _ = s.WaitDeleting(bootstrapv1.DeletingInfraEnvReason, "waiting for assisted-service to delete InfraEnv %s", s.InfraEnvs[0].Name)
-		return s.Overdue(r.Clock.Now(), deletedAt(s.InfraEnvs[0]))
+		return s.Overdue(d.clock.Now(), scope.DeletedAt(s.InfraEnvs[0]))
 	}
 	return true, nil
 }
 
-// releaseLeftAgents deletes the Agents that do not belong to the cluster and were not deleted with their InfraEnv.
-func (r *Reconciler) releaseLeftAgents(ctx context.Context, s *scope.Scope) (bool, error) {
+// DeleteLeftAgents deletes the Agents that do not belong to the cluster and were not deleted with their InfraEnv.
+func (d *Releaser) DeleteLeftAgents(ctx context.Context, s *scope.Scope) (bool, error) {
 	var waiting []string
 	var since time.Time
 	for _, agent := range s.Agents {
 		waiting = append(waiting, agent.Name)
-		since = slices.MaxFunc([]time.Time{since, deletedAt(agent)}, time.Time.Compare)
-		if err := kube.Delete(ctx, r.Client, agent); err != nil {
+		since = slices.MaxFunc([]time.Time{since, scope.DeletedAt(agent)}, time.Time.Compare)
+		if err := kube.Delete(ctx, d.client, agent); err != nil {
 			return false, err
 		}
 	}
 	if len(waiting) > 0 {
 		_, _ = s.WaitDeleting(bootstrapv1.DeletingAgentReason, "waiting for assisted-service to delete Agent %s", bound.List(waiting))
-		return s.Overdue(r.Clock.Now(), since)
+		return s.Overdue(d.clock.Now(), since)
 	}
 	return true, nil
 }
 
-// confirmDeleted returns true once the API server has no InfraEnv of the config. The cache may lack an InfraEnv
+// ConfirmDeleted returns true once the API server has no InfraEnv of the config. The cache may lack an InfraEnv
 // that was created a moment ago, and no controller would delete it later.
-func (r *Reconciler) confirmDeleted(ctx context.Context, s *scope.Scope) (bool, error) {
+func (d *Releaser) ConfirmDeleted(ctx context.Context, s *scope.Scope) (bool, error) {
 	list := &assisted.InfraEnvList{}
 	ours := client.MatchingLabels{bootstrapv1.ConfigNameLabel: format.MustFormatValue(s.Config.Name)}
-	if err := r.Live.List(ctx, list, client.InNamespace(s.Config.Namespace), ours); err != nil {
+	if err := d.live.List(ctx, list, client.InNamespace(s.Config.Namespace), ours); err != nil {
 		return false, fmt.Errorf("cannot look for InfraEnvs: %w", err)
 	}
 	s.InfraEnvs = nil
@@ -177,7 +204,7 @@ func (r *Reconciler) confirmDeleted(ctx context.Context, s *scope.Scope) (bool, 
 	}
 	// No event reports the deletion before the cache shows the creation.
 	s.Again.In(reconcile.CacheLag)
-	there, err := kube.Exists(ctx, r.Live, s.Stored, &bootstrapv1.OpenshiftAssistedConfig{})
+	there, err := kube.Exists(ctx, d.live, s.Stored, &bootstrapv1.OpenshiftAssistedConfig{})
 	if err != nil {
 		return false, err
 	}
@@ -186,13 +213,13 @@ func (r *Reconciler) confirmDeleted(ctx context.Context, s *scope.Scope) (bool, 
 		controllerutil.RemoveFinalizer(s.Stored, bootstrapv1.OpenshiftAssistedConfigFinalizer)
 		return false, nil
 	}
-	return r.releaseInfraEnv(ctx, s)
+	return d.DeleteInfraEnv(ctx, s)
 }
 
-// skipSpokeCleanup annotates an Agent whose cluster has no Node to remove. Without the annotation,
+// SkipSpokeCleanup annotates an Agent whose cluster has no Node to remove. Without the annotation,
 // assisted-service would search for a Node in a cluster that it cannot reach. It would delete the Agent only once
 // that cluster is reachable. skipSpokeCleanup returns the annotated Agent.
-func (r *Reconciler) skipSpokeCleanup(ctx context.Context, agent *aiv1beta1.Agent) (*aiv1beta1.Agent, error) {
+func (d *Releaser) SkipSpokeCleanup(ctx context.Context, agent *aiv1beta1.Agent) (*aiv1beta1.Agent, error) {
 	if metav1.HasAnnotation(agent.ObjectMeta, assisted.SkipSpokeCleanupAnnotation) {
 		return agent, nil
 	}
@@ -200,26 +227,19 @@ func (r *Reconciler) skipSpokeCleanup(ctx context.Context, agent *aiv1beta1.Agen
 	// may get a Node.
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:""}}}`, agent.UID, assisted.SkipSpokeCleanupAnnotation)
 	annotated := agent.DeepCopy()
-	err := r.Client.Patch(ctx, annotated, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(writer.FieldOwner))
+	err := d.client.Patch(ctx, annotated, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(writer.FieldOwner))
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("cannot annotate Agent %s: %w", agent.Name, err)
 	}
 	return annotated, nil
 }
 
-// deletedAt returns when the deletion of an object began; zero if the object is not being deleted.
-func deletedAt(obj client.Object) time.Time {
-	if at := obj.GetDeletionTimestamp(); at != nil {
-		return at.Time
-	}
-	return time.Time{}
-}
-
-func (r *Reconciler) releaseFinalizer(ctx context.Context, s *scope.Scope) (bool, error) {
-	if err := r.writer.PatchFinalizers(ctx, s, controllerutil.RemoveFinalizer); client.IgnoreNotFound(err) != nil {
+// RemoveFinalizer lets the API server delete the config, and drops what the process has recorded about it.
+func (d *Releaser) RemoveFinalizer(ctx context.Context, s *scope.Scope) (bool, error) {
+	if err := d.writer.PatchFinalizers(ctx, s, controllerutil.RemoveFinalizer); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("cannot remove the finalizer: %w", err)
 	}
 	controllerutil.RemoveFinalizer(s.Stored, bootstrapv1.OpenshiftAssistedConfigFinalizer)
-	r.forget(s.Key())
+	d.forget(s.Key())
 	return true, nil
 }

@@ -1,0 +1,28 @@
+package hostconfig
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/preflight"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
+)
+
+// withhold blocks the bootstrap data, because the infrastructure provider chooses a host once the data exist. The
+// block lasts while the provider could start a server in use, or write to the disk of a server that is not the
+// host's. The block also lasts while the hosts that the provider could choose are unknown.
+func withhold(s *scope.Scope, mode bootmode.Mode) (bool, error) {
+	reason, message := preflight.Withheld(s.Facts, mode.Name() == bootstrapv1.BootModeDiskImage)
+	const stage = bootstrapv1.DataSecretAvailableCondition
+	switch {
+	case reason == "":
+		return true, nil
+	case s.HasRecorded(stage, message):
+	case reason == bootstrapv1.ServerInUseReason:
+		s.QueueEvent(corev1.EventTypeWarning, bootstrapv1.ServerInUseReason, "%s", message)
+	case reason == bootstrapv1.BMCOfAnotherServerReason:
+		s.QueueEvent(corev1.EventTypeWarning, bootstrapv1.BMCOfAnotherServerReason, "%s", message)
+	}
+	return s.Wait(stage, reason, "%s", message)
+}

@@ -1,0 +1,161 @@
+// Package identification proves which Agent runs on the host of a Machine.
+package identification
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/claims"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/deletion"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/preflight"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
+)
+
+// Identifier identifies hosts.
+type Identifier struct {
+	client   client.Reader
+	writer   *writer.Writer
+	claims   *claims.Checker
+	releaser *deletion.Releaser
+	clock    clock.PassiveClock
+}
+
+// New returns an Identifier.
+func New(w *writer.Writer, c *claims.Checker, d *deletion.Releaser, clk clock.PassiveClock) *Identifier {
+	return &Identifier{client: w.Client, writer: w, claims: c, releaser: d, clock: clk}
+}
+
+// ReportHost reports which host the Machine has, or could get. It blocks no phase.
+func ReportHost(s *scope.Scope) {
+	if available := preflight.Host(s.Facts); available != nil {
+		s.Conditions = append(s.Conditions, *available)
+	}
+}
+
+// Identify proves which Agent runs on the Machine's host, before any phase writes settings to the Agent.
+func (id *Identifier) Identify(ctx context.Context, s *scope.Scope) (bool, error) {
+	elsewhere, former, err := id.claims.MatchesElsewhere(ctx, s)
+	if err != nil {
+		return false, err
+	}
+	leaving, err := id.releaser.EndFormer(ctx, s, former)
+	if err != nil {
+		return false, err
+	}
+	found := desired.Identify(s.Facts, elsewhere)
+	const stage = bootstrapv1.HostIdentifiedCondition
+	for _, refused := range found.Refused {
+		if err := id.unbind(ctx, s, refused); err != nil {
+			return false, err
+		}
+	}
+	if proceed, err := id.claims.Check(ctx, s, found, elsewhere); !proceed {
+		return proceed, err
+	}
+	if len(found.Refusals) > 0 && !reportedRefusals(s, found.Refusals) {
+		s.QueueEvent(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "%s", bound.Join(found.Refusals, "Agent"))
+	}
+	if found.Agent == nil {
+		return id.waitForHost(ctx, s, found, leaving)
+	}
+	s.Agent = found.Agent
+	if !s.Agent.DeletionTimestamp.IsZero() && !s.MayHaveNode(s.Agent) {
+		if _, err := id.releaser.SkipSpokeCleanup(ctx, s.Agent); err != nil {
+			return false, err
+		}
+		_, _ = s.Wait(stage, bootstrapv1.WaitingForHostReason,
+			"Agent %s is being deleted; its host comes back as another one if it still runs the discovery agent", s.Agent.Name)
+		return s.Silent(id.clock.Now(), s.Agent.DeletionTimestamp.Time)
+	}
+	message := RunsOn(s)
+	if ref := s.Config.Status.AgentRef; ref == nil || ref.Name != s.Agent.Name {
+		s.Status.AgentRef = &corev1.LocalObjectReference{Name: s.Agent.Name}
+		if !facts.Bound(s.Agent) { // otherwise the Agent was known before, and the status was lost
+			s.Reactions = append(s.Reactions, measure.ReactionTo(measure.AgentRegistered, &s.Agent.CreationTimestamp, id.clock.Now())...)
+		}
+	}
+	unused := make([]string, 0, len(found.Others))
+	for _, other := range found.Others {
+		if err := id.unbind(ctx, s, other); err != nil {
+			return false, err
+		}
+		unused = append(unused, other.Name)
+	}
+	if len(found.Refusals) > 0 {
+		message += "; refused: " + bound.Join(found.Refusals, "Agent")
+	}
+	if len(unused) > 0 {
+		message += "; Agent " + bound.List(unused) +
+			" reports the same hardware and is not used. Check on console or BMC which of them is the server before you delete that Agent: an " +
+			"installed server would be reinstalled"
+	}
+	s.Pass(stage, message)
+	return true, nil
+}
+
+// waitForHost reports why the host has no Agent yet: what blocks the boot of the host, or why assisted-service may
+// forget the host.
+func (id *Identifier) waitForHost(ctx context.Context, s *scope.Scope, found desired.Identification, leaving string) (bool, error) {
+	const stage = bootstrapv1.HostIdentifiedCondition
+	if found.Reason == bootstrapv1.WaitingForHostReason {
+		lost, moved, err := id.lostAgent(ctx, s)
+		switch {
+		case err != nil:
+			return false, err
+		case moved:
+			if !reportedRefusals(s, []string{lost}) {
+				s.QueueEvent(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "%s", lost)
+			}
+			return s.Wait(stage, bootstrapv1.HostRefusedReason, "%s", lost)
+		case lost != "":
+			found.Message += "; " + lost
+		}
+		if leaving != "" {
+			found.Message += "; " + leaving
+		}
+		if available := s.Found(bootstrapv1.HostAvailableCondition); available != nil && available.Status == metav1.ConditionFalse {
+			found.Reason, found.Message = available.Reason, found.Message+"; "+available.Message
+		}
+	}
+	if _, _ = s.Wait(stage, found.Reason, "%s", found.Message); found.Reason != bootstrapv1.WaitingForHostReason {
+		return false, nil
+	}
+	return s.Silent(id.clock.Now(), silentSince(s, id.clock.Now()))
+}
+
+// RunsOn describes on which host the Agent runs.
+func RunsOn(s *scope.Scope) string {
+	if s.Host == nil {
+		return fmt.Sprintf("Agent %s runs on the host", s.Agent.Name)
+	}
+	return fmt.Sprintf("Agent %s runs on BareMetalHost %s/%s", s.Agent.Name, s.Host.Namespace, s.Host.Name)
+}
+
+// reportedRefusals reports whether the recorded condition names the same refusals.
+func reportedRefusals(s *scope.Scope, refusals []string) bool {
+	recorded := s.Recorded(bootstrapv1.HostIdentifiedCondition)
+	return recorded != nil && strings.Contains(recorded.Message, bound.Join(refusals, "Agent"))
+}
+
+// unbind removes an Agent that we bound, and that is not used, from the cluster. assisted-service does not start
+// the installation of a cluster with one known host more than the cluster expects.
+func (id *Identifier) unbind(ctx context.Context, s *scope.Scope, agent *aiv1beta1.Agent) error {
+	if !facts.BoundByUs(agent) || s.BoundElsewhere(agent) || !facts.Untouched(agent) {
+		return nil
+	}
+	_, err := id.writer.Applier.Apply(ctx, desired.Unbound(agent), agent)
+	return err
+}
