@@ -28,29 +28,30 @@ import (
 )
 
 const (
-	// installTimeout and deleteTimeout are what all clusters together may take on a busy machine.
+	// installTimeout and deleteTimeout are the timeouts for all clusters together on a busy machine.
 	installTimeout = 15 * time.Minute
 	deleteTimeout  = 10 * time.Minute
 	soon           = 3 * time.Minute
 )
 
-// flavour is what is asked for of a cluster template.
-type flavour struct {
+// flavor has the parameters of a cluster template.
+type flavor struct {
 	controlPlanes, workers string
-	// hosts are those of the installed cluster. Without, none is made: the API server is asked whether it would take
-	// what clusterctl generates. Such a template differs from one that is installed by values alone, and is the sample
-	// that the end-to-end tests install (see TestClusterTemplatesEqualSamplesWithVariables in config).
+	// hosts is the number of hosts of the installed cluster. Without hosts no cluster is created: the API
+	// server only validates the output of clusterctl. Such a template differs only in values from an installed
+	// one. It equals the sample that the end-to-end tests install (see
+	// TestClusterTemplatesEqualSamplesWithVariables in config).
 	hosts   int
 	version string
-	// nightly: likewise, but once a day a cluster is made of it, too.
+	// nightly templates are installed only by the nightly tests; otherwise they are validated.
 	nightly bool
 }
 
-// installed reports whether a cluster is made of a template in this run: with LONG=1 more are.
-func (f flavour) installed() bool { return f.hosts > 0 && (!f.nightly || os.Getenv("LONG") != "") }
+// installed reports whether this run creates a cluster of the template. LONG=1 includes nightly templates.
+func (f flavor) installed() bool { return f.hosts > 0 && (!f.nightly || os.Getenv("LONG") != "") }
 
-// flavours are the cluster templates that are released, by the end of their names.
-var flavours = map[string]flavour{
+// flavors are the released cluster templates, by the suffix of their names.
+var flavors = map[string]flavor{
 	"":              {controlPlanes: "3", workers: "1", hosts: 4},
 	"-compact":      {controlPlanes: "3", workers: "0", hosts: 3, nightly: true},
 	"-sno":          {controlPlanes: "1", workers: "0", hosts: 1},
@@ -64,7 +65,7 @@ var flavours = map[string]flavour{
 	"-proxy":        {controlPlanes: "3", workers: "0"},
 }
 
-// variables are what clusterctl asks a user for, besides the version.
+// variables are the variables that clusterctl requires, except the version.
 var variables = map[string]string{
 	"BASE_DOMAIN": "lab.example.com", "MACHINE_NETWORK": "192.168.111.0/24", "API_VIP": "192.168.111.5",
 	"INGRESS_VIP": "192.168.111.6", "PULL_SECRET": `{"auths":{}}`,
@@ -75,22 +76,22 @@ var variables = map[string]string{
 	"RELEASE_IMAGE":    "quay.io/openshift-release-dev/ocp-release@sha256:" + strings.Repeat("0", 64), "MIRRORS_CONFIG_MAP": "mirrors",
 }
 
-// A cluster of the template with this ending needs the ClusterClass of this file.
+// A cluster of the template with this suffix needs the ClusterClass of this file.
 const topologySuffix, classFile = "-topology.yaml", "clusterclass-agent.yaml"
 
-func TestAReleaseIsAllThatAUserNeeds(t *testing.T) {
+func TestUserNeedsOnlyRelease(t *testing.T) {
 	w := newWorld(t)
 	clusters := map[string]*lab.Cluster{}
 	for _, step := range []struct {
 		name string
 		do   func()
 	}{
-		{"clusterctl installs the release before", w.install},
-		{"clusters are made of every template", func() { clusters = w.makeClusters("lab", w.templates(w.before)) }},
+		{"clusterctl installs the previous release", w.install},
+		{"clusters are created of every template", func() { clusters = w.makeClusters("lab", w.templates(w.before)) }},
 		{"clusterctl describes a cluster", func() { w.describe(clusters["lab"]) }},
-		{"clusterctl upgrades to the release after, and no host notices", func() { w.upgrade(clusters) }},
-		{"clusters are made of every template that is another now", func() { w.makeNewClusters(clusters) }},
-		{"clusters are deleted under the release after", func() { w.deleteClusters(clusters) }},
+		{"clusterctl upgrades to the new release without effect on hosts", func() { w.upgrade(clusters) }},
+		{"clusters are created of every changed template", func() { w.makeNewClusters(clusters) }},
+		{"clusters are deleted with the new release", func() { w.deleteClusters(clusters) }},
 	} {
 		if !t.Run(step.name, func(inner *testing.T) {
 			outer := w.T
@@ -98,7 +99,7 @@ func TestAReleaseIsAllThatAUserNeeds(t *testing.T) {
 			defer func() { w.T = outer }()
 			step.do()
 		}) {
-			return // what follows builds on it
+			return // the next steps depend on it
 		}
 	}
 }
@@ -109,7 +110,7 @@ func (w *world) install() {
 	w.expectRelease(w.before)
 }
 
-// expectRelease checks that both managers are those of a release, and say so in all places.
+// expectRelease checks that both managers belong to a release, and report its version in all places.
 func (w *world) expectRelease(version string) {
 	w.Helper()
 	g := NewWithT(w)
@@ -127,25 +128,26 @@ func (w *world) expectRelease(version string) {
 	log, err := os.ReadFile(filepath.Join(w.lab.Dir(), env.Bootstrap+".log"))
 	g.Expect(err).NotTo(HaveOccurred())
 	first, _, _ := strings.Cut(string(log), "\n")
-	g.Expect(first).To(ContainSubstring("Starting manager"), "the first line says what runs")
+	g.Expect(first).To(ContainSubstring("Starting manager"), "the first line has the version")
 }
 
-// kebab is how the managers are called in names.
+// kebab are the names of the managers in object names.
 var kebab = map[string]string{env.Bootstrap: "bootstrap", env.ControlPlane: "control-plane"}
 
-// makeClusters makes a cluster of each template, all at the same time. Their names, and those of their namespaces, begin with a prefix.
+// makeClusters creates a cluster of each template, all in parallel. The names of clusters and namespaces begin
+// with prefix.
 func (w *world) makeClusters(prefix string, templates map[string]string) map[string]*lab.Cluster {
 	g := NewWithT(w)
 	clusters := map[string]*lab.Cluster{}
 	for _, ending := range slices.Sorted(maps.Keys(templates)) {
-		name, file, wanted := prefix+ending, templates[ending], flavours[ending]
+		name, file, wanted := prefix+ending, templates[ending], flavors[ending]
 		if !wanted.installed() {
 			w.expectAccepted(file, name, wanted)
 			continue
 		}
 		clusters[name] = w.makeCluster(file, name, wanted)
 		g.Expect(clusters[name].Hosts).To(HaveLen(wanted.hosts), file)
-		if len(clusters) == 1 { // they all look the same; at once, for the smallest is installed before the last one is made
+		if len(clusters) == 1 { // one suffices; now, because the smallest is installed before the last one is created
 			w.describeInstallation(clusters[name])
 		}
 	}
@@ -157,7 +159,7 @@ func (w *world) makeClusters(prefix string, templates map[string]string) map[str
 	return clusters
 }
 
-// templates are the cluster templates of a release, by the ends of their names.
+// templates returns the cluster templates of a release, by suffix.
 func (w *world) templates(version string) map[string]string {
 	w.Helper()
 	g := NewWithT(w)
@@ -167,24 +169,24 @@ func (w *world) templates(version string) map[string]string {
 	found := map[string]string{}
 	for _, file := range files {
 		ending := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), "cluster-template"), ".yaml")
-		g.Expect(flavours).To(HaveKey(ending), "each template that is released is tried")
+		g.Expect(flavors).To(HaveKey(ending), "each released template is tested")
 		found[ending] = file
 	}
 	return found
 }
 
-// makeNewClusters makes clusters of the templates that the release after has, and the one before has not or has otherwise.
+// makeNewClusters creates clusters of the templates that are new or changed in the new release.
 func (w *world) makeNewClusters(clusters map[string]*lab.Cluster) {
 	old, others := w.templates(w.before), w.templates(w.after)
-	NewWithT(w).Expect(others).To(HaveLen(len(flavours)))
+	NewWithT(w).Expect(others).To(HaveLen(len(flavors)))
 	maps.DeleteFunc(others, func(ending, file string) bool {
 		return old[ending] != "" && w.template(old[ending]) == w.template(file)
 	})
-	w.Logf("of other templates than before: %q", slices.Sorted(maps.Keys(others)))
+	w.Logf("new and changed templates: %q", slices.Sorted(maps.Keys(others)))
 	maps.Copy(clusters, w.makeClusters("new", others))
 }
 
-// template is the content of a template, with what comes beside it.
+// template returns the content of a template and the objects that it needs.
 func (w *world) template(file string) string {
 	w.Helper()
 	content, err := os.ReadFile(file)
@@ -197,7 +199,7 @@ func (w *world) template(file string) string {
 	return string(content) + string(class)
 }
 
-func (w *world) makeCluster(template, name string, wanted flavour) *lab.Cluster {
+func (w *world) makeCluster(template, name string, wanted flavor) *lab.Cluster {
 	w.Helper()
 	namespace := w.namespaceOf(name)
 	if strings.HasSuffix(template, topologySuffix) {
@@ -209,8 +211,8 @@ func (w *world) makeCluster(template, name string, wanted flavour) *lab.Cluster 
 	return cluster
 }
 
-// expectAccepted checks that the API server would take what clusterctl generates of a template.
-func (w *world) expectAccepted(template, name string, wanted flavour) {
+// expectAccepted checks that the API server accepts the output of clusterctl for a template.
+func (w *world) expectAccepted(template, name string, wanted flavor) {
 	w.Helper()
 	g := NewWithT(w)
 	namespace := w.namespaceOf(name)
@@ -224,7 +226,7 @@ func (w *world) expectAccepted(template, name string, wanted flavour) {
 	}
 }
 
-// namespaceOf makes the namespace of a cluster.
+// namespaceOf creates the namespace of a cluster.
 func (w *world) namespaceOf(cluster string) string {
 	w.Helper()
 	namespace := "journey-" + cluster
@@ -232,8 +234,8 @@ func (w *world) namespaceOf(cluster string) string {
 	return namespace
 }
 
-// generate is what clusterctl makes of a template.
-func (w *world) generate(template, name string, wanted flavour) []byte {
+// generate returns the output of clusterctl for a template.
+func (w *world) generate(template, name string, wanted flavor) []byte {
 	w.Helper()
 	values := maps.Clone(variables)
 	values["OPENSHIFT_VERSION"] = cmp.Or(wanted.version, "4.19.10")
@@ -241,7 +243,7 @@ func (w *world) generate(template, name string, wanted flavour) []byte {
 		"--control-plane-machine-count", wanted.controlPlanes, "--worker-machine-count", wanted.workers))
 }
 
-// tree is what clusterctl shows of a cluster, Machine by Machine.
+// tree returns the output of clusterctl for a cluster and its Machines.
 func (w *world) tree(cluster *lab.Cluster, args ...string) string {
 	w.Helper()
 	return w.clusterctl(nil, append([]string{
@@ -250,7 +252,7 @@ func (w *world) tree(cluster *lab.Cluster, args ...string) string {
 	}, args...)...)
 }
 
-// describeInstallation checks that the tree of a cluster that is not installed yet tells what it waits for.
+// describeInstallation checks that the tree of a cluster during its installation shows the cause of the wait.
 func (w *world) describeInstallation(cluster *lab.Cluster) {
 	w.Helper()
 	NewWithT(w).Eventually(func(g Gomega) {
@@ -260,7 +262,8 @@ func (w *world) describeInstallation(cluster *lab.Cluster) {
 	}).WithTimeout(soon).WithPolling(time.Second).Should(Succeed())
 }
 
-// describe checks that the tree of an installed cluster has everything that belongs to it, in its place and in good order.
+// describe checks that the tree of an installed cluster has all its objects in their places, and that all are
+// ready.
 func (w *world) describe(cluster *lab.Cluster) {
 	g := NewWithT(w)
 	state, err := cluster.State(w.Context())
@@ -286,7 +289,7 @@ func (w *world) describe(cluster *lab.Cluster) {
 	w.Log(w.clusterctl(nil, "describe", "cluster", cluster.Name, "--namespace", cluster.Namespace, "--grouping=false",
 		"--echo", "--show-resourcesets", "--show-templates", "--color=false"))
 	g.Expect(lines).To(HaveLen(14))
-	g.Eventually(func(g Gomega) { // some counters are told some seconds later
+	g.Eventually(func(g Gomega) { // some counters arrive seconds later
 		echo := w.tree(cluster, "--echo")
 		for _, part := range parts {
 			g.Expect(echo).To(MatchRegexp(part))
@@ -299,10 +302,10 @@ func (w *world) describe(cluster *lab.Cluster) {
 	}).WithTimeout(soon).WithPolling(2 * time.Second).Should(Succeed())
 }
 
-// upgrade upgrades both providers beside the installed clusters.
+// upgrade upgrades both providers while clusters are installed.
 func (w *world) upgrade(clusters map[string]*lab.Cluster) {
 	g := NewWithT(w)
-	w.awaitReconciled() // the release before has its last writes behind it
+	w.awaitReconciled() // the previous release has finished its writes
 	boots, objects := w.boots(clusters), w.settledObjects(clusters)
 	w.publish(w.builder, w.after)
 	plan := w.clusterctl(nil, "upgrade", "plan")
@@ -318,14 +321,14 @@ func (w *world) upgrade(clusters map[string]*lab.Cluster) {
 		g.Expect(cluster.WaitAvailable(ctx)).To(Succeed())
 	}
 	w.awaitReconciled()
-	g.Expect(w.boots(clusters)).To(Equal(boots), "no host was booted for it")
-	g.Expect(changes(objects, w.objects(clusters))).To(BeEmpty(), "what the release before had made is right for the one after")
+	g.Expect(w.boots(clusters)).To(Equal(boots), "the upgrade boots no host")
+	g.Expect(changes(objects, w.objects(clusters))).To(BeEmpty(), "the new release accepts the objects of the previous one")
 	for _, cluster := range clusters {
-		g.Expect(cluster.WaitAvailable(ctx)).To(Succeed(), "and still is, when all was looked at")
+		g.Expect(cluster.WaitAvailable(ctx)).To(Succeed(), "and still is, after all objects were reconciled")
 	}
 }
 
-// expectNothingRefused checks that our managers had the rights to all that they did, of both releases.
+// expectNothingRefused checks that our managers had the rights for all requests of both releases.
 func (w *world) expectNothingRefused() {
 	w.Helper()
 	g := NewWithT(w)
@@ -339,7 +342,7 @@ func (w *world) expectNothingRefused() {
 	}
 }
 
-// boots is how often each host was booted.
+// boots returns the number of boots of each host.
 func (w *world) boots(clusters map[string]*lab.Cluster) map[string]int {
 	w.Helper()
 	boots := map[string]int{}
@@ -360,20 +363,21 @@ func (w *world) boots(clusters map[string]*lab.Cluster) map[string]int {
 func (w *world) deleteClusters(clusters map[string]*lab.Cluster) {
 	ctx, cancel := context.WithTimeout(w.Context(), deleteTimeout)
 	defer cancel()
-	gone := make(chan error, len(clusters))
+	deleted := make(chan error, len(clusters))
 	for _, cluster := range clusters {
-		go func() { gone <- cluster.Delete(ctx) }()
+		go func() { deleted <- cluster.Delete(ctx) }()
 	}
 	for range clusters {
-		NewWithT(w).Expect(<-gone).To(Succeed())
+		NewWithT(w).Expect(<-deleted).To(Succeed())
 	}
-	NewWithT(w).Expect(w.lab.Rack.Escaped()).To(BeEmpty(), "hosts that booted anything but what they were given")
-	NewWithT(w).Expect(w.lab.UnrequestedLosses()).To(BeEmpty(), "installed nodes whose disks were taken while nobody deleted their Machines")
+	NewWithT(w).Expect(w.lab.Rack.Escaped()).To(BeEmpty(), "hosts that booted another image than the provisioned one")
+	NewWithT(w).Expect(w.lab.UnrequestedLosses()).To(BeEmpty(),
+		"installed Nodes whose disks were wiped although their Machines were not deleted")
 	w.expectNothingRefused()
 	w.deleteNamespaces(clusters)
 }
 
-// deleteNamespaces deletes what is left of the users' own: templates, Secrets, hosts.
+// deleteNamespaces deletes the remaining objects of the users: templates, Secrets, hosts.
 func (w *world) deleteNamespaces(clusters map[string]*lab.Cluster) {
 	w.Helper()
 	g := NewWithT(w)

@@ -16,9 +16,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// The API server takes what is released for the Cluster API operator, by the operator's own CRDs, and the operator
-// finds there what clusterctl would install. The operator itself does not run.
-func TestTheManifestsForTheOperatorAreAccepted(t *testing.T) {
+// The API server accepts the release's manifests for the Cluster API operator, by the CRDs of the operator. The
+// operator finds the components in them that clusterctl would install. The operator itself does not run.
+func TestManifestsForOperatorAreAccepted(t *testing.T) {
 	g := NewWithT(t)
 	builder, err := components.NewBuilder(".", io.Discard)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -42,7 +42,7 @@ func TestTheManifestsForTheOperatorAreAccepted(t *testing.T) {
 	} {
 		w.applyAll(filepath.Join(module, "config", "crd", "bases", "operator.cluster.x-k8s.io_"+provider.crd+".yaml"), "")
 		release := filepath.Join(w.repository, provider.label, first)
-		g.Eventually(func(g Gomega) { // until the kind is served
+		g.Eventually(func(g Gomega) { // until the API server serves the kind
 			applied := &unstructured.Unstructured{}
 			applied.SetAPIVersion("operator.cluster.x-k8s.io/v1alpha2")
 			applied.SetKind(kind)
@@ -55,7 +55,7 @@ func TestTheManifestsForTheOperatorAreAccepted(t *testing.T) {
 			sources := &corev1.ConfigMapList{}
 			g.Expect(l.Client().List(t.Context(), sources, client.InNamespace(provider.namespace), client.MatchingLabels(labels))).To(Succeed())
 			g.Expect(sources.Items).To(HaveLen(1))
-			g.Expect(sources.Items[0].Name).To(Equal(first), "the operator takes the name for the version")
+			g.Expect(sources.Items[0].Name).To(Equal(first), "the operator uses the name as the version")
 			for key, file := range map[string]string{"components": provider.components, "metadata": "metadata.yaml"} {
 				content, err := os.ReadFile(filepath.Join(release, file))
 				g.Expect(err).NotTo(HaveOccurred())

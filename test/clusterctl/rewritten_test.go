@@ -20,7 +20,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// objects are all objects in the namespaces of clusters, by kind and name, without what tells of their state and of who wrote them.
+// objects returns all objects in the namespaces of clusters, by kind and name, without status and managed
+// fields.
 func (w *world) objects(clusters map[string]*lab.Cluster) map[string]*unstructured.Unstructured {
 	w.Helper()
 	g := NewWithT(w)
@@ -54,34 +55,33 @@ func (w *world) objects(clusters map[string]*lab.Cluster) map[string]*unstructur
 	return found
 }
 
-// settledObjects likewise, as soon as the garbage collector has taken the owners that are gone off them: it learns of
-// new kinds each 30 s, and the topology controller of core makes what a Cluster refers to with an owner for the time
-// being.
+// settledObjects returns the same, once the garbage collector has removed deleted owners. It discovers new
+// kinds every 30 s. The topology controller of core creates the objects of a Cluster with a temporary owner.
 func (w *world) settledObjects(clusters map[string]*lab.Cluster) map[string]*unstructured.Unstructured {
 	w.Helper()
 	var found map[string]*unstructured.Unstructured
 	NewWithT(w).Eventually(func() []string {
 		found = w.objects(clusters)
-		return ownersGone(found)
-	}).WithTimeout(soon).WithPolling(time.Second).Should(BeEmpty(), "each owner is there")
+		return missingOwners(found)
+	}).WithTimeout(soon).WithPolling(time.Second).Should(BeEmpty(), "each owner exists")
 	return found
 }
 
-// ownersGone tells which objects have an owner that is not among them.
-func ownersGone(objects map[string]*unstructured.Unstructured) []string {
+// missingOwners returns the objects with an owner that is not in the list.
+func missingOwners(objects map[string]*unstructured.Unstructured) []string {
 	there := sets.New[types.UID]()
 	for _, o := range objects {
 		there.Insert(o.GetUID())
 	}
-	var gone []string
+	var missing []string
 	for key, o := range objects {
 		for _, owner := range o.GetOwnerReferences() {
 			if !there.Has(owner.UID) {
-				gone = append(gone, fmt.Sprintf("%s is of %s %s", key, owner.Kind, owner.Name))
+				missing = append(missing, fmt.Sprintf("%s is of %s %s", key, owner.Kind, owner.Name))
 			}
 		}
 	}
-	return gone
+	return missing
 }
 
 func withoutState(o *unstructured.Unstructured) {
@@ -94,16 +94,16 @@ func withoutState(o *unstructured.Unstructured) {
 	}
 }
 
-// fencingSource marks the copied credentials of the BMC of a fenced host. The release after deletes those of installed
-// hosts, which the one before keeps.
+// fencingSource marks the copied BMC credentials of a fenced host. The new release deletes those of installed
+// hosts; the previous one keeps them.
 const fencingSource = "bootstrap.cluster.x-k8s.io/fencing-source"
 
-// changes tells what is another, or not there on one side.
+// changes returns the objects that differ or exist on one side only.
 func changes(before, after map[string]*unstructured.Unstructured) ([]string, error) {
 	var found []string
 	for key, o := range before {
 		if after[key] == nil {
-			found = append(found, key+" is gone")
+			found = append(found, key+" is missing")
 			continue
 		}
 		was, err := o.MarshalJSON()
@@ -143,10 +143,10 @@ func TestChanges(t *testing.T) {
 	}
 	NewWithT(t).Expect(changes(was, was)).To(BeEmpty())
 	NewWithT(t).Expect(changes(was, is)).To(ConsistOf(`Secret lab/b was changed: {"metadata":{"labels":{"x":"y"}}}`,
-		"Secret lab/c is gone", "Secret lab/d is new"))
+		"Secret lab/c is missing", "Secret lab/d is new"))
 }
 
-func TestOwnersGone(t *testing.T) {
+func TestMissingOwners(t *testing.T) {
 	object := func(uid types.UID, owners ...types.UID) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret"}}
 		o.SetUID(uid)
@@ -161,18 +161,18 @@ func TestOwnersGone(t *testing.T) {
 		"Secret lab/a": object("a"), "Secret lab/b": object("b", "a"),
 		"Secret lab/c": object("c", "a", "shim"),
 	}
-	NewWithT(t).Expect(ownersGone(objects)).To(ConsistOf("Secret lab/c is of Secret of-shim"))
+	NewWithT(t).Expect(missingOwners(objects)).To(ConsistOf("Secret lab/c is of Secret of-shim"))
 	delete(objects, "Secret lab/c")
-	NewWithT(t).Expect(ownersGone(objects)).To(BeEmpty())
+	NewWithT(t).Expect(missingOwners(objects)).To(BeEmpty())
 }
 
-// What the managers have still to do, and have done, as they tell in their metrics.
+// The metrics of the managers with their pending and completed work.
 var (
 	queued     = regexp.MustCompile(`(?m)^(workqueue_depth|controller_runtime_active_workers)\{.*\} [1-9]`)
 	reconciled = regexp.MustCompile(`(?m)^controller_runtime_reconcile_total\{.*\} [1-9]`)
 )
 
-// awaitReconciled waits until our managers have looked at everything, and have nothing more to do.
+// awaitReconciled waits until our managers have reconciled all objects and their queues are empty.
 func (w *world) awaitReconciled() {
 	w.Helper()
 	for _, name := range []string{env.Bootstrap, env.ControlPlane} {

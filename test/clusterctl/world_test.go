@@ -27,34 +27,35 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-// first is the version of a release that nothing was before.
+// first is the version of a release without predecessor.
 const first = "v0.1.0"
 
-// registry is where the images of our releases would lie.
+// registry is the registry in the image names of our releases, which does not exist.
 const registry = "registry.example.com/openshift-agent"
 
-// controlPlaneLabel is the folder of the control plane provider in a repository, which has the cluster templates, too.
+// controlPlaneLabel is the folder of the control plane provider in a repository, which also has the cluster
+// templates.
 const controlPlaneLabel = "control-plane-openshift-agent"
 
-// world is a user with clusterctl, and a hub on which nothing is installed yet.
+// world is a user with clusterctl and an empty hub.
 type world struct {
 	*testing.T
 	lab         *lab.Lab
 	builder     *components.Builder
 	deployments *env.Deployments
-	// program is clusterctl, repository the folder with the releases, config tells clusterctl of it.
+	// program is clusterctl, repository the folder with the releases, config the configuration of clusterctl.
 	program, repository, config string
 	images                      map[string]env.Image
-	// before and after are the versions of our releases: what is upgraded, and to what, which is of this checkout.
+	// before and after are the versions of our previous and new release; the new one is of this checkout.
 	before, after string
-	// source is the checkout that the release before is of.
+	// source is the checkout of the previous release.
 	source    *components.Builder
 	providers []map[string]string
-	// core, metal3 and ipam are the versions of what is not ours.
+	// core, metal3 and ipam are the versions of the foreign providers.
 	core, metal3, ipam string
 }
 
-// newWorld writes the releases, and starts a hub that runs what is installed from them.
+// newWorld writes the releases and starts a hub that runs the installed Deployments.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	g := NewWithT(t)
@@ -97,7 +98,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// findBefore finds the release before this checkout. Where nobody can know it, it is one of this checkout too, of another version.
+// findBefore finds the previous release. Without history it is this checkout with another version.
 func (w *world) findBefore() {
 	w.Helper()
 	g := NewWithT(w)
@@ -105,8 +106,8 @@ func (w *world) findBefore() {
 	w.source, w.before, err = w.builder.Before(w.Context())
 	if errors.Is(err, components.ErrNoHistory) {
 		w.source, w.before = w.builder, first
-		w.Run("the release before is an older one", func(t *testing.T) {
-			t.Skipf("the upgrade is one between two releases of this checkout, which differ in nothing but their version: %v", err)
+		w.Run("the previous release is an older commit", func(t *testing.T) {
+			t.Skipf("the upgrade is between two releases of this checkout that differ only in their versions: %v", err)
 		})
 	} else {
 		g.Expect(err).NotTo(HaveOccurred())
@@ -117,7 +118,7 @@ func (w *world) findBefore() {
 	w.after = "v" + next.FinalizeVersion()
 }
 
-// publish writes the release of a checkout as its maintainers do, and puts it beside the others.
+// publish writes the release of a checkout to the repository, like its maintainers.
 func (w *world) publish(source *components.Builder, version string) {
 	w.Helper()
 	out := filepath.Join(w.TempDir(), "out")
@@ -129,7 +130,7 @@ func (w *world) publish(source *components.Builder, version string) {
 	NewWithT(w).Expect(os.CopyFS(w.repository, os.DirFS(out))).To(Succeed())
 }
 
-// build makes the images that the release of a checkout names.
+// build builds the images of a release of a checkout.
 func (w *world) build(source *components.Builder, version string) {
 	w.Helper()
 	args := map[string][]string{env.ControlPlane: {
@@ -143,7 +144,7 @@ func (w *world) build(source *components.Builder, version string) {
 	}
 }
 
-// publishForeign writes the release of a provider that is not ours, and returns its version.
+// publishForeign writes the release of a foreign provider and returns its version.
 func (w *world) publishForeign(component components.Component, name, kind, provider, file string) string {
 	w.Helper()
 	g := NewWithT(w)
@@ -160,9 +161,9 @@ func (w *world) publishForeign(component components.Component, name, kind, provi
 	return release.Version
 }
 
-// publishAddressManager writes the release of Metal3's IP address manager, and returns its version. CAPM3 does not
-// start without its kinds, which are no part of CAPM3's own release: they are taken off the hub for clusterctl to
-// install them. Nobody asks for addresses here, so that nothing runs.
+// publishAddressManager writes the release of Metal3's IP address manager and returns its version. CAPM3 does
+// not start without its CRDs, which CAPM3's release does not contain. They are removed from the hub so that
+// clusterctl installs them. No object uses the kinds, so the manager does not run.
 func (w *world) publishAddressManager() string {
 	w.Helper()
 	g := NewWithT(w)
@@ -199,7 +200,7 @@ func (w *world) publishAddressManager() string {
 	return version
 }
 
-// imageOf is the image of the Deployment among the components of a provider.
+// imageOf returns the image of the Deployment in the components of a provider.
 func imageOf(t *testing.T, manifests []byte) string {
 	t.Helper()
 	objects, err := yaml.ToUnstructured(manifests)
@@ -212,17 +213,17 @@ func imageOf(t *testing.T, manifests []byte) string {
 		NewWithT(t).Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, deployment)).To(Succeed())
 		return deployment.Spec.Template.Spec.Containers[0].Image
 	}
-	t.Fatal("no Deployment is among the components")
+	t.Fatal("the components have no Deployment")
 	return ""
 }
 
-// applyAll applies the objects of a file, in a namespace if they have one.
+// applyAll applies the objects of a file, in a namespace if they are namespaced.
 func (w *world) applyAll(file, namespace string) {
 	w.Helper()
 	w.apply(NewWithT(w), file, namespace)
 }
 
-// apply likewise, for a caller that tries until it succeeds.
+// apply is applyAll for a caller that retries.
 func (w *world) apply(g Gomega, file, namespace string) {
 	w.Helper()
 	content, err := os.ReadFile(file)
@@ -237,7 +238,7 @@ func (w *world) apply(g Gomega, file, namespace string) {
 	}
 }
 
-// clusterctl runs clusterctl as a user without network, with variables, and returns what it prints.
+// clusterctl runs clusterctl like a user without network, with variables, and returns its output.
 func (w *world) clusterctl(variables map[string]string, args ...string) string {
 	w.Helper()
 	cmd := exec.CommandContext(w.Context(), w.program, append(args, "--config", w.config, "--kubeconfig", w.lab.Env.Kubeconfig())...)
@@ -253,7 +254,7 @@ func (w *world) clusterctl(variables map[string]string, args ...string) string {
 	return string(out)
 }
 
-// failure is why the laboratory does not do its part any more.
+// failure returns the error with which a part of the lab ended.
 func (w *world) failure() error {
 	var deployments error
 	if w.deployments != nil {
@@ -262,7 +263,7 @@ func (w *world) failure() error {
 	return errors.Join(deployments, w.lab.Failure())
 }
 
-// metrics are those of one of our managers.
+// metrics returns the metrics of one of our managers.
 func (w *world) metrics(name string) (string, error) {
 	running := w.deployments.Process(name)
 	if running == nil {

@@ -87,13 +87,13 @@ func TestMissingNamesAreReported(t *testing.T) {
 	}
 	for remark, wrong := range map[string]string{
 		"run by TestAbsent in test/clusterctl":                      "test/clusterctl has no TestAbsent",
-		"run by TestAReleaseIsAllThatAUserNeeds in test/nothing":    "there is no package ../../test/nothing",
-		"run by TestAReleaseIsAllThatAUserNeeds in test/clusterctl": "test/clusterctl runs no clusterctl with --absent",
+		"run by TestUserNeedsOnlyRelease in test/nothing":    "there is no package ../../test/nothing",
+		"run by TestUserNeedsOnlyRelease in test/clusterctl": "test/clusterctl runs no clusterctl with --absent",
 	} {
 		_, err := docs.Excused(root, remark, "clusterctl init --absent x\n")
 		NewWithT(t).Expect(err).To(MatchError(wrong))
 	}
-	_, err := docs.Excused(root, "run by TestAReleaseIsAllThatAUserNeeds in test/clusterctl", "kubectl get nodes\n")
+	_, err := docs.Excused(root, "run by TestUserNeedsOnlyRelease in test/clusterctl", "kubectl get nodes\n")
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("no command of clusterctl")))
 	NewWithT(t).Expect(docs.Excused(root, "a remark about something else", "")).To(BeFalse())
 	NewWithT(t).Expect(docs.Excused(root, "needs Pods", "")).To(BeTrue())

@@ -19,18 +19,19 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
 )
 
-// adminGroup is the group that may do everything, before any RBAC rule exists.
+// adminGroup is the group with all rights, even before any RBAC rule exists.
 const adminGroup = "system:masters"
 
-// etcdQuota is the most that etcd advises: with its default of 2 GiB it would refuse a hub with thousands of clusters.
+// etcdQuota is the maximum that etcd recommends. With the default of 2 GiB, etcd would reject writes of a hub
+// with thousands of clusters.
 const etcdQuota = 8 << 30
 
-// collectLess lets API servers have more garbage before they collect it: beside 1,000 clusters that is most of what
-// their processor does for nothing. A small one stays below a GiB; a large one collects more the closer it comes to the
-// limit, which is well above what a hub with thousands of clusters holds.
+// collectLess makes API servers collect garbage less often, which is most of their idle work with 1,000
+// clusters. A small API server stays below 1 GiB. A large one collects more often near the limit, which is well
+// above the needs of a hub with thousands of clusters.
 var collectLess = []string{"GOGC=400", "GOMEMLIMIT=6GiB"}
 
-// startEtcd starts one etcd; all API servers of an environment share it, each under its own prefix.
+// startEtcd starts an etcd that all API servers of an environment share, each with its own prefix.
 func (e *Env) startEtcd(ctx context.Context) error {
 	program, err := e.components.Program(ctx, components.Etcd)
 	if err != nil {
@@ -54,7 +55,7 @@ func (e *Env) startEtcd(ctx context.Context) error {
 		"--listen-peer-urls="+peerURL,
 		"--initial-advertise-peer-urls="+peerURL,
 		"--initial-cluster=default="+peerURL,
-		"--unsafe-no-fsync", // the data does not outlive the run
+		"--unsafe-no-fsync", // the data is needed for this run only
 		"--quota-backend-bytes="+strconv.Itoa(etcdQuota),
 		"--log-level=warn",
 	)
@@ -62,15 +63,15 @@ func (e *Env) startEtcd(ctx context.Context) error {
 	return e.group.Start(ctx, etcd)
 }
 
-// loopback is where all servers listen.
+// loopback is the address of all servers.
 const loopback = "127.0.0.1"
 
-// apiServer is one API server with its certificate authority and an administrator.
+// apiServer is an API server with its CA and an administrator.
 type apiServer struct {
 	name   string
 	port   int
 	folder string // keys and certificates of a kube-apiserver
-	// etcd are the flags that say where its data is; nil: in the etcd that all share.
+	// etcd are the flags for its storage; nil means the shared etcd.
 	etcd []string
 	ca   *pki.Authority
 	// admin is the administrator's kubeconfig.
@@ -82,12 +83,12 @@ func (a *apiServer) url() string { return "https://" + a.address() }
 
 func (a *apiServer) address() string { return net.JoinHostPort(loopback, strconv.Itoa(a.port)) }
 
-// prefix is what the keys of its objects in etcd begin with.
+// prefix is the prefix of its keys in etcd.
 func (a *apiServer) prefix() string {
 	return "/" + a.name
 }
 
-// reserveAPIServer makes the address and the credentials of an API server.
+// reserveAPIServer returns an API server with an address and credentials.
 func (e *Env) reserveAPIServer(name string) (*apiServer, error) {
 	port, err := e.group.Port()
 	if err != nil {
@@ -106,7 +107,7 @@ func (e *Env) reserveAPIServer(name string) (*apiServer, error) {
 	return a, nil
 }
 
-// newAPIServer prepares a kube-apiserver: its address and credentials are final, and nothing runs yet.
+// newAPIServer prepares a kube-apiserver with its final address and credentials, without starting it.
 func (e *Env) newAPIServer(name string, logName string) (*apiServer, error) {
 	a, err := e.reserveAPIServer(name)
 	if err != nil {
@@ -129,7 +130,7 @@ func (e *Env) newAPIServer(name string, logName string) (*apiServer, error) {
 	return a, err
 }
 
-// startAPIServer runs the API server with RBAC and TLS; extra are more flags.
+// startAPIServer runs the API server with RBAC and TLS and additional flags.
 func (e *Env) startAPIServer(ctx context.Context, a *apiServer, extra ...string) error {
 	program, err := e.components.Program(ctx, components.APIServer)
 	if err != nil {
@@ -158,8 +159,8 @@ func (e *Env) startAPIServer(ctx context.Context, a *apiServer, extra ...string)
 	return e.group.Start(ctx, a.process)
 }
 
-// startControllers starts the controllers of Kubernetes. It belongs after the CRDs: the garbage collector looks for new
-// kinds only every 30 s (test/tools/kubernetes).
+// startControllers starts the controllers of Kubernetes. Call it after the CRDs are installed: the garbage
+// collector discovers new kinds only every 30 s (test/tools/kubernetes).
 func (e *Env) startControllers(ctx context.Context) error {
 	program, err := e.components.Program(ctx, components.Controllers)
 	if err != nil {
@@ -189,7 +190,7 @@ func (e *Env) startControllers(ctx context.Context) error {
 	return e.group.Start(ctx, controllers)
 }
 
-// probe asks the API server itself, as administrator.
+// probe returns a health check that requests path as administrator.
 func (a *apiServer) probe(path string) (func(context.Context) error, error) {
 	config, err := restConfig(a.admin)
 	if err != nil {
@@ -202,7 +203,7 @@ func (a *apiServer) probe(path string) (func(context.Context) error, error) {
 	return process.Probe(client, a.url()+path), nil
 }
 
-// writeAuditPolicy writes the policy by which an API server keeps an audit log into a folder.
+// writeAuditPolicy writes the audit policy of an API server to a folder.
 func writeAuditPolicy(folder string) (string, error) {
 	path := filepath.Join(folder, "audit-policy.yaml")
 	if err := os.WriteFile(path, []byte(audit.Policy), 0o644); err != nil {

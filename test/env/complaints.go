@@ -7,16 +7,16 @@ import (
 	"slices"
 )
 
-// complaint is an error in the log of a manager.
+// complaint matches an error in the log of a manager.
 var complaint = regexp.MustCompile(`(?m)^(?:E\d{4} |panic: |fatal error: ).*$`)
 
-// Complaints are, for whoever looks for the cause of a failure, the processes that ended by themselves, and the last
-// errors in the log of each manager, at most so many.
+// Complaints returns possible causes of a failure: the processes that ended unexpectedly, and the last errors
+// in the log of each manager. It returns at most the given number of errors per manager.
 func (e *Env) Complaints(most int) []string {
 	var lines []string
 	for _, p := range e.group.Processes() {
 		if p.Died() {
-			lines = append(lines, p.Name+" ended by itself: see "+p.LogPath)
+			lines = append(lines, p.Name+" ended unexpectedly: see "+p.LogPath)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.managers)) {

@@ -15,7 +15,7 @@ const (
 	openshiftModule = "github.com/openshift/api"
 )
 
-// generatedCRDs are those of assisted-service and hive, whose modules hold only Go types.
+// generatedCRDs are the CRDs of assisted-service and Hive, whose modules contain only Go types.
 var generatedCRDs = []string{
 	"agent-install.openshift.io_agentclassifications.yaml",
 	"agent-install.openshift.io_agents.yaml",
@@ -27,18 +27,20 @@ var generatedCRDs = []string{
 	"hive.openshift.io_clusterimagesets.yaml",
 }
 
-// workloadCRDs are the kinds of an OpenShift cluster that an installation is judged by, in the openshift/api module.
+// workloadCRDs are the OpenShift kinds that determine the state of an installation, in the openshift/api
+// module.
 var workloadCRDs = []string{
 	"config/v1/zz_generated.crd-manifests/0000_00_cluster-version-operator_01_clusteroperators.crd.yaml",
 	"config/v1/zz_generated.crd-manifests/0000_00_cluster-version-operator_01_clusterversions-Default.crd.yaml",
-	// which knows the topology of two nodes
+	// the variant with the topology of two nodes
 	"config/v1/zz_generated.crd-manifests/0000_10_config-operator_01_infrastructures-TechPreviewNoUpgrade.crd.yaml",
 	"machineconfiguration/v1/zz_generated.crd-manifests/0000_80_machine-config_01_machineconfigpools-Default.crd.yaml",
 	"machineconfiguration/v1/zz_generated.crd-manifests/0000_80_machine-config_01_machineconfigs.crd.yaml",
 }
 
-// foreignCRDs returns the CRDs of the services that do not run here: assisted-service and hive, the Bare Metal Operator,
-// and Metal3's IP address manager (CAPM3 watches its kinds). Where the Bare Metal Operator does run, it brings its own.
+// foreignCRDs returns the CRDs of services that do not run here: assisted-service, Hive, the Bare Metal
+// Operator and Metal3's IP address manager. CAPM3 watches the kinds of the latter. A running Bare Metal
+// Operator installs its own CRDs.
 func (e *Env) foreignCRDs(ctx context.Context, operatorRuns bool) ([]*unstructured.Unstructured, error) {
 	dir, err := e.components.GenerateCRDs(ctx)
 	if err != nil {

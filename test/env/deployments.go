@@ -21,27 +21,28 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/process"
 )
 
-// deploymentsInterval is how often the Deployments are looked at: a kubelet is no faster.
+// deploymentsInterval is the interval of reconciles of the Deployments, similar to that of a kubelet.
 const deploymentsInterval = 500 * time.Millisecond
 
-// Image is what stands for a container image: a program that is built.
+// Image replaces a container image: it is a built program.
 type Image struct {
-	// Name is the name of its process and of its log.
+	// Name is the name of the process and of its log.
 	Name string
-	// Program is its path.
+	// Program is the path of the program.
 	Program string
-	// ExtraArgs follow those of the Deployment and of the environment, as [ManagerOptions.ExtraArgs].
+	// ExtraArgs follow the arguments of the Deployment and of the environment, see [ManagerOptions.ExtraArgs].
 	ExtraArgs []string
 }
 
-// Deployments runs the managers whose Deployments somebody else makes, changes and deletes, as clusterctl does, in an
-// environment with [Options.NoManagers]. It plays the parts of a cluster that an API server alone does not have:
-//   - Deployment controller and kubelet: the container of each Deployment is a process, as long as the Deployment wants a replica, under the ServiceAccount that the
-//     Deployment names and with the arguments and variables that it has, besides those of the environment. The status of the Deployment tells of it.
-//   - the network of Services, and what cert-manager does by certificates and the injection of their authorities: what asks for a webhook or a conversion by the Service of
-//     a manager is led to its process.
+// Deployments runs the managers of Deployments that another client creates, changes and deletes, for example clusterctl.
+// The environment has [Options.NoManagers]. It simulates components of a cluster that an API server alone lacks:
+//   - Deployment controller and kubelet. The container of each Deployment is a process while the Deployment has a
+//     replica. The process has the ServiceAccount, arguments and variables of the Deployment, and those of the
+//     environment. The status of the Deployment reports the process.
+//   - The network of Services, and the certificates and CA injection of cert-manager. Webhooks and conversions that
+//     refer to the Service of a manager are redirected to its process.
 //
-// Everything else is as it was installed.
+// All other objects stay as installed.
 type Deployments struct {
 	env    *Env
 	images map[string]Image
@@ -63,7 +64,7 @@ func (e *Env) RunDeployments(images map[string]Image) *Deployments {
 		tick := time.NewTicker(deploymentsInterval)
 		defer tick.Stop()
 		for {
-			if err := d.look(ctx); err != nil && ctx.Err() == nil {
+			if err := d.reconcile(ctx); err != nil && ctx.Err() == nil {
 				d.fail(err)
 				return
 			}
@@ -77,13 +78,13 @@ func (e *Env) RunDeployments(images map[string]Image) *Deployments {
 	return d
 }
 
-// Stop leaves the Deployments alone from now on. The processes end with the environment.
+// Stop ends the reconciles of Deployments. The processes end with the environment.
 func (d *Deployments) Stop() {
 	d.end()
 	<-d.done
 }
 
-// Process is the manager that runs under a name now; nil while there is none.
+// Process returns the running manager with a name, or nil.
 func (d *Deployments) Process(name string) *process.Process {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -95,7 +96,7 @@ func (d *Deployments) Process(name string) *process.Process {
 	return nil
 }
 
-// Failure is why Deployments are not run any more; nil while they are.
+// Failure returns the error that ended the reconciles, or nil.
 func (d *Deployments) Failure() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -108,8 +109,8 @@ func (d *Deployments) fail(err error) {
 	d.failure = err
 }
 
-// look compares what runs with what the Deployments want.
-func (d *Deployments) look(ctx context.Context) error {
+// reconcile compares the running processes with the Deployments.
+func (d *Deployments) reconcile(ctx context.Context) error {
 	list := &appsv1.DeploymentList{}
 	if err := d.env.client.List(ctx, list); err != nil {
 		return fmt.Errorf("cannot list the Deployments: %w", err)
@@ -123,7 +124,8 @@ func (d *Deployments) look(ctx context.Context) error {
 	return d.redirectWebhooks(ctx)
 }
 
-// isOutdated tells of an error that comes of a change or deletion since the look: the next look sees it.
+// isOutdated reports whether an error comes from a change or deletion since the list of Deployments. The next
+// reconcile handles it.
 func isOutdated(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsConflict(err)
 }
@@ -132,7 +134,7 @@ func wantsReplica(deployment *appsv1.Deployment) bool {
 	return deployment.DeletionTimestamp.IsZero() && (deployment.Spec.Replicas == nil || *deployment.Spec.Replicas > 0)
 }
 
-// stopOthers stops what no Deployment wants, and what another version of its Deployment wanted.
+// stopOthers stops processes without Deployment and processes of an earlier version of their Deployment.
 func (d *Deployments) stopOthers(wanted []appsv1.Deployment) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -147,7 +149,7 @@ func (d *Deployments) stopOthers(wanted []appsv1.Deployment) {
 	}
 }
 
-// serve runs the Deployment if it does not run, and tells so in its status.
+// serve runs the Deployment unless it runs, and updates its status.
 func (d *Deployments) serve(ctx context.Context, deployment *appsv1.Deployment) error {
 	if wantsReplica(deployment) && !d.runs(deployment.UID) {
 		m, err := d.load(ctx, deployment)
@@ -170,7 +172,8 @@ func (d *Deployments) runs(uid types.UID) bool {
 	return d.running[uid] != nil
 }
 
-// load prepares the process of a Deployment, and leads conversions to it: CRDs are installed before Deployments.
+// load prepares the process of a Deployment, and redirects conversions to it: CRDs are installed before
+// Deployments.
 func (d *Deployments) load(ctx context.Context, deployment *appsv1.Deployment) (*manager, error) {
 	containers := deployment.Spec.Template.Spec.Containers
 	if len(containers) != 1 {
@@ -178,7 +181,7 @@ func (d *Deployments) load(ctx context.Context, deployment *appsv1.Deployment) (
 	}
 	image, known := d.images[containers[0].Image]
 	if !known {
-		return nil, fmt.Errorf("there is no image %s", containers[0].Image)
+		return nil, fmt.Errorf("unknown image %s", containers[0].Image)
 	}
 	m := &manager{
 		name: image.Name, options: ManagerOptions{ExtraArgs: image.ExtraArgs}, deployment: deployment.DeepCopy(),
@@ -209,14 +212,14 @@ func (d *Deployments) load(ctx context.Context, deployment *appsv1.Deployment) (
 	for _, object := range m.objects {
 		if hasWebhook(object) {
 			if err := d.env.client.Update(ctx, object); err != nil {
-				return nil, fmt.Errorf("cannot lead the conversion of %s to its manager: %w", object.GetName(), err)
+				return nil, fmt.Errorf("cannot redirect the conversion of %s to its manager: %w", object.GetName(), err)
 			}
 		}
 	}
 	return m, nil
 }
 
-// list lists all objects of a kind.
+// list returns all objects of a kind.
 func (d *Deployments) list(ctx context.Context, kind schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind)
@@ -230,7 +233,7 @@ func (d *Deployments) list(ctx context.Context, kind schema.GroupVersionKind) ([
 	return found, nil
 }
 
-// calledNamespaces are those of the Services by which an object has a manager called.
+// calledNamespaces returns the namespaces of the Services by which an object refers to a manager.
 func calledNamespaces(object *unstructured.Unstructured) []string {
 	namespace, _, _ := unstructured.NestedString(object.Object, "spec", "conversion", "webhook", "clientConfig", "service", "namespace")
 	namespaces := []string{namespace}
@@ -244,7 +247,7 @@ func calledNamespaces(object *unstructured.Unstructured) []string {
 	return slices.DeleteFunc(namespaces, func(name string) bool { return name == "" })
 }
 
-// redirectWebhooks leads the webhooks of what runs to its process. They may be installed after the Deployment.
+// redirectWebhooks redirects webhooks to the running processes. Webhooks may be installed after the Deployment.
 func (d *Deployments) redirectWebhooks(ctx context.Context) error {
 	for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} {
 		configurations, err := d.list(ctx, admissionv1.SchemeGroupVersion.WithKind(kind))
@@ -260,15 +263,15 @@ func (d *Deployments) redirectWebhooks(ctx context.Context) error {
 				return err
 			}
 			if err := d.env.client.Update(ctx, configuration); err != nil && !isOutdated(err) {
-				return fmt.Errorf("cannot lead the webhooks of %s to their manager: %w", configuration.GetName(), err)
+				return fmt.Errorf("cannot redirect the webhooks of %s to their manager: %w", configuration.GetName(), err)
 			}
 		}
 	}
 	return nil
 }
 
-// serverOf is the server of the manager that an object has called by its Service; nil while that does not run, or when
-// it is led there already.
+// serverOf returns the server of the manager that an object refers to by its Service. It returns nil if the
+// manager does not run or the object is redirected already.
 func (d *Deployments) serverOf(object *unstructured.Unstructured) *webhookServer {
 	namespaces := calledNamespaces(object)
 	d.mu.Lock()
@@ -297,7 +300,7 @@ func (d *Deployments) report(ctx context.Context, deployment *appsv1.Deployment)
 		AvailableReplicas: replicas,
 		Conditions: []appsv1.DeploymentCondition{{
 			Type: appsv1.DeploymentAvailable, Status: available,
-			Reason: "ProcessRuns", Message: "played by the laboratory",
+			Reason: "ProcessRuns", Message: "simulated by the lab",
 		}},
 	}
 	return d.env.client.Status().Patch(ctx, deployment, before)

@@ -14,22 +14,23 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/endpoint"
 )
 
-// Pass does what becomes of a request: the transport carries it to the API server at target, in the name of who asks.
+// Pass handles a request: transport sends it to the API server at target with the identity of the client.
 type Pass func(rw http.ResponseWriter, r *http.Request, transport http.RoundTripper, target *url.URL)
 
-// diversion stands between the API server of a workload cluster and its clients.
+// diversion is a proxy between the API server of a workload cluster and its clients.
 type diversion struct {
 	*endpoint.Endpoint
 
 	pass   Pass
 	target *url.URL
-	// admin carries what comes with a client certificate, in the name that is in it; others carries what comes with a token, or with nothing.
+	// admin sends requests with a client certificate, with the identity in the certificate. others sends
+	// requests with a token or without credentials.
 	admin, others http.RoundTripper
 }
 
-// Divert has all pass through what is given that comes by the address and by the kubeconfig of the cluster, which are
-// other ones from now on: it must be called before anybody knows them. [WorkloadCluster.Config] leads past it. It
-// answers as long as the API server is to.
+// Divert makes all requests to the address and with the kubeconfig of the cluster pass through a handler.
+// Address and kubeconfig change, so Divert must be called before any client has them. [WorkloadCluster.Config]
+// bypasses the handler. The proxy runs as long as the API server.
 func (w *WorkloadCluster) Divert(pass Pass) error {
 	served, err := w.api.ca.ServerTLS()
 	if err != nil {
@@ -41,7 +42,7 @@ func (w *WorkloadCluster) Divert(pass Pass) error {
 		return fmt.Errorf("cannot use the URL of workload cluster %s: %w", w.Name, err)
 	}
 	admin := w.Config()
-	admin.NextProtos = []string{"http/1.1"} // in which ports are forwarded
+	admin.NextProtos = []string{"http/1.1"} // port-forward needs HTTP/1.1
 	if d.admin, err = rest.TransportFor(admin); err != nil {
 		return fmt.Errorf("cannot reach workload cluster %s: %w", w.Name, err)
 	}
@@ -62,7 +63,7 @@ func (w *WorkloadCluster) Divert(pass Pass) error {
 	return nil
 }
 
-// address is where clients find the API server.
+// address returns the address of the API server for clients.
 func (w *WorkloadCluster) address() string { return net.JoinHostPort(w.Host, strconv.Itoa(w.Port)) }
 
 // ServeHTTP implements http.Handler.

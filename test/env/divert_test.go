@@ -19,8 +19,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/gateway"
 )
 
-// checkDiversion checks that all requests pass by the kubeconfig, each in the name of who asks, and none of those that
-// the laboratory makes itself.
+// checkDiversion checks that all requests with the kubeconfig pass through the diversion, each with the
+// client's identity, and that the lab's own requests do not.
 func checkDiversion(ctx context.Context, t *testing.T, e *Env) {
 	g := NewWithT(t)
 	workload, err := e.ReserveWorkloadCluster("diverted")
@@ -38,7 +38,7 @@ func checkDiversion(ctx context.Context, t *testing.T, e *Env) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(published.Host).To(Equal("https://" + workload.address()))
 	_, err = whoAmI(ctx, e, published)
-	g.Expect(err).To(HaveOccurred(), "nobody answers before the API server runs")
+	g.Expect(err).To(HaveOccurred(), "no server before the API server runs")
 	g.Expect(workload.Start(ctx)).To(Succeed())
 	t.Cleanup(workload.Stop)
 
@@ -48,7 +48,7 @@ func checkDiversion(ctx context.Context, t *testing.T, e *Env) {
 	g.Expect(direct.Create(ctx, account)).To(Succeed())
 	token := &authenticationv1.TokenRequest{}
 	g.Expect(direct.SubResource("token").Create(ctx, account, token)).To(Succeed())
-	g.Expect(passed.Load()).To(BeZero(), "the laboratory goes past it")
+	g.Expect(passed.Load()).To(BeZero(), "the lab bypasses the diversion")
 
 	user, err := whoAmI(ctx, e, published)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -79,10 +79,10 @@ func checkDiversion(ctx context.Context, t *testing.T, e *Env) {
 	g.Expect(err).To(HaveOccurred())
 	g.Expect(workload.Start(ctx)).To(Succeed())
 	_, err = whoAmI(ctx, e, published)
-	g.Expect(err).NotTo(HaveOccurred(), "it comes back at the same address")
+	g.Expect(err).NotTo(HaveOccurred(), "it restarts at the same address")
 }
 
-// whoAmI asks the API server who asks.
+// whoAmI returns the identity of the client according to the API server.
 func whoAmI(ctx context.Context, e *Env, config *rest.Config) (authenticationv1.UserInfo, error) {
 	c, err := client.New(config, client.Options{Scheme: e.Scheme()})
 	if err != nil {

@@ -1,11 +1,11 @@
-// Package env starts a Cluster API management cluster out of its real components, each as a process of its own: etcd,
-// kube-apiserver, the controllers of Kubernetes that Cluster API relies on, its core manager, the Metal3 infrastructure
-// provider (CAPM3) and, when wanted, the two managers of this repository under exactly the RBAC that their manifests
-// ship. A workload cluster is one more kube-apiserver. Only hardware is left to the caller, and the Bare Metal Operator
-// where it is not wanted (Options.BareMetal); so is assisted-service, which the package assistedservice adds for
-// whoever wants no simulator of it.
+// Package env starts a Cluster API management cluster from its real components, each as a separate process. The
+// components are etcd, kube-apiserver, the controllers of Kubernetes that Cluster API depends on, its core
+// manager and the Metal3 infrastructure provider (CAPM3). The two managers of this repository are optional and
+// run with exactly the RBAC of their manifests. A workload cluster is another kube-apiserver. The caller
+// provides the hardware, and the Bare Metal Operator unless Options.BareMetal is set. The package
+// assistedservice adds the real assisted-service.
 //
-// Processes listen on 127.0.0.1 only, but for a workload cluster that is given another flag (WorkloadCluster.Args);
-// assisted-service and the webhook servers of Cluster API core and CAPM3 have no flag for their address and listen
-// everywhere, on a port chosen here.
+// Processes listen only on 127.0.0.1, except workload clusters with other flags (WorkloadCluster.Args).
+// assisted-service and the webhook servers of Cluster API core and CAPM3 have no flag for their address. They
+// listen on all addresses, on a port that this package chooses.
 package env

@@ -22,25 +22,27 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
 )
 
-// Options say what to start and where to put what is to be kept.
+// Options configure what to start and where to write files.
 type Options struct {
-	// Dir is the folder for logs, kubeconfig and audit log; it is created. Default: a new folder below _artifacts at the
-	// top of the repository, named after the time.
+	// Dir is the folder for logs, kubeconfig and audit log, created if needed. Default: a new folder in
+	// _artifacts at the top of the repository, named after the time.
 	Dir string
-	// Out gets lines for people: what is built, what was started and how long it took. Default: nothing is written.
+	// Out gets messages for people: what is built and started, and the durations. Default: none.
 	Out io.Writer
-	// CoreTools is the folder below test/tools whose version of Cluster API core runs. Default: [components.DefaultCoreTools].
+	// CoreTools is the folder of test/tools with the version of Cluster API core. Default:
+	// [components.DefaultCoreTools].
 	CoreTools string
-	// NoManagers leaves all managers out, with their CRDs and RBAC. What remains is an API server with the controllers of
-	// Kubernetes and the kinds of assisted-service, hive, the Bare Metal Operator and Metal3's IP address manager.
+	// NoManagers leaves out all managers with their CRDs and RBAC. The API server and the controllers of
+	// Kubernetes run, with the kinds of assisted-service, Hive, the Bare Metal Operator and Metal3's IP address
+	// manager.
 	NoManagers bool
-	// Core and Metal3 change the managers that are not ours; they cannot be disabled alone.
+	// Core and Metal3 configure the foreign managers, which cannot be disabled separately.
 	Core, Metal3 ManagerOptions
-	// BareMetal starts the Bare Metal Operator itself, of which only what talks to Ironic is replaced
-	// (test/tools/baremetal-operator): its flag --machines says what it asks instead. Nil: whoever starts the
-	// environment sees to the BareMetalHosts.
+	// BareMetal starts the Bare Metal Operator with a replaced client of Ironic, see
+	// test/tools/baremetal-operator. Its flag --machines is the address of the simulated machines. Nil: the
+	// caller reconciles BareMetalHosts.
 	BareMetal *ManagerOptions
-	// Bootstrap and ControlPlane change the managers of this repository.
+	// Bootstrap and ControlPlane configure the managers of this repository.
 	Bootstrap, ControlPlane ManagerOptions
 	// LeaveSignals is for a caller that handles interrupts itself and calls Stop. Otherwise SIGINT, SIGTERM and SIGHUP stop
 	// the environment and then end the process.
@@ -63,8 +65,9 @@ type Env struct {
 	managers   map[string]*manager
 }
 
-// Start builds what is missing, starts a management cluster and returns when all of it serves. When it fails, nothing is
-// left running; the error names the log to look into. ctx bounds the start only: the environment runs until Stop.
+// Start builds missing components, starts a management cluster and returns when all components serve. If it
+// fails, no process keeps running, and the error names the log. ctx bounds only the start: the environment runs
+// until Stop.
 func Start(ctx context.Context, options Options) (*Env, error) {
 	begin := time.Now()
 	e, err := prepare(options)
@@ -81,7 +84,7 @@ func Start(ctx context.Context, options Options) (*Env, error) {
 	return e, nil
 }
 
-// prepare makes everything that needs no process.
+// prepare does all preparations that need no process.
 func prepare(options Options) (*Env, error) {
 	out := options.Out
 	if out == nil {
@@ -112,7 +115,7 @@ func prepare(options Options) (*Env, error) {
 	}, nil
 }
 
-// artifactsDir makes the wanted folder, or a new one below _artifacts, and returns its absolute path.
+// artifactsDir creates the given folder, or a new one in _artifacts, and returns its absolute path.
 func artifactsDir(wanted, root string) (string, error) {
 	parent := filepath.Join(root, "_artifacts")
 	if wanted != "" {
@@ -131,7 +134,7 @@ func artifactsDir(wanted, root string) (string, error) {
 	return dir, nil
 }
 
-// up starts everything, in the order in which one needs the other.
+// up starts all components in the order of their dependencies.
 func (e *Env) up(ctx context.Context, options Options) error {
 	needed := components.Base()
 	if !options.NoManagers {
@@ -168,8 +171,8 @@ func (e *Env) up(ctx context.Context, options Options) error {
 	return e.startManagers(ctx)
 }
 
-// startManagementAPI starts the API server of the management cluster: with the admission plug-in that OpenShift hubs run,
-// and an audit log.
+// startManagementAPI starts the API server of the management cluster, with the admission plug-in of OpenShift
+// hubs and an audit log.
 func (e *Env) startManagementAPI(ctx context.Context) error {
 	var err error
 	if e.api, err = e.newAPIServer("management", "kube-apiserver"); err != nil {
@@ -184,7 +187,7 @@ func (e *Env) startManagementAPI(ctx context.Context) error {
 		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
 		"--audit-policy-file="+policy,
 		"--audit-log-path="+e.auditLog,
-		"--audit-log-maxsize=100000", // MB: one file, whatever the length of the run
+		"--audit-log-maxsize=100000", // MB: one file for the longest run
 	); err != nil {
 		return err
 	}
@@ -200,12 +203,12 @@ func (e *Env) startManagementAPI(ctx context.Context) error {
 	return nil
 }
 
-// newManagers returns the managers that are wanted.
+// newManagers returns the enabled managers.
 func (e *Env) newManagers(options Options) map[string]*manager {
 	if options.NoManagers {
 		return nil
 	}
-	// ClusterTopology, with which Clusters can be made from a ClusterClass, is off by default in Cluster API core.
+	// ClusterTopology enables ClusterClasses and is off by default in Cluster API core.
 	core := options.Core
 	core.Variables = map[string]string{"CLUSTER_TOPOLOGY": "true"}
 	for name, value := range options.Core.Variables {
@@ -233,8 +236,8 @@ func (e *Env) newManagers(options Options) map[string]*manager {
 	return managers
 }
 
-// ownManifests are those of a manager of this repository, with what OpenShift hubs need in addition: the hub has the
-// admission plugin that asks for it.
+// ownManifests returns the manifests of a manager of this repository and the additional ones for OpenShift
+// hubs, whose admission plug-in requires them.
 func (e *Env) ownManifests(ctx context.Context, name, variant string) ([]byte, error) {
 	folder := filepath.Join(e.components.Root(), "config", name)
 	manifests, err := e.components.Kustomize(ctx, filepath.Join(folder, variant))
@@ -247,12 +250,12 @@ func (e *Env) ownManifests(ctx context.Context, name, variant string) ([]byte, e
 	}
 	openshift, err := os.ReadFile(filepath.Join(folder, file))
 	if err != nil {
-		return nil, fmt.Errorf("cannot read what OpenShift hubs need: %w", err)
+		return nil, fmt.Errorf("cannot read the manifests for OpenShift hubs: %w", err)
 	}
 	return bytes.Join([][]byte{manifests, openshift}, []byte("---\n")), nil
 }
 
-// foreignManager is a manager whose program and manifests come from the same module.
+// foreignManager returns a manager whose program and manifests come from the same module.
 func (e *Env) foreignManager(name string, options ManagerOptions, component components.Component) *manager {
 	return &manager{
 		name: name, options: options,
@@ -261,8 +264,8 @@ func (e *Env) foreignManager(name string, options ManagerOptions, component comp
 	}
 }
 
-// installAll applies the manifests of all managers. The webhook configurations are among them: nothing is written that
-// they would ask for before the managers run, and the API server knows them by then.
+// installAll applies the manifests of all managers, including webhook configurations. No object with a webhook
+// is written before the managers run; by then the API server knows the webhooks.
 func (e *Env) installAll(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, m := range e.managers {
 		objects = append(objects, m.objects...)
@@ -288,28 +291,29 @@ func (e *Env) Config() *rest.Config {
 	return rest.CopyConfig(e.config)
 }
 
-// Etcd is the URL at which etcd serves, without credentials, and what the keys of the management cluster begin with there.
+// Etcd returns the URL of etcd, without credentials, and the prefix of the keys of the management cluster.
 func (e *Env) Etcd() (url, prefix string) {
 	return e.etcdURL, e.api.prefix()
 }
 
-// Scheme knows the kinds of the management and workload clusters, but for those of CAPM3, which are best unstructured.
+// Scheme returns the scheme of the management and workload clusters. It excludes the kinds of CAPM3, which are
+// used as unstructured objects.
 func (e *Env) Scheme() *runtime.Scheme {
 	return e.scheme
 }
 
-// Kubeconfig is the path of the administrator's kubeconfig of the management cluster.
+// Kubeconfig returns the path of the administrator's kubeconfig of the management cluster.
 func (e *Env) Kubeconfig() string {
 	return e.kubeconfig
 }
 
-// Dir is the folder of the logs.
+// Dir returns the folder of the logs.
 func (e *Env) Dir() string {
 	return e.dir
 }
 
-// Manager returns one of the managers (see the constants Core, Metal3, BareMetal, Bootstrap and ControlPlane); nil for one that is
-// disabled.
+// Manager returns a manager (see the constants Core, Metal3, BareMetal, Bootstrap and ControlPlane), or nil if
+// it is disabled.
 func (e *Env) Manager(name string) *process.Process {
 	if m := e.managers[name]; m != nil {
 		return m.process
@@ -317,13 +321,14 @@ func (e *Env) Manager(name string) *process.Process {
 	return nil
 }
 
-// Webhooks is where a manager serves its webhooks, or its runtime extension, and the certificates by which it is recognised there.
+// Webhooks returns the URL of a manager's webhooks or runtime extension, and the CAs of its certificate.
 func (e *Env) Webhooks(name string) (url string, authorities []byte) {
 	server := e.managers[name].webhook
 	return server.url, server.caBundle
 }
 
-// Requests returns the requests of one user (see [process.Process]; empty for everybody) that arrived since a point in time.
+// Requests returns the requests of a user (see [process.Process]; empty for all users) that arrived since a
+// point in time.
 func (e *Env) Requests(user string, since time.Time) (audit.Requests, error) {
 	requests, err := audit.Read(e.auditLog)
 	if err != nil {
@@ -334,27 +339,27 @@ func (e *Env) Requests(user string, since time.Time) (audit.Requests, error) {
 	}), nil
 }
 
-// AuditLog is the path of the audit log of the management cluster.
+// AuditLog returns the path of the audit log of the management cluster.
 func (e *Env) AuditLog() string {
 	return e.auditLog
 }
 
-// Authority is the certificate authority of the management cluster.
+// Authority returns the CA of the management cluster.
 func (e *Env) Authority() *pki.Authority {
 	return e.api.ca
 }
 
-// Components are the programs that this environment is made of, and others that it is not.
+// Components returns the builder of components, including those that this environment does not run.
 func (e *Env) Components() *components.Builder {
 	return e.components
 }
 
-// Group holds the processes of the environment, and takes more.
+// Group returns the processes of the environment. Callers may add processes.
 func (e *Env) Group() *process.Group {
 	return e.group
 }
 
-// Stop ends all processes, those first that depend on others, and removes temporary data. Logs stay. It may be called more
+// Stop stops all processes, dependent ones first, and removes temporary data. Logs stay. It may be called more
 // than once.
 func (e *Env) Stop() {
 	e.group.Stop()

@@ -27,7 +27,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
 )
 
-// eventually is how long controllers may take. CAPM3 looks again only after 30 s for a host that it missed.
+// eventually is the timeout for controllers. CAPM3 retries only after 30 s if it misses a host.
 const eventually = 3 * time.Minute
 
 func TestEnv(t *testing.T) {
@@ -44,31 +44,31 @@ func TestEnv(t *testing.T) {
 	t.Cleanup(e.Stop)
 	var workload *WorkloadCluster
 
-	t.Run("a workload cluster serves OpenShift's kinds to whoever has its kubeconfig", func(t *testing.T) {
+	t.Run("a workload cluster serves OpenShift's kinds to clients with its kubeconfig", func(t *testing.T) {
 		workload = checkWorkloadCluster(ctx, t, e)
 	})
-	t.Run("all that reaches one passes through a diversion, in the name of who asks", func(t *testing.T) {
+	t.Run("all requests to a workload cluster pass through its diversion with the identity of the client", func(t *testing.T) {
 		checkDiversion(ctx, t, e)
 	})
 	t.Run("CAPM3 chooses the available host for a Machine that has its bootstrap data", func(t *testing.T) {
 		checkHostIsChosen(ctx, t, e, workload)
 	})
-	t.Run("an object goes with its owner", func(t *testing.T) {
+	t.Run("an object is deleted with its owner", func(t *testing.T) {
 		checkGarbageCollection(ctx, t, e)
 	})
-	t.Run("so does one of a kind that came later", func(t *testing.T) {
+	t.Run("an object of a later kind is deleted with its owner", func(t *testing.T) {
 		checkGarbageCollectionOfNewKind(ctx, t, e)
 	})
-	t.Run("a namespace has a ServiceAccount, whose token the API server knows, and takes along what is in it", func(t *testing.T) {
+	t.Run("a namespace has a ServiceAccount with a valid token, and its deletion deletes its objects", func(t *testing.T) {
 		checkNamespace(ctx, t, e)
 	})
-	t.Run("a ClusterRole has the rules of those that it selects", func(t *testing.T) {
+	t.Run("an aggregated ClusterRole has the rules of the selected ones", func(t *testing.T) {
 		checkAggregation(ctx, t, e)
 	})
-	t.Run("a killed manager comes back and works on", func(t *testing.T) {
+	t.Run("a killed manager can be started again", func(t *testing.T) {
 		checkRestart(ctx, t, e)
 	})
-	t.Run("the audit log tells who did what", func(t *testing.T) {
+	t.Run("the audit log has the users and their requests", func(t *testing.T) {
 		checkRequests(t, e, begin)
 	})
 	t.Run("stop leaves no process and no data", func(t *testing.T) {
@@ -168,7 +168,7 @@ func checkGarbageCollection(ctx context.Context, t *testing.T, e *Env) {
 	g, c := NewWithT(t), e.Client()
 	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owner"}}
 	g.Expect(c.Create(ctx, owner)).To(Succeed())
-	expectGoneWith(ctx, g, e, owner, &bmov1alpha1.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owned"}})
+	expectDeletedWith(ctx, g, e, owner, &bmov1alpha1.BareMetalHost{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owned"}})
 }
 
 func checkGarbageCollectionOfNewKind(ctx context.Context, t *testing.T, e *Env) {
@@ -195,11 +195,12 @@ func checkGarbageCollectionOfNewKind(ctx context.Context, t *testing.T, e *Env) 
 	}
 	owner, owned := object("owner"), object("owned")
 	g.Eventually(func() error { return c.Create(ctx, owner) }, eventually).WithContext(ctx).Should(Succeed(), "the kind is served")
-	expectGoneWith(ctx, g, e, owner, owned)
+	expectDeletedWith(ctx, g, e, owner, owned)
 }
 
-// expectGoneWith creates an object with an owner, which is there already, and waits until it is gone with it.
-func expectGoneWith(ctx context.Context, g Gomega, e *Env, owner, owned client.Object) {
+// expectDeletedWith creates an object with an existing owner, deletes the owner and waits until the object no
+// longer exists.
+func expectDeletedWith(ctx context.Context, g Gomega, e *Env, owner, owned client.Object) {
 	c := e.Client()
 	g.Expect(controllerutil.SetOwnerReference(owner, owned, e.Scheme())).To(Succeed())
 	g.Expect(c.Create(ctx, owned)).To(Succeed())
@@ -256,7 +257,7 @@ func checkAggregation(ctx context.Context, t *testing.T, e *Env) {
 	}, eventually).WithContext(ctx).Should(Succeed())
 }
 
-// expectGone waits until an object is not there any more.
+// expectGone waits until an object no longer exists.
 func expectGone(ctx context.Context, g Gomega, c client.Client, object client.Object) {
 	g.Eventually(func() bool {
 		return apierrors.IsNotFound(c.Get(ctx, client.ObjectKeyFromObject(object), object))
@@ -277,7 +278,7 @@ func checkRestart(ctx context.Context, t *testing.T, e *Env) {
 	g.Expect(gone(first)).To(BeTrue())
 	g.Expect(manager.Start(ctx)).To(Succeed())
 	g.Expect(manager.PID()).NotTo(Equal(first))
-	g.Expect(e.Manager(Bootstrap)).To(BeNil(), "a disabled manager is not there")
+	g.Expect(e.Manager(Bootstrap)).To(BeNil(), "a disabled manager does not exist")
 }
 
 func checkRequests(t *testing.T, e *Env, begin time.Time) {
@@ -311,7 +312,7 @@ func checkStop(t *testing.T, e *Env) {
 	g.Expect(err).To(MatchError(os.ErrNotExist))
 }
 
-// gone reports whether there is no such process.
+// gone reports whether a process does not exist.
 func gone(pid int) bool {
 	return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 }

@@ -11,10 +11,11 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/members"
 )
 
-// memberCRDs are the kinds of a cluster whose etcd has members, besides those of every workload cluster.
+// memberCRDs are the additional kinds of a cluster whose etcd has members.
 var memberCRDs = []string{"operator/v1/zz_generated.crd-manifests/0000_12_etcd_01_etcds-Default.crd.yaml"}
 
-// egress makes a kube-apiserver reach Nodes through a proxy: their addresses exist in the network of the simulated hosts alone.
+// egress makes a kube-apiserver connect to Nodes through a proxy, because their addresses exist only in the
+// network of the simulated hosts.
 const egress = `apiVersion: apiserver.k8s.io/v1beta1
 kind: EgressSelectorConfiguration
 egressSelections:
@@ -24,12 +25,12 @@ egressSelections:
     transport: {uds: {udsName: "%s"}}
 `
 
-// UseMembers gives the cluster an etcd of its own, with a member on each control-plane Node, in place of the one that
-// all share. It belongs before the first Start, which runs the bootstrap's member; the others are up to whoever plays
-// the hosts and the etcd operator.
+// UseMembers gives the cluster its own etcd, with a member on each control-plane Node, instead of the shared
+// one. Call it before the first Start, which runs the bootstrap's member. The simulated hosts and the etcd
+// operator start the other members.
 func (w *WorkloadCluster) UseMembers(ctx context.Context) (*members.Cluster, error) {
 	if w.light != nil {
-		return nil, errors.New("an API that this process serves keeps its data in no etcd")
+		return nil, errors.New("an API server in this process does not use etcd")
 	}
 	program, err := w.env.components.Program(ctx, components.Etcd)
 	if err != nil {
@@ -62,5 +63,5 @@ func (w *WorkloadCluster) UseMembers(ctx context.Context) (*members.Cluster, err
 	return etcd, nil
 }
 
-// Members is the etcd of the cluster; nil: it has none of its own.
+// Members returns the cluster's own etcd, or nil.
 func (w *WorkloadCluster) Members() *members.Cluster { return w.members }

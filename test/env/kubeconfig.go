@@ -19,7 +19,8 @@ func (a *apiServer) kubeconfig(user string, credentials *clientcmdapi.AuthInfo) 
 	}
 }
 
-// AdminKubeconfig writes the kubeconfig of an administrator of that name into a folder, and returns its path.
+// AdminKubeconfig writes the kubeconfig of an administrator with the given name to a folder, and returns its
+// path.
 func (e *Env) AdminKubeconfig(user, folder string) (string, error) {
 	certificate, key, err := e.api.ca.Client(user, adminGroup)
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/process"
 )
 
-// The managers of an environment, by which Env.Manager knows them.
+// Names of the managers for Env.Manager.
 const (
 	// Core is the Cluster API core manager.
 	Core = "cluster-api"
@@ -37,37 +37,39 @@ const (
 	ControlPlane = "controlplane"
 )
 
-// WorkloadUserAgent is what the manager ControlPlane says of itself to workload clusters; no other manager of this
-// repository talks to them.
+// WorkloadUserAgent is the user agent of the manager ControlPlane for workload clusters. No other manager of
+// this repository connects to them.
 const WorkloadUserAgent = "openshift-agent-control-plane"
 
 // tokenLifetime is longer than any run.
 const tokenLifetime = 24 * 60 * 60
 
-// ManagerOptions change how a manager runs.
+// ManagerOptions configure a manager.
 type ManagerOptions struct {
-	// Disabled leaves the manager and its CRDs and RBAC out.
+	// Disabled leaves out the manager with its CRDs and RBAC.
 	Disabled bool
-	// ExtraArgs follow the arguments of the shipped Deployment and those of the environment: for a flag that is given
-	// twice the last one counts.
+	// ExtraArgs follow the arguments of the shipped Deployment and those of the environment. The last value of
+	// a repeated flag counts.
 	ExtraArgs []string
-	// Env are more environment variables, as NAME=value.
+	// Env are additional environment variables, as NAME=value.
 	Env []string
 	// Variables are values for the ${VARIABLES} in the manifests, which clusterctl replaces on installation.
 	Variables map[string]string
-	// Manifests is the folder beside config/<manager>/default to install instead of it; for the managers of this repository.
+	// Manifests is the folder in config/<manager> to install instead of default, for managers of this
+	// repository.
 	Manifests string
-	// AllVersions installs every version of the manager's kinds. Otherwise only the one that is stored is there: see [onlyStored].
+	// AllVersions installs all versions of the manager's kinds. Otherwise only the stored version is installed:
+	// see [onlyStored].
 	AllVersions bool
 }
 
-// manager is a controller manager that is installed from its manifests: everything in them is applied but the Deployment,
-// whose container runs as a process instead, as the Deployment's ServiceAccount, and what asks cert-manager for
-// certificates.
+// manager is a controller manager that is installed from its manifests. All objects are applied except the
+// Deployment and the requests to cert-manager for certificates. The container of the Deployment runs as a
+// process with its ServiceAccount.
 type manager struct {
 	name    string
 	options ManagerOptions
-	// program and manifests build the one and render the other.
+	// program builds the program, and manifests renders the manifests.
 	program   func(context.Context) (string, error)
 	manifests func(context.Context) ([]byte, error)
 
@@ -100,11 +102,11 @@ func (m *manager) load(ctx context.Context, e *Env) error {
 	return m.prepare(ctx, e)
 }
 
-// sort puts an object of the manifests to its use.
+// sort processes an object of the manifests.
 func (m *manager) sort(object *unstructured.Unstructured) error {
 	convert := runtime.DefaultUnstructuredConverter.FromUnstructured
 	switch object.GetKind() {
-	case "Certificate", "Issuer", "Service": // there is no cert-manager and no cluster network
+	case "Certificate", "Issuer", "Service": // no cert-manager and no cluster network exist
 		return nil
 	case "Deployment":
 		m.deployment = &appsv1.Deployment{}
@@ -171,7 +173,7 @@ func (m *manager) prepare(ctx context.Context, e *Env) error {
 	return nil
 }
 
-// isWebhookPort finds the port of a server without a webhook configuration: a runtime extension.
+// isWebhookPort reports whether a port belongs to a server without webhook configuration: a runtime extension.
 func isWebhookPort(port corev1.ContainerPort) bool {
 	return port.Name == "webhook-server"
 }
@@ -187,12 +189,12 @@ func hasWebhook(object *unstructured.Unstructured) bool {
 	return false
 }
 
-// environment returns the variables that the container would have in a cluster.
+// environment returns the variables of the container in a cluster.
 func (m *manager) environment(container corev1.Container) ([]string, error) {
 	var result []string
 	for _, source := range container.EnvFrom {
 		if source.ConfigMapRef == nil || m.configMaps[source.ConfigMapRef.Name] == nil {
-			return nil, errors.New("the container takes variables from something else than a ConfigMap of the manifests")
+			return nil, errors.New("the container gets variables from another source than a ConfigMap of the manifests")
 		}
 		for name, value := range m.configMaps[source.ConfigMapRef.Name].Data {
 			result = append(result, source.Prefix+name+"="+value)
@@ -220,7 +222,7 @@ func (m *manager) serviceAccount() string {
 	return m.deployment.Spec.Template.Spec.ServiceAccountName
 }
 
-// start gives the process the credentials of its ServiceAccount and runs it.
+// start runs the process with the credentials of its ServiceAccount.
 func (m *manager) start(ctx context.Context, e *Env) error {
 	if err := m.awaitAggregation(ctx, e.client); err != nil {
 		return err
@@ -237,8 +239,8 @@ func (m *manager) start(ctx context.Context, e *Env) error {
 	return e.group.Start(ctx, m.process)
 }
 
-// awaitAggregation waits until the aggregated ClusterRoles of the manifests have their rules: a manager that starts
-// earlier is refused and backs off. One that nothing is added to stays empty.
+// awaitAggregation waits until the aggregated ClusterRoles of the manifests have their rules. A manager that
+// starts earlier is denied and backs off. A role without sources stays empty.
 func (m *manager) awaitAggregation(ctx context.Context, c client.Client) error {
 	for _, object := range m.objects {
 		added, err := hasSources(ctx, c, object)
@@ -260,7 +262,7 @@ func (m *manager) awaitAggregation(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// hasSources reports whether there are ClusterRoles that an aggregated one is the sum of.
+// hasSources reports whether ClusterRoles for an aggregated one exist.
 func hasSources(ctx context.Context, c client.Client, object *unstructured.Unstructured) (bool, error) {
 	if object.GetKind() != "ClusterRole" {
 		return false, nil
@@ -276,7 +278,7 @@ func hasSources(ctx context.Context, c client.Client, object *unstructured.Unstr
 		}
 		sources := &rbacv1.ClusterRoleList{}
 		if err := c.List(ctx, sources, client.MatchingLabelsSelector{Selector: selector}); err != nil {
-			return false, fmt.Errorf("cannot list what is added to ClusterRole %s: %w", role.Name, err)
+			return false, fmt.Errorf("cannot list the sources of ClusterRole %s: %w", role.Name, err)
 		}
 		if len(sources.Items) > 0 {
 			return true, nil

@@ -18,20 +18,20 @@ import (
 
 const (
 	fieldOwner = "test-env"
-	// applyParallel is how many objects are applied at once: more does not make two cores faster.
+	// applyParallel is the number of objects that are applied in parallel; more are no faster on two cores.
 	applyParallel = 4
-	// settleTimeout and settleInterval are for what an API server does by itself within a second or two.
+	// settleTimeout and settleInterval are for operations that an API server completes within two seconds.
 	settleTimeout  = 3 * time.Minute
 	settleInterval = 50 * time.Millisecond
 )
 
 const crdKind = "CustomResourceDefinition"
 
-// variable is the part of shell parameter expansion that clusterctl understands in components: ${NAME}, ${NAME:=default}.
+// variable matches the shell parameter expansions that clusterctl supports in components: ${NAME},
+// ${NAME:=default}.
 var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(?::?[=-]([^}]*))?\}`)
 
-// substitute replaces variables as clusterctl does on installation: by the given value, else by the default written with
-// the variable, else by nothing.
+// substitute replaces variables as clusterctl does: with the given value, the default, or the empty string.
 func substitute(manifests []byte, values map[string]string) []byte {
 	return variable.ReplaceAllFunc(manifests, func(match []byte) []byte {
 		parts := variable.FindSubmatch(match)
@@ -42,7 +42,7 @@ func substitute(manifests []byte, values map[string]string) []byte {
 	})
 }
 
-// decode reads a stream of YAML documents.
+// decode parses a stream of YAML documents.
 func decode(manifests []byte) ([]*unstructured.Unstructured, error) {
 	decoded, err := yaml.ToUnstructured(manifests)
 	if err != nil {
@@ -55,13 +55,14 @@ func decode(manifests []byte) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// webhookServer is where a manager serves its webhooks: outside of a cluster there is no Service in front of it.
+// webhookServer is the webhook server of a manager, which has no Service outside of a cluster.
 type webhookServer struct {
 	url      string
 	caBundle []byte
 }
 
-// redirect makes the API server call the webhook server directly, in webhook configurations and in the conversion of CRDs.
+// redirect makes the API server call the webhook server directly, in webhook configurations and in the
+// conversion of CRDs.
 func (w *webhookServer) redirect(object *unstructured.Unstructured) error {
 	switch object.GetKind() {
 	case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
@@ -92,16 +93,17 @@ func (w *webhookServer) clientConfig(service map[string]any) map[string]any {
 	return map[string]any{"url": w.url + path, "caBundle": base64.StdEncoding.EncodeToString(w.caBundle)}
 }
 
-// withoutConversion is for CRDs whose controller does not run: only their stored version is used.
+// withoutConversion removes the conversion of CRDs whose controller does not run, so that only the stored
+// version works.
 func withoutConversion(objects []*unstructured.Unstructured) {
 	for _, object := range objects {
 		unstructured.RemoveNestedField(object.Object, "spec", "conversion")
 	}
 }
 
-// onlyStored takes from a CRD the versions that are not stored. The API server keeps a cache of each version, and has
-// the webhook convert every object into all of them whenever it changes: that takes them more than the change, and few
-// ask for another one. Who installs with clusterctl has them all.
+// onlyStored removes the versions of a CRD that are not stored. The API server keeps a cache of each version.
+// After each change of an object, the webhook converts the object to all versions. This costs more than the
+// change itself, and few clients use other versions. An installation with clusterctl has all versions.
 func onlyStored(crd *unstructured.Unstructured) error {
 	versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	if err != nil {
@@ -111,7 +113,7 @@ func onlyStored(crd *unstructured.Unstructured) error {
 	return unstructured.SetNestedSlice(crd.Object, versions, "spec", "versions")
 }
 
-// install applies objects and waits until the CRDs among them are served. CRDs and namespaces go first.
+// install applies objects, CRDs and namespaces first, and waits until the API server serves the CRDs.
 func install(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	isFirst := func(object *unstructured.Unstructured) bool {
 		return object.GetKind() == crdKind || object.GetKind() == "Namespace"

@@ -14,7 +14,7 @@ import (
 func TestSubstitute(t *testing.T) {
 	values := map[string]string{"GIVEN": "value"}
 	for _, c := range []struct{ situation, manifests, wanted string }{
-		{"a given variable has its value, whatever its default", "a ${GIVEN}, ${GIVEN:=default}", "a value, value"},
+		{"a given variable has its value, which overrides its default", "a ${GIVEN}, ${GIVEN:=default}", "a value, value"},
 		{"a missing variable has its default", "--address=${MISSING:=:8443}", "--address=:8443"},
 		{"a missing variable has its default, in the other spelling", "${MISSING:-x} ${MISSING=y}", "x y"},
 		{"a missing variable without default is empty", "[${MISSING}]", "[]"},
@@ -49,7 +49,7 @@ metadata: {name: plain}
 spec: {group: example.com}
 `
 
-func TestWebhooksAreCalledDirectly(t *testing.T) {
+func TestRedirectCallsWebhooksDirectly(t *testing.T) {
 	g := NewWithT(t)
 	objects, err := decode([]byte(webhookManifests))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -77,12 +77,13 @@ func TestWebhooksAreCalledDirectly(t *testing.T) {
 const moreVersions = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: things.example.com}
+metadata: {name: examples.example.com}
 spec:
-  versions: [{name: v1alpha1, served: false, storage: false}, {name: v1beta2, served: true, storage: true}, {name: v1beta1, served: true, storage: false}]
+  versions: [{name: v1alpha1, served: false, storage: false}, {name: v1beta2, served: true, storage: true},
+    {name: v1beta1, served: true, storage: false}]
 `
 
-func TestOfACRDOnlyWhatIsStoredIsKept(t *testing.T) {
+func TestOnlyStoredVersionOfCRDIsInstalled(t *testing.T) {
 	g := NewWithT(t)
 	objects, err := decode([]byte(moreVersions))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -98,7 +99,7 @@ func TestOfACRDOnlyWhatIsStoredIsKept(t *testing.T) {
 	g.Expect(m.sort(objects[0])).To(Succeed())
 	versions, _, err = unstructured.NestedSlice(m.objects[0].Object, "spec", "versions")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(versions).To(HaveLen(3), "where they are wanted")
+	g.Expect(versions).To(HaveLen(3), "with AllVersions")
 }
 
 func TestEnvironmentOfTheContainer(t *testing.T) {
@@ -112,7 +113,7 @@ func TestEnvironmentOfTheContainer(t *testing.T) {
 	settings := func(name string) []corev1.EnvFromSource {
 		return []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}}
 	}
-	t.Run("literals, fields of the Pod, its limit of memory and ConfigMaps of the manifests are known", func(t *testing.T) {
+	t.Run("literals, fields of the Pod, its memory limit and ConfigMaps of the manifests are supported", func(t *testing.T) {
 		g := NewWithT(t)
 		variables, err := m.environment(corev1.Container{EnvFrom: settings("settings"), Env: []corev1.EnvVar{
 			{Name: "A", Value: "a"},
@@ -123,7 +124,7 @@ func TestEnvironmentOfTheContainer(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(variables).To(Equal([]string{"FAST=false", "A=a", "POD_NAMESPACE=system", "POD_NAME=manager", "MEMORY_LIMIT=1048576"}))
 	})
-	t.Run("anything else is refused rather than left out", func(t *testing.T) {
+	t.Run("other sources are rejected", func(t *testing.T) {
 		g := NewWithT(t)
 		_, err := m.environment(corev1.Container{EnvFrom: settings("other")})
 		g.Expect(err).To(HaveOccurred())

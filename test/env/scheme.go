@@ -19,8 +19,8 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-// newScheme knows the kinds of the management cluster and of workload clusters. Those of CAPM3 are left out: its types of
-// the version that runs here need a newer Cluster API than ours.
+// newScheme returns the scheme of the management cluster and of workload clusters. The kinds of CAPM3 are left
+// out: the types of its running version need a newer Cluster API than ours.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{

@@ -16,30 +16,32 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/members"
 )
 
-// WorkloadCluster stands for an installed OpenShift cluster: an API server with Nodes and the CRDs of ClusterVersion,
-// ClusterOperator, Infrastructure, MachineConfigPool and MachineConfig, empty at first. No controller runs in it.
+// WorkloadCluster replaces an installed OpenShift cluster. It is an API server with Nodes and the CRDs of
+// ClusterVersion, ClusterOperator, Infrastructure, MachineConfigPool and MachineConfig, without objects at
+// first. No controller runs in it.
 type WorkloadCluster struct {
-	// Name is the name that the cluster was reserved under.
+	// Name is the reserved name of the cluster.
 	Name string
-	// Host and Port are where its API server listens.
+	// Host and Port are the address of its API server.
 	Host string
 	Port int
-	// Args are more flags of the API server, from its next start on: for a flag that is given twice the last one counts.
+	// Args are additional flags of the API server from its next start on. The last value of a repeated flag
+	// counts.
 	Args []string
 
-	// auditLog is where the API server keeps one; empty for most.
+	// auditLog is the path of the audit log; empty without audit.
 	auditLog   string
 	env        *Env
 	api        *apiServer
-	light      *lightapi.Server // in place of a kube-apiserver; nil for most
-	members    *members.Cluster // the etcd of its own; nil for most
+	light      *lightapi.Server // replaces the kube-apiserver; mostly nil
+	members    *members.Cluster // the cluster's own etcd; mostly nil
 	diversion  *diversion       // nil for most
 	kubeconfig []byte
 	config     *rest.Config
 }
 
-// ReserveWorkloadCluster prepares a workload cluster whose name is not used yet in this environment (letters, digits and
-// dashes): its address and kubeconfig are final, but nobody answers before Start.
+// ReserveWorkloadCluster prepares a workload cluster with a name that is unused in this environment (letters,
+// digits and dashes). Its address and kubeconfig are final, but the API server does not run before Start.
 func (e *Env) ReserveWorkloadCluster(name string) (*WorkloadCluster, error) {
 	api, err := e.newAPIServer(name, "workload-"+name)
 	if err != nil {
@@ -48,8 +50,8 @@ func (e *Env) ReserveWorkloadCluster(name string) (*WorkloadCluster, error) {
 	return e.workloadCluster(api)
 }
 
-// ReserveLightWorkloadCluster prepares one whose API is served by this process, as far as package lightapi can: it has
-// no process, and keeps its requests in memory.
+// ReserveLightWorkloadCluster prepares a workload cluster whose API this process serves, with the limits of
+// package lightapi. It has no process, and records its requests in memory.
 func (e *Env) ReserveLightWorkloadCluster(name string) (*WorkloadCluster, error) {
 	api, err := e.reserveAPIServer(name)
 	if err != nil {
@@ -87,7 +89,8 @@ func (e *Env) NewWorkloadCluster(ctx context.Context, name string) (*WorkloadClu
 	return w, w.Start(ctx)
 }
 
-// Start runs the API server and returns when it serves the OpenShift kinds. After Stop it comes back with its old data.
+// Start runs the API server and returns when it serves the OpenShift kinds. After Stop it restarts with its
+// data.
 func (w *WorkloadCluster) Start(ctx context.Context) error {
 	if err := w.start(ctx); err != nil || w.diversion == nil {
 		return err
@@ -122,7 +125,7 @@ func (w *WorkloadCluster) start(ctx context.Context) error {
 	return install(ctx, c, crds)
 }
 
-// Stop ends the API server; its data stays until the environment is stopped.
+// Stop stops the API server. Its data stays until the environment is stopped.
 func (w *WorkloadCluster) Stop() {
 	if w.diversion != nil {
 		w.diversion.Stop()
@@ -134,7 +137,7 @@ func (w *WorkloadCluster) Stop() {
 	w.api.process.Stop()
 }
 
-// Audit makes the API server keep an audit log, from its next start on, and returns where it will be.
+// Audit enables the audit log of the API server from its next start on, and returns the path.
 func (w *WorkloadCluster) Audit() (path string, err error) {
 	policy, err := writeAuditPolicy(w.api.folder)
 	if err != nil {
@@ -146,7 +149,8 @@ func (w *WorkloadCluster) Audit() (path string, err error) {
 	return path, nil
 }
 
-// Requests are those about resources that one user agent has sent so far. It fails where nobody keeps them: see [WorkloadCluster.Audit].
+// Requests returns the requests for resources with a user agent. It returns an error without audit log: see
+// [WorkloadCluster.Audit].
 func (w *WorkloadCluster) Requests(userAgent string) (audit.Requests, error) {
 	var all audit.Requests
 	switch {
@@ -163,22 +167,22 @@ func (w *WorkloadCluster) Requests(userAgent string) (audit.Requests, error) {
 	return all.Where(func(r audit.Request) bool { return r.UserAgent == userAgent && r.Resource != "" }), nil
 }
 
-// Authority is the certificate authority of the API server, in PEM.
+// Authority returns the CA of the API server, in PEM.
 func (w *WorkloadCluster) Authority() []byte {
 	return w.api.ca.PEM()
 }
 
-// Process is the API server, for whoever wants to kill or measure it.
+// Process returns the process of the API server, for example to kill or measure it.
 func (w *WorkloadCluster) Process() *process.Process {
 	return w.api.process
 }
 
-// Kubeconfig returns an administrator's kubeconfig: client certificate, and the certificate authority of the server.
+// Kubeconfig returns an administrator's kubeconfig with a client certificate and the CA of the server.
 func (w *WorkloadCluster) Kubeconfig() []byte {
 	return w.kubeconfig
 }
 
-// Config is the administrator's client configuration.
+// Config returns the administrator's client configuration.
 func (w *WorkloadCluster) Config() *rest.Config {
 	return rest.CopyConfig(w.config)
 }

@@ -17,13 +17,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
 )
 
-// On a hub the admission server stands behind the API server, as the API of this group.
+// On a hub the admission server is an aggregated API server with this group.
 const (
 	admissionGroup = "admission.agentinstall.openshift.io"
 	admissionPath  = "/apis/" + admissionGroup + "/v1/"
 )
 
-// startAdmission starts the admission server of assisted-service and tells the API server of it.
+// startAdmission starts the admission server of assisted-service and registers its webhooks.
 func (s *Service) startAdmission(ctx context.Context, e *env.Env) error {
 	program, err := e.Components().Program(ctx, components.AssistedAdmission)
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *Service) startAdmission(ctx context.Context, e *env.Env) error {
 	if err := e.Group().Start(ctx, s.admission); err != nil {
 		return err
 	}
-	objects := append(anyoneMayAsk(), admissionWebhooks(server+admissionPath, e.Authority().PEM())...)
+	objects := append(allowAllCallers(), admissionWebhooks(server+admissionPath, e.Authority().PEM())...)
 	for _, object := range objects {
 		if err := client.IgnoreAlreadyExists(e.Client().Create(ctx, object)); err != nil {
 			return fmt.Errorf("cannot register the admission webhooks of assisted-service: %w", err)
@@ -66,9 +66,9 @@ func (s *Service) startAdmission(ctx context.Context, e *env.Env) error {
 	return nil
 }
 
-// anyoneMayAsk lets the API server call the admission server, which asks it back whether the caller may: the API server has
-// no credentials for a server that is not behind it.
-func anyoneMayAsk() []client.Object {
+// allowAllCallers returns the rights for unauthenticated calls of the admission server, which checks its
+// callers with the API server. The API server has no credentials for a server that is not aggregated.
+func allowAllCallers() []client.Object {
 	meta := metav1.ObjectMeta{Name: admissionGroup + ":anonymous"}
 	return []client.Object{
 		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
@@ -82,8 +82,8 @@ func anyoneMayAsk() []client.Object {
 	}
 }
 
-// admissionWebhooks are those that the operator of assisted-service registers
-// (internal/controller/controllers/agentserviceconfig_controller.go), with a direct way to their server.
+// admissionWebhooks returns the webhooks that the operator of assisted-service registers
+// (internal/controller/controllers/agentserviceconfig_controller.go), with the direct URL of their server.
 func admissionWebhooks(url string, ca []byte) []client.Object {
 	const create, update = admissionv1.Create, admissionv1.Update
 	mutator := "agentclusterinstallmutators"

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// ownMounts lets a process mount what it wants, for itself and its children only. It needs no rights where the kernel
-// gives everyone user namespaces; in its own, the process is root.
+// ownMounts gives a process private mounts for itself and its children. It needs no rights if the kernel
+// permits user namespaces to all users; in its own namespace the process is root.
 func ownMounts(attributes *syscall.SysProcAttr) {
 	attributes.Cloneflags |= syscall.CLONE_NEWNS
 	if os.Getuid() == 0 {

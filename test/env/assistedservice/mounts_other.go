@@ -4,5 +4,5 @@ package assistedservice
 
 import "syscall"
 
-// ownMounts does nothing: private mounts are Linux's, and what needs them fails.
+// ownMounts does nothing: only Linux has private mounts, and operations that need them fail.
 func ownMounts(*syscall.SysProcAttr) {}

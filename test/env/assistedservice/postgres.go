@@ -19,16 +19,17 @@ import (
 )
 
 const (
-	// databaseUser is PostgreSQL's superuser; whoever reaches the socket may use its name.
+	// databaseUser is PostgreSQL's superuser. Any client that reaches the socket may use the name.
 	databaseUser = "assisted"
 	// databaseName is the database that every PostgreSQL has.
 	databaseName = "postgres"
-	// abandonedTimeout is how long what a killed PostgreSQL leaves behind may take to end, which takes a second or two.
+	// abandonedTimeout is the timeout for the end of the child processes of a killed PostgreSQL, which takes a
+	// second or two.
 	abandonedTimeout = time.Minute
 )
 
-// startPostgres starts an empty PostgreSQL that is reached through a socket in the returned folder. PostgreSQL refuses to
-// run as root: the user postgres, or nobody, runs it then.
+// startPostgres starts an empty PostgreSQL with a socket in the returned folder. PostgreSQL does not run as root:
+// postgresOwner chooses the user.
 func startPostgres(ctx context.Context, group *process.Group) (database *process.Process, folder string, err error) {
 	programs, err := components.PostgreSQL()
 	if err != nil {
@@ -55,11 +56,11 @@ func startPostgres(ctx context.Context, group *process.Group) (database *process
 		"-k", folder,
 		"-c", "listen_addresses=",
 		"-c", "max_connections=200", // the service opens 90
-		"-c", "fsync=off", // the data does not outlive the run
+		"-c", "fsync=off", // the data is needed for this run only
 		"-c", "jit=off",
 	)
 	database.Dir, database.Attributes = folder, attributes
-	database.StopSignal = syscall.SIGINT // SIGTERM waits until all clients are gone
+	database.StopSignal = syscall.SIGINT // SIGTERM waits for all clients
 	database.Before = func(ctx context.Context) error { return awaitAbandoned(ctx, data) }
 	database.Ready = func(ctx context.Context) error {
 		return exec.CommandContext(ctx, filepath.Join(programs, "pg_isready"),
@@ -68,14 +69,14 @@ func startPostgres(ctx context.Context, group *process.Group) (database *process
 	return database, folder, group.Start(ctx, database)
 }
 
-// awaitAbandoned waits until no process works in the folder any more. What a killed PostgreSQL leaves behind ends by itself,
-// and until then PostgreSQL refuses to start again.
+// awaitAbandoned waits until no process works in the folder. The child processes of a killed PostgreSQL end
+// automatically; until then PostgreSQL does not start.
 func awaitAbandoned(ctx context.Context, folder string) error {
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, abandonedTimeout, true, func(context.Context) (bool, error) {
-		// The error would be about a malformed pattern.
+		// The only possible error is a malformed pattern.
 		processes, _ := filepath.Glob("/proc/[0-9]*/cwd")
 		return !slices.ContainsFunc(processes, func(link string) bool {
-			works, err := os.Readlink(link) // fails for processes that are gone or of others
+			works, err := os.Readlink(link) // fails for ended and foreign processes
 			return err == nil && works == folder
 		}), nil
 	})
@@ -85,7 +86,7 @@ func awaitAbandoned(ctx context.Context, folder string) error {
 	return nil
 }
 
-// postgresFolder makes a folder that the owner of the database reaches and nobody else can read.
+// postgresFolder creates a folder that only the owner of the database can read.
 func postgresFolder(temp string, owner *syscall.Credential) (string, error) {
 	folder, err := os.MkdirTemp(temp, "postgres-")
 	if err != nil {
@@ -95,7 +96,7 @@ func postgresFolder(temp string, owner *syscall.Credential) (string, error) {
 		return folder, nil
 	}
 	if err := os.Chmod(temp, 0o711); err != nil {
-		return "", fmt.Errorf("cannot open the way to PostgreSQL's folder: %w", err)
+		return "", fmt.Errorf("cannot give access to PostgreSQL's folder: %w", err)
 	}
 	if err := os.Chown(folder, int(owner.Uid), int(owner.Gid)); err != nil {
 		return "", fmt.Errorf("cannot give PostgreSQL its folder: %w", err)
@@ -103,7 +104,7 @@ func postgresFolder(temp string, owner *syscall.Credential) (string, error) {
 	return folder, nil
 }
 
-// postgresOwner returns the user that PostgreSQL runs as; nil means our own.
+// postgresOwner returns the user that runs PostgreSQL; nil means the current user.
 func postgresOwner() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil

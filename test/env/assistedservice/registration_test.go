@@ -23,7 +23,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 )
 
-// change changes what an AgentClusterInstall states.
+// change changes an AgentClusterInstall.
 type change = func(*hiveext.AgentClusterInstall)
 
 func onBareMetal(i *hiveext.AgentClusterInstall) {
@@ -76,13 +76,13 @@ func external(name string) change {
 	}
 }
 
-// registrations are what the service makes of a registered cluster whose AgentClusterInstall changes: why the control
-// plane provider registers some again.
+// registrations are changes of the AgentClusterInstall of a registered cluster, with their result in the
+// service. They show why the control plane provider registers some clusters again.
 var registrations = map[string]struct {
 	before, after change
-	// refused is what the service says of the change, forbidden what the API server does.
+	// refused is the error of the service, forbidden the error of the API server.
 	refused, forbidden string
-	// known is what it knows of the cluster afterwards.
+	// known are the values that the service has for the cluster afterwards.
 	known any
 	of    func(*models.Cluster) any
 }{
@@ -111,7 +111,7 @@ var registrations = map[string]struct {
 		before: withLoadBalancer, after: func(i *hiveext.AgentClusterInstall) {
 			i.Spec.LoadBalancer, i.Spec.SSHPublicKey = nil, "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZvcm1lcmZvcm1lcmZvcm1lcmZvcm1lcmZvcm1lcmZv later"
 		},
-		refused: "has no bootstrap host", // of the override by which the test knows that the service has looked
+		refused: "has no bootstrap host", // about the override, which shows that the service has reconciled
 		known:   "user-managed", of: func(c *models.Cluster) any { return c.LoadBalancer.Type },
 	},
 	"external-stays": {before: external("former"), after: external("later"), forbidden: "platform name cannot be changed once set"},
@@ -140,7 +140,7 @@ var registrations = map[string]struct {
 	"three-to-one": {before: onNone, after: ofOneNode, refused: "there should be 3-5 dedicated control plane nodes"},
 }
 
-// names are those that the service registers, with their base domain, or refuses.
+// names are the names and base domains that the service registers or rejects.
 var names = map[string]struct {
 	name, domain string
 	platform     change
@@ -212,8 +212,8 @@ var names = map[string]struct {
 	}, refused: "found 1"},
 }
 
-// checkRegistrations is why the control plane provider registers a cluster again, and looks at names before it makes
-// anything. The rules of the simulated service (test/assistedsim) are these.
+// checkRegistrations shows why the control plane provider registers a cluster again, and checks names before it
+// creates objects. The simulated service (test/assistedsim) has the same rules.
 func checkRegistrations(ctx context.Context, t *testing.T, e *env.Env, service *Service) {
 	for name, tc := range registrations {
 		t.Run(name, func(t *testing.T) {
@@ -237,7 +237,8 @@ func checkRegistrations(ctx context.Context, t *testing.T, e *env.Env, service *
 					g.Expect(synced(ctx, g, c, install)).To(And(HaveField("Status", corev1.ConditionFalse),
 						HaveField("Message", ContainSubstring(tc.refused))))
 				} else {
-					g.Expect(known(ctx, g, service, install).InstallConfigOverrides).NotTo(BeEmpty(), "taken over in the same reconcile, after all else")
+					g.Expect(known(ctx, g, service, install).InstallConfigOverrides).NotTo(BeEmpty(),
+						"accepted in the same reconcile, after all other fields")
 				}
 				if tc.of != nil {
 					g.Expect(tc.of(known(ctx, g, service, install))).To(Equal(tc.known))
@@ -262,7 +263,7 @@ func checkRegistrations(ctx context.Context, t *testing.T, e *env.Env, service *
 	}
 }
 
-// register creates a cluster of three nodes, as changed.
+// register creates a changed cluster of three nodes.
 func register(ctx context.Context, g Gomega, c client.Client, id, name, domain string,
 	change change,
 ) (*hivev1.ClusterDeployment, *hiveext.AgentClusterInstall) {
@@ -274,7 +275,7 @@ func register(ctx context.Context, g Gomega, c client.Client, id, name, domain s
 	return deployment, install
 }
 
-// stated is what is stated of a cluster.
+// stated returns the objects of a cluster.
 func stated(name string) (*hivev1.ClusterDeployment, *hiveext.AgentClusterInstall) {
 	meta := metav1.ObjectMeta{Namespace: rack, Name: name}
 	install := &hiveext.AgentClusterInstall{ObjectMeta: meta, Spec: hiveext.AgentClusterInstallSpec{
@@ -299,7 +300,7 @@ func stated(name string) (*hivev1.ClusterDeployment, *hiveext.AgentClusterInstal
 	return deployment, install
 }
 
-// synced is what the service says of the last change.
+// synced returns the service's condition for the last change.
 func synced(ctx context.Context, g Gomega, c client.Client, install *hiveext.AgentClusterInstall) hivev1.ClusterInstallCondition {
 	g.Expect(c.Get(ctx, client.ObjectKeyFromObject(install), install)).To(Succeed())
 	index := slices.IndexFunc(install.Status.Conditions,
@@ -308,7 +309,7 @@ func synced(ctx context.Context, g Gomega, c client.Client, install *hiveext.Age
 	return install.Status.Conditions[index]
 }
 
-// known is what the service knows of a cluster.
+// known returns the service's record of a cluster.
 func known(ctx context.Context, g Gomega, service *Service, install *hiveext.AgentClusterInstall) *models.Cluster {
 	events, err := url.Parse(install.Status.DebugInfo.EventsURL)
 	g.Expect(err).NotTo(HaveOccurred())

@@ -1,12 +1,12 @@
-// Package assistedservice starts the real assisted-service on a management cluster, with its own PostgreSQL and its admission
-// webhooks, for whoever wants no simulator of it.
+// Package assistedservice starts the real assisted-service on a management cluster, with its own PostgreSQL and
+// its admission webhooks.
 //
-// It is the real service, but for what no laboratory has: instead of running openshift-install it makes placeholders of a
-// cluster's files (see [Service.PutKubeconfig]), release images are known from [Service.SetRelease], and static networks are
-// refused. Its own intervals are shorter than a user's.
+// It replaces only what a test machine cannot provide. Instead of running openshift-install it generates
+// placeholders of a cluster's files (see [Service.PutKubeconfig]). [Service.SetRelease] provides release
+// images, and static networks are rejected. Its intervals are shorter than in production.
 //
-// It needs Linux, PostgreSQL, and the right to make private mounts: root or user namespaces. The service looks for two files
-// at paths of its container image, which only its process finds there.
+// It needs Linux, PostgreSQL, and the right to create private mounts: root or user namespaces. The service
+// reads two files at paths of its container image, which only its process sees.
 package assistedservice
 
 import (
@@ -36,48 +36,48 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/token"
 )
 
-// Auth is how assisted-service protects itself.
+// Auth is the authentication of assisted-service.
 type Auth string
 
 const (
-	// AuthNone lets everybody in.
+	// AuthNone accepts all clients.
 	AuthNone Auth = "none"
-	// AuthLocal wants a token of an InfraEnv or of a cluster, as on every OpenShift hub.
+	// AuthLocal requires a token of an InfraEnv or of a cluster, as on every OpenShift hub.
 	AuthLocal Auth = "local"
 )
 
-// Options say how assisted-service runs.
+// Options configure assisted-service.
 type Options struct {
-	// Auth is how the service protects itself. Default: AuthNone.
+	// Auth is the authentication of the service. Default: AuthNone.
 	Auth Auth
-	// BaseURL is what the service tells others to reach it under. Default: its own address.
+	// BaseURL is the URL of the service for its clients. Default: its own address.
 	BaseURL string
-	// ImageServiceURL is where the URLs of images begin. Nothing needs to serve it. Default: an address that nobody has.
+	// ImageServiceURL is the base of image URLs, which need not exist. Default: an address without server.
 	ImageServiceURL string
-	// Registries are those (host:port) whose images need no credentials: the service refuses pull secrets without them
-	// otherwise.
+	// Registries are the registries (host:port) whose images need no credentials. The service rejects pull
+	// secrets without credentials of other registries.
 	Registries []string
-	// Env are more variables of the service, in the form name=value. They win over those that are set here.
+	// Env are additional variables of the service, in the form name=value. They override those of this package.
 	Env []string
 }
 
 const (
-	// serviceName is what the process is called, here and by the API server.
+	// serviceName is the name of the process and of its client of the API server.
 	serviceName = "assisted-service"
-	// namespaceName is where assisted-service thinks it runs.
+	// namespaceName is the namespace of assisted-service.
 	namespaceName = "assisted-installer"
-	// leaseName is the one that its controllers run under (cmd/main.go, LeaderElectionID).
+	// leaseName is the lease of its controllers (cmd/main.go, LeaderElectionID).
 	leaseName = "77190dcb.agent-install.openshift.io"
-	// generationTimeout is how long the service may take to make the files of a cluster, which is a matter of milliseconds.
+	// generationTimeout is the timeout for generating the files of a cluster, which takes milliseconds.
 	generationTimeout = 30 * time.Second
-	// pollInterval is the interval at which what has no events is looked at.
+	// pollInterval is the interval of polls.
 	pollInterval = 50 * time.Millisecond
 )
 
 // Service is a running assisted-service with its database and its admission webhooks.
 type Service struct {
 	url    string
-	folder string // what it keeps, and what it is given
+	folder string // data and inputs of the service
 	key    *token.Key
 
 	service, database, admission *process.Process
@@ -85,13 +85,13 @@ type Service struct {
 	mu sync.Mutex // held while the list of releases is changed
 }
 
-// Start builds assisted-service if need be, starts it, and returns when its controllers run. Everything ends with the
-// environment, which has one assisted-service at most.
+// Start builds assisted-service if needed, starts it, and returns when its controllers run. It ends with the
+// environment. An environment has at most one assisted-service.
 func Start(ctx context.Context, e *env.Env, options Options) (*Service, error) {
 	ctx, cancel := e.Group().Bound(ctx)
 	defer cancel()
 	if slices.ContainsFunc(e.Group().Processes(), func(p *process.Process) bool { return p.Name == serviceName }) {
-		return nil, errors.New("this environment has its assisted-service already")
+		return nil, errors.New("this environment already has an assisted-service")
 	}
 	begin := time.Now()
 	if err := e.Components().Build(ctx, components.AssistedService, components.AssistedAdmission); err != nil {
@@ -158,7 +158,7 @@ func (s *Service) newService(ctx context.Context, e *env.Env, options Options, s
 	s.service.Env = slices.Concat(variables, options.Env)
 	s.service.Attributes = ownMounts
 	s.service.Before = func(ctx context.Context) error {
-		// What an ended service leaves keeps the next one waiting for 15 s.
+		// Leftovers of an ended service would block the next one for 15 s.
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceName, Name: leaseName}}
 		return client.IgnoreNotFound(e.Client().Delete(ctx, lease))
 	}
@@ -176,29 +176,29 @@ func (s *Service) file(elements ...string) string {
 	return filepath.Join(append([]string{s.folder}, elements...)...)
 }
 
-// URL is where the service itself answers.
+// URL returns the URL of the service.
 func (s *Service) URL() string {
 	return s.url
 }
 
-// Process is the service. Stopped or killed, it may be started again: it serves under the same address and knows what it
-// knew.
+// Process returns the process of the service. It may be stopped or killed and started again: it keeps its
+// address and its data.
 func (s *Service) Process() *process.Process {
 	return s.service
 }
 
-// Database is the PostgreSQL of the service. Stopped or killed, it may be started again, with its old data.
+// Database returns the PostgreSQL of the service. It may be stopped or killed and started again with its data.
 func (s *Service) Database() *process.Process {
 	return s.database
 }
 
-// Admission serves the admission webhooks.
+// Admission returns the server of the admission webhooks.
 func (s *Service) Admission() *process.Process {
 	return s.admission
 }
 
-// ClusterToken returns a token with which the controller in a cluster talks to the service; empty when none is wanted. The
-// id is that of the service, which is spec.clusterMetadata.infraID of the AgentClusterInstall.
+// ClusterToken returns the token of the controller in a cluster; empty with AuthNone. The ID is that of the
+// service: spec.clusterMetadata.infraID of the AgentClusterInstall.
 func (s *Service) ClusterToken(clusterID string) (string, error) {
 	if s.key == nil {
 		return "", nil
@@ -206,9 +206,9 @@ func (s *Service) ClusterToken(clusterID string) (string, error) {
 	return s.key.Sign(token.Cluster, clusterID)
 }
 
-// SetRelease tells the service which version a release image has, and for which architecture it is (as its tag spells
-// it, multi for all), before anything refers to the image: it asks a registry through the oc and skopeo programs, which
-// are not here.
+// SetRelease sets the version and the architecture (in the notation of tags; multi for all) of a release image.
+// It must be called before any object refers to the image. The real service queries a registry with the oc and
+// skopeo programs, which this package replaces.
 func (s *Service) SetRelease(image, version, architecture string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,16 +223,17 @@ func (s *Service) SetRelease(image, version, architecture string) error {
 	return replaceFile(s.file("releases"), append(known, line...))
 }
 
-// PutKubeconfig replaces the placeholder that the service made as the kubeconfig of a cluster, so that the Secret
-// <ClusterDeployment>-admin-kubeconfig, and what the service itself does in the cluster, are about a real one. The kubeconfig
-// must name the certificate authority of its server: the service adds that of the ingress.
+// PutKubeconfig replaces the placeholder kubeconfig that the service generated for a cluster. Then the Secret
+// <ClusterDeployment>-admin-kubeconfig and the service's own client use a real API server. The kubeconfig must
+// contain the CA of its server: the service adds the CA of the ingress.
 //
-// The service makes the file again each time that it prepares the installation, and reads it when the cluster is installing.
-// So this must be called for each preparation, before all hosts have answered what they are asked then (that they have the
-// container images). since is when the preparation began: the status_updated_at of the cluster, which is in state
-// preparing-for-installation. PutKubeconfig waits until the file of this preparation is there.
+// The service generates the file for each preparation of the installation, and reads it when the installation
+// starts. So PutKubeconfig must be called for each preparation, before all hosts have reported that they have
+// the container images. since is the start of the preparation: the status_updated_at of the cluster in state
+// preparing-for-installation. PutKubeconfig waits until the file of this preparation exists.
 func (s *Service) PutKubeconfig(ctx context.Context, clusterID string, since time.Time, kubeconfig []byte) error {
-	// It is written after the kubeconfig (internal/ignition/installmanifests.go, fileNames). Times of files are coarse.
+	// The service writes this file after the kubeconfig (internal/ignition/installmanifests.go, fileNames).
+	// File times are coarse.
 	last, since := s.file("data", clusterID, "install-config.yaml"), since.Add(-100*time.Millisecond)
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, generationTimeout, true, func(context.Context) (bool, error) {
 		info, err := os.Stat(last)
@@ -242,12 +243,12 @@ func (s *Service) PutKubeconfig(ctx context.Context, clusterID string, since tim
 		return err == nil && !info.ModTime().Before(since), err
 	})
 	if err != nil {
-		return fmt.Errorf("assisted-service makes no kubeconfig for cluster %s: %w", clusterID, err)
+		return fmt.Errorf("assisted-service generated no kubeconfig for cluster %s: %w", clusterID, err)
 	}
 	return replaceFile(s.file("data", clusterID, "kubeconfig-noingress"), kubeconfig)
 }
 
-// replaceFile writes a file in one step: whoever reads it finds the old or the new content.
+// replaceFile writes a file atomically: readers get the old or the new content.
 func replaceFile(path string, content []byte) error {
 	temporary := path + ".new"
 	if err := os.WriteFile(temporary, content, 0o600); err != nil {

@@ -25,10 +25,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 )
 
-// eventually is how long controllers may take for what they do at once.
+// eventually is the timeout for operations that controllers do at once.
 const eventually = 3 * time.Minute
 
-// rack is the namespace of these tests; what they create in it is called after it, too.
+// rack is the namespace of these tests, and the prefix of their objects.
 const rack = "rack"
 
 func TestAssistedService(t *testing.T) {
@@ -57,19 +57,19 @@ func TestAssistedService(t *testing.T) {
 	t.Run("an InfraEnv gets its URLs, and the ignition behind one of them is served", func(t *testing.T) {
 		checkInfraEnv(ctx, t, e, service, "first")
 	})
-	t.Run("what an InfraEnv states no more is remembered, but for kernel arguments", func(t *testing.T) {
+	t.Run("removed fields of an InfraEnv are kept, except kernel arguments", func(t *testing.T) {
 		checkWithdrawal(ctx, t, e, service)
 	})
 	t.Run("an AgentClusterInstall becomes a cluster of the service", func(t *testing.T) {
 		install = checkInstall(ctx, t, e, service)
 	})
-	t.Run("what a registered cluster becomes when what is stated of it changes", func(t *testing.T) {
+	t.Run("changes of the objects of a registered cluster", func(t *testing.T) {
 		checkRegistrations(ctx, t, e, service)
 	})
 	t.Run("a webhook refuses another image set", func(t *testing.T) {
 		changed := install.DeepCopy()
 		changed.Spec.ImageSetRef = &hivev1.ClusterImageSetReference{Name: "other"}
-		err := e.Client().Patch(ctx, changed, client.MergeFrom(install)) // an update may meet one of the service
+		err := e.Client().Patch(ctx, changed, client.MergeFrom(install)) // an update may conflict with one of the service
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("ImageSetRef which is immutable")))
 	})
 	t.Run("the kubeconfig of a preparation is replaced, not that of an earlier one", func(t *testing.T) {
@@ -96,7 +96,7 @@ func checkInfraEnv(ctx context.Context, t *testing.T, e *env.Env, service *Servi
 		ObjectMeta: metav1.ObjectMeta{Namespace: rack, Name: name},
 		Spec:       aiv1beta1.InfraEnvSpec{PullSecretRef: &corev1.LocalObjectReference{Name: rack}, OSImageVersion: "4.19"},
 	}
-	// The API server may still take a connection to the admission server of before, and says so.
+	// The API server may still use a connection to the previous admission server, and returns an error then.
 	g.Eventually(func() error {
 		return client.IgnoreAlreadyExists(c.Create(ctx,
 			infraEnv.DeepCopy()))
@@ -114,7 +114,7 @@ func checkInfraEnv(ctx context.Context, t *testing.T, e *env.Env, service *Servi
 	g.Expect(string(ignition)).To(ContainSubstring("agent.service"))
 }
 
-// checkWithdrawal is why the bootstrap provider makes an InfraEnv again that states less than before.
+// checkWithdrawal shows why the bootstrap provider recreates an InfraEnv whose fields are removed.
 func checkWithdrawal(ctx context.Context, t *testing.T, e *env.Env, service *Service) {
 	g, c := NewWithT(t), e.Client()
 	infraEnv := &aiv1beta1.InfraEnv{ObjectMeta: metav1.ObjectMeta{Namespace: rack, Name: "withdrawn"}, Spec: aiv1beta1.InfraEnvSpec{
@@ -136,7 +136,8 @@ func checkWithdrawal(ctx context.Context, t *testing.T, e *env.Env, service *Ser
 			&known)).To(Succeed())
 		return known
 	}
-	g.Eventually(func(g Gomega) { g.Expect(registered(g).KernelArguments).To(HaveValue(ContainSubstring("former"))) }).WithTimeout(eventually).Should(Succeed())
+	g.Eventually(func(g Gomega) { g.Expect(registered(g).KernelArguments).To(HaveValue(ContainSubstring("former"))) }).
+		WithTimeout(eventually).Should(Succeed())
 
 	before := infraEnv.DeepCopy()
 	infraEnv.Spec = aiv1beta1.InfraEnvSpec{PullSecretRef: before.Spec.PullSecretRef, OSImageVersion: before.Spec.OSImageVersion}
@@ -145,7 +146,7 @@ func checkWithdrawal(ctx context.Context, t *testing.T, e *env.Env, service *Ser
 	g.Eventually(func(g Gomega) {
 		known = registered(g)
 		g.Expect(known.KernelArguments).To(Or(BeNil(), HaveValue(Or(BeEmpty(), Equal("[]")))))
-	}).WithTimeout(eventually).Should(Succeed(), "these can be cleared")
+	}).WithTimeout(eventually).Should(Succeed(), "these fields can be cleared")
 	g.Expect(known.SSHAuthorizedKey).To(Equal(before.Spec.SSHAuthorizedKey))
 	g.Expect(known.IgnitionConfigOverride).To(Equal(before.Spec.IgnitionConfigOverride))
 	g.Expect(known.AdditionalNtpSources).To(Equal("former.example.com"))
@@ -171,7 +172,7 @@ func checkInstall(ctx context.Context, t *testing.T, e *env.Env, service *Servic
 	return install
 }
 
-// checkCluster asks the service for a cluster as the controller in it does.
+// checkCluster requests a cluster from the service like the controller in the cluster.
 func checkCluster(ctx context.Context, t *testing.T, service *Service, install *hiveext.AgentClusterInstall) {
 	g := NewWithT(t)
 	cluster := known(ctx, g, service, install)
@@ -179,13 +180,13 @@ func checkCluster(ctx context.Context, t *testing.T, service *Service, install *
 	g.Expect(cluster.OpenshiftVersion).To(Equal("4.19.10"))
 }
 
-// revive starts the service again if it panicked, as a kubelet does: a database that goes away in the middle of a reconcile of an
-// InfraEnv can make it (internal/bminventory/inventory.go, createAndUploadNewImage).
+// revive starts the service again if it panicked, like a kubelet. The service may panic if its database stops
+// during a reconcile of an InfraEnv (internal/bminventory/inventory.go, createAndUploadNewImage).
 func revive(ctx context.Context, service *Service) error {
 	return service.Process().Start(ctx)
 }
 
-// get downloads from the service, which for a moment after a restart of its database may have no connection to it.
+// get downloads from the service, which may have no connection to its database for a moment after a restart.
 func get(ctx context.Context, g Gomega, service *Service, url, token string) []byte {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	g.Expect(err).NotTo(HaveOccurred())

@@ -13,9 +13,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/process"
 )
 
-// startScript gives assisted-service the two files that it looks for at fixed paths, and runs it. Both folders are covered
-// by a private layer in memory: nothing on this machine changes. Settings of container tools do not count: they could name
-// mirrors of registries.
+// startScript gives assisted-service the two files at fixed paths, and runs it. A private layer in memory
+// covers both folders, so that the machine does not change. Settings of container tools are hidden: they could
+// contain mirrors of registries.
 const startScript = `set -e
 mount --make-rprivate /
 folder=$1
@@ -34,8 +34,8 @@ cp "$folder/ca.crt" /etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem
 exec "$@"
 `
 
-// ocScript answers what assisted-service asks the OpenShift client: the version of a release image, the images in it, and
-// their architecture.
+// ocScript replaces the OpenShift client of assisted-service. It returns the version of a release image, the
+// images in it, and their architecture.
 const ocScript = `#!/bin/sh
 for argument; do
 	case $argument in
@@ -69,18 +69,18 @@ case "$*" in
 	exit 1
 	;;
 *)
-	echo "error: not in this laboratory: oc $*" >&2
+	echo "error: not simulated: oc $*" >&2
 	exit 1
 	;;
 esac
 `
 
-// skopeoScript answers what assisted-service asks about a release image that is for several architectures.
+// skopeoScript replaces skopeo for multi-architecture release images.
 const skopeoScript = `#!/bin/sh
 echo '{"manifests":[{"platform":{"architecture":"amd64"}},{"platform":{"architecture":"arm64"}}]}'
 `
 
-// writeSurroundings writes what the service expects around itself; ca is any certificate authority.
+// writeSurroundings writes the files that the service requires; ca is any CA.
 func (s *Service) writeSurroundings(ca []byte) error {
 	for _, folder := range []string{"data", "cache", "tmp"} {
 		if err := os.Mkdir(s.file(folder), 0o700); err != nil {
@@ -103,9 +103,9 @@ func (s *Service) writeSurroundings(ca []byte) error {
 	return nil
 }
 
-// variables are the settings of the service: those that its operator gives it on a hub
-// (internal/controller/controllers/agentserviceconfig_controller.go), those of a service that runs outside of a cluster,
-// and intervals and time-outs for tests.
+// variables returns the settings of the service. They contain those of its operator on a hub
+// (internal/controller/controllers/agentserviceconfig_controller.go), those of a service outside of a cluster,
+// and intervals and timeouts for tests.
 func (s *Service) variables(options Options, kubeconfig, socket string) ([]string, error) {
 	images, err := operatingSystems()
 	if err != nil {
@@ -146,7 +146,7 @@ func (s *Service) variables(options Options, kubeconfig, socket string) ([]strin
 		"HOST_MAX_DISCONNECTION_TIME=1m", // 3 min
 		"DISK_CHECK_TIMEOUT=1m",          // 8 min
 		"IMAGE_AVAILABILITY_TIMEOUT=1m",  // 16 min
-		// The service takes no less than the longest check and 2 minutes for the cluster, 1 minute for a host.
+		// The minimum is the longest check plus 2 minutes for the cluster, 1 minute for a host.
 		"PREPARE_FOR_INSTALLATION_TIMEOUT=1m",
 		"PREPARE_FOR_INSTALLATION_HOST_TIMEOUT=1m",
 	}
@@ -160,10 +160,11 @@ func (s *Service) variables(options Options, kubeconfig, socket string) ([]strin
 	return append(variables, "EC_PRIVATE_KEY_PEM="+private, "EC_PUBLIC_KEY_PEM="+public), nil
 }
 
-// firstMinor and lastMinor are the OpenShift 4 releases whose operating system the service has.
+// firstMinor and lastMinor are the OpenShift 4 releases whose OS images the service lists.
 const firstMinor, lastMinor = 14, 22
 
-// operatingSystems are the discovery systems, one for each minor release and architecture. Nobody downloads them.
+// operatingSystems returns the OS images, one for each minor release and architecture. No client downloads
+// them.
 func operatingSystems() (string, error) {
 	var images models.OsImages
 	for minor := firstMinor; minor <= lastMinor; minor++ {
@@ -184,7 +185,7 @@ func operatingSystems() (string, error) {
 	return string(encoded), nil
 }
 
-// hardwareRequirements are those of the documentation of OpenShift.
+// hardwareRequirements returns the requirements in the documentation of OpenShift.
 func hardwareRequirements() (string, error) {
 	least := func(cores, gibibytes int64) *models.ClusterHostRequirementsDetails {
 		return &models.ClusterHostRequirementsDetails{

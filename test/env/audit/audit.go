@@ -1,4 +1,4 @@
-// Package audit reads the audit log of an API server: who asked it for what.
+// Package audit reads the audit log of an API server: users and their requests.
 package audit
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// Policy records every request to the API server once it is answered, with its metadata only (no body,
-// so no Secret), health checks included. Requests of nobody and the API server's to itself are left out.
+// Policy records every completed request to the API server with metadata only (no body, so no Secret),
+// including health checks. It excludes anonymous requests and those of the API server to itself.
 const Policy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -30,32 +30,34 @@ rules:
 
 // Request is one API request, as the audit log has it.
 type Request struct {
-	// User is who asked, for example "system:serviceaccount:capi-system:capi-manager": the authenticated user, or whom that impersonated.
+	// User is the authenticated or impersonated user, for example
+	// "system:serviceaccount:capi-system:capi-manager".
 	User string
-	// UserAgent is what the client says of itself.
+	// UserAgent is the User-Agent header of the client.
 	UserAgent string
 	// Verb is the API verb: get, list, watch, create, update, patch, delete, deletecollection.
 	Verb string
-	// Group, Resource and Subresource say what the request was about; all empty for discovery and other non-resource URLs.
+	// Group, Resource and Subresource of the object; all empty for discovery and other non-resource URLs.
 	Group, Resource, Subresource string
 	// Namespace and Name of the object; Name is empty for list, watch and create.
 	Namespace, Name string
 	// URI is the path with its query.
 	URI string
-	// Code is the HTTP status of the answer.
+	// Code is the HTTP status of the response.
 	Code int
 	// Time is when the request arrived.
 	Time time.Time
 }
 
-// Requests is a list of API requests, in the order in which they were answered.
+// Requests are API requests in the order of their responses.
 type Requests []Request
 
-// Read returns the requests in the audit log at path; none while there is no log yet. A watch counts once, when it was opened.
+// Read returns the requests in the audit log at path; none if the file does not exist. A watch counts once,
+// when it was opened.
 func Read(path string) (Requests, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // nothing was requested yet
+		return nil, nil // no request yet
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the audit log: %w", err)
@@ -76,10 +78,10 @@ func (r Requests) Where(keep func(Request) bool) Requests {
 	return kept
 }
 
-// Work returns the requests that an amount of work causes: without the watches of informers and the lists that begin
-// them (client-go asks for resourceVersion=0 there, our managers for pages of [kube.PageSize]; a read past the cache
-// does neither), without leases (leader election), without discovery, and without the reviews of tokens and access by
-// which a metrics endpoint protects itself.
+// Work returns the requests that a unit of work causes. It excludes the watches of informers and the lists that
+// begin them. client-go lists with resourceVersion=0, our managers with pages of [kube.PageSize]; an uncached
+// read uses neither. It also excludes leases (leader election), discovery, and the token and access reviews of
+// metrics endpoints.
 func (r Requests) Work() Requests {
 	page := fmt.Sprintf("limit=%d", kube.PageSize)
 	return r.Where(func(request Request) bool {
@@ -89,14 +91,16 @@ func (r Requests) Work() Requests {
 	})
 }
 
-// Housekeeping reports whether a request is one of those that never end: leases are renewed, and a metrics endpoint asks who may read it.
+// Housekeeping reports whether a request is one of those that never end: renewals of leases, and reviews of
+// metrics endpoints.
 func (r Request) Housekeeping() bool {
 	return slices.Contains([]string{"leases", "tokenreviews", "subjectaccessreviews"}, r.Resource)
 }
 
-// Unrest returns the requests that nobody makes who is idle: all, lists, discovery and health checks too, but
-// housekeeping, and of those that watch the same the first, which an informer begins again every five to ten minutes
-// (client-go, tools/cache/reflector.go: defaultMinWatchTimeout). It is meant for a minute or two.
+// Unrest returns the requests that an idle client does not send: all except housekeeping, including lists,
+// discovery and health checks. The first of several watches of the same resource is excluded, because an
+// informer restarts it every five to ten minutes (client-go, tools/cache/reflector.go: defaultMinWatchTimeout).
+// It is meant for periods of a minute or two.
 func (r Requests) Unrest() Requests {
 	watched := map[string]bool{}
 	return r.Where(func(request Request) bool {
@@ -110,14 +114,14 @@ func (r Requests) Unrest() Requests {
 	})
 }
 
-// Writes returns the requests that ask for a change, whether or not it is one.
+// Writes returns the requests for changes, including those without effect.
 func (r Requests) Writes() Requests {
 	return r.Where(func(request Request) bool {
 		return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, request.Verb)
 	})
 }
 
-// Count tells how many requests there are of each verb and resource; keys look like "patch machines/status".
+// Count returns the number of requests by verb and resource; keys look like "patch machines/status".
 func (r Requests) Count() map[string]int {
 	counts := map[string]int{}
 	for _, request := range r {
@@ -130,8 +134,8 @@ func (r Requests) Count() map[string]int {
 	return counts
 }
 
-// Over tells, in order, of which verbs and resources there are more requests than may be: than other of what bounds do
-// not name. Keys are those of [Requests.Count].
+// Over returns, in order, the verbs and resources with more requests than their bound; other is the bound of
+// those without one. Keys are those of [Requests.Count].
 func (r Requests) Over(bounds map[string]int, other int) []string {
 	var over []string
 	for what, n := range r.Count() {
@@ -147,14 +151,14 @@ func (r Requests) Over(bounds map[string]int, other int) []string {
 	return over
 }
 
-// event is the part of audit.k8s.io/v1 Event that is of interest.
+// event has the used fields of an audit.k8s.io/v1 Event.
 type event struct {
 	Stage      string
 	Verb       string
 	UserAgent  string
 	RequestURI string
 	User       struct{ Username string }
-	// ImpersonatedUser is empty where nobody is.
+	// ImpersonatedUser is empty without impersonation.
 	ImpersonatedUser struct{ Username string }
 	ObjectRef        struct {
 		APIGroup, Resource, Subresource, Namespace, Name string
@@ -163,8 +167,8 @@ type event struct {
 	RequestReceivedTimestamp time.Time
 }
 
-// read reads an audit log in JSON lines, and tells how many bytes of it. The API server may be writing it: a last line
-// without its end is left out.
+// read reads an audit log in JSON lines, and returns the number of bytes read. The API server may be writing
+// the log: an incomplete last line is left out.
 func read(log io.Reader) (requests Requests, size int64, err error) {
 	reader := bufio.NewReader(log)
 	for {
@@ -180,7 +184,7 @@ func read(log io.Reader) (requests Requests, size int64, err error) {
 		if err := json.Unmarshal(line, &e); err != nil {
 			return nil, 0, fmt.Errorf("cannot read an audit event: %w", err)
 		}
-		// A watch has two events, one when it is opened and one when it ends; everything else has one.
+		// A watch has two events, at its start and end; all other requests have one.
 		if (e.Verb == "watch") != (e.Stage == "ResponseStarted") {
 			continue
 		}

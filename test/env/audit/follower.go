@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// Follower reads an audit log while it is written, each request once.
+// Follower reads an audit log during its writing, each request once.
 type Follower struct {
 	path string
 	read int64
@@ -19,7 +19,7 @@ func Follow(path string) *Follower {
 	return &Follower{path: path}
 }
 
-// Next returns the requests that were answered since it was called last; none while there is no log yet.
+// Next returns the requests that were completed since the last call; none if the file does not exist.
 func (f *Follower) Next() (Requests, error) {
 	file, err := os.Open(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -30,7 +30,7 @@ func (f *Follower) Next() (Requests, error) {
 	}
 	defer file.Close()
 	if _, err := file.Seek(f.read, io.SeekStart); err != nil {
-		return nil, fmt.Errorf("cannot go on with the audit log: %w", err)
+		return nil, fmt.Errorf("cannot continue reading the audit log: %w", err)
 	}
 	requests, size, err := read(file)
 	f.read += size

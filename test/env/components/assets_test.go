@@ -11,28 +11,28 @@ import (
 
 func TestRecentEnough(t *testing.T) {
 	for name, test := range map[string]struct {
-		said, pinned, problem string
+		output, pinned, problem string
 	}{
-		"the same":          {said: "Kubernetes v1.36.3\n", pinned: "v1.36.3"},
-		"of the same minor": {said: "Kubernetes v1.36.0\n", pinned: "v1.36.3"},
-		"a newer minor":     {said: "Kubernetes v1.37.1\n", pinned: "v1.36.3"},
+		"the same":          {output: "Kubernetes v1.36.3\n", pinned: "v1.36.3"},
+		"of the same minor": {output: "Kubernetes v1.36.0\n", pinned: "v1.36.3"},
+		"a newer minor":     {output: "Kubernetes v1.37.1\n", pinned: "v1.36.3"},
 		"an older minor": {
-			said: "Kubernetes v1.35.9\n", pinned: "v1.36.3",
-			problem: "its version is 1.35.9, and needs to be at least 1.36.0",
+			output: "Kubernetes v1.35.9\n", pinned: "v1.36.3",
+			problem: "its version is 1.35.9, but must be at least 1.36.0",
 		},
-		"another major version": {said: "Kubernetes v2.40.0\n", pinned: "v1.36.3", problem: "its version is 2.40.0"},
+		"another major version": {output: "Kubernetes v2.40.0\n", pinned: "v1.36.3", problem: "its version is 2.40.0"},
 		"etcd": {
-			said:   "etcd Version: 3.6.6\nGit SHA: 1234567\nGo Version: go1.24.11\nGo OS/Arch: linux/amd64\n",
+			output: "etcd Version: 3.6.6\nGit SHA: 1234567\nGo Version: go1.24.11\nGo OS/Arch: linux/amd64\n",
 			pinned: "v3.6.5",
 		},
 		"an old etcd": {
-			said: "etcd Version: 3.5.24\nGit SHA: 1234567\nGo Version: go1.24.11\n", pinned: "v3.6.5",
-			problem: "its version is 3.5.24, and needs to be at least 3.6.0",
+			output: "etcd Version: 3.5.24\nGit SHA: 1234567\nGo Version: go1.24.11\n", pinned: "v3.6.5",
+			problem: "its version is 3.5.24, but must be at least 3.6.0",
 		},
-		"nothing": {said: "usage\n", pinned: "v3.6.5", problem: "does not say its version"},
+		"nothing": {output: "usage\n", pinned: "v3.6.5", problem: "has no version"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := recentEnough(test.said, test.pinned)
+			err := recentEnough(test.output, test.pinned)
 			if test.problem == "" {
 				NewWithT(t).Expect(err).NotTo(HaveOccurred())
 			} else {
@@ -42,7 +42,7 @@ func TestRecentEnough(t *testing.T) {
 	}
 }
 
-// assets is a folder with a kube-apiserver and an etcd that say these versions.
+// assets creates a folder with a kube-apiserver and an etcd with these versions.
 func assets(t *testing.T, apiServer, etcd string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -72,14 +72,15 @@ func TestPrebuiltPrograms(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(program).To(Equal(filepath.Join(folder, "kube-apiserver")))
 	g.Expect(offered(APIServer)).To(Equal(program))
-	g.Expect(offered(Etcd)).To(BeEmpty(), "it is too old")
-	g.Expect(offered(Controllers)).To(BeEmpty(), "what has to be of the same version as others is built")
-	g.Expect(out.String()).To(Equal("kube-apiserver is that of KUBEBUILDER_ASSETS: "+program+"\n"+
-		"KUBEBUILDER_ASSETS has no etcd for us, it is built: its version is 3.5.24, and needs to be at least 3.6.0\n"), "each is told once")
+	g.Expect(offered(Etcd)).To(BeEmpty(), "the etcd is too old")
+	g.Expect(offered(Controllers)).To(BeEmpty(), "components whose version must match others are built")
+	g.Expect(out.String()).To(Equal("kube-apiserver is taken from KUBEBUILDER_ASSETS: "+program+"\n"+
+		"KUBEBUILDER_ASSETS has no suitable etcd, it is built: its version is 3.5.24, but must be at least 3.6.0\n"),
+		"each message is printed once")
 	missing, err := b.missing(t.Context(), []Component{APIServer})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(missing).To(BeEmpty())
 
 	t.Setenv(Assets, t.TempDir())
-	g.Expect(offered(Etcd)).To(BeEmpty(), "there is none")
+	g.Expect(offered(Etcd)).To(BeEmpty(), "the folder has no etcd")
 }

@@ -13,25 +13,25 @@ import (
 	"golang.org/x/term"
 )
 
-// display shows a build to people.
+// display shows the progress of a build.
 type display struct {
-	// builder writes where it does not disturb what is shown.
+	// builder writes its messages without disturbing the display.
 	builder *Builder
 	end     func()
 }
 
-// show draws a bar on a terminal for as long as something is built; elsewhere the lines of the builder are all.
+// show draws a bar on a terminal during the build. Without terminal only the messages of the builder appear.
 func show(b *Builder, p *progress) display {
 	file, ok := b.out.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
 		return display{builder: b, end: func() {}}
 	}
-	// Without input the terminal stays as it is, and Ctrl-C reaches the program as a signal.
+	// Without input the terminal stays unchanged, and Ctrl-C reaches the program as a signal.
 	program := tea.NewProgram(newBuildView(p), tea.WithOutput(file), tea.WithInput(nil), tea.WithoutSignalHandler())
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		_, _ = program.Run() // that nothing can be drawn is no reason not to build
+		_, _ = program.Run() // a failing display does not fail the build
 	}()
 	return display{
 		builder: &Builder{root: b.root, out: above{program}},
@@ -42,19 +42,19 @@ func show(b *Builder, p *progress) display {
 	}
 }
 
-// above writes lines above what a program draws.
+// above writes lines above the display of a program.
 type above struct{ program *tea.Program }
 
 // Write implements io.Writer.
 func (a above) Write(text []byte) (int, error) {
-	// unlike Program.Println, this does not wait for a program that has ended
+	// Program.Println would block after the program has ended
 	a.program.Send(tea.Println(strings.TrimRight(string(text), "\n"))())
 	return len(text), nil
 }
 
 var _ io.Writer = above{}
 
-// buildView is the live picture of a build.
+// buildView is the model of the display.
 type buildView struct {
 	progress *progress
 	bar      bar.Model
@@ -65,7 +65,7 @@ func newBuildView(p *progress) buildView {
 	return buildView{progress: p, bar: bar.New(bar.WithSolidFill("2"), bar.WithWidth(50), bar.WithColorProfile(lipgloss.ColorProfile()))}
 }
 
-// tick lets the clock run, ended says that all is built.
+// tick updates the clock, ended ends the display.
 type (
 	tick  struct{}
 	ended struct{}
@@ -84,7 +84,7 @@ func (v buildView) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	case tick:
 		return v, nextTick()
 	case ended:
-		v.ended = true // and leaves nothing behind
+		v.ended = true // clears the display
 		return v, tea.Quit
 	}
 	return v, nil
@@ -98,8 +98,8 @@ func (v buildView) View() string {
 	return v.at(time.Now())
 }
 
-// at is the picture at a time.
+// at returns the display at a time.
 func (v buildView) at(now time.Time) string {
 	return fmt.Sprintf("%s  %s  building %s, once\n", v.bar.ViewAs(v.progress.share(now)),
-		now.Sub(v.progress.started).Round(time.Second), v.progress.tell(now))
+		now.Sub(v.progress.started).Round(time.Second), v.progress.text(now))
 }

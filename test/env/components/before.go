@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// ErrNoHistory tells that a checkout does not know what was before it: it has no git, or only its last commits.
+// ErrNoHistory reports that the checkout has no git history, or only its last commits.
 var ErrNoHistory = errors.New("the checkout has no history")
 
-// firstVersion stands for what was before the first release.
+// firstVersion is the version of the state before the first release.
 const firstVersion = "v0.1.0"
 
-// Before is the builder of the release before this checkout, and its version: of the newest tag before its last commit
-// or, as long as there is none, of the commit before the last change of the API. It lies below .tools, by its commit.
-// [ErrNoHistory] tells that nobody can know.
+// Before returns the builder of the previous release and its version. The previous release is the newest tag
+// before the last commit, or without tags the commit before the last change of the API. Its checkout lies in
+// .tools, named after the commit. It returns [ErrNoHistory] if the history is missing.
 func (b *Builder) Before(ctx context.Context) (*Builder, string, error) {
 	commit, version, err := b.commitBefore(ctx)
 	if err != nil {
@@ -34,19 +34,19 @@ func (b *Builder) Before(ctx context.Context) (*Builder, string, error) {
 	}
 	temporary := before.root + ".new"
 	if err := errors.Join(os.RemoveAll(temporary), os.MkdirAll(temporary, 0o755)); err != nil {
-		return nil, "", fmt.Errorf("cannot make a folder for the release before: %w", err)
+		return nil, "", fmt.Errorf("cannot create a folder for the previous release: %w", err)
 	}
 	archive := filepath.Join(temporary, ".tar")
 	if _, err := b.git(ctx, "archive", "--format=tar", "--output="+archive, commit); err != nil {
-		return nil, "", fmt.Errorf("cannot read the release before: %w", err)
+		return nil, "", fmt.Errorf("cannot read the previous release: %w", err)
 	}
 	if _, err := run(ctx, temporary, "tar", "-xf", archive); err != nil {
-		return nil, "", fmt.Errorf("cannot unpack the release before: %w", err)
+		return nil, "", fmt.Errorf("cannot unpack the previous release: %w", err)
 	}
 	if err := errors.Join(os.Remove(archive), os.Rename(temporary, before.root)); err != nil {
-		return nil, "", fmt.Errorf("cannot put the release before in its place: %w", err)
+		return nil, "", fmt.Errorf("cannot move the previous release to its folder: %w", err)
 	}
-	b.sayf("the release before is %s, of commit %s", version, commit)
+	b.sayf("the previous release is %s, commit %s", version, commit)
 	return before, version, nil
 }
 

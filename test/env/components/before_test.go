@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// history is a checkout with a git of its own, to be written commit by commit.
+// history is a checkout with its own git repository.
 type history struct {
 	*testing.T
 	builder *Builder
@@ -32,7 +32,7 @@ func (h *history) git(args ...string) {
 	NewWithT(h).Expect(err).NotTo(HaveOccurred(), string(out))
 }
 
-// commit writes a file, whose content is the message.
+// commit commits a file whose content is the message.
 func (h *history) commit(file, message string) {
 	h.Helper()
 	path := filepath.Join(h.builder.root, file)
@@ -42,7 +42,7 @@ func (h *history) commit(file, message string) {
 	h.git("commit", "--quiet", "--message", message)
 }
 
-// expect checks which version and which content of a file the release before has.
+// expect checks the version of the previous release and the content of a file in it.
 func (h *history) expect(version, file, content string) {
 	h.Helper()
 	g := NewWithT(h)
@@ -54,13 +54,13 @@ func (h *history) expect(version, file, content string) {
 	g.Expect(string(found)).To(Equal(content))
 }
 
-func TestTheReleaseBefore(t *testing.T) {
+func TestPreviousRelease(t *testing.T) {
 	const api, other = "config/controlplane/crd/bases/kind.yaml", "README.md"
 	h := newHistory(t)
 	h.commit(api, "first")
 	h.commit(other, "text")
 	_, _, err := h.builder.Before(t.Context())
-	NewWithT(t).Expect(err).To(MatchError(ErrNoHistory), "nothing was before the first API")
+	NewWithT(t).Expect(err).To(MatchError(ErrNoHistory), "no release before the first API")
 
 	h.commit(other, "more text")
 	h.commit(api, "second")
@@ -69,7 +69,7 @@ func TestTheReleaseBefore(t *testing.T) {
 	h.expect(firstVersion, other, "more text")
 
 	h.git("tag", "v0.2.0")
-	h.expect(firstVersion, api, "first") // what is tagged was not before itself
+	h.expect(firstVersion, api, "first") // a tag of the last commit does not count
 	h.commit(other, "after the release")
 	h.expect("v0.2.0", other, "yet more text")
 	h.git("tag", "another-tag")
@@ -82,5 +82,5 @@ func TestTheReleaseBefore(t *testing.T) {
 	NewWithT(t).Expect(err).To(MatchError(ErrNoHistory), "a clone without history")
 
 	_, _, err = (&Builder{root: t.TempDir(), out: io.Discard}).Before(t.Context())
-	NewWithT(t).Expect(err).To(MatchError(ErrNoHistory), "no git at all")
+	NewWithT(t).Expect(err).To(MatchError(ErrNoHistory), "no git")
 }

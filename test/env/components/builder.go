@@ -23,15 +23,16 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/filelock"
 )
 
-// Builder builds the components of one checkout and knows where they are.
+// Builder builds the components of a checkout and returns their paths.
 type Builder struct {
 	root string
 	out  io.Writer
-	// told are the lines of once.
-	told sync.Map
+	// printed are the messages of once.
+	printed sync.Map
 }
 
-// NewBuilder returns the builder of a checkout; dir is any folder of it, out gets one line for each thing that is built.
+// NewBuilder returns the builder of a checkout. dir is any folder of the checkout; out gets a line for each
+// built component.
 func NewBuilder(dir string, out io.Writer) (*Builder, error) {
 	root, err := findRoot(dir)
 	if err != nil {
@@ -40,12 +41,12 @@ func NewBuilder(dir string, out io.Writer) (*Builder, error) {
 	return &Builder{root: root, out: out}, nil
 }
 
-// Root is the top of the checkout.
+// Root returns the top of the checkout.
 func (b *Builder) Root() string {
 	return b.root
 }
 
-// Build builds those of the components that are not there yet, those that have little in common side by side.
+// Build builds the missing components. Components with few common packages are built in parallel.
 func (b *Builder) Build(ctx context.Context, components ...Component) error {
 	missing, err := b.missing(ctx, components)
 	if err != nil || len(missing) == 0 {
@@ -56,7 +57,7 @@ func (b *Builder) Build(ctx context.Context, components ...Component) error {
 		return err
 	}
 	defer unlock()
-	if missing, err = b.missing(ctx, missing); err != nil { // but for what the process that held the lock built
+	if missing, err = b.missing(ctx, missing); err != nil { // without those that another process has built meanwhile
 		return err
 	}
 	progress := newProgress(missing, time.Now())
@@ -81,9 +82,9 @@ func (b *Builder) Build(ctx context.Context, components ...Component) error {
 	return group.Wait()
 }
 
-// fetch downloads the modules of components that are built later, which would have the processors wait for them then.
-// What is wrong the build itself will tell. `go mod download` would fetch all that the go.mod names, which is more than
-// is built.
+// fetch downloads the modules of components that are built later, so that their builds need not wait. The build
+// itself reports errors. `go mod download` would download all modules of the go.mod, which are more than the
+// build needs.
 func (b *Builder) fetch(ctx context.Context, components []Component) {
 	for _, c := range components {
 		r, err := b.recipe(c)
@@ -98,8 +99,8 @@ func (b *Builder) fetch(ctx context.Context, components []Component) {
 	}
 }
 
-// Program returns the path of a component: of the one that [Assets] offers, or else of the one that is built when it is
-// missing or its inputs changed.
+// Program returns the path of a component: the program in [Assets], or the built program. It builds a program
+// that is missing or has changed inputs.
 func (b *Builder) Program(ctx context.Context, c Component) (string, error) {
 	if program := b.offered(ctx, c); program != "" {
 		return program, nil
@@ -111,7 +112,7 @@ func (b *Builder) Program(ctx context.Context, c Component) (string, error) {
 	return r.target, err
 }
 
-// recipe is what a component is built from, and where it is put.
+// recipe has the inputs and the path of a component.
 type recipe struct {
 	source, target, version, inputs string
 }
@@ -135,12 +136,13 @@ func (b *Builder) recipe(c Component) (recipe, error) {
 	}, nil
 }
 
-// version is that of the module of a component.
+// version returns the version of the module of a component.
 func (b *Builder) version(c Component) (string, error) {
 	return moduleVersion(filepath.Join(b.root, "test", "tools", c.tools, "go.mod"), c.module)
 }
 
-// missing are the components that are neither offered nor built, and our own, of which only the go command knows.
+// missing returns the components that are neither offered nor built, and our own. Only the go command detects
+// changes of our own.
 func (b *Builder) missing(ctx context.Context, components []Component) ([]Component, error) {
 	var missing []Component
 	for _, c := range components {
@@ -155,7 +157,7 @@ func (b *Builder) missing(ctx context.Context, components []Component) ([]Compon
 	return missing, nil
 }
 
-// make builds a component for a caller that holds the lock.
+// make builds a component. The caller holds the lock.
 func (b *Builder) make(ctx context.Context, c Component) error {
 	r, err := b.recipe(c)
 	if err != nil {
@@ -171,7 +173,7 @@ func (b *Builder) make(ctx context.Context, c Component) error {
 	return os.WriteFile(r.target+".inputs", []byte(r.inputs), 0o644)
 }
 
-// packageOf is the package that a component is built from.
+// packageOf returns the package that a component is built from.
 func (b *Builder) packageOf(c Component) (string, error) {
 	if c.pkg != "" {
 		return c.pkg, nil
@@ -179,15 +181,15 @@ func (b *Builder) packageOf(c Component) (string, error) {
 	return toolPackage(filepath.Join(b.root, "test", "tools", c.tools, "go.mod"))
 }
 
-// versionVariable is what the linker tells our managers of a release; see the Makefile.
+// versionVariable is the variable for the version of our managers that the linker sets; see the Makefile.
 const versionVariable = "github.com/prometheus/common/version.Version"
 
-// Manager builds one of this repository's own programs. The go command's cache decides whether there is anything to do.
+// Manager builds a program of this repository. The cache of the go command decides whether it is up to date.
 func (b *Builder) Manager(ctx context.Context, name string) (string, error) {
 	return b.manager(ctx, name, name, "-s -w")
 }
 
-// ReleasedManager is the same with the version of a release.
+// ReleasedManager is Manager with the version of a release.
 func (b *Builder) ReleasedManager(ctx context.Context, name, version string) (string, error) {
 	return b.manager(ctx, name, name+"-"+version, "-s -w -X "+versionVariable+"="+version)
 }
@@ -202,8 +204,9 @@ func (b *Builder) manager(ctx context.Context, name, file, ldflags string) (stri
 	return target, b.build(ctx, b.root, target, "./"+name, ldflags)
 }
 
-// build runs go build and puts the program in its place in one step: an interrupted build leaves no half program, and a
-// program that runs is not written to. The go command gets to see what is there already, since it links nothing again that did not change.
+// build runs go build and renames the program, so that an interrupted build leaves no incomplete program and a
+// running program is not overwritten. The go command gets the existing program, because it links only changed
+// programs.
 func (b *Builder) build(ctx context.Context, source, target, pkg, ldflags string) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return fmt.Errorf("cannot create the folder of %s: %w", target, err)
@@ -211,7 +214,7 @@ func (b *Builder) build(ctx context.Context, source, target, pkg, ldflags string
 	start := time.Now()
 	temporary := target + ".new"
 	if err := offer(target, temporary); err != nil {
-		return fmt.Errorf("cannot prepare the place of %s: %w", target, err)
+		return fmt.Errorf("cannot prepare the path of %s: %w", target, err)
 	}
 	if _, err := b.goCommand(ctx, source, "build", "-buildvcs=false", "-ldflags", ldflags, "-o", temporary, pkg); err != nil {
 		return fmt.Errorf("cannot build %s: %w", filepath.Base(target), err)
@@ -220,7 +223,7 @@ func (b *Builder) build(ctx context.Context, source, target, pkg, ldflags string
 		return os.Remove(temporary)
 	}
 	if err := os.Rename(temporary, target); err != nil {
-		return fmt.Errorf("cannot put %s in its place: %w", target, err)
+		return fmt.Errorf("cannot rename %s: %w", target, err)
 	}
 	name, err := filepath.Rel(b.root, target)
 	if err != nil {
@@ -230,8 +233,8 @@ func (b *Builder) build(ctx context.Context, source, target, pkg, ldflags string
 	return nil
 }
 
-// offer gives a program a second name, in place of what an interrupted build left there. Where that cannot be, or there
-// is no program, it is linked.
+// offer links a program to a second name and replaces leftovers of an interrupted build. Without the link the
+// go command links the program again.
 func offer(program, name string) error {
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -240,7 +243,7 @@ func offer(program, name string) error {
 	return nil
 }
 
-// same reports whether two names are those of one file.
+// same reports whether two paths are the same file.
 func same(a, b string) bool {
 	first, err := os.Stat(a)
 	if err != nil {
@@ -250,7 +253,7 @@ func same(a, b string) bool {
 	return err == nil && os.SameFile(first, second)
 }
 
-// lock keeps other processes from building at the same time.
+// lock prevents concurrent builds by other processes.
 func (b *Builder) lock() (unlock func(), err error) {
 	path := filepath.Join(b.root, ".tools", "lock")
 	file, err := filelock.Try(path)
@@ -273,19 +276,19 @@ func (b *Builder) sayf(format string, args ...any) {
 	fmt.Fprintf(b.out, format+"\n", args...)
 }
 
-// once says something the first time only.
+// once prints a message the first time only.
 func (b *Builder) once(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
-	if _, told := b.told.LoadOrStore(line, true); !told {
+	if _, printed := b.printed.LoadOrStore(line, true); !printed {
 		b.sayf("%s", line)
 	}
 }
 
-// collectLess lets the compilers that the go command starts have more garbage before they collect it: that is a sixth
-// of their work on the largest packages, a tenth of it in all, for a fifth more memory.
+// collectLess makes the compilers of the go command collect garbage less often. It saves a sixth of the work on
+// the largest packages and a tenth in total, for a fifth more memory.
 const collectLess = "GOGC=400"
 
-// run runs a program to its end; what it wrote to standard error becomes part of the error.
+// run runs a program; its standard error becomes part of the error.
 func run(ctx context.Context, dir, program string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir
@@ -313,7 +316,7 @@ func ldflags(c Component, version string) string {
 	return strings.Join(flags, " ")
 }
 
-// built reports whether the program is there and was built from these inputs.
+// built reports whether the program exists and was built from these inputs.
 func built(target, inputs string) bool {
 	recorded, err := os.ReadFile(target + ".inputs")
 	if err != nil || string(recorded) != inputs {
@@ -323,7 +326,7 @@ func built(target, inputs string) bool {
 	return err == nil
 }
 
-// hashFiles returns a hash over the names and contents of the files in a folder and those below it.
+// hashFiles returns a hash of the names and contents of all files in a folder.
 func hashFiles(dir string) (string, error) {
 	hash := sha256.New()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

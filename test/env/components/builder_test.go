@@ -13,15 +13,15 @@ import (
 func TestBuilt(t *testing.T) {
 	g := NewWithT(t)
 	program := filepath.Join(t.TempDir(), "program")
-	g.Expect(built(program, "a")).To(BeFalse(), "nothing is there")
+	g.Expect(built(program, "a")).To(BeFalse(), "the program does not exist")
 	g.Expect(os.WriteFile(program, nil, 0o600)).To(Succeed())
-	g.Expect(built(program, "a")).To(BeFalse(), "nobody knows what it was built from")
+	g.Expect(built(program, "a")).To(BeFalse(), "its inputs are unknown")
 	g.Expect(os.WriteFile(program+".inputs", []byte("a"), 0o600)).To(Succeed())
 	g.Expect(built(program, "a")).To(BeTrue())
 	g.Expect(built(program, "b")).To(BeFalse(), "its inputs changed")
 }
 
-func TestOurOwnProgramsFollowTheirSources(t *testing.T) {
+func TestOwnProgramsAreRebuiltAfterChanges(t *testing.T) {
 	g := NewWithT(t)
 	var out bytes.Buffer
 	b := &Builder{root: t.TempDir(), out: &out}
@@ -31,9 +31,9 @@ func TestOurOwnProgramsFollowTheirSources(t *testing.T) {
 		g.Expect(os.WriteFile(path, []byte(content), 0o600)).To(Succeed())
 	}
 	c := own("ours", 1)
-	build := func(says string) string {
+	build := func(text string) string {
 		out.Reset()
-		write("ours/main.go", "package main\n\nfunc main() { println("+says+") }\n")
+		write("ours/main.go", "package main\n\nfunc main() { println("+text+") }\n")
 		program, err := b.Program(t.Context(), c)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(program + ".new").NotTo(BeAnExistingFile())
@@ -51,18 +51,19 @@ func TestOurOwnProgramsFollowTheirSources(t *testing.T) {
 	write(".tools/managers/ours.new", "half a program")
 	build("1")
 	g.Expect(out.String()).To(BeEmpty(), "nothing changed")
-	g.Expect(same(program, running)).To(BeTrue(), "what is there was not linked again")
+	g.Expect(same(program, running)).To(BeTrue(), "an unchanged program is not linked again")
 
 	build("2")
 	g.Expect(out.String()).To(HavePrefix("built .tools/managers/ours in "))
 	g.Expect(os.ReadFile(program)).NotTo(Equal(first))
-	g.Expect(os.ReadFile(running)).To(Equal(first), "a program that runs is not written to")
+	g.Expect(os.ReadFile(running)).To(Equal(first), "a running program is not overwritten")
 }
 
-func TestModulesAreFetchedWhileOthersAreBuilt(t *testing.T) {
+func TestModulesAreFetchedDuringOtherBuilds(t *testing.T) {
 	g := NewWithT(t)
 	b := &Builder{root: t.TempDir(), out: io.Discard}
-	// The go command of the test notes what it is asked for. What is built first needs those fetched that are built last.
+	// The go command of the test records its arguments. During the first builds, the modules of the last builds
+	// are fetched.
 	log, bin := filepath.Join(b.root, "log"), t.TempDir()
 	g.Expect(os.WriteFile(filepath.Join(bin, "go"), []byte(`#!/bin/sh
 echo "$1 $(basename $PWD)" >>`+log+`
@@ -88,5 +89,5 @@ shift 4; touch $2
 	g.Expect(b.Build(t.Context(), components...)).To(Succeed())
 	content, err := os.ReadFile(log)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(string(content)).NotTo(Or(ContainSubstring("list first"), ContainSubstring("list second")), "these begin with it anyway")
+	g.Expect(string(content)).NotTo(Or(ContainSubstring("list first"), ContainSubstring("list second")), "these are built first")
 }

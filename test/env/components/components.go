@@ -2,37 +2,39 @@ package components
 
 import "cmp"
 
-// DefaultCoreTools is the folder below test/tools with the version of Cluster API core that runs if none is asked for.
+// DefaultCoreTools is the folder of test/tools with the default version of Cluster API core.
 const DefaultCoreTools = "cluster-api"
 
-// Component is a program that is built from a module of its own below test/tools.
+// Component is a program that is built from its own module in test/tools.
 type Component struct {
-	// tools is the folder below test/tools; empty: the program is one of this repository's own modules, whose go command
-	// decides whether there is anything to do.
+	// tools is the folder of test/tools. It is empty for programs of this repository's own modules, which the go
+	// command keeps up to date.
 	tools string
-	// own is the folder of that module below the top of the repository; empty: the module of the product.
+	// own is the folder of that module in the repository; empty means the module of the product.
 	own string
-	// module is what is built, and whose version names the result.
+	// module is the built module, whose version is part of the program's name.
 	module string
-	// binary is the name of the program, pkg the package it is built from; empty: the tool that the folder's go.mod names.
+	// binary is the name of the program, pkg its package; empty means the tool in the go.mod of the folder.
 	binary, pkg string
-	// manifests is the folder of the module with those of a manager; empty: config/default beside its package.
+	// manifests is the folder of a manager's manifests in the module; empty means config/default next to its
+	// package.
 	manifests string
-	// versioned programs are told their version by the linker, as Kubernetes' own build does.
+	// versioned programs get their version from the linker, as in Kubernetes' own build.
 	versioned bool
-	// variables are string variables of the program that the linker sets, by their full names.
+	// variables are string variables of the program that the linker sets, by full name.
 	variables map[string]string
-	// prebuilt programs may come from elsewhere: see [Assets].
+	// prebuilt programs may come from another place: see [Assets].
 	prebuilt bool
-	// cost is how many seconds of a processor it takes to build from empty caches, after what stands before it in its family: see [lanes].
+	// cost is the CPU time in seconds of a build with empty caches, after the previous components of its
+	// family: see [lanes].
 	cost int
-	// family names the components that have most of their packages in common, at the same versions.
+	// family is the name of components with mostly the same packages at the same versions.
 	family string
 }
 
-// The families are named after the version of Kubernetes' libraries that they have in common, if they do.
+// A family is named after the version of Kubernetes' libraries that its components share, if any.
 const (
-	ourFamily        = "k8s.io 0.34" // that of the managers of this repository, too
+	ourFamily        = "k8s.io 0.34" // includes the managers of this repository
 	metal3Family     = "k8s.io 0.35"
 	kubernetesFamily = "k8s.io 0.36"
 	serviceFamily    = "k8s.io 0.29"
@@ -46,7 +48,7 @@ const (
 	serviceModule    = "github.com/openshift/assisted-service"
 )
 
-// The components whose versions are not chosen by whoever starts them.
+// Components whose versions the caller does not choose.
 var (
 	Etcd      = Component{tools: "etcd", module: "go.etcd.io/etcd/server/v3", binary: "etcd", pkg: ".", prebuilt: true, cost: 40}
 	APIServer = Component{
@@ -73,7 +75,7 @@ var (
 	Helm            = Component{tools: "helm", module: "helm.sh/helm/v3", binary: "helm", pkg: "helm.sh/helm/v3/cmd/helm", cost: 100}
 	AssistedService = Component{
 		tools: "assisted-service", module: serviceModule, binary: "assisted-service", pkg: serviceModule + "/cmd",
-		// No flag turns off the metrics server on port 8080, which two environments cannot share.
+		// No flag disables the metrics server on port 8080, which two environments cannot share.
 		variables: map[string]string{"sigs.k8s.io/controller-runtime/pkg/metrics/server.DefaultBindAddress": "0"},
 		cost:      235, family: serviceFamily,
 	}
@@ -82,7 +84,7 @@ var (
 		cost: 50, family: serviceFamily,
 	}
 
-	// StateMetrics is for whoever looks at the metrics of a laboratory.
+	// StateMetrics is kube-state-metrics, for the metrics of a lab.
 	StateMetrics = Component{
 		tools: "kube-state-metrics", module: "k8s.io/kube-state-metrics/v2", binary: "kube-state-metrics",
 		pkg: "k8s.io/kube-state-metrics/v2", cost: 60,
@@ -98,31 +100,31 @@ var (
 	}
 )
 
-// Core is Cluster API core in the version that a folder below test/tools requires; empty: [DefaultCoreTools]. Its
-// package is not the same in all versions.
+// Core returns Cluster API core in the version of a folder of test/tools; empty means [DefaultCoreTools]. Its
+// package differs between versions.
 func Core(tools string) Component {
 	return Component{tools: cmp.Or(tools, DefaultCoreTools), module: coreModule, binary: "cluster-api", cost: 50, family: ourFamily}
 }
 
-// Base is what every management cluster consists of, and the tools that render its manifests.
+// Base returns the components of every management cluster, and the tools that render its manifests.
 func Base() []Component {
 	return []Component{kustomize, controllerGen, Etcd, APIServer, Controllers}
 }
 
-// Demo is what the demo consists of, itself included.
+// Demo returns the components of the demo, including the demo itself.
 func Demo() []Component {
 	return append(Base(), demo, Core(""), Metal3, own("bootstrap", 18), own("controlplane", 13))
 }
 
-// demo comes first in its family, with the packages that the others of it have in common.
+// demo is the first of its family and compiles the packages that the others share.
 var demo = Component{binary: "demo", own: "test", pkg: "./demo", cost: 205, family: ourFamily}
 
-// own is one of this repository's own managers.
+// own returns a manager of this repository.
 func own(name string, cost int) Component {
 	return Component{binary: name, pkg: "./" + name, cost: cost, family: ourFamily}
 }
 
-// All is everything that tests may start; coreTools as for [Core].
+// All returns all components that tests may start; coreTools as for [Core].
 func All(coreTools string) []Component {
 	return append(Base(), Core(coreTools), Metal3, BareMetal, Clusterctl, Kubectl, Helm, AssistedService, AssistedAdmission)
 }

@@ -1,6 +1,7 @@
-// Package components builds the real components of a management cluster, the tools that render their manifests, and the CRDs of
-// what does not run here, out of Go modules (test/tools) into the git-ignored folder .tools at the top of the repository, once
-// for each version. PostgreSQL alone, which assisted-service needs, comes from the machine.
+// Package components builds the real components of a management cluster and the tools that render their
+// manifests. It also generates the CRDs of components that do not run here. It builds Go modules (test/tools)
+// into the git-ignored folder .tools at the top of the repository, once for each version. Only PostgreSQL,
+// which assisted-service needs, must be installed on the machine.
 //
-// `make quick` leaves out the tests of packages that depend on this one: they may have to wait for a build.
+// `make quick` leaves out the tests of packages that depend on this one, because they may wait for a build.
 package components

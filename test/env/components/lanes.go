@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// atOnce is how many components are built at a time. One go command uses all processors while it has packages to
-// compile, but not while it links, or compiles a package that all others wait for; a second one fills these gaps.
+// atOnce is the number of parallel builds. A go command uses all processors during compilation, but not while
+// it links or compiles a package that all others depend on. A second build fills these gaps.
 const atOnce = 2
 
-// lanes orders what is to be built. Components of a family follow one another, in the order in which they are given: at
-// the same time they would compile the packages that they have in common twice. The family that takes longest begins,
-// so that all end together.
+// lanes groups the components by family. The components of a family are built one after the other in the given
+// order; in parallel they would compile their common packages twice. The family with the longest build begins,
+// so that all end at about the same time.
 func lanes(components []Component) [][]Component {
 	var lanes [][]Component
 	for _, c := range components {
@@ -26,7 +26,7 @@ func lanes(components []Component) [][]Component {
 	return lanes
 }
 
-// later are the components of lanes that are not built from the beginning.
+// later returns the components of lanes that are not built from the beginning.
 func later(lanes [][]Component) []Component {
 	var components []Component
 	for i, lane := range lanes {
@@ -38,7 +38,7 @@ func later(lanes [][]Component) []Component {
 	return components
 }
 
-// cost is that of all components of a list.
+// cost returns the total cost of a list of components.
 func cost(components []Component) int {
 	sum := 0
 	for _, c := range components {

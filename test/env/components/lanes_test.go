@@ -18,15 +18,15 @@ func TestLanes(t *testing.T) {
 		lanes      [][]string
 	}{
 		"nothing": {},
-		"a family is one lane, in the order in which it is given": {
+		"a family is one lane in the given order": {
 			components: []Component{component("a", "x", 1), component("b", "y", 9), component("c", "x", 3)},
 			lanes:      [][]string{{"b"}, {"a", "c"}},
 		},
-		"what takes longest all together begins": {
+		"the lane with the highest total cost begins": {
 			components: []Component{component("a", "x", 5), component("b", "y", 3), component("c", "y", 4)},
 			lanes:      [][]string{{"b", "c"}, {"a"}},
 		},
-		"those without family stand alone": {
+		"components without family have separate lanes": {
 			components: []Component{component("a", "", 1), component("b", "", 1)},
 			lanes:      [][]string{{"a"}, {"b"}},
 		},
@@ -46,13 +46,13 @@ func TestLanes(t *testing.T) {
 }
 
 // A component without cost would not show in the progress.
-func TestEveryComponentHasACost(t *testing.T) {
+func TestEachComponentHasCost(t *testing.T) {
 	for _, c := range slices.Concat(All(""), Demo(), []Component{StateMetrics}) {
 		NewWithT(t).Expect(c.cost).To(BeNumerically(">", 0), c.binary)
 	}
 }
 
-func TestTheDemoBuildsNothingThatItDoesNotStart(t *testing.T) {
+func TestDemoBuildsOnlyComponentsThatItStarts(t *testing.T) {
 	g := NewWithT(t)
 	var names []string
 	for _, c := range Demo() {
@@ -62,10 +62,10 @@ func TestTheDemoBuildsNothingThatItDoesNotStart(t *testing.T) {
 		"cluster-api", "capm3", "bootstrap", "controlplane"))
 }
 
-// The go command compiles a package once for all modules that have it, and whatever it imports, at the same versions.
-// One leaf like k8s.io/utils in another version, and Cluster API core takes three times as long to build.
-// For the same reason, and since what is tested shall be what is shipped, the tests have the versions of the product.
-func TestOurFamilyHasItsModulesInCommon(t *testing.T) {
+// The go command compiles a package once for all modules that have the package and its imports at the same versions.
+// Another version of one leaf like k8s.io/utils triples the build time of Cluster API core. Tests and product have the
+// same versions also because the tests must test the shipped code.
+func TestOurFamilySharesModuleVersions(t *testing.T) {
 	g := NewWithT(t)
 	root, err := findRoot(".")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -91,7 +91,7 @@ func TestOurFamilyHasItsModulesInCommon(t *testing.T) {
 	}
 }
 
-// buildList is which versions a go.mod has, with its replacements.
+// buildList returns the versions in a go.mod, with its replacements.
 func buildList(dir string) (map[string]string, error) {
 	file, err := readModule(filepath.Join(dir, modFile))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// The modules of assisted-service and hive hold only Go types of their kinds.
+// The modules of assisted-service and Hive contain only Go types of their kinds.
 const (
 	assistedModule = "github.com/openshift/assisted-service/api"
 	hiveModule     = "github.com/openshift/hive/apis"
@@ -28,23 +28,23 @@ func (b *Builder) Kustomize(ctx context.Context, dir string) ([]byte, error) {
 	return manifests, nil
 }
 
-// Manifests renders the manifests of a manager, which lie beside the package that its program is built from if nothing else is said.
+// Manifests renders the manifests of a manager, by default those next to the package of its program.
 func (b *Builder) Manifests(ctx context.Context, c Component) ([]byte, error) {
 	pkg, err := b.packageOf(c)
 	if err != nil {
 		return nil, err
 	}
-	beside := filepath.Join(strings.TrimPrefix(pkg, c.module), "config", "default")
-	return b.KustomizeModule(ctx, c.tools, c.module, cmp.Or(c.manifests, beside))
+	adjacent := filepath.Join(strings.TrimPrefix(pkg, c.module), "config", "default")
+	return b.KustomizeModule(ctx, c.tools, c.module, cmp.Or(c.manifests, adjacent))
 }
 
-// Release is what a provider that is not ours publishes for clusterctl.
+// Release has the files that a foreign provider publishes for clusterctl.
 type Release struct {
 	Version              string
 	Components, Metadata []byte
 }
 
-// Release renders the release of a manager as its module has it. The images are those that its manifests name.
+// Release renders the release of a manager from its module, with the images in its manifests.
 func (b *Builder) Release(ctx context.Context, c Component) (Release, error) {
 	folder := filepath.Join("test", "tools", c.tools)
 	version, err := moduleVersion(filepath.Join(b.root, folder, "go.mod"), c.module)
@@ -57,13 +57,13 @@ func (b *Builder) Release(ctx context.Context, c Component) (Release, error) {
 	}
 	metadata, err := os.ReadFile(filepath.Join(dir, "metadata.yaml"))
 	if err != nil {
-		return Release{}, fmt.Errorf("cannot read which contracts %s keeps: %w", c.module, err)
+		return Release{}, fmt.Errorf("cannot read the contracts of %s: %w", c.module, err)
 	}
 	manifests, err := b.Manifests(ctx, c)
 	return Release{Version: version, Components: manifests, Metadata: metadata}, err
 }
 
-// KustomizeModule renders a kustomization that lies in a module required below test/tools.
+// KustomizeModule renders a kustomization in a module that test/tools requires.
 func (b *Builder) KustomizeModule(ctx context.Context, tools, module, folder string) ([]byte, error) {
 	dir, err := b.ModuleDir(ctx, filepath.Join("test", "tools", tools), module)
 	if err != nil {
@@ -72,8 +72,8 @@ func (b *Builder) KustomizeModule(ctx context.Context, tools, module, folder str
 	return b.Kustomize(ctx, filepath.Join(dir, folder))
 }
 
-// GenerateCRDs runs controller-gen over the Go types of assisted-service and hive, in the versions that the main module
-// requires, and returns the folder with the CRDs. The result is kept for each pair of versions.
+// GenerateCRDs runs controller-gen for the Go types of assisted-service and Hive, in the versions of the main
+// module, and returns the folder with the CRDs. The result is kept for each pair of versions.
 func (b *Builder) GenerateCRDs(ctx context.Context) (string, error) {
 	goMod := filepath.Join(b.root, "go.mod")
 	assisted, err := moduleVersion(goMod, assistedModule)
@@ -99,9 +99,9 @@ func (b *Builder) GenerateCRDs(ctx context.Context) (string, error) {
 	}
 	temporary := dir + ".new"
 	if err := os.RemoveAll(temporary); err != nil {
-		return "", fmt.Errorf("cannot remove a half generated folder: %w", err)
+		return "", fmt.Errorf("cannot remove an incomplete folder: %w", err)
 	}
-	// allowDangerousTypes: AgentServiceConfig and hive have fields of type float.
+	// allowDangerousTypes: AgentServiceConfig and Hive have float fields.
 	_, err = run(ctx, b.root, program, "crd:crdVersions=v1,allowDangerousTypes=true",
 		"paths="+assistedModule+"/v1beta1;"+assistedModule+"/hiveextension/v1beta1;"+hiveModule+"/hive/v1",
 		"output:crd:dir="+temporary)
@@ -109,7 +109,7 @@ func (b *Builder) GenerateCRDs(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("cannot generate the CRDs of assisted-service and hive: %w", err)
 	}
 	if err := os.Rename(temporary, dir); err != nil {
-		return "", fmt.Errorf("cannot put the generated CRDs in their place: %w", err)
+		return "", fmt.Errorf("cannot rename the folder of the generated CRDs: %w", err)
 	}
 	b.sayf("generated the CRDs of assisted-service and hive")
 	return dir, nil

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// modulePath is the module of this repository; it tells the top of a checkout from other modules.
+// modulePath is the module of this repository, which identifies the top of a checkout.
 const modulePath = "github.com/openshift-agent/cluster-api-provider-openshift-agent"
 
-// ModuleDir returns the folder of a module that the go.mod in dir (relative to the top) requires. It downloads the module
-// if need be, checked against the go.sum there; the modules that this one requires are not needed.
+// ModuleDir returns the folder of a module that the go.mod in dir (relative to the top) requires. It downloads
+// the module if needed, verified with the go.sum of dir, without the module's own requirements.
 func (b *Builder) ModuleDir(ctx context.Context, dir, module string) (string, error) {
 	output, err := b.goCommand(ctx, filepath.Join(b.root, dir), "mod", "download", "-json", module)
 	if err != nil {
@@ -24,7 +24,7 @@ func (b *Builder) ModuleDir(ctx context.Context, dir, module string) (string, er
 	}
 	var found struct{ Dir string }
 	if err := json.Unmarshal(output, &found); err != nil {
-		return "", fmt.Errorf("cannot read where module %s is: %w", module, err)
+		return "", fmt.Errorf("cannot read the folder of module %s: %w", module, err)
 	}
 	return found.Dir, nil
 }
@@ -42,7 +42,7 @@ func readModule(goMod string) (*modfile.File, error) {
 	return parsed, nil
 }
 
-// moduleVersion reads from a go.mod which version of a module it requires.
+// moduleVersion returns the version of a module that a go.mod requires.
 func moduleVersion(goMod, module string) (string, error) {
 	parsed, err := readModule(goMod)
 	if err != nil {
@@ -56,7 +56,8 @@ func moduleVersion(goMod, module string) (string, error) {
 	return "", fmt.Errorf("%s does not require %s", goMod, module)
 }
 
-// CoreVersion is the version of Cluster API core that a folder below test/tools requires; empty: [DefaultCoreTools].
+// CoreVersion returns the version of Cluster API core that a folder of test/tools requires; empty means
+// [DefaultCoreTools].
 func (b *Builder) CoreVersion(tools string) (semver.Version, error) {
 	core := Core(tools)
 	version, err := moduleVersion(filepath.Join(b.root, "test", "tools", core.tools, "go.mod"), core.module)
@@ -66,7 +67,7 @@ func (b *Builder) CoreVersion(tools string) (semver.Version, error) {
 	return semver.ParseTolerant(version)
 }
 
-// toolPackage reads from a go.mod which package it has as its tool.
+// toolPackage returns the package of the tool in a go.mod.
 func toolPackage(goMod string) (string, error) {
 	parsed, err := readModule(goMod)
 	if err != nil {
@@ -78,7 +79,7 @@ func toolPackage(goMod string) (string, error) {
 	return parsed.Tool[0].Path, nil
 }
 
-// findRoot returns the top of the checkout that dir is in.
+// findRoot returns the top of the checkout that contains dir.
 func findRoot(dir string) (string, error) {
 	start, err := filepath.Abs(dir)
 	if err != nil {

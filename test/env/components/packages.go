@@ -9,10 +9,10 @@ import (
 	"os/exec"
 )
 
-// servicePolicy is the program that Debian's packages ask whether they may start their services.
+// servicePolicy is the program that decides for Debian's packages whether they may start services.
 const servicePolicy = "/usr/sbin/policy-rc.d"
 
-// Promtool returns the path of Prometheus' program that tests alerts.
+// Promtool returns the path of promtool, which tests alerts.
 func Promtool() (string, error) { return ofPrometheus("promtool") }
 
 // Prometheus returns the path of Prometheus itself.
@@ -21,14 +21,15 @@ func Prometheus() (string, error) { return ofPrometheus("prometheus") }
 func ofPrometheus(name string) (string, error) {
 	program, err := exec.LookPath(name)
 	if err != nil {
-		return "", fmt.Errorf("the tests of alerts and dashboard need %s, which is not installed here: make components "+
-			"installs it (Debian, Ubuntu, as root), else install the package prometheus or golang-github-prometheus (Fedora); "+
+		return "", fmt.Errorf("the tests of alerts and dashboard need %s, which is not installed: run make components "+
+			"(Debian, Ubuntu, as root), or install the package prometheus or golang-github-prometheus (Fedora); "+
 			"its service need not run", name)
 	}
 	return program, nil
 }
 
-// ProvidePrometheus installs Prometheus where it or promtool is missing and we may; else it tells what to do.
+// ProvidePrometheus installs Prometheus or promtool if missing and permitted; otherwise it returns an error
+// with instructions.
 func (b *Builder) ProvidePrometheus(ctx context.Context) error {
 	return b.provide(ctx, "prometheus", func() error {
 		_, tests := Promtool()
@@ -37,7 +38,8 @@ func (b *Builder) ProvidePrometheus(ctx context.Context) error {
 	})
 }
 
-// provide installs a package of Debian without starting its service, where something is missing and we may; else it tells what is.
+// provide installs a Debian package without starting its service, if it is missing and permitted; otherwise it
+// returns the error of missing.
 func (b *Builder) provide(ctx context.Context, name string, missing func() error) error {
 	if missing() == nil {
 		return nil
@@ -51,13 +53,13 @@ func (b *Builder) provide(ctx context.Context, name string, missing func() error
 		return err
 	}
 	defer unlock()
-	if missing() == nil { // the process that held the lock installed it
+	if missing() == nil { // another process has installed it meanwhile
 		return nil
 	}
 	b.sayf("installing a package: apt-get install %s, without starting its service", name)
 	if _, err := os.Stat(servicePolicy); errors.Is(err, os.ErrNotExist) {
 		if err := os.WriteFile(servicePolicy, []byte("#!/bin/sh\nexit 101\n"), 0o755); err != nil {
-			return fmt.Errorf("cannot keep the service of %s from starting: %w", name, err)
+			return fmt.Errorf("cannot prevent the start of the service of %s: %w", name, err)
 		}
 		defer os.Remove(servicePolicy)
 	}
@@ -70,7 +72,7 @@ func (b *Builder) provide(ctx context.Context, name string, missing func() error
 	if apt(install...) == nil {
 		return nil
 	}
-	// The package lists may be missing or old. An update may fail for a list that is not needed.
+	// The package lists may be missing or old. An update may fail because of an unneeded list.
 	updateErr := apt("update")
 	if err := apt(install...); err != nil {
 		return fmt.Errorf("cannot install %s: %w", name, errors.Join(updateErr, err))

@@ -12,14 +12,15 @@ import (
 	"github.com/blang/semver/v4"
 )
 
-// postgresFolders are where packages put the server, whose programs are rarely in the PATH.
+// postgresFolders are the folders of packaged PostgreSQL servers, which are rarely in the PATH.
 var postgresFolders = []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin"}
 
-// PostgreSQL returns the folder with the programs of a PostgreSQL server: of the PATH, else the newest that is installed.
+// PostgreSQL returns the folder with the programs of a PostgreSQL server: the one in the PATH, or the newest
+// installed one.
 func PostgreSQL() (string, error) {
 	candidates := filepath.SplitList(os.Getenv("PATH"))
 	for _, pattern := range postgresFolders {
-		// The error would be about a malformed pattern.
+		// The only possible error is a malformed pattern.
 		found, _ := filepath.Glob(pattern)
 		slices.SortFunc(found, func(a, b string) int { return serverVersion(b).Compare(serverVersion(a)) })
 		candidates = append(candidates, found...)
@@ -33,18 +34,19 @@ func PostgreSQL() (string, error) {
 			return folder, nil
 		}
 	}
-	return "", errors.New("assisted-service needs PostgreSQL, which is not installed here: install the package " +
+	return "", errors.New("assisted-service needs PostgreSQL, which is not installed: install the package " +
 		"postgresql (Debian, Ubuntu) or postgresql-server (Fedora); its service need not run")
 }
 
-// serverVersion reads the version in a path like those of [postgresFolders]; 0.0.0 where there is none.
+// serverVersion returns the version in a path that matches [postgresFolders], or 0.0.0.
 func serverVersion(folder string) semver.Version {
-	// The error would say that there is none.
+	// An error means that the path has no version.
 	version, _ := semver.ParseTolerant(strings.TrimPrefix(filepath.Base(filepath.Dir(folder)), "pgsql-"))
 	return version
 }
 
-// ProvidePostgreSQL installs PostgreSQL where it is missing and we may; else it tells what to do.
+// ProvidePostgreSQL installs PostgreSQL if missing and permitted; otherwise it returns an error with
+// instructions.
 func (b *Builder) ProvidePostgreSQL(ctx context.Context) error {
 	return b.provide(ctx, "postgresql", func() error {
 		_, missing := PostgreSQL()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// progress is how far a build is.
+// progress is the progress of a build.
 type progress struct {
 	started time.Time
 	total   int
@@ -37,11 +37,11 @@ func (p *progress) end(c Component) {
 	p.done += c.cost
 }
 
-// mostOfOne is how much of a component counts as built, at most, as long as it is not.
+// mostOfOne limits the counted share of a component until it is built.
 const mostOfOne = 0.95
 
-// share is how much of the work is done, from 0 to 1. What is being built counts by its time: of two components at a
-// time, each has a processor of two.
+// share returns the completed share of the work, from 0 to 1. Running builds count by their time: of two
+// parallel builds, each has one of two processors.
 func (p *progress) share(now time.Time) float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,8 +55,8 @@ func (p *progress) share(now time.Time) float64 {
 	return done / float64(p.total)
 }
 
-// tell says what is being built, and since when.
-func (p *progress) tell(now time.Time) string {
+// text returns the running builds and their durations.
+func (p *progress) text(now time.Time) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var building []string

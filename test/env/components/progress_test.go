@@ -16,18 +16,18 @@ func TestProgress(t *testing.T) {
 	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	after := func(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }
 	p := newProgress([]Component{big, small}, begin)
-	g.Expect(p.share(after(10))).To(BeZero(), "nothing has begun")
-	g.Expect(p.tell(after(10))).To(BeEmpty())
+	g.Expect(p.share(after(10))).To(BeZero(), "no build has begun")
+	g.Expect(p.text(after(10))).To(BeEmpty())
 
 	p.begin(small, begin)
 	p.begin(big, after(5))
 	g.Expect(p.share(after(10))).To(BeNumerically("~", 0.15), "ten and five seconds of 100")
-	g.Expect(p.tell(after(10))).To(Equal("big (5s), small (10s)"))
-	g.Expect(p.share(after(1000))).To(BeNumerically("~", 0.95), "what takes longer than it should is not done")
+	g.Expect(p.text(after(10))).To(Equal("big (5s), small (10s)"))
+	g.Expect(p.share(after(1000))).To(BeNumerically("~", 0.95), "a build that takes longer than its cost is not done")
 
 	p.end(small)
-	g.Expect(p.share(after(5))).To(BeNumerically("~", 0.2), "what is done counts whole, however quick it was")
-	g.Expect(p.tell(after(65))).To(Equal("big (1m0s)"))
+	g.Expect(p.share(after(5))).To(BeNumerically("~", 0.2), "a completed build counts fully, even if it was fast")
+	g.Expect(p.text(after(65))).To(Equal("big (1m0s)"))
 	p.end(big)
 	g.Expect(p.share(after(66))).To(BeNumerically("~", 1))
 	g.Expect(newProgress(nil, begin).share(begin)).To(BeZero())
@@ -45,10 +45,10 @@ func TestBar(t *testing.T) {
 
 	after, quit := v.Update(ended{})
 	g.Expect(quit()).To(Equal(tea.QuitMsg{}))
-	g.Expect(after.View()).To(BeEmpty(), "it leaves nothing behind")
+	g.Expect(after.View()).To(BeEmpty(), "the display is cleared")
 }
 
-func TestABarIsForTerminals(t *testing.T) {
+func TestBarIsForTerminals(t *testing.T) {
 	g := NewWithT(t)
 	file, err := os.Create(t.TempDir() + "/log")
 	g.Expect(err).NotTo(HaveOccurred())

@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// call is a request about an object, or about those of a kind.
+// call is a request about an object or a kind.
 type call struct {
 	*Server
 
@@ -36,7 +36,7 @@ type call struct {
 	key     key
 }
 
-// answer does what is asked for.
+// answer executes the request.
 func (c *call) answer() (runtime.Object, int, error) {
 	var object runtime.Object
 	var err error
@@ -73,17 +73,17 @@ func (c *call) list() (runtime.Object, error) {
 	return c.view.list(c.key.kind, found, version)
 }
 
-// empty is an object of the kind in which nothing is said.
+// empty returns an empty object of the kind.
 func (k *kind) empty() client.Object {
 	made, err := scheme.New(k.GroupVersionKind)
 	if err != nil {
-		panic(err) // the scheme knows all kinds: they are made together
+		panic(err) // the scheme contains all kinds
 	}
 	made.GetObjectKind().SetGroupVersionKind(k.GroupVersionKind)
 	return made.(client.Object) //nolint:forcetypeassert // all kinds have metadata
 }
 
-// decode reads the body of a request, in any encoding, into an object.
+// decode decodes the body of a request, in any encoding.
 func decode[T runtime.Object](c *call, into T) (T, error) {
 	body, err := io.ReadAll(c.request.Body)
 	if err == nil && len(body) > 0 {
@@ -114,8 +114,8 @@ func (c *call) create() (runtime.Object, error) {
 	if c.key.kind.status {
 		statusOf(object).SetZero()
 	}
-	if asked, ok := object.(*certificatesv1.CertificateSigningRequest); ok {
-		asked.Spec.Username, asked.Spec.Groups = c.user, c.request.Header.Values(authenticationv1.ImpersonateGroupHeader)
+	if csr, ok := object.(*certificatesv1.CertificateSigningRequest); ok {
+		csr.Spec.Username, csr.Spec.Groups = c.user, c.request.Header.Values(authenticationv1.ImpersonateGroupHeader)
 	}
 	return c.store.write(c.key, func(current client.Object) (client.Object, error) {
 		if current != nil {
@@ -125,7 +125,8 @@ func (c *call) create() (runtime.Object, error) {
 	})
 }
 
-// change puts what act makes of an object in its place, but for what the request may not change. What is the same is no change.
+// change replaces an object with the result of act, except fields that the request may not change. An equal
+// object is no change.
 func (c *call) change(act func(current client.Object) (client.Object, error)) (runtime.Object, error) {
 	return c.store.write(c.key, func(current client.Object) (client.Object, error) {
 		if current == nil {
@@ -146,7 +147,7 @@ func (c *call) change(act func(current client.Object) (client.Object, error)) (r
 	})
 }
 
-// allowed is what a request may change of what it wants to: the status, or all else.
+// allowed returns the object with the allowed changes of wanted: only the status, or all other fields.
 func (c *call) allowed(current, wanted client.Object) client.Object {
 	if c.info.Subresource != "" {
 		changed := current.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy is of the same type
@@ -168,7 +169,7 @@ func statusOf(object client.Object) reflect.Value {
 	return reflect.ValueOf(object).Elem().FieldByName("Status")
 }
 
-// patched is an object after the patch in the request.
+// patched returns an object with the patch of the request.
 func (c *call) patched(current client.Object) (client.Object, error) {
 	patch, err := io.ReadAll(c.request.Body)
 	if err != nil {
@@ -219,17 +220,17 @@ func (c *call) remove() (runtime.Object, error) {
 			current.GetResourceVersion()) != current.GetResourceVersion() {
 			return nil, apierrors.NewConflict(resource, c.key.Name, errModified)
 		}
-		return nil, nil //nolint:nilnil // nothing is to be there
+		return nil, nil //nolint:nilnil // no response object
 	})
 	return &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess}, err
 }
 
-// issue issues a token of a ServiceAccount.
+// issue creates a token of a ServiceAccount.
 func (c *call) issue() (runtime.Object, error) {
 	if _, err := c.store.get(c.key); err != nil {
 		return nil, err
 	}
-	asked, err := decode(c, &authenticationv1.TokenRequest{TypeMeta: metav1.TypeMeta{
+	request, err := decode(c, &authenticationv1.TokenRequest{TypeMeta: metav1.TypeMeta{
 		Kind:       "TokenRequest",
 		APIVersion: authenticationv1.SchemeGroupVersion.String(),
 	}})
@@ -237,17 +238,17 @@ func (c *call) issue() (runtime.Object, error) {
 		return nil, err
 	}
 	token := issued{user: "system:serviceaccount:" + c.key.Namespace + ":" + c.key.Name}
-	if bound := asked.Spec.BoundObjectRef; bound != nil {
+	if bound := request.Spec.BoundObjectRef; bound != nil {
 		secrets := kinds[corev1.SchemeGroupVersion.WithResource("secrets")]
 		token.bound, token.uid = key{secrets, types.NamespacedName{Namespace: c.key.Namespace, Name: bound.Name}}, bound.UID
 		if found, err := c.store.get(token.bound); err != nil || found.GetUID() != bound.UID {
 			return nil, apierrors.NewConflict(secrets.resource().GroupResource(), bound.Name, errModified)
 		}
 	}
-	lasts := time.Duration(ptr.Deref(asked.Spec.ExpirationSeconds, 3600)) * time.Second
-	asked.Status = authenticationv1.TokenRequestStatus{Token: uuid.NewString(), ExpirationTimestamp: metav1.NewTime(time.Now().Add(lasts))}
+	lasts := time.Duration(ptr.Deref(request.Spec.ExpirationSeconds, 3600)) * time.Second
+	request.Status = authenticationv1.TokenRequestStatus{Token: uuid.NewString(), ExpirationTimestamp: metav1.NewTime(time.Now().Add(lasts))}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.tokens[asked.Status.Token] = token
-	return asked, nil
+	c.tokens[request.Status.Token] = token
+	return request, nil
 }

@@ -21,10 +21,10 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// kubernetes is the version that the API server tells.
+// kubernetes is the reported version.
 var kubernetes = version.Info{Major: "1", Minor: "33", GitVersion: "v1.33.0"}
 
-// kind is one that is served. status says that its status is written through a subresource alone.
+// kind is a served kind. status is set if its status is a subresource.
 type kind struct {
 	schema.GroupVersionKind
 
@@ -33,7 +33,8 @@ type kind struct {
 	others []string
 }
 
-// kinds are those that hosts, Cluster API, CAPM3, assisted-service and our managers use of a workload cluster.
+// kinds are the kinds of a workload cluster that hosts, Cluster API, CAPM3, assisted-service and our managers
+// use.
 var kinds = byResource(
 	kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), status: true},
 	kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Node"), status: true},
@@ -41,7 +42,7 @@ var kinds = byResource(
 	kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Secret"), namespaced: true},
 	kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ServiceAccount"), namespaced: true, others: []string{tokenSubresource}},
 	kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Pod"), namespaced: true, status: true},
-	// without, no Machine alone can be deleted
+	// needed for the deletion of a single Machine
 	kind{GroupVersionKind: storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"), status: true},
 	kind{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")},
 	kind{GroupVersionKind: certificatesv1.SchemeGroupVersion.WithKind(requestKind), status: true, others: []string{"approval"}},
@@ -69,7 +70,7 @@ func (k *kind) resource() schema.GroupVersionResource {
 	return plural
 }
 
-// scheme and codecs know the kinds.
+// scheme and codecs contain the kinds.
 var (
 	scheme = newScheme()
 	codecs = serializer.NewCodecFactory(scheme)
@@ -84,7 +85,7 @@ func newScheme() *runtime.Scheme {
 	return s
 }
 
-// discover answers what is asked of no resource.
+// discover serves discovery requests.
 func discover(w http.ResponseWriter, path string) {
 	answer := any(map[string][]string{"paths": {}})
 	group, isGroup := strings.CutPrefix(path, "/apis/")
@@ -111,7 +112,7 @@ func discover(w http.ResponseWriter, path string) {
 
 func groups() *metav1.APIGroupList {
 	list := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
-	seen := map[string]bool{"": true} // the one without a name is in /api
+	seen := map[string]bool{"": true} // the core group is in /api
 	for resource := range kinds {
 		if seen[resource.Group] {
 			continue

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// selection is what a list or a watch is about.
+// selection has the parameters of a list or a watch.
 type selection struct {
 	kind      *kind
 	namespace string // empty: all
@@ -19,7 +19,7 @@ type selection struct {
 	fields    fields.Selector
 }
 
-// parse reads the query of a list or a watch.
+// parse parses the query of a list or a watch.
 func parse(k *kind, namespace string, query url.Values) (metav1.ListOptions, selection, error) {
 	options := metav1.ListOptions{}
 	if err := metav1.Convert_url_Values_To_v1_ListOptions(&query, &options, nil); err != nil {
@@ -36,7 +36,8 @@ func parse(k *kind, namespace string, query url.Values) (metav1.ListOptions, sel
 	return options, selection{kind: k, namespace: namespace, labels: byLabels, fields: byFields}, nil
 }
 
-// has reports whether an object, which may be nil, is selected. Of fields only the names are known, and the signer of a request.
+// has reports whether an object, which may be nil, is selected. It supports only field selectors for names and
+// for the signer of a request.
 func (s selection) has(k key, object client.Object) bool {
 	if object == nil || k.kind != s.kind || s.namespace != "" && s.namespace != k.Namespace ||
 		!s.labels.Matches(labels.Set(object.GetLabels())) {

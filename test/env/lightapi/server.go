@@ -23,38 +23,39 @@ import (
 
 var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
 
-// Paths reads the path of a request as an API server does.
+// Paths parses the path of a request like an API server.
 var Paths = &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 
-// Server is the API server of one cluster. When it is stopped it comes back with its old data.
+// Server is the API server of one cluster. It keeps its data when it is stopped and started again.
 type Server struct {
 	*endpoint.Endpoint
 
 	store *store
 
 	mu sync.Mutex
-	// tokens are those that were issued.
+	// tokens are the issued tokens.
 	tokens map[string]issued
-	// asked is all that the server was asked for about a resource.
-	asked audit.Requests
+	// requests are all requests for resources.
+	requests audit.Requests
 }
 
-// issued is whose a token is, and the Secret that it ends with; with a UID that is empty it does not end.
+// issued has the user of a token and the Secret that it is bound to. A token without UID of a Secret does not
+// end.
 type issued struct {
 	user  string
 	bound key
 	uid   types.UID
 }
 
-// New returns a server that shows the certificate of a configuration, and trusts the clients that it trusts. It is
-// empty, and does not listen yet.
+// New returns an empty server with the certificate and the client CAs of a configuration. It does not listen
+// yet.
 func New(config *tls.Config) *Server {
 	s := &Server{store: newStore(), tokens: map[string]issued{}}
 	s.Endpoint = endpoint.New(config, s)
 	return s
 }
 
-// ServeHTTP answers a request.
+// ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	user := s.user(r)
 	if user == "" {
@@ -70,7 +71,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		discover(w, r.URL.Path)
 		return
 	}
-	s.remember(r, info, user)
+	s.record(r, info, user)
 	k, v, err := negotiate(r, info)
 	if err != nil {
 		fail(w, r, err)
@@ -86,24 +87,24 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.serve(w)
 }
 
-// remember notes what an audit log would have of a request.
-func (s *Server) remember(r *http.Request, info *request.RequestInfo, user string) {
+// record records the fields of an audit log.
+func (s *Server) record(r *http.Request, info *request.RequestInfo, user string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked = append(s.asked, audit.Request{
+	s.requests = append(s.requests, audit.Request{
 		User: user, UserAgent: r.UserAgent(), Verb: info.Verb, URI: r.URL.RequestURI(), Time: time.Now(),
 		Group: info.APIGroup, Resource: info.Resource, Subresource: info.Subresource, Namespace: info.Namespace, Name: info.Name,
 	})
 }
 
-// Requests are those about a resource so far, in the order in which they arrived. How they were answered is not told.
+// Requests returns the requests for resources in the order of their arrival, without the status of responses.
 func (s *Server) Requests() audit.Requests {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.asked)
+	return slices.Clone(s.requests)
 }
 
-// serve answers.
+// serve writes the response.
 func (c *call) serve(w http.ResponseWriter) {
 	if c.info.Verb == "watch" {
 		if err := c.watch(w); err != nil {
@@ -125,7 +126,7 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 	responsewriters.ErrorNegotiated(err, codecs.WithoutConversion(), corev1.SchemeGroupVersion, w, r)
 }
 
-// user is who asks; empty: somebody unknown. An administrator may act as somebody else.
+// user returns the user of a request, or "" if unknown. An administrator may impersonate another user.
 func (s *Server) user(r *http.Request) string {
 	user := ""
 	if len(r.TLS.PeerCertificates) > 0 { // verified
@@ -139,7 +140,7 @@ func (s *Server) user(r *http.Request) string {
 	return user
 }
 
-// userOf is whose a token is, as long as its Secret is there.
+// userOf returns the user of a token while its Secret exists.
 func (s *Server) userOf(token string) string {
 	s.mu.Lock()
 	known, found := s.tokens[token]

@@ -63,7 +63,7 @@ func node() *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Finalizers: []string{"example.com/one"}}}
 }
 
-func TestAnObjectIsMadeReadChangedAndDeleted(t *testing.T) {
+func TestCreateReadChangeAndDeleteObject(t *testing.T) {
 	g := NewWithT(t)
 	_, config := serve(t)
 	c := clientOf(g, config)
@@ -79,10 +79,10 @@ func TestAnObjectIsMadeReadChangedAndDeleted(t *testing.T) {
 
 	unchanged := made.ResourceVersion
 	g.Expect(c.Update(t.Context(), made)).To(Succeed())
-	g.Expect(made.ResourceVersion).To(Equal(unchanged), "what is the same is no change")
+	g.Expect(made.ResourceVersion).To(Equal(unchanged), "an equal object is no change")
 	made.Data["k"], made.UID = []byte("w"), ""
 	g.Expect(c.Update(t.Context(), made)).To(Succeed())
-	g.Expect(made.UID).To(Equal(read.UID), "no client gives that")
+	g.Expect(made.UID).To(Equal(read.UID), "clients cannot set the UID")
 	read.Data["k"] = []byte("x")
 	g.Expect(apierrors.IsConflict(c.Update(t.Context(), read))).To(BeTrue())
 
@@ -93,7 +93,7 @@ func TestAnObjectIsMadeReadChangedAndDeleted(t *testing.T) {
 	g.Expect(apierrors.IsNotFound(c.Update(t.Context(), made))).To(BeTrue())
 }
 
-func TestAStatusIsWrittenThroughItsSubresource(t *testing.T) {
+func TestStatusIsSubresource(t *testing.T) {
 	g := NewWithT(t)
 	_, config := serve(t)
 	c := clientOf(g, config)
@@ -121,7 +121,7 @@ func TestPatches(t *testing.T) {
 		return c.Patch(t.Context(), n, client.RawPatch(kind, []byte(content)))
 	}
 	g.Expect(patch(types.StrategicMergePatchType, `{"metadata":{"finalizers":["example.com/two"]}}`)).To(Succeed())
-	g.Expect(n.Finalizers).To(ConsistOf("example.com/one", "example.com/two"), "a strategic patch adds to them")
+	g.Expect(n.Finalizers).To(ConsistOf("example.com/one", "example.com/two"), "a strategic patch adds finalizers")
 	g.Expect(patch(types.MergePatchType, `{"metadata":{"labels":{"a":"b"},"finalizers":null},"spec":{"unschedulable":true}}`)).To(Succeed())
 	g.Expect(n.Labels).To(Equal(map[string]string{"a": "b"}))
 	g.Expect(n.Finalizers).To(BeEmpty())
@@ -132,14 +132,14 @@ func TestPatches(t *testing.T) {
 	g.Expect(apierrors.IsUnsupportedMediaType(patch(types.ApplyPatchType, `{}`))).To(BeTrue())
 }
 
-// next is the next event of a watch.
+// next returns the next event of a watch.
 func next(g *WithT, w watch.Interface) watch.Event {
 	var e watch.Event
 	g.Eventually(w.ResultChan()).WithTimeout(soon).Should(Receive(&e))
 	return e
 }
 
-func TestAWatchGoesOnWhereAListEnded(t *testing.T) {
+func TestWatchContinuesAfterList(t *testing.T) {
 	g := NewWithT(t)
 	_, config := serve(t)
 	c := clientOf(g, config)
@@ -162,14 +162,14 @@ func TestAWatchGoesOnWhereAListEnded(t *testing.T) {
 	g.Expect(next(g, w)).To(Equal(watch.Event{Type: watch.Modified, Object: ours}))
 	ours.Labels = nil
 	g.Expect(c.Update(t.Context(), ours)).To(Succeed())
-	g.Expect(next(g, w).Type).To(Equal(watch.Deleted), "it is not selected any more")
+	g.Expect(next(g, w).Type).To(Equal(watch.Deleted), "the object is no longer selected")
 	ours.Labels = map[string]string{"of": "us"}
 	g.Expect(c.Update(t.Context(), ours)).To(Succeed())
 	g.Expect(next(g, w).Type).To(Equal(watch.Added))
 	g.Expect(c.Delete(t.Context(), ours)).To(Succeed())
 	gone := next(g, w)
 	g.Expect(gone.Type).To(Equal(watch.Deleted))
-	g.Expect(versionOf(g, gone.Object)).To(BeNumerically(">", versionOf(g, ours)), "a watch goes on after it")
+	g.Expect(versionOf(g, gone.Object)).To(BeNumerically(">", versionOf(g, ours)), "the next watch starts after it")
 }
 
 func versionOf(g *WithT, object any) int {
@@ -178,14 +178,14 @@ func versionOf(g *WithT, object any) int {
 	return number
 }
 
-func TestAWatchThatComesTooLateIsRefused(t *testing.T) {
+func TestWatchOfOldVersionIsRejected(t *testing.T) {
 	g := NewWithT(t)
 	_, config := serve(t)
 	c := clientOf(g, config)
 	n := node()
 	g.Expect(c.Create(t.Context(), n)).To(Succeed())
 	began := n.ResourceVersion
-	for i := range 2*remembered + 1 {
+	for i := range 2*historySize + 1 {
 		n.Labels = map[string]string{"i": strconv.Itoa(i)}
 		g.Expect(c.Update(t.Context(), n)).To(Succeed())
 	}
@@ -193,7 +193,7 @@ func TestAWatchThatComesTooLateIsRefused(t *testing.T) {
 	g.Expect(apierrors.IsResourceExpired(err)).To(BeTrue())
 }
 
-func TestMetadataAlone(t *testing.T) {
+func TestMetadataOnly(t *testing.T) {
 	g := NewWithT(t)
 	_, config := serve(t)
 	c := clientOf(g, config)
@@ -206,19 +206,20 @@ func TestMetadataAlone(t *testing.T) {
 	g.Expect(list.Items[0].UID).To(Equal(made.UID))
 	g.Expect(list.ResourceVersion).To(Equal(made.ResourceVersion))
 
-	answer := ask(g, config, "/api/v1/namespaces/kube-system/secrets?watch=true&timeoutSeconds=1",
+	answer := get(g, config, "/api/v1/namespaces/kube-system/secrets?watch=true&timeoutSeconds=1",
 		"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
 	g.Expect(answer.protocol).To(Equal(2))
-	g.Expect(answer.body).To(MatchRegexp(`^{"type":"ADDED","object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"a",.*}}}\n$`))
+	g.Expect(answer.body).To(MatchRegexp(`^{"type":"ADDED","object":{"kind":"PartialObjectMetadata",` +
+		`"apiVersion":"meta.k8s.io/v1","metadata":{"name":"a",.*}}}\n$`))
 }
 
-// reply is what is answered to a request.
+// reply is a response.
 type reply struct {
 	code, protocol int
 	body           string
 }
 
-func ask(g *WithT, config *rest.Config, path, accept string) reply {
+func get(g *WithT, config *rest.Config, path, accept string) reply {
 	c, err := rest.HTTPClientFor(config)
 	g.Expect(err).NotTo(HaveOccurred())
 	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, config.Host+path, http.NoBody)
@@ -228,11 +229,11 @@ func ask(g *WithT, config *rest.Config, path, accept string) reply {
 	g.Expect(err).NotTo(HaveOccurred())
 	defer answer.Body.Close()
 	content, err := io.ReadAll(answer.Body)
-	g.Expect(err).NotTo(HaveOccurred(), "it ends when it was to")
+	g.Expect(err).NotTo(HaveOccurred(), "it ends in time")
 	return reply{answer.StatusCode, answer.ProtoMajor, string(content)}
 }
 
-func TestAnInformerFollows(t *testing.T) {
+func TestInformerGetsChanges(t *testing.T) {
 	g := NewWithT(t)
 	_, config := serve(t)
 	c := clientOf(g, config)
@@ -252,7 +253,7 @@ func TestAnInformerFollows(t *testing.T) {
 	}).WithTimeout(soon).Should(Equal("p"))
 }
 
-func TestAWatchBeginsWithAllThatIsThere(t *testing.T) {
+func TestWatchBeginsWithExistingObjects(t *testing.T) {
 	g := NewWithT(t)
 	_, config := serve(t)
 	c := clientOf(g, config)
@@ -273,7 +274,7 @@ func TestAWatchBeginsWithAllThatIsThere(t *testing.T) {
 	g.Expect(versionOf(g, last.Object)).To(Equal(1))
 }
 
-func TestATokenEndsWithItsSecret(t *testing.T) {
+func TestTokenEndsWithItsSecret(t *testing.T) {
 	g := NewWithT(t)
 	_, config := serve(t)
 	c := clientOf(g, config)
@@ -293,7 +294,7 @@ func TestATokenEndsWithItsSecret(t *testing.T) {
 	answers := func(token string) int {
 		anonymous := rest.AnonymousClientConfig(config)
 		anonymous.BearerToken = token
-		return ask(g, anonymous, "/version", "application/json").code
+		return get(g, anonymous, "/version", "application/json").code
 	}
 	g.Expect(answers("")).To(Equal(http.StatusUnauthorized))
 	g.Expect(answers("guessed")).To(Equal(http.StatusUnauthorized))
@@ -302,14 +303,15 @@ func TestATokenEndsWithItsSecret(t *testing.T) {
 	g.Expect(answers(request.Status.Token)).To(Equal(http.StatusUnauthorized))
 	bound.ResourceVersion = ""
 	g.Expect(c.Create(t.Context(), bound)).To(Succeed())
-	g.Expect(answers(request.Status.Token)).To(Equal(http.StatusUnauthorized), "another of the name does not make it valid again")
+	g.Expect(answers(request.Status.Token)).To(Equal(http.StatusUnauthorized),
+		"another Secret with the name does not make the token valid again")
 }
 
-func TestARequestForACertificateSaysWhoAsks(t *testing.T) {
+func TestCertificateRequestHasUser(t *testing.T) {
 	g := NewWithT(t)
 	_, config := serve(t)
 	request := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{GenerateName: "csr-"}}
-	request.Spec.Username = "somebody else"
+	request.Spec.Username = "another user"
 	as := rest.CopyConfig(config)
 	as.Impersonate = rest.ImpersonationConfig{UserName: "kubelet", Groups: []string{"nodes"}}
 	g.Expect(clientOf(g, as).Create(t.Context(), request)).To(Succeed())
@@ -340,7 +342,7 @@ func TestRequestsAreSelectedByTheirSigner(t *testing.T) {
 	g.Expect(list.Items).To(HaveExactElements(HaveField("Name", "one")))
 }
 
-func TestWhatIsNotServed(t *testing.T) {
+func TestUnsupportedRequests(t *testing.T) {
 	g := NewWithT(t)
 	_, config := serve(t)
 	for path, code := range map[string]int{
@@ -348,12 +350,12 @@ func TestWhatIsNotServed(t *testing.T) {
 		"/api/v1/nodes?labelSelector=,,": http.StatusBadRequest, "/": http.StatusOK,
 		"/apis/config.openshift.io/v1/infrastructures": http.StatusOK,
 	} {
-		g.Expect(ask(g, config, path, "application/json").code).To(Equal(code), path)
+		g.Expect(get(g, config, path, "application/json").code).To(Equal(code), path)
 	}
-	g.Expect(ask(g, config, "/api/v1/nodes", "text/html").code).To(Equal(http.StatusNotAcceptable))
+	g.Expect(get(g, config, "/api/v1/nodes", "text/html").code).To(Equal(http.StatusNotAcceptable))
 }
 
-func TestAServerComesBackWithItsData(t *testing.T) {
+func TestServerKeepsDataAfterRestart(t *testing.T) {
 	g := NewWithT(t)
 	s, config := serve(t)
 	g.Expect(clientOf(g, config).Create(t.Context(), node())).To(Succeed())

@@ -13,16 +13,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// remembered is how many changes can be watched after they happened.
-const remembered = 1000
+// historySize is the number of past changes that watches can read.
+const historySize = 1000
 
-// key names an object.
+// key identifies an object.
 type key struct {
 	kind *kind
 	types.NamespacedName
 }
 
-// change is what happened to an object: before is nil when it was made, after when it was deleted.
+// change is a change of an object: before is nil for a creation, after is nil for a deletion.
 type change struct {
 	key           key
 	before, after client.Object
@@ -30,11 +30,11 @@ type change struct {
 	last client.Object
 }
 
-// store keeps objects, none of which is changed once it is in here, and what happened last.
+// store has the objects, which are immutable in the store, and the recent changes.
 type store struct {
 	mu      sync.Mutex
 	objects map[key]client.Object
-	// version counts the changes; the last of them are kept.
+	// version is the number of changes; the recent ones are kept.
 	version int
 	changes []change
 	changed chan struct{} // closed at the next change
@@ -44,7 +44,8 @@ func newStore() *store {
 	return &store{objects: map[key]client.Object{}, changed: make(chan struct{})}
 }
 
-// write puts what act makes of an object in its place, and returns it; nil deletes it. act gets nil for an object that is not there.
+// write replaces an object with the result of act and returns it; nil deletes the object. act gets nil if the
+// object does not exist.
 func (s *store) write(k key, act func(current client.Object) (client.Object, error)) (client.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,8 +64,8 @@ func (s *store) write(k key, act func(current client.Object) (client.Object, err
 	}
 	happened.last.SetResourceVersion(strconv.Itoa(s.version))
 	s.changes = append(s.changes, happened)
-	if len(s.changes) > 2*remembered {
-		s.changes = slices.Clone(s.changes[remembered:])
+	if len(s.changes) > 2*historySize {
+		s.changes = slices.Clone(s.changes[historySize:])
 	}
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -80,7 +81,7 @@ func (s *store) get(k key) (client.Object, error) {
 	return nil, apierrors.NewNotFound(k.kind.resource().GroupResource(), k.Name)
 }
 
-// list returns what is selected, in the order of the names, and the version at that time.
+// list returns the selected objects ordered by name, and the current version.
 func (s *store) list(selected selection) ([]client.Object, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +97,8 @@ func (s *store) list(selected selection) ([]client.Object, int) {
 	return found, s.version
 }
 
-// since returns what happened to what is selected after a version, and the version that was reached; more is closed when there is more.
+// since returns the changes of selected objects after a version, and the reached version. more is closed at the
+// next change.
 func (s *store) since(version int, selected selection) (events []watch.Event, reached int, more <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +120,7 @@ func (s *store) since(version int, selected selection) (events []watch.Event, re
 	return events, max(version, s.version), s.changed, nil
 }
 
-// conflict is the answer to a write that is based on another version of the object.
+// conflict returns the error for a write that is based on another version of the object.
 func conflict(k key, current, wanted metav1.Object) error {
 	if wanted.GetResourceVersion() == "" || wanted.GetResourceVersion() == current.GetResourceVersion() {
 		return nil

@@ -19,24 +19,24 @@ const (
 	partialListKind = "PartialObjectMetadataList"
 )
 
-// view is how a client wants to see objects: as a whole, or their metadata.
+// view is the form of objects in a response: complete or metadata only.
 type view struct{ metadata bool }
 
 var _ negotiation.EndpointRestrictions = view{}
 
-// AllowsMediaTypeTransform allows to ask for metadata.
+// AllowsMediaTypeTransform permits requests for metadata.
 func (view) AllowsMediaTypeTransform(_, _ string, target *schema.GroupVersionKind) bool {
 	return target == nil || target.GroupVersion() == metav1.SchemeGroupVersion &&
 		(target.Kind == partialKind || target.Kind == partialListKind)
 }
 
-// AllowsServerVersion allows no other version.
+// AllowsServerVersion permits no other version.
 func (view) AllowsServerVersion(string) bool { return false }
 
-// AllowsStreamSchema allows watches.
+// AllowsStreamSchema permits watches.
 func (view) AllowsStreamSchema(schema string) bool { return schema == "watch" }
 
-// negotiate finds the kind that a request is about, and the view that it asks for.
+// negotiate returns the kind of a request and the requested view.
 func negotiate(r *http.Request, info *request.RequestInfo) (*kind, view, error) {
 	resource := schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}
 	k := kinds[resource]
@@ -47,7 +47,7 @@ func negotiate(r *http.Request, info *request.RequestInfo) (*kind, view, error) 
 	return k, view{metadata: wanted.Convert != nil}, err
 }
 
-// of shows an object.
+// of returns the view of an object.
 func (v view) of(object runtime.Object) runtime.Object {
 	full, ok := object.(client.Object)
 	if !ok || !v.metadata {
@@ -58,7 +58,7 @@ func (v view) of(object runtime.Object) runtime.Object {
 	return partial
 }
 
-// list shows many.
+// list returns the view of a list.
 func (v view) list(k *kind, objects []client.Object, version int) (runtime.Object, error) {
 	var list client.ObjectList = &metav1.PartialObjectMetadataList{}
 	gvk := metav1.SchemeGroupVersion.WithKind(partialListKind)
@@ -68,7 +68,7 @@ func (v view) list(k *kind, objects []client.Object, version int) (runtime.Objec
 		if err != nil {
 			return nil, err
 		}
-		list = made.(client.ObjectList) //nolint:forcetypeassert // it is one by its name
+		list = made.(client.ObjectList) //nolint:forcetypeassert // all kinds with this suffix are lists
 	}
 	list.GetObjectKind().SetGroupVersionKind(gvk)
 	list.SetResourceVersion(strconv.Itoa(version))

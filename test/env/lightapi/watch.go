@@ -16,17 +16,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// watchTime is how long a watch lasts that does not say so itself, in seconds.
+// watchTime is the default timeout of a watch, in seconds.
 const watchTime = 1800
 
-// stream is an answer that goes on.
+// stream is the response of a watch.
 type stream struct {
 	encoder *restwatch.Encoder
 	flush   func() error
 	view    view
 }
 
-// openStream begins the answer to a watch.
+// openStream starts the response of a watch.
 func openStream(w http.ResponseWriter, r *http.Request, v view) (*stream, error) {
 	info, err := negotiation.NegotiateOutputMediaTypeStream(r, codecs, v)
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *stream) send(events ...watch.Event) error {
 	return s.flush()
 }
 
-// bookmark tells which version was reached.
+// bookmark sends the reached version.
 func (s *stream) bookmark(k *kind, version int, annotations map[string]string) error {
 	object := k.empty()
 	object.SetResourceVersion(strconv.Itoa(version))
@@ -63,7 +63,8 @@ func (s *stream) bookmark(k *kind, version int, annotations map[string]string) e
 	return s.send(watch.Event{Type: watch.Bookmark, Object: object})
 }
 
-// watch tells what happens until its time is over or the client has gone. An error is one from before the answer has begun.
+// watch sends changes until its timeout or the client's disconnection. An error is returned only before the
+// response has started.
 func (c *call) watch(w http.ResponseWriter) error {
 	options, selected, err := parse(c.key.kind, c.key.Namespace, c.request.URL.Query())
 	if err != nil {
@@ -94,10 +95,10 @@ func (c *call) watch(w http.ResponseWriter) error {
 	if err == nil {
 		c.follow(stream, options, selected, version)
 	}
-	return nil // else the client has gone
+	return nil // otherwise the client has disconnected
 }
 
-// follow sends what happens after a version.
+// follow sends the changes after a version.
 func (c *call) follow(stream *stream, options metav1.ListOptions, selected selection, version int) {
 	over := time.After(time.Duration(ptr.Deref(options.TimeoutSeconds, watchTime)) * time.Second)
 	for {
@@ -112,7 +113,7 @@ func (c *call) follow(stream *stream, options metav1.ListOptions, selected selec
 			return
 		case <-over:
 			if options.AllowWatchBookmarks {
-				_ = stream.bookmark(selected.kind, version, nil) // the last that is said
+				_ = stream.bookmark(selected.kind, version, nil) // the last event
 			}
 			return
 		}
