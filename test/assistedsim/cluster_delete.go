@@ -77,11 +77,11 @@ func (s *Simulator) releaseInstall(ctx context.Context, cd *hivev1.ClusterDeploy
 func (s *Simulator) cancel(key types.NamespacedName, deleteAgents bool) (free, leave []types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	begun := false
+	started := false
 	if c := s.clusters[key]; c != nil {
 		c.deleting = true
-		begun = c.installingNow() || c.state == models.ClusterStatusError
-		if begun || c.state == models.ClusterStatusPreparingForInstallation {
+		started = c.installingNow() || c.state == models.ClusterStatusError
+		if started || c.state == models.ClusterStatusPreparingForInstallation {
 			c.enter(models.ClusterStatusCancelled, infoClusterCanceled, 0)
 		}
 	}
@@ -95,7 +95,7 @@ func (s *Simulator) cancel(key types.NamespacedName, deleteAgents bool) (free, l
 			s.touchHost(h)
 		case models.HostStatusInstalling, models.HostStatusInstallingInProgress, models.HostStatusInstallingPendingUserAction,
 			models.HostStatusInstalled, models.HostStatusError:
-			if begun && !h.dayTwo() {
+			if started && !h.dayTwo() {
 				h.enter(models.HostStatusCancelled, infoHostCanceled, 0)
 				s.touchHost(h)
 			}

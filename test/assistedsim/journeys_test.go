@@ -44,8 +44,8 @@ func singleNodeOfABoundInfraEnv(b bed) {
 	b.Expect(seen()).NotTo(ContainElement(models.ClusterStatusReady), "approved at creation: state ready is skipped")
 
 	b.Expect(b.client.Delete(b.ctx, &hivev1.ClusterDeployment{ObjectMeta: objectMeta(cluster)})).To(Succeed())
-	b.expectGone(&hivev1.ClusterDeployment{}, cluster)
-	b.expectGone(&aiv1beta1.Agent{}, types.NamespacedName{Namespace: ns, Name: agent})
+	b.expectDeleted(&hivev1.ClusterDeployment{}, cluster)
+	b.expectDeleted(&aiv1beta1.Agent{}, types.NamespacedName{Namespace: ns, Name: agent})
 }
 
 func missingInputs(b bed) {
@@ -140,18 +140,18 @@ func deletedClusterFreesHosts(b bed) {
 	ns := b.namespace()
 	cluster, installed := b.installed(ns, 3)
 	b.Expect(b.client.Delete(b.ctx, &hivev1.ClusterDeployment{ObjectMeta: objectMeta(cluster)})).To(Succeed())
-	b.expectGone(&hivev1.ClusterDeployment{}, cluster)
+	b.expectDeleted(&hivev1.ClusterDeployment{}, cluster)
 	for _, agent := range installed {
 		b.expectAgent(ns, agent, models.HostStatusUnbindingPendingUserAction)
 		b.Expect(b.agent(ns, agent).Spec.ClusterDeploymentName).To(BeNil())
 		b.Expect(b.agent(ns, agent).Spec.Approved).To(BeTrue(), "approval survives")
 	}
-	b.expectGone(&corev1.Secret{}, types.NamespacedName{Namespace: ns, Name: "c1-admin-kubeconfig"})
+	b.expectDeleted(&corev1.Secret{}, types.NamespacedName{Namespace: ns, Name: "c1-admin-kubeconfig"})
 
 	other := b.namespace()
 	waiting, agent := b.waitingForApproval(other)
 	b.Expect(b.client.Delete(b.ctx, &hivev1.ClusterDeployment{ObjectMeta: objectMeta(waiting)})).To(Succeed())
-	b.expectGone(&hivev1.ClusterDeployment{}, waiting)
+	b.expectDeleted(&hivev1.ClusterDeployment{}, waiting)
 	b.expectAgent(other, agent, models.HostStatusKnownUnbound)
 }
 
@@ -161,8 +161,8 @@ func deletedInfraEnv(b bed) {
 	agent := b.boot(b.imageOf(ie), ns+"-x0")
 	b.expectAgent(ns, agent, models.HostStatusKnownUnbound)
 	b.Expect(b.client.Delete(b.ctx, ie)).To(Succeed())
-	b.expectGone(&aiv1beta1.InfraEnv{}, client.ObjectKeyFromObject(ie))
-	b.expectGone(&aiv1beta1.Agent{}, types.NamespacedName{Namespace: ns, Name: agent})
+	b.expectDeleted(&aiv1beta1.InfraEnv{}, client.ObjectKeyFromObject(ie))
+	b.expectDeleted(&aiv1beta1.Agent{}, types.NamespacedName{Namespace: ns, Name: agent})
 }
 
 func infraEnvIsKeptForItsHosts(b bed) {
@@ -174,7 +174,7 @@ func infraEnvIsKeptForItsHosts(b bed) {
 		"its host is bound")
 	b.approve(ns, agent)
 	b.expectCluster(cluster, models.ClusterStatusAddingHosts)
-	b.expectGone(&aiv1beta1.InfraEnv{}, client.ObjectKeyFromObject(ie))
+	b.expectDeleted(&aiv1beta1.InfraEnv{}, client.ObjectKeyFromObject(ie))
 
 	other := b.namespace()
 	_, agent = b.waitingForApproval(other)
@@ -182,7 +182,7 @@ func infraEnvIsKeptForItsHosts(b bed) {
 	b.Expect(b.client.Delete(b.ctx, ie)).To(Succeed())
 	b.expectAgent(other, agent, models.HostStatusKnown)
 	b.Expect(b.client.Delete(b.ctx, b.agent(other, agent))).To(Succeed())
-	b.expectGone(&aiv1beta1.InfraEnv{}, client.ObjectKeyFromObject(ie))
+	b.expectDeleted(&aiv1beta1.InfraEnv{}, client.ObjectKeyFromObject(ie))
 }
 
 func deletedAgentOfAnInstalledHost(b bed) {
@@ -207,13 +207,13 @@ func deletedAgentOfAnInstalledHost(b bed) {
 	skipped.Annotations[skipSpokeCleanup] = "true"
 	b.Expect(b.client.Update(b.ctx, skipped)).To(Succeed())
 	b.Expect(b.client.Delete(b.ctx, skipped)).To(Succeed())
-	b.expectGone(&aiv1beta1.Agent{}, client.ObjectKeyFromObject(skipped))
+	b.expectDeleted(&aiv1beta1.Agent{}, client.ObjectKeyFromObject(skipped))
 	b.Expect(b.client.Get(b.ctx, other, &corev1.Node{})).To(Succeed(), "another controller removes its Node")
 
 	secret.Data["kubeconfig"] = kubeconfig
 	b.Expect(b.client.Update(b.ctx, secret)).To(Succeed())
-	b.expectGone(&aiv1beta1.Agent{}, types.NamespacedName{Namespace: ns, Name: agents[0]})
-	b.expectGone(&corev1.Node{}, node)
+	b.expectDeleted(&aiv1beta1.Agent{}, types.NamespacedName{Namespace: ns, Name: agents[0]})
+	b.expectDeleted(&corev1.Node{}, node)
 }
 
 func agentConditionsOf(agent *aiv1beta1.Agent) []string {
@@ -224,7 +224,7 @@ func agentConditionsOf(agent *aiv1beta1.Agent) []string {
 	return kinds
 }
 
-func (b bed) expectGone(obj client.Object, key types.NamespacedName) {
+func (b bed) expectDeleted(obj client.Object, key types.NamespacedName) {
 	b.Helper()
 	b.Eventually(func() bool { return apierrors.IsNotFound(b.client.Get(b.ctx, key, obj)) }).Should(BeTrue())
 }

@@ -46,8 +46,8 @@ func (s *Simulator) miss() {
 	s.missed++
 }
 
-// away returns a channel that is closed when the service returns, or nil while the service runs.
-func (s *Simulator) away() <-chan struct{} {
+// returned returns a channel that is closed when the service returns, or nil while the service runs.
+func (s *Simulator) returned() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.back
@@ -56,7 +56,7 @@ func (s *Simulator) away() <-chan struct{} {
 // present makes a controller wait while the service is stopped.
 func (s *Simulator) present(act reconcile.Func) reconcile.Func {
 	return func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-		if back := s.away(); back != nil {
+		if back := s.returned(); back != nil {
 			s.miss()
 			select {
 			case <-back:
@@ -71,7 +71,7 @@ func (s *Simulator) present(act reconcile.Func) reconcile.Func {
 // answering rejects requests while the service is stopped.
 func (s *Simulator) answering(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.away() != nil {
+		if s.returned() != nil {
 			s.miss()
 			http.Error(w, errAway.Error(), http.StatusServiceUnavailable)
 			return

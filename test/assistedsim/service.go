@@ -19,7 +19,7 @@ import (
 
 // Image implements [hosts.Service]. The image service accepts any token of the simulator.
 func (s *Simulator) Image(_ context.Context, infraEnvID, token string) ([]byte, error) {
-	if s.away() != nil {
+	if s.returned() != nil {
 		return nil, errAway
 	}
 	if s.opts.Auth == AuthLocal && !s.tokens.Valid(token) {
@@ -50,7 +50,7 @@ func (s *Simulator) Register(ctx context.Context, guest hosts.Agent) error {
 		return err
 	}
 	for {
-		if s.away() != nil {
+		if s.returned() != nil {
 			return errAway
 		}
 		s.mu.Lock()
@@ -277,7 +277,7 @@ func (s *Simulator) Next(ctx context.Context, guest hosts.Agent) (hosts.Instruct
 		return hosts.Instruction{}, err
 	}
 	for {
-		if s.away() != nil {
+		if s.returned() != nil {
 			return hosts.Instruction{}, errAway
 		}
 		s.mu.Lock()
@@ -364,7 +364,7 @@ func (s *Simulator) Progress(ctx context.Context, report hosts.Report) error {
 			return err
 		}
 	}
-	if s.away() != nil {
+	if s.returned() != nil {
 		return errAway
 	}
 	number, err := s.report(report)
@@ -394,7 +394,7 @@ func (s *Simulator) Progress(ctx context.Context, report hosts.Report) error {
 // available.
 func (s *Simulator) Finalize(ctx context.Context, clusterID string) error {
 	for {
-		if s.away() != nil {
+		if s.returned() != nil {
 			return errAway
 		}
 		s.mu.Lock()

@@ -69,14 +69,14 @@ func (w *world) settledObjects(clusters map[string]*lab.Cluster) map[string]*uns
 
 // missingOwners returns the objects with an owner that is not in the list.
 func missingOwners(objects map[string]*unstructured.Unstructured) []string {
-	there := sets.New[types.UID]()
+	existing := sets.New[types.UID]()
 	for _, o := range objects {
-		there.Insert(o.GetUID())
+		existing.Insert(o.GetUID())
 	}
 	var missing []string
 	for key, o := range objects {
 		for _, owner := range o.GetOwnerReferences() {
-			if !there.Has(owner.UID) {
+			if !existing.Has(owner.UID) {
 				missing = append(missing, fmt.Sprintf("%s is of %s %s", key, owner.Kind, owner.Name))
 			}
 		}

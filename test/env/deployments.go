@@ -115,7 +115,7 @@ func (d *Deployments) reconcile(ctx context.Context) error {
 	if err := d.env.client.List(ctx, list); err != nil {
 		return fmt.Errorf("cannot list the Deployments: %w", err)
 	}
-	d.stopOthers(list.Items)
+	d.stopUnwanted(list.Items)
 	for i := range list.Items {
 		if err := d.serve(ctx, &list.Items[i]); err != nil && !isOutdated(err) {
 			return fmt.Errorf("cannot run Deployment %s: %w", client.ObjectKeyFromObject(&list.Items[i]), err)
@@ -134,8 +134,8 @@ func wantsReplica(deployment *appsv1.Deployment) bool {
 	return deployment.DeletionTimestamp.IsZero() && (deployment.Spec.Replicas == nil || *deployment.Spec.Replicas > 0)
 }
 
-// stopOthers stops processes without Deployment and processes of an earlier version of their Deployment.
-func (d *Deployments) stopOthers(wanted []appsv1.Deployment) {
+// stopUnwanted stops processes without Deployment and processes of an earlier version of their Deployment.
+func (d *Deployments) stopUnwanted(wanted []appsv1.Deployment) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for uid, m := range d.running {

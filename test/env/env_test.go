@@ -205,7 +205,7 @@ func expectDeletedWith(ctx context.Context, g Gomega, e *Env, owner, owned clien
 	g.Expect(controllerutil.SetOwnerReference(owner, owned, e.Scheme())).To(Succeed())
 	g.Expect(c.Create(ctx, owned)).To(Succeed())
 	g.Expect(c.Delete(ctx, owner)).To(Succeed())
-	expectGone(ctx, g, c, owned)
+	expectDeleted(ctx, g, c, owned)
 }
 
 func checkNamespace(ctx context.Context, t *testing.T, e *Env) {
@@ -234,14 +234,14 @@ func checkNamespace(ctx context.Context, t *testing.T, e *Env) {
 	g.Expect(review.Status.User.Username).To(Equal("system:serviceaccount:passing:default"), review.Status.Error)
 
 	g.Expect(c.Delete(ctx, namespace)).To(Succeed())
-	expectGone(ctx, g, c, namespace)
-	expectGone(ctx, g, c, token)
+	expectDeleted(ctx, g, c, namespace)
+	expectDeleted(ctx, g, c, token)
 }
 
 func checkAggregation(ctx context.Context, t *testing.T, e *Env) {
 	g, c := NewWithT(t), e.Client()
 	selected := map[string]string{"test.example.com/aggregate": "true"}
-	whole := &rbacv1.ClusterRole{
+	aggregated := &rbacv1.ClusterRole{
 		ObjectMeta:      metav1.ObjectMeta{Name: "whole"},
 		AggregationRule: &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: selected}}},
 	}
@@ -249,16 +249,16 @@ func checkAggregation(ctx context.Context, t *testing.T, e *Env) {
 		ObjectMeta: metav1.ObjectMeta{Name: "part", Labels: selected},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"test.example.com"}, Resources: []string{"latecomers"}, Verbs: []string{"get"}}},
 	}
-	g.Expect(c.Create(ctx, whole)).To(Succeed())
+	g.Expect(c.Create(ctx, aggregated)).To(Succeed())
 	g.Expect(c.Create(ctx, part)).To(Succeed())
 	g.Eventually(func(g Gomega) {
-		g.Expect(c.Get(ctx, client.ObjectKeyFromObject(whole), whole)).To(Succeed())
-		g.Expect(whole.Rules).To(Equal(part.Rules))
+		g.Expect(c.Get(ctx, client.ObjectKeyFromObject(aggregated), aggregated)).To(Succeed())
+		g.Expect(aggregated.Rules).To(Equal(part.Rules))
 	}, eventually).WithContext(ctx).Should(Succeed())
 }
 
-// expectGone waits until an object no longer exists.
-func expectGone(ctx context.Context, g Gomega, c client.Client, object client.Object) {
+// expectDeleted waits until an object no longer exists.
+func expectDeleted(ctx context.Context, g Gomega, c client.Client, object client.Object) {
 	g.Eventually(func() bool {
 		return apierrors.IsNotFound(c.Get(ctx, client.ObjectKeyFromObject(object), object))
 	}, eventually).WithContext(ctx).Should(BeTrue())
@@ -275,7 +275,7 @@ func checkRestart(ctx context.Context, t *testing.T, e *Env) {
 
 	manager.Kill()
 	g.Expect(manager.Running()).To(BeFalse())
-	g.Expect(gone(first)).To(BeTrue())
+	g.Expect(hasExited(first)).To(BeTrue())
 	g.Expect(manager.Start(ctx)).To(Succeed())
 	g.Expect(manager.PID()).NotTo(Equal(first))
 	g.Expect(e.Manager(Bootstrap)).To(BeNil(), "a disabled manager does not exist")
@@ -305,14 +305,14 @@ func checkStop(t *testing.T, e *Env) {
 	t.Logf("stopped in %s", time.Since(begin).Round(time.Millisecond))
 	for _, process := range processes {
 		g.Expect(process.Running()).To(BeFalse(), process.Name)
-		g.Expect(gone(process.PID())).To(BeTrue(), process.Name)
+		g.Expect(hasExited(process.PID())).To(BeTrue(), process.Name)
 		g.Expect(process.LogPath).To(BeARegularFile())
 	}
 	_, err := os.Stat(e.Group().Temp())
 	g.Expect(err).To(MatchError(os.ErrNotExist))
 }
 
-// gone reports whether a process does not exist.
-func gone(pid int) bool {
+// hasExited reports whether a process does not exist.
+func hasExited(pid int) bool {
 	return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 }

@@ -130,15 +130,15 @@ func (c *Cluster) isDone(ctx context.Context, done func(*State) bool, apis ...cl
 	return true
 }
 
-// explaining is the timeout for reading the unmet conditions of a cluster.
-const explaining = 10 * time.Second
+// explainTimeout is the timeout for reading the unmet conditions of a cluster.
+const explainTimeout = 10 * time.Second
 
 // Explain adds the unmet conditions of the cluster to an error, which may be the end of a context.
 func (c *Cluster) Explain(err error) error {
 	if err == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), explaining)
+	ctx, cancel := context.WithTimeout(context.Background(), explainTimeout)
 	defer cancel()
 	state, problem := c.State(ctx)
 	if problem != nil {

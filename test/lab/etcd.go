@@ -73,7 +73,7 @@ func (c *Cluster) EtcdSettled(ctx context.Context) error {
 		return err
 	}
 	for _, name := range []string{"etcd", "kube-apiserver"} {
-		if err := contentOperator(ctx, workload, name); err != nil {
+		if err := operatorSettled(ctx, workload, name); err != nil {
 			return err
 		}
 	}
@@ -124,7 +124,7 @@ func settledRevisions(ctx context.Context, workload client.Client) error {
 	return nil
 }
 
-func contentOperator(ctx context.Context, workload client.Client, name string) error {
+func operatorSettled(ctx context.Context, workload client.Client, name string) error {
 	operator := &configv1.ClusterOperator{}
 	if err := workload.Get(ctx, types.NamespacedName{Name: name}, operator); err != nil {
 		return fmt.Errorf("cannot read ClusterOperator %s: %w", name, err)

@@ -85,11 +85,11 @@ func (m *Mirror) take(version string, known *Registry) (string, error) {
 	}
 	_, digest, _ := strings.Cut(byDigest, "@")
 	image := releaseRepository + "@" + digest
-	return image, known.know(image, of)
+	return image, known.recordRelease(image, of)
 }
 
-// pull is the image pull of hosts. Hosts without mirrors reach every registry; each image exists there unless
-// the lab has other data.
+// pull simulates the image pull of a host. An image for another architecture fails. Without mirrors any other
+// pull succeeds.
 func (l *Lab) pull(ctx context.Context, p hosts.Pull) error {
 	if of := l.Registry.of(p.Image).architecture; of != "" && of != multi && of != tagArchitecture(p.Architecture) {
 		return fmt.Errorf("%w: it is for %s, and not for %s", errForeign, of, p.Architecture)

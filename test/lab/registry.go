@@ -144,12 +144,12 @@ func (r *Registry) publishAs(image string, of release) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return byDigest, errors.Join(r.know(image, of), r.know(byDigest, of))
+	return byDigest, errors.Join(r.recordRelease(image, of), r.recordRelease(byDigest, of))
 }
 
-// publishApart pushes the release of a control plane to a repository named after its namespace, and sets that
-// image in the control plane.
-func (r *Registry) publishApart(controlPlane *unstructured.Unstructured) error {
+// publishSeparately pushes the release of a control plane to a repository named after its namespace, and makes
+// the control plane use only this repository.
+func (r *Registry) publishSeparately(controlPlane *unstructured.Unstructured) error {
 	repository := r.address + "/" + controlPlane.GetNamespace() + "/ocp-release"
 	of := releaseOf(controlPlane)
 	annotations := controlPlane.GetAnnotations()
@@ -190,8 +190,8 @@ func (r *Registry) write(image string, of release) (string, error) {
 	return ref.Context().Digest(digest.String()).Name(), nil
 }
 
-// know records the release of an image in any repository.
-func (r *Registry) know(image string, of release) error {
+// recordRelease records the release of an image in any repository.
+func (r *Registry) recordRelease(image string, of release) error {
 	if r.announce != nil {
 		if err := r.announce(image, of.version, of.architecture); err != nil {
 			return fmt.Errorf("cannot announce release image %s: %w", image, err)

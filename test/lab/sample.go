@@ -331,7 +331,7 @@ func (l *Lab) publish(object *unstructured.Unstructured) error {
 		image, _ := field(object, "spec", "releaseImage").(string)
 		_, tag, _ := strings.Cut(image, ":")
 		dash := strings.LastIndex(tag, "-")
-		return l.Registry.know(image, release{tag[:max(dash, 0)], tag[dash+1:]})
+		return l.Registry.recordRelease(image, release{tag[:max(dash, 0)], tag[dash+1:]})
 	case controlPlaneKind:
 		wanted = releaseOf(object)
 	case clusterKind:
@@ -380,7 +380,7 @@ func (c *Cluster) mutate(object *unstructured.Unstructured, mutations Mutations)
 		}
 	}
 	if mutations.OwnRepository && object.GetKind() == controlPlaneKind {
-		if err := c.lab.Registry.publishApart(object); err != nil {
+		if err := c.lab.Registry.publishSeparately(object); err != nil {
 			return err
 		}
 	}

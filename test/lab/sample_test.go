@@ -126,7 +126,7 @@ func TestForeignRequestsPassMiddlewareOfRegistry(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	controlPlane := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"version": "4.19.3"}}}
 	controlPlane.SetNamespace("apart")
-	g.Expect(registry.publishApart(controlPlane)).To(Succeed())
+	g.Expect(registry.publishSeparately(controlPlane)).To(Succeed())
 	g.Expect(passed).To(BeZero())
 
 	image := controlPlane.GetAnnotations()[controlplanev1.ReleaseImageRepositoryOverrideAnnotation] + ":4.19.3-x86_64"

@@ -92,16 +92,16 @@ func (w *workload) reboot(ctx context.Context, cluster types.NamespacedName, nod
 	if !alone {
 		return nil
 	}
-	return w.bringBackAlone(ctx)
+	return w.restartOnlyMaster(ctx)
 }
 
-// bringBackAlone starts the API server of the only master. Its operators are unavailable until operatorsAway
+// restartOnlyMaster starts the API server of the only master. Its operators are unavailable until operatorsAway
 // has passed, or until a test releases them.
-func (w *workload) bringBackAlone(ctx context.Context) error {
+func (w *workload) restartOnlyMaster(ctx context.Context) error {
 	for _, operator := range staticPods {
 		w.versions.Interrupt(operator)
 	}
-	if err := w.bringBack(ctx); err != nil {
+	if err := w.restartServer(ctx); err != nil {
 		return err
 	}
 	w.mu.Lock()
@@ -135,8 +135,8 @@ func (w *workload) onlyMaster(ctx context.Context, node string) (bool, error) {
 	return len(masters.Items) == 1 && masters.Items[0].Name == node, nil
 }
 
-// bringBack starts the API server again, unless it was stopped for good meanwhile.
-func (w *workload) bringBack(ctx context.Context) error {
+// restartServer starts the API server again, unless it was stopped for good meanwhile.
+func (w *workload) restartServer(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stopped {

@@ -189,7 +189,7 @@ func (l *Lab) workloadKubeconfig(_ context.Context, namespace, name string) ([]b
 	if first {
 		return w.server.Kubeconfig(), nil
 	}
-	return trustToo(w.server.Kubeconfig(), l.Env.Authority().PEM())
+	return addAuthority(w.server.Kubeconfig(), l.Env.Authority().PEM())
 }
 
 // putKubeconfig replaces the kubeconfig that the real assisted-service generated with that of the cluster's API
@@ -202,8 +202,8 @@ func (l *Lab) putKubeconfig(ctx context.Context, preparation assistedrest.Prepar
 	return l.Assisted.PutKubeconfig(ctx, preparation.ClusterID, preparation.Since, w.server.Kubeconfig())
 }
 
-// trustToo adds a CA to the CAs of a kubeconfig.
-func trustToo(kubeconfig, authority []byte) ([]byte, error) {
+// addAuthority adds a CA to the CAs of a kubeconfig.
+func addAuthority(kubeconfig, authority []byte) ([]byte, error) {
 	config, err := clientcmd.Load(kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read a kubeconfig: %w", err)

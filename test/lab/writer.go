@@ -86,9 +86,9 @@ func (c *Cluster) Lost(ctx context.Context, acknowledged []string) ([]string, er
 	if err := workload.List(ctx, list, client.InNamespace(writeNamespace), client.HasLabels{writeLabel}); err != nil {
 		return nil, fmt.Errorf("cannot list the written ConfigMaps: %w", err)
 	}
-	there := map[string]bool{}
+	existing := map[string]bool{}
 	for i := range list.Items {
-		there[list.Items[i].Name] = true
+		existing[list.Items[i].Name] = true
 	}
-	return slices.DeleteFunc(slices.Clone(acknowledged), func(name string) bool { return there[name] }), nil
+	return slices.DeleteFunc(slices.Clone(acknowledged), func(name string) bool { return existing[name] }), nil
 }

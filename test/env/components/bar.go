@@ -28,16 +28,16 @@ func show(b *Builder, p *progress) display {
 	}
 	// Without input the terminal stays unchanged, and Ctrl-C reaches the program as a signal.
 	program := tea.NewProgram(newBuildView(p), tea.WithOutput(file), tea.WithInput(nil), tea.WithoutSignalHandler())
-	gone := make(chan struct{})
+	finished := make(chan struct{})
 	go func() {
-		defer close(gone)
+		defer close(finished)
 		_, _ = program.Run() // a failing display does not fail the build
 	}()
 	return display{
 		builder: &Builder{root: b.root, out: above{program}},
 		end: func() {
 			program.Send(ended{})
-			<-gone
+			<-finished
 		},
 	}
 }

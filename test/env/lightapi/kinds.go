@@ -29,8 +29,8 @@ type kind struct {
 	schema.GroupVersionKind
 
 	namespaced, status bool
-	// others are further subresources.
-	others []string
+	// subresources are further subresources.
+	subresources []string
 }
 
 // kinds are the kinds of a workload cluster that hosts, Cluster API, CAPM3, assisted-service and our managers
@@ -40,12 +40,12 @@ var kinds = byResource(
 	kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Node"), status: true},
 	kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), namespaced: true},
 	kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Secret"), namespaced: true},
-	kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ServiceAccount"), namespaced: true, others: []string{tokenSubresource}},
+	kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ServiceAccount"), namespaced: true, subresources: []string{tokenSubresource}},
 	kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Pod"), namespaced: true, status: true},
 	// needed for the deletion of a single Machine
 	kind{GroupVersionKind: storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"), status: true},
 	kind{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")},
-	kind{GroupVersionKind: certificatesv1.SchemeGroupVersion.WithKind(requestKind), status: true, others: []string{"approval"}},
+	kind{GroupVersionKind: certificatesv1.SchemeGroupVersion.WithKind(requestKind), status: true, subresources: []string{"approval"}},
 	kind{GroupVersionKind: configv1.GroupVersion.WithKind("ClusterVersion"), status: true},
 	kind{GroupVersionKind: configv1.GroupVersion.WithKind("ClusterOperator"), status: true},
 	kind{GroupVersionKind: configv1.GroupVersion.WithKind("Infrastructure"), status: true},
@@ -138,7 +138,7 @@ func resources(gv schema.GroupVersion) *metav1.APIResourceList {
 		if k.status {
 			add(resource.Resource+"/status", "get", "patch", "update")
 		}
-		for _, name := range k.others {
+		for _, name := range k.subresources {
 			add(resource.Resource+"/"+name, "create", "update")
 		}
 	}
