@@ -102,6 +102,8 @@ type Reconciler struct {
 	downloads *flowcontrol.Backoff
 	// mirrors caches the digests of ConfigMaps with mirrors, by version.
 	mirrors kube.Contents[string]
+	// recreations limits recreations of InfraEnvs because of mirrors.
+	recreations *reconcile.Recreations
 	// wake triggers a reconcile of the configs whose ignition was downloaded.
 	wake chan event.GenericEvent
 	// The last writes, by config: the config itself, and the digest of the source of the data.
@@ -136,12 +138,13 @@ func New(options Options) *Reconciler {
 	}
 	options.Recorder = reconcile.LogEvents(options.Recorder, ctrl.Log.WithName("events"))
 	r := &Reconciler{
-		Options:   options,
-		ignitions: bootmode.NewDownloads(),
-		downloads: flowcontrol.NewBackOff(downloadBackOff, maxDownloadBackOff),
-		mirrors:   kube.NewContents[string](),
-		wake:      make(chan event.GenericEvent, wakeUps),
-		progress:  reconcile.NewProgressLog(ctrl.Log.WithName("progress")),
+		Options:     options,
+		ignitions:   bootmode.NewDownloads(),
+		downloads:   flowcontrol.NewBackOff(downloadBackOff, maxDownloadBackOff),
+		mirrors:     kube.NewContents[string](),
+		recreations: reconcile.NewRecreations(options.Clock),
+		wake:        make(chan event.GenericEvent, wakeUps),
+		progress:    reconcile.NewProgressLog(ctrl.Log.WithName("progress")),
 	}
 	r.hostWaiters = reconcile.NewWaiters()
 	now := options.Clock.Now

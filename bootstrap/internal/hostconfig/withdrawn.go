@@ -188,17 +188,34 @@ func (r *Reconciler) reregister(ctx context.Context, s *scope.Scope, wanted *ass
 	if err := r.writer.Applier.TryCreate(ctx, wanted); err != nil {
 		return r.infraEnvRefused(s, wanted.Name, err)
 	}
+	return false, r.recreateInfraEnv(ctx, s, fields)
+}
+
+// recreateInfraEnv deletes an InfraEnv, so that it is created again. If only the content of its mirrors changed, it does
+// so at a limited rate. Meanwhile no host boots.
+func (r *Reconciler) recreateInfraEnv(ctx context.Context, s *scope.Scope, fields []registeredField) error {
+	mirrors := len(fields) == 1 && fields[0].name == contentOfMirrors.name
+	if delay := r.recreations.Delay(s.Namesake); mirrors && delay > 0 {
+		s.Again.In(delay)
+		_, _ = s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason,
+			"InfraEnv %s is created again within %s: the %s changed again after a registration. Find the clients that change the ConfigMap, or set its content back",
+			s.Namesake.Name, delay, contentOfMirrors)
+		return nil
+	}
 	_, _ = s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason,
 		"InfraEnv %s is made again: assisted-service would keep its %s, which is not wanted any more", s.Namesake.Name, fields[0])
 	current, err := r.isCurrent(ctx, s)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if !current {
 		s.Again.In(reconcile.CacheLag)
-		return false, nil
+		return nil
 	}
-	return false, kube.Delete(ctx, r.Client, s.Namesake)
+	if mirrors {
+		r.recreations.Record(s.Namesake)
+	}
+	return kube.Delete(ctx, r.Client, s.Namesake)
 }
 
 // staying returns the fields of an InfraEnv in which assisted-service would keep a value that is not wanted

@@ -3,6 +3,7 @@ package hostconfig
 import (
 	"errors"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
@@ -271,6 +272,37 @@ func TestRecreatedConfigMapOfMirrorsRegistersInfraEnvAgain(t *testing.T) {
 	later := mirrors("later")
 	w.Expect(w.Create(t.Context(), later)).To(Succeed())
 	w.change(later, func() { later.Labels = map[string]string{"version": "of its own"} }) // the fake client starts at 1 again
+	w.reconcile()
+	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
+}
+
+// Two clients that overwrite the ConfigMap in turn would recreate the InfraEnv with each write.
+func TestInfraEnvIsRecreatedForMirrorsAtLimitedRate(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	mirrors := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "mirrors"}, Data: map[string]string{"registries.conf": "1"}}
+	w.create(mirrors)
+	config := w.config()
+	w.change(config, func() { config.Spec.MirrorRegistryRef = &corev1.LocalObjectReference{Name: mirrors.Name} })
+	w.reconcile()
+	change := func(content string) {
+		w.takeInfraEnvIn()
+		w.change(mirrors, func() { mirrors.Data["registries.conf"] = content })
+		w.reconcile()
+	}
+	change("2")
+	infraEnv := read(w, "m", &assisted.InfraEnv{})
+	w.Expect(infraEnv.DeletionTimestamp).NotTo(BeNil(), "the first correction has no delay")
+	infraEnv.Finalizers = nil
+	w.Expect(w.Update(t.Context(), infraEnv)).To(Succeed())
+	w.reconcile()
+	w.reconcile()
+
+	change("1")
+	w.Expect(w.reconcile().RequeueAfter).To(BeNumerically(">", 0))
+	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil())
+	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForDiscoveryImageReason)
+	w.Expect(conditions.GetMessage(w.config(), bootstrapv1.DiscoveryImageReadyCondition)).To(ContainSubstring("changed again after a registration"))
+	w.clock = w.clock.Add(5 * time.Minute)
 	w.reconcile()
 	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
 }

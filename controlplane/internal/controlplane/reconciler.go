@@ -159,6 +159,8 @@ type Reconciler struct {
 	move       *move.Blocker
 	// requestBackoff is when what installed clusters were asked for, and what was passed on, may be written again.
 	requestBackoff *flowcontrol.Backoff
+	// recreations limits registrations because of mirrors.
+	recreations *reconcile.Recreations
 	// passed is when what is in asks was passed on last.
 	passed *lru.Cache[string, time.Time]
 	// retries says when to come back after an error.
@@ -207,6 +209,7 @@ func New(options Options) *Reconciler {
 	r.remediator = machines.NewRemediator(options.Client, options.Live, r.gate, r.conditions, r.writer, options.Clock)
 	r.requestBackoff = flowcontrol.NewBackOff(initialRequestDelay, maxRequestDelay)
 	r.requestBackoff.Clock = r.Clock
+	r.recreations = reconcile.NewRecreations(r.Clock)
 	return r
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
@@ -36,6 +37,9 @@ func (r *Reconciler) registerAgain(ctx context.Context, s *scope.Scope, wanted *
 	case field == "" && !goes:
 		return true, nil
 	case !goes:
+		if delay := r.recreations.Delay(s.Install); delay > 0 && field == desired.ContentOfMirrors {
+			return false, r.delayRegistration(ctx, s, delay)
+		}
 		if may, err := r.mayRegisterAgain(ctx, s); err != nil || !may {
 			s.Again.In(reconcile.CacheLag)
 			return false, err
@@ -43,12 +47,28 @@ func (r *Reconciler) registerAgain(ctx context.Context, s *scope.Scope, wanted *
 		if proceed, err := r.tryRegistration(ctx, s, wanted); !proceed {
 			return false, err
 		}
+		if field == desired.ContentOfMirrors {
+			r.recreations.Record(s.Install)
+		}
 	}
 	_, err := r.deleteRegistration(ctx, s, s.Registration(), status.Installation, controlplanev1.WaitingForAssistedServiceReason)
 	if waiting := s.Found.Blocked(status.Installation); waiting != nil {
 		s.Block(waiting.Reason, fmt.Sprintf("%s: %s", whyAgain(field), waiting.Message))
 	}
 	return false, err
+}
+
+// delayRegistration holds the installation of a cluster whose mirrors change too often, so that it does not begin with
+// outdated mirrors.
+func (r *Reconciler) delayRegistration(ctx context.Context, s *scope.Scope, delay time.Duration) error {
+	s.Again.In(delay)
+	s.Block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("Cluster is registered again within %s: %s changed again after a registration. "+
+		"Find the clients that change the ConfigMap, or set its content back. The installation is on hold", delay, desired.ContentOfMirrors))
+	if s.Install.Spec.HoldInstallation {
+		return nil
+	}
+	_, err := r.holdInstallation(ctx, s, "The cluster is registered with outdated mirrors")
+	return err
 }
 
 // tryRegistration reports whether the API server would take the objects of a registration. A cluster is not

@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
@@ -123,6 +124,46 @@ func TestOtherContentOfMirrorsIsRegisteredAgain(t *testing.T) {
 	deployment.Finalizers = []string{"agent-install.openshift.io/deprovision"}
 	h.Expect(h.Update(t.Context(), deployment)).To(Succeed())
 	change(func() { mirrors.Data = mirrorOf("later.example.com") })
+	deployment, _ = h.registration()
+	h.Expect(deployment.DeletionTimestamp).NotTo(BeNil())
+}
+
+// Two clients that overwrite the ConfigMap in turn would deregister the cluster with each write.
+func TestClusterIsRegisteredAgainForMirrorsAtLimitedRate(t *testing.T) {
+	mirrors := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "mirrors"}, Data: mirrorOf("former.example.com")}
+	h := newHub(t, append(world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+		cp.Spec.Config.ImageRegistryRef = &corev1.LocalObjectReference{Name: mirrors.Name}
+	}), mirrors)...).withTime()
+	h.reconcile()
+	change := func(mirror string) {
+		deployment, install := h.registration()
+		deployment.Finalizers, install.Finalizers = []string{"agent-install.openshift.io/deprovision"}, []string{"agent-install.openshift.io/deprovision"}
+		h.Expect(h.Update(t.Context(), deployment)).To(Succeed())
+		h.Expect(h.Update(t.Context(), install)).To(Succeed())
+		h.setState("insufficient", hiveext.ClusterInstallationNotStartedReason, 0)
+		h.get(mirrors.Name, mirrors)
+		mirrors.Data = mirrorOf(mirror)
+		h.Expect(h.Update(t.Context(), mirrors)).To(Succeed())
+		h.settle()
+	}
+	change("later.example.com")
+	h.deregister()
+	h.settle()
+
+	change("former.example.com")
+	deployment, install := h.registration()
+	h.Expect(deployment.DeletionTimestamp).To(BeNil())
+	h.Expect(install.Spec.HoldInstallation).To(BeTrue(), "the installation does not begin with outdated mirrors")
+	h.Expect(h.installedCondition().Message).To(ContainSubstring("changed again after a registration"))
+
+	change("later.example.com")
+	_, install = h.registration()
+	h.Expect(install.Spec.HoldInstallation).To(BeFalse(), "the registered content is back")
+
+	change("former.example.com")
+	now := h.clock.now
+	h.clock.now = func() time.Time { return now().Add(5 * time.Minute) }
+	h.settle()
 	deployment, _ = h.registration()
 	h.Expect(deployment.DeletionTimestamp).NotTo(BeNil())
 }

@@ -83,6 +83,9 @@ var registeredFields = []registeredField{
 	},
 }
 
+// ContentOfMirrors stands for a field in the result of RegisterAgainFor.
+const ContentOfMirrors = "the content of the ConfigMap that config.imageRegistryRef names"
+
 // singleNode reports whether assisted-service registers a cluster as a single-node cluster, which cannot
 // change.
 func singleNode(spec *hiveext.AgentClusterInstallSpec) bool {
@@ -110,7 +113,7 @@ func RegisterAgainFor(registered, wanted *hiveext.AgentClusterInstall, owns func
 		registered.Annotations[bootstrapv1.MirrorsDigestAnnotation],
 		wanted.Annotations[bootstrapv1.MirrorsDigestAnnotation],
 	) {
-		return "the content of the ConfigMap that config.imageRegistryRef names"
+		return ContentOfMirrors
 	}
 	return ""
 }
