@@ -145,8 +145,10 @@ func openshiftAssistedConfigAdmissions() admissions {
 			change:  `spec: {discoveryKernelArguments: [{operation: insert, value: quiet}]}`,
 			refused: `spec.discoveryKernelArguments[0].operation: Unsupported value: "insert"`,
 		},
-		"an architecture in Go's notation": {change: `spec: {cpuArchitecture: amd64}`,
-			refused: `spec.cpuArchitecture: Unsupported value: "amd64"`},
+		"an architecture in Go's notation": {
+			change:  `spec: {cpuArchitecture: amd64}`,
+			refused: `spec.cpuArchitecture: Unsupported value: "amd64"`,
+		},
 		"kernel argument of the live ISO with a blank": {
 			change:  `spec: {discoveryKernelArguments: [{operation: append, value: "a b"}]}`,
 			refused: "spec.discoveryKernelArguments[0].value",

@@ -147,8 +147,10 @@ func fencingAdmissions() admissions {
 		},
 		"two nodes and an arbiter": {change: `spec: {arbiter: {}, ` + fencing + `}`, refused: number},
 		"no source of credentials": {change: `spec: {replicas: 2, fencing: {}}`, refused: "spec.fencing.credentialsFrom: Required value"},
-		"unknown source of credentials": {change: `spec: {replicas: 2, fencing: {credentialsFrom: Vault}}`,
-			refused: `Unsupported value: "Vault"`},
+		"unknown source of credentials": {
+			change:  `spec: {replicas: 2, fencing: {credentialsFrom: Vault}}`,
+			refused: `Unsupported value: "Vault"`,
+		},
 		"unsupported release": {change: of("4.19.10"), refused: release},
 		"4.2":                 {change: of("4.2.20"), refused: release},
 		"technology preview":  {change: of("v4.20.0")},

@@ -187,8 +187,10 @@ func checkHostDeletion(ctx context.Context, t *testing.T, c client.Client) {
 		"of another kind of consumer":                          {host: []string{running, `spec: {consumerRef: {kind: HostClaim}}`}},
 		"that the operator has never reconciled":               {host: []string{consumed, underPause}},
 		"the message gives the alternative":                    {host: []string{running}, refused: "Delete the Machine instead"},
-		"the message mentions etcd": {host: []string{running},
-			refused: "on a control-plane host, after it has left etcd"},
+		"the message mentions etcd": {
+			host:    []string{running},
+			refused: "on a control-plane host, after it has left etcd",
+		},
 		"the message covers a dead server": {host: []string{running}, refused: "If the server is dead and unplugged"},
 	} {
 		t.Run("BareMetalHost "+name, func(t *testing.T) { expectRefusal(t, c.Delete(ctx, existing(ctx, t, c, tc.host...)), tc.refused) })
@@ -209,8 +211,10 @@ func checkHostDeletion(ctx context.Context, t *testing.T, c client.Client) {
 			refused: "is a member of etcd: this deletion would wipe the host before it has left etcd",
 		},
 		"of another host": {},
-		"moved by clusterctl": {machine: []string{member,
-			`metadata: {annotations: {clusterctl.cluster.x-k8s.io/delete-for-move: ""}}`}},
+		"moved by clusterctl": {machine: []string{
+			member,
+			`metadata: {annotations: {clusterctl.cluster.x-k8s.io/delete-for-move: ""}}`,
+		}},
 		"override":                           {machine: []string{member, override}},
 		"the message gives the alternative":  {machine: []string{member}, refused: "Delete its Machine instead: the host leaves etcd first"},
 		"the message names the kind to edit": {machine: []string{member}, refused: `allow-deletion: "true" on the Metal3Machine`},

@@ -277,8 +277,10 @@ func TestVersionOfClusterInstance(t *testing.T) {
 			version: "4.20.0-0.nightly-arm64-2025-09-01-120000",
 		},
 		"in the name, the image is by digest": {image: digest, imageSet: "img4.19.10-x86-64-appsub", version: "4.19.10"},
-		"in the annotation, which overrides image and name": {image: taggedRelease, imageSet: "openshift-4.19.10", version: "4.20.0-ec.1",
-			annotated: annotated},
+		"in the annotation, which overrides image and name": {
+			image: taggedRelease, imageSet: "openshift-4.19.10", version: "4.20.0-ec.1",
+			annotated: annotated,
+		},
 		"in the annotation only": {image: digest, imageSet: "latest", version: "4.20.0-ec.1", annotated: annotated},
 		"nowhere":                {image: digest, imageSet: "latest"},
 		"nowhere: the port of a registry is no version": {image: "registry.example.com:5000/4.19.10/ocp", imageSet: "latest"},
