@@ -70,8 +70,10 @@ func (c *chart) parameterize(p provider, deployment map[string]any) error {
 // addAuthorities adds the items for the trusted authorities to a list. A list without other items is left out
 // when there are no authorities.
 func addAuthorities(parent map[string]any, field string) {
-	items := `include "openshift-agent.authorities.` + map[string]string{"env": "env", "volumeMounts": "mounts",
-		"volumes": "volumes"}[field] + `" .Values | fromYamlArray`
+	items := `include "openshift-agent.authorities.` + map[string]string{
+		"env": "env", "volumeMounts": "mounts",
+		"volumes": "volumes",
+	}[field] + `" .Values | fromYamlArray`
 	if list, _ := parent[field].([]any); len(list) > 0 {
 		parent[field] = append(list, expression(further, items))
 		return

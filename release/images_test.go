@@ -212,8 +212,10 @@ func TestImagesByDigest(t *testing.T) {
 	release := func(t *testing.T, images string) (string, error) {
 		t.Helper()
 		out := filepath.Join(t.TempDir(), "out")
-		return out, run(t.Context(), []string{"-root", root, "-out", out, "-version", "v0.1.0", "-registry", "registry.example.com/team",
-			"-images", images}, t.Output())
+		return out, run(t.Context(), []string{
+			"-root", root, "-out", out, "-version", "v0.1.0", "-registry", "registry.example.com/team",
+			"-images", images,
+		}, t.Output())
 	}
 	t.Run("all files of the release have the digests", func(t *testing.T) {
 		g := NewWithT(t)
@@ -242,16 +244,24 @@ func TestImagesByDigest(t *testing.T) {
 		err   string
 	}{
 		"an image is missing": {[]string{bootstrap + one}, "IMAGES has no " + controlPlane},
-		"an image is listed twice": {[]string{bootstrap + one, bootstrap + other, controlPlane + one},
-			"IMAGES has " + bootstrap + " twice"},
-		"an image has only a tag": {[]string{bootstrap + ":v0.1.0", controlPlane + one},
-			"IMAGES must have lines such as " + bootstrap + "@sha256:..."},
-		"an image in another registry path": {[]string{"registry.example.com/other/agent-bootstrap-provider" + one, controlPlane + one},
-			"which is not an image of this release"},
+		"an image is listed twice": {
+			[]string{bootstrap + one, bootstrap + other, controlPlane + one},
+			"IMAGES has " + bootstrap + " twice",
+		},
+		"an image has only a tag": {
+			[]string{bootstrap + ":v0.1.0", controlPlane + one},
+			"IMAGES must have lines such as " + bootstrap + "@sha256:...",
+		},
+		"an image in another registry path": {
+			[]string{"registry.example.com/other/agent-bootstrap-provider" + one, controlPlane + one},
+			"which is not an image of this release",
+		},
 		"half a digest":     {[]string{bootstrap + "@sha256:0123", controlPlane + one}, "IMAGES must have lines such as"},
 		"the file is empty": {nil, "IMAGES has no " + bootstrap},
-		"the name of another image": {[]string{"registry.example.com/team/manager" + one, bootstrap + one, controlPlane + one},
-			"which is not an image of this release"},
+		"the name of another image": {
+			[]string{"registry.example.com/team/manager" + one, bootstrap + one, controlPlane + one},
+			"which is not an image of this release",
+		},
 	} {
 		t.Run("refused: "+situation, func(t *testing.T) {
 			_, err := release(t, list(t, tc.lines...))

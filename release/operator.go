@@ -26,8 +26,10 @@ func (r *release) operatorManifests(p provider, components, metadata []byte) ([]
 		"it gives the manager the right that such a hub requires of clients that change owner references.\n")
 	for _, object := range []map[string]any{
 		{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": p.namespace}},
-		{"apiVersion": "v1", "kind": "ConfigMap", "metadata": source,
-			"data": map[string]any{"components": string(components), "metadata": string(metadata)}},
+		{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": source,
+			"data": map[string]any{"components": string(components), "metadata": string(metadata)},
+		},
 		{
 			"apiVersion": "operator.cluster.x-k8s.io/v1alpha2", "kind": p.operatorKind, "metadata": namespaced(providerName),
 			"spec": map[string]any{"version": r.version, "fetchConfig": map[string]any{"selector": map[string]any{"matchLabels": labels}}},

@@ -202,12 +202,18 @@ func TestInvalidReleaseIsRefused(t *testing.T) {
 		NewWithT(t).Expect(os.MkdirAll(filepath.Join(two, providers[0].label, version), 0o700)).To(Succeed())
 	}
 	for situation, tc := range map[string]struct{ version, registry, out, err string }{
-		"files of the user with checksums": {"v0.1.0", "registry.example.com/team", mixed,
-			"contains more than one release or other files (mine)"},
-		"folders of the user": {"v0.1.0", "registry.example.com/team", photos,
-			"contains more than one release or other files (photos)"},
-		"a folder with two releases": {"v0.1.0", "registry.example.com/team", two,
-			"contains more than one release or other files (" + providers[0].label + ")"},
+		"files of the user with checksums": {
+			"v0.1.0", "registry.example.com/team", mixed,
+			"contains more than one release or other files (mine)",
+		},
+		"folders of the user": {
+			"v0.1.0", "registry.example.com/team", photos,
+			"contains more than one release or other files (photos)",
+		},
+		"a folder with two releases": {
+			"v0.1.0", "registry.example.com/team", two,
+			"contains more than one release or other files (" + providers[0].label + ")",
+		},
 		"no version":                           {"", "registry.example.com/team", "", `VERSION must be a semantic version with a leading v`},
 		"the version of a build":               {"dev", "registry.example.com/team", "", `not "dev"`},
 		"a version without v":                  {"0.1.0", "registry.example.com/team", "", `not "0.1.0"`},
@@ -218,10 +224,14 @@ func TestInvalidReleaseIsRefused(t *testing.T) {
 		},
 		"an empty registry": {"v0.1.0", "", "", `REGISTRY must be a registry with a path and no scheme`},
 		"a URL as registry": {"v0.1.0", "https://registry.example.com", "", `not "https://registry.example.com"`},
-		"a folder of the user": {"v0.1.0", "registry.example.com/team", other,
-			"contains more than one release or other files (mine)"},
-		"a prerelease in a folder of the user": {"v0.1.0-rc.1", "registry.example.com/team", other,
-			"contains more than one release or other files (mine)"},
+		"a folder of the user": {
+			"v0.1.0", "registry.example.com/team", other,
+			"contains more than one release or other files (mine)",
+		},
+		"a prerelease in a folder of the user": {
+			"v0.1.0-rc.1", "registry.example.com/team", other,
+			"contains more than one release or other files (mine)",
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)

@@ -46,7 +46,9 @@ func TestControlPlaneAPIMustRequireBootstrapAPI(t *testing.T) {
 func TestReleasePrintsTags(t *testing.T) {
 	g := NewWithT(t)
 	var want strings.Builder
-	g.Expect(run(t.Context(), []string{"-root", root, "-out", filepath.Join(t.TempDir(), "out"), "-version", "v0.1.0", "-registry",
-		"registry.example.com/team"}, &want)).To(Succeed())
+	g.Expect(run(t.Context(), []string{
+		"-root", root, "-out", filepath.Join(t.TempDir(), "out"), "-version", "v0.1.0", "-registry",
+		"registry.example.com/team",
+	}, &want)).To(Succeed())
 	g.Expect(want.String()).To(ContainSubstring("Tags to push: v0.1.0 bootstrap/api/v0.1.0 controlplane/api/v0.1.0\n"))
 }

@@ -88,8 +88,10 @@ func TestProxyMayHaveALoopbackAddress(t *testing.T) {
 	d.proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	_, err = d.DialContext(t.Context(), "tcp", address)
 	g.Expect(err).To(MatchError(errLoopback))
-	for text, want := range map[string]string{"http://p": "p:80", "https://p": "p:443", "socks5://p": "p:1080",
-		"http://[::1]:3128": "[::1]:3128"} {
+	for text, want := range map[string]string{
+		"http://p": "p:80", "https://p": "p:443", "socks5://p": "p:1080",
+		"http://[::1]:3128": "[::1]:3128",
+	} {
 		proxy, err := url.Parse(text)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(dialed(proxy)).To(Equal(want))

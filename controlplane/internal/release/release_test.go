@@ -117,8 +117,10 @@ func TestUnknownReleaseIsQueriedAgainLater(t *testing.T) {
 	_, _, err = r.Resolve(unknown, plain(unknown), Credentials{}, nil)
 	g.Expect(err).To(MatchError(ErrNotFound))
 	g.Expect(requests.Load()).To(BeEquivalentTo(1), "no query before retryAfter")
-	for _, next := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second,
-		lastRetry, lastRetry} {
+	for _, next := range []time.Duration{
+		10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second,
+		lastRetry, lastRetry,
+	} {
 		now = now.Add(retryAfter)
 		_, retryAfter, err = resolve(t, r, unknown, Credentials{})
 		g.Expect(err).To(MatchError(ErrNotFound))
@@ -222,8 +224,10 @@ func TestRequestsToRegistriesAreMeasured(t *testing.T) {
 	}
 	image, _ := newRegistry(t, nil)
 	locked, _ := newRegistry(t, func(req *http.Request) bool { return req.Header.Get("Authorization") != "" })
-	for result, requested := range map[string]string{"found": image, "not_found": strings.Replace(image, "4.19.3", "4.99.0", 1),
-		"refused": locked, "unavailable": "127.0.0.1:1/ocp/release:4.19.3-x86_64"} {
+	for result, requested := range map[string]string{
+		"found": image, "not_found": strings.Replace(image, "4.19.3", "4.99.0", 1),
+		"refused": locked, "unavailable": "127.0.0.1:1/ocp/release:4.19.3-x86_64",
+	} {
 		before, r := count(result), NewResolver(remote.DefaultTransport)
 		_, _, _ = resolve(t, r, requested, Credentials{})
 		_, _, _ = r.Resolve(requested, plain(requested), Credentials{}, nil)

@@ -81,8 +81,10 @@ type failure struct {
 
 // NewResolver returns a Resolver that queries registries through the given transport.
 func NewResolver(transport http.RoundTripper) *Resolver {
-	return &Resolver{base: transport, now: time.Now, resolved: lru.New[string, string](cacheSize),
-		failures: lru.New[string, failure](cacheSize), transports: newTransports()}
+	return &Resolver{
+		base: transport, now: time.Now, resolved: lru.New[string, string](cacheSize),
+		failures: lru.New[string, failure](cacheSize), transports: newTransports(),
+	}
 }
 
 // query is a request for the digest of an image, with the sources and credentials to use.
@@ -102,7 +104,8 @@ func (q query) failureKey() string { return q.answerKey() + " " + q.credentials.
 // and done is called when the query ends. After ErrNotFound and ErrUnavailable, a call queries again only when
 // retryAfter has passed.
 func (r *Resolver) Resolve(image string, sources Sources, credentials Credentials, done func()) (byDigest string,
-	retryAfter time.Duration, err error) {
+	retryAfter time.Duration, err error,
+) {
 	q := query{image, sources, credentials}
 	byDigest, retryAfter, err = r.cached(q)
 	if errors.Is(err, ErrPending) {

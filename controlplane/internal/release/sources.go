@@ -49,8 +49,10 @@ func (s Sources) Version(credentials string) string {
 	if len(s.Mirrors) == 0 && len(s.Insecure) == 0 && !s.Blocked && s.Authorities == "" {
 		return ""
 	}
-	parts := []string{strings.Join(s.Mirrors, "\x00"), strings.Join(s.Insecure, "\x00"), strconv.FormatBool(s.Blocked), s.Authorities,
-		credentials}
+	parts := []string{
+		strings.Join(s.Mirrors, "\x00"), strings.Join(s.Insecure, "\x00"), strconv.FormatBool(s.Blocked), s.Authorities,
+		credentials,
+	}
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00\x00")))
 	return hex.EncodeToString(sum[:])
 }

@@ -152,8 +152,10 @@ func plainMirror(t *testing.T) (transport *http.Transport, sent *atomic.Pointer[
 
 // go-containerregistry falls back to plain HTTP for these registries.
 func TestPlainHTTPRegistryGetsNoCredentials(t *testing.T) {
-	for _, host := range []string{"127.0.0.1:5000", "[::1]:5000", "10.1.2.3:5000", "172.16.2.3:5000", "192.168.2.3:5000", "192.168.2.3",
-		"localhost:5000", "mirror.local", "mirror.localhost:5000", "127.0.0.1.example.com:5000", "mirror.example.com:5000"} {
+	for _, host := range []string{
+		"127.0.0.1:5000", "[::1]:5000", "10.1.2.3:5000", "172.16.2.3:5000", "192.168.2.3:5000", "192.168.2.3",
+		"localhost:5000", "mirror.local", "mirror.localhost:5000", "127.0.0.1.example.com:5000", "mirror.example.com:5000",
+	} {
 		t.Run(host, func(t *testing.T) {
 			g := NewWithT(t)
 			transport, sent := plainMirror(t)
@@ -238,8 +240,14 @@ func TestVersionDiffersBetweenSources(t *testing.T) {
 	g.Expect(Sources{}.Version("")).To(BeEmpty())
 	g.Expect(Sources{}.Version("a")).To(BeEmpty(), "one registry gives the same answer for all credentials")
 	seen := map[string]bool{}
-	for _, sources := range []Sources{{}, {Mirrors: []string{upstream}}, {Insecure: []string{upstream}}, {Blocked: true},
-		{Authorities: "PEM"}, {Mirrors: []string{upstream}, Blocked: true}} {
+	for _, sources := range []Sources{
+		{},
+		{Mirrors: []string{upstream}},
+		{Insecure: []string{upstream}},
+		{Blocked: true},
+		{Authorities: "PEM"},
+		{Mirrors: []string{upstream}, Blocked: true},
+	} {
 		seen[sources.Version("")] = true
 	}
 	g.Expect(seen).To(HaveLen(6))
