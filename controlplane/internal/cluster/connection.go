@@ -20,6 +20,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/authorities"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/http2conn"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/objects"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
@@ -93,7 +94,7 @@ type connection struct {
 	unreadSince time.Time
 	failure     *failure
 	kubernetes  string
-	nodes       nodeList
+	nodes       objects.NodeList
 	// releases are the OpenShift versions of machine configurations, by name. They are kept during an upgrade,
 	// and while releasesNeeded is true.
 	releases       map[string]string
@@ -109,8 +110,8 @@ type connection struct {
 	// serverCA are the certificate authorities (PEM) of the machine config server. They are read while hosts are
 	// expected.
 	serverCA string
-	// health holds the health of each object in observed, in the same order.
-	health [len(observed)]health
+	// health holds the health of each object in objects.Observed, in the same order.
+	health [len(objects.Observed)]objects.Health
 }
 
 func newConnection(key client.ObjectKey, now func() time.Time, reading *semaphore.Weighted, notify, requestVisit func()) *connection {
@@ -245,13 +246,13 @@ func (c *connection) view() facts.Workload {
 		seen.Nodes[i].Release = c.releases[n.Config]
 	}
 	if r := c.released(); r != nil {
-		seen.OpenShiftVersion, seen.ReleaseImage, seen.Upgrading = r.completed, r.image, r.upgrading
-		seen.Channel, seen.Offers, seen.Rollout = r.channel, r.offers, r.rollout
+		seen.OpenShiftVersion, seen.ReleaseImage, seen.Upgrading = r.Completed, r.Image, r.Upgrading
+		seen.Channel, seen.Offers, seen.Rollout = r.Channel, r.Offers, r.Rollout
 	}
-	seen.Etcd = c.health[slices.Index(observed[:], etcdOperator)].etcd
+	seen.Etcd = c.health[slices.Index(objects.Observed[:], objects.EtcdOperator)].Etcd
 	for _, h := range c.health {
-		if h.problem != "" {
-			seen.Unhealthy = append(seen.Unhealthy, h.problem)
+		if h.Problem != "" {
+			seen.Unhealthy = append(seen.Unhealthy, h.Problem)
 		}
 	}
 	return seen
@@ -267,8 +268,8 @@ func (c *connection) restarts() []string {
 		}
 	}
 	for i, h := range c.health {
-		if h.rollsOut {
-			planned = append(planned, "ClusterOperator "+observed[i].name+" rolls out another revision")
+		if h.RollsOut {
+			planned = append(planned, "ClusterOperator "+objects.Observed[i].Name+" rolls out another revision")
 		}
 	}
 	return planned
@@ -276,8 +277,8 @@ func (c *connection) restarts() []string {
 
 // released returns the release in the ClusterVersion, or nil if that was not read yet. The caller holds the
 // lock.
-func (c *connection) released() *release {
-	return c.health[slices.Index(observed[:], clusterVersion)].release
+func (c *connection) released() *objects.Release {
+	return c.health[slices.Index(objects.Observed[:], objects.ClusterVersion)].Release
 }
 
 // answered returns the time of the last response. The caller holds the lock.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/objects"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -86,7 +87,7 @@ func (c *connection) readAndWatch(ctx context.Context, access *conn.Access, kube
 			c.watching, c.onDemand, c.since = sets.New[string](), sets.New[string](), c.now()
 		}
 		c.connected, c.failure = true, nil
-		c.kubernetes, c.lastSuccess, c.http2Conn = bound.Identifier(kubernetes, longestVersion), c.now(), access.Transport.Conn()
+		c.kubernetes, c.lastSuccess, c.http2Conn = bound.Identifier(kubernetes, objects.LongestVersion), c.now(), access.Transport.Conn()
 		for _, n := range found {
 			c.applyResult(ctx, n)
 			if n.version != "" {

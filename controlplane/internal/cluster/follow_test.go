@@ -26,6 +26,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn/conntest"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/objects"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
@@ -237,7 +238,7 @@ func TestForbiddenWatchIsReported(t *testing.T) {
 // Without pages a list of 2,000 Nodes would reach the limit of a response.
 func TestListsAreReadInPages(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
-	for i := range 2*PageSize + 1 {
+	for i := range 2*objects.PageSize + 1 {
 		s.put(nodesPath, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("w%d", i), UID: types.UID(strconv.Itoa(i))}})
 		s.put(requestsPath, &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{
 			Name: fmt.Sprintf("r%d", i), UID: types.UID(strconv.Itoa(i)), CreationTimestamp: metav1.NewTime(time.Unix(int64(i), 0)),
@@ -247,8 +248,8 @@ func TestListsAreReadInPages(t *testing.T) {
 	h.ensureConnection(clusterKey).expectHosts(true)
 	h.visit(t.Context())
 	seen := h.observeChange()
-	h.Expect(seen.Nodes).To(HaveLen(2*PageSize + 2))
-	h.Expect(seen.Requested).To(Equal(types.UID(strconv.Itoa(2 * PageSize))))
+	h.Expect(seen.Nodes).To(HaveLen(2*objects.PageSize + 2))
+	h.Expect(seen.Requested).To(Equal(types.UID(strconv.Itoa(2 * objects.PageSize))))
 	count := func(prefix string) (n int) {
 		for _, request := range s.requests() {
 			if strings.HasPrefix(request, prefix) && !strings.Contains(request, " true") {
@@ -303,14 +304,14 @@ func TestUnreadableTokensAreUnknown(t *testing.T) {
 func TestReplacedNodeIsNotRemoved(t *testing.T) {
 	g := NewWithT(t)
 	conn := newConnection(clusterKey, time.Now, nil, func() {}, func() {})
-	conn.nodes.put(facts.Node{Name: "n0", UID: "new"})
+	conn.nodes.Put(facts.Node{Name: "n0", UID: "new"})
 	removed := watchEvent{Type: watch.Deleted}
 	removed.Object.Metadata.Name = "n0"
 	for uid, left := range map[types.UID]int{"old": 1, "new": 0} {
 		removed.Object.Metadata.UID = uid
 		put, err := readNodeChange(t.Context(), conn, nil, removed)
 		g.Expect(err).NotTo(HaveOccurred())
-		conn.nodes = nodeList{{Name: "n0", UID: "new"}}
+		conn.nodes = objects.NodeList{{Name: "n0", UID: "new"}}
 		put(conn)
 		g.Expect(conn.nodes).To(HaveLen(left))
 	}
@@ -329,10 +330,10 @@ func TestUndefinedKindHasNoVersion(t *testing.T) {
 			return nil
 		},
 	}).Build()
-	version, _, err := readHealth(t.Context(), c, clusterOperatorKind)
+	version, _, err := readHealth(t.Context(), c, objects.ClusterOperatorKind)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(version).To(BeEmpty(), "a watch would miss objects that are created between the two reads")
-	version, _, err = readHealth(t.Context(), c, clusterOperatorKind)
+	version, _, err = readHealth(t.Context(), c, objects.ClusterOperatorKind)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(version).To(Equal("101"))
 }

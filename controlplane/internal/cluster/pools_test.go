@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/objects"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
@@ -65,7 +66,7 @@ func TestPoolOf(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			tc.pool.Name = "worker"
-			NewWithT(t).Expect(PoolOf(poolWith(tc.change))).To(Equal(tc.pool))
+			NewWithT(t).Expect(objects.PoolOf(poolWith(tc.change))).To(Equal(tc.pool))
 		})
 	}
 }

@@ -6,6 +6,8 @@ import (
 	. "github.com/onsi/gomega"
 	configv1 "github.com/openshift/api/config/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/objects"
 )
 
 // While a host restarts, the API server of a single node does not respond. Planned restarts must be known
@@ -14,7 +16,7 @@ func TestPlannedRestartsAreKeptWhileDisconnected(t *testing.T) {
 	h, s := connectedHub(t)
 	node := func(role, desired string) *corev1.Node {
 		n := nodeWith("old")
-		n.Labels[role], n.Annotations[DesiredConfigAnnotation] = "", desired
+		n.Labels[role], n.Annotations[objects.DesiredConfigAnnotation] = "", desired
 		return n
 	}
 	s.put(nodesPath, node("node-role.kubernetes.io/worker", "new"))
@@ -42,11 +44,11 @@ func TestPlannedRestartsAreKeptWhileDisconnected(t *testing.T) {
 func TestPlannedRestartsEndWithTheChange(t *testing.T) {
 	h, s := connectedHub(t)
 	n := nodeWith("old")
-	n.Labels["node-role.kubernetes.io/master"], n.Annotations[DesiredConfigAnnotation] = "", "new"
+	n.Labels["node-role.kubernetes.io/master"], n.Annotations[objects.DesiredConfigAnnotation] = "", "new"
 	s.put(nodesPath, n)
 	h.Eventually(h.observeChange).Should(HaveField("Restarts", HaveLen(1)))
 	done := nodeWith("new")
-	done.Labels["node-role.kubernetes.io/master"], done.Annotations[DesiredConfigAnnotation] = "", "new"
+	done.Labels["node-role.kubernetes.io/master"], done.Annotations[objects.DesiredConfigAnnotation] = "", "new"
 	s.put(nodesPath, done)
 	h.Eventually(h.observeChange).Should(HaveField("Restarts", BeEmpty()))
 }

@@ -2,56 +2,23 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-)
 
-const (
-	// The ConfigMap with the certificate authorities of the machine config server, which are renewed
-	// (machine-config-operator, from OpenShift 4.19 on).
-	serverCANamespace, serverCAName, serverCAKey = "openshift-machine-config-operator", "machine-config-server-ca", "ca-bundle.crt"
-	// largestCA is the largest accepted size of the certificate authorities, in bytes.
-	largestCA = 64 << 10
-	// The ConfigMap of older releases, which the installer creates once.
-	rootCANamespace, rootCAName, rootCAKey = metav1.NamespaceSystem, "root-ca", "ca.crt"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/objects"
 )
 
 // serverCAs are the certificate authorities by which a joining host verifies the machine config server of the
 // cluster.
 var serverCAs = resource{
-	name: "the ConfigMap " + serverCAName, path: "/api/v1/namespaces/" + serverCANamespace + "/configmaps",
-	fields: metav1.ObjectNameField + "=" + serverCAName,
+	name: "the ConfigMap " + objects.ServerCAName, path: "/api/v1/namespaces/" + objects.ServerCANamespace + "/configmaps",
+	fields: metav1.ObjectNameField + "=" + objects.ServerCAName,
 	demand: (*connection).hostsExpected, onlyIfNeeded: true,
 	read: readServerCA,
 }
 
 func readServerCA(ctx context.Context, c client.Client) (string, func(*connection), error) {
-	list := &corev1.ConfigMapList{}
-	if err := c.List(ctx, list, client.InNamespace(serverCANamespace),
-		client.MatchingFields{metav1.ObjectNameField: serverCAName}); err != nil {
-		return "", nil, fmt.Errorf("cannot read ConfigMap %s/%s of the workload cluster: %w", serverCANamespace, serverCAName, err)
-	}
-	found := ""
-	if len(list.Items) > 0 {
-		found = list.Items[0].Data[serverCAKey]
-	} else {
-		root := &corev1.ConfigMap{}
-		if err := c.Get(ctx, client.ObjectKey{Namespace: rootCANamespace, Name: rootCAName}, root); client.IgnoreNotFound(err) != nil {
-			return "", nil, fmt.Errorf("cannot read ConfigMap %s/%s of the workload cluster: %w", rootCANamespace, rootCAName, err)
-		}
-		found = root.Data[rootCAKey]
-	}
-	if len(found) > largestCA { // it is copied into an annotation, and an object may have 256 KiB of those
-		return "", nil, fmt.Errorf("the certificate authorities of the machine config server of the workload cluster have %d bytes, more "+
-			"than %d KiB",
-			len(found), largestCA>>10)
-	}
-	if _, err := cert.ParseCertsPEM([]byte(found)); err != nil && found != "" {
-		return "", nil, fmt.Errorf("cannot parse the certificate authorities of the machine config server of the workload cluster: %w", err)
-	}
-	return list.ResourceVersion, func(conn *connection) { conn.serverCA = found }, nil
+	version, found, err := objects.ReadServerCA(ctx, c)
+	return version, func(conn *connection) { conn.serverCA = found }, err
 }

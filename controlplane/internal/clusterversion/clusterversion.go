@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/objects"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
@@ -71,8 +71,8 @@ func readVersion(ctx context.Context, c client.Client, seen *facts.ClusterVersio
 	if err := c.Get(ctx, client.ObjectKey{Name: versionName}, version); err != nil {
 		return fmt.Errorf("cannot read ClusterVersion %s of the workload cluster: %w", versionName, err)
 	}
-	seen.ResourceVersion, seen.Channel, seen.Requested = version.ResourceVersion, version.Spec.Channel, cluster.RequestedUpdate(version)
-	seen.Runs, seen.Upgrading, seen.Former = cluster.ReleasesOf(version)
+	seen.ResourceVersion, seen.Channel, seen.Requested = version.ResourceVersion, version.Spec.Channel, objects.RequestedUpdate(version)
+	seen.Runs, seen.Upgrading, seen.Former = objects.ReleasesOf(version)
 	seen.Ours = isOurRequest(version.ManagedFields)
 	for _, entry := range version.Status.History {
 		seen.Images = append(seen.Images, entry.Image)
@@ -169,7 +169,7 @@ func readPools(ctx context.Context, c client.Client, seen *facts.ClusterVersion)
 		return fmt.Errorf("cannot list the MachineConfigPools of the workload cluster: %w", err)
 	}
 	for i := range pools.Items {
-		pool := cluster.PoolOf(&pools.Items[i])
+		pool := objects.PoolOf(&pools.Items[i])
 		if pool.ControlPlane() && pools.Items[i].Spec.Paused {
 			seen.Unhealthy = append(seen.Unhealthy, facts.Ailment{Message: "MachineConfigPool " + pool.Name +
 				" is paused, so that no upgrade ends"})

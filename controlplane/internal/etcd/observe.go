@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/objects"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
@@ -57,7 +57,7 @@ func readTopology(ctx context.Context, c client.Client, seen *facts.Etcd) error 
 }
 
 func readMachineAPI(ctx context.Context, c client.Client, seen *facts.Etcd) (err error) {
-	if seen.MachineAPI, err = cluster.RunsMachineAPI(ctx, c); err != nil {
+	if seen.MachineAPI, err = objects.RunsMachineAPI(ctx, c); err != nil {
 		return &failure{"cannot list the Machines of the workload cluster", err}
 	}
 	return nil
@@ -145,7 +145,7 @@ func readNodesWith(ctx context.Context, c client.Client, label string, seen *fac
 // configuring reports whether the machine config operator is changing the configuration of a Node. A Node
 // that it has not handled yet has neither annotation.
 func configuring(n *corev1.Node) bool {
-	return n.Annotations[cluster.DesiredConfigAnnotation] != n.Annotations[cluster.CurrentConfigAnnotation]
+	return n.Annotations[objects.DesiredConfigAnnotation] != n.Annotations[objects.CurrentConfigAnnotation]
 }
 
 // silent reports whether the kubelet of a Node does not report. A Node without the condition Ready is not

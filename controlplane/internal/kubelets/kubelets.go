@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/approval"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/objects"
 )
 
 // Clusters connects to workload clusters.
@@ -63,12 +63,12 @@ func (s *Seen) read(ctx context.Context, c client.Client, known func(node string
 	if s.Nodes, err = readNodes(ctx, c); err != nil {
 		return err
 	}
-	s.MachineAPI, err = cluster.RunsMachineAPI(ctx, c)
+	s.MachineAPI, err = objects.RunsMachineAPI(ctx, c)
 	return err
 }
 
 func (s *Seen) readRequests(ctx context.Context, c client.Client, kept approval.Kept, signer string, known func(node string) bool) error {
-	_, complete, err := cluster.EachPage(ctx, c, func() *certificatesv1.CertificateSigningRequestList {
+	_, complete, err := objects.EachPage(ctx, c, func() *certificatesv1.CertificateSigningRequestList {
 		return &certificatesv1.CertificateSigningRequestList{}
 	},
 		func(page *certificatesv1.CertificateSigningRequestList) {
@@ -89,7 +89,7 @@ func (s *Seen) readRequests(ctx context.Context, c client.Client, kept approval.
 // may report a requested address.
 func readNodes(ctx context.Context, c client.Client) (approval.Nodes, error) {
 	nodes := approval.Nodes{}
-	_, err := cluster.EachNode(ctx, c, func(read *corev1.Node) {
+	_, err := objects.EachNode(ctx, c, func(read *corev1.Node) {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: read.Name, CreationTimestamp: read.CreationTimestamp}}
 		node.Status.Conditions, node.Status.Addresses = read.Status.Conditions, read.Status.Addresses
 		nodes[node.Name] = node

@@ -25,8 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/objects"
 )
 
 // fakeCluster is a workload cluster, and the connection to it.
@@ -171,7 +171,7 @@ func TestEndlessList(t *testing.T) {
 	seen, err := c.Observe(t.Context(), client.ObjectKey{}, onlyW0)
 	c.Expect(err).NotTo(HaveOccurred())
 	c.Expect(seen.More).To(BeTrue())
-	c.Expect(c.pages).To(Equal(2 * cluster.MaxItems / cluster.PageSize))
+	c.Expect(c.pages).To(Equal(2 * objects.MaxItems / objects.PageSize))
 
 	c = newCluster(t, requestOf(t, "client", "w0", certificatesv1.KubeAPIServerClientKubeletSignerName))
 	endless(c, &corev1.NodeList{})

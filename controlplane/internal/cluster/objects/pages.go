@@ -1,4 +1,6 @@
-package cluster
+// Package objects reads the objects of a workload cluster, and returns only the facts in them. Lists are read in pages, and
+// all texts are limited.
+package objects
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package cluster
+package objects
 
 import (
 	"testing"
@@ -21,9 +21,9 @@ func TestIdentify(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "cluster"},
 		Status:     configv1.InfrastructureStatus{InfrastructureName: "lab-x7k2p"},
 	}
-	_, err := identify(t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithObjects(version).Build())
+	_, err := Identify(t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithObjects(version).Build())
 	g.Expect(err).To(MatchError(ContainSubstring("Infrastructure")))
-	identity, err := identify(t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithObjects(version, infrastructure).Build())
+	identity, err := Identify(t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithObjects(version, infrastructure).Build())
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(identity).To(Equal(facts.Identity{ClusterID: "id", InfraID: "lab-x7k2p"}))
 }
