@@ -3,11 +3,19 @@ package hostconfig
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr/funcr"
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -15,6 +23,10 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/informer"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 func TestInstallationChanges(t *testing.T) {
@@ -84,4 +96,39 @@ func TestHostsOfAClusterThatComesBackAreWoken(t *testing.T) {
 		before.Status.DebugInfo.State, after.Status.DebugInfo.State = states[0], states[1]
 		NewWithT(t).Expect(informer.InstallationChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(BeTrue(), situation)
 	}
+}
+
+// Without the watch of a kind, its changes are noticed with the next resync of the cache, hours later.
+func TestChangesOfEachKindReconcileTheConfig(t *testing.T) {
+	objects := lab()
+	ours, _ := objects["config"].(*bootstrapv1.OpenshiftAssistedConfig)
+	ours.Spec.MirrorRegistryRef = &corev1.LocalObjectReference{Name: "authorities"}
+	ours.Spec.PullSecretRef = &corev1.LocalObjectReference{Name: "pull-secret"}
+	ours.Spec.NMStateConfigLabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"network": "lab"}}
+	world := newWorld(t, slices.Collect(maps.Values(objects))...)
+	r := world.reconciler
+	watches, err := kubetest.NewWatches(t.Context(), world.WithWatch, r.SetupWithManager, metal3api.GroupVersion.WithKind(metal3.HostKind))
+	world.Expect(err).NotTo(HaveOccurred())
+	wanted := client.ObjectKeyFromObject(ours)
+
+	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
+	infraMachine := &unstructured.Unstructured{}
+	infraMachine.SetGroupVersionKind(schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta1", Kind: metal3.MachineKind})
+	infraMachine.SetNamespace(namespace)
+	infraMachine.SetName("m")
+	world.Expect(r.watchInfraMachine(t.Context(), infraMachine)).To(Succeed())
+	secret, authorities := kube.MetadataOf(kube.Secret), kube.MetadataOf(kube.ConfigMap)
+	secret.ObjectMeta, authorities.ObjectMeta = named("pull-secret"), named("authorities")
+	network := staticNetwork("n", bootMAC, map[string]string{"network": "lab"})
+	infraEnv := &assisted.InfraEnv{ObjectMeta: named("m")}
+	infraEnv.Labels = map[string]string{bootstrapv1.ConfigNameLabel: "m"}
+	for _, obj := range []client.Object{
+		ours, objects["machine"], objects["cluster"], infraEnv, discovered("a", "m", bootMAC), network,
+		objects["deployment"], objects["install"], secret, authorities, bareMetalHost(), infraMachine,
+	} {
+		world.Eventually(func() ([]ctrl.Request, error) { return watches.Created(obj) }).WithTimeout(10*time.Second).
+			Should(ContainElement(ctrl.Request{NamespacedName: wanted}), "%T %s", obj, obj.GetName())
+	}
+	world.Expect(watches.Kinds()).To(ConsistOf("OpenshiftAssistedConfig", "Machine", "Cluster", "InfraEnv", "Agent", "NMStateConfig", "ClusterDeployment",
+		"AgentClusterInstall", "Secret", "ConfigMap", metal3.HostKind, metal3.MachineKind))
 }
