@@ -86,7 +86,7 @@ func TestMissingNamesAreReported(t *testing.T) {
 		NewWithT(t).Expect(docs.Check(root, right)).To(Succeed(), right)
 	}
 	for remark, wrong := range map[string]string{
-		"run by TestAbsent in test/clusterctl":                      "test/clusterctl has no TestAbsent",
+		"run by TestAbsent in test/clusterctl":               "test/clusterctl has no TestAbsent",
 		"run by TestUserNeedsOnlyRelease in test/nothing":    "there is no package ../../test/nothing",
 		"run by TestUserNeedsOnlyRelease in test/clusterctl": "test/clusterctl runs no clusterctl with --absent",
 	} {

@@ -236,7 +236,7 @@ func expectReleased(ctx context.Context, cluster *lab.Cluster) {
 	Expect(rackHost(removed).Losses()).To(HaveLen(1), "the node on the disk is lost")
 }
 
-// reports reports whether the condition of any config has the reason, with a message that contains the text.
+// reports returns whether the condition of any config has the reason, with a message that contains the text.
 func reports(s *lab.State, condition, reason, text string) bool {
 	for _, m := range s.Machines {
 		if m.Config == nil {

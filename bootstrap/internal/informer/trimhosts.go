@@ -145,8 +145,10 @@ func trimApproved(kept, agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 	if cluster.Namespace == agent.Namespace {
 		cluster.Namespace = agent.Namespace // shares one string in memory
 	}
-	kept.Spec = aiv1beta1.AgentSpec{ClusterDeploymentName: &cluster, Role: kube.Intern(agent.Spec.Role), Approved: true,
-		FencingCredentialsSecretRef: agent.Spec.FencingCredentialsSecretRef}
+	kept.Spec = aiv1beta1.AgentSpec{
+		ClusterDeploymentName: &cluster, Role: kube.Intern(agent.Spec.Role), Approved: true,
+		FencingCredentialsSecretRef: agent.Spec.FencingCredentialsSecretRef,
+	}
 	if facts.BoundByUs(agent) {
 		kept.Spec.IgnitionConfigOverrides = "{}" // the presence of the overrides shows that we bound the Agent
 	}

@@ -26,8 +26,10 @@ func nodeWith(config string) *corev1.Node {
 
 func configOf(name, version string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{
-		TypeMeta:   metav1.TypeMeta{APIVersion: objects.MachineConfigs.GroupVersion().String(), Kind: objects.MachineConfigs.Kind},
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Annotations: map[string]string{objects.ReleaseVersionAnnotation: version}},
+		TypeMeta: metav1.TypeMeta{APIVersion: objects.MachineConfigs.GroupVersion().String(), Kind: objects.MachineConfigs.Kind},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, UID: types.UID(name), Annotations: map[string]string{objects.ReleaseVersionAnnotation: version},
+		},
 	}
 }
 

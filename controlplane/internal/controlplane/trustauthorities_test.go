@@ -354,7 +354,8 @@ func (h *hub) expectNoKubeconfigMessage() {
 
 // Messages change with the number of connections only: the Secret is not read each time.
 func TestPublishedKubeconfigIsReadOnceForTheMessage(t *testing.T) {
-	h, _, _, _ := withdrawn(t)
+	h, now, _, _ := withdrawn(t)
+	*now = now.Add(time.Second)
 	h.reconcile()
 	h.reconcile()
 	live := &liveReader{Reader: h.Client}

@@ -209,13 +209,19 @@ func TestLookupsAreCountedByTheResultOfAllRegistries(t *testing.T) {
 	absent := strings.Replace(mirror, "4.19.3", "4.99.0", 1)
 	for result, mirrors := range map[string][]string{"unavailable": {absent}, "found": {absent, mirror}} {
 		before, others := count(result), count("not_found")
-		_, _, _ = resolveFrom(t, NewResolver(remote.DefaultTransport), "127.0.0.1:1/ocp:4.99.0", Sources{Mirrors: mirrors, Insecure: mirrors},
-			Credentials{})
+		_, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport), "127.0.0.1:1/ocp:4.99.0",
+			Sources{Mirrors: mirrors, Insecure: mirrors}, Credentials{})
+		if result == "found" {
+			g.Expect(err).NotTo(HaveOccurred())
+		} else {
+			g.Expect(err).To(HaveOccurred())
+		}
 		g.Expect(count(result)-before).To(BeEquivalentTo(1), result)
 		g.Expect(count("not_found")).To(Equal(others))
 	}
 	before, others := count("blocked"), count("unavailable")
-	_, _, _ = resolveFrom(t, NewResolver(remote.DefaultTransport), upstream, Sources{Blocked: true}, Credentials{})
+	_, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport), upstream, Sources{Blocked: true}, Credentials{})
+	g.Expect(err).To(HaveOccurred())
 	g.Expect(count("blocked") - before).To(BeEquivalentTo(1))
 	g.Expect(count("unavailable")).To(Equal(others), "registries.conf of one cluster is no outage")
 }

@@ -11,9 +11,12 @@ import (
 )
 
 const (
-	// ServerCANamespace and ServerCAName name the ConfigMap with the certificate authorities of the machine config server, which are renewed
-	// (machine-config-operator, from OpenShift 4.19 on).
-	ServerCANamespace, ServerCAName, serverCAKey = "openshift-machine-config-operator", "machine-config-server-ca", "ca-bundle.crt"
+	// ServerCANamespace is the namespace of the ConfigMap with the certificate authorities of the machine config
+	// server, which are renewed (machine-config-operator, from OpenShift 4.19 on).
+	ServerCANamespace = "openshift-machine-config-operator"
+	// ServerCAName is the name of that ConfigMap.
+	ServerCAName = "machine-config-server-ca"
+	serverCAKey  = "ca-bundle.crt"
 	// largestCA is the largest accepted size of the certificate authorities, in bytes.
 	largestCA = 64 << 10
 	// The ConfigMap of older releases, which the installer creates once.
@@ -28,7 +31,7 @@ func ReadServerCA(ctx context.Context, c client.Client) (version, authorities st
 		client.MatchingFields{metav1.ObjectNameField: ServerCAName}); err != nil {
 		return "", "", fmt.Errorf("cannot read ConfigMap %s/%s of the workload cluster: %w", ServerCANamespace, ServerCAName, err)
 	}
-	found := ""
+	var found string
 	if len(list.Items) > 0 {
 		found = list.Items[0].Data[serverCAKey]
 	} else {
