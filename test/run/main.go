@@ -74,10 +74,11 @@ func (r *runner) run(ctx context.Context, patterns []string) error {
 }
 
 // list returns the packages, by the folder in which they are: no two there have the same name. They may be of the current
-// module, and of modules that its go.mod replaces by folders.
+// module, and of modules that its go.mod replaces by folders. It does not resolve their imports (-find): the current
+// module need not require what only packages of another module import.
 func (r *runner) list(ctx context.Context, patterns []string) (map[string][]tested, error) {
 	command := exec.CommandContext(ctx, "go",
-		append([]string{"list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}\t{{.Dir}}\t{{.Module.Dir}}{{end}}"}, patterns...)...)
+		append([]string{"list", "-find", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}\t{{.Dir}}\t{{.Module.Dir}}{{end}}"}, patterns...)...)
 	command.Dir, command.Stderr = r.dir, os.Stderr
 	listed, err := command.Output()
 	if err != nil {

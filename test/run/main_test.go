@@ -59,3 +59,27 @@ func TestPackagesAreTested(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(os.SameFile(linked, again)).To(BeFalse(), "it is linked again")
 }
+
+// TestPackagesOfReplacedModulesAreTested tests a package of another module with the requirements of that module, which
+// the current one does not have.
+func TestPackagesOfReplacedModulesAreTested(t *testing.T) {
+	g, dir := NewWithT(t), t.TempDir()
+	for name, content := range map[string]string{
+		"go.mod":         "module example.com/m\n\ngo 1.24\n\nrequire example.com/m/other v0.0.0\n\nreplace example.com/m/other => ./other\n",
+		"other/go.mod":   "module example.com/m/other\n\ngo 1.24\n\nrequire example.com/own v0.0.0\n\nreplace example.com/own => ../own\n",
+		"other/of/of.go": "package of\n\nimport \"example.com/own\"\n\nconst Value = own.Value\n",
+		"other/of/of_test.go": "package of\n\nimport \"testing\"\n\nfunc TestValue(t *testing.T) " +
+			"{\n\tif Value != 1 {\n\t\tt.Fatal(Value)\n\t}\n}\n",
+		"other/more/more.go": "package more\n",
+		"own/go.mod":         "module example.com/own\n\ngo 1.24\n",
+		"own/own.go":         "package own\n\nconst Value = 1\n",
+	} {
+		g.Expect(os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755)).To(Succeed())
+		g.Expect(os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)).To(Succeed())
+	}
+	var out bytes.Buffer
+	r := &runner{out: &out, dir: dir, programs: filepath.Join(dir, "programs"), atOnce: 1, parallel: 1, timeout: time.Minute}
+	g.Expect(r.run(t.Context(), []string{"example.com/m/other/of", "example.com/m/other/more"})).To(Succeed(), out.String())
+	g.Expect(out.String()).To(ContainSubstring("ok  \texample.com/m/other/of\t"))
+	g.Expect(r.run(t.Context(), []string{"example.com/m/other/absent"})).NotTo(Succeed())
+}
