@@ -44,6 +44,27 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	}
 }
 
+// namedPath matches a path of the repository in backticks.
+var namedPath = regexp.MustCompile("`((?:bootstrap|config|controlplane|docs|internal|pkg|release|site|test)/[A-Za-z0-9_./*-]+)`")
+
+// madeLater are the paths that a command or an exercise of a document creates.
+var madeLater = []string{"site/dist", "bootstrap/internal/hostconfig/released.go"}
+
+func TestEveryNamedPathExists(t *testing.T) {
+	g, named := NewWithT(t), 0
+	for _, d := range read(t) {
+		content, err := os.ReadFile(filepath.Join(root, d.Path))
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, match := range namedPath.FindAllStringSubmatch(string(content), -1) {
+			named++
+			if found, err := filepath.Glob(filepath.Join(root, match[1])); err != nil || len(found) == 0 && !slices.Contains(madeLater, match[1]) {
+				t.Errorf("%s names %s, which does not exist", d.Path, match[1])
+			}
+		}
+	}
+	g.Expect(named).To(BeNumerically(">=", 20), "paths that are named")
+}
+
 // Without its page the site also fails to build. This test needs no Node.js.
 func TestEveryPageIsInTheNavigation(t *testing.T) {
 	g := NewWithT(t)
