@@ -5,7 +5,6 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -42,10 +41,8 @@ func emitted(t *testing.T, provider string) map[string]string {
 	t.Helper()
 	g := NewWithT(t)
 	constants := reasonsOf(t, "../../"+provider+"/api/v1beta1/conditions.go")
-	files, err := filepath.Glob("../../" + provider + "/internal/*/*.go")
-	g.Expect(err).NotTo(HaveOccurred())
 	found := map[string]string{}
-	for _, file := range files {
+	for _, file := range goFiles(t, "../../"+provider+"/internal") {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}

@@ -86,7 +86,7 @@ func (d *Releaser) DeleteBoundAgents(ctx context.Context, s *scope.Scope) (bool,
 		case err != nil:
 			return false, err
 		case len(claimants) > 0:
-			continue // keepOthersAgents waits for the end of the claims
+			continue // KeepForeignAgents waits for the end of the claims
 		}
 		if s.ClusterDeleting() || !s.MayHaveNode(agent) {
 			var err error

@@ -41,7 +41,7 @@ var MachineChanges = Changed(func(before, after *clusterv1.Machine) bool {
 	return differs
 })
 
-// AgentChanges are the changes of the fields of an Agent that the cache keeps: see [trimAgent]. A change of the
+// AgentChanges are the changes of the fields of an Agent that the cache keeps: see [TrimAgent]. A change of the
 // percentage alone does not count: the percentage is reported together with the stage.
 var AgentChanges = Changed(func(before, after *aiv1beta1.Agent) bool {
 	was, is := before.Status, after.Status

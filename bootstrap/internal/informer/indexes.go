@@ -30,7 +30,7 @@ const (
 	HostByServer            = "server"
 )
 
-// Selecting is the value of configByNetworks for the configs that select NMStateConfigs.
+// Selecting is the value of ConfigByNetworks for the configs that select NMStateConfigs.
 const Selecting = "selecting"
 
 // Indexes returns the indexes that find few objects among many. Of BareMetalHosts, only those whose server is in

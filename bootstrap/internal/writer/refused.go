@@ -18,7 +18,6 @@ const (
 // TooOld is the message about a field that the definition of a kind lacks. The definition comes with
 // assisted-service.
 const TooOld = "assisted-service of this hub is too old for what is set here: its %s have no %s. Leave that out, or get a newer " +
-
 	"assisted-service"
 
 // Refused records that the API server refused a write of a stage, and repeats the write later.

@@ -11,12 +11,8 @@ import (
 
 // Authorities reads the certificate authorities of the API server of a cluster, which must be connected.
 func (c *Clusters) Authorities(ctx context.Context, cluster client.ObjectKey) (authorities.Observed, error) {
-	known, _, err := c.connected(cluster)
-	if err != nil {
-		return authorities.Observed{}, err
-	}
 	var observed authorities.Observed
-	err = c.Connect(ctx, cluster, func(ctx context.Context, remote *conn.Conn) (err error) {
+	err := c.connect(ctx, cluster, func(ctx context.Context, known *connection, remote *conn.Conn) (err error) {
 		observed.Reported, err = authorities.Read(ctx, remote)
 		observed.Serving, observed.Since = known.serving.Fingerprints(), known.serving.Began()
 		return err

@@ -16,13 +16,20 @@ var ErrNotConnected = errors.New("the workload cluster is not connected")
 // Connect calls a function that makes requests to a cluster, which must be connected. The requests have a
 // common time limit.
 func (c *Clusters) Connect(ctx context.Context, cluster client.ObjectKey, requests func(context.Context, *conn.Conn) error) error {
+	return c.connect(ctx, cluster, func(ctx context.Context, _ *connection, remote *conn.Conn) error { return requests(ctx, remote) })
+}
+
+// connect is like Connect, and passes the connection that the requests use.
+func (c *Clusters) connect(
+	ctx context.Context, cluster client.ObjectKey, requests func(context.Context, *connection, *conn.Conn) error,
+) error {
 	known, access, err := c.connected(cluster)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.callTimeout)
 	defer cancel()
-	err = access.Connect(ctx, requests)
+	err = access.Connect(ctx, func(ctx context.Context, remote *conn.Conn) error { return requests(ctx, known, remote) })
 	if apierrors.IsUnauthorized(err) {
 		known.requestVisit() // watches continue, but new requests with these credentials fail
 	}

@@ -88,7 +88,7 @@ func (w *watcher) reread() {
 	w.version = n.version
 }
 
-// newAccess starts a watch, and reports whether it runs.
+// open starts a watch, and reports whether it runs.
 func (w *watcher) open() bool {
 	lasts := wait.Jitter(w.watchTime, jitter)
 	ctx, cancel := context.WithCancel(w.ctx)

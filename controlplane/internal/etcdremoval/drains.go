@@ -21,7 +21,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// ExcludeGuards excludes guard Pods from the drains of control-plane Nodes. It runs after HoldDeleted and syncMachines, so that no Node
+// ExcludeGuards excludes guard Pods from the drains of control-plane Nodes. It runs after HoldDeleted and the synchronization of the Machines, so that no Node
 // is drained faster before its Machine has our hook. A foreign rule of the same name is reported and not changed.
 func (h *Hooks) ExcludeGuards(ctx context.Context, s *scope.Scope) (bool, error) {
 	rule := desired.DrainRule(s.Facts)
