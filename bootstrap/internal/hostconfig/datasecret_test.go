@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootdata"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
@@ -152,12 +153,12 @@ func TestIgnitionBehindItsInfraEnv(t *testing.T) {
 			w.reconcile()
 			w.Expect(w.downloaded().RequeueAfter).NotTo(BeZero(), "it is looked at again")
 			w.Expect(w.data()).To(Equal(first))
-			taken := sourceDigest(infraEnv, nil, bootmode.DiskImage{}, server.URL+"/discovery.ign")
+			taken := bootdata.SourceDigest(infraEnv, nil, bootmode.DiskImage{}, server.URL+"/discovery.ign")
 			w.Expect(read(w, "m", &corev1.Secret{}).Annotations).NotTo(HaveKeyWithValue(desired.SourceAnnotation, taken), "the ignition from before the change is not taken for the one after it")
 			answer.Store(second)
 			modified.Store(tc.modified)
 			for try := 0; w.data() != tc.want && try < 10; try++ {
-				w.clock = w.clock.Add(maxDownloadBackOff)
+				w.clock = w.clock.Add(bootdata.MaxDownloadBackOff)
 				w.reconcile()
 				w.downloaded()
 			}
@@ -177,7 +178,7 @@ func TestDownloadsAreSpacedByOneClock(t *testing.T) {
 	w.reconcile()
 	w.offer("", server.URL+"/discovery.ign")
 	w.reconcile()
-	for _, next := range []time.Duration{downloadBackOff, 2 * downloadBackOff, 4 * downloadBackOff} {
+	for _, next := range []time.Duration{bootdata.DownloadBackOff, 2 * bootdata.DownloadBackOff, 4 * bootdata.DownloadBackOff} {
 		w.Expect(w.downloaded().RequeueAfter).To(Equal(next))
 		w.clock = w.clock.Add(next)
 		w.reconcile()
@@ -287,7 +288,7 @@ func TestDataOfASecretThatTookThePlaceOfOursStay(t *testing.T) {
 	shown := kube.MetadataOf(kube.Secret)
 	shown.ObjectMeta = ours.ObjectMeta
 	shown.UID, shown.Annotations = "ours", map[string]string{desired.SourceAnnotation: "of a former image"}
-	w.reconciler.Metadata = behind{w.reconciler.Metadata, shown}
+	w.metadata.Reader = behind{w.metadata.Reader, shown}
 	_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: "m"}})
 	w.Expect(apierrors.IsConflict(err)).To(BeTrue(), "%v", err)
 	w.Expect(read(w, "m", &corev1.Secret{}).Data).To(HaveKeyWithValue("value", BeEquivalentTo("theirs")))
@@ -311,7 +312,7 @@ func (l lacking) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 func TestSecretThatTheCacheDoesNotShowYet(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", UID: "theirs"}, Data: map[string][]byte{"value": []byte("theirs")}})
-	w.reconciler.Metadata = lacking{w.reconciler.Metadata, "m"}
+	w.metadata.Reader = lacking{w.metadata.Reader, "m"}
 	w.reconcile()
 	w.makeImage()
 	w.reconcile()

@@ -235,7 +235,7 @@ func TestFencingSecretThatTheCacheDoesNotShowYet(t *testing.T) {
 	w := twoNodes(t, nil)
 	w.create(credentials(bmcSecret, nil), credentials(fencingOfM, nil))
 	theirs := read(w, fencingOfM, &corev1.Secret{})
-	w.reconciler.Metadata = lacking{w.reconciler.Metadata, fencingOfM}
+	w.metadata.Reader = lacking{w.metadata.Reader, fencingOfM}
 	w.reconcile()
 	w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.FencingCredentialsUnusableReason)
 	w.Expect(read(w, fencingOfM, &corev1.Secret{})).To(Equal(theirs))

@@ -80,7 +80,7 @@ func gone(config *bootstrapv1.OpenshiftAssistedConfig) *bootstrapv1.OpenshiftAss
 func TestTheStatusOfAFormerConfigIsNotThatOfTheNext(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	former := gone(w.config())
-	w.reconciler.Client = interceptor.NewClient(w.cached(), interceptor.Funcs{
+	w.cache.Client = interceptor.NewClient(w.cached(), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if config, ok := obj.(*bootstrapv1.OpenshiftAssistedConfig); ok {
 				former.DeepCopyInto(config)
@@ -135,7 +135,7 @@ func TestNoHostBootsFromAnInfraEnvThatGoes(t *testing.T) {
 // A Machine may be deleted before the cache has seen the InfraEnv that was made for it.
 func TestAnInfraEnvThatWasNeverSeenIsNotLeftBehind(t *testing.T) {
 	w := newWorld(t, values(lab())...)
-	w.reconciler.Client = interceptor.NewClient(w.cached(), interceptor.Funcs{
+	w.cache.Client = interceptor.NewClient(w.cached(), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if _, hidden := obj.(*assisted.InfraEnv); hidden {
 				return apierrors.NewNotFound(schema.GroupResource{Resource: "infraenvs"}, key.Name)
@@ -166,7 +166,7 @@ func TestAnInfraMachineOfAnotherGroupIsNotRead(t *testing.T) {
 	objects := lab()
 	objects["machine"].(*clusterv1.Machine).Spec.InfrastructureRef.APIGroup = "controlplane.cluster.x-k8s.io"
 	w := newWorld(t, values(objects)...)
-	w.reconciler.Client = interceptor.NewClient(w.cached(), interceptor.Funcs{
+	w.cache.Client = interceptor.NewClient(w.cached(), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			w.Expect(obj.GetObjectKind().GroupVersionKind().Group).NotTo(Equal("controlplane.cluster.x-k8s.io"))
 			w.Expect(key.Name).NotTo(Equal("metal3machines.controlplane.cluster.x-k8s.io"), "nor its CustomResourceDefinition")

@@ -81,7 +81,7 @@ func TestHostOfTheMetal3Machine(t *testing.T) {
 			infraMachine.SetAnnotations(map[string]string{metal3.HostAnnotation: tc.annotation})
 			w := newWorld(t, host)
 			f := &facts.Facts{Config: &bootstrapv1.OpenshiftAssistedConfig{}, InfraMachine: infraMachine}
-			w.Expect(w.reconciler.gatherHost(t.Context(), f)).To(Succeed())
+			w.Expect(w.reconciler.gatherer.Host(t.Context(), f)).To(Succeed())
 			if tc.taken {
 				w.Expect(f.Host).NotTo(BeNil(), "it is taken")
 			} else {
@@ -97,24 +97,24 @@ func TestTwoHostsOfOneMetal3Machine(t *testing.T) {
 	second.Name = "rack1-u8"
 	w := newWorld(t, bareMetalHost(), second)
 	f := &facts.Facts{Config: &bootstrapv1.OpenshiftAssistedConfig{}, InfraMachine: metal3Machine("live-iso")}
-	w.Expect(w.reconciler.gatherHost(t.Context(), f)).To(Succeed())
+	w.Expect(w.reconciler.gatherer.Host(t.Context(), f)).To(Succeed())
 	w.Expect(f.Host).To(BeNil())
 	f.InfraMachine.SetAnnotations(map[string]string{metal3.HostAnnotation: "lab/rack1-u8"})
-	w.Expect(w.reconciler.gatherHost(t.Context(), f)).To(Succeed())
+	w.Expect(w.reconciler.gatherer.Host(t.Context(), f)).To(Succeed())
 	w.Expect(f.Host).To(HaveField("Name", "rack1-u8"))
 }
 
 // Users know it by its kind, which is not the name of the type here.
 func TestAHostThatCannotBeRead(t *testing.T) {
 	w := newWorld(t)
-	w.reconciler.Client = interceptor.NewClient(w, interceptor.Funcs{
+	w.cache.Client = interceptor.NewClient(w, interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return errors.New("no")
 		},
 	})
 	f := &facts.Facts{Config: &bootstrapv1.OpenshiftAssistedConfig{}, InfraMachine: metal3Machine("live-iso")}
 	f.InfraMachine.SetAnnotations(map[string]string{metal3.HostAnnotation: "lab/rack1-u7"})
-	w.Expect(w.reconciler.gatherHost(t.Context(), f)).To(MatchError("cannot read BareMetalHost lab/rack1-u7: no"))
+	w.Expect(w.reconciler.gatherer.Host(t.Context(), f)).To(MatchError("cannot read BareMetalHost lab/rack1-u7: no"))
 }
 
 // TestAnnotationThatNamesAnotherTenantsHost: nothing of that host is told.

@@ -212,7 +212,7 @@ func TestAForeignInfraEnvIsNeitherWrittenNorDeleted(t *testing.T) {
 				theirs := foreignInfraEnv("m", tc.change)
 				w := newWorld(t, append(values(lab()), theirs)...)
 				if !seen {
-					w.reconciler.Client = kubetest.EmptyCacheOf[*assisted.InfraEnv, *assisted.InfraEnvList](w.reconciler.Client)
+					w.cache.Client = kubetest.EmptyCacheOf[*assisted.InfraEnv, *assisted.InfraEnvList](w.cache.Client)
 				}
 				w.create(discovered("a", "m", bootMAC), bareMetalHost())
 				w.reconcile()

@@ -6,10 +6,8 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
-	"time"
 
 	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/cluster-api/controllers/external"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,11 +16,13 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/binding"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootdata"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/claims"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/deletion"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/fencing"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/gather"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/identification"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/infraenv"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/prerequisites"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/protection"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
@@ -97,39 +97,28 @@ type Reconciler struct {
 	metal3  atomic.Bool
 	writer  *writer.Writer
 	tracker *external.ObjectTracker
-	// ignitions are the downloads of discovery ignitions. downloads spaces the attempts, which cannot be watched.
-	ignitions *bootmode.Downloads
-	downloads *flowcontrol.Backoff
-	// mirrors caches the digests of ConfigMaps with mirrors, by version.
-	mirrors kube.Contents[string]
-	// recreations limits recreations of InfraEnvs because of mirrors.
-	recreations *reconcile.Recreations
 	// wake triggers a reconcile of the configs whose ignition was downloaded.
 	wake chan event.GenericEvent
-	// The last writes, by config: the config itself, and the digest of the source of the data.
+	// ours are the last writes of the configs themselves.
 	ours          *reconcile.WriteCache[ownPart]
-	data          *reconcile.WriteCache[string]
+	gatherer      *gather.Gatherer
+	infraEnvs     *infraenv.Registrar
+	bootData      *bootdata.Publisher
 	protector     *protection.Protector
 	prerequisites *prerequisites.Checker
-	// hostWaiters records the configs that wait for any BareMetalHost.
-	hostWaiters *reconcile.Waiters
-	claims      *claims.Checker
-	deletion    *deletion.Releaser
-	identifier  *identification.Identifier
-	fencing     *fencing.Fencer
-	binder      *binding.Binder
+	claims        *claims.Checker
+	deletion      *deletion.Releaser
+	identifier    *identification.Identifier
+	fencing       *fencing.Fencer
+	binder        *binding.Binder
 	// deferred measures how long a status waits to be written.
 	deferred *reconcile.StatusLimiter
 	// progress is the log of reported changes.
 	progress reconcile.ProgressLog
 }
 
-const (
-	downloadBackOff    = 2 * time.Second
-	maxDownloadBackOff = 2 * time.Minute
-	// wakeUps is the number of finished downloads that may wait for their reconcile.
-	wakeUps = 1024
-)
+// wakeUps is the number of finished downloads that may wait for their reconcile.
+const wakeUps = 1024
 
 // New returns a Reconciler.
 func New(options Options) *Reconciler {
@@ -138,23 +127,19 @@ func New(options Options) *Reconciler {
 	}
 	options.Recorder = reconcile.LogEvents(options.Recorder, ctrl.Log.WithName("events"))
 	r := &Reconciler{
-		Options:     options,
-		ignitions:   bootmode.NewDownloads(),
-		downloads:   flowcontrol.NewBackOff(downloadBackOff, maxDownloadBackOff),
-		mirrors:     kube.NewContents[string](),
-		recreations: reconcile.NewRecreations(options.Clock),
-		wake:        make(chan event.GenericEvent, wakeUps),
-		progress:    reconcile.NewProgressLog(ctrl.Log.WithName("progress")),
+		Options:  options,
+		wake:     make(chan event.GenericEvent, wakeUps),
+		progress: reconcile.NewProgressLog(ctrl.Log.WithName("progress")),
 	}
-	r.hostWaiters = reconcile.NewWaiters()
 	now := options.Clock.Now
-	r.downloads.Clock = options.Clock
 	r.ours = reconcile.NewWriteCache[ownPart](now)
 	r.writer = writer.New(options.Client, options.Live, options.Clock)
-	r.data = reconcile.NewWriteCache[string](now)
 	r.protector = protection.New(options.Client, options.Clock)
 	r.prerequisites = prerequisites.New(options.Live)
 	r.claims = claims.New(options.Client)
+	r.gatherer = gather.New(r.writer, options.Metadata, r.claims, &r.metal3, r.watchInfraMachine)
+	r.bootData = bootdata.New(r.writer, options.Metadata, r.protector, r.wake, options.Clock)
+	r.infraEnvs = infraenv.New(r.writer, options.Metadata, r.bootData, options.Clock)
 	r.deletion = deletion.New(r.writer, r.claims, options.Clock, r.forget)
 	r.identifier = identification.New(r.writer, r.claims, r.deletion, options.Clock)
 	r.fencing = fencing.New(r.writer)
@@ -171,14 +156,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	}
 	if config == nil {
 		r.forget(req.NamespacedName)
-		r.ignitions.Drop(req.NamespacedName)
+		r.bootData.DropDownload(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if !r.Selected(config) {
 		return ctrl.Result{}, nil
 	}
 	r.overlay(config)
-	s, err := r.gather(ctx, config)
+	s, err := r.gatherer.Gather(ctx, config)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -195,6 +180,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		return result, reconcile.Run(ctx, s, r.deletion.KeepInUse, r.deletion.DeleteBoundAgents, r.deletion.KeepForeignAgents, r.deletion.DeleteInfraEnv, r.deletion.DeleteLeftAgents, r.deletion.ConfirmDeleted, r.deletion.RemoveFinalizer)
 	default:
 		identification.ReportHost(s)
-		return result, reconcile.Run(ctx, s, r.addFinalizer, r.protector.Protect, r.relabel, r.restore, r.prerequisites.Check, r.discoveryImage, r.bootData, r.identifier.Identify, r.fencing.Fence, r.binder.Bind, r.binder.Approve, r.binder.Observe)
+		return result, reconcile.Run(ctx, s, r.addFinalizer, r.protector.Protect, r.infraEnvs.Relabel, r.restore, r.prerequisites.Check, r.infraEnvs.EnsureImage, r.bootData.Publish, r.identifier.Identify, r.fencing.Fence, r.binder.Bind, r.binder.Approve, r.binder.Observe)
 	}
 }

@@ -44,7 +44,7 @@ func TestLabelsOfAnInfraEnvComeBack(t *testing.T) {
 func cachedInfraEnv(w *world) client.Object {
 	w.t.Helper()
 	infraEnv := &assisted.InfraEnv{}
-	w.Expect(w.reconciler.Client.Get(w.t.Context(), types.NamespacedName{Namespace: namespace, Name: "m"}, infraEnv)).To(Succeed())
+	w.Expect(w.cache.Get(w.t.Context(), types.NamespacedName{Namespace: namespace, Name: "m"}, infraEnv)).To(Succeed())
 	return infraEnv
 }
 

@@ -14,6 +14,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/binding"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootdata"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
@@ -37,7 +38,7 @@ func (r *Reconciler) restore(ctx context.Context, s *scope.Scope) (bool, error) 
 	if !s.IsFinished() {
 		return true, nil
 	}
-	if ownsData(s) {
+	if bootdata.Owns(s) {
 		if err := r.writer.KeepOwner(ctx, s, s.DataSecret); err != nil {
 			return false, err
 		}

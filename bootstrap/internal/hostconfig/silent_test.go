@@ -1,7 +1,6 @@
 package hostconfig
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -10,10 +9,8 @@ import (
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
@@ -185,14 +182,6 @@ func TestTwoServersWithOneSystemUUID(t *testing.T) {
 	w.Expect(w.warnings()).To(ContainElement(ContainSubstring("two servers have the same system UUID")))
 	w.reconcile()
 	w.Expect(w.warnings()).To(BeEmpty(), "the event is emitted once")
-}
-
-// TestRedactedErrorsKeepTheirType: a refusal is recognised by its type, and its text has no credentials.
-func TestRedactedErrorsKeepTheirType(t *testing.T) {
-	g := NewWithT(t)
-	err := withoutQuery(apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "m", errors.New("exceeded quota for https://img.example/iso?api_key=secret")))
-	g.Expect(apierrors.IsForbidden(err)).To(BeTrue())
-	g.Expect(err.Error()).To(And(ContainSubstring("exceeded quota"), Not(ContainSubstring("api_key"))))
 }
 
 // What is added to a long wait is the cause and the action: the foreign text in front of them is cut.

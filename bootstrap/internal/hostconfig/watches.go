@@ -215,7 +215,7 @@ func (r *Reconciler) newsOf(mapped handler.MapFunc, concerns func(client.Object)
 		if !concerns(o) {
 			return
 		}
-		for _, config := range r.hostWaiters.Of(o.GetNamespace(), anyHost) {
+		for _, config := range r.gatherer.WaitingForHost(o.GetNamespace()) {
 			queue.AddAfter(ctrl.Request{NamespacedName: config}, hostNewsDelay)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -104,21 +105,21 @@ func TestWhatIsWithdrawnIsForgotten(t *testing.T) {
 				c.Spec.Proxy = &bootstrapv1.Proxy{HTTPProxy: "http://proxy.example"}
 			},
 			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.Proxy = nil },
-			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return proxyOf(s) },
+			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return ptr.Deref(s.Proxy, aiv1beta1.Proxy{}) },
 		},
 		"the other proxy": {
 			state: func(c *bootstrapv1.OpenshiftAssistedConfig) {
 				c.Spec.Proxy = &bootstrapv1.Proxy{HTTPProxy: "http://proxy.example", HTTPSProxy: "https://proxy.example"}
 			},
 			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.Proxy.HTTPSProxy = "" },
-			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return proxyOf(s).HTTPSProxy },
+			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return ptr.Deref(s.Proxy, aiv1beta1.Proxy{}).HTTPSProxy },
 		},
 		"what the proxy is not for": {
 			state: func(c *bootstrapv1.OpenshiftAssistedConfig) {
 				c.Spec.Proxy = &bootstrapv1.Proxy{HTTPProxy: "http://proxy.example", NoProxy: "example"}
 			},
 			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.Proxy.NoProxy = "" },
-			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return proxyOf(s).NoProxy },
+			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return ptr.Deref(s.Proxy, aiv1beta1.Proxy{}).NoProxy },
 		},
 		"what assisted-service forgets": {
 			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.AdditionalTrustBundle = "bundle" },
@@ -370,7 +371,7 @@ func TestWhatAnImageKeepsIsReported(t *testing.T) {
 				c.Spec.Proxy = &bootstrapv1.Proxy{HTTPProxy: "http://proxy.example"}
 			},
 			func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.Proxy = nil },
-			func(s *assisted.InfraEnvSpec) any { return proxyOf(s).HTTPProxy }, "http://proxy.example",
+			func(s *assisted.InfraEnvSpec) any { return ptr.Deref(s.Proxy, aiv1beta1.Proxy{}).HTTPProxy }, "http://proxy.example",
 		},
 	} {
 		t.Run(field, func(t *testing.T) {
@@ -407,7 +408,7 @@ func TestALateCacheWithdrawsNothing(t *testing.T) {
 	w.reconcile()
 	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.SSHAuthorizedKey).NotTo(BeEmpty())
 	w.restart()
-	w.reconciler.Client = kubetest.StaleCacheOf(w, before, (*bootstrapv1.OpenshiftAssistedConfig).DeepCopyInto)
+	w.cache.Client = kubetest.StaleCacheOf(w, before, (*bootstrapv1.OpenshiftAssistedConfig).DeepCopyInto)
 	w.Expect(w.reconcile().RequeueAfter).To(Equal(reconcile.CacheLag))
 	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.SSHAuthorizedKey).NotTo(BeEmpty())
 }

@@ -55,7 +55,10 @@ type world struct {
 	t *testing.T
 	client.WithWatch
 	reconciler *Reconciler
-	events     *record.FakeRecorder
+	// cache and metadata are the readers of the reconciler and of all its steps.
+	cache    *replaceableClient
+	metadata *replaceableReader
+	events   *record.FakeRecorder
 	// writes counts the requests that change something, reports those of them that write the status.
 	writes, reports int
 	// refusal is what the API server answers to all that is applied; nil: it takes it.
@@ -108,11 +111,19 @@ type worldClock struct {
 // Now returns the time of the world.
 func (c worldClock) Now() time.Time { return c.world.clock }
 
+// replaceableClient is a client that a test replaces after the reconciler was created: the steps keep the client that
+// New received.
+type replaceableClient struct{ client.Client }
+
+// replaceableReader is the same for a reader.
+type replaceableReader struct{ client.Reader }
+
 // restart makes a reconciler that remembers nothing, and reads what the cache of the manager keeps.
 func (w *world) restart() {
 	cached := w.cached()
+	w.cache, w.metadata = &replaceableClient{cached}, &replaceableReader{cached}
 	w.reconciler = New(Options{
-		Client: cached, Metadata: cached, Live: w, Recorder: w.events, Selected: func(client.Object) bool { return true },
+		Client: w.cache, Metadata: w.metadata, Live: w, Recorder: w.events, Selected: func(client.Object) bool { return true },
 		Clock: worldClock{world: w},
 	})
 	w.reconciler.metal3.Store(true)

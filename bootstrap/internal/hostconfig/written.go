@@ -9,11 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/informer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // ownPart holds the fields of a config that we write.
@@ -38,32 +35,13 @@ func (r *Reconciler) overlay(config *bootstrapv1.OpenshiftAssistedConfig) {
 	}
 }
 
-// addMade adds the InfraEnv that was created a moment ago, as long as the cache does not have it.
-func (r *Reconciler) addMade(f *facts.Facts, again *reconcile.Requeue) {
-	key := client.ObjectKeyFromObject(f.Config)
-	made, left := r.writer.Created.Pending(key, "")
-	if left == 0 {
-		return
-	}
-	if slices.ContainsFunc(f.InfraEnvs, func(e *assisted.InfraEnv) bool { return e.Name == made.Name }) {
-		r.writer.Created.Forget(key) // the cache has it, and lacks it later only if it is deleted
-		return
-	}
-	infraEnv := made.DeepCopy()
-	f.InfraEnvs = append(f.InfraEnvs, infraEnv)
-	if f.Namesake == nil && f.Machine != nil && f.Machine.Name == infraEnv.Name {
-		f.Namesake = infraEnv
-	}
-	again.In(left)
-}
-
 // forget drops the records of a deleted config: a config of the same name is another one.
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.ours.Forget(key)
 	r.writer.Created.Forget(key)
-	r.data.Forget(key)
+	r.bootData.Forget(key)
 	r.protector.Forget(key)
-	r.hostWaiters.End(key)
+	r.gatherer.Forget(key)
 	r.claims.Forget(key)
 	r.fencing.Forget(key)
 	r.binder.Forget(key)

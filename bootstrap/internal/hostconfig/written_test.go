@@ -38,7 +38,7 @@ func TestInfraEnvIsMadeOnce(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
 	before := w.writes
-	w.reconciler.Client = kubetest.EmptyCacheOf[*assisted.InfraEnv, *assisted.InfraEnvList](w)
+	w.cache.Client = kubetest.EmptyCacheOf[*assisted.InfraEnv, *assisted.InfraEnvList](w)
 	w.Expect(w.reconcile().RequeueAfter).To(Equal(reconcile.CacheLag))
 	w.Expect(w.writes).To(Equal(before))
 	w.remove(read(w, "m", &assisted.InfraEnv{}))
@@ -55,7 +55,7 @@ func TestInfraEnvThatTheCacheDoesNotKnowIsDeleted(t *testing.T) {
 			w.reconcile()
 			w.takeInfraEnvIn()
 			change(w)
-			w.reconciler.Client = kubetest.EmptyCacheOf[*assisted.InfraEnv, *assisted.InfraEnvList](w)
+			w.cache.Client = kubetest.EmptyCacheOf[*assisted.InfraEnv, *assisted.InfraEnvList](w)
 			w.remove(read(w, "m", &clusterv1.Machine{}))
 			w.remove(w.config())
 			w.Expect(w.reconcile().RequeueAfter).To(BeNumerically("<=", reconcile.CacheLag), "nobody tells when it is gone")
@@ -79,7 +79,7 @@ func TestInfraEnvOfASuccessorIsNotDeleted(t *testing.T) {
 	w.restart()
 	gone := w.config()
 	gone.UID, gone.DeletionTimestamp = "former", ptr.To(metav1.Now())
-	w.reconciler.Client = kubetest.StaleCacheOf(kubetest.EmptyCacheOf[*assisted.InfraEnv, *assisted.InfraEnvList](w), gone, (*bootstrapv1.OpenshiftAssistedConfig).DeepCopyInto)
+	w.cache.Client = kubetest.StaleCacheOf(kubetest.EmptyCacheOf[*assisted.InfraEnv, *assisted.InfraEnvList](w), gone, (*bootstrapv1.OpenshiftAssistedConfig).DeepCopyInto)
 	before := w.writes
 	w.reconcile()
 	w.Expect(w.writes).To(Equal(before))

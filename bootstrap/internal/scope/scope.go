@@ -37,9 +37,6 @@ type Scope struct {
 	Reactions []measure.Reaction
 	// Again collects the times after which the config is reconciled again.
 	Again reconcile.Requeue
-	// UnchangeableField is a field of the InfraEnv that does not follow the spec, because its image was handed out;
-	// empty if none.
-	UnchangeableField string
 }
 
 // New returns a Scope without findings.

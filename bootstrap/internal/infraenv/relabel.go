@@ -1,4 +1,4 @@
-package hostconfig
+package infraenv
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 )
 
-// relabel restores the labels of our InfraEnv if another client removed them. We and other clients find the
+// Relabel restores the labels of our InfraEnv if another client removed them. We and other clients find the
 // InfraEnv by its labels, long after the last write of its other fields.
-func (r *Reconciler) relabel(ctx context.Context, s *scope.Scope) (bool, error) {
+func (i *Registrar) Relabel(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.NamesakeUnlabeled || s.Cluster == nil {
 		return true, nil
 	}
@@ -24,8 +24,8 @@ func (r *Reconciler) relabel(ctx context.Context, s *scope.Scope) (bool, error) 
 	// by another client.
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"labels":{%q:%q,%q:%q}}}`, s.Namesake.UID,
 		clusterv1.ClusterNameLabel, s.Cluster.Name, bootstrapv1.ConfigNameLabel, format.MustFormatValue(s.Config.Name))
-	labelled := s.Namesake.DeepCopy()
-	if err := r.Client.Patch(ctx, labelled, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(writer.FieldOwner)); err != nil {
+	labeled := s.Namesake.DeepCopy()
+	if err := i.client.Patch(ctx, labeled, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(writer.FieldOwner)); err != nil {
 		return false, fmt.Errorf("cannot label InfraEnv %s: %w", s.Namesake.Name, err)
 	}
 	return true, nil

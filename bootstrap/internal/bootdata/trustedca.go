@@ -1,4 +1,4 @@
-package hostconfig
+package bootdata
 
 import (
 	"cmp"
@@ -25,14 +25,15 @@ type caBundle struct {
 }
 
 // trustedCA finds the object without reading its content; nil if the user names none.
-func (r *Reconciler) trustedCA(ctx context.Context, s *scope.Scope) (*caBundle, error) {
+func (d *Publisher) trustedCA(ctx context.Context, s *scope.Scope) (*caBundle, error) {
 	ref := s.Config.Spec.AssistedServiceCA
 	if ref == nil || ref.Name == "" {
 		return nil, nil //nolint:nilnil // none is wanted
 	}
 	ca := &caBundle{CABundleReference: *ref}
 	ca.Key = cmp.Or(ca.Key, "ca.crt")
-	found, err := kube.Read(ctx, r.Metadata, client.ObjectKey{Namespace: s.Config.Namespace, Name: ref.Name}, kube.MetadataOf(corev1.SchemeGroupVersion.WithKind(ref.Kind)))
+	found, err := kube.Read(ctx, d.metadata, client.ObjectKey{Namespace: s.Config.Namespace, Name: ref.Name},
+		kube.MetadataOf(corev1.SchemeGroupVersion.WithKind(ref.Kind)))
 	if err != nil {
 		return nil, err
 	}
@@ -45,20 +46,20 @@ func (r *Reconciler) trustedCA(ctx context.Context, s *scope.Scope) (*caBundle, 
 }
 
 // readCA reads the certificates; a missing key yields none.
-func (r *Reconciler) readCA(ctx context.Context, namespace string, ca *caBundle) ([]byte, error) {
+func (d *Publisher) readCA(ctx context.Context, namespace string, ca *caBundle) ([]byte, error) {
 	if ca == nil {
 		return nil, nil
 	}
 	key := types.NamespacedName{Namespace: namespace, Name: ca.Name}
 	if ca.Kind == kube.ConfigMap.Kind {
 		configMap := &corev1.ConfigMap{}
-		if err := r.Live.Get(ctx, key, configMap); err != nil {
+		if err := d.live.Get(ctx, key, configMap); err != nil {
 			return nil, fmt.Errorf("cannot read ConfigMap %s: %w", ca.Name, err)
 		}
 		return []byte(configMap.Data[ca.Key]), nil
 	}
 	secret := &corev1.Secret{}
-	if err := r.Live.Get(ctx, key, secret); err != nil {
+	if err := d.live.Get(ctx, key, secret); err != nil {
 		return nil, fmt.Errorf("cannot read Secret %s: %w", ca.Name, err)
 	}
 	return secret.Data[ca.Key], nil

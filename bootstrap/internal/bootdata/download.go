@@ -1,4 +1,4 @@
-package hostconfig
+package bootdata
 
 import (
 	"context"
@@ -15,9 +15,17 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 )
 
+// Failed downloads are repeated after DownloadBackOff, then less and less often.
+const (
+	DownloadBackOff    = 2 * time.Second
+	MaxDownloadBackOff = 2 * time.Minute
+)
+
 // userData returns the bootstrap data; false while the data are not available. Downloads run in the background.
 // Failed downloads are repeated with backoff, because a download cannot be watched.
-func (r *Reconciler) userData(ctx context.Context, s *scope.Scope, mode bootmode.Mode, source, digest string, ca *caBundle) (bootmode.Data, bool, error) {
+func (d *Publisher) userData(
+	ctx context.Context, s *scope.Scope, mode bootmode.Mode, source, digest string, ca *caBundle,
+) (bootmode.Data, bool, error) {
 	const stage = bootstrapv1.DataSecretAvailableCondition
 	if !mode.UserDataFollowsSource() {
 		data, err := mode.UserData(ctx, source, nil)
@@ -28,18 +36,18 @@ func (r *Reconciler) userData(ctx context.Context, s *scope.Scope, mode bootmode
 	if ca != nil {
 		attempt += " " + ca.version
 	}
-	if r.downloads.IsInBackOffSinceUpdate(attempt, r.Clock.Now()) {
-		s.Again.In(r.downloads.Get(attempt))
+	if d.downloads.IsInBackOffSinceUpdate(attempt, d.clock.Now()) {
+		s.Again.In(d.downloads.Get(attempt))
 		stayWith(s, stage, "the discovery ignition could not be downloaded and is tried again")
 		return bootmode.Data{}, false, nil
 	}
-	data, err := r.ignitions.Get(key, attempt, func(ctx context.Context) (bootmode.Data, error) {
-		bundle, err := r.readCA(ctx, key.Namespace, ca)
+	data, err := d.ignitions.Get(key, attempt, func(ctx context.Context) (bootmode.Data, error) {
+		bundle, err := d.readCA(ctx, key.Namespace, ca)
 		if err != nil {
 			return bootmode.Data{}, err
 		}
 		return mode.UserData(ctx, source, bundle)
-	}, r.waker(s))
+	}, d.waker(s))
 	switch {
 	case errors.Is(err, bootmode.ErrPending):
 		if recorded := s.Recorded(stage); recorded != nil && recorded.Reason == bootstrapv1.IgnitionDownloadFailedReason {
@@ -49,15 +57,17 @@ func (r *Reconciler) userData(ctx context.Context, s *scope.Scope, mode bootmode
 		_, err = s.Wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "downloading the discovery ignition of InfraEnv %s", s.InfraEnv.Name)
 		return bootmode.Data{}, false, err
 	case err != nil:
-		r.tryAgain(s, attempt)
-		_, err = s.Wait(stage, bootstrapv1.IgnitionDownloadFailedReason, "cannot download the discovery ignition of InfraEnv %s: %s", s.InfraEnv.Name, err)
+		d.tryAgain(s, attempt)
+		_, err = s.Wait(stage, bootstrapv1.IgnitionDownloadFailedReason, "cannot download the discovery ignition of InfraEnv %s: %s",
+			s.InfraEnv.Name, err)
 		return bootmode.Data{}, false, err
-	case hasDataOf(s, data.Modified) && r.downloads.Get(attempt) < takesIn:
-		r.tryAgain(s, attempt)
-		_, err = s.Wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "waiting for assisted-service to take the change of InfraEnv %s into the discovery ignition", s.InfraEnv.Name)
+	case hasDataOf(s, data.Modified) && d.downloads.Get(attempt) < takesIn:
+		d.tryAgain(s, attempt)
+		_, err = s.Wait(stage, bootstrapv1.WaitingForDiscoveryImageReason,
+			"waiting for assisted-service to take the change of InfraEnv %s into the discovery ignition", s.InfraEnv.Name)
 		return bootmode.Data{}, false, err
 	}
-	r.downloads.DeleteEntry(attempt)
+	d.downloads.DeleteEntry(attempt)
 	return data, true, nil
 }
 
@@ -73,11 +83,11 @@ func hasDataOf(s *scope.Scope, modified string) bool {
 }
 
 // tryAgain drops the download, and repeats the download after a backoff.
-func (r *Reconciler) tryAgain(s *scope.Scope, attempt string) {
-	r.ignitions.Drop(s.Key())
-	r.downloads.Next(attempt, r.Clock.Now())
-	r.downloads.GC()
-	s.Again.In(r.downloads.Get(attempt))
+func (d *Publisher) tryAgain(s *scope.Scope, attempt string) {
+	d.ignitions.Drop(s.Key())
+	d.downloads.Next(attempt, d.clock.Now())
+	d.downloads.GC()
+	s.Again.In(d.downloads.Get(attempt))
 }
 
 // stayWith keeps the condition of a failed download until the next download ends. message is the fallback if no
@@ -89,7 +99,7 @@ func stayWith(s *scope.Scope, stage, message string) {
 }
 
 // waker returns a function that triggers a reconcile of the config.
-func (r *Reconciler) waker(s *scope.Scope) func() {
+func (d *Publisher) waker(s *scope.Scope) func() {
 	config := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: s.Config.Namespace, Name: s.Config.Name}}
-	return func() { r.wake <- event.GenericEvent{Object: config} }
+	return func() { d.wake <- event.GenericEvent{Object: config} }
 }

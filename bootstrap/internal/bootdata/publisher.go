@@ -1,24 +1,68 @@
-package hostconfig
+// Package bootdata sets the boot image of a host and publishes its bootstrap data.
+package bootdata
 
 import (
 	"context"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/protection"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// bootData sets the boot image and then publishes the bootstrap data, strictly in this order. The infrastructure
+// Publisher publishes bootstrap data.
+type Publisher struct {
+	live      client.Reader
+	metadata  client.Reader
+	writer    *writer.Writer
+	protector *protection.Protector
+	clock     clock.Clock
+	// ignitions are the downloads of discovery ignitions. downloads spaces the attempts, which cannot be watched.
+	ignitions *bootmode.Downloads
+	downloads *flowcontrol.Backoff
+	// wake triggers a reconcile of the configs whose ignition was downloaded.
+	wake chan<- event.GenericEvent
+	// digests are the digests of the last written sources of the data, by config.
+	digests *reconcile.WriteCache[string]
+}
+
+// New returns a Publisher. metadata reads the metadata of Secrets and ConfigMaps from the cache. The Publisher sends to
+// wake the configs whose ignition was downloaded.
+func New(
+	w *writer.Writer, metadata client.Reader, p *protection.Protector, wake chan<- event.GenericEvent, clk clock.Clock,
+) *Publisher {
+	downloads := flowcontrol.NewBackOff(DownloadBackOff, MaxDownloadBackOff)
+	downloads.Clock = clk
+	return &Publisher{
+		live: w.Live, metadata: metadata, writer: w, protector: p, clock: clk, ignitions: bootmode.NewDownloads(), downloads: downloads,
+		wake: wake, digests: reconcile.NewWriteCache[string](clk.Now),
+	}
+}
+
+// Forget drops the record of a deleted config.
+func (d *Publisher) Forget(config types.NamespacedName) { d.digests.Forget(config) }
+
+// DropDownload ends the download for a config.
+func (d *Publisher) DropDownload(config types.NamespacedName) { d.ignitions.Drop(config) }
+
+// Publish sets the boot image and then publishes the bootstrap data, strictly in this order. The infrastructure
 // provider waits for the data, and a host must never boot the placeholder image of the user's template.
-func (r *Reconciler) bootData(ctx context.Context, s *scope.Scope) (bool, error) {
+func (d *Publisher) Publish(ctx context.Context, s *scope.Scope) (bool, error) {
 	const stage = bootstrapv1.DataSecretAvailableCondition
 	mode, err := bootmode.Choose(s.Config.Status.BootMode, s.Config.Spec.BootMode, s.InfraMachine)
 	if err != nil {
@@ -32,7 +76,7 @@ func (r *Reconciler) bootData(ctx context.Context, s *scope.Scope) (bool, error)
 		return waitForAnotherMachine(s)
 	}
 	if s.DataHandedOut() && s.DataSecret != nil && s.HostChosen() {
-		r.ignitions.Drop(s.Key()) // a download that ends now is too late
+		d.ignitions.Drop(s.Key()) // a download that ends now is too late
 		return handOut(s, mode, s.HandedOut())
 	}
 	source := mode.Source(assisted.ObserveImage(s.InfraEnv))
@@ -40,22 +84,24 @@ func (r *Reconciler) bootData(ctx context.Context, s *scope.Scope) (bool, error)
 		if s.DataHandedOut() && s.DataSecret != nil {
 			return handOut(s, mode, s.HandedOut())
 		}
-		return s.Wait(stage, bootstrapv1.DiscoveryImageUnavailableReason, "InfraEnv %s offers nothing to boot from in mode %s: check that assisted-service's image service is enabled", s.InfraEnv.Name, mode.Name())
+		return s.Wait(stage, bootstrapv1.DiscoveryImageUnavailableReason,
+			"InfraEnv %s offers nothing to boot from in mode %s: check that assisted-service's image service is enabled", s.InfraEnv.Name,
+			mode.Name())
 	}
-	if proceed, err := r.bootImage(ctx, s, mode, source); !proceed {
+	if proceed, err := d.bootImage(ctx, s, mode, source); !proceed {
 		return proceed, err
 	}
-	if proceed, err := r.applyDataSecret(ctx, s, mode, source); !proceed {
+	if proceed, err := d.applyDataSecret(ctx, s, mode, source); !proceed {
 		return proceed, err
 	}
 	if proceed, err := withhold(s, mode); !proceed {
 		return proceed, err
 	}
 	if !s.DataHandedOut() {
-		if err := r.protector.Set(ctx, s, true); err != nil {
+		if err := d.protector.Set(ctx, s, true); err != nil {
 			return false, err
 		}
-		s.Reactions = append(s.Reactions, measure.ReactionTo(measure.ImageReady, s.InfraEnv.Status.CreatedTime, r.Clock.Now())...)
+		s.Reactions = append(s.Reactions, measure.ReactionTo(measure.ImageReady, s.InfraEnv.Status.CreatedTime, d.clock.Now())...)
 	}
 	return handOut(s, mode, s.Config.Name)
 }
@@ -67,23 +113,24 @@ func waitForDataSecret(s *scope.Scope) (bool, error) {
 		otherwise = "Deleting the Machine would wipe its host"
 	}
 	return s.Wait(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.InvalidConfigurationReason,
-		"Secret %s exists and was not created by this provider. If nothing uses it, delete it: its content is lost. %s", s.DataSecret.Name, otherwise)
+		"Secret %s exists and was not created by this provider. If nothing uses it, delete it: its content is lost. %s", s.DataSecret.Name,
+		otherwise)
 }
 
-// prepareBoot writes, while assisted-service creates the image, everything that does not depend on the image. Once
+// Prepare writes, while assisted-service creates the image, everything that does not depend on the image. Once
 // the image exists, two consecutive writes are left: the boot image, then the name of the data.
-func (r *Reconciler) prepareBoot(ctx context.Context, s *scope.Scope) error {
+func (d *Publisher) Prepare(ctx context.Context, s *scope.Scope) error {
 	mode, err := bootmode.Choose(s.Config.Status.BootMode, s.Config.Spec.BootMode, s.InfraMachine)
 	if err != nil {
-		return nil //nolint:nilerr // bootData reports the error
+		return nil //nolint:nilerr // Publish reports the error
 	}
 	if dataSecretTaken(s) || mode.UserDataFollowsSource() {
 		return nil
 	}
-	if proceed, err := r.applyDataSecret(ctx, s, mode, ""); !proceed {
+	if proceed, err := d.applyDataSecret(ctx, s, mode, ""); !proceed {
 		return err
 	}
-	return r.protector.Set(ctx, s, true)
+	return d.protector.Set(ctx, s, true)
 }
 
 // bootImageOutdated reports whether the host received the image or ignition of an InfraEnv that assisted-service
@@ -116,16 +163,20 @@ func bootedInfraEnv(s *scope.Scope, mode bootmode.Mode) string {
 }
 
 func waitForAnotherMachine(s *scope.Scope) (bool, error) {
-	message := "the host booted a discovery image that assisted-service no longer knows, so it cannot register. Check on its console that it does not run OpenShift, for example after a restore of this hub. If it does not, delete the Machine, which wipes the host; another Machine takes its place"
+	message := "the host booted a discovery image that assisted-service no longer knows, so it cannot register. Check on its console that " +
+		"it does not run OpenShift, for example after a restore of this hub. If it does not, delete the Machine, which wipes the host; " +
+		"another Machine takes its place"
 	if s.Config.Status.AgentRef != nil {
-		message = "the host booted a discovery image that assisted-service no longer knows, and its Agent was deleted. Check on its console that it does not run OpenShift, for example after a restore of this hub. If it does not, delete the Machine, which wipes the host; another Machine takes its place"
+		message = "the host booted a discovery image that assisted-service no longer knows, and its Agent was deleted. Check on its console " +
+			"that it does not run OpenShift, for example after a restore of this hub. If it does not, delete the Machine, which wipes the host; " +
+			"another Machine takes its place"
 	}
 	return s.Wait(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.BootImageOutdatedReason, "%s", message)
 }
 
 // bootImage makes the infrastructure machine boot the source, as long as its host is not chosen. CAPM3 1.13 copies
 // the image to the BareMetalHost once, and a BareMetalHost is provisioned again when its image changes.
-func (r *Reconciler) bootImage(ctx context.Context, s *scope.Scope, mode bootmode.Mode, source string) (bool, error) {
+func (d *Publisher) bootImage(ctx context.Context, s *scope.Scope, mode bootmode.Mode, source string) (bool, error) {
 	const stage = bootstrapv1.DataSecretAvailableCondition
 	desired := mode.BootImage(s.InfraMachine, source)
 	if desired == nil {
@@ -133,9 +184,9 @@ func (r *Reconciler) bootImage(ctx context.Context, s *scope.Scope, mode bootmod
 	}
 	observed := s.InfraMachine
 	if !s.HostChosen() {
-		changed, err := r.writer.Applier.Apply(ctx, desired, observed)
+		changed, err := d.writer.Applier.Apply(ctx, desired, observed)
 		if kube.IsRefused(err) {
-			return r.writer.Refused(s, stage, bootstrapv1.BootImageRejectedReason, "%s %s cannot take the boot image: %s",
+			return d.writer.Refused(s, stage, bootstrapv1.BootImageRejectedReason, "%s %s cannot take the boot image: %s",
 				observed.GetKind(), observed.GetName(), assisted.RedactURLs(err.Error()))
 		}
 		if err != nil {
@@ -149,9 +200,12 @@ func (r *Reconciler) bootImage(ctx context.Context, s *scope.Scope, mode bootmod
 		return true, nil
 	}
 	if s.HostChosen() {
-		return s.Wait(stage, bootstrapv1.BootImageRejectedReason, "a host was chosen for %s %s before its discovery image was set, so the host may boot a wrong image. Delete the Machine, which wipes the host, to return it", observed.GetKind(), observed.GetName())
+		return s.Wait(stage, bootstrapv1.BootImageRejectedReason,
+			"a host was chosen for %s %s before its discovery image was set, so the host may boot a wrong image. Delete the Machine, which wipes "+
+				"the host, to return it", observed.GetKind(), observed.GetName())
 	}
-	return s.Wait(stage, bootstrapv1.BootImageRejectedReason, "%s %s does not keep the boot image: find out who else writes spec.image", observed.GetKind(), observed.GetName())
+	return s.Wait(stage, bootstrapv1.BootImageRejectedReason, "%s %s does not keep the boot image: find out who else writes spec.image",
+		observed.GetKind(), observed.GetName())
 }
 
 // redacted is an error whose text has no credentials of URLs. errors.As still finds the original error.

@@ -1,10 +1,12 @@
-package hostconfig
+// Package infraenv registers InfraEnvs with assisted-service, for the discovery image of each Machine.
+package infraenv
 
 import (
 	"context"
 	"fmt"
 	"strings"
 
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
@@ -17,6 +19,33 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
+// BootPreparer writes what does not depend on the discovery image, while assisted-service creates the image.
+type BootPreparer interface {
+	Prepare(ctx context.Context, s *scope.Scope) error
+}
+
+// Registrar keeps InfraEnvs in the desired state.
+type Registrar struct {
+	client   client.Client
+	live     client.Reader
+	metadata client.Reader
+	writer   *writer.Writer
+	boot     BootPreparer
+	clock    clock.PassiveClock
+	// mirrors caches the digests of ConfigMaps with mirrors, by version.
+	mirrors kube.Contents[string]
+	// recreations limits recreations of InfraEnvs because of mirrors.
+	recreations *reconcile.Recreations
+}
+
+// New returns a Registrar. metadata reads the metadata of Secrets and ConfigMaps from the cache.
+func New(w *writer.Writer, metadata client.Reader, boot BootPreparer, clk clock.Clock) *Registrar {
+	return &Registrar{
+		client: w.Client, live: w.Live, metadata: metadata, writer: w, boot: boot, clock: clk, mirrors: kube.NewContents[string](),
+		recreations: reconcile.NewRecreations(clk),
+	}
+}
+
 // waitForInfraEnvName reports why the InfraEnv with the Machine's name does not belong to the config.
 func waitForInfraEnvName(s *scope.Scope, infraEnv *assisted.InfraEnv, foreign string) (bool, error) {
 	otherwise := "Delete the Machine instead, which wipes no server as it has no host yet; its replacement gets another name"
@@ -27,21 +56,23 @@ func waitForInfraEnvName(s *scope.Scope, infraEnv *assisted.InfraEnv, foreign st
 		}
 	}
 	return s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.InfraEnvNotOursReason,
-		"InfraEnv %s exists and was not created for this object: %s. It is left alone: deleting it would delete its Agents, and remove their Nodes from the cluster that runs on them. %s", infraEnv.Name, foreign, otherwise)
+		"InfraEnv %s exists and was not created for this object: %s. It is left alone: deleting it would delete its Agents, and remove their "+
+			"Nodes from the cluster that runs on them. %s", infraEnv.Name, foreign, otherwise)
 }
 
-// discoveryImage keeps the InfraEnv in the desired state until a host may have booted from it, and waits for the
+// EnsureImage keeps the InfraEnv in the desired state until a host may have booted from it, and waits for the
 // image.
-func (r *Reconciler) discoveryImage(ctx context.Context, s *scope.Scope) (bool, error) {
+func (i *Registrar) EnsureImage(ctx context.Context, s *scope.Scope) (bool, error) {
 	const stage = bootstrapv1.DiscoveryImageReadyCondition
 	if s.NamesakeForeign != "" {
 		return waitForInfraEnvName(s, s.Namesake, s.NamesakeForeign)
 	}
 	if s.Namesake != nil && !s.Namesake.DeletionTimestamp.IsZero() && !s.HostMayHaveBooted() {
-		_, _ = s.Wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "InfraEnv %s is being deleted: it is made anew when it is gone", s.Namesake.Name)
-		return s.Overdue(r.Clock.Now(), scope.DeletedAt(s.Namesake))
+		_, _ = s.Wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "InfraEnv %s is being deleted. It is created again afterwards",
+			s.Namesake.Name)
+		return s.Overdue(i.clock.Now(), scope.DeletedAt(s.Namesake))
 	}
-	if err := r.gatherMirrors(ctx, s); err != nil {
+	if err := i.gatherMirrors(ctx, s); err != nil {
 		return false, err
 	}
 	s.InfraEnv = s.Namesake
@@ -49,11 +80,10 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope.Scope) (bool, 
 		if s.InfraEnv == nil {
 			s.InfraEnv = s.InfraEnvs[0] // Agents are found through InfraEnvs
 		}
-		r.recordKept(s)
-		s.Pass(stage, keptByImage(s))
+		s.Pass(stage, describeKept(s, i.keptByBootedImage(s)))
 		return true, nil
 	}
-	if proceed, err := r.pullSecret(ctx, s); !proceed {
+	if proceed, err := i.pullSecret(ctx, s); !proceed {
 		return proceed, err
 	}
 	mode, err := bootmode.Choose(s.Config.Status.BootMode, s.Config.Spec.BootMode, s.InfraMachine)
@@ -67,28 +97,29 @@ func (r *Reconciler) discoveryImage(ctx context.Context, s *scope.Scope) (bool, 
 	if s.NetworksMissing() && s.Namesake == nil {
 		return waitForNetwork(s) // an image that is created afterwards has the addresses from the start
 	}
-	if proceed, err := r.reregister(ctx, s, wanted); !proceed {
+	kept, proceed, err := i.reregister(ctx, s, wanted)
+	if !proceed {
 		return proceed, err
 	}
-	if proceed, err := r.applyInfraEnv(ctx, s, wanted); !proceed {
+	if proceed, err := i.applyInfraEnv(ctx, s, wanted); !proceed {
 		return proceed, err
 	}
-	if proceed, err := r.discoveryImageReady(s); proceed || err != nil {
+	if proceed, err := i.discoveryImageReady(s, kept); proceed || err != nil {
 		return proceed, err
 	}
-	return false, r.prepareBoot(ctx, s)
+	return false, i.boot.Prepare(ctx, s)
 }
 
 // applyInfraEnv writes the InfraEnv, and reports a refusal.
-func (r *Reconciler) applyInfraEnv(ctx context.Context, s *scope.Scope, wanted *assisted.InfraEnv) (bool, error) {
-	if proceed, err := r.confirmNoInfraEnv(ctx, s, wanted.Name); !proceed {
+func (i *Registrar) applyInfraEnv(ctx context.Context, s *scope.Scope, wanted *assisted.InfraEnv) (bool, error) {
+	if proceed, err := i.confirmNoInfraEnv(ctx, s, wanted.Name); !proceed {
 		return proceed, err
 	}
-	if _, err := r.writer.Applier.Apply(ctx, wanted, s.Namesake); err != nil {
-		return r.infraEnvRefused(s, wanted.Name, err)
+	if _, err := i.writer.Applier.Apply(ctx, wanted, s.Namesake); err != nil {
+		return i.infraEnvRefused(s, wanted.Name, err)
 	}
 	if s.Namesake == nil {
-		r.writer.Created.Record(s.Key(), wanted.DeepCopy(), "")
+		i.writer.Created.Record(s.Key(), wanted.DeepCopy(), "")
 		s.InfraEnv = wanted
 	}
 	return true, nil
@@ -96,11 +127,11 @@ func (r *Reconciler) applyInfraEnv(ctx context.Context, s *scope.Scope, wanted *
 
 // confirmNoInfraEnv checks, before the first write, whether the API server has an InfraEnv that the cache does not
 // show yet. The write is forced, and would overwrite a foreign InfraEnv.
-func (r *Reconciler) confirmNoInfraEnv(ctx context.Context, s *scope.Scope, name string) (bool, error) {
+func (i *Registrar) confirmNoInfraEnv(ctx context.Context, s *scope.Scope, name string) (bool, error) {
 	if s.Namesake != nil {
 		return true, nil
 	}
-	found, err := kube.Read(ctx, r.Live, client.ObjectKey{Namespace: s.Config.Namespace, Name: name}, &assisted.InfraEnv{})
+	found, err := kube.Read(ctx, i.live, client.ObjectKey{Namespace: s.Config.Namespace, Name: name}, &assisted.InfraEnv{})
 	if err != nil || found == nil {
 		return err == nil, err
 	}
@@ -108,55 +139,61 @@ func (r *Reconciler) confirmNoInfraEnv(ctx context.Context, s *scope.Scope, name
 	if foreign := s.ForeignInfraEnv(found, writer.Wrote(found)); foreign != "" {
 		return waitForInfraEnvName(s, found, foreign)
 	}
-	return s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason, "InfraEnv %s was created a moment ago", name)
+	return s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason,
+		"InfraEnv %s was created a moment ago", name)
 }
 
 // infraEnvRefused reports that the API server refused an InfraEnv. It returns all other errors.
-func (r *Reconciler) infraEnvRefused(s *scope.Scope, name string, err error) (bool, error) {
+func (i *Registrar) infraEnvRefused(s *scope.Scope, name string, err error) (bool, error) {
 	const stage = bootstrapv1.DiscoveryImageReadyCondition
 	field := kube.UndeclaredField(err)
 	switch {
 	case field != "":
-		return r.writer.Refused(s, stage, bootstrapv1.InvalidConfigurationReason, writer.TooOld, "InfraEnvs", field)
+		return i.writer.Refused(s, stage, bootstrapv1.InvalidConfigurationReason, writer.TooOld, "InfraEnvs", field)
 	case kube.IsRefused(err):
-		return r.writer.Refused(s, stage, bootstrapv1.DiscoveryImageFailedReason, "InfraEnv %s is refused: %s", name, assisted.RedactURLs(err.Error()))
+		return i.writer.Refused(s, stage, bootstrapv1.DiscoveryImageFailedReason, "InfraEnv %s is refused: %s", name,
+			assisted.RedactURLs(err.Error()))
 	}
 	return false, err
 }
 
 // discoveryImageReady reports the state of the image. Once bootstrap data was handed out, the next phases do not
-// need the image.
-func (r *Reconciler) discoveryImageReady(s *scope.Scope) (bool, error) {
+// need the image. kept names a field that did not reach the image.
+func (i *Registrar) discoveryImageReady(s *scope.Scope, kept string) (bool, error) {
 	const stage = bootstrapv1.DiscoveryImageReadyCondition
 	image := assisted.ObserveImage(s.InfraEnv)
 	switch {
 	case s.NetworksMissing():
 		return waitForNetwork(s)
 	case image.Failure != "":
-		_, _ = s.Wait(stage, bootstrapv1.DiscoveryImageFailedReason, "assisted-service cannot make the discovery image of InfraEnv %s: %s", s.InfraEnv.Name, image.Failure)
+		_, _ = s.Wait(stage, bootstrapv1.DiscoveryImageFailedReason, "assisted-service cannot make the discovery image of InfraEnv %s: %s",
+			s.InfraEnv.Name, image.Failure)
 	case image.ISOURL == "" && image.IgnitionURL == "":
-		_, _ = s.Wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "waiting for assisted-service to make the discovery image of InfraEnv %s", s.InfraEnv.Name)
+		_, _ = s.Wait(stage, bootstrapv1.WaitingForDiscoveryImageReason,
+			"waiting for assisted-service to make the discovery image of InfraEnv %s", s.InfraEnv.Name)
 		// assisted-service has not processed the InfraEnv at all.
 		if len(s.InfraEnv.Status.Conditions) == 0 {
-			_, _ = s.Overdue(r.Clock.Now(), s.InfraEnv.CreationTimestamp.Time)
+			_, _ = s.Overdue(i.clock.Now(), s.InfraEnv.CreationTimestamp.Time)
 		}
 	case s.NetworksPending(s.InfraEnv):
-		_, _ = s.Wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "waiting for assisted-service to take the NMStateConfigs that match %s into the discovery image of InfraEnv %s", s.SelectedNetworks(), s.InfraEnv.Name)
+		_, _ = s.Wait(stage, bootstrapv1.WaitingForDiscoveryImageReason,
+			"waiting for assisted-service to take the NMStateConfigs that match %s into the discovery image of InfraEnv %s", s.SelectedNetworks(),
+			s.InfraEnv.Name)
 	default:
-		s.Pass(stage, keptByImage(s))
+		s.Pass(stage, describeKept(s, kept))
 		return true, nil
 	}
 	return s.DataHandedOut(), nil
 }
 
 // pullSecret waits for the pull secret: assisted-service does not notice that a missing pull secret was created.
-func (r *Reconciler) pullSecret(ctx context.Context, s *scope.Scope) (bool, error) {
+func (i *Registrar) pullSecret(ctx context.Context, s *scope.Scope) (bool, error) {
 	name := s.PullSecretName()
 	if name == "" {
 		return s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.PullSecretMissingReason,
 			"neither spec.pullSecretRef nor ClusterDeployment %s names a pull secret: set one of them", s.Deployment.Name)
 	}
-	secret, err := kube.Read(ctx, r.Metadata, client.ObjectKey{Namespace: s.Config.Namespace, Name: name}, kube.MetadataOf(kube.Secret))
+	secret, err := kube.Read(ctx, i.metadata, client.ObjectKey{Namespace: s.Config.Namespace, Name: name}, kube.MetadataOf(kube.Secret))
 	if err != nil {
 		return false, err
 	}
@@ -169,5 +206,6 @@ func (r *Reconciler) pullSecret(ctx context.Context, s *scope.Scope) (bool, erro
 
 func waitForNetwork(s *scope.Scope) (bool, error) {
 	return s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForNMStateConfigReason,
-		"waiting for an NMStateConfig that matches %s (spec.nmStateConfigLabelSelector): create it, with the MAC addresses of the host", s.SelectedNetworks())
+		"waiting for an NMStateConfig that matches %s (spec.nmStateConfigLabelSelector): create it, with the MAC addresses of the host",
+		s.SelectedNetworks())
 }

@@ -1,4 +1,5 @@
-package hostconfig
+// Package gather reads all objects that a reconcile needs.
+package gather
 
 import (
 	"cmp"
@@ -7,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
@@ -14,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/controllers/external"
@@ -29,18 +32,53 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// gather reads all objects that a reconcile needs, except those that most reconciles do not need. The phases read
+// Gatherer reads the facts about a config.
+type Gatherer struct {
+	client   client.Reader
+	metadata client.Reader
+	writer   *writer.Writer
+	claims   *claims.Checker
+	// metal3 is true once BareMetalHosts are served and watched.
+	metal3 *atomic.Bool
+	// watch starts to watch the infrastructure machines of a kind.
+	watch func(ctx context.Context, infraMachine *unstructured.Unstructured) error
+	// hosts records the configs that wait for any BareMetalHost.
+	hosts *reconcile.Waiters
+}
+
+// New returns a Gatherer. metadata reads the metadata of Secrets from the cache. metal3 is true once BareMetalHosts are
+// served and watched. watch starts to watch the infrastructure machines of a kind.
+func New(
+	w *writer.Writer, metadata client.Reader, c *claims.Checker, metal3 *atomic.Bool,
+	watch func(ctx context.Context, infraMachine *unstructured.Unstructured) error,
+) *Gatherer {
+	return &Gatherer{
+		client: w.Client, metadata: metadata, writer: w, claims: c, metal3: metal3, watch: watch, hosts: reconcile.NewWaiters(),
+	}
+}
+
+// Forget drops the record of a deleted config.
+func (g *Gatherer) Forget(config types.NamespacedName) { g.hosts.End(config) }
+
+// WaitingForHost returns the configs of a namespace that wait for any BareMetalHost.
+func (g *Gatherer) WaitingForHost(namespace string) []types.NamespacedName {
+	return g.hosts.Of(namespace, anyHost)
+}
+
+// Gather reads all objects that a reconcile needs, except those that most reconciles do not need. The phases read
 // the latter. First, the content of Secrets and ConfigMaps, which is not cached: certificate authority and
 // metadata of the host. Second, whether a Secret or ConfigMap that the user names exists, once an object is to be
 // created from it. Third, Agents of other InfraEnvs with the MAC addresses of a host that is not identified yet.
-func (r *Reconciler) gather(ctx context.Context, config *bootstrapv1.OpenshiftAssistedConfig) (*scope.Scope, error) {
+func (g *Gatherer) Gather(ctx context.Context, config *bootstrapv1.OpenshiftAssistedConfig) (*scope.Scope, error) {
 	s := scope.New(&facts.Facts{Config: config})
-	gatherMachine := func(ctx context.Context, f *facts.Facts) error { return claims.GatherMachine(ctx, r.Client, f) }
-	made := func(_ context.Context, f *facts.Facts) error { r.addMade(f, &s.Again); return nil }
+	gatherMachine := func(ctx context.Context, f *facts.Facts) error { return claims.GatherMachine(ctx, g.client, f) }
+	made := func(_ context.Context, f *facts.Facts) error { g.addMade(f, &s.Again); return nil }
 	steps := []func(context.Context, *facts.Facts) error{
-		gatherMachine, r.gatherInfraEnvs, r.gatherCluster, dropForeignInfraEnvs, made, r.gatherAgents, r.gatherInfraMachine, r.gatherHost, r.gatherWaiting, r.claims.Gather, r.gatherDataSecret, r.gatherFencing, r.gatherNetworks,
+		gatherMachine, g.gatherInfraEnvs, g.gatherCluster, dropForeignInfraEnvs, made, g.gatherAgents, g.gatherInfraMachine, g.Host,
+		g.gatherWaiting, g.claims.Gather, g.gatherDataSecret, g.gatherFencing, g.gatherNetworks,
 	}
 	for _, step := range steps {
 		if err := step(ctx, s.Facts); err != nil {
@@ -50,32 +88,34 @@ func (r *Reconciler) gather(ctx context.Context, config *bootstrapv1.OpenshiftAs
 	return s, nil
 }
 
-func (r *Reconciler) gatherInfraEnvs(ctx context.Context, f *facts.Facts) error {
+func (g *Gatherer) gatherInfraEnvs(ctx context.Context, f *facts.Facts) error {
 	list := &assisted.InfraEnvList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(f.Config.Namespace), client.MatchingFields{informer.InfraEnvByConfig: format.MustFormatValue(f.Config.Name)}); err != nil {
+	if err := g.client.List(ctx, list, client.InNamespace(f.Config.Namespace),
+		client.MatchingFields{informer.InfraEnvByConfig: format.MustFormatValue(f.Config.Name)}); err != nil {
 		return fmt.Errorf("cannot look for InfraEnvs: %w", err)
 	}
 	for i := range list.Items {
 		f.InfraEnvs = append(f.InfraEnvs, &list.Items[i])
 	}
 	if f.Machine == nil {
-		return r.gatherLeftInfraEnv(ctx, f)
+		return g.gatherLeftInfraEnv(ctx, f)
 	}
 	var err error
-	if f.Namesake, err = kube.Read(ctx, r.Client, client.ObjectKey{Namespace: f.Config.Namespace, Name: f.Machine.Name}, &assisted.InfraEnv{}); err != nil || f.Namesake == nil {
+	if f.Namesake, err = kube.Read(ctx, g.client, client.ObjectKey{Namespace: f.Config.Namespace, Name: f.Machine.Name},
+		&assisted.InfraEnv{}); err != nil || f.Namesake == nil {
 		return err
 	}
-	if f.NamesakeUnlabeled = unlabelled(f.Namesake); f.NamesakeUnlabeled {
+	if f.NamesakeUnlabeled = unlabeled(f.Namesake); f.NamesakeUnlabeled {
 		f.InfraEnvs = append(f.InfraEnvs, f.Namesake)
 	}
 	return nil
 }
 
-// unlabelled reports whether we created an InfraEnv, and another client removed the label by which we find the
+// unlabeled reports whether we created an InfraEnv, and another client removed the label by which we find the
 // InfraEnv.
-func unlabelled(infraEnv *assisted.InfraEnv) bool {
-	_, labelled := infraEnv.Labels[bootstrapv1.ConfigNameLabel]
-	return !labelled && writer.Wrote(infraEnv)
+func unlabeled(infraEnv *assisted.InfraEnv) bool {
+	_, labeled := infraEnv.Labels[bootstrapv1.ConfigNameLabel]
+	return !labeled && writer.Wrote(infraEnv)
 }
 
 // dropForeignInfraEnvs keeps only the InfraEnvs of the config: their Agents count, and the InfraEnvs are deleted
@@ -91,13 +131,13 @@ func dropForeignInfraEnvs(_ context.Context, f *facts.Facts) error {
 
 // gatherLeftInfraEnv finds the InfraEnv without label of a deleted Machine. The config mostly has the name of that
 // Machine. If a Machine of that name exists, the InfraEnv belongs to the existing Machine.
-func (r *Reconciler) gatherLeftInfraEnv(ctx context.Context, f *facts.Facts) error {
+func (g *Gatherer) gatherLeftInfraEnv(ctx context.Context, f *facts.Facts) error {
 	key := client.ObjectKeyFromObject(f.Config)
-	left, err := kube.Read(ctx, r.Client, key, &assisted.InfraEnv{})
-	if err != nil || left == nil || !unlabelled(left) {
+	left, err := kube.Read(ctx, g.client, key, &assisted.InfraEnv{})
+	if err != nil || left == nil || !unlabeled(left) {
 		return err
 	}
-	machine, err := kube.Read(ctx, r.Client, key, &clusterv1.Machine{})
+	machine, err := kube.Read(ctx, g.client, key, &clusterv1.Machine{})
 	if err != nil || machine != nil {
 		return err
 	}
@@ -105,31 +145,34 @@ func (r *Reconciler) gatherLeftInfraEnv(ctx context.Context, f *facts.Facts) err
 	return nil
 }
 
-func (r *Reconciler) gatherCluster(ctx context.Context, f *facts.Facts) error {
+func (g *Gatherer) gatherCluster(ctx context.Context, f *facts.Facts) error {
 	name := f.ClusterName()
 	if name == "" {
 		return nil
 	}
 	var err error
-	if f.Cluster, err = kube.Read(ctx, r.Client, client.ObjectKey{Namespace: f.Config.Namespace, Name: name}, &clusterv1.Cluster{}); err != nil || f.Cluster == nil {
+	if f.Cluster, err = kube.Read(ctx, g.client, client.ObjectKey{Namespace: f.Config.Namespace, Name: name},
+		&clusterv1.Cluster{}); err != nil || f.Cluster == nil {
 		return err
 	}
 	installation := f.Cluster.Spec.ControlPlaneRef.Name
 	if installation == "" {
 		return nil
 	}
-	if f.Deployment, err = kube.Read(ctx, r.Client, client.ObjectKey{Namespace: f.Config.Namespace, Name: installation}, &hivev1.ClusterDeployment{}); err != nil {
+	if f.Deployment, err = kube.Read(ctx, g.client, client.ObjectKey{Namespace: f.Config.Namespace, Name: installation},
+		&hivev1.ClusterDeployment{}); err != nil {
 		return err
 	}
-	if f.Install, err = kube.Read(ctx, r.Client, client.ObjectKey{Namespace: f.Config.Namespace, Name: installation}, &hiveext.AgentClusterInstall{}); err != nil || f.Installation().Started && !f.FollowsRelease() {
+	if f.Install, err = kube.Read(ctx, g.client, client.ObjectKey{Namespace: f.Config.Namespace, Name: installation},
+		&hiveext.AgentClusterInstall{}); err != nil || f.Installation().Started && !f.FollowsRelease() {
 		return err
 	}
-	return r.gatherControlPlane(ctx, f)
+	return g.gatherControlPlane(ctx, f)
 }
 
-func (r *Reconciler) gatherControlPlane(ctx context.Context, f *facts.Facts) error {
+func (g *Gatherer) gatherControlPlane(ctx context.Context, f *facts.Facts) error {
 	machines := &clusterv1.MachineList{}
-	err := r.Client.List(ctx, machines, client.InNamespace(f.Config.Namespace), client.UnsafeDisableDeepCopy,
+	err := g.client.List(ctx, machines, client.InNamespace(f.Config.Namespace), client.UnsafeDisableDeepCopy,
 		client.MatchingLabels{clusterv1.ClusterNameLabel: f.Cluster.Name}, client.HasLabels{clusterv1.MachineControlPlaneLabel})
 	if err != nil {
 		return fmt.Errorf("cannot look for the control plane's Machines: %w", err)
@@ -145,7 +188,7 @@ func (r *Reconciler) gatherControlPlane(ctx context.Context, f *facts.Facts) err
 
 // gatherAgents lists the Agents of the InfraEnvs. Some versions of assisted-service leave Agents behind when their
 // InfraEnv is deleted. Such Agents are found by the name of the InfraEnv, which is the Machine's name.
-func (r *Reconciler) gatherAgents(ctx context.Context, f *facts.Facts) error {
+func (g *Gatherer) gatherAgents(ctx context.Context, f *facts.Facts) error {
 	var infraEnvs []string
 	for _, infraEnv := range f.InfraEnvs {
 		infraEnvs = append(infraEnvs, infraEnv.Name)
@@ -155,12 +198,13 @@ func (r *Reconciler) gatherAgents(ctx context.Context, f *facts.Facts) error {
 	}
 	for _, name := range infraEnvs {
 		agents := &aiv1beta1.AgentList{}
-		if err := r.Client.List(ctx, agents, client.InNamespace(f.Config.Namespace), client.MatchingFields{informer.AgentByInfraEnv: name}); err != nil {
+		if err := g.client.List(ctx, agents, client.InNamespace(f.Config.Namespace),
+			client.MatchingFields{informer.AgentByInfraEnv: name}); err != nil {
 			return fmt.Errorf("cannot look for Agents: %w", err)
 		}
 		for i := range agents.Items {
 			agent := &agents.Items[i]
-			if err := r.gatherOwner(ctx, f, agent); err != nil {
+			if err := g.gatherOwner(ctx, f, agent); err != nil {
 				return err
 			}
 			if !f.BoundElsewhere(agent) || len(f.InfraEnvs) > 0 {
@@ -174,12 +218,12 @@ func (r *Reconciler) gatherAgents(ctx context.Context, f *facts.Facts) error {
 
 // gatherOwner records an Agent of another cluster. It decides only if the Machine's Cluster, which would otherwise
 // decide, is deleted.
-func (r *Reconciler) gatherOwner(ctx context.Context, f *facts.Facts, agent *aiv1beta1.Agent) error {
+func (g *Gatherer) gatherOwner(ctx context.Context, f *facts.Facts, agent *aiv1beta1.Agent) error {
 	ref := agent.Spec.ClusterDeploymentName
 	if f.Cluster != nil || ref == nil || ref.Namespace != f.Config.Namespace {
 		return nil
 	}
-	deployment, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &hivev1.ClusterDeployment{})
+	deployment, err := kube.Read(ctx, g.client, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &hivev1.ClusterDeployment{})
 	if err != nil {
 		return err
 	}
@@ -189,11 +233,11 @@ func (r *Reconciler) gatherOwner(ctx context.Context, f *facts.Facts, agent *aiv
 	return nil
 }
 
-func (r *Reconciler) gatherInfraMachine(ctx context.Context, f *facts.Facts) error {
+func (g *Gatherer) gatherInfraMachine(ctx context.Context, f *facts.Facts) error {
 	if f.Machine == nil || !f.Machine.Spec.InfrastructureRef.IsDefined() || f.Deleting() || !kube.Readable(f.Machine.Spec.InfrastructureRef) {
 		return nil
 	}
-	infraMachine, err := external.GetObjectFromContractVersionedRef(ctx, r.Client, f.Machine.Spec.InfrastructureRef, f.Machine.Namespace)
+	infraMachine, err := external.GetObjectFromContractVersionedRef(ctx, g.client, f.Machine.Spec.InfrastructureRef, f.Machine.Namespace)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -205,27 +249,28 @@ func (r *Reconciler) gatherInfraMachine(ctx context.Context, f *facts.Facts) err
 	if metav1.IsControlledBy(infraMachine, f.Machine) {
 		f.InfraMachine = infraMachine
 	}
-	return r.watchInfraMachine(ctx, infraMachine)
+	return g.watch(ctx, infraMachine)
 }
 
-// gatherHost finds the BareMetalHost behind the Metal3Machine: by CAPM3's annotation on the Metal3Machine, else by
+// Host finds the BareMetalHost behind the Metal3Machine: by CAPM3's annotation on the Metal3Machine, else by
 // the consumer that the BareMetalHost names. CAPM3 takes only hosts of the Metal3Machine's namespace. Any user who
 // may edit the Metal3Machine may edit the annotation, and conditions publish facts about the host. So the host
 // must name the Metal3Machine in turn.
-func (r *Reconciler) gatherHost(ctx context.Context, f *facts.Facts) error {
-	if !r.metal3.Load() || !f.HasBareMetalHost() {
+func (g *Gatherer) Host(ctx context.Context, f *facts.Facts) error {
+	if !g.metal3.Load() || !f.HasBareMetalHost() {
 		return nil
 	}
 	namespace, consumer := f.InfraMachine.GetNamespace(), client.ObjectKeyFromObject(f.InfraMachine)
 	if _, name, ok := strings.Cut(f.InfraMachine.GetAnnotations()[metal3.HostAnnotation], "/"); ok {
-		host, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: namespace, Name: name}, &metal3.Host{TypeMeta: metav1.TypeMeta{Kind: metal3.HostKind}})
+		host, err := kube.Read(ctx, g.client, client.ObjectKey{Namespace: namespace, Name: name},
+			&metal3.Host{TypeMeta: metav1.TypeMeta{Kind: metal3.HostKind}})
 		if err != nil {
 			return err
 		}
 		if host != nil {
 			if metal3.ConsumerOf(host) == consumer { // otherwise the annotation outlived the association
 				f.Host = host
-				return r.gatherShared(ctx, f)
+				return g.gatherShared(ctx, f)
 			}
 			if host.Spec.ConsumerRef != nil {
 				f.TakenHost = host
@@ -234,28 +279,28 @@ func (r *Reconciler) gatherHost(ctx context.Context, f *facts.Facts) error {
 		}
 	}
 	if f.NeedsHost() {
-		r.hostWaiters.Begin(client.ObjectKeyFromObject(f.Config), anyHost)
+		g.hosts.Begin(client.ObjectKeyFromObject(f.Config), anyHost)
 	}
 	var err error
-	if f.Hosts, err = r.hostsIn(ctx, namespace); err != nil {
+	if f.Hosts, err = g.hostsIn(ctx, namespace); err != nil {
 		return err
 	}
 	f.Host = hostOf(f.Hosts, consumer)
-	return r.gatherShared(ctx, f)
+	return g.gatherShared(ctx, f)
 }
 
 // gatherShared finds the identity values that the host shares with other hosts of the namespace, and that
 // therefore do not identify the host. It does so until an approved Agent proves which Agent runs on the host.
 // CAPM3 and the Bare Metal Operator keep all hosts of a pool in one namespace.
-func (r *Reconciler) gatherShared(ctx context.Context, f *facts.Facts) error {
+func (g *Gatherer) gatherShared(ctx context.Context, f *facts.Facts) error {
 	if f.Host == nil || f.IsFinished() || f.ApprovedAgent() != nil {
 		return nil
 	}
 	hosts := f.Hosts
-	// CAPM3's annotation names the host, so that gatherHost did not list the hosts.
+	// CAPM3's annotation names the host, so that Host did not list the hosts.
 	if hosts == nil {
 		var err error
-		if hosts, err = r.hostsIn(ctx, f.Host.Namespace); err != nil {
+		if hosts, err = g.hostsIn(ctx, f.Host.Namespace); err != nil {
 			return err
 		}
 	}
@@ -269,9 +314,9 @@ const anyHost = "host"
 // hostsIn lists the BareMetalHosts of a namespace, sorted by name, for reading only. It reads the whole namespace,
 // because an index would grow with all hosts of the hub, and few Machines need the list. These are the Machines to
 // which CAPM3 has not given a host, or whose Agent is not approved.
-func (r *Reconciler) hostsIn(ctx context.Context, namespace string) ([]*metal3.Host, error) {
+func (g *Gatherer) hostsIn(ctx context.Context, namespace string) ([]*metal3.Host, error) {
 	list := &metal3.HostList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := g.client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("cannot look for the BareMetalHost: %w", err)
 	}
 	hosts := make([]*metal3.Host, len(list.Items))
@@ -298,15 +343,15 @@ func hostOf(hosts []*metal3.Host, consumer client.ObjectKey) *metal3.Host {
 }
 
 // gatherWaiting lists the Metal3Machines that wait for a host, as long as the Machine's own Metal3Machine waits.
-func (r *Reconciler) gatherWaiting(ctx context.Context, f *facts.Facts) error {
+func (g *Gatherer) gatherWaiting(ctx context.Context, f *facts.Facts) error {
 	if !f.NeedsHost() {
-		r.hostWaiters.End(client.ObjectKeyFromObject(f.Config))
+		g.hosts.End(client.ObjectKeyFromObject(f.Config))
 		return nil
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion(f.InfraMachine.GetAPIVersion())
 	list.SetKind(f.InfraMachine.GetKind() + "List")
-	if err := r.Client.List(ctx, list, client.InNamespace(f.InfraMachine.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+	if err := g.client.List(ctx, list, client.InNamespace(f.InfraMachine.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("cannot look for Machines that wait for a host: %w", err)
 	}
 	given := sets.New[client.ObjectKey]()
@@ -315,7 +360,8 @@ func (r *Reconciler) gatherWaiting(ctx context.Context, f *facts.Facts) error {
 	}
 	for i := range list.Items {
 		machine := &list.Items[i]
-		if machine.GetAnnotations()[metal3.HostAnnotation] == "" && machine.GetDeletionTimestamp() == nil && !given.Has(client.ObjectKeyFromObject(machine)) {
+		if machine.GetAnnotations()[metal3.HostAnnotation] == "" && machine.GetDeletionTimestamp() == nil &&
+			!given.Has(client.ObjectKeyFromObject(machine)) {
 			f.Waiting = append(f.Waiting, machine)
 		}
 	}
@@ -325,20 +371,21 @@ func (r *Reconciler) gatherWaiting(ctx context.Context, f *facts.Facts) error {
 	return nil
 }
 
-func (r *Reconciler) gatherDataSecret(ctx context.Context, f *facts.Facts) (err error) {
-	f.DataSecret, err = kube.Read(ctx, r.Metadata, client.ObjectKey{Namespace: f.Config.Namespace, Name: f.Config.Name}, kube.MetadataOf(kube.Secret))
+func (g *Gatherer) gatherDataSecret(ctx context.Context, f *facts.Facts) (err error) {
+	f.DataSecret, err = kube.Read(ctx, g.metadata, client.ObjectKey{Namespace: f.Config.Namespace, Name: f.Config.Name},
+		kube.MetadataOf(kube.Secret))
 	return err
 }
 
 // gatherNetworks lists the NMStateConfigs that the config selects. An unusable selector selects none, and its
 // phase reports the error.
-func (r *Reconciler) gatherNetworks(ctx context.Context, f *facts.Facts) error {
+func (g *Gatherer) gatherNetworks(ctx context.Context, f *facts.Facts) error {
 	selector, err := metav1.LabelSelectorAsSelector(f.Config.Spec.NMStateConfigLabelSelector)
 	if err != nil || !facts.WantsNetworks(f.Config) {
 		return nil //nolint:nilerr // the user's mistake, not a failure
 	}
 	list := &aiv1beta1.NMStateConfigList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(f.Config.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+	if err := g.client.List(ctx, list, client.InNamespace(f.Config.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return fmt.Errorf("cannot look for NMStateConfigs: %w", err)
 	}
 	for i := range list.Items {
@@ -349,10 +396,30 @@ func (r *Reconciler) gatherNetworks(ctx context.Context, f *facts.Facts) error {
 }
 
 // gatherFencing reads the metadata of the Secret that is made from the BMC's credentials.
-func (r *Reconciler) gatherFencing(ctx context.Context, f *facts.Facts) (err error) {
+func (g *Gatherer) gatherFencing(ctx context.Context, f *facts.Facts) (err error) {
 	if !f.Fenced() {
 		return nil
 	}
-	f.FencingSecret, err = kube.Read(ctx, r.Metadata, client.ObjectKey{Namespace: f.Config.Namespace, Name: f.FencingSecretName()}, kube.MetadataOf(kube.Secret))
+	f.FencingSecret, err = kube.Read(ctx, g.metadata, client.ObjectKey{Namespace: f.Config.Namespace, Name: f.FencingSecretName()},
+		kube.MetadataOf(kube.Secret))
 	return err
+}
+
+// addMade adds the InfraEnv that was created a moment ago, as long as the cache does not have it.
+func (g *Gatherer) addMade(f *facts.Facts, again *reconcile.Requeue) {
+	key := client.ObjectKeyFromObject(f.Config)
+	made, left := g.writer.Created.Pending(key, "")
+	if left == 0 {
+		return
+	}
+	if slices.ContainsFunc(f.InfraEnvs, func(e *assisted.InfraEnv) bool { return e.Name == made.Name }) {
+		g.writer.Created.Forget(key) // the cache has it, and lacks it later only if it is deleted
+		return
+	}
+	infraEnv := made.DeepCopy()
+	f.InfraEnvs = append(f.InfraEnvs, infraEnv)
+	if f.Namesake == nil && f.Machine != nil && f.Machine.Name == infraEnv.Name {
+		f.Namesake = infraEnv
+	}
+	again.In(left)
 }

@@ -1,4 +1,4 @@
-package hostconfig
+package bootdata
 
 import (
 	corev1 "k8s.io/api/core/v1"

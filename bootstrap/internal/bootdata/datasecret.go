@@ -1,4 +1,4 @@
-package hostconfig
+package bootdata
 
 import (
 	"context"
@@ -24,36 +24,36 @@ import (
 )
 
 // dataSecretTaken reports whether the Secret with the name of the bootstrap data is foreign.
-func dataSecretTaken(s *scope.Scope) bool { return s.DataSecret != nil && !ownsData(s) }
+func dataSecretTaken(s *scope.Scope) bool { return s.DataSecret != nil && !Owns(s) }
 
-// ownsData reports whether the Secret with the name of the bootstrap data belongs to the config.
-func ownsData(s *scope.Scope) bool {
+// Owns reports whether the Secret with the name of the bootstrap data belongs to the config.
+func Owns(s *scope.Scope) bool {
 	return s.DataSecret != nil && desired.Owns(s.Config, s.DataSecret, desired.SourceAnnotation, s.HandedOut() == s.DataSecret.Name)
 }
 
 // applyDataSecret creates the Secret, and writes the Secret again when its source changes.
-func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope.Scope, mode bootmode.Mode, source string) (bool, error) {
-	ca, err := r.trustedCA(ctx, s)
+func (d *Publisher) applyDataSecret(ctx context.Context, s *scope.Scope, mode bootmode.Mode, source string) (bool, error) {
+	ca, err := d.trustedCA(ctx, s)
 	if err != nil {
 		return false, err
 	}
 	if ca != nil && ca.missing != "" {
 		return s.Wait(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.InvalidConfigurationReason, "spec.assistedServiceCA: %s", ca.missing)
 	}
-	digest := sourceDigest(s.InfraEnv, s.Networks, mode, source)
+	digest := SourceDigest(s.InfraEnv, s.Networks, mode, source)
 	annotations := map[string]string{desired.SourceAnnotation: digest}
 	if id := assisted.InfraEnvIDOfURL(source); id != "" && mode.UserDataFollowsSource() {
 		annotations[desired.InfraEnvAnnotation] = id
 	}
 	if s.DataSecret != nil && writer.ContainsAll(s.DataSecret.Annotations, annotations) {
-		return true, r.writer.KeepOwner(ctx, s, s.DataSecret)
+		return true, d.writer.KeepOwner(ctx, s, s.DataSecret)
 	}
 	// The cache lacks our last write: do not download the same data twice.
-	if last, left := r.data.Pending(s.Key(), kube.VersionOf(s.DataSecret)); last == digest && left > 0 {
+	if last, left := d.digests.Pending(s.Key(), kube.VersionOf(s.DataSecret)); last == digest && left > 0 {
 		s.Again.In(left)
 		return true, nil
 	}
-	data, proceed, err := r.userData(ctx, s, mode, source, digest, ca)
+	data, proceed, err := d.userData(ctx, s, mode, source, digest, ca)
 	if !proceed || err != nil {
 		return false, err
 	}
@@ -72,25 +72,25 @@ func (r *Reconciler) applyDataSecret(ctx context.Context, s *scope.Scope, mode b
 		Data: map[string][]byte{"value": data.Value, "format": []byte("ignition")},
 	}
 	cached := kube.VersionOf(s.DataSecret)
-	if s.DataSecret, err = r.writer.Existing(ctx, s.DataSecret, secret); err != nil {
+	if s.DataSecret, err = d.writer.Existing(ctx, s.DataSecret, secret); err != nil {
 		return false, err
 	}
 	if dataSecretTaken(s) {
 		s.Again.In(reconcile.CacheLag)
 		return waitForDataSecret(s)
 	}
-	if err := r.writer.ApplySecret(ctx, s, secret, s.DataSecret); err != nil {
+	if err := d.writer.ApplySecret(ctx, s, secret, s.DataSecret); err != nil {
 		return false, fmt.Errorf("cannot write the bootstrap data: %w", err)
 	}
-	r.data.Record(s.Key(), digest, cached)
-	r.ignitions.Drop(s.Key())
+	d.digests.Record(s.Key(), digest, cached)
+	d.ignitions.Drop(s.Key())
 	return true, nil
 }
 
-// sourceDigest identifies the source of the data. Without authentication, assisted-service's URLs stay the same
+// SourceDigest identifies the source of the data. Without authentication, assisted-service's URLs stay the same
 // when the ignition changes, so that the generations of the InfraEnv and its NMStateConfigs count as well. The
 // digest does not show that the content of the pull secret changed.
-func sourceDigest(infraEnv *assisted.InfraEnv, networks []*aiv1beta1.NMStateConfig, mode bootmode.Mode, source string) string {
+func SourceDigest(infraEnv *assisted.InfraEnv, networks []*aiv1beta1.NMStateConfig, mode bootmode.Mode, source string) string {
 	parts := []string{string(mode.Name())}
 	if mode.UserDataFollowsSource() {
 		parts = append(parts, source, strconv.FormatInt(infraEnv.Generation, 10))

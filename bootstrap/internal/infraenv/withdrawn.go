@@ -1,4 +1,4 @@
-package hostconfig
+package infraenv
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
@@ -118,22 +119,15 @@ func proxyField(name string, part func(*aiv1beta1.Proxy) *string) registeredFiel
 	return registeredField{
 		path: []string{"proxy", name},
 		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
-			was, is := proxyOf(registered), proxyOf(wanted)
+			was, is := ptr.Deref(registered.Proxy, aiv1beta1.Proxy{}), ptr.Deref(wanted.Proxy, aiv1beta1.Proxy{})
 			return *part(&was) != "" && *part(&is) == ""
 		},
 		keep: func(registered, wanted *assisted.InfraEnvSpec) {
-			proxy := proxyOf(wanted)
+			proxy := ptr.Deref(wanted.Proxy, aiv1beta1.Proxy{})
 			*part(&proxy) = *part(registered.Proxy)
 			wanted.Proxy = &proxy
 		},
 	}
-}
-
-func proxyOf(spec *assisted.InfraEnvSpec) aiv1beta1.Proxy {
-	if spec.Proxy == nil {
-		return aiv1beta1.Proxy{}
-	}
-	return *spec.Proxy
 }
 
 // contentOfMirrors is no field: it represents a change of the content of the ConfigMap that mirrorRegistryRef
@@ -144,19 +138,19 @@ func (f registeredField) String() string { return cmp.Or(f.name, f.path[0]) }
 
 // gatherMirrors reads the digest of the ConfigMap with the mirrors. assisted-service reads the ConfigMap at the
 // registration of the InfraEnv, and stores nothing that it reads later (updateInfraEnvData).
-func (r *Reconciler) gatherMirrors(ctx context.Context, s *scope.Scope) error {
+func (i *Registrar) gatherMirrors(ctx context.Context, s *scope.Scope) error {
 	ref := desired.MirrorRegistry(s.Facts)
 	if ref == nil || s.WasInstalled() {
 		return nil
 	}
 	key := client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
-	metadata, err := kube.Read(ctx, r.Metadata, key, kube.MetadataOf(kube.ConfigMap))
+	metadata, err := kube.Read(ctx, i.metadata, key, kube.MetadataOf(kube.ConfigMap))
 	if err != nil || metadata == nil {
 		return err
 	}
-	s.MirrorsDigest, err = r.mirrors.Of(metadata, func(key client.ObjectKey) (string, error) {
+	s.MirrorsDigest, err = i.mirrors.Of(metadata, func(key client.ObjectKey) (string, error) {
 		configMap := &corev1.ConfigMap{}
-		if err := r.Live.Get(ctx, key, configMap); err != nil {
+		if err := i.live.Get(ctx, key, configMap); err != nil {
 			return "", fmt.Errorf("cannot read ConfigMap %s: %w", key, err)
 		}
 		return assisted.MirrorsDigest(configMap.Data), nil
@@ -167,12 +161,12 @@ func (r *Reconciler) gatherMirrors(ctx context.Context, s *scope.Scope) error {
 // reregister deletes an InfraEnv if assisted-service applies a change only at a registration. The InfraEnv is then
 // created again. One example is the key of a user who must not log in anymore. Once the image was handed out, the
 // deletion would be wrong: the host that boots the image could not register. The InfraEnv then keeps these fields,
-// and the condition reports that.
-func (r *Reconciler) reregister(ctx context.Context, s *scope.Scope, wanted *assisted.InfraEnv) (bool, error) {
-	fields := r.staying(s.Namesake, wanted)
+// and reregister returns the name of the first one.
+func (i *Registrar) reregister(ctx context.Context, s *scope.Scope, wanted *assisted.InfraEnv) (kept string, proceed bool, err error) {
+	fields := i.staying(s.Namesake, wanted)
 	switch {
 	case len(fields) == 0:
-		return true, nil
+		return "", true, nil
 	case s.DataHandedOut() || s.HostChosen():
 		for _, field := range fields {
 			if field.keep != nil {
@@ -182,29 +176,30 @@ func (r *Reconciler) reregister(ctx context.Context, s *scope.Scope, wanted *ass
 		if registered := s.Namesake.Annotations[bootstrapv1.MirrorsDigestAnnotation]; registered != "" {
 			metav1.SetMetaDataAnnotation(&wanted.ObjectMeta, bootstrapv1.MirrorsDigestAnnotation, registered)
 		}
-		s.UnchangeableField = fields[0].String()
-		return true, nil
+		return fields[0].String(), true, nil
 	}
-	if err := r.writer.Applier.TryCreate(ctx, wanted); err != nil {
-		return r.infraEnvRefused(s, wanted.Name, err)
+	if err := i.writer.Applier.TryCreate(ctx, wanted); err != nil {
+		proceed, err := i.infraEnvRefused(s, wanted.Name, err)
+		return "", proceed, err
 	}
-	return false, r.recreateInfraEnv(ctx, s, fields)
+	return "", false, i.recreateInfraEnv(ctx, s, fields)
 }
 
 // recreateInfraEnv deletes an InfraEnv, so that it is created again. If only the content of its mirrors changed, it does
 // so at a limited rate. Meanwhile no host boots.
-func (r *Reconciler) recreateInfraEnv(ctx context.Context, s *scope.Scope, fields []registeredField) error {
+func (i *Registrar) recreateInfraEnv(ctx context.Context, s *scope.Scope, fields []registeredField) error {
 	mirrors := len(fields) == 1 && fields[0].name == contentOfMirrors.name
-	if delay := r.recreations.Delay(s.Namesake); mirrors && delay > 0 {
+	if delay := i.recreations.Delay(s.Namesake); mirrors && delay > 0 {
 		s.Again.In(delay)
 		_, _ = s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason,
-			"InfraEnv %s is created again within %s: the %s changed again after a registration. Find the clients that change the ConfigMap, or set its content back",
+			"InfraEnv %s is created again within %s: the %s changed again after a registration. Find the clients that change the ConfigMap, or "+
+				"set its content back",
 			s.Namesake.Name, delay, contentOfMirrors)
 		return nil
 	}
 	_, _ = s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason,
 		"InfraEnv %s is made again: assisted-service would keep its %s, which is not wanted any more", s.Namesake.Name, fields[0])
-	current, err := r.isCurrent(ctx, s)
+	current, err := i.isCurrent(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -213,56 +208,60 @@ func (r *Reconciler) recreateInfraEnv(ctx context.Context, s *scope.Scope, field
 		return nil
 	}
 	if mirrors {
-		r.recreations.Record(s.Namesake)
+		i.recreations.Record(s.Namesake)
 	}
-	return kube.Delete(ctx, r.Client, s.Namesake)
+	return kube.Delete(ctx, i.client, s.Namesake)
 }
 
 // staying returns the fields of an InfraEnv in which assisted-service would keep a value that is not wanted
 // anymore. A value that another client states is left alone.
-func (r *Reconciler) staying(infraEnv, wanted *assisted.InfraEnv) []registeredField {
+func (i *Registrar) staying(infraEnv, wanted *assisted.InfraEnv) []registeredField {
 	if infraEnv == nil {
 		return nil
 	}
 	staying := slices.DeleteFunc(slices.Clone(registeredFields), func(field registeredField) bool {
 		stated := field.stated != nil && field.stated(&wanted.Spec)
-		return !field.stays(&infraEnv.Spec, &wanted.Spec) || !stated && !r.writer.Applier.Owns(infraEnv, slices.Concat([]string{"spec"}, field.path)...)
+		return !field.stays(&infraEnv.Spec, &wanted.Spec) || !stated &&
+			!i.writer.Applier.Owns(infraEnv, slices.Concat([]string{"spec"}, field.path)...)
 	})
-	if assisted.OtherMirrors(infraEnv.Annotations[bootstrapv1.MirrorsDigestAnnotation], wanted.Annotations[bootstrapv1.MirrorsDigestAnnotation]) {
+	if assisted.OtherMirrors(infraEnv.Annotations[bootstrapv1.MirrorsDigestAnnotation],
+		wanted.Annotations[bootstrapv1.MirrorsDigestAnnotation]) {
 		staying = append(staying, contentOfMirrors)
 	}
 	return staying
 }
 
-// recordKept records what the image of a booted host keeps, until the host is installed.
-func (r *Reconciler) recordKept(s *scope.Scope) {
+// keptByBootedImage returns the name of a field that differs in the image of a booted host. It is empty if none differs,
+// and once the host is installed.
+func (i *Registrar) keptByBootedImage(s *scope.Scope) string {
 	mode, err := bootmode.Choose(s.Config.Status.BootMode, s.Config.Spec.BootMode, s.InfraMachine)
 	if err != nil || s.Namesake == nil || s.WasInstalled() {
-		return
+		return ""
 	}
 	wanted, err := desired.InfraEnv(s.Facts, mode.Name())
 	if err != nil {
-		return
-	}
-	if fields := r.staying(s.Namesake, wanted); len(fields) > 0 {
-		s.UnchangeableField = fields[0].String()
-	}
-}
-
-// keptByImage describes the part of the spec that did not reach the image before the image was handed out; empty
-// if none.
-func keptByImage(s *scope.Scope) string {
-	if s.UnchangeableField == "" {
 		return ""
 	}
-	return fmt.Sprintf("the image was handed out with another %s, which it keeps. Set it back, or delete Machine %s to get a host with it: what its host has installed by then is wiped", s.UnchangeableField, s.Machine.Name)
+	if fields := i.staying(s.Namesake, wanted); len(fields) > 0 {
+		return fields[0].String()
+	}
+	return ""
+}
+
+// describeKept describes a field that did not reach the image before the image was handed out; empty if none.
+func describeKept(s *scope.Scope, kept string) string {
+	if kept == "" {
+		return ""
+	}
+	return fmt.Sprintf("the image was handed out with another %s, which it keeps. Set it back, or delete Machine %s to get a host with it: "+
+		"what its host has installed by then is wiped", kept, s.Machine.Name)
 }
 
 // isCurrent reports whether the API server has the config as it was read. If an older config was read, the field
 // may not be withdrawn at all, or the image may be handed out. The InfraEnv may also belong to another config of
 // its name.
-func (r *Reconciler) isCurrent(ctx context.Context, s *scope.Scope) (bool, error) {
+func (i *Registrar) isCurrent(ctx context.Context, s *scope.Scope) (bool, error) {
 	now := &bootstrapv1.OpenshiftAssistedConfig{}
-	there, err := kube.Exists(ctx, r.Live, s.Stored, now)
+	there, err := kube.Exists(ctx, i.live, s.Stored, now)
 	return there && now.ResourceVersion == s.Stored.ResourceVersion, err
 }
