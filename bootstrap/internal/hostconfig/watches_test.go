@@ -12,6 +12,7 @@ import (
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,7 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/informer"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
@@ -122,8 +125,14 @@ func TestChangesOfEachKindReconcileTheConfig(t *testing.T) {
 	network := staticNetwork("n", bootMAC, map[string]string{"network": "lab"})
 	infraEnv := &assisted.InfraEnv{ObjectMeta: named("m")}
 	infraEnv.Labels = map[string]string{bootstrapv1.ConfigNameLabel: "m"}
+	agent := discovered("a", "m", bootMAC)
+	// ours waits for the end of the claim of another config on its Agent.
+	other := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: named("other")}
+	other.Status.AgentRef = &corev1.LocalObjectReference{Name: agent.Name}
+	_, err = r.claims.RecordedBy(t.Context(), scope.New(&facts.Facts{Config: ours}), []*aiv1beta1.Agent{agent})
+	world.Expect(err).NotTo(HaveOccurred())
 	for _, obj := range []client.Object{
-		ours, objects["machine"], objects["cluster"], infraEnv, discovered("a", "m", bootMAC), network,
+		ours, other, objects["machine"], objects["cluster"], infraEnv, agent, network,
 		objects["deployment"], objects["install"], secret, authorities, bareMetalHost(), infraMachine,
 	} {
 		world.Eventually(func() ([]ctrl.Request, error) { return watches.Created(obj) }).WithTimeout(10*time.Second).
