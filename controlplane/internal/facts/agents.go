@@ -8,16 +8,16 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// RunsOn reports whether an Agent booted from the InfraEnv that has the name and namespace of a Machine. A stranger
-// that booted the same image does so, too: RunsOn may block and describe. Decisions that grant or remove something use
-// [Facts.AgentOf].
+// RunsOn reports whether an Agent booted from the InfraEnv with the name and namespace of a Machine. Another
+// server that booted the same image also does. Use RunsOn only to block and describe. Decisions that grant or
+// remove something use [Facts.AgentOf].
 func RunsOn(agent *aiv1beta1.Agent, m *clusterv1.Machine) bool {
 	return agent.Namespace == m.Namespace && agent.Labels[aiv1beta1.InfraEnvNameLabel] == m.Name
 }
 
-// AgentOf returns the Agent that the bootstrap provider proved to run on the host of a Machine and recorded in the
-// Machine's OpenshiftAssistedConfig. It returns nil when none is recorded, when the config is not that of this Machine,
-// and when the Agent has left the Machine's InfraEnv since.
+// AgentOf returns the Agent that the bootstrap provider identified on the host of a Machine and recorded in
+// the Machine's OpenshiftAssistedConfig. It returns nil if none is recorded, if the config belongs to another
+// Machine, or if the Agent has left the Machine's InfraEnv since.
 func (f *Facts) AgentOf(m *clusterv1.Machine) *aiv1beta1.Agent {
 	config := f.Configs[m.Name]
 	if config == nil || config.Namespace != m.Namespace || !metav1.IsControlledBy(config, m) || config.Status.AgentRef == nil {
@@ -31,9 +31,9 @@ func (f *Facts) AgentOf(m *clusterv1.Machine) *aiv1beta1.Agent {
 	return nil
 }
 
-// NodeOf finds the Node of a Machine that the infrastructure provider has not linked yet, by what its Agent was told:
-// the label of its host, else its name. It is nil as long as the label that the infrastructure provider looks for is
-// not there.
+// NodeOf returns the Node of a Machine that the infrastructure provider has not linked yet. The spec of the
+// Agent identifies the Node: by the label of its host, or else by its name. NodeOf returns nil while the
+// label that the infrastructure provider requires is missing.
 func (f *Facts) NodeOf(m *clusterv1.Machine) *Node {
 	agent := f.AgentOf(m)
 	if agent == nil {
@@ -51,7 +51,7 @@ func (f *Facts) NodeOf(m *clusterv1.Machine) *Node {
 	return nil
 }
 
-// Hostname is the name by which people know the host of an Agent.
+// Hostname returns the name of the host of an Agent for messages.
 func Hostname(agent *aiv1beta1.Agent) string {
 	if agent.Spec.Hostname != "" {
 		return agent.Spec.Hostname

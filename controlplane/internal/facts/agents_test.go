@@ -23,24 +23,33 @@ func recording(m *clusterv1.Machine, agent aiv1beta1.Agent) *Facts {
 
 func machineAndAgent() (*clusterv1.Machine, aiv1beta1.Agent) {
 	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "m0", UID: "uid-m0"}}
-	agent := aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "a0", Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: "m0"}}, Spec: aiv1beta1.AgentSpec{Hostname: "host0"}}
+	agent := aiv1beta1.Agent{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "a0", Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: "m0"}},
+		Spec:       aiv1beta1.AgentSpec{Hostname: "host0"},
+	}
 	return m, agent
 }
 
-func TestAgentOfIsTheOneThatTheConfigRecords(t *testing.T) {
+func TestAgentOfReturnsTheAgentThatTheConfigRecords(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		change func(f *Facts, m *clusterv1.Machine)
 		found  bool
 	}{
 		"recorded": {func(*Facts, *clusterv1.Machine) {}, true},
-		"an Agent of another namespace, whose InfraEnv has the Machine's name": {func(f *Facts, _ *clusterv1.Machine) { f.Agents[0].Namespace = "tenant" }, false},
-		"a stranger in the InfraEnv of the Machine's name":                     {func(f *Facts, _ *clusterv1.Machine) { f.Agents[0].Name = "stranger" }, false},
-		"nothing is recorded":                     {func(f *Facts, m *clusterv1.Machine) { f.Configs[m.Name].Status.AgentRef = nil }, false},
-		"the config does not exist":               {func(f *Facts, m *clusterv1.Machine) { delete(f.Configs, m.Name) }, false},
-		"the config is a former Machine's":        {func(_ *Facts, m *clusterv1.Machine) { m.UID = "uid-of-its-successor" }, false},
-		"the config has lost its owner":           {func(f *Facts, m *clusterv1.Machine) { f.Configs[m.Name].OwnerReferences = nil }, false},
-		"the Agent was moved to another InfraEnv": {func(f *Facts, _ *clusterv1.Machine) { f.Agents[0].Labels[aiv1beta1.InfraEnvNameLabel] = "m1" }, false},
-		"a stranger comes first in the same Image": {func(f *Facts, _ *clusterv1.Machine) {
+		"an Agent of another namespace, whose InfraEnv has the Machine's name": {
+			func(f *Facts, _ *clusterv1.Machine) { f.Agents[0].Namespace = "tenant" }, false,
+		},
+		"an unknown Agent in the InfraEnv of the Machine's name": {func(f *Facts, _ *clusterv1.Machine) { f.Agents[0].Name = "stranger" }, false},
+		"nothing is recorded": {
+			func(f *Facts, m *clusterv1.Machine) { f.Configs[m.Name].Status.AgentRef = nil }, false,
+		},
+		"the config does not exist":              {func(f *Facts, m *clusterv1.Machine) { delete(f.Configs, m.Name) }, false},
+		"the config belongs to a former Machine": {func(_ *Facts, m *clusterv1.Machine) { m.UID = "uid-of-its-successor" }, false},
+		"the config has lost its owner":          {func(f *Facts, m *clusterv1.Machine) { f.Configs[m.Name].OwnerReferences = nil }, false},
+		"the Agent was moved to another InfraEnv": {
+			func(f *Facts, _ *clusterv1.Machine) { f.Agents[0].Labels[aiv1beta1.InfraEnvNameLabel] = "m1" }, false,
+		},
+		"an unknown Agent comes first in the same InfraEnv": {func(f *Facts, _ *clusterv1.Machine) {
 			stranger := *f.Agents[0].DeepCopy()
 			stranger.Name = "Stranger"
 			f.Agents = []aiv1beta1.Agent{stranger, f.Agents[0]}
@@ -72,8 +81,8 @@ func TestNodeOf(t *testing.T) {
 	m, agent := machineAndAgent()
 	elsewhere := *agent.DeepCopy()
 	elsewhere.Labels = nil
-	labelled := *agent.DeepCopy()
-	labelled.Spec.NodeLabels = map[string]string{metal3.HostUIDLabel: "bmh"}
+	labeled := *agent.DeepCopy()
+	labeled.Spec.NodeLabels = map[string]string{metal3.HostUIDLabel: "bmh"}
 	for situation, tc := range map[string]struct {
 		agent aiv1beta1.Agent
 		node  Node
@@ -81,9 +90,9 @@ func TestNodeOf(t *testing.T) {
 	}{
 		"by name":                     {agent, Node{Name: "host0"}, true},
 		"another name":                {agent, Node{Name: "host1"}, false},
-		"by the label of the host":    {labelled, Node{Name: "any", HostUID: "bmh"}, true},
-		"the label is not there yet":  {labelled, Node{Name: "host0"}, false},
-		"it is linked already":        {agent, Node{Name: "host0", ProviderID: "metal3://x"}, false},
+		"by the label of the host":    {labeled, Node{Name: "any", HostUID: "bmh"}, true},
+		"the label is still missing":  {labeled, Node{Name: "host0"}, false},
+		"the Node is already linked":  {agent, Node{Name: "host0", ProviderID: "metal3://x"}, false},
 		"an Agent of another Machine": {elsewhere, Node{Name: "host0"}, false},
 	} {
 		t.Run(situation, func(t *testing.T) {

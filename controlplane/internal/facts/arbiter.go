@@ -10,7 +10,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-// Arbiters is how many of the wanted Machines are arbiters: members of etcd that are no masters.
+// Arbiters returns the number of desired Machines that are arbiters: members of etcd that are no masters.
 func (f *Facts) Arbiters() int32 {
 	if f.ControlPlane.Spec.Arbiter == nil {
 		return 0
@@ -18,8 +18,10 @@ func (f *Facts) Arbiters() int32 {
 	return 1
 }
 
-// MachineTemplate is what an arbiter, or another Machine of a control plane, is made from.
-func MachineTemplate(cp *controlplanev1.OpenshiftAssistedControlPlane, arbiter bool) controlplanev1.OpenshiftAssistedControlPlaneMachineTemplate {
+// MachineTemplate returns the template of an arbiter, or of another Machine of a control plane.
+func MachineTemplate(
+	cp *controlplanev1.OpenshiftAssistedControlPlane, arbiter bool,
+) controlplanev1.OpenshiftAssistedControlPlaneMachineTemplate {
 	template := *cp.Spec.MachineTemplate.DeepCopy()
 	if !arbiter || cp.Spec.Arbiter == nil {
 		return template
@@ -33,7 +35,7 @@ func MachineTemplate(cp *controlplanev1.OpenshiftAssistedControlPlane, arbiter b
 	return template
 }
 
-// override puts a value in place of another unless it is omitted.
+// override replaces a value by another unless that is omitted.
 func override[T any](into *T, value T) {
 	var omitted T
 	if !equality.Semantic.DeepEqual(value, omitted) {
@@ -41,7 +43,8 @@ func override[T any](into *T, value T) {
 	}
 }
 
-// ConfigSpec is the spec of the OpenshiftAssistedConfig of an arbiter, or of another Machine of a control plane.
+// ConfigSpec returns the spec of the OpenshiftAssistedConfig of an arbiter, or of another Machine of a
+// control plane.
 func ConfigSpec(cp *controlplanev1.OpenshiftAssistedControlPlane, arbiter bool) bootstrapv1.OpenshiftAssistedConfigSpec {
 	if own := cp.Spec.Arbiter; arbiter && own != nil && own.OpenshiftAssistedConfigSpec != nil {
 		return *own.OpenshiftAssistedConfigSpec.DeepCopy()
@@ -49,7 +52,7 @@ func ConfigSpec(cp *controlplanev1.OpenshiftAssistedControlPlane, arbiter bool) 
 	return *cp.Spec.OpenshiftAssistedConfigSpec.DeepCopy()
 }
 
-// InfraTemplatesOf are the templates that the infra machines of a control plane are made from.
+// InfraTemplatesOf returns the templates of the infra machines of a control plane.
 func InfraTemplatesOf(cp *controlplanev1.OpenshiftAssistedControlPlane) []clusterv1.ContractVersionedObjectReference {
 	refs := []clusterv1.ContractVersionedObjectReference{MachineTemplate(cp, false).Spec.InfrastructureRef}
 	if of := MachineTemplate(cp, true).Spec.InfrastructureRef; !slices.Contains(refs, of) {

@@ -1,4 +1,5 @@
-// Package facts holds what was read in one reconcile of a control plane, and what follows from that alone. It computes; it has no client.
+// Package facts holds what was read in one reconcile of a control plane, and conclusions from that alone. It
+// has no client.
 package facts
 
 import (
@@ -24,88 +25,93 @@ import (
 const (
 	// ControlPlaneKind is the kind that is reconciled.
 	ControlPlaneKind = "OpenshiftAssistedControlPlane"
-	// placeholderSuffix makes the name of the pull secret of a cluster that needs none.
+	// placeholderSuffix is the suffix of the pull secret of a cluster that needs none.
 	placeholderSuffix = "-placeholder-pull-secret"
 )
 
-// Facts are what was read in one reconcile. Nobody changes them afterwards: what a phase finds out or does is told beside them.
+// Facts are the objects that were read in one reconcile. They are not changed afterwards: the findings of a
+// phase are kept separately.
 type Facts struct {
 	ControlPlane *controlplanev1.OpenshiftAssistedControlPlane
-	// Cluster is nil when the control plane has no owner, or the owner is gone. Named is the Cluster whose name the
-	// control plane bears in a label, where it has no owner.
+	// Cluster is nil if the control plane has no owner, or the owner is deleted. Named is the Cluster that a
+	// label of the control plane names, if it has no owner.
 	Cluster, Named *clusterv1.Cluster
 
-	// Machines are those of the control plane, Workers all others of the Cluster, each sorted by name.
+	// Machines are the Machines of the control plane, Workers all others of the Cluster, each sorted by name.
 	Machines, Workers []*clusterv1.Machine
-	// Configs are the OpenshiftAssistedConfigs of the control plane's Machines and of the workers that have no Node
-	// yet, by name of the Machine; one that does not exist is missing.
+	// Configs are the OpenshiftAssistedConfigs of the control plane's Machines and of the workers without a
+	// Node, by name of the Machine.
 	Configs map[string]*bootstrapv1.OpenshiftAssistedConfig
-	// DayOneWorkers is the number of workers that the objects of the Cluster ask for.
+	// DayOneWorkers is the number of workers that the objects of the Cluster request.
 	DayOneWorkers int32
 	// MissingWorkers are those of them whose Machines do not exist.
 	MissingWorkers []MissingWorkers
-	// Sets are what the MachineSets want of their Machines, by UID of the set.
+	// Sets are the desired Machines of the MachineSets, by UID of the set.
 	Sets map[types.UID]MachineSet
 
-	// ImageSet is the ClusterImageSet that the configuration names, RegisteredSet the one that the AgentClusterInstall
-	// names. OwnSets were made for this control plane.
+	// ImageSet is the ClusterImageSet that the configuration names, RegisteredSet the one that the
+	// AgentClusterInstall names. OwnSets were created for this control plane.
 	ImageSet, RegisteredSet *hivev1.ClusterImageSet
 	OwnSets                 []hivev1.ClusterImageSet
 
 	Deployment *hivev1.ClusterDeployment
 	Install    *hiveext.AgentClusterInstall
-	// Progress is what Install says, as far as it is ours.
+	// Progress is the state of Install, if it is ours.
 	Progress assisted.Installation
-	// Agents are those of the control plane's namespace that are bound to its ClusterDeployment. assisted-service also
-	// binds Agents of other namespaces, which are never hosts of our Machines.
+	// Agents are the Agents of the control plane's namespace that are bound to its ClusterDeployment.
+	// assisted-service also binds Agents of other namespaces, which are never hosts of our Machines.
 	Agents []aiv1beta1.Agent
-	// ForeignAgents are these, as <namespace>/<name>, in a stable order. assisted-service counts them as hosts of the
-	// cluster and installs their servers with it.
+	// ForeignAgents are these Agents of other namespaces, as <namespace>/<name>, in a stable order.
+	// assisted-service counts them as hosts of the cluster and installs their servers with it.
 	ForeignAgents []string
 
-	// RebootFailed are the UIDs of unhealthy Machines whose hosts were rebooted as often as that is to be tried.
+	// RebootFailed are the UIDs of unhealthy Machines for whose hosts all reboots failed.
 	RebootFailed sets.Set[types.UID]
 
 	// MissingConfigMaps are referenced but do not exist.
 	MissingConfigMaps []string
-	// RegistryConfig is the metadata of the ConfigMap with the registry mirrors; nil when none is named, or it does not exist.
+	// RegistryConfig is the metadata of the ConfigMap with the registry mirrors; nil if none is named, or it
+	// does not exist.
 	RegistryConfig *metav1.PartialObjectMetadata
-	// PullSecret, Kubeconfig and AdminKubeconfig are the metadata of Secrets: the one that the installation takes its
-	// pull secret from, the published kubeconfig, and that of assisted-service; nil when they do not exist.
+	// PullSecret, Kubeconfig and AdminKubeconfig are the metadata of Secrets: the pull secret of the
+	// installation, the published kubeconfig, and that of assisted-service. They are nil if they do not
+	// exist.
 	PullSecret, Kubeconfig, AdminKubeconfig *metav1.PartialObjectMetadata
-	// Recovery is the metadata of the Secret with the copy of assisted-service's kubeconfig; nil when it does not exist.
+	// Recovery is the metadata of the Secret with the copy of assisted-service's kubeconfig; nil if it does
+	// not exist.
 	Recovery *metav1.PartialObjectMetadata
 
-	// Workload is what is known of the cluster itself.
+	// Workload is the state of the cluster itself.
 	Workload Workload
 
-	// InstallationState is where the installation stands by all of the above: see Decide.
+	// InstallationState is the state of the installation, concluded from all of the above: see Decide.
 	InstallationState
 }
 
 // Deleting reports whether the control plane is being deleted.
 func (f *Facts) Deleting() bool { return !f.ControlPlane.DeletionTimestamp.IsZero() }
 
-// ClusterDeleting reports whether the cluster is being deleted as a whole: nobody needs its etcd any more.
+// ClusterDeleting reports whether the whole cluster is being deleted: its etcd is no longer needed.
 func (f *Facts) ClusterDeleting() bool {
 	return f.Deleting() || f.Cluster != nil && !f.Cluster.DeletionTimestamp.IsZero()
 }
 
-// Moved reports whether clusterctl move deletes the object here because it lives elsewhere now.
+// Moved reports whether clusterctl move deletes the object here because it exists on another hub now.
 func (f *Facts) Moved() bool {
 	_, move := f.ControlPlane.Annotations[clusterctlv1.DeleteForMoveAnnotation]
 	return f.Deleting() && move
 }
 
-// Paused reports whether nothing is to be changed.
+// Paused reports whether reconciliation is paused.
 func (f *Facts) Paused() bool { return f.PausedCondition().Status == metav1.ConditionTrue }
 
-// PausedCondition considers the Cluster also where the owner reference is missing: a paused cluster is one that somebody works on.
+// PausedCondition returns the condition Paused. It also considers the Cluster if the owner reference is
+// missing, because a user works on a paused cluster.
 func (f *Facts) PausedCondition() metav1.Condition {
 	return contract.PausedCondition(cmp.Or(f.Cluster, f.Named), f.ControlPlane)
 }
 
-// ClusterName is the name of the Cluster, also when that is gone.
+// ClusterName returns the name of the Cluster, even if that is deleted.
 func (f *Facts) ClusterName() string {
 	if f.Cluster != nil {
 		return f.Cluster.Name
@@ -118,15 +124,16 @@ func (f *Facts) ClusterName() string {
 	return f.ControlPlane.Labels[clusterv1.ClusterNameLabel]
 }
 
-// ClusterKey is namespace and name of the Cluster.
+// ClusterKey returns namespace and name of the Cluster.
 func (f *Facts) ClusterKey() types.NamespacedName {
 	return types.NamespacedName{Namespace: f.ControlPlane.Namespace, Name: f.ClusterName()}
 }
 
-// Replicas is the wanted number of Machines.
+// Replicas returns the desired number of Machines.
 func (f *Facts) Replicas() int32 { return ptr.Deref(f.ControlPlane.Spec.Replicas, 1) }
 
-// Owner is whom the objects of this control plane are made for. A Cluster that was moved or restored has had other UIDs.
+// Owner returns the owner of the objects of this control plane. A Cluster that was moved or restored has had
+// other UIDs.
 func (f *Facts) Owner() contract.Owner {
 	return contract.Owner{
 		Namespace: f.ControlPlane.Namespace, Cluster: f.ClusterName(), ControlPlane: f.ControlPlane.Name,
@@ -134,7 +141,7 @@ func (f *Facts) Owner() contract.Owner {
 	}
 }
 
-// clusterUID is the UID of the Cluster, also when that is gone.
+// clusterUID returns the UID of the Cluster, even if that is deleted.
 func (f *Facts) clusterUID() types.UID {
 	if f.Cluster != nil {
 		return f.Cluster.UID
@@ -147,10 +154,10 @@ func (f *Facts) clusterUID() types.UID {
 	return ""
 }
 
-// Labels are those of the objects that are made for this control plane.
+// Labels returns the labels of the objects that are created for this control plane.
 func (f *Facts) Labels() map[string]string { return f.Owner().Labels() }
 
-// Ours reports whether an object was made for this control plane.
+// Ours reports whether an object was created for this control plane.
 func (f *Facts) Ours(obj metav1.Object) bool { return f.Owner().ClaimOf(obj) == contract.Ours }
 
 // OwnerOf reports whether the control plane is an owner of an object.
@@ -158,8 +165,9 @@ func (f *Facts) OwnerOf(obj metav1.Object) bool {
 	return slices.ContainsFunc(obj.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == f.ControlPlane.UID })
 }
 
-// Controls reports whether a Machine is one of the control plane, also when it lost its owner reference. A control
-// plane that is deleted takes along only what it owns: somebody may have taken a Machine out.
+// Controls reports whether a Machine belongs to the control plane, even if it lost its owner reference. A
+// control plane that is being deleted only deletes Machines that it owns, because a user may have removed a
+// Machine from it.
 func (f *Facts) Controls(m *clusterv1.Machine) bool {
 	if owner := metav1.GetControllerOf(m); owner != nil {
 		return owner.UID == f.ControlPlane.UID
@@ -168,9 +176,9 @@ func (f *Facts) Controls(m *clusterv1.Machine) bool {
 	return !f.Deleting() && controlPlane && f.Ours(m)
 }
 
-// WithoutOwner are the Machines of the Cluster that have no owner and are not taken for ours: a restore drops all owner
-// references, and what a Machine is without its owner only its labels say. Cluster API makes the Cluster the owner of
-// each Machine that a user creates by itself. One that is being deleted comes to its end without an owner.
+// WithoutOwner returns the Machines of the Cluster that have no owner and do not count as ours. A restore
+// drops all owner references, and then only the labels of a Machine identify its owner. Cluster API makes the
+// Cluster the owner of each Machine that a user creates. Machines that are being deleted need no owner.
 func (f *Facts) WithoutOwner() []*clusterv1.Machine {
 	var found []*clusterv1.Machine
 	for _, m := range f.Workers {
@@ -181,20 +189,22 @@ func (f *Facts) WithoutOwner() []*clusterv1.Machine {
 	return found
 }
 
-// WorkerReplicas is the number of workers that are installed with the control plane: that of the AgentClusterInstall
-// once the installation has begun.
+// WorkerReplicas returns the number of workers that are installed with the control plane: that of the
+// AgentClusterInstall after the start of the installation.
 func (f *Facts) WorkerReplicas() int32 {
 	if f.Begun && f.Install != nil {
 		return int32(f.Install.Spec.ProvisionRequirements.WorkerAgents) //nolint:gosec // a number of hosts
 	}
 	if f.Replicas() == 1 || f.Fenced() {
-		// assisted-service installs a single-node cluster alone; its workers join afterwards. Two nodes with fencing have none.
+		// assisted-service installs a single-node cluster alone; its workers join afterwards. A two-node
+		// cluster with fencing has no workers.
 		return 0
 	}
 	return f.DayOneWorkers
 }
 
-// PullSecretName names the Secret that the installation takes its pull secret from: the user's, or the placeholder that we make.
+// PullSecretName returns the name of the pull secret of the installation: the user's, or the placeholder of
+// this provider.
 func (f *Facts) PullSecretName() string {
 	if ref := f.ControlPlane.Spec.Config.PullSecretRef; ref != nil {
 		return ref.Name
@@ -202,7 +212,7 @@ func (f *Facts) PullSecretName() string {
 	return f.ControlPlane.Name + placeholderSuffix
 }
 
-// ConfigMapsOf names the ConfigMaps that the configuration refers to.
+// ConfigMapsOf returns the names of the ConfigMaps that the configuration references.
 func ConfigMapsOf(cp *controlplanev1.OpenshiftAssistedControlPlane) []string {
 	var names []string
 	for _, ref := range cp.Spec.Config.ManifestsConfigMapRefs {

@@ -1,5 +1,5 @@
 package facts
 
-// Fenced reports whether the cluster is one of two nodes that fence each other: Pacemaker runs its etcd, and nobody
-// else touches its members.
+// Fenced reports whether the cluster is a two-node cluster with fencing: only Pacemaker runs its etcd and
+// changes its members.
 func (f *Facts) Fenced() bool { return f.ControlPlane.Spec.Fencing != nil }

@@ -10,7 +10,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-// controlPlane is that of a cluster of three.
+// controlPlane returns a control plane of three Machines.
 func controlPlane(change func(*controlplanev1.OpenshiftAssistedControlPlane)) *controlplanev1.OpenshiftAssistedControlPlane {
 	cp := &controlplanev1.OpenshiftAssistedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "c1", UID: "cp-uid"}}
 	cp.Spec.Replicas = ptr.To[int32](3)
@@ -21,7 +21,9 @@ func controlPlane(change func(*controlplanev1.OpenshiftAssistedControlPlane)) *c
 }
 
 func factsOf(change func(*controlplanev1.OpenshiftAssistedControlPlane)) *Facts {
-	return &Facts{ControlPlane: controlPlane(change), Cluster: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "cluster1"}}}
+	return &Facts{
+		ControlPlane: controlPlane(change), Cluster: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "cluster1"}},
+	}
 }
 
 // installOf returns an AgentClusterInstall in a state.

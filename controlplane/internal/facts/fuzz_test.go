@@ -9,9 +9,17 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-// FuzzRemediation: a record of a remediation that can be read is a whole one, and one that cannot is an error which says where it stands.
+// FuzzRemediation checks that a readable record of a remediation is complete. An unreadable record causes an
+// error that names its annotation.
 func FuzzRemediation(f *testing.F) {
-	for _, record := range []string{`{"machine":"m","timestamp":"2031-01-01T00:00:00Z","retryCount":1}`, `{"machine":"m"}`, `{"machine":"m","timestamp":"2031-01-01T00:00:00Z","retryCount":-1}`, `null`, `[]`, ``} {
+	for _, record := range []string{
+		`{"machine":"m","timestamp":"2031-01-01T00:00:00Z","retryCount":1}`,
+		`{"machine":"m"}`,
+		`{"machine":"m","timestamp":"2031-01-01T00:00:00Z","retryCount":-1}`,
+		`null`,
+		`[]`,
+		``,
+	} {
 		f.Add(record)
 	}
 	f.Fuzz(func(t *testing.T, record string) {
@@ -31,25 +39,29 @@ func FuzzRemediation(f *testing.F) {
 	})
 }
 
-// FuzzRetry: what cannot be read of a retry gives nothing up, and asks for nothing.
+// FuzzRetry checks that an unreadable record of a retry gives up nothing and requests nothing.
 func FuzzRetry(f *testing.F) {
-	for _, record := range []string{`{"asked":"once","givenUp":["a","b"]}`, `{"asked":"once"}`, `{"givenUp":[""]}`, `{}`, `null`, `"once"`, ``} {
+	for _, record := range []string{
+		`{"asked":"once","givenUp":["a","b"]}`, `{"asked":"once"}`, `{"givenUp":[""]}`, `{}`, `null`, `"once"`, ``,
+	} {
 		f.Add(record, "once")
 	}
-	f.Fuzz(func(t *testing.T, record, asked string) {
+	f.Fuzz(func(t *testing.T, record, requested string) {
 		g := NewWithT(t)
 		facts := &Facts{ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}}
-		facts.ControlPlane.Annotations = map[string]string{controlplanev1.RetriedInstallationAnnotation: record, controlplanev1.RetryInstallationAnnotation: asked}
+		facts.ControlPlane.Annotations = map[string]string{
+			controlplanev1.RetriedInstallationAnnotation: record, controlplanev1.RetryInstallationAnnotation: requested,
+		}
 		read, err := facts.RecordedRetry()
-		g.Expect(err == nil).To(BeElementOf(json.Valid([]byte(record)), false), "what is no JSON is an error")
+		g.Expect(err == nil).To(BeElementOf(json.Valid([]byte(record)), false), "invalid JSON is an error")
 		switch {
 		case err != nil:
 			g.Expect(facts.GivesUp()).To(BeFalse())
 			g.Expect(facts.RetryRequested()).To(BeEmpty())
-		case read.Requested == asked:
-			g.Expect(facts.RetryRequested()).To(BeEmpty(), "it was taken up")
+		case read.Requested == requested:
+			g.Expect(facts.RetryRequested()).To(BeEmpty(), "the request was processed")
 		default:
-			g.Expect(facts.RetryRequested()).To(Equal(asked))
+			g.Expect(facts.RetryRequested()).To(Equal(requested))
 		}
 	})
 }

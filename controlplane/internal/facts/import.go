@@ -10,15 +10,17 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// adminKubeconfigSuffix makes the name of the Secret in which assisted-service keeps the kubeconfig, unless it is told another.
+// adminKubeconfigSuffix is the default suffix of the Secret in which assisted-service keeps the kubeconfig.
 const adminKubeconfigSuffix = "-admin-kubeconfig"
 
-// AdminKubeconfigName names the Secret in which assisted-service keeps, or is to keep, the kubeconfig.
+// AdminKubeconfigName returns the name of the Secret in which assisted-service keeps, or will keep, the
+// kubeconfig.
 func (f *Facts) AdminKubeconfigName() string {
 	return cmp.Or(AdminKubeconfigOf(f.Install), f.ControlPlane.Name+adminKubeconfigSuffix)
 }
 
-// Imported reports whether the AgentClusterInstall was made for a cluster that had been installed elsewhere.
+// Imported reports whether the AgentClusterInstall was created for a cluster that had been installed
+// elsewhere.
 func (f *Facts) Imported() bool {
 	if !f.OwnsInstall() {
 		return false
@@ -27,32 +29,39 @@ func (f *Facts) Imported() bool {
 	return imported
 }
 
-// WaitsForNode reports whether a Machine was given its bootstrap data, but Cluster API has not found its Node: its host
-// may be running, or may be about to boot.
+// WaitsForNode reports whether a Machine got its bootstrap data, but Cluster API has not found its Node. The
+// host may be running, or may be about to boot.
 func WaitsForNode(m *clusterv1.Machine) bool {
 	return m.Spec.Bootstrap.DataSecretName != nil && !metal3.HadNode(m)
 }
 
-// NotImportable says why assisted-service is not given an installed cluster that it does not know; it is empty when it
-// is to be. What is imported is never installed, but a mistake would be: so the cluster itself has to say that it runs.
+// NotImportable returns why assisted-service cannot import an installed cluster that it does not know; "" if
+// it can. An imported cluster is never installed, but a cluster that is imported by mistake would be.
+// Therefore the cluster itself has to report that it runs.
 func (f *Facts) NotImportable() string {
 	const waiting = "assisted-service does not know the installed cluster, so that no host is added; it is told of it "
 	switch d := f.Deployment; {
 	case d != nil && !d.DeletionTimestamp.IsZero():
 		return waiting + fmt.Sprintf("when ClusterDeployment %s is gone, which is being deleted", d.Name)
 	case d != nil && !d.Spec.Installed:
-		return fmt.Sprintf("AgentClusterInstall %s is missing, and ClusterDeployment %s does not say that the cluster is installed: with both, assisted-service would install it over its hosts. "+
+		return fmt.Sprintf("AgentClusterInstall %s is missing, and ClusterDeployment %s does not say that the cluster is installed: with "+
+			"both, assisted-service would install it over its hosts. "+
 			"Restore the AgentClusterInstall from a backup, or set spec.installed of the ClusterDeployment", f.ControlPlane.Name, d.Name)
 	case !f.Workload.Connected || f.Workload.OpenShiftVersion == "":
 		return waiting + "when the cluster's API server answers and tells its release: see the condition Available"
 	}
 	if f.Arbiters() > 0 && f.Workload.ReleaseImage == "" {
-		// Of a cluster without a ClusterImageSet assisted-service knows no release, and then it refuses the role
-		// arbiter (updateHostRole in internal/bminventory).
-		return waiting + "when ClusterVersion version of the cluster tells the image of the release that runs (status.history[].image): without it no host could join as an arbiter"
+		// Without a ClusterImageSet assisted-service knows no release, and then it refuses the role arbiter
+		// (updateHostRole in internal/bminventory).
+		return waiting + "when ClusterVersion version of the cluster tells the image of the release that runs (status.history[].image): " +
+			"without it no host could join as an arbiter"
 	}
 	if at := slices.IndexFunc(f.allMachines(), WaitsForNode); at >= 0 {
-		return waiting + fmt.Sprintf("when Cluster API has found the Node of Machine %s, which may be running: no host is discovered again for it. If it has no Node, delete the Machine, which wipes its host", f.allMachines()[at].Name)
+		return waiting + fmt.Sprintf(
+			"when Cluster API has found the Node of Machine %s, which may be running: no host is discovered again for it. If it has no Node, "+
+				"delete the Machine, which wipes its host",
+			f.allMachines()[at].Name,
+		)
 	}
 	config := &f.ControlPlane.Spec.Config
 	if config.PullSecretRef != nil && f.PullSecret == nil {

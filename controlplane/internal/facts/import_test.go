@@ -15,7 +15,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// given is a Machine that has its bootstrap data.
+// given returns a Machine that has its bootstrap data.
 func given(name string, change func(*clusterv1.Machine)) *clusterv1.Machine {
 	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	m.Spec.Bootstrap.DataSecretName = ptr.To(name)
@@ -25,20 +25,22 @@ func given(name string, change func(*clusterv1.Machine)) *clusterv1.Machine {
 	return m
 }
 
-func TestAwaitsNode(t *testing.T) {
+func TestWaitsForNode(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		machine *clusterv1.Machine
-		awaits  bool
+		waits   bool
 	}{
-		"its data were handed out": {given("m", nil), true},
-		"it is new":                {&clusterv1.Machine{}, false},
-		"its Node is known":        {given("m", func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "n" }), false},
+		"it has bootstrap data": {given("m", nil), true},
+		"it is new":             {&clusterv1.Machine{}, false},
+		"its Node is known":     {given("m", func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "n" }), false},
 		"Metal3 gave it a providerID after its Node": {given("m", func(m *clusterv1.Machine) {
 			m.Spec.ProviderID, m.Spec.InfrastructureRef.Kind = "metal3://x", metal3.MachineKind
 		}), false},
-		"another gave it a providerID, perhaps before": {given("m", func(m *clusterv1.Machine) { m.Spec.ProviderID = "metalstack://x" }), true},
+		"another provider set the providerID, possibly before the Node existed": {
+			given("m", func(m *clusterv1.Machine) { m.Spec.ProviderID = "metalstack://x" }), true,
+		},
 	} {
-		t.Run(situation, func(t *testing.T) { NewWithT(t).Expect(WaitsForNode(tc.machine)).To(Equal(tc.awaits)) })
+		t.Run(situation, func(t *testing.T) { NewWithT(t).Expect(WaitsForNode(tc.machine)).To(Equal(tc.waits)) })
 	}
 }
 
@@ -47,27 +49,35 @@ func TestNotImportable(t *testing.T) {
 		change func(f *Facts)
 		why    string
 	}{
-		"the cluster says that it runs": {nil, ""},
-		"it does not answer":            {func(f *Facts) { f.Workload.Connected = false }, "API server answers"},
-		"it has completed no release":   {func(f *Facts) { f.Workload.OpenShiftVersion = "" }, "tells its release"},
-		"its ClusterDeployment goes": {func(f *Facts) {
+		"the cluster runs":            {nil, ""},
+		"it does not answer":          {func(f *Facts) { f.Workload.Connected = false }, "API server answers"},
+		"it has completed no release": {func(f *Facts) { f.Workload.OpenShiftVersion = "" }, "tells its release"},
+		"its ClusterDeployment is being deleted": {func(f *Facts) {
 			f.Deployment = &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Name: "c1", DeletionTimestamp: ptr.To(metav1.Now())}}
 		}, "ClusterDeployment c1 is gone"},
-		"its ClusterDeployment does not say that it is installed": {func(f *Facts) { f.Deployment = &hivev1.ClusterDeployment{} }, "set spec.installed"},
-		"its ClusterDeployment says so": {func(f *Facts) {
+		"its ClusterDeployment does not state that it is installed": {
+			func(f *Facts) { f.Deployment = &hivev1.ClusterDeployment{} }, "set spec.installed",
+		},
+		"its ClusterDeployment states that it is installed": {func(f *Facts) {
 			f.Deployment = &hivev1.ClusterDeployment{Spec: hivev1.ClusterDeploymentSpec{Installed: true}}
 		}, ""},
 		"a control-plane Machine may be running": {func(f *Facts) { f.Machines = append(f.Machines, given("m9", nil)) }, "Node of Machine m9"},
 		"a worker may be running":                {func(f *Facts) { f.Workers = append(f.Workers, given("w9", nil)) }, "Node of Machine w9"},
 		"a worker is new":                        {func(f *Facts) { f.Workers = append(f.Workers, &clusterv1.Machine{}) }, ""},
-		"it has an arbiter, and tells no image":  {func(f *Facts) { f.ControlPlane.Spec.Arbiter = &controlplanev1.ArbiterSpec{} }, "tells the image of the release that runs"},
-		"it has an arbiter, and tells its image": {func(f *Facts) {
+		"it has an arbiter, and reports no image": {
+			func(f *Facts) { f.ControlPlane.Spec.Arbiter = &controlplanev1.ArbiterSpec{} }, "tells the image of the release that runs",
+		},
+		"it has an arbiter, and reports its image": {func(f *Facts) {
 			f.ControlPlane.Spec.Arbiter, f.Workload.ReleaseImage = &controlplanev1.ArbiterSpec{}, "release@sha256:1"
 		}, ""},
-		"its pull secret is missing":                              {func(f *Facts) { f.PullSecret = nil }, "Secret pull"},
-		"it needs no pull secret":                                 {func(f *Facts) { f.PullSecret, f.ControlPlane.Spec.Config.PullSecretRef = nil, nil }, ""},
-		"the ConfigMap of its mirrors is missing":                 {func(f *Facts) { f.MissingConfigMaps = []string{"manifests", "mirrors"} }, "ConfigMap mirrors"},
-		"manifests are missing, which only an installation reads": {func(f *Facts) { f.MissingConfigMaps = []string{"manifests"} }, ""},
+		"its pull secret is missing": {func(f *Facts) { f.PullSecret = nil }, "Secret pull"},
+		"it needs no pull secret": {
+			func(f *Facts) { f.PullSecret, f.ControlPlane.Spec.Config.PullSecretRef = nil, nil }, "",
+		},
+		"the ConfigMap of its mirrors is missing": {
+			func(f *Facts) { f.MissingConfigMaps = []string{"manifests", "mirrors"} }, "ConfigMap mirrors",
+		},
+		"only manifests are missing, which only an installation reads": {func(f *Facts) { f.MissingConfigMaps = []string{"manifests"} }, ""},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			f := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
@@ -89,7 +99,7 @@ func TestNotImportable(t *testing.T) {
 	}
 }
 
-func TestACopyIsNoKubeconfigOfAssistedService(t *testing.T) {
+func TestCopyIsNotTheKubeconfigOfAssistedService(t *testing.T) {
 	g, f := NewWithT(t), factsOf(nil)
 	f.Install = &hiveext.AgentClusterInstall{ObjectMeta: metav1.ObjectMeta{Labels: f.Labels()}}
 	f.AdminKubeconfig = &metav1.PartialObjectMetadata{}

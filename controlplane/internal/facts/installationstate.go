@@ -10,58 +10,64 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// InstallationState is where the installation stands. It is decided here alone, from all evidence together:
-// assisted-service's word by itself may be that of a database that came back empty or older.
+// InstallationState is the state of the installation, concluded only here, from all evidence together. The
+// report of assisted-service alone may come from a database that was restored empty or outdated.
 type InstallationState struct {
 	Phase controlplanev1.InstallationPhase
-	// Begun is true once an installation was started at any time. Nothing of it may be changed any more, for that could
-	// be an order to install over a running cluster. Only a preparation that failed ends it: nothing was written to a
-	// disk by then.
+	// Begun is true once an installation was started at any time. The registration may not be changed any
+	// more, because that could start an installation over a running cluster. Only a failed preparation ends
+	// it: no disk was written by then.
 	Begun bool
-	// Reregistered is true when assisted-service takes a cluster whose installation was begun for one that may still be installed.
+	// Reregistered is true if assisted-service treats a cluster whose installation was started as one that
+	// can still be installed.
 	Reregistered bool
 }
 
-// evidence is what tells of an installation that was begun.
+// evidence holds the signs of a started installation.
 type evidence struct {
-	// recorded is the phase that was reported before; empty when the status was lost.
+	// recorded is the phase that was reported before; "" if the status was lost.
 	recorded controlplanev1.InstallationPhase
-	// progress is what assisted-service says, unregistered that there is no AgentClusterInstall.
+	// progress is the report of assisted-service. unregistered is true if there is no AgentClusterInstall.
 	progress     assisted.Installation
 	unregistered bool
-	// handedOver: the AgentClusterInstall names the credentials, which assisted-service writes into its spec when the
-	// hosts are being installed.
+	// handedOver is true if the AgentClusterInstall names the credentials, which assisted-service writes into
+	// its spec when the hosts are being installed.
 	handedOver bool
-	// stated: ClusterDeployment.spec.installed is true.
+	// stated is true if ClusterDeployment.spec.installed is true.
 	stated bool
-	// published: our kubeconfig exists; renewed: it has a token of ours, which only an installed cluster gives.
+	// published is true if our kubeconfig exists. renewed is true if it has a token of ours, which only an
+	// installed cluster issues.
 	published, renewed bool
-	// hadNode: a control-plane Machine has, or had, its Node.
+	// hadNode is true if a control-plane Machine has, or had, its Node.
 	hadNode bool
-	// answers: the API server of the cluster answers; runs: it has completed a release.
+	// answers is true if the API server of the cluster answers. runs is true if the cluster has completed a
+	// release.
 	answers, runs bool
 }
 
-// recordedStart reports whether it was reported that hosts are, or were, being installed.
+// recordedStart reports whether the status reported that hosts are, or were, being installed.
 func (e evidence) recordedStart() bool {
 	return slices.Contains([]controlplanev1.InstallationPhase{
-		controlplanev1.InstallationInstalling, controlplanev1.InstallationFinalizing, controlplanev1.InstallationInstalled, controlplanev1.InstallationFailed,
+		controlplanev1.InstallationInstalling,
+		controlplanev1.InstallationFinalizing,
+		controlplanev1.InstallationInstalled,
+		controlplanev1.InstallationFailed,
 	}, e.recorded)
 }
 
-// installed reports whether it is proven that the installation has ended well.
+// installed reports whether the installation has certainly succeeded.
 func (e evidence) installed() bool {
 	return e.recorded == controlplanev1.InstallationInstalled || e.stated || e.renewed || e.progress.DayTwo
 }
 
-// started reports whether it is proven that hosts were being installed.
+// started reports whether hosts were certainly being installed.
 func (e evidence) started() bool {
 	return e.recordedStart() || e.installed() || e.handedOver || e.published || e.hadNode || e.answers
 }
 
-// installationStateOf decides where an installation stands. What was installed stays so. What began stays where it was
-// as long as assisted-service does not tell: it clears its status when its database is away, and the
-// AgentClusterInstall may be gone.
+// installationStateOf returns the state of an installation. An installed cluster stays installed. A started
+// installation keeps its phase while assisted-service reports none. It clears its status when its database is
+// unavailable, and the AgentClusterInstall may be deleted.
 func installationStateOf(e evidence) InstallationState {
 	preparing := e.recorded == controlplanev1.InstallationPreparing && !e.progress.Registered
 	s := InstallationState{Begun: e.progress.Started || e.started() || preparing}
@@ -81,7 +87,7 @@ func installationStateOf(e evidence) InstallationState {
 	return s
 }
 
-// Decide settles where the installation stands, once everything else was read.
+// Decide sets the state of the installation, after all other facts were read.
 func (f *Facts) Decide() {
 	published, renewed := f.publishedBefore()
 	found := evidence{
@@ -99,20 +105,21 @@ func (f *Facts) Decide() {
 	f.InstallationState = installationStateOf(found)
 	if found.recorded == controlplanev1.InstallationFailed && f.nothingLeft() {
 		found.recorded = ""
-		if anew := installationStateOf(found); !anew.Begun {
-			f.InstallationState = anew // what was recorded of the failed installation counts no more, if nothing else tells of one
+		if fresh := installationStateOf(found); !fresh.Begun {
+			f.InstallationState = fresh // the record of the failed installation is void without other evidence
 		}
 	}
 }
 
-// publishedBefore reports whether the kubeconfig is one that was published for this control plane, and whether it was
-// renewed. A backup that is restored has lost its owner references, not its annotations; the user's own has neither.
+// publishedBefore reports whether the kubeconfig was published for this control plane, and whether it was
+// renewed. A restored Secret has lost its owner references, not its annotations. The user's own Secret has
+// neither.
 func (f *Facts) publishedBefore() (published, renewed bool) {
 	if f.Kubeconfig == nil {
 		return false, false
 	}
 	if owner := metav1.GetControllerOf(f.Kubeconfig); owner != nil && owner.Kind == ControlPlaneKind && owner.UID != f.ControlPlane.UID {
-		return false, false // it goes with a former control plane of the name
+		return false, false // it is deleted with a former control plane of the same name
 	}
 	_, copied := f.Kubeconfig.Annotations[KubeconfigSourceAnnotation]
 	renewed = HasToken(f.Kubeconfig)

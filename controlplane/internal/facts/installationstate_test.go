@@ -14,7 +14,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-func TestStanding(t *testing.T) {
+func TestInstallationState(t *testing.T) {
 	const (
 		none       = controlplanev1.InstallationPhase("")
 		pending    = controlplanev1.InstallationPending
@@ -24,66 +24,80 @@ func TestStanding(t *testing.T) {
 		installed  = controlplanev1.InstallationInstalled
 	)
 	for situation, tc := range map[string]struct {
-		evidence evidence
-		state    string
-		phase    controlplanev1.InstallationPhase
-		begun    bool
-		anew     bool
+		evidence     evidence
+		state        string
+		phase        controlplanev1.InstallationPhase
+		begun        bool
+		reregistered bool
 	}{
 		"nothing yet":                                {evidence{}, "", pending, false, false},
 		"registered":                                 {evidence{recorded: pending}, "insufficient", pending, false, false},
-		"a preparation failed: can be mended":        {evidence{recorded: preparing}, "ready", pending, false, false},
-		"preparing, and the database is away":        {evidence{recorded: preparing}, "", preparing, true, false},
-		"a host had its Node while it was prepared?": {evidence{recorded: preparing, hadNode: true}, "ready", pending, true, true},
+		"a preparation failed: it can be fixed":      {evidence{recorded: preparing}, "ready", pending, false, false},
+		"preparing, and the database is unavailable": {evidence{recorded: preparing}, "", preparing, true, false},
+		"a host had its Node during the preparation": {evidence{recorded: preparing, hadNode: true}, "ready", pending, true, true},
 		"preparing":                                  {evidence{recorded: pending}, "preparing-for-installation", preparing, true, false},
-		"installing":                                 {evidence{recorded: installing, handedOver: true, published: true}, "installing", installing, true, false},
-		"installing, and the database is away":       {evidence{recorded: installing}, "", installing, true, false},
-		"failed":                                     {evidence{recorded: installing}, "error", failed, true, false},
-		"installed":                                  {evidence{recorded: installed, stated: true, renewed: true}, "adding-hosts", installed, true, false},
-		"installed, and the database is away":        {evidence{recorded: installed}, "", installed, true, false},
+		"installing": {
+			evidence{recorded: installing, handedOver: true, published: true}, "installing", installing, true, false,
+		},
+		"installing, and the database is unavailable": {evidence{recorded: installing}, "", installing, true, false},
+		"failed": {evidence{recorded: installing}, "error", failed, true, false},
+		"installed": {
+			evidence{recorded: installed, stated: true, renewed: true}, "adding-hosts", installed, true, false,
+		},
+		"installed, and the database is unavailable": {evidence{recorded: installed}, "", installed, true, false},
 
-		"installed, and the database came back empty": {evidence{recorded: installed}, "insufficient", installed, true, true},
-		"installed, and the database is older":        {evidence{recorded: installed}, "installing", installed, true, true},
-		"installed, and given up by an older one":     {evidence{recorded: installed}, "error", installed, true, true},
-		"installing, and the database came back":      {evidence{recorded: installing}, "pending-for-input", installing, true, true},
-		"failed, and the database came back empty":    {evidence{recorded: failed}, "ready", failed, true, true},
+		"installed, and the database came back empty":        {evidence{recorded: installed}, "insufficient", installed, true, true},
+		"installed, and the database is older":               {evidence{recorded: installed}, "installing", installed, true, true},
+		"installed, and an older database reports a failure": {evidence{recorded: installed}, "error", installed, true, true},
+		"installing, and the database came back":             {evidence{recorded: installing}, "pending-for-input", installing, true, true},
+		"failed, and the database came back empty":           {evidence{recorded: failed}, "ready", failed, true, true},
 
-		"status lost, stated as installed":           {evidence{stated: true}, "insufficient", installed, true, true},
-		"status lost, kubeconfig renewed":            {evidence{renewed: true}, "insufficient", installed, true, true},
-		"status lost, kubeconfig published":          {evidence{published: true}, "insufficient", pending, true, true},
-		"status lost, credentials handed over":       {evidence{handedOver: true}, "insufficient", pending, true, true},
-		"status lost, a Machine had a Node":          {evidence{hadNode: true}, "ready", pending, true, true},
-		"status lost, the cluster answers":           {evidence{answers: true}, "insufficient", pending, true, true},
-		"status lost, the cluster runs a release":    {evidence{answers: true, runs: true}, "insufficient", installed, true, true},
-		"status lost, restored without that of all":  {evidence{handedOver: true}, "", pending, true, false},
-		"status lost while the release was brought":  {evidence{answers: true, runs: true}, "finalizing", controlplanev1.InstallationFinalizing, true, false},
-		"status lost, and the service knows":         {evidence{hadNode: true}, "adding-hosts", installed, true, false},
-		"moved here":                                 {evidence{hadNode: true, unregistered: true}, "", installed, true, false},
-		"moved here, outside Metal3":                 {evidence{renewed: true, unregistered: true}, "", installed, true, false},
-		"moved here, with a kubeconfig of the users": {evidence{answers: true, unregistered: true}, "", installed, true, false},
-		"recorded, and its object is gone":           {evidence{recorded: installing, unregistered: true}, "", installing, true, false},
-		"nothing known at all":                       {evidence{recorded: none, unregistered: true}, "", pending, false, false},
+		"status lost, stated as installed":                       {evidence{stated: true}, "insufficient", installed, true, true},
+		"status lost, kubeconfig renewed":                        {evidence{renewed: true}, "insufficient", installed, true, true},
+		"status lost, kubeconfig published":                      {evidence{published: true}, "insufficient", pending, true, true},
+		"status lost, credentials handed over":                   {evidence{handedOver: true}, "insufficient", pending, true, true},
+		"status lost, a Machine had a Node":                      {evidence{hadNode: true}, "ready", pending, true, true},
+		"status lost, the cluster answers":                       {evidence{answers: true}, "insufficient", pending, true, true},
+		"status lost, the cluster runs a release":                {evidence{answers: true, runs: true}, "insufficient", installed, true, true},
+		"status lost, restored without the status of any object": {evidence{handedOver: true}, "", pending, true, false},
+		"status lost while the release was rolled out": {
+			evidence{answers: true, runs: true}, "finalizing", controlplanev1.InstallationFinalizing, true, false,
+		},
+		"status lost, but assisted-service reports the cluster": {evidence{hadNode: true}, "adding-hosts", installed, true, false},
+		"moved here":                                        {evidence{hadNode: true, unregistered: true}, "", installed, true, false},
+		"moved here, outside Metal3":                        {evidence{renewed: true, unregistered: true}, "", installed, true, false},
+		"moved here, with the user's kubeconfig":            {evidence{answers: true, unregistered: true}, "", installed, true, false},
+		"recorded, and the AgentClusterInstall was deleted": {evidence{recorded: installing, unregistered: true}, "", installing, true, false},
+		"nothing is known":                                  {evidence{recorded: none, unregistered: true}, "", pending, false, false},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			tc.evidence.progress = assisted.Observe(installOf(tc.state))
-			NewWithT(t).Expect(installationStateOf(tc.evidence)).To(Equal(InstallationState{Phase: tc.phase, Begun: tc.begun, Reregistered: tc.anew}))
+			NewWithT(t).Expect(installationStateOf(tc.evidence)).To(Equal(InstallationState{
+				Phase: tc.phase, Begun: tc.begun, Reregistered: tc.reregistered,
+			}))
 		})
 	}
 }
 
-func TestPhaseWhileAssistedServiceDoesNotTell(t *testing.T) {
+func TestPhaseWhileAssistedServiceReportsNone(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		recorded controlplanev1.InstallationPhase
 		install  *hiveext.AgentClusterInstall
 		wanted   controlplanev1.InstallationPhase
 	}{
-		"it never began":                      {"", installOf(""), controlplanev1.InstallationPending},
-		"it is going on":                      {controlplanev1.InstallationInstalling, installOf(""), controlplanev1.InstallationInstalling},
-		"it has ended":                        {controlplanev1.InstallationInstalled, installOf(""), controlplanev1.InstallationInstalled},
-		"it has ended, and another state":     {controlplanev1.InstallationInstalled, installOf("insufficient"), controlplanev1.InstallationInstalled},
-		"it is going on, and a further state": {controlplanev1.InstallationInstalling, installOf("finalizing"), controlplanev1.InstallationFinalizing},
-		"it began, and nothing is recorded (moved here in the middle)": {"", installOf(""), controlplanev1.InstallationPending},
-		"it had ended, and its object is gone":                         {controlplanev1.InstallationInstalled, nil, controlplanev1.InstallationInstalled},
+		"it never began":    {"", installOf(""), controlplanev1.InstallationPending},
+		"it is in progress": {controlplanev1.InstallationInstalling, installOf(""), controlplanev1.InstallationInstalling},
+		"it has ended":      {controlplanev1.InstallationInstalled, installOf(""), controlplanev1.InstallationInstalled},
+		"it has ended, and assisted-service reports another state": {
+			controlplanev1.InstallationInstalled, installOf("insufficient"), controlplanev1.InstallationInstalled,
+		},
+		"it is in progress, and assisted-service reports a later state": {
+			controlplanev1.InstallationInstalling, installOf("finalizing"), controlplanev1.InstallationFinalizing,
+		},
+		"it began, and nothing is recorded (moved here during the installation)": {"", installOf(""), controlplanev1.InstallationPending},
+		"it has ended, and the AgentClusterInstall was deleted": {
+			controlplanev1.InstallationInstalled, nil, controlplanev1.InstallationInstalled,
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			s := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Status.Installation.Phase = tc.recorded })
@@ -94,19 +108,19 @@ func TestPhaseWhileAssistedServiceDoesNotTell(t *testing.T) {
 	}
 }
 
-func TestNothingIsChangedWhileAssistedServiceDoesNotTell(t *testing.T) {
+func TestRegistrationIsFrozenWhileAssistedServiceReportsNoState(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		recorded controlplanev1.InstallationPhase
 		state    string
 		frozen   bool
 	}{
-		"before the registration":                 {"", "", false},
-		"registered":                              {controlplanev1.InstallationPending, "insufficient", false},
-		"installing":                              {controlplanev1.InstallationInstalling, "installing", true},
-		"installing, and the database is away":    {controlplanev1.InstallationInstalling, "", true},
-		"installed, and the database is away":     {controlplanev1.InstallationInstalled, "", true},
-		"pending, and the database is away":       {controlplanev1.InstallationPending, "", false},
-		"a preparation failed, and can be mended": {controlplanev1.InstallationPreparing, "ready", false},
+		"before the registration": {"", "", false},
+		"registered":              {controlplanev1.InstallationPending, "insufficient", false},
+		"installing":              {controlplanev1.InstallationInstalling, "installing", true},
+		"installing, and the database is unavailable": {controlplanev1.InstallationInstalling, "", true},
+		"installed, and the database is unavailable":  {controlplanev1.InstallationInstalled, "", true},
+		"pending, and the database is unavailable":    {controlplanev1.InstallationPending, "", false},
+		"a preparation failed, and can be fixed":      {controlplanev1.InstallationPreparing, "ready", false},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
@@ -117,29 +131,32 @@ func TestNothingIsChangedWhileAssistedServiceDoesNotTell(t *testing.T) {
 			s.Decide()
 			g.Expect(s.Begun).To(Equal(tc.frozen))
 			if tc.frozen {
-				g.Expect(s.WorkerReplicas()).To(BeEquivalentTo(2), "the number that is installed")
+				g.Expect(s.WorkerReplicas()).To(BeEquivalentTo(2), "the number of workers that are being installed")
 			}
 		})
 	}
 }
 
-func TestRegistrationFollowsTheWorkersAndTheSingleNode(t *testing.T) {
+func TestWorkerReplicasOfMultiNodeAndSingleNodeClusters(t *testing.T) {
 	g := NewWithT(t)
 	s := factsOf(nil)
 	s.DayOneWorkers = 2
 	g.Expect(s.WorkerReplicas()).To(BeEquivalentTo(2))
 	single := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Replicas = nil })
 	single.DayOneWorkers = 2
-	g.Expect(single.WorkerReplicas()).To(BeZero(), "they join afterwards")
-	s.Install = installOf("installing", hivev1.ClusterInstallCondition{Type: hiveext.ClusterCompletedCondition, Status: "False", Reason: hiveext.ClusterInstallationInProgressReason})
+	g.Expect(single.WorkerReplicas()).To(BeZero(), "workers join a single-node cluster after the installation")
+	s.Install = installOf("installing", hivev1.ClusterInstallCondition{
+		Type: hiveext.ClusterCompletedCondition, Status: "False", Reason: hiveext.ClusterInstallationInProgressReason,
+	})
 	s.Install.Spec.ProvisionRequirements.WorkerAgents = 2
 	s.Progress, s.DayOneWorkers = assisted.Observe(s.Install), 5
 	s.Decide()
-	g.Expect(s.WorkerReplicas()).To(BeEquivalentTo(2), "frozen")
+	g.Expect(s.WorkerReplicas()).To(BeEquivalentTo(2), "frozen during the installation")
 }
 
-// The Secret of a control plane that is gone is there until the garbage collector has come by: it says nothing of the next one of its name.
-func TestTheKubeconfigOfAFormerControlPlaneTellsNothing(t *testing.T) {
+// The Secret of a deleted control plane exists until the garbage collector deletes it. It is no evidence for
+// a new control plane of the same name.
+func TestKubeconfigOfFormerControlPlaneIsNoEvidence(t *testing.T) {
 	for owner, wanted := range map[types.UID]controlplanev1.InstallationPhase{
 		"cp-uid": controlplanev1.InstallationInstalled, "former-uid": controlplanev1.InstallationPending,
 	} {

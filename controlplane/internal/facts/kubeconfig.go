@@ -12,39 +12,47 @@ import (
 )
 
 const (
-	// KubeconfigSourceAnnotation holds, on <cluster>-kubeconfig, where it was copied from: see kubeconfigSource. On
-	// assisted-service's kubeconfig it says that this one is the copy, of <cluster>-kubeconfig.
+	// KubeconfigSourceAnnotation holds, on <cluster>-kubeconfig, the source of the copy: see
+	// kubeconfigSource. On assisted-service's kubeconfig it records that this one is the copy, of
+	// <cluster>-kubeconfig.
 	KubeconfigSourceAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-source"
-	// KubeconfigRenewalAnnotation holds, on <cluster>-kubeconfig, when the token in it is to be renewed (RFC 3339). It
-	// is missing as long as the Secret is a mere copy of assisted-service's.
+	// KubeconfigRenewalAnnotation holds, on <cluster>-kubeconfig, when its token is to be renewed (RFC 3339).
+	// It is missing while the Secret is only a copy of assisted-service's.
 	KubeconfigRenewalAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-renewal"
 	// KubeconfigTokenAnnotation holds, on <cluster>-kubeconfig, the UID of the Secret in the workload cluster that the
 	// token in it is bound to.
 	KubeconfigTokenAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-token"
 	// KubeconfigExpirationAnnotation holds, on <cluster>-kubeconfig, when the token in it ends (RFC 3339).
 	KubeconfigExpirationAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-expiration"
-	// KubeconfigAuthoritiesAnnotation holds, on <cluster>-kubeconfig, which authorities it has because the spec states
-	// them: see KubeconfigAuthorities.
+	// KubeconfigAuthoritiesAnnotation holds, on <cluster>-kubeconfig, its authorities from the spec: see
+	// KubeconfigAuthorities.
 	KubeconfigAuthoritiesAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-authorities"
 )
 
-// KubeconfigAnnotations are those that we write on <cluster>-kubeconfig.
+// KubeconfigAnnotations returns the annotations of this provider on <cluster>-kubeconfig.
 func KubeconfigAnnotations() []string {
-	return []string{KubeconfigSourceAnnotation, KubeconfigRenewalAnnotation, KubeconfigTokenAnnotation, KubeconfigExpirationAnnotation, KubeconfigAuthoritiesAnnotation}
+	return []string{
+		KubeconfigSourceAnnotation,
+		KubeconfigRenewalAnnotation,
+		KubeconfigTokenAnnotation,
+		KubeconfigExpirationAnnotation,
+		KubeconfigAuthoritiesAnnotation,
+	}
 }
 
-// pendingAuthorities stands in the place of the digest of a bundle while authorities that the spec has withdrawn are
-// still in the kubeconfig.
+// pendingAuthorities replaces the digest of a bundle while the kubeconfig still contains authorities that the
+// spec has withdrawn.
 const pendingAuthorities = "pending"
 
-// KubeconfigAuthorities record the authorities of a published kubeconfig that come from the spec: the digest of the
-// bundle that was taken over, and the fingerprints of the certificates that are in the kubeconfig only for that.
+// KubeconfigAuthorities records the authorities of a published kubeconfig that come from the spec. It
+// contains the digest of the applied bundle. It also contains the fingerprints of the certificates that only
+// the bundle added to the kubeconfig.
 type KubeconfigAuthorities struct {
 	digest string
 	Added  sets.Set[string]
 }
 
-// RecordAuthorities records that a bundle was taken over; not wholly while it is pending.
+// RecordAuthorities records that a bundle was applied, completely unless it is pending.
 func RecordAuthorities(bundle string, added sets.Set[string], pending bool) KubeconfigAuthorities {
 	if pending {
 		return KubeconfigAuthorities{digest: pendingAuthorities, Added: added}
@@ -52,7 +60,7 @@ func RecordAuthorities(bundle string, added sets.Set[string], pending bool) Kube
 	return KubeconfigAuthorities{digest: digestOf(bundle), Added: added}
 }
 
-// AuthoritiesOf is what is recorded on a published kubeconfig.
+// AuthoritiesOf returns the record of a published kubeconfig.
 func AuthoritiesOf(published metav1.Object) KubeconfigAuthorities {
 	digest, added, _ := strings.Cut(published.GetAnnotations()[KubeconfigAuthoritiesAnnotation], "/")
 	record := KubeconfigAuthorities{digest: digest, Added: sets.New[string]()}
@@ -62,10 +70,10 @@ func AuthoritiesOf(published metav1.Object) KubeconfigAuthorities {
 	return record
 }
 
-// TookOver reports whether the bundle of a spec was taken over.
+// TookOver reports whether the bundle of a spec was applied.
 func (a KubeconfigAuthorities) TookOver(bundle string) bool { return a.digest == digestOf(bundle) }
 
-// String is the value of the annotation; empty when there is nothing to record.
+// String returns the value of the annotation; "" if there is nothing to record.
 func (a KubeconfigAuthorities) String() string {
 	if a.digest == "" && len(a.Added) == 0 {
 		return ""
@@ -84,16 +92,17 @@ func digestOf(bundle string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// recoverySuffix makes the name of the Secret with the copy of assisted-service's kubeconfig. It does not end like the
-// kubeconfig of a Cluster, <cluster>-kubeconfig.
+// recoverySuffix is the suffix of the Secret with the copy of assisted-service's kubeconfig. It differs from
+// the suffix of the kubeconfig of a Cluster, <cluster>-kubeconfig.
 const recoverySuffix = "-recovery-credentials"
 
-// RecoverySecretName names the Secret with the copy of assisted-service's kubeconfig that moves with the cluster.
+// RecoverySecretName returns the name of the Secret with the copy of assisted-service's kubeconfig that moves
+// with the cluster.
 func (f *Facts) RecoverySecretName() string { return f.ControlPlane.Name + recoverySuffix }
 
-// OwnsRecovery reports whether such a copy, as the API server has it, is of this cluster. One that lost its owner, as
-// in a restore, is by its labels and the UID of the Cluster that it records: a copy that a former cluster of this name
-// left leads elsewhere.
+// OwnsRecovery reports whether such a copy belongs to this cluster. Backup tools drop owner references. A
+// copy without owner is identified by its labels and by the UID of the Cluster that it records. The copy of a
+// former cluster of this name leads to another cluster.
 func (f *Facts) OwnsRecovery(kept metav1.Object) bool {
 	if owner := metav1.GetControllerOf(kept); owner != nil {
 		return owner.UID == f.ControlPlane.UID
@@ -101,9 +110,9 @@ func (f *Facts) OwnsRecovery(kept metav1.Object) bool {
 	return kept.GetAnnotations()[contract.ClusterUIDAnnotation] != "" && f.Ours(kept)
 }
 
-// OwnsKubeconfig reports whether a Secret <cluster>-kubeconfig is ours to keep; it may be nil. Backup tools drop owner
-// references; what carries our annotations and belongs to nobody else comes back to us, as its token would end
-// otherwise. Without either, it is the user's own.
+// OwnsKubeconfig reports whether a Secret <cluster>-kubeconfig is managed by this provider; the Secret may be
+// nil. Backup tools drop owner references. A Secret with our annotations and without owner is managed again,
+// as its token would expire otherwise. A Secret without both is the user's own.
 func (f *Facts) OwnsKubeconfig(published *metav1.PartialObjectMetadata) bool {
 	if published == nil {
 		return false
@@ -115,19 +124,19 @@ func (f *Facts) OwnsKubeconfig(published *metav1.PartialObjectMetadata) bool {
 	return copied || HasToken(published)
 }
 
-// HasToken reports whether a published kubeconfig is more than a copy of assisted-service's.
+// HasToken reports whether a published kubeconfig has a token and is not a copy of assisted-service's.
 func HasToken(published *metav1.PartialObjectMetadata) bool {
 	_, found := published.Annotations[KubeconfigRenewalAnnotation]
 	return found
 }
 
-// HasAdminKubeconfig reports whether assisted-service has a kubeconfig of the cluster on this hub that we did not give
-// it: our copy ends with what it was copied from.
+// HasAdminKubeconfig reports whether assisted-service has a kubeconfig of the cluster that is not a copy from
+// this provider: a copy expires with its source.
 func (f *Facts) HasAdminKubeconfig() bool {
 	return f.AdminKubeconfig != nil && f.OwnsInstall() && !IsCopy(f.AdminKubeconfig)
 }
 
-// IsCopy reports whether a kubeconfig of assisted-service's is a copy of the published one.
+// IsCopy reports whether a kubeconfig of assisted-service is a copy of the published one.
 func IsCopy(admin metav1.Object) bool {
 	_, copied := admin.GetAnnotations()[KubeconfigSourceAnnotation]
 	return copied

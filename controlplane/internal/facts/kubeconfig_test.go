@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-func TestWhoseKubeconfigItIs(t *testing.T) {
+func TestOwnsKubeconfig(t *testing.T) {
 	controller := func(uid types.UID) []metav1.OwnerReference {
 		return []metav1.OwnerReference{{UID: uid, Controller: ptr.To(true)}}
 	}
@@ -17,11 +17,13 @@ func TestWhoseKubeconfigItIs(t *testing.T) {
 		secret metav1.ObjectMeta
 		ours   bool
 	}{
-		"it has our owner reference":        {metav1.ObjectMeta{OwnerReferences: controller("cp-uid")}, true},
-		"it has nothing of ours":            {metav1.ObjectMeta{}, false},
-		"it came from a backup, a copy":     {metav1.ObjectMeta{Annotations: map[string]string{KubeconfigSourceAnnotation: "u/1"}}, true},
-		"it came from a backup, with token": {metav1.ObjectMeta{Annotations: map[string]string{KubeconfigRenewalAnnotation: "t"}}, true},
-		"another has taken it":              {metav1.ObjectMeta{Annotations: map[string]string{KubeconfigRenewalAnnotation: "t"}, OwnerReferences: controller("other")}, false},
+		"it has our owner reference":      {metav1.ObjectMeta{OwnerReferences: controller("cp-uid")}, true},
+		"it has no mark of this provider": {metav1.ObjectMeta{}, false},
+		"it was restored, a copy":         {metav1.ObjectMeta{Annotations: map[string]string{KubeconfigSourceAnnotation: "u/1"}}, true},
+		"it was restored, with token":     {metav1.ObjectMeta{Annotations: map[string]string{KubeconfigRenewalAnnotation: "t"}}, true},
+		"another controller owns it": {
+			metav1.ObjectMeta{Annotations: map[string]string{KubeconfigRenewalAnnotation: "t"}, OwnerReferences: controller("other")}, false,
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			f := &Facts{ControlPlane: controlPlane(nil)}

@@ -17,20 +17,23 @@ import (
 type MissingWorkers struct {
 	// Owner is kind and name of the MachineDeployment or MachineSet.
 	Owner string
-	// UID is that of the owner.
+	// UID is the UID of the owner.
 	UID types.UID
-	// Count is how many of its Machines do not exist.
+	// Count is the number of its Machines that do not exist.
 	Count int32
-	// Blocker is why Cluster API does not create them; empty: no condition states it.
+	// Blocker is why Cluster API does not create them; "" if no condition states it.
 	Blocker string
-	// Since is since when the caller has observed that Machines of the owner are missing. An owner that is scaled up may be old.
+	// Since is when the caller first observed that Machines of the owner are missing. An owner that is scaled
+	// up may be old.
 	Since time.Time
 }
 
-// FindMissingWorkers compares the replicas of MachineDeployments, and of MachineSets that stand alone, with the
-// Machines that exist. The result is sorted by owner and does not depend on the order of the arguments, which come from
-// an index in random order: a status that names the owners would be written again and again.
-func FindMissingWorkers(deployments []clusterv1.MachineDeployment, sets []clusterv1.MachineSet, machines []*clusterv1.Machine) []MissingWorkers {
+// FindMissingWorkers compares the replicas of MachineDeployments, and of MachineSets without owner, with the
+// Machines that exist. The result is sorted by owner and does not depend on the order of the arguments, which
+// come from an index in random order. A status that names the owners would otherwise change again and again.
+func FindMissingWorkers(
+	deployments []clusterv1.MachineDeployment, sets []clusterv1.MachineSet, machines []*clusterv1.Machine,
+) []MissingWorkers {
 	created := map[types.UID]int32{}
 	for _, m := range machines {
 		if owner := metav1.GetControllerOf(m); owner != nil {
@@ -39,7 +42,9 @@ func FindMissingWorkers(deployments []clusterv1.MachineDeployment, sets []cluste
 	}
 	blockers := map[types.UID]string{}
 	var missing []MissingWorkers
-	sets = slices.SortedFunc(slices.Values(sets), func(a, b clusterv1.MachineSet) int { return cmp.Compare(a.Name, b.Name) }) // the first blocker of several counts
+	sets = slices.SortedFunc(
+		slices.Values(sets), func(a, b clusterv1.MachineSet) int { return cmp.Compare(a.Name, b.Name) },
+	) // the first blocker of several counts
 	for i := range sets {
 		set := &sets[i]
 		owner := metav1.GetControllerOf(set)
@@ -69,9 +74,10 @@ func FindMissingWorkers(deployments []clusterv1.MachineDeployment, sets []cluste
 	return missing
 }
 
-// Blocker is why Cluster API creates no Machines for a MachineDeployment or MachineSet, as its conditions state; empty:
-// nothing is stated. Failed preflight checks, such as that of the version skew between workers and control plane, are
-// in the message of ScalingUp (machineset_controller_status.go of Cluster API 1.12 to 1.15).
+// Blocker returns why Cluster API creates no Machines for a MachineDeployment or MachineSet, by its
+// conditions; "" if they state nothing. The message of ScalingUp contains failed preflight checks, such as a
+// version skew between workers and control plane. Source: machineset_controller_status.go of Cluster API
+// 1.12 to 1.15.
 func Blocker(obj conditions.Getter) string {
 	if conditions.IsTrue(obj, clusterv1.PausedCondition) {
 		return "it is paused"

@@ -12,28 +12,30 @@ import (
 const (
 	// OwnerAnnotation holds, on a ClusterImageSet of ours, <namespace>/<name> of its control plane.
 	OwnerAnnotation = "controlplane.cluster.x-k8s.io/owner"
-	// ResolvedFromAnnotation holds, on a ClusterImageSet of ours, the image by tag that its digest was looked up from.
+	// ResolvedFromAnnotation holds, on a ClusterImageSet of ours, the image by tag that was resolved to its
+	// digest.
 	ResolvedFromAnnotation = "controlplane.cluster.x-k8s.io/resolved-from"
-	// LookedUpThroughAnnotation holds, on a ClusterImageSet of ours, the version of the mirrors, authorities and pull
-	// secret with which the digest was looked up, or LookedUpDirectly. It is absent if they were not recorded.
+	// LookedUpThroughAnnotation holds, on a ClusterImageSet of ours, the version of the mirrors, authorities
+	// and pull secret that resolved the digest, or LookedUpDirectly. It is absent if they were not recorded.
 	LookedUpThroughAnnotation = "controlplane.cluster.x-k8s.io/looked-up-through"
-	// ImportedAnnotation marks an AgentClusterInstall that was made for a cluster that had been installed elsewhere.
+	// ImportedAnnotation marks an AgentClusterInstall that was created for a cluster that had been installed
+	// elsewhere.
 	ImportedAnnotation = "controlplane.cluster.x-k8s.io/imported"
 )
 
 // LookedUpDirectly is the value of LookedUpThroughAnnotation without mirrors and authorities.
 const LookedUpDirectly = "none"
 
-// OwnsDeployment reports whether there is a ClusterDeployment of our name, and it stands for this control plane.
+// OwnsDeployment reports whether the ClusterDeployment of our name exists and belongs to this control plane.
 func (f *Facts) OwnsDeployment() bool { return f.Deployment != nil && f.standsForUs(f.Deployment) }
 
-// OwnsInstall reports whether there is an AgentClusterInstall of our name, and it stands for this control plane.
+// OwnsInstall reports whether the AgentClusterInstall of our name exists and belongs to this control plane.
 func (f *Facts) OwnsInstall() bool { return f.Install != nil && f.standsForUs(f.Install) }
 
-// standsForUs reports whether the ClusterDeployment or AgentClusterInstall of our name stands for this control plane.
-// Labels and the recorded UID of the Cluster decide, where there are some. Somebody may have stripped them, as GitOps
-// tools do that do not know them; then it is decided by what only we write, in either of the two, for they belong
-// together.
+// standsForUs reports whether the ClusterDeployment or AgentClusterInstall of our name belongs to this
+// control plane. Labels and the recorded UID of the Cluster decide if they exist. A client may have removed
+// them, as GitOps tools do with unknown labels. Then the fields that only this provider writes decide. A
+// field of either object is enough, because they belong together.
 func (f *Facts) standsForUs(obj metav1.Object) bool {
 	switch f.Owner().ClaimOf(obj) {
 	case contract.Ours:
@@ -45,8 +47,8 @@ func (f *Facts) standsForUs(obj metav1.Object) bool {
 	return f.pairOfOurs()
 }
 
-// OwnsDrainRule reports whether the MachineDrainRule of our name is ours. A rule that lost its owner, as in a restore,
-// is ours by its labels.
+// OwnsDrainRule reports whether the MachineDrainRule of our name belongs to this control plane. The labels of
+// a rule without owner decide, because a restore drops owner references.
 func (f *Facts) OwnsDrainRule(rule metav1.Object) bool {
 	if owner := metav1.GetControllerOf(rule); owner != nil {
 		return owner.UID == f.ControlPlane.UID
@@ -56,7 +58,8 @@ func (f *Facts) OwnsDrainRule(rule metav1.Object) bool {
 
 func (f *Facts) isForeign(obj metav1.Object) bool { return f.Owner().ClaimOf(obj) == contract.Foreign }
 
-// pairOfOurs reports whether ClusterDeployment and AgentClusterInstall name each other, and one of them bears what only we write.
+// pairOfOurs reports whether ClusterDeployment and AgentClusterInstall name each other, and one of them has a
+// field that only this provider writes.
 func (f *Facts) pairOfOurs() bool {
 	d, i := f.Deployment, f.Install
 	switch {
@@ -70,7 +73,7 @@ func (f *Facts) pairOfOurs() bool {
 	return i != nil && (f.Ours(i) || f.OwnSet(RegisteredSetOf(i)) != nil)
 }
 
-// OwnSet returns our ClusterImageSet of a name; nil when there is none.
+// OwnSet returns our ClusterImageSet of a name; nil if there is none.
 func (f *Facts) OwnSet(name string) *hivev1.ClusterImageSet {
 	for i := range f.OwnSets {
 		if f.OwnSets[i].Name == name {
@@ -80,7 +83,8 @@ func (f *Facts) OwnSet(name string) *hivev1.ClusterImageSet {
 	return nil
 }
 
-// RegisteredVersion is the release with which the cluster is registered, with leading v; empty when it is not.
+// RegisteredVersion returns the release with which the cluster is registered, with leading v; "" if it is
+// not.
 func (f *Facts) RegisteredVersion() string {
 	if f.OwnsDeployment() && f.Deployment.Annotations[assisted.OpenShiftVersionAnnotation] != "" {
 		return "v" + f.Deployment.Annotations[assisted.OpenShiftVersionAnnotation]
@@ -88,7 +92,8 @@ func (f *Facts) RegisteredVersion() string {
 	return ""
 }
 
-// RegisteredSetOf names the ClusterImageSet with which a cluster is registered; empty before it is.
+// RegisteredSetOf returns the name of the ClusterImageSet with which a cluster is registered; "" if it is
+// not.
 func RegisteredSetOf(install *hiveext.AgentClusterInstall) string {
 	if install == nil || install.Spec.ImageSetRef == nil {
 		return ""
@@ -96,7 +101,8 @@ func RegisteredSetOf(install *hiveext.AgentClusterInstall) string {
 	return install.Spec.ImageSetRef.Name
 }
 
-// AdminKubeconfigOf names the Secret in which assisted-service keeps the kubeconfig; empty before it does.
+// AdminKubeconfigOf returns the name of the Secret in which assisted-service keeps the kubeconfig; "" before
+// it exists.
 func AdminKubeconfigOf(install *hiveext.AgentClusterInstall) string {
 	if install == nil || install.Spec.ClusterMetadata == nil {
 		return ""

@@ -13,13 +13,13 @@ type ReleaseLookup struct {
 	Tagged string
 	// Through is the version of the mirrors, authorities and pull secret, or LookedUpDirectly.
 	Through string
-	// Mirrors is the digest of the ConfigMap with the mirrors; empty without mirrors.
+	// Mirrors is the digest of the ConfigMap with the mirrors; "" without mirrors.
 	Mirrors string
 }
 
-// ResolvedBefore returns the image that was found for a tag through the same sources, possibly before a restart; "" if
-// there is none. Of several images it returns the registered one. An image from other mirrors does not count, because
-// those mirrors may have been wrong.
+// ResolvedBefore returns the image that a tag was resolved to through the same sources, possibly before a
+// restart; "" if there is none. If there are several images it returns the registered one. An image from
+// other mirrors does not count, because those mirrors may have been wrong.
 func (f *Facts) ResolvedBefore(lookup ReleaseLookup) string {
 	registered := f.registeredFrom(lookup)
 	if registered != nil && registered.Annotations[LookedUpThroughAnnotation] == "" {
@@ -36,9 +36,9 @@ func (f *Facts) ResolvedBefore(lookup ReleaseLookup) string {
 	return found
 }
 
-// RegisteredImage returns the image that the cluster is registered with, and the sources that it was looked up through.
-// It is valid while no registry answers, for example after a change of the pull secret; "" if the cluster is not
-// registered with an image of that tag, or is registered with other mirrors.
+// RegisteredImage returns the image that the cluster is registered with, and the sources that resolved it.
+// The image is valid while no registry answers, for example after a change of the pull secret. It is "" if
+// the cluster is not registered with an image of that tag, or is registered with other mirrors.
 func (f *Facts) RegisteredImage(lookup ReleaseLookup) (image, through string) {
 	set := f.registeredFrom(lookup)
 	if set == nil {
@@ -47,8 +47,8 @@ func (f *Facts) RegisteredImage(lookup ReleaseLookup) (image, through string) {
 	return set.Spec.ReleaseImage, set.Annotations[LookedUpThroughAnnotation]
 }
 
-// registeredFrom returns our ClusterImageSet that the cluster is registered with, if its image was looked up from the
-// tag and the cluster is registered with the mirrors of the look-up; else nil.
+// registeredFrom returns our ClusterImageSet that the cluster is registered with. It returns nil if the image
+// was not resolved from the tag, or if the cluster is registered with other mirrors.
 func (f *Facts) registeredFrom(lookup ReleaseLookup) *hivev1.ClusterImageSet {
 	set := f.OwnSet(RegisteredSetOf(f.Install))
 	if set == nil || !f.OwnsInstall() || set.Annotations[ResolvedFromAnnotation] != lookup.Tagged {

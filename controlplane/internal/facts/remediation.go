@@ -13,21 +13,21 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-// Remediation is one as it is recorded in annotations: that in progress on the control plane, and that for which a
-// Machine was made on the Machine.
+// Remediation is the record of a remediation in an annotation. The control plane has the record of the
+// remediation in progress, a Machine the record of the remediation that created the Machine.
 type Remediation struct {
-	// Machine was replaced, or is being.
+	// Machine is the Machine that was replaced, or is being replaced.
 	Machine string `json:"machine"`
-	// Timestamp is when that was decided.
+	// Timestamp is when the remediation was decided.
 	Timestamp metav1.Time `json:"timestamp"`
-	// RetryCount is how many were replaced before it because of the same failure.
+	// RetryCount is the number of earlier replacements because of the same failure.
 	RetryCount int32 `json:"retryCount"`
 }
 
-// errIncomplete is why a record is none.
+// errIncomplete is the error for an incomplete record.
 var errIncomplete = errors.New("machine, timestamp or retryCount is missing, or cannot be")
 
-// RemediationIn reads what is recorded in an annotation of an object; nil: nothing is.
+// RemediationIn reads the record in an annotation of an object; nil if there is none.
 func RemediationIn(obj metav1.Object, annotation string) (*Remediation, error) {
 	value, recorded := obj.GetAnnotations()[annotation]
 	if !recorded {
@@ -44,7 +44,8 @@ func RemediationIn(obj metav1.Object, annotation string) (*Remediation, error) {
 	return record, nil
 }
 
-// LastRemediation is the one in progress, else the last for which one of some Machines was made; nil: none is recorded.
+// LastRemediation returns the remediation in progress, or else the last one that created one of some
+// Machines; nil if none is recorded.
 func (f *Facts) LastRemediation(machines []*clusterv1.Machine) *Remediation {
 	if last, err := RemediationIn(f.ControlPlane, controlplanev1.RemediationInProgressAnnotation); err == nil && last != nil {
 		return last
@@ -64,9 +65,9 @@ func Unhealthy(m *clusterv1.Machine) bool {
 	return conditions.IsFalse(m, clusterv1.MachineHealthCheckSucceededCondition)
 }
 
-// ToBeRemediated reports whether it is for the control plane to remediate a Machine: the MachineHealthCheck asks for
-// it, or had the host rebooted, which did not help.
+// ToBeRemediated reports whether the control plane should remediate a Machine: the MachineHealthCheck
+// requests it, or all reboots of the host failed.
 func (f *Facts) ToBeRemediated(m *clusterv1.Machine) bool {
-	asked := conditions.IsFalse(m, clusterv1.MachineOwnerRemediatedCondition) || f.RebootFailed.Has(m.UID)
-	return Unhealthy(m) && asked && !annotations.HasPaused(m) && !annotations.HasSkipRemediation(m)
+	requested := conditions.IsFalse(m, clusterv1.MachineOwnerRemediatedCondition) || f.RebootFailed.Has(m.UID)
+	return Unhealthy(m) && requested && !annotations.HasPaused(m) && !annotations.HasSkipRemediation(m)
 }

@@ -20,12 +20,12 @@ func TestRemediationIn(t *testing.T) {
 		value    string
 		readable bool
 	}{
-		"as it is recorded":          {recorded("m0", "2026-01-02T12:00:00Z"), true},
-		"no JSON":                    {"m0", false},
-		"no Machine":                 {recorded("", "2026-01-02T12:00:00Z"), false},
-		"no time":                    {`{"machine":"m0","retryCount":1}`, false},
-		"a number that cannot be":    {`{"machine":"m0","timestamp":"2026-01-02T12:00:00Z","retryCount":-1}`, false},
-		"an object without anything": {"{}", false},
+		"a complete record": {recorded("m0", "2026-01-02T12:00:00Z"), true},
+		"no JSON":           {"m0", false},
+		"no Machine":        {recorded("", "2026-01-02T12:00:00Z"), false},
+		"no time":           {`{"machine":"m0","retryCount":1}`, false},
+		"a negative number": {`{"machine":"m0","timestamp":"2026-01-02T12:00:00Z","retryCount":-1}`, false},
+		"an empty object":   {"{}", false},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
@@ -45,11 +45,16 @@ func TestRemediationIn(t *testing.T) {
 
 func TestLastRemediation(t *testing.T) {
 	g, f := NewWithT(t), factsOf(nil)
-	made := func(value string) *clusterv1.Machine {
+	createdFor := func(value string) *clusterv1.Machine {
 		return &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{controlplanev1.RemediationForAnnotation: value}}}
 	}
 	g.Expect(f.LastRemediation([]*clusterv1.Machine{{}})).To(BeNil())
-	machines := []*clusterv1.Machine{made(recorded("m1", "2026-01-02T12:00:00Z")), made(recorded("m2", "2026-01-03T12:00:00Z")), made("m3"), made(recorded("m4", "2026-01-01T12:00:00Z"))}
+	machines := []*clusterv1.Machine{
+		createdFor(recorded("m1", "2026-01-02T12:00:00Z")),
+		createdFor(recorded("m2", "2026-01-03T12:00:00Z")),
+		createdFor("m3"),
+		createdFor(recorded("m4", "2026-01-01T12:00:00Z")),
+	}
 	g.Expect(f.LastRemediation(machines).Machine).To(Equal("m2"), "the last one")
 	f.ControlPlane.Annotations = map[string]string{controlplanev1.RemediationInProgressAnnotation: recorded("m5", "2026-01-01T12:00:00Z")}
 	g.Expect(f.LastRemediation(machines).Machine).To(Equal("m5"), "the one in progress")

@@ -20,17 +20,18 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// Retry is another attempt at an installation as it is recorded on the control plane.
+// Retry is the record of another attempt at an installation, on the control plane.
 type Retry struct {
-	// Requested is the value of the annotation that asked for it.
+	// Requested is the value of the annotation that requested it.
 	Requested string `json:"asked"`
-	// GivenUp are the UIDs of what is deleted first; empty: that is done, or there was nothing to be given up.
+	// GivenUp are the UIDs of the objects that are deleted first; empty if that is complete, or there was
+	// none.
 	GivenUp []types.UID `json:"givenUp,omitempty"`
-	// Since is when the last failed installation was given up; zero: none was.
+	// Since is when the last failed installation was given up; zero if none was.
 	Since metav1.Time `json:"since,omitzero"`
 }
 
-// RecordedRetry reads what is recorded; empty: nothing is.
+// RecordedRetry returns the record; empty if there is none.
 func (f *Facts) RecordedRetry() (Retry, error) {
 	record := Retry{}
 	value, recorded := f.ControlPlane.Annotations[controlplanev1.RetriedInstallationAnnotation]
@@ -43,8 +44,8 @@ func (f *Facts) RecordedRetry() (Retry, error) {
 	return record, nil
 }
 
-// AttemptStart is when the present attempt at the installation began: when the control plane was created, or the last
-// failed installation was given up.
+// AttemptStart returns when the current attempt at the installation began: when the control plane was
+// created, or the last failed installation was given up.
 func (f *Facts) AttemptStart() metav1.Time {
 	if record, err := f.RecordedRetry(); err == nil && !record.Since.IsZero() {
 		return record.Since
@@ -52,19 +53,20 @@ func (f *Facts) AttemptStart() metav1.Time {
 	return f.ControlPlane.CreationTimestamp
 }
 
-// RetryRequested is the value of an annotation that asks for another attempt and was not taken up yet; empty: none is asked for.
+// RetryRequested returns the value of an annotation that requests another attempt and was not processed yet;
+// "" if none is requested.
 func (f *Facts) RetryRequested() string {
-	asked := f.ControlPlane.Annotations[controlplanev1.RetryInstallationAnnotation]
-	if record, err := f.RecordedRetry(); err != nil || record.Requested == asked {
+	requested := f.ControlPlane.Annotations[controlplanev1.RetryInstallationAnnotation]
+	if record, err := f.RecordedRetry(); err != nil || record.Requested == requested {
 		return ""
 	}
-	return asked
+	return requested
 }
 
 // GivesUp reports whether a failed installation is being given up.
 func (f *Facts) GivesUp() bool { return f.givenUp().Len() > 0 }
 
-// givenUp are the UIDs of what is given up.
+// givenUp returns the UIDs of the objects that are given up.
 func (f *Facts) givenUp() sets.Set[types.UID] {
 	record, err := f.RecordedRetry()
 	if err != nil {
@@ -73,7 +75,7 @@ func (f *Facts) givenUp() sets.Set[types.UID] {
 	return sets.New(record.GivenUp...)
 }
 
-// Leftovers are what is left of what is given up; nil: nothing.
+// Leftovers are the remaining objects of a failed installation that is given up.
 type Leftovers struct {
 	Machines   []*clusterv1.Machine
 	Deployment *hivev1.ClusterDeployment
@@ -81,7 +83,7 @@ type Leftovers struct {
 	Kubeconfig *metav1.PartialObjectMetadata
 }
 
-// LeftToGiveUp is what is given up and still there.
+// LeftToGiveUp returns the objects that are given up and still exist.
 func (f *Facts) LeftToGiveUp() Leftovers {
 	given, left := f.givenUp(), Leftovers{}
 	left.Machines = slices.DeleteFunc(f.allMachines(), func(m *clusterv1.Machine) bool { return !given.Has(m.UID) })
@@ -97,21 +99,24 @@ func (f *Facts) LeftToGiveUp() Leftovers {
 	return left
 }
 
-// GivenUpOwner is an owner that does not exist: the ClusterDeployment of the failed installation, with a UID of what is
-// given up. What has no other owner is garbage. A ClusterDeployment that has its name by now has another UID.
+// GivenUpOwner returns a reference to an owner that does not exist: the ClusterDeployment of the failed
+// installation, with a UID that is given up. Objects without another owner are garbage. A new
+// ClusterDeployment of the same name has another UID.
 func (f *Facts) GivenUpOwner() metav1.OwnerReference {
 	given := sets.List(f.givenUp())
-	return metav1.OwnerReference{APIVersion: hivev1.SchemeGroupVersion.String(), Kind: "ClusterDeployment", Name: f.ControlPlane.Name, UID: given[0]}
+	return metav1.OwnerReference{
+		APIVersion: hivev1.SchemeGroupVersion.String(), Kind: "ClusterDeployment", Name: f.ControlPlane.Name, UID: given[0],
+	}
 }
 
-// nothingLeft reports whether all that is given up is gone, so that nothing of it counts any more.
+// nothingLeft reports whether all objects that are given up are deleted.
 func (f *Facts) nothingLeft() bool {
 	left := f.LeftToGiveUp()
 	return f.GivesUp() && len(left.Machines) == 0 && left.Deployment == nil && left.Install == nil && left.Kubeconfig == nil
 }
 
-// ToGiveUp is what has to go before a failed installation is tried again: the Machines that our bootstrap provider
-// makes hosts of, what stands for the cluster in assisted-service, and the kubeconfig that was published.
+// ToGiveUp returns the objects to delete before a failed installation is tried again. These are the Machines
+// with hosts of our bootstrap provider, the objects in assisted-service, and the published kubeconfig.
 func (f *Facts) ToGiveUp() []types.UID {
 	var given []types.UID
 	for _, m := range f.allMachines() {
@@ -126,11 +131,12 @@ func (f *Facts) ToGiveUp() []types.UID {
 	return given
 }
 
-// NotRetryable says what speaks against giving a failed installation up; empty: nothing. Whatever may be a Node of a
-// cluster that runs is not touched.
+// NotRetryable returns what blocks giving up a failed installation; empty if nothing does. An object that may
+// be a Node of a running cluster is not touched.
 func (f *Facts) NotRetryable() []string {
 	var against []string
-	if !f.OwnsDeployment() || !f.OwnsInstall() || !f.Progress.Registered || f.Progress.Phase != assisted.PhaseFailed || f.Deployment.Spec.Installed {
+	if !f.OwnsDeployment() || !f.OwnsInstall() || !f.Progress.Registered || f.Progress.Phase != assisted.PhaseFailed ||
+		f.Deployment.Spec.Installed {
 		against = append(against, "assisted-service does not say now that it failed")
 	}
 	against = append(against, f.MayRun()...)
@@ -141,15 +147,18 @@ func (f *Facts) NotRetryable() []string {
 	}
 	for _, m := range f.Workers {
 		if m.Spec.Bootstrap.ConfigRef.Kind == ConfigKind && metav1.GetControllerOf(m) == nil {
-			against = append(against, fmt.Sprintf("no controller would create Machine %s again. Delete it, which wipes its host, and create it again afterwards", m.Name))
+			against = append(
+				against,
+				fmt.Sprintf("no controller would create Machine %s again. Delete it, which wipes its host, and create it again afterwards", m.Name),
+			)
 		}
 	}
 	return against
 }
 
-// NotSilent says why it is not sure that nothing answers where the API of the cluster would be; empty: it is, or no
-// host came so far that there was a kubeconfig. An address that nobody can look up, a refusal or another's certificate
-// prove nothing.
+// NotSilent returns why it is uncertain that the API of the cluster does not answer. It is "" if that is
+// certain, or if no host reached the stage in which a kubeconfig exists. An unresolvable address, a refusal
+// or a foreign certificate prove nothing.
 func (f *Facts) NotSilent() string {
 	switch failure := f.Workload.Failure; {
 	case f.Cluster == nil:
@@ -164,22 +173,22 @@ func (f *Facts) NotSilent() string {
 	return ""
 }
 
-// MayRun says why a cluster whose installation failed may run all the same; empty: it does not, as far as is known.
+// MayRun returns why a cluster whose installation failed may run nevertheless; empty if nothing shows that.
 func (f *Facts) MayRun() []string {
 	var against []string
-	say := func(format string, args ...any) { against = append(against, fmt.Sprintf(format, args...)) }
+	add := func(format string, args ...any) { against = append(against, fmt.Sprintf(format, args...)) }
 	if f.Workload.Connected || ptr.Deref(f.ControlPlane.Status.Initialization.ControlPlaneInitialized, false) {
-		say("the API of the cluster answers, or did")
+		add("the API of the cluster answers, or did")
 	}
 	for _, m := range f.allMachines() {
 		if metal3.HadNode(m) {
-			say("Machine %s has, or had, a Node", m.Name)
+			add("Machine %s has, or had, a Node", m.Name)
 		}
 	}
 	for i := range f.Agents {
 		switch agent := &f.Agents[i]; agent.Status.Progress.CurrentStage {
 		case models.HostStageJoined, models.HostStageDone:
-			say("host %s has joined the cluster", bound.Value(Hostname(agent)))
+			add("host %s has joined the cluster", bound.Value(Hostname(agent)))
 		}
 	}
 	return against

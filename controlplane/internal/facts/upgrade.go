@@ -12,59 +12,60 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 )
 
-// Rollout is what a cluster tells of its release while it works towards another one, was asked for one that it has not begun, or fails.
+// Rollout is the state of a cluster that works towards another release, has a request that it has not
+// started, or fails.
 type Rollout struct {
-	// Requested is what was asked for last, Unseen is true until the cluster has looked at it. Pending is true as long
-	// as it is not what the cluster runs, or works towards.
+	// Requested is the last request. Unseen is true until the cluster has processed it. Pending is true while
+	// it is neither what the cluster runs nor what it works towards.
 	Requested       Update
 	Unseen, Pending bool
-	// Progress says how far the release in Upgrading is, and what it waits for; Failing what is wrong with it; Refused
-	// why what was asked for is not begun. For people.
+	// Progress is the progress of the release in Upgrading, Failing its error, Refused why the request is not
+	// started. They are for messages.
 	Progress, Failing, Refused string
 }
 
-// Update is a release that a cluster is asked for. What is left empty follows from the update graph.
+// Update is a request for a release. Empty fields follow from the update graph.
 type Update struct {
-	// Version is that of the release, without leading v, Image its image.
+	// Version is the version of the release, without leading v. Image is its image.
 	Version, Image string
 	// Force is true to check neither preconditions nor signature.
 	Force bool
 }
 
-// ClusterVersion is what a cluster says of its release and of those that it could be brought to, with what should be
-// well before: read for an upgrade.
+// ClusterVersion is the state of the release of a cluster and of possible updates, with the components that
+// must be healthy before. It is read for an upgrade.
 type ClusterVersion struct {
-	// ResourceVersion is that of the object.
+	// ResourceVersion is the resource version of the object.
 	ResourceVersion string
-	// Runs and Upgrading are the release that was completed last, and the one that is being rolled out over it. Former
-	// are those that it was asked for, and taken off.
+	// Runs is the release that was completed last, Upgrading the one that is being rolled out over it. Former
+	// are requests that were withdrawn.
 	Runs, Upgrading string
 	Former          []string
 	Channel         string
-	// Requested is what was asked for last; Ours is true when we wrote it.
+	// Requested is the last request; Ours is true if this provider wrote it.
 	Requested Update
 	Ours      bool
 	// Offers are the releases of the update graph.
 	Offers []Offer
-	// NoOffers states, for people, why the cluster has no update graph; empty: it has one.
+	// NoOffers is why the cluster has no update graph, for messages; "" if it has one.
 	NoOffers string
-	// Gates are what an administrator is asked to check before an upgrade from the minor version that runs.
+	// Gates are what an administrator must check before an upgrade from the running minor version.
 	Gates []Gate
-	// Images are those of the releases in its history.
+	// Images are the images of the releases in its history.
 	Images []string
 	// Unhealthy are the ClusterOperators and MachineConfigPools that are not healthy.
 	Unhealthy []Ailment
 }
 
-// Ailment is a reason not to begin an upgrade: a ClusterOperator or MachineConfigPool that is not healthy.
+// Ailment is a reason not to start an upgrade: a ClusterOperator or MachineConfigPool that is not healthy.
 type Ailment struct {
-	// Operator is the name of the ClusterOperator; empty: it is a MachineConfigPool.
+	// Operator is the name of the ClusterOperator; "" for a MachineConfigPool.
 	Operator string
 	// Message is for people.
 	Message string
 }
 
-// Offer is a release that the update graph has for a cluster. It is recommended where it has no risks.
+// Offer is a release in the update graph of a cluster. It is recommended if it has no risks.
 type Offer struct {
 	Version, Image string
 	Risks          []Risk
@@ -73,23 +74,23 @@ type Offer struct {
 // Risk is why an update is not recommended.
 type Risk struct{ Name, Message string }
 
-// Gate is what an administrator is asked to check.
+// Gate is what an administrator must check.
 type Gate struct {
 	Name, Message string
-	// Acknowledged is true when somebody said that it is checked.
+	// Acknowledged is true if a user has confirmed the check.
 	Acknowledged bool
 }
 
-// UpdateRequest is what is written into a cluster for an upgrade: what is empty is not written.
+// UpdateRequest is what is written into a cluster for an upgrade, without its empty fields.
 type UpdateRequest struct {
-	// ResourceVersion is that of the ClusterVersion as it was read.
+	// ResourceVersion is the resource version of the ClusterVersion that was read.
 	ResourceVersion string
 	Channel         string
 	Acknowledge     []string
 	Update          *Update
-	// Tolerated are the ailments, for people, in spite of which the update is requested.
+	// Tolerated are the ailments despite which the update is requested, for messages.
 	Tolerated []string
-	// Withdraw takes back what was asked for.
+	// Withdraw withdraws the current request.
 	Withdraw bool
 }
 
@@ -98,20 +99,20 @@ func (r *UpdateRequest) Empty() bool {
 	return r.Channel == "" && len(r.Acknowledge) == 0 && r.Update == nil && !r.Withdraw
 }
 
-// Runs is the release that the installed cluster completed last; false when it is not known.
+// Runs returns the release that the installed cluster completed last; false if it is unknown.
 func (f *Facts) Runs() (semver.Version, bool) { return f.release(f.Workload.OpenShiftVersion) }
 
-// WantedVersion is the release that the spec asks for; false when it is none.
+// WantedVersion returns the release in the spec; false if it is invalid.
 func (f *Facts) WantedVersion() (semver.Version, bool) { return f.release(f.ControlPlane.Spec.Version) }
 
-// Target is the release that the Machines of an installed cluster are to have: that which the spec asks for, unless the
-// cluster runs, or is being brought to, a newer one. False when it is not known.
+// Target returns the release that the Machines of an installed cluster should have. It is that in the spec,
+// unless the cluster runs, or works towards, a newer one. It is false if it is unknown.
 func (f *Facts) Target() (semver.Version, bool) {
 	if !f.Installed() {
 		return semver.Version{}, false
 	}
 	known := []string{f.ControlPlane.Spec.Version, f.Workload.OpenShiftVersion, f.Workload.Upgrading}
-	if f.Workload.OpenShiftVersion == "" { // the cluster cannot be asked now
+	if f.Workload.OpenShiftVersion == "" { // the cluster does not answer now
 		known = []string{f.ControlPlane.Spec.Version, f.ControlPlane.Status.Version, f.ControlPlane.Status.Upgrade.Version}
 	}
 	target, found := semver.Version{}, false
@@ -123,7 +124,8 @@ func (f *Facts) Target() (semver.Version, bool) {
 	return target, found
 }
 
-// UpgradingTo is the release that the cluster is being brought to, or was asked for and may begin at any time; empty: none.
+// UpgradingTo returns the release that the cluster works towards, or that is requested and may start at any
+// time; "" if there is none.
 func (f *Facts) UpgradingTo() string {
 	if r := f.Workload.Rollout; f.Workload.Upgrading == "" && r != nil && r.Pending && r.Refused == "" {
 		return cmp.Or(r.Requested.Version, r.Requested.Image)
@@ -131,8 +133,8 @@ func (f *Facts) UpgradingTo() string {
 	return f.Workload.Upgrading
 }
 
-// ReleaseOf is the release that the Node of a Machine runs, with leading v, while the cluster is being upgraded or
-// workers lag behind; empty: it is not known. Nodes are brought to it one after the other.
+// ReleaseOf returns the release of the Node of a Machine, with leading v; "" if it is unknown. It is known
+// while the cluster is being upgraded or workers lag behind. Nodes are upgraded one after the other.
 func (f *Facts) ReleaseOf(m *clusterv1.Machine) string {
 	for _, n := range f.Workload.Nodes {
 		if n.Name == m.Status.NodeRef.Name && n.Release != "" {
@@ -142,40 +144,41 @@ func (f *Facts) ReleaseOf(m *clusterv1.Machine) string {
 	return ""
 }
 
-// LaggingWorkers are the workers of ours that bear an older release than their MachineDeployment, or their MachineSet, asks for.
+// LaggingWorkers returns our workers with an older release than their MachineDeployment, or their MachineSet,
+// requires.
 func (f *Facts) LaggingWorkers() []*clusterv1.Machine {
 	if !f.Installed() {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(f.Workers), func(m *clusterv1.Machine) bool {
 		version, given := f.release(m.Spec.Version)
-		wanted, asked := f.release(f.WorkerVersion(m))
-		return !given || !asked || version.GTE(wanted) || !staysOurs(m) || !m.Status.NodeRef.IsDefined()
+		wanted, desired := f.release(f.WorkerVersion(m))
+		return !given || !desired || version.GTE(wanted) || !staysOurs(m) || !m.Status.NodeRef.IsDefined()
 	})
 }
 
-// staysOurs reports whether a worker is of ours, and is not being deleted.
+// staysOurs reports whether a worker is ours, and is not being deleted.
 func staysOurs(m *clusterv1.Machine) bool {
 	return m.Spec.Bootstrap.ConfigRef.Kind == ConfigKind && m.DeletionTimestamp.IsZero()
 }
 
-// NeedsReleases reports whether it matters which releases the Nodes of workers run although the cluster is not being
-// upgraded any more: of one that lags behind, or that Cluster API updates in place.
+// NeedsReleases reports whether the releases of worker Nodes are needed although the cluster is not being
+// upgraded any more. This is so for a worker that lags behind, or that Cluster API updates in place.
 func (f *Facts) NeedsReleases() bool {
 	return len(f.LaggingWorkers()) > 0 || slices.ContainsFunc(f.Workers, UpdatesInPlace)
 }
 
-// NeedsPools reports whether it matters how the MachineConfigPools of the cluster are although it is not being upgraded
-// any more: its workers lag behind, or did so when that was seen last.
+// NeedsPools reports whether the MachineConfigPools of the cluster are needed although it is not being
+// upgraded any more. This is so while workers lag behind, or did so at the last inspection.
 func (f *Facts) NeedsPools() bool {
 	before := &f.ControlPlane.Status
 	return f.Installed() && (before.Upgrade.Version != "" || len(before.PoolsBehind) > 0 || f.NeedsReleases())
 }
 
-// PoolsMatter reports whether something is to be told of pools.
+// PoolsMatter reports whether the status of pools is reported.
 func (f *Facts) PoolsMatter() bool { return f.Workload.Upgrading != "" || f.NeedsPools() }
 
-// UpdatesInPlace reports whether Cluster API waits for a Machine to be as its MachineSet says.
+// UpdatesInPlace reports whether Cluster API updates a Machine in place.
 func UpdatesInPlace(m *clusterv1.Machine) bool {
 	_, updating := m.Annotations[clusterv1.UpdateInProgressAnnotation]
 	return updating
@@ -190,7 +193,7 @@ func (f *Facts) WorkersRollOut() bool {
 	})
 }
 
-// ClusterFollows reports whether the cluster runs a release, or a newer one, or is being brought to it.
+// ClusterFollows reports whether the cluster runs, or works towards, a release or a newer one.
 func (f *Facts) ClusterFollows(version string) bool {
 	wanted, given := f.release(version)
 	for _, of := range []string{f.Workload.OpenShiftVersion, f.Workload.Upgrading} {
@@ -208,7 +211,7 @@ func (f *Facts) Follows(m *clusterv1.Machine, version string) bool {
 	return known && given && runs.GTE(wanted)
 }
 
-// WorkerVersion is the version that a worker is to bear; empty: none is given.
+// WorkerVersion returns the desired version of a worker; "" if none is set.
 func (f *Facts) WorkerVersion(m *clusterv1.Machine) string {
 	if owner := metav1.GetControllerOf(m); owner != nil {
 		return f.Sets[owner.UID].Version
@@ -216,21 +219,23 @@ func (f *Facts) WorkerVersion(m *clusterv1.Machine) string {
 	return ""
 }
 
-// MachineSet is what a MachineSet wants of its Machines, or its MachineDeployment where it has one, for a set that was
-// superseded keeps what it wanted before.
+// MachineSet is the desired state of the Machines of a MachineSet, or of its MachineDeployment, because a
+// superseded set keeps its former version.
 type MachineSet struct {
-	// Version is what the Machines are to bear; empty: none is given.
+	// Version is the desired version of the Machines; "" if none is set.
 	Version string
-	// RollsOut is true when Cluster API brings the Machines to it, in place or by replacing them.
+	// RollsOut is true if Cluster API brings the Machines to it, in place or by replacing them.
 	RollsOut bool
 }
 
-// MachineSets finds that out, by the UID of the set.
+// MachineSets returns the desired state of MachineSets, by the UID of the set.
 func MachineSets(deployments []clusterv1.MachineDeployment, sets []clusterv1.MachineSet) map[types.UID]MachineSet {
 	of := map[types.UID]MachineSet{}
 	for i := range deployments {
 		spec := &deployments[i].Spec
-		of[deployments[i].UID] = MachineSet{Version: spec.Template.Spec.Version, RollsOut: spec.Rollout.Strategy.Type != clusterv1.OnDeleteMachineDeploymentStrategyType}
+		of[deployments[i].UID] = MachineSet{
+			Version: spec.Template.Spec.Version, RollsOut: spec.Rollout.Strategy.Type != clusterv1.OnDeleteMachineDeploymentStrategyType,
+		}
 	}
 	found := map[types.UID]MachineSet{}
 	for i := range sets {

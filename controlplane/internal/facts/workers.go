@@ -11,15 +11,18 @@ import (
 )
 
 const (
-	// ConfigKind is the kind of what our bootstrap provider makes hosts of.
+	// ConfigKind is the kind of the bootstrap configs of our bootstrap provider.
 	ConfigKind = "OpenshiftAssistedConfig"
-	// ConfigTemplateKind is the kind of the templates of these.
+	// ConfigTemplateKind is the kind of their templates.
 	ConfigTemplateKind = "OpenshiftAssistedConfigTemplate"
 )
 
-// CountWorkers is the number of workers that the objects of a Cluster ask for and that our bootstrap provider makes hosts of: those of its
-// MachineDeployments, also of those that its topology is about to get, of MachineSets that stand alone, and Machines that stand alone.
-func CountWorkers(cluster *clusterv1.Cluster, deployments []clusterv1.MachineDeployment, sets []clusterv1.MachineSet, machines []*clusterv1.Machine) int32 {
+// CountWorkers returns the number of workers with hosts of our bootstrap provider that the objects of a
+// Cluster request. It counts the replicas of MachineDeployments and of MachineSets without owner, and
+// Machines without owner. MachineDeployments that the topology has not created yet count as well.
+func CountWorkers(
+	cluster *clusterv1.Cluster, deployments []clusterv1.MachineDeployment, sets []clusterv1.MachineSet, machines []*clusterv1.Machine,
+) int32 {
 	count := countPlanned(cluster, deployments)
 	for i := range deployments {
 		d := &deployments[i]
@@ -29,7 +32,8 @@ func CountWorkers(cluster *clusterv1.Cluster, deployments []clusterv1.MachineDep
 	}
 	for i := range sets {
 		set := &sets[i]
-		if set.DeletionTimestamp.IsZero() && !OwnedByKind(set, "MachineDeployment") && set.Spec.Template.Spec.Bootstrap.ConfigRef.Kind == ConfigTemplateKind {
+		if set.DeletionTimestamp.IsZero() && !OwnedByKind(set, "MachineDeployment") &&
+			set.Spec.Template.Spec.Bootstrap.ConfigRef.Kind == ConfigTemplateKind {
 			count += ptr.Deref(set.Spec.Replicas, 1)
 		}
 	}
@@ -42,19 +46,19 @@ func CountWorkers(cluster *clusterv1.Cluster, deployments []clusterv1.MachineDep
 	return count
 }
 
-// countPlanned is the number of workers of a topology whose MachineDeployments are not there yet: Cluster API makes
-// them a moment after the control plane, and the installation must not do without them. What kind of Machines they will
-// be is not known; they are taken for ours until they are there.
+// countPlanned returns the number of workers of a topology whose MachineDeployments do not exist yet. Cluster
+// API creates them a moment after the control plane, and the installation must include them. The kind of
+// their Machines is unknown; they count as ours until they exist.
 func countPlanned(cluster *clusterv1.Cluster, deployments []clusterv1.MachineDeployment) int32 {
 	if cluster == nil {
 		return 0
 	}
 	var count int32
 	for _, planned := range cluster.Spec.Topology.Workers.MachineDeployments {
-		made := slices.ContainsFunc(deployments, func(d clusterv1.MachineDeployment) bool {
+		created := slices.ContainsFunc(deployments, func(d clusterv1.MachineDeployment) bool {
 			return d.Labels[clusterv1.ClusterTopologyMachineDeploymentNameLabel] == planned.Name
 		})
-		if !made {
+		if !created {
 			count += ptr.Deref(planned.Replicas, 1)
 		}
 	}
@@ -71,24 +75,26 @@ func OwnedByKind(obj metav1.Object, kind string) bool {
 	return false
 }
 
-// NodeAway reports whether a Machine is known to have no Node that is Ready.
+// NodeAway reports whether a Machine is known to have no Ready Node.
 func NodeAway(m *clusterv1.Machine) bool {
 	c := conditions.Get(m, clusterv1.MachineNodeReadyCondition)
 	return c != nil && c.Status != metav1.ConditionTrue
 }
 
-// UnreachableTime is how long a kubelet must not report, as observed by this process, until its Node is neither drained
-// nor, after the release of its host, kept. A hanging kubelet or a network restart takes less time: Pods may still run
-// on the Node. Kubernetes itself evicts the Pods of an unreachable Node after five minutes.
+// UnreachableTime is how long this process must observe that a kubelet does not report. Only then its Node is
+// not drained, and is deleted after the release of its host. A hanging kubelet or a network restart takes
+// less time: Pods may still run on the Node. Kubernetes evicts the Pods of an unreachable Node after five
+// minutes.
 const UnreachableTime = 10 * time.Minute
 
-// NodeUnreachable reports whether the kubelet of a Machine's Node is known not to report: its host is off, or cut off.
-// Cluster API sets this reason only when it read the Node and the Ready condition of the Node is Unknown
-// (setNodeHealthyAndReadyConditions of its machine_controller_status.go, v1.12). It has other reasons for a cluster
-// that it does not reach.
+// NodeUnreachable reports whether the kubelet of a Machine's Node is known not to report: its host is off, or
+// disconnected. Cluster API sets this reason only if it read the Node and the Ready condition of the Node is
+// Unknown (setNodeHealthyAndReadyConditions of its machine_controller_status.go, v1.12). It sets other
+// reasons for a cluster that it does not reach.
 func NodeUnreachable(m *clusterv1.Machine) bool {
 	c := conditions.Get(m, clusterv1.MachineNodeReadyCondition)
-	return c != nil && c.Status == metav1.ConditionUnknown && m.Status.NodeRef.IsDefined() && c.Reason == clusterv1.MachineNodeReadyUnknownReason
+	return c != nil && c.Status == metav1.ConditionUnknown && m.Status.NodeRef.IsDefined() &&
+		c.Reason == clusterv1.MachineNodeReadyUnknownReason
 }
 
 // ExpectsHosts reports whether hosts are to join the cluster.
@@ -96,7 +102,8 @@ func (f *Facts) ExpectsHosts() bool {
 	return slices.ContainsFunc(f.Machines, WaitsForNode) || slices.ContainsFunc(f.Workers, WaitsForNode)
 }
 
-// ExpectsKubelets reports whether kubelets of the cluster may ask for certificates with which they can join, or come back.
+// ExpectsKubelets reports whether kubelets of the cluster may request certificates with which they join, or
+// return.
 func (f *Facts) ExpectsKubelets() bool {
 	return slices.ContainsFunc(f.Machines, NodeAway) || slices.ContainsFunc(f.Workers, NodeAway)
 }

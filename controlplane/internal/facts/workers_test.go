@@ -11,7 +11,9 @@ import (
 
 func TestCountWorkers(t *testing.T) {
 	template := func(kind string) clusterv1.MachineTemplateSpec {
-		return clusterv1.MachineTemplateSpec{Spec: clusterv1.MachineSpec{Bootstrap: clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{Kind: kind}}}}
+		return clusterv1.MachineTemplateSpec{
+			Spec: clusterv1.MachineSpec{Bootstrap: clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{Kind: kind}}},
+		}
 	}
 	deployment := func(replicas *int32, kind string, change func(*clusterv1.MachineDeployment)) clusterv1.MachineDeployment {
 		d := clusterv1.MachineDeployment{Spec: clusterv1.MachineDeploymentSpec{Replicas: replicas, Template: template(kind)}}
@@ -29,7 +31,9 @@ func TestCountWorkers(t *testing.T) {
 	stray := machine.DeepCopy()
 	stray.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""}
 	topology := &clusterv1.Cluster{Spec: clusterv1.ClusterSpec{Topology: clusterv1.Topology{Workers: clusterv1.WorkersTopology{
-		MachineDeployments: []clusterv1.MachineDeploymentTopology{{Name: "a", Replicas: ptr.To[int32](2)}, {Name: "b", Replicas: ptr.To[int32](3)}},
+		MachineDeployments: []clusterv1.MachineDeploymentTopology{
+			{Name: "a", Replicas: ptr.To[int32](2)}, {Name: "b", Replicas: ptr.To[int32](3)},
+		},
 	}}}}
 	ofTopology := func(d *clusterv1.MachineDeployment) {
 		d.Labels = map[string]string{clusterv1.ClusterTopologyMachineDeploymentNameLabel: "b"}
@@ -46,13 +50,19 @@ func TestCountWorkers(t *testing.T) {
 			deployment(ptr.To[int32](2), ConfigTemplateKind, nil), deployment(ptr.To[int32](3), ConfigTemplateKind, nil),
 		}, count: 5},
 		"no replicas means one": {deployments: []clusterv1.MachineDeployment{deployment(nil, ConfigTemplateKind, nil)}, count: 1},
-		"a topology that has made one of its MachineDeployments": {
+		"a topology that has created one of its MachineDeployments": {
 			cluster: topology, deployments: []clusterv1.MachineDeployment{deployment(ptr.To[int32](3), ConfigTemplateKind, ofTopology)}, count: 5,
 		},
-		"another bootstrap":   {deployments: []clusterv1.MachineDeployment{deployment(ptr.To[int32](2), "KubeadmConfigTemplate", nil)}},
-		"one that is deleted": {deployments: []clusterv1.MachineDeployment{deployment(ptr.To[int32](2), ConfigTemplateKind, func(d *clusterv1.MachineDeployment) { d.DeletionTimestamp = ptr.To(metav1.Now()) })}},
-		"a MachineSet that stands alone, and one of a MachineDeployment":               {sets: []clusterv1.MachineSet{set, ownedSet}, count: 4},
-		"a Machine that stands alone, one of a MachineSet, and one of a control plane": {machines: []*clusterv1.Machine{machine, ownedMachine, stray}, count: 1},
+		"another bootstrap provider": {deployments: []clusterv1.MachineDeployment{deployment(ptr.To[int32](2), "KubeadmConfigTemplate", nil)}},
+		"a MachineDeployment that is being deleted": {
+			deployments: []clusterv1.MachineDeployment{
+				deployment(ptr.To[int32](2), ConfigTemplateKind, func(d *clusterv1.MachineDeployment) { d.DeletionTimestamp = ptr.To(metav1.Now()) }),
+			},
+		},
+		"a MachineSet without owner, and one of a MachineDeployment": {sets: []clusterv1.MachineSet{set, ownedSet}, count: 4},
+		"a Machine without owner, one of a MachineSet, and one of a control plane": {
+			machines: []*clusterv1.Machine{machine, ownedMachine, stray}, count: 1,
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			NewWithT(t).Expect(CountWorkers(tc.cluster, tc.deployments, tc.sets, tc.machines)).To(Equal(tc.count))

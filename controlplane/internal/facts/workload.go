@@ -10,18 +10,18 @@ import (
 // GracePeriod is how long an API server may not answer before it counts as down.
 const GracePeriod = 5 * time.Minute
 
-// The longest planned downtime of an API server. Of a single host the API server is away while the host restarts: large
-// servers take 20 minutes from power-on to their operating system, and an upgrade restarts API server and host several
-// times. Two hosts restart one after the other, and etcd has to elect a leader. Of more hosts only the load balancer
-// has to notice.
+// The longest planned downtime of an API server. The API server of a single host is unavailable while the
+// host restarts. Large servers take 20 minutes from power-on to their operating system, and an upgrade
+// restarts API server and host several times. Two hosts restart one after the other, and etcd has to elect a
+// leader. With more hosts only the load balancer has to react.
 const (
 	restartOfSingleHost = time.Hour
 	restartOfTwoHosts   = 30 * time.Minute
 	restartOfMoreHosts  = 15 * time.Minute
 )
 
-// RestartTime is how long the API server of a control plane of that many hosts may be away for a planned restart before
-// this counts as a failure.
+// RestartTime returns how long the API server of a control plane may be unavailable for a planned restart.
+// A longer interruption counts as a failure. The time depends on the number of hosts.
 func RestartTime(hosts int32) time.Duration {
 	switch {
 	case hosts <= 1:
@@ -32,127 +32,135 @@ func RestartTime(hosts int32) time.Duration {
 	return restartOfMoreHosts
 }
 
-// Workload is what is known of an installed cluster.
+// Workload is the state of an installed cluster.
 type Workload struct {
 	// Connected is true while the cluster's API server answers.
 	Connected bool
-	// LastSuccess is when it answered last; zero when it has not since this process runs.
+	// LastSuccess is when it last answered; zero if it has not since the start of this process.
 	LastSuccess time.Time
-	// Failure is why there is no connection; nil while there is one, or as long as none was tried.
+	// Failure is why there is no connection; nil if there is one, or none was tried.
 	Failure *Failure
 	// KubernetesVersion is what the API server reports.
 	KubernetesVersion string
-	// OpenShiftVersion is the release that was completed last, without leading v. Empty before the first.
+	// OpenShiftVersion is the release that was completed last, without leading v; "" before the first.
 	OpenShiftVersion string
 	// ReleaseImage is the image of that release.
 	ReleaseImage string
-	// Upgrading is the release that is being rolled out over the one that was completed; empty: none.
+	// Upgrading is the release that is being rolled out over the completed one; "" if there is none.
 	Upgrading string
-	// Channel is that of the update graph in which the cluster looks for releases.
+	// Channel is the channel of the update graph from which the cluster gets releases.
 	Channel string
-	// Offers is another number whenever the releases that the update graph offers may be others.
+	// Offers is a number that changes when the releases that the update graph offers may have changed.
 	Offers uint64
-	// Rollout is what the cluster tells of its release unless all is as it was asked for; nil: it is, or nothing is known.
+	// Rollout is the state of the release unless all requests are complete; nil if they are, or nothing is
+	// known.
 	Rollout *Rollout
-	// Unhealthy says, for people, what of the control plane is not available. Empty: nothing, if it could be read.
+	// Unhealthy lists the unavailable components of the control plane, for messages; empty if there is none,
+	// if it could be read.
 	Unhealthy []string
-	// Etcd is what ClusterOperator etcd reports.
+	// Etcd is the report of ClusterOperator etcd.
 	Etcd EtcdOperator
-	// UnreadSince is since when the API server answers but what is known of the cluster cannot be read; zero when it was read.
+	// UnreadSince is since when the API server answers but the state of the cluster cannot be read; zero if
+	// it was read.
 	UnreadSince time.Time
 	// Nodes of the cluster, by name.
 	Nodes []Node
-	// Pools are the MachineConfigPools that are paused, degraded or behind, by name. They are read while the cluster is
-	// being upgraded, or pools are awaited; PoolsKnown is true when they were.
+	// Pools are the MachineConfigPools that are paused, degraded or behind, by name. They are read during an
+	// upgrade and while pools matter (see PoolsMatter). PoolsKnown is true if they were read.
 	Pools      []Pool
 	PoolsKnown bool
-	// Restarts states for which planned changes the API server or control-plane hosts restart, as was seen last; it
-	// stays when the connection is down. Empty: for none. An upgrade is not among them: the status of the control plane
-	// records it.
+	// Restarts lists the planned changes for which the API server or control-plane hosts restart, by the last
+	// inspection. It stays while there is no connection. An upgrade is not among them: the status of the
+	// control plane records it.
 	Restarts []string
-	// Requested is the certificate request of a kubelet that was made last, as far as it was noticed; empty: none was.
-	// Where no host is awaited nobody looks for the first minutes of a connection.
+	// Requested is the last certificate request of a kubelet that was observed; "" if there was none. If no
+	// host is expected, requests are not observed in the first minutes of a connection.
 	Requested types.UID
-	// ServerCA are the certificates (PEM) by which hosts that join recognise the machine config server of the cluster.
-	// They are read while hosts are awaited; empty: not yet, or there are none.
+	// ServerCA are the certificates (PEM) with which joining hosts verify the machine config server of the
+	// cluster. They are read while hosts are expected; "" if not read yet, or there are none.
 	ServerCA string
-	// Tokens are the UIDs of the Secrets in the cluster that our tokens are bound to; nil: they could not be read.
+	// Tokens are the UIDs of the Secrets in the cluster that our tokens are bound to; nil if they could not
+	// be read.
 	Tokens sets.Set[types.UID]
 }
 
-// EtcdOperator is what ClusterOperator etcd reports of the members as a whole. The zero value is one that was not read.
+// EtcdOperator is the report of ClusterOperator etcd on the members as a whole. The zero value was not read.
 type EtcdOperator struct {
 	Known, Available, Progressing bool
-	// DegradedSince is zero while the operator is not degraded; Degraded is why it is, in the operator's words, bounded.
+	// DegradedSince is zero while the operator is not degraded. Degraded is its message, bounded.
 	DegradedSince time.Time
 	Degraded      string
 }
 
-// Settled reports whether the operator reports that all members serve, and that none comes, goes or restarts.
+// Settled reports whether the operator reports that all members serve, and that none is added, removed or
+// restarted.
 func (o EtcdOperator) Settled() bool {
 	return o.Known && o.Available && !o.Progressing && o.DegradedSince.IsZero()
 }
 
-// Identity is what an installed cluster is known by, whichever hub looks after it.
+// Identity identifies an installed cluster on any hub.
 type Identity struct {
 	// ClusterID is a UUID, InfraID the name of its infrastructure.
 	ClusterID, InfraID string
 }
 
-// Node is what matters of a Node.
+// Node holds the relevant data of a Node.
 type Node struct {
 	Name       string
 	UID        types.UID
 	ProviderID string
-	// HostUID is the UID of the BareMetalHost that it runs on, as its label says.
+	// HostUID is the UID of the BareMetalHost that it runs on, by its label.
 	HostUID string
 	// ControlPlane reports whether its labels make it a Node of the control plane, arbiters included.
 	ControlPlane bool
-	// Config names the rendered machine configuration that it has. Release is the release that this is of; known only
-	// while the cluster is being upgraded, or releases are awaited.
+	// Config is the name of its rendered machine configuration. Release is the release of that configuration;
+	// it is known only during an upgrade, or while releases are needed.
 	Config, Release string
-	// Reconfigured is true for a control-plane Node while the machine config operator brings it to another configuration: its host restarts.
+	// Reconfigured is true for a control-plane Node while the machine config operator changes its
+	// configuration: its host restarts.
 	Reconfigured bool
 }
 
 // controlPlanePools are the MachineConfigPools of the control plane, which an upgrade waits for.
 var controlPlanePools = sets.New("master", "arbiter")
 
-// Pool is what matters of a MachineConfigPool.
+// Pool holds the relevant data of a MachineConfigPool.
 type Pool struct {
 	Name   string
 	Paused bool
-	// Degraded says, for people, why it is degraded; empty: it is not.
+	// Degraded is why it is degraded, for messages; "" if it is not.
 	Degraded string
-	// Behind is true as long as not all of its Nodes have the configuration that they are to have.
+	// Behind is true while not all of its Nodes have the desired configuration.
 	Behind bool
 }
 
-// ControlPlane reports whether the pool is one of the control plane.
+// ControlPlane reports whether the pool belongs to the control plane.
 func (p Pool) ControlPlane() bool { return controlPlanePools.Has(p.Name) }
 
-// FailureKind is what matters of a Failure to those who act upon it.
+// FailureKind is the kind of a Failure, for decisions.
 type FailureKind string
 
 // The kinds of failures.
 const (
-	// KubeconfigRefused is a kubeconfig that is not used, because it is more than data.
+	// KubeconfigRefused is a kubeconfig that is not used, because it contains more than data.
 	KubeconfigRefused FailureKind = "KubeconfigRefused"
-	// Unauthorized are credentials that the cluster does not accept, or no more.
+	// Unauthorized are credentials that the cluster does not accept, or no longer.
 	Unauthorized FailureKind = "Unauthorized"
-	// Untrusted is a certificate of the API server that the kubeconfig does not accept.
+	// Untrusted is a certificate of the API server that the kubeconfig does not trust.
 	Untrusted FailureKind = "Untrusted"
-	// Unreachable is everything else.
+	// Unreachable is any other failure.
 	Unreachable FailureKind = "Unreachable"
 )
 
 // Failure is why there is no connection to a cluster.
 type Failure struct {
 	Kind FailureKind
-	// Message tells it to people in words of our own: what a server answers is not for everybody who reads conditions.
+	// Message describes it in our own words for messages: the response of a server must not reach everyone
+	// who reads conditions.
 	Message string
-	// Silent is true when nothing answered at all: no connection was accepted, or nothing came by it in time.
+	// Silent is true if no server answered at all: no connection was accepted, or no response arrived in
+	// time.
 	Silent bool
-	// KubeconfigVersion is the resource version of the Secret with which it was tried.
+	// KubeconfigVersion is the resource version of the Secret that was used.
 	KubeconfigVersion string
 }
