@@ -1,4 +1,5 @@
-// Package move keeps clusterctl from moving a cluster to another hub while the cluster cannot be moved without loss.
+// Package move blocks that clusterctl moves a cluster to another hub while the cluster cannot be moved
+// without loss.
 package move
 
 import (
@@ -16,24 +17,28 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 )
 
-// Blocker keeps clusterctl from moving a cluster that must stay on its hub.
+// Blocker blocks that clusterctl moves a cluster that must stay on its hub.
 type Blocker struct{ writer *writer.Writer }
 
 // NewBlocker returns a Blocker.
 func NewBlocker(w *writer.Writer) *Blocker { return &Blocker{writer: w} }
 
-// Values of the annotation that keeps clusterctl from moving a cluster. A foreign value belongs to the user.
+// Values of the annotation that blocks that clusterctl moves a cluster. A foreign value belongs to the user.
 const (
-	// Installing blocks the move of a cluster that is being installed: its assisted-service would stay behind.
+	// Installing blocks the move of a cluster that is being installed: its assisted-service would stay
+	// behind.
 	Installing = "installing"
-	// RemovingHosts: the Machine of a host that leaves would live on elsewhere, for clusterctl does not tell that it is
-	// being deleted, and what was recorded of its host would be wrong.
+	// RemovingHosts blocks the move while a host leaves the cluster. clusterctl does not copy deletion
+	// timestamps: on the other hub the Machine would not be deleted, and the record of its host would be
+	// wrong.
 	RemovingHosts = "removing-hosts"
-	// UpdatingWorkers: a hub that does not update Machines in place would replace those that are not up to date.
+	// UpdatingWorkers blocks the move while workers are updated. A hub without in-place updates would replace
+	// outdated Machines.
 	UpdatingWorkers = "updating-workers"
 )
 
-// Allow lets clusterctl move an installed cluster. It comes after everything that the cluster needs elsewhere is there.
+// Allow allows the move of an installed cluster. It runs after all objects exist that the cluster needs on
+// another hub.
 func (b *Blocker) Allow(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.Installed() || s.Stored.Annotations[clusterctlv1.BlockMoveAnnotation] != Installing {
 		return true, nil
@@ -47,15 +52,15 @@ func (b *Blocker) unblock(ctx context.Context, s *scope.Scope) error {
 	return b.writer.PatchMetadata(ctx, s, after)
 }
 
-// keepsNodes reports whether the Machines that are being deleted are held for good: the only one of a control plane of
-// one, and those of two nodes with fencing. They are never released, and live on where the cluster is moved to, as they
-// should.
+// keepsNodes reports whether the Machines that are being deleted are never released. This holds for the
+// Machine of a control plane of one Machine, and for the Machines of two nodes with fencing. They stay on the
+// hub to which the cluster is moved.
 func keepsNodes(s *scope.Scope) bool {
-	held := !slices.ContainsFunc(s.Machines, func(m *clusterv1.Machine) bool { return !m.DeletionTimestamp.IsZero() && !removal.Holds(m) })
-	return held && (s.Fenced() || s.Replicas() == 1 && len(s.Machines) == 1)
+	allHeld := !slices.ContainsFunc(s.Machines, func(m *clusterv1.Machine) bool { return !m.DeletionTimestamp.IsZero() && !removal.Holds(m) })
+	return allHeld && (s.Fenced() || s.Replicas() == 1 && len(s.Machines) == 1)
 }
 
-// blockerOf is why an installed cluster must not be moved now; empty: it may be.
+// blockerOf returns why an installed cluster must not be moved now; "" if it may be moved.
 func blockerOf(s *scope.Scope) string {
 	switch {
 	case s.ControlPlane.Annotations[controlplanev1.ReleasedHostsAnnotation] != "",
@@ -67,8 +72,8 @@ func blockerOf(s *scope.Scope) string {
 	return ""
 }
 
-// Block keeps an installed cluster where it is while hosts leave it, or its workers are brought to another version.
-// It comes before anything happens to the hosts.
+// Block blocks the move of an installed cluster while hosts leave it, or its workers are updated to another
+// version. It runs before any change of the hosts.
 func (b *Blocker) Block(ctx context.Context, s *scope.Scope) (bool, error) {
 	value, blocked := s.Stored.Annotations[clusterctlv1.BlockMoveAnnotation]
 	ours, reason := !blocked || value == RemovingHosts || value == UpdatingWorkers, blockerOf(s)
