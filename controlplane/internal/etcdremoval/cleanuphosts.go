@@ -22,15 +22,22 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 )
 
-// CleanUp cleans up what hosts leave behind that were released, one after the other, when Machine and Node are
-// gone. Nothing else happens to etcd meanwhile.
+// CleanUp deletes the leftovers of released hosts, one host after the other, after Machine and Node are
+// deleted. No other change of etcd happens meanwhile.
 func (r *Remover) CleanUp(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.ClusterDeleting() || !removal.Concerned(s.Facts) {
 		return true, nil
 	}
 	situation, err := removal.Of(s.Facts)
 	if err != nil {
-		r.gate.Block(s, decision.Watch(controlplanev1.EtcdUnknownReason, "%s; it is ours: take it off the control plane, and look yourself whether etcd has members whose hosts are gone", err))
+		r.gate.Block(
+			s,
+			decision.Watch(
+				controlplanev1.EtcdUnknownReason,
+				"%s; it is ours: take it off the control plane, and look yourself whether etcd has members whose hosts are gone",
+				err,
+			),
+		)
 		return false, nil // for the user to correct
 	}
 	for _, left := range situation.Leftovers {
@@ -38,7 +45,7 @@ func (r *Remover) CleanUp(ctx context.Context, s *scope.Scope) (bool, error) {
 			return false, r.cleanUpHost(ctx, s, situation, left, state)
 		}
 		if m, found := situation.Going(left); found {
-			if err := r.guardHost(ctx, s, situation, left, m); err != nil {
+			if err := r.checkReleasedHost(ctx, s, situation, left, m); err != nil {
 				return false, err
 			}
 		}
@@ -46,25 +53,31 @@ func (r *Remover) CleanUp(ctx context.Context, s *scope.Scope) (bool, error) {
 	return true, nil
 }
 
-// MaxLeavingChecks is how often it is looked whether a host that was released was taken in again, while nothing is
-// found: within half an hour it is off, or will not be.
+// MaxLeavingChecks is the number of checks whether a released host became a member of etcd again, without a
+// finding. They take half an hour. A host that still runs afterwards will not be switched off.
 const MaxLeavingChecks = 30
 
-// guardHost looks after a host that was released and may still run: OpenShift takes in hosts that run, and it would be
-// wiped while it votes.
-func (r *Remover) guardHost(ctx context.Context, s *scope.Scope, situation *removal.Situation, left removal.Leftover, m removal.Machine) (err error) {
-	most := MaxLeavingChecks
-	if at := slices.IndexFunc(s.Machines, func(known *clusterv1.Machine) bool { return known.UID == m.UID }); at >= 0 && conditions.IsTrue(s.Machines[at], clusterv1.MachineNodeReadyCondition) {
-		most = math.MaxInt // a host that runs is taken in again, however long its infrastructure is not deleted
+// checkReleasedHost checks a released host that may still run. OpenShift adds a running host to etcd again,
+// and then the host would be wiped while it has a vote.
+func (r *Remover) checkReleasedHost(
+	ctx context.Context, s *scope.Scope, situation *removal.Situation, left removal.Leftover, m removal.Machine,
+) (err error) {
+	limit := MaxLeavingChecks
+	if at := slices.IndexFunc(
+		s.Machines, func(known *clusterv1.Machine) bool { return known.UID == m.UID },
+	); at >= 0 && conditions.IsTrue(s.Machines[at], clusterv1.MachineNodeReadyCondition) {
+		limit = math.MaxInt // OpenShift adds a running host again, however long its infrastructure exists
 	}
-	r.gate.InBackground(s, "leaving "+string(m.UID), etcdgate.InitialBackgroundDelay, most, func() (found *decision.Blocker, changed bool) {
+	r.gate.InBackground(s, "leaving "+string(m.UID), etcdgate.InitialBackgroundDelay, limit, func() (found *decision.Blocker, changed bool) {
 		seen, failure := r.gate.Read(ctx, s)
 		if failure != nil {
-			ctrl.LoggerFrom(ctx).V(1).Info("Cannot see whether a released host is a member of etcd again", "Machine", m.Name, "reason", failure.Error())
-			return nil, false // that of a cluster is noticed elsewhere which does not answer
+			ctrl.LoggerFrom(ctx).V(1).Info(
+				"Cannot see whether a released host is a member of etcd again", "Machine", m.Name, "reason", failure.Error(),
+			)
+			return nil, false // the condition Available reports a cluster that does not answer
 		}
 		step := situation.DecideLeaving(m, left, &seen)
-		s.Inspection = scope.EtcdInspection{} // which may be changed now
+		s.Inspection = scope.EtcdInspection{} // the step may change etcd
 		switch step.Action {
 		case removal.Release:
 			return nil, false
@@ -77,20 +90,30 @@ func (r *Remover) guardHost(ctx context.Context, s *scope.Scope, situation *remo
 			}
 			failure = r.etcds.RemoveMember(ctx, s.ClusterKey(), step.Via, step.Member)
 		}
-		return r.guarded(ctx, s, step, failure)
+		return r.reportLeaving(ctx, s, step, failure)
 	})
 	return err
 }
 
-// guarded is what is to be told of a released host that is to leave etcd once more.
-func (r *Remover) guarded(ctx context.Context, s *scope.Scope, step removal.Step, failure error) (found *decision.Blocker, changed bool) {
+// reportLeaving returns the blocker to report for a released host that has to leave etcd again.
+func (r *Remover) reportLeaving(
+	ctx context.Context, s *scope.Scope, step removal.Step, failure error,
+) (found *decision.Blocker, changed bool) {
 	blocker := step.Blocker
 	switch {
 	case failure != nil:
-		ctrl.LoggerFrom(ctx).V(1).Info("Cannot take a released host out of etcd", "Machine", step.Machine.Name, "step", step.Action, "reason", failure.Error())
+		ctrl.LoggerFrom(ctx).V(1).Info(
+			"Cannot take a released host out of etcd", "Machine", step.Machine.Name, "step", step.Action, "reason", failure.Error(),
+		)
 		blocker = decision.Wait(controlplanev1.EtcdUnknownReason, "%s; it is tried again", etcd.Describe(failure))
 	case step.Action == removal.RemoveMember:
-		r.writer.Event(s.Stored, "EtcdMemberRemoved", "Removed member %s from etcd, in which it was again: its Machine %s", cmp.Or(step.Member.Name, "without name"), deletionProgress(step.Machine))
+		r.writer.Event(
+			s.Stored,
+			"EtcdMemberRemoved",
+			"Removed member %s from etcd, in which it was again: its Machine %s",
+			cmp.Or(step.Member.Name, "without name"),
+			deletionProgress(step.Machine),
+		)
 		return nil, true
 	case step.Action == removal.MoveLeader:
 		return nil, true
@@ -100,8 +123,10 @@ func (r *Remover) guarded(ctx context.Context, s *scope.Scope, step removal.Step
 	return &blocker, false
 }
 
-// cleanUpHost does what is to be done about a host whose Machine is not being deleted, or no more.
-func (r *Remover) cleanUpHost(ctx context.Context, s *scope.Scope, situation *removal.Situation, left removal.Leftover, state removal.HostState) error {
+// cleanUpHost cleans up after a host whose Machine is not being deleted, or no longer exists.
+func (r *Remover) cleanUpHost(
+	ctx context.Context, s *scope.Scope, situation *removal.Situation, left removal.Leftover, state removal.HostState,
+) error {
 	if !s.Workload.Connected || !s.Workload.UnreadSince.IsZero() {
 		blocker := etcdgate.Disconnected(s)
 		if s.Workload.Connected {
@@ -129,9 +154,11 @@ func (r *Remover) cleanUpHost(ctx context.Context, s *scope.Scope, situation *re
 	return r.sweep(ctx, s, inspection, situation, left)
 }
 
-// deleteNode deletes the Node of a released host that Cluster API has left behind. The watch of Nodes triggers the next
-// reconcile, which cleans up the rest.
-func (r *Remover) deleteNode(ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, situation *removal.Situation, left removal.Leftover) {
+// deleteNode deletes the Node of a released host that Cluster API did not delete. The watch of Nodes triggers
+// the next reconcile, which cleans up the rest.
+func (r *Remover) deleteNode(
+	ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, situation *removal.Situation, left removal.Leftover,
+) {
 	seen := inspection.Etcd(ctx, removal.Machine{})
 	if seen == nil {
 		return
@@ -153,7 +180,12 @@ func (r *Remover) deleteNode(ctx context.Context, s *scope.Scope, inspection *et
 		inspection.Failed(ctx, removal.Step{}, err)
 		return
 	case err == nil:
-		r.writer.Event(s.Stored, "NodeDeleted", "Deleted Node %s, which Cluster API left behind: its host left etcd, its Machine was deleted, and its kubelet does not report", node.Name)
+		r.writer.Event(
+			s.Stored,
+			"NodeDeleted",
+			"Deleted Node %s, which Cluster API left behind: its host left etcd, its Machine was deleted, and its kubelet does not report",
+			node.Name,
+		)
 	}
 	inspection.Block(removal.NodeDeleting(left)) // a finalizer may block the end of the deletion
 }
@@ -167,9 +199,11 @@ func (r *Remover) nodeSilence(node *facts.ControlPlaneNode) time.Duration {
 	return r.hooks.silence("silence of Node "+string(node.UID), node.Silent)
 }
 
-// sweep takes a member out of etcd that was taken in once more, and deletes the certificates of the host, unless
-// another has its name by now, which has its own.
-func (r *Remover) sweep(ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, situation *removal.Situation, left removal.Leftover) error {
+// sweep removes a member that was added again from etcd, and deletes the certificates of the host. It keeps
+// them if another Node has the name of the host by now, because they belong to that Node.
+func (r *Remover) sweep(
+	ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, situation *removal.Situation, left removal.Leftover,
+) error {
 	seen := inspection.Etcd(ctx, removal.Machine{})
 	if seen == nil {
 		return nil
@@ -181,7 +215,7 @@ func (r *Remover) sweep(ctx context.Context, s *scope.Scope, inspection *etcdgat
 		if !r.removeMember(ctx, s, inspection, step) {
 			return nil
 		}
-	case removal.Wait, removal.MoveLeader: // which one that is gone cannot be
+	case removal.Wait, removal.MoveLeader: // a deleted host cannot be leader
 		inspection.Block(step.Blocks())
 		return nil
 	}

@@ -21,8 +21,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// ExcludeGuards excludes guard Pods from the drains of control-plane Nodes. It runs after HoldDeleted and the synchronization of the Machines, so that no Node
-// is drained faster before its Machine has our hook. A foreign rule of the same name is reported and not changed.
+// ExcludeGuards excludes guard Pods from the drains of control-plane Nodes. It runs after HoldDeleted and
+// Sync. Therefore no Node is drained faster before its Machine has our hook. A foreign rule of the same name
+// is reported and not changed.
 func (h *Hooks) ExcludeGuards(ctx context.Context, s *scope.Scope) (bool, error) {
 	rule := desired.DrainRule(s.Facts)
 	if rule == nil {
@@ -61,8 +62,8 @@ func (h *Hooks) HoldDeleted(ctx context.Context, s *scope.Scope) (bool, error) {
 	return true, errors.Join(errs...)
 }
 
-// excludeDrain keeps Cluster API from a drain that would never end, or must not begin, of a Machine that is being
-// deleted. A Machine without our hook is never excluded: the drain may be all that keeps Cluster API from its host.
+// excludeDrain blocks a drain of a Machine that is being deleted if the drain would never end, or must not
+// begin. A Machine without our hook is never excluded: only the drain may block Cluster API from its host.
 func (h *Hooks) excludeDrain(ctx context.Context, s *scope.Scope, m *clusterv1.Machine, silence time.Duration) error {
 	if !removal.Holds(m) {
 		return nil

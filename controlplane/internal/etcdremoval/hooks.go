@@ -22,13 +22,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// Hooks keeps Cluster API from a host until the host has left etcd: by the pre-terminate hook of the Machine, by its
-// exclusion from drains, and by the annotation that protects the infrastructure machine.
+// Hooks blocks Cluster API from a host until the host has left etcd. It uses the pre-terminate hook of the
+// Machine, its exclusion from drains, and the annotation that protects the infrastructure machine.
 type Hooks struct {
 	client client.Client
 	writer *writer.Writer
 	clock  clock.PassiveClock
-	// Silent remembers since when the kubelets of control-plane Nodes do not report.
+	// Silent records since when the kubelets of control-plane Nodes do not report.
 	Silent *reconcile.StartTimes
 }
 
@@ -37,17 +37,18 @@ func NewHooks(c client.Client, w *writer.Writer, clk clock.PassiveClock) *Hooks 
 	return &Hooks{client: c, writer: w, clock: clk, Silent: reconcile.NewStartTimes(clk.Now)}
 }
 
-// beforeHooks are the reasons of the condition Deleting up to which Cluster API has not begun with the host, and looks
-// at hooks before it does (reconcileDelete of its machine_controller.go, v1.12). An internal error may come later, too.
-// That it waits for hooks is none of them: where no other is left, ours may have been taken off by hand.
+// beforeHooks are the reasons of the condition Deleting with which Cluster API has not changed the host, and
+// reads hooks first. Source: reconcileDelete of its machine_controller.go, v1.12. An internal error may also
+// occur later. The reason for waiting for hooks is not among them: if no other hook exists, a user may have
+// removed ours.
 var beforeHooks = []string{
 	"", clusterv1.MachineDeletingReason, clusterv1.MachineDeletingInternalErrorReason, clusterv1.MachineDeletingWaitingForPreDrainHookReason,
 	clusterv1.MachineDeletingDrainingNodeReason, clusterv1.MachineDeletingWaitingForVolumeDetachReason,
 }
 
-// addLate puts our hook on a Machine whose deletion was asked for before it had one: before the installation ended,
-// or before this provider knew of hooks. That it is being drained may last for hours. A hook that we dropped is never
-// put back.
+// addLate adds our hook to a Machine whose deletion was requested before the Machine had it. The installation
+// had not ended by then, or an older provider without hooks was running. The drain of such a Machine may take
+// hours. A hook that this provider dropped is never added again.
 func (h *Hooks) addLate(ctx context.Context, s *scope.Scope, m *clusterv1.Machine) error {
 	if left := h.writer.Recent.Pending(HookKey(m), m.ResourceVersion); left > 0 {
 		s.Again.In(left)
@@ -58,7 +59,7 @@ func (h *Hooks) addLate(ctx context.Context, s *scope.Scope, m *clusterv1.Machin
 	}
 	infra, err := kube.InfraMachine(ctx, h.client, m)
 	if err != nil || infra == nil || !infra.GetDeletionTimestamp().IsZero() {
-		return err // the host is on its way out
+		return err // the host is already being deprovisioned
 	}
 	after := m.DeepCopy()
 	annotations.AddAnnotations(after, map[string]string{controlplanev1.EtcdMemberHookAnnotation: ""})
@@ -70,36 +71,39 @@ func (h *Hooks) addLate(ctx context.Context, s *scope.Scope, m *clusterv1.Machin
 	return nil
 }
 
-// mayAddHookLate reports whether a Machine that is being deleted can still be held, and was not released before. Of one
-// without Node that would not be known, but Cluster API neither drains it nor waits for anything else.
+// mayAddHookLate reports whether our hook can still be added to a Machine that is being deleted, and its host
+// was not released before. A release without Node is not recorded. Cluster API does not drain a Machine
+// without Node, and deletes its host at once.
 func mayAddHookLate(s *scope.Scope, m *clusterv1.Machine) bool {
 	if !s.Installed() || s.ClusterDeleting() || removal.Holds(m) || mayBeTouched(m) {
 		return false
 	}
 	situation, err := removal.Of(s.Facts)
 	if err != nil {
-		return false // which is told when what is recorded is to be cleaned up
+		return false // CleanUp reports the invalid record
 	}
 	at := slices.IndexFunc(situation.Machines, func(known removal.Machine) bool { return known.Name == m.Name })
 	return at >= 0 && situation.Machines[at].Node != "" && !situation.Released(situation.Machines[at])
 }
 
-// mayBeTouched reports whether Cluster API may have begun with the host of a Machine. It has not while it waits for the hook of another.
+// mayBeTouched reports whether Cluster API may have begun with the host of a Machine. It has not while it
+// waits for the hook of another owner.
 func mayBeTouched(m *clusterv1.Machine) bool {
 	reason := conditions.GetReason(m, clusterv1.MachineDeletingCondition)
-	return !slices.Contains(beforeHooks, reason) && (reason != clusterv1.MachineDeletingWaitingForPreTerminateHookReason || !removal.WaitsForOthers(m))
+	return !slices.Contains(beforeHooks, reason) && (reason != clusterv1.MachineDeletingWaitingForPreTerminateHookReason ||
+		!removal.WaitsForOthers(m))
 }
 
 // HookKey identifies the writes of the hook of a Machine in the memory of own writes.
 func HookKey(m *clusterv1.Machine) string { return reconcile.Key("hook", m) }
 
-// DropAll takes our hook off all Machines, those too that were taken out of the control plane, and ends the
-// protection of their infrastructure machines.
+// DropAll removes our hook from all Machines, also from those that were taken out of the control plane. It
+// ends the protection of their infrastructure machines.
 func (h *Hooks) DropAll(ctx context.Context, s *scope.Scope) error {
 	var errs []error
 	for _, m := range protectable(s) {
 		unprotected, err := h.unprotect(ctx, s, m)
-		errs = append(errs, err) // the hook is dropped all the same: nothing may keep a Cluster from being deleted
+		errs = append(errs, err) // the hook is dropped nevertheless: a failure must not block the deletion of the Cluster
 		if err == nil && !unprotected || !removal.Holds(m) {
 			continue
 		}
@@ -112,15 +116,19 @@ func (h *Hooks) DropAll(ctx context.Context, s *scope.Scope) error {
 	return errors.Join(errs...)
 }
 
-// Drop takes our hook off the Machine that was read, not off a later one of its name: whoever wrote the annotation,
-// also a restored backup.
+// Drop removes our hook from the Machine that was read, not from a later one of its name. It does not matter
+// which client wrote the annotation; it may come from a restored backup.
 func (h *Hooks) Drop(ctx context.Context, m *clusterv1.Machine) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": m.UID, "annotations": map[string]any{controlplanev1.EtcdMemberHookAnnotation: nil}}})
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": m.UID, "annotations": map[string]any{controlplanev1.EtcdMemberHookAnnotation: nil}},
+	})
 	if err != nil {
 		return fmt.Errorf("cannot encode annotations: %w", err)
 	}
 	version := m.ResourceVersion
-	if err := h.client.Patch(ctx, m.DeepCopy(), client.RawPatch(types.MergePatchType, patch), writer.FieldOwner); client.IgnoreNotFound(err) != nil {
+	if err := h.client.Patch(
+		ctx, m.DeepCopy(), client.RawPatch(types.MergePatchType, patch), writer.FieldOwner,
+	); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot take the hook off Machine %s: %w", m.Name, err)
 	}
 	h.writer.Recent.Record(HookKey(m), version)

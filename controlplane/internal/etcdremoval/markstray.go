@@ -12,16 +12,19 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 )
 
-// ReportStray says why a Machine is not deleted that was taken out of the control plane and still carries our hook: its
-// host may be a member of etcd, but the Machine does not count any more when it is asked whether etcd does without it.
+// ReportStray reports why a Machine is not deleted that was taken out of the control plane and still has our
+// hook. Its host may be a member of etcd, but the decision whether etcd can spare a host no longer counts
+// this Machine.
 func (r *Remover) ReportStray(_ context.Context, s *scope.Scope) (bool, error) {
 	if s.ClusterDeleting() || s.Found.Blocked(status.HostRelease) != nil {
 		return true, nil
 	}
 	for _, m := range s.Workers {
 		if !m.DeletionTimestamp.IsZero() && removal.Holds(m) {
-			s.Found.Block(status.HostRelease, controlplanev1.EtcdUnknownReason, fmt.Sprintf("the host of Machine %s is not touched: it was taken out of the control plane, so that it is not "+
-				"known whether etcd does without it. Give the Machine its labels %s and %s back; or, when its host is no member of etcd, take the annotation %s off it",
+			s.Found.Block(status.HostRelease, controlplanev1.EtcdUnknownReason, fmt.Sprintf("the host of Machine %s is not touched: it was "+
+				"taken out of the control plane, so that it is not "+
+				"known whether etcd does without it. Give the Machine its labels %s and %s back; or, when its host is no member of etcd, take the "+
+				"annotation %s off it",
 				m.Name, clusterv1.MachineControlPlaneLabel, clusterv1.MachineControlPlaneNameLabel, controlplanev1.EtcdMemberHookAnnotation))
 			return true, nil
 		}

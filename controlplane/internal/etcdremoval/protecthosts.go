@@ -22,9 +22,9 @@ import (
 // etcdMember is the value of the annotation that protects an infrastructure machine from deletion. The admission policy reads only the key.
 const etcdMember = "etcd-member"
 
-// Protect keeps the annotation that protects an infrastructure machine from deletion in step with the hook of its
-// Machine: without the hook Cluster API core deletes the infrastructure machine itself, and an admission policy would
-// refuse that.
+// Protect keeps the annotation that protects an infrastructure machine from deletion in step with the hook of
+// its Machine. Without the hook Cluster API core deletes the infrastructure machine itself. The admission
+// policy would refuse that deletion while the annotation exists.
 func (h *Hooks) Protect(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.ClusterDeleting() {
 		return true, nil // Release ends the protection together with the hooks
@@ -41,9 +41,9 @@ func (h *Hooks) Protect(ctx context.Context, s *scope.Scope) (bool, error) {
 	return true, errors.Join(errs...)
 }
 
-// protectable are the Machines whose infrastructure machine may have, or need, the protection: those of the control
-// plane, and those that were taken out of the control plane with the hook. The infrastructure machines of other workers
-// are not read.
+// protectable returns the Machines whose infrastructure machine may have, or need, the protection. These are
+// the Machines of the control plane, and those that were taken out of it with the hook. The infrastructure
+// machines of other workers are not read.
 func protectable(s *scope.Scope) []*clusterv1.Machine {
 	machines := append([]*clusterv1.Machine(nil), s.Machines...)
 	for _, m := range s.Workers {
@@ -83,12 +83,16 @@ func (h *Hooks) annotateProtection(ctx context.Context, infra *unstructured.Unst
 	if protect {
 		value = etcdMember
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": infra.GetUID(), "annotations": map[string]any{controlplanev1.DeleteProtectionAnnotation: value}}})
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": infra.GetUID(), "annotations": map[string]any{controlplanev1.DeleteProtectionAnnotation: value}},
+	})
 	if err != nil {
 		return fmt.Errorf("cannot encode annotations: %w", err)
 	}
 	version := infra.GetResourceVersion()
-	if err := h.client.Patch(ctx, infra.DeepCopy(), client.RawPatch(types.MergePatchType, patch), writer.FieldOwner); client.IgnoreNotFound(err) != nil {
+	if err := h.client.Patch(
+		ctx, infra.DeepCopy(), client.RawPatch(types.MergePatchType, patch), writer.FieldOwner,
+	); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot write the protection of %s %s: %w", infra.GetKind(), infra.GetName(), err)
 	}
 	h.writer.Recent.Record(protectionKey(infra), version)

@@ -51,8 +51,8 @@ func NewRemover(etcds Etcds, gate *etcdgate.Gate, hooks *Hooks, w *writer.Writer
 	return &Remover{etcds: etcds, gate: gate, hooks: hooks, writer: w, clock: clk}
 }
 
-// Release lets the hosts of control-plane Machines go that are being deleted: one after the other, and each once
-// etcd does without it. When the cluster goes as a whole, all at once.
+// Release releases the hosts of control-plane Machines that are being deleted, one after the other, each as
+// soon as etcd can spare it. If the whole cluster is being deleted, it releases all at once.
 func (r *Remover) Release(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.ClusterDeleting() {
 		return true, r.hooks.DropAll(ctx, s)
@@ -62,17 +62,17 @@ func (r *Remover) Release(ctx context.Context, s *scope.Scope) (bool, error) {
 	}
 	situation, err := removal.Of(s.Facts)
 	if err != nil {
-		return false, err // which was told before, when what is recorded was to be cleaned up
+		return false, err // CleanUp has reported the invalid record
 	}
 	if dropped(s, r.writer.Recent, situation) {
 		return true, nil
 	}
-	due, before := situation.Due()
+	due, blocker := situation.Due()
 	switch {
-	case before != nil && s.Found.Blocked(status.HostRelease) != nil: // that of the host that comes first is told
+	case blocker != nil && s.Found.Blocked(status.HostRelease) != nil: // the blocker of the first host is reported
 		return true, nil
-	case before != nil:
-		r.gate.Block(s, *before)
+	case blocker != nil:
+		r.gate.Block(s, *blocker)
 		return true, nil
 	case len(due) == 0:
 		if draining := situation.Draining(); draining != nil && s.Found.Blocked(status.HostRelease) == nil {
@@ -93,8 +93,8 @@ func (r *Remover) Release(ctx context.Context, s *scope.Scope) (bool, error) {
 	return true, err
 }
 
-// reportQuorum tells that etcd has lost its quorum while a Machine does not come to our hook yet: Cluster API drains
-// it, which takes writes.
+// reportQuorum reports that etcd has lost its quorum while a Machine has not reached our hook yet. Cluster
+// API drains the Machine meanwhile, and a drain writes to etcd.
 func (r *Remover) reportQuorum(ctx context.Context, s *scope.Scope, situation *removal.Situation) {
 	at := slices.IndexFunc(situation.Machines, func(m removal.Machine) bool { return m.Held && !m.Deleted.IsZero() })
 	if at < 0 {
@@ -104,14 +104,14 @@ func (r *Remover) reportQuorum(ctx context.Context, s *scope.Scope, situation *r
 	r.gate.InBackground(s, "quorum "+string(m.UID), 0, math.MaxInt, func() (found *decision.Blocker, changed bool) {
 		serves, err := r.etcds.Serves(ctx, s.ClusterKey())
 		if serves || err != nil {
-			return nil, false // that of a cluster is noticed elsewhere which does not answer
+			return nil, false // the condition Available reports a cluster that does not answer
 		}
 		lost := m.NotTouched(removal.Lost())
 		return &lost, false
 	})
 }
 
-// dropped reports whether a hook was dropped a moment ago, and the cache does not have it yet.
+// dropped reports whether a hook was dropped a moment ago, and the cache does not have the change yet.
 func dropped(s *scope.Scope, recent *reconcile.RecentWrites, situation *removal.Situation) bool {
 	for i, m := range s.Machines {
 		if left := recent.Pending(HookKey(m), m.ResourceVersion); situation.Machines[i].Held && left > 0 {
@@ -122,10 +122,12 @@ func dropped(s *scope.Scope, recent *reconcile.RecentWrites, situation *removal.
 	return false
 }
 
-// releaseNext does the next step. moved reports whether that was to make another member lead: then the next may follow,
-// unless the leader handedOver before. What the host leaves behind is recorded before anything is done: afterwards
-// nothing tells of it.
-func (r *Remover) releaseNext(ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, situation *removal.Situation, due []removal.Machine, handedOver bool) (moved bool, err error) {
+// releaseNext executes the next step. moved reports whether the step made another member the leader. Then the
+// next step may follow, unless the leader was already handedOver. It records the leftovers of the host before
+// the step, because afterwards no object names the host.
+func (r *Remover) releaseNext(
+	ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, situation *removal.Situation, due []removal.Machine, handedOver bool,
+) (moved bool, err error) {
 	seen := inspection.Etcd(ctx, due[0])
 	if seen == nil {
 		return false, nil
@@ -152,39 +154,47 @@ func (r *Remover) releaseNext(ctx context.Context, s *scope.Scope, inspection *e
 	return false, r.releaseHost(ctx, s, situation, step)
 }
 
-// recordLeftover records what a host leaves behind, unless that is known.
+// recordLeftover records the leftover of a host, unless it is recorded already.
 func (r *Remover) recordLeftover(ctx context.Context, s *scope.Scope, situation *removal.Situation, left removal.Leftover) error {
-	noted, changed := situation.Recorded(left)
+	leftovers, changed := situation.Recorded(left)
 	if !changed {
 		return nil
 	}
-	situation.Leftovers = noted
-	return r.Record(ctx, s, noted)
+	situation.Leftovers = leftovers
+	return r.Record(ctx, s, leftovers)
 }
 
-// moveLeader makes another member lead, and reports whether it could be told to.
+// moveLeader makes another member the leader, and reports whether the request succeeded.
 func (r *Remover) moveLeader(ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, step removal.Step) bool {
 	s.Inspection = scope.EtcdInspection{}
 	if err := r.etcds.MoveLeader(ctx, s.ClusterKey(), step.Member, step.To); err != nil {
 		inspection.Failed(ctx, step, err)
 		return false
 	}
-	r.writer.Event(s.Stored, "EtcdLeaderMoved", "Etcd is led by %s: Machine %s, which led it, is being deleted", step.To.Name, step.Machine.Name)
+	r.writer.Event(
+		s.Stored, "EtcdLeaderMoved", "Etcd is led by %s: Machine %s, which led it, is being deleted", step.To.Name, step.Machine.Name,
+	)
 	return true
 }
 
-// removeMember takes a member out of etcd, and reports whether it did.
+// removeMember removes a member from etcd, and reports whether it succeeded.
 func (r *Remover) removeMember(ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, step removal.Step) bool {
 	s.Inspection = scope.EtcdInspection{}
 	if err := r.etcds.RemoveMember(ctx, s.ClusterKey(), step.Via, step.Member); err != nil {
 		inspection.Failed(ctx, step, err)
 		return false
 	}
-	r.writer.Event(s.Stored, "EtcdMemberRemoved", "Removed member %s from etcd: its Machine %s", cmp.Or(step.Member.Name, "without name"), deletionProgress(step.Machine))
+	r.writer.Event(
+		s.Stored,
+		"EtcdMemberRemoved",
+		"Removed member %s from etcd: its Machine %s",
+		cmp.Or(step.Member.Name, "without name"),
+		deletionProgress(step.Machine),
+	)
 	return true
 }
 
-// deletionProgress says of a Machine how far its deletion is.
+// deletionProgress describes the deletion of a Machine, for events.
 func deletionProgress(m removal.Machine) string {
 	if m.Name == "" {
 		return "is gone"
@@ -192,7 +202,7 @@ func deletionProgress(m removal.Machine) string {
 	return m.Name + " is being deleted"
 }
 
-// releaseHost lets a Machine go on whose host is no member of etcd, and records when.
+// releaseHost lets Cluster API delete a Machine whose host is not a member of etcd, and records when.
 func (r *Remover) releaseHost(ctx context.Context, s *scope.Scope, situation *removal.Situation, step removal.Step) error {
 	m := machineNamed(s, step.Machine.Name)
 	if unprotected, err := r.hooks.unprotect(ctx, s, m); err != nil || !unprotected {
@@ -211,8 +221,8 @@ func (r *Remover) releaseHost(ctx context.Context, s *scope.Scope, situation *re
 	return nil
 }
 
-// Record writes down which hosts were released, and keeps the cluster here as long as there is one: a single node that
-// is only held may be moved.
+// Record records which hosts were released, and blocks the move of the cluster while there is one. A single
+// node with our hook is not released, and may be moved.
 func (r *Remover) Record(ctx context.Context, s *scope.Scope, leftovers []removal.Leftover) error {
 	recorded, err := removal.Record(leftovers)
 	if err != nil {

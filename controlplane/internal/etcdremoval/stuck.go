@@ -15,16 +15,16 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 )
 
-// FindStuck finds the Machines whose hosts left etcd, but whose infrastructure is not deleted, as with a dead BMC. They
-// count as gone when Machines are made. The Machine of an arbiter does not: its name is given once, and a master is no
-// successor of an arbiter.
+// FindStuck finds the Machines whose hosts left etcd, but whose infrastructure is not deleted, for example
+// because of a dead BMC. The creation of Machines counts them as deleted. It does not count the Machine of an
+// arbiter: its name is unique, and a master cannot replace an arbiter.
 func (r *Remover) FindStuck(_ context.Context, s *scope.Scope) (bool, error) {
 	if !s.Installed() || s.ClusterDeleting() || s.Fenced() || s.Replicas() < 2 || !removal.Concerned(s.Facts) {
 		return true, nil
 	}
 	situation, err := removal.Of(s.Facts)
 	if err != nil {
-		return true, nil //nolint:nilerr // reported when what is recorded is to be cleaned up
+		return true, nil //nolint:nilerr // CleanUp reports the invalid record
 	}
 	stuck, next := situation.Stuck(r.clock.Now())
 	s.Again.In(next)
@@ -37,12 +37,12 @@ func (r *Remover) FindStuck(_ context.Context, s *scope.Scope) (bool, error) {
 	return true, nil
 }
 
-// machineNamed returns the Machine of the control plane with a name that facts of this reconcile hold.
+// machineNamed returns the Machine of the control plane with a name that facts of this reconcile contain.
 func machineNamed(s *scope.Scope, name string) *clusterv1.Machine {
 	return s.Machines[slices.IndexFunc(s.Machines, func(m *clusterv1.Machine) bool { return m.Name == name })]
 }
 
-// AgainstSuccessors is all that speaks against another Machine in the place of one that is stuck.
+// AgainstSuccessors returns the reasons not to create another Machine in the place of a stuck one.
 func AgainstSuccessors(s *scope.Scope, etcd *facts.Etcd) []decision.Blocker {
 	situation, err := removal.Of(s.Facts)
 	if err != nil {
@@ -55,7 +55,8 @@ func AgainstSuccessors(s *scope.Scope, etcd *facts.Etcd) []decision.Blocker {
 	return against
 }
 
-// ReportStuck reports the first Machine that is stuck, and how to end that. Others that wait for its end are worth less.
+// ReportStuck reports the first stuck Machine and the remedy. This takes precedence over the report that
+// other Machines wait for its deletion.
 func (r *Remover) ReportStuck(_ context.Context, s *scope.Scope) (bool, error) {
 	blocked := s.Found.Blocked(status.HostRelease)
 	if len(s.Stuck) == 0 || blocked != nil && blocked.Reason != controlplanev1.WaitingForMachinesDeletionReason {
