@@ -34,7 +34,8 @@ func NewConditionWriter(c client.Client, gate *etcdgate.Gate, w *writer.Writer, 
 	return &ConditionWriter{client: c, gate: gate, writer: w, clock: clk, Started: clk.Now()}
 }
 
-// MarkUpToDate writes the condition UpToDate of the Machines, which Cluster API expects of a control plane provider.
+// MarkUpToDate writes the condition UpToDate of the Machines, which Cluster API expects of a control plane
+// provider.
 func (w *ConditionWriter) MarkUpToDate(ctx context.Context, s *scope.Scope) (bool, error) {
 	for i, m := range s.Found.Machines {
 		wanted := upToDateCondition(s, m)
@@ -45,11 +46,16 @@ func (w *ConditionWriter) MarkUpToDate(ctx context.Context, s *scope.Scope) (boo
 	return true, nil
 }
 
-// upToDateCondition reports whether a Machine is what it is to be: bears the release of its Node, and that is the one
-// to which the cluster is brought. OpenShift upgrades its hosts in place; what is configured in them otherwise belongs
-// to its own operators. A Machine is never replaced for either.
+// upToDateCondition returns the condition UpToDate of a Machine. It is true if the Machine has the release of
+// its Node, and this is the target release of the cluster. OpenShift upgrades its hosts in place, and its
+// operators own all other configuration of the hosts. A Machine is never replaced for either.
 func upToDateCondition(s *scope.Scope, m *clusterv1.Machine) metav1.Condition {
-	c := metav1.Condition{Type: clusterv1.MachineUpToDateCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineUpToDateReason, ObservedGeneration: m.Generation}
+	c := metav1.Condition{
+		Type:               clusterv1.MachineUpToDateCondition,
+		Status:             metav1.ConditionTrue,
+		Reason:             clusterv1.MachineUpToDateReason,
+		ObservedGeneration: m.Generation,
+	}
 	required := s.Found.MachineVersion(s.Facts, m)
 	if target, known := s.Target(); known && required != "" {
 		required = "v" + target.String()
@@ -61,8 +67,8 @@ func upToDateCondition(s *scope.Scope, m *clusterv1.Machine) metav1.Condition {
 	return c
 }
 
-// set writes a condition of one of the Machines, unless it is so, or was written a moment ago and has
-// not reached the cache yet.
+// set writes a condition of one of the Machines. It does not write a condition that is unchanged, or that was
+// written a moment ago and has not reached the cache yet.
 func (w *ConditionWriter) set(ctx context.Context, s *scope.Scope, i int, wanted metav1.Condition, owner client.FieldOwner) error {
 	m := s.Found.Machines[i]
 	wanted.Message = bound.Message(wanted.Message)
@@ -72,7 +78,7 @@ func (w *ConditionWriter) set(ctx context.Context, s *scope.Scope, i int, wanted
 	}
 	wanted.LastTransitionTime = metav1.NewTime(w.clock.Now())
 	if observed != nil && observed.Status == wanted.Status && !observed.LastTransitionTime.IsZero() {
-		wanted.LastTransitionTime = observed.LastTransitionTime // the timeout of a MachineHealthCheck runs from here, whatever the message
+		wanted.LastTransitionTime = observed.LastTransitionTime // a new message must not restart the timeout of a MachineHealthCheck
 	}
 	key := reconcile.Key(wanted.Type, m)
 	if m.ResourceVersion == "" {
@@ -90,8 +96,9 @@ func (w *ConditionWriter) set(ctx context.Context, s *scope.Scope, i int, wanted
 	return nil
 }
 
-// apply writes one condition of a Machine. The other conditions have other writers, hence server-side apply: a merge patch
-// would write the list as a whole. An owner states one condition: what it does not state any more goes.
+// apply writes one condition of a Machine. It uses server-side apply because the other conditions have other
+// writers: a merge patch would write the whole list. An owner states one condition: the API server removes
+// any other that it stated before.
 func (w *ConditionWriter) apply(ctx context.Context, m *clusterv1.Machine, c metav1.Condition, owner client.FieldOwner) error {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"namespace": m.Namespace, "name": m.Name, "uid": string(m.UID)},

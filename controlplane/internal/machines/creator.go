@@ -36,7 +36,7 @@ type Creator struct {
 	gate   *etcdgate.Gate
 	writer *writer.Writer
 	clock  clock.PassiveClock
-	// Failing remembers since when a creation fails for reasons that usually pass.
+	// Failing records since when a creation fails for transient reasons.
 	Failing *reconcile.StartTimes
 	// Watch watches the kind of an infrastructure template.
 	Watch func(template client.Object) error
@@ -50,22 +50,23 @@ func NewCreator(c client.Client, gate *etcdgate.Gate, w *writer.Writer, clk cloc
 	}
 }
 
-// leftoverRetry is how often leftovers of a former Machine of the same name are looked at; their kinds are not all watched.
+// leftoverRetry is how often leftovers of a former Machine of the same name are read again. Not all their
+// kinds are watched.
 const leftoverRetry = reconcile.CacheLag * 10
 
-// leftoverTime is how long a leftover of a former Machine may take to be deleted until this is a failure. Its host is
-// deprovisioned meanwhile, and its disks are cleaned.
+// leftoverTime is how long the deletion of a leftover of a former Machine may take before this is a failure.
+// Meanwhile its host is deprovisioned and its disks are cleaned.
 const leftoverTime = time.Hour
 
-// CreateMissing makes those that are missing, all at once: assisted-service installs only when all hosts are there. Those of
-// an installed cluster wait until etcd can take them in.
+// CreateMissing creates all missing Machines at once: assisted-service starts the installation only with all
+// hosts. The missing Machines of an installed cluster wait until etcd can add their hosts.
 func (c *Creator) CreateMissing(ctx context.Context, s *scope.Scope) (bool, error) {
 	missing := scaling.Missing(int(s.Replicas()), len(s.Machines), s.Found.Stuck)
 	switch {
 	case missing > 0 && s.ClusterDeleting():
 		s.Block(controlplanev1.WaitingForWorkersDeletionReason, scope.ClusterDeleting)
 	case missing > 0 && s.Begun && !s.Progress.DayTwo:
-		s.Block(controlplanev1.WaitingForInstallationReason, whenMachinesAreMade(s.Phase))
+		s.Block(controlplanev1.WaitingForInstallationReason, creationBlocker(s.Phase))
 	case missing > 0 && s.Installed():
 		s.Missing = missing
 	case missing <= 0:
@@ -78,12 +79,17 @@ func (c *Creator) CreateMissing(ctx context.Context, s *scope.Scope) (bool, erro
 	return true, nil
 }
 
-// freeSlots are the places of the Machines that are missing; none, and it is told why, when they cannot be made.
+// freeSlots returns the slots of the missing Machines. If they cannot be created it reports why and returns
+// none.
 func freeSlots(s *scope.Scope, missing int) []desired.Slot {
 	if unowned := s.WithoutOwner(); len(unowned) > 0 {
-		s.Block(controlplanev1.MachinesWithoutOwnerReason, fmt.Sprintf("No control-plane Machine is created: Machines without owner exist, as after a restore: %s. Restore their MachineSets and MachineDeployments. "+
+		s.Block(controlplanev1.MachinesWithoutOwnerReason, fmt.Sprintf("No control-plane Machine is created: Machines without owner exist, "+
+			"as after a restore: %s. Restore their MachineSets and MachineDeployments. "+
 			"If one is a control-plane Machine, set its labels %s and %s=%s. Deleting such a Machine wipes its host",
-			status.Names(unowned), clusterv1.MachineControlPlaneLabel, clusterv1.MachineControlPlaneNameLabel, s.Labels()[clusterv1.MachineControlPlaneNameLabel]))
+			status.Names(unowned),
+			clusterv1.MachineControlPlaneLabel,
+			clusterv1.MachineControlPlaneNameLabel,
+			s.Labels()[clusterv1.MachineControlPlaneNameLabel]))
 		return nil
 	}
 	slots, err := desired.FreeSlots(s.Facts, missing)
@@ -94,27 +100,33 @@ func freeSlots(s *scope.Scope, missing int) []desired.Slot {
 	slots = slices.DeleteFunc(slots, func(slot desired.Slot) bool {
 		taken := slices.ContainsFunc(s.Workers, func(m *clusterv1.Machine) bool { return m.Name == slot.Name })
 		if taken {
-			s.Block(controlplanev1.MachineCreationFailedReason, fmt.Sprintf("Machine %s was taken out of the control plane, and none is created in its place while it exists: restore its labels %s and %s. "+
-				"If another is to take its place, delete it then, which wipes its host", slot.Name, clusterv1.MachineControlPlaneLabel, clusterv1.MachineControlPlaneNameLabel))
+			s.Block(controlplanev1.MachineCreationFailedReason, fmt.Sprintf("Machine %s was taken out of the control plane, and none is "+
+				"created in its place while it exists: restore its labels %s and %s. "+
+				"If another is to take its place, delete it then, which wipes its host", slot.Name,
+				clusterv1.MachineControlPlaneLabel,
+				clusterv1.MachineControlPlaneNameLabel))
 		}
 		return taken
 	})
 	for _, slot := range slots {
 		if templateOf(s, slot) == nil {
 			ref := facts.MachineTemplate(s.ControlPlane, slot.Arbiter).Spec.InfrastructureRef
-			s.Block(controlplanev1.InfraTemplateMissingReason, fmt.Sprintf("%s %s does not exist: create it, or name another in %s.spec.infrastructureRef", ref.Kind, ref.Name, templateField(slot)))
+			s.Block(
+				controlplanev1.InfraTemplateMissingReason,
+				fmt.Sprintf("%s %s does not exist: create it, or name another in %s.spec.infrastructureRef", ref.Kind, ref.Name, templateField(slot)),
+			)
 			return nil
 		}
 	}
 	return slots
 }
 
-// templateOf is the template of the infra machine of a slot; nil when there is none.
+// templateOf returns the template of the infra machine of a slot; nil if it does not exist.
 func templateOf(s *scope.Scope, slot desired.Slot) *unstructured.Unstructured {
 	return s.Templates[facts.MachineTemplate(s.ControlPlane, slot.Arbiter).Spec.InfrastructureRef]
 }
 
-// templateField is where the spec says what the Machine of a slot is made from.
+// templateField returns the field of the spec with the template of the Machine of a slot.
 func templateField(slot desired.Slot) string {
 	if slot.Arbiter {
 		return "arbiter.machineTemplate"
@@ -122,8 +134,8 @@ func templateField(slot desired.Slot) string {
 	return "machineTemplate"
 }
 
-// whenMachinesAreMade says what the missing Machines of a cluster wait for whose installation has begun.
-func whenMachinesAreMade(phase controlplanev1.InstallationPhase) string {
+// creationBlocker returns what blocks the missing Machines of a cluster whose installation has begun.
+func creationBlocker(phase controlplanev1.InstallationPhase) string {
 	switch phase {
 	case controlplanev1.InstallationFailed:
 		return "the installation failed, hence no further Machines are made; see the condition Installed"
@@ -133,21 +145,21 @@ func whenMachinesAreMade(phase controlplanev1.InstallationPhase) string {
 	return "the missing Machines are made when the cluster is installed"
 }
 
-// create makes Machines with names that follow from the control plane alone, so that neither a stale cache nor a restart in the
-// middle can make one too many.
+// create creates Machines with names that depend on the control plane alone. Therefore neither a stale cache
+// nor a restart can lead to a surplus Machine.
 func (c *Creator) create(ctx context.Context, s *scope.Scope, slots []desired.Slot) error {
 	var errs []error
 	created := 0
 	for _, slot := range slots {
 		done, err := c.createOne(ctx, s, slot)
-		if kube.IsRefused(err) { // no host of the others is touched, for without this one they would wait
+		if kube.IsRefused(err) { // the other hosts are not changed: without this one they would wait
 			s.Again.In(writer.RefusedRetry)
 			s.Block(refusal(err, fmt.Sprintf("Machine %s was refused, correct %s: %v", slot.Name, templateField(slot), err)))
 			break
 		}
 		switch {
 		case errors.Is(err, writer.ErrNotCached):
-			awaitCache(s, slot.Name, reconcile.CacheLag)
+			waitForCache(s, slot.Name, reconcile.CacheLag)
 		case err != nil:
 			errs = append(errs, fmt.Errorf("cannot make Machine %s: %w", slot.Name, err))
 		}
@@ -163,8 +175,8 @@ func (c *Creator) create(ctx context.Context, s *scope.Scope, slots []desired.Sl
 	return err
 }
 
-// blockCreation reports why a Machine, or what it is made from, cannot be created: as a failure unless all reasons are
-// passing ones that have not lasted for long. Without errors such a time ends.
+// blockCreation reports why a Machine, or an object of it, cannot be created. This is a failure unless all
+// reasons are transient and recent. A call without errors ends the period of failures.
 func (c *Creator) blockCreation(s *scope.Scope, errs ...error) {
 	key := reconcile.Key("creation", s.Stored)
 	if len(errs) == 0 {
@@ -172,14 +184,17 @@ func (c *Creator) blockCreation(s *scope.Scope, errs ...error) {
 		return
 	}
 	reason, message := controlplanev1.MachineCreationFailedReason, errors.Join(errs...).Error()
-	if left := kube.TransientPeriod - c.clock.Now().Sub(c.Failing.Since(key)); left > 0 && !slices.ContainsFunc(errs, func(err error) bool { return !kube.IsTransient(err) }) {
+	if left := kube.TransientPeriod - c.clock.Now().Sub(c.Failing.Since(key)); left > 0 && !slices.ContainsFunc(
+		errs, func(err error) bool { return !kube.IsTransient(err) },
+	) {
 		reason, message = clusterv1.ScalingUpReason, "Machines not created yet: "+message+". The creation is tried again"
 		s.Again.In(left)
 	}
 	s.Found.Block(status.MachineCreation, reason, message)
 }
 
-// createOne makes an infra machine, an OpenshiftAssistedConfig and a Machine of one name. created reports whether the Machine is new.
+// createOne creates an infra machine, an OpenshiftAssistedConfig and a Machine of one name. created reports
+// whether the Machine is new.
 func (c *Creator) createOne(ctx context.Context, s *scope.Scope, slot desired.Slot) (created bool, err error) {
 	infra, err := desired.InfraMachine(s.Facts, templateOf(s, slot), slot)
 	if err != nil {
@@ -202,12 +217,12 @@ func (c *Creator) createOne(ctx context.Context, s *scope.Scope, slot desired.Sl
 			continue
 		}
 		if !left.GetDeletionTimestamp().IsZero() {
-			s.Block(ofLeftover(left, c.clock.Now()))
+			s.Block(describeLeftover(left, c.clock.Now()))
 			s.Again.In(leftoverRetry)
 			return false, nil
 		}
-		if facts.OwnedByKind(left, "Machine") { // the cache still has that of a former Machine, or not yet the Machine
-			awaitCache(s, slot.Name, reconcile.CacheLag)
+		if facts.OwnedByKind(left, "Machine") { // the cache still has the object of a former Machine, or does not have the Machine yet
+			waitForCache(s, slot.Name, reconcile.CacheLag)
 			return false, nil
 		}
 		if !s.Ours(left) {
@@ -215,14 +230,14 @@ func (c *Creator) createOne(ctx context.Context, s *scope.Scope, slot desired.Sl
 		}
 	}
 	if observedMachine != nil { // ours, and newer than the list of Machines
-		awaitCache(s, slot.Name, reconcile.CacheLag)
+		waitForCache(s, slot.Name, reconcile.CacheLag)
 		return false, nil
 	}
-	if there, err := c.createConfig(ctx, s, slot, observedConfig); err != nil || !there {
+	if exists, err := c.createConfig(ctx, s, slot, observedConfig); err != nil || !exists {
 		return false, err
 	}
 	if observedInfra == nil {
-		if there, err := c.createInfraMachine(ctx, s, infra); err != nil || !there {
+		if exists, err := c.createInfraMachine(ctx, s, infra); err != nil || !exists {
 			return false, err
 		}
 	}
@@ -230,45 +245,58 @@ func (c *Creator) createOne(ctx context.Context, s *scope.Scope, slot desired.Sl
 	if err := c.writer.Apply(ctx, s, machine, nil); err != nil {
 		return false, err
 	}
-	s.Found.Machines = append(s.Found.Machines, machine) // counted at once, although the cache has not seen it
+	s.Found.Machines = append(s.Found.Machines, machine) // counts from now on, although the cache does not have it
 	return machine.UID != "", nil
 }
 
-// ofLeftover is what is reported while an object of a former Machine is being deleted: no failure before it has taken long.
-func ofLeftover(left client.Object, now time.Time) (reason, message string) {
-	what := fmt.Sprintf("%s %s of the former Machine is being deleted", kube.KindName(left), left.GetName())
+// describeLeftover returns what to report while an object of a former Machine is being deleted. This is a
+// failure only after leftoverTime.
+func describeLeftover(left client.Object, now time.Time) (reason, message string) {
+	state := fmt.Sprintf("%s %s of the former Machine is being deleted", kube.KindName(left), left.GetName())
 	if now.Sub(left.GetDeletionTimestamp().Time) < leftoverTime {
-		return clusterv1.ScalingUpReason, "Machine " + left.GetName() + " not created yet: " + what
+		return clusterv1.ScalingUpReason, "Machine " + left.GetName() + " not created yet: " + state
 	}
-	return controlplanev1.MachineCreationFailedReason, fmt.Sprintf("Machine %s not created: %s since %s. See its conditions and events, and the controllers of its finalizers %s",
-		left.GetName(), what, left.GetDeletionTimestamp().UTC().Format(time.RFC3339), bound.List(left.GetFinalizers()))
+	return controlplanev1.MachineCreationFailedReason, fmt.Sprintf("Machine %s not created: %s since %s. See its conditions and events, "+
+		"and the controllers of its finalizers %s",
+		left.GetName(), state, left.GetDeletionTimestamp().UTC().Format(time.RFC3339), bound.List(left.GetFinalizers()))
 }
 
-// createConfig makes the OpenshiftAssistedConfig of a slot. It comes before the infra machine, for a bootstrap provider
-// of another version may refuse it. there is false when it cannot be told that it is there to stay, or that it is of
-// the role of the slot.
-func (c *Creator) createConfig(ctx context.Context, s *scope.Scope, slot desired.Slot, observed *bootstrapv1.OpenshiftAssistedConfig) (there bool, err error) {
+// createConfig creates the OpenshiftAssistedConfig of a slot. It runs before the creation of the infra
+// machine, because a bootstrap provider of another version may refuse the config. exists is false if the
+// config may be about to be deleted, or may have another role than the slot.
+func (c *Creator) createConfig(
+	ctx context.Context, s *scope.Scope, slot desired.Slot, observed *bootstrapv1.OpenshiftAssistedConfig,
+) (exists bool, err error) {
 	config := desired.Config(s.Facts, slot.Name, slot.Arbiter, observed)
 	if left := c.writer.Recent.Pending(writer.Key(config), ""); observed == nil && left > 0 {
-		awaitCache(s, slot.Name, left)
+		waitForCache(s, slot.Name, left)
 		return false, nil
 	}
 	if slot.Arbiter != (config.Spec.Role == bootstrapv1.HostRoleArbiter) {
-		s.Block(controlplanev1.MachineCreationFailedReason, fmt.Sprintf("OpenshiftAssistedConfig %s exists without a Machine, and with the spec.role %q of another place. Delete it; no host is wiped, as no Machine uses it", config.Name, config.Spec.Role))
+		s.Block(
+			controlplanev1.MachineCreationFailedReason,
+			fmt.Sprintf(
+				"OpenshiftAssistedConfig %s exists without a Machine, and with the spec.role %q of another place. Delete it; no host is wiped, as "+
+					"no Machine uses it",
+				config.Name,
+				config.Spec.Role,
+			),
+		)
 		s.Again.In(leftoverRetry)
 		return false, nil
 	}
 	if err := applyConfig(ctx, c.writer, s, config, observed); err != nil {
 		return false, err
 	}
-	if !config.DeletionTimestamp.IsZero() { // that of a former Machine, which the cache has lost already
-		awaitCache(s, slot.Name, reconcile.CacheLag)
+	if !config.DeletionTimestamp.IsZero() { // the config of a former Machine, which the cache no longer has
+		waitForCache(s, slot.Name, reconcile.CacheLag)
 		return false, nil
 	}
 	return true, nil
 }
 
-// errBootstrapOutdated is that the kind OpenshiftAssistedConfig, which comes with the bootstrap provider, has no field that is to be set.
+// errBootstrapOutdated reports that the CRD of OpenshiftAssistedConfig, which belongs to the bootstrap
+// provider, lacks a field that is set.
 var errBootstrapOutdated = errors.New("the bootstrap provider is older than the control plane provider")
 
 func applyConfig(ctx context.Context, w *writer.Writer, s *scope.Scope, config, observed *bootstrapv1.OpenshiftAssistedConfig) error {
@@ -279,37 +307,38 @@ func applyConfig(ctx context.Context, w *writer.Writer, s *scope.Scope, config, 
 	return err
 }
 
-// refusal is what a condition says of a part of a Machine that the API server refused: that it is to be corrected,
-// unless an upgrade mends it.
+// refusal returns reason and message for an object of a Machine that the API server refused. The user has to
+// correct the spec, unless an upgrade of the bootstrap provider fixes the refusal.
 func refusal(err error, correct string) (reason, message string) {
 	if errors.Is(err, errBootstrapOutdated) {
-		return controlplanev1.BootstrapProviderOutdatedReason, fmt.Sprintf("%v: its OpenshiftAssistedConfigs have no %s. Upgrade it, as clusterctl upgrade does; that is noticed within five minutes",
+		return controlplanev1.BootstrapProviderOutdatedReason, fmt.Sprintf("%v: its OpenshiftAssistedConfigs have no %s. Upgrade it, as "+
+			"clusterctl upgrade does; that is noticed within five minutes",
 			errBootstrapOutdated, kube.UndeclaredField(err))
 	}
 	return controlplanev1.InvalidConfigurationReason, correct
 }
 
-// awaitCache says that a Machine is not made before it is seen what is there of its parts.
-func awaitCache(s *scope.Scope, name string, left time.Duration) {
+// waitForCache reports that the creation of a Machine waits until the cache shows which of its objects exist.
+func waitForCache(s *scope.Scope, name string, left time.Duration) {
 	if s.Found.Blocked(status.Installation) == nil {
 		s.Block(clusterv1.ScalingUpReason, "making Machine "+name)
 	}
 	s.Again.In(left)
 }
 
-// createInfraMachine makes the infra machine. Server-side apply would make us the owner of its spec, which belongs to
-// others from now on (the boot image to the bootstrap provider, the providerID to the infrastructure provider). there
-// is false when it cannot be told that it is there to stay: the cache has not seen one that may be gone by now, or that
-// of a former Machine, which goes.
-func (c *Creator) createInfraMachine(ctx context.Context, s *scope.Scope, infra *unstructured.Unstructured) (there bool, err error) {
+// createInfraMachine creates the infra machine. It does not use server-side apply, which would make this
+// provider the owner of the spec. The bootstrap provider changes its boot image, and the infrastructure
+// provider its providerID. exists is false if the infra machine may be deleted: the cache may lack it, or it
+// may belong to a former Machine.
+func (c *Creator) createInfraMachine(ctx context.Context, s *scope.Scope, infra *unstructured.Unstructured) (exists bool, err error) {
 	key := reconcile.Key(infra.GetKind(), infra)
 	if left := c.writer.Recent.Pending(key, ""); left > 0 {
-		awaitCache(s, infra.GetName(), left)
+		waitForCache(s, infra.GetName(), left)
 		return false, nil
 	}
 	switch err := c.client.Create(ctx, infra, writer.FieldOwner); {
 	case apierrors.IsAlreadyExists(err):
-		awaitCache(s, infra.GetName(), reconcile.CacheLag)
+		waitForCache(s, infra.GetName(), reconcile.CacheLag)
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("cannot create %s %s: %w", infra.GetKind(), infra.GetName(), err)

@@ -12,8 +12,9 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-// A leftover is deleted with its host deprovisioned, which takes long; one that is stuck is a failure.
-func TestALeftoverIsAFailureWhenItStays(t *testing.T) {
+// The deletion of a leftover takes long, because its host is deprovisioned. A leftover that is not deleted is
+// a failure.
+func TestLeftoverIsFailureAfterLeftoverTime(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		after  time.Duration
 		reason string
@@ -28,17 +29,19 @@ func TestALeftoverIsAFailureWhenItStays(t *testing.T) {
 			left := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{
 				Namespace: "lab", Name: "c1-0", DeletionTimestamp: &metav1.Time{Time: now}, Finalizers: []string{"example.com/kept"},
 			}}
-			reason, message := ofLeftover(left, now.Add(tc.after))
+			reason, message := describeLeftover(left, now.Add(tc.after))
 			g.Expect(reason).To(Equal(tc.reason))
 			g.Expect(message).To(ContainSubstring(tc.word))
 		})
 	}
 }
 
-func TestWhenMachinesAreMade(t *testing.T) {
+func TestCreationBlocker(t *testing.T) {
 	for phase, wanted := range map[controlplanev1.InstallationPhase]string{
-		controlplanev1.InstallationFailed: "no further Machines", controlplanev1.InstallationInstalled: "accepts hosts", controlplanev1.InstallationInstalling: "is installed",
+		controlplanev1.InstallationFailed:     "no further Machines",
+		controlplanev1.InstallationInstalled:  "accepts hosts",
+		controlplanev1.InstallationInstalling: "is installed",
 	} {
-		NewWithT(t).Expect(whenMachinesAreMade(phase)).To(ContainSubstring(wanted))
+		NewWithT(t).Expect(creationBlocker(phase)).To(ContainSubstring(wanted))
 	}
 }

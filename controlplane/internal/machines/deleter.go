@@ -35,11 +35,12 @@ func NewDeleter(c client.Client, live client.Reader, gate *etcdgate.Gate, w *wri
 	return &Deleter{client: c, live: live, gate: gate, writer: w}
 }
 
-// ScaleDown deletes Machines of which there are too many, one after the other. In an installed cluster that is not
-// before etcd does without the host: what is deleted cannot be taken back.
+// ScaleDown deletes surplus Machines, one after the other. In an installed cluster it deletes a Machine only
+// when etcd can spare its host, because a deletion cannot be reverted.
 func (d *Deleter) ScaleDown(ctx context.Context, s *scope.Scope) (bool, error) {
 	switch {
-	case s.Cluster == nil || s.ClusterDeleting() || len(s.Machines) <= int(s.Replicas()) || slices.ContainsFunc(s.Machines, collections.HasDeletionTimestamp):
+	case s.Cluster == nil || s.ClusterDeleting() || len(s.Machines) <= int(s.Replicas()) ||
+		slices.ContainsFunc(s.Machines, collections.HasDeletionTimestamp):
 		return true, nil
 	case !s.Begun:
 		return true, d.deleteSurplus(ctx, s, scaling.InOrder(scaling.TooMany(s.Facts))[0])
@@ -61,15 +62,19 @@ func (d *Deleter) ScaleDown(ctx context.Context, s *scope.Scope) (bool, error) {
 		s.Found.Block(status.ScaleDown, controlplanev1.ConnectionDownReason, scope.NotConnected)
 		return true, nil
 	case err != nil:
-		return true, nil //nolint:nilerr // for the user to correct: told when what is recorded was to be cleaned up
+		return true, nil //nolint:nilerr // for the user to correct: CleanUp reports the invalid record
 	case len(situation.Leftovers) > 0:
-		s.Found.Block(status.ScaleDown, controlplanev1.WaitingForMachinesDeletionReason, fmt.Sprintf("what is left of %s, whose host was released before, comes first", situation.Leftovers[0].From()))
+		s.Found.Block(
+			status.ScaleDown,
+			controlplanev1.WaitingForMachinesDeletionReason,
+			fmt.Sprintf("what is left of %s, whose host was released before, comes first", situation.Leftovers[0].From()),
+		)
 		return true, nil
 	}
 	return true, d.scaleInstalledDown(ctx, s, situation)
 }
 
-// scaleInstalledDown deletes a Machine, or says why none is deleted.
+// scaleInstalledDown deletes a Machine, or reports why it deletes none.
 func (d *Deleter) scaleInstalledDown(ctx context.Context, s *scope.Scope, situation *removal.Situation) error {
 	inspection := d.gate.Begin(s, status.ScaleDown)
 	if inspection == nil {
@@ -91,32 +96,48 @@ func (d *Deleter) scaleInstalledDown(ctx context.Context, s *scope.Scope, situat
 	}
 	m := s.Machines[slices.IndexFunc(s.Machines, func(m *clusterv1.Machine) bool { return m.Name == name })]
 	if !removal.Holds(m) {
-		inspection.Block(decision.Watch(controlplanev1.WaitingForEtcdReason, "Machine %s is not deleted: it does not carry our hook yet, see the condition MachinesUpToDate", name))
+		inspection.Block(
+			decision.Watch(
+				controlplanev1.WaitingForEtcdReason,
+				"Machine %s is not deleted: it does not carry our hook yet, see the condition MachinesUpToDate",
+				name,
+			),
+		)
 		return nil
 	}
 	d.gate.Done(s, status.ScaleDown)
 	return d.deleteSurplus(ctx, s, m)
 }
 
-// deleteSurplus deletes a Machine, unless the cache is behind: another may have been deleted already, and this one is not too many then.
+// deleteSurplus deletes a Machine, unless the cache is behind. Another Machine may have been deleted already,
+// and then this Machine is not surplus.
 func (d *Deleter) deleteSurplus(ctx context.Context, s *scope.Scope, m *clusterv1.Machine) error {
 	live, err := s.LiveMachines(ctx, d.live)
 	if err != nil {
 		return err
 	}
-	stay := slices.DeleteFunc(live, func(known clusterv1.Machine) bool { return !s.Controls(&known) || !known.DeletionTimestamp.IsZero() })
-	if len(stay) < len(s.Machines) {
+	remaining := slices.DeleteFunc(
+		live, func(known clusterv1.Machine) bool { return !s.Controls(&known) || !known.DeletionTimestamp.IsZero() },
+	)
+	if len(remaining) < len(s.Machines) {
 		s.Again.In(reconcile.CacheLag)
 		return nil
 	}
 	if err := kube.Delete(ctx, d.client, m); err != nil {
 		return err
 	}
-	d.writer.Event(s.Stored, "MachineDeleted", "Deleted Machine %s: there were %s, and spec.replicas is %d", m.Name, english.Plural(len(s.Machines), "Machine", ""), s.Replicas())
+	d.writer.Event(
+		s.Stored,
+		"MachineDeleted",
+		"Deleted Machine %s: there were %s, and spec.replicas is %d",
+		m.Name,
+		english.Plural(len(s.Machines), "Machine", ""),
+		s.Replicas(),
+	)
 	return nil
 }
 
-// DeleteAll deletes the control-plane Machines, all at once: the cluster goes as a whole.
+// DeleteAll deletes all control-plane Machines at once: the whole cluster is being deleted.
 func (d *Deleter) DeleteAll(ctx context.Context, s *scope.Scope) (bool, error) {
 	for _, m := range s.Machines {
 		if err := kube.Delete(ctx, d.client, m); err != nil {
@@ -124,13 +145,17 @@ func (d *Deleter) DeleteAll(ctx context.Context, s *scope.Scope) (bool, error) {
 		}
 	}
 	if len(s.Machines) > 0 {
-		s.Found.Block(status.Deletion, controlplanev1.WaitingForMachinesDeletionReason, "waiting for the deletion of control-plane Machines "+status.Names(s.Machines))
+		s.Found.Block(
+			status.Deletion,
+			controlplanev1.WaitingForMachinesDeletionReason,
+			"waiting for the deletion of control-plane Machines "+status.Names(s.Machines),
+		)
 		return false, nil
 	}
 	return true, nil
 }
 
-// AwaitWorkers waits for the workers: they may need the control plane to be drained.
+// AwaitWorkers waits for the deletion of the workers: their drain may need the control plane.
 func (d *Deleter) AwaitWorkers(_ context.Context, s *scope.Scope) (bool, error) {
 	if len(s.Workers) > 0 {
 		s.Found.Block(status.Deletion, controlplanev1.WaitingForWorkersDeletionReason,

@@ -17,8 +17,8 @@ const (
 	etcdHealthOwner = writer.FieldOwner + "-etcd"
 )
 
-// MarkEtcdMembers writes the condition EtcdMemberHealthy of the Machines. Members are read only while that can change a
-// condition: the operator, which is watched, names them only in free text.
+// MarkEtcdMembers writes the condition EtcdMemberHealthy of the Machines. It reads members only if they can
+// change a condition. The etcd operator is watched, but names members only in free text.
 func (w *ConditionWriter) MarkEtcdMembers(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.Installed() || s.ClusterDeleting() || s.Fenced() {
 		return true, nil

@@ -20,8 +20,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// ReadTemplates reads the templates of the infra machines, watches their kinds, and makes them belong to the Cluster.
-// That there is none is said when it is needed.
+// ReadTemplates reads the templates of the infra machines, watches their kinds, and makes the Cluster their
+// owner. A missing template is reported when it is needed.
 func (c *Creator) ReadTemplates(ctx context.Context, s *scope.Scope) (bool, error) {
 	s.Templates = map[clusterv1.ContractVersionedObjectReference]*unstructured.Unstructured{}
 	for _, ref := range facts.InfraTemplatesOf(s.ControlPlane) {
@@ -42,7 +42,7 @@ func (c *Creator) ReadTemplates(ctx context.Context, s *scope.Scope) (bool, erro
 			continue
 		}
 		s.Templates[ref] = template
-		if err := c.ownTemplate(ctx, s, template); err != nil { // of a kind that the manager was given no right to, for example
+		if err := c.ownTemplate(ctx, s, template); err != nil { // for example because the manager lacks the rights for the kind
 			c.blockCreation(s, err)
 			return false, err
 		}
@@ -50,11 +50,13 @@ func (c *Creator) ReadTemplates(ctx context.Context, s *scope.Scope) (bool, erro
 	return true, nil
 }
 
-// ownTemplate makes the Cluster an owner of the template, as the contract asks: clusterctl move takes along what a
-// Cluster owns. Server-side apply would not do, for several clusters may share a template: applied by one field
-// manager, the reference of one would replace that of another.
+// ownTemplate makes the Cluster an owner of the template, as the contract requires: clusterctl move moves the
+// objects that a Cluster owns. It does not use server-side apply, because several clusters may share a
+// template. With one field manager, the reference of one Cluster would replace that of another.
 func (c *Creator) ownTemplate(ctx context.Context, s *scope.Scope, template *unstructured.Unstructured) error {
-	owner := metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: clusterv1.ClusterKind, Name: s.Cluster.Name, UID: s.Cluster.UID}
+	owner := metav1.OwnerReference{
+		APIVersion: clusterv1.GroupVersion.String(), Kind: clusterv1.ClusterKind, Name: s.Cluster.Name, UID: s.Cluster.UID,
+	}
 	owned := slices.ContainsFunc(template.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner.UID })
 	if owned || template.GetDeletionTimestamp() != nil {
 		return nil
@@ -66,13 +68,21 @@ func (c *Creator) ownTemplate(ctx context.Context, s *scope.Scope, template *uns
 	}
 	before := template.DeepCopy()
 	template.SetOwnerReferences(util.EnsureOwnerRef(template.GetOwnerReferences(), owner))
-	refused, err := c.writer.Owners.Write(template, before, func() error { return kube.PatchMetadata(ctx, c.client, before, template, writer.FieldOwner) })
+	refused, err := c.writer.Owners.Write(
+		template, before, func() error { return kube.PatchMetadata(ctx, c.client, before, template, writer.FieldOwner) },
+	)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot make the Cluster an owner of %s %s: %w", before.GetKind(), before.GetName(), err)
 	}
 	if refused > 0 {
 		s.Again.In(refused)
-		s.Found.Block(status.TemplateOwner, controlplanev1.MachinesCreatedReason, reconcile.OwnersRefusedMessage(before.GetKind(), before.GetName(), "Add the verb delete to the rights for its infrastructure provider (docs/getting-started.md)"))
+		s.Found.Block(
+			status.TemplateOwner,
+			controlplanev1.MachinesCreatedReason,
+			reconcile.OwnersRefusedMessage(
+				before.GetKind(), before.GetName(), "Add the verb delete to the rights for its infrastructure provider (docs/getting-started.md)",
+			),
+		)
 		return nil
 	}
 	c.writer.Recent.Record(key, before.GetResourceVersion())

@@ -45,8 +45,9 @@ func NewRemediator(
 // remediationOwner owns the condition OwnerRemediated of Machines.
 const remediationOwner = writer.FieldOwner + "-remediation"
 
-// Remediate deletes an unhealthy Machine where a MachineHealthCheck asks for it and it does no harm: its host leaves
-// etcd, and another Machine is made, as whenever one is deleted. Each that waits tells why.
+// Remediate deletes an unhealthy Machine if a MachineHealthCheck requests it and the deletion does no harm.
+// Its host leaves etcd, and another Machine is created, as after any deletion. A Machine that is not deleted
+// yet gets a message.
 func (r *Remediator) Remediate(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Cluster == nil || s.ClusterDeleting() {
 		return true, nil
@@ -70,7 +71,7 @@ func (r *Remediator) Remediate(ctx context.Context, s *scope.Scope) (bool, error
 		r.gate.Done(s, status.Remediation)
 	}
 	if step == nil {
-		return true, nil // it is told what was found a moment ago
+		return true, nil // the conditions keep the result of the last inspection
 	}
 	if step.After > 0 {
 		s.Again.In(step.After)
@@ -97,7 +98,7 @@ func remediated(s *scope.Scope, recent *reconcile.RecentWrites) bool {
 // ReplacedKey identifies the deletion of an unhealthy Machine in the memory of own writes.
 func ReplacedKey(m *clusterv1.Machine) string { return reconcile.Key("replaced", m) }
 
-// inspectAndDecide looks at etcd, and decides. It is nil when that may not be done yet.
+// inspectAndDecide reads etcd and decides. It returns nil if etcd may not be read yet.
 func (r *Remediator) inspectAndDecide(ctx context.Context, s *scope.Scope, situation *remediation.Situation) *remediation.Step {
 	inspection := r.gate.Begin(s, status.Remediation)
 	if inspection == nil {
@@ -112,19 +113,23 @@ func (r *Remediator) inspectAndDecide(ctx context.Context, s *scope.Scope, situa
 	return &step
 }
 
-// decide is the decision upon etcd as it is now. The error is for the log: why that cannot be told.
+// decide returns the decision for the current state of etcd. The error is for the log: why the state is
+// unknown.
 func (r *Remediator) decide(ctx context.Context, s *scope.Scope, situation *remediation.Situation) (remediation.Step, error) {
 	seen, err := r.gate.See(ctx, s)
 	switch {
 	case errors.Is(err, cluster.ErrNotConnected):
-		return situation.Unread("the cluster's API server does not answer, so that nothing is known of etcd; see the condition Available of the control plane", true), nil
+		return situation.Unread(
+			"the cluster's API server does not answer, so that nothing is known of etcd; see the condition Available of the control plane", true,
+		), nil
 	case err != nil:
 		return situation.Unread(etcd.Describe(err)+"; it is tried again", false), err
 	}
 	return situation.Decide(seen), nil
 }
 
-// replace records that a Machine is being replaced, and deletes it. In this order: a record of one that was not deleted is taken up again.
+// replace records that a Machine is being replaced, and then deletes it. If the deletion fails, the record
+// leads to another attempt.
 func (r *Remediator) replace(ctx context.Context, s *scope.Scope, step remediation.Step) error {
 	record, err := json.Marshal(step.Record)
 	if err != nil {
@@ -141,36 +146,45 @@ func (r *Remediator) replace(ctx context.Context, s *scope.Scope, step remediati
 	r.writer.Recent.Record(ReplacedKey(step.Machine), step.Machine.ResourceVersion)
 	r.gate.Done(s, status.Remediation)
 	unhealthy := conditions.GetMessage(step.Machine, clusterv1.MachineHealthCheckSucceededCondition)
-	r.writer.Warn(s.Stored, "MachineRemediated", "Machine %s is unhealthy (%s): it is being deleted, and another takes its place", step.Machine.Name, unhealthy)
+	r.writer.Warn(
+		s.Stored,
+		"MachineRemediated",
+		"Machine %s is unhealthy (%s): it is being deleted, and another takes its place",
+		step.Machine.Name,
+		unhealthy,
+	)
 	return nil
 }
 
-// reportRemediation writes the condition OwnerRemediated of the Machines that are to be remediated: of the one that
-// comes first, of the others, and of those that are being deleted. Without a decision it stays as it is.
+// reportRemediation writes the condition OwnerRemediated of the Machines to remediate: of the first one, of
+// the others, and of those that are being deleted. Without a decision it leaves the conditions unchanged.
 func (r *Remediator) reportRemediation(ctx context.Context, s *scope.Scope, step remediation.Step) error {
 	for i, m := range s.Found.Machines {
-		told := metav1.Condition{Type: clusterv1.MachineOwnerRemediatedCondition, Status: metav1.ConditionFalse, ObservedGeneration: m.Generation}
+		condition := metav1.Condition{
+			Type: clusterv1.MachineOwnerRemediatedCondition, Status: metav1.ConditionFalse, ObservedGeneration: m.Generation,
+		}
 		switch {
 		case !s.ToBeRemediated(m):
 			continue
 		case !m.DeletionTimestamp.IsZero():
-			told.Reason, told.Message = controlplanev1.MachineRemediationMachineDeletingReason, remediation.Deleting
+			condition.Reason, condition.Message = controlplanev1.MachineRemediationMachineDeletingReason, remediation.Deleting
 		case step.Machine == nil:
 			continue
 		case step.Machine.Name == m.Name:
-			told.Reason, told.Message = step.Reason, step.Message
+			condition.Reason, condition.Message = step.Reason, step.Message
 		default:
-			told.Reason, told.Message = controlplanev1.MachineRemediationDeferredReason, "Machine is not replaced yet: Machine "+step.Machine.Name+" comes first"
+			condition.Reason, condition.Message = controlplanev1.MachineRemediationDeferredReason,
+				"Machine is not replaced yet: Machine "+step.Machine.Name+" comes first"
 		}
-		if err := r.conditions.set(ctx, s, i, told, remediationOwner); err != nil {
+		if err := r.conditions.set(ctx, s, i, condition, remediationOwner); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// reportHealthy takes the condition OwnerRemediated off Machines that are healthy again. The MachineHealthCheck wrote
-// it too, so that it is not ours to withdraw by server-side apply.
+// reportHealthy removes the condition OwnerRemediated from Machines that are healthy again. The
+// MachineHealthCheck also wrote the condition, so that server-side apply cannot remove it.
 func (r *Remediator) reportHealthy(ctx context.Context, s *scope.Scope) error {
 	for i, m := range s.Found.Machines {
 		if !m.DeletionTimestamp.IsZero() || !healthyAgain(m) {
@@ -192,7 +206,8 @@ func (r *Remediator) reportHealthy(ctx context.Context, s *scope.Scope) error {
 	return nil
 }
 
-// withdrawRemediation reads the Machine as it is, with the conditions of others, which a merge patch writes too.
+// withdrawRemediation removes the condition from a Machine. It reads the live Machine, because a merge patch
+// also writes the conditions of other controllers.
 func (r *Remediator) withdrawRemediation(ctx context.Context, cached *clusterv1.Machine) error {
 	m, err := kube.Read(ctx, r.live, client.ObjectKeyFromObject(cached), &clusterv1.Machine{})
 	if err != nil || m == nil || m.UID != cached.UID || !healthyAgain(m) {
@@ -207,7 +222,8 @@ func (r *Remediator) withdrawRemediation(ctx context.Context, cached *clusterv1.
 	return nil
 }
 
-// healthyAgain reports whether a Machine waits to be remediated, but is healthy.
+// healthyAgain reports whether a Machine still has a request for remediation, but is healthy.
 func healthyAgain(m *clusterv1.Machine) bool {
-	return conditions.IsTrue(m, clusterv1.MachineHealthCheckSucceededCondition) && conditions.IsFalse(m, clusterv1.MachineOwnerRemediatedCondition)
+	return conditions.IsTrue(m, clusterv1.MachineHealthCheckSucceededCondition) &&
+		conditions.IsFalse(m, clusterv1.MachineOwnerRemediatedCondition)
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 )
 
-// ScaleUp makes the Machines that an installed cluster lacks, once etcd would take their hosts in: one that it does not
-// take in would be installed in vain. Hosts leave etcd first, for it takes in none as long as a member is down.
+// ScaleUp creates the Machines that an installed cluster lacks, as soon as etcd would add their hosts. The
+// installation of a host that etcd does not add would be in vain. Hosts leave etcd first, because etcd adds
+// none while a member is down.
 func (c *Creator) ScaleUp(ctx context.Context, s *scope.Scope) (bool, error) {
 	switch {
 	case s.Missing == 0:
@@ -40,10 +41,10 @@ func (c *Creator) ScaleUp(ctx context.Context, s *scope.Scope) (bool, error) {
 		return true, nil
 	}
 	against := scaling.Up(s.Facts, etcd)
-	if plain := int(s.Replicas()) - len(s.Machines); s.Missing > plain { // one more takes the place of a Machine that is stuck
+	if regular := int(s.Replicas()) - len(s.Machines); s.Missing > regular { // the others replace stuck Machines
 		doubts := etcdremoval.AgainstSuccessors(s, etcd)
-		if plain > 0 && len(doubts) > 0 {
-			slots, doubts = freeSlots(s, plain), nil
+		if regular > 0 && len(doubts) > 0 {
+			slots, doubts = freeSlots(s, regular), nil
 		}
 		against = append(doubts, against...)
 	}

@@ -22,7 +22,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// CAPM3 (v1.12) watches neither the kubeconfig nor Nodes. It backs off to 1000 s for the Secret, and looks up Nodes every 30 s.
+// CAPM3 (v1.12) watches neither the kubeconfig nor Nodes. It backs off to 1000 s for the Secret, and reads
+// Nodes every 30 s.
 const (
 	// KubeconfigPublishedAnnotation is set on an infrastructure machine when the kubeconfig is published.
 	KubeconfigPublishedAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-published"
@@ -30,9 +31,10 @@ const (
 	NodeSeenAnnotation = "controlplane.cluster.x-k8s.io/node-seen"
 )
 
-// Touch makes the infrastructure provider look at its infra machines when what they wait for is there, once for each.
+// Touch triggers the infrastructure provider once for each dependency of its infra machines that has become
+// available.
 func (u *Updater) Touch(ctx context.Context, s *scope.Scope) (bool, error) {
-	// At once, not one after the other: each of them waits.
+	// In parallel, because each request takes time.
 	var group errgroup.Group
 	for _, machines := range [][]*clusterv1.Machine{s.Found.Machines, s.Workers} {
 		for _, m := range machines {
@@ -46,7 +48,7 @@ func (u *Updater) Touch(ctx context.Context, s *scope.Scope) (bool, error) {
 			if infra == nil || !metal3.NeedsNode(infra) {
 				continue
 			}
-			touch := news(s, m, infra)
+			touch := missingAnnotations(s, m, infra)
 			left := u.writer.Recent.Pending(touchKey(infra), infra.GetResourceVersion())
 			switch {
 			case len(touch) == 0:
@@ -60,8 +62,8 @@ func (u *Updater) Touch(ctx context.Context, s *scope.Scope) (bool, error) {
 	return true, group.Wait()
 }
 
-// news are the annotations that an infra machine does not have yet.
-func news(s *scope.Scope, m *clusterv1.Machine, infra *unstructured.Unstructured) map[string]string {
+// missingAnnotations returns the annotations that an infra machine does not have yet.
+func missingAnnotations(s *scope.Scope, m *clusterv1.Machine, infra *unstructured.Unstructured) map[string]string {
 	touch := map[string]string{}
 	if s.AdminKubeconfig != nil {
 		touch[KubeconfigPublishedAnnotation] = shortHash(string(s.AdminKubeconfig.UID))

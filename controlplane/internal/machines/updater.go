@@ -25,8 +25,8 @@ type Updater struct {
 // NewUpdater returns an Updater.
 func NewUpdater(c client.Client, w *writer.Writer) *Updater { return &Updater{client: c, writer: w} }
 
-// Sync keeps the existing Machines in step with the template, whatever the installation waits for: the cluster may have been moved
-// here, away from its assisted-service.
+// Sync keeps the existing Machines in step with the template. It does not wait for the installation: the
+// cluster may have been moved here, without its assisted-service.
 func (u *Updater) Sync(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Cluster == nil {
 		return true, nil
@@ -44,7 +44,8 @@ func (u *Updater) Sync(ctx context.Context, s *scope.Scope) (bool, error) {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("cannot update Machine %s: %w", m.Name, err))
 		case s.ClusterDeleting() && u.writer.Recent.Pending(writer.Key(m), m.ResourceVersion) > 0:
-			// What we state has no hook any more. It is taken off by itself where that did not do it, for others own it, too.
+			// The applied object has no hook any more. Other clients may also own the annotation, and then
+			// the apply does not remove it. DropAll removes the hook in that case.
 			u.writer.Recent.Record(etcdremoval.HookKey(m), m.ResourceVersion)
 		}
 	}
