@@ -9,8 +9,9 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-// The alert about slow installations counts from the start of the attempt: after a retry the control plane may be days old.
-func TestStartOfTheAttempt(t *testing.T) {
+// TestInstallationAttemptStart: the alert for slow installations counts from the start of the attempt. After
+// a retry the control plane may be days old.
+func TestInstallationAttemptStart(t *testing.T) {
 	created, retried := metav1.Unix(1_800_000_000, 0), metav1.Unix(1_800_100_000, 0)
 	record := func(content string) map[string]string {
 		return map[string]string{controlplanev1.RetriedInstallationAnnotation: content}
@@ -20,11 +21,13 @@ func TestStartOfTheAttempt(t *testing.T) {
 		phase       controlplanev1.InstallationPhase
 		want        *metav1.Time
 	}{
-		"first attempt":                   {nil, controlplanev1.InstallationPending, &created},
-		"retried":                         {record(`{"asked":"1","since":"` + retried.UTC().Format("2006-01-02T15:04:05Z") + `"}`), controlplanev1.InstallationInstalling, &retried},
+		"first attempt": {nil, controlplanev1.InstallationPending, &created},
+		"retried": {
+			record(`{"asked":"1","since":"` + retried.UTC().Format("2006-01-02T15:04:05Z") + `"}`), controlplanev1.InstallationInstalling, &retried,
+		},
 		"retry recorded without time":     {record(`{"asked":"1"}`), controlplanev1.InstallationInstalling, &created},
-		"a record that cannot be read":    {record(`since`), controlplanev1.InstallationInstalling, &created},
-		"installed: no attempt any more":  {record(`{"asked":"1"}`), controlplanev1.InstallationInstalled, nil},
+		"unreadable record":               {record(`since`), controlplanev1.InstallationInstalling, &created},
+		"installed: no attempt":           {record(`{"asked":"1"}`), controlplanev1.InstallationInstalled, nil},
 		"failed: the attempt that failed": {nil, controlplanev1.InstallationFailed, &created},
 	} {
 		t.Run(situation, func(t *testing.T) {

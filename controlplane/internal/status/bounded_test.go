@@ -17,8 +17,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// TestForeignTextsLeaveTheStatusWritable: the CRD takes messages of 32,768 characters.
-func TestForeignTextsLeaveTheStatusWritable(t *testing.T) {
+// TestStatusBoundsForeignTexts: the CRD accepts messages of 32,768 characters.
+func TestStatusBoundsForeignTexts(t *testing.T) {
 	long := strings.Repeat("x", 40000)
 	hosts := func() (agents []aiv1beta1.Agent) {
 		for i := range 200 {
@@ -33,10 +33,10 @@ func TestForeignTextsLeaveTheStatusWritable(t *testing.T) {
 		unhealthy = append(unhealthy, fmt.Sprintf("ClusterOperator o%d is not available (%s)", i, long))
 	}
 	for situation, tc := range map[string]struct {
-		view func() *View
-		told string
+		view    func() *View
+		message string
 	}{
-		"200 hosts fail at length: the links stay": {func() *View {
+		"200 hosts with long failures: the links stay": {func() *View {
 			f := factsOf(nil)
 			f.Install, f.Agents = installOf("error"), hosts()
 			f.Install.Status.DebugInfo.StateInfo = long
@@ -51,10 +51,12 @@ func TestForeignTextsLeaveTheStatusWritable(t *testing.T) {
 			f.Workload = facts.Workload{Connected: true, OpenShiftVersion: "4.20.1", Unhealthy: unhealthy}
 			return viewOf(f)
 		}, "197 more"},
-		"assisted-service refuses at length": {func() *View {
+		"long rejection by assisted-service": {func() *View {
 			f := factsOf(nil)
 			f.Install = installOf("")
-			f.Install.Status.Conditions = []hivev1.ClusterInstallCondition{{Type: hiveext.ClusterSpecSyncedCondition, Status: corev1.ConditionFalse, Message: "bad input " + long}}
+			f.Install.Status.Conditions = []hivev1.ClusterInstallCondition{
+				{Type: hiveext.ClusterSpecSyncedCondition, Status: corev1.ConditionFalse, Message: "bad input " + long},
+			}
 			return viewOf(f)
 		}, "bad input xxx"},
 	} {
@@ -68,7 +70,7 @@ func TestForeignTextsLeaveTheStatusWritable(t *testing.T) {
 				g.Expect(len(c.Message)).To(BeNumerically("<=", bound.MessageBytes), c.Type)
 				all = append(all, c.Message)
 			}
-			g.Expect(all).To(ContainElement(ContainSubstring(tc.told)))
+			g.Expect(all).To(ContainElement(ContainSubstring(tc.message)))
 		})
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// View is what the conditions are computed from.
+// View contains the input of the conditions.
 type View struct {
 	*facts.Facts
 	Found *Findings
@@ -51,13 +51,14 @@ func unknown(conditionType, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: conditionType, Status: metav1.ConditionUnknown, Reason: reason, Message: message}
 }
 
-// blocked is the condition while a task is not done that it stands for.
+// blocked returns the condition of a task that is blocked, with the recorded reason and message.
 func (v *View) blocked(conditionType string, task Task) metav1.Condition {
 	o := v.Found.Blocked(task)
 	return no(conditionType, o.Reason, o.Message)
 }
 
-// graceLeft is how long the API server may go on not answering, or not telling how the cluster is, before that counts.
+// graceLeft returns the time until a cluster whose API server does not answer, or whose health cannot be
+// read, counts as not healthy.
 func (v *View) graceLeft() time.Duration {
 	last := v.Workload.LastSuccess
 	if !v.Workload.UnreadSince.IsZero() {
@@ -69,25 +70,31 @@ func (v *View) graceLeft() time.Duration {
 	return facts.GracePeriod - v.Now.Sub(last)
 }
 
-// healthKnown reports whether the health of the cluster could be read. What could not be read is not healthy.
+// healthKnown reports whether the health of the cluster could be read. Unknown health does not count as
+// healthy.
 func (v *View) healthKnown() bool { return v.Workload.Connected && v.Workload.UnreadSince.IsZero() }
 
 func (v *View) healthy() bool { return v.healthKnown() && len(v.Workload.Unhealthy) == 0 }
 
-// beforeAvailable are the reasons of Available of a cluster that was not available yet.
+// beforeAvailable are the reasons of Available while a cluster has not been available yet.
 var beforeAvailable = []string{
-	controlplanev1.WaitingForInstallationReason, controlplanev1.InstallationFailedReason, controlplanev1.WaitingForAPIServerReason, controlplanev1.WaitingForHealthyClusterReason,
+	controlplanev1.WaitingForInstallationReason,
+	controlplanev1.InstallationFailedReason,
+	controlplanev1.WaitingForAPIServerReason,
+	controlplanev1.WaitingForHealthyClusterReason,
 }
 
-// comingUp is how much longer a cluster that was just installed, or has just come to this hub, and was not available
-// since, may take until that counts: API servers restart at the end of an installation, and what is known of the
-// operators may be older than what assisted-service tells. Zero: it counts, or the cluster is available.
+// comingUp returns the time that a new cluster has left to become available: one that was just installed, or
+// was just moved to this hub. API servers restart at the end of an installation, and the conditions of the
+// operators may be older than the state in assisted-service. Zero: the time has passed, or the cluster is
+// available.
 func (v *View) comingUp() time.Duration {
-	available, installed := conditions.Get(v.ControlPlane, controlplanev1.AvailableCondition), conditions.Get(v.ControlPlane, controlplanev1.InstalledCondition)
+	available, installed := conditions.Get(v.ControlPlane, controlplanev1.AvailableCondition),
+		conditions.Get(v.ControlPlane, controlplanev1.InstalledCondition)
 	if !v.Installed() || v.healthy() || available == nil || !slices.Contains(beforeAvailable, available.Reason) {
 		return 0
 	}
-	if installed == nil || installed.Status != metav1.ConditionTrue { // as this reconcile tells
+	if installed == nil || installed.Status != metav1.ConditionTrue { // this reconcile reports the installation
 		return facts.GracePeriod
 	}
 	return max(0, facts.GracePeriod-v.Now.Sub(installed.LastTransitionTime.Time))
@@ -127,8 +134,8 @@ func (v *View) available() metav1.Condition {
 	}
 }
 
-// whyNotInstalled tells those apart who look at the Cluster alone, which mirrors Available: an installation that goes
-// on, and one that has failed.
+// whyNotInstalled returns the reason of Available before the installation has succeeded. A Cluster mirrors
+// Available alone: its users distinguish a failed installation from a running one by the reason.
 func (v *View) whyNotInstalled() string {
 	if v.Phase == controlplanev1.InstallationFailed {
 		return controlplanev1.InstallationFailedReason
@@ -136,13 +143,15 @@ func (v *View) whyNotInstalled() string {
 	return controlplanev1.WaitingForInstallationReason
 }
 
-// healthUnknown says why nothing is known of the cluster's health.
+// healthUnknown returns the condition that names the cause of the unknown health of the cluster.
 func (v *View) healthUnknown(conditionType string) metav1.Condition {
 	if !v.Workload.Connected {
 		return unknown(conditionType, controlplanev1.ConnectionDownReason, v.connectionDown())
 	}
-	return unknown(conditionType, controlplanev1.HealthUnknownReason, fmt.Sprintf("the cluster's API server answers, but its ClusterVersion, ClusterOperators or Nodes cannot be read since %s: "+
-		"check that the credentials in Secret %s may read them; see the log of the manager", v.Workload.UnreadSince.UTC().Format(time.RFC3339), secret.Name(v.ClusterName(), secret.Kubeconfig)))
+	return unknown(conditionType, controlplanev1.HealthUnknownReason, fmt.Sprintf("the cluster's API server answers, but its "+
+		"ClusterVersion, ClusterOperators or Nodes cannot be read since %s: "+
+		"check that the credentials in Secret %s may read them; see the log of the manager", v.Workload.UnreadSince.UTC().Format(time.RFC3339),
+		secret.Name(v.ClusterName(), secret.Kubeconfig)))
 }
 
 func (v *View) connectionDown() string {
@@ -167,7 +176,9 @@ func (v *View) releaseImageResolved() metav1.Condition {
 	case v.reportedImage() != "":
 		return yes(t, controlplanev1.ReleaseImageResolvedReason)
 	case v.Installed():
-		return unknown(t, controlplanev1.WaitingForReleaseImageReason, "the image is not known here, and not needed any more: the cluster is installed")
+		return unknown(
+			t, controlplanev1.WaitingForReleaseImageReason, "the image is not known here, and not needed any more: the cluster is installed",
+		)
 	case v.Found.Blocked(Installation) != nil:
 		return v.blocked(t, Installation)
 	default:
@@ -194,7 +205,8 @@ func (v *View) kubeconfigAvailable() metav1.Condition {
 	case v.Found.Blocked(KubeconfigCopy) != nil:
 		return v.blocked(t, KubeconfigCopy)
 	case v.Installed() && !v.HasAdminKubeconfig():
-		return no(t, controlplanev1.WaitingForKubeconfigReason, fmt.Sprintf("Secret %s is missing, and so is assisted-service's kubeconfig: create it, type %s, with a kubeconfig in the key value",
+		return no(t, controlplanev1.WaitingForKubeconfigReason, fmt.Sprintf("Secret %s is missing, and so is assisted-service's kubeconfig: "+
+			"create it, type %s, with a kubeconfig in the key value",
 			secret.Name(v.ClusterName(), secret.Kubeconfig), clusterv1.ClusterSecretType))
 	default:
 		return no(t, controlplanev1.WaitingForKubeconfigReason, "assisted-service gives the kubeconfig when the installation runs")
@@ -235,7 +247,7 @@ func (v *View) deletingCondition() metav1.Condition {
 	return c
 }
 
-// because adds to a message why there is no connection to the cluster, as far as it is known.
+// because adds the known cause of the missing connection to the cluster to a message.
 func (v *View) because(message string) string {
 	if v.Workload.Failure == nil {
 		return message

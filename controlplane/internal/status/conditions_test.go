@@ -17,7 +17,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-func TestWhatCannotBeReadIsNotHealthy(t *testing.T) {
+func TestUnreadableClusterIsNotHealthy(t *testing.T) {
 	const available, healthy = controlplanev1.AvailableCondition, controlplanev1.ControlPlaneComponentsHealthyCondition
 	now := time.Now()
 	for situation, tc := range map[string]struct {
@@ -25,14 +25,14 @@ func TestWhatCannotBeReadIsNotHealthy(t *testing.T) {
 		unread  time.Duration
 		outcome metav1.ConditionStatus
 	}{
-		"healthy, and unread for a moment":     {metav1.ConditionTrue, time.Second, metav1.ConditionTrue},
-		"unhealthy, and unread for a moment":   {metav1.ConditionFalse, time.Second, metav1.ConditionFalse},
-		"unknown, and unread for a moment":     {metav1.ConditionUnknown, time.Second, metav1.ConditionUnknown},
-		"never told, and unread for a moment":  {"", time.Second, metav1.ConditionUnknown},
-		"healthy, and unread for too long":     {metav1.ConditionTrue, facts.GracePeriod, metav1.ConditionUnknown},
-		"unhealthy, and unread for too long":   {metav1.ConditionFalse, facts.GracePeriod, metav1.ConditionUnknown},
-		"healthy, and read":                    {metav1.ConditionTrue, 0, metav1.ConditionTrue},
-		"unhealthy, and read again as healthy": {metav1.ConditionFalse, 0, metav1.ConditionTrue},
+		"healthy, unread for a moment":        {metav1.ConditionTrue, time.Second, metav1.ConditionTrue},
+		"unhealthy, unread for a moment":      {metav1.ConditionFalse, time.Second, metav1.ConditionFalse},
+		"unknown, unread for a moment":        {metav1.ConditionUnknown, time.Second, metav1.ConditionUnknown},
+		"never reported, unread for a moment": {"", time.Second, metav1.ConditionUnknown},
+		"healthy, unread for too long":        {metav1.ConditionTrue, facts.GracePeriod, metav1.ConditionUnknown},
+		"unhealthy, unread for too long":      {metav1.ConditionFalse, facts.GracePeriod, metav1.ConditionUnknown},
+		"healthy and read":                    {metav1.ConditionTrue, 0, metav1.ConditionTrue},
+		"unhealthy, read again as healthy":    {metav1.ConditionFalse, 0, metav1.ConditionTrue},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
@@ -60,9 +60,10 @@ func TestWhatCannotBeReadIsNotHealthy(t *testing.T) {
 	}
 }
 
-// Argo CD ends a sync as soon as something is degraded: of an installation that went well nothing may be told that says
-// so, though API servers restart at its end, and assisted-service's word may come sooner than the cluster's own.
-func TestAClusterThatWasJustInstalledHasTimeToComeUp(t *testing.T) {
+// TestNewClusterGetsTimeToBecomeAvailable: Argo CD ends a sync as soon as a condition reports a failure. A
+// successful installation must report none, although API servers restart at its end. assisted-service may
+// also report the end earlier than the cluster.
+func TestNewClusterGetsTimeToBecomeAvailable(t *testing.T) {
 	now := time.Now()
 	connected, down := facts.Workload{Connected: true, LastSuccess: now}, facts.Workload{LastSuccess: now.Add(-time.Second)}
 	unhealthy := connected
@@ -73,27 +74,115 @@ func TestAClusterThatWasJustInstalledHasTimeToComeUp(t *testing.T) {
 	longDown.LastSuccess = now.Add(-time.Hour)
 	for situation, tc := range map[string]struct {
 		before   string
-		since    time.Duration // 0: it is told to be installed by this reconcile
+		since    time.Duration // 0: this reconcile reports the installation
 		workload facts.Workload
 		status   metav1.ConditionStatus
 		reason   string
 		message  string
 		wait     time.Duration
 	}{
-		"it is available at once": {controlplanev1.WaitingForInstallationReason, 0, connected, metav1.ConditionTrue, controlplanev1.AvailableReason, "", 0},
-		"its operators are late":  {controlplanev1.WaitingForInstallationReason, 0, unhealthy, metav1.ConditionFalse, controlplanev1.WaitingForHealthyClusterReason, "ClusterOperator etcd", facts.GracePeriod},
-		"how they are cannot be read yet": {
-			controlplanev1.WaitingForInstallationReason, 0, unread, metav1.ConditionFalse, controlplanev1.WaitingForHealthyClusterReason, "cannot be read", facts.GracePeriod - time.Second,
+		"available at once": {
+			controlplanev1.WaitingForInstallationReason, 0, connected, metav1.ConditionTrue, controlplanev1.AvailableReason, "", 0,
 		},
-		"they still are":                        {controlplanev1.WaitingForHealthyClusterReason, time.Minute, unhealthy, metav1.ConditionFalse, controlplanev1.WaitingForHealthyClusterReason, "ClusterOperator etcd", 4 * time.Minute},
-		"they are for too long":                 {controlplanev1.WaitingForHealthyClusterReason, facts.GracePeriod, unhealthy, metav1.ConditionFalse, controlplanev1.NotAvailableReason, "ClusterOperator etcd", 0},
-		"it was available, and is not any more": {controlplanev1.NotAvailableReason, time.Minute, unhealthy, metav1.ConditionFalse, controlplanev1.NotAvailableReason, "ClusterOperator etcd", 0},
-		"the installation had failed before":    {controlplanev1.InstallationFailedReason, time.Second, unhealthy, metav1.ConditionFalse, controlplanev1.WaitingForHealthyClusterReason, "ClusterOperator etcd", facts.GracePeriod - time.Second},
-		"its API server restarts":               {controlplanev1.WaitingForInstallationReason, 0, down, metav1.ConditionFalse, controlplanev1.WaitingForAPIServerReason, "API server", facts.GracePeriod - time.Second},
-		"while operators were late":             {controlplanev1.WaitingForHealthyClusterReason, time.Minute, down, metav1.ConditionFalse, controlplanev1.WaitingForAPIServerReason, "API server", 4 * time.Minute},
-		"it does after that time":               {controlplanev1.WaitingForAPIServerReason, facts.GracePeriod, down, metav1.ConditionFalse, controlplanev1.ConnectionDownReason, "API server", facts.GracePeriod - time.Second},
-		"its API server is down for long":       {controlplanev1.WaitingForAPIServerReason, facts.GracePeriod, longDown, metav1.ConditionUnknown, controlplanev1.ConnectionDownReason, "API server", 0},
-		"the connection is lost later":          {controlplanev1.NotAvailableReason, time.Minute, down, metav1.ConditionFalse, controlplanev1.ConnectionDownReason, "API server", facts.GracePeriod - time.Second},
+		"operators not available yet": {
+			controlplanev1.WaitingForInstallationReason,
+			0,
+			unhealthy,
+			metav1.ConditionFalse,
+			controlplanev1.WaitingForHealthyClusterReason,
+			"ClusterOperator etcd",
+			facts.GracePeriod,
+		},
+		"operators not readable yet": {
+			controlplanev1.WaitingForInstallationReason,
+			0,
+			unread,
+			metav1.ConditionFalse,
+			controlplanev1.WaitingForHealthyClusterReason,
+			"cannot be read",
+			facts.GracePeriod - time.Second,
+		},
+		"operators still not available": {
+			controlplanev1.WaitingForHealthyClusterReason,
+			time.Minute,
+			unhealthy,
+			metav1.ConditionFalse,
+			controlplanev1.WaitingForHealthyClusterReason,
+			"ClusterOperator etcd",
+			4 * time.Minute,
+		},
+		"operators not available for too long": {
+			controlplanev1.WaitingForHealthyClusterReason,
+			facts.GracePeriod,
+			unhealthy,
+			metav1.ConditionFalse,
+			controlplanev1.NotAvailableReason,
+			"ClusterOperator etcd",
+			0,
+		},
+		"was available before": {
+			controlplanev1.NotAvailableReason,
+			time.Minute,
+			unhealthy,
+			metav1.ConditionFalse,
+			controlplanev1.NotAvailableReason,
+			"ClusterOperator etcd",
+			0,
+		},
+		"the installation failed before": {
+			controlplanev1.InstallationFailedReason,
+			time.Second,
+			unhealthy,
+			metav1.ConditionFalse,
+			controlplanev1.WaitingForHealthyClusterReason,
+			"ClusterOperator etcd",
+			facts.GracePeriod - time.Second,
+		},
+		"the API server restarts": {
+			controlplanev1.WaitingForInstallationReason,
+			0,
+			down,
+			metav1.ConditionFalse,
+			controlplanev1.WaitingForAPIServerReason,
+			"API server",
+			facts.GracePeriod - time.Second,
+		},
+		"the API server restarts before operators are available": {
+			controlplanev1.WaitingForHealthyClusterReason,
+			time.Minute,
+			down,
+			metav1.ConditionFalse,
+			controlplanev1.WaitingForAPIServerReason,
+			"API server",
+			4 * time.Minute,
+		},
+		"the API server is down after that time": {
+			controlplanev1.WaitingForAPIServerReason,
+			facts.GracePeriod,
+			down,
+			metav1.ConditionFalse,
+			controlplanev1.ConnectionDownReason,
+			"API server",
+			facts.GracePeriod - time.Second,
+		},
+		"the API server is down for long": {
+			controlplanev1.WaitingForAPIServerReason,
+			facts.GracePeriod,
+			longDown,
+			metav1.ConditionUnknown,
+			controlplanev1.ConnectionDownReason,
+			"API server",
+			0,
+		},
+		"the connection is lost later": {
+			controlplanev1.NotAvailableReason,
+			time.Minute,
+			down,
+			metav1.ConditionFalse,
+			controlplanev1.ConnectionDownReason,
+			"API server",
+			facts.GracePeriod - time.Second,
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
@@ -110,18 +199,22 @@ func TestAClusterThatWasJustInstalledHasTimeToComeUp(t *testing.T) {
 			f.Workload = tc.workload
 			v := viewOf(f)
 			v.Now, v.Started = now, now.Add(-2*time.Hour)
-			told := v.available()
-			g.Expect(told).To(And(HaveField("Status", tc.status), HaveField("Reason", tc.reason), HaveField("Message", ContainSubstring(tc.message))))
-			g.Expect(v.UntilChange()).To(Equal(tc.wait), "until something else is told")
+			condition := v.available()
+			g.Expect(condition).To(
+				And(HaveField("Status", tc.status), HaveField("Reason", tc.reason), HaveField("Message", ContainSubstring(tc.message))),
+			)
+			g.Expect(v.UntilChange()).To(Equal(tc.wait), "until the condition changes")
 		})
 	}
 }
 
-// Cluster API mirrors Available into the Cluster, which may be all that somebody looks at.
-func TestAvailableTellsAFailedInstallationFromOneThatGoesOn(t *testing.T) {
+// TestAvailableDistinguishesFailedFromRunningInstallation: Cluster API mirrors Available into the Cluster,
+// which may be all that a user reads.
+func TestAvailableDistinguishesFailedFromRunningInstallation(t *testing.T) {
 	for phase, reason := range map[controlplanev1.InstallationPhase]string{
-		controlplanev1.InstallationPending: controlplanev1.WaitingForInstallationReason, controlplanev1.InstallationInstalling: controlplanev1.WaitingForInstallationReason,
-		controlplanev1.InstallationFailed: controlplanev1.InstallationFailedReason,
+		controlplanev1.InstallationPending:    controlplanev1.WaitingForInstallationReason,
+		controlplanev1.InstallationInstalling: controlplanev1.WaitingForInstallationReason,
+		controlplanev1.InstallationFailed:     controlplanev1.InstallationFailedReason,
 	} {
 		v := viewOf(factsOf(nil))
 		v.Phase = phase
@@ -129,15 +222,20 @@ func TestAvailableTellsAFailedInstallationFromOneThatGoesOn(t *testing.T) {
 	}
 }
 
-// What keeps a cluster from being installed is told by Available, too: the Cluster mirrors it, and clusterctl describe shows nothing else.
-func TestAvailableTellsWhatTheInstallationWaitsFor(t *testing.T) {
+// TestAvailableNamesBlockerOfInstallation: the Cluster mirrors Available, and clusterctl describe shows
+// nothing else.
+func TestAvailableNamesBlockerOfInstallation(t *testing.T) {
 	at := func(name string, stage models.HostStage) aiv1beta1.Agent {
 		a := agentIn(name, models.HostStatusInstallingInProgress, "")
 		a.Status.Progress.CurrentStage = stage
 		return a
 	}
 	hosts := []aiv1beta1.Agent{
-		at("a", ""), at("b", models.HostStageWritingImageToDisk), at("c", models.HostStageCopyingRegistryDataToDisk), at("d", models.HostStageWaitingForBootkube), at("e", models.HostStageRebooting),
+		at("a", ""),
+		at("b", models.HostStageWritingImageToDisk),
+		at("c", models.HostStageCopyingRegistryDataToDisk),
+		at("d", models.HostStageWaitingForBootkube),
+		at("e", models.HostStageRebooting),
 		at("f", models.HostStageConfiguring), at("g", models.HostStageJoined), at("h", models.HostStageDone),
 	}
 	for situation, tc := range map[string]struct {
@@ -150,14 +248,25 @@ func TestAvailableTellsWhatTheInstallationWaitsFor(t *testing.T) {
 		"the release image is unknown": {change: func(v *View) {
 			v.Found.Block(Installation, controlplanev1.WaitingForReleaseImageReason, "looking it up")
 		}, message: "looking it up"},
-		"hosts are missing":             {install: installOf("insufficient"), hosts: hosts[:1], message: "hosts bound to the cluster: 1 of 3"},
-		"it is prepared":                {install: installOf("preparing-for-installation"), hosts: hosts[:3], message: "preparing the installation"},
-		"hosts are installed":           {install: installOf("installing"), hosts: hosts, message: "installing 8 hosts: 1 not begun, 2 writing to disk, 1 waiting for others, 3 starting from disk, 1 installed"},
-		"the operators come up":         {install: installOf("finalizing"), hosts: hosts[6:], message: "its operators come up, after 2 hosts: 1 starting from disk, 1 installed"},
-		"one host is installed alone":   {install: installOf("installing"), hosts: hosts[1:2], message: "installing 1 host: 1 writing to disk"},
-		"nobody tells of the hosts":     {install: installOf("installing"), message: "installing its hosts"},
-		"a host booted the wrong image": {install: installOf("installing-pending-user-action"), message: "the installation waits for the user: info of installing-pending-user-action"},
-		"it failed":                     {install: installOf("error"), message: "the installation failed: info of error"},
+		"hosts are missing": {install: installOf("insufficient"), hosts: hosts[:1], message: "hosts bound to the cluster: 1 of 3"},
+		"preparing": {
+			install: installOf("preparing-for-installation"), hosts: hosts[:3], message: "preparing the installation",
+		},
+		"hosts are installed": {
+			install: installOf("installing"),
+			hosts:   hosts,
+			message: "installing 8 hosts: 1 not begun, 2 writing to disk, 1 waiting for others, 3 starting from disk, 1 installed",
+		},
+		"finalizing": {
+			install: installOf("finalizing"), hosts: hosts[6:], message: "its operators come up, after 2 hosts: 1 starting from disk, 1 installed",
+		},
+		"one host is installed alone": {install: installOf("installing"), hosts: hosts[1:2], message: "installing 1 host: 1 writing to disk"},
+		"no Agent exists":             {install: installOf("installing"), message: "installing its hosts"},
+		"a host booted the wrong image": {
+			install: installOf("installing-pending-user-action"),
+			message: "the installation waits for the user: info of installing-pending-user-action",
+		},
+		"failed": {install: installOf("error"), message: "the installation failed: info of error"},
 		"a retry is refused": {
 			install: installOf("error"), message: "the installation failed: info of error",
 			change: func(v *View) {
@@ -165,10 +274,13 @@ func TestAvailableTellsWhatTheInstallationWaitsFor(t *testing.T) {
 				v.Install.Status.DebugInfo.EventsURL, v.Progress.EventsURL = "", ""
 			},
 		},
-		"a failed preparation is tried again": {install: installOf("preparing-for-installation"), hosts: hosts[:3], message: "the preparation of the installation failed and is tried again: no ignition", change: func(v *View) {
-			conditions.Set(v.ControlPlane, no(controlplanev1.InstalledCondition, controlplanev1.PreparationFailedReason,
-				v.withURLs("the preparation of the installation failed and is tried again: no ignition")))
-		}},
+		"a failed preparation is tried again": {
+			install: installOf("preparing-for-installation"), hosts: hosts[:3],
+			message: "the preparation of the installation failed and is tried again: no ignition", change: func(v *View) {
+				conditions.Set(v.ControlPlane, no(controlplanev1.InstalledCondition, controlplanev1.PreparationFailedReason,
+					v.withURLs("the preparation of the installation failed and is tried again: no ignition")))
+			},
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)

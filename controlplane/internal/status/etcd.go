@@ -16,12 +16,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// degradedGrace is how long ClusterOperator etcd may be degraded before etcd counts as not healthy: members restart for
-// each revision, and with their hosts. While a restart of control-plane hosts is planned, the time of the restart of
-// one host counts: the member is away for as long as its own host, however many others serve.
+// degradedGrace is the time that ClusterOperator etcd may be degraded before etcd counts as not healthy.
+// Members restart for each revision, and with their hosts. During a planned restart of control-plane hosts
+// the restart time of one host counts: a member is unavailable as long as its own host.
 const degradedGrace = 5 * time.Minute
 
-// untilDegradedCounts is after what time a degraded etcd counts as not healthy; zero: it counts already, or is not degraded.
+// untilDegradedCounts returns the time until a degraded etcd counts as not healthy; zero: it counts already,
+// or is not degraded.
 func (v *View) untilDegradedCounts() time.Duration {
 	if v.Workload.Etcd.DegradedSince.IsZero() {
 		return 0
@@ -62,7 +63,9 @@ func (v *View) etcdClusterHealthy() metav1.Condition {
 	case !v.healthKnown() || !etcd.Known:
 		return v.etcdUnknown()
 	case !etcd.Available && v.comingUp() > 0:
-		return unknown(t, controlplanev1.WaitingForHealthyClusterReason, "the cluster is installed, and ClusterOperator etcd is not available yet")
+		return unknown(
+			t, controlplanev1.WaitingForHealthyClusterReason, "the cluster is installed, and ClusterOperator etcd is not available yet",
+		)
 	case !etcd.Available && v.restartLeft(t) > 0:
 		return v.restarting(t)
 	case !etcd.Available:
@@ -73,14 +76,19 @@ func (v *View) etcdClusterHealthy() metav1.Condition {
 	nodes := v.nodesWithoutMachine()
 	switch {
 	case len(nodes) > 0 && v.untilNodeCounts() > 0:
-		return unknown(t, controlplanev1.WaitingForNodeDeletionReason, fmt.Sprintf("waiting up to %s for the deletion of control-plane Nodes without Machine: %s", nodeGrace, bound.List(nodes)))
+		return unknown(
+			t,
+			controlplanev1.WaitingForNodeDeletionReason,
+			fmt.Sprintf("waiting up to %s for the deletion of control-plane Nodes without Machine: %s", nodeGrace, bound.List(nodes)),
+		)
 	case len(nodes) > 0:
 		return no(t, controlplanev1.NodeWithoutMachineReason, withoutMachine(nodes))
 	}
 	return yes(t, controlplanev1.EtcdClusterHealthyReason)
 }
 
-// etcdUnknown keeps the last condition for the grace period: connections end and begin, also with the manager.
+// etcdUnknown keeps the last condition for the grace period: a connection ends and is opened again, also when
+// the manager restarts.
 func (v *View) etcdUnknown() metav1.Condition {
 	const t = controlplanev1.EtcdClusterHealthyCondition
 	before := conditions.Get(v.ControlPlane, t)
@@ -98,37 +106,44 @@ func (v *View) etcdUnknown() metav1.Condition {
 	}
 }
 
-// degraded quotes the etcd operator, names what belongs to no Machine, and advises.
+// degraded quotes the etcd operator, names members and Nodes that belong to no Machine, and advises the user.
 func (v *View) degraded() string {
 	etcd := v.Workload.Etcd
-	said := []string{fmt.Sprintf("ClusterOperator etcd is degraded since %s: %s", etcd.DegradedSince.UTC().Format(time.RFC3339), strings.TrimRight(etcd.Degraded, ". "))}
+	parts := []string{
+		fmt.Sprintf(
+			"ClusterOperator etcd is degraded since %s: %s", etcd.DegradedSince.UTC().Format(time.RFC3339), strings.TrimRight(etcd.Degraded, ". "),
+		),
+	}
 	if members := v.membersWithoutNode(); len(members) > 0 {
-		said = append(said, fmt.Sprintf("etcd %s no Node and no Machine: %s. If the host is gone, remove the member as OpenShift documents it",
+		parts = append(parts, fmt.Sprintf("etcd %s no Node and no Machine: %s. If the host is gone, remove the member as OpenShift documents it",
 			english.PluralWord(len(members), "member has", "members have"), bound.List(members)))
 	}
 	if nodes := v.nodesWithoutMachine(); len(nodes) > 0 {
-		said = append(said, withoutMachine(nodes))
+		parts = append(parts, withoutMachine(nodes))
 	}
-	return strings.Join(append(said, v.mendEtcd()), ". ")
+	return strings.Join(append(parts, v.mendEtcd()), ". ")
 }
 
-// mendEtcd advises to delete a Machine only where another host can take the place of its host: a single node is the
-// whole cluster, and Pacemaker runs the etcd of two nodes with fencing.
+// mendEtcd advises to delete a Machine only if another host can replace its host. A single node is the whole
+// cluster, and Pacemaker runs the etcd of two nodes with fencing.
 func (v *View) mendEtcd() string {
 	if v.Fenced() || len(v.Found.Machines) < 2 {
 		return "See the conditions of the operator in the cluster, and repair the host"
 	}
-	return "The condition EtcdMemberHealthy of each control-plane Machine reports which member is down. Repair its host. If the host cannot be repaired, delete its Machine, which wipes the disks of that host"
+	return "The condition EtcdMemberHealthy of each control-plane Machine reports which member is down. Repair its host. If the host " +
+		"cannot be repaired, delete its Machine, which wipes the disks of that host"
 }
 
 func withoutMachine(nodes []string) string {
-	return fmt.Sprintf("control-plane %s no Machine and may be a member of etcd: %s. If a server came back whose Machine was deleted, switch it off, remove its etcd "+
-		"member as OpenShift documents it, then delete the Node, which wipes nothing", english.PluralWord(len(nodes), "Node has", "Nodes have"), bound.List(nodes))
+	return fmt.Sprintf("control-plane %s no Machine and may be a member of etcd: %s. If a server came back whose Machine was deleted, "+
+		"switch it off, remove its etcd "+
+		"member as OpenShift documents it, then delete the Node, which wipes nothing", english.PluralWord(len(nodes), "Node has", "Nodes have"),
+		bound.List(nodes))
 }
 
-// nodesWithoutMachine are the control-plane Nodes that no Machine accounts for: a server that was repaired and boots
-// its old disk comes back as another voter. While the host of a Machine is known and its Node is not, the Node may be
-// that of this Machine.
+// nodesWithoutMachine returns the control-plane Nodes that belong to no Machine: a repaired server that boots
+// its old disk comes back as another voter. While the host of a Machine is known and its Node is not, the
+// Node may belong to this Machine.
 func (v *View) nodesWithoutMachine() []string {
 	machines := slices.Concat(v.Found.Machines, v.Workers)
 	if slices.ContainsFunc(v.Found.Machines, v.needsNode) {
@@ -146,13 +161,14 @@ func (v *View) nodesWithoutMachine() []string {
 	return without
 }
 
-// needsNode reports whether the host of a Machine may have become a Node that the Machine does not name yet. A Machine
-// without host has none, however long it waits for one.
+// needsNode reports whether the host of a Machine may have become a Node that the Machine does not name yet.
+// A Machine without host has no Node, however long it waits for a host.
 func (v *View) needsNode(m *clusterv1.Machine) bool {
 	return !m.Status.NodeRef.IsDefined() && m.DeletionTimestamp.IsZero() && (m.Spec.ProviderID != "" || v.AgentOf(m) != nil)
 }
 
-// membersWithoutNode are the started members whose Node and Machine are gone, as far as the members were read.
+// membersWithoutNode returns the started members whose Node and Machine are deleted, as far as the members
+// were read.
 func (v *View) membersWithoutNode() []string {
 	seen := v.Found.Etcd
 	if seen == nil || !seen.Readable() {
@@ -169,20 +185,22 @@ func (v *View) membersWithoutNode() []string {
 	return without
 }
 
-// ReportsMember reports whether a Machine has the condition EtcdMemberHealthy. A Machine that is being deleted keeps the one that it had.
+// ReportsMember reports whether a Machine has the condition EtcdMemberHealthy. A Machine that is being
+// deleted keeps its condition.
 func ReportsMember(f *facts.Facts, m *clusterv1.Machine) bool {
 	return !f.Fenced() && f.Installed() && m.DeletionTimestamp.IsZero() && m.Status.NodeRef.IsDefined()
 }
 
-// InspectsMembers reports whether the members have to be read: while the operator is degraded, while a member was
-// reported as down, and until each host was seen as a member. That the operator is settled does not prove that a host
-// is a member: it may not have been added yet.
+// InspectsMembers reports whether the members have to be read. They are read while the operator is degraded,
+// while a member was reported as down, and until each host was seen as a member. A settled operator does not
+// prove that each host is a member: a host may not have been added yet.
 func InspectsMembers(f *facts.Facts, machines []*clusterv1.Machine) bool {
 	const t = controlplanev1.EtcdMemberHealthyCondition
 	etcd := f.Workload.Etcd
-	return f.Workload.Connected && etcd.Known && (!etcd.DegradedSince.IsZero() || slices.ContainsFunc(machines, func(m *clusterv1.Machine) bool {
-		return ReportsMember(f, m) && (conditions.IsFalse(m, t) || etcd.Settled() && !conditions.IsTrue(m, t))
-	}))
+	return f.Workload.Connected && etcd.Known && (!etcd.DegradedSince.IsZero() ||
+		slices.ContainsFunc(machines, func(m *clusterv1.Machine) bool {
+			return ReportsMember(f, m) && (conditions.IsFalse(m, t) || etcd.Settled() && !conditions.IsTrue(m, t))
+		}))
 }
 
 // EtcdMember returns the condition EtcdMemberHealthy of a Machine, or nil to keep the condition that the Machine has.
@@ -198,13 +216,18 @@ func EtcdMember(f *facts.Facts, m *clusterv1.Machine, seen *facts.Etcd, stale bo
 	case seen != nil && seen.Readable():
 		c = conditionOfMember(m.Status.NodeRef.Name, seen)
 		if c.Status == metav1.ConditionFalse && memberRestartLeft(f, m, seen, now) > 0 {
-			c = unknown(t, controlplanev1.EtcdMemberHealthUnknownReason, fmt.Sprintf("etcd member %s does not serve while its host may restart for an update. Waiting up to %d minutes; after that it counts as not healthy",
+			c = unknown(t, controlplanev1.EtcdMemberHealthUnknownReason, fmt.Sprintf("etcd member %s does not serve while its host may restart "+
+				"for an update. Waiting up to %d minutes; after that it counts as not healthy",
 				m.Status.NodeRef.Name, int(facts.RestartTime(1).Minutes())))
 		}
 	case !conditions.IsFalse(m, t):
 		return nil
 	case f.Workload.Connected && f.Workload.Etcd.Settled():
-		c = unknown(t, controlplanev1.EtcdMemberHealthUnknownReason, "ClusterOperator etcd reports no problem any more, and the member could not be read since")
+		c = unknown(
+			t,
+			controlplanev1.EtcdMemberHealthUnknownReason,
+			"ClusterOperator etcd reports no problem any more, and the member could not be read since",
+		)
 	case stale:
 		c = unknown(t, controlplanev1.EtcdMemberHealthUnknownReason, fmt.Sprintf("the member could not be read for %s", facts.GracePeriod))
 	default:
@@ -213,9 +236,9 @@ func EtcdMember(f *facts.Facts, m *clusterv1.Machine, seen *facts.Etcd, stale bo
 	return &c
 }
 
-// memberRestartLeft is how much longer a planned restart of its host explains that a member does not serve; zero: it
-// does not. The host restarts while the cluster is being upgraded, or while its Node gets another machine
-// configuration: see unknownLeft.
+// memberRestartLeft returns the time that a planned restart of its host still explains a failing member.
+// Zero: no restart explains the failure. The host restarts while the cluster is being upgraded, or while its
+// Node gets another machine configuration: see unknownLeft.
 func memberRestartLeft(f *facts.Facts, m *clusterv1.Machine, seen *facts.Etcd, now time.Time) time.Duration {
 	node := seen.Node(m.Status.NodeRef.Name)
 	if f.UpgradingTo() == "" && (node == nil || !node.Configuring) {
@@ -224,10 +247,11 @@ func memberRestartLeft(f *facts.Facts, m *clusterv1.Machine, seen *facts.Etcd, n
 	return unknownLeft(conditions.Get(m, controlplanev1.EtcdMemberHealthyCondition), facts.RestartTime(1), now)
 }
 
-// conditionOfMember reports the member of a Node. It is False only where the member does not answer here and the etcd
-// operator names it as unhealthy: each alone may be the fault of a kubelet, or old. A missing or joining member is not
-// reported as down: OpenShift adds none while another is down, and its host must not be replaced for that. A member
-// that a former host of the same name left behind does not condemn the host that runs now.
+// conditionOfMember reports the member of a Node. The condition is False only if the member does not answer
+// here and the etcd operator names it as unhealthy. One observation alone may be the fault of a kubelet, or
+// outdated. A missing or joining member is not reported as down: OpenShift adds no member while another is
+// down. Its host must not be replaced for that. A member that a former host of the same name left behind does
+// not condemn the present host.
 func conditionOfMember(node string, seen *facts.Etcd) metav1.Condition {
 	const t = controlplanev1.EtcdMemberHealthyCondition
 	notKnown := func(format string, args ...any) metav1.Condition {
@@ -247,6 +271,10 @@ func conditionOfMember(node string, seen *facts.Etcd) metav1.Condition {
 	case !seen.Condemns(node):
 		return notKnown("etcd member %s %s, but the etcd operator does not report it as unhealthy", node, seen.Members[at].Problem)
 	default:
-		return no(t, controlplanev1.EtcdMemberNotHealthyReason, fmt.Sprintf("etcd member %s %s, and the etcd operator reports it as unhealthy", node, seen.Members[at].Problem))
+		return no(
+			t,
+			controlplanev1.EtcdMemberNotHealthyReason,
+			fmt.Sprintf("etcd member %s %s, and the etcd operator reports it as unhealthy", node, seen.Members[at].Problem),
+		)
 	}
 }

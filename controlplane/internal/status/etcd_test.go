@@ -15,16 +15,21 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// runningEtcd is an installed cluster whose etcd is well, with the Machine m0 on the Node n0.
+// runningEtcd returns an installed cluster with healthy etcd, and with the Machine m0 on the Node n0.
 func runningEtcd() *facts.Facts {
 	f := factsOf(nil)
 	f.Machines = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "m0"}}}
 	f.Machines[0].Status.NodeRef.Name, f.Machines[0].Spec.ProviderID = "n0", "metal3://n0"
-	f.Workload = facts.Workload{Connected: true, LastSuccess: noon, Etcd: facts.EtcdOperator{Known: true, Available: true}, Nodes: []facts.Node{{Name: "n0", ControlPlane: true}}}
+	f.Workload = facts.Workload{
+		Connected:   true,
+		LastSuccess: noon,
+		Etcd:        facts.EtcdOperator{Known: true, Available: true},
+		Nodes:       []facts.Node{{Name: "n0", ControlPlane: true}},
+	}
 	return f
 }
 
-func TestWhetherEtcdIsHealthy(t *testing.T) {
+func TestEtcdClusterHealthy(t *testing.T) {
 	degraded := func(lasts time.Duration) func(*facts.Facts) {
 		return func(f *facts.Facts) {
 			f.Workload.Etcd.DegradedSince, f.Workload.Etcd.Degraded = noon.Add(-lasts), "2 of 3 members are available, n1 is unhealthy"
@@ -38,10 +43,15 @@ func TestWhetherEtcdIsHealthy(t *testing.T) {
 		again           time.Duration
 		seen            *facts.Etcd
 	}{
-		"all is well":                            {status: metav1.ConditionTrue, reason: controlplanev1.EtcdClusterHealthyReason},
-		"degraded for a moment: members restart": {change: degraded(time.Minute), status: metav1.ConditionTrue, reason: controlplanev1.EtcdClusterHealthyReason, again: 4 * time.Minute},
+		"healthy": {status: metav1.ConditionTrue, reason: controlplanev1.EtcdClusterHealthyReason},
+		"degraded for a moment: members restart": {
+			change: degraded(time.Minute), status: metav1.ConditionTrue, reason: controlplanev1.EtcdClusterHealthyReason, again: 4 * time.Minute,
+		},
 		"degraded for long: the operator names the member": {
-			change: degraded(5 * time.Minute), status: metav1.ConditionFalse, reason: controlplanev1.EtcdClusterNotHealthyReason, message: "n1 is unhealthy",
+			change:  degraded(5 * time.Minute),
+			status:  metav1.ConditionFalse,
+			reason:  controlplanev1.EtcdClusterNotHealthyReason,
+			message: "n1 is unhealthy",
 		},
 		"degraded while hosts restart for an upgrade": {
 			change: func(f *facts.Facts) {
@@ -51,7 +61,7 @@ func TestWhetherEtcdIsHealthy(t *testing.T) {
 			},
 			status: metav1.ConditionTrue, reason: controlplanev1.EtcdClusterHealthyReason, again: time.Minute,
 		},
-		"and for longer than that takes": {
+		"degraded for longer than the restart takes": {
 			change: func(f *facts.Facts) {
 				degraded(time.Hour)(f)
 				f.Workload.Restarts = []string{"Node n0 gets another machine configuration"}
@@ -63,54 +73,81 @@ func TestWhetherEtcdIsHealthy(t *testing.T) {
 			change: func(f *facts.Facts) {
 				f.Workload = facts.Workload{LastSuccess: noon.Add(-10 * time.Minute), Restarts: []string{"Node n0 gets another machine configuration"}}
 				f.ControlPlane.Spec.Replicas = ptr.To[int32](1)
-				f.ControlPlane.Status.Conditions = []metav1.Condition{{Type: t1, Status: metav1.ConditionTrue, Reason: controlplanev1.EtcdClusterHealthyReason}}
+				f.ControlPlane.Status.Conditions = []metav1.Condition{
+					{Type: t1, Status: metav1.ConditionTrue, Reason: controlplanev1.EtcdClusterHealthyReason},
+				}
 			}, status: metav1.ConditionUnknown, reason: controlplanev1.ControlPlaneRestartingReason,
 		},
-		"not available": {change: func(f *facts.Facts) { f.Workload.Etcd.Available = false }, status: metav1.ConditionFalse, reason: controlplanev1.EtcdClusterNotHealthyReason, message: "is not available"},
-		"a server came back whose Machine is gone": {
-			change: func(f *facts.Facts) {
-				f.Workload.Nodes = append(f.Workload.Nodes, facts.Node{Name: "n9", ControlPlane: true, ProviderID: "metal3://n9"}, facts.Node{Name: "worker"})
-			}, status: metav1.ConditionFalse, reason: controlplanev1.NodeWithoutMachineReason, message: "control-plane Node has no Machine and may be a member of etcd: n9.",
+		"not available": {
+			change:  func(f *facts.Facts) { f.Workload.Etcd.Available = false },
+			status:  metav1.ConditionFalse,
+			reason:  controlplanev1.EtcdClusterNotHealthyReason,
+			message: "is not available",
 		},
-		"a Machine with a host awaits its Node: perhaps that one": {
+		"a server came back whose Machine is deleted": {
 			change: func(f *facts.Facts) {
-				f.Machines = append(f.Machines, &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Spec: clusterv1.MachineSpec{ProviderID: "metal3://n1"}})
+				f.Workload.Nodes = append(f.Workload.Nodes, facts.Node{
+					Name: "n9", ControlPlane: true, ProviderID: "metal3://n9",
+				}, facts.Node{Name: "worker"})
+			}, status: metav1.ConditionFalse,
+			reason:  controlplanev1.NodeWithoutMachineReason,
+			message: "control-plane Node has no Machine and may be a member of etcd: n9.",
+		},
+		"a Machine with a host waits for its Node: perhaps this one": {
+			change: func(f *facts.Facts) {
+				f.Machines = append(f.Machines, &clusterv1.Machine{
+					ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Spec: clusterv1.MachineSpec{ProviderID: "metal3://n1"},
+				})
 				f.Workload.Nodes = append(f.Workload.Nodes, facts.Node{Name: "n1", ControlPlane: true})
 			}, status: metav1.ConditionTrue, reason: controlplanev1.EtcdClusterHealthyReason,
 		},
-		"a Machine awaits a free host while a repaired server came back": {
+		"a Machine waits for a free host while a repaired server came back": {
 			change: func(f *facts.Facts) {
 				f.Machines = append(f.Machines, &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m1"}})
 				f.Workload.Nodes = append(f.Workload.Nodes, facts.Node{Name: "n1", ControlPlane: true})
 			}, status: metav1.ConditionFalse, reason: controlplanev1.NodeWithoutMachineReason, message: "n1",
 		},
-		"a Machine is named by the providerID of the Node": {
+		"the providerID of the Node names a Machine": {
 			change: func(f *facts.Facts) {
 				f.Machines[0].Status.NodeRef.Name, f.Workload.Nodes[0].ProviderID = "other", "metal3://n0"
 			}, status: metav1.ConditionTrue, reason: controlplanev1.EtcdClusterHealthyReason,
 		},
-		"a single node is degraded: no advice to delete its Machine": {change: degraded(time.Hour), status: metav1.ConditionFalse, reason: controlplanev1.EtcdClusterNotHealthyReason, message: "and repair the host"},
+		"a single node is degraded: no advice to delete its Machine": {
+			change:  degraded(time.Hour),
+			status:  metav1.ConditionFalse,
+			reason:  controlplanev1.EtcdClusterNotHealthyReason,
+			message: "and repair the host",
+		},
 		"one of three is degraded: its Machine can be replaced": {
 			change: func(f *facts.Facts) {
 				degraded(time.Hour)(f)
 				f.Machines = append(f.Machines, f.Machines[0], f.Machines[0])
 			}, status: metav1.ConditionFalse, reason: controlplanev1.EtcdClusterNotHealthyReason, message: "which wipes the disks of that host",
 		},
-		"a member is left of a host that is gone with Node and Machine": {
-			change: degraded(time.Hour), seen: &facts.Etcd{Topology: configv1.HighlyAvailableTopologyMode, Members: []facts.EtcdMember{{Name: "n0"}, {Name: "n7", Problem: "does not answer"}, {Learner: true}}},
-			status: metav1.ConditionFalse, reason: controlplanev1.EtcdClusterNotHealthyReason, message: "etcd member has no Node and no Machine: n7. If the host is gone, remove the member",
+		"a member remains after its host, Node and Machine": {
+			change: degraded(time.Hour),
+			seen: &facts.Etcd{
+				Topology: configv1.HighlyAvailableTopologyMode,
+				Members:  []facts.EtcdMember{{Name: "n0"}, {Name: "n7", Problem: "does not answer"}, {Learner: true}},
+			},
+			status:  metav1.ConditionFalse,
+			reason:  controlplanev1.EtcdClusterNotHealthyReason,
+			message: "etcd member has no Node and no Machine: n7. If the host is gone, remove the member",
 		},
-		"members that do not agree are not named": {
-			change: degraded(time.Hour), seen: &facts.Etcd{Topology: configv1.HighlyAvailableTopologyMode, Members: []facts.EtcdMember{{Name: "n7"}}, Doubt: "doubt"},
+		"members in disagreement are not named": {
+			change: degraded(time.Hour),
+			seen:   &facts.Etcd{Topology: configv1.HighlyAvailableTopologyMode, Members: []facts.EtcdMember{{Name: "n7"}}, Doubt: "doubt"},
 			status: metav1.ConditionFalse, reason: controlplanev1.EtcdClusterNotHealthyReason, message: "n1 is unhealthy. See the conditions",
 		},
 		"degraded, and a server came back too": {
 			change: func(f *facts.Facts) {
 				degraded(time.Hour)(f)
 				f.Workload.Nodes = append(f.Workload.Nodes, facts.Node{Name: "n9", ControlPlane: true})
-			}, status: metav1.ConditionFalse, reason: controlplanev1.EtcdClusterNotHealthyReason, message: "control-plane Node has no Machine and may be a member of etcd: n9.",
+			}, status: metav1.ConditionFalse,
+			reason:  controlplanev1.EtcdClusterNotHealthyReason,
+			message: "control-plane Node has no Machine and may be a member of etcd: n9.",
 		},
-		"of two with fencing Pacemaker runs etcd": {
+		"two nodes with fencing: Pacemaker runs etcd": {
 			change: func(f *facts.Facts) {
 				degraded(time.Hour)(f)
 				f.Machines, f.ControlPlane.Spec.Fencing = append(f.Machines, f.Machines[0]), &controlplanev1.FencingSpec{}
@@ -127,19 +164,28 @@ func TestWhetherEtcdIsHealthy(t *testing.T) {
 			}, status: metav1.ConditionUnknown, reason: controlplanev1.WaitingForHealthyClusterReason, message: "not available yet",
 		},
 		"the operator is missing": {
-			change: func(f *facts.Facts) { f.Workload.Etcd = facts.EtcdOperator{} }, status: metav1.ConditionUnknown, reason: controlplanev1.WaitingForHealthyClusterReason, message: "has no ClusterOperator",
+			change:  func(f *facts.Facts) { f.Workload.Etcd = facts.EtcdOperator{} },
+			status:  metav1.ConditionUnknown,
+			reason:  controlplanev1.WaitingForHealthyClusterReason,
+			message: "has no ClusterOperator",
 		},
 		"not connected yet, never reported: waits": {
-			change: func(f *facts.Facts) { f.Workload = facts.Workload{LastSuccess: noon.Add(-time.Second)} }, status: metav1.ConditionUnknown, reason: controlplanev1.WaitingForAPIServerReason,
+			change: func(f *facts.Facts) { f.Workload = facts.Workload{LastSuccess: noon.Add(-time.Second)} },
+			status: metav1.ConditionUnknown,
+			reason: controlplanev1.WaitingForAPIServerReason,
 		},
-		"the connection ends for a moment: as before": {
+		"the connection ends for a moment: condition unchanged": {
 			change: func(f *facts.Facts) {
 				f.Workload = facts.Workload{LastSuccess: noon.Add(-time.Second)}
-				f.ControlPlane.Status.Conditions = []metav1.Condition{{Type: t1, Status: metav1.ConditionTrue, Reason: controlplanev1.EtcdClusterHealthyReason}}
+				f.ControlPlane.Status.Conditions = []metav1.Condition{
+					{Type: t1, Status: metav1.ConditionTrue, Reason: controlplanev1.EtcdClusterHealthyReason},
+				}
 			}, status: metav1.ConditionTrue, reason: controlplanev1.EtcdClusterHealthyReason,
 		},
 		"the cluster does not answer": {
-			change: func(f *facts.Facts) { f.Workload = facts.Workload{LastSuccess: noon.Add(-time.Hour)} }, status: metav1.ConditionUnknown, reason: controlplanev1.ConnectionDownReason,
+			change:  func(f *facts.Facts) { f.Workload = facts.Workload{LastSuccess: noon.Add(-time.Hour)} },
+			status:  metav1.ConditionUnknown,
+			reason:  controlplanev1.ConnectionDownReason,
 			message: "has not answered since",
 		},
 	} {
@@ -150,7 +196,14 @@ func TestWhetherEtcdIsHealthy(t *testing.T) {
 				tc.change(f)
 			}
 			if tc.reason == controlplanev1.NodeWithoutMachineReason {
-				f.ControlPlane.Status.Conditions = []metav1.Condition{{Type: t1, Status: metav1.ConditionUnknown, Reason: controlplanev1.WaitingForNodeDeletionReason, LastTransitionTime: metav1.NewTime(noon.Add(-nodeGrace))}}
+				f.ControlPlane.Status.Conditions = []metav1.Condition{
+					{
+						Type:               t1,
+						Status:             metav1.ConditionUnknown,
+						Reason:             controlplanev1.WaitingForNodeDeletionReason,
+						LastTransitionTime: metav1.NewTime(noon.Add(-nodeGrace)),
+					},
+				}
 			}
 			v := viewOf(f)
 			v.Phase, v.Now = controlplanev1.InstallationInstalled, noon
@@ -158,7 +211,9 @@ func TestWhetherEtcdIsHealthy(t *testing.T) {
 			f.ControlPlane.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
 			cp := f.ControlPlane.DeepCopy()
 			v.composeEtcd(cp)
-			g.Expect(*conditions.Get(cp, t1)).To(And(HaveField("Status", tc.status), HaveField("Reason", tc.reason), HaveField("Message", ContainSubstring(tc.message))))
+			g.Expect(*conditions.Get(cp, t1)).To(
+				And(HaveField("Status", tc.status), HaveField("Reason", tc.reason), HaveField("Message", ContainSubstring(tc.message))),
+			)
 			g.Expect(v.untilDegradedCounts()).To(Equal(tc.again))
 			if tc.status == metav1.ConditionFalse {
 				g.Expect(Urgent(tc.reason)).To(BeTrue(), "an alert of severity critical fires for it")
@@ -167,8 +222,9 @@ func TestWhetherEtcdIsHealthy(t *testing.T) {
 	}
 }
 
-// TestNodeWithoutMachineCountsAfterAGrace: Cluster API deletes the Node just before its Machine, and the watches lag.
-func TestNodeWithoutMachineCountsAfterAGrace(t *testing.T) {
+// TestNodeWithoutMachineCountsAfterGracePeriod: Cluster API deletes the Node just before its Machine, and the
+// watches lag.
+func TestNodeWithoutMachineCountsAfterGracePeriod(t *testing.T) {
 	const t1 = controlplanev1.EtcdClusterHealthyCondition
 	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
 	for situation, tc := range map[string]struct {
@@ -179,13 +235,23 @@ func TestNodeWithoutMachineCountsAfterAGrace(t *testing.T) {
 		reason  string
 		again   time.Duration
 	}{
-		"never reported":                  {status: unknown, reason: controlplanev1.WaitingForNodeDeletionReason, again: nodeGrace},
-		"healthy for long":                {before: yes, since: time.Hour, status: unknown, reason: controlplanev1.WaitingForNodeDeletionReason, again: nodeGrace},
-		"seen a moment ago":               {before: unknown, since: nodeGrace - time.Second, status: unknown, reason: controlplanev1.WaitingForNodeDeletionReason, again: time.Second},
+		"never reported": {status: unknown, reason: controlplanev1.WaitingForNodeDeletionReason, again: nodeGrace},
+		"healthy for long": {
+			before: yes, since: time.Hour, status: unknown, reason: controlplanev1.WaitingForNodeDeletionReason, again: nodeGrace,
+		},
+		"seen a moment ago": {
+			before: unknown,
+			since:  nodeGrace - time.Second,
+			status: unknown,
+			reason: controlplanev1.WaitingForNodeDeletionReason,
+			again:  time.Second,
+		},
 		"seen a minute ago":               {before: unknown, since: nodeGrace, status: no, reason: controlplanev1.NodeWithoutMachineReason},
 		"reported: the manager restarted": {before: no, status: no, reason: controlplanev1.NodeWithoutMachineReason},
-		"the Node was deleted meanwhile":  {before: unknown, since: time.Second, deleted: true, status: yes, reason: controlplanev1.EtcdClusterHealthyReason},
-		"every Node has a Machine":        {before: yes, since: time.Hour, deleted: true, status: yes, reason: controlplanev1.EtcdClusterHealthyReason},
+		"the Node was deleted meanwhile": {
+			before: unknown, since: time.Second, deleted: true, status: yes, reason: controlplanev1.EtcdClusterHealthyReason,
+		},
+		"every Node has a Machine": {before: yes, since: time.Hour, deleted: true, status: yes, reason: controlplanev1.EtcdClusterHealthyReason},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
@@ -194,7 +260,9 @@ func TestNodeWithoutMachineCountsAfterAGrace(t *testing.T) {
 				f.Workload.Nodes = append(f.Workload.Nodes, facts.Node{Name: "n9", ControlPlane: true})
 			}
 			if tc.before != "" {
-				f.ControlPlane.Status.Conditions = []metav1.Condition{{Type: t1, Status: tc.before, Reason: "Before", LastTransitionTime: metav1.NewTime(noon.Add(-tc.since))}}
+				f.ControlPlane.Status.Conditions = []metav1.Condition{
+					{Type: t1, Status: tc.before, Reason: "Before", LastTransitionTime: metav1.NewTime(noon.Add(-tc.since))},
+				}
 			}
 			v := viewOf(f)
 			v.Phase, v.Now = controlplanev1.InstallationInstalled, noon
@@ -206,7 +274,7 @@ func TestNodeWithoutMachineCountsAfterAGrace(t *testing.T) {
 	}
 }
 
-func TestWhetherAnEtcdMemberIsHealthy(t *testing.T) {
+func TestEtcdMemberHealthy(t *testing.T) {
 	const t1 = controlplanev1.EtcdMemberHealthyCondition
 	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
 	down := facts.EtcdMember{Name: "n0", Problem: "does not answer"}
@@ -219,7 +287,9 @@ func TestWhetherAnEtcdMemberIsHealthy(t *testing.T) {
 	}
 	unknownFor := func(lasts time.Duration) func(*facts.Facts) {
 		return func(f *facts.Facts) {
-			conditions.Set(f.Machines[0], metav1.Condition{Type: t1, Status: unknown, Reason: "Before", LastTransitionTime: metav1.NewTime(noon.Add(-lasts))})
+			conditions.Set(f.Machines[0], metav1.Condition{
+				Type: t1, Status: unknown, Reason: "Before", LastTransitionTime: metav1.NewTime(noon.Add(-lasts)),
+			})
 		}
 	}
 	settled := func(f *facts.Facts) { f.Workload.Etcd.DegradedSince = time.Time{} }
@@ -230,42 +300,93 @@ func TestWhetherAnEtcdMemberIsHealthy(t *testing.T) {
 		condemned string
 		seen      func(*facts.Etcd)
 		stale     bool
-		status    metav1.ConditionStatus // empty: what the Machine has stays
+		status    metav1.ConditionStatus // empty: the condition of the Machine stays
 	}{
-		"its member serves": {members: append(others, facts.EtcdMember{Name: "n0"}), status: yes},
-		"the operator reports no problem: that is no proof":         {change: settled},
-		"and the host has no member yet":                            {change: settled, members: others, status: unknown},
-		"its member is down":                                        {members: append(others, down), condemned: "2 of 3 members are available, n0 is unhealthy", status: no},
-		"and others are, too":                                       {members: append(others, down), condemned: "1 of 3 members are available, n1 is unhealthy, n0 is unhealthy", status: no},
-		"it does not answer, but the operator sees it":              {members: append(others, down), status: unknown},
-		"the operator names another, whose name begins alike":       {members: append(others, down), condemned: "2 of 3 members are available, n0.example is unhealthy", status: unknown},
-		"the operator names it, but it serves":                      {members: append(others, facts.EtcdMember{Name: "n0"}), condemned: "2 of 3 members are available, n0 is unhealthy", status: yes},
-		"its host restarts for another configuration: not replaced": {before: yes, members: append(others, down), condemned: "n0 is unhealthy", seen: configuring, status: unknown},
-		"it restarts, as was not known before":                      {members: append(others, down), condemned: "n0 is unhealthy", seen: configuring, status: unknown},
-		"it has restarted for less than an hour":                    {change: unknownFor(59 * time.Minute), members: append(others, down), condemned: "n0 is unhealthy", seen: configuring, status: unknown},
-		"it has restarted for an hour: down":                        {change: unknownFor(time.Hour), members: append(others, down), condemned: "n0 is unhealthy", seen: configuring, status: no},
-		"it was down before it was to restart":                      {before: no, members: append(others, down), condemned: "n0 is unhealthy", seen: configuring, status: no},
-		"the host of another member restarts":                       {before: yes, members: append(others, down), condemned: "n0 is unhealthy", seen: otherConfiguring, status: no},
-		"the cluster is being upgraded": {
-			before: yes, change: func(f *facts.Facts) { f.Workload.Upgrading = "4.20.1" }, members: append(others, down), condemned: "n0 is unhealthy", status: unknown,
+		"the member serves":                              {members: append(others, facts.EtcdMember{Name: "n0"}), status: yes},
+		"the operator reports no problem: no proof":      {change: settled},
+		"the operator reports no problem, no member yet": {change: settled, members: others, status: unknown},
+		"the member is down": {
+			members: append(others, down), condemned: "2 of 3 members are available, n0 is unhealthy", status: no,
 		},
-		"another member is down":                                {members: []facts.EtcdMember{{Name: "n0"}, {Name: "n1", Problem: "does not answer"}}, condemned: "n1 is unhealthy", status: yes},
-		"a former host of that name left a member: not known":   {members: []facts.EtcdMember{down, {Name: "n0"}}, condemned: "n0 is unhealthy", status: unknown},
-		"it joins: not known, so that it is not replaced":       {members: []facts.EtcdMember{{Name: "n0", Learner: true, Problem: "does not answer"}}, condemned: "n0 is unhealthy", status: unknown},
-		"members restart, nothing was read: as before":          {change: func(f *facts.Facts) { settled(f); f.Workload.Etcd.Progressing = true }, before: no},
-		"nothing was read: as before":                           {before: no},
-		"nothing was read for long: not down any more":          {before: no, stale: true, status: unknown},
-		"nothing was read for long: still healthy":              {before: yes, stale: true},
-		"the operator has settled, nothing was read":            {before: no, change: settled, status: unknown},
-		"the operator has settled, nothing was read: healthy":   {before: yes, change: settled},
-		"the connection is lost while the operator was settled": {before: no, change: func(f *facts.Facts) { settled(f); f.Workload.Connected = false }},
-		"members do not agree: as before":                       {members: []facts.EtcdMember{down}, condemned: "n0 is unhealthy", seen: func(e *facts.Etcd) { e.Doubt = "doubt" }, before: yes},
-		"etcd has lost its quorum: as before":                   {members: []facts.EtcdMember{down}, condemned: "n0 is unhealthy", seen: func(e *facts.Etcd) { e.Lost = true }, before: yes},
-		"no member answered: as before":                         {members: []facts.EtcdMember{}, before: yes},
-		"Pacemaker runs it: as before":                          {members: []facts.EtcdMember{down}, condemned: "n0 is unhealthy", seen: func(e *facts.Etcd) { e.Topology = configv1.DualReplicaTopologyMode }, before: yes},
-		"its Machine is being deleted: as before":               {change: func(f *facts.Facts) { f.Machines[0].DeletionTimestamp = ptr.To(metav1.Now()) }, members: []facts.EtcdMember{down}, condemned: "n0 is unhealthy"},
-		"its Machine has no Node: as before":                    {change: func(f *facts.Facts) { f.Machines[0].Status.NodeRef.Name = "" }, members: []facts.EtcdMember{down}, condemned: "n0 is unhealthy"},
-		"two nodes with fencing: never, whatever is seen there": {change: func(f *facts.Facts) { f.ControlPlane.Spec.Fencing = &controlplanev1.FencingSpec{} }, members: []facts.EtcdMember{down}, condemned: "n0 is unhealthy"},
+		"the member and another one are down": {
+			members: append(others, down), condemned: "1 of 3 members are available, n1 is unhealthy, n0 is unhealthy", status: no,
+		},
+		"down, but healthy for the operator": {members: append(others, down), status: unknown},
+		"the operator names another member with the same prefix": {
+			members: append(others, down), condemned: "2 of 3 members are available, n0.example is unhealthy", status: unknown,
+		},
+		"the operator names the member, but it serves": {
+			members: append(others, facts.EtcdMember{Name: "n0"}), condemned: "2 of 3 members are available, n0 is unhealthy", status: yes,
+		},
+		"host restarts for a new configuration: not replaced": {
+			before: yes, members: append(others, down), condemned: "n0 is unhealthy", seen: configuring, status: unknown,
+		},
+		"host restarts, nothing reported before": {
+			members: append(others, down), condemned: "n0 is unhealthy", seen: configuring, status: unknown,
+		},
+		"host restarts for less than an hour": {
+			change: unknownFor(59 * time.Minute), members: append(others, down), condemned: "n0 is unhealthy", seen: configuring, status: unknown,
+		},
+		"host restarts for an hour: down": {
+			change: unknownFor(time.Hour), members: append(others, down), condemned: "n0 is unhealthy", seen: configuring, status: no,
+		},
+		"down before the planned restart": {
+			before: no, members: append(others, down), condemned: "n0 is unhealthy", seen: configuring, status: no,
+		},
+		"the host of another member restarts": {
+			before: yes, members: append(others, down), condemned: "n0 is unhealthy", seen: otherConfiguring, status: no,
+		},
+		"the cluster is being upgraded": {
+			before:    yes,
+			change:    func(f *facts.Facts) { f.Workload.Upgrading = "4.20.1" },
+			members:   append(others, down),
+			condemned: "n0 is unhealthy",
+			status:    unknown,
+		},
+		"another member is down": {
+			members: []facts.EtcdMember{{Name: "n0"}, {Name: "n1", Problem: "does not answer"}}, condemned: "n1 is unhealthy", status: yes,
+		},
+		"a former host of the same name left a member: unknown": {
+			members: []facts.EtcdMember{down, {Name: "n0"}}, condemned: "n0 is unhealthy", status: unknown,
+		},
+		"joining: unknown, so that the host is not replaced": {
+			members: []facts.EtcdMember{{Name: "n0", Learner: true, Problem: "does not answer"}}, condemned: "n0 is unhealthy", status: unknown,
+		},
+		"members restart, nothing read: unchanged": {
+			change: func(f *facts.Facts) { settled(f); f.Workload.Etcd.Progressing = true }, before: no,
+		},
+		"nothing read: unchanged":                        {before: no},
+		"nothing read for long: no longer down":          {before: no, stale: true, status: unknown},
+		"nothing read for long: still healthy":           {before: yes, stale: true},
+		"operator settled, nothing read":                 {before: no, change: settled, status: unknown},
+		"operator settled, nothing read: still healthy":  {before: yes, change: settled},
+		"connection lost while the operator was settled": {before: no, change: func(f *facts.Facts) { settled(f); f.Workload.Connected = false }},
+		"members disagree: unchanged": {
+			members: []facts.EtcdMember{down}, condemned: "n0 is unhealthy", seen: func(e *facts.Etcd) { e.Doubt = "doubt" }, before: yes,
+		},
+		"etcd lost its quorum: unchanged": {
+			members: []facts.EtcdMember{down}, condemned: "n0 is unhealthy", seen: func(e *facts.Etcd) { e.Lost = true }, before: yes,
+		},
+		"no member answered: unchanged": {members: []facts.EtcdMember{}, before: yes},
+		"Pacemaker runs etcd: unchanged": {
+			members:   []facts.EtcdMember{down},
+			condemned: "n0 is unhealthy",
+			seen:      func(e *facts.Etcd) { e.Topology = configv1.DualReplicaTopologyMode },
+			before:    yes,
+		},
+		"Machine is being deleted: unchanged": {
+			change:    func(f *facts.Facts) { f.Machines[0].DeletionTimestamp = ptr.To(metav1.Now()) },
+			members:   []facts.EtcdMember{down},
+			condemned: "n0 is unhealthy",
+		},
+		"Machine has no Node: unchanged": {
+			change: func(f *facts.Facts) { f.Machines[0].Status.NodeRef.Name = "" }, members: []facts.EtcdMember{down}, condemned: "n0 is unhealthy",
+		},
+		"two nodes with fencing: never reported": {
+			change:    func(f *facts.Facts) { f.ControlPlane.Spec.Fencing = &controlplanev1.FencingSpec{} },
+			members:   []facts.EtcdMember{down},
+			condemned: "n0 is unhealthy",
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
@@ -296,22 +417,28 @@ func TestWhetherAnEtcdMemberIsHealthy(t *testing.T) {
 	}
 }
 
-func TestWhenMembersAreRead(t *testing.T) {
+func TestInspectsMembers(t *testing.T) {
 	const t1 = controlplanev1.EtcdMemberHealthyCondition
 	for situation, tc := range map[string]struct {
 		before metav1.ConditionStatus
 		change func(*facts.Facts)
 		read   bool
 	}{
-		"all are known as members, and the operator is settled":   {before: metav1.ConditionTrue},
-		"the operator is degraded":                                {before: metav1.ConditionTrue, change: func(f *facts.Facts) { f.Workload.Etcd.DegradedSince = noon }, read: true},
-		"the cluster does not answer":                             {change: func(f *facts.Facts) { f.Workload.Etcd.DegradedSince, f.Workload.Connected = noon, false }},
-		"one was never seen as a member":                          {read: true},
-		"but members restart":                                     {change: func(f *facts.Facts) { f.Workload.Etcd.Progressing = true }},
-		"one was not known":                                       {before: metav1.ConditionUnknown, read: true},
-		"one was down, and members restart":                       {before: metav1.ConditionFalse, change: func(f *facts.Facts) { f.Workload.Etcd.Progressing = true }, read: true},
-		"the one that was never seen as a member has no Node yet": {change: func(f *facts.Facts) { f.Machines[0].Status.NodeRef.Name = "" }},
-		"the operator is missing":                                 {change: func(f *facts.Facts) { f.Workload.Etcd = facts.EtcdOperator{} }},
+		"all hosts are members, operator settled": {before: metav1.ConditionTrue},
+		"the operator is degraded": {
+			before: metav1.ConditionTrue, change: func(f *facts.Facts) { f.Workload.Etcd.DegradedSince = noon }, read: true,
+		},
+		"the cluster does not answer": {
+			change: func(f *facts.Facts) { f.Workload.Etcd.DegradedSince, f.Workload.Connected = noon, false },
+		},
+		"one host was never seen as a member":                  {read: true},
+		"one host was never seen as a member, members restart": {change: func(f *facts.Facts) { f.Workload.Etcd.Progressing = true }},
+		"one member was unknown":                               {before: metav1.ConditionUnknown, read: true},
+		"one member was down, members restart": {
+			before: metav1.ConditionFalse, change: func(f *facts.Facts) { f.Workload.Etcd.Progressing = true }, read: true,
+		},
+		"the host that was never a member has no Node yet": {change: func(f *facts.Facts) { f.Machines[0].Status.NodeRef.Name = "" }},
+		"the operator is missing":                          {change: func(f *facts.Facts) { f.Workload.Etcd = facts.EtcdOperator{} }},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)

@@ -12,50 +12,54 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/preflight"
 )
 
-// Findings are what the phases of one reconcile found out and did, as far as the status tells of it.
+// Findings are the results of the phases of one reconcile, as far as the status reports them.
 type Findings struct {
-	// Version is the release that the spec asks for; zero when it is none that can be installed.
+	// Version is the release that the spec requests; zero if the release cannot be installed.
 	Version semver.Version
-	// ReleaseImage is the image of the release that is, or would be, registered.
+	// ReleaseImage is the image of the release that is registered, or would be.
 	ReleaseImage string
-	// Registered is true when assisted-service was given what the spec asks for; it is not set any more once the installation has begun.
+	// Registered is true if assisted-service has what the spec requests; it is not set after the installation
+	// has begun.
 	Registered bool
-	// Machines are those of the control plane as this reconcile leaves them: with those that it made, which the cache has not seen.
+	// Machines are the Machines of the control plane at the end of this reconcile. They include new Machines
+	// that the cache does not contain yet.
 	Machines []*clusterv1.Machine
-	// Stuck is how many of them have left etcd and hang in the deletion of their infrastructure: a successor may be made.
+	// Stuck counts the Machines that have left etcd and whose infrastructure is not deleted: a successor may
+	// be created.
 	Stuck int
-	// Kubeconfig is the published kubeconfig as this reconcile leaves it.
+	// Kubeconfig is the published kubeconfig at the end of this reconcile.
 	Kubeconfig *metav1.PartialObjectMetadata
 
-	// Etcd is what was last read of the members of etcd while they had to be read; nil otherwise.
+	// Etcd is the last inspection of the etcd members while they had to be read; nil otherwise.
 	Etcd *facts.Etcd
 
-	// Preflight is what looks wrong before the cluster is installed; nil when nobody looked.
+	// Preflight contains the problems found before the cluster is installed; nil if no preflight ran.
 	Preflight *preflight.Result
 
 	outcomes map[Task]Outcome
 }
 
-// FindingsOf are the findings before any phase has run.
+// FindingsOf returns the findings before any phase has run.
 func FindingsOf(f *facts.Facts) *Findings {
 	return &Findings{Machines: slices.Clone(f.Machines), Kubeconfig: f.Kubeconfig, outcomes: map[Task]Outcome{}}
 }
 
-// Task is something that is to be done, and may have to wait or may fail.
+// Task is a step of the reconcile that may be blocked or fail.
 type Task string
 
-// The tasks of which the conditions tell why they are not done.
+// The tasks whose blockers the conditions report.
 const (
-	// Installation also stands for all that comes before it, and for the creation of Machines, which waits for the same.
+	// Installation also includes all steps before it, and the creation of Machines, which has the same
+	// blockers.
 	Installation      Task = "installation"
 	ReleaseLookup     Task = "look-up of the release image"
 	KubeconfigCopy    Task = "publication of the kubeconfig"
 	KubeconfigRenewal Task = "renewal of the kubeconfig"
-	// KubeconfigAuthorities are those that the spec states.
+	// KubeconfigAuthorities is the addition of the authorities that the spec states.
 	KubeconfigAuthorities Task = "authorities of the kubeconfig"
-	// KubeconfigWithdrawal is the removal of authorities that the spec does not contain any more.
+	// KubeconfigWithdrawal is the removal of authorities that the spec no longer contains.
 	KubeconfigWithdrawal Task = "removal of authorities from the kubeconfig"
-	// KubeconfigOwner is that of the published kubeconfig and of its copies.
+	// KubeconfigOwner is the owner of the published kubeconfig and of its copies.
 	KubeconfigOwner Task = "owner of the kubeconfig"
 	Retry           Task = "another attempt at a failed installation"
 	MachineCreation Task = "creation of Machines"
@@ -71,15 +75,15 @@ const (
 	Deletion        Task = "deletion"
 )
 
-// Outcome is why something is not done, as a condition reports it.
+// Outcome is the reason and message of a task that is not done, as a condition reports them.
 type Outcome struct{ Reason, Message string }
 
-// Block says why a task is not done. What is said last counts.
+// Block records the blocker of a task. The last one wins.
 func (f *Findings) Block(task Task, reason, message string) {
 	f.outcomes[task] = Outcome{reason, message}
 }
 
-// Blocked is why a task is not done; nil when nothing speaks against it.
+// Blocked returns the blocker of a task, or nil.
 func (f *Findings) Blocked(task Task) *Outcome {
 	if o, blocked := f.outcomes[task]; blocked {
 		return &o
@@ -87,9 +91,9 @@ func (f *Findings) Blocked(task Task) *Outcome {
 	return nil
 }
 
-// MachineVersion is the version that a Machine is to bear: the release that its Node runs, else the one with which the
-// cluster is registered. Before that it is what the spec asks for; empty when nobody knows. Without a Machine it is
-// that of the next one.
+// MachineVersion returns the version of a Machine: the release that its Node runs, or the release with which
+// the cluster is registered. Before the registration it is the release that the spec requests, or empty if no
+// release is known. A nil Machine stands for the next one.
 func (f *Findings) MachineVersion(known *facts.Facts, m *clusterv1.Machine) string {
 	switch {
 	case known.Installed() && known.Workload.Upgrading != "" && m != nil:
@@ -97,7 +101,7 @@ func (f *Findings) MachineVersion(known *facts.Facts, m *clusterv1.Machine) stri
 	case known.Installed() && known.Workload.OpenShiftVersion != "":
 		return "v" + known.Workload.OpenShiftVersion
 	case known.Installed() && known.ControlPlane.Status.Version != "" && m != nil:
-		return cmp.Or(m.Spec.Version, known.ControlPlane.Status.Version) // the cluster cannot be asked now
+		return cmp.Or(m.Spec.Version, known.ControlPlane.Status.Version) // the cluster cannot be read now
 	case known.Installed() && known.ControlPlane.Status.Version != "":
 		return known.ControlPlane.Status.Version
 	case f.Registered:

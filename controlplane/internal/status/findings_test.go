@@ -10,15 +10,17 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-func TestMachinesAfterTheInstallationHaveTheVersionThatRuns(t *testing.T) {
+func TestMachineVersionAfterInstallationIsRunningRelease(t *testing.T) {
 	g := NewWithT(t)
 	s := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.Status.Installation.Phase = controlplanev1.InstallationInstalled
 	})
 	s.Decide()
 	found := &Findings{Version: parsed("4.19.3")}
-	g.Expect(found.MachineVersion(s, nil)).To(BeEmpty(), "nobody knows what runs: the Machines stay as they are")
-	s.Install = installOf("adding-hosts", hivev1.ClusterInstallCondition{Type: hiveext.ClusterCompletedCondition, Status: "True", Reason: hiveext.ClusterInstalledReason})
+	g.Expect(found.MachineVersion(s, nil)).To(BeEmpty(), "the running release is unknown: the Machines stay unchanged")
+	s.Install = installOf("adding-hosts", hivev1.ClusterInstallCondition{
+		Type: hiveext.ClusterCompletedCondition, Status: "True", Reason: hiveext.ClusterInstalledReason,
+	})
 	s.Workload.OpenShiftVersion = "4.19.9"
 	s.Decide()
 	g.Expect(found.MachineVersion(s, nil)).To(Equal("v4.19.9"))

@@ -13,10 +13,12 @@ import (
 )
 
 func factsOf(change func(*controlplanev1.OpenshiftAssistedControlPlane)) *facts.Facts {
-	return &facts.Facts{ControlPlane: controlPlane(change), Cluster: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "cluster1"}}}
+	return &facts.Facts{
+		ControlPlane: controlPlane(change), Cluster: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "cluster1"}},
+	}
 }
 
-// viewOf is what the conditions are computed from when no phase has found anything.
+// viewOf returns the input of the conditions before any phase has found anything.
 func viewOf(f *facts.Facts) *View {
 	f.Decide()
 	return &View{Facts: f, Found: FindingsOf(f)}
@@ -25,7 +27,9 @@ func viewOf(f *facts.Facts) *View {
 // installOf returns an AgentClusterInstall in a state, with conditions as type=status/reason/message.
 func installOf(state string, conditions ...hivev1.ClusterInstallCondition) *hiveext.AgentClusterInstall {
 	aci := &hiveext.AgentClusterInstall{}
-	aci.Status.DebugInfo = hiveext.DebugInfo{State: state, StateInfo: "info of " + state, EventsURL: "https://svc/events?cluster_id=1&api_key=hush"}
+	aci.Status.DebugInfo = hiveext.DebugInfo{
+		State: state, StateInfo: "info of " + state, EventsURL: "https://svc/events?cluster_id=1&api_key=hush",
+	}
 	aci.Status.Progress.TotalPercentage = 42
 	aci.Status.Conditions = conditions
 	return aci
@@ -37,7 +41,7 @@ func agentIn(name, state, info string) aiv1beta1.Agent {
 	return a
 }
 
-// controlPlane is that of a cluster of three.
+// controlPlane returns the control plane of a cluster of three hosts.
 func controlPlane(change func(*controlplanev1.OpenshiftAssistedControlPlane)) *controlplanev1.OpenshiftAssistedControlPlane {
 	cp := &controlplanev1.OpenshiftAssistedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "c1", UID: "cp-uid"}}
 	cp.Spec.Replicas, cp.Spec.Version = ptr.To[int32](3), "v4.19.3"

@@ -20,28 +20,31 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// States of a host in assisted-service, for which conditions look.
+// States of a host in assisted-service that the conditions distinguish.
 var (
 	pendingStates         = sets.New(models.HostStatusInstallingPendingUserAction)
 	preparingFailedStates = sets.New(models.HostStatusPreparingFailed)
-	// brokenStates are those in which a host fails whatever becomes of the others; in failingStates are also those
-	// whose validations do not all pass.
-	brokenStates  = sets.New(models.HostStatusError, models.HostStatusPreparingFailed, models.HostStatusCancelled, models.HostStatusDisconnected)
+	// brokenStates are the states of a host that fails independent of the others. failingStates also contain
+	// the states of hosts whose validations do not all pass.
+	brokenStates = sets.New(
+		models.HostStatusError, models.HostStatusPreparingFailed, models.HostStatusCancelled, models.HostStatusDisconnected,
+	)
 	failingStates = sets.New(models.HostStatusInsufficient).Union(brokenStates)
 )
 
-// passing are the reasons of waits of a host that is not bound yet that end by themselves; so do others that begin with WaitingFor.
+// passing are reasons of hosts that are not bound yet and whose wait ends automatically. The same holds for
+// reasons that begin with WaitingFor.
 var passing = []string{bootstrapv1.HostBindingReason, bootstrapv1.ClusterNotAcceptingHostsReason}
 
-// consequence is what assisted-service says of hosts that failed only because another one did.
+// consequence is the text of assisted-service for hosts that failed only because another host failed.
 const consequence = "Host is part of a cluster that failed to install"
 
-// Failing reports whether a host is in a state that says that it fails.
+// Failing reports whether a host is in a failing state.
 func Failing(agent *aiv1beta1.Agent) bool { return failingStates.Has(agent.Status.DebugInfo.State) }
 
-// waitingForHosts names those that keep the installation waiting: Machines whose host is stuck, as Cluster API mirrors
-// it from their OpenshiftAssistedConfigs. Hosts that are bound already miss validations only because the others are not
-// there, and are named where no other is to blame.
+// waitingForHosts names the hosts that block the installation: Machines whose host is stuck, as Cluster API
+// mirrors the condition of their OpenshiftAssistedConfigs. Bound hosts fail validations only because the
+// others are missing. They are named if no other host is the cause.
 func (v *View) waitingForHosts(message string) metav1.Condition {
 	var stuck []string
 	for _, m := range slices.Concat(v.Found.Machines, v.Workers) {
@@ -52,7 +55,8 @@ func (v *View) waitingForHosts(message string) metav1.Condition {
 		c := conditions.Get(m, clusterv1.MachineBootstrapConfigReadyCondition)
 		bound := slices.ContainsFunc(v.Agents, func(agent aiv1beta1.Agent) bool { return facts.RunsOn(&agent, m) })
 		if bound || c == nil || c.Status != metav1.ConditionFalse || slices.Contains(passing, c.Reason) ||
-			strings.HasPrefix(c.Reason, "WaitingFor") && c.Reason != bootstrapv1.WaitingForHostIdentityReason && c.Reason != bootstrapv1.WaitingForHostValidationReason {
+			strings.HasPrefix(c.Reason, "WaitingFor") && c.Reason != bootstrapv1.WaitingForHostIdentityReason &&
+				c.Reason != bootstrapv1.WaitingForHostValidationReason {
 			continue
 		}
 		stuck = append(stuck, fmt.Sprintf("Machine %s: %s: %s", m.Name, c.Reason, c.Message))
@@ -60,14 +64,19 @@ func (v *View) waitingForHosts(message string) metav1.Condition {
 	if len(stuck) == 0 {
 		return no(controlplanev1.InstalledCondition, controlplanev1.WaitingForHostsReason, v.ofHosts(message, failingStates))
 	}
-	return no(controlplanev1.InstalledCondition, controlplanev1.WaitingForHostsReason, v.ofHosts(message+"; "+bound.Join(stuck, "Machine"), brokenStates))
+	return no(
+		controlplanev1.InstalledCondition,
+		controlplanev1.WaitingForHostsReason,
+		v.ofHosts(message+"; "+bound.Join(stuck, "Machine"), brokenStates),
+	)
 }
 
 func (v *View) anyHost(states sets.Set[string]) bool {
 	return slices.ContainsFunc(v.Agents, func(agent aiv1beta1.Agent) bool { return states.Has(agent.Status.DebugInfo.State) })
 }
 
-// ofHosts adds which hosts are in one of the given states, and what they say; causes alone, where there are any.
+// ofHosts adds the hosts in the given states to a message, with their texts. If some hosts are the cause,
+// only those are added.
 func (v *View) ofHosts(message string, states sets.Set[string]) string {
 	var causes, consequences []string
 	for i := range v.Agents {
@@ -89,7 +98,7 @@ func (v *View) ofHosts(message string, states sets.Set[string]) string {
 	return strings.TrimRight(message, ". ") + "; " + bound.Join(hosts, "host")
 }
 
-// How far a host is on its way, in order. It is coarser than the stages of its installation.
+// The installation steps of a host, in order. They are coarser than the stages of assisted-service.
 const (
 	notBegun        = "not begun"
 	writing         = "writing to disk"
@@ -98,26 +107,26 @@ const (
 	done            = "installed"
 )
 
-// hostsOnTheirWay counts the hosts of an installation by how far they are; empty when there are none. Each change is a
-// write, of the Cluster as well.
+// hostsOnTheirWay counts the hosts of an installation by step; empty if there are no hosts. Each change is a
+// write, also of the Cluster.
 func (v *View) hostsOnTheirWay() string {
 	counts := map[string]int{}
 	for i := range v.Agents {
 		counts[way(&v.Agents[i])]++
 	}
-	var told []string
+	var parts []string
 	for _, stretch := range []string{notBegun, writing, waitingForOther, starting, done} {
 		if n := counts[stretch]; n > 0 {
-			told = append(told, fmt.Sprintf("%d %s", n, stretch))
+			parts = append(parts, fmt.Sprintf("%d %s", n, stretch))
 		}
 	}
-	if len(told) == 0 {
+	if len(parts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s: %s", english.Plural(len(v.Agents), "host", ""), strings.Join(told, ", "))
+	return fmt.Sprintf("%s: %s", english.Plural(len(v.Agents), "host", ""), strings.Join(parts, ", "))
 }
 
-// way is how far a host is.
+// way returns the installation step of a host.
 func way(host *aiv1beta1.Agent) string {
 	switch stage := host.Status.Progress.CurrentStage; {
 	case rank(host) < 0:
@@ -133,7 +142,7 @@ func way(host *aiv1beta1.Agent) string {
 	}
 }
 
-// Describe says what a host misses.
+// Describe returns the problem that assisted-service reports for a host.
 func Describe(agent *aiv1beta1.Agent) string {
 	return fmt.Sprintf("host %s: %s", bound.Value(facts.Hostname(agent)), assisted.ValidationProblems(agent))
 }

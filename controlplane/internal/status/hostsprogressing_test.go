@@ -20,10 +20,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// noon is when the hosts below are looked at.
+// noon is the time at which the hosts below are observed.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// workerIn is a worker that has been in a stage of its installation for some minutes at noon.
+// workerIn returns a worker that entered a stage of its installation the given minutes before noon.
 func workerIn(name string, stage models.HostStage, minutes int) aiv1beta1.Agent {
 	a := agentIn(name, models.HostStatusInstallingInProgress, "")
 	if stage == models.HostStageDone {
@@ -35,14 +35,17 @@ func workerIn(name string, stage models.HostStage, minutes int) aiv1beta1.Agent 
 	return a
 }
 
-// joining is a worker that joins an installed cluster: approved, and without anything missing, some minutes before noon.
+// joining returns a worker that joins an installed cluster and was approved, with all requirements met, the
+// given minutes before noon.
 func joining(name string, approved int, stage models.HostStage, minutes int) aiv1beta1.Agent {
 	a := workerIn(name, stage, minutes)
 	if stage == models.HostStageDone {
 		a.Status.DebugInfo.State = models.HostStatusAddedToExistingCluster
 	}
 	a.Status.Conditions = []conditionsv1.Condition{{
-		Type: aiv1beta1.RequirementsMetCondition, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon.Add(-time.Duration(approved) * time.Minute)),
+		Type:               aiv1beta1.RequirementsMetCondition,
+		Status:             corev1.ConditionTrue,
+		LastTransitionTime: metav1.NewTime(noon.Add(-time.Duration(approved) * time.Minute)),
 	}}
 	return a
 }
@@ -52,7 +55,7 @@ func changed(a aiv1beta1.Agent, change func(*aiv1beta1.Agent)) aiv1beta1.Agent {
 	return a
 }
 
-// progressOf looks at hosts at noon.
+// progressOf returns the view of hosts at noon.
 func progressOf(agents ...aiv1beta1.Agent) *View {
 	f := factsOf(nil)
 	f.Install, f.Agents = installOf("installing"), agents
@@ -69,38 +72,108 @@ func namesOf(hosts []*aiv1beta1.Agent) string {
 	return strings.Join(names, " ")
 }
 
-func TestAHostIsBehindWhenMostOfTheOthersHaveLeftItsStageLongAgo(t *testing.T) {
-	const writing, rebooting, configuring, done = models.HostStageWritingImageToDisk, models.HostStageRebooting, models.HostStageConfiguring, models.HostStageDone
+func TestHostIsBehindWhenMostOthersLeftItsStage(t *testing.T) {
+	const writing, rebooting, configuring, done = models.HostStageWritingImageToDisk, models.HostStageRebooting,
+		models.HostStageConfiguring, models.HostStageDone
 	for situation, tc := range map[string]struct {
 		hosts []aiv1beta1.Agent
-		// behind are the names of hosts, left is how many minutes are left until another one is.
+		// behind contains the names of hosts, left the minutes until another host is behind.
 		behind string
 		left   int
 	}{
-		"it is alone":                             {hosts: []aiv1beta1.Agent{workerIn("a", writing, 300)}},
-		"all are in the same stage":               {hosts: []aiv1beta1.Agent{workerIn("a", writing, 60), workerIn("b", writing, 60)}},
-		"the other left it long ago":              {hosts: []aiv1beta1.Agent{workerIn("a", writing, 25), workerIn("b", rebooting, 10)}, behind: "a"},
-		"the other left it a moment ago":          {hosts: []aiv1beta1.Agent{workerIn("a", writing, 25), workerIn("b", rebooting, 3)}, left: 7},
-		"it has come to its stage a moment ago":   {hosts: []aiv1beta1.Agent{workerIn("a", rebooting, 4), workerIn("b", done, 30)}, left: 6},
-		"it is late, and long in its stage":       {hosts: []aiv1beta1.Agent{workerIn("a", rebooting, 12), workerIn("b", done, 30)}, behind: "a"},
-		"of two others one has left":              {hosts: []aiv1beta1.Agent{workerIn("a", writing, 30), workerIn("b", writing, 30), workerIn("c", configuring, 20)}},
-		"two of five are slow":                    {hosts: []aiv1beta1.Agent{workerIn("b", writing, 30), workerIn("a", writing, 30), workerIn("c", done, 20), workerIn("d", done, 20), workerIn("e", done, 20)}, behind: "a b"},
-		"most have left, the last a moment ago":   {hosts: []aiv1beta1.Agent{workerIn("a", writing, 30), workerIn("b", done, 20), workerIn("c", done, 4)}, left: 6},
-		"one is behind, and another will be":      {hosts: []aiv1beta1.Agent{workerIn("a", writing, 30), workerIn("b", rebooting, 4), workerIn("c", done, 20), workerIn("d", done, 20), workerIn("e", done, 20)}, behind: "a", left: 6},
-		"it is done":                              {hosts: []aiv1beta1.Agent{workerIn("a", done, 30), workerIn("b", done, 90)}},
-		"it hangs since before the others ended":  {hosts: []aiv1beta1.Agent{workerIn("a", writing, 600), workerIn("b", done, 500)}, behind: "a"},
-		"the others have another role":            {hosts: []aiv1beta1.Agent{workerIn("a", writing, 30), changed(workerIn("b", done, 20), func(a *aiv1beta1.Agent) { a.Status.Role = models.HostRoleMaster })}},
-		"it waits for the control plane":          {hosts: []aiv1beta1.Agent{workerIn("a", models.HostStageWaitingForControlPlane, 60), workerIn("b", done, 20)}},
-		"the others wait for the control plane":   {hosts: []aiv1beta1.Agent{workerIn("a", writing, 20), workerIn("b", models.HostStageWaitingForControlPlane, 15)}, behind: "a"},
-		"it is the bootstrap host":                {hosts: []aiv1beta1.Agent{changed(workerIn("a", writing, 60), func(a *aiv1beta1.Agent) { a.Status.Bootstrap = true }), workerIn("b", done, 20)}},
-		"the other is the bootstrap host":         {hosts: []aiv1beta1.Agent{workerIn("a", writing, 60), changed(workerIn("b", done, 20), func(a *aiv1beta1.Agent) { a.Status.Bootstrap = true })}},
-		"it failed, which is told elsewhere":      {hosts: []aiv1beta1.Agent{changed(workerIn("a", writing, 60), func(a *aiv1beta1.Agent) { a.Status.DebugInfo.State = models.HostStatusError }), workerIn("b", done, 20)}},
-		"it waits for somebody, told elsewhere":   {hosts: []aiv1beta1.Agent{changed(workerIn("a", rebooting, 60), func(a *aiv1beta1.Agent) { a.Status.DebugInfo.State = models.HostStatusInstallingPendingUserAction }), workerIn("b", done, 20)}},
-		"one failed, and does not count":          {hosts: []aiv1beta1.Agent{workerIn("a", writing, 60), changed(workerIn("b", writing, 20), func(a *aiv1beta1.Agent) { a.Status.DebugInfo.State = models.HostStatusError }), workerIn("c", done, 20)}, behind: "a"},
-		"it goes":                                 {hosts: []aiv1beta1.Agent{changed(workerIn("a", writing, 60), func(a *aiv1beta1.Agent) { a.DeletionTimestamp = &metav1.Time{Time: noon} }), workerIn("b", done, 20)}},
-		"nobody tells since when":                 {hosts: []aiv1beta1.Agent{changed(workerIn("a", writing, 60), func(a *aiv1beta1.Agent) { a.Status.Progress.StageStartTime = nil }), workerIn("b", done, 20)}},
-		"its installation has not begun":          {hosts: []aiv1beta1.Agent{workerIn("a", "", 60), workerIn("b", done, 20)}},
-		"its stage is one that is not known here": {hosts: []aiv1beta1.Agent{workerIn("a", "Dancing", 60), workerIn("b", done, 20)}},
+		"alone":                     {hosts: []aiv1beta1.Agent{workerIn("a", writing, 300)}},
+		"all are in the same stage": {hosts: []aiv1beta1.Agent{workerIn("a", writing, 60), workerIn("b", writing, 60)}},
+		"the other left long ago": {
+			hosts: []aiv1beta1.Agent{workerIn("a", writing, 25), workerIn("b", rebooting, 10)}, behind: "a",
+		},
+		"the other left a moment ago": {
+			hosts: []aiv1beta1.Agent{workerIn("a", writing, 25), workerIn("b", rebooting, 3)}, left: 7,
+		},
+		"entered its stage a moment ago": {
+			hosts: []aiv1beta1.Agent{workerIn("a", rebooting, 4), workerIn("b", done, 30)}, left: 6,
+		},
+		"late, and long in its stage": {
+			hosts: []aiv1beta1.Agent{workerIn("a", rebooting, 12), workerIn("b", done, 30)}, behind: "a",
+		},
+		"one of two others has left": {
+			hosts: []aiv1beta1.Agent{workerIn("a", writing, 30), workerIn("b", writing, 30), workerIn("c", configuring, 20)},
+		},
+		"two of five are slow": {
+			hosts: []aiv1beta1.Agent{
+				workerIn("b", writing, 30), workerIn("a", writing, 30), workerIn("c", done, 20), workerIn("d", done, 20), workerIn("e", done, 20),
+			},
+			behind: "a b",
+		},
+		"most have left, the last a moment ago": {
+			hosts: []aiv1beta1.Agent{workerIn("a", writing, 30), workerIn("b", done, 20), workerIn("c", done, 4)}, left: 6,
+		},
+		"one is behind, another will be": {
+			hosts: []aiv1beta1.Agent{
+				workerIn("a", writing, 30), workerIn("b", rebooting, 4), workerIn("c", done, 20), workerIn("d", done, 20), workerIn("e", done, 20),
+			},
+			behind: "a",
+			left:   6,
+		},
+		"done": {hosts: []aiv1beta1.Agent{workerIn("a", done, 30), workerIn("b", done, 90)}},
+		"stuck since before the others ended": {
+			hosts: []aiv1beta1.Agent{workerIn("a", writing, 600), workerIn("b", done, 500)}, behind: "a",
+		},
+		"the others have another role": {
+			hosts: []aiv1beta1.Agent{
+				workerIn("a", writing, 30), changed(workerIn("b", done, 20), func(a *aiv1beta1.Agent) { a.Status.Role = models.HostRoleMaster }),
+			},
+		},
+		"waits for the control plane": {
+			hosts: []aiv1beta1.Agent{workerIn("a", models.HostStageWaitingForControlPlane, 60), workerIn("b", done, 20)},
+		},
+		"the others wait for the control plane": {
+			hosts: []aiv1beta1.Agent{workerIn("a", writing, 20), workerIn("b", models.HostStageWaitingForControlPlane, 15)}, behind: "a",
+		},
+		"bootstrap host": {
+			hosts: []aiv1beta1.Agent{
+				changed(workerIn("a", writing, 60), func(a *aiv1beta1.Agent) { a.Status.Bootstrap = true }), workerIn("b", done, 20),
+			},
+		},
+		"the other is the bootstrap host": {
+			hosts: []aiv1beta1.Agent{
+				workerIn("a", writing, 60), changed(workerIn("b", done, 20), func(a *aiv1beta1.Agent) { a.Status.Bootstrap = true }),
+			},
+		},
+		"failed: reported by another condition": {
+			hosts: []aiv1beta1.Agent{
+				changed(workerIn("a", writing, 60), func(a *aiv1beta1.Agent) { a.Status.DebugInfo.State = models.HostStatusError }),
+				workerIn("b", done, 20),
+			},
+		},
+		"needs the user: reported by another condition": {
+			hosts: []aiv1beta1.Agent{
+				changed(
+					workerIn("a", rebooting, 60), func(a *aiv1beta1.Agent) { a.Status.DebugInfo.State = models.HostStatusInstallingPendingUserAction },
+				),
+				workerIn("b", done, 20),
+			},
+		},
+		"a failed host does not count": {
+			hosts: []aiv1beta1.Agent{
+				workerIn("a", writing, 60),
+				changed(workerIn("b", writing, 20), func(a *aiv1beta1.Agent) { a.Status.DebugInfo.State = models.HostStatusError }),
+				workerIn("c", done, 20),
+			},
+			behind: "a",
+		},
+		"being deleted": {
+			hosts: []aiv1beta1.Agent{
+				changed(workerIn("a", writing, 60), func(a *aiv1beta1.Agent) { a.DeletionTimestamp = &metav1.Time{Time: noon} }),
+				workerIn("b", done, 20),
+			},
+		},
+		"start of the stage unknown": {
+			hosts: []aiv1beta1.Agent{
+				changed(workerIn("a", writing, 60), func(a *aiv1beta1.Agent) { a.Status.Progress.StageStartTime = nil }), workerIn("b", done, 20),
+			},
+		},
+		"installation not begun": {hosts: []aiv1beta1.Agent{workerIn("a", "", 60), workerIn("b", done, 20)}},
+		"unknown stage":          {hosts: []aiv1beta1.Agent{workerIn("a", "Dancing", 60), workerIn("b", done, 20)}},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
@@ -111,23 +184,47 @@ func TestAHostIsBehindWhenMostOfTheOthersHaveLeftItsStageLongAgo(t *testing.T) {
 	}
 }
 
-func TestHostsThatJoinAreComparedWithThoseThatJoinBesideThem(t *testing.T) {
+func TestJoiningHostsAreComparedWithHostsThatJoinTogether(t *testing.T) {
 	const writing, rebooting, done = models.HostStageWritingImageToDisk, models.HostStageRebooting, models.HostStageDone
 	for situation, tc := range map[string]struct {
 		hosts  []aiv1beta1.Agent
 		behind string
 		left   int
 	}{
-		"the others were installed weeks ago":             {hosts: []aiv1beta1.Agent{joining("a", 35, writing, 30), joining("b", 30040, done, 30000)}},
-		"the cluster was installed half an hour ago":      {hosts: []aiv1beta1.Agent{joining("a", 15, writing, 12), changed(joining("b", 70, done, 25), func(a *aiv1beta1.Agent) { a.Status.DebugInfo.State = models.HostStatusInstalled })}, left: 40},
-		"another was approved a quarter of an hour later": {hosts: []aiv1beta1.Agent{joining("a", 30, writing, 28), joining("b", 45, done, 16)}, left: 9},
-		"they were approved at once":                      {hosts: []aiv1beta1.Agent{joining("a", 45, writing, 28), joining("b", 45, done, 16)}, behind: "a"},
-		"it was approved earlier than the other":          {hosts: []aiv1beta1.Agent{joining("a", 50, writing, 28), joining("b", 45, done, 6)}, behind: "a"},
-		"it had as long as the other and ten minutes":     {hosts: []aiv1beta1.Agent{joining("a", 45, writing, 28), joining("b", 60, done, 25)}, behind: "a"},
-		"it is late, and came to its stage a moment ago":  {hosts: []aiv1beta1.Agent{joining("a", 45, rebooting, 4), joining("b", 60, done, 30)}, left: 6},
-		"they were approved more than an hour apart":      {hosts: []aiv1beta1.Agent{joining("a", 45, writing, 40), joining("b", 106, done, 60)}},
-		"nobody tells since when nothing is missing":      {hosts: []aiv1beta1.Agent{changed(joining("a", 45, writing, 40), func(a *aiv1beta1.Agent) { a.Status.Conditions = nil }), joining("b", 45, done, 25)}},
-		"nobody tells it of the other":                    {hosts: []aiv1beta1.Agent{joining("a", 45, writing, 40), changed(joining("b", 45, done, 25), func(a *aiv1beta1.Agent) { a.Status.Conditions = nil })}},
+		"the others were installed weeks ago": {hosts: []aiv1beta1.Agent{joining("a", 35, writing, 30), joining("b", 30040, done, 30000)}},
+		"the cluster was installed half an hour ago": {
+			hosts: []aiv1beta1.Agent{
+				joining("a", 15, writing, 12),
+				changed(joining("b", 70, done, 25), func(a *aiv1beta1.Agent) { a.Status.DebugInfo.State = models.HostStatusInstalled }),
+			},
+			left: 40,
+		},
+		"another was approved 15 minutes later": {
+			hosts: []aiv1beta1.Agent{joining("a", 30, writing, 28), joining("b", 45, done, 16)}, left: 9,
+		},
+		"approved at the same time": {
+			hosts: []aiv1beta1.Agent{joining("a", 45, writing, 28), joining("b", 45, done, 16)}, behind: "a",
+		},
+		"approved earlier than the other": {
+			hosts: []aiv1beta1.Agent{joining("a", 50, writing, 28), joining("b", 45, done, 6)}, behind: "a",
+		},
+		"had the time of the other and ten minutes": {
+			hosts: []aiv1beta1.Agent{joining("a", 45, writing, 28), joining("b", 60, done, 25)}, behind: "a",
+		},
+		"late, and entered its stage a moment ago": {
+			hosts: []aiv1beta1.Agent{joining("a", 45, rebooting, 4), joining("b", 60, done, 30)}, left: 6,
+		},
+		"approved more than an hour apart": {hosts: []aiv1beta1.Agent{joining("a", 45, writing, 40), joining("b", 106, done, 60)}},
+		"time of its requirements unknown": {
+			hosts: []aiv1beta1.Agent{
+				changed(joining("a", 45, writing, 40), func(a *aiv1beta1.Agent) { a.Status.Conditions = nil }), joining("b", 45, done, 25),
+			},
+		},
+		"time of the other's requirements unknown": {
+			hosts: []aiv1beta1.Agent{
+				joining("a", 45, writing, 40), changed(joining("b", 45, done, 25), func(a *aiv1beta1.Agent) { a.Status.Conditions = nil }),
+			},
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
@@ -140,50 +237,57 @@ func TestHostsThatJoinAreComparedWithThoseThatJoinBesideThem(t *testing.T) {
 	}
 }
 
-// assisted-service tells only since when a host is in its present stage. When the others go on, nobody knows any more
-// when they left an earlier one.
-func TestAHostStaysBehindWhenTheOthersGoOn(t *testing.T) {
+// TestHostStaysBehindWhenTheOthersProceed: assisted-service reports only the start of the present stage of a
+// host. When the others proceed, the end of their earlier stages is no longer known.
+func TestHostStaysBehindWhenTheOthersProceed(t *testing.T) {
 	g := NewWithT(t)
 	v := progressOf(workerIn("a", models.HostStageWritingImageToDisk, 25), workerIn("b", models.HostStageRebooting, 15))
 	v.Compose(v.ControlPlane)
-	told := conditions.GetMessage(v.ControlPlane, controlplanev1.HostsProgressingCondition)
-	g.Expect(told).NotTo(BeEmpty())
+	message := conditions.GetMessage(v.ControlPlane, controlplanev1.HostsProgressingCondition)
+	g.Expect(message).NotTo(BeEmpty())
 
 	v.Agents[1] = workerIn("b", models.HostStageConfiguring, 0)
 	v.Compose(v.ControlPlane)
-	g.Expect(conditions.GetMessage(v.ControlPlane, controlplanev1.HostsProgressingCondition)).To(Equal(told), "it does not come and go with the steps of others")
+	g.Expect(
+		conditions.GetMessage(v.ControlPlane, controlplanev1.HostsProgressingCondition),
+	).To(Equal(message), "independent of the stages of other hosts")
 
 	v.Agents[0] = workerIn("a", models.HostStageRebooting, 0)
 	v.Compose(v.ControlPlane)
-	g.Expect(conditions.Has(v.ControlPlane, controlplanev1.HostsProgressingCondition)).To(BeFalse(), "it has gone on")
+	g.Expect(conditions.Has(v.ControlPlane, controlplanev1.HostsProgressingCondition)).To(BeFalse(), "the host has left its stage")
 
 	v.Agents = []aiv1beta1.Agent{workerIn("a", models.HostStageWritingImageToDisk, 25), workerIn("b", models.HostStageConfiguring, 0)}
 	v.Compose(v.ControlPlane)
-	g.Expect(conditions.Has(v.ControlPlane, controlplanev1.HostsProgressingCondition)).To(BeFalse(), "nothing was told of it")
+	g.Expect(conditions.Has(v.ControlPlane, controlplanev1.HostsProgressingCondition)).To(BeFalse(), "the host was not reported before")
 }
 
-func TestHostsThatFallBehindAreNamed(t *testing.T) {
+func TestHostsBehindAreNamed(t *testing.T) {
 	g := NewWithT(t)
 	v := progressOf(workerIn("a", models.HostStageWritingImageToDisk, 25), workerIn("b", models.HostStageDone, 15))
 	v.Workers = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "machine-a"}}}
 	cp := v.ControlPlane.DeepCopy()
 	v.Compose(cp)
-	told := conditions.Get(cp, controlplanev1.HostsProgressingCondition)
-	g.Expect(told).NotTo(BeNil())
-	g.Expect(told.Status).To(Equal(metav1.ConditionFalse))
-	g.Expect(told.Message).To(HavePrefix(`host a (Machine machine-a) is in stage "Writing image to disk" since 2026-03-01T11:35:00Z; most of the others have left that stage more than 10 minutes ago: look at the console`))
+	condition := conditions.Get(cp, controlplanev1.HostsProgressingCondition)
+	g.Expect(condition).NotTo(BeNil())
+	g.Expect(condition.Status).To(Equal(metav1.ConditionFalse))
+	g.Expect(condition.Message).To(
+		HavePrefix(
+			`host a (Machine machine-a) is in stage "Writing image to disk" since 2026-03-01T11:35:00Z; ` +
+				`most of the others have left that stage more than 10 minutes ago: look at the console`,
+		),
+	)
 
 	v.Now = noon.Add(5 * time.Minute)
 	v.Compose(cp)
-	g.Expect(conditions.GetMessage(cp, controlplanev1.HostsProgressingCondition)).To(Equal(told.Message), "it does not tick")
+	g.Expect(conditions.GetMessage(cp, controlplanev1.HostsProgressingCondition)).To(Equal(condition.Message), "unchanged by time alone")
 
 	v.Agents[0] = workerIn("a", models.HostStageRebooting, 0)
 	v.Compose(cp)
-	g.Expect(conditions.Has(cp, controlplanev1.HostsProgressingCondition)).To(BeFalse(), "it has gone on")
-	g.Expect(v.UntilChange()).To(Equal(5*time.Minute), "from when it has been in the next stage for ten minutes")
+	g.Expect(conditions.Has(cp, controlplanev1.HostsProgressingCondition)).To(BeFalse(), "the host has left its stage")
+	g.Expect(v.UntilChange()).To(Equal(5*time.Minute), "until ten minutes after it entered the next stage")
 }
 
-func TestNoMoreThanThreeHostsThatFallBehindAreNamed(t *testing.T) {
+func TestAtMostThreeHostsBehindAreNamed(t *testing.T) {
 	g := NewWithT(t)
 	var hosts []aiv1beta1.Agent
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
@@ -195,13 +299,15 @@ func TestNoMoreThanThreeHostsThatFallBehindAreNamed(t *testing.T) {
 	v := progressOf(hosts...)
 	cp := v.ControlPlane.DeepCopy()
 	v.Compose(cp)
-	g.Expect(conditions.GetMessage(cp, controlplanev1.HostsProgressingCondition)).To(And(ContainSubstring("host c "), ContainSubstring("; 2 more hosts; "), Not(ContainSubstring("host d"))))
+	g.Expect(conditions.GetMessage(cp, controlplanev1.HostsProgressingCondition)).To(
+		And(ContainSubstring("host c "), ContainSubstring("; 2 more hosts; "), Not(ContainSubstring("host d"))),
+	)
 }
 
-func TestNobodyIsBehindInAnInstallationThatEnds(t *testing.T) {
+func TestNoHostIsBehindWhenInstallationEnds(t *testing.T) {
 	slow := []aiv1beta1.Agent{workerIn("a", models.HostStageWritingImageToDisk, 25), workerIn("b", models.HostStageDone, 15)}
 	for situation, change := range map[string]func(*View){
-		"it failed": func(v *View) { v.Phase = controlplanev1.InstallationFailed },
+		"failed": func(v *View) { v.Phase = controlplanev1.InstallationFailed },
 		"the cluster is being deleted": func(v *View) {
 			v.ControlPlane.DeletionTimestamp = &metav1.Time{Time: noon}
 		},
@@ -217,28 +323,30 @@ func TestNobodyIsBehindInAnInstallationThatEnds(t *testing.T) {
 	}
 }
 
-func TestSinceWhenAClusterIsBeingInstalled(t *testing.T) {
+func TestInstallationStart(t *testing.T) {
 	since := metav1.NewTime(noon.Add(-time.Hour))
 	for situation, tc := range map[string]struct {
 		state, reason string
-		told          bool
+		reported      bool
 	}{
-		"hosts are missing":     {"insufficient", "ClusterNotReady", false},
-		"it is being prepared":  {"preparing-for-installation", "ClusterAlreadyInstalling", true},
-		"it is being installed": {"installing", "ClusterAlreadyInstalling", true},
-		"its operators come up": {"finalizing", "ClusterAlreadyInstalling", true},
-		"it failed":             {"error", "ClusterInstallationStopped", false},
-		"it takes further hosts, which assisted-service tells by the same reason": {"adding-hosts", "ClusterAlreadyInstalling", false},
+		"hosts are missing": {"insufficient", "ClusterNotReady", false},
+		"preparing":         {"preparing-for-installation", "ClusterAlreadyInstalling", true},
+		"installing":        {"installing", "ClusterAlreadyInstalling", true},
+		"finalizing":        {"finalizing", "ClusterAlreadyInstalling", true},
+		"failed":            {"error", "ClusterInstallationStopped", false},
+		"adds hosts, for which assisted-service sets the same reason": {"adding-hosts", "ClusterAlreadyInstalling", false},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
 			f := factsOf(nil)
-			f.Install = installOf(tc.state, hivev1.ClusterInstallCondition{Type: hiveext.ClusterRequirementsMetCondition, Status: corev1.ConditionTrue, Reason: tc.reason, LastTransitionTime: since})
+			f.Install = installOf(tc.state, hivev1.ClusterInstallCondition{
+				Type: hiveext.ClusterRequirementsMetCondition, Status: corev1.ConditionTrue, Reason: tc.reason, LastTransitionTime: since,
+			})
 			f.Progress = assisted.Observe(f.Install)
 			v := viewOf(f)
 			cp := v.ControlPlane.DeepCopy()
 			v.Compose(cp)
-			if !tc.told {
+			if !tc.reported {
 				g.Expect(cp.Status.Installation.StartTime).To(BeNil())
 				return
 			}

@@ -18,8 +18,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// installedCondition tells where the installation is, what it waits for or why it fails, and why it is not tried again
-// though somebody asked for it.
+// installedCondition reports the state of the installation, its blocker or failure, and the reason if a
+// requested retry is refused.
 func (v *View) installedCondition() metav1.Condition {
 	c := v.installation()
 	if refused := v.Found.Blocked(Retry); refused != nil {
@@ -52,20 +52,26 @@ func (v *View) installation() metav1.Condition {
 		return no(t, controlplanev1.PreparingReason, v.withURLs("preparing the installation"))
 	case controlplanev1.InstallationInstalling:
 		if v.Progress.State == assisted.StateInstallingPendingForUser {
-			return no(t, controlplanev1.UserActionRequiredReason, v.withURLs(v.ofHosts("the installation waits for the user: "+v.Progress.StateInfo, pendingStates)))
+			return no(
+				t,
+				controlplanev1.UserActionRequiredReason,
+				v.withURLs(v.ofHosts("the installation waits for the user: "+v.Progress.StateInfo, pendingStates)),
+			)
 		}
 		return no(t, controlplanev1.InstallingReason, v.withURLs(fmt.Sprintf("%d%%: %s", v.percentage(), v.Progress.StateInfo)))
 	case controlplanev1.InstallationFinalizing:
 		return no(t, controlplanev1.FinalizingReason, v.withURLs(fmt.Sprintf("%d%%: %s", v.percentage(), v.Progress.StateInfo)))
 	case controlplanev1.InstallationFailed:
-		return no(t, controlplanev1.InstallationFailedReason, v.withURLs(v.ofHosts("the installation failed: "+v.Progress.StateInfo, failingStates)))
+		return no(
+			t, controlplanev1.InstallationFailedReason, v.withURLs(v.ofHosts("the installation failed: "+v.Progress.StateInfo, failingStates)),
+		)
 	default:
 		return v.pending()
 	}
 }
 
-// notInstalled is what the condition Installed tells, in one line for those who look at the Cluster alone: where it has
-// a percentage, how many hosts are where, and none of its links.
+// notInstalled shortens the condition Installed to one line for the condition Available, which the Cluster
+// mirrors. Counts of hosts replace a percentage, and links are left out.
 func (v *View) notInstalled() string {
 	switch c := v.installation(); c.Reason {
 	case controlplanev1.InstallingReason:
@@ -77,13 +83,14 @@ func (v *View) notInstalled() string {
 	}
 }
 
-// installed is the condition of an installed cluster, to which hosts are added as soon as assisted-service knows it.
+// installed returns the condition of an installed cluster. Hosts are added as soon as assisted-service has
+// imported it.
 func (v *View) installed() metav1.Condition {
 	c := yes(controlplanev1.InstalledCondition, controlplanev1.InstalledReason)
 	if why := v.notImported(); why != nil {
 		c.Reason, c.Message = why.Reason, why.Message
 	}
-	if c.Message == "" && len(v.ForeignAgents) > 0 { // the service adds their hosts to an installed cluster once they are approved: nothing can hold that
+	if c.Message == "" && len(v.ForeignAgents) > 0 { // assisted-service adds their hosts once they are approved
 		c.Reason, c.Message = controlplanev1.ForeignAgentsBoundReason, ForeignAgents(v.Facts)
 	}
 	return c
@@ -91,11 +98,14 @@ func (v *View) installed() metav1.Condition {
 
 // ForeignAgents reports the Agents of other namespaces that are bound to the ClusterDeployment.
 func ForeignAgents(f *facts.Facts) string {
-	return fmt.Sprintf("Agents of other namespaces are bound to ClusterDeployment %s, and assisted-service installs their servers as hosts of this cluster: %s. "+
-		"Remove spec.clusterDeploymentName of those that are not installed. If an Agent is installed, that wipes its server", f.ControlPlane.Name, bound.List(f.ForeignAgents))
+	return fmt.Sprintf("Agents of other namespaces are bound to ClusterDeployment %s, and assisted-service installs their servers as "+
+		"hosts of this cluster: %s. "+
+		"Remove spec.clusterDeploymentName of those that are not installed. If an Agent is installed, that wipes its server", f.ControlPlane.Name,
+		bound.List(f.ForeignAgents))
 }
 
-// notImported is why assisted-service does not add hosts to an installed cluster that it did not install; nil when it does.
+// notImported returns the reason if assisted-service adds no hosts to an installed cluster that it did not
+// install, or nil.
 func (v *View) notImported() *Outcome {
 	blocked := v.Found.Blocked(Installation)
 	switch {
@@ -108,12 +118,17 @@ func (v *View) notImported() *Outcome {
 		return &Outcome{controlplanev1.WaitingForImportReason, "assisted-service does not take in the installed cluster: " + c.Message}
 	}
 	if since, left := v.unanswered(); !since.IsZero() && left <= 0 {
-		return &Outcome{controlplanev1.AssistedServiceNotRespondingReason, assisted.NotResponding("AgentClusterInstall "+v.Install.Name, v.Install.Namespace, since)}
+		return &Outcome{
+			controlplanev1.AssistedServiceNotRespondingReason,
+			assisted.NotResponding("AgentClusterInstall "+v.Install.Name, v.Install.Namespace, since),
+		}
 	}
-	return &Outcome{controlplanev1.WaitingForImportReason, "waiting for assisted-service to take in the installed cluster, so that hosts can be added"}
+	return &Outcome{
+		controlplanev1.WaitingForImportReason, "waiting for assisted-service to take in the installed cluster, so that hosts can be added",
+	}
 }
 
-// notRegistered is the condition until assisted-service has taken the cluster in.
+// notRegistered returns the condition until assisted-service has registered the cluster.
 func (v *View) notRegistered() metav1.Condition {
 	const t = controlplanev1.InstalledCondition
 	if v.Failure != nil {
@@ -123,12 +138,17 @@ func (v *View) notRegistered() metav1.Condition {
 		return v.notSynced(c)
 	}
 	if since, left := v.unanswered(); !since.IsZero() && left <= 0 {
-		return no(t, controlplanev1.AssistedServiceNotRespondingReason, assisted.NotResponding("AgentClusterInstall "+v.Install.Name, v.Install.Namespace, since))
+		return no(
+			t,
+			controlplanev1.AssistedServiceNotRespondingReason,
+			assisted.NotResponding("AgentClusterInstall "+v.Install.Name, v.Install.Namespace, since),
+		)
 	}
 	return no(t, controlplanev1.WaitingForAssistedServiceReason, "waiting for assisted-service to take in the cluster")
 }
 
-// unanswered tells since when assisted-service is silent about an AgentClusterInstall, zero when it is not, and how long it still may be.
+// unanswered returns the time since which assisted-service has not answered for an AgentClusterInstall, zero
+// if it has. It also returns the time left until the silence counts.
 func (v *View) unanswered() (since time.Time, left time.Duration) {
 	if v.Install == nil || v.Progress.Registered || !v.Install.DeletionTimestamp.IsZero() || !v.OwnsInstall() {
 		return time.Time{}, 0
@@ -150,10 +170,11 @@ func (v *View) notSynced(c *hivev1.ClusterInstallCondition) metav1.Condition {
 	return no(controlplanev1.InstalledCondition, reason, c.Message)
 }
 
-// pending is the condition between registration and start.
+// pending returns the condition between registration and start.
 func (v *View) pending() metav1.Condition {
 	const t = controlplanev1.InstalledCondition
-	if c := installCondition(v.Install, hiveext.ClusterSpecSyncedCondition); c != nil && c.Status == corev1.ConditionFalse && c.Reason == hiveext.ClusterInputErrorReason {
+	if c := installCondition(v.Install, hiveext.ClusterSpecSyncedCondition); c != nil && c.Status == corev1.ConditionFalse &&
+		c.Reason == hiveext.ClusterInputErrorReason {
 		return v.notSynced(c)
 	}
 	last := installCondition(v.Install, hiveext.ClusterLastInstallationPreparationFailedCondition)
@@ -174,17 +195,21 @@ func (v *View) pending() metav1.Condition {
 		if v.ClusterDeleting() {
 			return no(t, controlplanev1.InstallationOnHoldReason, "the cluster is being deleted: no installation is begun")
 		}
-		return no(t, controlplanev1.InstallationOnHoldReason, "everything is ready; set config.holdInstallation to false to start the installation")
+		return no(
+			t, controlplanev1.InstallationOnHoldReason, "everything is ready; set config.holdInstallation to false to start the installation",
+		)
 	}
 	message := "waiting until all hosts are known and approved"
-	if c := installCondition(v.Install, hiveext.ClusterRequirementsMetCondition); c != nil && c.Status == corev1.ConditionFalse && c.Message != "" {
+	if c := installCondition(v.Install, hiveext.ClusterRequirementsMetCondition); c != nil && c.Status == corev1.ConditionFalse &&
+		c.Message != "" {
 		message = c.Message
 	}
 	return no(t, controlplanev1.WaitingForHostsReason, v.ofHosts(message, failingStates))
 }
 
-// preparationFailed tells what failed before anything was written to a disk. assisted-service says it of the cluster
-// only where it failed itself; of a host that failed, for example to pull an image, only the Agent tells.
+// preparationFailed reports a failure before anything was written to a disk. assisted-service sets the state
+// of the cluster only for failures of its own. A failure of a host, for example to pull an image, is reported
+// by its Agent alone.
 func (v *View) preparationFailed() metav1.Condition {
 	message := "the preparation of the installation failed and is tried again"
 	last := installCondition(v.Install, hiveext.ClusterLastInstallationPreparationFailedCondition)
@@ -200,16 +225,17 @@ func (v *View) preparationFailed() metav1.Condition {
 // failedToPrepare returns the condition that was reported when a preparation failed. It stays while assisted-service
 // tries again, over and over, until a preparation succeeds.
 func (v *View) failedToPrepare() *metav1.Condition {
-	if before := conditions.Get(v.ControlPlane, controlplanev1.InstalledCondition); before != nil && before.Reason == controlplanev1.PreparationFailedReason {
+	if before := conditions.Get(v.ControlPlane, controlplanev1.InstalledCondition); before != nil &&
+		before.Reason == controlplanev1.PreparationFailedReason {
 		return before
 	}
 	return nil
 }
 
-// What stands before the links of a message.
+// The texts before the links of a message.
 const eventsLabel, logsLabel = "; events: ", "; logs: "
 
-// withURLs adds where assisted-service's events and logs are.
+// withURLs adds the links to the events and logs of assisted-service.
 func (v *View) withURLs(message string) string {
 	links := ""
 	if v.Progress.EventsURL != "" {
@@ -221,14 +247,16 @@ func (v *View) withURLs(message string) string {
 	return bound.FitBefore(message, links) + links
 }
 
-// withoutURLs is a message as it was before links were added.
+// withoutURLs returns a message without the links that withURLs added.
 func withoutURLs(message string) string {
 	message, _, _ = strings.Cut(message, eventsLabel)
 	message, _, _ = strings.Cut(message, logsLabel)
 	return message
 }
 
-func installCondition(install *hiveext.AgentClusterInstall, conditionType hivev1.ClusterInstallConditionType) *hivev1.ClusterInstallCondition {
+func installCondition(
+	install *hiveext.AgentClusterInstall, conditionType hivev1.ClusterInstallConditionType,
+) *hivev1.ClusterInstallCondition {
 	if install == nil {
 		return nil
 	}
@@ -242,14 +270,18 @@ func installCondition(install *hiveext.AgentClusterInstall, conditionType hivev1
 	return nil
 }
 
-// Reregistered says what happened to a cluster that assisted-service forgot, and the ways back. None of them deletes anything here.
+// Reregistered reports a cluster that assisted-service has lost, and the ways to repair that. None of them
+// deletes anything here.
 func Reregistered(f *facts.Facts) string {
 	kubeconfig := f.ControlPlane.Name + "-admin-kubeconfig"
 	if name := facts.AdminKubeconfigOf(f.Install); name != "" {
 		kubeconfig = name
 	}
-	return fmt.Sprintf("the installation was begun already, but assisted-service has the cluster in state %q, as one that may be installed anew; perhaps its database was lost or is "+
-		"older: nothing is changed, and no host is added. Delete nothing here: restore the newer database, or, if the cluster is installed, let assisted-service import it: "+
-		"see that ClusterDeployment %s has spec.installed, and that Secret %s exists with a kubeconfig of the cluster, then deregister the cluster in the REST API of assisted-service alone",
+	return fmt.Sprintf("the installation was begun already, but assisted-service has the cluster in state %q, as one that may be "+
+		"installed anew; perhaps its database was lost or is "+
+		"older: nothing is changed, and no host is added. Delete nothing here: restore the newer database, or, if the cluster is installed, "+
+		"let assisted-service import it: "+
+		"see that ClusterDeployment %s has spec.installed, and that Secret %s exists with a kubeconfig of the cluster, then deregister the "+
+		"cluster in the REST API of assisted-service alone",
 		f.Progress.State, f.ControlPlane.Name, kubeconfig)
 }

@@ -17,7 +17,9 @@ import (
 )
 
 func TestInstalledCondition(t *testing.T) {
-	condition := func(t hivev1.ClusterInstallConditionType, status corev1.ConditionStatus, reason, message string) hivev1.ClusterInstallCondition {
+	condition := func(
+		t hivev1.ClusterInstallConditionType, status corev1.ConditionStatus, reason, message string,
+	) hivev1.ClusterInstallCondition {
 		return hivev1.ClusterInstallCondition{Type: t, Status: status, Reason: reason, Message: message}
 	}
 	inProgress := condition(hiveext.ClusterCompletedCondition, "False", hiveext.ClusterInstallationInProgressReason, "")
@@ -28,35 +30,67 @@ func TestInstalledCondition(t *testing.T) {
 		reason  string
 		message string
 	}{
-		"not taken in": {install: installOf(""), reason: "WaitingForAssistedService", message: "take in"},
+		"not registered": {install: installOf(""), reason: "WaitingForAssistedService", message: "take in"},
 		"refused input": {
 			install: installOf("", condition(hiveext.ClusterSpecSyncedCondition, "False", hiveext.ClusterInputErrorReason, "bad pull secret")),
 			reason:  "InvalidConfiguration", message: "bad pull secret",
 		},
-		"hosts are missing":   {install: installOf("insufficient"), agents: three[:1], reason: "WaitingForHosts", message: "hosts bound to the cluster: 1 of 3"},
+		"hosts are missing": {
+			install: installOf("insufficient"), agents: three[:1], reason: "WaitingForHosts", message: "hosts bound to the cluster: 1 of 3",
+		},
 		"hosts are all bound": {install: installOf("ready"), agents: three, reason: "WaitingForHosts", message: "known and approved"},
 		"validations fail": {
-			install: installOf("insufficient", condition(hiveext.ClusterValidatedCondition, "False", "ValidationsFailing", "The cluster's validations are failing: ntp")),
-			agents:  append([]aiv1beta1.Agent{agentIn("m9", "insufficient", "no NTP")}, three[:2]...), reason: "ValidationFailed", message: "host m9: no NTP",
+			install: installOf(
+				"insufficient",
+				condition(hiveext.ClusterValidatedCondition, "False", "ValidationsFailing", "The cluster's validations are failing: ntp"),
+			),
+			agents:  append([]aiv1beta1.Agent{agentIn("m9", "insufficient", "no NTP")}, three[:2]...),
+			reason:  "ValidationFailed",
+			message: "host m9: no NTP",
 		},
 		"on hold": {
 			install: installOf("ready", condition(hiveext.ClusterCompletedCondition, "False", hiveext.ClusterInstallationOnHoldReason, "")),
 			agents:  three, reason: "InstallationOnHold", message: "holdInstallation",
 		},
 		"preparation failed": {
-			install: installOf("ready", condition(hiveext.ClusterLastInstallationPreparationFailedCondition, "True", "The last installation preparation failed", "no ignition")),
-			agents:  three, reason: "PreparationFailed", message: "no ignition",
+			install: installOf(
+				"ready",
+				condition(hiveext.ClusterLastInstallationPreparationFailedCondition, "True", "The last installation preparation failed", "no ignition"),
+			),
+			agents: three, reason: "PreparationFailed", message: "no ignition",
 		},
 		"a host cannot be prepared": {
 			install: installOf("preparing-for-installation", inProgress),
-			agents:  []aiv1beta1.Agent{agentIn("m1", "preparing-failed", "cannot pull the image")}, reason: "PreparationFailed", message: "host m1: cannot pull the image",
+			agents:  []aiv1beta1.Agent{agentIn("m1", "preparing-failed", "cannot pull the image")},
+			reason:  "PreparationFailed",
+			message: "host m1: cannot pull the image",
 		},
-		"preparing":            {install: installOf("preparing-for-installation", inProgress), agents: three, reason: "Preparing", message: "events: https://svc/events?cluster_id=1"},
-		"installing":           {install: installOf("installing", inProgress), agents: three, reason: "Installing", message: "40%: info of installing"},
-		"a host boots wrongly": {install: installOf("installing-pending-user-action", inProgress), agents: []aiv1beta1.Agent{agentIn("m1", "installing-pending-user-action", "booted the ISO")}, reason: "UserActionRequired", message: "host m1: booted the ISO"},
-		"finalizing":           {install: installOf("finalizing", inProgress), agents: three, reason: "Finalizing", message: "40%"},
-		"failed":               {install: installOf("error", condition(hiveext.ClusterCompletedCondition, "False", hiveext.ClusterInstallationFailedReason, "")), agents: []aiv1beta1.Agent{agentIn("m1", "error", "disk on fire")}, reason: "InstallationFailed", message: "host m1: disk on fire"},
-		"installed":            {install: installOf("adding-hosts", condition(hiveext.ClusterCompletedCondition, "True", hiveext.ClusterInstalledReason, "")), reason: "Installed"},
+		"preparing": {
+			install: installOf("preparing-for-installation", inProgress),
+			agents:  three,
+			reason:  "Preparing",
+			message: "events: https://svc/events?cluster_id=1",
+		},
+		"installing": {
+			install: installOf("installing", inProgress), agents: three, reason: "Installing", message: "40%: info of installing",
+		},
+		"a host boots the wrong disk": {
+			install: installOf("installing-pending-user-action", inProgress),
+			agents:  []aiv1beta1.Agent{agentIn("m1", "installing-pending-user-action", "booted the ISO")},
+			reason:  "UserActionRequired",
+			message: "host m1: booted the ISO",
+		},
+		"finalizing": {install: installOf("finalizing", inProgress), agents: three, reason: "Finalizing", message: "40%"},
+		"failed": {
+			install: installOf("error", condition(hiveext.ClusterCompletedCondition, "False", hiveext.ClusterInstallationFailedReason, "")),
+			agents:  []aiv1beta1.Agent{agentIn("m1", "error", "disk on fire")},
+			reason:  "InstallationFailed",
+			message: "host m1: disk on fire",
+		},
+		"installed": {
+			install: installOf("adding-hosts", condition(hiveext.ClusterCompletedCondition, "True", hiveext.ClusterInstalledReason, "")),
+			reason:  "Installed",
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
@@ -70,7 +104,7 @@ func TestInstalledCondition(t *testing.T) {
 	}
 }
 
-func TestFailedHostsAreNamedByTheirCause(t *testing.T) {
+func TestFailedHostsAreNamedWithCause(t *testing.T) {
 	s := factsOf(nil)
 	s.Agents = []aiv1beta1.Agent{agentIn("a", "error", consequence), agentIn("b", "error", "disk is read-only")}
 	g := NewWithT(t)
@@ -83,7 +117,9 @@ func TestFailedPreparationStaysReportedWhileItIsTriedAgain(t *testing.T) {
 	g := NewWithT(t)
 	s := factsOf(nil)
 	s.Agents = []aiv1beta1.Agent{agentIn("m0", "known", ""), agentIn("m1", "known", ""), agentIn("m2", "known", "")}
-	s.ControlPlane.Status.Conditions = []metav1.Condition{no(controlplanev1.InstalledCondition, controlplanev1.PreparationFailedReason, "host m1: cannot pull the image")}
+	s.ControlPlane.Status.Conditions = []metav1.Condition{
+		no(controlplanev1.InstalledCondition, controlplanev1.PreparationFailedReason, "host m1: cannot pull the image"),
+	}
 	reported := func(state string) metav1.Condition {
 		s.Install = installOf(state)
 		s.Progress = assisted.Observe(s.Install)
@@ -92,13 +128,14 @@ func TestFailedPreparationStaysReportedWhileItIsTriedAgain(t *testing.T) {
 	for _, state := range []string{"ready", "insufficient", "preparing-for-installation"} {
 		g.Expect(reported(state).Message).To(ContainSubstring("cannot pull the image"), state)
 	}
-	g.Expect(reported("installing").Reason).To(Equal(controlplanev1.InstallingReason), "it succeeded")
+	g.Expect(reported("installing").Reason).To(Equal(controlplanev1.InstallingReason), "the preparation succeeded")
 	s.Agents = s.Agents[:2]
-	g.Expect(reported("insufficient").Reason).To(Equal(controlplanev1.WaitingForHostsReason), "a host was taken away")
+	g.Expect(reported("insufficient").Reason).To(Equal(controlplanev1.WaitingForHostsReason), "a host was removed")
 }
 
-// What is installed stays so; the message says why hosts are not added.
-func TestAnInstalledClusterThatIsNotImported(t *testing.T) {
+// TestInstalledClusterThatIsNotImported: the installation stays reported; the message names the reason why
+// hosts are not added.
+func TestInstalledClusterThatIsNotImported(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	imported := func(state string, conditions ...hivev1.ClusterInstallCondition) *hiveext.AgentClusterInstall {
 		install := installOf(state, conditions...)
@@ -106,8 +143,15 @@ func TestAnInstalledClusterThatIsNotImported(t *testing.T) {
 		install.CreationTimestamp = metav1.NewTime(noon)
 		return install
 	}
-	refused := hivev1.ClusterInstallCondition{Type: hiveext.ClusterSpecSyncedCondition, Status: "False", Reason: hiveext.ClusterInputErrorReason, Message: "bad pull secret at https://img.example/?api_key=hush"}
-	completed := hivev1.ClusterInstallCondition{Type: hiveext.ClusterCompletedCondition, Status: "True", Reason: hiveext.ClusterInstalledReason}
+	refused := hivev1.ClusterInstallCondition{
+		Type:    hiveext.ClusterSpecSyncedCondition,
+		Status:  "False",
+		Reason:  hiveext.ClusterInputErrorReason,
+		Message: "bad pull secret at https://img.example/?api_key=hush",
+	}
+	completed := hivev1.ClusterInstallCondition{
+		Type: hiveext.ClusterCompletedCondition, Status: "True", Reason: hiveext.ClusterInstalledReason,
+	}
 	elsewhere := installOf("")
 	elsewhere.Labels = factsOf(nil).Labels()
 	for situation, tc := range map[string]struct {
@@ -117,13 +161,20 @@ func TestAnInstalledClusterThatIsNotImported(t *testing.T) {
 		reason  string
 		message string
 	}{
-		"it cannot be imported":                        {blocked: "the cluster does not answer", reason: controlplanev1.WaitingForImportReason, message: "does not answer"},
-		"nothing is known against it":                  {reason: controlplanev1.InstalledReason},
-		"assisted-service is to take it in":            {install: imported(""), reason: controlplanev1.WaitingForImportReason, message: "take in"},
-		"it does not for long":                         {install: imported(""), after: assisted.ResponseTimeout, reason: controlplanev1.AssistedServiceNotRespondingReason, message: "AgentClusterInstall"},
-		"it refuses":                                   {install: imported("", refused), reason: controlplanev1.WaitingForImportReason, message: "bad pull secret"},
-		"it adds hosts":                                {install: imported("adding-hosts", completed), reason: controlplanev1.InstalledReason},
-		"it installed the cluster, and is away by now": {install: elsewhere, reason: controlplanev1.InstalledReason},
+		"import blocked": {
+			blocked: "the cluster does not answer", reason: controlplanev1.WaitingForImportReason, message: "does not answer",
+		},
+		"no blocker known": {reason: controlplanev1.InstalledReason},
+		"import requested": {install: imported(""), reason: controlplanev1.WaitingForImportReason, message: "take in"},
+		"import requested long ago": {
+			install: imported(""),
+			after:   assisted.ResponseTimeout,
+			reason:  controlplanev1.AssistedServiceNotRespondingReason,
+			message: "AgentClusterInstall",
+		},
+		"import rejected":           {install: imported("", refused), reason: controlplanev1.WaitingForImportReason, message: "bad pull secret"},
+		"imported: hosts are added": {install: imported("adding-hosts", completed), reason: controlplanev1.InstalledReason},
+		"the assisted-service that installed the cluster is removed": {install: elsewhere, reason: controlplanev1.InstalledReason},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g, f := NewWithT(t), factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
@@ -141,7 +192,10 @@ func TestAnInstalledClusterThatIsNotImported(t *testing.T) {
 			g.Expect(c.Message).To(And(ContainSubstring(tc.message), Not(ContainSubstring("hush"))))
 			f.Workload.Connected = true
 			waits := v.UntilChange() > 0
-			g.Expect(waits).To(Equal(tc.install != nil && tc.install != elsewhere && tc.install.Status.DebugInfo.State == "" && tc.after == 0), "the end of the time is waited for")
+			g.Expect(waits).To(
+				Equal(tc.install != nil && tc.install != elsewhere && tc.install.Status.DebugInfo.State == "" && tc.after == 0),
+				"requeued at the end of the time",
+			)
 		})
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// KubeconfigProblem is why the kubeconfig that is there is of no use, or the one that assisted-service has now; nil:
-// nothing is known against them.
+// KubeconfigProblem returns the reason if the published kubeconfig, or the present one of assisted-service,
+// does not work; nil if no problem is known.
 func (f *Findings) KubeconfigProblem(known *facts.Facts) *Outcome {
 	if refused := f.Blocked(KubeconfigCopy); refused != nil && refused.Reason == controlplanev1.KubeconfigRefusedReason {
 		return refused
@@ -21,41 +21,60 @@ func (f *Findings) KubeconfigProblem(known *facts.Facts) *Outcome {
 	}
 	switch failure.Kind {
 	case facts.KubeconfigRefused:
-		return &Outcome{controlplanev1.KubeconfigRefusedReason, fmt.Sprintf("Secret %s is not used: %s; %s", f.Kubeconfig.Name, failure.Message, f.kubeconfigRemedy(known))}
+		return &Outcome{
+			controlplanev1.KubeconfigRefusedReason,
+			fmt.Sprintf("Secret %s is not used: %s; %s", f.Kubeconfig.Name, failure.Message, f.kubeconfigRemedy(known)),
+		}
 	case facts.Unauthorized:
-		return &Outcome{controlplanev1.KubeconfigUnauthorizedReason, fmt.Sprintf("the cluster cannot be connected to: %s; put a kubeconfig that works into Secret %s", failure.Message, f.Kubeconfig.Name)}
+		return &Outcome{
+			controlplanev1.KubeconfigUnauthorizedReason,
+			fmt.Sprintf("the cluster cannot be connected to: %s; put a kubeconfig that works into Secret %s", failure.Message, f.Kubeconfig.Name),
+		}
 	}
 	if f.isInTheWay(known) {
-		return &Outcome{controlplanev1.KubeconfigNotOursReason, fmt.Sprintf("Secret %s is not made by this provider, and the cluster has never answered with it: %s; if it is left from a former cluster of this name, "+
-			"delete it: its content is lost, and assisted-service's kubeconfig (Secret %s) takes its place", f.Kubeconfig.Name, failure.Message, known.AdminKubeconfig.Name)}
+		return &Outcome{controlplanev1.KubeconfigNotOursReason, fmt.Sprintf("Secret %s is not made by this provider, and the cluster has "+
+			"never answered with it: %s; if it is left from a former cluster of this name, "+
+			"delete it: its content is lost, and assisted-service's kubeconfig (Secret %s) takes its place", f.Kubeconfig.Name,
+			failure.Message,
+			known.AdminKubeconfig.Name)}
 	}
-	if failure.Kind == facts.Untrusted && known.Installed() { // before, another server may answer at the address
-		return &Outcome{controlplanev1.KubeconfigUntrustedReason, fmt.Sprintf("Secret %s does not accept the server: %s. %s", f.Kubeconfig.Name, failure.Message, f.trustRemedy(known))}
+	if failure.Kind == facts.Untrusted && known.Installed() { // before the installation, another server may answer at the address
+		return &Outcome{
+			controlplanev1.KubeconfigUntrustedReason,
+			fmt.Sprintf("Secret %s does not accept the server: %s. %s", f.Kubeconfig.Name, failure.Message, f.trustRemedy(known)),
+		}
 	}
 	return nil
 }
 
-// trustRemedy says what to do about a kubeconfig that does not accept the certificate of the server.
+// trustRemedy returns the user action for a kubeconfig that does not accept the certificate of the server.
 func (f *Findings) trustRemedy(known *facts.Facts) string {
 	switch invalid := f.Blocked(KubeconfigAuthorities); {
 	case invalid != nil:
 		return invalid.Message
 	case known.OwnsKubeconfig(f.Kubeconfig):
-		return "Add the authority of the certificate to spec.kubeconfig.additionalTrustBundle, or set tls-server-name in the Secret; renewals keep both"
+		return "Add the authority of the certificate to spec.kubeconfig.additionalTrustBundle, or set tls-server-name in the Secret; " +
+			"renewals keep both"
 	}
 	return "Add the authority of the certificate to certificate-authority-data in the Secret, or set tls-server-name"
 }
 
-// isInTheWay reports whether somebody else's kubeconfig keeps that of an installed cluster from being published, and
-// nothing says that it is of this cluster.
+// isInTheWay reports whether a foreign Secret prevents the publication of the kubeconfig of an installed
+// cluster, and the cluster has never answered with it.
 func (f *Findings) isInTheWay(known *facts.Facts) bool {
-	return known.Installed() && known.HasAdminKubeconfig() && !known.OwnsKubeconfig(f.Kubeconfig) && !ptr.Deref(known.ControlPlane.Status.Initialization.ControlPlaneInitialized, false)
+	return known.Installed() && known.HasAdminKubeconfig() && !known.OwnsKubeconfig(f.Kubeconfig) && !ptr.Deref(
+		known.ControlPlane.Status.Initialization.ControlPlaneInitialized, false,
+	)
 }
 
-// kubeconfigRemedy says what to do about a published kubeconfig that is of no use.
+// kubeconfigRemedy returns the user action for a published kubeconfig that does not work.
 func (f *Findings) kubeconfigRemedy(known *facts.Facts) string {
 	if known.OwnsKubeconfig(f.Kubeconfig) && known.HasAdminKubeconfig() {
-		return fmt.Sprintf("delete the Secret, whose content is lost, and assisted-service's kubeconfig (Secret %s) is published again, or put a working kubeconfig into it", known.AdminKubeconfig.Name)
+		return fmt.Sprintf(
+			"delete the Secret, whose content is lost, and assisted-service's kubeconfig (Secret %s) is published again, or put a working "+
+				"kubeconfig into it",
+			known.AdminKubeconfig.Name,
+		)
 	}
 	return "put a kubeconfig that works into it"
 }

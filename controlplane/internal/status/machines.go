@@ -46,24 +46,25 @@ func (v *View) machinesCreated() metav1.Condition {
 	}
 }
 
-// missing is how many Machines are to be made.
+// missing returns the number of Machines to be created.
 func (v *View) missing() int {
 	return scaling.Missing(int(v.Replicas()), len(v.Found.Machines), v.Found.Stuck)
 }
 
-// Stuck reports a Machine whose host left etcd, but whose infrastructure is not deleted, and the way out.
+// Stuck reports a Machine whose host left etcd, but whose infrastructure is not deleted, and the user action.
 func Stuck(m *clusterv1.Machine) string {
 	infra := m.Spec.InfrastructureRef.Kind + " " + m.Spec.InfrastructureRef.Name
 	stuck := fmt.Sprintf("Machine %s is stuck: its host left etcd, but %s is not deleted. ", m.Name, infra)
 	if m.Spec.InfrastructureRef.Kind != metal3.MachineKind {
 		return stuck + "See the conditions of " + infra
 	}
-	return stuck + "If the BMC does not answer, unplug the server so that it never boots and joins etcd again. Then annotate its BareMetalHost with bootstrap.cluster.x-k8s.io/allow-deletion=true and delete it, " +
+	return stuck + "If the BMC does not answer, unplug the server so that it never boots and joins etcd again. Then annotate its " +
+		"BareMetalHost with bootstrap.cluster.x-k8s.io/allow-deletion=true and delete it, " +
 		"which wipes the server if its BMC answers after all"
 }
 
-// machinesReady names the Machines that are not Ready. What keeps each of them from it is told once the cluster is
-// installed: before, they all wait for the same, which the condition Installed tells.
+// machinesReady names the Machines that are not Ready. Their blockers are reported after the installation:
+// before, all have the same blocker, which the condition Installed reports.
 func (v *View) machinesReady() metav1.Condition {
 	const t = controlplanev1.MachinesReadyCondition
 	waiting := v.machinesThat(func(m *clusterv1.Machine) bool { return !conditions.IsTrue(m, clusterv1.MachineReadyCondition) })
@@ -71,10 +72,12 @@ func (v *View) machinesReady() metav1.Condition {
 		return v.aggregate(clusterv1.MachineReadyCondition, t)
 	}
 	return no(t, clusterv1.NotReadyReason, fmt.Sprintf("%s not ready while the cluster is installed, see %s: %s",
-		english.Plural(len(waiting), "Machine is", "Machines are"), english.PluralWord(len(waiting), "its conditions", "their conditions"), Names(waiting)))
+		english.Plural(len(waiting), "Machine is", "Machines are"),
+		english.PluralWord(len(waiting), "its conditions", "their conditions"),
+		Names(waiting)))
 }
 
-// machinesUpToDate sums up the condition of the Machines, unless they could not be given what they are to be.
+// machinesUpToDate aggregates the condition of the Machines, unless the Machines could not be updated.
 func (v *View) machinesUpToDate() metav1.Condition {
 	const t = controlplanev1.MachinesUpToDateCondition
 	if v.Found.Blocked(MachineSync) != nil {
@@ -91,43 +94,61 @@ func (v *View) machinesUpToDate() metav1.Condition {
 	}
 	c := v.aggregate(clusterv1.MachineUpToDateCondition, t)
 	if upgrade := v.upgradeUnderWay(); upgrade != "" && c.Status == metav1.ConditionTrue {
-		if held := v.waitingPools(); held != "" {
-			upgrade += "; " + held
+		if waiting := v.waitingPools(); waiting != "" {
+			upgrade += "; " + waiting
 		}
-		return no(t, controlplanev1.UpgradeInProgressReason, upgrade) // it is done when the cluster says so
+		return no(t, controlplanev1.UpgradeInProgressReason, upgrade) // the upgrade ends when the cluster reports its end
 	}
 	return c
 }
 
-// arbiterMismatch says that there are more arbiters than are wanted, or fewer although no Machine is missing; it is
-// empty when there are as many.
+// arbiterMismatch reports too many arbiters, or too few although no Machine is missing; empty if the number
+// is right.
 func (v *View) arbiterMismatch() string {
 	arbiters, wanted := v.machinesThat(func(m *clusterv1.Machine) bool { return desired.IsArbiter(v.Facts, m) }), int(v.Arbiters())
 	lost := v.machinesThat(func(m *clusterv1.Machine) bool { return desired.LostArbiterRole(v.Facts, m) })
 	switch {
 	case len(arbiters) > wanted:
-		return fmt.Sprintf("the number of arbiters is %d and not %d, as spec.arbiter says: delete one of these Machines, which wipes its host, and a master takes its place: %s", len(arbiters), wanted, Names(arbiters))
+		return fmt.Sprintf(
+			"the number of arbiters is %d and not %d, as spec.arbiter says: delete one of these Machines, which wipes its host, and a master "+
+				"takes its place: %s",
+			len(arbiters),
+			wanted,
+			Names(arbiters),
+		)
 	case len(arbiters) < wanted && len(lost) > 0:
-		return fmt.Sprintf("spec.arbiter is set, and of the OpenshiftAssistedConfig of Machine %s only the label says that it is the arbiter, not spec.role: a bootstrap provider from before arbiters drops that, as when "+
-			"a cluster is moved to its hub. The host stays what it is. If it is the arbiter, delete its Machine, which wipes the host, when both providers have the same version, and an arbiter takes its place; if not, remove the label %s",
+		return fmt.Sprintf("spec.arbiter is set, and of the OpenshiftAssistedConfig of Machine %s only the label says that it is the "+
+			"arbiter, not spec.role: a bootstrap provider from before arbiters drops that, as when "+
+			"a cluster is moved to its hub. The host stays what it is. If it is the arbiter, delete its Machine, which wipes the host, when "+
+			"both providers have the same version, and an arbiter takes its place; if not, remove the label %s",
 			Names(lost), bootstrapv1.ArbiterLabel)
 	case len(arbiters) < wanted && len(v.Found.Machines) >= int(v.Replicas()):
-		return fmt.Sprintf("spec.arbiter is set, but no Machine is that of an arbiter: delete one of these, which wipes its host, and an arbiter takes its place: %s", Names(v.Found.Machines))
+		return fmt.Sprintf(
+			"spec.arbiter is set, but no Machine is that of an arbiter: delete one of these, which wipes its host, and an arbiter takes its "+
+				"place: %s",
+			Names(v.Found.Machines),
+		)
 	}
 	return ""
 }
 
-// versionMismatch says that the cluster runs, or is being brought to, a newer release than the spec asks for; it is empty when it does not.
+// versionMismatch reports a cluster that runs, or is being upgraded to, a newer release than the spec
+// requests; empty otherwise.
 func (v *View) versionMismatch() string {
 	target, known := v.Target()
 	wanted, given := v.WantedVersion()
 	if !known || !given || wanted.GTE(target) {
 		return ""
 	}
-	return fmt.Sprintf("spec.version is v%s, but the cluster was upgraded to v%s, or is just being; it is never downgraded: set spec.version to v%s", wanted, target, target)
+	return fmt.Sprintf(
+		"spec.version is v%s, but the cluster was upgraded to v%s, or is just being; it is never downgraded: set spec.version to v%s",
+		wanted,
+		target,
+		target,
+	)
 }
 
-// aggregate sums up a condition of the Machines.
+// aggregate aggregates a condition of the Machines.
 func (v *View) aggregate(source, target string) metav1.Condition {
 	if len(v.Found.Machines) == 0 {
 		return yes(target, clusterv1.NoReplicasReason)
@@ -147,19 +168,19 @@ func (v *View) rollingOut() metav1.Condition {
 		return v.following()
 	}
 	c := yes(t, cmp.Or(v.pauseReason(), clusterv1.RollingOutReason))
-	said := []string{upgrade}
+	parts := []string{upgrade}
 	if r := v.Workload.Rollout; upgrade != "" && r != nil && r.Failing != "" {
 		c.Reason = controlplanev1.UpgradeFailingReason
-		said = append(said, "failing: "+r.Failing)
+		parts = append(parts, "failing: "+r.Failing)
 	}
 	if blocked := v.Found.Blocked(Upgrade); blocked != nil {
-		said = append(said, blocked.Message)
+		parts = append(parts, blocked.Message)
 	}
-	said = append(said, v.waitingPools())
+	parts = append(parts, v.waitingPools())
 	if len(outdated) > 0 {
-		said = append(said, fmt.Sprintf("%s not up to date: %s", english.Plural(len(outdated), "Machine is", "Machines are"), Names(outdated)))
+		parts = append(parts, fmt.Sprintf("%s not up to date: %s", english.Plural(len(outdated), "Machine is", "Machines are"), Names(outdated)))
 	}
-	c.Message = strings.Join(slices.DeleteFunc(said, func(s string) bool { return s == "" }), "; ")
+	c.Message = strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 	return c
 }
 
@@ -193,22 +214,23 @@ func (v *View) scalingDown() metav1.Condition {
 	return c
 }
 
-// ForeignDrainRule reports that a MachineDrainRule of a user has the name of ours.
+// ForeignDrainRule reports a MachineDrainRule of a user with the name of the provider's own rule.
 func ForeignDrainRule(name string) string {
-	return fmt.Sprintf("MachineDrainRule %s is foreign, and the provider does not change it: the drain of a control-plane Node may wait for guard Pods of OpenShift without end. "+
+	return fmt.Sprintf("MachineDrainRule %s is foreign, and the provider does not change it: the drain of a control-plane Node may wait "+
+		"for guard Pods of OpenShift without end. "+
 		"Delete the MachineDrainRule, or create it with another name: this wipes no host", name)
 }
 
-// removals is the progress of the Machines that are, or are to be, deleted.
+// removals returns the progress of the Machines that are deleted, or are to be deleted.
 func (v *View) removals() metav1.Condition {
 	const t = controlplanev1.ScalingDownCondition
 	wanted := int(v.Replicas())
 	if v.Deleting() {
 		wanted = 0
 	}
-	if held := v.Found.Blocked(HostRelease); held != nil {
-		c := yes(t, held.Reason)
-		c.Message = held.Message
+	if blocked := v.Found.Blocked(HostRelease); blocked != nil {
+		c := yes(t, blocked.Reason)
+		c.Message = blocked.Message
 		return c
 	}
 	if len(v.Found.Machines) <= wanted {
@@ -223,7 +245,8 @@ func (v *View) removals() metav1.Condition {
 	return c
 }
 
-// remediating sums up what is told of the Machines that are to be remediated. Of others that are unhealthy it only says so.
+// remediating aggregates the conditions of the Machines that are to be remediated. Other unhealthy Machines
+// are only named.
 func (v *View) remediating() metav1.Condition {
 	const t = controlplanev1.RemediatingCondition
 	wanted := v.machinesThat(v.ToBeRemediated)
@@ -248,24 +271,24 @@ func (v *View) remediating() metav1.Condition {
 	return c
 }
 
-// count counts the Machines with a condition.
+// count returns the number of Machines whose condition is True.
 func (v *View) count(condition string) *int32 {
 	with := v.machinesThat(func(m *clusterv1.Machine) bool { return conditions.IsTrue(m, condition) })
 	return ptr.To(int32(len(with))) //nolint:gosec // a handful
 }
 
-// machinesThat are the Machines for which something holds.
-func (v *View) machinesThat(hold func(*clusterv1.Machine) bool) []*clusterv1.Machine {
+// machinesThat returns the Machines for which a predicate is true.
+func (v *View) machinesThat(matches func(*clusterv1.Machine) bool) []*clusterv1.Machine {
 	var found []*clusterv1.Machine
 	for _, m := range v.Found.Machines {
-		if hold(m) {
+		if matches(m) {
 			found = append(found, m)
 		}
 	}
 	return found
 }
 
-// Names names Machines, the first few of them.
+// Names returns the names of the first Machines, and the number of the others.
 func Names(machines []*clusterv1.Machine) string {
 	names := make([]string, 0, len(machines))
 	for _, m := range machines {

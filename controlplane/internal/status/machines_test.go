@@ -12,7 +12,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-func TestMachinesReadyIsCoarseUntilTheClusterIsInstalled(t *testing.T) {
+func TestMachinesReadyIsShortUntilClusterIsInstalled(t *testing.T) {
 	g := NewWithT(t)
 	s := factsOf(nil)
 	s.Machines = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "m0"}}, {ObjectMeta: metav1.ObjectMeta{Name: "m1"}}}
@@ -20,28 +20,53 @@ func TestMachinesReadyIsCoarseUntilTheClusterIsInstalled(t *testing.T) {
 	conditions.Set(s.Machines[1], no(clusterv1.MachineReadyCondition, "NotReady", "no NTP at this moment"))
 	c := viewOf(s).machinesReady()
 	g.Expect(c.Status).To(Equal(metav1.ConditionFalse))
-	g.Expect(c.Message).To(And(ContainSubstring("1 Machine is not ready while the cluster is installed, see its conditions: m1"), ContainSubstring("m1"), Not(ContainSubstring("NTP"))))
+	g.Expect(c.Message).To(
+		And(
+			ContainSubstring("1 Machine is not ready while the cluster is installed, see its conditions: m1"),
+			ContainSubstring("m1"),
+			Not(ContainSubstring("NTP")),
+		),
+	)
 
 	s.Progress.Phase = "Installed"
 	s.Install = installOf("adding-hosts")
 	g.Expect(viewOf(s).machinesReady().Message).To(ContainSubstring("NTP"))
 }
 
-func TestAnotherNumberOfArbitersIsTold(t *testing.T) {
+func TestWrongNumberOfArbitersIsReported(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		wanted             bool
 		machines, arbiters []string
 		lost, message      string
 	}{
-		"as it is to be":                    {wanted: true, machines: []string{"m0", "m1", "m2"}, arbiters: []string{"m2"}},
-		"without any":                       {machines: []string{"m0", "m1", "m2"}},
-		"it is being replaced":              {wanted: true, machines: []string{"m0", "m1"}},
-		"a master is in its place":          {wanted: true, machines: []string{"m0", "m1", "m2"}, message: "no Machine is that of an arbiter: delete one of these, which wipes its host, and an arbiter takes its place: m0, m1, m2"},
-		"the arbiter's config has no role":  {wanted: true, machines: []string{"m0", "m1", "m2"}, lost: "m1", message: "of the OpenshiftAssistedConfig of Machine m1 only the label says that it is the arbiter"},
-		"the same, and one is missing":      {wanted: true, machines: []string{"m1", "m2"}, lost: "m1", message: "of Machine m1 only the label"},
-		"there are two":                     {wanted: true, machines: []string{"m0", "m1", "m2"}, arbiters: []string{"m1", "m2"}, message: "the number of arbiters is 2 and not 1, as spec.arbiter says: delete one of these Machines, which wipes its host, and a master takes its place: m1, m2"},
-		"there are two, and one is missing": {wanted: true, machines: []string{"m1", "m2"}, arbiters: []string{"m1", "m2"}, message: "the number of arbiters is 2"},
-		"none is wanted":                    {machines: []string{"m0", "m1", "m2"}, arbiters: []string{"m0"}, message: "the number of arbiters is 1 and not 0"},
+		"one as requested":              {wanted: true, machines: []string{"m0", "m1", "m2"}, arbiters: []string{"m2"}},
+		"none, as requested":            {machines: []string{"m0", "m1", "m2"}},
+		"the arbiter is being replaced": {wanted: true, machines: []string{"m0", "m1"}},
+		"a master instead of the arbiter": {
+			wanted:   true,
+			machines: []string{"m0", "m1", "m2"},
+			message:  "no Machine is that of an arbiter: delete one of these, which wipes its host, and an arbiter takes its place: m0, m1, m2",
+		},
+		"the arbiter's config has no role": {
+			wanted:   true,
+			machines: []string{"m0", "m1", "m2"},
+			lost:     "m1",
+			message:  "of the OpenshiftAssistedConfig of Machine m1 only the label says that it is the arbiter",
+		},
+		"the arbiter's config has no role, one Machine missing": {
+			wanted: true, machines: []string{"m1", "m2"}, lost: "m1", message: "of Machine m1 only the label",
+		},
+		"two arbiters": {
+			wanted:   true,
+			machines: []string{"m0", "m1", "m2"},
+			arbiters: []string{"m1", "m2"},
+			message: "the number of arbiters is 2 and not 1, as spec.arbiter says: delete one of these Machines, which wipes its host, and a " +
+				"master takes its place: m1, m2",
+		},
+		"two arbiters, one Machine missing": {
+			wanted: true, machines: []string{"m1", "m2"}, arbiters: []string{"m1", "m2"}, message: "the number of arbiters is 2",
+		},
+		"one, none requested": {machines: []string{"m0", "m1", "m2"}, arbiters: []string{"m0"}, message: "the number of arbiters is 1 and not 0"},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g, f := NewWithT(t), factsOf(nil)
@@ -65,7 +90,13 @@ func TestAnotherNumberOfArbitersIsTold(t *testing.T) {
 				g.Expect(c.Status).To(Equal(metav1.ConditionTrue))
 				return
 			}
-			g.Expect(c).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", controlplanev1.ArbiterMismatchReason), HaveField("Message", ContainSubstring(tc.message))))
+			g.Expect(c).To(
+				And(
+					HaveField("Status", metav1.ConditionFalse),
+					HaveField("Reason", controlplanev1.ArbiterMismatchReason),
+					HaveField("Message", ContainSubstring(tc.message)),
+				),
+			)
 		})
 	}
 }

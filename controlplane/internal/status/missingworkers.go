@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// creationTime is how long Cluster API may take to create the Machines of a MachineDeployment: it takes seconds,
-	// and a topology some minutes.
+	// creationTime is the time that Cluster API may take to create the Machines of a MachineDeployment:
+	// usually seconds, for a topology some minutes.
 	creationTime = 10 * time.Minute
-	// maxBlocker is how much of a blocker, which is foreign text, a message quotes.
+	// maxBlocker is the number of characters of a blocker, which is foreign text, that a message quotes.
 	maxBlocker = 300
 )
 
-// withMissingWorkers adds to a wait for hosts which worker Machines do not exist, and why. It turns into a problem when
-// it lasts: the installation would wait for them without end.
+// withMissingWorkers adds the missing worker Machines and their blockers to a wait for hosts. The wait
+// becomes a problem after creationTime: the installation would wait for the workers without end.
 func (v *View) withMissingWorkers(c metav1.Condition) metav1.Condition {
 	var missing []string
 	for _, of := range v.MissingWorkers {
@@ -32,7 +32,12 @@ func (v *View) withMissingWorkers(c metav1.Condition) metav1.Condition {
 		if blocker == "" {
 			blocker = "no condition states why, see the log of Cluster API"
 		}
-		missing = append(missing, fmt.Sprintf("Cluster API has not created %s of %s: %s", english.Plural(int(of.Count), "Machine", ""), of.Owner, bound.Shorten(blocker, maxBlocker)))
+		missing = append(
+			missing,
+			fmt.Sprintf(
+				"Cluster API has not created %s of %s: %s", english.Plural(int(of.Count), "Machine", ""), of.Owner, bound.Shorten(blocker, maxBlocker),
+			),
+		)
 		if overdue {
 			c.Reason = controlplanev1.WorkersNotCreatedReason
 		}
@@ -43,7 +48,7 @@ func (v *View) withMissingWorkers(c metav1.Condition) metav1.Condition {
 	return c
 }
 
-// untilWorkersCount is after what time missing workers become a problem; zero: never.
+// untilWorkersCount returns the time until missing workers become a problem; zero: never.
 func (v *View) untilWorkersCount() time.Duration {
 	var left []time.Duration
 	for _, of := range v.MissingWorkers {

@@ -12,8 +12,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// Worker Machines that nothing creates keep an installation waiting without end: the wait names their MachineDeployment
-// and its blocker, and becomes a problem.
+// TestMissingWorkersBecomeAProblem: worker Machines that no controller creates block an installation without
+// end. The condition names their MachineDeployment and its blocker, and becomes a problem.
 func TestMissingWorkersBecomeAProblem(t *testing.T) {
 	now := time.Unix(100_000, 0)
 	for name, tc := range map[string]struct {
@@ -22,9 +22,19 @@ func TestMissingWorkersBecomeAProblem(t *testing.T) {
 		mention string
 		left    time.Duration
 	}{
-		"none":             {nil, controlplanev1.WaitingForHostsReason, "hosts bound to the cluster: 3 of 5", 0},
-		"on their way":     {[]facts.MissingWorkers{{Owner: "MachineDeployment w", Count: 2, Since: now}}, controlplanev1.WaitingForHostsReason, "hosts bound to the cluster: 3 of 5", creationTime},
-		"blocked just now": {[]facts.MissingWorkers{{Owner: "MachineDeployment w", Count: 2, Since: now, Blocker: "it is paused"}}, controlplanev1.WaitingForHostsReason, "3 of 5; Cluster API has not created 2 Machines of MachineDeployment w: it is paused", creationTime},
+		"none": {nil, controlplanev1.WaitingForHostsReason, "hosts bound to the cluster: 3 of 5", 0},
+		"being created": {
+			[]facts.MissingWorkers{{Owner: "MachineDeployment w", Count: 2, Since: now}},
+			controlplanev1.WaitingForHostsReason,
+			"hosts bound to the cluster: 3 of 5",
+			creationTime,
+		},
+		"blocked just now": {
+			[]facts.MissingWorkers{{Owner: "MachineDeployment w", Count: 2, Since: now, Blocker: "it is paused"}},
+			controlplanev1.WaitingForHostsReason,
+			"3 of 5; Cluster API has not created 2 Machines of MachineDeployment w: it is paused",
+			creationTime,
+		},
 		"paused for long": {
 			[]facts.MissingWorkers{{Owner: "MachineDeployment w", Count: 1, Since: now.Add(-creationTime), Blocker: "it is paused"}},
 			controlplanev1.WorkersNotCreatedReason, "3 of 5; Cluster API has not created 1 Machine of MachineDeployment w: it is paused", 0,

@@ -11,8 +11,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// Alerts go by the reason: a message cannot be matched.
-func TestPoolsThatHoldAnUpgradeUpAreTheReasonOfRollingOut(t *testing.T) {
+// TestRollingOutReasonNamesBlockingPools: alerts select by reason; a message cannot be matched.
+func TestRollingOutReasonNamesBlockingPools(t *testing.T) {
 	paused := facts.Pool{Name: "worker", Paused: true, Behind: true}
 	degraded := facts.Pool{Name: "infra", Degraded: "1 Node", Behind: true}
 	behind := facts.Pool{Name: "gpu", Behind: true}
@@ -23,13 +23,23 @@ func TestPoolsThatHoldAnUpgradeUpAreTheReasonOfRollingOut(t *testing.T) {
 		status    metav1.ConditionStatus
 		reason    string
 	}{
-		"upgrade goes on":                       {[]facts.Pool{behind}, "4.20.1", "", metav1.ConditionTrue, clusterv1.RollingOutReason},
-		"a pool is paused":                      {[]facts.Pool{behind, paused}, "4.20.1", "", metav1.ConditionTrue, controlplanev1.MachineConfigPoolPausedReason},
-		"a pool is degraded, another is paused": {[]facts.Pool{paused, degraded}, "4.20.1", "", metav1.ConditionTrue, controlplanev1.MachineConfigPoolDegradedReason},
-		"the upgrade fails":                     {[]facts.Pool{paused, degraded}, "4.20.1", "etcd", metav1.ConditionTrue, controlplanev1.UpgradeFailingReason},
-		"upgraded, a pool is paused":            {[]facts.Pool{paused}, "", "", metav1.ConditionFalse, controlplanev1.MachineConfigPoolPausedReason},
-		"upgraded, a paused pool has caught up": {[]facts.Pool{{Name: "worker", Paused: true}}, "", "", metav1.ConditionFalse, clusterv1.NotRollingOutReason},
-		"upgraded, workers follow":              {[]facts.Pool{behind}, "", "", metav1.ConditionFalse, clusterv1.NotRollingOutReason},
+		"upgrade proceeds": {[]facts.Pool{behind}, "4.20.1", "", metav1.ConditionTrue, clusterv1.RollingOutReason},
+		"a pool is paused": {
+			[]facts.Pool{behind, paused}, "4.20.1", "", metav1.ConditionTrue, controlplanev1.MachineConfigPoolPausedReason,
+		},
+		"a pool is degraded, another is paused": {
+			[]facts.Pool{paused, degraded}, "4.20.1", "", metav1.ConditionTrue, controlplanev1.MachineConfigPoolDegradedReason,
+		},
+		"the upgrade fails": {
+			[]facts.Pool{paused, degraded}, "4.20.1", "etcd", metav1.ConditionTrue, controlplanev1.UpgradeFailingReason,
+		},
+		"upgraded, a pool is paused": {
+			[]facts.Pool{paused}, "", "", metav1.ConditionFalse, controlplanev1.MachineConfigPoolPausedReason,
+		},
+		"upgraded, a paused pool has caught up": {
+			[]facts.Pool{{Name: "worker", Paused: true}}, "", "", metav1.ConditionFalse, clusterv1.NotRollingOutReason,
+		},
+		"upgraded, workers follow": {[]facts.Pool{behind}, "", "", metav1.ConditionFalse, clusterv1.NotRollingOutReason},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			f := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {

@@ -9,15 +9,15 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// composePreflight tells what looks wrong until the cluster is installed.
+// composePreflight reports the problems that preflight finds until the cluster is installed.
 func (v *View) composePreflight(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 	const t = controlplanev1.PreflightPassedCondition
 	found := v.Found.Preflight
 	switch {
 	case v.Installed() || v.Deleting():
 		conditions.Delete(cp, t)
-	case found == nil: // nobody looked this time
-	case found.Early && conditions.Has(cp, t): // what was told before is told until all is known again
+	case found == nil: // this reconcile ran no preflight
+	case found.Early && conditions.Has(cp, t): // the last report stays until all facts are known again
 	case len(found.Warnings) > 0:
 		conditions.Set(cp, no(t, controlplanev1.PreflightWarningsReason, bound.Join(slices.Concat(found.Warnings, found.Unknown), "")))
 	case len(found.Unknown) > 0:

@@ -12,15 +12,18 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// Messages of assisted-service and of admission webhooks lead into conditions and events: without the keys in their URLs.
-func TestMessagesOfOthersAreRedacted(t *testing.T) {
+// TestForeignMessagesAreRedacted: messages of assisted-service and of admission webhooks reach conditions and
+// events. Keys in their URLs must not.
+func TestForeignMessagesAreRedacted(t *testing.T) {
 	g := NewWithT(t)
-	const told = "cannot reach https://img.example/?api_key=top-secret"
+	const message = "cannot reach https://img.example/?api_key=top-secret"
 	install := &hiveext.AgentClusterInstall{}
-	install.Status.DebugInfo = hiveext.DebugInfo{State: "error", StateInfo: told}
-	install.Status.Conditions = []hivev1.ClusterInstallCondition{{Type: hiveext.ClusterSpecSyncedCondition, Status: corev1.ConditionFalse, Message: told}}
+	install.Status.DebugInfo = hiveext.DebugInfo{State: "error", StateInfo: message}
+	install.Status.Conditions = []hivev1.ClusterInstallCondition{
+		{Type: hiveext.ClusterSpecSyncedCondition, Status: corev1.ConditionFalse, Message: message},
+	}
 	agent := &aiv1beta1.Agent{}
-	agent.Status.DebugInfo.StateInfo = told
+	agent.Status.DebugInfo.StateInfo = message
 
 	for _, message := range []string{
 		installCondition(install, hiveext.ClusterSpecSyncedCondition).Message, assisted.Observe(install).StateInfo, Describe(agent),

@@ -14,9 +14,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// plannedRestarts are the changes for which API server or control-plane hosts restart now, as was seen last. An upgrade
-// is read from the status as well, so that a restart of the manager does not forget it while the cluster cannot be
-// asked.
+// plannedRestarts returns the last known changes for which the API server or control-plane hosts restart. An
+// upgrade is also read from the status: it is known after a restart of the manager, while the cluster does
+// not answer.
 func (v *View) plannedRestarts() []string {
 	planned := slices.Clone(v.Workload.Restarts)
 	if to := v.upgradeStatus().Version; to != "" {
@@ -25,12 +25,12 @@ func (v *View) plannedRestarts() []string {
 	return planned
 }
 
-// restartLeft is how much longer a planned restart explains that the control plane does not serve; zero: it does not.
-// It explains only what served before: see unknownLeft.
+// restartLeft returns the time that a planned restart still explains an unavailable control plane; zero: no
+// restart explains it. The control plane must have served before: see unknownLeft.
 func (v *View) restartLeft(conditionType string) time.Duration {
 	hosts, before := v.Replicas(), conditions.Get(v.ControlPlane, conditionType)
 	switch {
-	case before == nil, !v.Installed(), v.healthy(), v.healthKnown() && hosts > 1: // of several hosts others serve meanwhile
+	case before == nil, !v.Installed(), v.healthy(), v.healthKnown() && hosts > 1: // the other hosts serve meanwhile
 		return 0
 	case !v.restartIsKnown(before):
 		return 0
@@ -38,9 +38,9 @@ func (v *View) restartLeft(conditionType string) time.Duration {
 	return unknownLeft(before, facts.RestartTime(hosts), v.Now)
 }
 
-// unknownLeft is how much longer a condition may be Unknown until it has to be False. The time begins when the
-// condition becomes Unknown, and survives a restart of the manager with it. A condition that is False stays False: the
-// time does not begin again before the condition was True.
+// unknownLeft returns the time that a condition may stay Unknown until it has to be False. The time begins
+// when the condition becomes Unknown, and survives a restart of the manager together with the condition. A
+// condition that is False stays False: the time does not begin again before the condition was True.
 func unknownLeft(before *metav1.Condition, limit time.Duration, now time.Time) time.Duration {
 	switch {
 	case before == nil, before.Status == metav1.ConditionTrue:
@@ -51,27 +51,28 @@ func unknownLeft(before *metav1.Condition, limit time.Duration, now time.Time) t
 	return max(0, limit-now.Sub(before.LastTransitionTime.Time))
 }
 
-// restartIsKnown reports whether a restart is planned, or was when the condition was reported: the manager may have
-// restarted since and not have reached the cluster.
+// restartIsKnown reports whether a restart is planned, or was planned when the condition was reported. The
+// manager may have restarted since, and may not have reached the cluster.
 func (v *View) restartIsKnown(before *metav1.Condition) bool {
 	reported := before.Reason == controlplanev1.ControlPlaneRestartingReason && !v.Workload.Connected
 	return reported || len(v.plannedRestarts()) > 0
 }
 
-// restarting is the condition meanwhile.
+// restarting returns the condition during a planned restart.
 func (v *View) restarting(conditionType string) metav1.Condition {
-	if before := conditions.Get(v.ControlPlane, conditionType); len(v.plannedRestarts()) == 0 { // that of before the manager restarted
+	if before := conditions.Get(v.ControlPlane, conditionType); len(v.plannedRestarts()) == 0 { // reported before the manager restarted
 		return *before
 	}
 	causes := bound.Join(v.plannedRestarts(), "")
 	if v.healthKnown() {
 		causes += "; " + bound.Join(v.Workload.Unhealthy, "")
 	}
-	return unknown(conditionType, controlplanev1.ControlPlaneRestartingReason, fmt.Sprintf("Control plane restarting, as is expected of %s: %s. Waiting up to %d minutes; after that it counts as not available",
+	return unknown(conditionType, controlplanev1.ControlPlaneRestartingReason, fmt.Sprintf("Control plane restarting, as is expected of "+
+		"%s: %s. Waiting up to %d minutes; after that it counts as not available",
 		english.Plural(int(v.Replicas()), "host", ""), causes, int(facts.RestartTime(v.Replicas()).Minutes())))
 }
 
-// untilRestartCounts is after what time a planned restart has lasted too long; zero: never.
+// untilRestartCounts returns the time until a planned restart counts as a failure; zero: never.
 func (v *View) untilRestartCounts() time.Duration {
 	return soonest(v.restartLeft(controlplanev1.AvailableCondition), v.restartLeft(controlplanev1.ControlPlaneComponentsHealthyCondition),
 		v.restartLeft(controlplanev1.EtcdClusterHealthyCondition))

@@ -22,17 +22,17 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// Compose puts the status together, into a copy of the control plane as it is stored.
+// Compose writes the status into a copy of the stored control plane.
 func (v *View) Compose(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 	if cp.Status.Initialization.ControlPlaneInitialized == nil && v.Workload.Connected {
 		cp.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
 	}
-	if !v.Paused() { // nothing was observed beyond the pause
+	if !v.Paused() { // a paused reconcile observes nothing else
 		v.composeNumbers(&cp.Status)
 		for _, condition := range v.conditions() {
 			conditions.Set(cp, condition)
 		}
-		if left := v.Found.Blocked(KubeletApproval); left != nil { // most never have any
+		if left := v.Found.Blocked(KubeletApproval); left != nil { // most clusters never have one
 			conditions.Set(cp, no(controlplanev1.CertificatesApprovedCondition, left.Reason, left.Message))
 		} else {
 			conditions.Delete(cp, controlplanev1.CertificatesApprovedCondition)
@@ -45,16 +45,18 @@ func (v *View) Compose(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 	bound.Conditions(cp.Status.Conditions)
 }
 
-// UntilChange is after what time a condition says something else although nothing happens; zero: never.
+// UntilChange returns the time until a condition changes without an event; zero: never.
 func (v *View) UntilChange() time.Duration {
 	if v.Paused() {
 		return 0
 	}
 	_, slower := v.behind()
-	return soonest(v.untilAnswerCounts(), slower, v.comingUp(), v.untilWorkersCount(), v.untilRestartCounts(), v.untilDegradedCounts(), v.untilNodeCounts())
+	return soonest(
+		v.untilAnswerCounts(), slower, v.comingUp(), v.untilWorkersCount(), v.untilRestartCounts(), v.untilDegradedCounts(), v.untilNodeCounts(),
+	)
 }
 
-// soonest is the shortest of the times that come at all.
+// soonest returns the shortest positive time; zero if none is positive.
 func soonest(times ...time.Duration) time.Duration {
 	times = slices.DeleteFunc(times, func(left time.Duration) bool { return left <= 0 })
 	if len(times) == 0 {
@@ -63,7 +65,8 @@ func soonest(times ...time.Duration) time.Duration {
 	return slices.Min(times)
 }
 
-// untilAnswerCounts is after what time it counts that assisted-service or the cluster does not answer; zero: never.
+// untilAnswerCounts returns the time until the silence of assisted-service or of the cluster counts; zero:
+// never.
 func (v *View) untilAnswerCounts() time.Duration {
 	switch {
 	case !v.Installed(), v.Imported() && v.healthKnown():
@@ -75,13 +78,13 @@ func (v *View) untilAnswerCounts() time.Duration {
 	return 0
 }
 
-// composeNumbers sets all of the status but the conditions.
+// composeNumbers sets the status except the conditions.
 func (v *View) composeNumbers(status *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
 	status.ObservedGeneration = v.ControlPlane.Generation
 	selected := v.Labels()
 	selected[clusterv1.MachineControlPlaneLabel] = ""
 	status.Selector = labels.SelectorFromSet(selected).String()
-	status.Replicas = ptr.To(int32(len(v.Found.Machines))) //nolint:gosec // a handful
+	status.Replicas = ptr.To(int32(len(v.Found.Machines))) //nolint:gosec // few Machines
 	status.ReadyReplicas = v.count(clusterv1.MachineReadyCondition)
 	status.AvailableReplicas = v.count(clusterv1.MachineAvailableCondition)
 	status.UpToDateReplicas = v.count(clusterv1.MachineUpToDateCondition)
@@ -112,8 +115,8 @@ func (v *View) composeNumbers(status *controlplanev1.OpenshiftAssistedControlPla
 	}
 }
 
-// kubeconfigExpiration is when the token in the published kubeconfig ends; nil when it has none, or a release that
-// recorded no time published it.
+// kubeconfigExpiration returns the expiration time of the token in the published kubeconfig. It is nil
+// without a token, or if an older release of the provider published the kubeconfig and recorded no time.
 func (v *View) kubeconfigExpiration() *metav1.Time {
 	if v.Found.Kubeconfig == nil || !v.OwnsKubeconfig(v.Found.Kubeconfig) {
 		return nil
@@ -125,20 +128,22 @@ func (v *View) kubeconfigExpiration() *metav1.Time {
 	return &metav1.Time{Time: at}
 }
 
-// percentage is how much of the installation is done, in full tens: every single percent would be a write for each cluster.
+// percentage is the progress of the installation in full tens: every single percent would be a write for each
+// cluster.
 func (v *View) percentage() int32 { return v.Progress.Percentage / 10 * 10 }
 
-// installationStart is since when assisted-service prepares and installs the cluster. Its condition keeps that time:
-// its words do not change until the installation ends.
+// installationStart returns the time since which assisted-service prepares and installs the cluster. It is
+// the transition time of a condition whose texts do not change until the installation ends.
 func (v *View) installationStart() *metav1.Time {
 	c := installCondition(v.Install, hiveext.ClusterRequirementsMetCondition)
-	if c == nil || c.Reason != hiveext.ClusterAlreadyInstallingReason || !v.Progress.Started || v.Phase == controlplanev1.InstallationInstalled {
+	if c == nil || c.Reason != hiveext.ClusterAlreadyInstallingReason || !v.Progress.Started ||
+		v.Phase == controlplanev1.InstallationInstalled {
 		return nil
 	}
 	return c.LastTransitionTime.DeepCopy()
 }
 
-// attemptStart is when the present attempt at the installation began; nil: the cluster is installed.
+// attemptStart returns the start of the present installation attempt; nil if the cluster is installed.
 func (v *View) attemptStart() *metav1.Time {
 	if start := v.AttemptStart(); v.Phase != controlplanev1.InstallationInstalled && !start.IsZero() {
 		return &start
@@ -146,7 +151,7 @@ func (v *View) attemptStart() *metav1.Time {
 	return nil
 }
 
-// progress is phase and percentage for people; the percentage where it moves.
+// progress returns phase and percentage for display; the percentage only in phases in which it changes.
 func progress(phase controlplanev1.InstallationPhase, percentage int32) string {
 	switch phase {
 	case controlplanev1.InstallationPreparing, controlplanev1.InstallationInstalling, controlplanev1.InstallationFinalizing:
@@ -156,22 +161,24 @@ func progress(phase controlplanev1.InstallationPhase, percentage int32) string {
 	}
 }
 
-// versions are the releases of the Machines, lowest first. Before the cluster tells its release they are the wanted
-// ones: MachineSets of Cluster API hold back workers as long as the control plane reports none, and workers of day 1
-// must exist before anything is installed.
+// versions returns the releases of the Machines, lowest first. Before the cluster reports its release they
+// are the requested ones. MachineSets of Cluster API block workers until the control plane reports a version,
+// and day-1 workers must exist before the installation.
 func (v *View) versions() []controlplanev1.StatusVersion {
 	installed := v.Workload.OpenShiftVersion
 	switch {
 	case installed != "" && v.Workload.Upgrading == "":
-		return []controlplanev1.StatusVersion{{Version: "v" + installed, Replicas: ptr.To(int32(len(v.Found.Machines)))}} //nolint:gosec // a handful
+		return []controlplanev1.StatusVersion{
+			{Version: "v" + installed, Replicas: ptr.To(int32(len(v.Found.Machines)))}, //nolint:gosec // few Machines
+		}
 	case installed == "" && v.Installed() && len(v.ControlPlane.Status.Versions) > 0:
-		return v.ControlPlane.Status.Versions // the cluster cannot be asked now
+		return v.ControlPlane.Status.Versions // the cluster cannot be read now
 	case installed == "" && len(v.Found.Machines) == 0 && !v.Deleting():
 		return v.wantedVersion()
 	}
 	counts := map[string]int32{}
 	if installed != "" {
-		counts["v"+installed] = 0 // an upgrade is done when the cluster says so, not when no Machine has the former version any more
+		counts["v"+installed] = 0 // only the cluster reports the end of an upgrade, not the versions of the Machines
 	}
 	for _, m := range v.Found.Machines {
 		version := m.Spec.Version
@@ -190,7 +197,7 @@ func (v *View) versions() []controlplanev1.StatusVersion {
 	return versions
 }
 
-// wantedVersion is reported as long as there are no Machines.
+// wantedVersion returns the version that is reported while no Machine exists.
 func (v *View) wantedVersion() []controlplanev1.StatusVersion {
 	version, err := openshift.ParseVersion(v.ControlPlane.Spec.Version)
 	if err != nil {
@@ -199,13 +206,13 @@ func (v *View) wantedVersion() []controlplanev1.StatusVersion {
 	return []controlplanev1.StatusVersion{{Version: "v" + version.String(), Replicas: ptr.To[int32](0)}}
 }
 
-// parsed reads a version that was accepted before.
+// parsed parses a version that was validated before.
 func parsed(version string) semver.Version {
 	v, _ := openshift.ParseVersion(version)
 	return v
 }
 
-// reportedImage is the release image that is installed, or will be.
+// reportedImage returns the release image that is installed, or will be.
 func (v *View) reportedImage() string {
 	recorded := v.ControlPlane.Status.ReleaseImage
 	switch {

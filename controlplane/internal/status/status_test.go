@@ -12,27 +12,43 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-func TestVersionsWhileTheClusterIsUpgraded(t *testing.T) {
-	told := func(version string, replicas int32) controlplanev1.StatusVersion {
-		return controlplanev1.StatusVersion{Version: version, Replicas: ptr.To(replicas)}
+func TestVersionsDuringUpgrade(t *testing.T) {
+	version := func(release string, replicas int32) controlplanev1.StatusVersion {
+		return controlplanev1.StatusVersion{Version: release, Replicas: ptr.To(replicas)}
 	}
 	for situation, c := range map[string]struct {
 		to       string
 		machines []string
 		wanted   []controlplanev1.StatusVersion
 	}{
-		"no Machine has it yet": {to: "4.19.9", machines: []string{"v4.19.3", "v4.19.3"}, wanted: []controlplanev1.StatusVersion{told("v4.19.3", 2)}},
-		"one has it":            {to: "4.19.9", machines: []string{"v4.19.9", "v4.19.3"}, wanted: []controlplanev1.StatusVersion{told("v4.19.3", 1), told("v4.19.9", 1)}},
-		"all have it, and the cluster is not done": {to: "4.19.9", machines: []string{"v4.19.9", "v4.19.9"}, wanted: []controlplanev1.StatusVersion{told("v4.19.3", 0), told("v4.19.9", 2)}},
-		"it is taken back":                         {to: "4.19.1", machines: []string{"v4.19.1", "v4.19.1"}, wanted: []controlplanev1.StatusVersion{told("v4.19.1", 2), told("v4.19.3", 0)}},
-		"it has no Machines":                       {to: "4.19.9", wanted: []controlplanev1.StatusVersion{told("v4.19.3", 0)}},
+		"no Machine has it yet": {
+			to: "4.19.9", machines: []string{"v4.19.3", "v4.19.3"}, wanted: []controlplanev1.StatusVersion{version("v4.19.3", 2)},
+		},
+		"one has it": {
+			to:       "4.19.9",
+			machines: []string{"v4.19.9", "v4.19.3"},
+			wanted:   []controlplanev1.StatusVersion{version("v4.19.3", 1), version("v4.19.9", 1)},
+		},
+		"all have it, the cluster has not finished": {
+			to:       "4.19.9",
+			machines: []string{"v4.19.9", "v4.19.9"},
+			wanted:   []controlplanev1.StatusVersion{version("v4.19.3", 0), version("v4.19.9", 2)},
+		},
+		"reverted": {
+			to:       "4.19.1",
+			machines: []string{"v4.19.1", "v4.19.1"},
+			wanted:   []controlplanev1.StatusVersion{version("v4.19.1", 2), version("v4.19.3", 0)},
+		},
+		"no Machines": {to: "4.19.9", wanted: []controlplanev1.StatusVersion{version("v4.19.3", 0)}},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			f := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Version = "v4.19.9" })
 			f.Workload = facts.Workload{Connected: true, OpenShiftVersion: "4.19.3", Upgrading: c.to}
 			v := viewOf(f)
 			for _, version := range c.machines {
-				v.Found.Machines = append(v.Found.Machines, &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: clusterv1.MachineSpec{Version: version}})
+				v.Found.Machines = append(v.Found.Machines, &clusterv1.Machine{
+					ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: clusterv1.MachineSpec{Version: version},
+				})
 			}
 			status := controlplanev1.OpenshiftAssistedControlPlaneStatus{}
 			v.composeNumbers(&status)

@@ -16,12 +16,12 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// complete finds how far an upgrade is in what the cluster says of it (cluster version operator: "Working towards
-// 4.20.1: 312 of 903 done (34% complete)").
+// complete finds the progress of an upgrade in the message of the cluster version operator: "Working towards
+// 4.20.1: 312 of 903 done (34% complete)".
 var complete = regexp.MustCompile(`\((\d{1,3})% complete\)`)
 
-// upgradeStatus is how far the cluster is on its way to another release. While its API server does not answer it is
-// what was seen last: hosts restart, and a single one takes the API server along.
+// upgradeStatus returns the progress of the cluster's upgrade. While the API server does not answer it
+// returns the last known progress: hosts restart, and a single host includes the only API server.
 func (v *View) upgradeStatus() controlplanev1.UpgradeStatus {
 	before := v.ControlPlane.Status.Upgrade
 	switch {
@@ -32,18 +32,19 @@ func (v *View) upgradeStatus() controlplanev1.UpgradeStatus {
 	}
 	now := controlplanev1.UpgradeStatus{Version: "v" + v.Workload.Upgrading}
 	if now.Version == before.Version {
-		now.Percentage = before.Percentage // not each message has one
+		now.Percentage = before.Percentage // not each message has a percentage
 	}
 	if r := v.Workload.Rollout; r != nil {
 		if found := complete.FindStringSubmatch(r.Progress); found != nil {
 			percentage, _ := strconv.Atoi(found[1])                        // digits
-			now.Percentage = ptr.To(int32(min(percentage, 100) / 10 * 10)) //nolint:gosec // up to 100; every single percent would be a write for each cluster
+			now.Percentage = ptr.To(int32(min(percentage, 100) / 10 * 10)) //nolint:gosec // up to 100; full tens save writes
 		}
 	}
 	return now
 }
 
-// upgradeUnderWay says to which release the cluster is being brought, and how far it is; empty: to none.
+// upgradeUnderWay returns the release to which the cluster is being upgraded, and the progress; empty without
+// upgrade.
 func (v *View) upgradeUnderWay() string {
 	under := v.upgradeStatus()
 	if under.Version == "" {
@@ -64,10 +65,11 @@ func (v *View) upgradeUnderWay() string {
 	return message
 }
 
-// mostPools is how many pools the status names.
+// mostPools is the maximum number of pools in the status.
 const mostPools = 32
 
-// poolsBehind are the pools of workers that lag behind the control plane. As long as they cannot be asked it is what was seen last.
+// poolsBehind returns the worker pools that lag behind the control plane, or the last known ones while they
+// cannot be read.
 func (v *View) poolsBehind() []string {
 	switch {
 	case !v.PoolsMatter():
@@ -84,19 +86,20 @@ func (v *View) poolsBehind() []string {
 	return behind
 }
 
-// waitingPools tells which MachineConfigPools hold an upgrade up, or Nodes back, and what to do about it; empty: none does.
+// waitingPools names the MachineConfigPools that block an upgrade, or whose Nodes lag behind, and the user
+// action; empty without such pools.
 func (v *View) waitingPools() string {
-	var told []string
+	var texts []string
 	for _, pool := range v.Workload.Pools {
 		if words := v.pauseOf(&pool); v.PoolsMatter() && words != "" {
-			told = append(told, words)
+			texts = append(texts, words)
 		}
 	}
-	return bound.Join(told, "MachineConfigPool")
+	return bound.Join(texts, "MachineConfigPool")
 }
 
-// pauseReason is the reason of a condition that names such pools: a pool that is degraded needs somebody, one that is
-// paused usually is so on purpose. Empty: neither is named.
+// pauseReason returns the reason of a condition that names such pools. A degraded pool needs a user action. A
+// paused pool is usually paused on purpose. Empty: no such pool is named.
 func (v *View) pauseReason() string {
 	reason := ""
 	for i := range v.Workload.Pools {
@@ -111,13 +114,20 @@ func (v *View) pauseReason() string {
 	return reason
 }
 
-// pauseOf is that of one of them. One of workers that is paused is named as long as its Nodes come later for it.
+// pauseOf returns the text for one pool. A paused worker pool is named while its Nodes lag behind.
 func (v *View) pauseOf(pool *facts.Pool) string {
 	under := v.Workload.Upgrading != ""
-	name, unpause := "MachineConfigPool "+pool.Name, fmt.Sprintf(`oc patch machineconfigpool %s --type merge --patch '{"spec":{"paused":false}}'`, pool.Name)
+	name, unpause := "MachineConfigPool "+pool.Name, fmt.Sprintf(
+		`oc patch machineconfigpool %s --type merge --patch '{"spec":{"paused":false}}'`, pool.Name,
+	)
 	switch {
 	case pool.Degraded != "":
-		return fmt.Sprintf("%s is degraded, and no upgrade begins or ends as long as any is (%s): see oc describe machineconfigpool %s", name, pool.Degraded, pool.Name)
+		return fmt.Sprintf(
+			"%s is degraded, and no upgrade begins or ends as long as any is (%s): see oc describe machineconfigpool %s",
+			name,
+			pool.Degraded,
+			pool.Name,
+		)
 	case pool.Paused && pool.ControlPlane() && under:
 		return fmt.Sprintf("%s is paused, so that the upgrade does not end: %s", name, unpause)
 	case pool.ControlPlane():
@@ -130,12 +140,12 @@ func (v *View) pauseOf(pool *facts.Pool) string {
 	return ""
 }
 
-// following is the condition of a control plane that is done: its message tells of workers that are not.
+// following returns the condition of a control plane that is done: the message names workers that are not.
 func (v *View) following() metav1.Condition {
 	const t = controlplanev1.RollingOutCondition
 	before := conditions.Get(v.ControlPlane, t)
 	if v.PoolsMatter() && !v.Workload.PoolsKnown && before != nil && before.Status == metav1.ConditionFalse {
-		return *before // what was seen last
+		return *before // the last known condition
 	}
 	return no(t, cmp.Or(v.pauseReason(), clusterv1.NotRollingOutReason), v.waitingPools())
 }

@@ -14,12 +14,12 @@ import (
 
 const unpauseWorkers = `oc patch machineconfigpool worker --type merge --patch '{"spec":{"paused":false}}'`
 
-// upgraded is the view of an installed cluster with pools, of which the status told before what is given; none are
-// known where they are nil.
-func upgraded(upgrading string, told controlplanev1.OpenshiftAssistedControlPlaneStatus, pools []facts.Pool) *View {
+// upgraded returns the view of an installed cluster with pools and the last reported status; nil pools are
+// unknown.
+func upgraded(upgrading string, last controlplanev1.OpenshiftAssistedControlPlaneStatus, pools []facts.Pool) *View {
 	f := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.Spec.Version = "v" + cmp.Or(upgrading, "4.20.1")
-		cp.Status = told
+		cp.Status = last
 		cp.Status.Installation.Phase = controlplanev1.InstallationInstalled
 	})
 	f.Workload = facts.Workload{Connected: true, OpenShiftVersion: "4.20.1", Upgrading: upgrading, Pools: pools, PoolsKnown: pools != nil}
@@ -28,27 +28,38 @@ func upgraded(upgrading string, told controlplanev1.OpenshiftAssistedControlPlan
 
 func TestPoolsAreNamedWhileAnUpgradeRuns(t *testing.T) {
 	for situation, tc := range map[string]struct {
-		pool facts.Pool
-		told []string
+		pool  facts.Pool
+		texts []string
 	}{
-		"workers are paused":                   {facts.Pool{Name: "worker", Paused: true}, []string{"MachineConfigPool worker is paused", "keep their release", unpauseWorkers}},
-		"the masters are paused":               {facts.Pool{Name: "master", Paused: true}, []string{"MachineConfigPool master is paused, so that the upgrade does not end", "oc patch machineconfigpool master"}},
-		"the arbiter's pool is paused":         {facts.Pool{Name: "arbiter", Paused: true}, []string{"MachineConfigPool arbiter is paused, so that the upgrade does not end", "oc patch machineconfigpool arbiter"}},
-		"an arbiter is updated, as it is to":   {facts.Pool{Name: "arbiter", Behind: true}, nil},
-		"workers are degraded":                 {facts.Pool{Name: "worker", Degraded: "Node w0 cannot be drained", Behind: true}, []string{"MachineConfigPool worker is degraded", "(Node w0 cannot be drained)", "oc describe machineconfigpool worker"}},
-		"workers follow, as they are to":       {facts.Pool{Name: "worker", Behind: true}, nil},
-		"masters are updated, as they are to":  {facts.Pool{Name: "master", Behind: true}, nil},
-		"degraded counts more than being held": {facts.Pool{Name: "worker", Degraded: "no disk left", Paused: true}, []string{"no disk left"}},
+		"workers are paused": {
+			facts.Pool{Name: "worker", Paused: true}, []string{"MachineConfigPool worker is paused", "keep their release", unpauseWorkers},
+		},
+		"the masters are paused": {
+			facts.Pool{Name: "master", Paused: true},
+			[]string{"MachineConfigPool master is paused, so that the upgrade does not end", "oc patch machineconfigpool master"},
+		},
+		"the arbiter's pool is paused": {
+			facts.Pool{Name: "arbiter", Paused: true},
+			[]string{"MachineConfigPool arbiter is paused, so that the upgrade does not end", "oc patch machineconfigpool arbiter"},
+		},
+		"an arbiter is updated, as expected": {facts.Pool{Name: "arbiter", Behind: true}, nil},
+		"workers are degraded": {
+			facts.Pool{Name: "worker", Degraded: "Node w0 cannot be drained", Behind: true},
+			[]string{"MachineConfigPool worker is degraded", "(Node w0 cannot be drained)", "oc describe machineconfigpool worker"},
+		},
+		"workers follow, as expected":       {facts.Pool{Name: "worker", Behind: true}, nil},
+		"masters are updated, as expected":  {facts.Pool{Name: "master", Behind: true}, nil},
+		"degraded has priority over paused": {facts.Pool{Name: "worker", Degraded: "no disk left", Paused: true}, []string{"no disk left"}},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
 			v := upgraded("4.21.0", controlplanev1.OpenshiftAssistedControlPlaneStatus{}, []facts.Pool{tc.pool})
 			g.Expect(v.rollingOut().Status).To(Equal(metav1.ConditionTrue))
 			for _, c := range []metav1.Condition{v.rollingOut(), v.machinesUpToDate()} {
-				if tc.told == nil {
+				if tc.texts == nil {
 					g.Expect(c.Message).NotTo(ContainSubstring("MachineConfigPool"), c.Type)
 				}
-				for _, words := range tc.told {
+				for _, words := range tc.texts {
 					g.Expect(c.Message).To(ContainSubstring(words), c.Type)
 				}
 			}
@@ -63,44 +74,64 @@ func TestManyPoolsAreCounted(t *testing.T) {
 		pools = append(pools, facts.Pool{Name: name, Paused: true, Behind: true})
 	}
 	c := upgraded("4.21.0", controlplanev1.OpenshiftAssistedControlPlaneStatus{}, pools).rollingOut()
-	g.Expect(c.Message).To(And(ContainSubstring("MachineConfigPool c is paused"), Not(ContainSubstring("MachineConfigPool d")), HaveSuffix("; 2 more MachineConfigPools")))
+	g.Expect(c.Message).To(
+		And(
+			ContainSubstring("MachineConfigPool c is paused"),
+			Not(ContainSubstring("MachineConfigPool d")),
+			HaveSuffix("; 2 more MachineConfigPools"),
+		),
+	)
 	v := upgraded("4.21.0", controlplanev1.OpenshiftAssistedControlPlaneStatus{}, slices.Repeat(pools, 8))
 	g.Expect(v.poolsBehind()).To(HaveLen(mostPools))
 }
 
-// Workers come after the control plane, and those of a pool that is paused weeks later.
-func TestPoolsAreNamedAsLongAsWorkersLagBehind(t *testing.T) {
+// TestPoolsAreNamedWhileWorkersLagBehind: workers are upgraded after the control plane, and those of a paused
+// pool weeks later.
+func TestPoolsAreNamedWhileWorkersLagBehind(t *testing.T) {
 	type state = controlplanev1.OpenshiftAssistedControlPlaneStatus
 	ended := state{Upgrade: controlplanev1.UpgradeStatus{Version: "v4.20.1"}}
-	lagging := state{PoolsBehind: []string{"worker"}, Conditions: []metav1.Condition{{Type: controlplanev1.RollingOutCondition, Status: metav1.ConditionFalse, Reason: "NotRollingOut", Message: "as it was told"}}}
+	lagging := state{
+		PoolsBehind: []string{"worker"},
+		Conditions: []metav1.Condition{
+			{Type: controlplanev1.RollingOutCondition, Status: metav1.ConditionFalse, Reason: "NotRollingOut", Message: "the last message"},
+		},
+	}
 	for situation, tc := range map[string]struct {
 		before state
 		pools  []facts.Pool
 		behind []string
-		told   string
+		text   string
 	}{
-		"the upgrade has just ended, and workers are paused":      {ended, []facts.Pool{{Name: "worker", Paused: true, Behind: true}}, []string{"worker"}, unpauseWorkers},
-		"the upgrade has just ended, and workers follow":          {ended, []facts.Pool{{Name: "worker", Behind: true}}, []string{"worker"}, "the Nodes of MachineConfigPool worker follow"},
-		"the upgrade has just ended, and none lags":               {ended, []facts.Pool{}, nil, ""},
-		"the upgrade has just ended, and nothing is known":        {ended, nil, nil, ""},
-		"workers are still paused":                                {lagging, []facts.Pool{{Name: "worker", Paused: true, Behind: true}}, []string{"worker"}, unpauseWorkers},
-		"a worker of them fails":                                  {lagging, []facts.Pool{{Name: "worker", Degraded: "disk full", Behind: true}}, []string{"worker"}, "disk full"},
-		"they are done, and remain paused":                        {lagging, []facts.Pool{{Name: "worker", Paused: true}}, nil, ""},
-		"they are done, and the masters get something else":       {lagging, []facts.Pool{{Name: "master", Behind: true}}, nil, ""},
-		"the manager has begun anew, and nothing was read yet":    {lagging, nil, []string{"worker"}, "as it was told"},
-		"nobody upgraded it, and workers get something else":      {state{}, []facts.Pool{{Name: "worker", Behind: true}}, nil, ""},
-		"nobody upgraded it, and somebody paused its workers":     {state{}, []facts.Pool{{Name: "worker", Paused: true, Behind: true}}, nil, ""},
-		"nobody upgraded it, and a pool of it is not well at all": {state{}, []facts.Pool{{Name: "worker", Degraded: "disk full"}}, nil, ""},
+		"the upgrade has just ended, and workers are paused": {
+			ended, []facts.Pool{{Name: "worker", Paused: true, Behind: true}}, []string{"worker"}, unpauseWorkers,
+		},
+		"the upgrade has just ended, and workers follow": {
+			ended, []facts.Pool{{Name: "worker", Behind: true}}, []string{"worker"}, "the Nodes of MachineConfigPool worker follow",
+		},
+		"the upgrade has just ended, and none lags":        {ended, []facts.Pool{}, nil, ""},
+		"the upgrade has just ended, and nothing is known": {ended, nil, nil, ""},
+		"workers are still paused": {
+			lagging, []facts.Pool{{Name: "worker", Paused: true, Behind: true}}, []string{"worker"}, unpauseWorkers,
+		},
+		"a worker fails": {
+			lagging, []facts.Pool{{Name: "worker", Degraded: "disk full", Behind: true}}, []string{"worker"}, "disk full",
+		},
+		"workers are done and remain paused":                    {lagging, []facts.Pool{{Name: "worker", Paused: true}}, nil, ""},
+		"workers are done, the masters get a new configuration": {lagging, []facts.Pool{{Name: "master", Behind: true}}, nil, ""},
+		"the manager restarted, nothing read yet":               {lagging, nil, []string{"worker"}, "the last message"},
+		"no upgrade, workers get a new configuration":           {state{}, []facts.Pool{{Name: "worker", Behind: true}}, nil, ""},
+		"no upgrade, workers are paused":                        {state{}, []facts.Pool{{Name: "worker", Paused: true, Behind: true}}, nil, ""},
+		"no upgrade, a pool is degraded":                        {state{}, []facts.Pool{{Name: "worker", Degraded: "disk full"}}, nil, ""},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
 			v := upgraded("", tc.before, tc.pools)
 			c := v.rollingOut()
 			g.Expect(c.Status).To(Equal(metav1.ConditionFalse), "the control plane is done")
-			if tc.told == "" {
+			if tc.text == "" {
 				g.Expect(c.Message).To(BeEmpty())
 			}
-			g.Expect(c.Message).To(ContainSubstring(tc.told))
+			g.Expect(c.Message).To(ContainSubstring(tc.text))
 			g.Expect(v.poolsBehind()).To(Equal(tc.behind))
 		})
 	}

@@ -18,8 +18,10 @@ import (
 func TestOnlyWords(t *testing.T) {
 	before := &controlplanev1.OpenshiftAssistedControlPlaneStatus{
 		Replicas: ptr.To[int32](3), ReadyReplicas: ptr.To[int32](0), ObservedGeneration: 1,
-		Installation: controlplanev1.InstallationStatus{Phase: controlplanev1.InstallationInstalling, Percentage: ptr.To[int32](10), Progress: "Installing 10%"},
-		Conditions:   []metav1.Condition{no("A", controlplanev1.WaitingForHostsReason, "for one")},
+		Installation: controlplanev1.InstallationStatus{
+			Phase: controlplanev1.InstallationInstalling, Percentage: ptr.To[int32](10), Progress: "Installing 10%",
+		},
+		Conditions: []metav1.Condition{no("A", controlplanev1.WaitingForHostsReason, "for one")},
 	}
 	for situation, tc := range map[string]struct {
 		change func(*controlplanev1.OpenshiftAssistedControlPlaneStatus)
@@ -29,24 +31,28 @@ func TestOnlyWords(t *testing.T) {
 		"another reason": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
 			s.Conditions[0].Reason = controlplanev1.ValidationFailedReason
 		}, true},
-		"a reason that nobody has thought of": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.Conditions[0].Reason = "Forgotten" }, false},
-		"something to act upon": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
+		"an unlisted reason": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.Conditions[0].Reason = "Forgotten" }, false},
+		"a user action is required": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
 			s.Conditions[0].Reason = controlplanev1.PreparationFailedReason
 		}, false},
 		"more is installed": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
 			s.Installation.Percentage, s.Installation.Progress = ptr.To[int32](20), "Installing 20%"
 		}, true},
-		"one of three is ready": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.ReadyReplicas = ptr.To[int32](1) }, true},
-		"a condition turns":     {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.Conditions[0] = yes("A", "Done") }, false},
+		"one of three is ready": {
+			func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.ReadyReplicas = ptr.To[int32](1) }, true,
+		},
+		"a condition changes its status": {
+			func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.Conditions[0] = yes("A", "Done") }, false,
+		},
 		"a new condition": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
 			s.Conditions = append(s.Conditions, yes("B", "Done"))
 		}, false},
 		"the next phase": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
 			s.Installation.Phase = controlplanev1.InstallationFinalizing
 		}, false},
-		"a Machine is made": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.Replicas = ptr.To[int32](4) }, false},
-		"another spec":      {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.ObservedGeneration = 2 }, false},
-		"the version":       {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.Version = "v4.19.3" }, false},
+		"a Machine is created": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.Replicas = ptr.To[int32](4) }, false},
+		"another spec":         {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.ObservedGeneration = 2 }, false},
+		"the version":          {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.Version = "v4.19.3" }, false},
 		"the cluster answers": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
 			s.Initialization.ControlPlaneInitialized = ptr.To(true)
 		}, false},
@@ -59,47 +65,69 @@ func TestOnlyWords(t *testing.T) {
 	}
 }
 
-func TestWhatFailedIsToldAtOnce(t *testing.T) {
+func TestFailureIsReportedAtOnce(t *testing.T) {
 	g := NewWithT(t)
 	before := &controlplanev1.OpenshiftAssistedControlPlaneStatus{
 		Conditions: []metav1.Condition{no("A", controlplanev1.InstallationFailedReason, "it failed")},
 	}
 	after := before.DeepCopy()
-	g.Expect(OnlyWords(before, after)).To(BeTrue(), "nothing new")
+	g.Expect(OnlyWords(before, after)).To(BeTrue(), "no change")
 	after.Conditions[0].Message = "it failed: host rack1-u7 has no disk"
 	g.Expect(OnlyWords(before, after)).To(BeFalse(), "the host is known by now")
 }
 
-// atOnce are the reasons that are reported at once. The product does not need the list: it makes it somebody's decision
-// that a reason is not in the other.
-var atOnce = []string{
+// urgentReasons are the reasons that are reported at once. Only the test reads the list: it makes the absence
+// of a reason from deferrable a decision.
+var urgentReasons = []string{
 	controlplanev1.WorkersNotCreatedReason,
 	controlplanev1.InvalidConfigurationReason, controlplanev1.UnsupportedVersionReason, controlplanev1.PullSecretMissingReason,
 	controlplanev1.ManifestsMissingReason, controlplanev1.ClusterImageSetMissingReason, controlplanev1.ReleaseImageNotFoundReason,
-	controlplanev1.RegistryUnavailableReason, controlplanev1.InstallationNotOursReason, controlplanev1.ForeignAgentsBoundReason, controlplanev1.InstallationRejectedReason,
+	controlplanev1.RegistryUnavailableReason,
+	controlplanev1.InstallationNotOursReason,
+	controlplanev1.ForeignAgentsBoundReason,
+	controlplanev1.InstallationRejectedReason,
 	controlplanev1.PreparationFailedReason, controlplanev1.UserActionRequiredReason, controlplanev1.InstallationFailedReason,
-	controlplanev1.InfraTemplateMissingReason, controlplanev1.MachineCreationFailedReason, controlplanev1.MachinesWithoutOwnerReason, controlplanev1.NodeWithoutMachineReason, controlplanev1.ReregisteredReason,
+	controlplanev1.InfraTemplateMissingReason,
+	controlplanev1.MachineCreationFailedReason,
+	controlplanev1.MachinesWithoutOwnerReason,
+	controlplanev1.NodeWithoutMachineReason,
+	controlplanev1.ReregisteredReason,
 	controlplanev1.KubeconfigRefusedReason, controlplanev1.VersionChangeNotSupportedReason, controlplanev1.VersionMismatchReason,
-	controlplanev1.ClusterVersionUnavailableReason, controlplanev1.UpgradeFailingReason, controlplanev1.MachineConfigPoolDegradedReason, controlplanev1.UpgradeNotOfferedReason, controlplanev1.UpgradeRefusedReason, controlplanev1.UpgradeRiskNotAcceptedReason,
-	controlplanev1.AssistedServiceNotRespondingReason, controlplanev1.KubeconfigUnauthorizedReason, controlplanev1.KubeconfigUntrustedReason, controlplanev1.KubeconfigNotOursReason, controlplanev1.WaitingForImportReason,
+	controlplanev1.ClusterVersionUnavailableReason,
+	controlplanev1.UpgradeFailingReason,
+	controlplanev1.MachineConfigPoolDegradedReason,
+	controlplanev1.UpgradeNotOfferedReason,
+	controlplanev1.UpgradeRefusedReason,
+	controlplanev1.UpgradeRiskNotAcceptedReason,
+	controlplanev1.AssistedServiceNotRespondingReason,
+	controlplanev1.KubeconfigUnauthorizedReason,
+	controlplanev1.KubeconfigUntrustedReason,
+	controlplanev1.KubeconfigNotOursReason,
+	controlplanev1.WaitingForImportReason,
 	controlplanev1.EtcdUnknownReason, controlplanev1.EtcdQuorumAtRiskReason, controlplanev1.EtcdTopologyNotSupportedReason,
 	controlplanev1.LastEtcdMemberReason, controlplanev1.WaitingForMachineAPIReason, controlplanev1.CertificateRequestMismatchReason,
-	controlplanev1.PreflightWarningsReason, controlplanev1.HostsLaggingReason, controlplanev1.BootstrapProviderOutdatedReason, controlplanev1.ArbiterMismatchReason, controlplanev1.EtcdClusterNotHealthyReason,
+	controlplanev1.PreflightWarningsReason,
+	controlplanev1.HostsLaggingReason,
+	controlplanev1.BootstrapProviderOutdatedReason,
+	controlplanev1.ArbiterMismatchReason,
+	controlplanev1.EtcdClusterNotHealthyReason,
 	controlplanev1.InfrastructureDeletionStuckReason, controlplanev1.DrainRuleNotOursReason,
 }
 
-func TestOfEveryReasonItIsDecidedHowUrgentItIs(t *testing.T) {
+func TestEveryReasonIsUrgentOrDeferrable(t *testing.T) {
 	g := NewWithT(t)
-	hurried, patient := listed(t, "urgency_test.go", "atOnce"), listed(t, "urgency.go", "late")
+	urgentNames, deferrableNames := listed(t, "urgency_test.go", "urgentReasons"), listed(t, "urgency.go", "deferrable")
 	for _, reason := range reasons(t) {
-		g.Expect(slices.Contains(hurried, reason)).NotTo(Equal(slices.Contains(patient, reason)), "%s: put it either into late, or into atOnce", reason)
+		g.Expect(slices.Contains(urgentNames, reason)).NotTo(
+			Equal(slices.Contains(deferrableNames, reason)), "%s: add it either to deferrable, or to urgentReasons", reason,
+		)
 	}
-	for _, reason := range atOnce {
-		g.Expect(late).NotTo(ContainElement(reason), "under another name")
+	for _, reason := range urgentReasons {
+		g.Expect(deferrable).NotTo(ContainElement(reason), "under another name")
 	}
 }
 
-// reasons are the names of the constants of all reasons that are our own.
+// reasons returns the names of the constants of all reasons that this project defines.
 func reasons(t *testing.T) []string {
 	t.Helper()
 	var names []string
@@ -113,7 +141,7 @@ func reasons(t *testing.T) []string {
 	return names
 }
 
-// listed are the names of our own constants in a list.
+// listed returns the names of this project's constants in a list.
 func listed(t *testing.T, file, list string) []string {
 	t.Helper()
 	var names []string

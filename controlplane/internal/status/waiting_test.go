@@ -17,7 +17,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// ofMachine makes an Agent that of the host of a Machine, whose validations are pending.
+// ofMachine returns the Agent of the host of a Machine, with pending validations.
 func ofMachine(name string) aiv1beta1.Agent {
 	a := agentIn("host-"+name, "insufficient", "Host cannot be installed due to following failing validation(s):")
 	a.Labels = map[string]string{aiv1beta1.InfraEnvNameLabel: name}
@@ -28,7 +28,7 @@ func ofMachine(name string) aiv1beta1.Agent {
 	return a
 }
 
-func TestTheInstallationNamesTheHostsThatKeepItWaiting(t *testing.T) {
+func TestInstallationNamesBlockingHosts(t *testing.T) {
 	machine := func(name, reason, message string) *clusterv1.Machine {
 		m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if reason != "" {
@@ -36,21 +36,35 @@ func TestTheInstallationNamesTheHostsThatKeepItWaiting(t *testing.T) {
 		}
 		return m
 	}
-	goes := machine("m2", bootstrapv1.WaitingForMachineReason, "Machine m2 is being deleted")
-	goes.DeletionTimestamp = ptr.To(metav1.Now())
+	deleted := machine("m2", bootstrapv1.WaitingForMachineReason, "Machine m2 is being deleted")
+	deleted.DeletionTimestamp = ptr.To(metav1.Now())
 	const bound = "WaitingForHostValidation"
 	for situation, tc := range map[string]struct {
 		third    *clusterv1.Machine
 		wanted   string
 		unwanted string
 	}{
-		"one is refused":             {machine("m2", bootstrapv1.HostRefusedReason, "Agent x has the MAC address 1, not 2"), "Machine m2: HostRefused: Agent x has the MAC address 1, not 2", "host-m0"},
-		"one has no address":         {machine("m2", bootstrapv1.WaitingForHostIdentityReason, "set spec.bootMACAddress"), "Machine m2: WaitingForHostIdentity", "host-m0"},
-		"one boots":                  {machine("m2", bootstrapv1.WaitingForHostReason, "waiting for the host"), "host host-m0: The agent's validations are failing: No connectivity", "Machine m2"},
-		"one goes":                   {goes, "hosts bound to the cluster: 2 of 3; Machine m2 is being deleted", "host-m0"},
-		"nothing is told of it yet":  {machine("m2", "", ""), "No connectivity", "Machine m2"},
-		"one binds":                  {machine("m2", bootstrapv1.HostBindingReason, "binding"), "hosts bound to the cluster: 2 of 3", "Machine m2"},
-		"those bound are not blamed": {machine("m2", bootstrapv1.InstallationDiskNotFoundReason, "no disk"), "InstallationDiskNotFound", "Machine m0"},
+		"a host is refused": {
+			machine("m2", bootstrapv1.HostRefusedReason, "Agent x has the MAC address 1, not 2"),
+			"Machine m2: HostRefused: Agent x has the MAC address 1, not 2",
+			"host-m0",
+		},
+		"a host has no address": {
+			machine("m2", bootstrapv1.WaitingForHostIdentityReason, "set spec.bootMACAddress"), "Machine m2: WaitingForHostIdentity", "host-m0",
+		},
+		"a host boots": {
+			machine("m2", bootstrapv1.WaitingForHostReason, "waiting for the host"),
+			"host host-m0: The agent's validations are failing: No connectivity",
+			"Machine m2",
+		},
+		"a Machine is being deleted": {deleted, "hosts bound to the cluster: 2 of 3; Machine m2 is being deleted", "host-m0"},
+		"nothing reported yet":       {machine("m2", "", ""), "No connectivity", "Machine m2"},
+		"a host is being bound": {
+			machine("m2", bootstrapv1.HostBindingReason, "binding"), "hosts bound to the cluster: 2 of 3", "Machine m2",
+		},
+		"bound hosts are not named": {
+			machine("m2", bootstrapv1.InstallationDiskNotFoundReason, "no disk"), "InstallationDiskNotFound", "Machine m0",
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
@@ -61,7 +75,9 @@ func TestTheInstallationNamesTheHostsThatKeepItWaiting(t *testing.T) {
 			s.Agents = []aiv1beta1.Agent{ofMachine("m0"), ofMachine("m1")}
 			c := viewOf(s).installedCondition()
 			g.Expect(c.Reason).To(Equal(controlplanev1.WaitingForHostsReason))
-			g.Expect(c.Message).To(And(HavePrefix("hosts bound to the cluster: 2 of 3"), ContainSubstring(tc.wanted), Not(ContainSubstring(tc.unwanted))))
+			g.Expect(c.Message).To(
+				And(HavePrefix("hosts bound to the cluster: 2 of 3"), ContainSubstring(tc.wanted), Not(ContainSubstring(tc.unwanted))),
+			)
 		})
 	}
 }
