@@ -28,19 +28,21 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// large is what nobody reads.
+// large contains annotations that no code reads.
 var large = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "large"}
 
 func sampleCondition(kind conditionsv1.ConditionType, status corev1.ConditionStatus) conditionsv1.Condition {
 	return conditionsv1.Condition{Type: kind, Status: status, Reason: "Reason", Message: "message", LastTransitionTime: metav1.Now()}
 }
 
-func TestOfAMachineWhatIsReadIsCached(t *testing.T) {
+func TestCachedMachineKeepsReadFields(t *testing.T) {
 	kept := &clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "lab", Name: "m", UID: "1", ResourceVersion: "5", Generation: 2, DeletionTimestamp: ptr.To(metav1.Now()),
-			Labels:      map[string]string{clusterv1.ClusterNameLabel: "c", clusterv1.MachineControlPlaneLabel: ""},
-			Annotations: map[string]string{clusterv1.MachineSkipRemediationAnnotation: "x", clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/x": ""},
+			Labels: map[string]string{clusterv1.ClusterNameLabel: "c", clusterv1.MachineControlPlaneLabel: ""},
+			Annotations: map[string]string{
+				clusterv1.MachineSkipRemediationAnnotation: "x", clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/x": "",
+			},
 		},
 		Spec: clusterv1.MachineSpec{
 			ClusterName: "c", ProviderID: "p", Version: "4.20.1", Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("s")},
@@ -59,23 +61,27 @@ func TestOfAMachineWhatIsReadIsCached(t *testing.T) {
 
 	whole.DeletionTimestamp, kept.DeletionTimestamp = nil, nil
 	delete(kept.Annotations, clusterv1.PreTerminateDeleteHookAnnotationPrefix+"/x")
-	g.Expect(trimMachine(whole)).To(Equal(kept), "hooks hold what is being deleted")
+	g.Expect(trimMachine(whole)).To(Equal(kept), "hooks block the deletion only while a Machine is being deleted")
 
 	delete(whole.Labels, clusterv1.MachineControlPlaneLabel)
 	delete(kept.Labels, clusterv1.MachineControlPlaneLabel)
 	kept.Spec.Version = ""
-	g.Expect(trimMachine(whole)).To(Equal(kept), "only the control plane's Machines tell a release")
+	g.Expect(trimMachine(whole)).To(Equal(kept), "the release is read from control-plane Machines only")
 }
 
-func TestOfAClusterAndItsInstallationWhatIsReadIsCached(t *testing.T) {
+func TestCachedClusterAndInstallationKeepReadFields(t *testing.T) {
 	g := NewWithT(t)
-	cluster := &clusterv1.Cluster{Spec: clusterv1.ClusterSpec{Paused: ptr.To(true), ControlPlaneRef: clusterv1.ContractVersionedObjectReference{Name: "cp"}}}
+	cluster := &clusterv1.Cluster{
+		Spec: clusterv1.ClusterSpec{Paused: ptr.To(true), ControlPlaneRef: clusterv1.ContractVersionedObjectReference{Name: "cp"}},
+	}
 	cluster.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 	whole := cluster.DeepCopy()
 	whole.Annotations, whole.Status.Phase = large, "Provisioned"
 	g.Expect(trimCluster(whole)).To(Equal(cluster))
 
-	deployment := &hivev1.ClusterDeployment{Spec: hivev1.ClusterDeploymentSpec{Installed: true, PullSecretRef: &corev1.LocalObjectReference{Name: "s"}}}
+	deployment := &hivev1.ClusterDeployment{
+		Spec: hivev1.ClusterDeploymentSpec{Installed: true, PullSecretRef: &corev1.LocalObjectReference{Name: "s"}},
+	}
 	deployment.Labels = map[string]string{clusterv1.ClusterNameLabel: "c"}
 	deployment.Annotations = map[string]string{"controlplane.cluster.x-k8s.io/openshift-version": "4.19.3"}
 	known := deployment.DeepCopy()
@@ -83,23 +89,33 @@ func TestOfAClusterAndItsInstallationWhatIsReadIsCached(t *testing.T) {
 	g.Expect(trimDeployment(known)).To(Equal(deployment))
 
 	install := &hiveext.AgentClusterInstall{Spec: hiveext.AgentClusterInstallSpec{
-		ProvisionRequirements: hiveext.ProvisionRequirements{WorkerAgents: 2}, MirrorRegistryRef: &hiveext.MirrorRegistryConfigMapReference{Name: "m"},
+		ProvisionRequirements: hiveext.ProvisionRequirements{WorkerAgents: 2},
+		MirrorRegistryRef:     &hiveext.MirrorRegistryConfigMapReference{Name: "m"},
 	}}
 	install.Status.DebugInfo = hiveext.DebugInfo{State: "installed", StateInfo: "done"}
-	install.Status.Conditions = []hivev1.ClusterInstallCondition{{Type: hiveext.ClusterCompletedCondition, Status: "True", Reason: "InstallationCompleted"}}
-	install.Annotations = map[string]string{"bootstrap.cluster.x-k8s.io/machine-config-server-ca": "PEM", "bootstrap.cluster.x-k8s.io/installation-given-up": ""}
-	told := install.DeepCopy()
-	told.Annotations["other"] = "large"
-	told.Status.DebugInfo.EventsURL, told.Status.Conditions[0].Message = "large", "large"
-	told.Status.Conditions = append(told.Status.Conditions, hivev1.ClusterInstallCondition{Type: "Other"})
-	g.Expect(trimInstall(told)).To(Equal(install))
+	install.Status.Conditions = []hivev1.ClusterInstallCondition{
+		{Type: hiveext.ClusterCompletedCondition, Status: "True", Reason: "InstallationCompleted"},
+	}
+	install.Annotations = map[string]string{
+		"bootstrap.cluster.x-k8s.io/machine-config-server-ca": "PEM", "bootstrap.cluster.x-k8s.io/installation-given-up": "",
+	}
+	untrimmed := install.DeepCopy()
+	untrimmed.Annotations["other"] = "large"
+	untrimmed.Status.DebugInfo.EventsURL, untrimmed.Status.Conditions[0].Message = "large", "large"
+	untrimmed.Status.Conditions = append(untrimmed.Status.Conditions, hivev1.ClusterInstallCondition{Type: "Other"})
+	g.Expect(trimInstall(untrimmed)).To(Equal(install))
 }
 
-func TestOfAnInfraEnvAllThatIsStatedIsCached(t *testing.T) {
+func TestCachedInfraEnvKeepsSpec(t *testing.T) {
 	g := NewWithT(t)
 	infraEnv := &assisted.InfraEnv{
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"l": "v"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: writer.FieldOwner, Operation: metav1.ManagedFieldsOperationApply}}},
-		Spec:       assisted.InfraEnvSpec{InfraEnvSpec: aiv1beta1.InfraEnvSpec{SSHAuthorizedKey: "key", IgnitionConfigOverride: "{}"}, NTPSources: []string{"ntp"}},
+		ObjectMeta: metav1.ObjectMeta{
+			Labels:        map[string]string{"l": "v"},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: writer.FieldOwner, Operation: metav1.ManagedFieldsOperationApply}},
+		},
+		Spec: assisted.InfraEnvSpec{
+			InfraEnvSpec: aiv1beta1.InfraEnvSpec{SSHAuthorizedKey: "key", IgnitionConfigOverride: "{}"}, NTPSources: []string{"ntp"},
+		},
 	}
 	infraEnv.Status.ISODownloadURL, infraEnv.Status.BootArtifacts.DiscoveryIgnitionURL = "iso", "ignition"
 	infraEnv.Status.InfraEnvDebugInfo.StaticNetworkDownloadURL = "networks"
@@ -115,15 +131,19 @@ func TestOfAnInfraEnvAllThatIsStatedIsCached(t *testing.T) {
 	g.Expect(trimNMStateConfig(stated)).To(Equal(network))
 }
 
-func TestOfAHostWhatIsReadIsCached(t *testing.T) {
+func TestCachedHostKeepsReadFields(t *testing.T) {
 	kept := sample.BareMetalHost()
 	kept.Spec.BMC.Address, kept.Spec.Image = "redfish://bmc", &metal3.Image{URL: "iso"}
 	kept.Spec.RootDeviceHints = &metal3api.RootDeviceHints{DeviceName: "/dev/sda"}
 	kept.Status.HardwareDetails = &metal3.Hardware{NIC: []metal3.NIC{{MAC: sample.BootMAC}, {MAC: "02:00:00:00:00:02"}}}
 	kept.Status.HardwareDetails.SystemVendor.SerialNumber = "S1"
 	kept.Annotations = map[string]string{
-		metal3.HostnameAnnotation: "h", metal3.RoleAnnotation: "master", metal3.InstallerArgsAnnotation: "[]", metal3.IgnitionAnnotation: "{}", metal3.NodeLabelAnnotationPrefix + "a": "b",
-		"baremetalhost.metal3.io/paused": "",
+		metal3.HostnameAnnotation:              "h",
+		metal3.RoleAnnotation:                  "master",
+		metal3.InstallerArgsAnnotation:         "[]",
+		metal3.IgnitionAnnotation:              "{}",
+		metal3.NodeLabelAnnotationPrefix + "a": "b",
+		"baremetalhost.metal3.io/paused":       "",
 	}
 	kept.Status.ErrorType, kept.Status.ErrorMessage = "power management error", "no BMC"
 	kept.Status.Provisioning.State, kept.Status.PoweredOn = "provisioned", true
@@ -134,17 +154,21 @@ func TestOfAHostWhatIsReadIsCached(t *testing.T) {
 	whole.Status.HardwareDetails.RAMMebibytes = 1 << 10
 	whole.Status.HardwareDetails.NIC = []metal3.NIC{{MAC: sample.BootMAC}, {MAC: sample.BootMAC}, {MAC: "02:00:00:00:00:02"}}
 	NewWithT(t).Expect(trimHost(whole)).To(Equal(kept))
-	NewWithT(t).Expect(trimHost(kept)).To(Equal(kept), "also the second time")
+	NewWithT(t).Expect(trimHost(kept)).To(Equal(kept), "unchanged by a second trim")
 }
 
-// TestOfAFreeHostWhatItIsChosenByIsCached: CAPM3 may give it to a Metal3Machine.
-func TestOfAFreeHostWhatItIsChosenByIsCached(t *testing.T) {
+// TestCachedFreeHostKeepsSelectionFields: CAPM3 may assign the host to a Metal3Machine.
+func TestCachedFreeHostKeepsSelectionFields(t *testing.T) {
 	g := NewWithT(t)
 	kept, ours := sample.BareMetalHost(), sample.BareMetalHost()
 	kept.Spec.ConsumerRef, kept.Labels, kept.Spec.BMC.Address = nil, map[string]string{"zone": "a"}, "redfish://bmc"
 	kept.Annotations, kept.Status.Provisioning.State = map[string]string{"baremetalhost.metal3.io/detached": ""}, "available"
 	kept.Status.HardwareDetails = &metal3.Hardware{
-		SystemVendor: metal3.Vendor{SerialNumber: "S1"}, NIC: []metal3.NIC{{MAC: sample.BootMAC}}, CPU: metal3.CPU{Count: 8}, RAMMebibytes: 1 << 10, Storage: []metal3.Disk{{SizeBytes: 2}},
+		SystemVendor: metal3.Vendor{SerialNumber: "S1"},
+		NIC:          []metal3.NIC{{MAC: sample.BootMAC}},
+		CPU:          metal3.CPU{Count: 8},
+		RAMMebibytes: 1 << 10,
+		Storage:      []metal3.Disk{{SizeBytes: 2}},
 	}
 	whole := kept.DeepCopy()
 	maps.Copy(whole.Annotations, large)
@@ -152,29 +176,31 @@ func TestOfAFreeHostWhatItIsChosenByIsCached(t *testing.T) {
 	whole.Status.HardwareDetails.NIC = []metal3.NIC{{MAC: sample.BootMAC}, {MAC: sample.BootMAC}}
 	whole.Status.HardwareDetails.Storage = []metal3.Disk{{SizeBytes: 1}, {SizeBytes: 2}}
 	g.Expect(trimHost(whole)).To(Equal(kept))
-	g.Expect(trimHost(kept)).To(Equal(kept), "also the second time")
+	g.Expect(trimHost(kept)).To(Equal(kept), "unchanged by a second trim")
 
 	ours.Generation = 2
-	g.Expect(HostChanges.Update(event.UpdateEvent{ObjectOld: trimHost(whole), ObjectNew: trimHost(ours)})).To(BeTrue(), "it is given to a Machine")
+	g.Expect(HostChanges.Update(event.UpdateEvent{
+		ObjectOld: trimHost(whole), ObjectNew: trimHost(ours),
+	})).To(BeTrue(), "the host is assigned to a Machine")
 }
 
-// TestOfAHostWhoseServerIsInUseWhatShowsItIsCached: the index of such hosts is made from the cache.
-func TestOfAHostWhoseServerIsInUseWhatShowsItIsCached(t *testing.T) {
+// TestCachedHostInUseKeepsIndexedFields: the index of hosts in use is built from the cache.
+func TestCachedHostInUseKeepsIndexedFields(t *testing.T) {
 	for situation, host := range sample.Claimants() {
 		g := NewWithT(t)
 		host.Spec.BMC.CredentialsName = "secret"
 		g.Expect(metal3.Claim(host)).NotTo(BeEmpty(), situation)
 		g.Expect(metal3.Claim(trimHost(host))).To(Equal(metal3.Claim(host)), situation)
 		g.Expect(serverInUse(trimHost(host))).To(Equal(metal3.ServerKeys(host)), situation)
-		g.Expect(trimHost(trimHost(host))).To(Equal(trimHost(host)), "also the second time: %s", situation)
+		g.Expect(trimHost(trimHost(host))).To(Equal(trimHost(host)), "unchanged by a second trim: %s", situation)
 	}
 	free := sample.BareMetalHost()
 	free.Spec.ConsumerRef, free.Status.Provisioning.State = nil, "available"
 	NewWithT(t).Expect(serverInUse(free)).To(BeEmpty(), "a free host is not indexed")
 }
 
-// TestOfAHostThatIsKeptItsLabelsAreCached: whether CAPM3 waits for it, they tell.
-func TestOfAHostThatIsKeptItsLabelsAreCached(t *testing.T) {
+// TestCachedReservedHostKeepsLabels: the labels show whether CAPM3 waits for the host.
+func TestCachedReservedHostKeepsLabels(t *testing.T) {
 	g := NewWithT(t)
 	host := sample.BareMetalHost()
 	host.Spec.ConsumerRef, host.Spec.BMC.Address = nil, "redfish://bmc"
@@ -188,12 +214,12 @@ func TestOfAHostThatIsKeptItsLabelsAreCached(t *testing.T) {
 		g.Expect(metal3.UnavailableReason(kept, "md-1")).To(ContainSubstring("reserved for"))
 	}
 	kept := trimHost(host)
-	g.Expect(kept.Spec.BMC.Address).To(Equal("redfish://bmc"), "whether a node can be fenced by it")
+	g.Expect(kept.Spec.BMC.Address).To(Equal("redfish://bmc"), "fencing reads the address")
 	g.Expect(kept.Annotations).To(HaveKey(metal3.FencingCredentialsAnnotation))
-	g.Expect(kept.Annotations).To(HaveKeyWithValue(metal3.HostnameAnnotation, "r1"), "whether its hostname is valid")
+	g.Expect(kept.Annotations).To(HaveKeyWithValue(metal3.HostnameAnnotation, "r1"), "the validation of the hostname reads the annotation")
 }
 
-func TestOfAMetal3MachineWhatItIsGivenAHostByIsCached(t *testing.T) {
+func TestCachedMetal3MachineKeepsSelectionFields(t *testing.T) {
 	g := NewWithT(t)
 	machine := sample.Metal3Machine("live-iso")
 	machine.SetLabels(map[string]string{clusterv1.MachineDeploymentNameLabel: "0", "other": "x"})
@@ -206,8 +232,9 @@ func TestOfAMetal3MachineWhatItIsGivenAHostByIsCached(t *testing.T) {
 	g.Expect(kept.Object["spec"]).To(HaveKeyWithValue("failureDomain", "rack1"))
 }
 
-// TestOfAHostThatIsNotToBeHadOnlyWhyAndItsIdentityIsCached: a hub may have many that were installed in other ways.
-func TestOfAHostThatIsNotToBeHadOnlyWhyAndItsIdentityIsCached(t *testing.T) {
+// TestCachedUnavailableHostKeepsReasonAndIdentity: a hub may have many hosts that were installed in other
+// ways.
+func TestCachedUnavailableHostKeepsReasonAndIdentity(t *testing.T) {
 	g := NewWithT(t)
 	provisioned, broken, others := sample.BareMetalHost(), sample.BareMetalHost(), sample.BareMetalHost()
 	provisioned.Spec.ConsumerRef, broken.Spec.ConsumerRef, others.Spec.ConsumerRef.Kind = nil, nil, "HostClaim"
@@ -215,41 +242,53 @@ func TestOfAHostThatIsNotToBeHadOnlyWhyAndItsIdentityIsCached(t *testing.T) {
 	broken.Status.ErrorType, broken.Status.ErrorMessage = "registration error", "no BMC"
 	for want, host := range map[string]*metal3.Host{"provisioned": provisioned, "registration error: no BMC": broken, "in use": others} {
 		host.Spec.BMC.Address, host.Labels = "redfish://bmc", map[string]string{"zone": "a"}
-		host.Status.HardwareDetails = &metal3.Hardware{NIC: []metal3.NIC{{MAC: sample.BootMAC}}, SystemVendor: metal3.Vendor{SerialNumber: "S1"}, RAMMebibytes: 1 << 10}
+		host.Status.HardwareDetails = &metal3.Hardware{
+			NIC: []metal3.NIC{{MAC: sample.BootMAC}}, SystemVendor: metal3.Vendor{SerialNumber: "S1"}, RAMMebibytes: 1 << 10,
+		}
 		kept := trimHost(host)
 		g.Expect(metal3.UnavailableReason(kept, "")).To(Equal(want))
-		g.Expect(metal3.IdentityOf(kept).MACs).To(Equal([]string{sample.BootMAC}), "others are not recognised by what it has, too")
-		g.Expect(kept.Status.HardwareDetails).To(Equal(&metal3.Hardware{NIC: []metal3.NIC{{MAC: sample.BootMAC}}, SystemVendor: metal3.Vendor{SerialNumber: "S1"}}), want)
+		g.Expect(metal3.IdentityOf(kept).MACs).To(Equal([]string{sample.BootMAC}), "other addresses identify no host")
+		g.Expect(kept.Status.HardwareDetails).To(Equal(&metal3.Hardware{
+			NIC: []metal3.NIC{{MAC: sample.BootMAC}}, SystemVendor: metal3.Vendor{SerialNumber: "S1"},
+		}), want)
 		if host == broken {
-			g.Expect(kept.Labels).To(Equal(host.Labels), "it may be given to a Machine once the error passes")
+			g.Expect(kept.Labels).To(Equal(host.Labels), "the host may be assigned to a Machine after the error")
 		} else {
 			g.Expect(kept.Labels).To(BeEmpty(), want)
 		}
-		g.Expect(kept.Spec.BMC.Address).To(Equal("redfish://bmc"), "whether it stands for the server of another: %s", want)
+		g.Expect(kept.Spec.BMC.Address).To(Equal("redfish://bmc"), "another BareMetalHost may have the same server: %s", want)
 	}
 }
 
-func TestOfAnAgentWhatIsReadIsCached(t *testing.T) {
+func TestCachedAgentKeepsReadFields(t *testing.T) {
 	g := NewWithT(t)
-	told := metav1.ManagedFieldsEntry{Manager: writer.FieldOwner, Operation: metav1.ManagedFieldsOperationApply}
+	ours := metav1.ManagedFieldsEntry{Manager: writer.FieldOwner, Operation: metav1.ManagedFieldsOperationApply}
 	service := metav1.ManagedFieldsEntry{Manager: "assisted-service", Operation: metav1.ManagedFieldsOperationUpdate}
 	whole := sample.Agent("a", "m", sample.BootMAC)
-	whole.Annotations, whole.ManagedFields = map[string]string{assisted.SkipSpokeCleanupAnnotation: "", "other": "large"}, []metav1.ManagedFieldsEntry{service, told}
-	whole.Spec.ClusterDeploymentName, whole.Spec.Role, whole.Spec.IgnitionConfigOverrides = &aiv1beta1.ClusterReference{Name: "cp"}, models.HostRoleWorker, "large"
-	whole.Status.Role, whole.Status.InstallationDiskID, whole.Status.Progress.CurrentStage = models.HostRoleWorker, "disk", models.HostStageJoined
+	whole.Annotations, whole.ManagedFields = map[string]string{
+		assisted.SkipSpokeCleanupAnnotation: "", "other": "large",
+	}, []metav1.ManagedFieldsEntry{service, ours}
+	whole.Spec.ClusterDeploymentName, whole.Spec.Role, whole.Spec.IgnitionConfigOverrides =
+		&aiv1beta1.ClusterReference{Name: "cp"}, models.HostRoleWorker, "large"
+	whole.Status.Role, whole.Status.InstallationDiskID, whole.Status.Progress.CurrentStage =
+		models.HostRoleWorker, "disk", models.HostStageJoined
 	whole.Status.Progress.StageStartTime, whole.Status.Progress.InstallationPercentage = &metav1.Time{Time: time.Unix(1, 0)}, 88
 	whole.Status.DebugInfo.StateInfo, whole.Status.Inventory.SystemVendor.SerialNumber = "info", "S1"
-	whole.Status.Conditions = append(whole.Status.Conditions, sampleCondition("Other", corev1.ConditionTrue), sampleCondition(aiv1beta1.InstalledCondition, corev1.ConditionFalse))
+	whole.Status.Conditions = append(
+		whole.Status.Conditions,
+		sampleCondition("Other", corev1.ConditionTrue),
+		sampleCondition(aiv1beta1.InstalledCondition, corev1.ConditionFalse),
+	)
 	waiting := whole.DeepCopy()
-	waiting.Annotations, waiting.ManagedFields = map[string]string{assisted.SkipSpokeCleanupAnnotation: ""}, []metav1.ManagedFieldsEntry{told}
+	waiting.Annotations, waiting.ManagedFields = map[string]string{assisted.SkipSpokeCleanupAnnotation: ""}, []metav1.ManagedFieldsEntry{ours}
 	waiting.Status.Inventory.Interfaces = []aiv1beta1.HostInterface{{MacAddress: sample.BootMAC}}
 	waiting.Status.Inventory.Cpu.Architecture = ""
 	conditions := whole.Status.Conditions
 	waiting.Status.Conditions = trimConditions(conditions, readConditions)
-	g.Expect(waiting.Status.Conditions).To(HaveLen(3), "the unread one is left out")
-	g.Expect(waiting.Status.Conditions[0].Reason).To(BeEmpty(), "why one is true is not read")
-	g.Expect(waiting.Status.Conditions[1:]).To(ConsistOf(conditions[1], conditions[3]), "all of what is false is read")
-	g.Expect(TrimAgent(whole)).To(Equal(waiting), "without the record of what it was told every restart would tell it again")
+	g.Expect(waiting.Status.Conditions).To(HaveLen(3), "the unread condition is left out")
+	g.Expect(waiting.Status.Conditions[0].Reason).To(BeEmpty(), "the reason of a true condition is not read")
+	g.Expect(waiting.Status.Conditions[1:]).To(ConsistOf(conditions[1], conditions[3]), "false conditions are read completely")
+	g.Expect(TrimAgent(whole)).To(Equal(waiting), "without the managed fields every restart would apply the Agent again")
 
 	whole.Spec.Approved = true
 	whole.Status.Conditions = nil
@@ -263,27 +302,35 @@ func TestOfAnAgentWhatIsReadIsCached(t *testing.T) {
 	approved.Spec.IgnitionConfigOverrides, approved.Spec.Approved = "{}", true
 	inventory := &approved.Status.Inventory
 	inventory.Hostname, inventory.Disks, inventory.Memory, inventory.Cpu = "", nil, aiv1beta1.HostMemory{}, aiv1beta1.HostCPU{}
-	g.Expect(TrimAgent(whole)).To(Equal(approved), "it is told nothing more")
+	g.Expect(TrimAgent(whole)).To(Equal(approved), "nothing more is applied")
 
 	for _, state := range []string{"installed", "added-to-existing-cluster"} {
 		whole.Status.DebugInfo.State = state
 		installed := approved.DeepCopy()
 		installed.Status.DebugInfo.State, installed.Status.DebugInfo.StateInfo, installed.Status.Conditions = state, "", conditions[5:6]
-		g.Expect(TrimAgent(whole)).To(Equal(installed), "of one that is installed nothing more is told")
-		g.Expect(TrimAgent(installed)).To(Equal(installed), "also the second time")
+		g.Expect(TrimAgent(whole)).To(Equal(installed), "nothing more is applied to an installed Agent")
+		g.Expect(TrimAgent(installed)).To(Equal(installed), "unchanged by a second trim")
 	}
 }
 
-// Each of them is read somewhere: identify, bind, validation, restore, release, or pkg/assisted.
-func TestConditionsOfAnAgentThatAreReadAreCached(t *testing.T) {
+// TestCachedAgentKeepsReadConditions: identify, bind, validation, restore, release or pkg/assisted reads each
+// of them.
+func TestCachedAgentKeepsReadConditions(t *testing.T) {
 	for _, read := range []conditionsv1.ConditionType{
-		aiv1beta1.SpecSyncedCondition, aiv1beta1.BoundCondition, aiv1beta1.ConnectedCondition, aiv1beta1.ValidatedCondition, aiv1beta1.InstalledCondition, aiv1beta1.CleanupCondition,
+		aiv1beta1.SpecSyncedCondition,
+		aiv1beta1.BoundCondition,
+		aiv1beta1.ConnectedCondition,
+		aiv1beta1.ValidatedCondition,
+		aiv1beta1.InstalledCondition,
+		aiv1beta1.CleanupCondition,
 	} {
-		NewWithT(t).Expect(trimConditions([]conditionsv1.Condition{sampleCondition(read, corev1.ConditionFalse)}, readConditions)).To(HaveLen(1), string(read))
+		NewWithT(t).Expect(trimConditions([]conditionsv1.Condition{
+			sampleCondition(read, corev1.ConditionFalse),
+		}, readConditions)).To(HaveLen(1), string(read))
 	}
 }
 
-func TestOfAnInfraMachineWhatIsReadIsCached(t *testing.T) {
+func TestCachedInfraMachineKeepsReadFields(t *testing.T) {
 	g := NewWithT(t)
 	kept := sample.Metal3Machine("live-iso")
 	unstructured.RemoveNestedField(kept.Object, "spec", "image", "checksum")
@@ -305,24 +352,27 @@ func TestOfAnInfraMachineWhatIsReadIsCached(t *testing.T) {
 	kept.SetAnnotations(whole.GetAnnotations())
 	unstructured.RemoveNestedField(kept.Object, "metadata", "managedFields")
 	unstructured.RemoveNestedField(kept.Object, "spec", "hostSelector")
-	g.Expect(TrimInfraMachine(whole)).To(Equal(kept), "once its host is chosen nothing is told to it")
+	g.Expect(TrimInfraMachine(whole)).To(Equal(kept), "nothing is applied after the host is chosen")
 }
 
-func TestOfSecretsAndConfigMapsWhatIsReadIsCached(t *testing.T) {
+func TestCachedSecretsAndConfigMapsKeepReadFields(t *testing.T) {
 	g := NewWithT(t)
 	identity := kube.MetadataOf(kube.Secret)
 	identity.Namespace, identity.Name, identity.UID, identity.ResourceVersion = "lab", "m", "1", "5"
 	whole := identity.DeepCopy()
 	whole.Labels, whole.Finalizers = map[string]string{clusterv1.ClusterNameLabel: "c", "other": "large"}, []string{"other"}
-	whole.OwnerReferences, whole.ManagedFields = []metav1.OwnerReference{{Name: "m"}, {Name: "other"}}, []metav1.ManagedFieldsEntry{{Manager: writer.FieldOwner}}
+	whole.OwnerReferences, whole.ManagedFields = []metav1.OwnerReference{{Name: "m"}, {Name: "other"}},
+		[]metav1.ManagedFieldsEntry{{Manager: writer.FieldOwner}}
 	whole.Annotations = map[string]string{desired.InfraEnvAnnotation: "id", "other": "large"}
 	g.Expect(kube.MetadataIdentity(whole)).To(Equal(identity))
-	g.Expect(trimSecret(whole)).To(Equal(identity), "it is not ours")
+	g.Expect(trimSecret(whole)).To(Equal(identity), "foreign Secret")
 
 	whole.Annotations[desired.SourceAnnotation], whole.Annotations[desired.ModifiedAnnotation] = "digest", "yesterday"
 	kept := identity.DeepCopy()
 	kept.Labels, kept.OwnerReferences = map[string]string{clusterv1.ClusterNameLabel: "c"}, whole.OwnerReferences
-	kept.Annotations = map[string]string{desired.SourceAnnotation: "digest", desired.InfraEnvAnnotation: "id", desired.ModifiedAnnotation: "yesterday"}
+	kept.Annotations = map[string]string{
+		desired.SourceAnnotation: "digest", desired.InfraEnvAnnotation: "id", desired.ModifiedAnnotation: "yesterday",
+	}
 	g.Expect(trimSecret(whole)).To(Equal(kept))
 	g.Expect(Cached()).To(HaveKeyWithValue(BeAssignableToTypeOf(&corev1.Secret{}), WithTransform(func(options cache.ByObject) any {
 		trimmed, _ := options.Transform(whole)
