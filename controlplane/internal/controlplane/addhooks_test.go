@@ -23,20 +23,20 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// deleteUnheld deletes the first Machine as it was before this provider knew of hooks, and does as Cluster API until it
-// has that reason to wait.
-func (h *hub) deleteUnheld(reason string) *clusterv1.Machine {
+// deleteWithoutHook deletes the first Machine as an earlier provider without hooks left it, and acts as
+// Cluster API until the Machine waits for that reason.
+func (h *hub) deleteWithoutHook(reason string) *clusterv1.Machine {
 	h.t.Helper()
 	m := &h.machines()[0]
 	m.Annotations, m.Finalizers = nil, []string{clusterv1.MachineFinalizer}
 	h.Expect(h.Update(h.t.Context(), m)).To(Succeed())
 	h.Expect(h.Delete(h.t.Context(), m)).To(Succeed())
-	h.giveReason(m, reason)
+	h.setDeletingReason(m, reason)
 	return m
 }
 
-// giveReason sets that of the condition Deleting.
-func (h *hub) giveReason(m *clusterv1.Machine, reason string) {
+// setDeletingReason sets the reason of the condition Deleting.
+func (h *hub) setDeletingReason(m *clusterv1.Machine, reason string) {
 	h.t.Helper()
 	h.get(m.Name, m)
 	if reason != "" {
@@ -45,7 +45,7 @@ func (h *hub) giveReason(m *clusterv1.Machine, reason string) {
 	}
 }
 
-func TestAMachineThatIsBeingDeletedIsHeldAsLongAsItCanBe(t *testing.T) {
+func TestDeletedMachineWithoutHookGetsHookWhilePossible(t *testing.T) {
 	const draining = clusterv1.MachineDeletingDrainingNodeReason
 	nothing := func(*hub, *clusterv1.Machine) {}
 	for situation, tc := range map[string]struct {
@@ -53,35 +53,40 @@ func TestAMachineThatIsBeingDeletedIsHeldAsLongAsItCanBe(t *testing.T) {
 		before func(h *hub, m *clusterv1.Machine)
 		held   bool
 	}{
-		"it was asked for a moment ago":  {"", nothing, true},
-		"it has begun":                   {clusterv1.MachineDeletingReason, nothing, true},
-		"a hook of somebody comes first": {clusterv1.MachineDeletingWaitingForPreDrainHookReason, nothing, true},
-		"it is drained":                  {draining, nothing, true},
-		"its volumes are detached":       {clusterv1.MachineDeletingWaitingForVolumeDetachReason, nothing, true},
-		"the cluster does not answer":    {clusterv1.MachineDeletingInternalErrorReason, nothing, true},
-		"ours was taken off by hand":     {clusterv1.MachineDeletingWaitingForPreTerminateHookReason, nothing, false},
-		"a hook of another is left": {clusterv1.MachineDeletingWaitingForPreTerminateHookReason, func(h *hub, m *clusterv1.Machine) {
+		"the deletion was requested a moment ago":   {"", nothing, true},
+		"the deletion has begun":                    {clusterv1.MachineDeletingReason, nothing, true},
+		"a pre-drain hook of another client exists": {clusterv1.MachineDeletingWaitingForPreDrainHookReason, nothing, true},
+		"it is drained":                             {draining, nothing, true},
+		"its volumes are detached":                  {clusterv1.MachineDeletingWaitingForVolumeDetachReason, nothing, true},
+		"the cluster does not answer":               {clusterv1.MachineDeletingInternalErrorReason, nothing, true},
+		"our hook was removed by hand":              {clusterv1.MachineDeletingWaitingForPreTerminateHookReason, nothing, false},
+		"another pre-terminate hook exists": {clusterv1.MachineDeletingWaitingForPreTerminateHookReason, func(h *hub, m *clusterv1.Machine) {
 			m.Annotations = map[string]string{clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/storage": ""}
 			h.Expect(h.Update(h.t.Context(), m)).To(Succeed())
 		}, true},
-		"its host goes":          {clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason, nothing, false},
-		"its configuration goes": {clusterv1.MachineDeletingWaitingForBootstrapDeletionReason, nothing, false},
-		"its Node goes":          {clusterv1.MachineDeletingDeletingNodeReason, nothing, false},
-		"it was released, and drained anew": {draining, func(h *hub, _ *clusterv1.Machine) {
+		"its host is being deleted":                    {clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason, nothing, false},
+		"its OpenshiftAssistedConfig is being deleted": {clusterv1.MachineDeletingWaitingForBootstrapDeletionReason, nothing, false},
+		"its Node is being deleted":                    {clusterv1.MachineDeletingDeletingNodeReason, nothing, false},
+		"it was released, and is drained again": {draining, func(h *hub, _ *clusterv1.Machine) {
 			h.annotate(controlplanev1.ReleasedHostsAnnotation, `[{"node":"n0","uid":"n0"}]`)
 		}, false},
 		"it was released under another name of its Node": {draining, func(h *hub, m *clusterv1.Machine) {
-			h.annotate(controlplanev1.ReleasedHostsAnnotation, fmt.Sprintf(`[{"machine":%q,"providerID":"metal3://n0","node":"before","uid":"before"}]`, m.Name))
+			h.annotate(
+				controlplanev1.ReleasedHostsAnnotation,
+				fmt.Sprintf(`[{"machine":%q,"providerID":"metal3://n0","node":"before","uid":"before"}]`, m.Name),
+			)
 		}, false},
 		"another was released": {draining, func(h *hub, _ *clusterv1.Machine) {
 			h.annotate(controlplanev1.ReleasedHostsAnnotation, `[{"node":"n9","uid":"n9"}]`)
 		}, true},
-		"nobody knows what was released": {draining, func(h *hub, _ *clusterv1.Machine) { h.annotate(controlplanev1.ReleasedHostsAnnotation, "n0") }, false},
+		"the record of released hosts is invalid": {
+			draining, func(h *hub, _ *clusterv1.Machine) { h.annotate(controlplanev1.ReleasedHostsAnnotation, "n0") }, false,
+		},
 		"no Node is known": {"", func(h *hub, m *clusterv1.Machine) {
 			h.workloads.facts.Nodes, m.Status.NodeRef = nil, clusterv1.MachineNodeReference{}
 			h.Expect(h.Status().Update(h.t.Context(), m)).To(Succeed())
 		}, false},
-		"its infra machine goes": {clusterv1.MachineDeletingInternalErrorReason, func(h *hub, m *clusterv1.Machine) {
+		"its infra machine is being deleted": {clusterv1.MachineDeletingInternalErrorReason, func(h *hub, m *clusterv1.Machine) {
 			infra, err := kube.InfraMachine(h.t.Context(), h.cached, m)
 			h.Expect(err).NotTo(HaveOccurred())
 			h.get(infra.GetName(), infra)
@@ -89,11 +94,11 @@ func TestAMachineThatIsBeingDeletedIsHeldAsLongAsItCanBe(t *testing.T) {
 			h.Expect(h.Update(h.t.Context(), infra)).To(Succeed())
 			h.Expect(h.Delete(h.t.Context(), infra)).To(Succeed())
 		}, false},
-		"the Cluster goes": {draining, func(h *hub, _ *clusterv1.Machine) { h.deleteCluster() }, false},
+		"the Cluster is being deleted": {draining, func(h *hub, _ *clusterv1.Machine) { h.deleteCluster() }, false},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h := newInstalledHub(t)
-			m := h.deleteUnheld(tc.reason)
+			m := h.deleteWithoutHook(tc.reason)
 			tc.before(h, m)
 			h.reconcile()
 			if !tc.held {
@@ -111,36 +116,36 @@ func TestAMachineThatIsBeingDeletedIsHeldAsLongAsItCanBe(t *testing.T) {
 	}
 }
 
-func TestAMachineThatIsHeldLateGoesLikeOthers(t *testing.T) {
+func TestMachineWithLateHookIsRemovedLikeOthers(t *testing.T) {
 	h := newInstalledHub(t)
 	recorder := record.NewFakeRecorder(100)
 	h.recorder.EventRecorder = recorder
-	m := h.deleteUnheld(clusterv1.MachineDeletingDrainingNodeReason)
+	m := h.deleteWithoutHook(clusterv1.MachineDeletingDrainingNodeReason)
 	h.reconcile()
 	h.Expect(recorder.Events).To(Receive(ContainSubstring("HostHeld Machine " + m.Name)))
-	h.giveReason(m, clusterv1.MachineDeletingWaitingForPreTerminateHookReason)
+	h.setDeletingReason(m, clusterv1.MachineDeletingWaitingForPreTerminateHookReason)
 	h.reconcile()
 	h.Expect(h.etcds.calls).To(Equal([]string{"lead n1 instead of n0", "remove n0 through n1"}))
 	h.Expect(h.held()).NotTo(ContainElement(m.Name))
-	h.giveReason(m, clusterv1.MachineDeletingDrainingNodeReason)
+	h.setDeletingReason(m, clusterv1.MachineDeletingDrainingNodeReason)
 	h.reconcile()
-	h.Expect(h.held()).NotTo(ContainElement(m.Name), "it is not held twice")
+	h.Expect(h.held()).NotTo(ContainElement(m.Name), "the hook is not added again")
 }
 
-func TestBeforeTheInstallationEndsNothingIsHeldLate(t *testing.T) {
+func TestNoLateHookBeforeTheInstallationEnds(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	h.setState("installing", "", 50)
 	h.reconcile()
-	h.deleteUnheld(clusterv1.MachineDeletingDrainingNodeReason)
+	h.deleteWithoutHook(clusterv1.MachineDeletingDrainingNodeReason)
 	h.reconcile()
 	h.Expect(h.held()).To(BeEmpty())
 }
 
 // The cache may show a Machine as it was before we dropped its hook.
-func TestWhatIsNotSeenYetIsNotHeldLate(t *testing.T) {
+func TestNoLateHookWhileTheCacheLagsBehindADroppedHook(t *testing.T) {
 	h := newInstalledHub(t)
-	m := h.deleteUnheld(clusterv1.MachineDeletingDrainingNodeReason)
+	m := h.deleteWithoutHook(clusterv1.MachineDeletingDrainingNodeReason)
 	now := time.Now()
 	h.r.writer.Recent = reconcile.NewRecentWrites(func() time.Time { return now })
 	h.r.writer.Recent.Record(etcdremoval.HookKey(m), m.ResourceVersion)
@@ -148,15 +153,16 @@ func TestWhatIsNotSeenYetIsNotHeldLate(t *testing.T) {
 	h.Expect(h.held()).NotTo(ContainElement(m.Name))
 
 	now = now.Add(reconcile.CacheLag)
-	h.cached.Client = interceptor.NewClient(kubetest.Cached(h.Client.(client.WithWatch), Cached(), TrimInfra), interceptor.Funcs{ //nolint:forcetypeassert // the fake one
+	//nolint:forcetypeassert // the fake client
+	h.cached.Client = interceptor.NewClient(kubetest.Cached(h.Client.(client.WithWatch), Cached(), TrimInfra), interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			if obj.GetName() == m.Name {
-				h.giveReason(m, clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason)
+				h.setDeletingReason(m, clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason)
 			}
 			return c.Patch(ctx, obj, patch, opts...)
 		},
 	})
 	_, err := h.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: lab, Name: "c1"}})
-	h.Expect(err).To(MatchError(apierrors.IsConflict, "a conflict"), "it went on meanwhile")
+	h.Expect(err).To(MatchError(apierrors.IsConflict, "a conflict"), "the Machine has changed since")
 	h.Expect(h.held()).NotTo(ContainElement(m.Name))
 }

@@ -31,10 +31,11 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubelets"
 )
 
-// fakeKubelets ask for what a test lets them ask for.
+// fakeKubelets create the certificate requests that a test sets.
 type fakeKubelets struct {
 	kubelets.Seen
-	// inspections is how often they were looked at, approved the requests that were approved; refusing and failing make that fail.
+	// inspections is the number of inspections; approved are the approved requests; refusing and failing make
+	// approvals fail.
 	inspections int
 	approved    []string
 	refusing    bool
@@ -66,20 +67,24 @@ func (f *fakeKubelets) Approve(_ context.Context, _ client.ObjectKey, request *a
 	return true, nil
 }
 
-// askFor lets the kubelet of a Node that is not Ready ask for a client certificate.
-func (h *hub) askFor(name, node string) {
+// requestCertificate makes the kubelet of a Node that is not Ready request a client certificate.
+func (h *hub) requestCertificate(name, node string) {
 	h.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	h.Expect(err).NotTo(HaveOccurred())
 	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}}
 	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
 	h.Expect(err).NotTo(HaveOccurred())
-	request := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: certificatesv1.CertificateSigningRequestSpec{
-		Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
-		Username: "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper",
-		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:openshift-machine-config-operator", "system:authenticated"},
-		Usages:   []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
-	}}
+	request := &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+			SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
+			Username:   "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper",
+			Groups:     []string{"system:serviceaccounts", "system:serviceaccounts:openshift-machine-config-operator", "system:authenticated"},
+			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+		},
+	}
 	h.kubelets.Requests = append(h.kubelets.Requests, approval.Read(request))
 	if h.kubelets.Nodes == nil {
 		h.kubelets.Nodes = map[string]*corev1.Node{}
@@ -88,31 +93,33 @@ func (h *hub) askFor(name, node string) {
 	h.workloads.facts.Requested += "+"
 }
 
-// setReady says of a Node that it is Ready, as it says itself.
+// setReady makes a Node Ready, as its kubelet reports it.
 func (h *hub) setReady(node string) {
 	h.kubelets.Nodes[node].Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 }
 
-func TestWhatKubeletsOfOurHostsAskForIsApprovedOnce(t *testing.T) {
+func TestRequestsOfKubeletsOfOurHostsAreApprovedOnce(t *testing.T) {
 	h := newInstalledHub(t)
 	recorder := record.NewFakeRecorder(100)
 	h.recorder.EventRecorder = recorder
-	h.Expect(h.kubelets.inspections).To(BeZero(), "nobody asked for anything")
-	h.askFor("csr-1", "n1")
-	h.askFor("csr-foreign", "n9")
+	h.Expect(h.kubelets.inspections).To(BeZero(), "no kubelet requested a certificate")
+	h.requestCertificate("csr-1", "n1")
+	h.requestCertificate("csr-foreign", "n9")
 	h.reconcile()
 	h.Expect(h.kubelets.approved).To(Equal([]string{"csr-1"}))
-	h.Expect(recorder.Events).To(Receive(Equal("Normal CertificateApproved Approved a client certificate for Node n1 of the cluster (CertificateSigningRequest csr-1)")))
+	h.Expect(recorder.Events).To(
+		Receive(Equal("Normal CertificateApproved Approved a client certificate for Node n1 of the cluster (CertificateSigningRequest csr-1)")),
+	)
 	h.Expect(conditions.Has(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)).To(BeFalse())
 	h.kubelets.Requests = h.kubelets.Requests[1:]
 	h.reconcile()
-	h.Expect(h.kubelets.inspections).To(Equal(1), "there is nothing new, and what is not ours is nobody's to wait for")
+	h.Expect(h.kubelets.inspections).To(Equal(1), "no new request exists, and no inspection waits for a foreign one")
 }
 
-// The connections of a manager that starts do not ask for requests at once, unless a host is awaited.
-func TestWhatIsNoticedSomeTimeAfterARestartIsLookedAt(t *testing.T) {
+// Right after the start of a manager its connections do not read requests, unless hosts are expected.
+func TestRequestIsInspectedWhenObservedAfterARestart(t *testing.T) {
 	h := newInstalledHub(t)
-	h.askFor("csr-1", "n1")
+	h.requestCertificate("csr-1", "n1")
 	noticed := h.workloads.facts.Requested
 	h.workloads.facts.Requested = ""
 	h.reconcile()
@@ -122,42 +129,44 @@ func TestWhatIsNoticedSomeTimeAfterARestartIsLookedAt(t *testing.T) {
 	h.Expect(h.kubelets.approved).To(Equal([]string{"csr-1"}))
 }
 
-func TestWhatDoesNotFitIsStillToldAfterARestart(t *testing.T) {
+func TestMismatchingRequestStaysReportedAfterARestart(t *testing.T) {
 	h := newInstalledHub(t)
 	now := time.Now()
 	h.clock.now = func() time.Time { return now }
-	h.askFor("csr-1", "n1")
+	h.requestCertificate("csr-1", "n1")
 	h.setReady("n1")
 	h.reconcile()
 	now = now.Add(etcdgate.InitialDelay)
 	h.reconcile()
-	told := conditions.Get(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)
-	h.Expect(told).NotTo(BeNil())
+	reported := conditions.Get(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)
+	h.Expect(reported).NotTo(BeNil())
 
 	h.r.kubelets = kubelets.NewApprover(h.live, h.kubelets, h.workloads, h.r.writer, h.clock)
 	h.workloads.facts.Connected = false
 	h.reconcile()
-	h.Expect(conditions.Get(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)).To(Equal(told), "nothing is known that is newer")
+	h.Expect(conditions.Get(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)).To(Equal(reported), "no newer state is known")
 	h.workloads.facts.Connected = true
 	h.reconcile()
-	h.Expect(conditions.Get(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)).To(Equal(told), "it is seen again")
+	h.Expect(
+		conditions.Get(h.controlPlane(), controlplanev1.CertificatesApprovedCondition),
+	).To(Equal(reported), "the request is observed again")
 
 	h.r.kubelets = kubelets.NewApprover(h.live, h.kubelets, h.workloads, h.r.writer, h.clock)
 	h.kubelets.Requests, h.workloads.facts.Requested = nil, ""
 	h.reconcile()
-	h.Expect(conditions.Has(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)).To(BeFalse(), "it was deleted meanwhile")
+	h.Expect(conditions.Has(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)).To(BeFalse(), "the request was deleted meanwhile")
 }
 
-func TestWhatDoesNotFitIsToldWhenItLastsAndApprovedWhenItFits(t *testing.T) {
+func TestMismatchingRequestIsReportedWhenItLastsAndApprovedWhenItMatches(t *testing.T) {
 	h := newInstalledHub(t)
 	now := time.Now()
 	h.clock.now = func() time.Time { return now }
-	h.askFor("csr-1", "n1")
+	h.requestCertificate("csr-1", "n1")
 	h.setReady("n1")
 	h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.InitialDelay))
 	h.reconcile()
 	h.Expect(h.kubelets.inspections).To(Equal(1), "not at each event")
-	h.Expect(conditions.Has(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)).To(BeFalse(), "it may be that the hub is behind")
+	h.Expect(conditions.Has(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)).To(BeFalse(), "the hub may be behind")
 
 	for _, after := range []time.Duration{2 * etcdgate.InitialDelay, 4 * etcdgate.InitialDelay} {
 		now = now.Add(after / 2)
@@ -168,8 +177,10 @@ func TestWhatDoesNotFitIsToldWhenItLastsAndApprovedWhenItFits(t *testing.T) {
 	}
 	now = now.Add(4 * etcdgate.InitialDelay)
 	h.workloads.facts.Connected = false
-	h.Expect(h.reconcile().RequeueAfter).To(Or(BeZero(), BeNumerically(">", time.Minute)), "the connection tells when it is back")
-	h.Expect(conditions.Has(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)).To(BeTrue(), "nothing is known that is newer")
+	h.Expect(h.reconcile().RequeueAfter).To(
+		Or(BeZero(), BeNumerically(">", time.Minute)), "the connection triggers a reconcile when it is back",
+	)
+	h.Expect(conditions.Has(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)).To(BeTrue(), "no newer state is known")
 	h.Expect(h.kubelets.inspections).To(Equal(3))
 
 	h.workloads.facts.Connected = true
@@ -179,42 +190,42 @@ func TestWhatDoesNotFitIsToldWhenItLastsAndApprovedWhenItFits(t *testing.T) {
 	h.Expect(conditions.Has(h.controlPlane(), controlplanev1.CertificatesApprovedCondition)).To(BeFalse())
 }
 
-func TestWhoseApproverDecidesIsLeftAlone(t *testing.T) {
+func TestRequestsAreNotApprovedIfTheClusterHasAnApprover(t *testing.T) {
 	h := newInstalledHub(t)
 	h.kubelets.MachineAPI = true
-	h.askFor("csr-1", "n1")
+	h.requestCertificate("csr-1", "n1")
 	h.reconcile()
 	h.reconcile()
 	h.Expect(h.kubelets.inspections).To(Equal(1))
 	h.Expect(h.kubelets.approved).To(BeEmpty())
 }
 
-func TestARequestThatSomebodyChangesMeanwhileIsLookedAtAgain(t *testing.T) {
+func TestRequestThatAnotherClientChangesIsInspectedAgain(t *testing.T) {
 	h := newInstalledHub(t)
 	now := time.Now()
 	h.clock.now = func() time.Time { return now }
 	h.kubelets.refusing = true
-	h.askFor("csr-1", "n1")
+	h.requestCertificate("csr-1", "n1")
 	h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.InitialDelay))
 	h.kubelets.Requests = nil
 	now = now.Add(etcdgate.InitialDelay)
 	h.reconcile()
 	h.Expect(h.kubelets.inspections).To(Equal(2))
 	h.reconcile()
-	h.Expect(h.kubelets.inspections).To(Equal(2), "somebody else has approved it")
+	h.Expect(h.kubelets.inspections).To(Equal(2), "another client has approved it")
 }
 
-func TestAFailureIsTriedAgain(t *testing.T) {
+func TestFailedApprovalIsTriedAgain(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		failure error
 		fails   bool
 	}{
-		"the cluster is away":      {cluster.ErrNotConnected, false},
-		"it does not let us do it": {errors.New("forbidden"), true},
+		"the cluster is unreachable":       {cluster.ErrNotConnected, false},
+		"the cluster refuses the approval": {errors.New("forbidden"), true},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h := newInstalledHub(t)
-			h.askFor("csr-1", "n1")
+			h.requestCertificate("csr-1", "n1")
 			h.kubelets.failing = tc.failure
 			_, err := h.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: lab, Name: "c1"}})
 			h.Expect(err != nil).To(Equal(tc.fails))
@@ -225,23 +236,23 @@ func TestAFailureIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestOneThatCannotBeApprovedDoesNotKeepTheOthersWaiting(t *testing.T) {
+func TestFailedApprovalDoesNotBlockOtherApprovals(t *testing.T) {
 	h := newInstalledHub(t)
-	h.askFor("csr-1", "n1")
-	h.askFor("csr-2", "n2")
+	h.requestCertificate("csr-1", "n1")
+	h.requestCertificate("csr-2", "n2")
 	h.kubelets.failingFor = "csr-1"
 	_, err := h.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: lab, Name: "c1"}})
 	h.Expect(err).To(MatchError(ContainSubstring("cannot approve CertificateSigningRequest csr-1")))
 	h.Expect(h.kubelets.approved).To(Equal([]string{"csr-2"}))
 }
 
-func TestNewRequestsAreNotLookedAtMoreOftenThanNeeded(t *testing.T) {
+func TestNewRequestsAreInspectedAtLimitedRate(t *testing.T) {
 	h := newInstalledHub(t)
 	now := time.Now()
 	h.clock.now = func() time.Time { return now }
-	h.askFor("csr-1", "n1")
+	h.requestCertificate("csr-1", "n1")
 	h.reconcile()
-	h.askFor("csr-2", "n2")
+	h.requestCertificate("csr-2", "n2")
 	now = now.Add(etcdgate.InitialDelay / 5)
 	h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.InitialDelay - etcdgate.InitialDelay/5))
 	h.Expect(h.kubelets.inspections).To(Equal(1))
@@ -255,22 +266,26 @@ func TestBeforeTheClusterIsInstalledItsOwnControllerApproves(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	h.workloads.facts = facts.Workload{Connected: true, LastSuccess: time.Now()}
-	h.askFor("csr-1", "n1")
+	h.requestCertificate("csr-1", "n1")
 	h.reconcile()
 	h.Expect(h.kubelets.inspections).To(BeZero())
 }
 
-func TestRequestsAreAwaitedWhileANodeIsAway(t *testing.T) {
+func TestRequestsAreExpectedWhileANodeIsNotReady(t *testing.T) {
 	h := newInstalledHub(t)
-	h.Expect(h.workloads.awaited).To(BeFalse())
+	h.Expect(h.workloads.hostsExpected).To(BeFalse())
 	m := &h.machines()[0]
-	for status, awaited := range map[metav1.ConditionStatus]bool{metav1.ConditionFalse: true, metav1.ConditionUnknown: true, metav1.ConditionTrue: false} {
+	for status, hostsExpected := range map[metav1.ConditionStatus]bool{
+		metav1.ConditionFalse: true, metav1.ConditionUnknown: true, metav1.ConditionTrue: false,
+	} {
 		conditions.Set(m, metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: status, Reason: "Test"})
 		h.Expect(h.Status().Update(t.Context(), m)).To(Succeed())
 		h.reconcile()
-		h.Expect(h.workloads.awaited).To(Equal(awaited), status)
+		h.Expect(h.workloads.hostsExpected).To(Equal(hostsExpected), status)
 	}
-	worker := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "w"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
+	worker := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "w"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"},
+	}
 	conditions.Set(worker, metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionUnknown, Reason: "Test"})
 	h.Expect(h.Create(t.Context(), worker)).To(Succeed())
 	h.Expect(h.Status().Update(t.Context(), worker)).To(Succeed())
@@ -278,11 +293,12 @@ func TestRequestsAreAwaitedWhileANodeIsAway(t *testing.T) {
 	conditions.Set(m, metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionTrue, Reason: "Test"})
 	h.Expect(h.Status().Update(t.Context(), m)).To(Succeed())
 	h.reconcile()
-	h.Expect(h.workloads.awaited).To(BeTrue())
+	h.Expect(h.workloads.hostsExpected).To(BeTrue())
 }
 
-// The API server reaches a member through the kubelet of its Node, whose serving certificate may have expired though the Node is Ready.
-func TestRequestsAreAwaitedWhileAMemberDoesNotAnswer(t *testing.T) {
+// The API server reaches a member through the kubelet of its Node. The serving certificate of the kubelet may
+// have expired although the Node is Ready.
+func TestRequestsAreExpectedWhileAMemberDoesNotAnswer(t *testing.T) {
 	h := newInstalledHub(t)
 	now := time.Now()
 	h.clock.now = func() time.Time { return now }
@@ -290,21 +306,21 @@ func TestRequestsAreAwaitedWhileAMemberDoesNotAnswer(t *testing.T) {
 	h.deleteMachine(0)
 	h.reconcile()
 	h.reconcile()
-	h.Expect(h.workloads.awaited).To(BeTrue())
-	h.askFor("csr-1", "n1")
+	h.Expect(h.workloads.hostsExpected).To(BeTrue())
+	h.requestCertificate("csr-1", "n1")
 	h.reconcile()
 	h.Expect(h.kubelets.approved).To(Equal([]string{"csr-1"}))
 
 	h.etcds.Members[2].Problem = ""
 	now = now.Add(kubelets.SilentFor - time.Second)
 	h.reconcile()
-	h.Expect(h.workloads.awaited).To(BeTrue(), "it may answer now and then")
+	h.Expect(h.workloads.hostsExpected).To(BeTrue(), "it may answer now and then")
 	now = now.Add(time.Minute)
 	h.reconcile()
-	h.Expect(h.workloads.awaited).To(BeFalse())
+	h.Expect(h.workloads.hostsExpected).To(BeFalse())
 }
 
-func TestMoreRequestsThanAreReadAreReported(t *testing.T) {
+func TestUnreadRequestsAreReported(t *testing.T) {
 	h := newInstalledHub(t)
 	h.kubelets.More = true
 	h.workloads.facts.Requested = "many"
@@ -313,17 +329,19 @@ func TestMoreRequestsThanAreReadAreReported(t *testing.T) {
 	h.Expect(c).To(HaveField("Message", ContainSubstring("more CertificateSigningRequests of kubelets than are read")))
 }
 
-func TestAWorkerWhoseNodeComesOrGoesIsNoticed(t *testing.T) {
+func TestWorkerWhoseNodeBecomesReadyOrUnreadyTriggersReconcile(t *testing.T) {
 	worker := func(ready metav1.ConditionStatus) *clusterv1.Machine {
 		m := &clusterv1.Machine{}
 		conditions.Set(m, metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: ready, Reason: "Test"})
 		return m
 	}
 	g := NewWithT(t)
-	away, there := worker(metav1.ConditionUnknown), worker(metav1.ConditionTrue)
-	g.Expect(machineChanges.Update(event.UpdateEvent{ObjectOld: away, ObjectNew: there})).To(BeTrue())
-	g.Expect(machineChanges.Update(event.UpdateEvent{ObjectOld: there, ObjectNew: away})).To(BeTrue())
-	g.Expect(machineChanges.Update(event.UpdateEvent{ObjectOld: away, ObjectNew: worker(metav1.ConditionFalse)})).To(BeFalse())
-	g.Expect(machineChanges.Update(event.UpdateEvent{ObjectOld: away, ObjectNew: &clusterv1.Machine{}})).To(BeTrue())
-	g.Expect(machineChanges.Update(event.UpdateEvent{ObjectOld: &clusterv1.Machine{}, ObjectNew: there})).To(BeFalse(), "nobody has waited for it")
+	notReady, ready := worker(metav1.ConditionUnknown), worker(metav1.ConditionTrue)
+	g.Expect(machineChanges.Update(event.UpdateEvent{ObjectOld: notReady, ObjectNew: ready})).To(BeTrue())
+	g.Expect(machineChanges.Update(event.UpdateEvent{ObjectOld: ready, ObjectNew: notReady})).To(BeTrue())
+	g.Expect(machineChanges.Update(event.UpdateEvent{ObjectOld: notReady, ObjectNew: worker(metav1.ConditionFalse)})).To(BeFalse())
+	g.Expect(machineChanges.Update(event.UpdateEvent{ObjectOld: notReady, ObjectNew: &clusterv1.Machine{}})).To(BeTrue())
+	g.Expect(machineChanges.Update(event.UpdateEvent{
+		ObjectOld: &clusterv1.Machine{}, ObjectNew: ready,
+	})).To(BeFalse(), "a Machine that waits for no Node triggers nothing")
 }

@@ -18,13 +18,15 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 )
 
-// worldWithArbiter is a hub in which a control plane of two masters and an arbiter can be installed; the template of
-// the arbiter's infra machine is not there yet.
+// worldWithArbiter returns a hub in which a control plane of two masters and an arbiter can be installed. The
+// template of the arbiter's infra machine does not exist yet.
 func worldWithArbiter() []client.Object {
 	return world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.Spec.Version = "v4.20.1"
 		cp.Spec.Arbiter = &controlplanev1.ArbiterSpec{}
-		cp.Spec.Arbiter.MachineTemplate.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: infraGV.Group, Kind: "Metal3MachineTemplate", Name: "small"}
+		cp.Spec.Arbiter.MachineTemplate.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
+			APIGroup: infraGV.Group, Kind: "Metal3MachineTemplate", Name: "small",
+		}
 	})
 }
 
@@ -35,8 +37,8 @@ func smallTemplate() *unstructured.Unstructured {
 	return template
 }
 
-// theArbiter is the one Machine whose config says so, and which is marked as such.
-func (h *hub) theArbiter() *clusterv1.Machine {
+// arbiter returns the one Machine that its config and its label mark as arbiter.
+func (h *hub) arbiter() *clusterv1.Machine {
 	h.t.Helper()
 	var found []clusterv1.Machine
 	for _, m := range h.machines() {
@@ -56,13 +58,18 @@ func TestTwoMastersAndAnArbiter(t *testing.T) {
 	h.reconcile()
 	h.Expect(h.machines()).To(BeEmpty(), "assisted-service would not install the masters alone")
 	h.Expect(h.condition(controlplanev1.MachinesCreatedCondition)).To(And(HaveField("Reason", controlplanev1.InfraTemplateMissingReason),
-		HaveField("Message", ContainSubstring("Metal3MachineTemplate small does not exist: create it, or name another in arbiter.machineTemplate.spec.infrastructureRef"))))
+		HaveField(
+			"Message",
+			ContainSubstring(
+				"Metal3MachineTemplate small does not exist: create it, or name another in arbiter.machineTemplate.spec.infrastructureRef",
+			),
+		)))
 
 	h.Expect(h.Create(t.Context(), smallTemplate())).To(Succeed())
-	h.Expect(h.r.ofTemplate(t.Context(), smallTemplate())).To(ConsistOf(h.request()), "it is waited for")
+	h.Expect(h.r.ofTemplate(t.Context(), smallTemplate())).To(ConsistOf(h.request()), "the control plane waits for the template")
 	h.reconcile()
 	h.Expect(h.machines()).To(HaveLen(3))
-	arbiter := h.theArbiter()
+	arbiter := h.arbiter()
 	for _, m := range h.machines() {
 		infra := smallTemplate()
 		infra.SetKind("Metal3Machine")
@@ -74,22 +81,24 @@ func TestTwoMastersAndAnArbiter(t *testing.T) {
 	for _, name := range []string{"hosts", "small"} {
 		template := infraTemplate()
 		h.get(name, template)
-		h.Expect(template.GetOwnerReferences()).To(HaveExactElements(HaveField("Kind", "Cluster")), "clusterctl move takes along what a Cluster owns")
+		h.Expect(template.GetOwnerReferences()).To(
+			HaveExactElements(HaveField("Kind", "Cluster")), "clusterctl move moves the objects that a Cluster owns",
+		)
 	}
 	install := &hiveext.AgentClusterInstall{}
 	h.get("c1", install)
 	h.Expect(install.Spec.ProvisionRequirements).To(Equal(hiveext.ProvisionRequirements{ControlPlaneAgents: 2, ArbiterAgents: 1}))
 }
 
-// The bootstrap provider takes two masters without an arbiter for two nodes with fencing; where the hub drops the
-// number of arbiters, nothing else tells.
-func TestThatThereIsAnArbiterIsTold(t *testing.T) {
+// The bootstrap provider takes two masters without an arbiter for two nodes with fencing. If the hub drops
+// the number of arbiters, only the annotation shows the difference.
+func TestArbiterIsMarkedOnTheAgentClusterInstall(t *testing.T) {
 	h := newHub(t, append(worldWithArbiter(), smallTemplate())...).withTime()
 	h.reconcile()
-	h.Expect(h.aci().Annotations).To(HaveKey(bootstrapv1.ClusterWithArbiterAnnotation), "from the beginning")
+	h.Expect(h.aci().Annotations).To(HaveKey(bootstrapv1.ClusterWithArbiterAnnotation), "from the creation on")
 	h.install()
 	install := h.aci()
-	delete(install.Annotations, bootstrapv1.ClusterWithArbiterAnnotation) // as one that an earlier version made
+	delete(install.Annotations, bootstrapv1.ClusterWithArbiterAnnotation) // as if an earlier version had created it
 	h.Expect(h.Update(t.Context(), install)).To(Succeed())
 	h.reconcile()
 	h.Expect(h.aci().Annotations).To(HaveKey(bootstrapv1.ClusterWithArbiterAnnotation))
@@ -103,10 +112,10 @@ func TestThatThereIsAnArbiterIsTold(t *testing.T) {
 	install.Labels[clusterv1.ClusterNameLabel] = "another"
 	h.Expect(h.Update(t.Context(), install)).To(Succeed())
 	h.reconcile()
-	h.Expect(h.aci().Annotations).NotTo(HaveKey(bootstrapv1.ClusterWithArbiterAnnotation), "that is none of ours")
+	h.Expect(h.aci().Annotations).NotTo(HaveKey(bootstrapv1.ClusterWithArbiterAnnotation), "that AgentClusterInstall is foreign")
 }
 
-func TestAnImportedClusterTellsOfItsArbiter(t *testing.T) {
+func TestArbiterOfAnImportedClusterIsMarked(t *testing.T) {
 	h := newHub(t, append(worldWithArbiter(), smallTemplate())...).withTime()
 	h.install()
 	h.workloads.facts.ReleaseImage = digest
@@ -115,38 +124,38 @@ func TestAnImportedClusterTellsOfItsArbiter(t *testing.T) {
 	h.Expect(h.aci().Annotations).To(And(HaveKey(facts.ImportedAnnotation), HaveKey(bootstrapv1.ClusterWithArbiterAnnotation)))
 }
 
-func TestOthersTellOfNoArbiter(t *testing.T) {
+func TestClusterWithoutArbiterIsNotMarked(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	h.reconcile()
 	h.Expect(h.aci().Annotations).NotTo(HaveKey(bootstrapv1.ClusterWithArbiterAnnotation))
 }
 
-func TestADeletedArbiterIsReplacedByAnArbiter(t *testing.T) {
+func TestDeletedArbiterIsReplacedByAnArbiter(t *testing.T) {
 	h := newHub(t, append(worldWithArbiter(), smallTemplate())...)
 	h.reconcile()
-	gone := h.theArbiter()
-	h.Expect(h.Delete(t.Context(), gone)).To(Succeed())
+	deleted := h.arbiter()
+	h.Expect(h.Delete(t.Context(), deleted)).To(Succeed())
 	infra := smallTemplate()
 	infra.SetKind("Metal3Machine")
-	infra.SetName(gone.Name)
+	infra.SetName(deleted.Name)
 	h.Expect(h.Delete(t.Context(), infra)).To(Succeed())
 	h.withTime().reconcile()
 	h.Expect(h.machines()).To(HaveLen(3))
-	h.Expect(h.theArbiter().Name).To(Equal(gone.Name), "of one name there are never two")
+	h.Expect(h.arbiter().Name).To(Equal(deleted.Name), "two Machines of one name never exist")
 }
 
-func TestACacheThatLagsMakesNoSecondArbiter(t *testing.T) {
+func TestNoSecondArbiterIsCreatedFromALaggingCache(t *testing.T) {
 	h := newHub(t, append(worldWithArbiter(), smallTemplate())...)
 	h.reconcile()
-	name := h.theArbiter().Name
+	name := h.arbiter().Name
 	h.cached.Client = forgetful{h.Client}
 	h.withTime().reconcile()
 	h.Expect(h.machines()).To(HaveLen(3))
-	h.Expect(h.theArbiter().Name).To(Equal(name))
+	h.Expect(h.arbiter().Name).To(Equal(name))
 }
 
-// forgetful lists no Machines, as a cache that is behind all of them.
+// forgetful lists no Machines, like a cache that lags behind the creation of all of them.
 type forgetful struct{ client.Client }
 
 func (f forgetful) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
@@ -156,11 +165,12 @@ func (f forgetful) List(ctx context.Context, list client.ObjectList, options ...
 	return f.Client.List(ctx, list, options...)
 }
 
-// One that somebody adopted is too many: a master goes, for there are three, and one arbiter, even if it is marked.
-func TestTheArbiterIsNeverTooMany(t *testing.T) {
+// A user adopts a fourth Machine. Then a master is deleted, because three masters and one arbiter exist, even
+// if the arbiter has the mark for deletion.
+func TestArbiterIsNeverSurplus(t *testing.T) {
 	h := newHub(t, append(worldWithArbiter(), smallTemplate())...)
 	h.reconcile()
-	arbiter := h.theArbiter()
+	arbiter := h.arbiter()
 	arbiter.Annotations = map[string]string{clusterv1.DeleteMachineAnnotation: ""}
 	h.Expect(h.Update(t.Context(), arbiter)).To(Succeed())
 	adopted := h.machines()[0].DeepCopy()
@@ -170,10 +180,10 @@ func TestTheArbiterIsNeverTooMany(t *testing.T) {
 	h.Expect(h.Create(t.Context(), adopted)).To(Succeed())
 	h.withTime().reconcile()
 	h.Expect(h.machines()).To(HaveLen(3))
-	h.Expect(h.theArbiter().Name).To(Equal(arbiter.Name))
+	h.Expect(h.arbiter().Name).To(Equal(arbiter.Name))
 }
 
-// move makes the control plane another one, with another UID, as clusterctl move does.
+// move gives the control plane another UID, as clusterctl move does.
 func (h *hub) move() {
 	h.t.Helper()
 	cp := h.controlPlane()
@@ -190,11 +200,12 @@ func (h *hub) move() {
 	}
 }
 
-// Neither the name, which follows from another UID, nor a label that somebody stripped is needed to know the arbiter.
-func TestAfterAMoveNoSecondArbiterIsMade(t *testing.T) {
+// The arbiter is recognized without its name, which depends on the former UID, and without the label that a
+// client removed.
+func TestNoSecondArbiterIsCreatedAfterAMove(t *testing.T) {
 	h := newHub(t, append(worldWithArbiter(), smallTemplate())...).withTime()
 	h.reconcile()
-	arbiter := h.theArbiter()
+	arbiter := h.arbiter()
 	h.move()
 	h.get(arbiter.Name, arbiter)
 	delete(arbiter.Labels, bootstrapv1.ArbiterLabel)
@@ -207,13 +218,13 @@ func TestAfterAMoveNoSecondArbiterIsMade(t *testing.T) {
 	}
 	h.reconcile()
 	h.Expect(h.machines()).To(HaveLen(3))
-	h.Expect(h.theArbiter().Name).To(Equal(arbiter.Name), "and it has its label again")
+	h.Expect(h.arbiter().Name).To(Equal(arbiter.Name), "and it has its label again")
 }
 
-func TestAMasterThatSomebodyLabelsStaysAMaster(t *testing.T) {
+func TestMasterWithTheLabelOfAnArbiterStaysAMaster(t *testing.T) {
 	h := newHub(t, append(worldWithArbiter(), smallTemplate())...).withTime()
 	h.reconcile()
-	arbiter := h.theArbiter()
+	arbiter := h.arbiter()
 	for _, m := range h.machines() {
 		m.Labels[bootstrapv1.ArbiterLabel] = ""
 		h.Expect(h.Update(t.Context(), &m)).To(Succeed())
@@ -225,52 +236,67 @@ func TestAMasterThatSomebodyLabelsStaysAMaster(t *testing.T) {
 	h.Expect(h.Delete(t.Context(), infra)).To(Succeed())
 	h.reconcile()
 	h.Expect(h.machines()).To(HaveLen(3))
-	h.Expect(h.theArbiter().Name).To(Equal(arbiter.Name))
+	h.Expect(h.arbiter().Name).To(Equal(arbiter.Name))
 }
 
-// undeclared is what the API server answers where the CustomResourceDefinition of the kind does not have a field.
+// undeclared returns the error of the API server if the CustomResourceDefinition of a kind does not have a
+// field.
 func undeclared(kind, field string) error {
-	return errors.New("failed to create typed patch object (lab/m; some.group/v1, Kind=" + kind + "): ." + field + ": field not declared in schema")
+	return errors.New(
+		"failed to create typed patch object (lab/m; some.group/v1, Kind=" + kind + "): ." + field + ": field not declared in schema",
+	)
 }
 
-// No host is touched before a bootstrap provider is there that knows what an arbiter is; it would make a master of it.
-func TestABootstrapProviderThatKnowsNoArbiters(t *testing.T) {
+// No host is changed before a bootstrap provider exists that supports arbiters. An older one would install a
+// master.
+func TestNoMachineIsCreatedWithABootstrapProviderWithoutArbiters(t *testing.T) {
 	h := newHub(t, append(worldWithArbiter(), smallTemplate())...).withTime()
 	h.applyFails, h.failing = undeclared("OpenshiftAssistedConfig", "spec.role"), `"role":"Arbiter"`
-	h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", writer.RefusedRetry/2), BeNumerically("<=", writer.RefusedRetry)), "it is tried again, and not at once")
-	h.Expect(h.machines()).To(BeEmpty(), "no masters either, which would wait for it")
+	h.Expect(h.reconcile().RequeueAfter).To(
+		And(BeNumerically(">", writer.RefusedRetry/2), BeNumerically("<=", writer.RefusedRetry)), "the creation is tried again later",
+	)
+	h.Expect(h.machines()).To(BeEmpty(), "no masters either, which would wait for the arbiter")
 	infra := smallTemplate()
 	infra.SetKind("Metal3MachineList")
 	list := &unstructured.UnstructuredList{Object: infra.Object}
 	h.Expect(h.List(t.Context(), list)).To(Succeed())
-	h.Expect(list.Items).To(BeEmpty(), "nor anything for Metal3 to take up")
+	h.Expect(list.Items).To(BeEmpty(), "Metal3 gets no object either")
 	h.Expect(h.condition(controlplanev1.MachinesCreatedCondition)).To(And(HaveField("Reason", controlplanev1.BootstrapProviderOutdatedReason),
-		HaveField("Message", ContainSubstring("the bootstrap provider is older than the control plane provider: its OpenshiftAssistedConfigs have no spec.role. Upgrade it"))))
+		HaveField(
+			"Message",
+			ContainSubstring(
+				"the bootstrap provider is older than the control plane provider: its OpenshiftAssistedConfigs have no spec.role. Upgrade it",
+			),
+		)))
 
 	h.applyFails = nil
 	h.reconcile()
 	h.Expect(h.machines()).To(HaveLen(3))
-	h.theArbiter()
+	h.arbiter()
 
 	h.applyFails, h.failing = undeclared("Machine", "spec.taints"), `"kind":"Machine"`
-	h.Expect(h.Delete(t.Context(), h.theArbiter())).To(Succeed())
+	h.Expect(h.Delete(t.Context(), h.arbiter())).To(Succeed())
 	h.reconcile()
-	h.Expect(h.condition(controlplanev1.MachinesCreatedCondition)).To(HaveField("Reason", controlplanev1.InvalidConfigurationReason), "Machines are Cluster API's")
+	h.Expect(h.condition(controlplanev1.MachinesCreatedCondition)).To(
+		HaveField("Reason", controlplanev1.InvalidConfigurationReason), "the kind Machine belongs to Cluster API",
+	)
 }
 
-func TestAConfigOfAnotherRoleIsNotTaken(t *testing.T) {
+func TestConfigOfAnotherRoleIsNotUsed(t *testing.T) {
 	h := newHub(t, append(worldWithArbiter(), smallTemplate())...).withTime()
 	h.reconcile()
-	gone := h.theArbiter()
-	h.Expect(h.Delete(t.Context(), gone)).To(Succeed())
+	deleted := h.arbiter()
+	h.Expect(h.Delete(t.Context(), deleted)).To(Succeed())
 	config := &bootstrapv1.OpenshiftAssistedConfig{}
-	h.get(gone.Name, config)
-	config.Spec.Role = "" // as one that was made before there was the field
+	h.get(deleted.Name, config)
+	config.Spec.Role = "" // as if it had been created before the field existed
 	h.Expect(h.Update(t.Context(), config)).To(Succeed())
 	h.reconcile()
 	h.Expect(h.machines()).To(HaveLen(2))
-	h.Expect(h.condition(controlplanev1.MachinesCreatedCondition)).To(And(HaveField("Reason", controlplanev1.MachineCreationFailedReason), HaveField("Message", ContainSubstring("no host is wiped"))))
+	h.Expect(h.condition(controlplanev1.MachinesCreatedCondition)).To(
+		And(HaveField("Reason", controlplanev1.MachineCreationFailedReason), HaveField("Message", ContainSubstring("no host is wiped"))),
+	)
 	h.Expect(h.Delete(t.Context(), config)).To(Succeed())
 	h.reconcile()
-	h.Expect(h.theArbiter().Name).To(Equal(gone.Name))
+	h.Expect(h.arbiter().Name).To(Equal(deleted.Name))
 }

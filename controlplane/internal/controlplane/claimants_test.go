@@ -12,9 +12,8 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-// TestClaimantsAreLookedUpByIndex: of the many control planes of a hub the preflight reads those with its domain or
-// VIPs, in whatever notation.
-func TestClaimantsAreLookedUpByIndex(t *testing.T) {
+// The preflight reads only the control planes of the hub with the same domain or VIPs, in any notation.
+func TestClaimantsAreReadByIndex(t *testing.T) {
 	objects := world(nil)
 	other := func(name, vip, domain string) {
 		cp := controlPlane(nil)

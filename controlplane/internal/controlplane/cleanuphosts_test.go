@@ -23,7 +23,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// newLeavingHub is one of which the first host was released, and is not off yet.
+// newLeavingHub returns a hub whose first host was released, and is not off yet.
 func newLeavingHub(t *testing.T) (h *hub, now *time.Time, going string) {
 	t.Helper()
 	h = newInstalledHub(t)
@@ -37,44 +37,46 @@ func newLeavingHub(t *testing.T) (h *hub, now *time.Time, going string) {
 	return h, now, going
 }
 
-// comesBack makes the first host a member once more.
-func (h *hub) comesBack(change func(m *facts.EtcdMember)) {
+// rejoin makes the first host a member again.
+func (h *hub) rejoin(change func(m *facts.EtcdMember)) {
 	m := facts.EtcdMember{ID: 9, Name: "n0", Hosts: []string{"n0"}}
 	change(&m)
 	h.etcds.Members = append(h.etcds.Members, m)
 }
 
-func TestAHostThatIsTakenInBeforeItIsOff(t *testing.T) {
+func TestReleasedHostThatRejoinsBeforeItIsOffIsRemoved(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		change  func(h *hub)
 		calls   []string
 		message string
 	}{
-		"it is not": {func(*hub) {}, nil, ""},
-		"as a learner": {func(h *hub) {
-			h.comesBack(func(m *facts.EtcdMember) { m.Learner = true })
+		"it does not rejoin": {func(*hub) {}, nil, ""},
+		"it rejoins as a learner": {func(h *hub) {
+			h.rejoin(func(m *facts.EtcdMember) { m.Learner = true })
 		}, []string{"remove n0 through n1"}, ""},
-		"it votes":          {func(h *hub) { h.comesBack(func(*facts.EtcdMember) {}) }, []string{"remove n0 through n1"}, ""},
-		"it is off by then": {func(h *hub) { h.comesBack(func(m *facts.EtcdMember) { m.Problem = "does not answer" }) }, []string{"remove n0 through n1"}, ""},
-		"it leads": {func(h *hub) {
-			h.comesBack(func(m *facts.EtcdMember) { m.Leader = true })
+		"it rejoins as a voter": {func(h *hub) { h.rejoin(func(*facts.EtcdMember) {}) }, []string{"remove n0 through n1"}, ""},
+		"it has rejoined and is off": {
+			func(h *hub) { h.rejoin(func(m *facts.EtcdMember) { m.Problem = "does not answer" }) }, []string{"remove n0 through n1"}, "",
+		},
+		"it has rejoined and leads": {func(h *hub) {
+			h.rejoin(func(m *facts.EtcdMember) { m.Leader = true })
 			h.etcds.Members[0].Leader = false
 		}, []string{"lead n1 instead of n0"}, ""},
-		"while another is away": {func(h *hub) {
-			h.comesBack(func(*facts.EtcdMember) {})
+		"it has rejoined while another member does not answer": {func(h *hub) {
+			h.rejoin(func(*facts.EtcdMember) {})
 			h.etcds.Members[1].Problem = "does not answer"
 		}, nil, "its host may be in etcd again: without it etcd would have no quorum"},
-		"and cannot be removed": {func(h *hub) {
-			h.comesBack(func(*facts.EtcdMember) {})
+		"it has rejoined and cannot be removed": {func(h *hub) {
+			h.rejoin(func(*facts.EtcdMember) {})
 			h.etcds.changing = errors.New("secret of a server")
 		}, []string{"remove n0 through n1"}, "cannot query etcd: see the log of the manager; it is tried again"},
-		"nobody can tell": {func(h *hub) { h.etcds.observing = errors.New("secret of a server") }, nil, ""},
+		"etcd cannot be read": {func(h *hub) { h.etcds.observing = errors.New("secret of a server") }, nil, ""},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h, now, going := newLeavingHub(t)
 			tc.change(h)
 			h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.InitialBackgroundDelay))
-			h.Expect(h.etcds.inspections).To(BeZero(), "it was looked at a moment ago")
+			h.Expect(h.etcds.inspections).To(BeZero(), "etcd was inspected a moment ago")
 			*now = now.Add(etcdgate.InitialBackgroundDelay)
 			h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.InitialBackgroundDelay))
 			h.Expect(h.etcds.inspections).To(Equal(1))
@@ -83,11 +85,13 @@ func TestAHostThatIsTakenInBeforeItIsOff(t *testing.T) {
 			if tc.message == "" {
 				h.Expect(c.Reason).To(Equal(clusterv1.NotScalingDownReason))
 			} else {
-				h.Expect(c.Message).To(And(HavePrefix("Machine "+going+" is being removed"), ContainSubstring(tc.message), Not(ContainSubstring("secret of a server"))))
+				h.Expect(c.Message).To(
+					And(HavePrefix("Machine "+going+" is being removed"), ContainSubstring(tc.message), Not(ContainSubstring("secret of a server"))),
+				)
 			}
 			*now = now.Add(etcdgate.InitialBackgroundDelay / 2)
 			h.reconcile()
-			h.Expect(h.etcds.inspections).To(Equal(1), "events say nothing of it")
+			h.Expect(h.etcds.inspections).To(Equal(1), "events trigger no inspection")
 			if len(h.etcds.Members) == 2 && tc.calls != nil {
 				h.Expect(h.controlPlane().Annotations[controlplanev1.ReleasedHostsAnnotation]).To(ContainSubstring(`"members":["1","9"]`))
 			}
@@ -95,7 +99,7 @@ func TestAHostThatIsTakenInBeforeItIsOff(t *testing.T) {
 	}
 }
 
-func TestTheLooksAtALeavingHostEnd(t *testing.T) {
+func TestChecksOfReleasedHostEnd(t *testing.T) {
 	h, now, going := newLeavingHub(t)
 	h.reconcile()
 	for _, after := range []time.Duration{10 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second} {
@@ -107,20 +111,22 @@ func TestTheLooksAtALeavingHostEnd(t *testing.T) {
 		*now = now.Add(etcdgate.MaxDelay)
 		h.reconcile()
 	}
-	h.Expect(h.etcds.inspections).To(Equal(etcdremoval.MaxLeavingChecks), "whoever is not off by then will not be soon")
+	h.Expect(h.etcds.inspections).To(Equal(etcdremoval.MaxLeavingChecks), "a host that is not off by then will not be soon")
 	h.Expect(h.reconcile().RequeueAfter).To(Or(BeZero(), BeNumerically(">", time.Hour)))
 
 	h.finishMachine(going)
 	h.reconcile()
-	h.Expect(h.etcds.calls).To(Equal([]string{"delete Secrets of n0"}), "but it is not forgotten without a look")
+	h.Expect(h.etcds.calls).To(Equal([]string{"delete Secrets of n0"}), "but the last step inspects etcd")
 }
 
 // A host whose BMC is dead may run on for ever.
-func TestTheLooksAtALeavingHostWhoseKubeletReportsDoNotEnd(t *testing.T) {
+func TestChecksOfReleasedHostWhoseKubeletReportsDoNotEnd(t *testing.T) {
 	h, now, going := newLeavingHub(t)
 	m := &clusterv1.Machine{}
 	h.get(going, m)
-	conditions.Set(m, metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineNodeReadyReason})
+	conditions.Set(m, metav1.Condition{
+		Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineNodeReadyReason,
+	})
 	h.Expect(h.Status().Update(t.Context(), m)).To(Succeed())
 	h.reconcile()
 	for range 2 * etcdremoval.MaxLeavingChecks {
@@ -128,22 +134,22 @@ func TestTheLooksAtALeavingHostWhoseKubeletReportsDoNotEnd(t *testing.T) {
 		h.reconcile()
 	}
 	h.Expect(h.etcds.inspections).To(BeNumerically(">", etcdremoval.MaxLeavingChecks))
-	h.comesBack(func(*facts.EtcdMember) {})
+	h.rejoin(func(*facts.EtcdMember) {})
 	*now = now.Add(etcdgate.MaxDelay)
 	h.reconcile()
-	h.Expect(h.etcds.Members).To(HaveLen(2), "it is removed again")
+	h.Expect(h.etcds.Members).To(HaveLen(2), "the member is removed again")
 }
 
-// Who was taken in once may be so again soon.
-func TestAHostThatIsTakenInLate(t *testing.T) {
-	for what, lead := range map[string]bool{"it is removed": false, "it leads": true} {
+// A host that rejoined once may do so again soon.
+func TestReleasedHostThatRejoinsLateIsRemoved(t *testing.T) {
+	for what, lead := range map[string]bool{"it is removed": false, "it has rejoined and leads": true} {
 		t.Run(what, func(t *testing.T) {
 			h, now, _ := newLeavingHub(t)
 			for range 10 {
 				h.reconcile()
 				*now = now.Add(etcdgate.MaxDelay)
 			}
-			h.comesBack(func(m *facts.EtcdMember) { m.Leader = lead })
+			h.rejoin(func(m *facts.EtcdMember) { m.Leader = lead })
 			h.etcds.Members[0].Leader = !lead
 			h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.InitialBackgroundDelay))
 			h.Expect(h.etcds.calls).To(HaveLen(1))
@@ -154,11 +160,11 @@ func TestAHostThatIsTakenInLate(t *testing.T) {
 	}
 }
 
-// A taken-in host that waits is looked at as long as it does.
-func TestTheLooksAtAHostThatIsBackDoNotEnd(t *testing.T) {
+// A host that has rejoined is inspected as long as its removal is blocked.
+func TestChecksOfRejoinedHostDoNotEnd(t *testing.T) {
 	h, now, _ := newLeavingHub(t)
 	h.reconcile()
-	h.comesBack(func(*facts.EtcdMember) {})
+	h.rejoin(func(*facts.EtcdMember) {})
 	h.etcds.Members[1].Problem = "does not answer"
 	for range 2 * etcdremoval.MaxLeavingChecks {
 		*now = now.Add(etcdgate.MaxDelay)
@@ -167,27 +173,30 @@ func TestTheLooksAtAHostThatIsBackDoNotEnd(t *testing.T) {
 	h.Expect(h.etcds.inspections).To(Equal(2 * etcdremoval.MaxLeavingChecks))
 }
 
-func TestOfALeavingHostIsToldWhatKeepsTheNext(t *testing.T) {
+func TestBlockerOfTheNextHostIsReportedWithTheReleasedHost(t *testing.T) {
 	h, now, going := newLeavingHub(t)
 	h.reconcile()
 	h.deleteMachine(1)
-	h.comesBack(func(*facts.EtcdMember) {})
+	h.rejoin(func(*facts.EtcdMember) {})
 	h.etcds.Members[1].Problem = "does not answer"
 	*now = now.Add(etcdgate.InitialBackgroundDelay)
 	h.reconcile()
-	h.elapse()
-	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(HavePrefix("Machine " + going + " is being removed, and its host may be in etcd again"))
+	h.endDeferral()
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(
+		HavePrefix("Machine " + going + " is being removed, and its host may be in etcd again"),
+	)
 }
 
-// A spare whose host boots only after it was released is known by what its Machine said of it.
-func TestAHostThatBootsAfterItWasReleased(t *testing.T) {
+// A host that boots only after its release is recognized by the record of its Machine.
+func TestHostThatBootsAfterItsReleaseIsRemoved(t *testing.T) {
 	h := newInstalledHub(t)
 	now := time.Now()
 	h.clock.now = func() time.Time { return now }
 	n0 := h.etcds.Nodes[0]
 	h.etcds.Members[0].Leader, h.etcds.Members[1].Leader = false, true
 	late := h.etcds.Members[0]
-	h.etcds.Members, h.etcds.Nodes, h.etcds.Revisions, h.workloads.facts.Nodes = h.etcds.Members[1:], h.etcds.Nodes[1:], h.etcds.Revisions[1:], h.workloads.facts.Nodes[1:]
+	h.etcds.Members, h.etcds.Nodes, h.etcds.Revisions, h.workloads.facts.Nodes = h.etcds.Members[1:],
+		h.etcds.Nodes[1:], h.etcds.Revisions[1:], h.workloads.facts.Nodes[1:]
 	m := h.machines()[0]
 	m.Status.NodeRef.Name = ""
 	h.Expect(h.Status().Update(t.Context(), &m)).To(Succeed())
@@ -209,11 +218,14 @@ func TestAHostThatBootsAfterItWasReleased(t *testing.T) {
 	m.Finalizers = nil
 	h.Expect(h.Update(t.Context(), &m)).To(Succeed())
 	h.reconcile()
-	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(ContainSubstring("Node n0 still exists although its Machine was deleted"))
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(
+		ContainSubstring("Node n0 still exists although its Machine was deleted"),
+	)
 	h.Expect(h.etcds.calls).To(BeEmpty())
 }
 
-// leaveNode releases the first host, and does as Cluster API does when all control-plane Machines are deleted at once: its Node stays.
+// leaveNode releases the first host. It acts as Cluster API does when all control-plane Machines are deleted
+// at once: the Node stays.
 func (h *hub) leaveNode() {
 	h.t.Helper()
 	node, known := h.etcds.Nodes[0], h.workloads.facts.Nodes[0]
@@ -222,7 +234,7 @@ func (h *hub) leaveNode() {
 	h.etcds.Nodes, h.workloads.facts.Nodes = append(h.etcds.Nodes, node), append(h.workloads.facts.Nodes, known)
 }
 
-func TestANodeThatClusterAPILeftBehindIsDeleted(t *testing.T) {
+func TestNodeThatClusterAPILeftBehindIsDeleted(t *testing.T) {
 	h := newInstalledHub(t)
 	next := h.machines()[1].Name
 	h.leaveNode()
@@ -254,11 +266,13 @@ func TestNodeWithFinalizerIsDeletedOnce(t *testing.T) {
 	h.reconcile()
 	*now = now.Add(facts.UnreachableTime)
 	for range 3 {
-		h.elapse()
+		h.endDeferral()
 		h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", etcdgate.MaxDelay)))
 		c := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
 		h.Expect(c.Reason).To(Equal(controlplanev1.WaitingForMachinesDeletionReason))
-		h.Expect(c.Message).To(And(ContainSubstring("Node n0, whose Machine was deleted, is being deleted"), ContainSubstring("metadata.finalizers")))
+		h.Expect(c.Message).To(
+			And(ContainSubstring("Node n0, whose Machine was deleted, is being deleted"), ContainSubstring("metadata.finalizers")),
+		)
 		*now = now.Add(etcdgate.MaxDelay)
 	}
 	h.Expect(h.etcds.calls).To(Equal([]string{"delete Node n0 (n0)"}))
@@ -275,14 +289,17 @@ func TestNodeThatIsDeletedMeanwhileIsNotReportedAsDeleted(t *testing.T) {
 	now := h.stopClock()
 	h.reconcile()
 	*now = now.Add(facts.UnreachableTime)
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
 	h.Expect(h.etcds.calls).To(Equal([]string{"delete Node n0 (n0)"}))
 	h.Expect(recorder.Events).NotTo(Receive(ContainSubstring("NodeDeleted")))
-	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(ContainSubstring("Node n0, whose Machine was deleted, is being deleted"))
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(
+		ContainSubstring("Node n0, whose Machine was deleted, is being deleted"),
+	)
 }
 
-// A server that reboots or is cut off does not report for minutes, while its Pods may run.
+// The kubelet of a server that reboots or is disconnected does not report for minutes, while its Pods may
+// run.
 func TestNodeWhoseKubeletIsSilentForAMomentIsNotDeleted(t *testing.T) {
 	h := newInstalledHub(t)
 	h.leaveNode()
@@ -302,18 +319,18 @@ func TestNodeWhoseKubeletIsSilentForAMomentIsNotDeleted(t *testing.T) {
 	h.reconcile()
 	*now = now.Add(facts.UnreachableTime - time.Second)
 	h.reconcile()
-	h.Expect(h.etcds.calls).To(BeEmpty(), "the kubelet has reported in between")
+	h.Expect(h.etcds.calls).To(BeEmpty(), "the kubelet reported in between")
 
 	h.r.hooks.Silent = reconcile.NewStartTimes(h.clock.Now)
 	*now = now.Add(time.Minute)
 	h.reconcile()
-	h.Expect(h.etcds.calls).To(BeEmpty(), "another manager observes it again")
+	h.Expect(h.etcds.calls).To(BeEmpty(), "another manager starts to observe the kubelet again")
 	*now = now.Add(facts.UnreachableTime)
 	h.reconcile()
 	h.Expect(h.etcds.calls).To(Equal([]string{"delete Node n0 (n0)"}))
 }
 
-func TestANodeThatMayRunIsNotDeleted(t *testing.T) {
+func TestNodeThatMayRunIsNotDeleted(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "n0", errors.New("secret of a server"))
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n0", errors.New("secret of a server"))
 	for situation, tc := range map[string]struct {
@@ -321,15 +338,54 @@ func TestANodeThatMayRunIsNotDeleted(t *testing.T) {
 		calls           []string
 		reason, message string
 	}{
-		"its kubelet reports":        {func(h *hub) { h.etcds.Nodes[2].Silent = false }, nil, controlplanev1.WaitingForMachinesDeletionReason, "its condition Ready is not Unknown"},
-		"its member answers":         {func(h *hub) { h.comesBack(func(*facts.EtcdMember) {}) }, nil, controlplanev1.EtcdUnknownReason, "etcd member n0 of this Node answers"},
-		"it was registered again":    {func(h *hub) { h.etcds.Nodes[2].UID = "again" }, nil, controlplanev1.WaitingForMachinesDeletionReason, "Switch its host off, then delete the Node"},
-		"it changes at the time":     {func(h *hub) { h.etcds.changing = conflict }, []string{"delete Node n0 (n0)"}, controlplanev1.WaitingForMachinesDeletionReason, "its kubelet may report again"},
-		"the rights do not suffice":  {func(h *hub) { h.etcds.changing = forbidden }, []string{"delete Node n0 (n0)"}, controlplanev1.EtcdUnknownReason, "lack the permission to delete Nodes. Grant the permission, or switch its host off, then delete the Node, which wipes nothing"},
-		"its member may serve":       {func(h *hub) { h.comesBack(func(m *facts.EtcdMember) { m.Problem = "does not answer" }) }, nil, controlplanev1.EtcdUnknownReason, "etcd member n0 of this Node may serve"},
-		"it may not be deleted":      {func(h *hub) { h.etcds.changing = errors.New("secret of a server") }, []string{"delete Node n0 (n0)"}, controlplanev1.EtcdUnknownReason, "it is tried again"},
-		"etcd cannot be inspected":   {func(h *hub) { h.etcds.observing = errors.New("secret of a server") }, nil, controlplanev1.EtcdUnknownReason, "it is tried again"},
-		"the cluster is unreachable": {func(h *hub) { h.workloads.facts.Connected = false }, nil, controlplanev1.ConnectionDownReason, "Node n0 has left behind cannot be cleaned up"},
+		"its kubelet reports": {
+			func(h *hub) { h.etcds.Nodes[2].Silent = false },
+			nil,
+			controlplanev1.WaitingForMachinesDeletionReason,
+			"its condition Ready is not Unknown",
+		},
+		"its member answers": {
+			func(h *hub) { h.rejoin(func(*facts.EtcdMember) {}) }, nil, controlplanev1.EtcdUnknownReason, "etcd member n0 of this Node answers",
+		},
+		"its kubelet registered it again": {
+			func(h *hub) { h.etcds.Nodes[2].UID = "again" },
+			nil,
+			controlplanev1.WaitingForMachinesDeletionReason,
+			"Switch its host off, then delete the Node",
+		},
+		"it changes during the deletion": {
+			func(h *hub) { h.etcds.changing = conflict },
+			[]string{"delete Node n0 (n0)"},
+			controlplanev1.WaitingForMachinesDeletionReason,
+			"its kubelet may report again",
+		},
+		"the rights do not suffice": {
+			func(h *hub) { h.etcds.changing = forbidden },
+			[]string{"delete Node n0 (n0)"},
+			controlplanev1.EtcdUnknownReason,
+			"lack the permission to delete Nodes. Grant the permission, or switch its host off, then delete the Node, which wipes nothing",
+		},
+		"its member may serve": {
+			func(h *hub) { h.rejoin(func(m *facts.EtcdMember) { m.Problem = "does not answer" }) },
+			nil,
+			controlplanev1.EtcdUnknownReason,
+			"etcd member n0 of this Node may serve",
+		},
+		"its deletion fails": {
+			func(h *hub) { h.etcds.changing = errors.New("secret of a server") },
+			[]string{"delete Node n0 (n0)"},
+			controlplanev1.EtcdUnknownReason,
+			"it is tried again",
+		},
+		"etcd cannot be inspected": {
+			func(h *hub) { h.etcds.observing = errors.New("secret of a server") }, nil, controlplanev1.EtcdUnknownReason, "it is tried again",
+		},
+		"the cluster is unreachable": {
+			func(h *hub) { h.workloads.facts.Connected = false },
+			nil,
+			controlplanev1.ConnectionDownReason,
+			"Node n0 has left behind cannot be cleaned up",
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h := newInstalledHub(t)
@@ -338,7 +394,7 @@ func TestANodeThatMayRunIsNotDeleted(t *testing.T) {
 			now := h.stopClock()
 			h.reconcile()
 			*now = now.Add(facts.UnreachableTime)
-			h.elapse()
+			h.endDeferral()
 			h.reconcile()
 			h.Expect(h.etcds.calls).To(Equal(tc.calls))
 			h.Expect(h.controlPlane().Annotations).To(HaveKey(controlplanev1.ReleasedHostsAnnotation))
@@ -350,7 +406,7 @@ func TestANodeThatMayRunIsNotDeleted(t *testing.T) {
 }
 
 // A hook that was removed by hand proves nothing.
-func TestANodeWhoseReleaseWasNotRecordedIsNotDeleted(t *testing.T) {
+func TestNodeWithoutRecordedReleaseIsNotDeleted(t *testing.T) {
 	h := newInstalledHub(t)
 	h.leaveNode()
 	h.annotate(controlplanev1.ReleasedHostsAnnotation, h.recorded())
@@ -359,11 +415,13 @@ func TestANodeWhoseReleaseWasNotRecordedIsNotDeleted(t *testing.T) {
 	*now = now.Add(facts.UnreachableTime)
 	h.reconcile()
 	h.Expect(h.etcds.calls).To(BeEmpty())
-	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(ContainSubstring("Switch its host off, then delete the Node, which wipes nothing"))
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(
+		ContainSubstring("Switch its host off, then delete the Node, which wipes nothing"),
+	)
 }
 
-// Nobody deletes the Secrets of a Node that nobody knows.
-func TestWhatIsLeftOfAHostThatWasNoNode(t *testing.T) {
+// The Secrets of a Node are not deleted if no record names the Node.
+func TestLeftoverOfHostWithoutNodeIsCleanedUp(t *testing.T) {
 	h := newInstalledHub(t)
 	h.annotate(controlplanev1.ReleasedHostsAnnotation, `[{"machine":"spare","providerID":"metal3://n9"}]`)
 	h.reconcile()
@@ -372,9 +430,9 @@ func TestWhatIsLeftOfAHostThatWasNoNode(t *testing.T) {
 	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.ReleasedHostsAnnotation))
 }
 
-// Until its record is dropped the certificates of a host that is gone can still be deleted: the word of an Agent, which
-// a lagging cache may have of the former Machine, does not end that.
-func TestAnAgentOfAFormerMachineEndsNoRecord(t *testing.T) {
+// The certificates of a deleted host can be deleted until its record is dropped. A lagging cache may show an
+// Agent of the former Machine. The Agent does not end the record.
+func TestAgentOfFormerMachineDoesNotEndTheRecord(t *testing.T) {
 	h := newInstalledHub(t)
 	m := h.machines()[0]
 	m.Spec.ProviderID = ""
@@ -383,10 +441,13 @@ func TestAnAgentOfAFormerMachineEndsNoRecord(t *testing.T) {
 	h.Expect(h.Status().Update(t.Context(), &m)).To(Succeed())
 	former := &aiv1beta1.Agent{
 		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "former", Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: m.Name}},
-		Spec:       aiv1beta1.AgentSpec{ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"}, NodeLabels: map[string]string{metal3.HostUIDLabel: "host"}},
+		Spec: aiv1beta1.AgentSpec{
+			ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"},
+			NodeLabels:            map[string]string{metal3.HostUIDLabel: "host"},
+		},
 	}
 	h.Expect(h.Create(t.Context(), former)).To(Succeed())
-	h.prove(&m, former.Name)
+	h.recordAgent(&m, former.Name)
 	n0 := &h.workloads.facts.Nodes[0]
 	n0.ProviderID, n0.HostUID = "", "host"
 	h.annotate(controlplanev1.ReleasedHostsAnnotation, recordOf(m.Name))
@@ -394,7 +455,9 @@ func TestAnAgentOfAFormerMachineEndsNoRecord(t *testing.T) {
 	h.reconcile()
 	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.ReleasedHostsAnnotation, recordOf(m.Name)))
 	h.Expect(h.machines()).To(HaveLen(3), "one after the other")
-	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(ContainSubstring("what is left of Node n0, whose host was released before, comes first"))
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(
+		ContainSubstring("what is left of Node n0, whose host was released before, comes first"),
+	)
 
 	h.scale(3)
 	h.Expect(h.Delete(t.Context(), former)).To(Succeed())

@@ -18,9 +18,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// The clock of the manager may step, and those of others, whose times it reads, be off by hours. What is told may
-// depend on that, and when a token is renewed: nothing else that is done does, and nobody is asked over and over.
-func TestNothingIsDoneBecauseTheClockSteps(t *testing.T) {
+// The clock of the manager may jump, and other clocks, whose times it reads, may be off by hours.
+// Only messages and the renewal of a token may depend on that. No other action does, and no server is polled
+// without pause.
+func TestClockJumpCausesNoAction(t *testing.T) {
 	for situation, begin := range lastingSituations {
 		for _, by := range []time.Duration{-400 * 24 * time.Hour, -26 * time.Hour, -time.Hour, time.Hour, 26 * time.Hour, 400 * 24 * time.Hour} {
 			t.Run(situation+" "+by.String(), func(t *testing.T) {
@@ -31,9 +32,9 @@ func TestNothingIsDoneBecauseTheClockSteps(t *testing.T) {
 				h.clock.now = func() time.Time { return now }
 				for n := range 5 {
 					h.writes = nil
-					h.Expect(h.reconcile().RequeueAfter).To(Or(BeZero(), BeNumerically(">=", time.Second)), "when it looks again")
-					if n > 1 { // what was written is seen by the next
-						h.Expect(h.writes).To(BeEmpty(), "what a step changes is written once")
+					h.Expect(h.reconcile().RequeueAfter).To(Or(BeZero(), BeNumerically(">=", time.Second)), "the next reconcile is not at once")
+					if n > 1 { // the next reconcile reads what was written
+						h.Expect(h.writes).To(BeEmpty(), "the effect of a jump is written once")
 					}
 				}
 				h.Expect(h.exist()).To(Equal(before))
@@ -42,7 +43,7 @@ func TestNothingIsDoneBecauseTheClockSteps(t *testing.T) {
 	}
 }
 
-// lastingSituations are those in which a cluster may be for long.
+// lastingSituations are situations in which a cluster may stay for a long time.
 var lastingSituations = map[string]func(*testing.T) *hub{
 	"waits for hosts": func(t *testing.T) *hub { t.Helper(); return newHub(t, world(nil)...) },
 	"installs": func(t *testing.T) *hub {
@@ -62,8 +63,8 @@ var lastingSituations = map[string]func(*testing.T) *hub{
 	},
 }
 
-// A pause outlasts each timer there is: tokens to renew, looks at etcd, statuses that are held back.
-func TestNothingIsDoneWhilePausedHoweverLongThatIs(t *testing.T) {
+// A pause outlasts each timer: renewals of tokens, inspections of etcd, deferred statuses.
+func TestPausedControlPlaneDoesNothingHoweverLongThePause(t *testing.T) {
 	for situation, begin := range lastingSituations {
 		t.Run(situation, func(t *testing.T) {
 			h := begin(t).withTime()
@@ -74,24 +75,29 @@ func TestNothingIsDoneWhilePausedHoweverLongThatIs(t *testing.T) {
 			h.Expect(h.Update(t.Context(), c)).To(Succeed())
 			h.reconcile()
 			h.Expect(conditions.IsTrue(h.controlPlane(), clusterv1.PausedCondition)).To(BeTrue())
-			looks, paused := h.etcds.inspections, time.Now()
+			inspections, paused := h.etcds.inspections, time.Now()
 			h.writes = nil
-			for _, since := range []time.Duration{time.Second, reconcile.DeferralPeriod, time.Minute, time.Hour, 24 * time.Hour, 400 * 24 * time.Hour} {
+			for _, since := range []time.Duration{
+				time.Second, reconcile.DeferralPeriod, time.Minute, time.Hour, 24 * time.Hour, 400 * 24 * time.Hour,
+			} {
 				h.clock.now = func() time.Time { return paused.Add(since) }
 				h.Expect(h.reconcile().RequeueAfter).To(BeZero(), "after %s", since)
 			}
 			h.Expect(h.writes).To(BeEmpty())
-			h.Expect(h.etcds.inspections).To(Equal(looks))
+			h.Expect(h.etcds.inspections).To(Equal(inspections))
 		})
 	}
 }
 
-// exist are the objects whose coming or going does something to hosts, and whether they are being deleted.
+// exist returns the objects whose creation or deletion affects hosts, and whether they are being deleted.
 func (h *hub) exist() map[string]bool {
 	h.t.Helper()
 	found := map[string]bool{}
 	for kind, list := range map[string]client.ObjectList{
-		"Machine ": &clusterv1.MachineList{}, "ClusterDeployment ": &hivev1.ClusterDeploymentList{}, "AgentClusterInstall ": &hiveext.AgentClusterInstallList{}, "Secret ": &corev1.SecretList{},
+		"Machine ":             &clusterv1.MachineList{},
+		"ClusterDeployment ":   &hivev1.ClusterDeploymentList{},
+		"AgentClusterInstall ": &hiveext.AgentClusterInstallList{},
+		"Secret ":              &corev1.SecretList{},
 	} {
 		h.Expect(h.List(h.t.Context(), list)).To(Succeed())
 		h.Expect(meta.EachListItem(list, func(o runtime.Object) error {

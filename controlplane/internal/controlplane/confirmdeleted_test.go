@@ -20,17 +20,16 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// TestNothingOfASuccessorIsDeleted is a process whose cache has a control plane that was deleted, and in whose place
-// there is another one of its name by now.
-func TestNothingOfASuccessorIsDeleted(t *testing.T) {
+// The cache still has a deleted control plane, and another control plane of its name exists by now.
+func TestNoObjectOfASuccessorIsDeleted(t *testing.T) {
 	for name, behind := range map[string]func(client.Client) client.Client{
-		"which has what was made for that one": func(c client.Client) client.Client { return c },
-		"which has nothing of it yet": func(c client.Client) client.Client {
+		"the cache has the objects of the successor": func(c client.Client) client.Client { return c },
+		"the cache has no object of the successor yet": func(c client.Client) client.Client {
 			c = kubetest.EmptyCacheOf[*hivev1.ClusterDeployment, *hivev1.ClusterDeploymentList](c)
 			c = kubetest.EmptyCacheOf[*hivev1.ClusterImageSet, *hivev1.ClusterImageSetList](c)
 			return kubetest.EmptyCacheOf[*hiveext.AgentClusterInstall, *hiveext.AgentClusterInstallList](c)
 		},
-		"which has its ClusterImageSet": func(c client.Client) client.Client {
+		"the cache has the ClusterImageSet of the successor": func(c client.Client) client.Client {
 			c = kubetest.EmptyCacheOf[*hivev1.ClusterDeployment, *hivev1.ClusterDeploymentList](c)
 			return kubetest.EmptyCacheOf[*hiveext.AgentClusterInstall, *hiveext.AgentClusterInstallList](c)
 		},
@@ -38,10 +37,10 @@ func TestNothingOfASuccessorIsDeleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHub(t, world(nil)...).withTime()
 			h.reconcile()
-			gone := h.controlPlane()
-			gone.UID, gone.DeletionTimestamp = "former", ptr.To(metav1.Now())
-			h.cached.Client = kubetest.EmptyCacheOf[*clusterv1.Machine, *clusterv1.MachineList](h.cached.Client) // else it would wait for them, as for workers
-			h.cached.Client = behind(kubetest.StaleCacheOf(h.cached.Client, gone, (*controlplanev1.OpenshiftAssistedControlPlane).DeepCopyInto))
+			deleted := h.controlPlane()
+			deleted.UID, deleted.DeletionTimestamp = "former", ptr.To(metav1.Now())
+			h.cached.Client = kubetest.EmptyCacheOf[*clusterv1.Machine, *clusterv1.MachineList](h.cached.Client)
+			h.cached.Client = behind(kubetest.StaleCacheOf(h.cached.Client, deleted, (*controlplanev1.OpenshiftAssistedControlPlane).DeepCopyInto))
 			writes := len(h.writes)
 			for range 3 {
 				h.reconcile()
@@ -56,16 +55,15 @@ func TestNothingOfASuccessorIsDeleted(t *testing.T) {
 	}
 }
 
-// TestTheInstallationOfASuccessorIsNotHeld is a process whose cache has a Cluster that was deleted, and all else of the
-// one that was made in its place.
-func TestTheInstallationOfASuccessorIsNotHeld(t *testing.T) {
+// The cache still has a deleted Cluster, but all other objects of its successor.
+func TestInstallationOfASuccessorIsNotBlocked(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
-	gone := &clusterv1.Cluster{}
-	h.get("cluster1", gone)
-	gone.UID, gone.DeletionTimestamp = "former", ptr.To(metav1.Now())
+	deleted := &clusterv1.Cluster{}
+	h.get("cluster1", deleted)
+	deleted.UID, deleted.DeletionTimestamp = "former", ptr.To(metav1.Now())
 	upToDate := h.cached.Client
-	h.cached.Client = kubetest.StaleCacheOf(h.cached.Client, gone, (*clusterv1.Cluster).DeepCopyInto)
+	h.cached.Client = kubetest.StaleCacheOf(h.cached.Client, deleted, (*clusterv1.Cluster).DeepCopyInto)
 	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", reconcile.CacheLag))
 	_, install := h.registration()
 	h.Expect(install.Spec.HoldInstallation).To(BeFalse())
@@ -76,8 +74,8 @@ func TestTheInstallationOfASuccessorIsNotHeld(t *testing.T) {
 	h.Expect(install.Spec.HoldInstallation).To(BeTrue())
 }
 
-// TestADeletionIsNotDoneAgain is a cache that still has the control plane right after it was let go.
-func TestADeletionIsNotDoneAgain(t *testing.T) {
+// The cache still has the control plane right after its finalizer was removed.
+func TestFinishedDeletionIsNotRepeated(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	now := time.Now()
 	h.clock.now = func() time.Time { return now }
@@ -95,8 +93,8 @@ func TestADeletionIsNotDoneAgain(t *testing.T) {
 	h.Expect(h.writes[writes:]).To(BeEmpty())
 }
 
-// TestNothingIsLeftThatTheCacheDoesNotKnowYet is a control plane that is deleted right after something was made for it.
-func TestNothingIsLeftThatTheCacheDoesNotKnowYet(t *testing.T) {
+// A control plane is deleted right after an object was created for it.
+func TestDeletionIncludesObjectsThatTheCacheLacks(t *testing.T) {
 	left := func(h *hub, list client.ObjectList) int {
 		h.Expect(h.List(t.Context(), list)).To(Succeed())
 		return meta.LenList(list)
@@ -105,10 +103,12 @@ func TestNothingIsLeftThatTheCacheDoesNotKnowYet(t *testing.T) {
 		late func(client.Client) client.Client
 		list client.ObjectList
 	}{
-		"ClusterDeployment":   {kubetest.EmptyCacheOf[*hivev1.ClusterDeployment, *hivev1.ClusterDeploymentList], &hivev1.ClusterDeploymentList{}},
-		"AgentClusterInstall": {kubetest.EmptyCacheOf[*hiveext.AgentClusterInstall, *hiveext.AgentClusterInstallList], &hiveext.AgentClusterInstallList{}},
-		"ClusterImageSet":     {kubetest.EmptyCacheOf[*hivev1.ClusterImageSet, *hivev1.ClusterImageSetList], &hivev1.ClusterImageSetList{}},
-		"Machine":             {kubetest.EmptyCacheOf[*clusterv1.Machine, *clusterv1.MachineList], &clusterv1.MachineList{}},
+		"ClusterDeployment": {kubetest.EmptyCacheOf[*hivev1.ClusterDeployment, *hivev1.ClusterDeploymentList], &hivev1.ClusterDeploymentList{}},
+		"AgentClusterInstall": {
+			kubetest.EmptyCacheOf[*hiveext.AgentClusterInstall, *hiveext.AgentClusterInstallList], &hiveext.AgentClusterInstallList{},
+		},
+		"ClusterImageSet": {kubetest.EmptyCacheOf[*hivev1.ClusterImageSet, *hivev1.ClusterImageSetList], &hivev1.ClusterImageSetList{}},
+		"Machine":         {kubetest.EmptyCacheOf[*clusterv1.Machine, *clusterv1.MachineList], &clusterv1.MachineList{}},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			h := newHub(t, world(nil)...).withTime()
@@ -118,19 +118,19 @@ func TestNothingIsLeftThatTheCacheDoesNotKnowYet(t *testing.T) {
 			cp := h.controlPlane()
 			h.Expect(h.Delete(t.Context(), cp)).To(Succeed())
 			for range 10 {
-				h.elapse()
+				h.endDeferral()
 				before := left(h, tc.list)
 				again := h.reconcile().RequeueAfter
 				if apierrors.IsNotFound(h.Get(t.Context(), client.ObjectKeyFromObject(cp), cp.DeepCopy())) {
-					h.Expect(before).To(BeZero(), "it goes when nothing is left")
+					h.Expect(before).To(BeZero(), "the deletion ends when no object is left")
 					return
 				}
 				h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.DeletingCondition)).NotTo(BeEmpty())
 				if left(h, tc.list) < before {
-					h.Expect(again).To(BeNumerically("<=", reconcile.CacheLag), "nobody tells when it is gone")
+					h.Expect(again).To(BeNumerically("<=", reconcile.CacheLag), "no event reports the end of the deletion")
 				}
 			}
-			t.Error("the control plane does not go")
+			t.Error("the deletion of the control plane does not end")
 		})
 	}
 }

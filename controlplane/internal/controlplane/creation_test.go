@@ -41,7 +41,7 @@ func (h *hub) refusing(template bool, err error) {
 	})
 }
 
-// created is the condition MachinesCreated after a reconcile at a time, which may fail.
+// created returns the condition MachinesCreated after a reconcile at a time. The reconcile may fail.
 func (h *hub) created(at time.Time) *metav1.Condition {
 	h.t.Helper()
 	h.clock.now = func() time.Time { return at }
@@ -49,13 +49,15 @@ func (h *hub) created(at time.Time) *metav1.Condition {
 	return conditions.Get(h.controlPlane(), controlplanev1.MachinesCreatedCondition)
 }
 
-func TestAPassingReasonIsNoFailureOfACreationAtOnce(t *testing.T) {
+func TestTransientErrorIsNoFailureOfACreationAtOnce(t *testing.T) {
 	machines := schema.GroupResource{Group: infraGV.Group, Resource: "hostmachines"}
 	for situation, tc := range map[string]struct {
 		err     error
 		passing bool
 	}{
-		"a webhook restarts":   {apierrors.NewInternalError(errors.New(`failed calling webhook "default.metal3machine": connection refused`)), true},
+		"a webhook restarts": {
+			apierrors.NewInternalError(errors.New(`failed calling webhook "default.metal3machine": connection refused`)), true,
+		},
 		"a conflict":           {apierrors.NewConflict(machines, "m", errors.New("changed")), true},
 		"a quota is used up":   {apierrors.NewForbidden(machines, "m", errors.New("exceeded quota: q")), true},
 		"a right is missing":   {apierrors.NewForbidden(machines, "m", errors.New("no RBAC policy matched")), false},
@@ -73,16 +75,23 @@ func TestAPassingReasonIsNoFailureOfACreationAtOnce(t *testing.T) {
 					return
 				}
 				for _, at := range []time.Duration{0, kube.TransientPeriod - time.Second} {
-					h.Expect(h.created(now.Add(at))).To(And(HaveField("Reason", clusterv1.ScalingUpReason), HaveField("Message", And(HavePrefix("Machines not created yet: "), ContainSubstring(tc.err.Error())))))
+					h.Expect(h.created(now.Add(at))).To(
+						And(
+							HaveField("Reason", clusterv1.ScalingUpReason),
+							HaveField("Message", And(HavePrefix("Machines not created yet: "), ContainSubstring(tc.err.Error()))),
+						),
+					)
 				}
-				h.Expect(h.created(now.Add(kube.TransientPeriod))).To(And(HaveField("Reason", controlplanev1.MachineCreationFailedReason), HaveField("Message", ContainSubstring(tc.err.Error()))))
+				h.Expect(h.created(now.Add(kube.TransientPeriod))).To(
+					And(HaveField("Reason", controlplanev1.MachineCreationFailedReason), HaveField("Message", ContainSubstring(tc.err.Error()))),
+				)
 			})
 		}
 	}
 }
 
-// What passed does not count when it comes again.
-func TestAPassingReasonEndsWithTheCreation(t *testing.T) {
+// An error that ended does not count when it occurs again.
+func TestTransientErrorEndsWithTheCreation(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	now := time.Now()
 	conflict := apierrors.NewConflict(corev1.Resource("x"), "m", errors.New("changed"))
@@ -91,5 +100,5 @@ func TestAPassingReasonEndsWithTheCreation(t *testing.T) {
 	h.cached.Client = h.Client
 	h.Expect(h.created(now.Add(time.Minute))).To(HaveField("Status", metav1.ConditionTrue))
 	h.created(now.Add(time.Hour))
-	h.Expect(h.r.creator.Failing.Since(reconcile.Key("creation", h.controlPlane()))).To(Equal(now.Add(time.Hour)), "the time begins again")
+	h.Expect(h.r.creator.Failing.Since(reconcile.Key("creation", h.controlPlane()))).To(Equal(now.Add(time.Hour)), "the period starts again")
 }

@@ -31,29 +31,38 @@ import (
 )
 
 func TestDeletionInOrder(t *testing.T) {
-	worker := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-1", UID: "w", OwnerReferences: clusterOwner()}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
+	worker := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-1", UID: "w", OwnerReferences: clusterOwner()},
+		Spec:       clusterv1.MachineSpec{ClusterName: "cluster1"},
+	}
 	h := newHub(t, append(world(nil), worker)...)
 	h.withTime()
 	h.reconcile()
 	h.Expect(h.Delete(t.Context(), h.controlPlane())).To(Succeed())
 
 	h.reconcile()
-	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.DeletingCondition)).To(Equal(controlplanev1.WaitingForWorkersDeletionReason))
+	h.Expect(
+		conditions.GetReason(h.controlPlane(), controlplanev1.DeletingCondition),
+	).To(Equal(controlplanev1.WaitingForWorkersDeletionReason))
 	h.Expect(h.machines()).To(HaveLen(4))
 
 	h.Expect(h.Delete(t.Context(), worker)).To(Succeed())
-	h.elapse() // another reason is written once it has lasted
+	h.endDeferral() // another reason is written once it has lasted
 	h.reconcile()
-	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.DeletingCondition)).To(Equal(controlplanev1.WaitingForMachinesDeletionReason))
+	h.Expect(
+		conditions.GetReason(h.controlPlane(), controlplanev1.DeletingCondition),
+	).To(Equal(controlplanev1.WaitingForMachinesDeletionReason))
 	h.Expect(h.machines()).To(BeEmpty())
 	h.get("c1", &hivev1.ClusterDeployment{})
 
 	h.reconcile() // deletes the ClusterDeployment
-	h.reconcile() // and the AgentClusterInstall, which nobody else deletes here
+	h.reconcile() // and the AgentClusterInstall, which no other controller deletes here
 	h.reconcile()
 	key := client.ObjectKey{Namespace: lab, Name: "c1"}
-	for _, gone := range []client.Object{&hivev1.ClusterDeployment{}, &hiveext.AgentClusterInstall{}, &controlplanev1.OpenshiftAssistedControlPlane{}} {
-		h.Expect(apierrors.IsNotFound(h.Get(t.Context(), key, gone))).To(BeTrue(), "%T", gone)
+	for _, deleted := range []client.Object{
+		&hivev1.ClusterDeployment{}, &hiveext.AgentClusterInstall{}, &controlplanev1.OpenshiftAssistedControlPlane{},
+	} {
+		h.Expect(apierrors.IsNotFound(h.Get(t.Context(), key, deleted))).To(BeTrue(), "%T", deleted)
 	}
 	imageSets := &hivev1.ClusterImageSetList{}
 	h.Expect(h.List(t.Context(), imageSets)).To(Succeed())
@@ -76,7 +85,7 @@ func TestMoveDeletesNothing(t *testing.T) {
 	h.get("c1", &hivev1.ClusterDeployment{})
 }
 
-func TestADeletionThatIsNotAnsweredIsTold(t *testing.T) {
+func TestUnansweredDeletionIsReported(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	now := time.Now()
 	h.clock.now = func() time.Time { return now }
@@ -99,7 +108,7 @@ func TestADeletionThatIsNotAnsweredIsTold(t *testing.T) {
 	h.Expect(reason()).To(Equal(controlplanev1.AssistedServiceNotRespondingReason))
 }
 
-func TestADeletionTellsNothingOfTheInstallation(t *testing.T) {
+func TestDeletionReportsNothingAboutTheInstallation(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	h.Expect(h.Delete(t.Context(), h.controlPlane())).To(Succeed())
@@ -107,15 +116,18 @@ func TestADeletionTellsNothingOfTheInstallation(t *testing.T) {
 	h.recorder.EventRecorder = recorder
 	for _, state := range []string{"installing", "cancelled"} {
 		h.setState(state, hiveext.ClusterInstallationInProgressReason, 10)
-		worker := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-" + state}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
+		worker := &clusterv1.Machine{
+			ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-" + state}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"},
+		}
 		h.Expect(h.Create(t.Context(), worker)).To(Succeed())
 		h.reconcile()
 	}
 	h.Expect(recorder.Events).To(BeEmpty())
 }
 
-// Core deletes the workers of a Cluster first: fewer of them to wait for would begin the installation that the user gave up.
-func TestAClusterThatGoesIsNotInstalled(t *testing.T) {
+// Cluster API core deletes the workers of a Cluster first. With fewer workers to wait for, the installation
+// would begin although the user gave it up.
+func TestDeletedClusterIsNotInstalled(t *testing.T) {
 	deployment := &clusterv1.MachineDeployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "w", Finalizers: []string{clusterv1.MachineDeploymentFinalizer}},
 		Spec:       clusterv1.MachineDeploymentSpec{ClusterName: "cluster1", Replicas: ptr.To[int32](2)},
@@ -128,20 +140,25 @@ func TestAClusterThatGoesIsNotInstalled(t *testing.T) {
 	h.Expect(install.Spec.ProvisionRequirements.WorkerAgents).To(Equal(2))
 	h.deleteCluster()
 	h.Expect(h.Delete(t.Context(), deployment)).To(Succeed())
-	gone := h.machines()[0]
-	h.Expect(h.Delete(t.Context(), &gone)).To(Succeed())
-	h.elapse()
+	deleted := h.machines()[0]
+	h.Expect(h.Delete(t.Context(), &deleted)).To(Succeed())
+	h.endDeferral()
 	h.reconcile()
 	_, install = h.registration()
-	h.Expect(install.Spec.ProvisionRequirements.WorkerAgents).To(Equal(2), "assisted-service still waits for them")
-	h.Expect(install.Spec.HoldInstallation).To(BeTrue(), "even where it has all hosts already")
-	h.Expect(h.names()).NotTo(ContainElement(gone.Name), "no Machine is made")
-	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition)).To(Equal(controlplanev1.WaitingForWorkersDeletionReason))
+	h.Expect(install.Spec.ProvisionRequirements.WorkerAgents).To(Equal(2), "assisted-service still waits for the workers")
+	h.Expect(install.Spec.HoldInstallation).To(BeTrue(), "even if all hosts are registered")
+	h.Expect(h.names()).NotTo(ContainElement(deleted.Name), "no Machine is created")
+	h.Expect(
+		conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition),
+	).To(Equal(controlplanev1.WaitingForWorkersDeletionReason))
 }
 
-// assisted-service begins by itself when the last host is approved, which may be while the deletion waits for something else.
-func TestAControlPlaneThatGoesIsNotInstalled(t *testing.T) {
-	worker := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-1", UID: "w"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
+// assisted-service starts the installation automatically when the last host is approved. The deletion may be
+// waiting for another dependency by then.
+func TestDeletedControlPlaneIsNotInstalled(t *testing.T) {
+	worker := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-1", UID: "w"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"},
+	}
 	h := newHub(t, append(world(nil), worker)...).withTime()
 	h.reconcile()
 	h.Expect(h.Delete(t.Context(), h.controlPlane())).To(Succeed())
@@ -151,8 +168,8 @@ func TestAControlPlaneThatGoesIsNotInstalled(t *testing.T) {
 	}
 	_, install := h.registration()
 	h.Expect(install.Spec.HoldInstallation).To(BeTrue())
-	h.Expect(install.Spec.ProvisionRequirements.ControlPlaneAgents).To(Equal(3), "all else stays")
-	h.Expect(slices.DeleteFunc(h.writes, func(w string) bool { return w != "hold" })).To(HaveLen(1), "it is written once")
+	h.Expect(install.Spec.ProvisionRequirements.ControlPlaneAgents).To(Equal(3), "all other fields stay")
+	h.Expect(slices.DeleteFunc(h.writes, func(w string) bool { return w != "hold" })).To(HaveLen(1), "the hold is written once")
 	for i := range 3 {
 		h.Expect(h.Create(t.Context(), &aiv1beta1.Agent{
 			ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: fmt.Sprintf("agent-%d", i)},
@@ -160,10 +177,11 @@ func TestAControlPlaneThatGoesIsNotInstalled(t *testing.T) {
 		})).To(Succeed())
 	}
 	h.setState("ready", hiveext.ClusterInstallationOnHoldReason, 0)
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
 	h.Expect(*conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)).To(And(
-		HaveField("Reason", controlplanev1.InstallationOnHoldReason), HaveField("Message", "the cluster is being deleted: no installation is begun")))
+		HaveField("Reason", controlplanev1.InstallationOnHoldReason),
+		HaveField("Message", "the cluster is being deleted: no installation is begun")))
 }
 
 func TestHoldOfDeletedAgentClusterInstallIsNoError(t *testing.T) {
@@ -184,7 +202,7 @@ func TestHoldOfDeletedAgentClusterInstallIsNoError(t *testing.T) {
 	}
 }
 
-func TestAnInstallationThatRunsIsNotHeldWhenItGoes(t *testing.T) {
+func TestRunningInstallationOfDeletedClusterIsNotHeld(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	h.setState("installing", hiveext.ClusterInstallationInProgressReason, 10)
@@ -196,22 +214,24 @@ func TestAnInstallationThatRunsIsNotHeldWhenItGoes(t *testing.T) {
 	h.Expect(install.Spec.HoldInstallation).To(BeFalse(), "assisted-service would refuse it")
 }
 
-func TestAHoldThatIsRefusedIsTold(t *testing.T) {
+func TestRefusedHoldIsReported(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	h.deleteCluster()
 	h.holdFails = apierrors.NewBadRequest("Attempted to change AgentClusterInstall.Spec which is immutable after install started")
-	h.elapse()
+	h.endDeferral()
 	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", writer.RefusedRetry))
-	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.InstalledCondition)).To(ContainSubstring("immutable after install started"))
+	h.Expect(
+		conditions.GetMessage(h.controlPlane(), controlplanev1.InstalledCondition),
+	).To(ContainSubstring("immutable after install started"))
 	h.holdFails = nil
 	h.reconcile()
 	_, install := h.registration()
 	h.Expect(install.Spec.HoldInstallation).To(BeTrue())
 }
 
-// All holds apart from the registration have one writer: the end of one reason ends no other.
-func TestAHoldEndsWithItsOwnReason(t *testing.T) {
+// All holds except that of the registration have one writer. The end of one reason does not end another.
+func TestHoldEndsWithItsOwnReason(t *testing.T) {
 	theirs := &aiv1beta1.Agent{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "theirs"},
 		Spec:       aiv1beta1.AgentSpec{ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"}},
@@ -219,7 +239,9 @@ func TestAHoldEndsWithItsOwnReason(t *testing.T) {
 	for reason, hold := range map[string]func(h *hub){
 		"the Cluster is being deleted": (*hub).deleteCluster,
 		"the control plane is being deleted": func(h *hub) {
-			h.Expect(h.Create(h.t.Context(), &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-1", UID: "w"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}})).To(Succeed())
+			h.Expect(h.Create(h.t.Context(), &clusterv1.Machine{
+				ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-1", UID: "w"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"},
+			})).To(Succeed())
 			h.Expect(h.Delete(h.t.Context(), h.controlPlane())).To(Succeed())
 		},
 		"the spec states it": func(h *hub) {
@@ -256,8 +278,8 @@ func TestAHoldEndsWithItsOwnReason(t *testing.T) {
 	}
 }
 
-// The admission of assisted-service may be away, with all of it.
-func TestAHoldThatFailsKeepsNothingFromBeingDeleted(t *testing.T) {
+// The admission webhook of assisted-service may be unavailable, together with assisted-service.
+func TestFailedHoldDoesNotBlockTheDeletion(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	h.holdFails = apierrors.NewInternalError(errors.New("failed calling webhook"))
@@ -267,16 +289,16 @@ func TestAHoldThatFailsKeepsNothingFromBeingDeleted(t *testing.T) {
 	h.Expect(h.machines()).To(BeEmpty())
 }
 
-// Whoever deletes the Machines of a Cluster that goes, to hurry, gets no new ones.
-func TestAnInstalledClusterThatGoesGetsNoMachine(t *testing.T) {
+// A user who deletes the Machines of a deleted Cluster to speed it up gets no new Machines.
+func TestDeletedInstalledClusterGetsNoMachine(t *testing.T) {
 	h := newInstalledHub(t)
 	h.deleteCluster()
-	gone := h.machines()[0]
-	gone.Finalizers = nil
-	h.Expect(h.Update(t.Context(), &gone)).To(Succeed())
-	h.Expect(h.Delete(t.Context(), &gone)).To(Succeed())
+	deleted := h.machines()[0]
+	deleted.Finalizers = nil
+	h.Expect(h.Update(t.Context(), &deleted)).To(Succeed())
+	h.Expect(h.Delete(t.Context(), &deleted)).To(Succeed())
 	for range 3 {
-		h.elapse()
+		h.endDeferral()
 		h.reconcile()
 	}
 	h.Expect(h.names()).To(HaveLen(2))

@@ -20,11 +20,16 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// drain makes a Machine one whose Node Cluster API is draining, and whose kubelet reports a status.
+// drain makes Cluster API drain the Node of a Machine, and sets the status that the kubelet reports.
 func (h *hub) drain(m *clusterv1.Machine, blocker string, node metav1.ConditionStatus, reason string) {
 	h.t.Helper()
 	h.get(m.Name, m)
-	conditions.Set(m, metav1.Condition{Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineDeletingDrainingNodeReason, Message: blocker})
+	conditions.Set(m, metav1.Condition{
+		Type:    clusterv1.MachineDeletingCondition,
+		Status:  metav1.ConditionTrue,
+		Reason:  clusterv1.MachineDeletingDrainingNodeReason,
+		Message: blocker,
+	})
 	conditions.Set(m, metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: node, Reason: reason})
 	h.Expect(h.Status().Update(h.t.Context(), m)).To(Succeed())
 	h.reconcile()
@@ -38,14 +43,16 @@ func TestGuardPodsAreExcludedFromDrainsOfAnInstalledCluster(t *testing.T) {
 	h.Expect(rule.Spec.Drain.Behavior).To(Equal(clusterv1.MachineDrainRuleDrainBehaviorSkip))
 	before := len(h.writes)
 	h.reconcile()
-	h.Expect(h.writes[before:]).To(BeEmpty(), "it is written once")
+	h.Expect(h.writes[before:]).To(BeEmpty(), "the rule is written once")
 }
 
 // foreignRule is a MachineDrainRule that a user gave the name of ours.
 func foreignRule(change func(*clusterv1.MachineDrainRule)) *clusterv1.MachineDrainRule {
 	rule := &clusterv1.MachineDrainRule{
 		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1-guard-pods"},
-		Spec:       clusterv1.MachineDrainRuleSpec{Drain: clusterv1.MachineDrainRuleDrainConfig{Behavior: clusterv1.MachineDrainRuleDrainBehaviorDrain}},
+		Spec: clusterv1.MachineDrainRuleSpec{
+			Drain: clusterv1.MachineDrainRuleDrainConfig{Behavior: clusterv1.MachineDrainRuleDrainBehaviorDrain},
+		},
 	}
 	if change != nil {
 		change(rule)
@@ -53,7 +60,7 @@ func foreignRule(change func(*clusterv1.MachineDrainRule)) *clusterv1.MachineDra
 	return rule
 }
 
-func TestAForeignDrainRuleIsReportedAndNotChanged(t *testing.T) {
+func TestForeignDrainRuleIsReportedAndNotChanged(t *testing.T) {
 	for situation, change := range map[string]func(*clusterv1.MachineDrainRule){
 		"without owner and labels": nil,
 		"with the label of the Cluster only": func(rule *clusterv1.MachineDrainRule) {
@@ -64,7 +71,9 @@ func TestAForeignDrainRuleIsReportedAndNotChanged(t *testing.T) {
 		},
 		"of another controller": func(rule *clusterv1.MachineDrainRule) {
 			rule.Labels = factsOf(nil).Labels()
-			rule.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Policy", Name: "p", UID: "p", Controller: ptr.To(true)}}
+			rule.OwnerReferences = []metav1.OwnerReference{
+				{APIVersion: "example.com/v1", Kind: "Policy", Name: "p", UID: "p", Controller: ptr.To(true)},
+			}
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {
@@ -72,7 +81,7 @@ func TestAForeignDrainRuleIsReportedAndNotChanged(t *testing.T) {
 			before := &clusterv1.MachineDrainRule{}
 			h.get("c1-guard-pods", before)
 			h.install()
-			h.elapse()
+			h.endDeferral()
 			h.reconcile()
 			rule := &clusterv1.MachineDrainRule{}
 			h.get("c1-guard-pods", rule)
@@ -85,13 +94,15 @@ func TestAForeignDrainRuleIsReportedAndNotChanged(t *testing.T) {
 			h.reconcile()
 			h.get("c1-guard-pods", rule)
 			h.Expect(metav1.IsControlledBy(rule, h.controlPlane())).To(BeTrue())
-			h.Expect(h.condition(controlplanev1.ScalingDownCondition)).To(And(HaveField("Reason", clusterv1.NotScalingDownReason), HaveField("Message", BeEmpty())))
+			h.Expect(h.condition(controlplanev1.ScalingDownCondition)).To(
+				And(HaveField("Reason", clusterv1.NotScalingDownReason), HaveField("Message", BeEmpty())),
+			)
 		})
 	}
 }
 
 // A drain that waits for a guard Pod may wait for ever: the cause is reported together with the wait.
-func TestAMachineThatWaitsForItsDrainReportsAForeignDrainRule(t *testing.T) {
+func TestMachineThatWaitsForItsDrainReportsForeignDrainRule(t *testing.T) {
 	h := newInstalledHub(t)
 	rule := &clusterv1.MachineDrainRule{}
 	h.get("c1-guard-pods", rule)
@@ -100,12 +111,13 @@ func TestAMachineThatWaitsForItsDrainReportsAForeignDrainRule(t *testing.T) {
 	m := &clusterv1.Machine{}
 	h.get(h.deleteMachine(0), m)
 	h.drain(m, "Pod openshift-etcd/etcd-guard-n0: cannot evict pod", metav1.ConditionFalse, "KubeletNotReady")
-	h.Expect(h.condition(controlplanev1.ScalingDownCondition)).To(And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", controlplanev1.WaitingForDrainReason),
+	h.Expect(h.condition(controlplanev1.ScalingDownCondition)).To(And(HaveField("Status", metav1.ConditionTrue),
+		HaveField("Reason", controlplanev1.WaitingForDrainReason),
 		HaveField("Message", And(ContainSubstring("etcd-guard-n0"), ContainSubstring("MachineDrainRule c1-guard-pods is foreign")))))
 }
 
 // The cache may not have a rule that the user has just created: the first write would overwrite it.
-func TestAForeignDrainRuleThatTheCacheLacksIsNotOverwritten(t *testing.T) {
+func TestForeignDrainRuleThatTheCacheLacksIsNotOverwritten(t *testing.T) {
 	h := newInstalledHub(t)
 	rule := &clusterv1.MachineDrainRule{}
 	h.get("c1-guard-pods", rule)
@@ -126,7 +138,7 @@ func TestAForeignDrainRuleThatTheCacheLacksIsNotOverwritten(t *testing.T) {
 }
 
 // A restore drops owner references: labels show whose rule it is.
-func TestADrainRuleThatLostItsOwnerIsOursByItsLabels(t *testing.T) {
+func TestDrainRuleWithoutOwnerIsOursByItsLabels(t *testing.T) {
 	h := newInstalledHub(t)
 	rule := &clusterv1.MachineDrainRule{}
 	h.get("c1-guard-pods", rule)
@@ -138,7 +150,7 @@ func TestADrainRuleThatLostItsOwnerIsOursByItsLabels(t *testing.T) {
 	h.Expect(metav1.IsControlledBy(rule, h.controlPlane())).To(BeTrue())
 }
 
-func TestTheEndOfAForeignDrainRuleReconcilesItsControlPlane(t *testing.T) {
+func TestDeletionOfForeignDrainRuleReconcilesTheControlPlane(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	h.Expect(h.r.ofDrainRule(t.Context(), foreignRule(nil))).To(ConsistOf(h.request()))
 	other := foreignRule(nil)
@@ -146,7 +158,7 @@ func TestTheEndOfAForeignDrainRuleReconcilesItsControlPlane(t *testing.T) {
 	h.Expect(h.r.ofDrainRule(t.Context(), other)).To(BeEmpty())
 }
 
-func TestAnUnreachableNodeIsNotDrained(t *testing.T) {
+func TestUnreachableNodeIsNotDrained(t *testing.T) {
 	h := newInstalledHub(t).withTime()
 	m := &clusterv1.Machine{}
 	h.get(h.deleteMachine(0), m)
@@ -158,45 +170,64 @@ func TestAnUnreachableNodeIsNotDrained(t *testing.T) {
 	now = now.Add(facts.UnreachableTime)
 	h.reconcile()
 	h.get(m.Name, m)
-	h.Expect(m.Annotations).To(And(HaveKey(clusterv1.ExcludeNodeDrainingAnnotation), HaveKey(clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation)))
-	h.Expect(m.Annotations).To(HaveKey(controlplanev1.EtcdMemberHookAnnotation), "it is held all the same")
+	h.Expect(m.Annotations).To(
+		And(HaveKey(clusterv1.ExcludeNodeDrainingAnnotation), HaveKey(clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation)),
+	)
+	h.Expect(m.Annotations).To(HaveKey(controlplanev1.EtcdMemberHookAnnotation), "the Machine keeps the hook")
 
 	h.r.hooks.Silent = reconcile.NewStartTimes(h.clock.Now)
 	h.reconcile()
 	h.get(m.Name, m)
 	h.Expect(m.Annotations).To(HaveKey(clusterv1.ExcludeNodeDrainingAnnotation), "also after a restart")
 
-	h.elapse()
+	h.endDeferral()
 	h.drain(m, "Pod apps/db-0: cannot evict pod", metav1.ConditionTrue, "KubeletReady")
-	h.Expect(m.Annotations).NotTo(Or(HaveKey(clusterv1.ExcludeNodeDrainingAnnotation), HaveKey(clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation)), "it reports again")
-	h.Expect(conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(And(HaveField("Reason", controlplanev1.WaitingForDrainReason),
+	h.Expect(m.Annotations).NotTo(
+		Or(HaveKey(clusterv1.ExcludeNodeDrainingAnnotation), HaveKey(clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation)),
+		"the kubelet reports again",
+	)
+	h.Expect(
+		conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition),
+	).To(And(HaveField("Reason", controlplanev1.WaitingForDrainReason),
 		HaveField("Message", And(ContainSubstring(m.Name), ContainSubstring("Pod apps/db-0: cannot evict pod")))))
 }
 
 // Without a drain and a hook Cluster API would proceed to the host.
-func TestAMachineIsExcludedFromItsDrainOnlyOnceItIsHeld(t *testing.T) {
+func TestMachineIsExcludedFromItsDrainOnlyWithHook(t *testing.T) {
 	h := newInstalledHub(t)
-	m := h.deleteUnheld(clusterv1.MachineDeletingDrainingNodeReason)
-	conditions.Set(m, metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionUnknown, Reason: clusterv1.MachineNodeReadyUnknownReason})
+	m := h.deleteWithoutHook(clusterv1.MachineDeletingDrainingNodeReason)
+	conditions.Set(m, metav1.Condition{
+		Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionUnknown, Reason: clusterv1.MachineNodeReadyUnknownReason,
+	})
 	h.Expect(h.Status().Update(t.Context(), m)).To(Succeed())
 	h.r.hooks.Silent.Since(etcdremoval.SilenceKey(m))
 	now := time.Now().Add(facts.UnreachableTime)
 	h.clock.now = func() time.Time { return now }
 	h.reconcile()
 	h.get(m.Name, m)
-	h.Expect(m.Annotations).To(And(HaveKey(controlplanev1.EtcdMemberHookAnnotation), Not(HaveKey(clusterv1.ExcludeNodeDrainingAnnotation))), "first it is held")
+	h.Expect(m.Annotations).To(
+		And(HaveKey(controlplanev1.EtcdMemberHookAnnotation), Not(HaveKey(clusterv1.ExcludeNodeDrainingAnnotation))), "the hook is added first",
+	)
 	h.reconcile()
 	h.get(m.Name, m)
 	h.Expect(m.Annotations).To(And(HaveKey(controlplanev1.EtcdMemberHookAnnotation), HaveKey(clusterv1.ExcludeNodeDrainingAnnotation)))
 }
 
-func TestAHeldMachineReportsTheDrainThatItWaitsFor(t *testing.T) {
+func TestMachineWithHookReportsTheDrainOfAnotherMachine(t *testing.T) {
 	h := newInstalledHub(t)
 	h.etcds.Members[1].Problem = "does not answer"
 	h.deleteMachine(0)
 	dead := &clusterv1.Machine{}
 	h.get(h.deleteMachine(1), dead)
 	h.drain(dead, "Pod apps/db-0: cannot evict pod", metav1.ConditionFalse, "KubeletNotReady")
-	h.Expect(conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(And(HaveField("Reason", controlplanev1.EtcdQuorumAtRiskReason),
-		HaveField("Message", And(ContainSubstring("Machine "+dead.Name+" of Node n1 is being deleted and comes first"), ContainSubstring("Pod apps/db-0: cannot evict pod")))))
+	h.Expect(
+		conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition),
+	).To(And(HaveField("Reason", controlplanev1.EtcdQuorumAtRiskReason),
+		HaveField(
+			"Message",
+			And(
+				ContainSubstring("Machine "+dead.Name+" of Node n1 is being deleted and comes first"),
+				ContainSubstring("Pod apps/db-0: cannot evict pod"),
+			),
+		)))
 }

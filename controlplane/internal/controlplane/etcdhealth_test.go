@@ -22,25 +22,25 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// members are what the Machines say of their members, in their order.
+// members returns the status of the condition EtcdMemberHealthy of each Machine, in their order.
 func (h *hub) members() []metav1.ConditionStatus {
 	h.t.Helper()
-	var said []metav1.ConditionStatus
+	var statuses []metav1.ConditionStatus
 	for _, m := range h.machines() {
 		if c := conditions.Get(&m, controlplanev1.EtcdMemberHealthyCondition); c != nil {
-			said = append(said, c.Status)
+			statuses = append(statuses, c.Status)
 		}
 	}
-	return said
+	return statuses
 }
 
-// losesMember makes etcd lose the member of n1, which its operator reports.
-func (h *hub) losesMember(since time.Time) {
+// loseMember makes etcd lose the member of n1, which its operator reports.
+func (h *hub) loseMember(since time.Time) {
 	h.etcds.Members[1].Problem, h.etcds.Condemned = "does not answer", "2 of 3 members are available, n1 is unhealthy"
 	h.workloads.facts.Etcd.DegradedSince, h.workloads.facts.Etcd.Degraded = since, h.etcds.Condemned
 }
 
-// newEtcdHub is one whose members were seen once. now is its time.
+// newEtcdHub returns a hub whose members were inspected once. now is its time.
 func newEtcdHub(t *testing.T, now *time.Time) *hub {
 	t.Helper()
 	h := newInstalledHub(t)
@@ -54,7 +54,7 @@ func newEtcdHub(t *testing.T, now *time.Time) *hub {
 	return h
 }
 
-func TestALostEtcdMemberIsReported(t *testing.T) {
+func TestLostEtcdMemberIsReported(t *testing.T) {
 	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
 	var now time.Time
 	h := newEtcdHub(t, &now)
@@ -62,7 +62,7 @@ func TestALostEtcdMemberIsReported(t *testing.T) {
 	h.reconcile()
 	h.Expect(h.etcds.inspections).To(BeZero(), "the operator is watched")
 
-	h.losesMember(now)
+	h.loseMember(now)
 	now = now.Add(time.Minute)
 	h.reconcile()
 	h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, no, yes}))
@@ -73,19 +73,21 @@ func TestALostEtcdMemberIsReported(t *testing.T) {
 	now = now.Add(4 * time.Minute)
 	h.reconcile()
 	h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, no, yes}))
-	h.Expect(conditions.Get(h.controlPlane(), controlplanev1.EtcdClusterHealthyCondition)).To(And(HaveField("Status", no), HaveField("Message", ContainSubstring("n1 is unhealthy"))))
+	h.Expect(conditions.Get(h.controlPlane(), controlplanev1.EtcdClusterHealthyCondition)).To(
+		And(HaveField("Status", no), HaveField("Message", ContainSubstring("n1 is unhealthy"))),
+	)
 
 	h.etcds.Members[1].Problem, h.etcds.Condemned, h.workloads.facts.Etcd = "", "", facts.EtcdOperator{Known: true, Available: true}
-	now = now.Add(etcdgate.Interval) // the operator has settled: that is not waited for
+	now = now.Add(etcdgate.Interval) // the inspection does not wait until the operator has settled
 	h.reconcile()
 	h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, yes, yes}))
 	h.Expect(conditions.IsTrue(h.controlPlane(), controlplanev1.EtcdClusterHealthyCondition)).To(BeTrue())
 	up := &clusterv1.Machine{}
 	h.get(h.machines()[1].Name, up)
-	h.Expect(conditions.IsTrue(up, clusterv1.MachineUpToDateCondition)).To(BeTrue(), "other conditions stay")
+	h.Expect(conditions.IsTrue(up, clusterv1.MachineUpToDateCondition)).To(BeTrue(), "the other conditions stay")
 }
 
-func TestALostEtcdMemberIsNotReportedWithoutEvidence(t *testing.T) {
+func TestLostEtcdMemberIsNotReportedWithoutEvidence(t *testing.T) {
 	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
 	for situation, lose := range map[string]func(h *hub){
 		"the connection ends":     func(h *hub) { h.workloads.facts.Connected = false },
@@ -97,14 +99,14 @@ func TestALostEtcdMemberIsNotReportedWithoutEvidence(t *testing.T) {
 			var now time.Time
 			h := newEtcdHub(t, &now)
 			now = now.Add(time.Hour)
-			h.losesMember(now)
+			h.loseMember(now)
 			h.reconcile()
 			h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, no, yes}))
 			lose(h)
 
 			now = now.Add(facts.GracePeriod - time.Second)
-			h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", time.Minute)), "looks again in time")
-			h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, no, yes}), "it may pass")
+			h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", time.Minute)), "the next inspection is in time")
+			h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, no, yes}), "the cause may be transient")
 			now = now.Add(time.Second)
 			h.reconcile()
 			h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, unknown, yes}), "a MachineHealthCheck acts upon False")
@@ -112,12 +114,12 @@ func TestALostEtcdMemberIsNotReportedWithoutEvidence(t *testing.T) {
 	}
 }
 
-func TestAManagerThatStartsKeepsTheConditionsOfMembers(t *testing.T) {
+func TestStartingManagerKeepsTheConditionsOfMembers(t *testing.T) {
 	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
 	var now time.Time
 	h := newEtcdHub(t, &now)
 	now = now.Add(time.Hour)
-	h.losesMember(now)
+	h.loseMember(now)
 	h.reconcile()
 	h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, no, yes}))
 
@@ -132,7 +134,7 @@ func TestAManagerThatStartsKeepsTheConditionsOfMembers(t *testing.T) {
 	h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, no, yes}))
 }
 
-func TestAHostThatIsNoMemberYetIsNotReportedAsHealthy(t *testing.T) {
+func TestHostThatIsNotYetAMemberIsNotReportedAsHealthy(t *testing.T) {
 	const yes, unknown = metav1.ConditionTrue, metav1.ConditionUnknown
 	h := newInstalledHub(t)
 	now := h.r.Clock.Now()
@@ -156,12 +158,12 @@ func TestAHostThatIsNoMemberYetIsNotReportedAsHealthy(t *testing.T) {
 }
 
 // The inspections of all clusters share a few slots: those of a degraded site can take minutes.
-func TestALostEtcdMemberDoesNotOutliveItsEvidence(t *testing.T) {
+func TestReportOfLostEtcdMemberEndsWithItsEvidence(t *testing.T) {
 	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
 	var now time.Time
 	h := newEtcdHub(t, &now)
 	now = now.Add(time.Hour)
-	h.losesMember(now)
+	h.loseMember(now)
 	h.reconcile()
 	h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, no, yes}))
 	h.occupyGate()
@@ -174,11 +176,11 @@ func TestALostEtcdMemberDoesNotOutliveItsEvidence(t *testing.T) {
 	h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, unknown, yes}))
 }
 
-func TestALostEtcdMemberIsReadEachMinuteWhileItsOperatorIsNotDegraded(t *testing.T) {
+func TestLostEtcdMemberIsReadEachMinuteWhileItsOperatorIsNotDegraded(t *testing.T) {
 	var now time.Time
 	h := newEtcdHub(t, &now)
 	now = now.Add(time.Hour)
-	h.losesMember(now)
+	h.loseMember(now)
 	h.reconcile()
 	h.workloads.facts.Etcd = facts.EtcdOperator{Known: true, Available: true, Progressing: true}
 	h.etcds.inspections = 0
@@ -190,8 +192,9 @@ func TestALostEtcdMemberIsReadEachMinuteWhileItsOperatorIsNotDegraded(t *testing
 	h.Expect(h.etcds.inspections).To(Equal(20))
 }
 
-// A MachineHealthCheck counts its timeout from the last transition: a member that is half dead alternates between two problems.
-func TestAnotherProblemOfAnEtcdMemberIsNoTransition(t *testing.T) {
+// A MachineHealthCheck counts its timeout from the last transition. A member that half works alternates
+// between two problems.
+func TestAnotherProblemOfEtcdMemberIsNoTransition(t *testing.T) {
 	var now time.Time
 	h := newEtcdHub(t, &now)
 	transition := func() time.Time {
@@ -199,7 +202,7 @@ func TestAnotherProblemOfAnEtcdMemberIsNoTransition(t *testing.T) {
 		return conditions.GetLastTransitionTime(&m, controlplanev1.EtcdMemberHealthyCondition).Time
 	}
 	now = now.Add(time.Hour)
-	h.losesMember(now)
+	h.loseMember(now)
 	h.reconcile()
 	lost := transition()
 	h.Expect(lost).To(BeTemporally("~", now, time.Second))
@@ -217,17 +220,19 @@ func TestAnotherProblemOfAnEtcdMemberIsNoTransition(t *testing.T) {
 	h.Expect(transition()).To(BeTemporally("~", now, time.Second))
 }
 
-// A cluster that has just been installed, and one of a demonstration, may lack the objects by which etcd is read.
+// A new cluster, and a demonstration cluster, may lack the objects from which etcd is read.
 func TestObjectsOfEtcdThatDoNotExistAreNoError(t *testing.T) {
 	etcds := schema.GroupResource{Group: "operator.openshift.io", Resource: "etcds"}
 	for situation, tc := range map[string]struct {
 		err   error
 		level string
 	}{
-		"the resource does not exist": {apierrors.NewGenericServerResponse(http.StatusNotFound, "get", etcds, "cluster", "404 page not found", 0, true), `"level"`},
-		"the object does not exist":   {fmt.Errorf("cannot read it: %w", apierrors.NewNotFound(etcds, "cluster")), `"level"`},
-		"the kind is not known":       {&meta.NoKindMatchError{}, `"level"`},
-		"it may not be read":          {apierrors.NewForbidden(etcds, "cluster", errors.New("no")), `"error"`},
+		"the resource does not exist": {
+			apierrors.NewGenericServerResponse(http.StatusNotFound, "get", etcds, "cluster", "404 page not found", 0, true), `"level"`,
+		},
+		"the object does not exist": {fmt.Errorf("cannot read it: %w", apierrors.NewNotFound(etcds, "cluster")), `"level"`},
+		"the kind is not known":     {&meta.NoKindMatchError{}, `"level"`},
+		"it may not be read":        {apierrors.NewForbidden(etcds, "cluster", errors.New("no")), `"error"`},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h := newInstalledHub(t)
@@ -253,7 +258,7 @@ func TestObjectsOfEtcdThatDoNotExistAreNoError(t *testing.T) {
 			h.etcds.observing = nil
 			now = now.Add(time.Second)
 			h.reconcile()
-			h.Expect(h.members()).To(HaveLen(3), "and the inspections go on")
+			h.Expect(h.members()).To(HaveLen(3), "and the inspections continue")
 		})
 	}
 }

@@ -34,11 +34,13 @@ func (l lacking) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 	return l.Reader.Get(ctx, key, obj, opts...)
 }
 
-// TestKubeconfigThatTheCacheDoesNotShowYet: the first write is forced and would overwrite it.
-func TestKubeconfigThatTheCacheDoesNotShowYet(t *testing.T) {
+// The first write is forced and would overwrite the Secret.
+func TestKubeconfigThatTheCacheLacksIsNotOverwritten(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
-	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "cluster1-kubeconfig"}, Data: map[string][]byte{"value": []byte("theirs")}}
+	theirs := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "cluster1-kubeconfig"}, Data: map[string][]byte{"value": []byte("theirs")},
+	}
 	h.Expect(h.Create(t.Context(), theirs)).To(Succeed())
 	h.r.Metadata = lacking{h.r.Metadata, theirs.Name}
 	h.giveKubeconfig("assisted-service")
@@ -47,17 +49,19 @@ func TestKubeconfigThatTheCacheDoesNotShowYet(t *testing.T) {
 	h.Expect(h.published().OwnerReferences).To(BeEmpty())
 }
 
-func TestPlaceholderPullSecretThatTheCacheDoesNotShowYet(t *testing.T) {
+func TestPlaceholderPullSecretThatTheCacheLacksIsUsed(t *testing.T) {
 	h := newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.Spec.Version, cp.Spec.Config.PullSecretRef = "4.19.0-okd-scos.5", nil
 	})...)
-	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1-placeholder-pull-secret"}, Data: map[string][]byte{"key": []byte("theirs")}}
+	theirs := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1-placeholder-pull-secret"}, Data: map[string][]byte{"key": []byte("theirs")},
+	}
 	h.Expect(h.Create(t.Context(), theirs)).To(Succeed())
 	h.r.Metadata = lacking{h.r.Metadata, theirs.Name}
 	h.reconcile()
 	kept := &corev1.Secret{}
 	h.get(theirs.Name, kept)
-	h.Expect(kept.Data).To(Equal(theirs.Data), "one that exists is used as it is")
+	h.Expect(kept.Data).To(Equal(theirs.Data), "an existing Secret is used as it is")
 	h.Expect(kept.OwnerReferences).To(BeEmpty())
 }
 
@@ -75,9 +79,9 @@ func (c hiding) Get(ctx context.Context, key client.ObjectKey, into client.Objec
 	return c.Client.Get(ctx, key, into, opts...)
 }
 
-// The first write of an object is forced: it would take over a foreign object of the name that the cache does not show
-// yet, such as the AgentClusterInstall of a cluster that runs.
-func TestAForeignObjectThatTheCacheDoesNotShowYetIsNotTakenOver(t *testing.T) {
+// The first write of an object is forced. It would take over a foreign object of the name that the cache does
+// not show yet, such as the AgentClusterInstall of a running cluster.
+func TestForeignObjectThatTheCacheLacksIsNotTakenOver(t *testing.T) {
 	slots, err := desired.FreeSlots(factsOf(nil), 1)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	named := func(name string) metav1.ObjectMeta {

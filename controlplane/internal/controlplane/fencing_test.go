@@ -16,7 +16,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/move"
 )
 
-// newTwoNodeHub is an installed cluster of two nodes that fence each other.
+// newTwoNodeHub returns a hub with an installed cluster of two nodes with fencing.
 func newTwoNodeHub(t *testing.T) *hub {
 	t.Helper()
 	h := newInstalledHubOf(t, func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
@@ -31,12 +31,14 @@ func newTwoNodeHub(t *testing.T) *hub {
 	return h
 }
 
-// expectRefusedBySpec checks that nobody looked at etcd, or changed it, and that the refusal names what the spec says.
+// expectRefusedBySpec checks that etcd was neither inspected nor changed, and that the refusal names the
+// field of the spec.
 func (h *hub) expectRefusedBySpec(condition string) {
 	h.t.Helper()
-	h.Expect(h.etcds.inspections).To(BeZero(), "the spec tells it")
+	h.Expect(h.etcds.inspections).To(BeZero(), "the spec is sufficient evidence")
 	h.Expect(h.etcds.calls).To(BeEmpty())
-	h.Expect(conditions.Get(h.controlPlane(), condition)).To(And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", controlplanev1.EtcdTopologyNotSupportedReason),
+	h.Expect(conditions.Get(h.controlPlane(), condition)).To(And(HaveField("Status", metav1.ConditionTrue),
+		HaveField("Reason", controlplanev1.EtcdTopologyNotSupportedReason),
 		HaveField("Message", ContainSubstring("two nodes with fencing (spec.fencing)"))))
 }
 
@@ -47,42 +49,49 @@ func TestTwoNodesAreInstalledWithoutArbiter(t *testing.T) {
 	h.Expect(aci.Spec.ProvisionRequirements).To(Equal(hiveext.ProvisionRequirements{ControlPlaneAgents: 2}))
 }
 
-func TestTheHostOfOneOfTwoNodesIsNeverReleased(t *testing.T) {
+func TestHostOfTwoNodeClusterIsNeverReleased(t *testing.T) {
 	h := newTwoNodeHub(t)
 	name := h.deleteMachine(0)
 	h.reconcile()
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
 	h.expectRefusedBySpec(controlplanev1.ScalingDownCondition)
 	m := &clusterv1.Machine{}
 	h.get(name, m)
 	h.Expect(m.Annotations).To(HaveKey(controlplanev1.EtcdMemberHookAnnotation))
-	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(clusterctlv1.BlockMoveAnnotation), "it lives on where the cluster is moved to")
+	h.Expect(h.controlPlane().Annotations).NotTo(
+		HaveKey(clusterctlv1.BlockMoveAnnotation), "the Machine stays on the hub to which the cluster is moved",
+	)
 
-	h.Expect(h.r.hooks.Drop(t.Context(), m)).To(Succeed()) // as somebody does by hand
+	h.Expect(h.r.hooks.Drop(t.Context(), m)).To(Succeed()) // as a user does by hand
 	h.reconcile()
 	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(clusterctlv1.BlockMoveAnnotation, move.RemovingHosts))
 }
 
-func TestOneOfTwoNodesIsNotReplaced(t *testing.T) {
+func TestMachineOfTwoNodeClusterIsNotReplaced(t *testing.T) {
 	h := newTwoNodeHub(t)
-	h.finishMachine(h.deleteMachine(0)) // somebody took our hook off
+	h.finishMachine(h.deleteMachine(0)) // a user removed our hook
 	h.reconcile()
 	h.reconcile()
 	h.Expect(h.machines()).To(HaveLen(1))
 	h.expectRefusedBySpec(controlplanev1.ScalingUpCondition)
 }
 
-func TestOneOfTwoNodesIsNotRemediated(t *testing.T) {
+func TestMachineOfTwoNodeClusterIsNotRemediated(t *testing.T) {
 	h := newTwoNodeHub(t)
-	sick := h.sicken(0)
+	sick := h.makeUnhealthy(0)
 	h.reconcile()
 	h.Expect(h.deleted()).To(BeEmpty())
-	h.Expect(h.reportText(sick.Name)).To(And(HaveField("Reason", controlplanev1.MachineCannotBeRemediatedReason), HaveField("Message", ContainSubstring("fence each other (spec.fencing)"))))
+	h.Expect(h.reportText(sick.Name)).To(
+		And(
+			HaveField("Reason", controlplanev1.MachineCannotBeRemediatedReason),
+			HaveField("Message", ContainSubstring("fence each other (spec.fencing)")),
+		),
+	)
 	h.Expect(h.etcds.inspections).To(BeZero())
 }
 
-func TestTooManyMachinesOfTwoNodesStay(t *testing.T) {
+func TestSurplusMachineOfTwoNodeClusterStays(t *testing.T) {
 	h := newTwoNodeHub(t)
 	h.scale(1)
 	h.reconcile()
@@ -90,7 +99,7 @@ func TestTooManyMachinesOfTwoNodesStay(t *testing.T) {
 	h.expectRefusedBySpec(controlplanev1.ScalingDownCondition)
 }
 
-func TestTwoNodesGoAsAWhole(t *testing.T) {
+func TestTwoNodeClusterIsDeletedAsAWhole(t *testing.T) {
 	h := newTwoNodeHub(t)
 	h.deleteMachine(0)
 	h.reconcile()

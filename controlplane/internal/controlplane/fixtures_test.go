@@ -28,7 +28,9 @@ func newCluster() *clusterv1.Cluster {
 		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "cluster1", UID: "cluster-uid"},
 		Spec: clusterv1.ClusterSpec{
 			ControlPlaneEndpoint: clusterv1.APIEndpoint{Host: "192.168.111.5", Port: 6443},
-			ControlPlaneRef:      clusterv1.ContractVersionedObjectReference{APIGroup: controlplanev1.GroupVersion.Group, Kind: facts.ControlPlaneKind, Name: "c1"},
+			ControlPlaneRef: clusterv1.ContractVersionedObjectReference{
+				APIGroup: controlplanev1.GroupVersion.Group, Kind: facts.ControlPlaneKind, Name: "c1",
+			},
 			ClusterNetwork: clusterv1.ClusterNetwork{
 				Pods:     clusterv1.NetworkRanges{CIDRBlocks: []string{"172.18.0.0/20"}},
 				Services: clusterv1.NetworkRanges{CIDRBlocks: []string{"10.96.0.0/12"}},
@@ -43,7 +45,7 @@ func newCluster() *clusterv1.Cluster {
 	}
 }
 
-// clusterOwner is the owner that Cluster API gives to a Machine that no MachineSet and no control plane owns.
+// clusterOwner returns the owner that Cluster API sets on a Machine without MachineSet and control plane.
 func clusterOwner() []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "cluster1", UID: "cluster-uid"}}
 }
@@ -83,7 +85,7 @@ func crd(plural, kind string) *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// world is a hub in which a control plane can be installed.
+// world returns the objects of a hub on which a control plane can be installed.
 func world(change func(*controlplanev1.OpenshiftAssistedControlPlane)) []client.Object {
 	return []client.Object{
 		newCluster(), controlPlane(change), pullSecret(), infraTemplate(),
@@ -91,13 +93,15 @@ func world(change func(*controlplanev1.OpenshiftAssistedControlPlane)) []client.
 	}
 }
 
-// kubeconfigOf is a kubeconfig with the credentials of a user.
+// kubeconfigOf returns a kubeconfig with the credentials of a user.
 func kubeconfigOf(user string) []byte {
 	content, err := clientcmd.Write(clientcmdapi.Config{
 		CurrentContext: "admin",
-		Clusters:       map[string]*clientcmdapi.Cluster{"c1": {Server: "https://192.168.111.5:6443", CertificateAuthorityData: []byte("authority")}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"admin": {ClientCertificateData: []byte(user), ClientKeyData: []byte("key")}},
-		Contexts:       map[string]*clientcmdapi.Context{"admin": {Cluster: "c1", AuthInfo: "admin"}},
+		Clusters: map[string]*clientcmdapi.Cluster{
+			"c1": {Server: "https://192.168.111.5:6443", CertificateAuthorityData: []byte("authority")},
+		},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{"admin": {ClientCertificateData: []byte(user), ClientKeyData: []byte("key")}},
+		Contexts:  map[string]*clientcmdapi.Context{"admin": {Cluster: "c1", AuthInfo: "admin"}},
 	})
 	if err != nil {
 		panic(err)
@@ -105,7 +109,7 @@ func kubeconfigOf(user string) []byte {
 	return content
 }
 
-// factsOf are the facts of a hub on which there is nothing but the Cluster and its control plane.
+// factsOf returns the facts of a hub with only the Cluster and its control plane.
 func factsOf(change func(*controlplanev1.OpenshiftAssistedControlPlane)) *facts.Facts {
 	return &facts.Facts{ControlPlane: controlPlane(change), Cluster: newCluster()}
 }

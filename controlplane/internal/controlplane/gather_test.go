@@ -20,29 +20,29 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 )
 
-func TestPhasesLeaveTheFactsAsTheyAre(t *testing.T) {
+func TestPhasesDoNotChangeTheFacts(t *testing.T) {
 	for situation, bring := range map[string]func(h *hub){
-		"everything is to be made": func(*hub) {},
-		"two more Machines are to be made, and all to be marked": func(h *hub) {
+		"all objects are missing": func(*hub) {},
+		"two Machines are missing, and all need their conditions": func(h *hub) {
 			h.reconcile()
 			cp := h.controlPlane()
 			cp.Spec.Replicas = ptr.To[int32](5)
 			h.Expect(h.Update(h.t.Context(), cp)).To(Succeed())
 		},
-		"its kubeconfig is to be published, and labels to be put back": func(h *hub) {
+		"the kubeconfig is not published, and labels are missing": func(h *hub) {
 			h.reconcile()
 			h.giveKubeconfig("assisted-service")
 			h.setState("installing", hiveext.ClusterInstallationInProgressReason, 30)
 			deployment, install := h.registration()
 			h.relabelAll(nil, deployment, install)
 		},
-		"it is to be let go for a move, and its kubeconfig renewed": func(h *hub) {
+		"the move block has to end, and the kubeconfig is due for renewal": func(h *hub) {
 			h.reconcile()
 			h.giveKubeconfig("assisted-service")
 			h.setState("adding-hosts", hiveext.ClusterInstalledReason, 100)
 			h.workloads.facts = facts.Workload{Connected: true, OpenShiftVersion: "4.19.3"}
 		},
-		"it is to be deregistered, and labels to be put back": func(h *hub) {
+		"the cluster has to be deregistered, and labels are missing": func(h *hub) {
 			h.install()
 			h.Expect(h.Delete(h.t.Context(), h.controlPlane())).To(Succeed())
 			h.reconcile()
@@ -59,14 +59,14 @@ func TestPhasesLeaveTheFactsAsTheyAre(t *testing.T) {
 			h.Expect(err).NotTo(HaveOccurred())
 			h.writes = nil
 			h.Expect(h.r.advance(t.Context(), s)).To(Succeed())
-			h.Expect(h.writes).NotTo(BeEmpty(), "there was something to do")
+			h.Expect(h.writes).NotTo(BeEmpty(), "the phases had work to do")
 			h.Expect(json.Marshal(s.Facts)).To(MatchJSON(read))
 		})
 	}
 }
 
-// assisted-service binds Agents across namespaces. One of another namespace counts for nothing, and causes nothing: a
-// tenant could name its InfraEnv like a Machine.
+// assisted-service binds Agents across namespaces. An Agent of another namespace does not count and has no
+// effect: a tenant could name its InfraEnv like a Machine.
 func TestAgentsOfOtherNamespacesDoNotCount(t *testing.T) {
 	bound := func(namespace, name string) *aiv1beta1.Agent {
 		return &aiv1beta1.Agent{
@@ -78,11 +78,12 @@ func TestAgentsOfOtherNamespacesDoNotCount(t *testing.T) {
 	h.Expect(h.gather().Agents).To(ConsistOf(HaveField("Name", "ours")))
 	h.Expect(h.r.ofAgent(t.Context(), bound(lab, "ours"))).To(ConsistOf(h.request()))
 	h.Expect(h.gather().ForeignAgents).To(ConsistOf("tenant/theirs"))
-	h.Expect(h.r.ofAgent(t.Context(), bound("tenant", "theirs"))).To(ConsistOf(h.request()), "it is reported")
+	h.Expect(h.r.ofAgent(t.Context(), bound("tenant", "theirs"))).To(ConsistOf(h.request()), "the foreign Agent is reported")
 }
 
-// assisted-service counts Agents of any namespace: with one of ours missing it would install the server of another tenant.
-func TestAnAgentOfAnotherNamespaceHoldsTheInstallation(t *testing.T) {
+// assisted-service counts Agents of any namespace. If one of ours is missing, it would install the server of
+// another tenant.
+func TestForeignAgentHoldsTheInstallation(t *testing.T) {
 	theirs := &aiv1beta1.Agent{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "theirs"},
 		Spec:       aiv1beta1.AgentSpec{Approved: true, ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"}},
@@ -102,7 +103,7 @@ func TestAnAgentOfAnotherNamespaceHoldsTheInstallation(t *testing.T) {
 	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition)).NotTo(Equal(controlplanev1.ForeignAgentsBoundReason))
 }
 
-func TestAnAgentOfAnotherNamespaceInAnInstalledClusterIsReported(t *testing.T) {
+func TestForeignAgentInAnInstalledClusterIsReported(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	h.Expect(h.Create(t.Context(), &aiv1beta1.Agent{
@@ -116,8 +117,9 @@ func TestAnAgentOfAnotherNamespaceInAnInstalledClusterIsReported(t *testing.T) {
 	h.Expect(c.Message).To(ContainSubstring("tenant/theirs"))
 }
 
-// The contract of Cluster API permits no write while the Cluster is paused: the hold is written once it is not.
-func TestAPausedControlPlaneHoldsNothingForForeignAgents(t *testing.T) {
+// The contract of Cluster API permits no write while the Cluster is paused. The hold is written after the
+// pause.
+func TestPausedControlPlaneSetsNoHoldForForeignAgents(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	cp := h.controlPlane()
@@ -138,8 +140,8 @@ func TestAPausedControlPlaneHoldsNothingForForeignAgents(t *testing.T) {
 	h.Expect(install.Spec.HoldInstallation).To(BeTrue())
 }
 
-// The bootstrap provider approves our last host whatever the registration waits for.
-func TestAnAgentOfAnotherNamespaceHoldsTheInstallationWhateverItWaitsFor(t *testing.T) {
+// The bootstrap provider approves our last host even if the registration is blocked.
+func TestForeignAgentHoldsTheInstallationAlthoughTheRegistrationIsBlocked(t *testing.T) {
 	for situation, wait := range map[string]func(h *hub, cp *controlplanev1.OpenshiftAssistedControlPlane){
 		"a ConfigMap is missing": func(_ *hub, cp *controlplanev1.OpenshiftAssistedControlPlane) {
 			cp.Spec.Config.ManifestsConfigMapRefs = []corev1.LocalObjectReference{{Name: "extra"}}
@@ -164,23 +166,23 @@ func TestAnAgentOfAnotherNamespaceHoldsTheInstallationWhateverItWaitsFor(t *test
 				Spec:       aiv1beta1.AgentSpec{Approved: true, ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"}},
 			}
 			h.Expect(h.Create(t.Context(), theirs)).To(Succeed())
-			h.elapse()
+			h.endDeferral()
 			h.reconcile()
 			_, install := h.registration()
 			h.Expect(install.Spec.HoldInstallation).To(BeTrue())
-			h.Expect(install.Spec.ProvisionRequirements.ControlPlaneAgents).To(Equal(3), "all else stays")
+			h.Expect(install.Spec.ProvisionRequirements.ControlPlaneAgents).To(Equal(3), "all other fields stay")
 			h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition)).To(Equal(controlplanev1.ForeignAgentsBoundReason))
 
 			h.Expect(h.Delete(t.Context(), theirs)).To(Succeed())
-			h.elapse()
+			h.endDeferral()
 			h.reconcile()
 			_, install = h.registration()
-			h.Expect(install.Spec.HoldInstallation).To(BeTrue(), "what it waits for is still missing")
+			h.Expect(install.Spec.HoldInstallation).To(BeTrue(), "the dependency is still missing")
 
 			cp = h.controlPlane()
 			cp.Spec, h.applyFails = before, nil
 			h.Expect(h.Update(t.Context(), cp)).To(Succeed())
-			h.elapse()
+			h.endDeferral()
 			h.reconcile()
 			_, install = h.registration()
 			h.Expect(install.Spec.HoldInstallation).To(BeFalse())
@@ -188,29 +190,31 @@ func TestAnAgentOfAnotherNamespaceHoldsTheInstallationWhateverItWaitsFor(t *test
 	}
 }
 
-func TestAHoldForAnotherNamespaceThatIsRefusedIsReported(t *testing.T) {
+func TestRefusedHoldForForeignAgentIsReported(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	h.Expect(h.Create(t.Context(), &aiv1beta1.Agent{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "theirs"},
 		Spec:       aiv1beta1.AgentSpec{ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"}},
 	})).To(Succeed())
-	h.applyFails, h.failing = apierrors.NewBadRequest("Attempted to change AgentClusterInstall.Spec which is immutable after install started"), "holdInstallation"
-	h.elapse()
+	h.applyFails, h.failing = apierrors.NewBadRequest(
+		"Attempted to change AgentClusterInstall.Spec which is immutable after install started",
+	), "holdInstallation"
+	h.endDeferral()
 	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", writer.RefusedRetry))
 	h.Expect(*conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)).To(And(
 		HaveField("Reason", controlplanev1.InstallationRejectedReason), HaveField("Message", ContainSubstring("tenant/theirs"))))
 }
 
 // A user may hold the installation in the AgentClusterInstall itself.
-func TestAHoldOfAnotherClientStays(t *testing.T) {
+func TestHoldOfAnotherClientStays(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	_, install := h.registration()
 	held := install.DeepCopy()
 	held.Spec.HoldInstallation = true
 	h.Expect(h.Patch(t.Context(), held, client.MergeFrom(install), client.FieldOwner("kubectl"))).To(Succeed())
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
 	_, install = h.registration()
 	h.Expect(install.Spec.HoldInstallation).To(BeTrue())

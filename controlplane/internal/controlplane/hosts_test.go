@@ -20,21 +20,38 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// What the hosts of a cluster say, and what its objects plan, is read through what the manager caches of them.
-func TestPlannedWorkersAndStuckHostsAreSeenInTheCaches(t *testing.T) {
-	deployment := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "w"}, Spec: clusterv1.MachineDeploymentSpec{ClusterName: "cluster1", Replicas: ptr.To[int32](2)}}
+// The reports of hosts and the planned workers are read from the trimmed objects in the caches.
+func TestPlannedWorkersAndStuckHostsAreReadFromTheCaches(t *testing.T) {
+	deployment := &clusterv1.MachineDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "w"},
+		Spec:       clusterv1.MachineDeploymentSpec{ClusterName: "cluster1", Replicas: ptr.To[int32](2)},
+	}
 	deployment.Labels = map[string]string{clusterv1.ClusterTopologyMachineDeploymentNameLabel: "w"}
-	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "w"}, Spec: clusterv1.MachineSetSpec{ClusterName: "cluster1", Replicas: ptr.To[int32](2)}}
+	set := &clusterv1.MachineSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "w"},
+		Spec:       clusterv1.MachineSetSpec{ClusterName: "cluster1", Replicas: ptr.To[int32](2)},
+	}
 	alone := set.DeepCopy()
 	alone.Name = "alone"
 	set.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "MachineDeployment", Name: "w", UID: "2"}}
 	for _, template := range []*clusterv1.MachineTemplateSpec{&deployment.Spec.Template, &set.Spec.Template, &alone.Spec.Template} {
 		template.Spec.Bootstrap.ConfigRef.Kind = "OpenshiftAssistedConfigTemplate"
 	}
-	worker := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "w1", OwnerReferences: clusterOwner()}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
+	worker := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "w1", OwnerReferences: clusterOwner()},
+		Spec:       clusterv1.MachineSpec{ClusterName: "cluster1"},
+	}
 	worker.Spec.Bootstrap.ConfigRef.Kind = facts.ConfigKind
-	conditions.Set(worker, metav1.Condition{Type: clusterv1.MachineBootstrapConfigReadyCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.HostRefusedReason, Message: "another host"})
-	agent := &aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "a"}, Spec: aiv1beta1.AgentSpec{Hostname: "rack1-u7", ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"}}}
+	conditions.Set(worker, metav1.Condition{
+		Type:    clusterv1.MachineBootstrapConfigReadyCondition,
+		Status:  metav1.ConditionFalse,
+		Reason:  bootstrapv1.HostRefusedReason,
+		Message: "another host",
+	})
+	agent := &aiv1beta1.Agent{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "a"},
+		Spec:       aiv1beta1.AgentSpec{Hostname: "rack1-u7", ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"}},
+	}
 	agent.Status.DebugInfo.State = models.HostStatusError
 	agent.Status.Conditions = []conditionsv1.Condition{{Type: aiv1beta1.ValidatedCondition, Status: corev1.ConditionFalse, Message: "no disk"}}
 	nameless := agent.DeepCopy()
@@ -43,7 +60,9 @@ func TestPlannedWorkersAndStuckHostsAreSeenInTheCaches(t *testing.T) {
 
 	objects := world(nil)
 	planned := objects[0].(*clusterv1.Cluster) //nolint:forcetypeassert // the first of the world
-	planned.Spec.Topology.Workers.MachineDeployments = []clusterv1.MachineDeploymentTopology{{Name: "w"}, {Name: "later", Replicas: ptr.To[int32](4)}}
+	planned.Spec.Topology.Workers.MachineDeployments = []clusterv1.MachineDeploymentTopology{
+		{Name: "w"}, {Name: "later", Replicas: ptr.To[int32](4)},
+	}
 	h := newHub(t, append(objects, []client.Object{deployment, set, alone, worker, agent, nameless}...)...)
 	h.reconcile()
 	install := &hiveext.AgentClusterInstall{}
@@ -53,7 +72,7 @@ func TestPlannedWorkersAndStuckHostsAreSeenInTheCaches(t *testing.T) {
 	h.Expect(install.Spec.Networking.ClusterNetwork).To(HaveExactElements(HaveField("CIDR", "172.18.0.0/20")))
 
 	h.setState("insufficient", "", 0)
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
 	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.InstalledCondition)).To(Equal(
 		"hosts bound to the cluster: 2 of 12; Machine w1: HostRefused: another host; host rack1-u7: no disk; host localhost: it burns"))

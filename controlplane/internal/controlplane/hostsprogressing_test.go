@@ -15,9 +15,11 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-// hostIn is a host of the cluster in a stage of its installation since some time.
+// hostIn returns a host of the cluster in a stage of its installation since a time.
 func hostIn(name string, stage models.HostStage, since time.Time) *aiv1beta1.Agent {
-	agent := &aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: name, Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: name}}, Spec: aiv1beta1.AgentSpec{
+	agent := &aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{
+		Namespace: lab, Name: name, Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: name},
+	}, Spec: aiv1beta1.AgentSpec{
 		Hostname: name, ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"},
 	}}
 	agent.Status.DebugInfo.State, agent.Status.Role = models.HostStatusInstallingInProgress, models.HostRoleMaster
@@ -25,7 +27,7 @@ func hostIn(name string, stage models.HostStage, since time.Time) *aiv1beta1.Age
 	return agent
 }
 
-func TestAHostThatFallsBehindIsToldWhenItDoes(t *testing.T) {
+func TestLaggingHostIsReportedInTime(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	recorder := record.NewFakeRecorder(100)
 	h.reconcile()
@@ -35,38 +37,44 @@ func TestAHostThatFallsBehindIsToldWhenItDoes(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	h.clock.now = func() time.Time { return now }
 	slow := hostIn("rack1-u7", models.HostStageWritingImageToDisk, now.Add(-20*time.Minute))
-	for _, agent := range []*aiv1beta1.Agent{slow, hostIn("rack1-u8", models.HostStageConfiguring, now.Add(-6*time.Minute)), hostIn("rack1-u9", models.HostStageRebooting, now.Add(-8*time.Minute))} {
+	for _, agent := range []*aiv1beta1.Agent{
+		slow,
+		hostIn("rack1-u8", models.HostStageConfiguring, now.Add(-6*time.Minute)),
+		hostIn("rack1-u9", models.HostStageRebooting, now.Add(-8*time.Minute)),
+	} {
 		h.Expect(h.Create(t.Context(), agent)).To(Succeed())
 	}
-	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", 4*time.Minute), "the end of the time is not missed")
+	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", 4*time.Minute), "the deadline is not missed")
 	h.Expect(conditions.Has(h.controlPlane(), controlplanev1.HostsProgressingCondition)).To(BeFalse())
 
 	now = now.Add(4 * time.Minute)
 	h.reconcile()
-	told := conditions.Get(h.controlPlane(), controlplanev1.HostsProgressingCondition)
-	h.Expect(told).NotTo(BeNil())
-	h.Expect(told.Message).To(HavePrefix("host rack1-u7 is in stage"))
+	reported := conditions.Get(h.controlPlane(), controlplanev1.HostsProgressingCondition)
+	h.Expect(reported).NotTo(BeNil())
+	h.Expect(reported.Message).To(HavePrefix("host rack1-u7 is in stage"))
 	h.Expect(recorder.Events).To(Receive(HavePrefix("Warning HostsLagging host rack1-u7 ")))
 
 	version := h.controlPlane().ResourceVersion
 	now = now.Add(time.Hour)
-	h.Expect(h.reconcile().RequeueAfter).NotTo(BeNumerically("<", time.Second), "and nothing is polled")
-	h.Expect(h.controlPlane().ResourceVersion).To(Equal(version), "it is told once")
+	h.Expect(h.reconcile().RequeueAfter).NotTo(BeNumerically("<", time.Second), "and no state is polled")
+	h.Expect(h.controlPlane().ResourceVersion).To(Equal(version), "the host is reported once")
 	h.Expect(recorder.Events).To(BeEmpty())
 
 	slow.Status.Progress.CurrentStage, slow.Status.Progress.StageStartTime = models.HostStageRebooting, &metav1.Time{Time: now}
 	h.Expect(h.Update(t.Context(), slow)).To(Succeed())
 	h.reconcile()
-	h.Expect(conditions.Has(h.controlPlane(), controlplanev1.HostsProgressingCondition)).To(BeFalse(), "it went on")
+	h.Expect(conditions.Has(h.controlPlane(), controlplanev1.HostsProgressingCondition)).To(BeFalse(), "the host made progress")
 }
 
-func TestTheStageOfAHostIsNews(t *testing.T) {
+func TestStageOfAHostTriggersReconcile(t *testing.T) {
 	g := NewWithT(t)
 	before, after := hostIn("a", models.HostStageInstalling, time.Now()), hostIn("a", models.HostStageRebooting, time.Now())
 	g.Expect(agentChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(BeTrue())
 	later := before.DeepCopy()
 	later.Status.Progress.StageStartTime.Time = later.Status.Progress.StageStartTime.Add(time.Minute)
-	g.Expect(agentChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: later})).To(BeTrue(), "it began the stage anew, or is dated now")
+	g.Expect(agentChanges.Update(event.UpdateEvent{
+		ObjectOld: before, ObjectNew: later,
+	})).To(BeTrue(), "the stage started again, or has a date now")
 	undated := before.DeepCopy()
 	undated.Status.Progress.StageStartTime = nil
 	g.Expect(agentChanges.Update(event.UpdateEvent{ObjectOld: undated, ObjectNew: before})).To(BeTrue())

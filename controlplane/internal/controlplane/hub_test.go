@@ -48,25 +48,27 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// fakeWorkloads answers with the facts that a test sets, and issues the tokens token-1, token-2... bound to Secrets with these UIDs.
+// fakeWorkloads returns the facts that a test sets. It issues the tokens token-1, token-2..., bound to
+// Secrets with these UIDs.
 type fakeWorkloads struct {
 	facts  facts.Workload
 	issued int
-	// tokens are the Secrets that the cluster has, whatever its cache says; hasToken is the error of the question for them.
+	// tokens are the Secrets of the tokens in the cluster, independent of its cache. hasToken is the error of
+	// HasToken.
 	tokens   sets.Set[types.UID]
 	hasToken error
-	// issue is why no token is issued.
+	// issue is the error of IssueToken.
 	issue error
-	// awaited is what was said last of the kubelets.
-	awaited bool
-	// releasesAwaited is what was said last of the releases of Nodes, poolsAwaited of the MachineConfigPools.
-	releasesAwaited, poolsAwaited bool
-	// authorities are those of the API server, or why they cannot be read.
+	// hostsExpected is the last value of ExpectHosts.
+	hostsExpected bool
+	// releasesRequired is the last value of RequireReleases, poolsRequired that of RequirePools.
+	releasesRequired, poolsRequired bool
+	// authorities is the result of Authorities, or its error.
 	authorities   authorities.Observed
 	noAuthorities error
-	// authoritiesRead is how often they were read.
+	// authoritiesRead is the number of calls of Authorities.
 	authoritiesRead int
-	// identify is the error of the question what the cluster is known by.
+	// identify is the error of Identify.
 	identify error
 }
 
@@ -101,13 +103,13 @@ func (f *fakeWorkloads) Identify(context.Context, client.ObjectKey) (facts.Ident
 func (f *fakeWorkloads) Observe(client.ObjectKey) facts.Workload { return f.facts }
 func (f *fakeWorkloads) Forget(client.ObjectKey)                 {}
 
-func (f *fakeWorkloads) RequireReleases(_ client.ObjectKey, awaited bool) {
-	f.releasesAwaited = awaited
+func (f *fakeWorkloads) RequireReleases(_ client.ObjectKey, required bool) {
+	f.releasesRequired = required
 }
 
-func (f *fakeWorkloads) RequirePools(_ client.ObjectKey, awaited bool) { f.poolsAwaited = awaited }
+func (f *fakeWorkloads) RequirePools(_ client.ObjectKey, required bool) { f.poolsRequired = required }
 
-func (f *fakeWorkloads) ExpectHosts(_ client.ObjectKey, awaited bool) { f.awaited = awaited }
+func (f *fakeWorkloads) ExpectHosts(_ client.ObjectKey, expected bool) { f.hostsExpected = expected }
 
 type (
 	switchedClient   struct{ client.Client }
@@ -131,7 +133,7 @@ type hub struct {
 	client.Client
 	r     *Reconciler
 	clock *testClock
-	// What the reconciler reads from, writes to and emits Events with; tests replace what is in them.
+	// The dependencies of the reconciler for reads, writes and Events. Tests replace their contents.
 	cached    *switchedClient
 	live      *switchedReader
 	recorder  *switchedRecorder
@@ -142,7 +144,8 @@ type hub struct {
 	dns       *fakeNames
 	writing   sync.Mutex
 	writes    []string
-	// applyFails is what each server-side apply comes to, but for those of a status; with failing only those in whose JSON it stands.
+	// applyFails is the error of each server-side apply, except those of a status. With failing, only applies
+	// whose JSON contains it fail.
 	applyFails error
 	failing    string
 	// holdFails is the error of each hold of the installation.
@@ -151,8 +154,8 @@ type hub struct {
 	undeletable kubetest.Undeletable
 }
 
-// wrote keeps what was written, also by those that write side by side.
-func (h *hub) wrote(what string) {
+// recordWrite records a write. It is safe for concurrent use.
+func (h *hub) recordWrite(what string) {
 	h.writing.Lock()
 	defer h.writing.Unlock()
 	h.writes = append(h.writes, what)
@@ -160,7 +163,15 @@ func (h *hub) wrote(what string) {
 
 func newHub(t *testing.T, objects ...client.Object) *hub {
 	t.Helper()
-	h := &hub{WithT: NewWithT(t), t: t, workloads: &fakeWorkloads{}, etcds: &fakeEtcds{}, kubelets: &fakeKubelets{}, versions: &fakeVersions{}, dns: dnsOf(controlPlane(nil))}
+	h := &hub{
+		WithT:     NewWithT(t),
+		t:         t,
+		workloads: &fakeWorkloads{},
+		etcds:     &fakeEtcds{},
+		kubelets:  &fakeKubelets{},
+		versions:  &fakeVersions{},
+		dns:       dnsOf(controlPlane(nil)),
+	}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme, controlplanev1.AddToScheme,
@@ -175,11 +186,11 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	}
 	builder.WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			h.wrote("create " + obj.GetName())
+			h.recordWrite("create " + obj.GetName())
 			return c.Create(ctx, obj, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			h.wrote("patch " + obj.GetName())
+			h.recordWrite("patch " + obj.GetName())
 			if err := h.undeletable.Patch(ctx, c, obj, patch); err != nil {
 				return err
 			}
@@ -187,12 +198,12 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			if (&client.ApplyOptions{}).ApplyOptions(opts).FieldManager == string(holdOwner) {
-				h.wrote("hold")
+				h.recordWrite("hold")
 				if h.holdFails != nil {
 					return h.holdFails
 				}
 			}
-			h.wrote("apply")
+			h.recordWrite("apply")
 			if content, err := json.Marshal(obj); h.applyFails != nil && (err != nil || strings.Contains(string(content), h.failing)) {
 				return h.applyFails
 			}
@@ -207,8 +218,10 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 			}
 			return giveVersion(ctx, c, obj)
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-			h.wrote("patch status " + obj.GetName())
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch,
+			opts ...client.SubResourcePatchOption,
+		) error {
+			h.recordWrite("patch status " + obj.GetName())
 			if patch.Type() == types.ApplyPatchType {
 				return setMachineCondition(ctx, c, obj)
 			}
@@ -238,7 +251,8 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	return h
 }
 
-// giveVersion gives an applied Secret or AgentClusterInstall a new resource version, which the fake client does not.
+// giveVersion gives an applied Secret or AgentClusterInstall a new resource version. The fake client does
+// not.
 func giveVersion(ctx context.Context, c client.Client, applied runtime.ApplyConfiguration) error {
 	obj, ok := applied.(interface {
 		client.Object
@@ -264,7 +278,8 @@ func giveVersion(ctx context.Context, c client.Client, applied runtime.ApplyConf
 	return err
 }
 
-// setMachineCondition stands in for server-side apply of a status, at which the fake client loses the rest of the object.
+// setMachineCondition replaces server-side apply of a status, for which the fake client drops the rest of the
+// object.
 func setMachineCondition(ctx context.Context, c client.Client, applied client.Object) error {
 	wanted, err := conditions.UnstructuredGetAll(applied.(*unstructured.Unstructured))
 	if err != nil {
@@ -310,12 +325,14 @@ func (h *hub) machines() []clusterv1.Machine {
 	return list.Items
 }
 
-// setState brings the AgentClusterInstall into a state of assisted-service.
+// setState sets a state of assisted-service on the AgentClusterInstall.
 func (h *hub) setState(state, completed string, percentage int64) {
 	h.t.Helper()
 	aci := &hiveext.AgentClusterInstall{}
 	h.get("c1", aci)
-	aci.Status.DebugInfo = hiveext.DebugInfo{State: state, StateInfo: "in state " + state, EventsURL: "https://svc/v2/events?cluster_id=1&api_key=secret"}
+	aci.Status.DebugInfo = hiveext.DebugInfo{
+		State: state, StateInfo: "in state " + state, EventsURL: "https://svc/v2/events?cluster_id=1&api_key=secret",
+	}
 	aci.Status.Progress.TotalPercentage = percentage
 	status := corev1.ConditionFalse
 	if completed == hiveext.ClusterInstalledReason {
@@ -329,7 +346,9 @@ func controlPlane(change func(*controlplanev1.OpenshiftAssistedControlPlane)) *c
 	cp := &controlplanev1.OpenshiftAssistedControlPlane{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: lab, Name: "c1", UID: "cp-uid", Generation: 1,
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "cluster1", UID: "cluster-uid"}},
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "cluster1", UID: "cluster-uid"},
+			},
 		},
 		Spec: controlplanev1.OpenshiftAssistedControlPlaneSpec{
 			Replicas: ptr.To[int32](3),
@@ -340,21 +359,26 @@ func controlPlane(change func(*controlplanev1.OpenshiftAssistedControlPlane)) *c
 			},
 		},
 	}
-	cp.Spec.MachineTemplate.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: infraGV.Group, Kind: "Metal3MachineTemplate", Name: "hosts"}
+	cp.Spec.MachineTemplate.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
+		APIGroup: infraGV.Group, Kind: "Metal3MachineTemplate", Name: "hosts",
+	}
 	if change != nil {
 		change(cp)
 	}
 	return cp
 }
 
-// giveKubeconfig does as assisted-service does while the cluster is installed.
+// giveKubeconfig creates the kubeconfig as assisted-service does during the installation.
 func (h *hub) giveKubeconfig(user string) {
 	h.t.Helper()
 	aci := &hiveext.AgentClusterInstall{}
 	h.get("c1", aci)
 	aci.Spec.ClusterMetadata = &hivev1.ClusterMetadata{AdminKubeconfigSecretRef: corev1.LocalObjectReference{Name: "c1-admin-kubeconfig"}}
 	h.Expect(h.Update(h.t.Context(), aci)).To(Succeed())
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1-admin-kubeconfig", UID: "admin-uid"}, Data: map[string][]byte{"kubeconfig": kubeconfigOf(user)}}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1-admin-kubeconfig", UID: "admin-uid"},
+		Data:       map[string][]byte{"kubeconfig": kubeconfigOf(user)},
+	}
 	if err := h.Create(h.t.Context(), secret.DeepCopy()); apierrors.IsAlreadyExists(err) {
 		h.Expect(h.Update(h.t.Context(), secret)).To(Succeed())
 	} else {
@@ -362,15 +386,15 @@ func (h *hub) giveKubeconfig(user string) {
 	}
 }
 
-// withTime lets time pass between the reconciles, so that what was written a moment ago has reached the cache.
+// withTime lets time pass between reconciles, so that the cache has earlier writes.
 func (h *hub) withTime() *hub {
-	began, looks := time.Now(), atomic.Int64{}
-	h.r.writer.Recent = reconcile.NewRecentWrites(func() time.Time { return began.Add(time.Duration(looks.Add(1)) * reconcile.CacheLag) })
+	began, reads := time.Now(), atomic.Int64{}
+	h.r.writer.Recent = reconcile.NewRecentWrites(func() time.Time { return began.Add(time.Duration(reads.Add(1)) * reconcile.CacheLag) })
 	return h
 }
 
-// prove records an Agent as that of a Machine's host, as the bootstrap provider does.
-func (h *hub) prove(m *clusterv1.Machine, agent string) {
+// recordAgent records an Agent as that of a Machine's host, as the bootstrap provider does.
+func (h *hub) recordAgent(m *clusterv1.Machine, agent string) {
 	h.t.Helper()
 	config := &bootstrapv1.OpenshiftAssistedConfig{}
 	h.get(m.Spec.Bootstrap.ConfigRef.Name, config)
@@ -379,7 +403,7 @@ func (h *hub) prove(m *clusterv1.Machine, agent string) {
 	h.Expect(h.Update(h.t.Context(), config)).To(Succeed())
 }
 
-// install brings the cluster to its end.
+// install completes the installation of the cluster.
 func (h *hub) install() {
 	h.t.Helper()
 	h.reconcile()
@@ -389,8 +413,8 @@ func (h *hub) install() {
 	h.reconcile()
 }
 
-// elapse makes what the status lacks now be written by the next reconcile.
-func (h *hub) elapse() {
+// endDeferral makes the next reconcile write the deferred changes of the status.
+func (h *hub) endDeferral() {
 	h.t.Helper()
 	now := time.Now()
 	h.r.deferred = reconcile.NewStatusLimiter(func() time.Time { return now })
@@ -398,8 +422,8 @@ func (h *hub) elapse() {
 	now = now.Add(reconcile.DeferralPeriod)
 }
 
-// occupyGate begins as many inspections of other clusters as there may be at a time, makes the jitter a millisecond,
-// and returns how to end the inspections.
+// occupyGate starts the maximum number of inspections of other clusters and sets the jitter to a millisecond.
+// release ends the inspections.
 func (h *hub) occupyGate() (release func()) {
 	h.t.Helper()
 	h.r.gate.Jitter = func(d time.Duration, factor float64) time.Duration {
@@ -421,10 +445,10 @@ func (h *hub) occupyGate() (release func()) {
 	}
 }
 
-// restartAt makes the reconciler one that was started at a time.
+// restartAt replaces the reconciler by one that was started at a time.
 func (h *hub) restartAt(started time.Time) { h.r.started, h.r.conditions.Started = started, started }
 
-// restart makes the reconciler one that has not inspected etcd yet.
+// restart replaces the reconciler by one that has not inspected etcd yet.
 func (h *hub) restart(started time.Time) {
 	*h.r.gate = *etcdgate.New(h.etcds, h.clock)
 	h.restartAt(started)

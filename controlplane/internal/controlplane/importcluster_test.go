@@ -25,7 +25,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// newMovedHub is a hub to which an installed cluster was moved, before the first reconcile there.
+// newMovedHub returns a hub to which an installed cluster was moved, before the first reconcile there.
 func newMovedHub(t *testing.T) *hub {
 	t.Helper()
 	h := newHub(t, world(nil)...).withTime()
@@ -50,26 +50,30 @@ func (h *hub) aci() *hiveext.AgentClusterInstall {
 func (h *hub) expectNotRegistered() {
 	h.t.Helper()
 	for _, obj := range []client.Object{&hivev1.ClusterDeployment{}, &hiveext.AgentClusterInstall{}} {
-		h.Expect(h.Get(h.t.Context(), client.ObjectKey{Namespace: lab, Name: "c1"}, obj)).To(MatchError(apierrors.IsNotFound, "not found"), "%T", obj)
+		h.Expect(
+			h.Get(h.t.Context(), client.ObjectKey{Namespace: lab, Name: "c1"}, obj),
+		).To(MatchError(apierrors.IsNotFound, "not found"), "%T", obj)
 	}
 }
 
-// expectImport checks what is told of the import.
+// expectImport checks what the condition Installed reports about the import.
 func (h *hub) expectImport(reason, message string) {
 	h.t.Helper()
 	c := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
-	h.Expect(*c).To(And(HaveField("Status", BeEquivalentTo("True")), HaveField("Reason", reason), HaveField("Message", ContainSubstring(message))))
+	h.Expect(*c).To(
+		And(HaveField("Status", BeEquivalentTo("True")), HaveField("Reason", reason), HaveField("Message", ContainSubstring(message))),
+	)
 }
 
-// lent is the kubeconfig of assisted-service.
-func (h *hub) lent() *corev1.Secret {
+// assistedKubeconfig returns the kubeconfig of assisted-service.
+func (h *hub) assistedKubeconfig() *corev1.Secret {
 	h.t.Helper()
 	secret := &corev1.Secret{}
 	h.get("c1-admin-kubeconfig", secret)
 	return secret
 }
 
-func TestAMovedClusterIsImported(t *testing.T) {
+func TestMovedClusterIsImported(t *testing.T) {
 	h := newMovedHub(t)
 	h.workloads.facts.OpenShiftVersion = "4.19.7" // it was upgraded
 	h.reconcile()
@@ -82,15 +86,17 @@ func TestAMovedClusterIsImported(t *testing.T) {
 	}))
 	h.Expect(deployment.Annotations).To(HaveKeyWithValue(assisted.OpenShiftVersionAnnotation, "4.19.7"))
 	install := h.aci()
-	h.Expect(install.Spec.HoldInstallation).To(BeTrue(), "should it ever be taken for one that is to be installed")
+	h.Expect(install.Spec.HoldInstallation).To(BeTrue(), "no installation can start if assisted-service mistakes the cluster for a new one")
 	h.Expect(install.Spec.ClusterMetadata).To(Equal(deployment.Spec.ClusterMetadata))
 	h.Expect(install.Annotations).To(HaveKey(facts.ImportedAnnotation))
 	set := &hivev1.ClusterImageSet{}
 	h.Expect(h.Get(t.Context(), client.ObjectKey{Name: install.Spec.ImageSetRef.Name}, set)).To(Succeed())
-	h.Expect(set.Spec.ReleaseImage).To(Equal(digest), "that of the running release")
-	h.Expect(h.lent().Data["kubeconfig"]).To(Equal(h.published().Data["value"]))
-	h.Expect(h.lent().OwnerReferences).To(ConsistOf(And(HaveField("Kind", "ClusterDeployment"), HaveField("Name", "c1"))))
-	h.Expect(h.writes[:4]).To(Equal([]string{"apply", "create c1", "apply", "create c1"}), "set, ClusterDeployment, Secret, and AgentClusterInstall last")
+	h.Expect(set.Spec.ReleaseImage).To(Equal(digest), "the image of the running release")
+	h.Expect(h.assistedKubeconfig().Data["kubeconfig"]).To(Equal(h.published().Data["value"]))
+	h.Expect(h.assistedKubeconfig().OwnerReferences).To(ConsistOf(And(HaveField("Kind", "ClusterDeployment"), HaveField("Name", "c1"))))
+	h.Expect(h.writes[:4]).To(Equal([]string{
+		"apply", "create c1", "apply", "create c1",
+	}), "set, ClusterDeployment, Secret, and AgentClusterInstall last")
 	h.expectImport(controlplanev1.WaitingForImportReason, "")
 
 	h.reconcile()
@@ -101,12 +107,13 @@ func TestAMovedClusterIsImported(t *testing.T) {
 	h.reconcile()
 	writes := len(h.writes)
 	h.reconcile()
-	h.Expect(h.writes).To(HaveLen(writes), "nothing is written in a world in which nothing changed")
+	h.Expect(h.writes).To(HaveLen(writes), "no write without a change")
 	h.Expect(h.aci().Spec).To(Equal(install.Spec))
 }
 
-// The token in the published kubeconfig ends, and with it that in the copy. The copy is none to publish from.
-func TestTheLentKubeconfigFollowsThePublishedOne(t *testing.T) {
+// The token in the published kubeconfig expires, and with it the token in the copy. The copy is never
+// published.
+func TestCopyForAssistedServiceFollowsThePublishedKubeconfig(t *testing.T) {
 	h := newMovedHub(t)
 	h.reconcile()
 	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 0)
@@ -116,32 +123,34 @@ func TestTheLentKubeconfigFollowsThePublishedOne(t *testing.T) {
 	h.reconcile()
 	h.reconcile()
 	h.expectToken("token-2")
-	h.Expect(h.lent().Data["kubeconfig"]).To(Equal(h.published().Data["value"]))
+	h.Expect(h.assistedKubeconfig().Data["kubeconfig"]).To(Equal(h.published().Data["value"]))
 	h.reconcile()
 	h.Expect(h.workloads.issued).To(Equal(2))
 
-	h.Expect(h.Delete(t.Context(), h.lent())).To(Succeed())
+	h.Expect(h.Delete(t.Context(), h.assistedKubeconfig())).To(Succeed())
 	h.reconcile()
-	h.Expect(h.lent().Data["kubeconfig"]).To(Equal(h.published().Data["value"]), "it is made again")
+	h.Expect(h.assistedKubeconfig().Data["kubeconfig"]).To(Equal(h.published().Data["value"]), "the copy is created again")
 }
 
-func TestAKubeconfigThatIsNotUsedIsNotLent(t *testing.T) {
-	for situation, content := range map[string][]byte{"it is refused": withTokenFile(kubeconfigOf("user")), "nobody is connected with it": kubeconfigOf("user")} {
+func TestUnusedKubeconfigIsNotCopiedForAssistedService(t *testing.T) {
+	for situation, content := range map[string][]byte{
+		"it is refused": withTokenFile(kubeconfigOf("user")), "no connection uses it": kubeconfigOf("user"),
+	} {
 		t.Run(situation, func(t *testing.T) {
 			h := newMovedHub(t)
 			h.reconcile()
-			lent := h.lent().Data
+			lent := h.assistedKubeconfig().Data
 			published := h.published()
 			published.Data["value"] = content
 			h.Expect(h.Update(t.Context(), published)).To(Succeed())
 			h.workloads.facts.Connected = situation == "it is refused"
 			h.reconcile()
-			h.Expect(h.lent().Data).To(Equal(lent))
+			h.Expect(h.assistedKubeconfig().Data).To(Equal(lent))
 		})
 	}
 }
 
-func TestAKubeconfigThatTheUserGivesAssistedServiceStays(t *testing.T) {
+func TestUsersKubeconfigForAssistedServiceIsKept(t *testing.T) {
 	h := newMovedHub(t)
 	own := &corev1.Secret{}
 	own.Namespace, own.Name, own.Data = lab, "c1-admin-kubeconfig", map[string][]byte{"kubeconfig": kubeconfigOf("user")}
@@ -149,10 +158,10 @@ func TestAKubeconfigThatTheUserGivesAssistedServiceStays(t *testing.T) {
 	h.reconcile()
 	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 0)
 	h.reconcile()
-	h.Expect(h.lent().Data).To(Equal(own.Data))
+	h.Expect(h.assistedKubeconfig().Data).To(Equal(own.Data))
 }
 
-func TestAClusterIsNotImported(t *testing.T) {
+func TestClusterIsNotImportedWhileEvidenceIsMissing(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		change  func(h *hub)
 		message string
@@ -176,9 +185,9 @@ func TestAClusterIsNotImported(t *testing.T) {
 	}
 }
 
-// A ClusterDeployment that is there already is not changed. It has to say that the cluster is installed before there is
-// an AgentClusterInstall.
-func TestAnAgentClusterInstallThatIsMissing(t *testing.T) {
+// An existing ClusterDeployment is not changed. It has to state that the cluster is installed before an
+// AgentClusterInstall is created.
+func TestMissingAgentClusterInstallIsImported(t *testing.T) {
 	for _, stated := range []bool{true, false} {
 		h := newHub(t, world(nil)...).withTime()
 		h.install()
@@ -194,16 +203,20 @@ func TestAnAgentClusterInstallThatIsMissing(t *testing.T) {
 		h.Expect(after.Spec).To(Equal(deployment.Spec))
 		if stated {
 			h.Expect(h.aci().Annotations).To(HaveKey(facts.ImportedAnnotation))
-			h.Expect(h.lent().Data["kubeconfig"]).To(Equal(kubeconfigOf("assisted-service")), "its own")
+			h.Expect(h.assistedKubeconfig().Data["kubeconfig"]).To(
+				Equal(kubeconfigOf("assisted-service")), "the kubeconfig of assisted-service itself",
+			)
 			continue
 		}
 		h.expectImport(controlplanev1.WaitingForImportReason, "set spec.installed")
-		h.Expect(h.Get(t.Context(), client.ObjectKeyFromObject(deployment), &hiveext.AgentClusterInstall{})).To(MatchError(apierrors.IsNotFound, "not found"))
+		h.Expect(
+			h.Get(t.Context(), client.ObjectKeyFromObject(deployment), &hiveext.AgentClusterInstall{}),
+		).To(MatchError(apierrors.IsNotFound, "not found"))
 	}
 }
 
-// What the cache does not have yet may be the AgentClusterInstall of an installation.
-func TestAnImportOverwritesNothing(t *testing.T) {
+// The cache may lack the AgentClusterInstall of an installation.
+func TestImportOverwritesNoObject(t *testing.T) {
 	h := newMovedHub(t)
 	stored := h.Client.(client.WithWatch) //nolint:forcetypeassert // the fake
 	hidden := interceptor.NewClient(h.cached.Client.(client.WithWatch), interceptor.Funcs{
@@ -215,14 +228,14 @@ func TestAnImportOverwritesNothing(t *testing.T) {
 		},
 	})
 	h.cached.Client = hidden
-	there := &hiveext.AgentClusterInstall{}
-	there.Namespace, there.Name, there.Spec.SSHPublicKey = lab, "c1", "theirs"
-	h.Expect(stored.Create(t.Context(), there)).To(Succeed())
+	existing := &hiveext.AgentClusterInstall{}
+	existing.Namespace, existing.Name, existing.Spec.SSHPublicKey = lab, "c1", "theirs"
+	h.Expect(stored.Create(t.Context(), existing)).To(Succeed())
 	h.Expect(h.reconcile().RequeueAfter).NotTo(BeZero())
-	h.Expect(h.aci().Spec).To(Equal(there.Spec))
+	h.Expect(h.aci().Spec).To(Equal(existing.Spec))
 }
 
-func TestAnImportKeepsAForeignClusterImageSet(t *testing.T) {
+func TestImportKeepsForeignClusterImageSet(t *testing.T) {
 	h := newMovedHub(t)
 	theirs := assisted.ClusterImageSet(assisted.ClusterImageSetName(lab, "c1", digest), otherDigest, nil, nil)
 	h.Expect(h.Create(t.Context(), theirs)).To(Succeed())
@@ -234,8 +247,8 @@ func TestAnImportKeepsAForeignClusterImageSet(t *testing.T) {
 	h.expectImport(controlplanev1.InstallationNotOursReason, "ClusterImageSet "+theirs.Name+" exists and was not made for this control plane")
 }
 
-// Half of an import is gone on with.
-func TestAnImportThatIsInterrupted(t *testing.T) {
+// An interrupted import is continued.
+func TestInterruptedImportIsContinued(t *testing.T) {
 	h := newMovedHub(t)
 	h.workloads.identify = errors.New("cannot be read")
 	_, err := h.r.Reconcile(t.Context(), h.request())
@@ -247,10 +260,10 @@ func TestAnImportThatIsInterrupted(t *testing.T) {
 	h.workloads.identify = nil
 	h.reconcile()
 	h.Expect(h.Delete(t.Context(), h.aci())).To(Succeed())
-	h.Expect(h.Delete(t.Context(), h.lent())).To(Succeed())
+	h.Expect(h.Delete(t.Context(), h.assistedKubeconfig())).To(Succeed())
 	h.reconcile()
 	h.Expect(h.aci().Spec.HoldInstallation).To(BeTrue())
-	h.Expect(h.lent().Data).NotTo(BeEmpty())
+	h.Expect(h.assistedKubeconfig().Data).NotTo(BeEmpty())
 
 	deployment := &hivev1.ClusterDeployment{}
 	h.get("c1", deployment)
@@ -260,8 +273,8 @@ func TestAnImportThatIsInterrupted(t *testing.T) {
 	h.Expect(deployment.Spec.Installed).To(BeTrue())
 }
 
-// What has no AgentClusterInstall but is not proven to be installed is none to import.
-func TestAnInstallationThatBeganIsNotImported(t *testing.T) {
+// A cluster without AgentClusterInstall that is not proven to be installed is not imported.
+func TestStartedInstallationIsNotImported(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	h.setState("installing", hiveext.ClusterInstallationInProgressReason, 50)
@@ -269,14 +282,18 @@ func TestAnInstallationThatBeganIsNotImported(t *testing.T) {
 	h.Expect(h.Delete(t.Context(), h.aci())).To(Succeed())
 	h.workloads.facts = facts.Workload{Connected: true, LastSuccess: time.Now()}
 	h.reconcile()
-	h.Expect(h.Get(t.Context(), client.ObjectKey{Namespace: lab, Name: "c1"}, &hiveext.AgentClusterInstall{})).To(MatchError(apierrors.IsNotFound, "not found"))
+	h.Expect(
+		h.Get(t.Context(), client.ObjectKey{Namespace: lab, Name: "c1"}, &hiveext.AgentClusterInstall{}),
+	).To(MatchError(apierrors.IsNotFound, "not found"))
 	c := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
 	h.Expect(c.Reason).To(Equal(controlplanev1.WaitingForAssistedServiceReason))
-	h.Expect(c.Message).To(ContainSubstring("Restore it from a backup. If nothing runs on the hosts yet, delete the Cluster, which wipes them, and create it again"))
+	h.Expect(c.Message).To(
+		ContainSubstring("Restore it from a backup. If nothing runs on the hosts yet, delete the Cluster, which wipes them, and create it again"),
+	)
 }
 
-// What was imported is deregistered as what was installed here.
-func TestAnImportedClusterIsDeleted(t *testing.T) {
+// An imported cluster is deregistered like one that was installed here.
+func TestImportedClusterIsDeregistered(t *testing.T) {
 	h := newMovedHub(t)
 	h.reconcile()
 	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 0)

@@ -18,28 +18,31 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 )
 
-// An OpenShift hub whose administrator left out the verb delete for the templates of another infrastructure provider:
-// the cluster is installed all the same.
-func TestATemplateWhoseOwnersTheHubRefusesIsReported(t *testing.T) {
+// On an OpenShift hub the administrator did not grant the verb delete for the templates of another
+// infrastructure provider. The cluster is installed nevertheless.
+func TestTemplateWhoseOwnersTheHubRefusesIsReported(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.undeletable = kubetest.Undeletable{"Metal3MachineTemplate"}
 	h.install()
-	h.elapse()
+	h.endDeferral()
 	h.Expect(h.reconcile().RequeueAfter).NotTo(BeZero(), "no event reports that the right was granted")
 	created := conditions.Get(h.controlPlane(), controlplanev1.MachinesCreatedCondition)
 	h.Expect(created.Status).To(Equal(metav1.ConditionTrue))
-	h.Expect(created.Message).To(And(ContainSubstring("Metal3MachineTemplate hosts keeps its owner references"), ContainSubstring("Add the verb delete")))
+	h.Expect(created.Message).To(
+		And(ContainSubstring("Metal3MachineTemplate hosts keeps its owner references"), ContainSubstring("Add the verb delete")),
+	)
 	writes := len(h.writes)
 	h.reconcile()
-	h.Expect(h.writes[writes:]).NotTo(ContainElement("patch hosts"), "what was refused is not repeated at once")
+	h.Expect(h.writes[writes:]).NotTo(ContainElement("patch hosts"), "the refused write is not repeated at once")
 	h.undeletable = nil
 	h.clock.now = func() time.Time { return time.Now().Add(time.Hour) }
 	h.reconcile()
 	h.Expect(h.writes).To(ContainElement("patch hosts"))
 }
 
-// The roles name Metal3's kinds; those of other infrastructure providers have to be added.
-func TestATemplateThatMayNotBeWrittenIsTold(t *testing.T) {
+// The roles name the kinds of Metal3. An administrator has to add the kinds of other infrastructure
+// providers.
+func TestForbiddenWriteOfTemplateIsReported(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	h.cached.Client = interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
@@ -50,7 +53,7 @@ func TestATemplateThatMayNotBeWrittenIsTold(t *testing.T) {
 		},
 	})
 	_, err := h.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: lab, Name: "c1"}})
-	h.Expect(err).To(HaveOccurred(), "it is tried again")
+	h.Expect(err).To(HaveOccurred(), "the write is tried again")
 	created := conditions.Get(h.controlPlane(), controlplanev1.MachinesCreatedCondition)
 	h.Expect(created).NotTo(BeNil())
 	h.Expect(created.Reason).To(Equal(controlplanev1.MachineCreationFailedReason))

@@ -19,7 +19,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// newWaitingHub is one of which a Machine waits for etcd, with its time.
+// newWaitingHub returns a hub on which a Machine waits for etcd, and its time.
 func newWaitingHub(t *testing.T) (*hub, *time.Time) {
 	t.Helper()
 	h := newInstalledHub(t)
@@ -30,23 +30,23 @@ func newWaitingHub(t *testing.T) (*hub, *time.Time) {
 	return h, &now
 }
 
-func TestEtcdIsLookedAtLessOftenTheLongerNothingChanges(t *testing.T) {
+func TestEtcdIsInspectedLessOftenWhileNothingChanges(t *testing.T) {
 	h, now := newWaitingHub(t)
 	for _, after := range []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second, time.Minute, time.Minute} {
 		before := h.etcds.inspections
 		h.Expect(h.reconcile().RequeueAfter).To(Equal(after))
 		h.Expect(h.etcds.inspections).To(Equal(before + 1))
-		h.Expect(after == etcdgate.InitialDelay || after >= reconcile.LowPriorityDelay).To(BeTrue(), "nobody waits for the end of a longer one")
+		h.Expect(after == etcdgate.InitialDelay || after >= reconcile.LowPriorityDelay).To(BeTrue(), "a longer delay blocks no urgent reconcile")
 		*now = now.Add(after)
 	}
 	h.etcds.Members[2].Problem = "does not serve"
-	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", etcdgate.InitialDelay), "something changed")
+	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", etcdgate.InitialDelay), "a member changed")
 	h.etcds.Members[2].Problem = "does not answer"
 	*now = now.Add(etcdgate.InitialDelay)
-	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", etcdgate.InitialDelay), "and changed again")
+	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", etcdgate.InitialDelay), "the member changed again")
 }
 
-func TestEventsMakeEtcdBeLookedAtButNotAllTheTime(t *testing.T) {
+func TestEventsTriggerInspectionsAtLimitedRate(t *testing.T) {
 	h, now := newWaitingHub(t)
 	h.reconcile()
 	message := conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)
@@ -55,10 +55,10 @@ func TestEventsMakeEtcdBeLookedAtButNotAllTheTime(t *testing.T) {
 		h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<", etcdgate.Interval)))
 	}
 	h.Expect(h.etcds.inspections).To(Equal(1))
-	h.elapse()
-	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(Equal(message), "it is told all the same")
+	h.endDeferral()
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(Equal(message), "the message stays")
 	*now = now.Add(etcdgate.Interval / 4)
-	h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.InitialDelay), "an event does not make the next look later")
+	h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.InitialDelay), "an event does not postpone the next inspection")
 	h.Expect(h.etcds.inspections).To(Equal(2))
 
 	h.etcds.Members[2].Problem = ""
@@ -67,7 +67,7 @@ func TestEventsMakeEtcdBeLookedAtButNotAllTheTime(t *testing.T) {
 	h.Expect(h.held()).To(HaveLen(2))
 }
 
-func TestWhatCanGoOnDoesSoAtOnce(t *testing.T) {
+func TestNextStepFollowsAtOnce(t *testing.T) {
 	h, _ := newWaitingHub(t)
 	h.etcds.Members[2].Problem = ""
 	h.reconcile()
@@ -79,16 +79,18 @@ func TestWhatCanGoOnDoesSoAtOnce(t *testing.T) {
 	h.Expect(h.etcds.calls).To(ContainElement("delete Secrets of n0"))
 	before := h.etcds.inspections
 	h.reconcile()
-	h.Expect(h.etcds.inspections).To(Equal(before+1), "in the same moment")
+	h.Expect(h.etcds.inspections).To(Equal(before+1), "without another inspection")
 	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(Equal(controlplanev1.WaitingForReplacementReason))
 }
 
-func TestFewClustersAreLookedAtAtOnce(t *testing.T) {
+func TestNumberOfConcurrentInspectionsIsLimited(t *testing.T) {
 	h, now := newWaitingHub(t)
 	release := h.occupyGate()
 	h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.Interval + time.Millisecond))
 	h.Expect(h.etcds.inspections).To(BeZero())
-	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(ContainSubstring("the etcd of many other clusters is being inspected"))
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(
+		ContainSubstring("the etcd of many other clusters is being inspected"),
+	)
 	release()
 	*now = now.Add(etcdgate.Interval)
 	h.reconcile()
@@ -96,8 +98,8 @@ func TestFewClustersAreLookedAtAtOnce(t *testing.T) {
 	h.occupyGate() // each inspection has ended
 }
 
-// One that hands over, as it says, but leads all the same, is not asked to all the time.
-func TestALeaderThatDoesNotHandOver(t *testing.T) {
+// A leader that reports the handover but stays leader is not requested to hand over all the time.
+func TestLeaderThatDoesNotHandOverIsReported(t *testing.T) {
 	h, now := newWaitingHub(t)
 	h.etcds.Members[2].Problem, h.etcds.stubborn = "", true
 	for i, after := range []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second} {
@@ -113,8 +115,8 @@ func TestALeaderThatDoesNotHandOver(t *testing.T) {
 	h.Expect(h.etcds.Members).To(HaveLen(2))
 }
 
-// Errors have ports in them that are others each time.
-func TestWhatFailsIsLoggedOnce(t *testing.T) {
+// Errors contain port numbers that differ each time.
+func TestRepeatedFailureIsLoggedOnce(t *testing.T) {
 	h, now := newWaitingHub(t)
 	var logged []string
 	ctx := ctrl.LoggerInto(t.Context(), funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{}))
@@ -129,34 +131,35 @@ func TestWhatFailsIsLoggedOnce(t *testing.T) {
 	h.etcds.observing = context.DeadlineExceeded
 	_, err := h.r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: lab, Name: "c1"}})
 	h.Expect(err).NotTo(HaveOccurred())
-	h.Expect(logged).To(HaveLen(2), "another thing")
+	h.Expect(logged).To(HaveLen(2), "a different error is logged")
 }
 
-func TestWhatIsAskedBesideWaitsForItsTurn(t *testing.T) {
+func TestBackgroundCheckWaitsForItsTurn(t *testing.T) {
 	h := newInstalledHub(t)
 	now := time.Now()
 	h.clock.now = func() time.Time { return now }
 	m := &clusterv1.Machine{}
 	h.get(h.deleteMachine(0), m)
-	h.giveReason(m, clusterv1.MachineDeletingDrainingNodeReason)
+	h.setDeletingReason(m, clusterv1.MachineDeletingDrainingNodeReason)
 	release := h.occupyGate()
 	h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.Interval + time.Millisecond))
-	h.Expect(h.etcds.asked).To(BeZero())
+	h.Expect(h.etcds.serveChecks).To(BeZero())
 	release()
 	now = now.Add(2 * etcdgate.Interval)
 	h.reconcile()
-	h.Expect(h.etcds.asked).To(Equal(1))
+	h.Expect(h.etcds.serveChecks).To(Equal(1))
 	h.occupyGate() // each inspection has ended
 }
 
-// All clusters of a hub wait at the same time when a manager starts that reports members for the first time.
+// All clusters of a hub wait at the same time after the start of a manager that reports members for the first
+// time.
 func TestInspectionsOfMembersWaitForTheirTurn(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		etcd  facts.EtcdOperator
 		after time.Duration
 	}{
-		"nothing is wrong: Machines that wait come first": {facts.EtcdOperator{Known: true, Available: true}, etcdgate.DeferrableTurn},
-		"the operator is degraded":                        {facts.EtcdOperator{Known: true, DegradedSince: time.Now()}, etcdgate.Interval},
+		"etcd is healthy: waiting Machines come first": {facts.EtcdOperator{Known: true, Available: true}, etcdgate.DeferrableTurn},
+		"the operator is degraded":                     {facts.EtcdOperator{Known: true, DegradedSince: time.Now()}, etcdgate.Interval},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h := newInstalledHub(t)

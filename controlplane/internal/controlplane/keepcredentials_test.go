@@ -23,7 +23,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 )
 
-// recovery is the Secret with the copy of assisted-service's kubeconfig.
+// recovery returns the Secret with the copy of assisted-service's kubeconfig.
 func (h *hub) recovery() *corev1.Secret {
 	h.t.Helper()
 	kept := &corev1.Secret{}
@@ -37,8 +37,9 @@ func (h *hub) expectNoRecovery() {
 	h.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
 }
 
-// A hub that was away for longer than a token lives, to which the cluster was moved: assisted-service's Secret is not there.
-func TestAMovedClusterWhoseTokenHasExpiredComesBack(t *testing.T) {
+// The cluster was moved to a hub that was off for longer than the lifetime of a token. assisted-service's
+// Secret does not exist there.
+func TestMovedClusterWithExpiredTokenReconnects(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	h.forget()
@@ -57,20 +58,22 @@ func TestAMovedClusterWhoseTokenHasExpiredComesBack(t *testing.T) {
 	h.workloads.facts = connected
 	h.reconcile()
 	h.expectToken("token-2")
-	h.Expect(h.recovery().Data["kubeconfig"]).To(Equal(kubeconfigOf("assisted-service")), "for the next time")
+	h.Expect(h.recovery().Data["kubeconfig"]).To(Equal(kubeconfigOf("assisted-service")), "the copy is kept for the next time")
 }
 
-func TestTheCopyOfAssistedServicesKubeconfigFollowsIt(t *testing.T) {
+func TestCopyOfAssistedServicesKubeconfigIsUpdated(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	h.giveKubeconfig("assisted-service")
 	h.reconcile()
-	h.expectNoRecovery() // what is being installed is not moved
+	h.expectNoRecovery() // a cluster is not moved during its installation
 	h.install()
 	kept := h.recovery()
 	h.Expect(kept.Data["kubeconfig"]).To(Equal(kubeconfigOf("assisted-service")))
 	h.Expect(kept.Type).To(Equal(clusterv1.ClusterSecretType))
-	h.Expect(metav1.IsControlledBy(kept, h.controlPlane())).To(BeTrue(), "clusterctl moves what the Cluster's objects own, and it is deleted with them")
+	h.Expect(metav1.IsControlledBy(kept, h.controlPlane())).To(
+		BeTrue(), "clusterctl moves what the Cluster's objects own, and it is deleted with them",
+	)
 
 	writes := len(h.writes)
 	admin := &corev1.Secret{}
@@ -99,7 +102,7 @@ func TestTheCopyOfAssistedServicesKubeconfigFollowsIt(t *testing.T) {
 }
 
 // Backup tools drop owner references.
-func TestACopyFromABackupIsAdopted(t *testing.T) {
+func TestRestoredCopyIsAdopted(t *testing.T) {
 	for _, moved := range []bool{false, true} {
 		h := newHub(t, world(nil)...).withTime()
 		h.install()
@@ -115,7 +118,8 @@ func TestACopyFromABackupIsAdopted(t *testing.T) {
 	}
 }
 
-// A hub that is OpenShift, without openshift-hub.yaml, after a restore: what does not depend on the owner goes on.
+// On an OpenShift hub without openshift-hub.yaml, after a restore: all work that does not depend on the owner
+// continues.
 func TestKubeconfigsWhoseOwnersTheHubRefusesAreReported(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
@@ -126,14 +130,14 @@ func TestKubeconfigsWhoseOwnersTheHubRefusesAreReported(t *testing.T) {
 	h.undeletable = kubetest.Undeletable{"Secret"}
 	h.reconcile()
 	h.expectToken("token-1")
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
 	c := h.condition(controlplanev1.KubeconfigAvailableCondition)
 	h.Expect(c.Status).To(Equal(metav1.ConditionTrue))
 	h.Expect(c.Message).To(And(ContainSubstring("keeps its owner references"), ContainSubstring("Apply openshift-hub.yaml")))
 	writes := len(h.writes)
 	h.reconcile()
-	h.Expect(h.writes[writes:]).To(BeEmpty(), "what was refused is not repeated at once")
+	h.Expect(h.writes[writes:]).To(BeEmpty(), "the refused write is not repeated at once")
 
 	h.clock.now = func() time.Time { return time.Now().Add(tokens.Validity/2 + time.Hour) }
 	h.reconcile()
@@ -148,13 +152,13 @@ func TestKubeconfigsWhoseOwnersTheHubRefusesAreReported(t *testing.T) {
 	h.reconcile()
 	h.Expect(metav1.IsControlledBy(h.published(), h.controlPlane())).To(BeTrue())
 	h.Expect(metav1.IsControlledBy(h.recovery(), h.controlPlane())).To(BeTrue())
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
 	h.Expect(h.condition(controlplanev1.KubeconfigAvailableCondition).Message).NotTo(ContainSubstring("owner references"))
 }
 
 // The labels that decide are not cached: a foreign Secret is read once for each of its versions.
-func TestAForeignCopyIsReadOnce(t *testing.T) {
+func TestForeignCopyIsReadOnce(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	foreign := h.recovery()
@@ -173,9 +177,11 @@ func TestAForeignCopyIsReadOnce(t *testing.T) {
 		h.reconcile()
 	}
 	h.Expect(reads).To(Equal(1))
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
-	h.Expect(h.condition(controlplanev1.KubeconfigAvailableCondition).Message).To(ContainSubstring("c1-recovery-credentials does not belong to this cluster"))
+	h.Expect(h.condition(controlplanev1.KubeconfigAvailableCondition).Message).To(
+		ContainSubstring("c1-recovery-credentials does not belong to this cluster"),
+	)
 
 	ours := h.recovery()
 	h.gather().Owner().Mark(ours)
@@ -184,7 +190,7 @@ func TestAForeignCopyIsReadOnce(t *testing.T) {
 	h.Expect(metav1.IsControlledBy(h.recovery(), h.controlPlane())).To(BeTrue(), "another version is read again")
 }
 
-func TestAForeignCopyIsNeitherUsedNorChanged(t *testing.T) {
+func TestForeignCopyIsNeitherUsedNorChanged(t *testing.T) {
 	for whose, change := range map[string]func(*corev1.Secret){
 		"the user's": func(s *corev1.Secret) { s.OwnerReferences, s.Labels, s.Annotations = nil, nil, nil },
 		"of a former cluster of this name": func(s *corev1.Secret) {
@@ -208,15 +214,17 @@ func TestAForeignCopyIsNeitherUsedNorChanged(t *testing.T) {
 				h.Expect(h.published().Data["value"]).NotTo(Equal(kubeconfigOf("foreign")))
 				h.Expect(h.recovery().ResourceVersion).To(Equal(foreign.ResourceVersion))
 				h.workloads.facts = facts.Workload{}
-				h.elapse()
+				h.endDeferral()
 				h.reconcile()
-				h.Expect(h.condition(controlplanev1.KubeconfigAvailableCondition).Message).To(ContainSubstring("c1-recovery-credentials does not belong to this cluster"))
+				h.Expect(h.condition(controlplanev1.KubeconfigAvailableCondition).Message).To(
+					ContainSubstring("c1-recovery-credentials does not belong to this cluster"),
+				)
 			}
 		})
 	}
 }
 
-func TestNoCopyBesideTheUsersOwnKubeconfig(t *testing.T) {
+func TestUsersOwnKubeconfigGetsNoCopy(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	own := &corev1.Secret{}
@@ -235,11 +243,11 @@ func TestNoMoveWithoutTheCopy(t *testing.T) {
 	h.clock.now = func() time.Time { return time.Now().Add(tokens.Validity/2 + time.Hour) }
 	_, err := h.r.Reconcile(t.Context(), h.request())
 	h.Expect(err).To(MatchError(ContainSubstring("cannot keep a copy of assisted-service's kubeconfig in Secret c1-recovery-credentials")))
-	h.Expect(err).To(MatchError(ContainSubstring("cannot publish the renewed kubeconfig")), "which is tried all the same")
+	h.Expect(err).To(MatchError(ContainSubstring("cannot publish the renewed kubeconfig")), "the renewal is tried nevertheless")
 	h.Expect(h.controlPlane().Annotations).To(HaveKey(clusterctlv1.BlockMoveAnnotation))
 }
 
-func TestTheEndOfTheTokenIsReported(t *testing.T) {
+func TestExpirationOfTheTokenIsReported(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	h.giveKubeconfig("assisted-service")

@@ -21,13 +21,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-func TestANewKubeconfigOfAssistedServiceReplacesTheToken(t *testing.T) {
+func TestNewKubeconfigOfAssistedServiceReplacesTheToken(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	h.giveKubeconfig("another")
 	h.workloads.facts = facts.Workload{}
 	h.reconcile()
-	h.Expect(h.published().Data["value"]).To(Equal(kubeconfigOf("another")), "which helps when the token does not work any more")
+	h.Expect(h.published().Data["value"]).To(Equal(kubeconfigOf("another")), "this helps if the token no longer works")
 
 	h.workloads.facts = facts.Workload{Connected: true, OpenShiftVersion: "4.19.3"}
 	h.reconcile()
@@ -36,10 +36,12 @@ func TestANewKubeconfigOfAssistedServiceReplacesTheToken(t *testing.T) {
 
 // withTokenFile makes a kubeconfig read a file.
 func withTokenFile(content []byte) []byte {
-	return bytes.Replace(content, []byte("client-key-data:"), []byte("tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token\n    client-key-data:"), 1)
+	return bytes.Replace(
+		content, []byte("client-key-data:"), []byte("tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token\n    client-key-data:"), 1,
+	)
 }
 
-func TestAKubeconfigOfAssistedServiceThatReadsFilesIsNotPublished(t *testing.T) {
+func TestKubeconfigOfAssistedServiceThatReadsFilesIsNotPublished(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	h.giveKubeconfig("assisted-service")
@@ -50,11 +52,13 @@ func TestAKubeconfigOfAssistedServiceThatReadsFilesIsNotPublished(t *testing.T) 
 	h.Expect(apierrors.IsNotFound(err)).To(BeTrue())
 }
 
-func TestARefusedKubeconfigIsTold(t *testing.T) {
+func TestRefusedKubeconfigIsReported(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	published := h.published()
-	h.workloads.facts = facts.Workload{Failure: &facts.Failure{Kind: facts.KubeconfigRefused, Message: "it has exec", KubeconfigVersion: published.ResourceVersion}}
+	h.workloads.facts = facts.Workload{
+		Failure: &facts.Failure{Kind: facts.KubeconfigRefused, Message: "it has exec", KubeconfigVersion: published.ResourceVersion},
+	}
 	h.reconcile()
 	h.expectKubeconfig(controlplanev1.KubeconfigRefusedReason, "Secret cluster1-kubeconfig is not used: it has exec; delete the Secret")
 
@@ -64,8 +68,8 @@ func TestARefusedKubeconfigIsTold(t *testing.T) {
 	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "")
 }
 
-// Backup tools label and annotate what they save and bring back.
-func TestATouchOfTheAdminSecretMintsNoToken(t *testing.T) {
+// Backup tools label and annotate the objects that they save and restore.
+func TestChangedMetadataOfTheAdminSecretIssuesNoToken(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	live := &liveReader{Reader: h.Client}
@@ -78,12 +82,12 @@ func TestATouchOfTheAdminSecretMintsNoToken(t *testing.T) {
 	h.reconcile()
 	h.reconcile()
 	h.Expect(h.workloads.issued).To(Equal(1))
-	h.Expect(h.published().ResourceVersion).To(Equal(before), "nothing is written")
+	h.Expect(h.published().ResourceVersion).To(Equal(before), "no write")
 	h.Expect(live.secrets).To(Equal(1), "each version of the Secret is read once")
 }
 
 // An earlier version of the provider recorded no digest.
-func TestASourceWithoutDigestIsCompleted(t *testing.T) {
+func TestRecordedSourceWithoutDigestIsCompleted(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	source := h.published().Annotations[facts.KubeconfigSourceAnnotation]
@@ -96,9 +100,9 @@ func TestASourceWithoutDigestIsCompleted(t *testing.T) {
 	h.Expect(h.workloads.issued).To(Equal(1))
 }
 
-// Backup tools drop owner references. The token in it would end without anybody to renew it.
-func TestAKubeconfigFromABackupIsAdopted(t *testing.T) {
-	for _, moved := range []bool{false, true} { // where the cluster was moved to, assisted-service's is missing
+// Backup tools drop owner references. Without adoption the token in the Secret would expire.
+func TestRestoredKubeconfigIsAdopted(t *testing.T) {
+	for _, moved := range []bool{false, true} { // after a move assisted-service's kubeconfig is missing
 		h := newHub(t, world(nil)...).withTime()
 		h.install()
 		if moved {
@@ -119,16 +123,19 @@ func TestAKubeconfigFromABackupIsAdopted(t *testing.T) {
 	}
 }
 
-// unauthorized is what is observed of a cluster that does not accept what is in the published kubeconfig.
+// unauthorized returns the facts of a cluster that does not accept the credentials in the published
+// kubeconfig.
 func (h *hub) unauthorized() facts.Workload {
 	h.t.Helper()
 	return facts.Workload{Failure: &facts.Failure{Kind: facts.Unauthorized, Message: "401", KubeconfigVersion: h.published().ResourceVersion}}
 }
 
-func TestWhyThereIsNoConnectionIsTold(t *testing.T) {
+func TestCauseOfMissingConnectionIsReported(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
-	h.workloads.facts = facts.Workload{LastSuccess: time.Now().Add(-time.Hour), Failure: &facts.Failure{Kind: facts.Unreachable, Message: "the name cannot be looked up"}}
+	h.workloads.facts = facts.Workload{
+		LastSuccess: time.Now().Add(-time.Hour), Failure: &facts.Failure{Kind: facts.Unreachable, Message: "the name cannot be looked up"},
+	}
 	h.clock.now = func() time.Time { return time.Now().Add(2 * facts.GracePeriod) }
 	h.reconcile()
 	available := conditions.Get(h.controlPlane(), controlplanev1.AvailableCondition)
@@ -137,11 +144,13 @@ func TestWhyThereIsNoConnectionIsTold(t *testing.T) {
 	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "")
 }
 
-// TestAKubeconfigOfAFormerClusterIsTold is the Secret that a user made for a cluster that was deleted, and made again under the same name.
-func TestAKubeconfigOfAFormerClusterIsTold(t *testing.T) {
+// The user created the Secret for a cluster that was deleted, and recreated under the same name.
+func TestKubeconfigOfFormerClusterIsReported(t *testing.T) {
 	unreachable := func(h *hub) {
-		h.workloads.facts = facts.Workload{Failure: &facts.Failure{Kind: facts.Unreachable, Message: "connection refused", KubeconfigVersion: h.published().ResourceVersion}}
-		h.elapse()
+		h.workloads.facts = facts.Workload{
+			Failure: &facts.Failure{Kind: facts.Unreachable, Message: "connection refused", KubeconfigVersion: h.published().ResourceVersion},
+		}
+		h.endDeferral()
 		h.reconcile()
 	}
 	left := func(h *hub) {
@@ -158,11 +167,13 @@ func TestAKubeconfigOfAFormerClusterIsTold(t *testing.T) {
 	left(h)
 	h.giveKubeconfig("assisted-service")
 	unreachable(h)
-	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "") // nothing answers while it is installed
+	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "") // no server answers during the installation
 	installed(h)
 	unreachable(h)
-	h.expectKubeconfig(controlplanev1.KubeconfigNotOursReason, "delete it: its content is lost, and assisted-service's kubeconfig (Secret c1-admin-kubeconfig)")
-	h.Expect(h.published().Data["value"]).To(Equal(kubeconfigOf("former")), "it is the user's")
+	h.expectKubeconfig(
+		controlplanev1.KubeconfigNotOursReason, "delete it: its content is lost, and assisted-service's kubeconfig (Secret c1-admin-kubeconfig)",
+	)
+	h.Expect(h.published().Data["value"]).To(Equal(kubeconfigOf("former")), "the Secret belongs to the user")
 	h.Expect(h.Delete(t.Context(), h.published())).To(Succeed())
 	h.reconcile()
 	h.Expect(h.published().Data["value"]).To(Equal(kubeconfigOf("assisted-service")))
@@ -175,7 +186,7 @@ func TestAKubeconfigOfAFormerClusterIsTold(t *testing.T) {
 	h.workloads.facts = facts.Workload{Connected: true, LastSuccess: time.Now()}
 	h.reconcile()
 	unreachable(h)
-	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "") // the cluster has answered with it
+	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "") // the cluster answered a connection with it
 }
 
 // liveReader counts the reads of Secrets.

@@ -9,11 +9,12 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-// settled reconciles until all is written that waits for it, and returns the status but for the times of its conditions.
+// settled reconciles until all deferred changes are written. It returns the status without the times of its
+// conditions.
 func (h *hub) settled() controlplanev1.OpenshiftAssistedControlPlaneStatus {
 	h.t.Helper()
 	for range 3 {
-		h.elapse()
+		h.endDeferral()
 		h.reconcile()
 	}
 	status := *h.controlPlane().Status.DeepCopy()
@@ -23,8 +24,8 @@ func (h *hub) settled() controlplanev1.OpenshiftAssistedControlPlaneStatus {
 	return status
 }
 
-// TestALostStatusComesBack takes the status away at each stage of a cluster.
-func TestALostStatusComesBack(t *testing.T) {
+// The status is removed at each stage of a cluster.
+func TestLostStatusIsRestored(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	for stage, happen := range []func(){
 		func() {},

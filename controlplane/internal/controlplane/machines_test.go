@@ -16,12 +16,12 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-func TestNoMachineWithoutItsParts(t *testing.T) {
+func TestNoMachineIsCreatedBeforeItsObjects(t *testing.T) {
 	for situation, prepare := range map[string]func(h *hub, name string){
-		"the infra machine was written a moment ago, and is not seen": func(h *hub, name string) {
+		"the infra machine was written a moment ago, and the cache lacks it": func(h *hub, name string) {
 			h.r.writer.Recent.Record("Metal3Machine "+lab+"/"+name, "")
 		},
-		"the OpenshiftAssistedConfig was written a moment ago, and is not seen": func(h *hub, name string) {
+		"the OpenshiftAssistedConfig was written a moment ago, and the cache lacks it": func(h *hub, name string) {
 			h.r.writer.Recent.Record(writer.Key(&bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: name}}), "")
 		},
 	} {
@@ -31,7 +31,7 @@ func TestNoMachineWithoutItsParts(t *testing.T) {
 			h.Expect(err).NotTo(HaveOccurred())
 			prepare(h, slots[0].Name)
 			h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", reconcile.CacheLag))
-			h.Expect(h.machines()).To(HaveLen(2), "that one is not made yet")
+			h.Expect(h.machines()).To(HaveLen(2), "the Machine is not created yet")
 			h.withTime().reconcile()
 			h.Expect(h.machines()).To(HaveLen(3))
 		})
@@ -39,7 +39,7 @@ func TestNoMachineWithoutItsParts(t *testing.T) {
 }
 
 // The cache lacks the infra machine of a former Machine, which is being deleted.
-func TestNoMachineWithTheInfraMachineOfAFormerOne(t *testing.T) {
+func TestNoMachineIsCreatedWithInfraMachineOfFormerMachine(t *testing.T) {
 	slots, err := desired.FreeSlots(factsOf(nil), 1)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	left := infraTemplate()
@@ -51,14 +51,17 @@ func TestNoMachineWithTheInfraMachineOfAFormerOne(t *testing.T) {
 	h.Expect(h.machines()).To(HaveLen(2))
 }
 
-// The cache still has what belonged to a former Machine of the name, and is gone: the next Machine would refer to nothing for ever.
-func TestNoMachineFromThePartsOfAFormerOne(t *testing.T) {
+// The cache still has deleted objects of a former Machine of the name. The next Machine would refer to
+// objects that do not exist.
+func TestNoMachineIsCreatedWithDeletedObjectsOfFormerMachine(t *testing.T) {
 	for _, kind := range []string{"OpenshiftAssistedConfig", "Metal3Machine"} {
 		t.Run(kind, func(t *testing.T) {
 			h := newHub(t, world(nil)...)
 			h.reconcile()
 			former := h.machines()[0]
-			parts := map[string]client.Object{"OpenshiftAssistedConfig": &bootstrapv1.OpenshiftAssistedConfig{}, "Metal3Machine": &unstructured.Unstructured{}}
+			parts := map[string]client.Object{
+				"OpenshiftAssistedConfig": &bootstrapv1.OpenshiftAssistedConfig{}, "Metal3Machine": &unstructured.Unstructured{},
+			}
 			parts["Metal3Machine"].GetObjectKind().SetGroupVersionKind(infraGV.WithKind("Metal3Machine"))
 			h.Expect(h.Delete(t.Context(), &former)).To(Succeed())
 			for of, part := range parts {
@@ -68,10 +71,12 @@ func TestNoMachineFromThePartsOfAFormerOne(t *testing.T) {
 				}
 			}
 			left := parts[kind]
-			left.SetOwnerReferences(append(left.GetOwnerReferences(), *metav1.NewControllerRef(&former, clusterv1.GroupVersion.WithKind("Machine")))) // as Cluster API does
+			left.SetOwnerReferences(
+				append(left.GetOwnerReferences(), *metav1.NewControllerRef(&former, clusterv1.GroupVersion.WithKind("Machine"))),
+			) // as Cluster API does
 			h.Expect(h.Update(t.Context(), left)).To(Succeed())
 			h.withTime().reconcile()
-			h.Expect(h.machines()).To(HaveLen(2), "the former one's %s is there", kind)
+			h.Expect(h.machines()).To(HaveLen(2), "the cache has the %s of the former Machine", kind)
 
 			h.Expect(h.Delete(t.Context(), left)).To(Succeed())
 			h.withTime().reconcile()
@@ -81,7 +86,7 @@ func TestNoMachineFromThePartsOfAFormerOne(t *testing.T) {
 	}
 }
 
-// blind does not see the objects of a name.
+// blind does not find the objects of a name.
 type blind struct {
 	client.Client
 	name string

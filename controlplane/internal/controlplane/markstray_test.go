@@ -11,14 +11,19 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-func TestAHeldMachineThatWasTakenOutIsTold(t *testing.T) {
+func TestDeletedMachineThatWasTakenOutIsReported(t *testing.T) {
 	h := newInstalledHub(t)
 	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
-		Namespace: lab, Name: "former", Finalizers: []string{clusterv1.MachineFinalizer}, Annotations: map[string]string{controlplanev1.EtcdMemberHookAnnotation: ""},
+		Namespace:   lab,
+		Name:        "former",
+		Finalizers:  []string{clusterv1.MachineFinalizer},
+		Annotations: map[string]string{controlplanev1.EtcdMemberHookAnnotation: ""},
 	}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
 	h.Expect(h.Create(t.Context(), m)).To(Succeed())
 	h.reconcile()
-	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).NotTo(Equal(controlplanev1.EtcdUnknownReason), "it lives")
+	h.Expect(
+		conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition),
+	).NotTo(Equal(controlplanev1.EtcdUnknownReason), "the Machine is not being deleted")
 
 	h.Expect(h.Delete(t.Context(), m)).To(Succeed())
 	h.reconcile()
@@ -27,40 +32,43 @@ func TestAHeldMachineThatWasTakenOutIsTold(t *testing.T) {
 	c := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
 	h.Expect(c.Status).To(Equal(metav1.ConditionTrue))
 	h.Expect(c.Reason).To(Equal(controlplanev1.EtcdUnknownReason))
-	h.Expect(c.Message).To(And(ContainSubstring("Machine "+m.Name+" is not touched"), ContainSubstring("the annotation "+controlplanev1.EtcdMemberHookAnnotation)))
+	h.Expect(c.Message).To(
+		And(ContainSubstring("Machine "+m.Name+" is not touched"), ContainSubstring("the annotation "+controlplanev1.EtcdMemberHookAnnotation)),
+	)
 
 	h.get(m.Name, m)
 	m.Annotations = nil
 	h.Expect(h.Update(t.Context(), m)).To(Succeed())
 	h.reconcile()
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
 	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).NotTo(Equal(controlplanev1.EtcdUnknownReason))
 }
 
-// Only its own place is not given to another.
-func TestOthersAreMadeBesideAMachineThatWasTakenOut(t *testing.T) {
+// Only the slot of that Machine stays empty.
+func TestOtherMachinesAreCreatedAlthoughOneWasTakenOut(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
-	out, gone := h.machines()[0], h.machines()[2]
+	out, deleted := h.machines()[0], h.machines()[2]
 	out.OwnerReferences, out.Labels = clusterOwner(), map[string]string{clusterv1.ClusterNameLabel: "cluster1"}
 	h.Expect(h.Update(t.Context(), &out)).To(Succeed())
-	h.Expect(h.Delete(t.Context(), &gone)).To(Succeed())
+	h.Expect(h.Delete(t.Context(), &deleted)).To(Succeed())
 	h.reconcile()
 	h.Expect(h.names()).To(HaveLen(3))
 	h.get(out.Name, &out)
 	h.Expect(out.OwnerReferences).To(Equal(clusterOwner()))
 }
 
-// Its host may be a member of etcd: no other is made under its name, and etcd is not looked at for that.
-func TestALivingMachineThatWasTakenOutIsTold(t *testing.T) {
+// Its host may be a member of etcd. No other Machine is created under its name, and this needs no inspection
+// of etcd.
+func TestMachineThatWasTakenOutIsReported(t *testing.T) {
 	h := newInstalledHub(t)
 	m := h.machines()[0]
 	owners, labels := m.OwnerReferences, m.Labels
 	m.OwnerReferences, m.Labels = clusterOwner(), map[string]string{clusterv1.ClusterNameLabel: "cluster1"}
 	h.Expect(h.Update(t.Context(), &m)).To(Succeed())
 	for range 3 {
-		h.elapse()
+		h.endDeferral()
 		h.reconcile()
 	}
 	h.Expect(h.etcds.inspections).To(BeZero())
@@ -68,12 +76,14 @@ func TestALivingMachineThatWasTakenOutIsTold(t *testing.T) {
 	h.get(m.Name, &m)
 	h.Expect(m.OwnerReferences).To(Equal(clusterOwner()))
 	for _, condition := range []string{controlplanev1.MachinesCreatedCondition, controlplanev1.ScalingUpCondition} {
-		h.Expect(conditions.GetMessage(h.controlPlane(), condition)).To(ContainSubstring("Machine "+m.Name+" was taken out of the control plane"), condition)
+		h.Expect(conditions.GetMessage(h.controlPlane(), condition)).To(
+			ContainSubstring("Machine "+m.Name+" was taken out of the control plane"), condition,
+		)
 	}
 
 	m.OwnerReferences, m.Labels = owners, labels
 	h.Expect(h.Update(t.Context(), &m)).To(Succeed())
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
 	h.Expect(conditions.IsTrue(h.controlPlane(), controlplanev1.MachinesCreatedCondition)).To(BeTrue())
 }

@@ -16,7 +16,9 @@ func TestMissingWorkersCountFromWhenTheyAreMissing(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	now := time.Now()
 	h.clock.now = func() time.Time { return now }
-	old := clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "w", UID: "d", CreationTimestamp: metav1.NewTime(now.Add(-24 * time.Hour))}}
+	old := clusterv1.MachineDeployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "w", UID: "d", CreationTimestamp: metav1.NewTime(now.Add(-24 * time.Hour))},
+	}
 	set := clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "s", UID: "s"}}
 	since := func(missing ...facts.MissingWorkers) time.Time {
 		h.r.recordMissing(missing, []clusterv1.MachineDeployment{old}, []clusterv1.MachineSet{set})

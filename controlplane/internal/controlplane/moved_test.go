@@ -41,7 +41,7 @@ func TestNoMoveBeforeTheClusterIsInstalled(t *testing.T) {
 	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(clusterctlv1.BlockMoveAnnotation))
 }
 
-func TestTheUsersOwnBlockStays(t *testing.T) {
+func TestUsersOwnMoveBlockStays(t *testing.T) {
 	h := newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.Annotations = map[string]string{clusterctlv1.BlockMoveAnnotation: ""}
 	})...).withTime()
@@ -57,7 +57,7 @@ func (h *hub) annotate(key, value string) {
 	h.Expect(h.Update(h.t.Context(), cp)).To(Succeed())
 }
 
-// clusterctl makes Machines again without telling that they are being deleted.
+// clusterctl creates Machines on the other hub without their deletion timestamps.
 func TestNoMoveWhileAHostLeavesTheCluster(t *testing.T) {
 	h := newInstalledHub(t)
 	now := time.Now()
@@ -78,7 +78,9 @@ func TestNoMoveWhileAHostLeavesTheCluster(t *testing.T) {
 	h.finishMachine(going)
 	h.etcds.observing = errors.New("it does not answer")
 	h.reconcile()
-	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(clusterctlv1.BlockMoveAnnotation, move.RemovingHosts), "it is not cleaned up")
+	h.Expect(h.controlPlane().Annotations).To(
+		HaveKeyWithValue(clusterctlv1.BlockMoveAnnotation, move.RemovingHosts), "the host is not cleaned up yet",
+	)
 	h.etcds.observing = nil
 	now = now.Add(etcdgate.Interval)
 	h.reconcile()
@@ -97,7 +99,7 @@ func TestNoMoveWhileWorkersRollOut(t *testing.T) {
 		return h.controlPlane().Annotations[clusterctlv1.BlockMoveAnnotation]
 	}
 	h.Expect(blocked()).To(BeEmpty())
-	h.askWorkers("v4.19.9")
+	h.requestWorkerVersion("v4.19.9")
 	h.Expect(blocked()).To(Equal(move.UpdatingWorkers), "one lags behind")
 	writes := len(h.writes)
 	h.settle()
@@ -106,7 +108,7 @@ func TestNoMoveWhileWorkersRollOut(t *testing.T) {
 	h.changeWorkers(func(d *clusterv1.MachineDeployment) {
 		d.Spec.Rollout.Strategy.Type = clusterv1.OnDeleteMachineDeploymentStrategyType
 	})
-	h.Expect(blocked()).To(BeEmpty(), "elsewhere it is left alone, too")
+	h.Expect(blocked()).To(BeEmpty(), "another hub would not replace it either")
 	h.changeWorkers(func(d *clusterv1.MachineDeployment) {
 		d.Spec.Rollout.Strategy.Type = clusterv1.RollingUpdateMachineDeploymentStrategyType
 	})
@@ -120,7 +122,7 @@ func TestNoMoveWhileWorkersRollOut(t *testing.T) {
 	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
 	h.Expect(blocked()).To(Equal(move.UpdatingWorkers))
 
-	// Cluster API moves the last one: it bears the version from the beginning.
+	// Cluster API updates the last worker in place: it has the new version from the beginning.
 	m := &clusterv1.Machine{}
 	h.get("last", m)
 	m.Spec.Version, m.Annotations = "v4.19.9", map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
@@ -129,7 +131,7 @@ func TestNoMoveWhileWorkersRollOut(t *testing.T) {
 	h.get("last", m)
 	m.Spec.Bootstrap.ConfigRef.Kind = "KubeadmConfig"
 	h.Expect(h.Update(t.Context(), m)).To(Succeed())
-	h.Expect(blocked()).To(BeEmpty(), "it is not ours")
+	h.Expect(blocked()).To(BeEmpty(), "the worker is foreign")
 	h.get("last", m)
 	m.Spec.Bootstrap.ConfigRef.Kind = facts.ConfigKind
 	h.Expect(h.Update(t.Context(), m)).To(Succeed())
@@ -140,21 +142,21 @@ func TestNoMoveWhileWorkersRollOut(t *testing.T) {
 	h.Expect(blocked()).To(BeEmpty())
 }
 
-// The Machine of a single node is never released: where the cluster is moved to, it lives on.
-func TestASingleNodeMayBeMovedWhoseMachineIsBeingDeleted(t *testing.T) {
+// The Machine of a single node is never released. It stays on the hub to which the cluster is moved.
+func TestSingleNodeWhoseMachineIsBeingDeletedMayBeMoved(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		change  func(h *hub, going string)
 		blocked bool
 	}{
-		"it is held": {func(*hub, string) {}, false},
-		"its annotation was taken off": {func(h *hub, going string) {
+		"it has our hook": {func(*hub, string) {}, false},
+		"its hook was removed": {func(h *hub, going string) {
 			m := &clusterv1.Machine{}
 			h.get(going, m)
 			m.Annotations = nil
 			h.Expect(h.Update(h.t.Context(), m)).To(Succeed())
 		}, true},
 		"its host was to be released": {func(h *hub, going string) { h.annotate(controlplanev1.ReleasedHostsAnnotation, recordOf(going)) }, true},
-		"others are to join": {func(h *hub, _ string) {
+		"other hosts are expected": {func(h *hub, _ string) {
 			cp := h.controlPlane()
 			cp.Spec.Replicas = ptr.To[int32](3)
 			h.Expect(h.Update(h.t.Context(), cp)).To(Succeed())
@@ -184,8 +186,8 @@ func TestASingleNodeMayBeMovedWhoseMachineIsBeingDeleted(t *testing.T) {
 	}
 }
 
-// Should a single node be released all the same, it is recorded and kept here in one write.
-func TestWhatIsReleasedIsNotMoved(t *testing.T) {
+// If a single node is released nevertheless, one write records the release and blocks the move.
+func TestClusterWithReleasedHostIsNotMoved(t *testing.T) {
 	h := newInstalledHub(t)
 	cp := h.controlPlane()
 	delete(cp.Annotations, clusterctlv1.BlockMoveAnnotation)
@@ -196,7 +198,7 @@ func TestWhatIsReleasedIsNotMoved(t *testing.T) {
 	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(clusterctlv1.BlockMoveAnnotation, move.RemovingHosts))
 }
 
-func TestTheUsersOwnBlockStaysWhileAHostLeaves(t *testing.T) {
+func TestUsersOwnMoveBlockStaysWhileAHostLeaves(t *testing.T) {
 	h := newInstalledHub(t)
 	h.annotate(clusterctlv1.BlockMoveAnnotation, "mine")
 	going := h.deleteMachine(0)
@@ -207,7 +209,7 @@ func TestTheUsersOwnBlockStaysWhileAHostLeaves(t *testing.T) {
 	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(clusterctlv1.BlockMoveAnnotation, "mine"))
 }
 
-func TestTheTemplateBelongsToTheClustersThatUseIt(t *testing.T) {
+func TestTemplateIsOwnedByTheClustersThatUseIt(t *testing.T) {
 	other := metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "other", UID: "other-uid"}
 	objects := world(nil)
 	for _, obj := range objects {
@@ -224,9 +226,9 @@ func TestTheTemplateBelongsToTheClustersThatUseIt(t *testing.T) {
 	}))
 }
 
-// On the hub that a cluster was moved to there is nothing of assisted-service. As long as the cluster does not answer,
-// nothing is made there either.
-func TestAMovedClusterIsLookedAfter(t *testing.T) {
+// The hub to which a cluster was moved has no objects of assisted-service. They are not created while the
+// cluster does not answer.
+func TestMovedClusterIsReconciled(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	before := h.names()
@@ -241,20 +243,27 @@ func TestAMovedClusterIsLookedAfter(t *testing.T) {
 
 	h.reconcile()
 	h.reconcile()
-	h.Expect(h.names()).To(Equal(before), "no further Machine for the one without an owner")
+	h.Expect(h.names()).To(Equal(before), "no additional Machine for the one without owner")
 	for _, m := range h.machines() {
 		h.Expect(m.Annotations).To(HaveKeyWithValue("moved", "yes"))
 		h.Expect(metav1.IsControlledBy(&m, cp)).To(BeTrue())
 	}
 	installed := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
-	h.Expect(*installed).To(And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", controlplanev1.WaitingForImportReason), HaveField("Message", ContainSubstring("API server answers"))))
+	h.Expect(*installed).To(
+		And(
+			HaveField("Status", metav1.ConditionTrue),
+			HaveField("Reason", controlplanev1.WaitingForImportReason),
+			HaveField("Message", ContainSubstring("API server answers")),
+		),
+	)
 	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(clusterctlv1.BlockMoveAnnotation))
 	err := h.Get(t.Context(), client.ObjectKey{Namespace: lab, Name: "c1"}, &hivev1.ClusterDeployment{})
 	h.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "an installed cluster is not registered again")
 }
 
-// Then only its Machines tell that the cluster is installed: the status is not moved, and the Secret proves nothing.
-func TestAMovedClusterWithAKubeconfigOfItsUser(t *testing.T) {
+// Only its Machines prove that the cluster is installed: the status is not moved, and the Secret proves
+// nothing.
+func TestMovedClusterWithUsersKubeconfigIsReconciled(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	for _, m := range h.machines() {
@@ -262,7 +271,9 @@ func TestAMovedClusterWithAKubeconfigOfItsUser(t *testing.T) {
 		m.Spec.InfrastructureRef.Kind = metal3.MachineKind
 		h.Expect(h.Update(t.Context(), &m)).To(Succeed())
 	}
-	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "cluster1-kubeconfig"}, Data: map[string][]byte{"value": kubeconfigOf("user")}}
+	own := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "cluster1-kubeconfig"}, Data: map[string][]byte{"value": kubeconfigOf("user")},
+	}
 	h.Expect(h.Create(t.Context(), own)).To(Succeed())
 	h.forget()
 
@@ -272,20 +283,20 @@ func TestAMovedClusterWithAKubeconfigOfItsUser(t *testing.T) {
 	h.Expect(conditions.IsTrue(h.controlPlane(), controlplanev1.InstalledCondition)).To(BeTrue())
 }
 
-// forget removes what is not moved: what stands for the cluster in assisted-service, and the status.
+// forget removes the objects that are not moved: the registration in assisted-service, and the status.
 func (h *hub) forget() {
 	h.t.Helper()
-	for _, gone := range []client.Object{&hiveext.AgentClusterInstall{}, &hivev1.ClusterDeployment{}} {
-		gone.SetNamespace(lab)
-		gone.SetName("c1")
-		h.Expect(h.Delete(h.t.Context(), gone)).To(Succeed())
+	for _, unmoved := range []client.Object{&hiveext.AgentClusterInstall{}, &hivev1.ClusterDeployment{}} {
+		unmoved.SetNamespace(lab)
+		unmoved.SetName("c1")
+		h.Expect(h.Delete(h.t.Context(), unmoved)).To(Succeed())
 	}
 	cp := h.controlPlane()
 	cp.Status = controlplanev1.OpenshiftAssistedControlPlaneStatus{}
 	h.Expect(h.Status().Update(h.t.Context(), cp)).To(Succeed())
 }
 
-func TestMachinesGetOnlyAVersionThatIsRegistered(t *testing.T) {
+func TestMachinesGetOnlyTheRegisteredVersion(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	cp := h.controlPlane()
@@ -307,7 +318,7 @@ func (h *hub) names() []string {
 	return names
 }
 
-func TestAPauseHoldsWithoutOwnerReference(t *testing.T) {
+func TestPauseAppliesWithoutOwnerReference(t *testing.T) {
 	objects := world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.OwnerReferences = nil
 		cp.Labels = map[string]string{clusterv1.ClusterNameLabel: "cluster1"}
@@ -319,8 +330,8 @@ func TestAPauseHoldsWithoutOwnerReference(t *testing.T) {
 	h.Expect(conditions.IsTrue(h.controlPlane(), clusterv1.PausedCondition)).To(BeTrue())
 }
 
-// Cluster API refuses Machines with taints as long as its feature gate MachineTaintPropagation is off.
-func TestRefusedMachinesAreToldAndNotTriedForEver(t *testing.T) {
+// Cluster API refuses Machines with taints while its feature gate MachineTaintPropagation is off.
+func TestRefusedMachinesAreReportedAndTriedAtLimitedRate(t *testing.T) {
 	refuse := false
 	h := newHub(t, world(nil)...).withTime()
 	h.r.writer.Applier = apply.New(interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{
@@ -341,7 +352,9 @@ func TestRefusedMachinesAreToldAndNotTriedForEver(t *testing.T) {
 	h.install()
 	refuse = true
 	cp := h.controlPlane()
-	cp.Spec.MachineTemplate.Spec.Taints = []clusterv1.MachineTaint{{Key: "a", Effect: "NoSchedule", Propagation: clusterv1.MachineTaintPropagationAlways}}
+	cp.Spec.MachineTemplate.Spec.Taints = []clusterv1.MachineTaint{
+		{Key: "a", Effect: "NoSchedule", Propagation: clusterv1.MachineTaintPropagationAlways},
+	}
 	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
 	h.reconcile()
 	upToDate := conditions.Get(h.controlPlane(), controlplanev1.MachinesUpToDateCondition)

@@ -21,16 +21,16 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// parts reads what stands for the control plane in assisted-service, with all that is on it.
-func (h *hub) parts() []client.Object {
+// registeredObjects reads the objects of the registration in assisted-service with all their metadata.
+func (h *hub) registeredObjects() []client.Object {
 	deployment, install := &hivev1.ClusterDeployment{}, &hiveext.AgentClusterInstall{}
 	h.get("c1", deployment)
 	h.get("c1", install)
 	return []client.Object{deployment, install}
 }
 
-// say sets one label and one annotation of the control plane; empty: none.
-func (h *hub) say(value string) {
+// setPropagated sets one label and one annotation of the control plane; "" removes them.
+func (h *hub) setPropagated(value string) {
 	h.t.Helper()
 	cp := h.controlPlane()
 	if cp.Labels == nil {
@@ -48,20 +48,20 @@ func (h *hub) say(value string) {
 	h.Expect(h.Update(h.t.Context(), cp)).To(Succeed())
 }
 
-func TestLabelsAndAnnotationsArePassedOn(t *testing.T) {
+func TestLabelsAndAnnotationsArePropagated(t *testing.T) {
 	for name, prepare := range map[string]func(h *hub){
-		"before the installation":   func(*hub) {},
-		"when it is long installed": func(h *hub) { h.install(); h.reconcile() },
+		"before the installation": func(*hub) {},
+		"after the installation":  func(h *hub) { h.install(); h.reconcile() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHub(t, world(nil)...).withTime()
 			h.reconcile()
 			prepare(h)
-			before := h.parts()
+			before := h.registeredObjects()
 			for _, value := range []string{"north", "south"} {
-				h.say(value)
+				h.setPropagated(value)
 				h.reconcile()
-				for _, part := range h.parts() {
+				for _, part := range h.registeredObjects() {
 					h.Expect(part.GetLabels()).To(HaveKeyWithValue("cluster.open-cluster-management.io/backup", value), "%T", part)
 					h.Expect(part.GetAnnotations()).To(HaveKeyWithValue("agent-install.openshift.io/any", value), "%T", part)
 				}
@@ -70,70 +70,72 @@ func TestLabelsAndAnnotationsArePassedOn(t *testing.T) {
 			h.Expect(h.writes).NotTo(BeEmpty())
 			h.writes = nil
 			h.reconcile()
-			h.Expect(h.writes).To(BeEmpty(), "nothing is written twice")
+			h.Expect(h.writes).To(BeEmpty(), "no write is repeated")
 			h.r = New(h.r.Options)
 			h.reconcile()
-			h.Expect(h.writes).To(BeEmpty(), "not by another process either")
+			h.Expect(h.writes).To(BeEmpty(), "another process does not repeat it either")
 
-			h.say("")
+			h.setPropagated("")
 			h.reconcile()
-			for i, part := range h.parts() {
+			for i, part := range h.registeredObjects() {
 				h.Expect(part.GetLabels()).To(Equal(before[i].GetLabels()), "%T", part)
-				h.Expect(part.GetAnnotations()).To(Equal(before[i].GetAnnotations()), "the annotation with the install-config is that of the fields: %T", part)
+				h.Expect(part.GetAnnotations()).To(
+					Equal(before[i].GetAnnotations()), "the annotation with the install-config comes from the fields: %T", part,
+				)
 			}
 		})
 	}
 }
 
-func TestWhatIsPassedOnIsNotFoughtOver(t *testing.T) {
+func TestPropagatedMetadataIsNotFoughtOver(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	now := time.Now()
 	h.clock.now = func() time.Time { return now }
 	h.reconcile()
-	h.say("north")
+	h.setPropagated("north")
 	h.reconcile()
 	h.reconcile()
-	takeBack := func() {
-		for _, part := range h.parts() {
+	overwrite := func() {
+		for _, part := range h.registeredObjects() {
 			part.GetLabels()["cluster.open-cluster-management.io/backup"] = "theirs"
 			h.Expect(h.Update(t.Context(), part)).To(Succeed())
 		}
 	}
-	told := func(value string) {
+	expectValue := func(value string) {
 		t.Helper()
-		for _, part := range h.parts() {
+		for _, part := range h.registeredObjects() {
 			h.Expect(part.GetLabels()).To(HaveKeyWithValue("cluster.open-cluster-management.io/backup", value), "%T", part)
 		}
 	}
 	for _, wait := range []time.Duration{initialRequestDelay, 2 * initialRequestDelay, 4 * initialRequestDelay} {
-		takeBack()
+		overwrite()
 		result := h.reconcile()
-		told("theirs")
-		h.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", wait)), "nobody tells when it may be written again")
+		expectValue("theirs")
+		h.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", wait)), "no event reports when the next write is allowed")
 		now = now.Add(wait - time.Second)
 		s := h.gather()
 		_, err := h.r.passOn(t.Context(), s)
 		h.Expect(err).NotTo(HaveOccurred())
-		h.Expect(s.Again.Delay()).To(BeNumerically("~", time.Second, time.Millisecond), "what happens meanwhile does not put it off")
-		told("theirs")
+		h.Expect(s.Again.Delay()).To(BeNumerically("~", time.Second, time.Millisecond), "events do not postpone the write")
+		expectValue("theirs")
 		now = now.Add(2 * time.Second)
 		h.reconcile()
-		told("north")
+		expectValue("north")
 	}
-	h.say("south")
+	h.setPropagated("south")
 	h.reconcile()
-	told("south")
+	expectValue("south")
 }
 
-// What is made while labels are there has them at once: who watches it may decide by them what it sees first. What is
-// passed on later is another writer's, which takes back what is said no more.
-func TestWhatIsMadeHasWhatIsPassedOnAtOnce(t *testing.T) {
+// New objects have the labels from the beginning, because a controller may select them by label. Another
+// writer propagates later changes, and removes what the control plane no longer states.
+func TestNewObjectsHavePropagatedMetadataAtOnce(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
-	h.say("north")
+	h.setPropagated("north")
 	h.reconcile()
-	told := func(labels, annotations types.GomegaMatcher) {
+	expectValue := func(labels, annotations types.GomegaMatcher) {
 		t.Helper()
-		for _, part := range h.parts() {
+		for _, part := range h.registeredObjects() {
 			h.Expect(part.GetLabels()).To(labels, "%T", part)
 			h.Expect(part.GetAnnotations()).To(annotations, "%T", part)
 		}
@@ -141,68 +143,71 @@ func TestWhatIsMadeHasWhatIsPassedOnAtOnce(t *testing.T) {
 	first := func(value string) (types.GomegaMatcher, types.GomegaMatcher) {
 		return HaveKeyWithValue("cluster.open-cluster-management.io/backup", value), HaveKeyWithValue("agent-install.openshift.io/any", value)
 	}
-	told(first("north"))
-	h.Expect(h.parts()[1].GetAnnotations()).NotTo(HaveKeyWithValue(assisted.InstallConfigOverridesAnnotation, ContainSubstring("of the annotation")))
+	expectValue(first("north"))
+	h.Expect(h.registeredObjects()[1].GetAnnotations()).NotTo(
+		HaveKeyWithValue(assisted.InstallConfigOverridesAnnotation, ContainSubstring("of the annotation")),
+	)
 	for range 3 {
 		h.reconcile()
-		told(first("north"))
+		expectValue(first("north"))
 	}
 	h.writes = nil
 	h.reconcile()
 	h.Expect(h.writes).To(BeEmpty())
-	h.install() // from now on the registration is stated no more
-	h.say("")
+	h.install() // from now on the registration is not applied any more
+	h.setPropagated("")
 	h.reconcile()
-	told(Not(HaveKey("cluster.open-cluster-management.io/backup")), Not(HaveKey("agent-install.openshift.io/any")))
+	expectValue(Not(HaveKey("cluster.open-cluster-management.io/backup")), Not(HaveKey("agent-install.openshift.io/any")))
 }
 
-// Nobody states yet what an object had from the first as long as it cannot be passed on: it stays.
-func TestWhatIsMadeKeepsWhatCannotBePassedOnYet(t *testing.T) {
+// As long as propagation fails, no writer owns the metadata that an object got at its creation: it stays.
+func TestNewObjectsKeepMetadataWhilePropagationFails(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	metadata := h.r.writer.Metadata
-	h.r.writer.Metadata = apply.New(interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one
+	//nolint:forcetypeassert // the fake client
+	h.r.writer.Metadata = apply.New(interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{
 		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
 			return apierrors.NewTooManyRequests("busy", 1)
 		},
 	}), writer.MetadataOwner)
-	h.say("north")
+	h.setPropagated("north")
 	h.reconcile()
 	for range 2 {
 		_, err := h.r.Reconcile(t.Context(), h.request())
 		h.Expect(err).To(MatchError(ContainSubstring("cannot pass labels and annotations on")))
-		for _, part := range h.parts() {
+		for _, part := range h.registeredObjects() {
 			h.Expect(part.GetLabels()).To(HaveKeyWithValue("cluster.open-cluster-management.io/backup", "north"), "%T", part)
 		}
 	}
 	h.r.writer.Metadata = metadata
 	h.reconcile()
-	h.say("")
+	h.setPropagated("")
 	h.reconcile()
-	for _, part := range h.parts() {
+	for _, part := range h.registeredObjects() {
 		h.Expect(part.GetLabels()).NotTo(HaveKey("cluster.open-cluster-management.io/backup"), "%T", part)
 	}
 }
 
-func TestNothingIsPassedOnToWhatIsBeingDeleted(t *testing.T) {
+func TestDeletedObjectsGetNoPropagatedMetadata(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
-	for _, part := range h.parts() {
+	for _, part := range h.registeredObjects() {
 		part.SetFinalizers([]string{"lab/held"})
 		h.Expect(h.Update(t.Context(), part)).To(Succeed())
 		h.Expect(h.Delete(t.Context(), part)).To(Succeed())
 	}
-	h.say("north")
+	h.setPropagated("north")
 	h.reconcile()
-	for _, part := range h.parts() {
+	for _, part := range h.registeredObjects() {
 		h.Expect(part.GetDeletionTimestamp()).NotTo(BeNil())
 		h.Expect(part.GetLabels()).NotTo(HaveKey("cluster.open-cluster-management.io/backup"), "%T", part)
 	}
 }
 
-func TestNothingIsPassedOnToWhatIsNotOurs(t *testing.T) {
+func TestForeignObjectsGetNoPropagatedMetadata(t *testing.T) {
 	theirs := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1"}}
 	h := newHub(t, append(world(nil), theirs)...).withTime()
-	h.say("north")
+	h.setPropagated("north")
 	h.reconcile()
 	h.reconcile()
 	h.get("c1", theirs)
@@ -210,8 +215,9 @@ func TestNothingIsPassedOnToWhatIsNotOurs(t *testing.T) {
 	h.Expect(theirs.Annotations).To(BeEmpty())
 }
 
-// What is cached of what is passed on is what it is compared with: else it would be written with each look.
-func TestWhatWasPassedOnIsCached(t *testing.T) {
+// The propagated metadata is compared with the cache. If the cache trimmed it, each reconcile would write it
+// again.
+func TestPropagatedMetadataIsCached(t *testing.T) {
 	g := NewWithT(t)
 	record := metav1.ManagedFieldsEntry{
 		Manager: string(writer.MetadataOwner), Operation: metav1.ManagedFieldsOperationApply,

@@ -17,10 +17,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// fakeNames is a DNS that knows some names, and is asked for others.
+// fakeNames is a DNS with some names. It records look-ups of other names.
 type fakeNames struct {
 	answers map[string]facts.Name
-	// counts is for how long an answer counts.
+	// counts is how long an answer is valid.
 	counts time.Duration
 	done   []func()
 }
@@ -35,20 +35,22 @@ func (n *fakeNames) Addresses(name string, done func()) (facts.Name, time.Durati
 
 const apiOfC1 = "api.cluster1.example.com"
 
-// dnsOf knows all names of a cluster.
+// dnsOf returns a DNS with all names of a cluster.
 func dnsOf(cp *controlplanev1.OpenshiftAssistedControlPlane) *fakeNames {
 	config := &cp.Spec.Config
 	return &fakeNames{counts: 24 * time.Hour, answers: map[string]facts.Name{
 		apiOfC1: {Answered: true, Addresses: []netip.Addr{netip.MustParseAddr(config.APIVIPs[0])}},
-		"console-openshift-console.apps.cluster1.example.com": {Answered: true, Addresses: []netip.Addr{netip.MustParseAddr(config.IngressVIPs[0])}},
-		"validatenowildcarddns.cluster1.example.com":          {Answered: true},
+		"console-openshift-console.apps.cluster1.example.com": {
+			Answered: true, Addresses: []netip.Addr{netip.MustParseAddr(config.IngressVIPs[0])},
+		},
+		"validatenowildcarddns.cluster1.example.com": {Answered: true},
 	}}
 }
 
-// expectPreflight expects a condition once it has lasted.
+// expectPreflight expects a condition after its deferral.
 func (h *hub) expectPreflight(status metav1.ConditionStatus, reason, message string) {
 	h.t.Helper()
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
 	c := conditions.Get(h.controlPlane(), controlplanev1.PreflightPassedCondition)
 	h.Expect(c).NotTo(BeNil())
@@ -61,17 +63,19 @@ func TestPreflightUntilTheClusterIsInstalled(t *testing.T) {
 	delete(h.dns.answers, apiOfC1)
 	h.reconcile()
 	h.expectPreflight(metav1.ConditionUnknown, controlplanev1.PreflightIncompleteReason, apiOfC1+" is being resolved")
-	h.Expect(h.machines()).To(HaveLen(3), "nothing waits for it")
+	h.Expect(h.machines()).To(HaveLen(3), "no Machine waits for DNS")
 
 	for len(h.r.wake) > 0 {
 		<-h.r.wake
 	}
 	h.dns.done[0]()
-	h.Expect(h.r.wake).To(Receive(HaveField("Object.GetName()", "c1")), "it is looked at again when there is an answer")
+	h.Expect(h.r.wake).To(Receive(HaveField("Object.GetName()", "c1")), "an answer triggers a reconcile")
 
 	h.dns.counts = 3 * time.Second
 	h.dns.answers[apiOfC1] = facts.Name{Answered: true, Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}
-	h.expectPreflight(metav1.ConditionFalse, controlplanev1.PreflightWarningsReason, "resolves to 10.0.0.1, not to config.apiVIPs (192.168.111.5)")
+	h.expectPreflight(
+		metav1.ConditionFalse, controlplanev1.PreflightWarningsReason, "resolves to 10.0.0.1, not to config.apiVIPs (192.168.111.5)",
+	)
 	s := h.gather()
 	_, err := h.r.preflight(t.Context(), s)
 	h.Expect(err).NotTo(HaveOccurred())
@@ -82,19 +86,19 @@ func TestPreflightUntilTheClusterIsInstalled(t *testing.T) {
 	h.reconcile()
 	before := len(h.writes)
 	h.reconcile()
-	h.Expect(h.writes).To(HaveLen(before), "nothing is written, since nothing changed")
+	h.Expect(h.writes).To(HaveLen(before), "no write without a change")
 	delete(h.dns.answers, apiOfC1)
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
-	h.Expect(h.writes).To(HaveLen(before), "after a restart no name is looked up yet")
+	h.Expect(h.writes).To(HaveLen(before), "after a restart no name is resolved yet")
 
 	h.install()
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
 	h.Expect(conditions.Get(h.controlPlane(), controlplanev1.PreflightPassedCondition)).To(BeNil())
 	h.dns.answers, h.dns.done = nil, nil
 	h.reconcile()
-	h.Expect(h.dns.done).To(BeEmpty(), "nothing is asked for an installed cluster")
+	h.Expect(h.dns.done).To(BeEmpty(), "no name of an installed cluster is resolved")
 }
 
 func TestPreflightSeesOtherClustersOfTheHub(t *testing.T) {
@@ -102,10 +106,15 @@ func TestPreflightSeesOtherClustersOfTheHub(t *testing.T) {
 	other.Namespace, other.Name, other.UID, other.OwnerReferences[0].Name = "tenant", "c2", "other-uid", "cluster2"
 	h := newHub(t, append(world(nil), other)...).withTime()
 	h.reconcile()
-	h.expectPreflight(metav1.ConditionFalse, controlplanev1.PreflightWarningsReason, "the VIPs 192.168.111.4, 192.168.111.5 are already used by 1 in other namespaces")
+	h.expectPreflight(
+		metav1.ConditionFalse,
+		controlplanev1.PreflightWarningsReason,
+		"the VIPs 192.168.111.4, 192.168.111.5 are already used by 1 in other namespaces",
+	)
 }
 
-// TestPreflightReadsThePullSecret has one for another registry than that of the release image, and mirrors that it is not for.
+// The pull secret is for another registry than that of the release image, and lacks credentials for the
+// mirrors.
 func TestPreflightReadsThePullSecret(t *testing.T) {
 	named := func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.Spec.Config.ImageRegistryRef = &corev1.LocalObjectReference{Name: "mirrors"}

@@ -18,7 +18,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile/reconciletest"
 )
 
-// log makes the reconciler write its log, Events included, into the returned lines, of which it gives the messages.
+// log makes the reconciler write its log, including Events, into a buffer. messages returns the messages.
 func (h *hub) log() (messages func() []string) {
 	log, messages := reconciletest.Log(func(keys string) { h.Expect(keys).To(ContainSubstring(`object"={"name"="c1"`)) })
 	h.r.progress = reconcile.NewProgressLog(log)
@@ -26,14 +26,14 @@ func (h *hub) log() (messages func() []string) {
 	return messages
 }
 
-// TestTheLogTellsTheStoryOfAnInstallation has each line once, whatever is reconciled how often.
-func TestTheLogTellsTheStoryOfAnInstallation(t *testing.T) {
+// Each message is logged once, however often the control plane is reconciled.
+func TestLogShowsEachStageOfAnInstallationOnce(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	messages := h.log()
 	step := func() {
 		for range 3 {
 			h.reconcile()
-			h.elapse()
+			h.endDeferral()
 		}
 	}
 	step()
@@ -61,7 +61,7 @@ func TestTheLogTellsTheStoryOfAnInstallation(t *testing.T) {
 	))
 }
 
-func TestTheLogTellsWhatFailedOnce(t *testing.T) {
+func TestLogShowsAFailureOnce(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	h.setState("installing", hiveext.ClusterInstallationInProgressReason, 10)
@@ -69,9 +69,9 @@ func TestTheLogTellsWhatFailedOnce(t *testing.T) {
 	messages := h.log()
 	h.setState("error", hiveext.ClusterInstallationFailedReason, 10)
 	h.reconcile()
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
-	h.Expect(messages()).To(ConsistOf(HavePrefix("the installation failed")), "the Event tells it")
+	h.Expect(messages()).To(ConsistOf(HavePrefix("the installation failed")), "the Event reports the failure")
 
 	broken := world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.Spec.Config.ReleaseImage = ""
@@ -117,7 +117,9 @@ func TestReactionsAreMeasuredOnce(t *testing.T) {
 	another.Data["kubeconfig"] = kubeconfigOf("another")
 	h.Expect(h.Update(t.Context(), another)).To(Succeed())
 	h.reconcile()
-	h.Expect(h.reactions(measure.KubeconfigWritten)-kubeconfigs).To(BeEquivalentTo(1), "another one is no first one: its Secret is as old as that was")
+	h.Expect(h.reactions(measure.KubeconfigWritten)-kubeconfigs).To(
+		BeEquivalentTo(1), "another kubeconfig is not the first: its Secret has the date of the former one",
+	)
 	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 100)
 	aci := h.aci()
 	aci.Status.Conditions[0].LastTransitionTime = metav1.NewTime(time.Now().Add(-2 * time.Second))
@@ -125,14 +127,16 @@ func TestReactionsAreMeasuredOnce(t *testing.T) {
 	h.reconcile()
 	h.reconcile()
 	h.Expect(h.controlPlane().Status.Installation.Phase).To(Equal(controlplanev1.InstallationInstalled))
-	h.workloads.facts = facts.Workload{Connected: true, LastSuccess: time.Now(), OpenShiftVersion: "4.19.3", Unhealthy: []string{"etcd is degraded"}}
+	h.workloads.facts = facts.Workload{
+		Connected: true, LastSuccess: time.Now(), OpenShiftVersion: "4.19.3", Unhealthy: []string{"etcd is degraded"},
+	}
 	version := h.controlPlane().ResourceVersion
 	h.reconcile()
 	h.Expect(h.controlPlane().ResourceVersion).NotTo(Equal(version))
-	h.Expect(h.reactions(measure.ClusterInstalled)-ends).To(BeEquivalentTo(1), "what is reported later is no reaction to the end")
+	h.Expect(h.reactions(measure.ClusterInstalled)-ends).To(BeEquivalentTo(1), "later reports are no reaction to the end")
 }
 
-func TestNoReactionIsMeasuredToAnEndThatNobodySaw(t *testing.T) {
+func TestNoReactionIsMeasuredToAnUnobservedEnd(t *testing.T) {
 	for _, before := range []controlplanev1.InstallationPhase{"", controlplanev1.InstallationPending, controlplanev1.InstallationInstalled} {
 		was, is := &controlplanev1.OpenshiftAssistedControlPlane{}, &controlplanev1.OpenshiftAssistedControlPlane{}
 		was.Status.Installation.Phase, is.Status.Installation.Phase = before, controlplanev1.InstallationInstalled
@@ -140,16 +144,17 @@ func TestNoReactionIsMeasuredToAnEndThatNobodySaw(t *testing.T) {
 	}
 }
 
-// The Secret of a cluster is made again when somebody deletes it. That is no reaction to what assisted-service wrote months ago.
-func TestNoReactionIsMeasuredToAKubeconfigOfLongAgo(t *testing.T) {
+// The Secret of a cluster is created again after a user deleted it. This is no reaction to a kubeconfig that
+// assisted-service wrote months ago.
+func TestNoReactionIsMeasuredToAnOldKubeconfig(t *testing.T) {
 	for situation, prepare := range map[string]func(h *hub){
-		"the cluster is long installed": func(*hub) {},
+		"the cluster was installed long ago": func(*hub) {},
 		"the status was lost, too": func(h *hub) {
 			cp := h.controlPlane()
 			cp.Status = controlplanev1.OpenshiftAssistedControlPlaneStatus{}
 			h.Expect(h.Status().Update(h.t.Context(), cp)).To(Succeed())
 		},
-		"nobody saw it being installed": func(h *hub) {
+		"the installation was not observed": func(h *hub) {
 			cp := h.controlPlane()
 			cp.Status.Installation.Phase = controlplanev1.InstallationPending
 			h.Expect(h.Status().Update(h.t.Context(), cp)).To(Succeed())

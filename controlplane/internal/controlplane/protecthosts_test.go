@@ -17,7 +17,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// protections are the Machines whose infrastructure machines are protected from deletion.
+// protections returns the Machines whose infrastructure machines are protected from deletion.
 func (h *hub) protections() []string {
 	h.t.Helper()
 	var names []string
@@ -46,15 +46,15 @@ func TestInfraMachinesOfEtcdMembersAreProtectedFromDeletion(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	h.Expect(h.machines()).NotTo(BeEmpty())
-	h.Expect(h.protections()).To(BeEmpty(), "there is no etcd before the installation")
+	h.Expect(h.protections()).To(BeEmpty(), "etcd does not exist before the installation")
 
 	h = newInstalledHub(t)
 	h.Expect(h.protections()).To(ConsistOf(h.machineNames()))
 }
 
-// TestTheProtectionEndsBeforeTheHook watches the writes: Cluster API core deletes the infrastructure machine as soon as
-// the hook is gone, and would be refused.
-func TestTheProtectionEndsBeforeTheHook(t *testing.T) {
+// Cluster API core deletes the infrastructure machine as soon as the hook is removed. With the protection the
+// deletion would be refused. Therefore this test checks the order of the writes.
+func TestProtectionEndsBeforeTheHook(t *testing.T) {
 	for situation, release := range map[string]func(h *hub){
 		"one Machine is deleted, and its host leaves etcd": func(h *hub) { h.deleteMachine(1) },
 		"the Cluster is deleted":                           func(h *hub) { h.deleteCluster() },
@@ -87,7 +87,7 @@ func TestTheProtectionEndsBeforeTheHook(t *testing.T) {
 	}
 }
 
-func TestAProtectionThatCannotBeEndedKeepsTheHook(t *testing.T) {
+func TestHookStaysIfTheProtectionCannotBeEnded(t *testing.T) {
 	h := newInstalledHub(t)
 	name := h.deleteMachine(1)
 	refused := errors.New("refused")
@@ -106,8 +106,10 @@ func TestAProtectionThatCannotBeEndedKeepsTheHook(t *testing.T) {
 	h.Expect(removal.Holds(m)).To(BeTrue())
 }
 
-func TestAHookThatWasTakenOffByHandEndsTheProtection(t *testing.T) {
-	for situation, takenOut := range map[string]bool{"of a control-plane Machine": false, "of a Machine that was taken out of the control plane": true} {
+func TestHookThatWasRemovedByHandEndsTheProtection(t *testing.T) {
+	for situation, takenOut := range map[string]bool{
+		"of a control-plane Machine": false, "of a Machine that was taken out of the control plane": true,
+	} {
 		t.Run(situation, func(t *testing.T) {
 			h := newInstalledHub(t)
 			name := h.deleteMachine(1)
@@ -124,12 +126,14 @@ func TestAHookThatWasTakenOffByHandEndsTheProtection(t *testing.T) {
 	}
 }
 
-// TestNoMachineIsCreatedWhileMachinesHaveNoOwner: after a restore the labels of a Machine may be all that says whose it is.
+// After a restore only the labels of a Machine may identify its owner.
 func TestNoMachineIsCreatedWhileMachinesHaveNoOwner(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	restored := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
 		Namespace: lab, Name: "restored",
-		Labels: map[string]string{clusterv1.ClusterNameLabel: "cluster1", clusterv1.MachineControlPlaneLabel: "", clusterv1.MachineControlPlaneNameLabel: "former"},
+		Labels: map[string]string{
+			clusterv1.ClusterNameLabel: "cluster1", clusterv1.MachineControlPlaneLabel: "", clusterv1.MachineControlPlaneNameLabel: "former",
+		},
 	}}
 	restored.Spec.ClusterName = "cluster1"
 	h.Expect(h.Create(t.Context(), restored)).To(Succeed())
@@ -144,5 +148,5 @@ func TestNoMachineIsCreatedWhileMachinesHaveNoOwner(t *testing.T) {
 	restored.OwnerReferences = clusterOwner()
 	h.Expect(h.Update(t.Context(), restored)).To(Succeed())
 	h.reconcile()
-	h.Expect(len(h.machines())).To(BeNumerically(">", 1), "it has an owner by now")
+	h.Expect(len(h.machines())).To(BeNumerically(">", 1), "the Machine has an owner by now")
 }

@@ -12,47 +12,51 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 )
 
-func TestTheServerCAIsToldWhileHostsAreToJoin(t *testing.T) {
+func TestServerCAIsPublishedWhileHostsAreExpected(t *testing.T) {
 	h := newInstalledHub(t)
-	told := func() map[string]string {
+	annotations := func() map[string]string {
 		install := &hiveext.AgentClusterInstall{}
 		h.get("c1", install)
 		return install.Annotations
 	}
 	h.workloads.facts.ServerCA = "PEM"
 	h.reconcile()
-	h.Expect(told()).NotTo(HaveKey(bootstrapv1.MachineConfigServerCAAnnotation), "nobody joins")
+	h.Expect(annotations()).NotTo(HaveKey(bootstrapv1.MachineConfigServerCAAnnotation), "no host is expected")
 
-	worker := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "w"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
+	worker := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "w"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"},
+	}
 	worker.Spec.Bootstrap.DataSecretName = ptr.To("w")
 	h.Expect(h.Create(t.Context(), worker)).To(Succeed())
 	h.workloads.facts.ServerCA = ""
 	h.reconcile()
-	h.Expect(told()).NotTo(HaveKey(bootstrapv1.MachineConfigServerCAAnnotation), "it is not known yet")
+	h.Expect(annotations()).NotTo(HaveKey(bootstrapv1.MachineConfigServerCAAnnotation), "the CA is not known yet")
 	for _, ca := range []string{"PEM", "renewed"} {
 		h.workloads.facts.ServerCA = ca
 		h.reconcile()
-		h.Expect(told()).To(HaveKeyWithValue(bootstrapv1.MachineConfigServerCAAnnotation, ca))
+		h.Expect(annotations()).To(HaveKeyWithValue(bootstrapv1.MachineConfigServerCAAnnotation, ca))
 	}
 	h.workloads.facts.ServerCA, h.workloads.facts.Connected = "", false
 	h.writes = nil
 	h.reconcile()
-	h.Expect(told()).To(HaveKeyWithValue(bootstrapv1.MachineConfigServerCAAnnotation, "renewed"), "the cluster does not answer")
+	h.Expect(annotations()).To(HaveKeyWithValue(bootstrapv1.MachineConfigServerCAAnnotation, "renewed"), "the cluster does not answer")
 	h.Expect(h.writes).NotTo(ContainElement("patch c1"))
 
 	worker.Status.NodeRef.Name = "w"
 	h.Expect(h.Status().Update(t.Context(), worker)).To(Succeed())
 	h.reconcile()
-	h.Expect(told()).NotTo(HaveKey(bootstrapv1.MachineConfigServerCAAnnotation), "it has joined")
+	h.Expect(annotations()).NotTo(HaveKey(bootstrapv1.MachineConfigServerCAAnnotation), "the host has joined")
 }
 
-func TestAnAgentClusterInstallOfOthersIsToldNoServerCA(t *testing.T) {
+func TestForeignAgentClusterInstallGetsNoServerCA(t *testing.T) {
 	h := newInstalledHub(t)
 	install := &hiveext.AgentClusterInstall{}
 	h.get("c1", install)
 	install.Labels[clusterv1.ClusterNameLabel] = "another"
 	h.Expect(h.Update(t.Context(), install)).To(Succeed())
-	worker := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "w"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
+	worker := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "w"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"},
+	}
 	worker.Spec.Bootstrap.DataSecretName = ptr.To("w")
 	h.Expect(h.Create(t.Context(), worker)).To(Succeed())
 	h.workloads.facts.ServerCA = "PEM"

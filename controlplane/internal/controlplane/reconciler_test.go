@@ -24,7 +24,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-func TestFirstReconcileMakesEverything(t *testing.T) {
+func TestFirstReconcileCreatesAllObjects(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	h.reconcile()
 
@@ -60,18 +60,18 @@ func TestFirstReconcileMakesEverything(t *testing.T) {
 	h.Expect(conditions.IsTrue(h.controlPlane(), controlplanev1.ReleaseImageResolvedCondition)).To(BeTrue(), "at once")
 }
 
-func TestReconcileOfAnUnchangedWorldWritesNothing(t *testing.T) {
+func TestReconcileWithoutChangesWritesNothing(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	h.reconcile()
 	h.withTime()
-	h.reconcile() // Machines are first seen, and marked UpToDate
+	h.reconcile() // observes the Machines, and marks them UpToDate
 	h.reconcile()
 	h.writes = nil
 	h.reconcile()
 	h.Expect(h.writes).To(BeEmpty())
 }
 
-func TestAWriteThatTheCacheHasNotSeenIsNotRepeated(t *testing.T) {
+func TestWriteThatTheCacheLacksIsNotRepeated(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	now := time.Now()
 	h.clock.now = func() time.Time { return now }
@@ -85,7 +85,7 @@ func TestAWriteThatTheCacheHasNotSeenIsNotRepeated(t *testing.T) {
 	h.Expect(h.writes).To(BeEmpty())
 }
 
-func TestWhatIsWaitedFor(t *testing.T) {
+func TestMissingDependencyIsReported(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change  func(*controlplanev1.OpenshiftAssistedControlPlane)
 		world   func([]client.Object) []client.Object
@@ -121,11 +121,15 @@ func TestWhatIsWaitedFor(t *testing.T) {
 			change: func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Config.InstallConfigOverride = "{a" },
 			reason: controlplanev1.InvalidConfigurationReason, message: "not a JSON object",
 		},
-		"someone else's ClusterDeployment": {
+		"a foreign ClusterDeployment": {
 			world:  with(&hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1"}}),
 			reason: controlplanev1.InstallationNotOursReason, message: "was not made for this control plane",
 		},
-		"no infra template": {world: without[*unstructured.Unstructured], reason: controlplanev1.InfraTemplateMissingReason, message: "Metal3MachineTemplate hosts does not exist"},
+		"no infra template": {
+			world:   without[*unstructured.Unstructured],
+			reason:  controlplanev1.InfraTemplateMissingReason,
+			message: "Metal3MachineTemplate hosts does not exist",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := world(tc.change)
@@ -148,7 +152,7 @@ func TestDayOneFromStartToAvailable(t *testing.T) {
 	h.withTime()
 	h.reconcile()
 	h.reconcile()
-	h.Expect(h.controlPlane().Status.Version).To(Equal("v4.19.3"), "early, else MachineSets hold back the workers")
+	h.Expect(h.controlPlane().Status.Version).To(Equal("v4.19.3"), "early, because MachineSets wait for it")
 	h.Expect(h.controlPlane().Status.UpToDateReplicas).To(HaveValue(BeEquivalentTo(3)))
 
 	h.chooseHosts()
@@ -177,7 +181,9 @@ func TestDayOneFromStartToAvailable(t *testing.T) {
 	h.get("cluster1-kubeconfig", published)
 	h.Expect(published.Data).To(HaveKeyWithValue("value", kubeconfigOf("second")))
 
-	h.workloads.facts = facts.Workload{Connected: true, LastSuccess: time.Now(), KubernetesVersion: "v1.32.6", Unhealthy: []string{"ClusterOperator etcd is not available"}}
+	h.workloads.facts = facts.Workload{
+		Connected: true, LastSuccess: time.Now(), KubernetesVersion: "v1.32.6", Unhealthy: []string{"ClusterOperator etcd is not available"},
+	}
 	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 100)
 	h.reconcile()
 	cp = h.controlPlane()
@@ -194,7 +200,9 @@ func TestDayOneFromStartToAvailable(t *testing.T) {
 
 	h.workloads.facts = facts.Workload{LastSuccess: time.Now()}
 	h.reconcile()
-	h.Expect(conditions.IsTrue(h.controlPlane(), controlplanev1.AvailableCondition)).To(BeTrue(), "a short outage does not flap")
+	h.Expect(
+		conditions.IsTrue(h.controlPlane(), controlplanev1.AvailableCondition),
+	).To(BeTrue(), "a short outage does not change the condition")
 	h.restartAt(time.Now().Add(-time.Hour))
 	h.workloads.facts = facts.Workload{LastSuccess: time.Now().Add(-facts.GracePeriod)}
 	h.reconcile()
@@ -203,7 +211,7 @@ func TestDayOneFromStartToAvailable(t *testing.T) {
 	h.Expect(c.Reason).To(Equal(controlplanev1.ConnectionDownReason))
 }
 
-func TestTheInstallationIsFrozenOnceItStarted(t *testing.T) {
+func TestStartedInstallationIsFrozen(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	h.reconcile()
 	h.setState("installing", hiveext.ClusterInstallationInProgressReason, 10)
@@ -216,7 +224,7 @@ func TestTheInstallationIsFrozenOnceItStarted(t *testing.T) {
 	h.Expect(aci.Spec.SSHPublicKey).To(BeEmpty())
 }
 
-func TestALostInstallationIsNotStartedAgain(t *testing.T) {
+func TestLostInstallationIsNotStartedAgain(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	h.reconcile()
 	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 100)
@@ -229,14 +237,14 @@ func TestALostInstallationIsNotStartedAgain(t *testing.T) {
 	h.Expect(h.controlPlane().Status.Installation.Phase).To(Equal(controlplanev1.InstallationInstalled))
 }
 
-func TestPausedWritesNothingButTheCondition(t *testing.T) {
+func TestPausedControlPlaneWritesOnlyTheCondition(t *testing.T) {
 	h := newHub(t, altered(func(c *clusterv1.Cluster) { c.Spec.Paused = ptr.To(true) })(world(nil))...)
 	h.reconcile()
 	h.Expect(h.writes).To(ConsistOf("patch status c1"))
 	h.Expect(conditions.IsTrue(h.controlPlane(), clusterv1.PausedCondition)).To(BeTrue())
 }
 
-func TestOKDGetsAPlaceholderPullSecretOfItsOwn(t *testing.T) {
+func TestOKDGetsItsOwnPlaceholderPullSecret(t *testing.T) {
 	h := newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.Spec.Version, cp.Spec.Config.PullSecretRef = "4.19.0-okd-scos.5", nil
 	})...)
@@ -247,10 +255,10 @@ func TestOKDGetsAPlaceholderPullSecretOfItsOwn(t *testing.T) {
 	deployment := &hivev1.ClusterDeployment{}
 	h.get("c1", deployment)
 	h.Expect(deployment.Spec.PullSecretRef.Name).To(Equal(secret.Name))
-	h.Expect(h.controlPlane().Spec.Config.PullSecretRef).To(BeNil(), "the user's spec stays the user's")
+	h.Expect(h.controlPlane().Spec.Config.PullSecretRef).To(BeNil(), "the user's spec is not changed")
 }
 
-// without drops the objects of a type, with adds one, altered changes those of a type.
+// without drops the objects of a type, with adds an object, altered changes the objects of a type.
 func without[T client.Object](objects []client.Object) []client.Object {
 	var kept []client.Object
 	for _, obj := range objects {

@@ -12,8 +12,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 )
 
-// Messages of admission webhooks lead into conditions and events: without the keys in their URLs.
-func TestARefusalIsRedacted(t *testing.T) {
+// Messages of admission webhooks reach conditions and events, without the keys in their URLs.
+func TestRefusalIsRedacted(t *testing.T) {
 	g := NewWithT(t)
 	s := scope.New(&facts.Facts{ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}})
 	_, err := rejected(s, "AgentClusterInstall", apierrors.NewBadRequest("cannot reach https://img.example/?api_key=top-secret"))

@@ -25,7 +25,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// registration returns what stands for the cluster in assisted-service.
+// registration returns the objects of the registration in assisted-service.
 func (h *hub) registration() (*hivev1.ClusterDeployment, *hiveext.AgentClusterInstall) {
 	h.t.Helper()
 	deployment, install := &hivev1.ClusterDeployment{}, &hiveext.AgentClusterInstall{}
@@ -42,15 +42,15 @@ func (h *hub) relabelAll(labels map[string]string, objects ...client.Object) {
 	}
 }
 
-func TestStrippedLabelsArePutBack(t *testing.T) {
+func TestRemovedLabelsAreRestored(t *testing.T) {
 	for situation, bring := range map[string]func(h *hub){
 		"before the installation": func(h *hub) { h.reconcile() },
-		"while it is installed": func(h *hub) {
+		"during the installation": func(h *hub) {
 			h.reconcile()
 			h.setState("installing", hiveext.ClusterInstallationInProgressReason, 30)
 			h.reconcile()
 		},
-		"once it is installed": func(h *hub) { h.install() },
+		"after the installation": func(h *hub) { h.install() },
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h := newHub(t, world(nil)...).withTime()
@@ -64,12 +64,14 @@ func TestStrippedLabelsArePutBack(t *testing.T) {
 				h.Expect(obj.GetLabels()).To(HaveKeyWithValue(clusterv1.ClusterNameLabel, "cluster1"), "%T", obj)
 				h.Expect(obj.GetLabels()).To(HaveKeyWithValue(clusterv1.MachineControlPlaneNameLabel, "c1"), "%T", obj)
 			}
-			h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition)).NotTo(Equal(controlplanev1.InstallationNotOursReason))
+			h.Expect(
+				conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition),
+			).NotTo(Equal(controlplanev1.InstallationNotOursReason))
 		})
 	}
 }
 
-func TestARegistrationWithoutLabelsIsDeregistered(t *testing.T) {
+func TestRegistrationWithoutLabelsIsDeregistered(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	deployment, install := h.registration()
@@ -80,13 +82,14 @@ func TestARegistrationWithoutLabelsIsDeregistered(t *testing.T) {
 		h.reconcile()
 	}
 	key := client.ObjectKey{Namespace: lab, Name: "c1"}
-	for _, gone := range []client.Object{&hivev1.ClusterDeployment{}, &hiveext.AgentClusterInstall{}} {
-		h.Expect(apierrors.IsNotFound(h.Get(t.Context(), key, gone))).To(BeTrue(), "%T is left behind in assisted-service", gone)
+	for _, deleted := range []client.Object{&hivev1.ClusterDeployment{}, &hiveext.AgentClusterInstall{}} {
+		h.Expect(apierrors.IsNotFound(h.Get(t.Context(), key, deleted))).To(BeTrue(), "%T is left behind in assisted-service", deleted)
 	}
 }
 
-// TestARegistrationThatIsBeingDeleted: what is made beside it goes with it, and is made when it is gone.
-func TestARegistrationThatIsBeingDeleted(t *testing.T) {
+// Objects that are created together with a ClusterDeployment that is being deleted would be deleted with it.
+// They are created afterwards.
+func TestRegistrationThatIsBeingDeletedIsCreatedAgainAfterwards(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	deployment, install := h.registration()
@@ -95,13 +98,15 @@ func TestARegistrationThatIsBeingDeleted(t *testing.T) {
 	h.Expect(h.Delete(t.Context(), deployment)).To(Succeed())
 	h.Expect(h.Delete(t.Context(), install)).To(Succeed())
 	h.reconcile()
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
 	key := client.ObjectKeyFromObject(install)
-	h.Expect(apierrors.IsNotFound(h.Get(t.Context(), key, install))).To(BeTrue(), "it is not made for one that goes")
-	told := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
-	h.Expect(told).To(HaveField("Reason", controlplanev1.WaitingForAssistedServiceReason))
-	h.Expect(told.Message).To(And(ContainSubstring("ClusterDeployment c1"), ContainSubstring("made again")))
+	h.Expect(apierrors.IsNotFound(h.Get(t.Context(), key, install))).To(
+		BeTrue(), "no AgentClusterInstall is created for a deleted ClusterDeployment",
+	)
+	installed := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
+	h.Expect(installed).To(HaveField("Reason", controlplanev1.WaitingForAssistedServiceReason))
+	h.Expect(installed.Message).To(And(ContainSubstring("ClusterDeployment c1"), ContainSubstring("made again")))
 
 	h.get("c1", deployment)
 	deployment.Finalizers = nil
@@ -110,7 +115,7 @@ func TestARegistrationThatIsBeingDeleted(t *testing.T) {
 	h.registration()
 }
 
-func TestWhoseRegistration(t *testing.T) {
+func TestOwnershipOfTheRegistration(t *testing.T) {
 	ours := factsOf(nil).Labels()
 	named := func() (*hivev1.ClusterDeployment, *hiveext.AgentClusterInstall) {
 		d := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1"}}
@@ -124,23 +129,27 @@ func TestWhoseRegistration(t *testing.T) {
 		change func(s *facts.Facts)
 		ours   bool
 	}{
-		"nothing tells":        {func(*facts.Facts) {}, false},
-		"both labelled":        {func(s *facts.Facts) { s.Deployment.Labels, s.Install.Labels = ours, ours }, true},
-		"only one is labelled": {func(s *facts.Facts) { s.Install.Labels = ours }, true},
+		"no evidence":         {func(*facts.Facts) {}, false},
+		"both are labeled":    {func(s *facts.Facts) { s.Deployment.Labels, s.Install.Labels = ours, ours }, true},
+		"only one is labeled": {func(s *facts.Facts) { s.Install.Labels = ours }, true},
 		"our annotation": {func(s *facts.Facts) {
 			s.Deployment.Annotations = map[string]string{assisted.OpenShiftVersionAnnotation: "4.19.3"}
 		}, true},
 		"our ClusterImageSet": {func(s *facts.Facts) {
 			s.OwnSets = []hivev1.ClusterImageSet{{ObjectMeta: metav1.ObjectMeta{Name: "set"}}}
 		}, true},
-		"a ClusterImageSet of another": {func(s *facts.Facts) {
+		"a foreign ClusterImageSet": {func(s *facts.Facts) {
 			s.OwnSets = []hivev1.ClusterImageSet{{ObjectMeta: metav1.ObjectMeta{Name: "another"}}}
 		}, false},
-		"our annotation, labels of another": {func(s *facts.Facts) {
-			s.Deployment.Annotations, s.Deployment.Labels = map[string]string{assisted.OpenShiftVersionAnnotation: "4.19.3"}, map[string]string{clusterv1.ClusterNameLabel: "other"}
+		"our annotation, foreign labels": {func(s *facts.Facts) {
+			s.Deployment.Annotations, s.Deployment.Labels = map[string]string{
+				assisted.OpenShiftVersionAnnotation: "4.19.3",
+			}, map[string]string{clusterv1.ClusterNameLabel: "other"}
 		}, false},
-		"one of ours that names another": {func(s *facts.Facts) { s.Install.Labels, s.Deployment.Spec.ClusterInstallRef.Name = ours, "other" }, false},
-		"one is ours, the other is another's": {func(s *facts.Facts) {
+		"one of ours that references a foreign object": {
+			func(s *facts.Facts) { s.Install.Labels, s.Deployment.Spec.ClusterInstallRef.Name = ours, "other" }, false,
+		},
+		"one is ours, the other is foreign": {func(s *facts.Facts) {
 			s.Install.Labels, s.Deployment.Labels = ours, map[string]string{clusterv1.ClusterNameLabel: "other"}
 		}, false},
 	} {
@@ -155,14 +164,14 @@ func TestWhoseRegistration(t *testing.T) {
 			if !tc.ours {
 				blocked := known.Found.Blocked(status.Installation)
 				g.Expect(blocked.Reason).To(Equal(controlplanev1.InstallationNotOursReason))
-				g.Expect(blocked.Message).NotTo(ContainSubstring("elete"), "it may stand for a running cluster")
+				g.Expect(blocked.Message).NotTo(ContainSubstring("elete"), "a running cluster may depend on it")
 				g.Expect(blocked.Message).To(ContainSubstring("cluster.x-k8s.io/cluster-name=cluster1"))
 			}
 		})
 	}
 }
 
-func TestTheInstallationOfSomebodyElseSaysNothing(t *testing.T) {
+func TestForeignInstallationIsNoEvidence(t *testing.T) {
 	other := &hiveext.AgentClusterInstall{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1"}}
 	other.Spec.ClusterMetadata = &hivev1.ClusterMetadata{}
 	h := newHub(t, append(world(nil), other)...)
@@ -175,7 +184,7 @@ func TestTheInstallationOfSomebodyElseSaysNothing(t *testing.T) {
 	h.Expect(c.Reason).To(Equal(controlplanev1.InstallationNotOursReason))
 }
 
-func TestWhatNeedsNoInfrastructureIsDoneBeforeItIsThere(t *testing.T) {
+func TestTemplateGetsItsOwnerBeforeTheInfrastructureExists(t *testing.T) {
 	h := newHub(t, altered(func(c *clusterv1.Cluster) { c.Status.Initialization.InfrastructureProvisioned = nil })(world(nil))...).withTime()
 	h.reconcile()
 	h.Expect(h.imageSets()).To(HaveLen(1))
@@ -190,9 +199,9 @@ func TestWhatNeedsNoInfrastructureIsDoneBeforeItIsThere(t *testing.T) {
 	h.registration()
 }
 
-// A ClusterDeployment of a former Cluster of the same name may have a running cluster behind it: it is left alone, and
-// its installation counts for nothing.
-func TestTheRegistrationOfAFormerClusterIsNotOurs(t *testing.T) {
+// A ClusterDeployment of a former Cluster of the same name may belong to a running cluster. It is not
+// changed, and its installation is no evidence.
+func TestRegistrationOfFormerClusterIsNotOurs(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	deployment, install := h.registration()
@@ -204,24 +213,31 @@ func TestTheRegistrationOfAFormerClusterIsNotOurs(t *testing.T) {
 	s := h.gather()
 	h.Expect(s.OwnsDeployment()).To(BeFalse())
 	h.Expect(s.OwnsInstall()).To(BeFalse())
-	h.Expect(s.Registration()).To(BeEmpty(), "it is not deregistered with this cluster")
+	h.Expect(s.Registration()).To(BeEmpty(), "the deletion of this cluster does not deregister it")
 	h.Expect(foreign(s, s.Deployment, "ClusterDeployment")).To(BeTrue())
 	blocked := s.Found.Blocked(status.Installation)
 	h.Expect(blocked.Reason).To(Equal(controlplanev1.InstallationNotOursReason))
-	h.Expect(blocked.Message).To(And(ContainSubstring("ClusterDeployment c1 was made for a former Cluster cluster1 (UID former-uid)"), ContainSubstring(contract.ClusterUIDsAnnotation)))
+	h.Expect(blocked.Message).To(
+		And(
+			ContainSubstring("ClusterDeployment c1 was made for a former Cluster cluster1 (UID former-uid)"),
+			ContainSubstring(contract.ClusterUIDsAnnotation),
+		),
+	)
 
 	h.annotate(contract.ClusterUIDsAnnotation, h.controlPlane().Annotations[contract.ClusterUIDsAnnotation]+",former-uid")
 	h.reconcile()
 	h.reconcile()
 	deployment, install = h.registration()
 	for _, obj := range []client.Object{deployment, install} {
-		h.Expect(obj.GetAnnotations()).To(HaveKeyWithValue(contract.ClusterUIDAnnotation, "cluster-uid"), "the user says that it is that of this cluster: %T", obj)
+		h.Expect(obj.GetAnnotations()).To(
+			HaveKeyWithValue(contract.ClusterUIDAnnotation, "cluster-uid"), "the user states that it belongs to this cluster: %T", obj,
+		)
 	}
 }
 
-// clusterctl move and a restore give the Cluster another UID, and keep the annotations of the control plane. A cluster
-// that is moved back finds what it left behind.
-func TestARegistrationStaysOursWhenTheClusterGetsAnotherUID(t *testing.T) {
+// clusterctl move and a restore give the Cluster another UID, and keep the annotations of the control plane.
+// A cluster that is moved back finds the registration that it left there.
+func TestRegistrationStaysOursWhenTheClusterGetsAnotherUID(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	for _, uid := range []types.UID{"uid-on-the-other-hub", "uid-after-the-way-back"} {
@@ -245,9 +261,11 @@ func TestARegistrationStaysOursWhenTheClusterGetsAnotherUID(t *testing.T) {
 	h.Expect(contract.ClusterUIDs(h.controlPlane())).To(Equal([]types.UID{"cluster-uid", "uid-on-the-other-hub", "uid-after-the-way-back"}))
 }
 
-func TestTheRegistrationOfAFormerClusterThatIsBeingDeletedIsAwaited(t *testing.T) {
+func TestDeletionOfTheRegistrationOfFormerClusterBlocks(t *testing.T) {
 	s := scope.New(factsOf(nil))
-	deployment := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1", Labels: s.Labels(), DeletionTimestamp: ptr.To(metav1.Now())}}
+	deployment := &hivev1.ClusterDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1", Labels: s.Labels(), DeletionTimestamp: ptr.To(metav1.Now())},
+	}
 	deployment.Annotations = map[string]string{contract.ClusterUIDAnnotation: "former-uid"}
 	s.Deployment = deployment
 	g := NewWithT(t)
@@ -255,9 +273,9 @@ func TestTheRegistrationOfAFormerClusterThatIsBeingDeletedIsAwaited(t *testing.T
 	g.Expect(s.Found.Blocked(status.Installation)).To(HaveField("Reason", controlplanev1.WaitingForAssistedServiceReason))
 }
 
-// TestNoInstallationIsCreatedForAClusterDeploymentThatIsBeingDeleted has a cache of ClusterDeployments that is late:
-// another client deleted the ClusterDeployment, and assisted-service the AgentClusterInstall with it.
-func TestNoInstallationIsCreatedForAClusterDeploymentThatIsBeingDeleted(t *testing.T) {
+// The cache of ClusterDeployments lags: another client deleted the ClusterDeployment, and assisted-service
+// deleted the AgentClusterInstall with it.
+func TestNoInstallationIsCreatedForDeletedClusterDeployment(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	cached, install := h.registration()
@@ -270,5 +288,7 @@ func TestNoInstallationIsCreatedForAClusterDeploymentThatIsBeingDeleted(t *testi
 
 	h.cached.Client = kubetest.StaleCacheOf(h.cached.Client, cached, (*hivev1.ClusterDeployment).DeepCopyInto)
 	h.Expect(h.reconcile().RequeueAfter).To(Equal(reconcile.CacheLag))
-	h.Expect(apierrors.IsNotFound(h.Get(t.Context(), client.ObjectKeyFromObject(install), &hiveext.AgentClusterInstall{}))).To(BeTrue(), "assisted-service would delete it again")
+	h.Expect(
+		apierrors.IsNotFound(h.Get(t.Context(), client.ObjectKeyFromObject(install), &hiveext.AgentClusterInstall{})),
+	).To(BeTrue(), "assisted-service would delete it again")
 }

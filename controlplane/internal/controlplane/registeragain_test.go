@@ -19,7 +19,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 )
 
-// registeredWithProxy is a hub with a registered cluster, on whose objects assisted-service has its finalizers.
+// registeredWithProxy returns a hub with a registered cluster, on whose objects assisted-service has set its
+// finalizers.
 func registeredWithProxy(t *testing.T) *hub {
 	t.Helper()
 	h := newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
@@ -27,7 +28,9 @@ func registeredWithProxy(t *testing.T) *hub {
 	})...).withTime()
 	h.reconcile()
 	deployment, install := h.registration()
-	deployment.Finalizers, install.Finalizers = []string{"agent-install.openshift.io/deprovision"}, []string{"agent-install.openshift.io/deprovision"}
+	deployment.Finalizers, install.Finalizers = []string{
+		"agent-install.openshift.io/deprovision",
+	}, []string{"agent-install.openshift.io/deprovision"}
 	h.Expect(h.Update(t.Context(), deployment)).To(Succeed())
 	h.Expect(h.Update(t.Context(), install)).To(Succeed())
 	h.setState("insufficient", hiveext.ClusterInstallationNotStartedReason, 0)
@@ -41,7 +44,7 @@ func (h *hub) alter(change func(*controlplanev1.OpenshiftAssistedControlPlaneSpe
 	h.Expect(h.Update(h.t.Context(), cp)).To(Succeed())
 }
 
-// deregister does what assisted-service does when a ClusterDeployment is deleted.
+// deregister acts as assisted-service when a ClusterDeployment is deleted.
 func (h *hub) deregister() {
 	h.t.Helper()
 	deployment, install := h.registration()
@@ -54,7 +57,7 @@ func (h *hub) deregister() {
 	}
 }
 
-func TestWhatARegisteredClusterKeepsIsRegisteredAgain(t *testing.T) {
+func TestChangeOfImmutableFieldRegistersAgain(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		change func(*controlplanev1.OpenshiftAssistedControlPlaneSpec)
 		field  string
@@ -81,13 +84,13 @@ func TestWhatARegisteredClusterKeepsIsRegisteredAgain(t *testing.T) {
 			_, before := h.registration()
 			h.alter(tc.change)
 			h.reconcile()
-			h.elapse()
+			h.endDeferral()
 			h.reconcile()
-			told := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
-			h.Expect(told).To(HaveField("Reason", controlplanev1.WaitingForAssistedServiceReason))
-			h.Expect(told.Message).To(And(ContainSubstring("registered again"), ContainSubstring(tc.field)))
+			installed := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
+			h.Expect(installed).To(HaveField("Reason", controlplanev1.WaitingForAssistedServiceReason))
+			h.Expect(installed.Message).To(And(ContainSubstring("registered again"), ContainSubstring(tc.field)))
 			_, install := h.registration()
-			h.Expect(install.Spec).To(Equal(before.Spec), "assisted-service would keep, or refuse, a part of it")
+			h.Expect(install.Spec).To(Equal(before.Spec), "assisted-service would ignore or refuse some of the changes")
 			h.deregister()
 			h.reconcile()
 			h.reconcile()
@@ -100,7 +103,7 @@ func TestWhatARegisteredClusterKeepsIsRegisteredAgain(t *testing.T) {
 }
 
 // assisted-service reads the ConfigMap with the mirrors when it registers a cluster.
-func TestOtherContentOfMirrorsIsRegisteredAgain(t *testing.T) {
+func TestChangedMirrorsAreRegisteredAgain(t *testing.T) {
 	mirrors := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "mirrors"}, Data: mirrorOf("former.example.com")}
 	h := newHub(t, append(world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.Spec.Config.ImageRegistryRef = &corev1.LocalObjectReference{Name: mirrors.Name}
@@ -112,7 +115,7 @@ func TestOtherContentOfMirrorsIsRegisteredAgain(t *testing.T) {
 		change()
 		h.Expect(h.Update(t.Context(), mirrors)).To(Succeed())
 		h.reconcile()
-		h.elapse()
+		h.endDeferral()
 		h.reconcile()
 	}
 	before, _ := h.registration()
@@ -137,7 +140,9 @@ func TestClusterIsRegisteredAgainForMirrorsAtLimitedRate(t *testing.T) {
 	h.reconcile()
 	change := func(mirror string) {
 		deployment, install := h.registration()
-		deployment.Finalizers, install.Finalizers = []string{"agent-install.openshift.io/deprovision"}, []string{"agent-install.openshift.io/deprovision"}
+		deployment.Finalizers, install.Finalizers = []string{
+			"agent-install.openshift.io/deprovision",
+		}, []string{"agent-install.openshift.io/deprovision"}
 		h.Expect(h.Update(t.Context(), deployment)).To(Succeed())
 		h.Expect(h.Update(t.Context(), install)).To(Succeed())
 		h.setState("insufficient", hiveext.ClusterInstallationNotStartedReason, 0)
@@ -168,28 +173,30 @@ func TestClusterIsRegisteredAgainForMirrorsAtLimitedRate(t *testing.T) {
 	h.Expect(deployment.DeletionTimestamp).NotTo(BeNil())
 }
 
-// What assisted-service of the hub refuses was refused only after the cluster had been deregistered.
-func TestNothingIsDeregisteredForWhatIsRefused(t *testing.T) {
+// The refusal of assisted-service must not come only after the cluster was deregistered.
+func TestRefusedRegistrationDeregistersNothing(t *testing.T) {
 	for kind, tc := range map[string]struct {
 		failing string
 		change  func(*controlplanev1.OpenshiftAssistedControlPlaneSpec)
 	}{
 		"AgentClusterInstall": {`"imageSetRef"`, func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) { s.Config.Proxy = nil }},
-		"ClusterDeployment":   {`"kind":"ClusterDeployment"`, func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) { s.Config.ClusterName = "renamed" }},
+		"ClusterDeployment": {
+			`"kind":"ClusterDeployment"`, func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) { s.Config.ClusterName = "renamed" },
+		},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			h := registeredWithProxy(t)
 			h.applyFails, h.failing = undeclared(kind, "spec.some"), tc.failing
 			h.alter(tc.change)
 			h.reconcile()
-			h.elapse()
+			h.endDeferral()
 			h.Expect(h.reconcile().RequeueAfter).To(BeNumerically(">", 0))
 			deployment, install := h.registration()
 			h.Expect(deployment.DeletionTimestamp).To(BeNil())
 			h.Expect(install.DeletionTimestamp).To(BeNil())
-			told := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
-			h.Expect(told.Reason).To(Equal(controlplanev1.InstallationRejectedReason))
-			h.Expect(told.Message).To(ContainSubstring(kind + " c1 was refused"))
+			installed := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
+			h.Expect(installed.Reason).To(Equal(controlplanev1.InstallationRejectedReason))
+			h.Expect(installed.Message).To(ContainSubstring(kind + " c1 was refused"))
 			h.applyFails = nil
 			h.reconcile()
 			deployment, _ = h.registration()
@@ -198,14 +205,16 @@ func TestNothingIsDeregisteredForWhatIsRefused(t *testing.T) {
 	}
 }
 
-// Hive's admission webhook refuses another name of a ClusterDeployment.
-func TestAnotherNameIsRegisteredAgain(t *testing.T) {
+// Hive's admission webhook refuses a change of the name of a ClusterDeployment.
+func TestChangedNameIsRegisteredAgain(t *testing.T) {
 	h := registeredWithProxy(t)
 	h.alter(func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) { s.Config.ClusterName = "renamed" })
 	h.reconcile()
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
-	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.InstalledCondition)).To(And(ContainSubstring("registered again"), ContainSubstring("config.clusterName")))
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.InstalledCondition)).To(
+		And(ContainSubstring("registered again"), ContainSubstring("config.clusterName")),
+	)
 	deployment, _ := h.registration()
 	h.Expect(deployment.Spec.ClusterName).To(Equal("cluster1"), "an update would be refused")
 	h.deregister()
@@ -216,8 +225,8 @@ func TestAnotherNameIsRegisteredAgain(t *testing.T) {
 	h.Expect(deployment.Spec.ClusterName).To(Equal("renamed"))
 }
 
-// A cluster that assisted-service has registered without its objects being taken in is registered again, too.
-func TestARegistrationWithoutFinalizersIsMadeAgain(t *testing.T) {
+// A cluster is also registered again if assisted-service has not set its finalizers on the objects.
+func TestRegistrationWithoutFinalizersIsRegisteredAgain(t *testing.T) {
 	h := newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.Spec.Config.Proxy = &bootstrapv1.Proxy{HTTPProxy: "http://former.example.com:3128"}
 	})...).withTime()
@@ -234,7 +243,7 @@ func TestARegistrationWithoutFinalizersIsMadeAgain(t *testing.T) {
 	h.Expect(install.Spec.ImageSetRef.Name).NotTo(BeEmpty())
 }
 
-func TestAnInstallationThatHasBegunIsNotRegisteredAgain(t *testing.T) {
+func TestStartedInstallationIsNotRegisteredAgain(t *testing.T) {
 	h := registeredWithProxy(t)
 	before := h.controlPlane()
 	late := &hiveext.AgentClusterInstall{}
@@ -246,33 +255,34 @@ func TestAnInstallationThatHasBegunIsNotRegisteredAgain(t *testing.T) {
 	h.reconcile()
 	deployment := &hivev1.ClusterDeployment{}
 	h.get("c1", deployment)
-	h.Expect(deployment.DeletionTimestamp).To(BeNil(), "the cache is late, the API server is not")
+	h.Expect(deployment.DeletionTimestamp).To(BeNil(), "the cache lags behind the API server")
 
 	h.setState("insufficient", hiveext.ClusterInstallationNotStartedReason, 0)
 	h.cached.Client = kubetest.StaleCacheOf(cached, before, (*controlplanev1.OpenshiftAssistedControlPlane).DeepCopyInto)
 	h.reconcile()
 	h.get("c1", deployment)
-	h.Expect(deployment.DeletionTimestamp).To(BeNil(), "of the control plane likewise")
+	h.Expect(deployment.DeletionTimestamp).To(BeNil(), "the cache of the control plane lags as well")
 
 	h.cached.Client = cached
 	h.reconcile()
 	h.get("c1", deployment)
-	h.Expect(deployment.DeletionTimestamp).NotTo(BeNil(), "and now")
+	h.Expect(deployment.DeletionTimestamp).NotTo(BeNil(), "no cache lags any more")
 }
 
-// TestAClusterOfUnknownStateIsNotRegisteredAgain is an AgentClusterInstall without status, as after a restore: its
-// installation may be running.
-func TestAClusterOfUnknownStateIsNotRegisteredAgain(t *testing.T) {
+// The AgentClusterInstall has no status, as after a restore. Its installation may be running.
+func TestClusterOfUnknownStateIsNotRegisteredAgain(t *testing.T) {
 	h := registeredWithProxy(t)
 	deployment, install := h.registration()
 	install.Status = hiveext.AgentClusterInstallStatus{}
 	h.Expect(h.Status().Update(t.Context(), install)).To(Succeed())
 	h.alter(func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) { s.Config.Proxy = nil })
 	h.reconcile()
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
 	kept, same := h.registration()
 	h.Expect(kept.DeletionTimestamp).To(Equal(deployment.DeletionTimestamp))
 	h.Expect(same.Spec.Proxy).To(Equal(install.Spec.Proxy))
-	h.Expect(conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition).Message).To(ContainSubstring("whether an installation was started is not known"))
+	h.Expect(conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition).Message).To(
+		ContainSubstring("whether an installation was started is not known"),
+	)
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// forgotten brings an installed cluster to where assisted-service has it as one to be installed, with a spec that asks
-// for something else by now.
+// forgotten returns a hub with an installed cluster that assisted-service treats as one to install. Its spec
+// has changed since.
 func forgotten(t *testing.T, objects ...client.Object) *hub {
 	t.Helper()
 	h := newHub(t, append(world(nil), objects...)...).withTime()
@@ -34,7 +34,7 @@ func forgotten(t *testing.T, objects ...client.Object) *hub {
 	return h
 }
 
-// expectUntouched checks that nothing was done to a cluster that was registered again.
+// expectUntouched checks that a reregistered cluster was not changed.
 func (h *hub) expectUntouched(before *hiveext.AgentClusterInstall) {
 	h.t.Helper()
 	aci := &hiveext.AgentClusterInstall{}
@@ -45,18 +45,20 @@ func (h *hub) expectUntouched(before *hiveext.AgentClusterInstall) {
 	h.Expect(created.Reason).To(Equal(controlplanev1.ReregisteredReason))
 	c := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
 	h.Expect(c.Reason).To(Equal(controlplanev1.ReregisteredReason))
-	h.Expect(c.Message).To(And(ContainSubstring(`state "insufficient"`), ContainSubstring("c1-admin-kubeconfig"), ContainSubstring("Delete nothing")))
+	h.Expect(c.Message).To(
+		And(ContainSubstring(`state "insufficient"`), ContainSubstring("c1-admin-kubeconfig"), ContainSubstring("Delete nothing")),
+	)
 }
 
-func TestAnInstalledClusterThatIsReregisteredIsLeftAlone(t *testing.T) {
+func TestReregisteredClusterIsNotChanged(t *testing.T) {
 	h := forgotten(t)
 	before := &hiveext.AgentClusterInstall{}
 	h.get("c1", before)
 	h.reconcile()
 	h.reconcile()
 	h.expectUntouched(before)
-	h.Expect(conditions.IsTrue(h.controlPlane(), controlplanev1.InstalledCondition)).To(BeTrue(), "it is")
-	h.Expect(conditions.IsTrue(h.controlPlane(), controlplanev1.AvailableCondition)).To(BeTrue(), "and serves")
+	h.Expect(conditions.IsTrue(h.controlPlane(), controlplanev1.InstalledCondition)).To(BeTrue(), "the cluster is installed")
+	h.Expect(conditions.IsTrue(h.controlPlane(), controlplanev1.AvailableCondition)).To(BeTrue(), "the cluster serves")
 
 	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 100)
 	h.reconcile()
@@ -65,27 +67,27 @@ func TestAnInstalledClusterThatIsReregisteredIsLeftAlone(t *testing.T) {
 }
 
 // Backup tools restore neither status nor owner references.
-func TestARestoredClusterThatIsReregisteredIsLeftAlone(t *testing.T) {
+func TestRestoredClusterThatIsReregisteredIsNotChanged(t *testing.T) {
 	for evidence, lose := range map[string]func(h *hub){
 		"the ClusterDeployment is stated to be installed": func(h *hub) {
 			h.Expect(h.Delete(h.t.Context(), h.published())).To(Succeed())
-			h.handBack()
+			h.removeCredentials()
 		},
 		"the kubeconfig was renewed": func(h *hub) {
 			secret := h.published()
 			secret.OwnerReferences = nil
 			h.Expect(h.Update(h.t.Context(), secret)).To(Succeed())
-			h.unstate()
-			h.handBack()
+			h.clearInstalled()
+			h.removeCredentials()
 		},
 		"the credentials were handed over": func(h *hub) {
 			h.Expect(h.Delete(h.t.Context(), h.published())).To(Succeed())
-			h.unstate()
+			h.clearInstalled()
 		},
 		"the cluster answers": func(h *hub) {
 			h.Expect(h.Delete(h.t.Context(), h.published())).To(Succeed())
-			h.unstate()
-			h.handBack()
+			h.clearInstalled()
+			h.removeCredentials()
 			h.workloads.facts = facts.Workload{Connected: true}
 		},
 	} {
@@ -105,8 +107,8 @@ func TestARestoredClusterThatIsReregisteredIsLeftAlone(t *testing.T) {
 	}
 }
 
-// handBack takes the credentials out of the AgentClusterInstall.
-func (h *hub) handBack() {
+// removeCredentials removes the credentials from the AgentClusterInstall.
+func (h *hub) removeCredentials() {
 	h.t.Helper()
 	aci := &hiveext.AgentClusterInstall{}
 	h.get("c1", aci)
@@ -114,7 +116,7 @@ func (h *hub) handBack() {
 	h.Expect(h.Update(h.t.Context(), aci)).To(Succeed())
 }
 
-func (h *hub) unstate() {
+func (h *hub) clearInstalled() {
 	h.t.Helper()
 	deployment := &hivev1.ClusterDeployment{}
 	h.get("c1", deployment)
@@ -122,7 +124,7 @@ func (h *hub) unstate() {
 	h.Expect(h.Update(h.t.Context(), deployment)).To(Succeed())
 }
 
-func TestTheClusterDeploymentIsMarkedAsInstalledOnce(t *testing.T) {
+func TestClusterDeploymentIsMarkedAsInstalledOnce(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	h.giveKubeconfig("first")
@@ -136,11 +138,13 @@ func TestTheClusterDeploymentIsMarkedAsInstalledOnce(t *testing.T) {
 	h.install()
 	h.get("c1", deployment)
 	h.Expect(deployment.Spec.Installed).To(BeTrue())
-	h.Expect(deployment.Spec.ClusterMetadata.AdminKubeconfigSecretRef.Name).To(Equal("c1-admin-kubeconfig"), "Hive's admission wants it along")
+	h.Expect(deployment.Spec.ClusterMetadata.AdminKubeconfigSecretRef.Name).To(
+		Equal("c1-admin-kubeconfig"), "Hive's admission requires the reference",
+	)
 	h.Expect(deployment.Annotations).To(HaveKeyWithValue(assisted.OpenShiftVersionAnnotation, "4.19.3"))
 	is := deployment.Spec.DeepCopy()
 	is.Installed, is.ClusterMetadata = false, nil
-	h.Expect(is).To(Equal(was), "nothing that was ours is withdrawn")
+	h.Expect(is).To(Equal(was), "no field of ours is withdrawn")
 
 	version := deployment.ResourceVersion
 	h.reconcile()
@@ -149,8 +153,12 @@ func TestTheClusterDeploymentIsMarkedAsInstalledOnce(t *testing.T) {
 	h.Expect(deployment.ResourceVersion).To(Equal(version))
 }
 
-func TestTheUsersOwnKubeconfigProvesNothing(t *testing.T) {
-	own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "cluster1-kubeconfig", Labels: map[string]string{clusterv1.ClusterNameLabel: "cluster1"}}}
+func TestUsersOwnKubeconfigIsNoEvidence(t *testing.T) {
+	own := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: lab, Name: "cluster1-kubeconfig", Labels: map[string]string{clusterv1.ClusterNameLabel: "cluster1"},
+		},
+	}
 	h := newHub(t, append(world(nil), own)...)
 	h.reconcile()
 	h.Expect(h.machines()).To(HaveLen(3))

@@ -30,18 +30,19 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// fakeEtcds is the etcd of a cluster that does what it is told, or fails.
+// fakeEtcds is the etcd of a cluster. It executes requests, or fails.
 type fakeEtcds struct {
 	facts.Etcd
-	// calls are what it was told, looks how often it was looked at, asked how often whether it serves.
+	// calls are the requests for changes, inspections the number of reads, serveChecks the number of checks
+	// whether it serves.
 	calls       []string
 	inspections int
-	asked       int
-	// stubborn members lead although they hand over.
+	serveChecks int
+	// stubborn members stay leader although they report the handover.
 	stubborn bool
 	// finalized Nodes stay after their deletion.
 	finalized bool
-	// observing, and changing, are the errors of these; dying ends the manager when it changes something.
+	// observing is the error of reads, changing that of changes. dying ends the manager at the next change.
 	observing, changing error
 	dying               bool
 }
@@ -54,7 +55,7 @@ func (f *fakeEtcds) Observe(context.Context, client.ObjectKey) (facts.Etcd, erro
 }
 
 func (f *fakeEtcds) Serves(context.Context, client.ObjectKey) (bool, error) {
-	f.asked++
+	f.serveChecks++
 	return !f.Lost, f.observing
 }
 
@@ -84,7 +85,8 @@ func (f *fakeEtcds) DeleteSecrets(_ context.Context, _ client.ObjectKey, node st
 	return f.changing
 }
 
-// DeleteNode only marks a Node that has a finalizer, and does not find a Node that does not exist, as an API server does.
+// DeleteNode acts as an API server: it only marks a Node that has a finalizer, and does not find a Node that
+// does not exist.
 func (f *fakeEtcds) DeleteNode(_ context.Context, _ client.ObjectKey, node facts.ControlPlaneNode) error {
 	f.calls = append(f.calls, fmt.Sprintf("delete Node %s (%s)", node.Name, node.UID))
 	known := f.Node(node.Name)
@@ -101,7 +103,7 @@ func (f *fakeEtcds) DeleteNode(_ context.Context, _ client.ObjectKey, node facts
 	return nil
 }
 
-// settledEtcd has one member, on a Node that is nobody's.
+// settledEtcd returns an etcd with one member, on a Node without Machine.
 func settledEtcd() facts.Etcd {
 	return facts.Etcd{
 		Topology:       configv1.HighlyAvailableTopologyMode,
@@ -112,13 +114,14 @@ func settledEtcd() facts.Etcd {
 	}
 }
 
-// newInstalledHub is one with an installed, healthy cluster. Its Machines are on the Nodes n0 to n2, of which n0 leads etcd.
+// newInstalledHub returns a hub with an installed, healthy cluster. Its Machines run on the Nodes n0 to n2.
+// n0 leads etcd.
 func newInstalledHub(t *testing.T) *hub {
 	t.Helper()
 	return newInstalledHubOf(t, nil)
 }
 
-// newInstalledHubOf is a hub whose control plane was changed before it was installed.
+// newInstalledHubOf returns a hub whose control plane was changed before its installation.
 func newInstalledHubOf(t *testing.T, change func(*controlplanev1.OpenshiftAssistedControlPlane)) *hub {
 	t.Helper()
 	h := newHub(t, world(change)...).withTime()
@@ -134,12 +137,12 @@ func newInstalledHubOf(t *testing.T, change func(*controlplanev1.OpenshiftAssist
 	return h
 }
 
-// nodeOf is a Node as it was installed.
+// nodeOf returns a Node as it was installed.
 func nodeOf(name string) facts.Node {
 	return facts.Node{Name: name, UID: types.UID(name), ProviderID: "metal3://" + name}
 }
 
-// deleteMachine deletes a Machine, and does as Cluster API until it waits for hooks.
+// deleteMachine deletes a Machine, and acts as Cluster API until it waits for hooks.
 func (h *hub) deleteMachine(i int) string {
 	h.t.Helper()
 	m := h.machines()[i]
@@ -147,12 +150,14 @@ func (h *hub) deleteMachine(i int) string {
 	h.Expect(h.Update(h.t.Context(), &m)).To(Succeed())
 	h.Expect(h.Delete(h.t.Context(), &m)).To(Succeed())
 	h.get(m.Name, &m)
-	conditions.Set(&m, metav1.Condition{Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineDeletingWaitingForPreTerminateHookReason})
+	conditions.Set(&m, metav1.Condition{
+		Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineDeletingWaitingForPreTerminateHookReason,
+	})
 	h.Expect(h.Status().Update(h.t.Context(), &m)).To(Succeed())
 	return m.Name
 }
 
-// finishMachine does as Cluster API when no hook is left: host, Node and Machine go.
+// finishMachine acts as Cluster API when no hook is left: it deletes host, Node and Machine.
 func (h *hub) finishMachine(name string) {
 	h.t.Helper()
 	m := &clusterv1.Machine{}
@@ -165,7 +170,7 @@ func (h *hub) finishMachine(name string) {
 	h.etcds.Revisions = slices.DeleteFunc(h.etcds.Revisions, func(r facts.Revision) bool { return r.Node == node })
 }
 
-// held are the Machines that carry our hook.
+// held returns the Machines that have our hook.
 func (h *hub) held() []string {
 	h.t.Helper()
 	var held []string
@@ -177,13 +182,13 @@ func (h *hub) held() []string {
 	return held
 }
 
-func TestMachinesAreHeldFromTheEndOfTheInstallationOn(t *testing.T) {
+func TestMachinesGetTheHookAtTheEndOfTheInstallation(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	h.setState("installing", "", 50)
 	h.reconcile()
 	h.Expect(h.machines()).To(HaveLen(3))
-	h.Expect(h.held()).To(BeEmpty(), "there is no etcd yet")
+	h.Expect(h.held()).To(BeEmpty(), "etcd does not exist yet")
 
 	h.install()
 	h.reconcile()
@@ -193,12 +198,12 @@ func TestMachinesAreHeldFromTheEndOfTheInstallationOn(t *testing.T) {
 	h.Expect(h.writes).To(BeEmpty())
 }
 
-func TestAHostLeavesEtcdBeforeItIsTouched(t *testing.T) {
+func TestHostLeavesEtcdBeforeItIsDeprovisioned(t *testing.T) {
 	h := newInstalledHub(t)
 	recorder := record.NewFakeRecorder(100)
 	h.recorder.EventRecorder = recorder
 	h.reconcile()
-	h.Expect(h.etcds.inspections).To(BeZero(), "nobody waits")
+	h.Expect(h.etcds.inspections).To(BeZero(), "no Machine waits")
 
 	going := h.deleteMachine(0)
 	h.reconcile()
@@ -213,7 +218,7 @@ func TestAHostLeavesEtcdBeforeItIsTouched(t *testing.T) {
 
 	h.etcds.calls, h.etcds.inspections = nil, 0
 	h.reconcile()
-	h.Expect(h.etcds.inspections).To(BeZero(), "the host is on its way out")
+	h.Expect(h.etcds.inspections).To(BeZero(), "the host is already being deprovisioned")
 
 	h.finishMachine(going)
 	h.reconcile()
@@ -222,7 +227,7 @@ func TestAHostLeavesEtcdBeforeItIsTouched(t *testing.T) {
 	h.Expect(recorder.Events).To(Receive(ContainSubstring("EtcdMemberCleanedUp")))
 }
 
-// recordOf is what is recorded of the host n0.
+// recordOf returns the record of the host n0.
 func recordOf(machine string) string {
 	return fmt.Sprintf(`[{"machine":%q,"providerID":"metal3://n0","node":"n0","uid":"n0","addresses":["n0"],"members":["1"]}]`, machine)
 }
@@ -230,13 +235,13 @@ func recordOf(machine string) string {
 // released is the time in a record.
 var released = regexp.MustCompile(`,"released":"[^"]+"`)
 
-// recorded is what is recorded of released hosts, without the times.
+// recorded returns the record of released hosts, without the times.
 func (h *hub) recorded() string {
 	h.t.Helper()
 	return released.ReplaceAllString(h.controlPlane().Annotations[controlplanev1.ReleasedHostsAnnotation], "")
 }
 
-func TestTwoMastersAreNotTakenAtOnce(t *testing.T) {
+func TestTwoMastersAreNotReleasedAtOnce(t *testing.T) {
 	h := newInstalledHub(t)
 	first, second := h.deleteMachine(0), h.deleteMachine(1)
 	h.reconcile()
@@ -250,15 +255,15 @@ func TestTwoMastersAreNotTakenAtOnce(t *testing.T) {
 
 	h.finishMachine(first)
 	h.reconcile()
-	h.elapse()
+	h.endDeferral()
 	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", etcdgate.InitialDelay))
 	h.Expect(h.held()).To(ContainElement(second))
-	h.Expect(h.etcds.Members).To(HaveLen(2), "it waits for another host")
+	h.Expect(h.etcds.Members).To(HaveLen(2), "the release waits for another host")
 	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(Equal(controlplanev1.WaitingForReplacementReason))
 }
 
-func TestWhatKeepsAHost(t *testing.T) {
-	watched := []string{"the cluster is away", "what was recorded cannot be read"}
+func TestBlockersOfTheReleaseOfAHost(t *testing.T) {
+	watched := []string{"the cluster is unreachable", "the record is invalid"}
 	for situation, tc := range map[string]struct {
 		change          func(h *hub)
 		reason, message string
@@ -266,23 +271,38 @@ func TestWhatKeepsAHost(t *testing.T) {
 		"another member is down": {
 			func(h *hub) { h.etcds.Members[2].Problem = "does not answer" }, controlplanev1.EtcdQuorumAtRiskReason, "n2 does not answer",
 		},
-		"the cluster is away": {func(h *hub) {
+		"the cluster is unreachable": {func(h *hub) {
 			h.etcds.observing = cluster.ErrNotConnected
 			h.workloads.facts.Failure = &facts.Failure{Message: "its name cannot be looked up"}
-		}, controlplanev1.ConnectionDownReason, "the state of etcd is unknown: its name cannot be looked up. Waiting until the API server answers"},
-		"etcd does not serve its cluster": {func(h *hub) { h.etcds.Lost = true }, controlplanev1.EtcdQuorumAtRiskReason, "it has most likely lost its quorum"},
-		"something cannot be read":        {func(h *hub) { h.etcds.observing = errors.New("secret of a server") }, controlplanev1.EtcdUnknownReason, "the log of the manager"},
-		"something may not be read": {func(h *hub) {
+		}, controlplanev1.ConnectionDownReason,
+			"the state of etcd is unknown: its name cannot be looked up. Waiting until the API server answers"},
+		"etcd does not serve its cluster": {
+			func(h *hub) { h.etcds.Lost = true }, controlplanev1.EtcdQuorumAtRiskReason, "it has most likely lost its quorum",
+		},
+		"etcd cannot be read": {
+			func(h *hub) { h.etcds.observing = errors.New("secret of a server") }, controlplanev1.EtcdUnknownReason, "the log of the manager",
+		},
+		"the right to read is missing": {func(h *hub) {
 			h.etcds.observing = apierrors.NewForbidden(schema.GroupResource{}, "secret of a server", errors.New("secret of a server"))
 		}, controlplanev1.EtcdUnknownReason, "the credentials of the kubeconfig lack the permission"},
-		"etcd refuses": {func(h *hub) { h.etcds.changing = errors.New("secret of a server") }, controlplanev1.EtcdUnknownReason, "the log of the manager"},
+		"etcd refuses": {
+			func(h *hub) { h.etcds.changing = errors.New("secret of a server") }, controlplanev1.EtcdUnknownReason, "the log of the manager",
+		},
 		"etcd refuses, and another leads": {func(h *hub) {
 			h.etcds.Members[0].Leader, h.etcds.Members[1].Leader = false, true
 			h.etcds.changing = errors.New("secret of a server")
 		}, controlplanev1.EtcdUnknownReason, "the log of the manager"},
-		"etcd is full":          {func(h *hub) { h.etcds.Alarms = []facts.EtcdAlarm{{Kind: facts.EtcdNoSpace, Member: 2}} }, controlplanev1.EtcdUnknownReason, "etcdctl alarm disarm"},
-		"it is the only member": {func(h *hub) { h.etcds.Members = h.etcds.Members[:1] }, controlplanev1.LastEtcdMemberReason, "delete the Cluster, which wipes all its hosts"},
-		"what was recorded cannot be read": {func(h *hub) {
+		"etcd is full": {
+			func(h *hub) { h.etcds.Alarms = []facts.EtcdAlarm{{Kind: facts.EtcdNoSpace, Member: 2}} },
+			controlplanev1.EtcdUnknownReason,
+			"etcdctl alarm disarm",
+		},
+		"the host is the only member": {
+			func(h *hub) { h.etcds.Members = h.etcds.Members[:1] },
+			controlplanev1.LastEtcdMemberReason,
+			"delete the Cluster, which wipes all its hosts",
+		},
+		"the record is invalid": {func(h *hub) {
 			cp := h.controlPlane()
 			cp.Annotations = map[string]string{controlplanev1.ReleasedHostsAnnotation: "n0"}
 			h.Expect(h.Update(h.t.Context(), cp)).To(Succeed())
@@ -295,7 +315,7 @@ func TestWhatKeepsAHost(t *testing.T) {
 			going := h.deleteMachine(0)
 			result := h.reconcile()
 			if slices.Contains(watched, situation) {
-				h.Expect(result.RequeueAfter).To(Or(BeZero(), BeNumerically(">", time.Hour)), "an event comes")
+				h.Expect(result.RequeueAfter).To(Or(BeZero(), BeNumerically(">", time.Hour)), "a watch triggers the next reconcile")
 			} else {
 				h.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", etcdgate.InitialDelay)), "etcd cannot be watched")
 			}
@@ -309,26 +329,28 @@ func TestWhatKeepsAHost(t *testing.T) {
 	}
 }
 
-func TestAMachineThatIsNotReadyToGoIsLeftAlone(t *testing.T) {
+func TestMachineThatDoesNotWaitForHooksIsNotChanged(t *testing.T) {
 	h := newInstalledHub(t)
 	going := h.deleteMachine(0)
 	m := &clusterv1.Machine{}
 	h.get(going, m)
-	conditions.Set(m, metav1.Condition{Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineDeletingDrainingNodeReason})
+	conditions.Set(m, metav1.Condition{
+		Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineDeletingDrainingNodeReason,
+	})
 	h.Expect(h.Status().Update(t.Context(), m)).To(Succeed())
 	h.reconcile()
 	h.Expect(h.etcds.inspections).To(BeZero())
 	h.Expect(h.held()).To(ContainElement(going))
 }
 
-func TestALostQuorumIsToldWhileAMachineIsDrained(t *testing.T) {
+func TestLostQuorumIsReportedWhileAMachineIsDrained(t *testing.T) {
 	h := newInstalledHub(t)
 	now := time.Now()
 	h.clock.now = func() time.Time { return now }
 	h.etcds.Lost = true
 	m := &clusterv1.Machine{}
 	h.get(h.deleteMachine(0), m)
-	h.giveReason(m, clusterv1.MachineDeletingDrainingNodeReason)
+	h.setDeletingReason(m, clusterv1.MachineDeletingDrainingNodeReason)
 	h.reconcile()
 	c := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
 	h.Expect(c.Reason).To(Equal(controlplanev1.EtcdQuorumAtRiskReason))
@@ -337,24 +359,26 @@ func TestALostQuorumIsToldWhileAMachineIsDrained(t *testing.T) {
 	for _, after := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, time.Minute, time.Minute} {
 		now = now.Add(after - time.Second)
 		h.reconcile()
-		h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(Equal(controlplanev1.EtcdQuorumAtRiskReason), "it is told until the next time")
-		asked := h.etcds.asked
-		h.Expect(h.reconcile().RequeueAfter).To(Equal(time.Second), "the longer it lasts, the later")
-		h.Expect(h.etcds.asked).To(Equal(asked), "events say nothing of it")
+		h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(
+			Equal(controlplanev1.EtcdQuorumAtRiskReason), "the report stays until the next check",
+		)
+		serveChecks := h.etcds.serveChecks
+		h.Expect(h.reconcile().RequeueAfter).To(Equal(time.Second), "the delay grows")
+		h.Expect(h.etcds.serveChecks).To(Equal(serveChecks), "events trigger no check")
 		now = now.Add(time.Second)
 		h.reconcile()
-		h.Expect(h.etcds.asked).To(Equal(asked + 1))
+		h.Expect(h.etcds.serveChecks).To(Equal(serveChecks + 1))
 	}
 
 	h.etcds.Lost = false
 	now = now.Add(etcdgate.MaxDelay)
-	h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.InitialBackgroundDelay), "it may be lost later")
+	h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.InitialBackgroundDelay), "the quorum may be lost later")
 	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(Equal(controlplanev1.WaitingForDrainReason))
 	h.Expect(h.etcds.inspections).To(BeZero())
 	h.Expect(h.held()).To(ContainElement(m.Name))
 }
 
-func TestAPausedClusterKeepsItsHosts(t *testing.T) {
+func TestPausedClusterReleasesNoHost(t *testing.T) {
 	h := newInstalledHub(t)
 	going := h.deleteMachine(0)
 	c := &clusterv1.Cluster{}
@@ -367,7 +391,7 @@ func TestAPausedClusterKeepsItsHosts(t *testing.T) {
 	h.Expect(h.held()).To(ContainElement(going))
 }
 
-func TestAReleaseThatTheCacheHasNotSeenIsNotRepeated(t *testing.T) {
+func TestReleaseThatTheCacheLacksIsNotRepeated(t *testing.T) {
 	h := newInstalledHub(t)
 	going := h.deleteMachine(0)
 	m := &clusterv1.Machine{}
@@ -380,11 +404,13 @@ func TestAReleaseThatTheCacheHasNotSeenIsNotRepeated(t *testing.T) {
 	h.Expect(h.etcds.inspections).To(BeZero())
 }
 
-func TestAHostThatOpenShiftTookInOnceMoreIsRemovedAgain(t *testing.T) {
+func TestHostThatRejoinedIsRemovedAgain(t *testing.T) {
 	h := newInstalledHub(t)
 	going := h.deleteMachine(0)
 	h.reconcile()
-	h.etcds.Members = append(h.etcds.Members, facts.EtcdMember{ID: 9, Name: "n0", Learner: true, Hosts: []string{"n0"}, Problem: "does not answer"})
+	h.etcds.Members = append(h.etcds.Members, facts.EtcdMember{
+		ID: 9, Name: "n0", Learner: true, Hosts: []string{"n0"}, Problem: "does not answer",
+	})
 	h.etcds.calls = nil
 	h.finishMachine(going)
 	h.reconcile()
@@ -392,7 +418,7 @@ func TestAHostThatOpenShiftTookInOnceMoreIsRemovedAgain(t *testing.T) {
 	h.Expect(h.etcds.Members).To(HaveLen(2))
 }
 
-func TestWhatIsLeftOfAHostWaits(t *testing.T) {
+func TestBlockersOfTheCleanUpOfAHost(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		change          func(h *hub)
 		reason, message string
@@ -400,14 +426,26 @@ func TestWhatIsLeftOfAHostWaits(t *testing.T) {
 		"its Node remains": {func(h *hub) {
 			h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, nodeOf("n0"))
 		}, controlplanev1.WaitingForMachinesDeletionReason, "Node n0 still exists although its Machine was deleted"},
-		"the Nodes cannot be read": {func(h *hub) { h.workloads.facts.UnreadSince = time.Now() }, controlplanev1.EtcdUnknownReason, "Node n0 has left behind cannot be cleaned up: the Nodes"},
-		"the cluster is away":      {func(h *hub) { h.workloads.facts.Connected = false }, controlplanev1.ConnectionDownReason, "Node n0 has left behind cannot be cleaned up: the API server of the cluster does not answer"},
+		"the Nodes cannot be read": {
+			func(h *hub) { h.workloads.facts.UnreadSince = time.Now() },
+			controlplanev1.EtcdUnknownReason,
+			"Node n0 has left behind cannot be cleaned up: the Nodes",
+		},
+		"the cluster is unreachable": {
+			func(h *hub) { h.workloads.facts.Connected = false },
+			controlplanev1.ConnectionDownReason,
+			"Node n0 has left behind cannot be cleaned up: the API server of the cluster does not answer",
+		},
 		"another host has its name and address, and its member is down": {func(h *hub) {
-			h.returns("n0", "n0")
+			h.addNodeOfAnotherHost("n0", "n0")
 			h.etcds.Members = append(h.etcds.Members, facts.EtcdMember{ID: 9, Name: "n0", Hosts: []string{"n0"}, Problem: "does not answer"})
 		}, controlplanev1.EtcdUnknownReason, "or to the host that is Node n0 now"},
-		"the Secrets cannot be deleted": {func(h *hub) { h.etcds.changing = errors.New("secret of a server") }, controlplanev1.EtcdUnknownReason, "the log of the manager"},
-		"etcd cannot be asked":          {func(h *hub) { h.etcds.observing = errors.New("secret of a server") }, controlplanev1.EtcdUnknownReason, "the log of the manager"},
+		"the Secrets cannot be deleted": {
+			func(h *hub) { h.etcds.changing = errors.New("secret of a server") }, controlplanev1.EtcdUnknownReason, "the log of the manager",
+		},
+		"etcd cannot be read": {
+			func(h *hub) { h.etcds.observing = errors.New("secret of a server") }, controlplanev1.EtcdUnknownReason, "the log of the manager",
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h := newInstalledHub(t)
@@ -426,7 +464,7 @@ func TestWhatIsLeftOfAHostWaits(t *testing.T) {
 	}
 }
 
-// release brings a Machine to its end.
+// release deletes a Machine and completes its deletion.
 func (h *hub) release(i int) {
 	h.t.Helper()
 	going := h.deleteMachine(i)
@@ -435,39 +473,46 @@ func (h *hub) release(i int) {
 	h.finishMachine(going)
 }
 
-// returns makes another host a Node of a name.
-func (h *hub) returns(name, address string) {
+// addNodeOfAnotherHost makes another host a Node of a name.
+func (h *hub) addNodeOfAnotherHost(name, address string) {
 	node := facts.Node{Name: name, UID: "another", ProviderID: "metal3://another"}
 	h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, node)
 	h.etcds.Nodes = append(h.etcds.Nodes, facts.ControlPlaneNode{Node: node, Addresses: []string{address}})
 }
 
-func TestTheNameOfAReleasedHostComesBack(t *testing.T) {
+func TestAnotherHostGetsTheNameOfReleasedHost(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		members []facts.EtcdMember
 		address string
 		calls   []string
 	}{
-		"it is no member yet":               {},
-		"it is a member":                    {[]facts.EtcdMember{{ID: 9, Name: "n0", Hosts: []string{"n0"}}}, "n0", nil},
-		"the old one had been taken in":     {[]facts.EtcdMember{{ID: 9, Name: "n0", Hosts: []string{"n0"}, Problem: "does not answer"}}, "other", []string{"remove n0 through n1"}},
-		"the old one had never been gone":   {[]facts.EtcdMember{{ID: 1, Name: "n0", Hosts: []string{"n0"}, Problem: "does not answer"}}, "n0", []string{"remove n0 through n1"}},
-		"the old one had not started again": {[]facts.EtcdMember{{ID: 9, Learner: true, Hosts: []string{"n0"}, Problem: "does not answer"}}, "other", []string{"remove  through n1"}},
+		"the new host is no member yet": {},
+		"the new host is a member":      {[]facts.EtcdMember{{ID: 9, Name: "n0", Hosts: []string{"n0"}}}, "n0", nil},
+		"the released host had rejoined": {
+			[]facts.EtcdMember{{ID: 9, Name: "n0", Hosts: []string{"n0"}, Problem: "does not answer"}}, "other", []string{"remove n0 through n1"},
+		},
+		"the released host had not left etcd": {
+			[]facts.EtcdMember{{ID: 1, Name: "n0", Hosts: []string{"n0"}, Problem: "does not answer"}}, "n0", []string{"remove n0 through n1"},
+		},
+		"the released host had rejoined and not started": {
+			[]facts.EtcdMember{{ID: 9, Learner: true, Hosts: []string{"n0"}, Problem: "does not answer"}}, "other", []string{"remove  through n1"},
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h := newInstalledHub(t)
 			h.release(0)
 			h.etcds.Members = append(h.etcds.Members, tc.members...)
-			h.returns("n0", tc.address)
+			h.addNodeOfAnotherHost("n0", tc.address)
 			h.reconcile()
-			h.Expect(h.etcds.calls).To(Equal(tc.calls), "and no Secret, for it is that of the other host")
+			h.Expect(h.etcds.calls).To(Equal(tc.calls), "and no Secret, because it belongs to the other host")
 			h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.ReleasedHostsAnnotation))
 		})
 	}
 }
 
-// What is recorded of a host whose Machine lives on, for it came from another hub while it was deleted there, keeps nobody.
-func TestARecordOfAMachineThatLivesOn(t *testing.T) {
+// The Machine of a recorded host is not being deleted, because it came from another hub while it was deleted
+// there. The record blocks no other host.
+func TestRecordOfMachineThatIsNotDeletedBlocksNothing(t *testing.T) {
 	h := newInstalledHub(t)
 	cp := h.controlPlane()
 	cp.Annotations = map[string]string{controlplanev1.ReleasedHostsAnnotation: `[{"node":"n0","uid":"n0","members":["1"]}]`}
@@ -478,8 +523,8 @@ func TestARecordOfAMachineThatLivesOn(t *testing.T) {
 	h.Expect(h.held()).To(HaveLen(3))
 }
 
-// One that was taken out of the control plane is not to be taken for one that is gone.
-func TestAMachineThatIsTakenOutWhileItGoes(t *testing.T) {
+// A Machine that was taken out of the control plane does not count as deleted.
+func TestDeletedMachineThatIsTakenOutDoesNotCountAsDeleted(t *testing.T) {
 	h := newInstalledHub(t)
 	going := h.deleteMachine(0)
 	h.reconcile()
@@ -492,17 +537,19 @@ func TestAMachineThatIsTakenOutWhileItGoes(t *testing.T) {
 	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).NotTo(ContainSubstring("is still there"))
 }
 
-// In whatever order a manager is ended, and begins again without memory.
-func TestAManagerThatEndsAnywhere(t *testing.T) {
+// The manager ends at any step, and starts again without memory.
+func TestManagerMayEndAtAnyStep(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		end func(h *hub, going string)
-		// members are those that are left then, recorded reports whether the host is recorded.
+		// members is the number of members left by then; recorded reports whether the host is recorded.
 		members  int
 		recorded bool
 	}{
-		"before the record":           {func(h *hub, _ string) { h.failAt(recording) }, 3, false},
-		"between record and removal":  {func(h *hub, _ string) { h.etcds.dying = true }, 3, true},
-		"between removal and release": {func(h *hub, going string) { h.failAt(func(obj client.Object) bool { return obj.GetName() == going }) }, 2, true},
+		"before the record":          {func(h *hub, _ string) { h.failAt(recording) }, 3, false},
+		"between record and removal": {func(h *hub, _ string) { h.etcds.dying = true }, 3, true},
+		"between removal and release": {
+			func(h *hub, going string) { h.failAt(func(obj client.Object) bool { return obj.GetName() == going }) }, 2, true,
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h := newInstalledHub(t)
@@ -547,12 +594,12 @@ func (h *hub) failAt(what func(client.Object) bool) {
 	})
 }
 
-// recording reports whether what is written has the hosts that are released.
+// recording reports whether a written object records released hosts.
 func recording(obj client.Object) bool {
 	return obj.GetAnnotations()[controlplanev1.ReleasedHostsAnnotation] != ""
 }
 
-func TestAClusterThatGoesAsAWholeHoldsNoHost(t *testing.T) {
+func TestDeletedClusterReleasesAllHosts(t *testing.T) {
 	for situation, remove := range map[string]func(h *hub){
 		"the Cluster is deleted": func(h *hub) {
 			c := &clusterv1.Cluster{}
@@ -562,8 +609,10 @@ func TestAClusterThatGoesAsAWholeHoldsNoHost(t *testing.T) {
 			h.Expect(h.Delete(h.t.Context(), c)).To(Succeed())
 		},
 		"the control plane is deleted": func(h *hub) { h.Expect(h.Delete(h.t.Context(), h.controlPlane())).To(Succeed()) },
-		"and while workers are waited for": func(h *hub) {
-			worker := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-1"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
+		"and workers still exist": func(h *hub) {
+			worker := &clusterv1.Machine{
+				ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-1"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"},
+			}
 			h.Expect(h.Create(h.t.Context(), worker)).To(Succeed())
 			h.Expect(h.Delete(h.t.Context(), h.controlPlane())).To(Succeed())
 		},
@@ -576,14 +625,14 @@ func TestAClusterThatGoesAsAWholeHoldsNoHost(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h := newInstalledHub(t)
-			h.etcds.observing = errors.New("it is gone")
+			h.etcds.observing = errors.New("the cluster does not exist")
 			h.deleteMachine(0)
 			remove(h)
 			h.reconcile()
 			h.Expect(h.held()).To(BeEmpty())
 			h.Expect(h.etcds.inspections).To(BeZero())
 			h.reconcile()
-			h.Expect(h.held()).To(BeEmpty(), "nor is one put on again")
+			h.Expect(h.held()).To(BeEmpty(), "and no hook is added again")
 		})
 	}
 }

@@ -29,17 +29,29 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 )
 
-func TestATokenThatNobodyGotEnds(t *testing.T) {
+func TestUnpublishedTokenIsRevoked(t *testing.T) {
 	secrets := schema.GroupResource{Resource: "secrets"}
 	for answer, test := range map[string]struct {
-		err   error
-		kept  []any
-		tells string
+		err     error
+		kept    []any
+		message string
 	}{
-		"refused for a right that is missing": {apierrors.NewForbidden(secrets, "cluster1-kubeconfig", errors.New("RBAC")), []any{types.UID("token-1")}, "cannot publish the renewed kubeconfig"},
-		"refused as outdated":                 {apierrors.NewConflict(secrets, "cluster1-kubeconfig", errors.New("changed")), []any{types.UID("token-1")}, "cannot publish the renewed kubeconfig"},
-		"written or not, nobody knows":        {apierrors.NewInternalError(errors.New("etcd")), []any{types.UID("token-1"), types.UID("token-2")}, "cannot publish the renewed kubeconfig"},
-		"no answer":                           {context.DeadlineExceeded, []any{types.UID("token-1"), types.UID("token-2")}, "cannot publish the renewed kubeconfig"},
+		"refused because of a missing right": {
+			apierrors.NewForbidden(secrets, "cluster1-kubeconfig", errors.New("RBAC")),
+			[]any{types.UID("token-1")},
+			"cannot publish the renewed kubeconfig",
+		},
+		"refused as outdated": {
+			apierrors.NewConflict(secrets, "cluster1-kubeconfig", errors.New("changed")),
+			[]any{types.UID("token-1")},
+			"cannot publish the renewed kubeconfig",
+		},
+		"the write may have succeeded": {
+			apierrors.NewInternalError(errors.New("etcd")),
+			[]any{types.UID("token-1"), types.UID("token-2")},
+			"cannot publish the renewed kubeconfig",
+		},
+		"no answer": {context.DeadlineExceeded, []any{types.UID("token-1"), types.UID("token-2")}, "cannot publish the renewed kubeconfig"},
 	} {
 		t.Run(answer, func(t *testing.T) {
 			h := newHub(t, world(nil)...).withTime()
@@ -49,15 +61,15 @@ func TestATokenThatNobodyGotEnds(t *testing.T) {
 			s := h.gather()
 			_, err := h.r.kubeconfig.Renew(t.Context(), s)
 			h.Expect(err).To(MatchError(test.err))
-			h.Expect(s.Found.Blocked(status.KubeconfigRenewal).Message).To(ContainSubstring(test.tells))
+			h.Expect(s.Found.Blocked(status.KubeconfigRenewal).Message).To(ContainSubstring(test.message))
 			h.Expect(h.workloads.tokens.UnsortedList()).To(ConsistOf(test.kept...))
 			h.expectToken("token-1")
 		})
 	}
 }
 
-// What the API server of a cluster says may hold anything.
-func TestAClusterDoesNotWriteIntoConditions(t *testing.T) {
+// Responses of the API server of a cluster may contain anything.
+func TestResponseOfTheClusterDoesNotReachConditions(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	h.clock.now = func() time.Time { return time.Now().Add(tokens.Validity/2 + time.Hour) }
@@ -65,10 +77,12 @@ func TestAClusterDoesNotWriteIntoConditions(t *testing.T) {
 	s := h.gather()
 	_, err := h.r.kubeconfig.Renew(t.Context(), s)
 	h.Expect(err).To(MatchError(ContainSubstring("rose")))
-	h.Expect(s.Found.Blocked(status.KubeconfigRenewal).Message).To(Equal("its credentials could not be renewed, and the renewal is tried again: its API server answers with 403 Forbidden"))
+	h.Expect(s.Found.Blocked(status.KubeconfigRenewal).Message).To(
+		Equal("its credentials could not be renewed, and the renewal is tried again: its API server answers with 403 Forbidden"),
+	)
 }
 
-func TestTheKubeconfigIsRenewedAtHalfTime(t *testing.T) {
+func TestKubeconfigIsRenewedAtHalfTime(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	h.expectToken("token-1")
@@ -80,7 +94,7 @@ func TestTheKubeconfigIsRenewedAtHalfTime(t *testing.T) {
 	s := h.gather()
 	h.Expect(s.Workload.Connected).To(BeTrue())
 	h.Expect(h.r.kubeconfig.Renew(t.Context(), s)).To(BeTrue())
-	h.Expect(s.Again.Delay()).To(BeNumerically("~", time.Hour, time.Minute), "it comes back when the time has come")
+	h.Expect(s.Again.Delay()).To(BeNumerically("~", time.Hour, time.Minute), "the next reconcile is at the time of renewal")
 	h.expectToken("token-1")
 
 	h.clock.now = func() time.Time { return time.Now().Add(tokens.Validity/2 + time.Hour) }
@@ -88,7 +102,7 @@ func TestTheKubeconfigIsRenewedAtHalfTime(t *testing.T) {
 	h.expectToken("token-2")
 }
 
-func TestARevokedTokenIsReplaced(t *testing.T) {
+func TestRevokedTokenIsReplaced(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	installed := h.workloads.facts
@@ -107,7 +121,7 @@ func TestARevokedTokenIsReplaced(t *testing.T) {
 }
 
 // The user's load balancer has a certificate of its own, behind a proxy.
-func TestWhatTheUserAddedIsKeptWhenATokenIsReplaced(t *testing.T) {
+func TestUsersChangesAreKeptWhenATokenIsReplaced(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	h.editPublished(func(s *corev1.Secret) {
@@ -121,7 +135,9 @@ func TestWhatTheUserAddedIsKeptWhenATokenIsReplaced(t *testing.T) {
 	expectKept := func(server string) {
 		config, err := clientcmd.Load(h.published().Data["value"])
 		h.Expect(err).NotTo(HaveOccurred())
-		h.Expect(config.Clusters["c1"]).To(And(HaveField("ProxyURL", "http://proxy.example.com:3128"), HaveField("TLSServerName", "api.example.com"), HaveField("Server", server)))
+		h.Expect(config.Clusters["c1"]).To(
+			And(HaveField("ProxyURL", "http://proxy.example.com:3128"), HaveField("TLSServerName", "api.example.com"), HaveField("Server", server)),
+		)
 	}
 	installed := h.workloads.facts
 	h.workloads.facts = h.unauthorized()
@@ -140,11 +156,16 @@ func TestWhatTheUserAddedIsKeptWhenATokenIsReplaced(t *testing.T) {
 	expectKept("https://192.168.111.5:6443")
 }
 
-func TestARenewalTakesTheAuthoritiesOfTheCluster(t *testing.T) {
+func TestRenewalAddsTheAuthoritiesOfTheCluster(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	h.editPublished(func(s *corev1.Secret) {
-		s.Data["value"] = bytes.Replace(s.Data["value"], []byte(base64.StdEncoding.EncodeToString([]byte("authority"))), []byte(base64.StdEncoding.EncodeToString(selfSigned(t, "first"))), 1)
+		s.Data["value"] = bytes.Replace(
+			s.Data["value"],
+			[]byte(base64.StdEncoding.EncodeToString([]byte("authority"))),
+			[]byte(base64.StdEncoding.EncodeToString(selfSigned(t, "first"))),
+			1,
+		)
 	})
 	for _, fails := range []bool{true, false} {
 		h.workloads.authorities, h.workloads.noAuthorities = authorities.Observed{Reported: selfSigned(t, "second")}, nil
@@ -154,14 +175,14 @@ func TestARenewalTakesTheAuthoritiesOfTheCluster(t *testing.T) {
 		h.clock.now = func() time.Time { return time.Now().Add(tokens.Validity/2 + time.Hour) }
 		h.editPublished(func(s *corev1.Secret) { delete(s.Annotations, facts.KubeconfigRenewalAnnotation) })
 		h.reconcile()
-		h.Expect(h.published().Annotations).To(HaveKey(facts.KubeconfigRenewalAnnotation), "a token without them is better than none")
+		h.Expect(h.published().Annotations).To(HaveKey(facts.KubeconfigRenewalAnnotation), "a token without new authorities is better than none")
 		config, err := clientcmd.RESTConfigFromKubeConfig(h.published().Data["value"])
 		h.Expect(err).NotTo(HaveOccurred())
 		h.Expect(bytes.Count(config.CAData, []byte("BEGIN CERTIFICATE"))).To(Equal(map[bool]int{true: 1, false: 2}[fails]))
 	}
 }
 
-// selfSigned is a certificate authority.
+// selfSigned returns the certificate of a certificate authority.
 func selfSigned(t *testing.T, name string) []byte {
 	t.Helper()
 	g := NewWithT(t)
@@ -174,13 +195,21 @@ func selfSigned(t *testing.T, name string) []byte {
 	return encoded
 }
 
-func TestACertificateThatTheKubeconfigDoesNotAcceptIsReported(t *testing.T) {
+func TestUntrustedCertificateIsReported(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
-	failure := &facts.Failure{Kind: facts.Untrusted, Message: "the certificate of its API server is not from the authority in the kubeconfig", KubeconfigVersion: h.published().ResourceVersion}
+	failure := &facts.Failure{
+		Kind:              facts.Untrusted,
+		Message:           "the certificate of its API server is not from the authority in the kubeconfig",
+		KubeconfigVersion: h.published().ResourceVersion,
+	}
 	h.workloads.facts = facts.Workload{Failure: failure}
 	h.reconcile()
-	h.expectKubeconfig(controlplanev1.KubeconfigUntrustedReason, "Secret cluster1-kubeconfig does not accept the server: the certificate of its API server is not from the authority in the kubeconfig. Add the authority of the certificate to spec.kubeconfig.additionalTrustBundle")
+	h.expectKubeconfig(
+		controlplanev1.KubeconfigUntrustedReason,
+		"Secret cluster1-kubeconfig does not accept the server: the certificate of its API server is not from the authority in the "+
+			"kubeconfig. Add the authority of the certificate to spec.kubeconfig.additionalTrustBundle",
+	)
 	h.expectToken("token-1")
 
 	h = newHub(t, world(nil)...).withTime()
@@ -193,27 +222,27 @@ func TestACertificateThatTheKubeconfigDoesNotAcceptIsReported(t *testing.T) {
 	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "") // another server may answer before the installation is over
 }
 
-// A connection that was made with the certificate goes on when the token is revoked.
-func TestARevokedTokenIsReplacedThoughTheClusterIsConnected(t *testing.T) {
+// A connection that was made with the client certificate continues when the token is revoked.
+func TestRevokedTokenIsReplacedAlthoughTheClusterIsConnected(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	h.workloads.facts.Tokens = sets.New[types.UID]()
 	h.reconcile()
 	h.expectToken("token-1")
-	h.Expect(h.workloads.issued).To(Equal(1), "the cluster has it, only the cache does not yet")
+	h.Expect(h.workloads.issued).To(Equal(1), "the cluster has the Secret, only the cache lacks it")
 	s := h.gather()
 	h.Expect(h.r.kubeconfig.Renew(t.Context(), s)).To(BeTrue())
-	h.Expect(s.Again.Delay()).To(BeNumerically("~", tokens.Validity/2, time.Hour), "its time comes all the same")
+	h.Expect(s.Again.Delay()).To(BeNumerically("~", tokens.Validity/2, time.Hour), "the token is renewed in time nevertheless")
 
 	h.workloads.tokens.Delete("token-1")
 	h.workloads.facts.Tokens = nil
 	h.reconcile()
-	h.Expect(h.workloads.issued).To(Equal(1), "what is not read tells nothing")
+	h.Expect(h.workloads.issued).To(Equal(1), "an unread state is no evidence")
 
 	h.workloads.facts.Tokens = sets.New[types.UID]("another")
-	h.workloads.hasToken = fmt.Errorf("cannot ask: %w", apierrors.NewUnauthorized("401"))
+	h.workloads.hasToken = fmt.Errorf("cannot read: %w", apierrors.NewUnauthorized("401"))
 	h.reconcile()
-	h.Expect(h.workloads.issued).To(Equal(1), "the connection was made with it: the next one falls back on assisted-service's kubeconfig")
+	h.Expect(h.workloads.issued).To(Equal(1), "the token made this connection: the next connection uses assisted-service's kubeconfig")
 
 	h.workloads.hasToken = nil
 	h.reconcile()
@@ -224,7 +253,7 @@ func TestARevokedTokenIsReplacedThoughTheClusterIsConnected(t *testing.T) {
 	h.Expect(h.workloads.issued).To(Equal(2))
 }
 
-func TestCredentialsWithoutReplacementAreTold(t *testing.T) {
+func TestInvalidCredentialsWithoutReplacementAreReported(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	h.workloads.facts = h.unauthorized()
@@ -233,7 +262,7 @@ func TestCredentialsWithoutReplacementAreTold(t *testing.T) {
 	writes := len(h.writes)
 	h.reconcile()
 	h.expectKubeconfig(controlplanev1.KubeconfigUnauthorizedReason, "put a kubeconfig that works into Secret cluster1-kubeconfig")
-	h.Expect(h.writes[writes:]).To(ConsistOf("patch status c1"), "that of assisted-service is not published again and again")
+	h.Expect(h.writes[writes:]).To(ConsistOf("patch status c1"), "assisted-service's kubeconfig is not published repeatedly")
 
 	h = newHub(t, world(nil)...).withTime()
 	h.install()
@@ -245,7 +274,7 @@ func TestCredentialsWithoutReplacementAreTold(t *testing.T) {
 	h.expectToken("token-1")
 }
 
-func TestNoTokenForTheUsersOwnKubeconfig(t *testing.T) {
+func TestUsersOwnKubeconfigGetsNoToken(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	own := &corev1.Secret{}
@@ -256,7 +285,7 @@ func TestNoTokenForTheUsersOwnKubeconfig(t *testing.T) {
 	h.Expect(h.workloads.issued).To(BeZero())
 }
 
-func TestNoTokenIsPutIntoAKubeconfigThatReadsFiles(t *testing.T) {
+func TestKubeconfigThatReadsFilesGetsNoToken(t *testing.T) {
 	_, err := conn.WithToken(withTokenFile(kubeconfigOf("u")), "token")
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("it has tokenFile")))
 }

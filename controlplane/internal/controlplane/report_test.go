@@ -18,7 +18,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-func TestWordsAreWrittenWhenTheyLast(t *testing.T) {
+func TestMessagesAreWrittenWhenTheyLast(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	now := time.Now()
 	h.clock.now = func() time.Time { return now }
@@ -31,15 +31,17 @@ func TestWordsAreWrittenWhenTheyLast(t *testing.T) {
 	}
 	h.reconcile()
 	h.Expect(at(2*reconcile.CacheLag, "installing", 10)).To(Equal("Installing 10%"), "a new phase, at once")
-	h.Expect(at(2*reconcile.CacheLag, "installing", 20)).To(Equal("Installing 10%"), "it may be momentary")
-	h.Expect(at(2*reconcile.CacheLag, "installing", 10)).To(Equal("Installing 10%"), "it was")
+	h.Expect(at(2*reconcile.CacheLag, "installing", 20)).To(Equal("Installing 10%"), "the change may be transient")
+	h.Expect(at(2*reconcile.CacheLag, "installing", 10)).To(Equal("Installing 10%"), "the change was transient")
 
-	h.Expect(at(reconcile.DeferralPeriod, "installing", 20)).To(Equal("Installing 10%"), "the time counts anew")
+	h.Expect(at(reconcile.DeferralPeriod, "installing", 20)).To(Equal("Installing 10%"), "the period starts again")
 	h.Expect(at(reconcile.DeferralPeriod/2, "installing", 30)).To(Equal("Installing 10%"))
-	h.Expect(at(reconcile.DeferralPeriod/2, "installing", 40)).To(Equal("Installing 40%"), "what changes all the time is written, in its last state")
+	h.Expect(at(reconcile.DeferralPeriod/2, "installing", 40)).To(
+		Equal("Installing 40%"), "a value that changes all the time is written with its last state",
+	)
 
 	h.Expect(at(2*reconcile.CacheLag, "installing", 50)).To(Equal("Installing 40%"))
-	h.Expect(at(2*reconcile.CacheLag, "finalizing", 80)).To(Equal("Finalizing 80%"), "words go with what is written at once")
+	h.Expect(at(2*reconcile.CacheLag, "finalizing", 80)).To(Equal("Finalizing 80%"), "messages are included in an immediate write")
 }
 
 func TestQuiet(t *testing.T) {
@@ -50,30 +52,36 @@ func TestQuiet(t *testing.T) {
 	c.now = func() time.Time { return now }
 	before := controlPlane(nil)
 	after := before.DeepCopy()
-	before.Status.Conditions = []metav1.Condition{{Type: "A", Status: metav1.ConditionFalse, Reason: controlplanev1.WaitingForHostsReason, Message: "for one"}}
-	after.Status.Conditions = []metav1.Condition{{Type: "A", Status: metav1.ConditionFalse, Reason: controlplanev1.WaitingForHostsReason, Message: "for two"}}
+	before.Status.Conditions = []metav1.Condition{
+		{Type: "A", Status: metav1.ConditionFalse, Reason: controlplanev1.WaitingForHostsReason, Message: "for one"},
+	}
+	after.Status.Conditions = []metav1.Condition{
+		{Type: "A", Status: metav1.ConditionFalse, Reason: controlplanev1.WaitingForHostsReason, Message: "for two"},
+	}
 	g.Expect(r.quiet(before, after)).To(Equal(reconcile.DeferralPeriod))
 	now = now.Add(reconcile.DeferralPeriod / 4)
-	g.Expect(r.quiet(before, after)).To(Equal(reconcile.DeferralPeriod*3/4), "looked at again when it has lasted")
+	g.Expect(r.quiet(before, after)).To(Equal(reconcile.DeferralPeriod*3/4), "the next reconcile is at the end of the deferral")
 	now = now.Add(reconcile.DeferralPeriod)
 	g.Expect(r.quiet(before, after)).To(BeZero())
 }
 
-func TestAPauseIsToldAtOnce(t *testing.T) {
+func TestPauseIsReportedAtOnce(t *testing.T) {
 	h := newHub(t, altered(func(c *clusterv1.Cluster) { c.Spec.Paused = ptr.To(true) })(world(nil))...)
 	h.reconcile()
 	cp := h.controlPlane()
 	cp.Generation++
 	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
 	h.reconcile()
-	h.Expect(conditions.Get(h.controlPlane(), clusterv1.PausedCondition).ObservedGeneration).To(Equal(h.controlPlane().Generation), "what comes later would be a write while nothing is to be written")
+	h.Expect(conditions.Get(h.controlPlane(), clusterv1.PausedCondition).ObservedGeneration).To(
+		Equal(h.controlPlane().Generation), "a later write would violate the pause",
+	)
 }
 
-func TestTheVersionIsToldBeforeThereAreMachines(t *testing.T) {
+func TestVersionIsReportedBeforeMachinesExist(t *testing.T) {
 	h := newHub(t, altered(func(c *clusterv1.Cluster) { c.Status.Initialization.InfrastructureProvisioned = nil })(world(nil))...)
 	h.reconcile()
 	h.Expect(h.machines()).To(BeEmpty())
-	h.Expect(h.controlPlane().Status.Version).To(Equal("v4.19.3"), "else MachineSets hold back the workers, and look again after 15 s")
+	h.Expect(h.controlPlane().Status.Version).To(Equal("v4.19.3"), "without it MachineSets create no workers and retry after 15 s")
 	h.Expect(h.controlPlane().Status.Versions).To(Equal([]controlplanev1.StatusVersion{{Version: "v4.19.3", Replicas: ptr.To[int32](0)}}))
 
 	h = newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Version = "newest" })...)
@@ -81,7 +89,7 @@ func TestTheVersionIsToldBeforeThereAreMachines(t *testing.T) {
 	h.Expect(h.controlPlane().Status.Version).To(BeEmpty(), "no version")
 }
 
-func TestOnlyInfraMachinesThatWaitAreNudged(t *testing.T) {
+func TestOnlyWaitingInfraMachinesAreTouched(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	h.reconcile()
 	all := h.machines()
@@ -107,7 +115,7 @@ func TestOnlyInfraMachinesThatWaitAreNudged(t *testing.T) {
 	}
 }
 
-// chooseHosts does as CAPM3 does: every Metal3Machine gets a host.
+// chooseHosts acts as CAPM3: every Metal3Machine gets a host.
 func (h *hub) chooseHosts() {
 	h.t.Helper()
 	for _, m := range h.machines() {
@@ -121,8 +129,8 @@ func (h *hub) chooseHosts() {
 	}
 }
 
-// TestOthersAreNotCorrectedWithoutEnd is another process that sees an installation differently, and says so each time.
-func TestOthersAreNotCorrectedWithoutEnd(t *testing.T) {
+// Another process reports another state of the installation each time.
+func TestForeignStatusIsCorrectedAtLimitedRate(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	now := time.Now()
@@ -131,13 +139,15 @@ func TestOthersAreNotCorrectedWithoutEnd(t *testing.T) {
 	for range 100 {
 		now = now.Add(10 * time.Millisecond)
 		cp := h.controlPlane()
-		conditions.Set(cp, metav1.Condition{Type: controlplanev1.InstalledCondition, Status: metav1.ConditionFalse, Reason: controlplanev1.PreparationFailedReason})
+		conditions.Set(cp, metav1.Condition{
+			Type: controlplanev1.InstalledCondition, Status: metav1.ConditionFalse, Reason: controlplanev1.PreparationFailedReason,
+		})
 		h.Expect(h.Status().Update(t.Context(), cp)).To(Succeed())
 		again := h.reconcile().RequeueAfter
 		if conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition) != controlplanev1.PreparationFailedReason {
 			corrected++
 		} else {
-			h.Expect(again).To(BeNumerically("<=", 2*time.Second), "it is corrected in the end")
+			h.Expect(again).To(BeNumerically("<=", 2*time.Second), "the status is corrected at last")
 		}
 	}
 	h.Expect(corrected).To(And(BeNumerically(">", 10), BeNumerically("<", 30)))

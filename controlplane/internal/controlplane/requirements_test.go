@@ -11,7 +11,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-func TestNothingIsMadeForAClusterWhoseNameAssistedServiceRefuses(t *testing.T) {
+func TestNoObjectIsCreatedForAClusterNameThatAssistedServiceRefuses(t *testing.T) {
 	for _, name := range []string{"site.one", strings.Repeat("a", 55)} {
 		h := newHub(t, altered(func(c *clusterv1.Cluster) { c.Name = name })(world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 			cp.OwnerReferences[0].Name = name

@@ -25,7 +25,7 @@ import (
 
 const otherDigest = "quay.io/openshift-release-dev/ocp-release@sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 
-// requestRelease changes the release that the spec asks for.
+// requestRelease changes the release in the spec.
 func (h *hub) requestRelease(version, image string) {
 	h.t.Helper()
 	cp := h.controlPlane()
@@ -44,7 +44,7 @@ func (h *hub) imageSets() map[string]string {
 	return sets
 }
 
-// expectMachines expects all Machines to bear a version.
+// expectMachines expects a version on all Machines.
 func (h *hub) expectMachines(version string) {
 	h.t.Helper()
 	for _, m := range h.machines() {
@@ -53,7 +53,7 @@ func (h *hub) expectMachines(version string) {
 	h.Expect(h.controlPlane().Status.Version).To(Equal(version))
 }
 
-// expectVersions expects nothing else to be wanted, either.
+// expectVersions also expects that no other version is desired.
 func (h *hub) expectVersions(version string) {
 	h.t.Helper()
 	h.expectMachines(version)
@@ -61,7 +61,7 @@ func (h *hub) expectVersions(version string) {
 	h.Expect(conditions.IsFalse(h.controlPlane(), controlplanev1.RollingOutCondition)).To(BeTrue())
 }
 
-func TestARegisteredClusterKeepsItsRelease(t *testing.T) {
+func TestRegisteredClusterKeepsItsRelease(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	h.reconcile()
@@ -72,7 +72,9 @@ func TestARegisteredClusterKeepsItsRelease(t *testing.T) {
 
 	_, install := h.registration()
 	h.Expect(install.Spec).To(Equal(before.Spec))
-	h.Expect(h.imageSets()).To(Equal(map[string]string{assisted.ClusterImageSetName(lab, "c1", digest): digest}), "the content that was taken in, and no other set")
+	h.Expect(h.imageSets()).To(Equal(map[string]string{
+		assisted.ClusterImageSetName(lab, "c1", digest): digest,
+	}), "the registered content, and no other set")
 	h.Expect(h.controlPlane().Status.ReleaseImage).To(Equal(digest))
 	c := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
 	h.Expect(c.Reason).To(Equal(controlplanev1.VersionChangeNotSupportedReason))
@@ -81,23 +83,30 @@ func TestARegisteredClusterKeepsItsRelease(t *testing.T) {
 
 	h.requestRelease("v4.19.3", digest)
 	h.reconcile()
-	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition)).NotTo(Equal(controlplanev1.VersionChangeNotSupportedReason))
+	h.Expect(
+		conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition),
+	).NotTo(Equal(controlplanev1.VersionChangeNotSupportedReason))
 }
 
-func TestAReleaseThatIsNotRegisteredYetIsSuperseded(t *testing.T) {
+func TestUnregisteredReleaseIsSuperseded(t *testing.T) {
 	objects := world(nil)
-	stale := assisted.ClusterImageSet(assisted.ClusterImageSetName(lab, "c1", otherDigest), otherDigest, nil, map[string]string{facts.OwnerAnnotation: "lab/c1"})
+	stale := assisted.ClusterImageSet(assisted.ClusterImageSetName(lab, "c1", otherDigest), otherDigest, nil, map[string]string{
+		facts.OwnerAnnotation: "lab/c1",
+	})
 	foreign := assisted.ClusterImageSet("mine", otherDigest, nil, nil)
 	h := newHub(t, append(objects, stale, foreign)...).withTime()
 	h.reconcile()
-	h.Expect(h.imageSets()).To(HaveLen(3), "nothing is deleted before it is seen what the cluster is registered with")
+	h.Expect(h.imageSets()).To(HaveLen(3), "no set is deleted before the cache shows the registered one")
 	h.reconcile()
 	h.Expect(h.imageSets()).To(Equal(map[string]string{assisted.ClusterImageSetName(lab, "c1", digest): digest, "mine": otherDigest}))
 }
 
-// A ClusterImageSet has no namespace: another cluster of the hub may be registered with the one that has our name.
-func TestAClusterImageSetOfAnotherOwnerIsLeftAlone(t *testing.T) {
-	for situation, annotations := range map[string]map[string]string{"the user's": nil, "of another control plane": {facts.OwnerAnnotation: "lab-c1/c"}} {
+// A ClusterImageSet has no namespace. Another cluster of the hub may be registered with the set that has our
+// name.
+func TestForeignClusterImageSetIsNotChanged(t *testing.T) {
+	for situation, annotations := range map[string]map[string]string{
+		"the user's": nil, "of another control plane": {facts.OwnerAnnotation: "lab-c1/c"},
+	} {
 		t.Run(situation, func(t *testing.T) {
 			name := assisted.ClusterImageSetName(lab, "c1", digest)
 			h := newHub(t, append(world(nil), assisted.ClusterImageSet(name, otherDigest, nil, annotations))...).withTime()
@@ -111,7 +120,7 @@ func TestAClusterImageSetOfAnotherOwnerIsLeftAlone(t *testing.T) {
 }
 
 // Earlier versions of the provider did not have the image in the name.
-func TestAClusterKeepsTheClusterImageSetThatItIsRegisteredWith(t *testing.T) {
+func TestClusterKeepsItsRegisteredClusterImageSet(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	former := assisted.ClusterImageSet("lab-c1-0123abcd", digest, nil, map[string]string{facts.OwnerAnnotation: "lab/c1"})
@@ -122,12 +131,14 @@ func TestAClusterKeepsTheClusterImageSetThatItIsRegisteredWith(t *testing.T) {
 	h.reconcile()
 	h.reconcile()
 	_, install = h.registration()
-	h.Expect(install.Spec.ImageSetRef.Name).To(Equal(former.Name), "it cannot change")
+	h.Expect(install.Spec.ImageSetRef.Name).To(Equal(former.Name), "the reference is immutable")
 	h.Expect(h.imageSets()).To(Equal(map[string]string{former.Name: digest}))
-	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition)).NotTo(Equal(controlplanev1.VersionChangeNotSupportedReason))
+	h.Expect(
+		conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition),
+	).NotTo(Equal(controlplanev1.VersionChangeNotSupportedReason))
 }
 
-func TestTheRegistrationOfAnInstalledClusterStaysAsItIsUpgraded(t *testing.T) {
+func TestUpgradeDoesNotChangeTheRegistration(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	h.reconcile()
@@ -135,19 +146,21 @@ func TestTheRegistrationOfAnInstalledClusterStaysAsItIsUpgraded(t *testing.T) {
 	h.reconcile()
 	h.reconcile()
 	h.expectMachines("v4.19.3")
-	h.Expect(h.controlPlane().Status.ReleaseImage).To(Equal(digest), "what is installed")
+	h.Expect(h.controlPlane().Status.ReleaseImage).To(Equal(digest), "the installed image")
 	h.Expect(h.imageSets()).To(HaveLen(1))
 
-	h.workloads.facts = facts.Workload{} // a restart, and the cluster cannot be asked
+	h.workloads.facts = facts.Workload{} // a restart, and the cluster cannot be read
 	h.reconcile()
 	h.expectMachines("v4.19.3")
 }
 
-func TestAnUpgradeMadeOutsideIsTakenOver(t *testing.T) {
+func TestExternalUpgradeIsAdopted(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	h.reconcile()
-	h.workloads.facts = facts.Workload{Connected: true, LastSuccess: time.Now(), OpenShiftVersion: "4.19.9", ReleaseImage: otherDigest, KubernetesVersion: "v1.32.7"}
+	h.workloads.facts = facts.Workload{
+		Connected: true, LastSuccess: time.Now(), OpenShiftVersion: "4.19.9", ReleaseImage: otherDigest, KubernetesVersion: "v1.32.7",
+	}
 	h.reconcile()
 	h.reconcile()
 	h.expectVersions("v4.19.9")
@@ -162,7 +175,7 @@ func TestAnUpgradeMadeOutsideIsTakenOver(t *testing.T) {
 	h.Expect(conditions.IsTrue(h.controlPlane(), controlplanev1.MachinesUpToDateCondition)).To(BeTrue())
 }
 
-func TestAMissingClusterImageSetOfOursComesBack(t *testing.T) {
+func TestMissingClusterImageSetOfOursIsCreatedAgain(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	name := assisted.ClusterImageSetName(lab, "c1", digest)
@@ -193,14 +206,14 @@ func serveReleases(t *testing.T, digest func() string) (address string, lookups 
 	return strings.TrimPrefix(server.URL, "http://"), lookups
 }
 
-// mirrorOf is a registries.conf with one mirror, which speaks plain HTTP.
+// mirrorOf returns a registries.conf with one mirror, which speaks plain HTTP.
 func mirrorOf(address string) map[string]string {
 	return map[string]string{"registries.conf": "[[registry]]\nlocation = \"quay.io/openshift-release-dev/ocp-release\"\n" +
 		"[[registry.mirror]]\nlocation = \"" + address + "/ocp\"\ninsecure = true\n"}
 }
 
 // A disconnected hub reaches the mirrors that the hosts use, and nothing else.
-func TestAReleaseIsLookedUpInTheMirrorsOfTheCluster(t *testing.T) {
+func TestReleaseIsResolvedThroughTheMirrorsOfTheCluster(t *testing.T) {
 	mirror, lookups := serveRelease(t, "sha256:"+strings.Repeat("b", 64))
 	h := newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.Spec.Config.ReleaseImage, cp.Spec.Config.ImageRegistryRef = "", &corev1.LocalObjectReference{Name: "mirrors"}
@@ -210,16 +223,18 @@ func TestAReleaseIsLookedUpInTheMirrorsOfTheCluster(t *testing.T) {
 	h.Expect(c.Reason).To(Equal(controlplanev1.ManifestsMissingReason))
 	h.Expect(c.Message).To(ContainSubstring("ConfigMap mirrors does not exist"))
 
-	h.Expect(h.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "mirrors"}, Data: mirrorOf(mirror)})).To(Succeed())
+	h.Expect(h.Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "mirrors"}, Data: mirrorOf(mirror),
+	})).To(Succeed())
 	h.settle()
 	h.Expect(<-lookups).To(HavePrefix("/v2/ocp/manifests/4.19.3-"))
-	<-h.r.wake // the answer is remembered
+	<-h.r.wake // the answer is cached
 	h.settle()
-	h.Expect(h.controlPlane().Status.ReleaseImage).To(Equal(otherDigest), "in the name that it has everywhere")
+	h.Expect(h.controlPlane().Status.ReleaseImage).To(Equal(otherDigest), "with the name of its origin")
 }
 
-// A digest that a wrong mirror gave is not installed after the mirror was replaced.
-func TestAReleaseIsLookedUpAgainInOtherMirrors(t *testing.T) {
+// A digest from a wrong mirror is not installed after the mirror was replaced.
+func TestReleaseIsResolvedAgainThroughOtherMirrors(t *testing.T) {
 	wrong, _ := serveRelease(t, "sha256:"+strings.Repeat("c", 64))
 	right, lookups := serveRelease(t, "sha256:"+strings.Repeat("b", 64))
 	mirrors := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "mirrors"}, Data: mirrorOf(wrong)}
@@ -287,16 +302,16 @@ func TestRegisteredReleaseIsKept(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		changes   []func(*hub)
 		transport http.RoundTripper
-		lookedUp  bool
+		resolved  bool
 		digest    string // of the registered release afterwards; "" if the look-up blocks
 	}{
-		"sources were not recorded":                             {[]func(*hub){dropRecord}, http.DefaultTransport, false, registered},
-		"sources were not recorded, no registry answers":        {[]func(*hub){dropRecord}, unreachable{}, false, registered},
-		"pull secret has a new label, no registry answers":      {[]func(*hub){labelPullSecret}, unreachable{}, true, registered},
-		"mirrors changed, no registry answers: blocked":         {[]func(*hub){addMirror}, unreachable{}, true, ""},
-		"mirrors changed, sources were not recorded: looked up": {[]func(*hub){dropRecord, addMirror}, http.DefaultTransport, true, later},
-		"mirrors withdrawn, sources were not recorded: blocked": {[]func(*hub){dropRecord, withdrawMirrors}, unreachable{}, true, ""},
-		"pull secret has other credentials: looked up": {[]func(*hub){changePullSecret(func(s *corev1.Secret) {
+		"sources were not recorded":                                  {[]func(*hub){dropRecord}, http.DefaultTransport, false, registered},
+		"sources were not recorded, no registry answers":             {[]func(*hub){dropRecord}, unreachable{}, false, registered},
+		"pull secret has a new label, no registry answers":           {[]func(*hub){labelPullSecret}, unreachable{}, true, registered},
+		"mirrors changed, no registry answers: blocked":              {[]func(*hub){addMirror}, unreachable{}, true, ""},
+		"mirrors changed, sources were not recorded: resolved again": {[]func(*hub){dropRecord, addMirror}, http.DefaultTransport, true, later},
+		"mirrors withdrawn, sources were not recorded: blocked":      {[]func(*hub){dropRecord, withdrawMirrors}, unreachable{}, true, ""},
+		"pull secret has other credentials: resolved again": {[]func(*hub){changePullSecret(func(s *corev1.Secret) {
 			s.Data[corev1.DockerConfigJsonKey] = []byte(`{"auths":{"quay.io":{"auth":"dTpx"}}}`)
 		})}, http.DefaultTransport, true, later},
 	} {
@@ -321,24 +336,24 @@ func TestRegisteredReleaseIsKept(t *testing.T) {
 				change(h)
 			}
 			h.reconcile()
-			if tc.lookedUp {
+			if tc.resolved {
 				h.Eventually(h.r.wake, 20*time.Second).Should(Receive())
 			} else {
 				h.Expect(h.r.wake).To(BeEmpty())
 			}
 			h.settle()
-			told := h.installedCondition()
+			condition := h.installedCondition()
 			deployment, install := h.registration()
 			switch tc.digest {
 			case registered:
-				h.Expect(deployment.DeletionTimestamp).To(BeNil(), told.Message)
+				h.Expect(deployment.DeletionTimestamp).To(BeNil(), condition.Message)
 				h.Expect(install.Spec.ImageSetRef).To(Equal(before.Spec.ImageSetRef))
-				h.Expect(told.Reason).NotTo(Equal(controlplanev1.RegistryUnavailableReason), told.Message)
+				h.Expect(condition.Reason).NotTo(Equal(controlplanev1.RegistryUnavailableReason), condition.Message)
 			case later:
-				h.Expect(deployment.DeletionTimestamp).NotTo(BeNil(), told.Message)
+				h.Expect(deployment.DeletionTimestamp).NotTo(BeNil(), condition.Message)
 			default:
-				h.Expect(deployment.DeletionTimestamp).To(BeNil(), told.Message)
-				h.Expect(told.Reason).To(Equal(controlplanev1.RegistryUnavailableReason), told.Message)
+				h.Expect(deployment.DeletionTimestamp).To(BeNil(), condition.Message)
+				h.Expect(condition.Reason).To(Equal(controlplanev1.RegistryUnavailableReason), condition.Message)
 			}
 		})
 	}

@@ -14,32 +14,34 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 )
 
-func TestWhenSomethingThatFailedIsTriedAgain(t *testing.T) {
+func TestDelayOfRetries(t *testing.T) {
 	g := NewWithT(t)
-	r, req, other := newRetries(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "a"}}, ctrl.Request{NamespacedName: client.ObjectKey{Name: "b"}}
+	r, req, other := newRetries(), ctrl.Request{
+		NamespacedName: client.ObjectKey{Name: "a"},
+	}, ctrl.Request{NamespacedName: client.ObjectKey{Name: "b"}}
 	for range 20 {
 		r.When(req)
 		r.When(other)
 	}
-	g.Expect(r.When(req)).To(BeNumerically(">", 10*time.Minute), "it has failed often")
+	g.Expect(r.When(req)).To(BeNumerically(">", 10*time.Minute), "the request has failed often")
 	r.want(req, 20*time.Second)
-	g.Expect(r.When(req)).To(Equal(20*time.Second), "but something is to be looked at")
-	g.Expect(r.When(other)).To(BeNumerically(">", 10*time.Minute), "of another")
-	g.Expect(r.When(req)).To(BeNumerically(">", 10*time.Minute), "once")
+	g.Expect(r.When(req)).To(Equal(20*time.Second), "but an inspection is due")
+	g.Expect(r.When(other)).To(BeNumerically(">", 10*time.Minute), "the inspection is due for another request")
+	g.Expect(r.When(req)).To(BeNumerically(">", 10*time.Minute), "the inspection counts once")
 	r.want(req, time.Millisecond)
-	g.Expect(r.When(req)).To(Equal(etcdgate.InitialDelay), "not at once, for it fails")
+	g.Expect(r.When(req)).To(Equal(etcdgate.InitialDelay), "not at once, because it fails")
 	r.want(req, time.Hour)
 	g.Expect(r.When(req)).To(BeNumerically("<", time.Hour))
 	r.want(req, 20*time.Second)
 	r.want(req, 0)
-	g.Expect(r.When(req)).To(BeNumerically(">", 10*time.Minute), "nothing is to be looked at any more")
+	g.Expect(r.When(req)).To(BeNumerically(">", 10*time.Minute), "no inspection is due any more")
 	r.Forget(req)
 	r.want(req, 20*time.Second)
-	g.Expect(r.When(req)).To(BeNumerically("<", time.Second), "it failed for the first time")
+	g.Expect(r.When(req)).To(BeNumerically("<", time.Second), "the first failure")
 }
 
-// One chain of phases fails, another waits for etcd.
-func TestAnErrorDoesNotPutOffTheNextLook(t *testing.T) {
+// One chain of phases fails, and another waits for etcd.
+func TestErrorDoesNotPostponeTheNextInspection(t *testing.T) {
 	h, _ := newWaitingHub(t)
 	h.cached.Client = interceptor.NewClient(h.cached.Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -52,7 +54,7 @@ func TestAnErrorDoesNotPutOffTheNextLook(t *testing.T) {
 	req := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: lab, Name: "c1"}}
 	result, err := h.r.Reconcile(t.Context(), req)
 	h.Expect(err).To(MatchError(ContainSubstring("no such host")))
-	h.Expect(result).To(Equal(ctrl.Result{RequeueAfter: etcdgate.InitialDelay}), "when it was a conflict, it comes back then")
+	h.Expect(result).To(Equal(ctrl.Result{RequeueAfter: etcdgate.InitialDelay}), "a conflict is retried at that time")
 	h.Expect(h.etcds.inspections).To(Equal(1))
 	for range 20 {
 		h.r.retries.TypedRateLimiter.When(req)

@@ -29,13 +29,17 @@ import (
 
 const keptBy = "test.example.com/keep"
 
-// newFailedHub is one with a cluster of three masters and a worker whose installation failed before its API answered.
-// What is deleted stays until its finalizer goes.
+// newFailedHub returns a hub with a cluster of three masters and a worker. Its installation failed before its
+// API answered. Deleted objects stay until their finalizer is removed.
 func newFailedHub(t *testing.T) *hub {
 	t.Helper()
-	worker := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
+	worker := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"},
+	}
 	worker.Spec.Bootstrap.ConfigRef.Kind = facts.ConfigKind
-	worker.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineSet", Name: "set", UID: "set", Controller: ptr.To(true)}}
+	worker.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineSet", Name: "set", UID: "set", Controller: ptr.To(true)},
+	}
 	others := worker.DeepCopy()
 	others.Name, others.Spec.Bootstrap.ConfigRef.Kind = "others", "KubeadmConfig"
 	h := newHub(t, append(world(nil), worker, others)...).withTime()
@@ -55,18 +59,20 @@ func newFailedHub(t *testing.T) *hub {
 		obj.SetFinalizers([]string{keptBy})
 		h.Expect(h.Update(t.Context(), obj)).To(Succeed())
 	}
-	h.silence()
+	h.silenceAPI()
 	return h
 }
 
-// silence lets nothing answer where the published kubeconfig leads to.
-func (h *hub) silence() {
+// silenceAPI makes no server answer at the address in the published kubeconfig.
+func (h *hub) silenceAPI() {
 	h.t.Helper()
-	h.workloads.facts.Failure = &facts.Failure{Kind: facts.Unreachable, Message: "it is silent", Silent: true, KubeconfigVersion: h.published().ResourceVersion}
+	h.workloads.facts.Failure = &facts.Failure{
+		Kind: facts.Unreachable, Message: "it is silent", Silent: true, KubeconfigVersion: h.published().ResourceVersion,
+	}
 }
 
-// askForRetry sets the annotation.
-func (h *hub) askForRetry(value string) {
+// requestRetry sets the annotation.
+func (h *hub) requestRetry(value string) {
 	h.t.Helper()
 	cp := h.controlPlane()
 	if cp.Annotations == nil {
@@ -83,8 +89,8 @@ func (h *hub) isBeingDeleted(name string, into client.Object) bool {
 	return !into.GetDeletionTimestamp().IsZero()
 }
 
-// letGo lets an object go that is being deleted.
-func (h *hub) letGo(name string, into client.Object) {
+// finishDeletion removes the finalizers of an object that is being deleted.
+func (h *hub) finishDeletion(name string, into client.Object) {
 	h.t.Helper()
 	h.Expect(h.isBeingDeleted(name, into)).To(BeTrue(), "%T %s", into, name)
 	into.SetFinalizers(nil)
@@ -102,62 +108,76 @@ func (h *hub) collectKubeconfig() {
 	h.Expect(owner.Kind).To(Equal("ClusterDeployment"))
 	deployment := &hivev1.ClusterDeployment{}
 	err := h.Get(h.t.Context(), client.ObjectKey{Namespace: lab, Name: owner.Name}, deployment)
-	h.Expect(apierrors.IsNotFound(err) || deployment.UID != owner.UID).To(BeTrue(), "it is garbage")
+	h.Expect(apierrors.IsNotFound(err) || deployment.UID != owner.UID).To(BeTrue(), "the Secret is garbage")
 	writes := len(h.writes)
 	h.reconcile()
 	h.Expect(h.writes[writes:]).NotTo(ContainElement(ContainSubstring("kubeconfig")), "once")
 	h.Expect(h.Delete(h.t.Context(), garbage)).To(Succeed())
-	h.letGo(garbage.Name, garbage)
+	h.finishDeletion(garbage.Name, garbage)
 }
 
 func (h *hub) installedCondition() *metav1.Condition {
 	h.t.Helper()
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
 	return conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
 }
 
-func TestAFailedInstallationIsGivenUpInOrderAndBegunAnew(t *testing.T) {
+func TestFailedInstallationIsGivenUpInOrderAndStartedAgain(t *testing.T) {
 	h := newFailedHub(t)
-	h.askForRetry("1")
+	h.requestRetry("1")
 	givenUp := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	clock := h.clock.now
 	h.clock.now = func() time.Time { return givenUp }
 	h.reconcile()
 	h.clock.now = clock
 	for _, m := range h.machines() {
-		h.Expect(m.DeletionTimestamp).To(BeZero(), "what is given up is recorded before anything is deleted")
+		h.Expect(m.DeletionTimestamp).To(BeZero(), "the record precedes each deletion")
 	}
-	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, And(ContainSubstring("given-up-0"), ContainSubstring("given-up-7"), Not(ContainSubstring("given-up-6")))), "others' is not")
+	h.Expect(h.controlPlane().Annotations).To(
+		HaveKeyWithValue(
+			controlplanev1.RetriedInstallationAnnotation,
+			And(ContainSubstring("given-up-0"), ContainSubstring("given-up-7"), Not(ContainSubstring("given-up-6"))),
+		),
+		"foreign Machines are not given up",
+	)
 
 	h.reconcile()
 	deployment, install := h.registration()
-	h.Expect(deployment.DeletionTimestamp).To(BeZero(), "its hosts come first")
+	h.Expect(deployment.DeletionTimestamp).To(BeZero(), "the hosts are deleted first")
 	h.Expect(install.Annotations).To(HaveKey(bootstrapv1.InstallationGivenUpAnnotation))
-	h.Expect(*h.installedCondition()).To(And(HaveField("Reason", controlplanev1.RetryingInstallationReason), HaveField("Message", ContainSubstring("Machines c1-"))))
-	again := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-again", UID: "again", OwnerReferences: clusterOwner()}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
+	h.Expect(*h.installedCondition()).To(
+		And(HaveField("Reason", controlplanev1.RetryingInstallationReason), HaveField("Message", ContainSubstring("Machines c1-"))),
+	)
+	again := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-again", UID: "again", OwnerReferences: clusterOwner()},
+		Spec:       clusterv1.MachineSpec{ClusterName: "cluster1"},
+	}
 	again.Spec.Bootstrap.ConfigRef.Kind = facts.ConfigKind
 	h.Expect(h.Create(t.Context(), again)).To(Succeed())
 	for _, m := range h.machines() {
 		if m.Name != "others" && m.Name != again.Name {
-			h.letGo(m.Name, &m)
+			h.finishDeletion(m.Name, &m)
 			h.reconcile()
 		}
 	}
-	h.Expect(h.isBeingDeleted("others", &clusterv1.Machine{})).To(BeFalse(), "it is not ours")
-	h.Expect(h.isBeingDeleted("worker-again", again)).To(BeFalse(), "it was made meanwhile")
-	h.Expect(h.machines()).To(HaveLen(2), "none is made before all is gone")
-	h.letGo("c1", &hivev1.ClusterDeployment{})
+	h.Expect(h.isBeingDeleted("others", &clusterv1.Machine{})).To(BeFalse(), "the Machine is foreign")
+	h.Expect(h.isBeingDeleted("worker-again", again)).To(BeFalse(), "the Machine was created meanwhile")
+	h.Expect(h.machines()).To(HaveLen(2), "no Machine is created before all objects are deleted")
+	h.finishDeletion("c1", &hivev1.ClusterDeployment{})
 	h.reconcile()
-	h.letGo("c1", &hiveext.AgentClusterInstall{})
+	h.finishDeletion("c1", &hiveext.AgentClusterInstall{})
 	h.reconcile()
-	h.silence()
+	h.silenceAPI()
 	h.reconcile()
 	h.collectKubeconfig()
 
 	h.reconcile()
 	h.Expect(h.controlPlane().Status.Installation.Phase).To(Equal(controlplanev1.InstallationPending))
-	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, ContainSubstring("givenUp")), "who dies here must not come back to a cluster that failed")
+	h.Expect(h.controlPlane().Annotations).To(
+		HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, ContainSubstring("givenUp")),
+		"a manager that ends here must not find the failed cluster again",
+	)
 	for range 3 {
 		h.reconcile()
 	}
@@ -166,37 +186,43 @@ func TestAFailedInstallationIsGivenUpInOrderAndBegunAnew(t *testing.T) {
 	h.Expect(cp.Status.Installation.Phase).To(Equal(controlplanev1.InstallationPending))
 	h.Expect(cp.Status.Installation.AttemptTime.UTC()).To(Equal(givenUp))
 	deployment, install = h.registration()
-	h.Expect([]types.UID{deployment.UID, install.UID}).To(HaveEach(BeEmpty()), "they were made anew, with what a fake API server gives for a UID")
+	h.Expect([]types.UID{deployment.UID, install.UID}).To(
+		HaveEach(BeEmpty()), "they were created again, with the empty UID of a fake API server",
+	)
 	h.Expect(install.Annotations).NotTo(HaveKey(bootstrapv1.InstallationGivenUpAnnotation))
 	h.Expect(install.Spec.ClusterMetadata).To(BeNil())
 	h.Expect(h.machines()).To(HaveLen(5))
 	h.setState("error", hiveext.ClusterInstallationFailedReason, 30)
 	h.reconcile()
-	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, ContainSubstring(`{"asked":"1",`)), "once for each value")
+	h.Expect(h.controlPlane().Annotations).To(
+		HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, ContainSubstring(`{"asked":"1",`)), "once for each value",
+	)
 }
 
-// A hub that is OpenShift, without openshift-hub.yaml: the API server does not let the manager give the kubeconfig to
-// the garbage collector.
-func TestAKubeconfigThatTheHubDoesNotGiveUpIsReported(t *testing.T) {
+// On an OpenShift hub without openshift-hub.yaml the API server refuses to make the garbage collector delete
+// the kubeconfig.
+func TestKubeconfigThatCannotBeGivenUpIsReported(t *testing.T) {
 	h := newFailedHub(t)
 	h.undeletable = kubetest.Undeletable{"Secret"}
-	h.askForRetry("1")
+	h.requestRetry("1")
 	h.reconcile()
 	h.reconcile()
-	h.letInstallationGo()
+	h.finishDeletionOfInstallation()
 	h.reconcile()
-	h.silence()
+	h.silenceAPI()
 	h.Expect(h.reconcile().RequeueAfter).NotTo(BeZero(), "no event reports that the right was granted")
 	h.Expect(*h.installedCondition()).To(And(HaveField("Reason", controlplanev1.RetryingInstallationReason), HaveField("Message", And(
-		ContainSubstring("Secret cluster1-kubeconfig of the failed installation is not deleted yet"), ContainSubstring("Apply openshift-hub.yaml"), ContainSubstring("no server is wiped")))))
+		ContainSubstring("Secret cluster1-kubeconfig of the failed installation is not deleted yet"),
+		ContainSubstring("Apply openshift-hub.yaml"),
+		ContainSubstring("no server is wiped")))))
 	h.undeletable = nil
 	h.clock.now = func() time.Time { return time.Now().Add(time.Hour) }
-	h.silence()
+	h.silenceAPI()
 	h.reconcile()
 	h.collectKubeconfig()
 }
 
-func TestAFailedInstallationIsNotTriedAgain(t *testing.T) {
+func TestFailedInstallationIsNotTriedAgainIfItMayRun(t *testing.T) {
 	join := func(h *hub, name string) {
 		m := &clusterv1.Machine{}
 		h.get(name, m)
@@ -208,7 +234,7 @@ func TestAFailedInstallationIsNotTriedAgain(t *testing.T) {
 		"the API of the cluster answers, or did":           func(h *hub) { h.workloads.facts = facts.Workload{Connected: true} },
 		"not sure that the cluster does not run":           func(h *hub) { h.workloads.facts.Failure.Silent = false },
 		"whether the API of the cluster answers":           func(h *hub) { h.workloads.facts.Failure.KubeconfigVersion = "former" },
-		"does not say now": func(h *hub) { // though it was told that it failed: its database is away
+		"does not say now": func(h *hub) { // although the failure was reported before: its database is unavailable
 			h.setState("", hiveext.ClusterInstallationFailedReason, 0)
 		},
 		"has, or had, a Node":                                func(h *hub) { join(h, h.machines()[0].Name) },
@@ -231,7 +257,7 @@ func TestAFailedInstallationIsNotTriedAgain(t *testing.T) {
 		t.Run(because, func(t *testing.T) {
 			h := newFailedHub(t)
 			bring(h)
-			h.askForRetry("1")
+			h.requestRetry("1")
 			h.reconcile()
 			h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.RetriedInstallationAnnotation))
 			h.Expect(h.installedCondition().Message).To(And(ContainSubstring("not tried again"), ContainSubstring(because)))
@@ -242,8 +268,8 @@ func TestAFailedInstallationIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-// Otherwise the hosts are wiped and no registration is left, for a configuration that is refused.
-func TestNothingIsDeletedForAnAttemptThatIsRefused(t *testing.T) {
+// Otherwise the hosts would be wiped, and no registration would be left, for a configuration that is refused.
+func TestRefusedAttemptDeletesNothing(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		refused error
 		failing string
@@ -279,14 +305,16 @@ func TestNothingIsDeletedForAnAttemptThatIsRefused(t *testing.T) {
 				h.alter(tc.change)
 			}
 			h.applyFails, h.failing = tc.refused, tc.failing
-			h.askForRetry("1")
+			h.requestRetry("1")
 			if result := h.reconcile(); tc.refused != nil {
-				h.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", writer.RefusedRetry)), "a webhook may go by what cannot be watched")
+				h.Expect(result.RequeueAfter).To(
+					And(BeNumerically(">", 0), BeNumerically("<=", writer.RefusedRetry)), "a webhook may depend on unwatched state",
+				)
 			}
 			h.Expect(*h.installedCondition()).To(And(
 				HaveField("Reason", controlplanev1.InstallationFailedReason),
 				HaveField("Message", And(ContainSubstring("it is not tried again"), ContainSubstring(tc.message)))))
-			h.expectNothingGoes()
+			h.expectNoDeletion()
 			h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.RetriedInstallationAnnotation))
 			deployment, install := h.registration()
 			h.Expect([]*metav1.Time{deployment.DeletionTimestamp, install.DeletionTimestamp}).To(HaveEach(BeNil()))
@@ -300,96 +328,101 @@ func TestNothingIsDeletedForAnAttemptThatIsRefused(t *testing.T) {
 }
 
 // The deletion of the failed installation releases its share of the quota.
-func TestAnExhaustedQuotaBlocksNoRetry(t *testing.T) {
+func TestExhaustedQuotaDoesNotBlockTheRetry(t *testing.T) {
 	h := newFailedHub(t)
 	h.applyFails = apierrors.NewForbidden(hivev1.Resource("clusterdeployments"), "c1", errors.New("exceeded quota: count"))
 	h.failing = `"kind":"ClusterDeployment"`
-	h.askForRetry("1")
+	h.requestRetry("1")
 	h.reconcile()
 	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, ContainSubstring("givenUp")))
 }
 
-func TestWhatTurnsOutToRunIsNotGivenUpFurther(t *testing.T) {
+func TestRunningClusterIsNotGivenUpFurther(t *testing.T) {
 	h := newFailedHub(t)
-	h.askForRetry("1")
+	h.requestRetry("1")
 	h.reconcile()
 	h.workloads.facts = facts.Workload{Connected: true}
 	recorder := record.NewFakeRecorder(10)
 	h.recorder.EventRecorder = recorder
 	h.reconcile()
 	h.Expect(recorder.Events).To(Receive(ContainSubstring("InstallationRetryStopped")))
-	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, `{"asked":"1"}`), "nor is it asked for any more")
+	h.Expect(h.controlPlane().Annotations).To(
+		HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, `{"asked":"1"}`), "and the request is withdrawn",
+	)
 	h.workloads.facts = facts.Workload{}
-	h.silence()
+	h.silenceAPI()
 	h.reconcile()
-	h.expectNothingGoes()
+	h.expectNoDeletion()
 }
 
-func TestWhatMayRunIsNotGivenUpFurther(t *testing.T) {
+func TestClusterThatMayRunIsNotGivenUpFurther(t *testing.T) {
 	for because, failure := range map[string]*facts.Failure{
-		"it is not known yet":                nil, // this process just began
+		"it is not known yet":                nil, // this process has just started
 		"not sure that the cluster does not": {Kind: facts.Unauthorized},
 	} {
 		t.Run(because, func(t *testing.T) {
 			h := newFailedHub(t)
-			h.askForRetry("1")
+			h.requestRetry("1")
 			h.reconcile()
 			if failure != nil {
 				failure.KubeconfigVersion = h.published().ResourceVersion
 			}
 			h.workloads.facts.Failure = failure
 			h.reconcile()
-			h.expectNothingGoes()
-			h.Expect(*h.installedCondition()).To(And(HaveField("Reason", controlplanev1.RetryingInstallationReason), HaveField("Message", ContainSubstring(because))))
+			h.expectNoDeletion()
+			h.Expect(*h.installedCondition()).To(
+				And(HaveField("Reason", controlplanev1.RetryingInstallationReason), HaveField("Message", ContainSubstring(because))),
+			)
 		})
 	}
 }
 
-// expectNothingGoes checks that no Machine is being deleted.
-func (h *hub) expectNothingGoes() {
+// expectNoDeletion checks that no Machine is being deleted.
+func (h *hub) expectNoDeletion() {
 	h.t.Helper()
 	for _, m := range h.machines() {
 		h.Expect(m.DeletionTimestamp).To(BeZero())
 	}
 }
 
-// letInstallationGo ends the deletion of the Machines and of the registration of an installation that is given up.
-func (h *hub) letInstallationGo() {
+// finishDeletionOfInstallation ends the deletion of the Machines and of the registration of an installation
+// that is given up.
+func (h *hub) finishDeletionOfInstallation() {
 	h.t.Helper()
 	for _, m := range h.machines() {
 		if m.Name != "others" {
-			h.letGo(m.Name, &m)
+			h.finishDeletion(m.Name, &m)
 		}
 	}
 	h.reconcile()
-	h.letGo("c1", &hivev1.ClusterDeployment{})
+	h.finishDeletion("c1", &hivev1.ClusterDeployment{})
 	h.reconcile()
-	h.letGo("c1", &hiveext.AgentClusterInstall{})
+	h.finishDeletion("c1", &hiveext.AgentClusterInstall{})
 }
 
-// That of a backup, say, which is restored while the recorded one goes.
-func TestAKubeconfigThatIsNotRecordedKeepsTheInstallationFromBeginningAnew(t *testing.T) {
+// The kubeconfig may come from a backup that is restored while the recorded one is being deleted.
+func TestUnrecordedKubeconfigBlocksTheNextInstallation(t *testing.T) {
 	h := newFailedHub(t)
-	h.askForRetry("1")
+	h.requestRetry("1")
 	h.reconcile()
 	published := h.published()
 	published.UID = "restored"
 	h.Expect(h.Update(t.Context(), published)).To(Succeed())
-	h.silence()
+	h.silenceAPI()
 	h.reconcile()
-	h.letInstallationGo()
+	h.finishDeletionOfInstallation()
 	for range 3 {
 		h.reconcile()
 	}
-	h.Expect(h.machines()).To(HaveLen(1), "none is made")
+	h.Expect(h.machines()).To(HaveLen(1), "no Machine is created")
 	h.Expect(h.controlPlane().Status.Installation.Phase).NotTo(Equal(controlplanev1.InstallationInstalled))
 	h.Expect(h.installedCondition().Message).To(ContainSubstring("Secret cluster1-kubeconfig was not recorded"))
 }
 
-func TestAnOldRecordOnAnInstalledClusterIsDropped(t *testing.T) {
+func TestOldRecordOfAnInstalledClusterIsDropped(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
-	h.workloads.facts = facts.Workload{} // nothing but the record of the installation tells of it
+	h.workloads.facts = facts.Workload{} // only the record of the installation remains as evidence
 	cp := h.controlPlane()
 	cp.Status.Initialization.ControlPlaneInitialized = nil
 	h.Expect(h.Status().Update(t.Context(), cp)).To(Succeed())
@@ -400,7 +433,7 @@ func TestAnOldRecordOnAnInstalledClusterIsDropped(t *testing.T) {
 	h.Expect(h.controlPlane().Status.Installation.Phase).To(Equal(controlplanev1.InstallationInstalled))
 }
 
-func TestAnAnnotationThatWasThereBeforeAsksForNothing(t *testing.T) {
+func TestAnnotationFromBeforeTheFailureRequestsNoRetry(t *testing.T) {
 	h := newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.Annotations = map[string]string{controlplanev1.RetryInstallationAnnotation: "0"}
 	})...).withTime()
@@ -411,15 +444,15 @@ func TestAnAnnotationThatWasThereBeforeAsksForNothing(t *testing.T) {
 	for _, m := range h.machines() {
 		h.Expect(m.DeletionTimestamp).To(BeZero())
 	}
-	h.askForRetry("1")
+	h.requestRetry("1")
 	h.reconcile()
 	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, ContainSubstring("givenUp")))
 }
 
-// What a backup brings back has other UIDs, and may run.
-func TestWhatIsNotRecordedIsNotGivenUp(t *testing.T) {
+// Restored objects have other UIDs, and may be running.
+func TestUnrecordedObjectsAreNotGivenUp(t *testing.T) {
 	h := newFailedHub(t)
-	h.askForRetry("1")
+	h.requestRetry("1")
 	h.reconcile()
 	for _, m := range h.machines() {
 		m.UID = "restored-" + m.UID
@@ -430,7 +463,7 @@ func TestWhatIsNotRecordedIsNotGivenUp(t *testing.T) {
 		obj.SetUID("restored-" + obj.GetUID())
 		h.Expect(h.Update(t.Context(), obj)).To(Succeed())
 	}
-	h.silence()
+	h.silenceAPI()
 	for range 3 {
 		h.reconcile()
 	}
@@ -440,10 +473,12 @@ func TestWhatIsNotRecordedIsNotGivenUp(t *testing.T) {
 	for _, m := range h.machines() {
 		h.Expect(m.DeletionTimestamp).To(BeZero())
 	}
-	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, And(HavePrefix(`{"asked":"1",`), Not(ContainSubstring("givenUp")))))
+	h.Expect(h.controlPlane().Annotations).To(
+		HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, And(HavePrefix(`{"asked":"1",`), Not(ContainSubstring("givenUp")))),
+	)
 }
 
-func TestARecordThatCannotBeReadIsTold(t *testing.T) {
+func TestUnreadableRecordIsReported(t *testing.T) {
 	h := newFailedHub(t)
 	cp := h.controlPlane()
 	cp.Annotations = map[string]string{controlplanev1.RetryInstallationAnnotation: "1", controlplanev1.RetriedInstallationAnnotation: "{"}

@@ -20,7 +20,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// scale sets the wanted number of Machines.
+// scale sets the desired number of Machines.
 func (h *hub) scale(replicas int32) {
 	h.t.Helper()
 	cp := h.controlPlane()
@@ -28,7 +28,7 @@ func (h *hub) scale(replicas int32) {
 	h.Expect(h.Update(h.t.Context(), cp)).To(Succeed())
 }
 
-// newScaledHub is an installed hub of five.
+// newScaledHub returns a hub with an installed control plane of five Machines.
 func newScaledHub(t *testing.T) *hub {
 	t.Helper()
 	h := newInstalledHub(t)
@@ -60,7 +60,7 @@ func (h *hub) join(machine, node string) {
 	h.etcds.Revisions = append(h.etcds.Revisions, facts.Revision{Node: node, Current: 7})
 }
 
-// deleted are the Machines that are being deleted.
+// deleted returns the Machines that are being deleted.
 func (h *hub) deleted() []string {
 	h.t.Helper()
 	var deleted []string
@@ -72,7 +72,7 @@ func (h *hub) deleted() []string {
 	return deleted
 }
 
-func TestAnInstalledControlPlaneIsScaledDownOneByOne(t *testing.T) {
+func TestInstalledControlPlaneIsScaledDownOneByOne(t *testing.T) {
 	h := newScaledHub(t)
 	h.keepMachines()
 	marked := h.machines()[1]
@@ -81,34 +81,38 @@ func TestAnInstalledControlPlaneIsScaledDownOneByOne(t *testing.T) {
 
 	h.scale(3)
 	h.reconcile()
-	h.Expect(h.deleted()).To(Equal([]string{marked.Name}), "the one that the user marked")
+	h.Expect(h.deleted()).To(Equal([]string{marked.Name}), "the Machine that the user marked")
 	h.reconcile()
 	h.Expect(h.deleted()).To(HaveLen(1), "one after the other")
 
-	conditions.Set(&marked, metav1.Condition{Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineDeletingWaitingForPreTerminateHookReason})
+	conditions.Set(&marked, metav1.Condition{
+		Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineDeletingWaitingForPreTerminateHookReason,
+	})
 	m := &clusterv1.Machine{}
 	h.get(marked.Name, m)
 	m.Status.Conditions = marked.Status.Conditions
 	h.Expect(h.Status().Update(t.Context(), m)).To(Succeed())
 	h.reconcile()
 	h.Expect(h.etcds.Members).To(HaveLen(4))
-	h.Expect(h.deleted()).To(HaveLen(1), "its host is on its way out")
+	h.Expect(h.deleted()).To(HaveLen(1), "its host is already being deprovisioned")
 	h.finishMachine(marked.Name)
 	h.reconcile()
 	h.reconcile()
 	h.Expect(h.deleted()).To(HaveLen(1))
 	h.Expect(h.machines()).To(HaveLen(4))
 	h.Expect(h.deleted()).NotTo(ContainElement(marked.Name))
-	h.Expect(conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition).Message).To(ContainSubstring("scaling down from 4 to 3 Machines"))
+	h.Expect(
+		conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition).Message,
+	).To(ContainSubstring("scaling down from 4 to 3 Machines"))
 }
 
-func TestWhatKeepsAnInstalledControlPlaneFromBeingScaledDown(t *testing.T) {
+func TestBlockersOfScaleDown(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		change          func(h *hub)
 		reason, message string
 		watched         bool
 	}{
-		"a member is down, and it is not one to go": {
+		"a member is down whose Machine is not the next to delete": {
 			func(h *hub) {
 				marked := h.machines()[1]
 				marked.Annotations[clusterv1.DeleteMachineAnnotation] = ""
@@ -118,16 +122,21 @@ func TestWhatKeepsAnInstalledControlPlaneFromBeingScaledDown(t *testing.T) {
 		},
 		"all reasons": {
 			func(h *hub) { h.etcds.Operators[1].Progressing, h.workloads.facts.Upgrading = true, "4.20.1" },
-			controlplanev1.WaitingForEtcdReason, "ClusterOperator kube-apiserver is progressing: waiting until it has settled; the cluster is being upgraded to 4.20.1", false,
+			controlplanev1.WaitingForEtcdReason,
+			"ClusterOperator kube-apiserver is progressing: waiting until it has settled; the cluster is being upgraded to 4.20.1",
+			false,
 		},
-		"the cluster is away": {
+		"the cluster is unreachable": {
 			func(h *hub) { h.workloads.facts.Connected = false }, controlplanev1.ConnectionDownReason, "see the condition Available", true,
 		},
-		"the cluster is away, which is not known yet": {
+		"the cluster is unreachable, which is not observed yet": {
 			func(h *hub) { h.etcds.observing = cluster.ErrNotConnected }, controlplanev1.ConnectionDownReason, "does not answer", true,
 		},
-		"assisted-service has forgotten it": {
-			func(h *hub) { h.setState("insufficient", hiveext.ClusterInstallationNotStartedReason, 0) }, controlplanev1.ReregisteredReason, "Delete nothing here", true,
+		"assisted-service treats it as not installed": {
+			func(h *hub) { h.setState("insufficient", hiveext.ClusterInstallationNotStartedReason, 0) },
+			controlplanev1.ReregisteredReason,
+			"Delete nothing here",
+			true,
 		},
 		"a host that was released is not cleaned up": {
 			func(h *hub) {
@@ -158,7 +167,7 @@ func TestWhatKeepsAnInstalledControlPlaneFromBeingScaledDown(t *testing.T) {
 	}
 }
 
-// staleList answers as an API server where a Machine is being deleted that the cache does not know of.
+// staleList answers as an API server on which a Machine is being deleted, while the cache lags.
 type staleList struct{ client.Reader }
 
 func (s staleList) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
@@ -169,10 +178,10 @@ func (s staleList) List(ctx context.Context, list client.ObjectList, opts ...cli
 	return err
 }
 
-func TestNoSecondMachineIsDeletedBecauseTheCacheIsBehind(t *testing.T) {
+func TestNoSecondMachineIsDeletedWhileTheCacheLags(t *testing.T) {
 	h := newScaledHub(t)
 	h.keepMachines()
-	h.worker("worker-1", "", "", nil) // it makes up for none
+	h.worker("worker-1", "", "", nil) // a worker replaces no control-plane Machine
 	h.scale(4)
 	live := h.live.Reader
 	h.live.Reader = staleList{live}
@@ -183,7 +192,7 @@ func TestNoSecondMachineIsDeletedBecauseTheCacheIsBehind(t *testing.T) {
 	h.Expect(h.deleted()).To(HaveLen(1))
 }
 
-func TestAMachineThatNothingHoldsIsNotDeleted(t *testing.T) {
+func TestMachineWithoutHookIsNotDeleted(t *testing.T) {
 	h := newScaledHub(t)
 	h.keepMachines()
 	for _, m := range h.machines() {
@@ -196,7 +205,7 @@ func TestAMachineThatNothingHoldsIsNotDeleted(t *testing.T) {
 	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(ContainSubstring("does not carry our hook yet"))
 }
 
-func TestASurplusGoesAtOnceBeforeTheInstallation(t *testing.T) {
+func TestSurplusMachineIsDeletedAtOnceBeforeTheInstallation(t *testing.T) {
 	h := newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Replicas = ptr.To[int32](5) })...).withTime()
 	h.reconcile()
 	h.keepMachines()
@@ -204,12 +213,14 @@ func TestASurplusGoesAtOnceBeforeTheInstallation(t *testing.T) {
 	h.scale(3)
 	h.reconcile()
 	h.Expect(h.deleted()).To(HaveLen(1))
-	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically(">", time.Minute), "the next one goes when it is gone, which is watched")
+	h.Expect(h.reconcile().RequeueAfter).To(
+		BeNumerically(">", time.Minute), "the watch reports the end of the deletion, and then the next Machine is deleted",
+	)
 	h.Expect(h.deleted()).To(HaveLen(1))
 	h.Expect(h.etcds.inspections).To(BeZero())
 }
 
-func TestNoHostIsTakenOutOfAnInstallation(t *testing.T) {
+func TestNoHostIsRemovedDuringTheInstallation(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	h.keepMachines()
@@ -221,8 +232,8 @@ func TestNoHostIsTakenOutOfAnInstallation(t *testing.T) {
 	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(ContainSubstring("set spec.replicas back to 3"))
 }
 
-// Whoever deletes a Cluster has its workers deleted first.
-func TestNothingIsScaledDownWhenTheClusterGoes(t *testing.T) {
+// The deletion of a Cluster deletes its workers first.
+func TestDeletedClusterIsNotScaledDown(t *testing.T) {
 	h := newScaledHub(t)
 	h.keepMachines()
 	h.deleteCluster()
@@ -232,37 +243,43 @@ func TestNothingIsScaledDownWhenTheClusterGoes(t *testing.T) {
 	h.Expect(h.etcds.inspections).To(BeZero())
 }
 
-func TestAMachineThatWaitsDoesNotKeepOthersFromBeingTold(t *testing.T) {
+func TestAllWaitingMachinesAreReported(t *testing.T) {
 	h := newInstalledHub(t)
 	now := time.Now()
 	h.clock.now = func() time.Time { return now }
 	h.scale(4)
 	h.etcds.Members[2].Problem = "does not answer"
 	going := h.deleteMachine(0)
-	for looks := 1; looks <= 3; looks++ {
+	for count := 1; count <= 3; count++ {
 		h.reconcile()
-		h.Expect(h.etcds.inspections).To(Equal(looks), "one for all")
-		h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(ContainSubstring("the host of Machine " + going + " is not touched: without it etcd would have no quorum"))
-		h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingUpCondition)).To(ContainSubstring("n2 does not answer, and OpenShift takes in no other"))
+		h.Expect(h.etcds.inspections).To(Equal(count), "one inspection for all")
+		h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(
+			ContainSubstring("the host of Machine " + going + " is not touched: without it etcd would have no quorum"),
+		)
+		h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingUpCondition)).To(
+			ContainSubstring("n2 does not answer, and OpenShift takes in no other"),
+		)
 		now = now.Add(etcdgate.Interval)
 	}
-	h.etcds.Members = h.etcds.Members[:2] // it was removed by hand
+	h.etcds.Members = h.etcds.Members[:2] // a user removed the member by hand
 	h.reconcile()
-	h.Expect(h.machines()).To(HaveLen(4), "another is made although one waits for it")
+	h.Expect(h.machines()).To(HaveLen(4), "another Machine is created although one waits for it")
 	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(Equal(controlplanev1.WaitingForReplacementReason))
 }
 
-func TestEtcdIsNotLookedAtForMachinesThatCannotBeMade(t *testing.T) {
+func TestEtcdIsNotInspectedForMachinesThatCannotBeCreated(t *testing.T) {
 	h := newInstalledHub(t)
 	h.Expect(h.Delete(t.Context(), infraTemplate())).To(Succeed())
 	h.scale(5)
 	h.etcds.inspections = 0
 	h.reconcile()
 	h.Expect(h.etcds.inspections).To(BeZero())
-	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.MachinesCreatedCondition)).To(Equal(controlplanev1.InfraTemplateMissingReason))
+	h.Expect(
+		conditions.GetReason(h.controlPlane(), controlplanev1.MachinesCreatedCondition),
+	).To(Equal(controlplanev1.InfraTemplateMissingReason))
 }
 
-func TestAnotherHostIsMadeWhenEtcdCanTakeIt(t *testing.T) {
+func TestMachineIsCreatedWhenEtcdCanAddItsHost(t *testing.T) {
 	h := newInstalledHub(t)
 	h.scale(5)
 	h.etcds.Members[1].Problem = "does not answer"
@@ -273,7 +290,7 @@ func TestAnotherHostIsMadeWhenEtcdCanTakeIt(t *testing.T) {
 		h.Expect(c.Reason).To(Equal(controlplanev1.EtcdQuorumAtRiskReason), condition)
 		h.Expect(c.Message).To(ContainSubstring("n1 does not answer, and OpenShift takes in no other meanwhile"), condition)
 	}
-	h.Expect(conditions.IsFalse(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(BeTrue(), "nobody is removed")
+	h.Expect(conditions.IsFalse(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(BeTrue(), "no host is removed")
 
 	h.workloads.facts.Connected = false
 	h.reconcile()

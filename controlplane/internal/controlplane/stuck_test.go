@@ -14,9 +14,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
-// stick deletes a Machine, releases its host, and does as Cluster API while the infrastructure is not deleted. The
-// kubelet of the host does not report.
-func (h *hub) stick(i int) string {
+// makeStuck deletes a Machine, releases its host, and acts as Cluster API while the infrastructure is not
+// deleted. The kubelet of the host does not report.
+func (h *hub) makeStuck(i int) string {
 	h.t.Helper()
 	name := h.deleteMachine(i)
 	h.reconcile()
@@ -24,14 +24,16 @@ func (h *hub) stick(i int) string {
 	m := &clusterv1.Machine{}
 	h.get(name, m)
 	conditions.Set(m, metav1.Condition{
-		Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason,
+		Type:   clusterv1.MachineDeletingCondition,
+		Status: metav1.ConditionTrue,
+		Reason: clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason,
 	})
 	h.Expect(h.Status().Update(h.t.Context(), m)).To(Succeed())
 	h.etcds.Node(m.Status.NodeRef.Name).Silent = true
 	return name
 }
 
-// newTimedHub is an installed hub whose time is now.
+// newTimedHub returns an installed hub whose time is now.
 func newTimedHub(t *testing.T, now *time.Time) *hub {
 	t.Helper()
 	h := newInstalledHub(t)
@@ -40,39 +42,47 @@ func newTimedHub(t *testing.T, now *time.Time) *hub {
 	return h
 }
 
-func TestAMachineThatIsStuckHasASuccessor(t *testing.T) {
+func TestStuckMachineGetsASuccessor(t *testing.T) {
 	var now time.Time
 	h := newTimedHub(t, &now)
-	now = now.Add(2 * time.Hour) // after its deletion it is released
-	going := h.stick(0)
+	now = now.Add(2 * time.Hour) // the release follows the deletion
+	going := h.makeStuck(0)
 	now = now.Add(29 * time.Minute)
 	h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", 2*time.Minute)))
-	h.Expect(h.machines()).To(HaveLen(3), "it may still be deprovisioned")
+	h.Expect(h.machines()).To(HaveLen(3), "the host may still be deprovisioned")
 
 	h.etcds.Node("n0").Silent = false
 	now = now.Add(time.Hour)
 	h.reconcile()
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
-	h.Expect(h.machines()).To(HaveLen(3), "its server runs")
-	h.Expect(conditions.Get(h.controlPlane(), controlplanev1.MachinesCreatedCondition)).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring("Unplug the server"))))
+	h.Expect(h.machines()).To(HaveLen(3), "the server still runs")
+	h.Expect(conditions.Get(h.controlPlane(), controlplanev1.MachinesCreatedCondition)).To(
+		And(HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring("Unplug the server"))),
+	)
 	down := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
 	h.Expect(down).To(And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", controlplanev1.InfrastructureDeletionStuckReason)))
-	h.Expect(down.Message).To(And(ContainSubstring("Machine "+going+" is stuck"), ContainSubstring("unplug the server"), ContainSubstring("bootstrap.cluster.x-k8s.io/allow-deletion=true")))
+	h.Expect(down.Message).To(
+		And(
+			ContainSubstring("Machine "+going+" is stuck"),
+			ContainSubstring("unplug the server"),
+			ContainSubstring("bootstrap.cluster.x-k8s.io/allow-deletion=true"),
+		),
+	)
 
 	h.etcds.Node("n0").Silent = true
 	now = now.Add(time.Hour)
 	h.reconcile()
 	h.Expect(h.machines()).To(HaveLen(4))
-	h.Expect(h.etcds.Members).To(HaveLen(2), "of which it is none")
-	for range 3 { // nor does a manager that begins without memory make more
+	h.Expect(h.etcds.Members).To(HaveLen(2), "the stuck host is no member")
+	for range 3 { // a manager without memory does not create more either
 		h.r = New(h.r.Options)
 		h.withTime()
 		h.clock.now = func() time.Time { return now }
 		h.reconcile()
 		h.Expect(h.machines()).To(HaveLen(4))
 	}
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
 	h.Expect(conditions.IsTrue(h.controlPlane(), controlplanev1.MachinesCreatedCondition)).To(BeTrue())
 
@@ -82,11 +92,11 @@ func TestAMachineThatIsStuckHasASuccessor(t *testing.T) {
 	h.reconcile()
 	h.Expect(h.machines()).To(HaveLen(3))
 	for _, m := range h.machines() {
-		h.Expect(m.DeletionTimestamp).To(BeNil(), "nor is one too many then")
+		h.Expect(m.DeletionTimestamp).To(BeNil(), "and no Machine is surplus afterwards")
 	}
 }
 
-func TestAMachineThatIsStuckHasNoSuccessor(t *testing.T) {
+func TestStuckMachineGetsNoSuccessorWithoutEvidence(t *testing.T) {
 	for situation, change := range map[string]func(h *hub, going string){
 		"its hook was removed by hand, so that nothing proves that its host left etcd": func(h *hub, _ string) {
 			cp := h.controlPlane()
@@ -96,8 +106,8 @@ func TestAMachineThatIsStuckHasNoSuccessor(t *testing.T) {
 		"its member could not be removed, and its hook was removed by hand": func(h *hub, going string) {
 			h.annotate(controlplanev1.ReleasedHostsAnnotation, recordOf(going))
 		},
-		"what is recorded cannot be read": func(h *hub, _ string) { h.annotate(controlplanev1.ReleasedHostsAnnotation, "{") },
-		"OpenShift took its host in again": func(h *hub, _ string) {
+		"the record is invalid": func(h *hub, _ string) { h.annotate(controlplanev1.ReleasedHostsAnnotation, "{") },
+		"its host rejoined etcd": func(h *hub, _ string) {
 			h.etcds.Members = append(h.etcds.Members, facts.EtcdMember{ID: 9, Name: "n0", Hosts: []string{"n0"}, Problem: "does not answer"})
 			h.etcds.changing = errors.New("refused")
 		},
@@ -120,14 +130,18 @@ func TestAMachineThatIsStuckHasNoSuccessor(t *testing.T) {
 		"the hosts do not leave quickly": func(h *hub, going string) {
 			m := &clusterv1.Machine{}
 			h.get(going, m)
-			conditions.Set(m, metav1.Condition{Type: clusterv1.MachineDeletingCondition, Status: metav1.ConditionTrue, Reason: clusterv1.MachineDeletingWaitingForBootstrapDeletionReason})
+			conditions.Set(m, metav1.Condition{
+				Type:   clusterv1.MachineDeletingCondition,
+				Status: metav1.ConditionTrue,
+				Reason: clusterv1.MachineDeletingWaitingForBootstrapDeletionReason,
+			})
 			h.Expect(h.Status().Update(h.t.Context(), m)).To(Succeed())
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			var now time.Time
 			h := newTimedHub(t, &now)
-			going := h.stick(0)
+			going := h.makeStuck(0)
 			change(h, going)
 			now = now.Add(time.Hour)
 			h.reconcile()

@@ -24,14 +24,14 @@ func (h *hub) deleteCluster() {
 	h.Expect(h.Delete(h.t.Context(), c)).To(Succeed())
 }
 
-func TestEachMachineIsWrittenOnceWhenTheClusterGoes(t *testing.T) {
+func TestMachineOfDeletedClusterIsWrittenOnce(t *testing.T) {
 	h := newInstalledHub(t)
 	now := time.Now()
 	h.r.writer.Recent = reconcile.NewRecentWrites(func() time.Time { return now })
 	h.deleteCluster()
 	once := []string{"apply", "apply", "apply"}
 	for _, name := range h.names() {
-		once = append(once, "patch "+name) // its infra machine is protected no longer
+		once = append(once, "patch "+name) // the protection of its infra machine ends
 	}
 	written := func() []string {
 		return slices.DeleteFunc(slices.Clone(h.writes), func(w string) bool {
@@ -49,8 +49,9 @@ func TestEachMachineIsWrittenOnceWhenTheClusterGoes(t *testing.T) {
 	}
 }
 
-// As after clusterctl move, or from a backup: what we do not own is not withdrawn with what we state.
-func TestHooksThatOthersOwnAreTakenOffWhenTheClusterGoes(t *testing.T) {
+// After clusterctl move or a restore another client owns the annotation. An apply without the annotation does
+// not remove it.
+func TestForeignHooksAreRemovedFromDeletedCluster(t *testing.T) {
 	h := newInstalledHub(t)
 	now := time.Now()
 	h.r.writer.Recent = reconcile.NewRecentWrites(func() time.Time { return now })

@@ -21,7 +21,7 @@ func machineCondition(kind string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "Reason", Message: "message", LastTransitionTime: metav1.Now()}
 }
 
-func TestOfAControlPlaneAllButWhatOthersAppliedIsCached(t *testing.T) {
+func TestControlPlaneKeepsAllButForeignManagedFields(t *testing.T) {
 	kept := controlPlane(nil)
 	kept.Annotations = map[string]string{"a": "b"}
 	kept.Finalizers, kept.Status.Conditions = []string{"f"}, []metav1.Condition{machineCondition("Available")}
@@ -30,7 +30,7 @@ func TestOfAControlPlaneAllButWhatOthersAppliedIsCached(t *testing.T) {
 	NewWithT(t).Expect(trimControlPlane(whole)).To(Equal(kept))
 }
 
-func TestOfAClusterWhatIsReadIsCached(t *testing.T) {
+func TestClusterKeepsFieldsThatAreRead(t *testing.T) {
 	kept := newCluster()
 	kept.ObjectMeta, kept.Labels = identity(), nil
 	kept.Spec.Paused = ptr.To(true)
@@ -44,9 +44,11 @@ func TestOfAClusterWhatIsReadIsCached(t *testing.T) {
 	NewWithT(t).Expect(trimCluster(whole)).To(Equal(kept))
 }
 
-func TestOfAControlPlaneMachineAllThatIsStatedIsCached(t *testing.T) {
+func TestControlPlaneMachineKeepsFieldsThatAreApplied(t *testing.T) {
 	g := NewWithT(t)
-	kept := &clusterv1.Machine{ObjectMeta: identity(), Spec: clusterv1.MachineSpec{ClusterName: "cluster1", Version: "v4.19.3", ProviderID: "p", FailureDomain: "rack1"}}
+	kept := &clusterv1.Machine{
+		ObjectMeta: identity(), Spec: clusterv1.MachineSpec{ClusterName: "cluster1", Version: "v4.19.3", ProviderID: "p", FailureDomain: "rack1"},
+	}
 	kept.OwnerReferences = []metav1.OwnerReference{{Kind: facts.ControlPlaneKind, UID: "cp-uid"}}
 	kept.Annotations, kept.ManagedFields = map[string]string{clusterv1.DeleteMachineAnnotation: ""}, []metav1.ManagedFieldsEntry{applied}
 	kept.Status.NodeRef.Name = "n"
@@ -60,23 +62,28 @@ func TestOfAControlPlaneMachineAllThatIsStatedIsCached(t *testing.T) {
 	whole := kept.DeepCopy()
 	whole.Finalizers, whole.ManagedFields = []string{"f"}, []metav1.ManagedFieldsEntry{others, applied}
 	whole.Status.Conditions = append(whole.Status.Conditions, machineCondition("Other"))
-	why := machineCondition(clusterv1.MachineNodeReadyCondition) // of one that is being deleted it matters why its Node is not Ready
+	why := machineCondition(clusterv1.MachineNodeReadyCondition) // the cause matters for a Machine that is being deleted
 	kept.Status.Conditions, whole.Status.Conditions = append(kept.Status.Conditions, why), append(whole.Status.Conditions, why)
-	whole.Status.Conditions[0].ObservedGeneration, whole.Status.Phase, whole.Status.Deprecated = 2, "Running", &clusterv1.MachineDeprecatedStatus{}
-	g.Expect(trimMachine(whole)).To(Equal(kept), "that its owner is ours tells that it is none of the workers")
+	whole.Status.Conditions[0].ObservedGeneration, whole.Status.Phase, whole.Status.Deprecated = 2, "Running",
+		&clusterv1.MachineDeprecatedStatus{}
+	g.Expect(trimMachine(whole)).To(Equal(kept), "the owner shows that the Machine is no worker")
 
 	kept.OwnerReferences, kept.Labels[clusterv1.MachineControlPlaneLabel] = nil, ""
 	whole.OwnerReferences, whole.Labels = nil, kept.Labels
-	g.Expect(trimMachine(whole)).To(Equal(kept), "the label tells it as well")
+	g.Expect(trimMachine(whole)).To(Equal(kept), "the label shows it as well")
 
 	kept.DeletionTimestamp, whole.DeletionTimestamp = nil, nil
-	kept.Status.Conditions[len(kept.Status.Conditions)-1] = metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionFalse, Reason: why.Reason}
-	g.Expect(trimMachine(whole)).To(Equal(kept), "it is not being deleted")
+	kept.Status.Conditions[len(kept.Status.Conditions)-1] = metav1.Condition{
+		Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionFalse, Reason: why.Reason,
+	}
+	g.Expect(trimMachine(whole)).To(Equal(kept), "the Machine is not being deleted")
 }
 
-func TestOfAWorkerWhatIsReadIsCached(t *testing.T) {
+func TestWorkerKeepsFieldsThatAreRead(t *testing.T) {
 	g := NewWithT(t)
-	kept := &clusterv1.Machine{ObjectMeta: identity(), Spec: clusterv1.MachineSpec{ClusterName: "cluster1", ProviderID: "p", Version: "v4.19.3"}}
+	kept := &clusterv1.Machine{
+		ObjectMeta: identity(), Spec: clusterv1.MachineSpec{ClusterName: "cluster1", ProviderID: "p", Version: "v4.19.3"},
+	}
 	kept.Labels, kept.OwnerReferences = nil, []metav1.OwnerReference{{Kind: "MachineSet", UID: "2"}}
 	kept.Spec.Bootstrap.ConfigRef.Kind, kept.Spec.InfrastructureRef.Name = facts.ConfigKind, "m"
 	kept.Status.Conditions = []metav1.Condition{machineCondition(clusterv1.MachineBootstrapConfigReadyCondition)}
@@ -86,15 +93,21 @@ func TestOfAWorkerWhatIsReadIsCached(t *testing.T) {
 	kept.Status.NodeRef.Name, whole.Status.NodeRef.Name = "n", "n"
 	whole.Spec.Bootstrap.ConfigRef.Name = "m"
 	whole.Spec.Bootstrap.DataSecretName = ptr.To("m")
-	whole.Status.Conditions = append(whole.Status.Conditions, machineCondition(clusterv1.MachineReadyCondition), metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionTrue})
+	whole.Status.Conditions = append(whole.Status.Conditions, machineCondition(clusterv1.MachineReadyCondition), metav1.Condition{
+		Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionTrue,
+	})
 	g.Expect(trimMachine(whole)).To(Equal(kept))
 	whole.Status.Conditions[len(whole.Status.Conditions)-1].Status = metav1.ConditionUnknown
-	kept.Status.Conditions = append(kept.Status.Conditions, metav1.Condition{Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionUnknown})
-	g.Expect(trimMachine(whole)).To(Equal(kept), "that a Node is away is what it is kept for")
+	kept.Status.Conditions = append(kept.Status.Conditions, metav1.Condition{
+		Type: clusterv1.MachineNodeReadyCondition, Status: metav1.ConditionUnknown,
+	})
+	g.Expect(trimMachine(whole)).To(Equal(kept), "the condition shows that a Node is not Ready")
 
 	updated := kept.DeepCopy()
 	updated.Annotations = nil
-	g.Expect(machineChanges.Update(event.UpdateEvent{ObjectOld: kept, ObjectNew: updated})).To(BeTrue(), "Cluster API does not wait for it any more")
+	g.Expect(machineChanges.Update(event.UpdateEvent{
+		ObjectOld: kept, ObjectNew: updated,
+	})).To(BeTrue(), "Cluster API does not wait for it any more")
 
 	whole.Status.NodeRef.Name = ""
 	awaiting := trimMachine(whole)
@@ -102,12 +115,14 @@ func TestOfAWorkerWhatIsReadIsCached(t *testing.T) {
 	g.Expect(machineChanges.Update(event.UpdateEvent{ObjectOld: awaiting, ObjectNew: kept})).To(BeTrue(), "its Node is known now")
 }
 
-func TestOfThePlanForWorkersWhatIsReadIsCached(t *testing.T) {
+func TestPlannedWorkersKeepFieldsThatAreRead(t *testing.T) {
 	g := NewWithT(t)
 	template := func(spec *clusterv1.MachineTemplateSpec) {
 		spec.Spec.Bootstrap.ConfigRef.Kind, spec.Spec.Version = "OpenshiftAssistedConfigTemplate", "v4.19.3"
 	}
-	deployment := &clusterv1.MachineDeployment{ObjectMeta: identity(), Spec: clusterv1.MachineDeploymentSpec{ClusterName: "cluster1", Replicas: ptr.To[int32](2)}}
+	deployment := &clusterv1.MachineDeployment{
+		ObjectMeta: identity(), Spec: clusterv1.MachineDeploymentSpec{ClusterName: "cluster1", Replicas: ptr.To[int32](2)},
+	}
 	deployment.Labels = map[string]string{clusterv1.ClusterTopologyMachineDeploymentNameLabel: "w"}
 	deployment.Spec.Rollout.Strategy.Type = clusterv1.OnDeleteMachineDeploymentStrategyType
 	template(&deployment.Spec.Template)
@@ -127,14 +142,18 @@ func TestOfThePlanForWorkersWhatIsReadIsCached(t *testing.T) {
 	stuck := made.DeepCopy()
 	stuck.Status.Conditions = append(stuck.Status.Conditions, blocked)
 	g.Expect(facts.Blocker(trimMachineSet(stuck))).To(Equal("because: * preflight"))
-	g.Expect(ownerChanges[*clusterv1.MachineSet]().Update(event.UpdateEvent{ObjectOld: trimMachineSet(made), ObjectNew: trimMachineSet(stuck)})).To(BeTrue())
+	g.Expect(ownerChanges[*clusterv1.MachineSet]().Update(event.UpdateEvent{
+		ObjectOld: trimMachineSet(made), ObjectNew: trimMachineSet(stuck),
+	})).To(BeTrue())
 	held := planned.DeepCopy()
 	held.Spec.Paused = ptr.To(true)
 	g.Expect(trimMachineDeployment(held).Spec.Paused).To(Equal(held.Spec.Paused))
 }
 
-func TestOfAConfigAllThatIsStatedIsCached(t *testing.T) {
-	kept := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: identity(), Spec: bootstrapv1.OpenshiftAssistedConfigSpec{CPUArchitecture: "arm64"}}
+func TestConfigKeepsFieldsThatAreApplied(t *testing.T) {
+	kept := &bootstrapv1.OpenshiftAssistedConfig{
+		ObjectMeta: identity(), Spec: bootstrapv1.OpenshiftAssistedConfigSpec{CPUArchitecture: "arm64"},
+	}
 	kept.Annotations, kept.OwnerReferences = map[string]string{"a": "b"}, []metav1.OwnerReference{{Kind: "Machine", UID: "2"}}
 	kept.ManagedFields = []metav1.ManagedFieldsEntry{applied}
 	kept.Status.AgentRef = &corev1.LocalObjectReference{Name: "agent"}
@@ -144,7 +163,7 @@ func TestOfAConfigAllThatIsStatedIsCached(t *testing.T) {
 	NewWithT(t).Expect(trimConfig(whole)).To(Equal(kept))
 }
 
-// infraMachine has what is read of one, and nothing else.
+// infraMachine returns an infra machine with only the fields that are read.
 func infraMachine() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"providerID": "p"}}}
 	u.SetGroupVersionKind(infraGV.WithKind("Metal3Machine"))
@@ -158,10 +177,12 @@ func infraMachine() *unstructured.Unstructured {
 	return u
 }
 
-func TestOfAnInfraMachineWhatIsReadOrStatedIsCached(t *testing.T) {
+func TestInfraMachineKeepsFieldsThatAreReadOrApplied(t *testing.T) {
 	g := NewWithT(t)
 	kept := infraMachine()
-	kept.SetAnnotations(map[string]string{"metal3.io/BareMetalHost": "lab/host", machines.KubeconfigPublishedAnnotation: "k", machines.NodeSeenAnnotation: "n"})
+	kept.SetAnnotations(map[string]string{
+		"metal3.io/BareMetalHost": "lab/host", machines.KubeconfigPublishedAnnotation: "k", machines.NodeSeenAnnotation: "n",
+	})
 	whole := burdened(kept)
 	whole.SetManagedFields([]metav1.ManagedFieldsEntry{others, applied})
 	g.Expect(unstructured.SetNestedField(whole.Object, "url", "spec", "image", "url")).To(Succeed())
@@ -174,10 +195,10 @@ func TestOfAnInfraMachineWhatIsReadOrStatedIsCached(t *testing.T) {
 	kept.SetLabels(whole.GetLabels())
 	kept.SetAnnotations(annotations)
 	kept.SetManagedFields([]metav1.ManagedFieldsEntry{applied})
-	g.Expect(TrimInfra(whole)).To(Equal(kept), "the metadata of the machineTemplate may be any")
+	g.Expect(TrimInfra(whole)).To(Equal(kept), "the machineTemplate may contain any metadata")
 }
 
-func TestOfAnInfraTemplateWhatIsReadIsCached(t *testing.T) {
+func TestInfraTemplateKeepsFieldsThatAreRead(t *testing.T) {
 	kept := infraTemplate()
 	kept.SetUID("1")
 	kept.SetResourceVersion("5")
@@ -189,7 +210,7 @@ func TestOfAnInfraTemplateWhatIsReadIsCached(t *testing.T) {
 	NewWithT(t).Expect(TrimInfra(whole)).To(Equal(kept))
 }
 
-func TestOfARebootWhatIsReadIsCached(t *testing.T) {
+func TestRebootKeepsFieldsThatAreRead(t *testing.T) {
 	kept := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"phase": "Running"}}}
 	kept.SetGroupVersionKind(infraGV.WithKind("Metal3Remediation"))
 	kept.SetNamespace(lab)

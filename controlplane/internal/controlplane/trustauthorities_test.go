@@ -23,8 +23,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubeconfig"
 )
 
-// state writes certificates into the spec.
-func (h *hub) state(bundle []byte) {
+// setTrustBundle writes certificates into the spec.
+func (h *hub) setTrustBundle(bundle []byte) {
 	h.t.Helper()
 	cp := h.controlPlane()
 	cp.Spec.Kubeconfig.AdditionalTrustBundle = string(bundle)
@@ -44,20 +44,24 @@ func (h *hub) trustFirst() []byte {
 	h.t.Helper()
 	first := selfSigned(h.t, "first")
 	h.editPublished(func(s *corev1.Secret) {
-		s.Data["value"] = bytes.Replace(s.Data["value"], []byte(base64.StdEncoding.EncodeToString([]byte("authority"))), []byte(base64.StdEncoding.EncodeToString(first)), 1)
+		s.Data["value"] = bytes.Replace(
+			s.Data["value"], []byte(base64.StdEncoding.EncodeToString([]byte("authority"))), []byte(base64.StdEncoding.EncodeToString(first)), 1,
+		)
 	})
 	return first
 }
 
-func TestAuthoritiesOfTheSpecReachTheKubeconfigAtOnce(t *testing.T) {
+func TestAuthoritiesOfTheSpecAreAddedToTheKubeconfigAtOnce(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	now := h.stopClock()
 	first, second, users := h.trustFirst(), selfSigned(t, "second"), selfSigned(t, "users")
 	connected := h.workloads.facts
 
-	h.workloads.facts = facts.Workload{Failure: &facts.Failure{Kind: facts.Untrusted, Message: "unknown authority", KubeconfigVersion: h.published().ResourceVersion}}
-	h.state(second)
+	h.workloads.facts = facts.Workload{
+		Failure: &facts.Failure{Kind: facts.Untrusted, Message: "unknown authority", KubeconfigVersion: h.published().ResourceVersion},
+	}
+	h.setTrustBundle(second)
 	h.reconcile()
 	h.expectTrust(first, second)
 	h.Expect(h.published().Annotations).To(HaveKeyWithValue(facts.KubeconfigTokenAnnotation, "token-1"))
@@ -67,11 +71,13 @@ func TestAuthoritiesOfTheSpecReachTheKubeconfigAtOnce(t *testing.T) {
 
 	h.editPublished(func(s *corev1.Secret) {
 		both := base64.StdEncoding.EncodeToString(bytes.Join([][]byte{first, second}, nil))
-		s.Data["value"] = bytes.Replace(s.Data["value"], []byte(both), []byte(base64.StdEncoding.EncodeToString(bytes.Join([][]byte{first, second, users}, nil))), 1)
+		s.Data["value"] = bytes.Replace(
+			s.Data["value"], []byte(both), []byte(base64.StdEncoding.EncodeToString(bytes.Join([][]byte{first, second, users}, nil))), 1,
+		)
 	})
-	h.state(nil)
+	h.setTrustBundle(nil)
 	h.reconcile()
-	h.expectTrust(first, second, users) // without a connection nobody knows whether the API server needs it
+	h.expectTrust(first, second, users) // without a connection it is unknown whether the API server needs the authority
 
 	h.workloads.facts = connected
 	h.passChecks(now)
@@ -80,12 +86,12 @@ func TestAuthoritiesOfTheSpecReachTheKubeconfigAtOnce(t *testing.T) {
 	h.Expect(h.published().Annotations).To(HaveKeyWithValue(facts.KubeconfigTokenAnnotation, "token-1"))
 }
 
-// The cluster gets a token again while the spec states an authority: after that it can still be withdrawn.
-func TestARenewalKeepsTheAuthoritiesOfTheSpec(t *testing.T) {
+// The token is renewed while the spec contains an authority. The authority can still be withdrawn afterwards.
+func TestRenewalKeepsTheAuthoritiesOfTheSpec(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	first, second := h.trustFirst(), selfSigned(t, "second")
-	h.state(second)
+	h.setTrustBundle(second)
 	h.reconcile()
 	h.expectTrust(first, second)
 	connected := h.workloads.facts
@@ -96,29 +102,31 @@ func TestARenewalKeepsTheAuthoritiesOfTheSpec(t *testing.T) {
 
 	h.workloads.facts = connected
 	h.reconcile()
-	h.Expect(h.published().Annotations).To(And(HaveKeyWithValue(facts.KubeconfigTokenAnnotation, "token-2"), HaveKey(facts.KubeconfigAuthoritiesAnnotation)))
-	h.state(nil)
+	h.Expect(h.published().Annotations).To(
+		And(HaveKeyWithValue(facts.KubeconfigTokenAnnotation, "token-2"), HaveKey(facts.KubeconfigAuthoritiesAnnotation)),
+	)
+	h.setTrustBundle(nil)
 	h.passChecks(h.stopClock())
 	config, err := clientcmd.RESTConfigFromKubeConfig(h.published().Data["value"])
 	h.Expect(err).NotTo(HaveOccurred())
 	h.Expect(string(config.CAData)).NotTo(ContainSubstring(string(second)))
 }
 
-func TestNoAuthorityReachesTheUsersOwnKubeconfig(t *testing.T) {
+func TestUsersOwnKubeconfigGetsNoAuthority(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	h.editPublished(func(s *corev1.Secret) { s.OwnerReferences, s.Annotations = nil, nil })
 	before := h.published().Data["value"]
-	h.state(selfSigned(t, "second"))
+	h.setTrustBundle(selfSigned(t, "second"))
 	h.reconcile()
 	h.Expect(h.published().Data["value"]).To(Equal(before))
 }
 
-func TestAuthoritiesThatAreNoCertificatesAreReported(t *testing.T) {
+func TestInvalidAuthoritiesAreReported(t *testing.T) {
 	const invalid = "certificate 1 of spec.kubeconfig.additionalTrustBundle cannot be parsed"
 	noCertificate := []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
 	h := newHub(t, world(nil)...).withTime()
-	h.state(noCertificate)
+	h.setTrustBundle(noCertificate)
 	h.reconcile()
 	waits := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
 	h.Expect(waits.Reason).To(Equal(controlplanev1.InvalidConfigurationReason))
@@ -128,49 +136,52 @@ func TestAuthoritiesThatAreNoCertificatesAreReported(t *testing.T) {
 	h = newHub(t, world(nil)...).withTime()
 	h.install()
 	first, second := h.trustFirst(), selfSigned(t, "second")
-	h.state(second)
+	h.setTrustBundle(second)
 	h.reconcile()
-	h.state(noCertificate)
+	h.setTrustBundle(noCertificate)
 	h.editPublished(func(s *corev1.Secret) { delete(s.Annotations, facts.KubeconfigRenewalAnnotation) })
 	h.reconcile()
-	h.expectTrust(first, second) // what was stated before stays
+	h.expectTrust(first, second) // the former authorities stay
 	h.Expect(h.published().Annotations).To(HaveKeyWithValue(facts.KubeconfigTokenAnnotation, "token-2"))
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
 	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, invalid+". Correct the field")
 
-	h.workloads.facts = facts.Workload{Failure: &facts.Failure{Kind: facts.Untrusted, Message: "unknown authority", KubeconfigVersion: h.published().ResourceVersion}}
+	h.workloads.facts = facts.Workload{
+		Failure: &facts.Failure{Kind: facts.Untrusted, Message: "unknown authority", KubeconfigVersion: h.published().ResourceVersion},
+	}
 	h.reconcile()
 	h.expectKubeconfig(controlplanev1.KubeconfigUntrustedReason, "unknown authority. "+invalid)
 
 	h.workloads.facts = facts.Workload{Connected: true, OpenShiftVersion: "4.19.3"}
-	h.state(nil)
+	h.setTrustBundle(nil)
 	h.passChecks(h.stopClock())
-	h.expectTrust(first) // which is still known to come from the spec
+	h.expectTrust(first) // the record still shows that it comes from the spec
 }
 
-// withdrawn is a hub with a kubeconfig that trusts the first authority, and the second one, which the spec stated and has just withdrawn.
+// withdrawn returns a hub with a kubeconfig that trusts two authorities. The spec has just withdrawn the
+// second one.
 func withdrawn(t *testing.T) (h *hub, now *time.Time, first, second []byte) {
 	t.Helper()
 	h = newHub(t, world(nil)...).withTime()
 	h.install()
 	now = h.stopClock()
 	first, second = h.trustFirst(), selfSigned(t, "second")
-	h.state(second)
+	h.setTrustBundle(second)
 	h.reconcile()
 	h.expectTrust(first, second)
-	h.state(nil)
+	h.setTrustBundle(nil)
 	return h, now, first, second
 }
 
-// stopClock lets the time pass only as the test says.
+// stopClock replaces the clock by one that the test sets.
 func (h *hub) stopClock() *time.Time {
 	now := time.Now()
 	h.clock.now = func() time.Time { return now }
 	return &now
 }
 
-// passChecks lets the time pass until enough connections were made since the spec has withdrawn an authority.
+// passChecks lets the time pass until enough connections were made since the spec withdrew an authority.
 func (h *hub) passChecks(now *time.Time) {
 	h.t.Helper()
 	for range authorities.WithdrawalChecks {
@@ -179,7 +190,7 @@ func (h *hub) passChecks(now *time.Time) {
 	}
 }
 
-// trust runs the phase alone, and returns when it is to run again.
+// trust runs only this phase, and returns when to run it again.
 func (h *hub) trust() time.Duration {
 	h.t.Helper()
 	s := h.gather()
@@ -189,17 +200,18 @@ func (h *hub) trust() time.Duration {
 	return s.Again.Delay()
 }
 
-// While API servers roll out another certificate, a connection may reach one that has it, and the next one another.
-func TestAWithdrawnAuthorityStaysUntilEnoughConnectionsDidNotNeedIt(t *testing.T) {
+// While API servers roll out another certificate, consecutive connections may reach servers with different
+// certificates.
+func TestWithdrawnAuthorityStaysUntilEnoughConnectionsDidNotNeedIt(t *testing.T) {
 	h, now, first, second := withdrawn(t)
 	for range authorities.WithdrawalChecks - 1 {
 		h.Expect(h.trust()).To(Equal(authorities.WithdrawalInterval))
 		h.expectTrust(first, second)
-		asked := h.workloads.authoritiesRead
+		reads := h.workloads.authoritiesRead
 		for range 10 { // events count no connection, and make none
 			h.Expect(h.trust()).To(Equal(authorities.WithdrawalInterval))
 		}
-		h.Expect(h.workloads.authoritiesRead).To(Equal(asked))
+		h.Expect(h.workloads.authoritiesRead).To(Equal(reads))
 		*now = now.Add(authorities.WithdrawalInterval)
 	}
 	h.Expect(h.published().Annotations).To(HaveKey(facts.KubeconfigAuthoritiesAnnotation))
@@ -215,7 +227,9 @@ func TestFailedWriteDoesNotEndTheCountOfConnections(t *testing.T) {
 		h.reconcile()
 		*now = now.Add(authorities.WithdrawalInterval)
 	}
-	h.failing, h.applyFails = `"kind":"Secret"`, apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "c1-kubeconfig", errors.New("changed"))
+	h.failing, h.applyFails = `"kind":"Secret"`, apierrors.NewConflict(
+		schema.GroupResource{Resource: "secrets"}, "c1-kubeconfig", errors.New("changed"),
+	)
 	_, err := h.r.Reconcile(t.Context(), h.request())
 	h.Expect(err).To(HaveOccurred())
 	h.applyFails = nil
@@ -228,12 +242,14 @@ func TestFailedWriteDoesNotEndTheCountOfConnections(t *testing.T) {
 func TestConnectionsAreCountedAgain(t *testing.T) {
 	for situation, again := range map[string]func(h *hub, second []byte){
 		"the spec stated the authority again in between": func(h *hub, second []byte) {
-			h.state(second)
+			h.setTrustBundle(second)
 			h.reconcile()
-			h.state(nil)
+			h.setTrustBundle(nil)
 		},
-		"the record of connections began again": func(h *hub, _ []byte) { h.workloads.authorities.Since = time.Now() },
-		"another manager goes on":               func(h *hub, _ []byte) { h.r.kubeconfig = kubeconfig.New(h.live, h.workloads, h.r.writer, h.clock) },
+		"the record of connections started again": func(h *hub, _ []byte) { h.workloads.authorities.Since = time.Now() },
+		"another manager continues": func(h *hub, _ []byte) {
+			h.r.kubeconfig = kubeconfig.New(h.live, h.workloads, h.r.writer, h.clock)
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h, now, first, second := withdrawn(t)
@@ -256,15 +272,15 @@ func TestConnectionsAreCountedAgain(t *testing.T) {
 func TestEachWithdrawalIsCounted(t *testing.T) {
 	h, now, first, second := withdrawn(t)
 	third := selfSigned(t, "third")
-	h.state(bytes.Join([][]byte{second, third}, nil))
+	h.setTrustBundle(bytes.Join([][]byte{second, third}, nil))
 	h.reconcile()
 	h.expectTrust(first, second, third)
-	h.state(third)
+	h.setTrustBundle(third)
 	for range authorities.WithdrawalChecks - 1 {
 		h.reconcile()
 		*now = now.Add(authorities.WithdrawalInterval)
 	}
-	h.state(nil)
+	h.setTrustBundle(nil)
 	h.reconcile()
 	h.expectTrust(first, second, third)
 	*now = now.Add(authorities.WithdrawalInterval)
@@ -273,7 +289,7 @@ func TestEachWithdrawalIsCounted(t *testing.T) {
 }
 
 // Renewals of the token are connections that follow one another too closely to count.
-func TestARenewalRemovesNoAuthorityThatWasJustWithdrawn(t *testing.T) {
+func TestRenewalDoesNotRemoveRecentlyWithdrawnAuthority(t *testing.T) {
 	h, _, first, second := withdrawn(t)
 	for range 2 * authorities.WithdrawalChecks {
 		h.editPublished(func(s *corev1.Secret) { delete(s.Annotations, facts.KubeconfigRenewalAnnotation) })
@@ -283,8 +299,8 @@ func TestARenewalRemovesNoAuthorityThatWasJustWithdrawn(t *testing.T) {
 	h.Expect(h.published().Annotations).To(HaveKeyWithValue(facts.KubeconfigTokenAnnotation, "token-15"))
 }
 
-// What the API server needs at the end stays until a later renewal.
-func TestAWithdrawnAuthorityThatIsInUseStays(t *testing.T) {
+// An authority that the API server needs at the end stays until a later renewal.
+func TestWithdrawnAuthorityThatIsInUseStays(t *testing.T) {
 	h, now, first, second := withdrawn(t)
 	h.workloads.authorities.Serving = sets.New(facts.AuthoritiesOf(h.published()).Added.UnsortedList()...)
 	h.passChecks(now)
@@ -295,21 +311,23 @@ func TestAWithdrawnAuthorityThatIsInUseStays(t *testing.T) {
 	h.Expect(h.workloads.authoritiesRead).To(Equal(read))
 }
 
-// A user who withdraws a leaked authority has to know how long it still counts.
+// A user who withdraws a leaked authority has to know how long the kubeconfig still trusts it.
 func TestWithdrawnAuthorityIsReportedWhileItIsTrusted(t *testing.T) {
 	const trusted = "Secret cluster1-kubeconfig still trusts certificate authorities that spec.kubeconfig.additionalTrustBundle does not " +
 		"contain any more: CN=second (SHA-256 "
 	h, now, _, second := withdrawn(t)
 	connected := h.workloads.facts
 	h.workloads.facts = facts.Workload{Failure: &facts.Failure{Message: "no connection"}}
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
 	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, trusted)
-	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "7 connections, 60 minutes apart, in which no API server used them: none is made yet")
+	h.expectKubeconfig(
+		controlplanev1.KubeconfigAvailableReason, "7 connections, 60 minutes apart, in which no API server used them: none is made yet",
+	)
 
 	h.workloads.facts = connected
 	for checks := 1; checks < authorities.WithdrawalChecks; checks++ {
-		h.elapse()
+		h.endDeferral()
 		h.reconcile()
 		h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, trusted)
 		last := now.Add(time.Duration(authorities.WithdrawalChecks-checks) * authorities.WithdrawalInterval).UTC().Format(time.RFC3339)
@@ -317,12 +335,12 @@ func TestWithdrawnAuthorityIsReportedWhileItIsTrusted(t *testing.T) {
 		*now = now.Add(authorities.WithdrawalInterval)
 	}
 	h.workloads.authorities.Serving = sets.New(facts.AuthoritiesOf(h.published()).Added.UnsortedList()...)
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
 	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "An API server used them. They stay until the next renewal")
 
-	h.state(second)
-	h.elapse()
+	h.setTrustBundle(second)
+	h.endDeferral()
 	h.reconcile()
 	h.expectNoKubeconfigMessage()
 }
@@ -330,14 +348,14 @@ func TestWithdrawnAuthorityIsReportedWhileItIsTrusted(t *testing.T) {
 // The message advises to remove the authority from the Secret: nothing adds it again.
 func TestWithdrawnAuthorityIsRemovedFromTheSecretByTheUser(t *testing.T) {
 	h, now, first, second := withdrawn(t)
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
 	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "delete them from certificate-authority-data in Secret cluster1-kubeconfig")
 	h.editPublished(func(s *corev1.Secret) {
 		both := base64.StdEncoding.EncodeToString(bytes.Join([][]byte{first, second}, nil))
 		s.Data["value"] = bytes.Replace(s.Data["value"], []byte(both), []byte(base64.StdEncoding.EncodeToString(first)), 1)
 	})
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
 	h.expectNoKubeconfigMessage()
 	h.editPublished(func(s *corev1.Secret) { delete(s.Annotations, facts.KubeconfigRenewalAnnotation) })

@@ -27,13 +27,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// fakeVersions answers with what a test sets, and notes what was looked at and asked for.
+// fakeVersions returns what a test sets, and records inspections and requests.
 type fakeVersions struct {
-	seen        facts.ClusterVersion
-	inspections int
-	asked       []facts.UpdateRequest
-	observe     error
-	ask         error
+	seen         facts.ClusterVersion
+	inspections  int
+	requests     []facts.UpdateRequest
+	observe      error
+	requestError error
 }
 
 func (f *fakeVersions) Observe(context.Context, client.ObjectKey) (facts.ClusterVersion, error) {
@@ -42,10 +42,10 @@ func (f *fakeVersions) Observe(context.Context, client.ObjectKey) (facts.Cluster
 }
 
 func (f *fakeVersions) RequestUpdate(_ context.Context, _ client.ObjectKey, request facts.UpdateRequest) error {
-	if f.ask != nil {
-		return f.ask
+	if f.requestError != nil {
+		return f.requestError
 	}
-	f.asked = append(f.asked, request)
+	f.requests = append(f.requests, request)
 	if request.Update != nil {
 		f.seen.Requested, f.seen.Ours = *request.Update, true
 	}
@@ -56,7 +56,8 @@ func (f *fakeVersions) RequestUpdate(_ context.Context, _ client.ObjectKey, requ
 	return nil
 }
 
-// installed is a hub with an installed cluster of three, each of whose Machines has a Node, and to which its update graph offers 4.19.9.
+// installed returns a hub with an installed cluster of three Machines, each with a Node. Its update graph
+// offers 4.19.9.
 func installed(t *testing.T) *hub {
 	t.Helper()
 	h := newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Config.ReleaseImage = "" })...).withTime()
@@ -68,12 +69,14 @@ func installed(t *testing.T) *hub {
 		h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, facts.Node{Name: m.Status.NodeRef.Name})
 	}
 	h.workloads.facts.ReleaseImage = digest
-	h.versions.seen = facts.ClusterVersion{Runs: "4.19.3", ResourceVersion: "7", Channel: "stable-4.19", Offers: []facts.Offer{{Version: "4.19.9", Image: otherDigest}}}
+	h.versions.seen = facts.ClusterVersion{
+		Runs: "4.19.3", ResourceVersion: "7", Channel: "stable-4.19", Offers: []facts.Offer{{Version: "4.19.9", Image: otherDigest}},
+	}
 	h.settle()
 	return h
 }
 
-// settle reconciles until the cache has what was written.
+// settle reconciles until the cache has all writes.
 func (h *hub) settle() {
 	h.t.Helper()
 	for range 3 {
@@ -81,7 +84,7 @@ func (h *hub) settle() {
 	}
 }
 
-// upgradeTo asks for a release, without an image.
+// upgradeTo sets a release in the spec, without an image.
 func (h *hub) upgradeTo(version string) {
 	h.t.Helper()
 	h.requestRelease(version, "")
@@ -95,28 +98,36 @@ func (h *hub) condition(conditionType string) metav1.Condition {
 	return *c
 }
 
-func TestAnUpgradeIsAskedForOnceAndFollowed(t *testing.T) {
+func TestUpgradeIsRequestedOnceAndFollowed(t *testing.T) {
 	h := installed(t)
 	recorder := record.NewFakeRecorder(100)
 	h.recorder.EventRecorder = recorder
-	h.Expect(h.versions.inspections).To(BeZero(), "nobody asked for another release")
+	h.Expect(h.versions.inspections).To(BeZero(), "no other release is requested")
 	h.upgradeTo("v4.19.9")
-	h.Expect(h.versions.asked).To(ConsistOf(facts.UpdateRequest{ResourceVersion: "7", Update: &facts.Update{Version: "4.19.9", Image: otherDigest}}))
-	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", controlplanev1.UpgradeInProgressReason)))
+	h.Expect(h.versions.requests).To(ConsistOf(facts.UpdateRequest{
+		ResourceVersion: "7", Update: &facts.Update{Version: "4.19.9", Image: otherDigest},
+	}))
+	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(
+		And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", controlplanev1.UpgradeInProgressReason)),
+	)
 	h.Expect(h.condition(controlplanev1.RollingOutCondition).Status).To(Equal(metav1.ConditionTrue))
 	h.expectMachines("v4.19.3")
 
 	// The cluster begins, and two of three hosts have their new configuration.
-	looks := h.versions.inspections
-	h.workloads.facts.Upgrading, h.workloads.facts.Rollout = "4.19.9", &facts.Rollout{Requested: facts.Update{Version: "4.19.9"}, Progress: "Working towards 4.19.9: 870 of 903 done (96% complete), waiting on machine-config"}
+	inspections := h.versions.inspections
+	h.workloads.facts.Upgrading, h.workloads.facts.Rollout = "4.19.9", &facts.Rollout{
+		Requested: facts.Update{Version: "4.19.9"}, Progress: "Working towards 4.19.9: 870 of 903 done (96% complete), waiting on machine-config",
+	}
 	for i := range 2 {
 		h.workloads.facts.Nodes[i].Release = "4.19.9"
 	}
 	h.workloads.facts.Nodes[2].Release = "4.19.3"
 	h.settle()
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
-	h.Expect([]int{h.versions.inspections, len(h.versions.asked)}).To(Equal([]int{looks, 1}), "it is on its way")
+	h.Expect([]int{
+		h.versions.inspections, len(h.versions.requests),
+	}).To(Equal([]int{inspections, 1}), "the cluster already works towards the release")
 	var versions []string
 	for _, m := range h.machines() {
 		versions = append(versions, m.Spec.Version)
@@ -128,30 +139,40 @@ func TestAnUpgradeIsAskedForOnceAndFollowed(t *testing.T) {
 	h.Expect(status.Upgrade.Version).To(Equal("v4.19.9"))
 	h.Expect(*status.Upgrade.Percentage).To(BeEquivalentTo(90))
 	h.Expect(*status.UpToDateReplicas).To(BeEquivalentTo(2))
-	h.Expect(h.condition(controlplanev1.RollingOutCondition).Message).To(And(ContainSubstring("from v4.19.3 to v4.19.9"), ContainSubstring("waiting on machine-config"), ContainSubstring("1 Machine is not up to date")))
+	h.Expect(h.condition(controlplanev1.RollingOutCondition).Message).To(
+		And(
+			ContainSubstring("from v4.19.3 to v4.19.9"),
+			ContainSubstring("waiting on machine-config"),
+			ContainSubstring("1 Machine is not up to date"),
+		),
+	)
 
 	last := h.workloads.facts
 	h.workloads.facts = facts.Workload{} // the API server restarts with its host
 	h.settle()
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
-	h.Expect(h.controlPlane().Status.Upgrade.Version).To(Equal("v4.19.9"), "what was seen last")
-	h.Expect(h.condition(controlplanev1.RollingOutCondition)).To(And(HaveField("Status", metav1.ConditionTrue), HaveField("Message", ContainSubstring("does not answer now"))))
+	h.Expect(h.controlPlane().Status.Upgrade.Version).To(Equal("v4.19.9"), "the last observed state")
+	h.Expect(h.condition(controlplanev1.RollingOutCondition)).To(
+		And(HaveField("Status", metav1.ConditionTrue), HaveField("Message", ContainSubstring("does not answer now"))),
+	)
 	versions = nil
 	for _, m := range h.machines() {
 		versions = append(versions, m.Spec.Version)
 	}
-	h.Expect(versions).To(Equal([]string{"v4.19.9", "v4.19.9", "v4.19.3"}), "as they were")
+	h.Expect(versions).To(Equal([]string{"v4.19.9", "v4.19.9", "v4.19.3"}), "the versions are unchanged")
 
-	// The last host follows. Cluster API takes an upgrade for done when no version is below the wanted one.
+	// The last host follows. For Cluster API an upgrade is done when no version is below the desired one.
 	h.workloads.facts = last
 	h.workloads.facts.Nodes[2].Release = "4.19.9"
 	h.settle()
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
 	status = h.controlPlane().Status
-	h.Expect(status.Version).To(Equal("v4.19.3"), "the cluster does not say yet that it is done")
-	h.Expect(status.Versions).To(Equal([]controlplanev1.StatusVersion{{Version: "v4.19.3", Replicas: ptr.To[int32](0)}, {Version: "v4.19.9", Replicas: ptr.To[int32](3)}}))
+	h.Expect(status.Version).To(Equal("v4.19.3"), "the cluster does not report the end of the upgrade yet")
+	h.Expect(status.Versions).To(Equal([]controlplanev1.StatusVersion{
+		{Version: "v4.19.3", Replicas: ptr.To[int32](0)}, {Version: "v4.19.9", Replicas: ptr.To[int32](3)},
+	}))
 
 	h.workloads.facts = facts.Workload{Connected: true, OpenShiftVersion: "4.19.9", ReleaseImage: otherDigest}
 	h.settle()
@@ -165,10 +186,10 @@ func TestAnUpgradeIsAskedForOnceAndFollowed(t *testing.T) {
 	h.Expect(recorder.Events).To(BeClosed(), "each once")
 }
 
-// EUS: the pool of the workers is paused until the control plane is two minor versions further.
-func TestAPausedPoolIsNamedUntilItsWorkersFollowed(t *testing.T) {
+// In an EUS upgrade the pool of the workers is paused until the control plane is two minor versions ahead.
+func TestPausedPoolIsReportedUntilItsWorkersFollowed(t *testing.T) {
 	h := installed(t)
-	h.Expect(h.workloads.poolsAwaited).To(BeFalse(), "nobody upgrades it")
+	h.Expect(h.workloads.poolsRequired).To(BeFalse(), "the cluster is not being upgraded")
 	h.requestRelease("v4.19.9", "")
 	cluster := &h.workloads.facts
 	cluster.Upgrading, cluster.PoolsKnown, cluster.Pools = "4.19.9", true, []facts.Pool{{Name: "worker", Paused: true}}
@@ -181,32 +202,35 @@ func TestAPausedPoolIsNamedUntilItsWorkersFollowed(t *testing.T) {
 	cluster.OpenShiftVersion, cluster.ReleaseImage, cluster.Upgrading = "4.19.9", otherDigest, ""
 	h.settle()
 	h.expectVersions("v4.19.9")
-	told := h.condition(controlplanev1.RollingOutCondition)
-	h.Expect(told.Status).To(Equal(metav1.ConditionFalse))
-	h.Expect(told.Message).To(ContainSubstring("MachineConfigPool worker is paused"))
-	h.Expect(h.workloads.poolsAwaited).To(BeTrue(), "they lag behind")
+	condition := h.condition(controlplanev1.RollingOutCondition)
+	h.Expect(condition.Status).To(Equal(metav1.ConditionFalse))
+	h.Expect(condition.Message).To(ContainSubstring("MachineConfigPool worker is paused"))
+	h.Expect(h.workloads.poolsRequired).To(BeTrue(), "the workers lag behind")
 
-	cluster.PoolsKnown, cluster.Pools = false, nil // the manager begins anew
+	cluster.PoolsKnown, cluster.Pools = false, nil // the manager restarts
 	h.settle()
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
-	h.Expect(h.condition(controlplanev1.RollingOutCondition)).To(Equal(told))
-	h.Expect(h.workloads.poolsAwaited).To(BeTrue())
+	h.Expect(h.condition(controlplanev1.RollingOutCondition)).To(Equal(condition))
+	h.Expect(h.workloads.poolsRequired).To(BeTrue())
 
 	cluster.PoolsKnown = true
 	h.settle()
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
 	h.Expect(h.condition(controlplanev1.RollingOutCondition).Message).To(BeEmpty())
 	h.Expect(h.controlPlane().Status.PoolsBehind).To(BeEmpty())
-	h.Expect(h.workloads.poolsAwaited).To(BeFalse())
+	h.Expect(h.workloads.poolsRequired).To(BeFalse())
 }
 
 // ACM's ClusterImageSets name their images by tag, and are deleted when they are old.
-func TestAnOfferedReleaseNeedsNoClusterImageSet(t *testing.T) {
+func TestOfferedReleaseNeedsNoClusterImageSet(t *testing.T) {
 	for situation, set := range map[string]*hivev1.ClusterImageSet{
-		"it names its image by tag": {ObjectMeta: metav1.ObjectMeta{Name: "img4.19.3-appsub"}, Spec: hivev1.ClusterImageSetSpec{ReleaseImage: "quay.io/ocp-release:4.19.3-x86_64"}},
-		"it was deleted":            nil,
+		"it names its image by tag": {
+			ObjectMeta: metav1.ObjectMeta{Name: "img4.19.3-appsub"},
+			Spec:       hivev1.ClusterImageSetSpec{ReleaseImage: "quay.io/ocp-release:4.19.3-x86_64"},
+		},
+		"it was deleted": nil,
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h := installed(t)
@@ -217,20 +241,27 @@ func TestAnOfferedReleaseNeedsNoClusterImageSet(t *testing.T) {
 			cp.Spec.Config.ClusterImageSetRef = &controlplanev1.ClusterImageSetReference{Name: "img4.19.3-appsub"}
 			h.Expect(h.Update(t.Context(), cp)).To(Succeed())
 			h.upgradeTo("v4.19.9")
-			h.Expect(h.versions.asked).To(ConsistOf(facts.UpdateRequest{ResourceVersion: "7", Update: &facts.Update{Version: "4.19.9", Image: otherDigest}}))
+			h.Expect(h.versions.requests).To(ConsistOf(facts.UpdateRequest{
+				ResourceVersion: "7", Update: &facts.Update{Version: "4.19.9", Image: otherDigest},
+			}))
 			h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition).Reason).To(Equal(controlplanev1.UpgradeInProgressReason))
 		})
 	}
 }
 
-func TestAnUpgradeThatMendsAnOperatorIsRequested(t *testing.T) {
+func TestUpgradeThatFixesAnOperatorIsRequested(t *testing.T) {
 	h := installed(t)
 	recorder := record.NewFakeRecorder(100)
 	h.recorder.EventRecorder = recorder
 	h.versions.seen.Unhealthy = []facts.Ailment{{Operator: "insights", Message: "ClusterOperator insights is degraded"}}
 	h.upgradeTo("v4.19.9")
-	h.Expect(h.versions.asked).To(BeEmpty())
-	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(And(HaveField("Reason", controlplanev1.WaitingForHealthyClusterReason), HaveField("Message", ContainSubstring("spec.upgrade.toleratedOperators"))))
+	h.Expect(h.versions.requests).To(BeEmpty())
+	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(
+		And(
+			HaveField("Reason", controlplanev1.WaitingForHealthyClusterReason),
+			HaveField("Message", ContainSubstring("spec.upgrade.toleratedOperators")),
+		),
+	)
 
 	cp := h.controlPlane()
 	cp.Spec.Upgrade.ToleratedOperators = []string{"insights"}
@@ -238,99 +269,116 @@ func TestAnUpgradeThatMendsAnOperatorIsRequested(t *testing.T) {
 	now := h.r.Clock.Now().Add(etcdgate.Interval)
 	h.clock.now = func() time.Time { return now }
 	h.settle()
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
-	h.Expect(h.versions.asked).To(HaveLen(1))
-	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition).Message).To(ContainSubstring("Tolerated: ClusterOperator insights is degraded"))
+	h.Expect(h.versions.requests).To(HaveLen(1))
+	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition).Message).To(
+		ContainSubstring("Tolerated: ClusterOperator insights is degraded"),
+	)
 	close(recorder.Events)
-	h.Expect(recorder.Events).To(Receive(Equal("Normal UpgradeRequested Requested an upgrade of the cluster from v4.19.3 to v4.19.9. Tolerated: ClusterOperator insights is degraded")))
+	h.Expect(recorder.Events).To(
+		Receive(
+			Equal(
+				"Normal UpgradeRequested Requested an upgrade of the cluster from v4.19.3 to v4.19.9. Tolerated: ClusterOperator insights is degraded",
+			),
+		),
+	)
 }
 
-func TestARefusedUpgradeIsTold(t *testing.T) {
+func TestRefusedUpgradeIsReported(t *testing.T) {
 	h := installed(t)
 	h.versions.seen.Requested = facts.Update{Version: "4.19.9"}
-	h.workloads.facts.Rollout = &facts.Rollout{Requested: facts.Update{Version: "4.19.9"}, Refused: "Preconditions failed for payload loaded: Cluster operator etcd should not be upgraded"}
+	h.workloads.facts.Rollout = &facts.Rollout{
+		Requested: facts.Update{Version: "4.19.9"},
+		Refused:   "Preconditions failed for payload loaded: Cluster operator etcd should not be upgraded",
+	}
 	h.upgradeTo("v4.19.9")
-	h.Expect(h.versions.asked).To(BeEmpty(), "it was asked for")
+	h.Expect(h.versions.requests).To(BeEmpty(), "the release was requested before")
 	c := h.condition(controlplanev1.MachinesUpToDateCondition)
 	h.Expect(c.Reason).To(Equal(controlplanev1.UpgradeRefusedReason))
 	h.Expect(c.Message).To(ContainSubstring("Preconditions failed"))
 	h.Expect(h.controlPlane().Status.Upgrade).To(BeZero(), "nothing is rolled out")
 }
 
-func TestWhatTheClusterDoesNotTakeIsTold(t *testing.T) {
+func TestRefusedRequestIsReported(t *testing.T) {
 	h := installed(t)
-	h.versions.ask = apierrors.NewInvalid(schema.GroupKind{Kind: "ClusterVersion"}, "version", nil)
+	h.versions.requestError = apierrors.NewInvalid(schema.GroupKind{Kind: "ClusterVersion"}, "version", nil)
 	h.upgradeTo("v4.19.9")
 	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition).Reason).To(Equal(controlplanev1.InvalidConfigurationReason))
 }
 
-func TestAnUpgradeIsAskedForAgainAfterAConflict(t *testing.T) {
+func TestUpgradeIsRequestedAgainAfterAConflict(t *testing.T) {
 	h := installed(t)
-	h.versions.ask = apierrors.NewConflict(schema.GroupResource{Resource: "clusterversions"}, "version", errors.New("changed"))
+	h.versions.requestError = apierrors.NewConflict(schema.GroupResource{Resource: "clusterversions"}, "version", errors.New("changed"))
 	h.requestRelease("v4.19.9", "")
 	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically(">", 0))
-	h.versions.ask = nil
+	h.versions.requestError = nil
 	h.settle()
-	h.Expect(h.versions.asked).To(HaveLen(1))
+	h.Expect(h.versions.requests).To(HaveLen(1))
 }
 
-func TestWhatCannotBeReadKeepsAnUpgradeWaiting(t *testing.T) {
+func TestUnreadableVersionBlocksAnUpgrade(t *testing.T) {
 	h := installed(t)
 	h.versions.observe = errors.New("secret address 10.0.0.1")
 	h.upgradeTo("v4.19.9")
 	c := h.condition(controlplanev1.MachinesUpToDateCondition)
 	h.Expect(c.Reason).To(Equal(controlplanev1.ClusterVersionUnavailableReason))
 	h.Expect(c.Message).NotTo(ContainSubstring("10.0.0.1"))
-	h.Expect(h.versions.asked).To(BeEmpty())
+	h.Expect(h.versions.requests).To(BeEmpty())
 }
 
-func TestAnAPIServerThatIsBusyIsNoFailureOfAnUpgradeAtOnce(t *testing.T) {
+func TestBusyAPIServerIsNoFailureOfAnUpgradeAtOnce(t *testing.T) {
 	h := installed(t)
 	now := time.Now()
 	h.clock.now = func() time.Time { return now }
 	h.versions.observe = fmt.Errorf("cannot read ClusterVersion: %w", apierrors.NewServiceUnavailable("etcd has no leader"))
 	h.upgradeTo("v4.19.9")
-	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(And(HaveField("Reason", controlplanev1.UpgradeInProgressReason), HaveField("Message", ContainSubstring("not requested yet"))))
+	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(
+		And(HaveField("Reason", controlplanev1.UpgradeInProgressReason), HaveField("Message", ContainSubstring("not requested yet"))),
+	)
 	now = now.Add(kube.TransientPeriod)
 	h.settle()
 	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(HaveField("Reason", controlplanev1.ClusterVersionUnavailableReason))
 	h.versions.observe = nil
 	now = now.Add(kube.TransientPeriod)
 	h.settle()
-	h.Expect(h.versions.asked).NotTo(BeEmpty())
+	h.Expect(h.versions.requests).NotTo(BeEmpty())
 }
 
-func TestARequestThatFailsForLongIsReported(t *testing.T) {
+func TestLastingFailureOfARequestIsReported(t *testing.T) {
 	h := installed(t)
 	now := time.Now()
 	h.clock.now = func() time.Time { return now }
-	h.versions.ask = fmt.Errorf("cannot write ClusterVersion: %w", apierrors.NewServiceUnavailable("etcd has no leader"))
+	h.versions.requestError = fmt.Errorf("cannot write ClusterVersion: %w", apierrors.NewServiceUnavailable("etcd has no leader"))
 	h.upgradeTo("v4.19.9")
 	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(HaveField("Reason", controlplanev1.UpgradeInProgressReason))
 	now = now.Add(kube.TransientPeriod)
 	h.settle()
-	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(HaveField("Reason", controlplanev1.ClusterVersionUnavailableReason), "the version could be read all the time")
+	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(
+		HaveField("Reason", controlplanev1.ClusterVersionUnavailableReason), "the version was readable all the time",
+	)
 }
 
-func TestTheChannelIsSetForAnUpgrade(t *testing.T) {
+func TestChannelIsSetForAnUpgrade(t *testing.T) {
 	h := installed(t)
 	cp := h.controlPlane()
 	cp.Spec.Upgrade.Channel = "eus-4.20"
 	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
 	h.settle()
-	h.Expect(h.versions.asked).To(BeEmpty(), "whoever looks into another one from the cluster may do so")
+	h.Expect(h.versions.requests).To(BeEmpty(), "a user may select another channel in the cluster")
 	h.upgradeTo("v4.19.9")
-	h.Expect(h.versions.asked).To(ConsistOf(facts.UpdateRequest{ResourceVersion: "7", Channel: "eus-4.20"}), "what it has there is not known yet")
+	h.Expect(h.versions.requests).To(ConsistOf(facts.UpdateRequest{
+		ResourceVersion: "7", Channel: "eus-4.20",
+	}), "the releases of the new channel are not known yet")
 	now := h.r.Clock.Now()
 	h.clock.now = func() time.Time { return now.Add(etcdgate.Interval) }
 	h.settle()
-	h.Expect(h.versions.asked).To(HaveLen(2))
-	h.Expect(h.versions.asked[1].Update).To(HaveValue(Equal(facts.Update{Version: "4.19.9", Image: otherDigest})))
+	h.Expect(h.versions.requests).To(HaveLen(2))
+	h.Expect(h.versions.requests[1].Update).To(HaveValue(Equal(facts.Update{Version: "4.19.9", Image: otherDigest})))
 }
 
-// Two who write in turn must not do it at the speed of both.
-func TestWhatOthersChangeIsNotWrittenAgainAtOnce(t *testing.T) {
+// Two clients that overwrite each other must not do so without pause.
+func TestForeignChangeIsNotOverwrittenAtOnce(t *testing.T) {
 	h := installed(t)
 	now := h.r.Clock.Now()
 	h.clock.now = func() time.Time { return now }
@@ -340,83 +388,99 @@ func TestWhatOthersChangeIsNotWrittenAgainAtOnce(t *testing.T) {
 		now = now.Add(etcdgate.Interval)
 		h.settle()
 	}
-	h.Expect(h.versions.asked).To(HaveLen(1))
-	h.elapse()
+	h.Expect(h.versions.requests).To(HaveLen(1))
+	h.endDeferral()
 	now = now.Add(etcdgate.Interval)
 	h.reconcile()
-	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition).Message).To(ContainSubstring("Another client changed the requested release"))
+	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition).Message).To(
+		ContainSubstring("Another client changed the requested release"),
+	)
 	now = now.Add(clusterversion.InitialRequestDelay)
 	h.settle()
-	h.Expect(h.versions.asked).To(HaveLen(2))
+	h.Expect(h.versions.requests).To(HaveLen(2))
 }
 
-func TestWhatIsNotWantedAnyMoreIsTakenBack(t *testing.T) {
+func TestUnwantedRequestIsWithdrawn(t *testing.T) {
 	h := installed(t)
 	now := h.r.Clock.Now()
 	h.clock.now = func() time.Time { now = now.Add(etcdgate.Interval); return now }
 	h.upgradeTo("v4.19.9")
 	h.workloads.facts.Rollout = &facts.Rollout{Requested: facts.Update{Version: "4.19.9"}, Pending: true, Refused: "no signature"}
 	h.settle()
-	h.Expect(h.versions.asked).To(HaveLen(1))
+	h.Expect(h.versions.requests).To(HaveLen(1))
 	h.upgradeTo("v4.19.3")
-	h.Expect(h.versions.asked).To(HaveLen(2))
-	h.Expect(h.versions.asked[1].Withdraw).To(BeTrue(), "the cluster would begin as soon as it has the signature")
+	h.Expect(h.versions.requests).To(HaveLen(2))
+	h.Expect(h.versions.requests[1].Withdraw).To(BeTrue(), "the cluster would start the upgrade as soon as it has the signature")
 }
 
-func TestARightThatIsMissingIsTold(t *testing.T) {
+func TestMissingRightIsReported(t *testing.T) {
 	h := installed(t)
-	h.versions.ask = apierrors.NewForbidden(schema.GroupResource{Resource: "clusterversions"}, "version", errors.New("no"))
+	h.versions.requestError = apierrors.NewForbidden(schema.GroupResource{Resource: "clusterversions"}, "version", errors.New("no"))
 	h.upgradeTo("v4.19.9")
 	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition).Reason).To(Equal(controlplanev1.ClusterVersionUnavailableReason))
 }
 
-func TestAnUpgradeIsDoneWhenTheClusterSaysSo(t *testing.T) {
+func TestUpgradeEndsWhenTheClusterReportsIt(t *testing.T) {
 	h := installed(t)
 	h.upgradeTo("v4.19.9")
-	h.workloads.facts.Upgrading, h.workloads.facts.Rollout = "4.19.9", &facts.Rollout{Requested: facts.Update{Version: "4.19.9"}, Failing: "MachineConfigPool worker is degraded"}
+	h.workloads.facts.Upgrading, h.workloads.facts.Rollout = "4.19.9", &facts.Rollout{
+		Requested: facts.Update{Version: "4.19.9"}, Failing: "MachineConfigPool worker is degraded",
+	}
 	for i := range 3 {
 		h.workloads.facts.Nodes[i].Release = "4.19.9"
 	}
 	h.settle()
-	h.elapse()
+	h.endDeferral()
 	h.reconcile()
 	h.Expect(*h.controlPlane().Status.UpToDateReplicas).To(BeEquivalentTo(3))
-	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", controlplanev1.UpgradeInProgressReason)))
-	h.Expect(h.condition(controlplanev1.RollingOutCondition)).To(And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", controlplanev1.UpgradeFailingReason)))
+	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(
+		And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", controlplanev1.UpgradeInProgressReason)),
+	)
+	h.Expect(h.condition(controlplanev1.RollingOutCondition)).To(
+		And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", controlplanev1.UpgradeFailingReason)),
+	)
 	h.Expect(h.controlPlane().Status.Version).To(Equal("v4.19.3"))
 }
 
-func TestAnUpgradeMadeOutsideIsNotTakenBack(t *testing.T) {
+func TestExternalUpgradeIsNotReverted(t *testing.T) {
 	h := installed(t)
-	h.workloads.facts.Upgrading, h.workloads.facts.Rollout = "4.20.1", &facts.Rollout{Requested: facts.Update{Version: "4.20.1"}, Progress: "Working towards 4.20.1"}
+	h.workloads.facts.Upgrading, h.workloads.facts.Rollout = "4.20.1", &facts.Rollout{
+		Requested: facts.Update{Version: "4.20.1"}, Progress: "Working towards 4.20.1",
+	}
 	h.settle()
-	h.Expect(h.versions.asked).To(BeEmpty())
-	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(And(HaveField("Reason", controlplanev1.VersionMismatchReason), HaveField("Message", ContainSubstring("set spec.version to v4.20.1"))))
+	h.Expect(h.versions.requests).To(BeEmpty())
+	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(
+		And(HaveField("Reason", controlplanev1.VersionMismatchReason), HaveField("Message", ContainSubstring("set spec.version to v4.20.1"))),
+	)
 	h.Expect(h.condition(controlplanev1.RollingOutCondition).Status).To(Equal(metav1.ConditionTrue))
 	for _, m := range h.machines() {
 		h.Expect(conditions.IsFalse(&m, clusterv1.MachineUpToDateCondition)).To(BeTrue())
 	}
 }
 
-// workersOf makes a MachineDeployment that asks for a version, with the MachineSet that its Machines belong to, which had another.
+// workersOf creates a MachineDeployment of a version. The MachineSet of its Machines had another version.
 func (h *hub) workersOf(version string) {
 	h.t.Helper()
 	template := func(version string) clusterv1.MachineTemplateSpec {
 		return clusterv1.MachineTemplateSpec{Spec: clusterv1.MachineSpec{ClusterName: "cluster1", Version: version}}
 	}
 	meta := metav1.ObjectMeta{Namespace: lab, Name: "workers", UID: "deployment"}
-	h.Expect(h.Create(h.t.Context(), &clusterv1.MachineDeployment{ObjectMeta: meta, Spec: clusterv1.MachineDeploymentSpec{ClusterName: "cluster1", Template: template(version)}})).To(Succeed())
+	h.Expect(h.Create(h.t.Context(), &clusterv1.MachineDeployment{
+		ObjectMeta: meta, Spec: clusterv1.MachineDeploymentSpec{ClusterName: "cluster1", Template: template(version)},
+	})).To(Succeed())
 	for name, version := range map[string]string{"set": "v4.19.3", "alone": "v4.19.3"} {
 		meta := metav1.ObjectMeta{Namespace: lab, Name: name, UID: types.UID(name)}
 		if name == "set" {
 			meta.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineDeployment", Name: "workers", UID: "deployment", Controller: ptr.To(true)}}
 		}
-		h.Expect(h.Create(h.t.Context(), &clusterv1.MachineSet{ObjectMeta: meta, Spec: clusterv1.MachineSetSpec{ClusterName: "cluster1", Template: template(version)}})).To(Succeed())
+		h.Expect(h.Create(h.t.Context(), &clusterv1.MachineSet{
+			ObjectMeta: meta, Spec: clusterv1.MachineSetSpec{ClusterName: "cluster1", Template: template(version)},
+		})).To(Succeed())
 	}
 }
 
-// askWorkers makes the MachineDeployment ask for a version.
-func (h *hub) askWorkers(version string) {
+// requestWorkerVersion sets the version of the MachineDeployment.
+func (h *hub) requestWorkerVersion(version string) {
 	h.t.Helper()
 	h.changeWorkers(func(deployment *clusterv1.MachineDeployment) { deployment.Spec.Template.Spec.Version = version })
 }
@@ -429,11 +493,13 @@ func (h *hub) changeWorkers(change func(*clusterv1.MachineDeployment)) {
 	h.Expect(h.Update(h.t.Context(), deployment)).To(Succeed())
 }
 
-// worker makes a worker of it that bears a version, with a Node of a release.
+// worker creates a worker of the MachineDeployment that has a version, with a Node of a release.
 func (h *hub) worker(name, version, release string, change func(*clusterv1.Machine)) {
 	h.t.Helper()
 	m := &clusterv1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: name, UID: types.UID(name), Labels: map[string]string{clusterv1.ClusterNameLabel: "cluster1"}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: lab, Name: name, UID: types.UID(name), Labels: map[string]string{clusterv1.ClusterNameLabel: "cluster1"},
+		},
 		Spec: clusterv1.MachineSpec{ClusterName: "cluster1", Version: version, Bootstrap: clusterv1.Bootstrap{
 			ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: "bootstrap.cluster.x-k8s.io", Kind: facts.ConfigKind, Name: name},
 		}, FailureDomain: "rack1"},
@@ -452,11 +518,12 @@ func (h *hub) versionOf(name string) string {
 	h.t.Helper()
 	m := &clusterv1.Machine{}
 	h.get(name, m)
-	h.Expect(m.Spec.FailureDomain).To(Equal("rack1"), "nothing else is written")
+	h.Expect(m.Spec.FailureDomain).To(Equal("rack1"), "no other field is written")
 	return m.Spec.Version
 }
 
-// Of a Machine that Cluster API updates in place only the annotation tells: it bears the new version from the beginning.
+// Only the annotation shows that Cluster API updates a Machine in place: the Machine has the new version from
+// the beginning.
 func TestReleasesOfNodesAreReadWhileWorkersAreUpdatedInPlace(t *testing.T) {
 	h := installed(t)
 	h.workersOf("v4.19.9")
@@ -464,16 +531,16 @@ func TestReleasesOfNodesAreReadWhileWorkersAreUpdatedInPlace(t *testing.T) {
 		m.Annotations = map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
 	})
 	h.settle()
-	h.Expect(h.workloads.releasesAwaited).To(BeTrue())
+	h.Expect(h.workloads.releasesRequired).To(BeTrue())
 	m := &clusterv1.Machine{}
 	h.get("updating", m)
 	m.Annotations = nil
 	h.Expect(h.Update(t.Context(), m)).To(Succeed())
 	h.settle()
-	h.Expect(h.workloads.releasesAwaited).To(BeFalse())
+	h.Expect(h.workloads.releasesRequired).To(BeFalse())
 }
 
-func TestWorkersGetTheVersionThatTheirNodesRun(t *testing.T) {
+func TestWorkersGetTheVersionOfTheirNodes(t *testing.T) {
 	h := installed(t)
 	h.workersOf("v4.19.3")
 	h.worker("follows", "v4.19.3", "4.19.9", nil)
@@ -486,14 +553,22 @@ func TestWorkersGetTheVersionThatTheirNodesRun(t *testing.T) {
 	h.worker("installing", "v4.19.3", "4.19.9", func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "" })
 	h.worker("set", "v4.19.3", "4.19.9", func(m *clusterv1.Machine) { m.OwnerReferences[0].UID = "alone" })
 	h.settle()
-	h.Expect(h.workloads.releasesAwaited).To(BeFalse(), "all bear what they are to bear")
-	h.Expect(h.versionOf("follows")).To(Equal("v4.19.3"), "its MachineDeployment would be taken for one that is being upgraded, and never be")
+	h.Expect(h.workloads.releasesRequired).To(BeFalse(), "all have their desired version")
+	h.Expect(h.versionOf("follows")).To(Equal("v4.19.3"), "its MachineDeployment would seem to be in an upgrade without end")
 
-	h.askWorkers("v4.19.9")
+	h.requestWorkerVersion("v4.19.9")
 	h.settle()
-	h.Expect(h.workloads.releasesAwaited).To(BeTrue())
+	h.Expect(h.workloads.releasesRequired).To(BeTrue())
 	for name, version := range map[string]string{
-		"follows": "v4.19.9", "newer": "v4.19.9", "paused": "v4.19.3", "unread": "v4.19.3", "unversioned": "", "foreign": "v4.19.3", "single": "v4.19.3", "set": "v4.19.3", "installing": "v4.19.3",
+		"follows":     "v4.19.9",
+		"newer":       "v4.19.9",
+		"paused":      "v4.19.3",
+		"unread":      "v4.19.3",
+		"unversioned": "",
+		"foreign":     "v4.19.3",
+		"single":      "v4.19.3",
+		"set":         "v4.19.3",
+		"installing":  "v4.19.3",
 	} {
 		h.Expect(h.versionOf(name)).To(Equal(version), name)
 	}
@@ -506,5 +581,5 @@ func TestWorkersGetTheVersionThatTheirNodesRun(t *testing.T) {
 	}
 	h.settle()
 	h.Expect([]string{h.versionOf("paused"), h.versionOf("unread")}).To(Equal([]string{"v4.19.9", "v4.19.9"}))
-	h.Expect(h.workloads.releasesAwaited).To(BeFalse())
+	h.Expect(h.workloads.releasesRequired).To(BeFalse())
 }

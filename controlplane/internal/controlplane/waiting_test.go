@@ -20,21 +20,25 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-func TestWhatKeepsAHostWaitingIsNoticed(t *testing.T) {
+func TestBlockerOfAHostTriggersReconcile(t *testing.T) {
 	g := NewWithT(t)
 	before := &clusterv1.Machine{}
 	after := before.DeepCopy()
-	conditions.Set(after, metav1.Condition{Type: clusterv1.MachineBootstrapConfigReadyCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.HostRefusedReason})
-	g.Expect(machineChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(BeTrue(), "of a worker, too")
+	conditions.Set(after, metav1.Condition{
+		Type: clusterv1.MachineBootstrapConfigReadyCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.HostRefusedReason,
+	})
+	g.Expect(machineChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(BeTrue(), "also for a worker")
 	pending := aiv1beta1.Agent{}
 	pending.Status.DebugInfo.State = "insufficient"
-	pending.Status.Conditions = []conditionsv1.Condition{{Type: aiv1beta1.ValidatedCondition, Status: corev1.ConditionFalse, Message: "No connectivity to the majority of hosts in the cluster"}}
+	pending.Status.Conditions = []conditionsv1.Condition{
+		{Type: aiv1beta1.ValidatedCondition, Status: corev1.ConditionFalse, Message: "No connectivity to the majority of hosts in the cluster"},
+	}
 	passed := *pending.DeepCopy()
 	passed.Status.Conditions[0].Message = "The agent's validations are failing: NTP is not in step"
 	g.Expect(agentChanges.Update(event.UpdateEvent{ObjectOld: &pending, ObjectNew: &passed})).To(BeTrue())
 }
 
-func TestASilentAssistedServiceIsTold(t *testing.T) {
+func TestUnresponsiveAssistedServiceIsReported(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	now := time.Now()
 	h.clock.now = func() time.Time { return now }
@@ -44,8 +48,10 @@ func TestASilentAssistedServiceIsTold(t *testing.T) {
 	install.CreationTimestamp = metav1.NewTime(now.Truncate(time.Second))
 	h.Expect(h.Update(t.Context(), install)).To(Succeed())
 	now = now.Add(assisted.ResponseTimeout / 2)
-	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", assisted.ResponseTimeout/2), "the end of a time cannot be watched")
-	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition)).To(Equal(controlplanev1.WaitingForAssistedServiceReason))
+	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", assisted.ResponseTimeout/2), "a deadline cannot be watched")
+	h.Expect(
+		conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition),
+	).To(Equal(controlplanev1.WaitingForAssistedServiceReason))
 	now = now.Add(assisted.ResponseTimeout)
 	h.reconcile()
 	c := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
@@ -57,8 +63,8 @@ func TestASilentAssistedServiceIsTold(t *testing.T) {
 	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition)).To(Equal(controlplanev1.WaitingForHostsReason))
 }
 
-// TestTheOwnerOfARestoredMachineIsNews: no control-plane Machine is created until Machines have their owners, of whatever kind.
-func TestTheOwnerOfARestoredMachineIsNews(t *testing.T) {
+// No control-plane Machine is created until all Machines have an owner of any kind.
+func TestOwnerOfRestoredMachineTriggersReconcile(t *testing.T) {
 	restored, owned := &clusterv1.Machine{}, &clusterv1.Machine{}
 	owned.OwnerReferences = []metav1.OwnerReference{{Kind: "Cluster", Name: "cluster1"}}
 	g := NewWithT(t)

@@ -30,7 +30,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 )
 
-// The API of the bootstrap answers, and Cluster API takes the control plane for initialized, long before the installation is over.
+// During the installation the API of the bootstrap host answers. Cluster API treats the control plane as
+// initialized long before the installation ends.
 func TestInstalledBy(t *testing.T) {
 	for phase, installed := range map[controlplanev1.InstallationPhase]bool{
 		"":                                    false,
@@ -54,9 +55,9 @@ func TestInstalledBy(t *testing.T) {
 	}
 }
 
-// TestWhoseControlPlaneIsReconciled: what happens to a Cluster, or to what says that it is of one, concerns the control
-// plane that the Cluster names.
-func TestWhoseControlPlaneIsReconciled(t *testing.T) {
+// An event of a Cluster, or of an object that references a Cluster, reconciles the control plane of the
+// Cluster.
+func TestEventsReconcileTheControlPlaneOfTheirCluster(t *testing.T) {
 	ours := clusterv1.ContractVersionedObjectReference{APIGroup: controlplanev1.GroupVersion.Group, Kind: facts.ControlPlaneKind, Name: "cp"}
 	theirs := ours
 	theirs.APIGroup = "controlplane.example.org"
@@ -76,15 +77,19 @@ func TestWhoseControlPlaneIsReconciled(t *testing.T) {
 			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "cluster1"}}
 			cluster.Spec.ControlPlaneRef = tc.ref
 			h := newHub(t, cluster)
-			machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "m"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}}
+			machine := &clusterv1.Machine{
+				ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "m"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"},
+			}
 			kubeconfig := kube.MetadataOf(kube.Secret)
 			kubeconfig.Namespace, kubeconfig.Name = lab, "cluster1-kubeconfig"
 			for what, requests := range map[string][]ctrl.Request{
-				"the Cluster":       ofCluster(t.Context(), cluster),
-				"a Machine":         h.r.ofMember(t.Context(), machine),
-				"its kubeconfig":    h.r.ofSecret(t.Context(), kubeconfig),
-				"its connection":    RequestsOf(h.cached.Client)(t.Context(), client.ObjectKeyFromObject(cluster)),
-				"another's Machine": append(h.r.ofMember(t.Context(), &clusterv1.Machine{Spec: clusterv1.MachineSpec{ClusterName: "another"}}), tc.wanted...),
+				"the Cluster":    ofCluster(t.Context(), cluster),
+				"a Machine":      h.r.ofMember(t.Context(), machine),
+				"its kubeconfig": h.r.ofSecret(t.Context(), kubeconfig),
+				"its connection": RequestsOf(h.cached.Client)(t.Context(), client.ObjectKeyFromObject(cluster)),
+				"a Machine of another Cluster": append(h.r.ofMember(t.Context(), &clusterv1.Machine{
+					Spec: clusterv1.MachineSpec{ClusterName: "another"},
+				}), tc.wanted...),
 			} {
 				h.Expect(requests).To(Equal(tc.wanted), what)
 			}
@@ -92,7 +97,8 @@ func TestWhoseControlPlaneIsReconciled(t *testing.T) {
 	}
 }
 
-// Without the watch of a kind, its changes are noticed with the next resync of the cache, hours later.
+// Without the watch of a kind, the controller observes changes only at the next resync of the cache, hours
+// later.
 func TestChangesOfEachKindReconcileTheControlPlane(t *testing.T) {
 	h := newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.Spec.Config.ManifestsConfigMapRefs = []corev1.LocalObjectReference{{Name: "manifests"}}
@@ -103,10 +109,14 @@ func TestChangesOfEachKindReconcileTheControlPlane(t *testing.T) {
 	h.Expect(err).NotTo(HaveOccurred())
 	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: lab, Name: name} }
 	template, reboot := infraTemplate(), &unstructured.Unstructured{}
-	reboot.SetGroupVersionKind(schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta1", Kind: "Metal3Remediation"})
+	reboot.SetGroupVersionKind(schema.GroupVersionKind{
+		Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta1", Kind: "Metal3Remediation",
+	})
 	reboot.SetNamespace(lab)
 	reboot.SetName("m")
-	h.Expect(h.Create(t.Context(), &clusterv1.Machine{ObjectMeta: named("m"), Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}})).To(Succeed())
+	h.Expect(h.Create(t.Context(), &clusterv1.Machine{
+		ObjectMeta: named("m"), Spec: clusterv1.MachineSpec{ClusterName: "cluster1"},
+	})).To(Succeed())
 	h.Expect(h.r.creator.Watch(template)).To(Succeed())
 	h.Expect(h.r.trackReboots(reboot)).To(Succeed())
 
@@ -114,7 +124,9 @@ func TestChangesOfEachKindReconcileTheControlPlane(t *testing.T) {
 	manifests.ObjectMeta, kubeconfig.ObjectMeta = named("manifests"), named("cluster1-kubeconfig")
 	agent := &aiv1beta1.Agent{ObjectMeta: named("a")}
 	agent.Spec.ClusterDeploymentName = &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"}
-	imageSet := &hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: "set", Annotations: map[string]string{facts.OwnerAnnotation: lab + "/c1"}}}
+	imageSet := &hivev1.ClusterImageSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "set", Annotations: map[string]string{facts.OwnerAnnotation: lab + "/c1"}},
+	}
 	for _, obj := range []client.Object{
 		controlPlane(nil), newCluster(), manifests, kubeconfig, agent, imageSet, template, reboot,
 		&clusterv1.Machine{ObjectMeta: named("m"), Spec: clusterv1.MachineSpec{ClusterName: "cluster1"}},
@@ -127,6 +139,7 @@ func TestChangesOfEachKindReconcileTheControlPlane(t *testing.T) {
 		h.Eventually(func() ([]ctrl.Request, error) { return w.Created(obj) }).WithTimeout(10*time.Second).
 			Should(ContainElement(ctrl.Request{NamespacedName: client.ObjectKey{Namespace: lab, Name: "c1"}}), "%T %s", obj, obj.GetName())
 	}
-	h.Expect(w.Kinds()).To(ConsistOf("OpenshiftAssistedControlPlane", "Cluster", "ConfigMap", "Secret", "Agent", "ClusterImageSet", "Metal3MachineTemplate", "Metal3Remediation",
+	h.Expect(w.Kinds()).To(ConsistOf("OpenshiftAssistedControlPlane", "Cluster", "ConfigMap", "Secret", "Agent", "ClusterImageSet",
+		"Metal3MachineTemplate", "Metal3Remediation",
 		"Machine", "MachineDeployment", "MachineSet", "MachineDrainRule", "ClusterDeployment", "AgentClusterInstall"))
 }
