@@ -10,8 +10,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// TestAHostThatWasRestoredWithoutHistoryIsNotApproved: the Bare Metal Operator takes it for a new one, whatever is installed on the server.
-func TestAHostThatWasRestoredWithoutHistoryIsNotApproved(t *testing.T) {
+// TestHostRestoredWithoutHistoryIsNotApproved: the Bare Metal Operator treats it as a new host, although the
+// server may be installed.
+func TestHostRestoredWithoutHistoryIsNotApproved(t *testing.T) {
 	w := booted(t)
 	host := read(w, "rack1-u7", bareMetalHost())
 	w.change(host, func() { host.Labels = map[string]string{metal3.RestoreLabel: "nightly"} })
@@ -28,5 +29,5 @@ func TestAHostThatWasRestoredWithoutHistoryIsNotApproved(t *testing.T) {
 	host = read(w, "rack1-u7", bareMetalHost())
 	w.change(host, func() { host.Labels = nil })
 	w.reconcile()
-	w.Expect(w.agent("a").Spec.Approved).To(BeTrue(), "the user says that its disk may be overwritten")
+	w.Expect(w.agent("a").Spec.Approved).To(BeTrue(), "the user allows to overwrite the disk")
 }

@@ -19,23 +19,23 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-func TestLateWorkerWaitsForTheClusterToAcceptHosts(t *testing.T) {
+func TestLateWorkerWaitsForClusterToAcceptHosts(t *testing.T) {
 	w := booted(t)
 	install := read(w, "cp", lab()["install"])
 	w.setState(install, "installing")
 	w.create(discovered("a", "m", bootMAC))
 	w.reconcile()
 	w.lasts(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.ClusterNotAcceptingHostsReason)
-	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "it is not bound while the cluster installs")
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "not bound while the cluster installs")
 	w.setState(install, "adding-hosts")
 	w.reconcile()
-	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "it is bound once the cluster accepts hosts")
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "bound once the cluster accepts hosts")
 }
 
-// TestNoHostForAMachineThatIsBeingDeleted covers a Machine whose config Cluster API deletes only after the host was
-// given back: until then a host that shows up would be installed, and wiped in the middle of it. Of a Cluster that goes
-// the workers are deleted first, while the Machines of the control plane are not.
-func TestNoHostForAMachineThatIsBeingDeleted(t *testing.T) {
+// TestDeletedMachineGetsNoHost: Cluster API deletes the config only after the host is deprovisioned. A host
+// that registers until then would be installed, and wiped during its installation. The deletion of a Cluster
+// deletes the workers before the Machines of the control plane.
+func TestDeletedMachineGetsNoHost(t *testing.T) {
 	t.Run("Machine", func(t *testing.T) {
 		noHostAfter(t, func(w *world) {
 			machine := read(w, "m", &clusterv1.Machine{})
@@ -52,7 +52,7 @@ func TestNoHostForAMachineThatIsBeingDeleted(t *testing.T) {
 	})
 }
 
-// noHostAfter plays a deletion before, between and after what is told to an Agent.
+// noHostAfter tests a deletion before, between and after the writes to an Agent.
 func noHostAfter(t *testing.T, deleted func(*world)) {
 	t.Helper()
 	t.Run("before its host is known", func(t *testing.T) {
@@ -61,7 +61,7 @@ func noHostAfter(t *testing.T, deleted func(*world)) {
 		w.create(discovered("a", "m", bootMAC))
 		w.reconcile()
 		w.lasts(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.WaitingForMachineReason)
-		w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "it is not bound")
+		w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "not bound")
 		w.Expect(w.agent("a").Spec.Approved).To(BeFalse())
 	})
 	t.Run("when its host was bound", func(t *testing.T) {
@@ -71,8 +71,8 @@ func noHostAfter(t *testing.T, deleted func(*world)) {
 		w.registerWithCluster("a", "known")
 		deleted(w)
 		w.reconcile()
-		w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "it was bound, and is released with the config")
-		w.Expect(w.agent("a").Spec.Approved).To(BeFalse(), "it is not approved")
+		w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "bound before, and released with the config")
+		w.Expect(w.agent("a").Spec.Approved).To(BeFalse(), "not approved")
 	})
 	t.Run("after its host was approved", func(t *testing.T) {
 		w := booted(t)
@@ -87,23 +87,24 @@ func noHostAfter(t *testing.T, deleted func(*world)) {
 	})
 }
 
-// TestWorkerOfAClusterThatIsInstalledAlone covers single nodes: one known host more, and assisted-service would never start.
-func TestWorkerOfAClusterThatIsInstalledAlone(t *testing.T) {
+// TestWorkerOfSingleNodeWaitsForInstallation: with one more host, assisted-service would never start the
+// installation.
+func TestWorkerOfSingleNodeWaitsForInstallation(t *testing.T) {
 	w := booted(t)
 	install := read(w, "cp", &hiveext.AgentClusterInstall{})
 	w.change(install, func() { install.Spec.ProvisionRequirements = hiveext.ProvisionRequirements{ControlPlaneAgents: 1} })
 	w.create(discovered("a", "m", bootMAC))
 	w.reconcile()
 	w.lasts(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.ClusterNotAcceptingHostsReason)
-	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "it is not bound to a cluster that is installed without workers")
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "not bound while the cluster is installed without workers")
 	w.setState(install, "adding-hosts")
 	w.reconcile()
-	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "it is bound after the installation")
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "bound after the installation")
 }
 
-// TestNoHostForAClusterThatIsReregistered covers an assisted-service whose database came back empty or older: it would
-// install the host into a cluster that does not exist.
-func TestNoHostForAClusterThatIsReregistered(t *testing.T) {
+// TestReregisteredClusterGetsNoHost: the database of assisted-service was lost or restored from an older
+// backup. It would install the host into a cluster that does not exist.
+func TestReregisteredClusterGetsNoHost(t *testing.T) {
 	runs := func(w *world) {
 		w.create(&clusterv1.Machine{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cp-0", Labels: map[string]string{clusterv1.ClusterNameLabel: "c", clusterv1.MachineControlPlaneLabel: ""}},
@@ -114,17 +115,17 @@ func TestNoHostForAClusterThatIsReregistered(t *testing.T) {
 		deployment := read(w, "cp", &hivev1.ClusterDeployment{})
 		w.change(deployment, func() { deployment.Spec.Installed = true })
 	}
-	for evidence, show := range map[string]func(w *world){"the control plane has Nodes": runs, "the ClusterDeployment says that it is installed": stated} {
+	for evidence, show := range map[string]func(w *world){"the control plane has Nodes": runs, "the ClusterDeployment is marked as installed": stated} {
 		t.Run(evidence, func(t *testing.T) {
 			w := booted(t)
 			show(w)
 			w.create(discovered("a", "m", bootMAC))
 			w.reconcile()
 			w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.ClusterReregisteredReason)
-			w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "it is not bound")
+			w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "not bound")
 			w.setState(read(w, "cp", &hiveext.AgentClusterInstall{}), "adding-hosts")
 			w.reconcile()
-			w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "it is bound to the cluster that was imported")
+			w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "bound to the imported cluster")
 		})
 		t.Run(evidence+", and the host was bound before", func(t *testing.T) {
 			w := booted(t)
@@ -134,13 +135,13 @@ func TestNoHostForAClusterThatIsReregistered(t *testing.T) {
 			show(w)
 			w.reconcile()
 			w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.ClusterReregisteredReason)
-			w.Expect(w.agent("a").Spec.Approved).To(BeFalse(), "it is not approved")
+			w.Expect(w.agent("a").Spec.Approved).To(BeFalse(), "not approved")
 		})
 	}
 }
 
-// TestRefusedBindingIsTakenBack covers the race in which the installation starts between our look and our write.
-func TestRefusedBindingIsTakenBack(t *testing.T) {
+// TestRefusedBindingIsReverted: the installation starts between the read and the write of this provider.
+func TestRefusedBindingIsReverted(t *testing.T) {
 	w := booted(t)
 	w.create(discovered("a", "m", bootMAC))
 	w.reconcile()
@@ -151,24 +152,25 @@ func TestRefusedBindingIsTakenBack(t *testing.T) {
 	})
 	w.reconcile()
 	w.lasts(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.ClusterNotAcceptingHostsReason)
-	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "it is no longer bound")
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "no longer bound")
 }
 
-// TestApprovalFromAnEarlierLife covers a host that was unbound: its approval stays on the Agent, and would install it
-// as soon as it is bound.
-func TestApprovalFromAnEarlierLife(t *testing.T) {
+// TestFormerApprovalIsRemovedBeforeBinding: an Agent that was unbound keeps its approval, with which its host
+// would be installed as soon as it is bound.
+func TestFormerApprovalIsRemovedBeforeBinding(t *testing.T) {
 	w := booted(t)
 	agent := discovered("a", "m", bootMAC)
 	agent.Spec.Approved = true
 	w.create(agent)
 	w.reconcile()
 	bound := w.agent("a")
-	w.Expect(bound.Spec.ClusterDeploymentName).NotTo(BeNil(), "it is bound")
-	w.Expect(bound.Spec.Approved).To(BeFalse(), "it is not approved before the service has taken in what the host is told")
+	w.Expect(bound.Spec.ClusterDeploymentName).NotTo(BeNil(), "bound")
+	w.Expect(bound.Spec.Approved).To(BeFalse(), "not approved before assisted-service has applied the spec of the Agent")
 }
 
-// A process that stood still between proof and approval must not bind and approve again what another has refused, and unbound, meanwhile.
-func TestARefusedAgentIsNotApprovedByAProcessThatIsBehind(t *testing.T) {
+// TestOutdatedProcessDoesNotApproveRefusedAgent: a process was suspended between proof and approval. It must
+// not bind and approve an Agent that another process has refused and unbound meanwhile.
+func TestOutdatedProcessDoesNotApproveRefusedAgent(t *testing.T) {
 	w := booted(t)
 	w.create(discovered("a", "m", bootMAC))
 	w.reconcile()
@@ -182,20 +184,20 @@ func TestARefusedAgentIsNotApprovedByAProcessThatIsBehind(t *testing.T) {
 	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil())
 }
 
-// TestApprovalIsNotTakenBack covers a cache that does not have our approval yet: what it shows looks like an Agent that
-// is to be told everything first.
-func TestApprovalIsNotTakenBack(t *testing.T) {
+// TestApprovalIsNotReverted: the cache does not contain the approval yet, and shows an Agent whose spec is to
+// be applied completely.
+func TestApprovalIsNotReverted(t *testing.T) {
 	w := booted(t)
 	w.create(discovered("a", "m", bootMAC))
 	w.reconcile()
 	w.registerWithCluster("a", "known")
 	before := w.agent("a")
 	w.reconcile()
-	w.Expect(w.agent("a").Spec.Approved).To(BeTrue(), "it is approved")
+	w.Expect(w.agent("a").Spec.Approved).To(BeTrue(), "approved")
 	w.outdated = before
 	w.outdated.ResourceVersion = "1"
 	w.outdated.Status.DebugInfo.State = "preparing-for-installation"
 	_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: "m"}})
 	w.Expect(err).To(MatchError(apierrors.IsConflict, "a conflict"))
-	w.Expect(w.agent("a").Spec.Approved).To(BeTrue(), "the approval is not taken back")
+	w.Expect(w.agent("a").Spec.Approved).To(BeTrue(), "the approval is not reverted")
 }

@@ -18,14 +18,14 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// TestWhatIsLeftToDoWhenTheImageIsThere: of many hosts that start at once each waits for every write that is made
-// before its data is handed out.
-func TestWhatIsLeftToDoWhenTheImageIsThere(t *testing.T) {
+// TestWritesBeforeBootstrapData: when many hosts start at once, each waits for every write before its data is
+// handed out.
+func TestWritesBeforeBootstrapData(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
-	w.Expect(w.data()).To(Equal(ignition.Empty), "what a live ISO is given is the same for all")
+	w.Expect(w.data()).To(Equal(ignition.Empty), "all live ISOs get the same data")
 	w.Expect(w.protection()).To(Equal(protection.Value))
-	w.Expect(w.config().Status.DataSecretName).To(BeEmpty(), "the infrastructure provider goes on with the data: not before the boot image is in place")
+	w.Expect(w.config().Status.DataSecretName).To(BeEmpty(), "the infrastructure provider proceeds with the data, so that the boot image is set first")
 	w.makeImage()
 	before := w.writes
 	w.reconcile()
@@ -34,8 +34,9 @@ func TestWhatIsLeftToDoWhenTheImageIsThere(t *testing.T) {
 	w.Expect(w.writes-before).To(Equal(2), "the boot image, and the status")
 }
 
-// A stranger that boots the live ISO as soon as there is one does not keep the Machine from its host: nobody was told yet to choose one.
-func TestAStrangerThatBootsBeforeTheBootImageIsInPlace(t *testing.T) {
+// TestForeignHostThatBootsBeforeBootImageIsSet: a foreign host that boots the live ISO early does not block
+// the Machine's host. No client was requested to choose a host yet.
+func TestForeignHostThatBootsBeforeBootImageIsSet(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
 	w.create(discovered("stranger", "m", "52:54:00:99:99:99"))
@@ -49,10 +50,10 @@ func TestAStrangerThatBootsBeforeTheBootImageIsInPlace(t *testing.T) {
 	w.Expect(w.agent("stranger").Spec.Approved).To(BeFalse())
 }
 
-// TestNothingIsPreparedOfASecretThatIsNotOurs, nor of data that is made from the image.
-func TestNothingIsPreparedOfASecretThatIsNotOurs(t *testing.T) {
+// TestForeignSecretAndDiskImageAreNotPrepared covers a foreign Secret, and data that is built from the image.
+func TestForeignSecretAndDiskImageAreNotPrepared(t *testing.T) {
 	for situation, change := range map[string]func(map[string]client.Object){
-		"a Secret of somebody else": func(objects map[string]client.Object) {
+		"a foreign Secret": func(objects map[string]client.Object) {
 			objects["theirs"] = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}, Data: map[string][]byte{"value": []byte("theirs")}}
 		},
 		"a disk image": func(objects map[string]client.Object) { objects["metal3"] = metal3Machine("qcow2") },
@@ -62,7 +63,7 @@ func TestNothingIsPreparedOfASecretThatIsNotOurs(t *testing.T) {
 			change(objects)
 			w := newWorld(t, values(objects)...)
 			w.reconcile()
-			w.Expect(w.protection()).To(BeEmpty(), "it is not protected")
+			w.Expect(w.protection()).To(BeEmpty(), "not protected")
 			secret := &corev1.Secret{}
 			if err := w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "m"}, secret); err == nil {
 				w.Expect(secret.Data).To(HaveKeyWithValue("value", []byte("theirs")))
@@ -71,36 +72,36 @@ func TestNothingIsPreparedOfASecretThatIsNotOurs(t *testing.T) {
 	}
 }
 
-// TestBootImageOfAnInfraEnvThatIsGone is a host that was chosen, and boots the image of an InfraEnv that was created again meanwhile.
-func TestBootImageOfAnInfraEnvThatIsGone(t *testing.T) {
+// TestBootImageOfDeletedInfraEnv: a chosen host boots the image of an InfraEnv that was recreated meanwhile.
+func TestBootImageOfDeletedInfraEnv(t *testing.T) {
 	const anew = "http://img.example/byid/11112222/4.19/x86_64/full.iso"
 	for name, tc := range map[string]struct {
 		before   func(w *world)
 		offered  string
 		outdated bool
 	}{
-		"the same image":                                  {offered: isoURL},
-		"another token or version of the same":            {offered: "http://img.example/byid/988939b3/4.20/x86_64/full.iso"},
-		"another InfraEnv's":                              {offered: anew, outdated: true},
-		"another InfraEnv's, before a host was chosen":    {before: func(w *world) { w.offer(anew, ""); w.reconcile() }, offered: anew},
-		"another InfraEnv's, which the host booted since": {before: func(w *world) { w.create(discovered("a", "m", bootMAC)) }, offered: anew},
-		"another InfraEnv's, with an Agent of the former one that never told its hardware": {before: func(w *world) {
+		"the same image": {offered: isoURL},
+		"another token or version of the same image":           {offered: "http://img.example/byid/988939b3/4.20/x86_64/full.iso"},
+		"image of another InfraEnv":                            {offered: anew, outdated: true},
+		"image of another InfraEnv, before a host was chosen":  {before: func(w *world) { w.offer(anew, ""); w.reconcile() }, offered: anew},
+		"image of another InfraEnv, which the host has booted": {before: func(w *world) { w.create(discovered("a", "m", bootMAC)) }, offered: anew},
+		"image of another InfraEnv, with an Agent of the former one without inventory": {before: func(w *world) {
 			left := discovered("a", "m", bootMAC)
 			left.Status = aiv1beta1.AgentStatus{}
 			w.create(left)
 		}, offered: anew, outdated: true},
-		"another InfraEnv's, with an Agent that is the host's and was bound": {before: func(w *world) {
+		"image of another InfraEnv, with the bound Agent of the host": {before: func(w *world) {
 			known := discovered("a", "m", bootMAC)
 			known.Status = aiv1beta1.AgentStatus{}
 			known.Spec.ClusterDeploymentName = &aiv1beta1.ClusterReference{Namespace: namespace, Name: "c1"}
 			w.create(known)
 		}, offered: anew},
-		"of an InfraEnv that has none yet": {offered: ""},
-		"what the BareMetalHost has counts": {before: func(w *world) {
+		"InfraEnv without image": {offered: ""},
+		"the image of the BareMetalHost counts": {before: func(w *world) {
 			w.offer(anew, "")
-			w.reconcile() // the infrastructure machine has the new one
+			w.reconcile() // the infrastructure machine has the new image
 			host := bareMetalHost()
-			host.Spec.Image = &metal3.Image{URL: isoURL} // but the Metal3 controller read it before
+			host.Spec.Image = &metal3.Image{URL: isoURL} // but the Metal3 controller read the former one
 			w.create(host)
 		}, offered: anew, outdated: true},
 	} {
@@ -121,16 +122,16 @@ func TestBootImageOfAnInfraEnvThatIsGone(t *testing.T) {
 			}
 			w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.BootImageOutdatedReason)
 			w.Expect(w.message(bootstrapv1.ReadyCondition)).To(And(ContainSubstring("delete the Machine"), Not(ContainSubstring("http"))))
-			w.Expect(w.config().Status.DataSecretName).To(Equal("m"), "the data is not taken back")
+			w.Expect(w.config().Status.DataSecretName).To(Equal("m"), "the data is not withdrawn")
 			before := w.writes
 			w.reconcile()
-			w.Expect(w.writes).To(Equal(before), "nothing is written, since nothing changed")
+			w.Expect(w.writes).To(Equal(before), "no write without a change")
 		})
 	}
 }
 
-// TestIgnitionOfAnInfraEnvThatIsGone is the same for a disk image, on whatever infrastructure.
-func TestIgnitionOfAnInfraEnvThatIsGone(t *testing.T) {
+// TestIgnitionOfDeletedInfraEnv: the same for a disk image, on any infrastructure.
+func TestIgnitionOfDeletedInfraEnv(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`{"ignition":{"version":"3.1.0"}}`))
 	}))

@@ -12,8 +12,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// TestLongSerialNumberLeavesTheStatusWritable: the CRD takes 32,768 characters, and the Agent reports its own serial number.
-func TestLongSerialNumberLeavesTheStatusWritable(t *testing.T) {
+// TestStatusBoundsLongSerialNumber: the CRD accepts 32,768 characters, and the Agent reports its own serial
+// number.
+func TestStatusBoundsLongSerialNumber(t *testing.T) {
 	w := booted(t)
 	host := read(w, "rack1-u7", bareMetalHost())
 	w.change(host, func() {
@@ -29,8 +30,8 @@ func TestLongSerialNumberLeavesTheStatusWritable(t *testing.T) {
 	w.Expect(w.message(bootstrapv1.ReadyCondition)).To(Equal(message))
 }
 
-// TestManyRefusedAgentsLeaveTheStatusWritable, and are not reported again with each reconcile.
-func TestManyRefusedAgentsLeaveTheStatusWritable(t *testing.T) {
+// TestStatusBoundsManyRefusedAgents also checks that later reconciles do not report the Agents again.
+func TestStatusBoundsManyRefusedAgents(t *testing.T) {
 	w := booted(t)
 	for i := range 200 {
 		w.create(discovered(fmt.Sprintf("aaaaaaaa-0000-0000-0000-%012d", i), "m", fmt.Sprintf("02:00:00:00:01:%02x", i)))

@@ -45,9 +45,9 @@ func TestChangesThatReconcile(t *testing.T) {
 		before, after client.Object
 		passes        bool
 	}{
-		"our own status":              {ours.configChanges(), &bootstrapv1.OpenshiftAssistedConfig{}, reported, false},
-		"a status that somebody took": {ours.configChanges(), reported, &bootstrapv1.OpenshiftAssistedConfig{}, true},
-		"another spec":                {ours.configChanges(), &bootstrapv1.OpenshiftAssistedConfig{}, &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Generation: 2}}, true},
+		"status written by this provider":  {ours.configChanges(), &bootstrapv1.OpenshiftAssistedConfig{}, reported, false},
+		"status removed by another client": {ours.configChanges(), reported, &bootstrapv1.OpenshiftAssistedConfig{}, true},
+		"another spec":                     {ours.configChanges(), &bootstrapv1.OpenshiftAssistedConfig{}, &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Generation: 2}}, true},
 		"an annotation": {ours.configChanges(), &bootstrapv1.OpenshiftAssistedConfig{}, &bootstrapv1.OpenshiftAssistedConfig{
 			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterv1.PausedAnnotation: ""}},
 		}, true},

@@ -23,7 +23,7 @@ const (
 	detached     = "baremetalhost.metal3.io/detached"
 )
 
-// otherMachine is a Machine of the cluster with its OpenshiftAssistedConfig, which recorded an Agent.
+// otherMachine returns a Machine of the cluster with its OpenshiftAssistedConfig, which recorded an Agent.
 func otherMachine(agent string) (*clusterv1.Machine, *bootstrapv1.OpenshiftAssistedConfig) {
 	machine := &clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "other", UID: "other-uid", Labels: map[string]string{clusterv1.ClusterNameLabel: "c"}},
@@ -40,7 +40,7 @@ func otherMachine(agent string) (*clusterv1.Machine, *bootstrapv1.OpenshiftAssis
 	return machine, config
 }
 
-// installedElsewhere is an Agent of another InfraEnv that is installed.
+// installedElsewhere returns an installed Agent of another InfraEnv.
 func installedElsewhere(name string) *aiv1beta1.Agent {
 	agent := discovered(name, "elsewhere", bootMAC)
 	agent.Spec.Approved, agent.Spec.IgnitionConfigOverrides = true, "{}"
@@ -49,7 +49,7 @@ func installedElsewhere(name string) *aiv1beta1.Agent {
 	return agent
 }
 
-// pursue lets the Machine's host register, be bound and be validated, as far as the provider lets it.
+// pursue registers, binds and validates the Machine's host, as far as the provider allows.
 func (w *world) pursue(name string) {
 	w.t.Helper()
 	w.create(discovered(name, "m", bootMAC))
@@ -71,7 +71,7 @@ func (w *world) refusesToApprove(name, claimant string) {
 	}
 }
 
-// approves expects that an Agent is bound and approved now.
+// approves expects that an Agent is bound and approved.
 func (w *world) approves(name, because string) {
 	w.t.Helper()
 	w.enter(name, "known-unbound")
@@ -107,7 +107,7 @@ func TestServerOfAnotherInstalledMachineIsNotApproved(t *testing.T) {
 			w.refusesToApprove("a", "OpenshiftAssistedConfig other")
 			w.Expect(w.event()).To(ContainSubstring(bootstrapv1.ServerInUseReason))
 			w.Expect(w.config().Status.AgentRef).To(BeNil())
-			w.Expect(w.reconciler.ofOtherConfig(t.Context(), config)).To(HaveLen(1), "its changes are news")
+			w.Expect(w.reconciler.ofOtherConfig(t.Context(), config)).To(HaveLen(1), "its changes are reconciled")
 
 			w.remove(config)
 			w.approves("a", "its config is deleted")
@@ -115,8 +115,8 @@ func TestServerOfAnotherInstalledMachineIsNotApproved(t *testing.T) {
 	}
 }
 
-// TestAgentThatAnotherConfigOnlyRecordedIsApproved: nothing was installed for that config.
-func TestAgentThatAnotherConfigOnlyRecordedIsApproved(t *testing.T) {
+// TestAgentOnlyRecordedByAnotherConfigIsApproved: nothing was installed for that config.
+func TestAgentOnlyRecordedByAnotherConfigIsApproved(t *testing.T) {
 	w := booted(t)
 	machine, config := otherMachine("a")
 	w.create(machine, config)
@@ -125,9 +125,9 @@ func TestAgentThatAnotherConfigOnlyRecordedIsApproved(t *testing.T) {
 	w.Expect(w.agent("a").Spec.Approved).To(BeTrue(), "%s", w.message(bootstrapv1.ReadyCondition))
 }
 
-// TestHostOfAFormerMachineIsApproved: Cluster API deletes the infrastructure machine first, so that the server was
-// released when the config is being deleted.
-func TestHostOfAFormerMachineIsApproved(t *testing.T) {
+// TestHostOfFormerMachineIsApproved: Cluster API deletes the infrastructure machine first, so that the server
+// is released before the config is deleted.
+func TestHostOfFormerMachineIsApproved(t *testing.T) {
 	for released, expected := range map[bool]string{true: "", false: "OpenshiftAssistedConfig other"} {
 		w := booted(t)
 		machine, config := otherMachine("a")
@@ -170,7 +170,7 @@ func TestServerWithAnotherAgentInUseIsNotApproved(t *testing.T) {
 			w.create(theirs)
 			w.pursue("a")
 			w.refusesToApprove("a", "Agent b of InfraEnv elsewhere")
-			w.Expect(w.reconciler.ofAgent(t.Context(), theirs)).To(HaveLen(1), "its changes are news")
+			w.Expect(w.reconciler.ofAgent(t.Context(), theirs)).To(HaveLen(1), "its changes are reconciled")
 
 			w.remove(w.agent("b"))
 			w.approves("a", "the other Agent is deleted")
@@ -178,8 +178,8 @@ func TestServerWithAnotherAgentInUseIsNotApproved(t *testing.T) {
 	}
 }
 
-// TestAgentInUseThatComesAfterTheBinding blocks the approval.
-func TestAgentInUseThatComesAfterTheBinding(t *testing.T) {
+// TestAgentInUseAfterBindingBlocksApproval covers an Agent that registers between binding and approval.
+func TestAgentInUseAfterBindingBlocksApproval(t *testing.T) {
 	w := booted(t)
 	w.create(discovered("a", "m", bootMAC))
 	w.reconcile()
@@ -191,8 +191,8 @@ func TestAgentInUseThatComesAfterTheBinding(t *testing.T) {
 	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.ServerInUseReason)
 }
 
-// TestAgentElsewhereThatClaimsNothing is one of a former registration: it does not keep the host out.
-func TestAgentElsewhereThatClaimsNothing(t *testing.T) {
+// TestAgentElsewhereWithoutClaim: an Agent of a former registration does not block the host.
+func TestAgentElsewhereWithoutClaim(t *testing.T) {
 	for situation, add := range map[string]func(*world){
 		"neither bound nor approved": func(w *world) { w.create(discovered("b", "elsewhere", bootMAC)) },
 		"being deleted":              func(w *world) { w.left("b", bootMAC) },
@@ -201,7 +201,7 @@ func TestAgentElsewhereThatClaimsNothing(t *testing.T) {
 			other.Status.Inventory.Interfaces[0].MacAddress = otherBootMAC
 			w.create(other)
 		},
-		"of the Machine's own InfraEnv, as the system UUID changed": func(w *world) { w.create(discovered("b", "m", bootMAC)) },
+		"in the Machine's own InfraEnv, after a change of the system UUID": func(w *world) { w.create(discovered("b", "m", bootMAC)) },
 	} {
 		t.Run(situation, func(t *testing.T) {
 			w := booted(t)
@@ -227,18 +227,19 @@ func TestServerOfAnotherBareMetalHostIsNotApproved(t *testing.T) {
 			w.pursue("a")
 			w.refusesToApprove("a", "BareMetalHost site-7/node-0")
 			w.Expect(w.message(bootstrapv1.ReadyCondition)).To(ContainSubstring(detached), "how to delete a copy without harm")
-			w.Expect(w.reconciler.ofHost(t.Context(), claimant)).To(HaveLen(1), "its changes are news")
+			w.Expect(w.reconciler.ofHost(t.Context(), claimant)).To(HaveLen(1), "its changes are reconciled")
 
 			w.remove(claimant)
 			w.approves("a", "the other BareMetalHost is deleted")
 			w.reconcile()
-			w.Expect(w.reconciler.ofHost(t.Context(), claimant)).To(BeEmpty(), "an approved host is not looked after any more")
+			w.Expect(w.reconciler.ofHost(t.Context(), claimant)).To(BeEmpty(), "claims on an approved host are ignored")
 		})
 	}
 }
 
-// TestClaimThatComesBetweenBindingAndApproval blocks the approval.
-func TestClaimThatComesBetweenBindingAndApproval(t *testing.T) {
+// TestClaimAfterBindingBlocksApproval covers a BareMetalHost that claims the server between binding and
+// approval.
+func TestClaimAfterBindingBlocksApproval(t *testing.T) {
 	w := booted(t)
 	w.create(discovered("a", "m", bootMAC))
 	w.reconcile()
@@ -252,8 +253,8 @@ func TestClaimThatComesBetweenBindingAndApproval(t *testing.T) {
 	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.ServerInUseReason)
 }
 
-// TestBareMetalHostThatClaimsNothing does not keep the host out.
-func TestBareMetalHostThatClaimsNothing(t *testing.T) {
+// TestBareMetalHostWithoutClaim does not block the host.
+func TestBareMetalHostWithoutClaim(t *testing.T) {
 	const chassis = "redfish-virtualmedia://10.0.0.7/redfish/v1/Systems/"
 	for situation, other := range map[string]func() *metal3.Host{
 		"a free copy": func() *metal3.Host {
@@ -266,7 +267,7 @@ func TestBareMetalHostThatClaimsNothing(t *testing.T) {
 			host.Spec.BMC.Address = chassis + "2"
 			return host
 		},
-		"a NIC of the same address, as some makers have": func() *metal3.Host {
+		"a NIC with the same address, as some vendors ship": func() *metal3.Host {
 			host := foreignHost("provisioned")
 			host.Status.HardwareDetails = &metal3.Hardware{NIC: []metal3.NIC{{MAC: otherBootMAC}, {MAC: "0a:ca:fe:f0:0d:04"}}}
 			return host
@@ -287,8 +288,9 @@ func TestBareMetalHostThatClaimsNothing(t *testing.T) {
 	}
 }
 
-// TestInstalledMachineIsNotHarmedByAClaim: it is reported nowhere that its server is another's, and nothing is looked up.
-func TestInstalledMachineIsNotHarmedByAClaim(t *testing.T) {
+// TestInstalledMachineIgnoresClaims: no condition reports that its server has another owner, and no claim is
+// searched.
+func TestInstalledMachineIgnoresClaims(t *testing.T) {
 	w := booted(t)
 	w.pursue("a")
 	w.reconcile()
@@ -302,7 +304,7 @@ func TestInstalledMachineIsNotHarmedByAClaim(t *testing.T) {
 	w.Expect(w.reconciler.ofHost(t.Context(), claimant)).To(BeEmpty())
 }
 
-// awaiting is a Machine whose image is made, and which has no host yet.
+// awaiting returns a world whose discovery image exists, and whose Machine has no host yet.
 func awaiting(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	w := newWorld(t, append(values(lab()), objects...)...)
@@ -312,8 +314,8 @@ func awaiting(t *testing.T, objects ...client.Object) *world {
 	return w
 }
 
-// TestNoDataForAServerThatIsInUse: CAPM3 chooses a host once there are data, and the server would be restarted.
-func TestNoDataForAServerThatIsInUse(t *testing.T) {
+// TestServerInUseGetsNoData: CAPM3 chooses a host once data exists, and the server would be restarted.
+func TestServerInUseGetsNoData(t *testing.T) {
 	for situation, claimant := range claimants() {
 		t.Run(situation, func(t *testing.T) {
 			copied, second := freeHost("copied", ""), freeHost("second", "")
@@ -333,7 +335,7 @@ func TestNoDataForAServerThatIsInUse(t *testing.T) {
 			w.Expect(w.message(bootstrapv1.HostAvailableCondition)).To(Equal("BareMetalHosts that fit: second"))
 			queue := &late{}
 			w.reconciler.hostNews().Delete(t.Context(), event.DeleteEvent{Object: claimant}, queue)
-			w.Expect(queue.at).To(Equal([]string{"m"}), "its changes are news")
+			w.Expect(queue.at).To(Equal([]string{"m"}), "its changes are reconciled")
 
 			w.remove(claimant)
 			w.reconcile()
@@ -342,8 +344,8 @@ func TestNoDataForAServerThatIsInUse(t *testing.T) {
 	}
 }
 
-// TestNoDataForAServerInUseThatIsNotAvailableYet: the host may become available once the data was handed out.
-func TestNoDataForAServerInUseThatIsNotAvailableYet(t *testing.T) {
+// TestUnavailableServerInUseGetsNoData: the host may become available after the data was handed out.
+func TestUnavailableServerInUseGetsNoData(t *testing.T) {
 	for _, state := range []string{"", "registering", "inspecting", "preparing", "in error"} {
 		copied := freeHost("copied", "a")
 		copied.Status.Provisioning.State = state
@@ -363,8 +365,8 @@ func TestNoDataForAServerInUseThatIsNotAvailableYet(t *testing.T) {
 	}
 }
 
-// TestHostThatIsNotForTheMachineBlocksNoData: CAPM3 does not give it to the Machine.
-func TestHostThatIsNotForTheMachineBlocksNoData(t *testing.T) {
+// TestUnsuitableHostDoesNotBlockData: CAPM3 does not assign the host to the Machine.
+func TestUnsuitableHostDoesNotBlockData(t *testing.T) {
 	for situation, keepOut := range map[string]func(*metal3.Host){
 		"labels do not match": func(host *metal3.Host) { host.Labels = map[string]string{"zone": "b"} },
 		"unhealthy": func(host *metal3.Host) {
@@ -385,7 +387,7 @@ func TestHostThatIsNotForTheMachineBlocksNoData(t *testing.T) {
 			w.reconcile()
 			queue := &late{}
 			w.reconciler.hostNews().Delete(t.Context(), event.DeleteEvent{Object: claimant}, queue)
-			w.Expect(queue.at).To(BeEmpty(), "nothing waits for it")
+			w.Expect(queue.at).To(BeEmpty(), "no config waits for the host")
 			w.makeImage()
 			w.reconcile()
 			w.Expect(w.config().Status.DataSecretName).To(Equal("m"))

@@ -15,9 +15,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// The clock of the manager may step, and those of others, whose times it reads, be off by hours. What is told may
-// depend on that: nothing that is done does, and nobody is asked over and over.
-func TestNothingIsDoneBecauseTheClockSteps(t *testing.T) {
+// TestClockStepChangesOnlyReports: the clock of the manager may step, and the clocks behind other timestamps
+// may be off by hours. Reports may depend on that. Actions must not, and no server is polled in a loop.
+func TestClockStepChangesOnlyReports(t *testing.T) {
 	for situation, begin := range map[string]func(*testing.T) *world{
 		"waits for its image": func(t *testing.T) *world {
 			t.Helper()
@@ -25,11 +25,11 @@ func TestNothingIsDoneBecauseTheClockSteps(t *testing.T) {
 			w.reconcile()
 			return w
 		},
-		"waits for its host":   func(t *testing.T) *world { t.Helper(); return booted(t) },
-		"the host is refused":  func(t *testing.T) *world { t.Helper(); return refusedSince(t, binding.Settling/2) },
-		"the host is approved": joined,
-		"installs":             installing,
-		"is installed":         installedWithNode,
+		"waits for its host": func(t *testing.T) *world { t.Helper(); return booted(t) },
+		"host refused":       func(t *testing.T) *world { t.Helper(); return refusedSince(t, binding.Settling/2) },
+		"host approved":      joined,
+		"installs":           installing,
+		"installed":          installedWithNode,
 		"waits for assisted-service to delete": func(t *testing.T) *world {
 			t.Helper()
 			w := joined(t)
@@ -48,9 +48,9 @@ func TestNothingIsDoneBecauseTheClockSteps(t *testing.T) {
 				for n := range 4 {
 					before := w.writes
 					after := w.reconcile().RequeueAfter
-					w.Expect(after).To(Or(BeZero(), BeNumerically(">=", time.Second)), "when it looks again")
+					w.Expect(after).To(Or(BeZero(), BeNumerically(">=", time.Second)), "the next reconcile")
 					if n > 0 {
-						w.Expect(w.writes).To(Equal(before), "what a step changes is told once")
+						w.Expect(w.writes).To(Equal(before), "a changed report is written once")
 					}
 				}
 				w.Expect(w.others()).To(Equal(others))
@@ -59,14 +59,14 @@ func TestNothingIsDoneBecauseTheClockSteps(t *testing.T) {
 	}
 }
 
-// others are the versions of the objects that the manager works on, but for the config itself.
+// others returns the versions of the objects that the manager manages, except the config itself.
 func (w *world) others() []string {
 	w.t.Helper()
 	var versions []string
 	for _, list := range []client.ObjectList{&assisted.InfraEnvList{}, &aiv1beta1.AgentList{}, &corev1.SecretList{}} {
 		w.Expect(w.List(w.t.Context(), list)).To(Succeed())
 		w.Expect(meta.EachListItem(list, func(o runtime.Object) error {
-			object := o.(client.Object) //nolint:forcetypeassert // all are
+			object := o.(client.Object) //nolint:forcetypeassert // all are client objects
 			versions = append(versions, object.GetName()+" "+object.GetResourceVersion())
 			return nil
 		})).To(Succeed())

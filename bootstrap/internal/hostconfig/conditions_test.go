@@ -20,13 +20,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-func TestErrorBeforeTheFirstConditionOfAStage(t *testing.T) {
+func TestErrorBeforeFirstConditionOfStage(t *testing.T) {
 	denied := apierrors.NewForbidden(corev1.Resource("secrets"), "m", errors.New("User system:serviceaccount:other-namespace:x"))
 	for name, tc := range map[string]struct {
 		failure error
 		message string
 	}{
-		"an error of ours":                     {fmt.Errorf("https://img/?api_key=top-secret"), "see the manager's log"}, //nolint:err113,perfsprint // whatever comes
+		"an error of the provider":             {fmt.Errorf("https://img/?api_key=top-secret"), "see the manager's log"}, //nolint:err113,perfsprint // whatever comes
 		"a refusal":                            {fmt.Errorf("cannot write the bootstrap data: %w", denied), "Forbidden (secrets)"},
 		"one of several, after another report": {errors.Join(denied, errors.New("also other-namespace")), "Forbidden (secrets)"},
 	} {
@@ -46,8 +46,9 @@ func TestErrorBeforeTheFirstConditionOfAStage(t *testing.T) {
 	}
 }
 
-// Another client deleted the Secret that the cache still shows, and created one of its own under the name.
-func TestOwnerOfASecretThatTookThePlaceOfOursStays(t *testing.T) {
+// TestForeignOwnerOfReplacedSecretStays: another client deleted the Secret that the cache still shows, and
+// created one of its own with the same name.
+func TestForeignOwnerOfReplacedSecretStays(t *testing.T) {
 	foreign := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: "foreign"}}
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", OwnerReferences: foreign}}
 	w := newWorld(t, append(values(lab()), theirs)...)
@@ -59,12 +60,12 @@ func TestOwnerOfASecretThatTookThePlaceOfOursStays(t *testing.T) {
 	w.Expect(read(w, "m", &corev1.Secret{}).OwnerReferences).To(Equal(foreign))
 }
 
-// TestSecretsThatVanish are behind the cache: what it still shows is gone.
-func TestSecretsThatVanish(t *testing.T) {
+// TestDeletedSecretsInCache: the cache still shows Secrets that are deleted.
+func TestDeletedSecretsInCache(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	machine, _ := lab()["machine"].(*clusterv1.Machine)
 	secret := kube.MetadataOf(kube.Secret)
 	secret.Namespace, secret.Name, secret.Annotations = namespace, "m", map[string]string{desired.SourceAnnotation: "x"}
 	s := scope.New(&facts.Facts{Config: w.config(), Machine: machine, DataSecret: secret})
-	w.Expect(w.reconciler.writer.KeepOwner(t.Context(), s, s.DataSecret)).To(Succeed(), "nothing is to be owned")
+	w.Expect(w.reconciler.writer.KeepOwner(t.Context(), s, s.DataSecret)).To(Succeed(), "no owner is required")
 }

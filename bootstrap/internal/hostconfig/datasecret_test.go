@@ -29,7 +29,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// offer is assisted-service offering the image under other URLs.
+// offer sets other URLs of the image in the InfraEnv, as assisted-service does.
 func (w *world) offer(iso, ignition string) {
 	w.t.Helper()
 	infraEnv := read(w, "m", &assisted.InfraEnv{})
@@ -40,14 +40,14 @@ func (w *world) offer(iso, ignition string) {
 	})
 }
 
-func TestBootImageIsFollowedUntilTheHostIsChosen(t *testing.T) {
+func TestBootImageIsUpdatedUntilHostIsChosen(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
 	w.makeImage()
 	w.reconcile()
 	w.offer(isoURL+"?new", "")
 	w.reconcile()
-	w.Expect(w.infraMachine()).To(bootFrom(isoURL+"?new"), "a new URL is followed")
+	w.Expect(w.infraMachine()).To(bootFrom(isoURL+"?new"), "a new URL is set")
 	w.create(bareMetalHost())
 	w.offer(isoURL+"?newer", "")
 	w.reconcile()
@@ -59,7 +59,7 @@ func bootFrom(url string) OmegaMatcher {
 	return Satisfy(func(infraMachine *unstructured.Unstructured) bool { return bootmode.BootsFrom(infraMachine, url) })
 }
 
-// data is the bootstrap data.
+// data returns the bootstrap data.
 func (w *world) data() string {
 	w.t.Helper()
 	return string(read(w, "m", &corev1.Secret{}).Data["value"])
@@ -68,7 +68,7 @@ func (w *world) data() string {
 // downloaded waits for the download that the last reconcile started, and reconciles on it.
 func (w *world) downloaded() ctrl.Result {
 	w.t.Helper()
-	w.Eventually(w.reconciler.wake).WithTimeout(discoveryTime).Should(Receive(), "something is downloaded")
+	w.Eventually(w.reconciler.wake).WithTimeout(discoveryTime).Should(Receive(), "a download ends")
 	return w.reconcile()
 }
 
@@ -93,9 +93,9 @@ func TestDiskImage(t *testing.T) {
 	w.Expect(w.downloaded().RequeueAfter).NotTo(BeZero(), "a failed download is tried again")
 	w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionFalse, bootstrapv1.IgnitionDownloadFailedReason)
 	for _, c := range w.config().Status.Conditions {
-		w.Expect(c.Message).NotTo(ContainSubstring("top-secret"), "condition %s holds no credential", c.Type)
+		w.Expect(c.Message).NotTo(ContainSubstring("top-secret"), "condition %s contains no credential", c.Type)
 	}
-	w.Expect(w.config().Status.DataSecretName).To(BeEmpty(), "nothing is handed out without data")
+	w.Expect(w.config().Status.DataSecretName).To(BeEmpty(), "no data is handed out")
 
 	w.offer("", server.URL+"/first")
 	w.reconcile()
@@ -107,7 +107,7 @@ func TestDiskImage(t *testing.T) {
 	w.offer("", server.URL+"/second")
 	w.reconcile()
 	w.downloaded()
-	w.Expect(w.data()).To(Equal(second), "a new URL is followed until the host is chosen")
+	w.Expect(w.data()).To(Equal(second), "a new URL is used until the host is chosen")
 
 	w.create(bareMetalHost())
 	w.offer("", server.URL+"/first")
@@ -116,20 +116,20 @@ func TestDiskImage(t *testing.T) {
 	w.remove(read(w, "m", &corev1.Secret{}))
 	w.reconcile()
 	w.downloaded()
-	w.Expect(w.data()).To(Equal(first), "data that disappeared is made again")
+	w.Expect(w.data()).To(Equal(first), "deleted data is recreated")
 }
 
-// TestIgnitionBehindItsInfraEnv is assisted-service without authentication that has not taken in a change yet: its URL
-// stays the same, and so does what it serves.
-func TestIgnitionBehindItsInfraEnv(t *testing.T) {
+// TestOutdatedIgnition: assisted-service without authentication has not applied a change yet. Its URL and the
+// content stay the same.
+func TestOutdatedIgnition(t *testing.T) {
 	const first, second = `{"ignition":{"version":"3.1.0"}}`, `{"ignition":{"version":"3.1.0"},"storage":{}}`
 	for name, tc := range map[string]struct {
 		modified string
 		want     string
 	}{
-		"taken in later":              {"Sat, 21 Nov 2026 10:00:05 GMT", second},
-		"it never says so":            {"Sat, 21 Nov 2026 10:00:00 GMT", second},
-		"a service that says nothing": {"", second},
+		"applied later":                   {"Sat, 21 Nov 2026 10:00:05 GMT", second},
+		"never reported":                  {"Sat, 21 Nov 2026 10:00:00 GMT", second},
+		"a service without Last-Modified": {"", second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var answer, modified atomic.Value
@@ -151,10 +151,10 @@ func TestIgnitionBehindItsInfraEnv(t *testing.T) {
 			infraEnv := read(w, "m", &assisted.InfraEnv{})
 			w.change(infraEnv, func() { infraEnv.Generation++ })
 			w.reconcile()
-			w.Expect(w.downloaded().RequeueAfter).NotTo(BeZero(), "it is looked at again")
+			w.Expect(w.downloaded().RequeueAfter).NotTo(BeZero(), "polled again")
 			w.Expect(w.data()).To(Equal(first))
 			taken := bootdata.SourceDigest(infraEnv, nil, bootmode.DiskImage{}, server.URL+"/discovery.ign")
-			w.Expect(read(w, "m", &corev1.Secret{}).Annotations).NotTo(HaveKeyWithValue(desired.SourceAnnotation, taken), "the ignition from before the change is not taken for the one after it")
+			w.Expect(read(w, "m", &corev1.Secret{}).Annotations).NotTo(HaveKeyWithValue(desired.SourceAnnotation, taken), "the ignition from before the change is not used")
 			answer.Store(second)
 			modified.Store(tc.modified)
 			for try := 0; w.data() != tc.want && try < 10; try++ {
@@ -167,8 +167,8 @@ func TestIgnitionBehindItsInfraEnv(t *testing.T) {
 	}
 }
 
-// TestDownloadsAreSpacedByOneClock is a clock that differs from that of the machine.
-func TestDownloadsAreSpacedByOneClock(t *testing.T) {
+// TestDownloadsAreSpacedByInjectedClock: the injected clock differs from the clock of the machine.
+func TestDownloadsAreSpacedByInjectedClock(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", http.StatusServiceUnavailable) }))
 	defer server.Close()
 	objects := lab()
@@ -185,8 +185,9 @@ func TestDownloadsAreSpacedByOneClock(t *testing.T) {
 	}
 }
 
-// TestServiceThatHangs is a download that does not end: no worker of the manager waits for it, and it is made once.
-func TestServiceThatHangs(t *testing.T) {
+// TestHangingDownload: a download does not end. No worker of the manager waits for it, and there is only one
+// request.
+func TestHangingDownload(t *testing.T) {
 	hanging := make(chan struct{})
 	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -213,21 +214,21 @@ func TestServiceThatHangs(t *testing.T) {
 	secret := read(w, "m", &corev1.Secret{})
 	w.remove(secret) // the cache of a real manager does not have it yet
 	result := w.reconcile()
-	w.Expect(asked.Load()).To(Equal(int32(1)), "it is downloaded once")
-	w.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", reconcile.CacheLag)), "the next look is when the cache has caught up")
+	w.Expect(asked.Load()).To(Equal(int32(1)), "downloaded once")
+	w.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", reconcile.CacheLag)), "the next reconcile follows when the cache is up to date")
 }
 
-// discoveryTime is how long a download may take.
+// discoveryTime is the time that a download may take.
 const discoveryTime = 10 * time.Second
 
-func TestSecretOfSomeoneElse(t *testing.T) {
+func TestForeignDataSecret(t *testing.T) {
 	marked := func(owners ...metav1.OwnerReference) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Annotations: map[string]string{desired.SourceAnnotation: "faaaaaaaaaaaaaaa"}, OwnerReferences: owners}
 	}
 	foreign := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "m", UID: "foreign"}
 	for situation, metadata := range map[string]metav1.ObjectMeta{
-		"of the name alone": {},
-		"with our annotation, of nobody, and not handed out":     marked(),
+		"same name only": {},
+		"with our annotation, without owner, not handed out":     marked(),
 		"with our annotation, of another object":                 marked(foreign),
 		"with our annotation, of another config":                 marked(metav1.OwnerReference{APIVersion: bootstrapv1.GroupVersion.String(), Kind: "OpenshiftAssistedConfig", Name: "other", UID: "other"}),
 		"with our annotation, of this config and another object": marked(metav1.OwnerReference{APIVersion: bootstrapv1.GroupVersion.String(), Kind: "OpenshiftAssistedConfig", Name: "m", UID: "config-uid"}, foreign),
@@ -247,8 +248,9 @@ func TestSecretOfSomeoneElse(t *testing.T) {
 	}
 }
 
-// Owners of others stay, whatever the Secret was made from: also those of a host that is installed.
-func TestForeignOwnersOfTheDataStay(t *testing.T) {
+// TestForeignOwnersOfDataStay: foreign owners stay, independent of the source of the Secret and also on
+// installed hosts.
+func TestForeignOwnersOfDataStay(t *testing.T) {
 	w := installing(t)
 	w.enter("a", "installed")
 	w.knowNode()
@@ -261,7 +263,7 @@ func TestForeignOwnersOfTheDataStay(t *testing.T) {
 	w.Expect(read(w, "m", &corev1.Secret{}).OwnerReferences).To(Equal(foreign))
 }
 
-// behind is a cache that still shows a Secret which another took the place of.
+// behind is a cache that still shows a Secret which another client has replaced.
 type behind struct {
 	client.Reader
 
@@ -276,7 +278,7 @@ func (b behind) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 	return b.Reader.Get(ctx, key, obj, opts...)
 }
 
-func TestDataOfASecretThatTookThePlaceOfOursStay(t *testing.T) {
+func TestDataOfReplacedSecretStays(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
 	w.makeImage()
@@ -308,8 +310,8 @@ func (l lacking) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 	return l.Reader.Get(ctx, key, obj, opts...)
 }
 
-// TestSecretThatTheCacheDoesNotShowYet: the first write is forced and would overwrite it.
-func TestSecretThatTheCacheDoesNotShowYet(t *testing.T) {
+// TestForeignSecretMissingInCache: the first write is forced and would overwrite the Secret.
+func TestForeignSecretMissingInCache(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", UID: "theirs"}, Data: map[string][]byte{"value": []byte("theirs")}})
 	w.metadata.Reader = lacking{w.metadata.Reader, "m"}
@@ -323,7 +325,7 @@ func TestSecretThatTheCacheDoesNotShowYet(t *testing.T) {
 	w.Expect(kept.OwnerReferences).To(BeEmpty())
 }
 
-func TestOwnerOfTheDataIsRestored(t *testing.T) {
+func TestOwnerOfDataIsRestored(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
 	w.makeImage()
@@ -337,8 +339,9 @@ func TestOwnerOfTheDataIsRestored(t *testing.T) {
 	w.Expect(secret.Data).NotTo(BeEmpty())
 }
 
-// A hub that is OpenShift, without openshift-hub.yaml: the API server refuses other owner references of Secrets. All else goes on.
-func TestOwnersOfSecretsThatTheHubRefusesAreReported(t *testing.T) {
+// TestRejectedOwnersOfSecretsAreReported: on an OpenShift hub without openshift-hub.yaml, the API server
+// rejects other owner references of Secrets. All other steps proceed.
+func TestRejectedOwnersOfSecretsAreReported(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
 	w.makeImage()
@@ -354,7 +357,7 @@ func TestOwnersOfSecretsThatTheHubRefusesAreReported(t *testing.T) {
 	w.Expect(secret.Labels).NotTo(BeEmpty(), "all else is restored")
 	writes := w.writes
 	w.reconcile()
-	w.Expect(w.writes).To(Equal(writes), "what was refused is not repeated at once")
+	w.Expect(w.writes).To(Equal(writes), "a rejected request is not repeated at once")
 
 	w.undeletable = nil
 	w.clock = w.clock.Add(time.Hour)
@@ -364,8 +367,9 @@ func TestOwnersOfSecretsThatTheHubRefusesAreReported(t *testing.T) {
 	w.Expect(w.message(bootstrapv1.DataSecretAvailableCondition)).NotTo(ContainSubstring("owner references"))
 }
 
-// The same hub: data that has lost its owner, and has to follow another image.
-func TestDataFollowTheirSourceThoughTheHubRefusesTheirOwner(t *testing.T) {
+// TestDataIsUpdatedThoughOwnerIsRejected: on the same hub, data lost its owner and has to follow another
+// image.
+func TestDataIsUpdatedThoughOwnerIsRejected(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
 	w.makeImage()
@@ -384,11 +388,12 @@ func TestDataFollowTheirSourceThoughTheHubRefusesTheirOwner(t *testing.T) {
 	w.Expect(w.message(bootstrapv1.DataSecretAvailableCondition)).To(ContainSubstring("Secret m keeps its owner references"))
 	w.create(bareMetalHost(), discovered("a", "m", bootMAC))
 	w.reconcile()
-	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "its host is bound all the same")
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "the host is bound nevertheless")
 }
 
-// The same hub, once the host is installed: the conditions stay.
-func TestAnInstalledHostStaysReadyThoughTheHubRefusesTheOwnerOfItsData(t *testing.T) {
+// TestInstalledHostStaysReadyThoughOwnerIsRejected: on the same hub, the conditions of an installed host
+// stay.
+func TestInstalledHostStaysReadyThoughOwnerIsRejected(t *testing.T) {
 	w := installing(t)
 	w.enter("a", "installed")
 	w.knowNode()
@@ -402,7 +407,7 @@ func TestAnInstalledHostStaysReadyThoughTheHubRefusesTheOwnerOfItsData(t *testin
 	w.Expect(w.message(bootstrapv1.DataSecretAvailableCondition)).To(ContainSubstring("Secret m keeps its owner references"))
 }
 
-func TestChangedSettingsReachAnUnusedInfraEnv(t *testing.T) {
+func TestChangedSettingsReachUnusedInfraEnv(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
 	config := w.config()
@@ -413,7 +418,7 @@ func TestChangedSettingsReachAnUnusedInfraEnv(t *testing.T) {
 	config = w.config()
 	w.change(config, func() { config.Spec.AdditionalNTPSources = nil })
 	w.reconcile()
-	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.AdditionalNTPSources).To(ConsistOf("ntp.example"), "an InfraEnv that a host has booted from is left alone")
+	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.AdditionalNTPSources).To(ConsistOf("ntp.example"), "an InfraEnv stays unchanged after a host has booted its image")
 }
 
 func TestImageFailureAndRecovery(t *testing.T) {

@@ -15,8 +15,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// An assisted-service that is too old for a field is told by a condition, and asked again: it may be replaced by a newer one.
-func TestSettingsThatAssistedServiceDoesNotKnow(t *testing.T) {
+// TestSettingsUnknownToAssistedService: a condition reports an assisted-service that is too old for a field.
+// The request is repeated, since assisted-service may be upgraded.
+func TestSettingsUnknownToAssistedService(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	config := w.config()
 	w.change(config, func() { config.Spec.NTPSources = []string{"ntp.example"} })
@@ -27,7 +28,7 @@ func TestSettingsThatAssistedServiceDoesNotKnow(t *testing.T) {
 	w.Expect(meta.FindStatusCondition(w.config().Status.Conditions, bootstrapv1.DiscoveryImageReadyCondition).Message).To(
 		Equal("assisted-service of this hub is too old for what is set here: its InfraEnvs have no spec.ntpSources. Leave that out, or get a newer assisted-service"))
 	w.Expect(result.RequeueAfter).To(Equal(time.Minute))
-	w.Expect(w.reconcile().RequeueAfter).To(Equal(time.Minute), "an event that comes meanwhile makes it no later")
+	w.Expect(w.reconcile().RequeueAfter).To(Equal(time.Minute), "an event meanwhile does not delay the next request")
 	for _, after := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute} {
 		w.Expect(result.RequeueAfter).To(Equal(after))
 		w.clock = w.clock.Add(after)
@@ -36,26 +37,26 @@ func TestSettingsThatAssistedServiceDoesNotKnow(t *testing.T) {
 	w.Expect(result.RequeueAfter).To(Equal(10 * time.Minute))
 	config = w.config()
 	w.change(config, func() { config.Generation++; config.Spec.NTPSources = []string{"ntp.example", "other.example"} })
-	w.Expect(w.reconcile().RequeueAfter).To(Equal(time.Minute), "what is refused now is something else")
+	w.Expect(w.reconcile().RequeueAfter).To(Equal(time.Minute), "another setting is rejected now")
 	w.refusal = nil
 	w.reconcile()
 	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.NTPSources).To(ConsistOf("ntp.example", "other.example"))
 }
 
-func TestWhoFreezesTheDiscoverySettings(t *testing.T) {
+func TestAgentsThatFreezeDiscoverySettings(t *testing.T) {
 	for name, tc := range map[string]struct {
 		agent  func() *aiv1beta1.Agent
 		before func(w *world)
 		frozen bool
 	}{
 		"the Machine's host": {agent: func() *aiv1beta1.Agent { return discovered("a", "m", bootMAC) }, frozen: true},
-		"a stranger":         {agent: func() *aiv1beta1.Agent { return discovered("a", "m", "02:00:00:00:00:66") }},
-		"one that says not what it is": {agent: func() *aiv1beta1.Agent {
+		"a foreign Agent":    {agent: func() *aiv1beta1.Agent { return discovered("a", "m", "02:00:00:00:00:66") }},
+		"an Agent without inventory": {agent: func() *aiv1beta1.Agent {
 			agent := discovered("a", "m", bootMAC)
 			agent.Status.Inventory = aiv1beta1.HostInventory{}
 			return agent
 		}, frozen: true},
-		"one that was proven before": {agent: func() *aiv1beta1.Agent { return discovered("a", "m", "02:00:00:00:00:66") }, before: func(w *world) {
+		"an Agent identified before": {agent: func() *aiv1beta1.Agent { return discovered("a", "m", "02:00:00:00:00:66") }, before: func(w *world) {
 			config := w.config()
 			config.Status.AgentRef = &corev1.LocalObjectReference{Name: "a"}
 			w.Expect(w.Status().Update(t.Context(), config)).To(Succeed())

@@ -32,7 +32,7 @@ const (
 	usersFencing = "rack1-u7-fencing"
 )
 
-// credentials is a Secret with user name and password, and what else there is.
+// credentials returns a Secret with user name, password and further entries.
 func credentials(name string, others map[string]string) *corev1.Secret {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name)},
@@ -44,8 +44,8 @@ func credentials(name string, others map[string]string) *corev1.Secret {
 	return secret
 }
 
-// twoNodes is a world in which the Machine is one of the two nodes of a cluster, and an Agent of its host registered.
-// change is done to the BareMetalHost.
+// twoNodes returns a world in which the Machine is one of the two nodes of a cluster, and the Agent of its
+// host is registered. change edits the BareMetalHost.
 func twoNodes(t *testing.T, change func(*metal3.Host)) *world {
 	t.Helper()
 	objects := lab()
@@ -66,7 +66,7 @@ func twoNodes(t *testing.T, change func(*metal3.Host)) *world {
 	return w
 }
 
-// fencing is the content of the Secret that was made, with its keys.
+// fencing returns the content of the created Secret, with its keys.
 func (w *world) fencing() map[string]string {
 	w.t.Helper()
 	content := map[string]string{}
@@ -76,7 +76,7 @@ func (w *world) fencing() map[string]string {
 	return content
 }
 
-// expectNothingLeaked looks for the password in all that people read.
+// expectNothingLeaked expects that no object or event that users read contains the password.
 func (w *world) expectNothingLeaked() {
 	w.t.Helper()
 	for _, c := range w.config().Status.Conditions {
@@ -90,7 +90,7 @@ func (w *world) expectNothingLeaked() {
 	}
 }
 
-func TestTheBMCOfAFencedHostIsTold(t *testing.T) {
+func TestFencedHostGetsItsBMC(t *testing.T) {
 	w := twoNodes(t, nil)
 	w.create(credentials(bmcSecret, nil))
 	w.reconcile()
@@ -98,7 +98,7 @@ func TestTheBMCOfAFencedHostIsTold(t *testing.T) {
 		"address": "redfish+https://bmc-7.example:443/redfish/v1/Systems/1", "username": "root-" + hidden, "password": hidden, "certificateVerification": "Disabled",
 	}))
 	made := read(w, fencingOfM, &corev1.Secret{})
-	w.Expect(metav1.IsControlledBy(made, w.config())).To(BeTrue(), "it is deleted, and moved, with the config")
+	w.Expect(metav1.IsControlledBy(made, w.config())).To(BeTrue(), "deleted and moved with the config")
 	w.Expect(made.Labels).To(HaveKeyWithValue(clusterv1.ClusterNameLabel, "c"))
 	agent := w.agent("a")
 	w.Expect(agent.Spec.ClusterDeploymentName).NotTo(BeNil())
@@ -106,39 +106,39 @@ func TestTheBMCOfAFencedHostIsTold(t *testing.T) {
 
 	w.writes, w.reports = 0, 0
 	w.reconcile()
-	w.Expect(w.writes-w.reports).To(BeZero(), "nothing changed")
+	w.Expect(w.writes-w.reports).To(BeZero(), "no change")
 	w.registerWithCluster("a", "known")
 	w.reconcile()
 	w.Expect(w.agent("a").Spec.Approved).To(BeTrue())
 	w.expectNothingLeaked()
 }
 
-func TestOtherCredentialsReachAssistedServiceUntilTheHostIsApproved(t *testing.T) {
+func TestChangedCredentialsReachAssistedServiceUntilApproval(t *testing.T) {
 	w := twoNodes(t, nil)
 	bmc := credentials(bmcSecret, nil)
 	w.create(bmc)
 	w.reconcile()
 	before := w.agent("a")
 	w.change(bmc, func() { bmc.Data["password"] = []byte("other") })
-	w.Expect(w.reconciler.ofSecret(t.Context(), bmc)).To(ContainElement(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.config())}), "it is news")
+	w.Expect(w.reconciler.ofSecret(t.Context(), bmc)).To(ContainElement(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.config())}), "reconciled")
 	w.reconcile()
 	w.Expect(w.fencing()).To(HaveKeyWithValue("password", "other"))
-	w.Expect(w.agent("a").Annotations[desired.FencingAnnotation]).NotTo(Equal(before.Annotations[desired.FencingAnnotation]), "assisted-service looks again when the Agent changes")
+	w.Expect(w.agent("a").Annotations[desired.FencingAnnotation]).NotTo(Equal(before.Annotations[desired.FencingAnnotation]), "assisted-service reads the Secret when the Agent changes")
 
 	w.remove(read(w, fencingOfM, &corev1.Secret{}))
 	w.reconcile()
-	w.Expect(w.fencing()).To(HaveKeyWithValue("password", "other"), "it is there as long as the Agent names it")
+	w.Expect(w.fencing()).To(HaveKeyWithValue("password", "other"), "the Secret exists while the Agent names it")
 
 	w.registerWithCluster("a", "known")
 	w.reconcile()
 	w.change(bmc, func() { bmc.Data["password"] = []byte("later") })
 	w.Expect(w.agent("a").Spec.Approved).To(BeTrue())
 	w.reconcile()
-	w.Expect(w.fencing()).To(HaveKeyWithValue("password", "other"), "assisted-service ignores what comes later")
+	w.Expect(w.fencing()).To(HaveKeyWithValue("password", "other"), "assisted-service ignores later changes")
 	w.Expect(w.reconciler.ofSecret(t.Context(), bmc)).To(BeEmpty())
 }
 
-func TestWhatAnApprovedHostIsFencedByStays(t *testing.T) {
+func TestFencingCredentialsOfApprovedHostStay(t *testing.T) {
 	w := twoNodes(t, nil)
 	w.create(credentials(bmcSecret, nil))
 	w.reconcile()
@@ -150,27 +150,27 @@ func TestWhatAnApprovedHostIsFencedByStays(t *testing.T) {
 	restored := read(w, fencingOfM, &corev1.Secret{})
 	w.change(restored, func() { restored.OwnerReferences[0].UID = "from-a-backup" })
 	w.reconcile()
-	w.Expect(metav1.IsControlledBy(read(w, fencingOfM, &corev1.Secret{}), w.config())).To(BeTrue(), "else the garbage collector takes it")
+	w.Expect(metav1.IsControlledBy(read(w, fencingOfM, &corev1.Secret{}), w.config())).To(BeTrue(), "otherwise the garbage collector deletes it")
 
 	w.remove(restored)
-	w.Expect(w.reconciler.ofSecret(t.Context(), restored)).To(ContainElement(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.config())}), "it is news")
+	w.Expect(w.reconciler.ofSecret(t.Context(), restored)).To(ContainElement(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.config())}), "reconciled")
 	w.reconcile()
-	w.Expect(w.fencing()).To(HaveKeyWithValue("password", hidden), "assisted-service reads it before it takes note of the approval")
+	w.Expect(w.fencing()).To(HaveKeyWithValue("password", hidden), "assisted-service reads the Secret before it processes the approval")
 
 	w.remove(read(w, fencingOfM, &corev1.Secret{}))
 	w.remove(read(w, bmcSecret, &corev1.Secret{}))
 	w.reconcile()
-	w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.HostBindingReason) // which is up to assisted-service
+	w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.HostBindingReason) // assisted-service changes it
 }
 
-func TestTheUsersOwnCredentialsComeFirst(t *testing.T) {
+func TestUserCredentialsHavePriority(t *testing.T) {
 	w := twoNodes(t, func(host *metal3.Host) {
 		host.Annotations = map[string]string{metal3.FencingCredentialsAnnotation: usersFencing}
 	})
 	w.create(credentials(bmcSecret, nil), credentials(usersFencing, map[string]string{"address": "https://fence.example:8443/redfish/v1/Systems/7", "certificateVerification": "Enabled"}))
 	w.reconcile()
 	w.Expect(w.agent("a").Spec.FencingCredentialsSecretRef).To(Equal(usersFencing))
-	w.Expect(apierrors.IsNotFound(w.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: fencingOfM}, &corev1.Secret{}))).To(BeTrue(), "no other is made")
+	w.Expect(apierrors.IsNotFound(w.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: fencingOfM}, &corev1.Secret{}))).To(BeTrue(), "no other Secret is created")
 	before := w.agent("a").Annotations[desired.FencingAnnotation]
 	own := read(w, usersFencing, &corev1.Secret{})
 	w.change(own, func() { own.Data["password"] = []byte("other") })
@@ -197,15 +197,15 @@ func TestUnusableCredentials(t *testing.T) {
 			func(host *metal3.Host) { host.Spec.BMC.Address = "ipmi://root:" + hidden + "@192.0.2.1" }, credentials(bmcSecret, nil),
 			`spec.bmc.address of BareMetalHost rack1-u7, by which the other node fences it, has the driver "ipmi", which does not speak Redfish`,
 		},
-		"no such Secret":                   {nil, credentials("other", nil), "Secret rack1-u7-bmc with the credentials of the BMC of BareMetalHost rack1-u7 does not exist: create it"},
-		"no password":                      {nil, without(credentials(bmcSecret, nil), "password"), "has no password: add it"},
-		"no user":                          {nil, without(credentials(bmcSecret, nil), "username"), "has no username: add it"},
-		"no Secret is named":               {func(host *metal3.Host) { host.Spec.BMC.CredentialsName = "" }, credentials("other", nil), "has no spec.bmc.credentialsName"},
-		"the user's is missing":            {named, credentials(bmcSecret, nil), "Secret rack1-u7-fencing with the credentials of the BMC of BareMetalHost rack1-u7 does not exist"},
-		"the user's has no address":        {named, credentials(usersFencing, map[string]string{"certificateVerification": verification}), "the key address must be like"},
-		"the user's has no port":           {named, credentials(usersFencing, map[string]string{"address": "https://fence.example/redfish/v1/Systems/7", "certificateVerification": verification}), "with port and path"},
-		"the user's has no password":       {named, without(credentials(usersFencing, map[string]string{"address": address, "certificateVerification": verification}), "password"), "has no key password: add it"},
-		"the user's says nothing of certs": {named, credentials(usersFencing, map[string]string{"address": address}), "the key certificateVerification must be Enabled or Disabled"},
+		"no such Secret":                        {nil, credentials("other", nil), "Secret rack1-u7-bmc with the credentials of the BMC of BareMetalHost rack1-u7 does not exist: create it"},
+		"no password":                           {nil, without(credentials(bmcSecret, nil), "password"), "has no password: add it"},
+		"no user":                               {nil, without(credentials(bmcSecret, nil), "username"), "has no username: add it"},
+		"no Secret is named":                    {func(host *metal3.Host) { host.Spec.BMC.CredentialsName = "" }, credentials("other", nil), "has no spec.bmc.credentialsName"},
+		"user Secret is missing":                {named, credentials(bmcSecret, nil), "Secret rack1-u7-fencing with the credentials of the BMC of BareMetalHost rack1-u7 does not exist"},
+		"user Secret without address":           {named, credentials(usersFencing, map[string]string{"certificateVerification": verification}), "the key address must be like"},
+		"user Secret without port":              {named, credentials(usersFencing, map[string]string{"address": "https://fence.example/redfish/v1/Systems/7", "certificateVerification": verification}), "with port and path"},
+		"user Secret without password":          {named, without(credentials(usersFencing, map[string]string{"address": address, "certificateVerification": verification}), "password"), "has no key password: add it"},
+		"user Secret without certificate check": {named, credentials(usersFencing, map[string]string{"address": address}), "the key certificateVerification must be Enabled or Disabled"},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			w := twoNodes(t, tc.change)
@@ -219,7 +219,7 @@ func TestUnusableCredentials(t *testing.T) {
 	}
 }
 
-func TestASecretOfSomebodyElseIsLeftAlone(t *testing.T) {
+func TestForeignFencingSecretStays(t *testing.T) {
 	w := twoNodes(t, nil)
 	w.create(credentials(bmcSecret, nil), credentials(fencingOfM, nil))
 	w.reconcile()
@@ -230,8 +230,8 @@ func TestASecretOfSomebodyElseIsLeftAlone(t *testing.T) {
 	w.Expect(w.fencing()).To(HaveKey("address"))
 }
 
-// TestFencingSecretThatTheCacheDoesNotShowYet: the first write is forced and would overwrite it.
-func TestFencingSecretThatTheCacheDoesNotShowYet(t *testing.T) {
+// TestForeignFencingSecretMissingInCache: the first write is forced and would overwrite the Secret.
+func TestForeignFencingSecretMissingInCache(t *testing.T) {
 	w := twoNodes(t, nil)
 	w.create(credentials(bmcSecret, nil), credentials(fencingOfM, nil))
 	theirs := read(w, fencingOfM, &corev1.Secret{})
@@ -241,7 +241,7 @@ func TestFencingSecretThatTheCacheDoesNotShowYet(t *testing.T) {
 	w.Expect(read(w, fencingOfM, &corev1.Secret{})).To(Equal(theirs))
 }
 
-func TestNobodyElseIsFenced(t *testing.T) {
+func TestOtherTopologiesAreNotFenced(t *testing.T) {
 	for situation, change := range map[string]func(*hiveext.AgentClusterInstall){
 		"an arbiter":    func(install *hiveext.AgentClusterInstall) { install.Spec.ProvisionRequirements.ArbiterAgents = 1 },
 		"three masters": func(install *hiveext.AgentClusterInstall) { install.Spec.ProvisionRequirements.ControlPlaneAgents = 3 },
@@ -276,9 +276,10 @@ func TestTwoNodesHaveNoWorkers(t *testing.T) {
 	}
 }
 
-// A cluster with an arbiter that was moved to a hub whose AgentClusterInstalls have no field for arbiters looks there
-// like one of two nodes.
-func TestWorkersOfAClusterWithAnArbiterThatIsNotCounted(t *testing.T) {
+// TestWorkersOfMovedClusterWithArbiter: a cluster with an arbiter was moved to a hub whose
+// AgentClusterInstalls have no field for arbiters. This hub cannot distinguish it from a cluster of two
+// nodes.
+func TestWorkersOfMovedClusterWithArbiter(t *testing.T) {
 	w := booted(t)
 	install := read(w, "cp", &hiveext.AgentClusterInstall{})
 	w.change(install, func() {
@@ -290,7 +291,7 @@ func TestWorkersOfAClusterWithAnArbiterThatIsNotCounted(t *testing.T) {
 	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil())
 }
 
-func TestAnAssistedServiceWithoutFencing(t *testing.T) {
+func TestAssistedServiceWithoutFencing(t *testing.T) {
 	t.Run("its Agents have no such field", func(t *testing.T) {
 		w := twoNodes(t, nil)
 		bmc := credentials(bmcSecret, nil)
@@ -321,8 +322,9 @@ func TestAnAssistedServiceWithoutFencing(t *testing.T) {
 	})
 }
 
-// The password of a BMC is copied for as long as assisted-service may read it.
-func TestTheCredentialsAreTakenOutWhenTheHostIsInstalled(t *testing.T) {
+// TestCredentialsAreRemovedAfterInstallation: the password of a BMC is copied only while assisted-service may
+// read it.
+func TestCredentialsAreRemovedAfterInstallation(t *testing.T) {
 	w := twoNodes(t, nil)
 	w.create(credentials(bmcSecret, nil))
 	w.reconcile()
@@ -336,15 +338,16 @@ func TestTheCredentialsAreTakenOutWhenTheHostIsInstalled(t *testing.T) {
 	w.reconcile()
 	retired := read(w, fencingOfM, &corev1.Secret{})
 	w.Expect(retired.Data).To(BeEmpty())
-	w.Expect(metav1.IsControlledBy(retired, w.config())).To(BeTrue(), "it goes with the config")
+	w.Expect(metav1.IsControlledBy(retired, w.config())).To(BeTrue(), "deleted with the config")
 	writes := w.writes
 	w.restart()
 	w.reconcile()
 	w.Expect(w.writes).To(Equal(writes))
 }
 
-// The password of a BMC that nothing needs is not kept until the config is deleted.
-func TestTheCredentialsAreTakenOutWhenTheUserNamesOthers(t *testing.T) {
+// TestUnusedCredentialsAreRemoved: the password of a BMC is not kept until the config is deleted if no
+// component needs it.
+func TestUnusedCredentialsAreRemoved(t *testing.T) {
 	w := twoNodes(t, nil)
 	w.create(credentials(bmcSecret, nil), credentials(usersFencing, map[string]string{"address": "https://fence.example:8443/redfish/v1/Systems/7", "certificateVerification": "Enabled"}))
 	w.reconcile()
@@ -367,12 +370,13 @@ func TestTheCredentialsAreTakenOutWhenTheUserNamesOthers(t *testing.T) {
 
 	name("")
 	w.reconcile()
-	w.Expect(w.fencing()).To(HaveKeyWithValue("password", hidden), "it is needed again")
+	w.Expect(w.fencing()).To(HaveKeyWithValue("password", hidden), "needed again")
 	w.Expect(w.agent("a").Spec.FencingCredentialsSecretRef).To(Equal(fencingOfM))
 }
 
-// A Secret that belongs to another object is none of ours, whatever its annotation says.
-func TestCredentialsOfAnotherObjectAreLeftAlone(t *testing.T) {
+// TestForeignCredentialsStay: a Secret that belongs to another object is foreign, independent of its
+// annotation.
+func TestForeignCredentialsStay(t *testing.T) {
 	w := twoNodes(t, nil)
 	foreign := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: "foreign"}}
 	theirs := credentials(fencingOfM, nil)
@@ -385,9 +389,9 @@ func TestCredentialsOfAnotherObjectAreLeftAlone(t *testing.T) {
 	w.Expect(read(w, fencingOfM, &corev1.Secret{}).OwnerReferences).To(Equal(foreign))
 }
 
-// TestTheCredentialsGoWithTheRestoredConfig is a restore from a backup: the config has another UID, and the garbage
-// collector takes what belongs to the former one.
-func TestTheCredentialsGoWithTheRestoredConfig(t *testing.T) {
+// TestCredentialsAreDeletedWithRestoredConfig: after a restore from a backup the config has another UID, and
+// the garbage collector deletes objects of the former config.
+func TestCredentialsAreDeletedWithRestoredConfig(t *testing.T) {
 	w := twoNodes(t, nil)
 	w.create(credentials(bmcSecret, nil))
 	w.reconcile()
@@ -409,9 +413,9 @@ func TestTheCredentialsGoWithTheRestoredConfig(t *testing.T) {
 	w.Expect(made.OwnerReferences).To(HaveLen(1))
 }
 
-// TestTheCacheKeepsWhichSecretAnApprovedAgentNames: of a Secret that lost its owner in a restore only the Agent shows
-// that it is the Machine's.
-func TestTheCacheKeepsWhichSecretAnApprovedAgentNames(t *testing.T) {
+// TestCachedApprovedAgentKeepsNameOfSecret: if a Secret lost its owner in a restore, only the Agent shows
+// that the Secret belongs to the Machine.
+func TestCachedApprovedAgentKeepsNameOfSecret(t *testing.T) {
 	agent := &aiv1beta1.Agent{Spec: aiv1beta1.AgentSpec{
 		Approved: true, ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: namespace, Name: "cp"}, FencingCredentialsSecretRef: "m-fencing",
 	}}

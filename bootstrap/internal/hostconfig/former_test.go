@@ -13,7 +13,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// left adds what is left of the host's former Machine: an Agent that is being deleted.
+// left adds the Agent of the host's former Machine, which is being deleted.
 func (w *world) left(name, mac string) *aiv1beta1.Agent {
 	w.t.Helper()
 	agent := discovered(name, "former", mac)
@@ -24,7 +24,7 @@ func (w *world) left(name, mac string) *aiv1beta1.Agent {
 	return w.agent(name)
 }
 
-// cannotBeCleaned has assisted-service say that it does not reach the cluster of an Agent.
+// cannotBeCleaned makes assisted-service report that it does not reach the cluster of an Agent.
 func (w *world) cannotBeCleaned(agent *aiv1beta1.Agent) {
 	w.t.Helper()
 	w.change(agent, func() {
@@ -34,25 +34,25 @@ func (w *world) cannotBeCleaned(agent *aiv1beta1.Agent) {
 	})
 }
 
-// TestAgentThatCannotBeTakenOutOfItsCluster is about a host that is given to another Machine while assisted-service
-// cannot take it out of its former cluster: registered then, it would be forgotten.
-func TestAgentThatCannotBeTakenOutOfItsCluster(t *testing.T) {
+// TestFormerAgentThatCannotBeRemoved: the host is assigned to another Machine while assisted-service cannot
+// remove it from its former cluster. A host that registers during that time would be lost.
+func TestFormerAgentThatCannotBeRemoved(t *testing.T) {
 	w := booted(t)
 	agent := w.left("a", bootMAC)
 	w.reconcile()
 	w.lasts(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostReason)
 	w.Expect(w.message(bootstrapv1.HostIdentifiedCondition)).To(ContainSubstring("Agent a of its former Machine is still being deleted"))
-	w.Expect(w.agent("a").Annotations).NotTo(HaveKey(assisted.SkipSpokeCleanupAnnotation), "its Node is taken out of the cluster first")
-	w.Expect(w.event()).To(BeEmpty(), "it is not refused as another host with the same BMC address")
+	w.Expect(w.agent("a").Annotations).NotTo(HaveKey(assisted.SkipSpokeCleanupAnnotation), "its Node is removed from the cluster first")
+	w.Expect(w.event()).To(BeEmpty(), "not refused as another host with the same BMC address")
 
 	w.cannotBeCleaned(agent)
 	w.reconcile()
-	w.Expect(w.agent("a").Annotations).To(HaveKey(assisted.SkipSpokeCleanupAnnotation), "nothing holds it up any more")
+	w.Expect(w.agent("a").Annotations).To(HaveKey(assisted.SkipSpokeCleanupAnnotation), "the deletion is not blocked any more")
 	told := w.event()
 	w.Expect(told).To(And(ContainSubstring("Agent a"), ContainSubstring("no route to host"), ContainSubstring("delete it")))
 	w.Expect(told).NotTo(ContainSubstring("secret"))
 	w.reconcile()
-	w.Expect(w.event()).To(BeEmpty(), "it is told once")
+	w.Expect(w.event()).To(BeEmpty(), "reported once")
 
 	w.letGo("a", &aiv1beta1.Agent{})
 	w.reconcile()
@@ -60,7 +60,7 @@ func TestAgentThatCannotBeTakenOutOfItsCluster(t *testing.T) {
 	w.Expect(w.message(bootstrapv1.HostIdentifiedCondition)).NotTo(ContainSubstring("former"))
 }
 
-// TestAgentOfAnotherHostsFormerMachine is none of this Machine's business.
+// TestAgentOfAnotherHostsFormerMachine does not concern this Machine.
 func TestAgentOfAnotherHostsFormerMachine(t *testing.T) {
 	w := booted(t)
 	w.cannotBeCleaned(w.left("a", "02:00:00:00:00:66"))

@@ -19,12 +19,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// The next Machine of a control plane takes the name of the one that it replaces. What a cache that is behind still
-// says of the former one was held for its own: that its host was installed.
-func TestAFormerMachineOfTheNameTellsNothing(t *testing.T) {
+// TestFormerMachineOfSameNameIsIgnored: the next Machine of a control plane takes the name of the replaced
+// one. An outdated cache still shows the former Machine, whose installed host must not count for the next
+// one.
+func TestFormerMachineOfSameNameIsIgnored(t *testing.T) {
 	for name, owners := range map[string]func(next *clusterv1.Machine) []metav1.OwnerReference{
 		"before Cluster API adopted the config": func(*clusterv1.Machine) []metav1.OwnerReference { return nil },
-		"after it did":                          ownedBy,
+		"after Cluster API adopted the config":  ownedBy,
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := lab()
@@ -56,8 +57,9 @@ func TestAFormerMachineOfTheNameTellsNothing(t *testing.T) {
 	}
 }
 
-// A config that somebody deletes is in use as long as a Machine refers to it, whoever its owner is.
-func TestAConfigInUseIsKeptWhoeverOwnsIt(t *testing.T) {
+// TestConfigInUseIsKept: a config that a user deletes is in use while a Machine refers to it, independent of
+// its owner.
+func TestConfigInUseIsKept(t *testing.T) {
 	w := booted(t)
 	config := w.config()
 	w.change(config, func() { config.OwnerReferences = nil })
@@ -66,7 +68,7 @@ func TestAConfigInUseIsKeptWhoeverOwnsIt(t *testing.T) {
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.WaitingForMachineReason)
 }
 
-// gone is a config that is released, before the cache knows it.
+// gone returns a config that is released, before the cache contains the deletion.
 func gone(config *bootstrapv1.OpenshiftAssistedConfig) *bootstrapv1.OpenshiftAssistedConfig {
 	former := config.DeepCopy()
 	former.UID, former.ResourceVersion = "former-uid", "7"
@@ -75,9 +77,9 @@ func gone(config *bootstrapv1.OpenshiftAssistedConfig) *bootstrapv1.OpenshiftAss
 	return former
 }
 
-// What is known of the host of a former config, which the cache still has, is not written into the next one of its
-// name: it would be installed for ever.
-func TestTheStatusOfAFormerConfigIsNotThatOfTheNext(t *testing.T) {
+// TestStatusOfFormerConfigIsNotWrittenToNext: the cache still contains a former config with its host. Its
+// status must not be written into the next config of the same name, which would be installed forever.
+func TestStatusOfFormerConfigIsNotWrittenToNext(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	former := gone(w.config())
 	w.cache.Client = interceptor.NewClient(w.cached(), interceptor.Funcs{
@@ -94,8 +96,9 @@ func TestTheStatusOfAFormerConfigIsNotThatOfTheNext(t *testing.T) {
 	w.Expect(w.config().Status).To(BeZero())
 }
 
-// The boot mode of a Machine follows from its infrastructure machine, once: a former one, of another template, does not tell.
-func TestAFormerInfraMachineTellsNothing(t *testing.T) {
+// TestFormerInfraMachineIsIgnored: the boot mode of a Machine is set once, from its infrastructure machine. A
+// former infrastructure machine, of another template, must not count.
+func TestFormerInfraMachineIsIgnored(t *testing.T) {
 	objects := lab()
 	former := metal3Machine("qcow2")
 	owners := former.GetOwnerReferences()
@@ -114,8 +117,8 @@ func TestAFormerInfraMachineTellsNothing(t *testing.T) {
 	w.Expect(w.config().Status.BootMode).To(Equal(bootstrapv1.BootModeLiveISO))
 }
 
-// The image of an InfraEnv that goes is that of nobody, soon: no host boots from it.
-func TestNoHostBootsFromAnInfraEnvThatGoes(t *testing.T) {
+// TestDeletedInfraEnvBootsNoHost: no host boots the image of an InfraEnv that is being deleted.
+func TestDeletedInfraEnvBootsNoHost(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
 	w.remove(w.takeInfraEnvIn())
@@ -132,8 +135,8 @@ func TestNoHostBootsFromAnInfraEnvThatGoes(t *testing.T) {
 	w.Expect(w.config().Status.DataSecretName).To(Equal("m"))
 }
 
-// A Machine may be deleted before the cache has seen the InfraEnv that was made for it.
-func TestAnInfraEnvThatWasNeverSeenIsNotLeftBehind(t *testing.T) {
+// TestInfraEnvMissingInCacheIsDeleted: a Machine may be deleted before the cache contains its new InfraEnv.
+func TestInfraEnvMissingInCacheIsDeleted(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.cache.Client = interceptor.NewClient(w.cached(), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -156,13 +159,14 @@ func TestAnInfraEnvThatWasNeverSeenIsNotLeftBehind(t *testing.T) {
 	config := w.config()
 	w.remove(config)
 	w.reconcile()
-	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(config), &assisted.InfraEnv{})).To(MatchError(apierrors.IsNotFound, "is gone"))
+	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(config), &assisted.InfraEnv{})).To(MatchError(apierrors.IsNotFound, "not found"))
 	w.reconcile()
-	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(config), config)).To(MatchError(apierrors.IsNotFound, "is gone"))
+	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(config), config)).To(MatchError(apierrors.IsNotFound, "not found"))
 }
 
-// The real cache waits without end for a kind that the manager has no rights on, and its worker with it.
-func TestAnInfraMachineOfAnotherGroupIsNotRead(t *testing.T) {
+// TestInfraMachineOfAnotherGroupIsNotRead: the real cache, and its worker, wait without end for a kind that
+// the manager must not read.
+func TestInfraMachineOfAnotherGroupIsNotRead(t *testing.T) {
 	objects := lab()
 	objects["machine"].(*clusterv1.Machine).Spec.InfrastructureRef.APIGroup = "controlplane.cluster.x-k8s.io"
 	w := newWorld(t, values(objects)...)

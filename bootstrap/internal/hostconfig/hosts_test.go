@@ -17,7 +17,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// freeHost is one that nobody has, with a label.
+// freeHost returns a host without consumer, with a label.
 func freeHost(name, zone string) *metal3.Host {
 	host := bareMetalHost()
 	host.Name, host.Spec.ConsumerRef, host.Labels = name, nil, map[string]string{"zone": zone}
@@ -25,7 +25,7 @@ func freeHost(name, zone string) *metal3.Host {
 	return host
 }
 
-// wanting is a Metal3Machine that wants a host with a label.
+// wanting returns a Metal3Machine that selects a host by label.
 func wanting(name, zone string, made time.Time) *unstructured.Unstructured {
 	machine := metal3Machine("live-iso")
 	machine.SetName(name)
@@ -34,8 +34,9 @@ func wanting(name, zone string, made time.Time) *unstructured.Unstructured {
 	return machine
 }
 
-// TestHostsAreLookedForBeforeAServerIsTouched: what is wrong is told while the image is still being made, and holds nothing up.
-func TestHostsAreLookedForBeforeAServerIsTouched(t *testing.T) {
+// TestHostsAreCheckedBeforeServerBoots: problems are reported while the image is still being created, and
+// block nothing.
+func TestHostsAreCheckedBeforeServerBoots(t *testing.T) {
 	objects := lab()
 	objects["metal3"] = wanting("m", "a", time.Unix(2000, 0))
 	w := newWorld(t, append(values(objects), freeHost("one", "b"))...)
@@ -48,7 +49,7 @@ func TestHostsAreLookedForBeforeAServerIsTouched(t *testing.T) {
 	w.reconcile()
 	w.lasts(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason)
 	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.NoHostFitsReason)
-	w.Expect(w.message(bootstrapv1.ReadyCondition)).To(And(ContainSubstring("choose a BareMetalHost"), ContainSubstring("lab fits: one (")), "Machine and control plane show it, too")
+	w.Expect(w.message(bootstrapv1.ReadyCondition)).To(And(ContainSubstring("choose a BareMetalHost"), ContainSubstring("lab fits: one (")), "Machine and control plane mirror the message")
 
 	w.create(freeHost("two", "a"))
 	w.reconcile()
@@ -58,7 +59,7 @@ func TestHostsAreLookedForBeforeAServerIsTouched(t *testing.T) {
 	w.Expect(w.message(bootstrapv1.ReadyCondition)).To(HaveSuffix("to choose a BareMetalHost"))
 	before := w.writes
 	w.reconcile()
-	w.Expect(w.writes).To(Equal(before), "nothing is written, since nothing changed")
+	w.Expect(w.writes).To(Equal(before), "no write without a change")
 
 	w.create(wanting("older", "a", time.Unix(1000, 0)))
 	w.reconcile()
@@ -66,8 +67,9 @@ func TestHostsAreLookedForBeforeAServerIsTouched(t *testing.T) {
 	w.Expect(w.message(bootstrapv1.HostAvailableCondition)).To(ContainSubstring("older Metal3Machines wait for hosts as well: older. "))
 }
 
-// TestMachinesThatHaveAHostNeedNoOther: by CAPM3's annotation, by the host that names them, or because they go.
-func TestMachinesThatHaveAHostNeedNoOther(t *testing.T) {
+// TestMachinesWithHostNeedNoOther: CAPM3's annotation or the consumer of the host shows it, or the Machine is
+// being deleted.
+func TestMachinesWithHostNeedNoOther(t *testing.T) {
 	annotated, named, going := wanting("annotated", "a", time.Unix(1000, 0)), wanting("named", "a", time.Unix(1000, 0)), wanting("going", "a", time.Unix(1000, 0))
 	annotated.SetAnnotations(map[string]string{metal3.HostAnnotation: "lab/elsewhere"})
 	going.SetFinalizers([]string{"x/y"})
@@ -82,8 +84,8 @@ func TestMachinesThatHaveAHostNeedNoOther(t *testing.T) {
 	w.lasts(bootstrapv1.HostAvailableCondition, metav1.ConditionTrue, bootstrapv1.HostsFitReason)
 }
 
-// TestWhatBefallsTheChosenHostIsTold until it is installed, and errors afterwards, too.
-func TestWhatBefallsTheChosenHostIsTold(t *testing.T) {
+// TestProblemsOfChosenHostAreReported until the host is installed; errors also afterwards.
+func TestProblemsOfChosenHostAreReported(t *testing.T) {
 	w := booted(t)
 	w.reconcile()
 	w.lasts(bootstrapv1.HostAvailableCondition, metav1.ConditionTrue, bootstrapv1.HostChosenReason)
@@ -105,15 +107,16 @@ func TestWhatBefallsTheChosenHostIsTold(t *testing.T) {
 	w.reconcile()
 	w.clock = w.clock.Add(reconcile.DeferralPeriod)
 	w.reconcile()
-	w.Expect(w.message(bootstrapv1.HostAvailableCondition)).To(BeEmpty(), "it is installed, and the host Metal3's affair")
+	w.Expect(w.message(bootstrapv1.HostAvailableCondition)).To(BeEmpty(), "after the installation Metal3 reports the host")
 	host = read(w, "rack1-u7", bareMetalHost())
 	w.change(host, func() { host.Status.ErrorType, host.Status.ErrorMessage = "provisioning error", "cleaning failed" })
 	w.reconcile()
-	w.Expect(w.message(bootstrapv1.HostAvailableCondition)).To(Equal("BareMetalHost lab/rack1-u7: provisioning error: cleaning failed"), "a Machine that is deleted waits for it")
+	w.Expect(w.message(bootstrapv1.HostAvailableCondition)).To(Equal("BareMetalHost lab/rack1-u7: provisioning error: cleaning failed"), "the deleted Machine waits for the host")
 }
 
-// TestNewsOfHostsReachThoseThatWait, and for these not at once: hosts are given away in swarms.
-func TestNewsOfHostsReachThoseThatWait(t *testing.T) {
+// TestHostChangesReachWaitingMachines: Machines that wait for any host are enqueued later, because many hosts
+// change at once.
+func TestHostChangesReachWaitingMachines(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
 	queue := &late{}
@@ -124,12 +127,12 @@ func TestNewsOfHostsReachThoseThatWait(t *testing.T) {
 	news.Update(t.Context(), event.UpdateEvent{ObjectOld: host, ObjectNew: host}, queue)
 	news.Delete(t.Context(), event.DeleteEvent{Object: host}, queue)
 	w.Expect(queue.later).To(Equal([]string{"m", "m", "m"}))
-	w.Expect(queue.at).To(BeEmpty(), "nobody has this host")
+	w.Expect(queue.at).To(BeEmpty(), "no Machine has this host")
 
 	elsewhere := freeHost("one", "a")
 	elsewhere.Namespace = "tenant"
 	news.Create(t.Context(), event.CreateEvent{Object: elsewhere}, queue)
-	w.Expect(queue.later).To(HaveLen(3), "CAPM3 gives Machines hosts of their own namespace")
+	w.Expect(queue.later).To(HaveLen(3), "CAPM3 assigns hosts of the Machine's own namespace")
 
 	going := metal3Machine("live-iso")
 	going.SetName("other")
@@ -138,21 +141,21 @@ func TestNewsOfHostsReachThoseThatWait(t *testing.T) {
 	w.Expect(queue.later).To(BeEmpty())
 	going.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
 	w.reconciler.infraMachineNews().Update(t.Context(), event.UpdateEvent{ObjectOld: going, ObjectNew: going}, queue)
-	w.Expect(queue.later).To(Equal([]string{"m"}), "it does not need its host any more")
+	w.Expect(queue.later).To(Equal([]string{"m"}), "the Machine does not need its host any more")
 	own := metal3Machine("live-iso")
 	w.reconciler.infraMachineNews().Create(t.Context(), event.CreateEvent{Object: own}, queue)
-	w.Expect(queue.at).To(Equal([]string{"m"}), "its own, and not later")
+	w.Expect(queue.at).To(Equal([]string{"m"}), "the Machine's own host is enqueued at once")
 
 	w.create(bareMetalHost())
 	w.reconcile()
 	*queue = late{}
 	news.Create(t.Context(), event.CreateEvent{Object: host}, queue)
-	w.Expect(queue.later).To(BeEmpty(), "it has a host")
+	w.Expect(queue.later).To(BeEmpty(), "the Machine has a host")
 	news.Create(t.Context(), event.CreateEvent{Object: bareMetalHost()}, queue)
-	w.Expect(queue.at).To(Equal([]string{"m"}), "that one is its own")
+	w.Expect(queue.at).To(Equal([]string{"m"}), "the Machine's own host")
 }
 
-// late is a queue that notes what is added at once, and what later.
+// late is a queue that records immediate and delayed additions.
 type late struct {
 	workqueue.TypedRateLimitingInterface[ctrl.Request]
 

@@ -18,7 +18,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// message returns the message of a condition; empty when there is none.
+// message returns the message of a condition; empty without the condition.
 func (w *world) message(conditionType string) string {
 	w.t.Helper()
 	if c := meta.FindStatusCondition(w.config().Status.Conditions, conditionType); c != nil {
@@ -27,7 +27,8 @@ func (w *world) message(conditionType string) string {
 	return ""
 }
 
-// TestBMCOfAnotherHost is a BareMetalHost with the BMC address of another server: that one was inspected, and boots the image.
+// TestBMCOfAnotherHost: a BareMetalHost has the BMC address of another server, which was inspected and boots
+// the image.
 func TestBMCOfAnotherHost(t *testing.T) {
 	const otherMAC = "02:00:00:00:00:77"
 	w := booted(t)
@@ -44,35 +45,35 @@ func TestBMCOfAnotherHost(t *testing.T) {
 	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "the wrong server is not bound")
 	message := w.message(bootstrapv1.HostIdentifiedCondition)
 	for _, wanted := range []string{bootMAC, otherMAC, "redfish://bmc-8.example/redfish/v1/Systems/8", "do not delete the Machine first, which would wipe that server"} {
-		w.Expect(message).To(ContainSubstring(wanted), "it is told")
+		w.Expect(message).To(ContainSubstring(wanted), "reported")
 	}
 	w.Expect(message).NotTo(ContainSubstring("secret"))
 	for w.event() != "" { // the refusal
 	}
 	w.reconcile()
-	w.Expect(w.event()).To(BeEmpty(), "it is told once")
+	w.Expect(w.event()).To(BeEmpty(), "reported once")
 }
 
-// TestHostOfTheMetal3Machine is which BareMetalHost is taken for the Machine's. The annotation of a Metal3Machine can
-// be edited by its user.
-func TestHostOfTheMetal3Machine(t *testing.T) {
+// TestHostOfMetal3Machine: a user can edit the annotation of a Metal3Machine, so that the BareMetalHost must
+// name the Metal3Machine as well.
+func TestHostOfMetal3Machine(t *testing.T) {
 	mine := metal3.Consumer{Kind: "Metal3Machine", Namespace: namespace, Name: "m"}
 	for situation, tc := range map[string]struct {
 		annotation, hostNamespace string
 		consumer                  *metal3.Consumer
 		taken                     bool
 	}{
-		"annotated, and it names the Metal3Machine":            {"lab/rack1-u7", namespace, &mine, true},
-		"not annotated, and it names the Metal3Machine":        {"", namespace, &mine, true},
-		"the annotation has the wrong namespace":               {"tenant/rack1-u7", namespace, &mine, true},
-		"of another tenant, annotated":                         {"tenant/rack1-u7", "tenant", nil, false},
-		"of another tenant, with a consumer of the same name":  {"tenant/rack1-u7", "tenant", &metal3.Consumer{Kind: "Metal3Machine", Namespace: "tenant", Name: "m"}, false},
-		"of another tenant, with this consumer":                {"", "tenant", &mine, false},
-		"not given to anybody":                                 {"lab/rack1-u7", namespace, nil, false},
-		"given to another":                                     {"lab/rack1-u7", namespace, &metal3.Consumer{Kind: "Metal3Machine", Namespace: namespace, Name: "other"}, false},
-		"given to another kind":                                {"lab/rack1-u7", namespace, &metal3.Consumer{Kind: "Host", Namespace: namespace, Name: "m"}, false},
-		"given to a Metal3Machine of another namespace":        {"lab/rack1-u7", namespace, &metal3.Consumer{Kind: "Metal3Machine", Namespace: "tenant", Name: "m"}, false},
-		"not annotated, and given to one of another namespace": {"", namespace, &metal3.Consumer{Kind: "Metal3Machine", Namespace: "tenant", Name: "m"}, false},
+		"annotated, and it names the Metal3Machine":                           {"lab/rack1-u7", namespace, &mine, true},
+		"not annotated, and it names the Metal3Machine":                       {"", namespace, &mine, true},
+		"the annotation has the wrong namespace":                              {"tenant/rack1-u7", namespace, &mine, true},
+		"of another tenant, annotated":                                        {"tenant/rack1-u7", "tenant", nil, false},
+		"of another tenant, with a consumer of the same name":                 {"tenant/rack1-u7", "tenant", &metal3.Consumer{Kind: "Metal3Machine", Namespace: "tenant", Name: "m"}, false},
+		"of another tenant, with this consumer":                               {"", "tenant", &mine, false},
+		"without consumer":                                                    {"lab/rack1-u7", namespace, nil, false},
+		"assigned to another Metal3Machine":                                   {"lab/rack1-u7", namespace, &metal3.Consumer{Kind: "Metal3Machine", Namespace: namespace, Name: "other"}, false},
+		"assigned to another kind":                                            {"lab/rack1-u7", namespace, &metal3.Consumer{Kind: "Host", Namespace: namespace, Name: "m"}, false},
+		"assigned to a Metal3Machine of another namespace":                    {"lab/rack1-u7", namespace, &metal3.Consumer{Kind: "Metal3Machine", Namespace: "tenant", Name: "m"}, false},
+		"not annotated, and assigned to a Metal3Machine of another namespace": {"", namespace, &metal3.Consumer{Kind: "Metal3Machine", Namespace: "tenant", Name: "m"}, false},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			host := bareMetalHost()
@@ -83,15 +84,15 @@ func TestHostOfTheMetal3Machine(t *testing.T) {
 			f := &facts.Facts{Config: &bootstrapv1.OpenshiftAssistedConfig{}, InfraMachine: infraMachine}
 			w.Expect(w.reconciler.gatherer.Host(t.Context(), f)).To(Succeed())
 			if tc.taken {
-				w.Expect(f.Host).NotTo(BeNil(), "it is taken")
+				w.Expect(f.Host).NotTo(BeNil(), "the host is used")
 			} else {
-				w.Expect(f.Host).To(BeNil(), "it is not taken")
+				w.Expect(f.Host).To(BeNil(), "the host is not used")
 			}
 		})
 	}
 }
 
-// TestTwoHostsOfOneMetal3Machine: nothing tells which of them is the Machine's, before CAPM3 does.
+// TestTwoHostsOfOneMetal3Machine: only CAPM3 decides which of them is the Machine's host.
 func TestTwoHostsOfOneMetal3Machine(t *testing.T) {
 	second := bareMetalHost()
 	second.Name = "rack1-u8"
@@ -104,8 +105,8 @@ func TestTwoHostsOfOneMetal3Machine(t *testing.T) {
 	w.Expect(f.Host).To(HaveField("Name", "rack1-u8"))
 }
 
-// Users know it by its kind, which is not the name of the type here.
-func TestAHostThatCannotBeRead(t *testing.T) {
+// TestUnreadableHost: the error names the kind that users know, not the Go type.
+func TestUnreadableHost(t *testing.T) {
 	w := newWorld(t)
 	w.cache.Client = interceptor.NewClient(w, interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
@@ -117,8 +118,8 @@ func TestAHostThatCannotBeRead(t *testing.T) {
 	w.Expect(w.reconciler.gatherer.Host(t.Context(), f)).To(MatchError("cannot read BareMetalHost lab/rack1-u7: no"))
 }
 
-// TestAnnotationThatNamesAnotherTenantsHost: nothing of that host is told.
-func TestAnnotationThatNamesAnotherTenantsHost(t *testing.T) {
+// TestAnnotationWithHostOfAnotherTenant: no message reports anything about that host.
+func TestAnnotationWithHostOfAnotherTenant(t *testing.T) {
 	w := booted(t)
 	w.remove(read(w, "rack1-u7", bareMetalHost()))
 	theirs := bareMetalHost()
@@ -132,8 +133,9 @@ func TestAnnotationThatNamesAnotherTenantsHost(t *testing.T) {
 	w.Expect(w.message(bootstrapv1.HostIdentifiedCondition)).NotTo(Or(ContainSubstring("tenant"), ContainSubstring("02:00")))
 }
 
-// TestAgentThatIsNotUsedIsUnbound: assisted-service does not start with one host too many. An installed one would be wiped.
-func TestAgentThatIsNotUsedIsUnbound(t *testing.T) {
+// TestUnusedAgentIsUnbound: assisted-service does not start an installation with one host too many. An
+// installed Agent stays bound, because its host would be wiped.
+func TestUnusedAgentIsUnbound(t *testing.T) {
 	for state, unbound := range map[string]bool{"known": true, "disconnected": true, "installing-in-progress": false, "installed": false, "added-to-existing-cluster": false, "": false} {
 		w := booted(t)
 		w.create(discovered("b", "m", bootMAC))
@@ -153,7 +155,7 @@ func TestAgentThatIsNotUsedIsUnbound(t *testing.T) {
 		before := w.writes
 		w.reconcile()
 		if unbound {
-			w.Expect(w.writes).To(Equal(before), "%q: nothing more is written", state)
+			w.Expect(w.writes).To(Equal(before), "%q: no further write", state)
 		}
 	}
 }
@@ -163,24 +165,24 @@ func TestForeignHostIsRefused(t *testing.T) {
 	w.create(discovered("impostor", "m", "02:00:00:00:00:66"))
 	w.reconcile()
 	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.HostRefusedReason)
-	w.Expect(w.agent("impostor").Spec).To(And(HaveField("Approved", BeFalse()), HaveField("ClusterDeploymentName", BeNil()), HaveField("Hostname", BeEmpty())), "the impostor is told nothing")
+	w.Expect(w.agent("impostor").Spec).To(And(HaveField("Approved", BeFalse()), HaveField("ClusterDeploymentName", BeNil()), HaveField("Hostname", BeEmpty())), "the spec of the impostor is unchanged")
 	w.Expect(w.event()).To(And(ContainSubstring("HostRefused"), ContainSubstring("02:00:00:00:00:66")))
 	w.reconcile()
-	w.Expect(w.event()).To(BeEmpty(), "it is told once")
+	w.Expect(w.event()).To(BeEmpty(), "reported once")
 
 	w.create(discovered("right", "m", bootMAC))
 	w.reconcile()
 	w.Expect(w.agent("right").Spec.ClusterDeploymentName).NotTo(BeNil(), "the right host is bound")
-	w.Expect(w.agent("impostor").Spec.ClusterDeploymentName).To(BeNil(), "no other is")
+	w.Expect(w.agent("impostor").Spec.ClusterDeploymentName).To(BeNil(), "no other Agent is bound")
 }
 
-// TestServersWithANICOfTheSameAddress: without serial numbers each would be taken for each other, whoever has the other
-// one, and whatever is the matter with it.
-func TestServersWithANICOfTheSameAddress(t *testing.T) {
+// TestServersWithSharedMACAddress: without serial numbers each server would be taken for the other,
+// independent of the consumer and of the state of the other host.
+func TestServersWithSharedMACAddress(t *testing.T) {
 	for name, is := range map[string]func(*metal3.Host){
-		"free":                             func(*metal3.Host) {},
-		"provisioned by nobody's consumer": func(other *metal3.Host) { other.Status.Provisioning.State = "provisioned" },
-		"in error":                         func(other *metal3.Host) { other.Status.ErrorMessage = "no BMC" },
+		"free":                         func(*metal3.Host) {},
+		"provisioned without consumer": func(other *metal3.Host) { other.Status.Provisioning.State = "provisioned" },
+		"in error":                     func(other *metal3.Host) { other.Status.ErrorMessage = "no BMC" },
 		"paused": func(other *metal3.Host) {
 			metav1.SetMetaDataAnnotation(&other.ObjectMeta, metal3.BlockingAnnotations[0], "")
 		},
@@ -214,12 +216,12 @@ func refuseByASharedNIC(t *testing.T, is func(*metal3.Host)) {
 	w.create(withNIC(discovered("right", "m", bootMAC), usb))
 	w.reconcile()
 	w.Expect(w.agent("right").Spec.ClusterDeploymentName).NotTo(BeNil(), "the right host is bound")
-	w.Expect(w.agent("impostor").Spec.ClusterDeploymentName).To(BeNil(), "no other is")
+	w.Expect(w.agent("impostor").Spec.ClusterDeploymentName).To(BeNil(), "no other Agent is bound")
 }
 
-// TestAgentThatTurnsOutToBeAnotherMachineIsUnbound: what proved it is known to be no proof when the other server was
-// inspected. The cluster would have one host too many.
-func TestAgentThatTurnsOutToBeAnotherMachineIsUnbound(t *testing.T) {
+// TestAgentOfAnotherServerIsUnboundAfterInspection: the inspection of the other server shows that the
+// identification of the Agent was no proof. The cluster would have one host too many.
+func TestAgentOfAnotherServerIsUnboundAfterInspection(t *testing.T) {
 	const usb = "0a:ca:fe:f0:0d:04"
 	for _, approved := range []string{"", "and known", "and its record lost"} {
 		w := booted(t)
@@ -248,18 +250,19 @@ func TestAgentThatTurnsOutToBeAnotherMachineIsUnbound(t *testing.T) {
 		}
 		before := w.writes
 		w.reconcile()
-		w.Expect(w.writes).To(Equal(before), "nothing more is written")
+		w.Expect(w.writes).To(Equal(before), "no further write")
 	}
 }
 
-// withNIC gives the machine of an Agent a further address.
+// withNIC adds an address to the inventory of an Agent.
 func withNIC(agent *aiv1beta1.Agent, mac string) *aiv1beta1.Agent {
 	agent.Status.Inventory.Interfaces = append(agent.Status.Inventory.Interfaces, aiv1beta1.HostInterface{MacAddress: mac})
 	return agent
 }
 
-// TestHostThatSomebodyElseTakes between its choice and its use.
-func TestHostThatSomebodyElseTakes(t *testing.T) {
+// TestHostAssignedToAnotherMachine covers a change of the consumer between the choice of the host and its
+// use.
+func TestHostAssignedToAnotherMachine(t *testing.T) {
 	w := booted(t)
 	infraMachine := w.infraMachine()
 	w.change(infraMachine, func() { infraMachine.SetAnnotations(map[string]string{metal3.HostAnnotation: "lab/rack1-u7"}) })
@@ -269,11 +272,11 @@ func TestHostThatSomebodyElseTakes(t *testing.T) {
 	w.reconcile()
 	w.lasts(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.NoHostFitsReason)
 	w.Expect(w.message(bootstrapv1.ReadyCondition)).To(ContainSubstring("BareMetalHost lab/rack1-u7, which was given to Metal3Machine m, names another consumer in spec.consumerRef"))
-	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "its host is another's")
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "the host belongs to another Machine")
 
 	w.change(host, func() { host.Spec.ConsumerRef.Name = "m" })
 	w.reconcile()
-	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "it is the Machine's again")
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "the host belongs to the Machine again")
 }
 
 func TestHostThatBootedAnotherImage(t *testing.T) {
@@ -281,11 +284,11 @@ func TestHostThatBootedAnotherImage(t *testing.T) {
 	w.create(discovered("a", "elsewhere", bootMAC))
 	w.reconcile()
 	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.HostRefusedReason)
-	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "it is not bound")
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "not bound")
 }
 
-// TestRefusalsAreInOrder: the cache lists in any order, and a message that differs is another write.
-func TestRefusalsAreInOrder(t *testing.T) {
+// TestRefusalsAreSorted: the cache lists in any order, and each change of a message is another write.
+func TestRefusalsAreSorted(t *testing.T) {
 	w := booted(t)
 	host := read(w, "rack1-u7", bareMetalHost())
 	w.change(host, func() {
@@ -299,30 +302,30 @@ func TestRefusalsAreInOrder(t *testing.T) {
 	w.Expect(w.message(bootstrapv1.HostIdentifiedCondition)).To(And(MatchRegexp("(?s)Agent a .*Agent b "), Not(ContainSubstring("Agent c ")), Not(ContainSubstring("Agent d "))))
 }
 
-// TestAgentOfAnotherImageIsNews for the config that waits for its host, as long as that waits.
-func TestAgentOfAnotherImageIsNews(t *testing.T) {
+// TestAgentOfAnotherImageWakesWaitingConfig while the config waits for its host.
+func TestAgentOfAnotherImageWakesWaitingConfig(t *testing.T) {
 	w := booted(t)
 	wakes := func(agent *aiv1beta1.Agent) bool { return len(w.reconciler.ofAgent(t.Context(), agent)) > 0 }
 	w.reconcile()
 	theirs := discovered("a", "elsewhere", bootMAC)
 	theirs.Namespace = "tenant"
-	w.Expect(wakes(discovered("a", "elsewhere", bootMAC))).To(BeTrue(), "it runs on the host")
-	w.Expect(wakes(discovered("a", "elsewhere", "02:00:00:00:00:66"))).To(BeFalse(), "it runs on another host")
-	w.Expect(wakes(theirs)).To(BeFalse(), "Agents of other namespaces are not looked at")
+	w.Expect(wakes(discovered("a", "elsewhere", bootMAC))).To(BeTrue(), "the Agent runs on the host")
+	w.Expect(wakes(discovered("a", "elsewhere", "02:00:00:00:00:66"))).To(BeFalse(), "the Agent runs on another host")
+	w.Expect(wakes(theirs)).To(BeFalse(), "Agents of other namespaces are ignored")
 	w.restart()
 	w.reconcile()
 	w.Expect(wakes(discovered("a", "elsewhere", bootMAC))).To(BeTrue(), "after a restart")
 
 	w.create(discovered("right", "m", bootMAC))
 	w.reconcile()
-	w.Expect(wakes(discovered("a", "elsewhere", bootMAC))).To(BeTrue(), "its host may be in use, and is not approved")
+	w.Expect(wakes(discovered("a", "elsewhere", bootMAC))).To(BeTrue(), "the host may be in use, and is not approved")
 	w.approves("right", "it is the host")
 	w.reconcile()
 	w.Expect(wakes(discovered("a", "elsewhere", bootMAC))).To(BeFalse(), "the host is approved")
 }
 
-// TestAgentThatComesWhileAgentsAreLookedFor wakes the config: what was listed does not have it.
-func TestAgentThatComesWhileAgentsAreLookedFor(t *testing.T) {
+// TestAgentRegisteredDuringListWakesConfig: the list does not contain the Agent.
+func TestAgentRegisteredDuringListWakesConfig(t *testing.T) {
 	w := booted(t)
 	woken := false
 	w.listing = func() { woken = len(w.reconciler.ofAgent(t.Context(), discovered("a", "elsewhere", bootMAC))) > 0 }
@@ -330,7 +333,7 @@ func TestAgentThatComesWhileAgentsAreLookedFor(t *testing.T) {
 	w.Expect(woken).To(BeTrue())
 }
 
-func TestConfigThatIsGoneDoesNotWait(t *testing.T) {
+func TestDeletedConfigDoesNotWait(t *testing.T) {
 	w := booted(t)
 	w.reconcile()
 	config := w.config()

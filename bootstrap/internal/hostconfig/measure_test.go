@@ -12,7 +12,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure/measuretest"
 )
 
-func TestStagesOfAHostAreMeasuredWhenItIsInstalled(t *testing.T) {
+func TestStagesAreMeasuredWhenHostIsInstalled(t *testing.T) {
 	created := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	host := func(installed metav1.ConditionStatus, without ...string) *bootstrapv1.OpenshiftAssistedConfig {
 		c := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(created)}}
@@ -36,11 +36,11 @@ func TestStagesOfAHostAreMeasuredWhenItIsInstalled(t *testing.T) {
 		before, after *bootstrapv1.OpenshiftAssistedConfig
 		wanted        []measure.Stage
 	}{
-		"it is installed":                 {host(metav1.ConditionFalse), host(metav1.ConditionTrue), all},
-		"of one stage nothing is known":   {host(metav1.ConditionFalse), host(metav1.ConditionTrue, bootstrapv1.HostApprovedCondition), all[:2]},
-		"it is being installed":           {host(metav1.ConditionFalse), host(metav1.ConditionFalse), nil},
-		"it was installed before":         {host(metav1.ConditionTrue), host(metav1.ConditionTrue), nil},
-		"it was installed on another hub": {host(metav1.ConditionTrue, bootstrapv1.HostInstalledCondition), host(metav1.ConditionTrue), nil},
+		"installed":                {host(metav1.ConditionFalse), host(metav1.ConditionTrue), all},
+		"one stage unknown":        {host(metav1.ConditionFalse), host(metav1.ConditionTrue, bootstrapv1.HostApprovedCondition), all[:2]},
+		"being installed":          {host(metav1.ConditionFalse), host(metav1.ConditionFalse), nil},
+		"installed before":         {host(metav1.ConditionTrue), host(metav1.ConditionTrue), nil},
+		"installed on another hub": {host(metav1.ConditionTrue, bootstrapv1.HostInstalledCondition), host(metav1.ConditionTrue), nil},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
@@ -53,22 +53,22 @@ func TestStagesOfAHostAreMeasuredWhenItIsInstalled(t *testing.T) {
 	}
 }
 
-func TestWhatAHostTellsOfItselfIsAProblemOnlyWhereSomebodyHasToAct(t *testing.T) {
+func TestConditionsAreProblemsOnlyIfUserActionIsRequired(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		condition metav1.Condition
 		problem   bool
 	}{
-		"it is refused":               {metav1.Condition{Type: bootstrapv1.HostIdentifiedCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.HostRefusedReason}, true},
-		"which is repeated":           {metav1.Condition{Type: bootstrapv1.ReadyCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.HostRefusedReason}, false},
-		"it is waited for":            {metav1.Condition{Type: bootstrapv1.HostIdentifiedCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.WaitingForHostReason}, false},
-		"it is installed":             {metav1.Condition{Type: bootstrapv1.HostInstalledCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.HostInstalledReason}, false},
-		"it is leaving with a reason": {metav1.Condition{Type: bootstrapv1.DeletingCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.DeletingAgentReason}, false},
+		"refused":                      {metav1.Condition{Type: bootstrapv1.HostIdentifiedCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.HostRefusedReason}, true},
+		"refused, mirrored by Ready":   {metav1.Condition{Type: bootstrapv1.ReadyCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.HostRefusedReason}, false},
+		"waiting for the host":         {metav1.Condition{Type: bootstrapv1.HostIdentifiedCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.WaitingForHostReason}, false},
+		"installed":                    {metav1.Condition{Type: bootstrapv1.HostInstalledCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.HostInstalledReason}, false},
+		"being deleted, with a reason": {metav1.Condition{Type: bootstrapv1.DeletingCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.DeletingAgentReason}, false},
 	} {
 		t.Run(situation, func(t *testing.T) { NewWithT(t).Expect(isProblem(&tc.condition)).To(Equal(tc.problem)) })
 	}
 }
 
-func TestAProblemOfAHostIsMeasuredOnce(t *testing.T) {
+func TestProblemOfHostIsMeasuredOnce(t *testing.T) {
 	w := booted(t)
 	count := func() float64 {
 		value, err := measuretest.Count("capi_openshift_agent_problems_total", map[string]string{"kind": "OpenshiftAssistedConfig", "reason": bootstrapv1.HostRefusedReason})

@@ -18,8 +18,8 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 )
 
-// TestBareMetalHostsThatComeLater is a manager that was started before the Bare Metal Operator was installed.
-func TestBareMetalHostsThatComeLater(t *testing.T) {
+// TestBareMetalHostsAreInstalledLater: the manager was started before the Bare Metal Operator was installed.
+func TestBareMetalHostsAreInstalledLater(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconciler.metal3.Store(false)
 	w.reconcile()
@@ -42,24 +42,24 @@ func TestBareMetalHostsThatComeLater(t *testing.T) {
 		_, err := later.Reconcile(t.Context(), ctrl.Request{})
 		return err
 	}
-	w.Expect(reconcile()).To(Succeed(), "there is no definition")
-	w.Expect(watched).To(BeZero(), "there is no definition")
+	w.Expect(reconcile()).To(Succeed(), "no CustomResourceDefinition")
+	w.Expect(watched).To(BeZero(), "no CustomResourceDefinition")
 	w.create(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: bareMetalHostCRD}})
 	w.Expect(reconcile()).To(MatchError(errNotServed))
-	w.Expect(watched).To(BeZero(), "it is not served yet")
+	w.Expect(watched).To(BeZero(), "not served yet")
 	mapper.Add(schema.GroupVersionKind{Group: metal3api.GroupVersion.Group, Version: metal3api.GroupVersion.Version, Kind: "BareMetalHost"}, meta.RESTScopeNamespace)
 	w.Expect(reconcile()).NotTo(Succeed(), "the API server does not answer")
-	w.Expect(w.reconciler.metal3.Load()).To(BeFalse(), "it is not watched")
+	w.Expect(w.reconciler.metal3.Load()).To(BeFalse(), "not watched")
 	w.Expect(reconcile()).To(Succeed())
 	w.Expect(reconcile()).To(Succeed())
-	w.Expect(watched).To(Equal(1), "it is watched once")
+	w.Expect(watched).To(Equal(1), "watched once")
 	w.reconcile()
 	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "the host is found")
 }
 
-// TestMetadataOfTheHost is rendered by CAPM3 into a Secret of the infra machine: the host is told what the config takes
-// from it, and nothing before it is there.
-func TestMetadataOfTheHost(t *testing.T) {
+// TestMetadataOfHost: CAPM3 renders the metadata into a Secret of the infra machine. The Agent gets the
+// values that the config refers to, and nothing before the Secret exists.
+func TestMetadataOfHost(t *testing.T) {
 	w := booted(t)
 	infraMachine := read(w, "m", metal3Machine("live-iso"))
 	w.change(infraMachine, func() {
@@ -71,8 +71,8 @@ func TestMetadataOfTheHost(t *testing.T) {
 	})
 	w.create(discovered("a", "m", bootMAC))
 	_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(config)})
-	w.Expect(err).To(MatchError(ContainSubstring("m-metadata")), "it is not rendered yet")
-	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "it is not bound")
+	w.Expect(err).To(MatchError(ContainSubstring("m-metadata")), "not rendered yet")
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "not bound")
 
 	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m-metadata"}, Data: map[string][]byte{"metaData": []byte("rack: r7\nrow: \"12\"\n"), "networkData": []byte("rack: other\n")}})
 	w.reconcile()

@@ -17,7 +17,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// offerIgnition is assisted-service serving a discovery ignition, which is downloaded.
+// offerIgnition serves a discovery ignition for download, as assisted-service does.
 func (w *world) offerIgnition() {
 	w.t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -29,8 +29,9 @@ func (w *world) offerIgnition() {
 	w.downloaded()
 }
 
-// TestNoDataForAMiswiredHost: in boot mode DiskImage Metal3 writes the disk of the server before an Agent shows which server that is.
-func TestNoDataForAMiswiredHost(t *testing.T) {
+// TestMiswiredHostGetsNoData: in boot mode DiskImage, Metal3 writes the disk before an Agent identifies the
+// server.
+func TestMiswiredHostGetsNoData(t *testing.T) {
 	objects := lab()
 	objects["metal3"] = metal3Machine("qcow2")
 	wrong := freeHost("wrong", "")
@@ -56,8 +57,8 @@ func TestNoDataForAMiswiredHost(t *testing.T) {
 	w.Expect(w.config().Status.DataSecretName).To(Equal("m"), "CAPM3 does not choose it: %s", w.message(bootstrapv1.ReadyCondition))
 }
 
-// TestNoDataForAnInvalidHostSelector, in both boot modes, until the selector is corrected.
-func TestNoDataForAnInvalidHostSelector(t *testing.T) {
+// TestInvalidHostSelectorGetsNoData until the selector is corrected, in both boot modes.
+func TestInvalidHostSelectorGetsNoData(t *testing.T) {
 	for format, offer := range map[string]func(*world){"qcow2": (*world).offerIgnition, "live-iso": func(w *world) { w.makeImage(); w.reconcile() }} {
 		t.Run(format, func(t *testing.T) {
 			objects := lab()
@@ -83,8 +84,9 @@ func TestNoDataForAnInvalidHostSelector(t *testing.T) {
 	}
 }
 
-// TestMiswiredHostThatBootsALiveISO is identified before anything is written: the data are handed out, and the Agent is refused.
-func TestMiswiredHostThatBootsALiveISO(t *testing.T) {
+// TestMiswiredHostWithLiveISO: the Agent identifies the host before a disk is written. The data is handed
+// out, and the Agent is refused.
+func TestMiswiredHostWithLiveISO(t *testing.T) {
 	wrong := freeHost("wrong", "")
 	wrong.Status.HardwareDetails = &metal3.Hardware{NIC: []metal3.NIC{{MAC: otherBootMAC}}}
 	w := awaiting(t, wrong)
@@ -93,7 +95,7 @@ func TestMiswiredHostThatBootsALiveISO(t *testing.T) {
 	w.Expect(w.message(bootstrapv1.HostAvailableCondition)).To(And(ContainSubstring(bootMAC), ContainSubstring(otherBootMAC)))
 }
 
-// plainMetal is a Machine of another infrastructure, which has no BareMetalHosts.
+// plainMetal returns a Machine of another infrastructure provider, without BareMetalHosts.
 func plainMetal(t *testing.T) *world {
 	t.Helper()
 	objects := lab()
@@ -108,7 +110,7 @@ func plainMetal(t *testing.T) *world {
 	return w
 }
 
-// dataFrom is when the bootstrap data Secret was created.
+// dataFrom sets the creation time of the bootstrap data Secret.
 func (w *world) dataFrom(created time.Time) {
 	w.t.Helper()
 	secret := read(w, "m", &corev1.Secret{})
@@ -116,8 +118,9 @@ func (w *world) dataFrom(created time.Time) {
 	w.Expect(read(w, "m", &corev1.Secret{}).CreationTimestamp.Time).To(BeTemporally("==", created))
 }
 
-// TestAgentThatRegisteredBeforeTheDataIsNotTheHost where the data are all that identifies a host. The manager's clock does not count.
-func TestAgentThatRegisteredBeforeTheDataIsNotTheHost(t *testing.T) {
+// TestAgentRegisteredBeforeDataIsNotTheHost if only the data identifies a host. The manager's clock does not
+// count.
+func TestAgentRegisteredBeforeDataIsNotTheHost(t *testing.T) {
 	handedOut := time.Now().Add(-time.Hour).Truncate(time.Second)
 	w := plainMetal(t)
 	w.clock = w.clock.Add(-26 * time.Hour)
@@ -139,24 +142,24 @@ func TestAgentThatRegisteredBeforeTheDataIsNotTheHost(t *testing.T) {
 	right.CreationTimestamp = metav1.NewTime(handedOut)
 	w.create(right)
 	w.reconcile()
-	w.Expect(w.agent("right").Spec.ClusterDeploymentName).To(BeNil(), "the image got into other hands")
+	w.Expect(w.agent("right").Spec.ClusterDeploymentName).To(BeNil(), "another server booted the image")
 	w.remove(w.agent("stranger"))
 	w.reconcile()
 	w.Expect(w.agent("right").Spec.ClusterDeploymentName).NotTo(BeNil(), "it registered in the same second as the data was handed out, or later: %s", w.message(bootstrapv1.ReadyCondition))
 	w.dataFrom(handedOut.Add(time.Minute))
 	w.registerWithCluster("right", "known")
 	w.reconcile()
-	w.Expect(w.agent("right").Spec.Approved).To(BeTrue(), "the Secret was made again after the host was identified")
+	w.Expect(w.agent("right").Spec.Approved).To(BeTrue(), "the Secret was recreated after the host was identified")
 }
 
-// TestInstalledAgentOfTheSameServerElsewhere: without a BareMetalHost the Agents themselves show it.
-func TestInstalledAgentOfTheSameServerElsewhere(t *testing.T) {
+// TestInstalledAgentOfSameServerElsewhere: without a BareMetalHost the Agents themselves show the conflict.
+func TestInstalledAgentOfSameServerElsewhere(t *testing.T) {
 	w := plainMetal(t)
 	w.offerIgnition()
 	w.create(installedElsewhere("b"), discovered("a", "m", bootMAC))
 	w.reconcile()
 	w.refusesToApprove("a", "Agent b of InfraEnv elsewhere")
-	w.Expect(w.reconciler.ofAgent(t.Context(), installedElsewhere("b"))).To(HaveLen(1), "its changes are news")
+	w.Expect(w.reconciler.ofAgent(t.Context(), installedElsewhere("b"))).To(HaveLen(1), "its changes are reconciled")
 	w.remove(w.agent("b"))
 	w.approves("a", "the other Agent is deleted")
 }

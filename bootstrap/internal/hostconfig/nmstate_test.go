@@ -26,7 +26,7 @@ func staticNetwork(name, mac string, labels map[string]string) *aiv1beta1.NMStat
 	}
 }
 
-// static is a lab whose Machine has addresses only by NMStateConfigs with the label net=lab.
+// static returns a lab whose Machine gets addresses only from NMStateConfigs with the label net=lab.
 func static() map[string]client.Object {
 	objects := lab()
 	config, _ := objects["config"].(*bootstrapv1.OpenshiftAssistedConfig)
@@ -34,7 +34,7 @@ func static() map[string]client.Object {
 	return objects
 }
 
-// takeIn is assisted-service that has the NMStateConfigs in its image.
+// takeIn builds the NMStateConfigs into the image, as assisted-service does.
 func (w *world) takeIn() {
 	w.t.Helper()
 	infraEnv := read(w, "m", &assisted.InfraEnv{})
@@ -43,12 +43,12 @@ func (w *world) takeIn() {
 	})
 }
 
-func TestHostWaitsForItsNMStateConfig(t *testing.T) {
+func TestHostWaitsForNMStateConfig(t *testing.T) {
 	w := newWorld(t, append(values(static()), staticNetwork("other", bootMAC, map[string]string{"net": "elsewhere"}))...)
 	w.reconcile()
 	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForNMStateConfigReason)
 	w.Expect(w.message(bootstrapv1.ReadyCondition)).To(ContainSubstring("net=lab"), "the selector is named")
-	w.Expect(w.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "m"}, &assisted.InfraEnv{})).To(MatchError(apierrors.IsNotFound, "not found"), "no image without addresses is made")
+	w.Expect(w.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "m"}, &assisted.InfraEnv{})).To(MatchError(apierrors.IsNotFound, "not found"), "no image without addresses is created")
 	w.create(staticNetwork("n", bootMAC, map[string]string{"net": "lab"}))
 	w.reconcile()
 	w.makeImage()
@@ -57,9 +57,9 @@ func TestHostWaitsForItsNMStateConfig(t *testing.T) {
 	w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason)
 }
 
-// TestImageWithoutTheNMStateConfig covers an InfraEnv that is older than its NMStateConfig: its image has no addresses
-// until assisted-service took it in.
-func TestImageWithoutTheNMStateConfig(t *testing.T) {
+// TestImageWithoutNMStateConfig covers an InfraEnv that is older than its NMStateConfig: its image has no
+// addresses until assisted-service has built the NMStateConfig into the image.
+func TestImageWithoutNMStateConfig(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
 	config := w.config()
@@ -69,21 +69,21 @@ func TestImageWithoutTheNMStateConfig(t *testing.T) {
 	w.makeImage()
 	w.reconcile()
 	w.wants(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForNMStateConfigReason)
-	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.NMStateConfigLabelSelector.MatchLabels).To(HaveKeyWithValue("net", "lab"), "the InfraEnv knows the selector")
+	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.NMStateConfigLabelSelector.MatchLabels).To(HaveKeyWithValue("net", "lab"), "the InfraEnv has the selector")
 	w.create(staticNetwork("n", bootMAC, map[string]string{"net": "lab"}))
 	w.reconcile()
 	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForDiscoveryImageReason)
-	w.Expect(w.config().Status.DataSecretName).To(BeEmpty(), "nothing is handed out")
+	w.Expect(w.config().Status.DataSecretName).To(BeEmpty(), "no data is handed out")
 	w.Expect(w.infraMachine()).NotTo(bootFrom(isoURL), "the old image is not handed out")
 	w.takeIn()
 	w.reconcile()
 	w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason)
 	w.offer(isoURL+"?new", "")
 	w.reconcile()
-	w.Expect(w.infraMachine()).To(bootFrom(isoURL+"?new"), "the image with another NMStateConfig is followed until the host is chosen")
+	w.Expect(w.infraMachine()).To(bootFrom(isoURL+"?new"), "a new image is used until the host is chosen")
 }
 
-func TestSelectorOfNothing(t *testing.T) {
+func TestSelectorWithoutMatch(t *testing.T) {
 	objects := lab()
 	config, _ := objects["config"].(*bootstrapv1.OpenshiftAssistedConfig)
 	config.Spec.NMStateConfigLabelSelector = &metav1.LabelSelector{}
@@ -91,10 +91,10 @@ func TestSelectorOfNothing(t *testing.T) {
 	w.reconcile()
 	w.makeImage()
 	w.reconcile()
-	w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason) // assisted-service takes none, too
+	w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason) // assisted-service needs no match either
 }
 
-func TestSelectorThatIsInvalid(t *testing.T) {
+func TestInvalidSelector(t *testing.T) {
 	objects := lab()
 	config, _ := objects["config"].(*bootstrapv1.OpenshiftAssistedConfig)
 	config.Spec.NMStateConfigLabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "net", Operator: "Like"}}}
@@ -103,7 +103,7 @@ func TestSelectorThatIsInvalid(t *testing.T) {
 	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.InvalidConfigurationReason)
 }
 
-// onlyWhen is the matcher, and its opposite when that is not so.
+// onlyWhen returns the matcher, or its negation if so is false.
 func onlyWhen(so bool, matcher OmegaMatcher) OmegaMatcher {
 	if so {
 		return matcher
@@ -116,8 +116,8 @@ func TestNMStateConfigOfAnotherHost(t *testing.T) {
 		networks []client.Object
 		warned   bool
 	}{
-		"an interface is the host's":    {networks: []client.Object{staticNetwork("n", strings.ToUpper(bootMAC), map[string]string{"net": "lab"})}},
-		"none of several is the host's": {networks: []client.Object{staticNetwork("n", "02:00:00:00:00:07", map[string]string{"net": "lab"})}, warned: true},
+		"an interface of the host":             {networks: []client.Object{staticNetwork("n", strings.ToUpper(bootMAC), map[string]string{"net": "lab"})}},
+		"several interfaces, none of the host": {networks: []client.Object{staticNetwork("n", "02:00:00:00:00:07", map[string]string{"net": "lab"})}, warned: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, append(values(static()), tc.networks...)...)
@@ -136,15 +136,15 @@ func TestNMStateConfigOfAnotherHost(t *testing.T) {
 			c := meta.FindStatusCondition(w.config().Status.Conditions, bootstrapv1.ReadyCondition)
 			w.Expect(c.Reason).To(onlyWhen(tc.warned, Equal(bootstrapv1.NMStateConfigMismatchReason)))
 			w.Expect(c.Message).To(onlyWhen(tc.warned, ContainSubstring("net=lab")))
-			w.Expect(w.event()).To(BeEmpty(), "it is told once")
+			w.Expect(w.event()).To(BeEmpty(), "reported once")
 			before := w.writes
 			w.reconcile()
-			w.Expect(w.writes).To(Equal(before), "nothing is written, since nothing changed")
+			w.Expect(w.writes).To(Equal(before), "no write without a change")
 		})
 	}
 }
 
-func TestNMStateConfigReachesTheConfigsThatSelectIt(t *testing.T) {
+func TestNMStateConfigWakesSelectingConfigs(t *testing.T) {
 	w := newWorld(t, values(static())...)
 	for name, tc := range map[string]struct {
 		network *aiv1beta1.NMStateConfig

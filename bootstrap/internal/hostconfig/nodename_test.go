@@ -12,7 +12,8 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 )
 
-// former is a Machine that has the Node of a name. Somebody keeps it: only without its finalizer it can go.
+// former returns a Machine with a Node name and a foreign finalizer: it is deleted only after the finalizer
+// is removed.
 func former(cluster, node string) *clusterv1.Machine {
 	return &clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
@@ -23,9 +24,9 @@ func former(cluster, node string) *clusterv1.Machine {
 	}
 }
 
-// TestNameOfANodeThatIsDeleted is a host that comes back while its former Machine is still being deleted: the last
-// thing that is done for that one is to delete the Node of its name.
-func TestNameOfANodeThatIsDeleted(t *testing.T) {
+// TestHostWaitsForNodeNameOfDeletedMachine: a host returns while its former Machine is still being deleted.
+// The last step of that deletion deletes the Node of the same name.
+func TestHostWaitsForNodeNameOfDeletedMachine(t *testing.T) {
 	w := booted(t)
 	machine := former("c", "rack1-u7")
 	w.create(machine)
@@ -34,19 +35,19 @@ func TestNameOfANodeThatIsDeleted(t *testing.T) {
 	w.reconcile()
 	w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.NodeNameTakenReason)
 	w.Expect(w.message(bootstrapv1.HostBoundCondition)).To(ContainSubstring("when that Machine and its Node are deleted"))
-	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "it is not bound")
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "not bound")
 
 	machine = read(w, "former", &clusterv1.Machine{})
 	waiting := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.config())}
-	w.Expect(w.reconciler.ofMachine(t.Context(), machine)).To(ContainElement(waiting), "it is woken")
+	w.Expect(w.reconciler.ofMachine(t.Context(), machine)).To(ContainElement(waiting), "reconciled")
 	w.change(machine, func() { machine.Finalizers = nil })
 	w.reconcile()
-	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "it is bound when the Machine is gone")
-	w.Expect(w.reconciler.ofMachine(t.Context(), machine)).NotTo(ContainElement(waiting), "it waits no more")
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "bound after the Machine is deleted")
+	w.Expect(w.reconciler.ofMachine(t.Context(), machine)).NotTo(ContainElement(waiting), "no longer waiting")
 }
 
-// TestNameThatIsTakenBeforeTheApproval is a Node that appears under the host's name between its binding and its approval.
-func TestNameThatIsTakenBeforeTheApproval(t *testing.T) {
+// TestNodeNameTakenBeforeApproval: a Node with the host's name appears between its binding and its approval.
+func TestNodeNameTakenBeforeApproval(t *testing.T) {
 	w := booted(t)
 	w.create(discovered("a", "m", bootMAC))
 	w.reconcile()
@@ -55,10 +56,10 @@ func TestNameThatIsTakenBeforeTheApproval(t *testing.T) {
 	w.reconcile()
 	w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.NodeNameTakenReason)
 	w.Expect(w.message(bootstrapv1.HostBoundCondition)).To(ContainSubstring("nodeRegistration.name"))
-	w.Expect(w.agent("a").Spec.Approved).To(BeFalse(), "it is not approved")
+	w.Expect(w.agent("a").Spec.Approved).To(BeFalse(), "not approved")
 }
 
-func TestNamesThatAreNotTaken(t *testing.T) {
+func TestFreeNodeNames(t *testing.T) {
 	for situation, machine := range map[string]*clusterv1.Machine{
 		"a Machine of another cluster": former("other", "rack1-u7"),
 		"a Node of another name":       former("c", "rack1-u8"),
@@ -68,13 +69,13 @@ func TestNamesThatAreNotTaken(t *testing.T) {
 			w := booted(t)
 			w.create(machine, discovered("a", "m", bootMAC))
 			w.reconcile()
-			w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "it is bound")
+			w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "bound")
 		})
 	}
 }
 
-// TestConfigThatIsGoneDoesNotWaitForAName forgets what it waited for.
-func TestConfigThatIsGoneDoesNotWaitForAName(t *testing.T) {
+// TestDeletedConfigDoesNotWaitForNodeName: the wait is forgotten with the config.
+func TestDeletedConfigDoesNotWaitForNodeName(t *testing.T) {
 	w := booted(t)
 	w.create(former("c", "rack1-u7"), discovered("a", "m", bootMAC))
 	w.reconcile()

@@ -14,10 +14,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// stageTime is when the host entered the stage that its Agent tells.
+// stageTime is the start of the stage that the Agent of the host reports.
 var stageTime = metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 
-// progress is assisted-service telling of a stage of a host's installation.
+// progress sets a stage of a host's installation, as assisted-service does.
 func (w *world) progress(name, state string, stage models.HostStage, since metav1.Time, percentage int64) {
 	w.t.Helper()
 	agent := w.agent(name)
@@ -27,7 +27,7 @@ func (w *world) progress(name, state string, stage models.HostStage, since metav
 	})
 }
 
-// tells checks what the status says of the stage of the host.
+// tells expects a stage of the host in the status.
 func (w *world) tells(stage models.HostStage, since metav1.Time, percentage int32) {
 	w.t.Helper()
 	status := w.config().Status
@@ -37,7 +37,7 @@ func (w *world) tells(stage models.HostStage, since metav1.Time, percentage int3
 	w.Expect(status.InstallationPercentage).To(HaveValue(Equal(percentage)))
 }
 
-func TestStagesOfAHostAreToldWithTheirTime(t *testing.T) {
+func TestStagesOfHostAreReportedWithTime(t *testing.T) {
 	w := installing(t)
 	w.progress("a", "installing-in-progress", models.HostStageWritingImageToDisk, stageTime, 33)
 	w.reconcile()
@@ -53,7 +53,7 @@ func TestStagesOfAHostAreToldWithTheirTime(t *testing.T) {
 	w.reconcile()
 	w.clock = w.clock.Add(reconcile.DeferralPeriod)
 	w.reconcile()
-	w.Expect(w.reports).To(Equal(before), "what ticks within a stage is not written")
+	w.Expect(w.reports).To(Equal(before), "progress within a stage is not written")
 
 	later := metav1.NewTime(stageTime.Add(5 * time.Minute))
 	w.progress("a", "installing-in-progress", models.HostStageRebooting, later, 55)
@@ -79,7 +79,7 @@ func TestStagesOfAHostAreToldWithTheirTime(t *testing.T) {
 	w.tells(models.HostStageDone, done, 100)
 }
 
-func TestTheTimeOfAnotherStageIsNotTold(t *testing.T) {
+func TestTimeOfAnotherStageIsNotReported(t *testing.T) {
 	w := installing(t)
 	w.progress("a", "installed", models.HostStageJoined, stageTime, 88)
 	w.reconcile()

@@ -12,7 +12,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// upgraded is a cluster that was installed with 4.19.3 and runs what its control-plane Machines say.
+// upgraded returns a world with a cluster that was installed with 4.19.3 and whose control-plane Machines
+// have the given releases.
 func upgraded(t *testing.T, state string, releases ...string) *world {
 	t.Helper()
 	objects := lab()
@@ -39,19 +40,19 @@ func (w *world) osImageVersion() string {
 	return read(w, "m", &assisted.InfraEnv{}).Spec.OSImageVersion
 }
 
-func TestDiscoveryImageFollowsTheRunningRelease(t *testing.T) {
+func TestDiscoveryImageHasRunningRelease(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		state    string
 		releases []string
 		own      string
 		wanted   string
 	}{
-		"upgraded":                                     {"adding-hosts", []string{"4.21.4", "v4.21.4"}, "", "4.21"},
-		"being upgraded: the oldest":                   {"adding-hosts", []string{"4.21.4", "4.20.9", "v4.21.4"}, "", "4.20"},
-		"to a minor version of two digits":             {"adding-hosts", []string{"4.9.1", "4.10.1"}, "", "4.9"},
-		"the Machines tell no release":                 {"adding-hosts", []string{"", "latest"}, "", "4.19"},
-		"not installed yet: what it is installed with": {"insufficient", []string{"4.21.4"}, "", "4.19"},
-		"the config asks for another":                  {"adding-hosts", []string{"4.21.4"}, "4.20", "4.20"},
+		"upgraded":                                           {"adding-hosts", []string{"4.21.4", "v4.21.4"}, "", "4.21"},
+		"being upgraded: the oldest":                         {"adding-hosts", []string{"4.21.4", "4.20.9", "v4.21.4"}, "", "4.20"},
+		"to a minor version of two digits":                   {"adding-hosts", []string{"4.9.1", "4.10.1"}, "", "4.9"},
+		"no release in the Machines":                         {"adding-hosts", []string{"", "latest"}, "", "4.19"},
+		"not installed yet: the release of the installation": {"insufficient", []string{"4.21.4"}, "", "4.19"},
+		"the config requests another release":                {"adding-hosts", []string{"4.21.4"}, "4.20", "4.20"},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			w := upgraded(t, tc.state, tc.releases...)
@@ -63,8 +64,8 @@ func TestDiscoveryImageFollowsTheRunningRelease(t *testing.T) {
 	}
 }
 
-// TestDiscoveryImageOfAHostThatMayBoot stays what it is: what the host is given was made from it.
-func TestDiscoveryImageOfAHostThatMayBoot(t *testing.T) {
+// TestDiscoveryImageOfBootingHostStays: the bootstrap data of the host was created from the image.
+func TestDiscoveryImageOfBootingHostStays(t *testing.T) {
 	w := upgraded(t, "adding-hosts", "4.20.9")
 	machine := read(w, "a-cp", &clusterv1.Machine{})
 	upgrade := func(release string) {
@@ -73,7 +74,7 @@ func TestDiscoveryImageOfAHostThatMayBoot(t *testing.T) {
 	}
 	w.reconcile()
 	upgrade("4.21.4")
-	w.Expect(w.osImageVersion()).To(Equal("4.21"), "nobody was given the image yet")
+	w.Expect(w.osImageVersion()).To(Equal("4.21"), "the image was not handed out yet")
 	w.makeImage()
 	w.reconcile()
 	w.Expect(w.config().Status.DataSecretName).NotTo(BeEmpty(), "the data is handed out")
@@ -83,12 +84,12 @@ func TestDiscoveryImageOfAHostThatMayBoot(t *testing.T) {
 	w.remove(read(w, "m", &assisted.InfraEnv{}))
 	w.reconcile()
 	w.reconcile()
-	w.Expect(w.osImageVersion()).To(Equal("4.22"), "one that is made anew is of the release that runs now")
+	w.Expect(w.osImageVersion()).To(Equal("4.22"), "a recreated image has the running release")
 }
 
-// TestDiscoveryImageWhileTheServiceIsAway is one of a host that may be booting, while assisted-service tells nothing of
-// the cluster: its database is away.
-func TestDiscoveryImageWhileTheServiceIsAway(t *testing.T) {
+// TestDiscoveryImageWithoutAssistedService: the host may be booting, while assisted-service reports no state
+// of the cluster because its database is unavailable.
+func TestDiscoveryImageWithoutAssistedService(t *testing.T) {
 	w := upgraded(t, "adding-hosts", "4.20.9")
 	machine := read(w, "a-cp", &clusterv1.Machine{})
 	w.change(machine, func() { machine.Status.NodeRef.Name = "a-cp" })

@@ -19,7 +19,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 )
 
-// notOurs are the ways in which what stands for a cluster in assisted-service may not be that of the Machine's Cluster.
+// notOurs are cases in which the objects of a cluster in assisted-service do not belong to the Machine's
+// Cluster.
 var notOurs = map[string]struct {
 	change  func(w *world, deployment *hivev1.ClusterDeployment, install *hiveext.AgentClusterInstall)
 	reason  string
@@ -50,8 +51,9 @@ var notOurs = map[string]struct {
 	}, bootstrapv1.WaitingForAgentClusterInstallReason, "waiting for AgentClusterInstall cp"},
 }
 
-// A cluster that assisted-service refuses, or has not registered yet, has no hosts: they would be powered on in vain.
-func TestNoImageIsMadeBeforeTheClusterIsRegistered(t *testing.T) {
+// TestUnregisteredClusterGetsNoImage: a cluster that assisted-service rejects, or has not registered yet, has
+// no hosts. Its hosts would be powered on in vain.
+func TestUnregisteredClusterGetsNoImage(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	_, install := w.registration()
 	w.setState(install, "")
@@ -65,8 +67,9 @@ func TestNoImageIsMadeBeforeTheClusterIsRegistered(t *testing.T) {
 	w.Expect(w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "m"}, &assisted.InfraEnv{})).To(Succeed())
 }
 
-// A state that assisted-service clears for a while, as without its database, takes nothing back from a host that has its image.
-func TestAHostThatHasItsImageNeedsNoState(t *testing.T) {
+// TestHostWithImageNeedsNoState: assisted-service clears the state temporarily, for example without its
+// database. A host that has its image keeps all it has.
+func TestHostWithImageNeedsNoState(t *testing.T) {
 	w := booted(t)
 	_, install := w.registration()
 	w.setState(install, "")
@@ -74,15 +77,15 @@ func TestAHostThatHasItsImageNeedsNoState(t *testing.T) {
 	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionTrue, bootstrapv1.DiscoveryImageReadyCondition)
 }
 
-// registration is what stands for the cluster in assisted-service.
+// registration returns the objects of the cluster in assisted-service.
 func (w *world) registration() (*hivev1.ClusterDeployment, *hiveext.AgentClusterInstall) {
 	w.t.Helper()
 	return read(w, "cp", &hivev1.ClusterDeployment{}), read(w, "cp", &hiveext.AgentClusterInstall{})
 }
 
-// Before anything is powered on: no image is made with the pull secret, the mirrors or the release of what is not the
-// cluster's, or of which not everything is known.
-func TestNoImageIsMadeForWhatIsNotOurs(t *testing.T) {
+// TestForeignClusterGetsNoImage: no server is powered on for a foreign or partly unknown cluster. No image
+// gets its pull secret, mirrors or release.
+func TestForeignClusterGetsNoImage(t *testing.T) {
 	for situation, tc := range notOurs {
 		t.Run(situation, func(t *testing.T) {
 			w := newWorld(t, values(lab())...)
@@ -97,7 +100,7 @@ func TestNoImageIsMadeForWhatIsNotOurs(t *testing.T) {
 	}
 }
 
-func TestNoHostIsBoundIntoWhatIsNotOurs(t *testing.T) {
+func TestForeignClusterGetsNoBoundHost(t *testing.T) {
 	for situation, tc := range notOurs {
 		t.Run(situation, func(t *testing.T) {
 			w := booted(t)
@@ -110,7 +113,7 @@ func TestNoHostIsBoundIntoWhatIsNotOurs(t *testing.T) {
 	}
 }
 
-func TestNoHostIsApprovedIntoWhatIsNotOurs(t *testing.T) {
+func TestForeignClusterGetsNoApprovedHost(t *testing.T) {
 	for situation, tc := range notOurs {
 		t.Run(situation, func(t *testing.T) {
 			w := booted(t)
@@ -124,13 +127,14 @@ func TestNoHostIsApprovedIntoWhatIsNotOurs(t *testing.T) {
 			w.Expect(w.agent("a").Spec.Approved).To(BeFalse())
 			w.restart()
 			w.reconcile()
-			w.Expect(w.agent("a").Spec.Approved).To(BeFalse(), "it stays so")
+			w.Expect(w.agent("a").Spec.Approved).To(BeFalse(), "still not approved")
 		})
 	}
 }
 
-// What was deleted or replaced a moment ago is not in the cache yet: it is after the ClusterDeployment was read that it changes here.
-func TestTheAPIServerIsAskedBeforeAHostIsBoundOrApproved(t *testing.T) {
+// TestLiveReadsBeforeBindingAndApproval: the cache does not contain a recent deletion or replacement yet.
+// Here the ClusterDeployment changes after it was read.
+func TestLiveReadsBeforeBindingAndApproval(t *testing.T) {
 	for situation, tc := range notOurs {
 		for _, step := range []string{"bound", "approved"} {
 			t.Run(situation+", before it is "+step, func(t *testing.T) {
@@ -159,8 +163,8 @@ func TestTheAPIServerIsAskedBeforeAHostIsBoundOrApproved(t *testing.T) {
 	}
 }
 
-// The installation of a host that is approved is followed to its end, whatever becomes of the ClusterDeployment.
-func TestAnInstallationGoesOnToBeFollowed(t *testing.T) {
+// TestInstallationOfApprovedHostIsReportedToTheEnd, independent of the ClusterDeployment.
+func TestInstallationOfApprovedHostIsReportedToTheEnd(t *testing.T) {
 	w := installing(t)
 	deployment, _ := w.registration()
 	w.change(deployment, func() { deployment.Labels = nil })
@@ -170,11 +174,11 @@ func TestAnInstallationGoesOnToBeFollowed(t *testing.T) {
 	w.wants(bootstrapv1.HostInstalledCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
 }
 
-// A worker whose InfraEnv is made before the AgentClusterInstall, which was refused at first, would boot without the
-// mirrors of the cluster.
-func TestAnImageHasTheMirrorsOfTheCluster(t *testing.T) {
+// TestImageHasMirrorsOfCluster: the InfraEnv of a worker is created before the AgentClusterInstall, which was
+// rejected at first. The worker would boot without the mirrors of the cluster.
+func TestImageHasMirrorsOfCluster(t *testing.T) {
 	objects := lab()
-	install := objects["install"].(*hiveext.AgentClusterInstall) //nolint:forcetypeassert // as lab says
+	install := objects["install"].(*hiveext.AgentClusterInstall) //nolint:forcetypeassert // lab creates it
 	install.Spec.MirrorRegistryRef = &hiveext.MirrorRegistryConfigMapReference{Name: "mirrors", Namespace: namespace}
 	delete(objects, "install")
 	w := newWorld(t, values(objects)...)
@@ -205,9 +209,9 @@ func foreignInfraEnv(name string, change func(*assisted.InfraEnv)) *assisted.Inf
 	return infraEnv
 }
 
-func TestAForeignInfraEnvIsNeitherWrittenNorDeleted(t *testing.T) {
+func TestForeignInfraEnvIsNeitherWrittenNorDeleted(t *testing.T) {
 	for whose, tc := range foreignInfraEnvs {
-		for _, seen := range []bool{true, false} { // by the cache
+		for _, seen := range []bool{true, false} { // in the cache
 			t.Run(whose, func(t *testing.T) {
 				theirs := foreignInfraEnv("m", tc.change)
 				w := newWorld(t, append(values(lab()), theirs)...)
@@ -236,8 +240,9 @@ func TestAForeignInfraEnvIsNeitherWrittenNorDeleted(t *testing.T) {
 	}
 }
 
-// The InfraEnv that a Machine of a former Cluster left behind: both Machines have one name.
-func TestTheInfraEnvOfAFormerClusterIsForeign(t *testing.T) {
+// TestInfraEnvOfFormerClusterIsForeign: a Machine of a former Cluster left the InfraEnv behind, and both
+// Machines have one name.
+func TestInfraEnvOfFormerClusterIsForeign(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
 	infraEnv := read(w, "m", &assisted.InfraEnv{})
@@ -296,7 +301,8 @@ func TestForeignInfraEnvOfChosenHostCanBeRestored(t *testing.T) {
 	}
 }
 
-// An InfraEnv with all labels and annotations is foreign if it serves a ClusterDeployment or has another owner.
+// TestMarkedInfraEnvOfAnotherClientIsForeign: an InfraEnv with all labels and annotations is foreign if it
+// serves a ClusterDeployment or has another owner.
 func TestMarkedInfraEnvOfAnotherClientIsForeign(t *testing.T) {
 	for situation, change := range map[string]func(*assisted.InfraEnv){
 		"serves a ClusterDeployment": func(e *assisted.InfraEnv) {
@@ -319,8 +325,9 @@ func TestMarkedInfraEnvOfAnotherClientIsForeign(t *testing.T) {
 	}
 }
 
-// A restore gives the Cluster another UID, and loses who wrote to the InfraEnv.
-func TestARestoredInfraEnvIsOurs(t *testing.T) {
+// TestRestoredInfraEnvIsOurs: a restore changes the UID of the Cluster, and loses the field managers of the
+// InfraEnv.
+func TestRestoredInfraEnvIsOurs(t *testing.T) {
 	w := booted(t)
 	w.create(discovered("a", "m", bootMAC))
 	w.reconcile()
@@ -341,8 +348,9 @@ func TestARestoredInfraEnvIsOurs(t *testing.T) {
 	w.Expect(w.gone("m", &assisted.InfraEnv{})).To(BeTrue())
 }
 
-// A copy carries the label by which the InfraEnvs of a config are found: it, and its Agents, stay when the config is deleted.
-func TestACopyOfAnInfraEnvIsKept(t *testing.T) {
+// TestCopyOfInfraEnvIsKept: a copy has the label that selects the InfraEnvs of a config. The copy and its
+// Agents stay when the config is deleted.
+func TestCopyOfInfraEnvIsKept(t *testing.T) {
 	for situation, change := range map[string]func(*assisted.InfraEnv){
 		"alone": func(*assisted.InfraEnv) {},
 		"with a ClusterDeployment": func(e *assisted.InfraEnv) {

@@ -15,8 +15,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// TestAssistedServiceIsAway: what only it can do is put down to it after a minute, without polling.
-func TestAssistedServiceIsAway(t *testing.T) {
+// TestAssistedServiceIsUnavailable: after a minute without response, conditions name assisted-service as the
+// cause, without polling.
+func TestAssistedServiceIsUnavailable(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		begin     func(t *testing.T) *world
 		condition string
@@ -66,12 +67,12 @@ func TestAssistedServiceIsAway(t *testing.T) {
 			w.lasts(tc.condition, tc.status, tc.before)
 			w.Expect(w.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", assisted.ResponseTimeout)))
 			w.clock = w.clock.Add(assisted.ResponseTimeout)
-			w.Expect(w.reconcile().RequeueAfter).To(BeZero(), "it does not poll")
+			w.Expect(w.reconcile().RequeueAfter).To(BeZero(), "no polling")
 			w.wants(tc.condition, tc.status, bootstrapv1.AssistedServiceNotRespondingReason)
 			w.Expect(w.message(tc.condition)).To(And(ContainSubstring("Check that it and its database run"), ContainSubstring("since 20")))
 			before := w.writes
 			w.reconcile()
-			w.Expect(w.writes).To(Equal(before), "nothing is written while it is away")
+			w.Expect(w.writes).To(Equal(before), "no write while assisted-service is unavailable")
 			tc.respond(w)
 			w.reconcile()
 			if tc.after != "" {
@@ -83,8 +84,8 @@ func TestAssistedServiceIsAway(t *testing.T) {
 	}
 }
 
-// TestServiceThatSaysWhyItDoesNotDelete responds.
-func TestServiceThatSaysWhyItDoesNotDelete(t *testing.T) {
+// TestServiceThatReportsBlockedDeletion: a reported error counts as a response.
+func TestServiceThatReportsBlockedDeletion(t *testing.T) {
 	w := joined(t)
 	w.remove(read(w, "m", &clusterv1.Machine{}))
 	w.remove(w.config())
@@ -98,7 +99,7 @@ func TestServiceThatSaysWhyItDoesNotDelete(t *testing.T) {
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingAgentReason)
 }
 
-// TestServiceThatBindsAndUnbinds responds: how long it takes is counted again.
+// TestServiceThatBindsAndUnbinds: after a response the time without response is counted again.
 func TestServiceThatBindsAndUnbinds(t *testing.T) {
 	w := booted(t)
 	w.create(discovered("a", "m", bootMAC))

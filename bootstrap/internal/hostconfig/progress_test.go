@@ -19,7 +19,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile/reconciletest"
 )
 
-// log makes the reconciler write its log, Events included, into the returned lines, of which it gives the messages.
+// log makes the reconciler write its log, with Events, into lines whose messages the returned function
+// returns.
 func (w *world) log() (messages func() []string) {
 	log, messages := reconciletest.Log(func(keys string) {
 		w.Expect(keys).To(And(ContainSubstring(`Cluster"={"name"="c"`), ContainSubstring(`object"={"name"="m"`)))
@@ -29,8 +30,8 @@ func (w *world) log() (messages func() []string) {
 	return messages
 }
 
-// TestTheLogTellsTheStoryOfAHost has each line once, whatever is reconciled how often.
-func TestTheLogTellsTheStoryOfAHost(t *testing.T) {
+// TestLogOfHostInstallation has each line once, independent of the number of reconciles.
+func TestLogOfHostInstallation(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	messages := w.log()
 	step := func() {
@@ -69,7 +70,7 @@ func TestTheLogTellsTheStoryOfAHost(t *testing.T) {
 	}))
 }
 
-func TestTheLogTellsWhatSomebodyIsNeededForOnce(t *testing.T) {
+func TestLogReportsRequiredUserActionOnce(t *testing.T) {
 	objects := lab()
 	delete(objects, "pullSecret")
 	w := newWorld(t, values(objects)...)
@@ -84,11 +85,11 @@ func TestTheLogTellsWhatSomebodyIsNeededForOnce(t *testing.T) {
 	w.reconcile()
 	w.reconcile()
 	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.HostRefusedReason)
-	w.Expect(messages()).To(HaveLen(1), "the Event tells it: %v", messages())
+	w.Expect(messages()).To(HaveLen(1), "the Event reports it: %v", messages())
 	w.Expect(messages()[0]).NotTo(HavePrefix("Needs attention"))
 }
 
-// reactions is how often a reaction to a hand-over was measured.
+// reactions returns the number of measured reactions to a hand-over.
 func (w *world) reactions(to measure.Handover) float64 {
 	w.t.Helper()
 	value, err := measuretest.Count("capi_openshift_agent_reaction_duration_seconds", map[string]string{"handover": string(to)})
@@ -96,7 +97,7 @@ func (w *world) reactions(to measure.Handover) float64 {
 	return value
 }
 
-// completed is assisted-service telling that the cluster was installed at a time, and takes further hosts.
+// completed makes assisted-service report that the cluster was installed at a time, and accepts hosts.
 func (w *world) completed(at time.Time) {
 	w.t.Helper()
 	install := installOf(w, read(w, "cp", lab()["install"]))
@@ -140,7 +141,7 @@ func TestReactionsAreMeasuredOnce(t *testing.T) {
 	w.Expect(w.reactions(measure.ClusterAcceptsHosts) - accepts).To(BeEquivalentTo(1))
 }
 
-func TestNoReactionIsMeasuredToWhatWasLongBefore(t *testing.T) {
+func TestReactionsToFormerHandoversAreNotMeasured(t *testing.T) {
 	w := installing(t)
 	agent := w.reactions(measure.AgentRegistered)
 	w.restart()
@@ -159,7 +160,7 @@ func TestNoReactionIsMeasuredToWhatWasLongBefore(t *testing.T) {
 	w.create(discovered("a", "m", bootMAC))
 	w.reconcile()
 	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil())
-	w.Expect(w.reactions(measure.ClusterAcceptsHosts)).To(Equal(accepts), "the host did not wait for it")
+	w.Expect(w.reactions(measure.ClusterAcceptsHosts)).To(Equal(accepts), "the host did not wait for the cluster")
 
 	w = booted(t)
 	config = w.config()
@@ -175,5 +176,5 @@ func TestNoReactionIsMeasuredToWhatWasLongBefore(t *testing.T) {
 	w.clock = w.clock.Add(2 * time.Second)
 	w.reconcile()
 	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil())
-	w.Expect(w.reactions(measure.ClusterAcceptsHosts)).To(Equal(accepts), "the host waited for something else")
+	w.Expect(w.reactions(measure.ClusterAcceptsHosts)).To(Equal(accepts), "the host had another blocker")
 }

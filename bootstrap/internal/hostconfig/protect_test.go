@@ -14,7 +14,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 )
 
-// protection is the value of the annotation that keeps MachineHealthChecks away from the Machine; empty when there is none.
+// protection returns the value of the annotation that blocks MachineHealthChecks of the Machine; empty
+// without annotation.
 func (w *world) protection() string {
 	w.t.Helper()
 	return read(w, "m", &clusterv1.Machine{}).Annotations[clusterv1.MachineSkipRemediationAnnotation]
@@ -24,7 +25,7 @@ func (w *world) protection() string {
 func TestMachineIsProtectedUntilItsHostIsInstalled(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
-	w.Expect(w.protection()).To(Equal(protection.Value), "its image is being made")
+	w.Expect(w.protection()).To(Equal(protection.Value), "the image is being created")
 	w.makeImage()
 	w.reconcile()
 	w.Expect(w.config().Status.DataSecretName).NotTo(BeEmpty(), "the data is handed out")
@@ -45,10 +46,10 @@ func TestMachineIsProtectedUntilItsHostIsInstalled(t *testing.T) {
 	w.Expect(w.protection()).To(Equal(protection.Value), "a MachineHealthCheck misses the Node until Cluster API knows it")
 	w.knowNode()
 	w.reconcile()
-	w.Expect(w.protection()).To(BeEmpty(), "it is no longer protected")
+	w.Expect(w.protection()).To(BeEmpty(), "no longer protected")
 	before := w.writes
 	w.reconcile()
-	w.Expect(w.writes).To(Equal(before), "it is not written to again")
+	w.Expect(w.writes).To(Equal(before), "no further write")
 }
 
 func (w *world) knowNode() {
@@ -65,7 +66,7 @@ func (w *world) annotate(value string) {
 	})
 }
 
-// installing is a world whose host is approved.
+// installing returns a world whose host is approved.
 func installing(t *testing.T) *world {
 	t.Helper()
 	w := booted(t)
@@ -81,15 +82,15 @@ func TestProtectionEnds(t *testing.T) {
 		happen func(w *world)
 		wanted string
 	}{
-		"the installation goes on":         {func(w *world) { w.enter("a", "installing-in-progress") }, protection.Value},
+		"the installation proceeds":        {func(w *world) { w.enter("a", "installing-in-progress") }, protection.Value},
 		"the installation failed for good": {func(w *world) { w.enter("a", "error") }, ""},
 		"the annotation was removed by hand while the host is installed": {func(w *world) {
 			machine := read(w, "m", &clusterv1.Machine{})
 			w.change(machine, func() { machine.Annotations = nil })
 		}, protection.Value},
-		"a Node is there before the installation ends": {func(w *world) { w.enter("a", "installing-in-progress"); w.knowNode() }, protection.Value},
-		"installed, a user's own annotation stays":     {func(w *world) { w.annotate(""); w.annotate("mine"); w.enter("a", "installed"); w.knowNode() }, "mine"},
-		"installed, ours was left, and the manager has started anew": {func(w *world) {
+		"the Node exists before the installation ends": {func(w *world) { w.enter("a", "installing-in-progress"); w.knowNode() }, protection.Value},
+		"installed, the annotation of a user stays":    {func(w *world) { w.annotate(""); w.annotate("mine"); w.enter("a", "installed"); w.knowNode() }, "mine"},
+		"installed, the provider's annotation remains, and the manager restarted": {func(w *world) {
 			w.enter("a", "installed")
 			w.knowNode()
 			w.reconcile()
@@ -121,7 +122,7 @@ func TestProtectionEnds(t *testing.T) {
 	}
 }
 
-func TestOwnAnnotationOfAUserIsNotOverwritten(t *testing.T) {
+func TestAnnotationOfUserIsNotOverwritten(t *testing.T) {
 	for _, value := range []string{"", "mine"} {
 		objects := lab()
 		objects["machine"].SetAnnotations(map[string]string{clusterv1.MachineSkipRemediationAnnotation: value})
@@ -144,12 +145,12 @@ func TestMovedMachineIsNotProtected(t *testing.T) {
 	w := newWorld(t, values(objects)...)
 	for range 3 {
 		w.reconcile()
-		w.Expect(w.protection()).To(BeEmpty(), "it is not protected")
+		w.Expect(w.protection()).To(BeEmpty(), "not protected")
 	}
 }
 
-// TestProtectionOnAnOutdatedLook is a cache that does not have our annotation yet.
-func TestProtectionOnAnOutdatedLook(t *testing.T) {
+// TestProtectionWithOutdatedCache: the cache does not contain the annotation yet.
+func TestProtectionWithOutdatedCache(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
 	w.makeImage()
@@ -162,9 +163,9 @@ func TestProtectionOnAnOutdatedLook(t *testing.T) {
 	w.Expect(w.writes).To(Equal(before))
 }
 
-// TestProtectionSurvivesTheManager is a manager that ends between the protection and the bootstrap data: the next one
-// must not take back what it is about to do.
-func TestProtectionSurvivesTheManager(t *testing.T) {
+// TestProtectionSurvivesManager: a manager ends between the protection and the bootstrap data. The next
+// manager must not withdraw the protection that it needs.
+func TestProtectionSurvivesManager(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
 	w.annotate(protection.Value)

@@ -19,7 +19,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// TestHostIsInstalled is the whole story of one host with a live ISO.
+// TestHostIsInstalled covers all steps of a host with a live ISO.
 func TestHostIsInstalled(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 
@@ -29,8 +29,8 @@ func TestHostIsInstalled(t *testing.T) {
 	w.Expect(infraEnv.OwnerReferences).To(BeEmpty())
 	w.Expect(infraEnv.Spec.OSImageVersion).To(Equal("4.19"))
 	w.Expect(infraEnv.Spec.PullSecretRef.Name).To(Equal("pull-secret"))
-	w.Expect(w.config().Status.DataSecretName).To(BeEmpty(), "nothing is handed out before there is an image")
-	w.Expect(w.infraMachine()).NotTo(bootFrom(isoURL), "nothing is handed out before there is an image")
+	w.Expect(w.config().Status.DataSecretName).To(BeEmpty(), "nothing is handed out without an image")
+	w.Expect(w.infraMachine()).NotTo(bootFrom(isoURL), "nothing is handed out without an image")
 
 	w.makeImage()
 	w.reconcile()
@@ -67,7 +67,7 @@ func TestHostIsInstalled(t *testing.T) {
 	w.reconcile()
 	w.registerWithCluster("a", "known")
 	w.reconcile()
-	w.Expect(w.agent("a").Spec.Approved).To(BeTrue(), "it is approved")
+	w.Expect(w.agent("a").Spec.Approved).To(BeTrue(), "approved")
 	w.lasts(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForInstallationReason)
 
 	for state, reason := range map[string]string{"installing": bootstrapv1.HostInstallingReason, "installing-in-progress": bootstrapv1.HostInstallingReason} {
@@ -83,11 +83,12 @@ func TestHostIsInstalled(t *testing.T) {
 	for range 3 {
 		w.reconcile()
 	}
-	w.Expect(w.writes).To(Equal(before), "an installed world is not written to")
-	// Finalizer, InfraEnv, boot image, bootstrap data, protection of the Machine, binding, approval; the status when
-	// the data is handed out, the host identified, waits for the installation, is being installed, and is installed.
+	w.Expect(w.writes).To(Equal(before), "no write after the installation")
+	// One write each: finalizer, InfraEnv, boot image, bootstrap data, protection of the Machine, binding,
+	// approval. Five writes of the status: data handed out, host identified, waiting for the installation,
+	// installing, installed.
 	w.Expect(before).To(Equal(12), "writing requests for one host")
-	w.Expect(w.reports).To(Equal(5), "those of them to the status")
+	w.Expect(w.reports).To(Equal(5), "status writes among them")
 	var events []string
 	for e := w.event(); e != ""; e = w.event() {
 		events = append(events, strings.Fields(e)[1])
@@ -95,7 +96,7 @@ func TestHostIsInstalled(t *testing.T) {
 	w.Expect(events).To(Equal([]string{"HostApproved", "HostInstalled"}))
 }
 
-// registerWithCluster is assisted-service after the agent registered with the cluster that it was bound to.
+// registerWithCluster sets the state of an Agent that registered with the cluster to which it is bound.
 func (w *world) registerWithCluster(name, state string) {
 	w.t.Helper()
 	agent := w.agent(name)
@@ -115,7 +116,7 @@ func (w *world) enter(name, state string) {
 	w.change(agent, func() { agent.Status.DebugInfo.State = state })
 }
 
-// booted is a world in which the bootstrap data is handed out and the host is chosen.
+// booted returns a world in which the bootstrap data is handed out and the host is chosen.
 func booted(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	w := newWorld(t, append(values(lab()), objects...)...)
@@ -126,8 +127,8 @@ func booted(t *testing.T, objects ...client.Object) *world {
 	return w
 }
 
-// TestNodeBeforeTheEndOfTheInstallation is a Node that registers while assisted-service still works on its host.
-func TestNodeBeforeTheEndOfTheInstallation(t *testing.T) {
+// TestNodeBeforeEndOfInstallation: a Node registers while assisted-service still installs its host.
+func TestNodeBeforeEndOfInstallation(t *testing.T) {
 	w := booted(t)
 	w.create(discovered("a", "m", bootMAC))
 	w.reconcile()
@@ -145,7 +146,7 @@ func TestNodeBeforeTheEndOfTheInstallation(t *testing.T) {
 	w.Expect(w.config().Status.InstallationProgress).To(Equal("Done"))
 }
 
-func TestWhatIsWaitedFor(t *testing.T) {
+func TestWaitsForDependencies(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(objects map[string]client.Object)
 		reason string
@@ -155,10 +156,10 @@ func TestWhatIsWaitedFor(t *testing.T) {
 		"no ClusterDeployment":      {func(o map[string]client.Object) { delete(o, "deployment") }, bootstrapv1.WaitingForClusterDeploymentReason},
 		"no infrastructure machine": {func(o map[string]client.Object) { delete(o, "metal3") }, bootstrapv1.WaitingForInfraMachineReason},
 		"no pull secret":            {func(o map[string]client.Object) { delete(o, "pullSecret") }, bootstrapv1.PullSecretMissingReason},
-		"an InfraEnv of someone's": {func(o map[string]client.Object) {
+		"a foreign InfraEnv": {func(o map[string]client.Object) {
 			o["ie"] = &assisted.InfraEnv{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}}
 		}, bootstrapv1.InfraEnvNotOursReason},
-		"an override that is broken": {func(o map[string]client.Object) {
+		"an invalid override": {func(o map[string]client.Object) {
 			o["config"].SetAnnotations(map[string]string{bootstrapv1.DiscoveryIgnitionOverrideAnnotation: "{"})
 		}, bootstrapv1.InvalidConfigurationReason},
 		"a MachinePool": {func(o map[string]client.Object) {
@@ -174,7 +175,7 @@ func TestWhatIsWaitedFor(t *testing.T) {
 			w.lasts(bootstrapv1.ReadyCondition, metav1.ConditionFalse, tc.reason)
 			before := w.writes
 			w.reconcile()
-			w.Expect(w.writes).To(Equal(before), "waiting does not write")
+			w.Expect(w.writes).To(Equal(before), "a wait writes nothing")
 		})
 	}
 }
@@ -191,8 +192,9 @@ func TestPausedWritesOnlyItsCondition(t *testing.T) {
 	w.Expect(w.config().Status.Conditions).To(HaveLen(1))
 }
 
-// A pause outlasts each timer there is, whatever the config waits for.
-func TestNothingIsDoneWhilePausedHoweverLongThatIs(t *testing.T) {
+// TestPausedConfigDoesNothingAfterAnyTime: a pause outlasts each timer, independent of the blocker of the
+// config.
+func TestPausedConfigDoesNothingAfterAnyTime(t *testing.T) {
 	for situation, begin := range map[string]func(*testing.T) *world{
 		"waits for its image": func(t *testing.T) *world { t.Helper(); return newWorld(t, values(lab())...) },
 		"waits for its host": func(t *testing.T) *world {

@@ -11,9 +11,9 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 )
 
-// What the API server refuses for what it says is asked for again whatever it is: what it goes by, a schema or a
-// webhook, changes without an event.
-func TestWhatIsRefusedIsAskedForAgain(t *testing.T) {
+// TestRejectedRequestsAreRepeated: the API server rejects the content of a request. Each such request is
+// repeated, because the schema or the webhook that rejects it changes without an event.
+func TestRejectedRequestsAreRepeated(t *testing.T) {
 	for name, tc := range map[string]struct {
 		world   func(t *testing.T) *world
 		stage   string
@@ -43,10 +43,10 @@ func TestWhatIsRefusedIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// errDenied is a refusal of an admission webhook.
+// errDenied is a rejection by an admission webhook.
 var errDenied = errors.New(`admission webhook "v.example" denied the request: no`)
 
-// imageMade is a world in which the discovery image was made, and is not in place.
+// imageMade returns a world in which the discovery image exists, and is not set as boot image.
 func imageMade(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, values(lab())...)
@@ -55,7 +55,7 @@ func imageMade(t *testing.T) *world {
 	return w
 }
 
-// discoveredAfterBoot is a world in which the host has registered, and was told nothing.
+// discoveredAfterBoot returns a world in which the host has registered, and its Agent is unchanged.
 func discoveredAfterBoot(t *testing.T) *world {
 	t.Helper()
 	w := booted(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// strip takes all labels off the InfraEnv, as somebody else.
+// strip removes all labels of the InfraEnv, as another client.
 func (w *world) strip() {
 	w.t.Helper()
 	infraEnv := read(w, "m", &assisted.InfraEnv{})
@@ -22,16 +22,16 @@ func (w *world) strip() {
 	w.Expect(read(w, "m", &assisted.InfraEnv{}).Labels).To(BeEmpty())
 }
 
-// TestLabelsOfAnInfraEnvComeBack: by them it is found when the Machine goes, also when its host is installed and
-// nothing else is stated any more.
-func TestLabelsOfAnInfraEnvComeBack(t *testing.T) {
+// TestLabelsOfInfraEnvAreRestored: the deletion of the Machine finds the InfraEnv by its labels. They are
+// also restored for an installed host, for which the provider applies nothing else any more.
+func TestLabelsOfInfraEnvAreRestored(t *testing.T) {
 	for situation, at := range map[string]func(*testing.T) *world{"before a host has booted": func(t *testing.T) *world { return booted(t) }, "of an installed host": joined} {
 		t.Run(situation, func(t *testing.T) {
 			w := at(t)
 			wanted := read(w, "m", &assisted.InfraEnv{}).Labels
 			w.Expect(wanted).To(HaveKey(bootstrapv1.ConfigNameLabel))
 			w.strip()
-			w.Expect(w.reconciler.ofInfraEnv(t.Context(), cachedInfraEnv(w))).To(HaveLen(1), "it is noticed")
+			w.Expect(w.reconciler.ofInfraEnv(t.Context(), cachedInfraEnv(w))).To(HaveLen(1), "the change is reconciled")
 			w.reconcile()
 			w.Expect(read(w, "m", &assisted.InfraEnv{}).Labels).To(Equal(wanted))
 			before := w.writes
@@ -48,8 +48,8 @@ func cachedInfraEnv(w *world) client.Object {
 	return infraEnv
 }
 
-// TestDeletionFindsAnInfraEnvWithoutLabels: it is not left behind, nor is its Agent.
-func TestDeletionFindsAnInfraEnvWithoutLabels(t *testing.T) {
+// TestDeletionFindsInfraEnvWithoutLabels: neither the InfraEnv nor its Agent is left behind.
+func TestDeletionFindsInfraEnvWithoutLabels(t *testing.T) {
 	w := joined(t)
 	w.strip()
 	machine := read(w, "m", &clusterv1.Machine{})
@@ -63,8 +63,9 @@ func TestDeletionFindsAnInfraEnvWithoutLabels(t *testing.T) {
 	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
 }
 
-// TestDeletionWithoutAMachineFindsAnInfraEnvWithoutLabels: somebody took the finalizers off the Machine, and it is gone.
-func TestDeletionWithoutAMachineFindsAnInfraEnvWithoutLabels(t *testing.T) {
+// TestDeletionWithoutMachineFindsInfraEnvWithoutLabels: another client removed the finalizers of the Machine,
+// and the Machine is deleted.
+func TestDeletionWithoutMachineFindsInfraEnvWithoutLabels(t *testing.T) {
 	w := joined(t)
 	w.strip()
 	w.remove(read(w, "m", &clusterv1.Machine{}))
@@ -74,11 +75,11 @@ func TestDeletionWithoutAMachineFindsAnInfraEnvWithoutLabels(t *testing.T) {
 	w.letGo("a", &aiv1beta1.Agent{})
 	w.reconcile()
 	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
-	w.Expect(w.config().Finalizers).NotTo(BeEmpty(), "it waits for it")
+	w.Expect(w.config().Finalizers).NotTo(BeEmpty(), "the config waits for the InfraEnv")
 }
 
-// TestTheInfraEnvOfAnotherMachineIsNotDeleted: a config that has lost its Machine has the name of another one.
-func TestTheInfraEnvOfAnotherMachineIsNotDeleted(t *testing.T) {
+// TestInfraEnvOfAnotherMachineIsNotDeleted: a config without Machine has the name of another Machine.
+func TestInfraEnvOfAnotherMachineIsNotDeleted(t *testing.T) {
 	w := joined(t)
 	w.strip()
 	machine := read(w, "m", &clusterv1.Machine{})
@@ -89,8 +90,8 @@ func TestTheInfraEnvOfAnotherMachineIsNotDeleted(t *testing.T) {
 	w.Expect(w.agent("a").DeletionTimestamp).To(BeNil(), "nor its Agent")
 }
 
-// TestAnInfraEnvOfSomebodyElseGetsNoLabels: it is told of, and left alone.
-func TestAnInfraEnvOfSomebodyElseGetsNoLabels(t *testing.T) {
+// TestForeignInfraEnvGetsNoLabels: a condition reports the InfraEnv, which stays unchanged.
+func TestForeignInfraEnvGetsNoLabels(t *testing.T) {
 	theirs := &assisted.InfraEnv{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}}
 	w := newWorld(t, append(values(lab()), theirs)...)
 	w.reconcile()

@@ -26,7 +26,8 @@ func installOf(w *world, obj client.Object) *hiveext.AgentClusterInstall {
 	return read(w, obj.GetName(), &hiveext.AgentClusterInstall{})
 }
 
-// joined is a world whose host is part of the cluster; Agent and InfraEnv have the finalizers of assisted-service.
+// joined returns a world whose host is part of the cluster; Agent and InfraEnv have the finalizers of
+// assisted-service.
 func joined(t *testing.T) *world {
 	t.Helper()
 	w := booted(t)
@@ -58,14 +59,14 @@ func TestDeletionInOrder(t *testing.T) {
 
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingAgentReason)
-	w.Expect(w.agent("a").DeletionTimestamp).NotTo(BeNil(), "the Agent goes first: without its InfraEnv the Node would stay")
-	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil(), "the Agent goes first: without its InfraEnv the Node would stay")
+	w.Expect(w.agent("a").DeletionTimestamp).NotTo(BeNil(), "the Agent is deleted first: without its InfraEnv the Node would stay")
+	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil(), "the Agent is deleted first: without its InfraEnv the Node would stay")
 	w.letGo("a", &aiv1beta1.Agent{})
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingInfraEnvReason)
 	w.letGo("m", &assisted.InfraEnv{})
 	w.reconcile()
-	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is taken away")
+	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is removed")
 }
 
 func TestDeletionOfTheWholeCluster(t *testing.T) {
@@ -81,21 +82,21 @@ func TestDeletionOfTheWholeCluster(t *testing.T) {
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingAgentReason)
 	agent := w.agent("a")
-	w.Expect(agent.DeletionTimestamp).NotTo(BeNil(), "the Agent goes first")
-	w.Expect(agent.Annotations).To(HaveKey(assisted.SkipSpokeCleanupAnnotation), "nothing needs to be taken out of a cluster that goes")
+	w.Expect(agent.DeletionTimestamp).NotTo(BeNil(), "the Agent is deleted first")
+	w.Expect(agent.Annotations).To(HaveKey(assisted.SkipSpokeCleanupAnnotation), "nothing has to be removed from a cluster that is being deleted")
 	w.letGo("a", &aiv1beta1.Agent{})
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingInfraEnvReason)
-	w.Expect(w.agent("stranger").DeletionTimestamp).To(BeNil(), "it stays as long as its host could register again")
+	w.Expect(w.agent("stranger").DeletionTimestamp).To(BeNil(), "the Agent stays while its host could register again")
 	w.letGo("m", &assisted.InfraEnv{})
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingAgentReason)
 	w.letGo("stranger", &aiv1beta1.Agent{})
 	w.reconcile()
-	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is taken away")
+	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is removed")
 }
 
-func TestDeletionWhenEverythingIsGone(t *testing.T) {
+func TestDeletionWithoutOtherObjects(t *testing.T) {
 	w := joined(t)
 	w.letGo("m", &assisted.InfraEnv{})
 	w.letGo("a", &aiv1beta1.Agent{})
@@ -103,7 +104,7 @@ func TestDeletionWhenEverythingIsGone(t *testing.T) {
 		w.remove(obj)
 	}
 	w.reconcile()
-	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is taken away")
+	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is removed")
 }
 
 func TestDeletionForMoveDeletesNothing(t *testing.T) {
@@ -112,34 +113,35 @@ func TestDeletionForMoveDeletesNothing(t *testing.T) {
 	w.change(config, func() { config.Annotations = map[string]string{clusterctlv1.DeleteForMoveAnnotation: ""} })
 	w.remove(config)
 	w.reconcile()
-	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is taken away")
+	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is removed")
 	w.Expect(w.agent("a").DeletionTimestamp).To(BeNil(), "nothing is deleted")
 	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil(), "nothing is deleted")
 }
 
-func TestHostOfALiveMachineIsKept(t *testing.T) {
+func TestHostOfLiveMachineIsKept(t *testing.T) {
 	w := joined(t)
 	w.remove(w.config())
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.WaitingForMachineReason)
-	w.Expect(w.agent("a").DeletionTimestamp).To(BeNil(), "the host is not taken out of the cluster")
+	w.Expect(w.agent("a").DeletionTimestamp).To(BeNil(), "the host is not removed from the cluster")
 }
 
-// The control plane provider holds the Machine until its host has left etcd; others may have reasons of their own.
-func TestHostOfAMachineThatIsHeldIsKept(t *testing.T) {
+// TestHostOfBlockedMachineIsKept: the control plane provider blocks the deletion of the Machine until its
+// host has left etcd. Other hooks may have other reasons.
+func TestHostOfBlockedMachineIsKept(t *testing.T) {
 	const hook = clusterv1.PreTerminateDeleteHookAnnotationPrefix + "/openshift-etcd-member"
 	for situation, tc := range map[string]struct {
 		before func(w *world)
 		kept   bool
 	}{
-		"its Machine waits":           {func(*world) {}, true},
-		"until the annotation is off": {func(w *world) { m := read(w, "m", &clusterv1.Machine{}); w.change(m, func() { m.Annotations = nil }) }, false},
-		"or the cluster goes as a whole": {func(w *world) {
+		"the Machine waits":         {func(*world) {}, true},
+		"the annotation is removed": {func(w *world) { m := read(w, "m", &clusterv1.Machine{}); w.change(m, func() { m.Annotations = nil }) }, false},
+		"the whole Cluster is being deleted": {func(w *world) {
 			cluster := read(w, "c", &clusterv1.Cluster{})
 			w.change(cluster, func() { cluster.Finalizers = []string{clusterv1.ClusterFinalizer} })
 			w.remove(cluster)
 		}, false},
-		"or the Machine is gone by force": {func(w *world) { w.letGo("m", &clusterv1.Machine{}) }, false},
+		"the finalizers of the Machine were removed": {func(w *world) { w.letGo("m", &clusterv1.Machine{}) }, false},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			w := joined(t)
@@ -173,11 +175,12 @@ func TestAgentOfAnotherClusterStays(t *testing.T) {
 	w.reconcile()
 	w.letGo("a", &aiv1beta1.Agent{})
 	w.reconcile()
-	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is taken away")
-	w.Expect(w.agent("other").DeletionTimestamp).To(BeNil(), "a host of another cluster is not taken for the label of an InfraEnv that is gone")
+	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is removed")
+	w.Expect(w.agent("other").DeletionTimestamp).To(BeNil(), "a host of another cluster is not deleted for the label of a deleted InfraEnv")
 }
 
-// TestAgentThatIsBoundToAnotherCluster: with it, or with its InfraEnv, its Node would be taken out of that cluster.
+// TestAgentThatIsBoundToAnotherCluster: the deletion of the Agent or of its InfraEnv would remove its Node
+// from that cluster.
 func TestAgentThatIsBoundToAnotherCluster(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		ref    aiv1beta1.ClusterReference
@@ -185,7 +188,7 @@ func TestAgentThatIsBoundToAnotherCluster(t *testing.T) {
 	}{
 		"a Machine is deleted": {aiv1beta1.ClusterReference{Namespace: namespace, Name: "another"}, func(*world) {}},
 		"a Machine is deleted, the cluster is in another namespace": {aiv1beta1.ClusterReference{Namespace: "tenant", Name: "cp"}, func(*world) {}},
-		"the whole Cluster is gone": {aiv1beta1.ClusterReference{Namespace: namespace, Name: "another"}, func(w *world) {
+		"the whole Cluster is deleted": {aiv1beta1.ClusterReference{Namespace: namespace, Name: "another"}, func(w *world) {
 			w.remove(read(w, "c", &clusterv1.Cluster{}))
 		}},
 	} {
@@ -199,9 +202,9 @@ func TestAgentThatIsBoundToAnotherCluster(t *testing.T) {
 			tc.remove(w)
 			w.reconcile()
 			w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.HostInAnotherClusterReason)
-			w.Expect(w.agent("a").DeletionTimestamp).To(BeNil(), "the host of another cluster is not taken")
-			w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil(), "the host of another cluster is not taken")
-			w.Expect(w.message(bootstrapv1.DeletingCondition)).NotTo(ContainSubstring("tenant"), "it does not name what is in another namespace")
+			w.Expect(w.agent("a").DeletionTimestamp).To(BeNil(), "the host of another cluster is not deleted")
+			w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil(), "the host of another cluster is not deleted")
+			w.Expect(w.message(bootstrapv1.DeletingCondition)).NotTo(ContainSubstring("tenant"), "the message names no object of another namespace")
 			agent = w.agent("a")
 			w.change(agent, func() { agent.Spec.ClusterDeploymentName = nil })
 			w.reconcile()
@@ -230,7 +233,7 @@ func TestAgentOfAnotherInstalledMachineIsKept(t *testing.T) {
 		w.restart()
 	}
 	w.reconcile()
-	w.Expect(w.reconciler.ofOtherConfig(t.Context(), config)).To(HaveLen(1), "its changes are news")
+	w.Expect(w.reconciler.ofOtherConfig(t.Context(), config)).To(HaveLen(1), "its changes are reconciled")
 	w.remove(config)
 	w.reconcile()
 	w.Expect(w.message(bootstrapv1.DeletingCondition)).NotTo(ContainSubstring("other"), "the deletion proceeds")
@@ -312,14 +315,14 @@ func TestWholeClusterIsDeletedThoughAnotherConfigRecordedTheAgent(t *testing.T) 
 			w.letGo("m", &assisted.InfraEnv{})
 			w.reconcile()
 			w.reconcile()
-			w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is taken away")
+			w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is removed")
 		})
 	}
 }
 
-// TestDeletedAgentOfAHostThatWasNeverInstalled: assisted-service would look for its Node in a cluster that does not
-// exist yet, and wait for ever.
-func TestDeletedAgentOfAHostThatWasNeverInstalled(t *testing.T) {
+// TestDeletedAgentOfHostThatWasNeverInstalled: assisted-service would search its Node in a cluster that does
+// not exist yet, and wait forever.
+func TestDeletedAgentOfHostThatWasNeverInstalled(t *testing.T) {
 	finalizer := []string{"agent.agent-install.openshift.io/ai-deprovision"}
 	for situation, remove := range map[string]func(w *world){
 		"by a user": func(w *world) { w.remove(w.agent("a")) },
@@ -340,13 +343,13 @@ func TestDeletedAgentOfAHostThatWasNeverInstalled(t *testing.T) {
 			w.reconcile()
 			agent = w.agent("a")
 			w.Expect(agent.DeletionTimestamp).NotTo(BeNil(), "the Agent is deleted")
-			w.Expect(agent.Annotations).To(HaveKey(assisted.SkipSpokeCleanupAnnotation), "the Agent does not wait for a Node that never was")
+			w.Expect(agent.Annotations).To(HaveKey(assisted.SkipSpokeCleanupAnnotation), "the Agent does not wait for a Node that never existed")
 		})
 	}
 }
 
-// TestADeletionThatFailsSaysSo: before anything was told of it, and without forgetting what was.
-func TestADeletionThatFailsSaysSo(t *testing.T) {
+// TestFailedDeletionIsReported also before the first report, and keeps an earlier report.
+func TestFailedDeletionIsReported(t *testing.T) {
 	w := joined(t)
 	w.remove(read(w, "m", &clusterv1.Machine{}))
 	w.remove(w.config())

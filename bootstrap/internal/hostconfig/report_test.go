@@ -17,20 +17,20 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// TestMomentaryWaitsAreReportedWhenTheyLast follows a status that is held back.
+// TestMomentaryWaitsAreReportedWhenTheyLast covers a status whose write is delayed.
 func TestMomentaryWaitsAreReportedWhenTheyLast(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
 	w.makeImage()
 	w.reconcile()
 	reports := w.reports
-	w.create(bareMetalHost()) // another message only
+	w.create(bareMetalHost()) // only another message
 	w.Expect(w.reconcile().RequeueAfter).To(Equal(reconcile.DeferralPeriod))
 	w.Expect(w.reports).To(Equal(reports))
 	w.clock = w.clock.Add(reconcile.DeferralPeriod - time.Second)
 	agent := discovered("a", "m", bootMAC)
 	agent.Status.Inventory = aiv1beta1.HostInventory{}
-	w.create(agent) // another wait takes its place: the time goes on
+	w.create(agent) // another wait follows: the time is not reset
 	w.Expect(w.reconcile().RequeueAfter).To(Equal(time.Second))
 	w.Expect(w.reports).To(Equal(reports))
 	w.clock = w.clock.Add(time.Second)
@@ -39,7 +39,7 @@ func TestMomentaryWaitsAreReportedWhenTheyLast(t *testing.T) {
 	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostIdentityReason)
 }
 
-// TestWaitThatPassesIsNotReported is a status that becomes again what was written.
+// TestWaitThatPassesIsNotReported covers a status that returns to the written one.
 func TestWaitThatPassesIsNotReported(t *testing.T) {
 	w := booted(t)
 	w.reconcile()
@@ -50,7 +50,7 @@ func TestWaitThatPassesIsNotReported(t *testing.T) {
 	w.create(agent)
 	w.reconcile()
 	w.remove(agent)
-	w.Expect(w.reconcile().RequeueAfter).To(BeZero(), "it does not come back")
+	w.Expect(w.reconcile().RequeueAfter).To(BeZero(), "no requeue")
 	w.clock = w.clock.Add(reconcile.DeferralPeriod)
 	w.reconcile()
 	w.Expect(w.reports).To(Equal(reports), "nothing is reported")
@@ -67,23 +67,23 @@ func TestUrgent(t *testing.T) {
 		change        func(s *scope.Scope)
 		urgent        bool
 	}{
-		"the first report of a wait":          {after: []metav1.Condition{waiting}},
-		"the first report of something wrong": {after: []metav1.Condition{invalid}, urgent: true},
+		"the first report of a wait":    {after: []metav1.Condition{waiting}},
+		"the first report of a problem": {after: []metav1.Condition{invalid}, urgent: true},
 		"one wait after the other": {
 			before: []metav1.Condition{waiting},
 			after:  []metav1.Condition{condition(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostValidationReason, "")},
 		},
-		"a step is done": {
+		"a step has ended": {
 			before: []metav1.Condition{waiting},
 			after:  []metav1.Condition{condition(bootstrapv1.HostBoundCondition, metav1.ConditionTrue, bootstrapv1.HostBoundReason, "")},
 		},
-		"the installation goes on": {change: func(s *scope.Scope) { s.Status.InstallationProgress = "Rebooting" }},
+		"the installation proceeds": {change: func(s *scope.Scope) { s.Status.InstallationProgress = "Rebooting" }},
 		"the host is installed": {
 			after:  []metav1.Condition{condition(bootstrapv1.HostInstalledCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason, "")},
 			urgent: true,
 		},
-		"what was wrong is put right": {before: []metav1.Condition{invalid}, after: []metav1.Condition{waiting}, urgent: true},
-		"what is wrong is said in other words": {
+		"a problem is fixed": {before: []metav1.Condition{invalid}, after: []metav1.Condition{waiting}, urgent: true},
+		"a problem has another message": {
 			before: []metav1.Condition{invalid},
 			after:  []metav1.Condition{condition(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.InvalidConfigurationReason, "b")},
 		},
@@ -98,14 +98,14 @@ func TestUrgent(t *testing.T) {
 			urgent: true,
 		},
 		"bootstrap data for Cluster API": {change: func(s *scope.Scope) { s.Status.DataSecretName = "m" }, urgent: true},
-		"bootstrap data is there":        {change: func(s *scope.Scope) { s.Status.Initialization.DataSecretCreated = ptr.To(true) }, urgent: true},
+		"bootstrap data exists":          {change: func(s *scope.Scope) { s.Status.Initialization.DataSecretCreated = ptr.To(true) }, urgent: true},
 		"the Agent is known":             {change: func(s *scope.Scope) { s.Status.AgentRef = &corev1.LocalObjectReference{Name: "a"} }, urgent: true},
 		"the spec was edited": {change: func(s *scope.Scope) {
 			s.Config.Status.ObservedGeneration, s.Status.ObservedGeneration = 1, 2
 		}, urgent: true},
-		"the first look at the spec": {change: func(s *scope.Scope) { s.Status.ObservedGeneration = 1 }},
-		"a warning":                  {change: func(s *scope.Scope) { s.QueueEvent(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "") }, urgent: true},
-		"news that are good":         {change: func(s *scope.Scope) { s.QueueEvent(corev1.EventTypeNormal, bootstrapv1.HostApprovedReason, "") }},
+		"the first observation of the spec": {change: func(s *scope.Scope) { s.Status.ObservedGeneration = 1 }},
+		"a warning":                         {change: func(s *scope.Scope) { s.QueueEvent(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "") }, urgent: true},
+		"a normal event":                    {change: func(s *scope.Scope) { s.QueueEvent(corev1.EventTypeNormal, bootstrapv1.HostApprovedReason, "") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := scope.New(&facts.Facts{Config: &bootstrapv1.OpenshiftAssistedConfig{}})

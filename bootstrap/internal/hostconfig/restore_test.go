@@ -20,7 +20,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// nodeReady is what Cluster API says of the Node since the moment.
+// nodeReady sets Cluster API's condition of the Node since the moment.
 func (w *world) nodeReady(status metav1.ConditionStatus, since time.Time) {
 	w.t.Helper()
 	machine := read(w, "m", &clusterv1.Machine{})
@@ -30,7 +30,7 @@ func (w *world) nodeReady(status metav1.ConditionStatus, since time.Time) {
 	})
 }
 
-// bootDiscovery is assisted-service when a host of the second day, which is installed, registers once more.
+// bootDiscovery registers an installed day-2 host once more, as assisted-service does.
 func (w *world) bootDiscovery(at time.Time) {
 	w.t.Helper()
 	agent := w.agent("a")
@@ -42,9 +42,9 @@ func (w *world) bootDiscovery(at time.Time) {
 	})
 }
 
-// TestALostStatusComesBack takes the status away at each stage of a host: after the next reconciles all of it is there
-// again, but for the times of conditions.
-func TestALostStatusComesBack(t *testing.T) {
+// TestLostStatusIsRestored removes the status at each stage of a host. The next reconciles restore all of it,
+// except the times of conditions.
+func TestLostStatusIsRestored(t *testing.T) {
 	stages := []func(w *world){
 		func(w *world) { w.create(discovered("a", "m", bootMAC)) },
 		func(w *world) { w.registerWithCluster("a", "known") },
@@ -94,7 +94,8 @@ func TestALostStatusComesBack(t *testing.T) {
 	w.Expect(w.config().Status.InstallationPercentage).To(HaveValue(BeEquivalentTo(100)))
 }
 
-// TestInstalledWorkerBootsDiscoveryAgain: the service leaves such an Agent as it is when the Node is back.
+// TestInstalledWorkerBootsDiscoveryAgain: assisted-service does not change such an Agent when the Node is
+// Ready again.
 func TestInstalledWorkerBootsDiscoveryAgain(t *testing.T) {
 	again := func(t *testing.T) (*world, time.Time) {
 		t.Helper()
@@ -102,7 +103,7 @@ func TestInstalledWorkerBootsDiscoveryAgain(t *testing.T) {
 		w.enter("a", "added-to-existing-cluster")
 		w.reconcile()
 		w.wants(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
-		began := time.Now().Add(time.Minute).Truncate(time.Second) // later than what is recorded
+		began := time.Now().Add(time.Minute).Truncate(time.Second) // later than the recorded time
 		w.clock = began
 		w.nodeReady(metav1.ConditionTrue, began.Add(-time.Hour))
 		w.bootDiscovery(began)
@@ -120,7 +121,7 @@ func TestInstalledWorkerBootsDiscoveryAgain(t *testing.T) {
 		w.reconcile()
 		w.wants(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
 	})
-	t.Run("until nobody missed its Node", func(t *testing.T) {
+	t.Run("until its Node has not been reported missing for a while", func(t *testing.T) {
 		w, began := again(t)
 		w.Expect(w.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", nodeNoticed)))
 		w.clock = began.Add(nodeNoticed)
@@ -138,7 +139,7 @@ func TestInstalledWorkerBootsDiscoveryAgain(t *testing.T) {
 		w := installing(t)
 		w.enter("a", "added-to-existing-cluster")
 		w.reconcile()
-		w.bootDiscovery(time.Now().Add(-time.Hour)) // what is recorded as True is later
+		w.bootDiscovery(time.Now().Add(-time.Hour)) // the recorded time of True is later
 		w.nodeReady(metav1.ConditionUnknown, time.Now())
 		w.reconcile()
 		w.wants(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
@@ -147,11 +148,11 @@ func TestInstalledWorkerBootsDiscoveryAgain(t *testing.T) {
 
 func TestInstalledHostIsNeverInstalledAgain(t *testing.T) {
 	for name, installed := range map[string]func(w *world){
-		"its Node is known": func(w *world) {
+		"the Node is known": func(w *world) {
 			machine := read(w, "m", &clusterv1.Machine{})
 			w.change(machine, func() { machine.Status.NodeRef.Name = "rack1-u7" })
 		},
-		"it has a providerID, which Metal3 sets from the Node": func(w *world) {
+		"a providerID, which Metal3 sets from the Node": func(w *world) {
 			machine := read(w, "m", &clusterv1.Machine{})
 			w.change(machine, func() { machine.Spec.ProviderID = "metal3://lab/rack1-u7/m" })
 		},
@@ -162,12 +163,12 @@ func TestInstalledHostIsNeverInstalledAgain(t *testing.T) {
 			w.create(discovered("a", "m", bootMAC))
 			w.reconcile()
 			w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.HostBootedDiscoveryAgainReason)
-			w.Expect(w.agent("a").Spec).To(And(HaveField("Approved", BeFalse()), HaveField("ClusterDeploymentName", BeNil()), HaveField("Role", BeEmpty())), "the Agent is told nothing")
+			w.Expect(w.agent("a").Spec).To(And(HaveField("Approved", BeFalse()), HaveField("ClusterDeploymentName", BeNil()), HaveField("Role", BeEmpty())), "the spec of the Agent is unchanged")
 		})
 	}
 }
 
-// TestMovedMachine is the world after clusterctl move: no status, no InfraEnv, a Machine that runs.
+// TestMovedMachine covers a Machine after clusterctl move: no status, no InfraEnv, a running Node.
 func TestMovedMachine(t *testing.T) {
 	objects := lab()
 	machine, _ := objects["machine"].(*clusterv1.Machine)
@@ -177,11 +178,12 @@ func TestMovedMachine(t *testing.T) {
 	w.reconcile()
 	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
 	w.Expect(w.config().Status.DataSecretName).To(Equal("m"), "the data secret is restored")
-	w.Expect(w.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "m"}, &assisted.InfraEnv{})).To(MatchError(apierrors.IsNotFound, "not found"), "no InfraEnv is made for a host that is installed")
+	w.Expect(w.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "m"}, &assisted.InfraEnv{})).To(MatchError(apierrors.IsNotFound, "not found"), "no InfraEnv is created for an installed host")
 }
 
-// TestAWipedStatusOfAnInstalledHost comes back from its Agent: a status holds nothing that cannot be found out again.
-func TestAWipedStatusOfAnInstalledHost(t *testing.T) {
+// TestWipedStatusOfInstalledHost is restored from its Agent: a status contains only data that can be found
+// again.
+func TestWipedStatusOfInstalledHost(t *testing.T) {
 	w := installedWithNode(t)
 	before, told := w.config().Status, w.agent("a").Spec
 	w.wipe()
@@ -190,26 +192,26 @@ func TestAWipedStatusOfAnInstalledHost(t *testing.T) {
 	w.tells(models.HostStageDone, stageTime, 100)
 	w.Expect(w.config().Status.AgentRef).To(Equal(before.AgentRef))
 	w.Expect(w.message(bootstrapv1.HostIdentifiedCondition)).To(Equal("Agent a runs on BareMetalHost lab/rack1-u7"))
-	w.Expect(w.agent("a").Spec).To(Equal(told), "the Agent is told nothing")
+	w.Expect(w.agent("a").Spec).To(Equal(told), "the spec of the Agent is unchanged")
 
 	written := w.writes
 	w.restart()
 	w.reconcile()
-	w.Expect(w.writes).To(Equal(written), "nothing is written, since nothing changed")
+	w.Expect(w.writes).To(Equal(written), "no write without a change")
 }
 
-// TestAnAgentThatSaysNothingOfAnInstalledHost is none from which a wiped status may come back.
-func TestAnAgentThatSaysNothingOfAnInstalledHost(t *testing.T) {
+// TestAgentWithoutInstalledHost covers Agents from which a wiped status must not be restored.
+func TestAgentWithoutInstalledHost(t *testing.T) {
 	for name, change := range map[string]func(w *world, agent *aiv1beta1.Agent){
-		"it runs on another host": func(_ *world, agent *aiv1beta1.Agent) {
+		"Agent of another host": func(_ *world, agent *aiv1beta1.Agent) {
 			agent.Status.Inventory.Interfaces[0].MacAddress = "02:00:00:00:00:66"
 		},
-		"it is not installed":           func(_ *world, agent *aiv1beta1.Agent) { agent.Status.DebugInfo.State = "installing-in-progress" },
-		"it is not approved":            func(_ *world, agent *aiv1beta1.Agent) { agent.Spec.Approved = false },
-		"it belongs to no cluster":      func(_ *world, agent *aiv1beta1.Agent) { agent.Spec.ClusterDeploymentName = nil },
-		"it belongs to another cluster": func(_ *world, agent *aiv1beta1.Agent) { agent.Spec.ClusterDeploymentName.Name = "other" },
-		"the BareMetalHost is gone":     func(w *world, _ *aiv1beta1.Agent) { w.remove(bareMetalHost()) },
-		"the Metal3Machine is gone":     func(w *world, _ *aiv1beta1.Agent) { w.remove(w.infraMachine()) },
+		"not installed":                func(_ *world, agent *aiv1beta1.Agent) { agent.Status.DebugInfo.State = "installing-in-progress" },
+		"not approved":                 func(_ *world, agent *aiv1beta1.Agent) { agent.Spec.Approved = false },
+		"bound to no cluster":          func(_ *world, agent *aiv1beta1.Agent) { agent.Spec.ClusterDeploymentName = nil },
+		"bound to another cluster":     func(_ *world, agent *aiv1beta1.Agent) { agent.Spec.ClusterDeploymentName.Name = "other" },
+		"the BareMetalHost is deleted": func(w *world, _ *aiv1beta1.Agent) { w.remove(bareMetalHost()) },
+		"the Metal3Machine is deleted": func(w *world, _ *aiv1beta1.Agent) { w.remove(w.infraMachine()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := installedWithNode(t)
@@ -223,9 +225,9 @@ func TestAnAgentThatSaysNothingOfAnInstalledHost(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatFallsBehindItsState tells later since when its host is installed, which is written then; what was told
-// before stays when it tells nothing any more.
-func TestAnAgentThatFallsBehindItsState(t *testing.T) {
+// TestAgentWithLateInstallationTime: an Agent reports the time of the installation later than its state. The
+// time is written then, and stays when the Agent no longer reports it.
+func TestAgentWithLateInstallationTime(t *testing.T) {
 	w := installing(t)
 	w.nodeReady(metav1.ConditionTrue, time.Now())
 	w.progress("a", "installed", models.HostStageJoined, stageTime, 88)
@@ -245,7 +247,7 @@ func TestAnAgentThatFallsBehindItsState(t *testing.T) {
 	w.tells(models.HostStageDone, stageTime, 100)
 }
 
-// installedWithNode is a world in which the host is installed and has its Node.
+// installedWithNode returns a world in which the host is installed and has its Node.
 func installedWithNode(t *testing.T) *world {
 	t.Helper()
 	w := installing(t)
@@ -256,7 +258,7 @@ func installedWithNode(t *testing.T) *world {
 	return w
 }
 
-// wipe is somebody who removes the status while the manager does not run.
+// wipe removes the status while the manager does not run.
 func (w *world) wipe() {
 	w.t.Helper()
 	config := w.config()

@@ -28,8 +28,8 @@ func (w *world) provisioned() {
 	})
 }
 
-// TestSilentHostBecomesAProblem: a host that does not contact assisted-service is a wait first, and a problem with a
-// Warning event and the state of the BareMetalHost when it lasts.
+// TestSilentHostBecomesAProblem: the reconcile first waits for a host that does not contact assisted-service.
+// Later the wait becomes a problem, with a Warning event and the state of the BareMetalHost.
 func TestSilentHostBecomesAProblem(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		begin           func(w *world)
@@ -37,13 +37,13 @@ func TestSilentHostBecomesAProblem(t *testing.T) {
 		before, mention string
 		respond         func(w *world)
 	}{
-		"provisioned, and nothing registers": {
+		"provisioned, no Agent registers": {
 			begin:     func(w *world) { w.provisioned() },
 			condition: bootstrapv1.HostIdentifiedCondition, before: bootstrapv1.WaitingForHostReason,
 			mention: "waiting for BareMetalHost lab/rack1-u7 to boot the discovery image; the host has not contacted assisted-service for more than 30 minutes (BareMetalHost lab/rack1-u7 is provisioned and powered on)",
 			respond: func(w *world) { w.create(discovered("a", "m", bootMAC)) },
 		},
-		"bound, and off before it registers with the cluster": {
+		"bound, and powered off before it registers with the cluster": {
 			begin: func(w *world) {
 				w.create(discovered("a", "m", bootMAC))
 				w.reconcile()
@@ -60,7 +60,7 @@ func TestSilentHostBecomesAProblem(t *testing.T) {
 				w.registerWithCluster("a", "known")
 			},
 		},
-		"off after it was approved": {
+		"powered off after the approval": {
 			begin: func(w *world) {
 				w.create(discovered("a", "m", bootMAC))
 				w.reconcile()
@@ -71,7 +71,7 @@ func TestSilentHostBecomesAProblem(t *testing.T) {
 			condition: bootstrapv1.HostInstalledCondition, before: bootstrapv1.WaitingForHostReason, mention: "Agent a is out of touch with assisted-service",
 			respond: func(w *world) { w.enter("a", "installing") },
 		},
-		"its approved Agent is deleted": {
+		"the approved Agent is deleted": {
 			begin: func(w *world) {
 				w.create(discovered("a", "m", bootMAC))
 				w.reconcile()
@@ -148,13 +148,14 @@ func (w *world) warnings() []string {
 	}
 }
 
-// TestHostThatIsNotProvisionedIsNoProblem: the Bare Metal Operator still works on it, or reports what fails.
+// TestHostThatIsNotProvisionedIsNoProblem: the Bare Metal Operator is still provisioning the host, or reports
+// the failure.
 func TestHostThatIsNotProvisionedIsNoProblem(t *testing.T) {
 	w := booted(t)
 	host := read(w, "rack1-u7", bareMetalHost())
 	w.change(host, func() {
 		host.Status.Provisioning.State = "provisioning"
-		host.Status.History.Provision.End = w.clock.Add(-24 * time.Hour).Format(time.RFC3339) // for its former Machine
+		host.Status.History.Provision.End = w.clock.Add(-24 * time.Hour).Format(time.RFC3339) // of its former Machine
 	})
 	w.reconcile()
 	w.clock = w.clock.Add(5 * time.Hour)
@@ -184,8 +185,9 @@ func TestTwoServersWithOneSystemUUID(t *testing.T) {
 	w.Expect(w.warnings()).To(BeEmpty(), "the event is emitted once")
 }
 
-// What is added to a long wait is the cause and the action: the foreign text in front of them is cut.
-func TestSilenceIsNotCutOffALongMessage(t *testing.T) {
+// TestSilenceIsNotCutOffLongMessage: the cause and the action are appended to a long wait. The foreign text
+// in front of them is cut.
+func TestSilenceIsNotCutOffLongMessage(t *testing.T) {
 	w := booted(t)
 	now := w.clock
 	s := &scope.Scope{Facts: &facts.Facts{Config: w.config()}}

@@ -14,15 +14,16 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/binding"
 )
 
-// TestPendingValidationsAreTold is a host whose state lists nothing.
-func TestPendingValidationsAreTold(t *testing.T) {
+// TestPendingValidationsAreReported covers a host whose state lists no validation.
+func TestPendingValidationsAreReported(t *testing.T) {
 	w := refusedSince(t, binding.Settling)
 	w.lasts(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostValidationReason)
 	w.Expect(w.message(bootstrapv1.HostBoundCondition)).To(ContainSubstring("Missing inventory"))
 }
 
-// The clock of assisted-service may be ahead of ours, or ours be set back after the host was refused.
-func TestValidationsAreToldWhateverTheClock(t *testing.T) {
+// TestValidationsAreReportedWithAnyClock: the clock of assisted-service may be ahead of the manager's clock,
+// which may also be set back after the host was rejected.
+func TestValidationsAreReportedWithAnyClock(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		ago  time.Duration
 		told bool
@@ -46,7 +47,8 @@ func TestValidationsAreToldWhateverTheClock(t *testing.T) {
 	}
 }
 
-// refusedSince is a world whose host assisted-service refuses, as it says, for some time.
+// refusedSince returns a world whose host assisted-service rejects since the given time, by the clock of
+// assisted-service.
 func refusedSince(t *testing.T, ago time.Duration) *world {
 	t.Helper()
 	w := booted(t)

@@ -37,15 +37,15 @@ func TestInstallationChanges(t *testing.T) {
 		change  func(*hiveext.AgentClusterInstall)
 		matters bool
 	}{
-		"its progress":             {func(i *hiveext.AgentClusterInstall) { i.Status.Progress.TotalPercentage = 50 }, false},
-		"it accepts hosts":         {func(i *hiveext.AgentClusterInstall) { i.Status.DebugInfo.State = "adding-hosts" }, true},
-		"it fails":                 {func(i *hiveext.AgentClusterInstall) { i.Status.DebugInfo.State = "error" }, true},
-		"it is not known any more": {func(i *hiveext.AgentClusterInstall) { i.Status.DebugInfo.State = "" }, true},
-		"it is to have workers":    {func(i *hiveext.AgentClusterInstall) { i.Spec.ProvisionRequirements.WorkerAgents = 2 }, true},
-		"the certificates of its machine config server are known": {func(i *hiveext.AgentClusterInstall) {
+		"progress":              {func(i *hiveext.AgentClusterInstall) { i.Status.Progress.TotalPercentage = 50 }, false},
+		"hosts are accepted":    {func(i *hiveext.AgentClusterInstall) { i.Status.DebugInfo.State = "adding-hosts" }, true},
+		"failure":               {func(i *hiveext.AgentClusterInstall) { i.Status.DebugInfo.State = "error" }, true},
+		"state no longer known": {func(i *hiveext.AgentClusterInstall) { i.Status.DebugInfo.State = "" }, true},
+		"workers requested":     {func(i *hiveext.AgentClusterInstall) { i.Spec.ProvisionRequirements.WorkerAgents = 2 }, true},
+		"certificates of the machine config server known": {func(i *hiveext.AgentClusterInstall) {
 			i.Annotations = map[string]string{bootstrapv1.MachineConfigServerCAAnnotation: "PEM"}
 		}, true},
-		"its mirror registry is another": {func(i *hiveext.AgentClusterInstall) {
+		"another mirror registry": {func(i *hiveext.AgentClusterInstall) {
 			i.Spec.MirrorRegistryRef = &hiveext.MirrorRegistryConfigMapReference{Name: "m"}
 		}, true},
 	} {
@@ -58,7 +58,7 @@ func TestInstallationChanges(t *testing.T) {
 	}
 }
 
-// TestEventThatCannotBeMapped is a cache that does not answer: the event is lost, and the log says so.
+// TestEventThatCannotBeMapped: without an answer of the cache the event is lost, which the log reports.
 func TestEventThatCannotBeMapped(t *testing.T) {
 	g := NewWithT(t)
 	failing := interceptor.NewClient(newWorld(t), interceptor.Funcs{
@@ -86,14 +86,14 @@ func TestEventThatCannotBeMapped(t *testing.T) {
 		logged := 0
 		log := funcr.New(func(string, string) { logged++ }, funcr.Options{})
 		g.Expect(mapped(ctrl.LoggerInto(t.Context(), log))).To(BeEmpty(), name)
-		g.Expect(logged).NotTo(BeZero(), "%s: the log says so", name)
+		g.Expect(logged).NotTo(BeZero(), "%s: logged", name)
 	}
 }
 
-func TestHostsOfAClusterThatComesBackAreWoken(t *testing.T) {
+func TestHostsOfRestoredClusterAreReconciled(t *testing.T) {
 	for situation, states := range map[string][2]string{
 		"both accept hosts, but not the same": {"insufficient", "adding-hosts"},
-		"it is registered":                    {"", "insufficient"},
+		"registered":                          {"", "insufficient"},
 	} {
 		before, after := &hiveext.AgentClusterInstall{}, &hiveext.AgentClusterInstall{}
 		before.Status.DebugInfo.State, after.Status.DebugInfo.State = states[0], states[1]
@@ -101,8 +101,9 @@ func TestHostsOfAClusterThatComesBackAreWoken(t *testing.T) {
 	}
 }
 
-// Without the watch of a kind, its changes are noticed with the next resync of the cache, hours later.
-func TestChangesOfEachKindReconcileTheConfig(t *testing.T) {
+// TestChangesOfEachKindReconcileConfig: without the watch of a kind, only the next resync of the cache would
+// show its changes, hours later.
+func TestChangesOfEachKindReconcileConfig(t *testing.T) {
 	objects := lab()
 	ours, _ := objects["config"].(*bootstrapv1.OpenshiftAssistedConfig)
 	ours.Spec.MirrorRegistryRef = &corev1.LocalObjectReference{Name: "authorities"}

@@ -23,15 +23,16 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// assisted-service keeps what an InfraEnv states no more: docs/assisted-service.md. One that is created again has forgotten it.
-func TestWhatIsWithdrawnIsForgotten(t *testing.T) {
+// TestWithdrawnSettingsAreForgotten: assisted-service keeps settings that an InfraEnv no longer states, see
+// docs/assisted-service.md. A recreated InfraEnv does not have them.
+func TestWithdrawnSettingsAreForgotten(t *testing.T) {
 	for name, tc := range map[string]struct {
 		state, withdraw func(*bootstrapv1.OpenshiftAssistedConfig)
-		// before is done while it is stated.
+		// before edits the world while the setting is stated.
 		before func(w *world)
 		anew   bool
 		left   func(*assisted.InfraEnvSpec) any
-		// is what is left in the end; nil: nothing.
+		// is is the remaining setting; nil: none.
 		is any
 	}{
 		"an SSH key": {
@@ -96,7 +97,7 @@ func TestWhatIsWithdrawnIsForgotten(t *testing.T) {
 			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.CPUArchitecture = "" },
 			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return s.CpuArchitecture },
 		},
-		"the default architecture, stated": {
+		"the default architecture, stated explicitly": {
 			state:    func(*bootstrapv1.OpenshiftAssistedConfig) {},
 			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.CPUArchitecture = "x86_64" },
 		},
@@ -114,25 +115,25 @@ func TestWhatIsWithdrawnIsForgotten(t *testing.T) {
 			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.Proxy.HTTPSProxy = "" },
 			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return ptr.Deref(s.Proxy, aiv1beta1.Proxy{}).HTTPSProxy },
 		},
-		"what the proxy is not for": {
+		"the exceptions of the proxy": {
 			state: func(c *bootstrapv1.OpenshiftAssistedConfig) {
 				c.Spec.Proxy = &bootstrapv1.Proxy{HTTPProxy: "http://proxy.example", NoProxy: "example"}
 			},
 			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.Proxy.NoProxy = "" },
 			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return ptr.Deref(s.Proxy, aiv1beta1.Proxy{}).NoProxy },
 		},
-		"what assisted-service forgets": {
+		"a setting that assisted-service forgets": {
 			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.AdditionalTrustBundle = "bundle" },
 			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.AdditionalTrustBundle = "" },
 		},
-		"nothing, where somebody else states a key": {
+		"nothing, if another client states a key": {
 			state: func(*bootstrapv1.OpenshiftAssistedConfig) {}, withdraw: func(*bootstrapv1.OpenshiftAssistedConfig) {},
 			before: func(w *world) {
 				infraEnv := read(w, "m", &assisted.InfraEnv{})
-				w.change(infraEnv, func() { infraEnv.Spec.SSHAuthorizedKey = "ssh-ed25519 somebody" })
+				w.change(infraEnv, func() { infraEnv.Spec.SSHAuthorizedKey = "ssh-ed25519 other" })
 			},
 		},
-		"a key, when the data was handed out": {
+		"a key, after the data was handed out": {
 			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "ssh-ed25519 former" },
 			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "" },
 			before: func(w *world) {
@@ -141,7 +142,7 @@ func TestWhatIsWithdrawnIsForgotten(t *testing.T) {
 				w.Expect(w.config().Status.DataSecretName).NotTo(BeEmpty())
 			},
 		},
-		"a key, when the host is chosen": {
+		"a key, after the host was chosen": {
 			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "ssh-ed25519 former" },
 			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "" },
 			before:   func(w *world) { w.create(bareMetalHost()) },
@@ -165,7 +166,7 @@ func TestWhatIsWithdrawnIsForgotten(t *testing.T) {
 			if !tc.anew {
 				return
 			}
-			w.Expect(tc.left(&infraEnv.Spec)).NotTo(BeZero(), "what goes is not written")
+			w.Expect(tc.left(&infraEnv.Spec)).NotTo(BeZero(), "the removed setting is not written")
 			w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForDiscoveryImageReason)
 			w.reconcile()
 			infraEnv.Finalizers = nil
@@ -182,8 +183,9 @@ func TestWhatIsWithdrawnIsForgotten(t *testing.T) {
 	}
 }
 
-// assisted-service reads the ConfigMap with the mirrors when it registers an InfraEnv, and stores nothing that it reads later.
-func TestOtherContentOfMirrorsIsRegisteredAgain(t *testing.T) {
+// TestChangedMirrorsAreRegisteredAgain: assisted-service reads the ConfigMap with the mirrors when it
+// registers an InfraEnv. Its later reads are not stored.
+func TestChangedMirrorsAreRegisteredAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		handedOut, own bool
 		change         func(*corev1.ConfigMap)
@@ -192,7 +194,7 @@ func TestOtherContentOfMirrorsIsRegisteredAgain(t *testing.T) {
 		"of the config":                     {own: true, change: func(m *corev1.ConfigMap) { m.Data["registries.conf"] = "later" }, again: true},
 		"of the cluster":                    {change: func(m *corev1.ConfigMap) { m.Data["registries.conf"] = "later" }, again: true},
 		"another authority":                 {own: true, change: func(m *corev1.ConfigMap) { m.Data["ca-bundle.crt"] = "later" }, again: true},
-		"a key that nobody reads":           {own: true, change: func(m *corev1.ConfigMap) { m.Data["other"] = "later" }},
+		"an unread key":                     {own: true, change: func(m *corev1.ConfigMap) { m.Data["other"] = "later" }},
 		"a label":                           {own: true, change: func(m *corev1.ConfigMap) { m.Labels = map[string]string{"backup": "true"} }},
 		"after the image was handed out":    {own: true, handedOut: true, change: func(m *corev1.ConfigMap) { m.Data["registries.conf"] = "later" }},
 		"of the cluster, after the handout": {handedOut: true, change: func(m *corev1.ConfigMap) { m.Data["registries.conf"] = "later" }},
@@ -233,7 +235,8 @@ func TestOtherContentOfMirrorsIsRegisteredAgain(t *testing.T) {
 	}
 }
 
-// A registration of an older provider has no digest, and a ConfigMap that is missing has no content: neither shows a change.
+// TestUnknownContentOfMirrorsRegistersNothingAgain: the registration of an older provider has no digest, and
+// a missing ConfigMap has no content. Neither shows a change.
 func TestUnknownContentOfMirrorsRegistersNothingAgain(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	config := w.config()
@@ -251,7 +254,8 @@ func TestUnknownContentOfMirrorsRegistersNothingAgain(t *testing.T) {
 	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil())
 }
 
-// kubectl replace --force deletes the ConfigMap and creates it again: the InfraEnv is still registered with the former content.
+// TestRecreatedConfigMapOfMirrorsRegistersInfraEnvAgain: kubectl replace --force deletes the ConfigMap and
+// creates it again. The InfraEnv is still registered with the former content.
 func TestRecreatedConfigMapOfMirrorsRegistersInfraEnvAgain(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	config := w.config()
@@ -272,12 +276,13 @@ func TestRecreatedConfigMapOfMirrorsRegistersInfraEnvAgain(t *testing.T) {
 	w.Expect(infraEnv.Annotations).To(HaveKeyWithValue(bootstrapv1.MirrorsDigestAnnotation, registered), "what assisted-service registered")
 	later := mirrors("later")
 	w.Expect(w.Create(t.Context(), later)).To(Succeed())
-	w.change(later, func() { later.Labels = map[string]string{"version": "of its own"} }) // the fake client starts at 1 again
+	w.change(later, func() { later.Labels = map[string]string{"version": "own"} }) // the resource version of the fake client starts at 1 again
 	w.reconcile()
 	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
 }
 
-// Two clients that overwrite the ConfigMap in turn would recreate the InfraEnv with each write.
+// TestInfraEnvIsRecreatedForMirrorsAtLimitedRate: two clients that overwrite the ConfigMap in turn would
+// recreate the InfraEnv with each write.
 func TestInfraEnvIsRecreatedForMirrorsAtLimitedRate(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	mirrors := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "mirrors"}, Data: map[string]string{"registries.conf": "1"}}
@@ -308,8 +313,9 @@ func TestInfraEnvIsRecreatedForMirrorsAtLimitedRate(t *testing.T) {
 	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
 }
 
-// An assisted-service that lacks ntpSources refused the new InfraEnv only after the old one was deleted.
-func TestNoInfraEnvIsDeletedForWhatIsRefused(t *testing.T) {
+// TestRejectedInfraEnvIsNotDeleted: an assisted-service that lacks ntpSources rejects the new InfraEnv. The
+// old one must not be deleted before.
+func TestRejectedInfraEnvIsNotDeleted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		refusal         error
 		reason, message string
@@ -332,7 +338,7 @@ func TestNoInfraEnvIsDeletedForWhatIsRefused(t *testing.T) {
 				config.Spec.AdditionalNTPSources, config.Spec.NTPSources = nil, []string{"ntp.example"}
 			})
 			w.refusal = tc.refusal
-			w.Expect(w.reconcile().RequeueAfter).To(BeNumerically(">", 0), "assisted-service may be replaced by a newer one")
+			w.Expect(w.reconcile().RequeueAfter).To(BeNumerically(">", 0), "assisted-service may be upgraded")
 			w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil())
 			w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, tc.reason)
 			w.Expect(conditions.GetMessage(w.config(), bootstrapv1.DiscoveryImageReadyCondition)).To(ContainSubstring(tc.message))
@@ -344,9 +350,10 @@ func TestNoInfraEnvIsDeletedForWhatIsRefused(t *testing.T) {
 	}
 }
 
-// A host that has the image could not register with another InfraEnv: the image keeps what assisted-service takes at a
-// registration only, and the Machine's owner is told how to get it.
-func TestWhatAnImageKeepsIsReported(t *testing.T) {
+// TestSettingsKeptByImageAreReported: a host that has the image could not register with another InfraEnv. The
+// image keeps settings that assisted-service reads only at a registration. The message names the way to
+// change them.
+func TestSettingsKeptByImageAreReported(t *testing.T) {
 	for field, tc := range map[string]struct {
 		state, change func(*bootstrapv1.OpenshiftAssistedConfig)
 		kept          func(*assisted.InfraEnvSpec) any
@@ -399,12 +406,13 @@ func TestWhatAnImageKeepsIsReported(t *testing.T) {
 	}
 }
 
-// A cache that is late has the config of before: what it does not state yet was not withdrawn.
-func TestALateCacheWithdrawsNothing(t *testing.T) {
+// TestOutdatedCacheWithdrawsNothing: an outdated cache contains the former config. Settings that it does not
+// contain yet are not withdrawn.
+func TestOutdatedCacheWithdrawsNothing(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
 	before, config := w.config(), w.config()
-	w.change(config, func() { config.Spec.SSHAuthorizedKey = "ssh-ed25519 somebody" })
+	w.change(config, func() { config.Spec.SSHAuthorizedKey = "ssh-ed25519 other" })
 	w.reconcile()
 	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.SSHAuthorizedKey).NotTo(BeEmpty())
 	w.restart()
@@ -413,7 +421,7 @@ func TestALateCacheWithdrawsNothing(t *testing.T) {
 	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.SSHAuthorizedKey).NotTo(BeEmpty())
 }
 
-func TestAnInfraEnvThatDoesNotGoIsTold(t *testing.T) {
+func TestStuckDeletionOfInfraEnvIsReported(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
 	w.remove(w.takeInfraEnvIn())

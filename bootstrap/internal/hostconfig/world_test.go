@@ -49,7 +49,7 @@ const (
 
 var metal3Machine, bareMetalHost, discovered = sample.Metal3Machine, sample.BareMetalHost, sample.Agent
 
-// world is one Machine with everything around it that a test does not say otherwise, and a reconciler.
+// world contains one Machine with all objects around it, and a reconciler. Tests change the defaults.
 type world struct {
 	*WithT
 	t *testing.T
@@ -59,17 +59,17 @@ type world struct {
 	cache    *replaceableClient
 	metadata *replaceableReader
 	events   *record.FakeRecorder
-	// writes counts the requests that change something, reports those of them that write the status.
+	// writes counts the writing requests, reports those that write the status.
 	writes, reports int
-	// refusal is what the API server answers to all that is applied; nil: it takes it.
+	// refusal is the API server's error for all applied objects; nil: it accepts them.
 	refusal error
 	// undeletable are the kinds whose owner references the API server does not let the manager change.
 	undeletable kubetest.Undeletable
-	// clock is the time by which the reconciler judges what lasts.
+	// clock is the time of the reconciler.
 	clock time.Time
-	// outdated is the one Agent that the cache has, when it is behind.
+	// outdated is the only Agent of an outdated cache.
 	outdated *aiv1beta1.Agent
-	// listing happens after Agents are listed; unordered turns the list around.
+	// listing is called after Agents are listed; unordered reverses the list.
 	listing   func()
 	unordered bool
 }
@@ -101,7 +101,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	return w
 }
 
-// worldClock is the clock of a world, whose time a test sets.
+// worldClock is the clock of a world. Tests set its time.
 type worldClock struct {
 	clock.RealClock
 
@@ -118,7 +118,7 @@ type replaceableClient struct{ client.Client }
 // replaceableReader is the same for a reader.
 type replaceableReader struct{ client.Reader }
 
-// restart makes a reconciler that remembers nothing, and reads what the cache of the manager keeps.
+// restart creates a reconciler without memory, which reads the trimmed objects of the manager's cache.
 func (w *world) restart() {
 	cached := w.cached()
 	w.cache, w.metadata = &replaceableClient{cached}, &replaceableReader{cached}
@@ -129,7 +129,7 @@ func (w *world) restart() {
 	w.reconciler.metal3.Store(true)
 }
 
-// cached reads as from the cache of the manager.
+// cached returns a client that reads the trimmed objects of the manager's cache.
 func (w *world) cached() client.WithWatch {
 	return kubetest.Cached(w, informer.Cached(), informer.TrimInfraMachine)
 }
@@ -181,7 +181,7 @@ func (w *world) counting() interceptor.Funcs {
 	}
 }
 
-// listed is what else happens when something is listed.
+// listed applies the side effects of a list request.
 func (w *world) listed(list client.ObjectList) {
 	agents, ok := list.(*aiv1beta1.AgentList)
 	if ok && w.unordered {
@@ -192,8 +192,8 @@ func (w *world) listed(list client.ObjectList) {
 	}
 }
 
-// precondition refuses what names an outdated resource version, or the uid of another object, as the API server does
-// and the fake client does not.
+// precondition rejects an outdated resource version, or the UID of another object. The API server does so,
+// the fake client does not.
 func (w *world) precondition(ctx context.Context, c client.Client, applied runtime.ApplyConfiguration) error {
 	w.t.Helper()
 	raw, err := json.Marshal(applied)
@@ -217,7 +217,7 @@ func (w *world) precondition(ctx context.Context, c client.Client, applied runti
 	return nil
 }
 
-// lab is a Machine whose infrastructure waits for bootstrap data.
+// lab returns a Machine whose infrastructure waits for bootstrap data, with the objects around it.
 func lab() map[string]client.Object {
 	labels := map[string]string{clusterv1.ClusterNameLabel: "c"}
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
@@ -260,12 +260,12 @@ func lab() map[string]client.Object {
 	}
 }
 
-// ownerOf is whom what stands for the cluster in assisted-service belongs to.
+// ownerOf returns the owner of the cluster's objects in assisted-service.
 func ownerOf() contract.Owner {
 	return contract.Owner{Namespace: namespace, Cluster: "c", ControlPlane: "cp", UID: "cluster-uid"}
 }
 
-// ownedBy is what Cluster API writes into what a Machine refers to.
+// ownedBy returns the owner references that Cluster API sets on the objects of a Machine.
 func ownedBy(machine *clusterv1.Machine) []metav1.OwnerReference {
 	return []metav1.OwnerReference{*metav1.NewControllerRef(machine, clusterv1.GroupVersion.WithKind("Machine"))}
 }
@@ -306,7 +306,7 @@ func (w *world) infraMachine() *unstructured.Unstructured {
 	return read(w, "m", metal3Machine("").DeepCopy())
 }
 
-// change edits an object as somebody else would.
+// change edits an object as another client.
 func (w *world) change(obj client.Object, mutate func()) {
 	w.t.Helper()
 	mutate()
@@ -325,7 +325,7 @@ func (w *world) remove(obj client.Object) {
 	w.Expect(w.Delete(w.t.Context(), obj)).To(Succeed())
 }
 
-// takeInfraEnvIn is assisted-service taking the InfraEnv in: its finalizer keeps one that is deleted.
+// takeInfraEnvIn adds the finalizer of assisted-service to the InfraEnv, which blocks its deletion.
 func (w *world) takeInfraEnvIn() *assisted.InfraEnv {
 	w.t.Helper()
 	infraEnv := read(w, "m", &assisted.InfraEnv{})
@@ -333,7 +333,7 @@ func (w *world) takeInfraEnvIn() *assisted.InfraEnv {
 	return infraEnv
 }
 
-// makeImage is assisted-service making the discovery image.
+// makeImage creates the discovery image, as assisted-service does.
 func (w *world) makeImage() {
 	w.t.Helper()
 	infraEnv := read(w, "m", &assisted.InfraEnv{})
@@ -343,7 +343,7 @@ func (w *world) makeImage() {
 	})
 }
 
-// lasts checks a condition that is reported once it lasts.
+// lasts expects a condition that is reported once it lasts.
 func (w *world) lasts(conditionType string, status metav1.ConditionStatus, reason string) {
 	w.t.Helper()
 	w.clock = w.clock.Add(reconcile.DeferralPeriod)
@@ -351,15 +351,15 @@ func (w *world) lasts(conditionType string, status metav1.ConditionStatus, reaso
 	w.wants(conditionType, status, reason)
 }
 
-// wants checks a condition: its status and reason.
+// wants expects the status and reason of a condition.
 func (w *world) wants(conditionType string, status metav1.ConditionStatus, reason string) {
 	w.t.Helper()
 	c := meta.FindStatusCondition(w.config().Status.Conditions, conditionType)
-	w.Expect(c).NotTo(BeNil(), "there is a condition %s: %+v", conditionType, w.config().Status.Conditions)
+	w.Expect(c).NotTo(BeNil(), "condition %s exists: %+v", conditionType, w.config().Status.Conditions)
 	w.Expect(c).To(And(HaveField("Status", status), HaveField("Reason", reason)), "condition %s: %s", conditionType, c.Message)
 }
 
-// event returns the next event, empty when there is none.
+// event returns the next event, or an empty string.
 func (w *world) event() string {
 	select {
 	case e := <-w.events.Events:

@@ -16,7 +16,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// TestOwnWritesAreNotRepeated is a reconcile on a cache that is behind our own status.
+// TestOwnWritesAreNotRepeated covers a cache that does not contain the last status write yet.
 func TestOwnWritesAreNotRepeated(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
@@ -30,11 +30,11 @@ func TestOwnWritesAreNotRepeated(t *testing.T) {
 	foreign := before.DeepCopy()
 	foreign.ResourceVersion = "12345"
 	w.reconciler.overlay(foreign)
-	w.Expect(foreign.Status.DataSecretName).To(BeEmpty(), "a version that we know nothing of is taken as it is")
+	w.Expect(foreign.Status.DataSecretName).To(BeEmpty(), "an unknown version is used unchanged")
 }
 
-// TestInfraEnvIsMadeOnce is a reconcile on a cache that does not hold our InfraEnv yet.
-func TestInfraEnvIsMadeOnce(t *testing.T) {
+// TestInfraEnvIsCreatedOnce covers a cache that does not contain the new InfraEnv yet.
+func TestInfraEnvIsCreatedOnce(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
 	before := w.writes
@@ -44,11 +44,12 @@ func TestInfraEnvIsMadeOnce(t *testing.T) {
 	w.remove(read(w, "m", &assisted.InfraEnv{}))
 	w.clock = w.clock.Add(reconcile.CacheLag)
 	w.reconcile()
-	read(w, "m", &assisted.InfraEnv{}) // made again: it was not behind the cache, it was gone
+	read(w, "m", &assisted.InfraEnv{}) // recreated: the cache was up to date, and the InfraEnv deleted
 }
 
-// TestInfraEnvThatTheCacheDoesNotKnowIsDeleted is a deletion right after the InfraEnv was made, by this manager or by one before it.
-func TestInfraEnvThatTheCacheDoesNotKnowIsDeleted(t *testing.T) {
+// TestUncachedInfraEnvIsDeleted covers a deletion right after this manager, or an earlier one, created the
+// InfraEnv.
+func TestUncachedInfraEnvIsDeleted(t *testing.T) {
 	for maker, change := range map[string]func(w *world){"this manager": func(*world) {}, "another": (*world).restart} {
 		t.Run(maker, func(t *testing.T) {
 			w := newWorld(t, values(lab())...)
@@ -58,11 +59,11 @@ func TestInfraEnvThatTheCacheDoesNotKnowIsDeleted(t *testing.T) {
 			w.cache.Client = kubetest.EmptyCacheOf[*assisted.InfraEnv, *assisted.InfraEnvList](w)
 			w.remove(read(w, "m", &clusterv1.Machine{}))
 			w.remove(w.config())
-			w.Expect(w.reconcile().RequeueAfter).To(BeNumerically("<=", reconcile.CacheLag), "nobody tells when it is gone")
+			w.Expect(w.reconcile().RequeueAfter).To(BeNumerically("<=", reconcile.CacheLag), "no event reports the end of the deletion")
 			w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
 			w.clock = w.clock.Add(time.Minute)
 			w.reconcile()
-			w.Expect(w.config().Finalizers).NotTo(BeEmpty(), "it waits for it")
+			w.Expect(w.config().Finalizers).NotTo(BeEmpty(), "the config waits for the InfraEnv")
 			w.letGo("m", &assisted.InfraEnv{})
 			w.reconcile()
 			w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue())
@@ -70,9 +71,9 @@ func TestInfraEnvThatTheCacheDoesNotKnowIsDeleted(t *testing.T) {
 	}
 }
 
-// TestInfraEnvOfASuccessorIsNotDeleted is a cache that has a config which was deleted, and in whose place there is
-// another one of its name by now.
-func TestInfraEnvOfASuccessorIsNotDeleted(t *testing.T) {
+// TestInfraEnvOfSuccessorIsNotDeleted covers a cache that still contains a deleted config, while another
+// config has its name.
+func TestInfraEnvOfSuccessorIsNotDeleted(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
 	w.remove(read(w, "m", &clusterv1.Machine{}))
@@ -86,8 +87,8 @@ func TestInfraEnvOfASuccessorIsNotDeleted(t *testing.T) {
 	read(w, "m", &assisted.InfraEnv{})
 }
 
-// TestInfraEnvThatVanishedIsMadeAgain needs no time once the cache has held the InfraEnv.
-func TestInfraEnvThatVanishedIsMadeAgain(t *testing.T) {
+// TestDeletedInfraEnvIsRecreated without delay once the cache has contained the InfraEnv.
+func TestDeletedInfraEnvIsRecreated(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
 	w.reconcile()
@@ -96,8 +97,9 @@ func TestInfraEnvThatVanishedIsMadeAgain(t *testing.T) {
 	read(w, "m", &assisted.InfraEnv{})
 }
 
-// TestConfigOfTheSameNameIsAnother is one that is made right after another of its name is gone.
-func TestConfigOfTheSameNameIsAnother(t *testing.T) {
+// TestConfigOfSameNameIsAnother covers a config that is created right after the deletion of another one with
+// its name.
+func TestConfigOfSameNameIsAnother(t *testing.T) {
 	objects := lab()
 	w := newWorld(t, values(objects)...)
 	w.reconcile()
@@ -109,10 +111,10 @@ func TestConfigOfTheSameNameIsAnother(t *testing.T) {
 	objects["config"].SetResourceVersion("")
 	w.create(objects["config"])
 	w.reconcile()
-	read(w, "m", &assisted.InfraEnv{}) // what was made for the former one is not waited for
+	read(w, "m", &assisted.InfraEnv{}) // the objects of the former config block nothing
 }
 
-// TestFinalizerIsAddedOnce is a reconcile on a cache that is behind our finalizer, of a config whose status is held back.
+// TestFinalizerIsAddedOnce covers a cache that does not contain the finalizer yet, and a delayed status.
 func TestFinalizerIsAddedOnce(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	stale := w.config()
@@ -122,9 +124,9 @@ func TestFinalizerIsAddedOnce(t *testing.T) {
 	w.Expect(stale.Finalizers).To(HaveLen(1), "the finalizer is not added again")
 }
 
-// TestOthersAreNotCorrectedWithoutEnd is another process that sees the deletion differently, such as one with another
-// clock, and says so each time.
-func TestOthersAreNotCorrectedWithoutEnd(t *testing.T) {
+// TestOtherProcessIsNotCorrectedWithoutEnd covers another process that judges the deletion differently, for
+// example with another clock, and writes its report each time.
+func TestOtherProcessIsNotCorrectedWithoutEnd(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
 	w.takeInfraEnvIn()
@@ -138,7 +140,7 @@ func TestOthersAreNotCorrectedWithoutEnd(t *testing.T) {
 		told := meta.FindStatusCondition(config.Status.Conditions, bootstrapv1.DeletingCondition)
 		w.Expect(told).NotTo(BeNil())
 		if told.Reason == bootstrapv1.AssistedServiceNotRespondingReason {
-			w.Expect(again).To(BeNumerically("<=", 2*time.Second), "it is corrected in the end")
+			w.Expect(again).To(BeNumerically("<=", 2*time.Second), "corrected in the end")
 		}
 		told.Reason = bootstrapv1.AssistedServiceNotRespondingReason
 		w.Expect(w.Status().Update(t.Context(), config)).To(Succeed())
