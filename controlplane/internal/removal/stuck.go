@@ -24,7 +24,7 @@ func (a *Situation) Stuck(now time.Time) (stuck []Machine, next time.Duration) {
 			continue
 		}
 		from := a.Leftovers[at].Released.Time
-		if from.Before(m.Deleted) { // the record is of a former Machine on the same host
+		if a.Leftovers[at].MachineUID != m.UID && from.Before(m.Deleted) { // the record is of a former Machine on the same host
 			from = m.Deleted
 		}
 		left := stuckAfter - now.Sub(from)
