@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/BurntSushi/toml"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // Keys of the ConfigMap with the registry mirrors (getUserTomlConfigMapData in assisted-service's mirror_registry_parser.go).
@@ -38,7 +38,7 @@ func MirrorsDigest(data map[string]string) string {
 // of a registry, and that of unqualified-search-registries, has a meaning.
 func canonicalRegistries(text string) string {
 	var content map[string]any
-	if err := toml.Unmarshal([]byte(text), &content); err != nil {
+	if err := bound.UnmarshalTOML(text, &content); err != nil {
 		return text
 	}
 	canonical, err := canonicalTOML(content, maxTOMLDepth)

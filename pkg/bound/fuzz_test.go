@@ -26,3 +26,43 @@ func FuzzTexts(f *testing.F) {
 		g.Expect(Message(Message(text))).To(Equal(Message(text)), "a bounded text is not bounded again")
 	})
 }
+
+// FuzzTOML checks that no document hides its nesting from the scan, for example in what only the scan reads as a string.
+func FuzzTOML(f *testing.F) {
+	for _, text := range []string{
+		"[[registry]]\nlocation = \"quay.io\"\n[[registry.mirror]]\nlocation = 'mirror:5000/ocp'\n",
+		`a = """x\""""""` + "\nb.c.d = [[{e.f = 1}], '', \"\", '''\n''''', \"\"\"\"\"\"] # \"x\r\n",
+		"\"a.b\".'c' = 1.5\n\xff\xfe", "a = 1979-05-27T07:32:00Z", "a = {\n b = 1, # c\n}",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var content map[string]any
+		if len(text) > 4<<10 || UnmarshalTOML(text, &content) != nil {
+			return
+		}
+		// Dots of a table header, dots of a key, and brackets.
+		NewWithT(t).Expect(depthOf(content)).To(BeNumerically("<=", 2*(tomlDots+1)+tomlOpen+1), "%q", text)
+	})
+}
+
+func depthOf(value any) int {
+	deepest := 0
+	switch value := value.(type) {
+	case map[string]any:
+		for _, item := range value {
+			deepest = max(deepest, depthOf(item))
+		}
+	case []map[string]any:
+		for _, item := range value {
+			deepest = max(deepest, depthOf(item))
+		}
+	case []any:
+		for _, item := range value {
+			deepest = max(deepest, depthOf(item))
+		}
+	default:
+		return 0
+	}
+	return deepest + 1
+}

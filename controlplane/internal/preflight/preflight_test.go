@@ -286,7 +286,9 @@ func TestInvalidMirrors(t *testing.T) {
 		"has no key registries.conf":           {"registries": mirrors},
 		"has no mirror":                        {"registries.conf": `unqualified-search-registries = ["x"]`},
 		"has no mirror. Each":                  {"registries.conf": strings.ReplaceAll(mirrors, "location = \"quay.io", "loc = \"quay.io")},
-		"is not valid TOML":                    {"registries.conf": "registry: []"},
+		"cannot be read as TOML":               {"registries.conf": "registry: []"},
+		"line 1 is nested too deeply":          {"registries.conf": "a" + strings.Repeat(".a", 40) + " = 1\n" + mirrors},
+		"it has 200 KiB (maximum 128 KiB)":     {"registries.conf": mirrors + strings.Repeat("#", 200<<10)},
 		"pull-from-mirror = \"tags\"":          {"registries.conf": mirrors + "pull-from-mirror = \"tags\"\n"},
 		"ca-bundle.crt has no PEM certificate": {"registries.conf": mirrors, "ca-bundle.crt": "x"},
 	} {

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/BurntSushi/toml"
-
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
@@ -56,8 +54,8 @@ func ParseRegistries(name string, data map[string]string) *Registries {
 	if !ok {
 		return &Registries{Digest: digest, Problem: fmt.Sprintf("ConfigMap %s has no key %s", name, assisted.RegistriesKey)}
 	}
-	if err := toml.Unmarshal([]byte(text), &content); err != nil {
-		return &Registries{Digest: digest, Problem: fmt.Sprintf("ConfigMap %s, key %s is not valid TOML: %v",
+	if err := bound.UnmarshalTOML(text, &content); err != nil {
+		return &Registries{Digest: digest, Problem: fmt.Sprintf("ConfigMap %s, key %s cannot be read as TOML: %v",
 			name, assisted.RegistriesKey, err)}
 	}
 	parsed := &Registries{Digest: digest, found: content.Registries}
