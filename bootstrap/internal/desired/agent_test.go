@@ -417,3 +417,18 @@ func TestInvalidAgentSettings(t *testing.T) {
 		})
 	}
 }
+
+// An alias repeats a long text, so that a Secret of 1 MiB would become JSON of many GiB.
+func TestMetadataIsBounded(t *testing.T) {
+	for situation, raw := range map[string]string{
+		"alias":     "a: &x text\nb: [*x, *x]\n",
+		"merge key": "a: &x {b: c}\nd:\n  <<: *x\n",
+		"too long":  "a: " + strings.Repeat("x", 65<<10),
+	} {
+		_, err := variables(hostWith(nil), []string{"METADATA_A"}, func() ([]byte, error) { return []byte(raw), nil })
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("Metal3 metadata of the host")), situation)
+	}
+	values, err := variables(hostWith(nil), []string{"METADATA_A"}, func() ([]byte, error) { return []byte("a: \"R&D *x\"\nb: '*b'\n"), nil })
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect(values).To(HaveKeyWithValue("METADATA_A", "R&D *x"))
+}

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"strings"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
@@ -130,9 +132,9 @@ func variables(f *facts.Facts, names []string, metadata func() ([]byte, error)) 
 		if err != nil {
 			return nil, err
 		}
-		entries := map[string]any{}
-		if err := yaml.Unmarshal(raw, &entries); err != nil {
-			return nil, invalid("the Metal3 metadata of the host is not valid YAML")
+		entries, err := metadataEntries(raw)
+		if err != nil {
+			return nil, err
 		}
 		texts := map[string]string{}
 		for key, value := range entries {
@@ -144,6 +146,37 @@ func variables(f *facts.Facts, names []string, metadata func() ([]byte, error)) 
 	}
 	values["METADATA_UUID"] = string(f.Host.UID)
 	return values, nil
+}
+
+// metadataBytes is the largest metadata of a host. Metal3DataTemplates render a few short values.
+const metadataBytes = 64 << 10
+
+var (
+	yamlAnchor = regexp.MustCompile(`&[0-9A-Za-z_-]+`)
+	yamlAlias  = regexp.MustCompile(`\*[0-9A-Za-z_-]+`)
+)
+
+// metadataEntries returns the keys and values of Metal3 metadata. It rejects aliases, which CAPM3 does not write: the
+// decoder limits their number, but not the length of the text that they repeat.
+func metadataEntries(raw []byte) (map[string]any, error) {
+	if len(raw) > metadataBytes {
+		return nil, invalid("the Metal3 metadata of the host has %d KiB (maximum %d KiB): shorten the Metal3DataTemplate",
+			len(raw)>>10, metadataBytes>>10)
+	}
+	anchors := sets.New[string]()
+	for _, anchor := range yamlAnchor.FindAll(raw, -1) {
+		anchors.Insert(string(anchor[1:]))
+	}
+	for _, alias := range yamlAlias.FindAll(raw, -1) {
+		if anchors.Has(string(alias[1:])) {
+			return nil, invalid("the Metal3 metadata of the host has a YAML alias: replace it by its value")
+		}
+	}
+	entries := map[string]any{}
+	if err := yaml.Unmarshal(raw, &entries); err != nil {
+		return nil, invalid("the Metal3 metadata of the host is not valid YAML")
+	}
+	return entries, nil
 }
 
 func nodeLabels(pairs []string, values map[string]string) (map[string]string, error) {
