@@ -2,14 +2,15 @@ package facts
 
 import (
 	"fmt"
+	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/labels/format"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 )
 
@@ -27,36 +28,80 @@ func (f *Facts) Owner() contract.Owner {
 //
 // After the data was handed out, a restored InfraEnv also belongs to the config. A backup loses its field
 // managers, and gives the Cluster another UID. Before that, another client has created it, or a Machine of a
-// former Cluster has left it behind. An InfraEnv with all labels and annotations of the config belongs to the
-// config although its field managers were lost. InfraEnvMarksMissing returns those that a user has to restore.
+// former Cluster has left it behind. Once a host is chosen, an InfraEnv with all labels and annotations of the
+// config belongs to the config although its field managers were lost (see InfraEnvAdvice). Without a host it may
+// serve the running server of a former Machine with the same name.
 func (f *Facts) ForeignInfraEnv(infraEnv *assisted.InfraEnv, created bool) string {
 	owner := f.Owner()
 	if f.Cluster == nil || f.DataHandedOut() {
 		owner.Former = []types.UID{types.UID(infraEnv.Annotations[contract.ClusterUIDAnnotation])}
 	}
-	name, labeled := infraEnv.Labels[bootstrapv1.ConfigNameLabel]
-	switch ref, controller := infraEnv.Spec.ClusterRef, metav1.GetControllerOf(infraEnv); {
-	case labeled && name != format.MustFormatValue(f.Config.Name):
-		return "it serves another OpenshiftAssistedConfig"
+	labeled := infraEnv.Labels[bootstrapv1.ConfigNameLabel] == format.MustFormatValue(f.Config.Name)
+	marked := f.hostKnown() && owner.UID != "" && len(f.infraEnvMarksMissing(infraEnv)) == 0
+	switch other, another := f.otherConfigOf(infraEnv), otherUse(infraEnv); {
 	case owner.Cluster != "" && owner.ClaimOf(infraEnv) == contract.Foreign:
 		return "it belongs to " + owner.OwnerName(infraEnv)
+	case other != "":
+		return "it serves OpenshiftAssistedConfig " + other
 	case created:
 		return ""
-	case !labeled || !f.DataHandedOut() && (owner.UID == "" || len(f.InfraEnvMarksMissing(infraEnv)) > 0):
+	case another != "":
+		return another
+	case !labeled || !f.DataHandedOut() && !marked:
 		return "another client created it"
-	case ref != nil: // this provider never sets it
-		return "it serves a ClusterDeployment by spec.clusterRef"
-	case controller != nil:
-		return fmt.Sprintf("it belongs to %s %s", controller.Kind, controller.Name)
 	case infraEnv.Name != f.infraEnvName():
 		return "it has another name than the Machine"
 	}
 	return ""
 }
 
-// InfraEnvMarksMissing returns the labels and annotations that identify the InfraEnv of the config, and that an InfraEnv
+// hostKnown reports whether the infra machine exists and has a host.
+func (f *Facts) hostKnown() bool { return f.InfraMachine != nil && f.HostChosen() }
+
+// otherConfigOf returns the name of the other config that an InfraEnv serves, or "".
+func (f *Facts) otherConfigOf(infraEnv *assisted.InfraEnv) string {
+	name := infraEnv.Labels[bootstrapv1.ConfigNameLabel]
+	if name == format.MustFormatValue(f.Config.Name) {
+		return ""
+	}
+	return name
+}
+
+// otherUse returns what uses an InfraEnv, for messages, or "". This provider sets neither spec.clusterRef nor an owner.
+func otherUse(infraEnv *assisted.InfraEnv) string {
+	if ref := infraEnv.Spec.ClusterRef; ref != nil {
+		return fmt.Sprintf("it serves ClusterDeployment %s by spec.clusterRef", bound.Value(ref.Name))
+	}
+	for _, owner := range infraEnv.OwnerReferences {
+		return fmt.Sprintf("it belongs to %s %s", bound.Value(owner.Kind), bound.Value(owner.Name))
+	}
+	return ""
+}
+
+// InfraEnvAdvice returns, for messages, how a user makes a foreign InfraEnv with the name of the Machine belong to the
+// config. It is "" if the InfraEnv names another owner: that owner's Agents would be deleted together with the
+// Machine. It is also "" until a host is chosen, because the deletion of the Machine wipes nothing until then.
+func (f *Facts) InfraEnvAdvice(infraEnv *assisted.InfraEnv) string {
+	owner, missing := f.Owner(), f.infraEnvMarksMissing(infraEnv)
+	former := owner.FormerCluster(infraEnv)
+	owner.Former = []types.UID{former}
+	switch {
+	case !f.DataHandedOut() && !f.hostKnown(), len(missing) == 0:
+		return ""
+	case owner.Cluster == "", owner.ClaimOf(infraEnv) == contract.Foreign, f.otherConfigOf(infraEnv) != "", otherUse(infraEnv) != "":
+		return ""
+	}
+	marks := strings.Join(missing, ", ")
+	if former != "" {
+		return fmt.Sprintf("Only if Cluster %s was restored or moved, set its %s: "+
+			"a server of the former Cluster would be removed from its cluster", owner.Cluster, marks)
+	}
+	return fmt.Sprintf("If it was created for Machine %s, set its %s", f.infraEnvName(), marks)
+}
+
+// infraEnvMarksMissing returns the labels and annotations that identify the InfraEnv of the config, and that an InfraEnv
 // lacks. The UID of a missing Cluster is unknown and not returned.
-func (f *Facts) InfraEnvMarksMissing(infraEnv *assisted.InfraEnv) []string {
+func (f *Facts) infraEnvMarksMissing(infraEnv *assisted.InfraEnv) []string {
 	owner := f.Owner()
 	var missing []string
 	for _, mark := range []struct{ kind, key, found, wanted string }{

@@ -77,8 +77,8 @@ func (g *Gatherer) Gather(ctx context.Context, config *bootstrapv1.OpenshiftAssi
 	gatherMachine := func(ctx context.Context, f *facts.Facts) error { return claims.GatherMachine(ctx, g.client, f) }
 	made := func(_ context.Context, f *facts.Facts) error { g.addMade(f, &s.Again); return nil }
 	steps := []func(context.Context, *facts.Facts) error{
-		gatherMachine, g.gatherInfraEnvs, g.gatherCluster, dropForeignInfraEnvs, made, g.gatherAgents, g.gatherInfraMachine, g.Host,
-		g.gatherWaiting, g.claims.Gather, g.gatherDataSecret, g.gatherFencing, g.gatherNetworks,
+		gatherMachine, g.gatherInfraEnvs, g.gatherCluster, g.gatherInfraMachine, g.Host, dropForeignInfraEnvs, made, g.gatherAgents,
+		g.gatherShared, g.gatherWaiting, g.claims.Gather, g.gatherDataSecret, g.gatherFencing, g.gatherNetworks,
 	}
 	for _, step := range steps {
 		if err := step(ctx, s.Facts); err != nil {
@@ -119,7 +119,8 @@ func unlabeled(infraEnv *assisted.InfraEnv) bool {
 }
 
 // dropForeignInfraEnvs keeps only the InfraEnvs of the config: their Agents count, and the InfraEnvs are deleted
-// together with the config. It runs after gatherCluster, because the InfraEnvs record the UID of the Cluster.
+// together with the config. It runs after gatherCluster, because the InfraEnvs record the UID of the Cluster, and after
+// Host, because without a host an InfraEnv whose field managers were lost is foreign.
 func dropForeignInfraEnvs(_ context.Context, f *facts.Facts) error {
 	f.InfraEnvs = slices.DeleteFunc(f.InfraEnvs, func(e *assisted.InfraEnv) bool { return f.ForeignInfraEnv(e, writer.Wrote(e)) != "" })
 	if f.Namesake != nil {
@@ -270,7 +271,7 @@ func (g *Gatherer) Host(ctx context.Context, f *facts.Facts) error {
 		if host != nil {
 			if metal3.ConsumerOf(host) == consumer { // otherwise the annotation outlived the association
 				f.Host = host
-				return g.gatherShared(ctx, f)
+				return nil
 			}
 			if host.Spec.ConsumerRef != nil {
 				f.TakenHost = host
@@ -286,7 +287,7 @@ func (g *Gatherer) Host(ctx context.Context, f *facts.Facts) error {
 		return err
 	}
 	f.Host = hostOf(f.Hosts, consumer)
-	return g.gatherShared(ctx, f)
+	return nil
 }
 
 // gatherShared finds the identity values that the host shares with other hosts of the namespace, and that

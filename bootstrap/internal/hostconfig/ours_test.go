@@ -9,7 +9,6 @@ import (
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -195,7 +194,7 @@ var foreignInfraEnvs = map[string]struct {
 	message string
 }{
 	"of another Cluster":        {func(e *assisted.InfraEnv) { e.Labels[clusterv1.ClusterNameLabel] = "another" }, "it belongs to Cluster another"},
-	"of another config":         {func(e *assisted.InfraEnv) { e.Labels[bootstrapv1.ConfigNameLabel] = "another" }, "it serves another OpenshiftAssistedConfig"},
+	"of another config":         {func(e *assisted.InfraEnv) { e.Labels[bootstrapv1.ConfigNameLabel] = "another" }, "it serves OpenshiftAssistedConfig another"},
 	"created by another client": {func(*assisted.InfraEnv) {}, "another client created it"},
 }
 
@@ -264,14 +263,12 @@ func TestForeignInfraEnvOfChosenHostCanBeRestored(t *testing.T) {
 	}{
 		"records a former Cluster": {
 			func(e *assisted.InfraEnv) { e.Annotations[contract.ClusterUIDAnnotation] = "former" },
-			"set its annotation " + contract.ClusterUIDAnnotation + "=cluster-uid. ",
+			"Only if Cluster c was restored or moved, set its annotation " + contract.ClusterUIDAnnotation +
+				"=cluster-uid: a server of the former Cluster would be removed from its cluster. ",
 		},
 		"records no Cluster": {
 			func(e *assisted.InfraEnv) { delete(e.Annotations, contract.ClusterUIDAnnotation) },
-			"set its annotation " + contract.ClusterUIDAnnotation + "=cluster-uid. ",
-		},
-		"label of another config": {
-			func(e *assisted.InfraEnv) { e.Labels[configLabel] = "another" }, "set its label " + configLabel + "=m. ",
+			"If it was created for Machine m, set its annotation " + contract.ClusterUIDAnnotation + "=cluster-uid. ",
 		},
 		"no labels and annotations": {
 			func(e *assisted.InfraEnv) { e.Labels, e.Annotations = nil, nil },
@@ -301,6 +298,60 @@ func TestForeignInfraEnvOfChosenHostCanBeRestored(t *testing.T) {
 	}
 }
 
+// A user who sets the labels of the config on the InfraEnv of another owner removes the servers of that owner from their
+// cluster. Labels change nothing if spec.clusterRef or an owner reference makes the InfraEnv foreign.
+func TestNoLabelsAreAdvisedForInfraEnvOfAnotherOwner(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		change func(*assisted.InfraEnv)
+		owner  string
+	}{
+		"another Cluster": {func(e *assisted.InfraEnv) {
+			e.Labels[clusterv1.ClusterNameLabel], e.Labels[bootstrapv1.ConfigNameLabel] = "prod", "x"
+			e.Annotations = map[string]string{contract.ClusterUIDAnnotation: "prod-uid"}
+		}, "it belongs to Cluster prod. "},
+		"another control plane": {func(e *assisted.InfraEnv) {
+			e.Labels[clusterv1.MachineControlPlaneNameLabel] = "another"
+		}, "it belongs to control plane another. "},
+		"another config": {func(e *assisted.InfraEnv) {
+			e.Labels[bootstrapv1.ConfigNameLabel] = "x"
+		}, "it serves OpenshiftAssistedConfig x. "},
+		"serves a ClusterDeployment": {func(e *assisted.InfraEnv) {
+			e.Spec.ClusterRef = &aiv1beta1.ClusterReference{Namespace: namespace, Name: "another"}
+		}, "it serves ClusterDeployment another by spec.clusterRef. "},
+		"has an owner": {func(e *assisted.InfraEnv) {
+			e.OwnerReferences = []metav1.OwnerReference{{Kind: "ClusterInstance", Name: "site1"}}
+		}, "it belongs to ClusterInstance site1. "},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			w := newWorld(t, append(values(lab()), foreignInfraEnv("m", tc.change))...)
+			w.create(bareMetalHost())
+			w.reconcile()
+			w.wants(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.InfraEnvNotOursReason)
+			message := w.message(bootstrapv1.DiscoveryImageReadyCondition)
+			w.Expect(message).To(And(ContainSubstring(tc.owner), ContainSubstring("would wipe its host"), Not(ContainSubstring("set its"))))
+		})
+	}
+}
+
+// A backup restores the InfraEnv of a former Machine with the same name. Its server still runs.
+func TestMarkedInfraEnvIsForeignUntilAHostIsChosen(t *testing.T) {
+	w := newWorld(t, append(values(lab()), foreignInfraEnv("m", func(e *assisted.InfraEnv) {
+		e.Annotations = map[string]string{contract.ClusterUIDAnnotation: "cluster-uid"}
+	}))...)
+	w.create(discovered("a", "m", "52:54:00:99:99:99"))
+	w.reconcile()
+	w.reconcile()
+	w.wants(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.InfraEnvNotOursReason)
+	w.remove(read(w, "m", &clusterv1.Machine{}))
+	w.remove(w.config())
+	for range 3 {
+		w.reconcile()
+	}
+	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue())
+	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil())
+	w.Expect(w.agent("a").DeletionTimestamp).To(BeNil())
+}
+
 // TestMarkedInfraEnvOfAnotherClientIsForeign: an InfraEnv with all labels and annotations is foreign if it
 // serves a ClusterDeployment or has another owner.
 func TestMarkedInfraEnvOfAnotherClientIsForeign(t *testing.T) {
@@ -309,7 +360,7 @@ func TestMarkedInfraEnvOfAnotherClientIsForeign(t *testing.T) {
 			e.Spec.ClusterRef = &aiv1beta1.ClusterReference{Namespace: namespace, Name: "another"}
 		},
 		"has an owner": func(e *assisted.InfraEnv) {
-			e.OwnerReferences = []metav1.OwnerReference{{Kind: "ClusterInstance", Name: "site1", Controller: ptr.To(true)}}
+			e.OwnerReferences = []metav1.OwnerReference{{Kind: "ClusterInstance", Name: "site1"}}
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {

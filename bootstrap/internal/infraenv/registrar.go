@@ -3,8 +3,6 @@ package infraenv
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -51,8 +49,8 @@ func waitForInfraEnvName(s *scope.Scope, infraEnv *assisted.InfraEnv, foreign st
 	otherwise := "Delete the Machine instead, which wipes no server as it has no host yet; its replacement gets another name"
 	if s.DataHandedOut() || s.HostChosen() {
 		otherwise = "Deleting the Machine would wipe its host"
-		if missing := s.InfraEnvMarksMissing(infraEnv); len(missing) > 0 {
-			otherwise = fmt.Sprintf("If this provider created it, set its %s. %s", strings.Join(missing, ", "), otherwise)
+		if advice := s.InfraEnvAdvice(infraEnv); advice != "" {
+			otherwise = advice + ". " + otherwise
 		}
 	}
 	return s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.InfraEnvNotOursReason,
