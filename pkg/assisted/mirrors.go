@@ -1,13 +1,15 @@
 package assisted
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
@@ -18,91 +20,103 @@ const (
 	BundleKey     = "ca-bundle.crt"
 )
 
-const (
-	// digestForm precedes a digest of mirrors. Another form of the digest gets another prefix.
-	digestForm = "v1-"
-	// maxTOMLDepth bounds the nesting of tables and arrays; a registries.conf has three levels.
-	maxTOMLDepth = 32
-)
+// digestForm precedes a digest of mirrors. Another form of the digest gets another prefix.
+const digestForm = "v1-"
 
 // MirrorsDigest differs between contents of the ConfigMap with the registry mirrors that assisted-service and the hosts
-// read differently. Comments, the order of the [[registry]] tables and default values make no difference. Neither do the
-// order and repetition of certificates: the operator of a hub may rewrite a bundle with the same certificates
+// read differently. Comments, the order of [[registry]] tables for different registries and default values make no
+// difference. Neither do the order and repetition of certificates: the operator of a hub may rewrite a bundle with the same certificates
 // (config.openshift.io/inject-trusted-cabundle).
 func MirrorsDigest(data map[string]string) string {
 	sum := sha256.Sum256([]byte(canonicalRegistries(data[RegistriesKey]) + "\x00" + canonicalBundle(data[BundleKey])))
 	return digestForm + hex.EncodeToString(sum[:16])
 }
 
-// canonicalRegistries returns the meaning of a registries.conf, or the text if it is not valid. The order of the mirrors
-// of a registry, and that of unqualified-search-registries, has a meaning.
+// canonicalRegistries returns the meaning of a registries.conf, or the text if it cannot be decoded. The order of the
+// mirrors of a registry, and that of unqualified-search-registries, has a meaning.
 func canonicalRegistries(text string) string {
 	var content map[string]any
 	if err := bound.UnmarshalTOML(text, &content); err != nil {
 		return text
 	}
-	canonical, err := canonicalTOML(content, maxTOMLDepth)
-	if err != nil {
-		return text
-	}
-	table, _ := canonical.(map[string]any)
-	if registries, ok := table["registry"].([]any); ok {
+	tables, _ := content["registry"].([]map[string]any)
+	table, _ := canonicalTOML(content).(map[string]any)
+	if registries, ok := table["registry"].([]any); ok && orderless(tables) {
 		slices.SortFunc(registries, func(a, b any) int { return strings.Compare(textOf(a), textOf(b)) })
 	}
-	return textOf(canonical)
+	return textOf(table)
 }
 
-var errTooDeep = errors.New("the TOML document is nested too deeply")
-
-// canonicalTOML returns a value without the keys of tables that have the default value, false or "".
-func canonicalTOML(value any, depth int) (canonical any, err error) {
-	if depth == 0 {
-		return nil, errTooDeep
+// orderless reports whether the order of [[registry]] tables has no meaning. containers/image uses the first table with a
+// prefix. assisted-service writes the mirrors of a location in the order of the tables.
+func orderless(tables []map[string]any) bool {
+	prefixes, locations := sets.New[any](), sets.New[any]()
+	for _, table := range tables {
+		prefix, _ := table["prefix"].(string)
+		location, _ := table["location"].(string)
+		prefixes.Insert(cmp.Or(prefix, location))
+		locations.Insert(location)
 	}
+	return prefixes.Len() == len(tables) && locations.Len() == len(tables)
+}
+
+// isDefault reports whether containers/image and assisted-service read a value as they read a table without the key.
+// assisted-service drops a mirror with pull-from-mirror = "" (parseMirrorRegistries in its pkg/mirrorregistries/parser.go).
+func isDefault(key string, value any) bool {
+	switch key {
+	case "blocked", "insecure", "mirror-by-digest-only":
+		return value == false
+	case "prefix":
+		return value == ""
+	}
+	return false
+}
+
+// canonicalTOML returns a value without the keys of tables that have the default value. The value has few levels (see
+// bound.UnmarshalTOML).
+func canonicalTOML(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		table := map[string]any{}
 		for key, item := range value {
-			if item == false || item == "" {
-				continue
-			}
-			if table[key], err = canonicalTOML(item, depth-1); err != nil {
-				return nil, err
+			if !isDefault(key, item) {
+				table[key] = canonicalTOML(item)
 			}
 		}
-		return table, nil
+		return table
 	case []map[string]any:
-		items := make([]any, 0, len(value))
-		for _, item := range value {
-			items = append(items, item)
+		items := make([]any, len(value))
+		for i := range value {
+			items[i] = canonicalTOML(value[i])
 		}
-		return canonicalTOML(items, depth)
+		return items
 	case []any:
 		items := make([]any, len(value))
 		for i := range value {
-			if items[i], err = canonicalTOML(value[i], depth-1); err != nil {
-				return nil, err
-			}
+			items[i] = canonicalTOML(value[i])
 		}
-		return items, nil
+		return items
 	}
-	return value, nil
+	return value
 }
 
 // textOf returns a canonical value as text. fmt sorts the keys of maps and quotes strings.
 func textOf(value any) string { return fmt.Sprintf("%#v", value) }
 
-// canonicalBundle returns the set of the PEM blocks of a bundle, or the text if it has none.
+// canonicalBundle returns the set of the PEM blocks of a bundle and the text after the last block, or the whole text if it
+// has no block. assisted-service rejects a bundle with such text (ValidatePEMCertificateBundle in its
+// internal/common/validations).
 func canonicalBundle(text string) string {
 	var blocks []string
-	for block, rest := pem.Decode([]byte(text)); block != nil; block, rest = pem.Decode(rest) {
+	block, rest := pem.Decode([]byte(text))
+	for ; block != nil; block, rest = pem.Decode(rest) {
 		blocks = append(blocks, string(pem.EncodeToMemory(block)))
 	}
 	if len(blocks) == 0 {
 		return text
 	}
 	slices.Sort(blocks)
-	return strings.Join(slices.Compact(blocks), "")
+	return strings.Join(slices.Compact(blocks), "") + strings.TrimSpace(string(rest))
 }
 
 // OtherMirrors reports whether the content of a ConfigMap differs from the registered content. An empty digest proves

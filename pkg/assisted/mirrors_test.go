@@ -58,6 +58,7 @@ func TestMirrorsDigestOfRegistriesConf(t *testing.T) {
 		"other value":            {strings.Replace(registriesConf, "insecure = true", "blocked = true", 1), false},
 		"one registry fewer":     {strings.Split(registriesConf, "[[registry]]\nlocation = \"registry")[0], false},
 		"key of a later version": {strings.Replace(registriesConf, "insecure = true", "insecure = true\nlater = 1", 1), false},
+		"pull-from-mirror":       {strings.Replace(registriesConf, "first.example\"", "first.example\"\npull-from-mirror = \"\"", 1), false},
 		"invalid":                {registriesConf + "[", false},
 		"nested too deeply":      {registriesConf + "a = " + strings.Repeat("[", 99) + strings.Repeat("]", 99), false},
 	} {
@@ -67,6 +68,33 @@ func TestMirrorsDigestOfRegistriesConf(t *testing.T) {
 			equal := MirrorsDigest(map[string]string{RegistriesKey: tc.text}) == MirrorsDigest(map[string]string{RegistriesKey: registriesConf})
 			g.Expect(equal).To(Equal(tc.same), tc.text)
 		})
+	}
+}
+
+// The decoder never sees a document whose nesting would take too much memory. Its text counts.
+func TestMirrorsDigestOfDeepRegistriesConf(t *testing.T) {
+	digest := func(text string) string { return MirrorsDigest(map[string]string{RegistriesKey: text}) }
+	for _, deep := range []string{"a" + strings.Repeat(".a", 20) + " = 1\n", "a = " + strings.Repeat("{a=", 20) + "1" + strings.Repeat("}", 20) + "\n"} {
+		NewWithT(t).Expect(digest(deep)).NotTo(Equal(digest(deep + "# comment")))
+	}
+}
+
+// containers/image uses the first of several entries with one prefix. assisted-service keeps the order of the entries.
+func TestMirrorsDigestKeepsOrderOfEqualEntries(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		a, b string
+		same bool
+	}{
+		"one location":                {`location = "q"`, "location = \"q\"\nblocked = true", false},
+		"one prefix":                  {"prefix = \"q\"\nlocation = \"a\"", "prefix = \"q\"\nlocation = \"b\"", false},
+		"one location, two prefixes":  {"prefix = \"p\"\nlocation = \"q\"", `location = "q"`, false},
+		"prefix is another location":  {"prefix = \"q\"\nlocation = \"p\"", `location = "q"`, false},
+		"two prefixes, two locations": {"prefix = \"p\"\nlocation = \"q\"", `location = "r"`, true},
+	} {
+		digest := func(entries ...string) string {
+			return MirrorsDigest(map[string]string{RegistriesKey: "[[registry]]\n" + strings.Join(entries, "\n[[registry]]\n") + "\n"})
+		}
+		NewWithT(t).Expect(digest(tc.a, tc.b) == digest(tc.b, tc.a)).To(Equal(tc.same), situation)
 	}
 }
 
@@ -88,6 +116,9 @@ func TestMirrorsDigestOfBundle(t *testing.T) {
 		"one more":       {a + b + c, false},
 		"one fewer":      {a, false},
 		"none":           {"", false},
+		"text at end":    {a + b + "# end\n", false},
+		"cut off":        {a + b + c[:40], false},
+		"spaces at end":  {a + b + "\n \n", true},
 		"block of a key": {a + strings.ReplaceAll(b, "CERTIFICATE", "PRIVATE KEY"), false},
 		"no PEM block":   {"certificate", false},
 	} {
