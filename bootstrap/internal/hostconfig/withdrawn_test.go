@@ -1,6 +1,7 @@
 package hostconfig
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
@@ -308,7 +310,40 @@ func TestInfraEnvIsRecreatedForMirrorsAtLimitedRate(t *testing.T) {
 	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil())
 	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForDiscoveryImageReason)
 	w.Expect(conditions.GetMessage(w.config(), bootstrapv1.DiscoveryImageReadyCondition)).To(ContainSubstring("changed again after a registration"))
+
+	registered := read(w, "m", &assisted.InfraEnv{}).Annotations[bootstrapv1.MirrorsDigestAnnotation]
+	config = w.config()
+	w.change(config, func() { config.Spec.SSHAuthorizedKey = "ssh-ed25519 corrected" })
+	w.makeImage()
+	w.reconcile()
+	infraEnv = read(w, "m", &assisted.InfraEnv{})
+	w.Expect(infraEnv.DeletionTimestamp).To(BeNil())
+	w.Expect(infraEnv.Spec.SSHAuthorizedKey).To(Equal("ssh-ed25519 corrected"), "other corrections do not wait")
+	w.Expect(infraEnv.Annotations[bootstrapv1.MirrorsDigestAnnotation]).To(Equal(registered))
+	w.Expect(w.config().Status.DataSecretName).To(BeEmpty(), "no host boots with outdated mirrors")
 	w.clock = w.clock.Add(5 * time.Minute)
+	w.reconcile()
+	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
+}
+
+func TestFailedDeletionIsNoRecreation(t *testing.T) {
+	w := newWorld(t, values(lab())...)
+	mirrors := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "mirrors"}, Data: map[string]string{"registries.conf": "1"}}
+	w.create(mirrors)
+	config := w.config()
+	w.change(config, func() { config.Spec.MirrorRegistryRef = &corev1.LocalObjectReference{Name: mirrors.Name} })
+	w.reconcile()
+	w.takeInfraEnvIn()
+	w.change(mirrors, func() { mirrors.Data["registries.conf"] = "2" })
+	cached := w.cache.Client
+	w.cache.Client = interceptor.NewClient(w.cached(), interceptor.Funcs{
+		Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+			return errors.New("no answer")
+		},
+	})
+	_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.config())})
+	w.Expect(err).To(MatchError(ContainSubstring("no answer")))
+	w.cache.Client = cached
 	w.reconcile()
 	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
@@ -173,30 +174,42 @@ func (i *Registrar) reregister(ctx context.Context, s *scope.Scope, wanted *assi
 				field.keep(&s.Namesake.Spec, &wanted.Spec)
 			}
 		}
-		if registered := s.Namesake.Annotations[bootstrapv1.MirrorsDigestAnnotation]; registered != "" {
-			metav1.SetMetaDataAnnotation(&wanted.ObjectMeta, bootstrapv1.MirrorsDigestAnnotation, registered)
-		}
+		keepMirrorsDigest(s.Namesake, wanted)
 		return fields[0].String(), true, nil
+	}
+	mirrors := len(fields) == 1 && fields[0].name == contentOfMirrors.name
+	if delay := i.recreations.Delay(s.Namesake); mirrors && delay > 0 {
+		return "", false, i.delayRecreation(ctx, s, wanted, delay)
 	}
 	if err := i.writer.Applier.TryCreate(ctx, wanted); err != nil {
 		proceed, err := i.infraEnvRefused(s, wanted.Name, err)
 		return "", proceed, err
 	}
-	return "", false, i.recreateInfraEnv(ctx, s, fields)
+	return "", false, i.recreateInfraEnv(ctx, s, fields, mirrors)
 }
 
-// recreateInfraEnv deletes an InfraEnv, so that it is created again. If only the content of its mirrors changed, it does
-// so at a limited rate. Meanwhile no host boots.
-func (i *Registrar) recreateInfraEnv(ctx context.Context, s *scope.Scope, fields []registeredField) error {
-	mirrors := len(fields) == 1 && fields[0].name == contentOfMirrors.name
-	if delay := i.recreations.Delay(s.Namesake); mirrors && delay > 0 {
-		s.Again.In(delay)
-		_, _ = s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason,
-			"InfraEnv %s is created again within %s: the %s changed again after a registration. Find the clients that change the ConfigMap, or "+
-				"set its content back",
-			s.Namesake.Name, delay, contentOfMirrors)
-		return nil
+// keepMirrorsDigest states in wanted the digest of the mirrors that assisted-service has registered.
+func keepMirrorsDigest(registered, wanted *assisted.InfraEnv) {
+	if digest := registered.Annotations[bootstrapv1.MirrorsDigestAnnotation]; digest != "" {
+		metav1.SetMetaDataAnnotation(&wanted.ObjectMeta, bootstrapv1.MirrorsDigestAnnotation, digest)
 	}
+}
+
+// delayRecreation keeps an InfraEnv of which only the content of its mirrors changed, and changed too often. Other
+// changes are applied to the InfraEnv. Meanwhile no host boots.
+func (i *Registrar) delayRecreation(ctx context.Context, s *scope.Scope, wanted *assisted.InfraEnv, delay time.Duration) error {
+	s.Again.In(delay)
+	_, _ = s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason,
+		"InfraEnv %s is created again at %s: the %s changed again after a registration. Find the clients that change the ConfigMap, or set its content back",
+		s.Namesake.Name, i.clock.Now().Add(delay).UTC().Format(time.RFC3339), contentOfMirrors)
+	keepMirrorsDigest(s.Namesake, wanted)
+	_, err := i.applyInfraEnv(ctx, s, wanted)
+	return err
+}
+
+// recreateInfraEnv deletes an InfraEnv, so that it is created again. If only the content of its mirrors changed, the
+// deletion counts for the limited rate of such recreations.
+func (i *Registrar) recreateInfraEnv(ctx context.Context, s *scope.Scope, fields []registeredField, mirrors bool) error {
 	_, _ = s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason,
 		"InfraEnv %s is made again: assisted-service would keep its %s, which is not wanted any more", s.Namesake.Name, fields[0])
 	current, err := i.isCurrent(ctx, s)
@@ -207,10 +220,13 @@ func (i *Registrar) recreateInfraEnv(ctx context.Context, s *scope.Scope, fields
 		s.Again.In(reconcile.CacheLag)
 		return nil
 	}
+	if err := kube.Delete(ctx, i.client, s.Namesake); err != nil {
+		return err
+	}
 	if mirrors {
 		i.recreations.Record(s.Namesake)
 	}
-	return kube.Delete(ctx, i.client, s.Namesake)
+	return nil
 }
 
 // staying returns the fields of an InfraEnv in which assisted-service would keep a value that is not wanted
