@@ -106,7 +106,7 @@ func TestRegistrationThatIsBeingDeletedIsCreatedAgainAfterwards(t *testing.T) {
 	)
 	installed := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
 	h.Expect(installed).To(HaveField("Reason", controlplanev1.WaitingForAssistedServiceReason))
-	h.Expect(installed.Message).To(And(ContainSubstring("ClusterDeployment c1"), ContainSubstring("made again")))
+	h.Expect(installed.Message).To(And(ContainSubstring("ClusterDeployment c1"), ContainSubstring("created again")))
 
 	h.get("c1", deployment)
 	deployment.Finalizers = nil

@@ -9,8 +9,10 @@ import (
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
@@ -21,53 +23,87 @@ import (
 )
 
 // registerAgain deregisters a cluster whose installation has not begun if the spec changed in a way that
-// assisted-service takes over at a registration only, and waits for a deregistration whoever requested it. Returns true
-// if the AgentClusterInstall can be written. Hosts that are bound are unbound by assisted-service, and bound to the new
-// registration by the bootstrap provider.
+// assisted-service takes over at a registration only, and waits for a deregistration that any client requested. Returns
+// true if the AgentClusterInstall can be written. Hosts that are bound are unbound by assisted-service, and bound to the
+// new registration by the bootstrap provider.
 func (r *Reconciler) registerAgain(ctx context.Context, s *scope.Scope, wanted *hiveext.AgentClusterInstall) (bool, error) {
-	field := ""
-	if s.OwnsInstall() {
-		field = desired.RegisterAgainFor(s.Install, wanted, func(path ...string) bool { return r.writer.Applier.Owns(s.Install, path...) })
-		if s.Deployment != nil && s.Deployment.Spec.ClusterName != desired.ClusterName(s.Facts) {
-			field = "config.clusterName" // Hive's admission webhook refuses an update of spec.clusterName
-		}
+	field := r.registerAgainFor(s, wanted)
+	if leaving := r.beingDeregistered(s); len(leaving) > 0 {
+		return false, r.awaitDeregistration(ctx, s, leaving, field)
 	}
-	goes := s.Deployment != nil && !s.Deployment.DeletionTimestamp.IsZero()
-	switch {
-	case field == "" && !goes:
+	if field == "" {
 		return true, nil
-	case !goes:
-		if delay := r.recreations.Delay(s.Install); delay > 0 && field == desired.ContentOfMirrors {
-			return false, r.delayRegistration(ctx, s, delay)
-		}
-		if may, err := r.mayRegisterAgain(ctx, s); err != nil || !may {
-			s.Again.In(reconcile.CacheLag)
-			return false, err
-		}
-		if proceed, err := r.tryRegistration(ctx, s, wanted); !proceed {
-			return false, err
-		}
-		if field == desired.ContentOfMirrors {
-			r.recreations.Record(s.Install)
-		}
 	}
-	_, err := r.deleteRegistration(ctx, s, s.Registration(), status.Installation, controlplanev1.WaitingForAssistedServiceReason)
-	if waiting := s.Found.Blocked(status.Installation); waiting != nil {
+	// Without a ClusterDeployment no cluster is registered: the deletion of the rest completes a deregistration.
+	mirrors := field == desired.ContentOfMirrors && s.Deployment != nil
+	if delay := r.recreations.Delay(s.Install); mirrors && delay > 0 {
+		return false, r.delayRegistration(ctx, s, wanted, delay)
+	}
+	if may, err := r.mayRegisterAgain(ctx, s); err != nil || !may {
+		s.Again.In(reconcile.CacheLag)
+		return false, err
+	}
+	if proceed, err := r.tryRegistration(ctx, s, wanted); !proceed {
+		return false, err
+	}
+	if err := r.awaitDeregistration(ctx, s, s.Registration(), field); err != nil {
+		return false, err
+	}
+	obj := s.Registration()[0]
+	r.writer.Recent.Record(deregistrationKey(obj), obj.GetResourceVersion())
+	if mirrors { // counted after the deletion: a deletion that fails is no registration
+		r.recreations.Record(s.Install)
+	}
+	return false, nil
+}
+
+// registerAgainFor returns the field whose change requires another registration; "" if there is none.
+func (r *Reconciler) registerAgainFor(s *scope.Scope, wanted *hiveext.AgentClusterInstall) string {
+	switch {
+	case !s.OwnsInstall():
+		return ""
+	case s.Deployment != nil && s.Deployment.Spec.ClusterName != desired.ClusterName(s.Facts):
+		return "config.clusterName" // Hive's admission webhook refuses an update of spec.clusterName
+	}
+	return desired.RegisterAgainFor(s.Install, wanted, func(path ...string) bool { return r.writer.Applier.Owns(s.Install, path...) })
+}
+
+// beingDeregistered returns the objects of the registration that are being deleted. The cache may not show the deletion
+// yet. assisted-service deregisters the cluster for each of the objects.
+func (r *Reconciler) beingDeregistered(s *scope.Scope) []client.Object {
+	return slices.DeleteFunc(s.Registration(), func(obj client.Object) bool {
+		return obj.GetDeletionTimestamp().IsZero() && r.writer.Recent.Pending(deregistrationKey(obj), obj.GetResourceVersion()) == 0
+	})
+}
+
+func deregistrationKey(obj client.Object) string {
+	return reconcile.Key(fmt.Sprintf("deregister %T", obj), obj)
+}
+
+// awaitDeregistration deletes the first of the given objects of the registration, and reports the reason.
+func (r *Reconciler) awaitDeregistration(ctx context.Context, s *scope.Scope, parts []client.Object, field string) error {
+	_, err := r.deleteRegistration(ctx, s, parts, status.Installation, controlplanev1.WaitingForAssistedServiceReason)
+	if waiting := s.Found.Blocked(status.Installation); err == nil && waiting != nil {
 		s.Block(waiting.Reason, fmt.Sprintf("%s: %s", whyAgain(field), waiting.Message))
 	}
-	return false, err
+	return err
 }
 
 // delayRegistration holds the installation of a cluster whose mirrors change too often, so that it does not begin with
-// outdated mirrors.
-func (r *Reconciler) delayRegistration(ctx context.Context, s *scope.Scope, delay time.Duration) error {
+// outdated mirrors. Changes that need no registration are applied meanwhile: the content of the mirrors is the last
+// field that RegisterAgainFor compares, so that no other field needs one.
+func (r *Reconciler) delayRegistration(ctx context.Context, s *scope.Scope, wanted *hiveext.AgentClusterInstall, delay time.Duration) error {
 	s.Again.In(delay)
-	s.Block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("Cluster is registered again within %s: %s changed again after a registration. "+
-		"Find the clients that change the ConfigMap, or set its content back. The installation is on hold", delay, desired.ContentOfMirrors))
-	if s.Install.Spec.HoldInstallation {
-		return nil
+	s.Block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("Cluster is registered again at %s: %s changed again after a registration. "+
+		"Find the clients that change the ConfigMap, or set its content back. The installation is on hold", r.Clock.Now().Add(delay).UTC().Format(time.RFC3339), desired.ContentOfMirrors))
+	if !s.Install.Spec.HoldInstallation { // first, because the API server may refuse the other changes
+		if held, err := r.holdInstallation(ctx, s, "The cluster is registered with outdated mirrors"); err != nil || !held {
+			return err
+		}
 	}
-	_, err := r.holdInstallation(ctx, s, "The cluster is registered with outdated mirrors")
+	wanted.Spec.HoldInstallation = true
+	metav1.SetMetaDataAnnotation(&wanted.ObjectMeta, bootstrapv1.MirrorsDigestAnnotation, s.Install.Annotations[bootstrapv1.MirrorsDigestAnnotation])
+	_, err := r.applyRegistrations(ctx, s, wanted)
 	return err
 }
 
@@ -86,7 +122,7 @@ func (r *Reconciler) tryRegistration(ctx context.Context, s *scope.Scope, instal
 
 func whyAgain(field string) string {
 	if field == "" {
-		return "the ClusterDeployment is being deleted, and is made again when assisted-service has deregistered the cluster"
+		return "the registration is being deleted, and is created again when assisted-service has deregistered the cluster"
 	}
 	return fmt.Sprintf("the cluster is registered again, for assisted-service does not take over a change of %s", field)
 }

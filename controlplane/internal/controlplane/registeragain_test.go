@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -17,6 +19,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // registeredWithProxy returns a hub with a registered cluster, on whose objects assisted-service has set its
@@ -131,46 +134,172 @@ func TestChangedMirrorsAreRegisteredAgain(t *testing.T) {
 	h.Expect(deployment.DeletionTimestamp).NotTo(BeNil())
 }
 
-// Two clients that overwrite the ConfigMap in turn would deregister the cluster with each write.
-func TestClusterIsRegisteredAgainForMirrorsAtLimitedRate(t *testing.T) {
+// mirroredHub is a hub with a cluster that is registered with the mirrors of ConfigMap mirrors.
+func mirroredHub(t *testing.T) *hub {
+	t.Helper()
 	mirrors := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "mirrors"}, Data: mirrorOf("former.example.com")}
 	h := newHub(t, append(world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.Spec.Config.ImageRegistryRef = &corev1.LocalObjectReference{Name: mirrors.Name}
 	}), mirrors)...).withTime()
 	h.reconcile()
-	change := func(mirror string) {
-		deployment, install := h.registration()
-		deployment.Finalizers, install.Finalizers = []string{
-			"agent-install.openshift.io/deprovision",
-		}, []string{"agent-install.openshift.io/deprovision"}
-		h.Expect(h.Update(t.Context(), deployment)).To(Succeed())
-		h.Expect(h.Update(t.Context(), install)).To(Succeed())
-		h.setState("insufficient", hiveext.ClusterInstallationNotStartedReason, 0)
-		h.get(mirrors.Name, mirrors)
-		mirrors.Data = mirrorOf(mirror)
-		h.Expect(h.Update(t.Context(), mirrors)).To(Succeed())
-		h.settle()
+	return h
+}
+
+// changeMirrors changes the content of ConfigMap mirrors.
+func (h *hub) changeMirrors(mirror string) {
+	h.t.Helper()
+	h.setState("insufficient", hiveext.ClusterInstallationNotStartedReason, 0)
+	mirrors := &corev1.ConfigMap{}
+	h.get("mirrors", mirrors)
+	mirrors.Data = mirrorOf(mirror)
+	h.Expect(h.Update(h.t.Context(), mirrors)).To(Succeed())
+}
+
+// addFinalizers adds the finalizers of assisted-service to the objects of the registration.
+func (h *hub) addFinalizers() {
+	h.t.Helper()
+	deployment, install := h.registration()
+	for _, obj := range []client.Object{deployment, install} {
+		obj.SetFinalizers([]string{"agent-install.openshift.io/deprovision"})
+		h.Expect(h.Update(h.t.Context(), obj)).To(Succeed())
 	}
-	change("later.example.com")
+}
+
+// registerAgainFor completes one registration because of other mirrors.
+func (h *hub) registerAgainFor(mirror string) {
+	h.t.Helper()
+	h.addFinalizers()
+	h.changeMirrors(mirror)
+	h.settle()
 	h.deregister()
 	h.settle()
+	h.addFinalizers()
+}
 
-	change("former.example.com")
+func (h *hub) step(by time.Duration) {
+	now := h.clock.now
+	h.clock.now = func() time.Time { return now().Add(by) }
+}
+
+// Two clients that overwrite the ConfigMap in turn would deregister the cluster with each write.
+func TestClusterIsRegisteredAgainForMirrorsAtLimitedRate(t *testing.T) {
+	h := mirroredHub(t)
+	h.registerAgainFor("later.example.com")
+
+	h.changeMirrors("former.example.com")
+	h.settle()
 	deployment, install := h.registration()
 	h.Expect(deployment.DeletionTimestamp).To(BeNil())
 	h.Expect(install.Spec.HoldInstallation).To(BeTrue(), "the installation does not begin with outdated mirrors")
 	h.Expect(h.installedCondition().Message).To(ContainSubstring("changed again after a registration"))
 
-	change("later.example.com")
+	h.changeMirrors("later.example.com")
+	h.settle()
 	_, install = h.registration()
 	h.Expect(install.Spec.HoldInstallation).To(BeFalse(), "the registered content is back")
 
-	change("former.example.com")
-	now := h.clock.now
-	h.clock.now = func() time.Time { return now().Add(5 * time.Minute) }
+	h.changeMirrors("former.example.com")
+	h.step(5 * time.Minute)
 	h.settle()
 	deployment, _ = h.registration()
 	h.Expect(deployment.DeletionTimestamp).NotTo(BeNil())
+}
+
+func TestHangingDeregistrationForMirrorsIsReportedAndCountsOnce(t *testing.T) {
+	h := mirroredHub(t)
+	h.addFinalizers()
+	h.changeMirrors("later.example.com")
+	h.settle()
+	deployment, install := h.registration()
+	h.Expect(h.Delete(t.Context(), install)).To(Succeed())
+	h.finishDeletion("c1", deployment)
+	for range 2 {
+		h.step(3 * time.Minute)
+		h.settle()
+		h.Expect(*h.installedCondition()).To(And(
+			HaveField("Reason", controlplanev1.AssistedServiceNotRespondingReason), HaveField("Message", ContainSubstring("AgentClusterInstall c1"))))
+		h.get("c1", install)
+		h.Expect(install.Spec.HoldInstallation).To(BeFalse(), "an object that is being deleted")
+	}
+	h.Expect(h.r.recreations.Delay(install)).To(BeZero(), "one change counts once")
+}
+
+// The ClusterDeployment is deleted at once if assisted-service has not set its finalizer yet.
+func TestRestOfDeletedRegistrationIsDeletedWithoutDelay(t *testing.T) {
+	h := mirroredHub(t)
+	_, before := h.registration()
+	h.changeMirrors("later.example.com")
+	for range 3 {
+		h.settle()
+	}
+	deployment, install := h.registration()
+	h.Expect(deployment.DeletionTimestamp).To(BeNil())
+	h.Expect(install.Spec.HoldInstallation).To(BeFalse())
+	h.Expect(install.Annotations[bootstrapv1.MirrorsDigestAnnotation]).NotTo(Equal(before.Annotations[bootstrapv1.MirrorsDigestAnnotation]))
+}
+
+func TestRegistrationThatStaleCacheShowsIsNotHeld(t *testing.T) {
+	h := mirroredHub(t)
+	h.addFinalizers()
+	h.changeMirrors("later.example.com")
+	deployment, _ := h.registration()
+	now := time.Now()
+	h.r.writer.Recent = reconcile.NewRecentWrites(func() time.Time { return now })
+	h.cached.Client = kubetest.StaleCacheOf(h.cached.Client, deployment, (*hivev1.ClusterDeployment).DeepCopyInto)
+	h.settle()
+	deployment, install := h.registration()
+	h.Expect(deployment.DeletionTimestamp).NotTo(BeNil())
+	h.Expect(install.Spec.HoldInstallation).To(BeFalse())
+	h.Expect(h.installedCondition().Message).NotTo(ContainSubstring("changed again after a registration"))
+}
+
+// undeletingClient fails to delete objects.
+type undeletingClient struct{ client.Client }
+
+func (undeletingClient) Delete(context.Context, client.Object, ...client.DeleteOption) error {
+	return apierrors.NewTimeoutError("no answer", 1)
+}
+
+func TestFailedDeletionIsNoRegistration(t *testing.T) {
+	h := mirroredHub(t)
+	h.addFinalizers()
+	h.changeMirrors("later.example.com")
+	cached := h.cached.Client
+	h.cached.Client = undeletingClient{cached}
+	_, err := h.r.Reconcile(t.Context(), h.request())
+	h.Expect(err).To(MatchError(ContainSubstring("no answer")))
+	h.cached.Client = cached
+	h.settle()
+	deployment, install := h.registration()
+	h.Expect(deployment.DeletionTimestamp).NotTo(BeNil())
+	h.Expect(h.r.recreations.Delay(install)).To(BeNumerically("<=", 5*time.Minute))
+}
+
+// A correction that needs no registration does not wait for the next registration because of mirrors.
+func TestOtherCorrectionsAreAppliedWhileRegistrationIsDelayed(t *testing.T) {
+	h := mirroredHub(t)
+	h.registerAgainFor("later.example.com")
+	_, registered := h.registration()
+	h.changeMirrors("former.example.com")
+	h.settle()
+	const key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ corrected"
+	h.alter(func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) { s.Config.SSHAuthorizedKey = key })
+	h.settle()
+	deployment, install := h.registration()
+	h.Expect(deployment.DeletionTimestamp).To(BeNil())
+	h.Expect(install.Spec.SSHPublicKey).To(Equal(key))
+	h.Expect(install.Spec.HoldInstallation).To(BeTrue())
+	h.Expect(install.Annotations[bootstrapv1.MirrorsDigestAnnotation]).To(Equal(registered.Annotations[bootstrapv1.MirrorsDigestAnnotation]), "what assisted-service has read")
+	h.Expect(h.installedCondition().Message).To(ContainSubstring("changed again after a registration"))
+	h.writes = nil
+	h.settle()
+	h.Expect(h.writes).NotTo(ContainElements("hold"))
+	h.Expect(h.writes).NotTo(ContainElements("apply"), "nothing changed")
+
+	h.changeMirrors("later.example.com")
+	h.settle()
+	_, install = h.registration()
+	h.Expect(install.Spec.HoldInstallation).To(BeFalse(), "the registered content is back")
 }
 
 // The refusal of assisted-service must not come only after the cluster was deregistered.
