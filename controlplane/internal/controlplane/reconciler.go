@@ -254,11 +254,13 @@ func (r *Reconciler) advance(ctx context.Context, s *scope.Scope) error {
 	case s.GivesUp() && !s.Installed():
 		return reconcile.Run(ctx, s, r.confirmGivenUp, r.markGivenUp, r.giveUpMachines, r.giveUpRegistration, r.giveUpKubeconfig, r.restartInstallation)
 	}
-	if proceed, err := r.retry(ctx, s); err != nil || !proceed {
+	proceed, err := r.retry(ctx, s)
+	if !proceed {
 		return err
 	}
 	// What is installed is looked after whatever the installation waits for.
 	return errors.Join(
+		err,
 		reconcile.Run(ctx, s, r.removal.FindStuck),
 		reconcile.Run(ctx, s, r.passOn), // before the registration, which states what is passed on only when it makes an object
 		reconcile.Run(ctx, s, r.guard, r.awaitDeletion, r.requirements, r.creator.ReadTemplates, r.pullSecret, r.resolveImage, r.infrastructure, r.register, r.creator.CreateMissing),

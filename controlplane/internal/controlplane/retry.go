@@ -19,12 +19,14 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // retry takes up that a failed installation is to be tried again: it records what is given up for that, which alone is touched afterwards.
+// It returns true together with an error if only the check of the next attempt failed: the other phases then run.
 func (r *Reconciler) retry(ctx context.Context, s *scope.Scope) (bool, error) {
 	record, err := s.RecordedRetry()
 	if err != nil {
@@ -32,18 +34,22 @@ func (r *Reconciler) retry(ctx context.Context, s *scope.Scope) (bool, error) {
 		return true, nil //nolint:nilerr // for the user to correct
 	}
 	if s.GivesUp() { // and the cluster is installed: the record is old
-		return true, r.recordRetry(ctx, s, facts.Retry{Requested: record.Requested})
+		err := r.recordRetry(ctx, s, facts.Retry{Requested: record.Requested})
+		return err == nil, err
 	}
 	asked := s.RetryRequested()
 	switch {
 	case asked == "":
 		return true, nil
 	case s.Phase != controlplanev1.InstallationFailed:
-		return true, r.recordRetry(ctx, s, facts.Retry{Requested: asked, Since: record.Since}) // it was there before
+		err := r.recordRetry(ctx, s, facts.Retry{Requested: asked, Since: record.Since}) // it was there before
+		return err == nil, err
 	}
 	against, err := r.againstRetry(ctx, s)
 	if err != nil {
-		return false, err
+		s.Found.Block(status.Retry, controlplanev1.InstallationFailedReason,
+			"it is not tried again yet: its registration could not be checked: "+bound.Cause(assisted.RedactURLs(err.Error())))
+		return true, err
 	}
 	if len(against) > 0 {
 		s.Found.Block(status.Retry, controlplanev1.InstallationFailedReason, "it is not tried again: "+bound.Join(against, ""))

@@ -327,6 +327,31 @@ func TestRefusedAttemptDeletesNothing(t *testing.T) {
 	}
 }
 
+// A retry that cannot be checked, for example while a webhook does not answer, blocks no other phase.
+func TestErrorOfTrialBlocksOnlyTheRetry(t *testing.T) {
+	h := newFailedHub(t)
+	h.applyFails = apierrors.NewInternalError(errors.New(`failed calling webhook "c": Post "https://hive.example.com/validate?token=secret": no endpoints`))
+	h.failing = `"kind":"ClusterDeployment"`
+	h.alter(func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) {
+		s.MachineTemplate.ObjectMeta.Labels = map[string]string{"rack": "1"}
+	})
+	h.askForRetry("1")
+	for range 2 {
+		h.elapse()
+		_, err := h.r.Reconcile(t.Context(), h.request())
+		h.Expect(err).To(MatchError(ContainSubstring("no endpoints")))
+	}
+	h.Expect(h.machines()).To(ContainElement(HaveField("Labels", HaveKeyWithValue("rack", "1"))), "the other phases run")
+	installed := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
+	h.Expect(*installed).To(And(HaveField("Reason", controlplanev1.InstallationFailedReason), HaveField("Message", And(
+		ContainSubstring("it is not tried again yet: its registration could not be checked"), ContainSubstring("no endpoints"), Not(ContainSubstring("secret"))))))
+	h.expectNothingGoes()
+	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.RetriedInstallationAnnotation))
+	h.applyFails = nil
+	h.reconcile()
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, ContainSubstring("givenUp")))
+}
+
 // The deletion of the failed installation releases its share of the quota.
 func TestExhaustedQuotaDoesNotBlockTheRetry(t *testing.T) {
 	h := newFailedHub(t)
