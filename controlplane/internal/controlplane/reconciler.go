@@ -28,6 +28,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -161,6 +162,8 @@ type Reconciler struct {
 	requestBackoff *flowcontrol.Backoff
 	// recreations limits registrations because of mirrors.
 	recreations *reconcile.Recreations
+	// trials are the dry runs of registrations.
+	trials *apply.Trials
 	// passed is when what is in asks was passed on last.
 	passed *lru.Cache[string, time.Time]
 	// retries says when to come back after an error.
@@ -210,6 +213,7 @@ func New(options Options) *Reconciler {
 	r.requestBackoff = flowcontrol.NewBackOff(initialRequestDelay, maxRequestDelay)
 	r.requestBackoff.Clock = r.Clock
 	r.recreations = reconcile.NewRecreations(r.Clock)
+	r.trials = apply.NewTrials(r.writer.Applier, r.Clock, writer.RefusedRetry)
 	return r
 }
 

@@ -111,11 +111,21 @@ func (r *Reconciler) delayRegistration(ctx context.Context, s *scope.Scope, want
 // deregistered for what assisted-service of this hub refuses: no object would be left, and the hosts would be unbound
 // for nothing.
 func (r *Reconciler) tryRegistration(ctx context.Context, s *scope.Scope, install *hiveext.AgentClusterInstall) (bool, error) {
-	if err := r.writer.Applier.TryCreate(ctx, desired.ClusterDeployment(s.Facts, s.Found.Version)); err != nil {
-		return rejected(s, "ClusterDeployment", err)
+	objects := []struct {
+		kind string
+		client.Object
+	}{{"ClusterDeployment", desired.ClusterDeployment(s.Facts, s.Found.Version)}, {"AgentClusterInstall", install}}
+	for _, obj := range objects { // a remembered refusal of the second object saves the request for the first
+		if left, err := r.trials.Refused(obj.Object); err != nil {
+			s.Again.In(left)
+			return rejected(s, obj.kind, err)
+		}
 	}
-	if err := r.writer.Applier.TryCreate(ctx, install); err != nil {
-		return rejected(s, "AgentClusterInstall", err)
+	for _, obj := range objects {
+		if left, err := r.trials.TryCreate(ctx, obj.Object); err != nil {
+			s.Again.In(left)
+			return rejected(s, obj.kind, err)
+		}
 	}
 	return true, nil
 }

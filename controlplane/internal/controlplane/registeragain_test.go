@@ -17,6 +17,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -327,6 +328,7 @@ func TestRefusedRegistrationDeregistersNothing(t *testing.T) {
 			h.Expect(installed.Reason).To(Equal(controlplanev1.InstallationRejectedReason))
 			h.Expect(installed.Message).To(ContainSubstring(kind + " c1 was refused"))
 			h.applyFails = nil
+			h.step(writer.RefusedRetry)
 			h.reconcile()
 			deployment, _ = h.registration()
 			h.Expect(deployment.DeletionTimestamp).NotTo(BeNil())

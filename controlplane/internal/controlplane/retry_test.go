@@ -320,6 +320,7 @@ func TestRefusedAttemptDeletesNothing(t *testing.T) {
 			h.Expect([]*metav1.Time{deployment.DeletionTimestamp, install.DeletionTimestamp}).To(HaveEach(BeNil()))
 
 			h.applyFails = nil
+			h.step(writer.RefusedRetry)
 			h.alter(func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) { *s = before })
 			h.reconcile()
 			h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, ContainSubstring("givenUp")))
@@ -348,6 +349,32 @@ func TestErrorOfTrialBlocksOnlyTheRetry(t *testing.T) {
 	h.expectNothingGoes()
 	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.RetriedInstallationAnnotation))
 	h.applyFails = nil
+	h.reconcile()
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, ContainSubstring("givenUp")))
+}
+
+// Each event of the cluster would otherwise send the requests of the trial through all admission webhooks.
+func TestRefusedRetryIsTriedAtLimitedRate(t *testing.T) {
+	h := newFailedHub(t)
+	h.applyFails, h.failing = undeclared("AgentClusterInstall", "spec.some"), `"imageSetRef"`
+	h.askForRetry("1")
+	h.reconcile()
+	h.step(writer.RefusedRetry - time.Second)
+	h.writes = nil
+	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", time.Second))
+	h.Expect(h.writes).NotTo(ContainElement("apply"))
+	h.Expect(h.installedCondition().Message).To(ContainSubstring("AgentClusterInstall c1 was refused"))
+
+	h.alter(func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) {
+		s.Config.SSHAuthorizedKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ corrected"
+	})
+	h.writes = nil
+	h.reconcile()
+	h.Expect(h.writes).To(ContainElement("apply"), "other content may be accepted")
+	h.applyFails = nil
+	h.reconcile()
+	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.RetriedInstallationAnnotation))
+	h.step(writer.RefusedRetry)
 	h.reconcile()
 	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, ContainSubstring("givenUp")))
 }

@@ -1,0 +1,59 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+func TestTrialsRepeatRefusedContentAtLimitedRate(t *testing.T) {
+	g := NewWithT(t)
+	var answer error
+	requests := 0
+	c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+			requests++
+			return answer
+		},
+	})
+	clock := testingclock.NewFakeClock(time.Now())
+	trials := NewTrials(New(c, "test"), clock, time.Minute)
+	try := func(content string) (time.Duration, error) {
+		return trials.TryCreate(t.Context(), configMap(map[string]string{"a": content}))
+	}
+
+	answer = apierrors.NewBadRequest("no")
+	left, err := try("1")
+	g.Expect(err).To(MatchError(answer))
+	g.Expect(left).To(Equal(time.Minute))
+	clock.Step(59 * time.Second)
+	left, err = try("1")
+	g.Expect(err).To(MatchError(answer))
+	g.Expect(left).To(Equal(time.Second))
+	g.Expect(requests).To(Equal(1))
+
+	_, err = try("2")
+	g.Expect(err).To(MatchError(answer))
+	g.Expect(requests).To(Equal(2), "other content may be accepted")
+	clock.Step(time.Minute)
+	answer = errors.New("no answer")
+	for range 2 {
+		left, err = try("2")
+		g.Expect(err).To(MatchError(answer))
+		g.Expect(left).To(BeZero())
+	}
+	g.Expect(requests).To(Equal(4), "an error that is no refusal is not remembered")
+	answer = nil
+	left, err = try("2")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(left).To(BeZero())
+}
