@@ -336,9 +336,9 @@ func TestErrorOfTrialBlocksOnlyTheRetry(t *testing.T) {
 	h.alter(func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) {
 		s.MachineTemplate.ObjectMeta.Labels = map[string]string{"rack": "1"}
 	})
-	h.askForRetry("1")
+	h.requestRetry("1")
 	for range 2 {
-		h.elapse()
+		h.endDeferral()
 		_, err := h.r.Reconcile(t.Context(), h.request())
 		h.Expect(err).To(MatchError(ContainSubstring("no endpoints")))
 	}
@@ -357,7 +357,7 @@ func TestErrorOfTrialBlocksOnlyTheRetry(t *testing.T) {
 func TestRefusedRetryIsTriedAtLimitedRate(t *testing.T) {
 	h := newFailedHub(t)
 	h.applyFails, h.failing = undeclared("AgentClusterInstall", "spec.some"), `"imageSetRef"`
-	h.askForRetry("1")
+	h.requestRetry("1")
 	h.reconcile()
 	h.step(writer.RefusedRetry - time.Second)
 	h.writes = nil
