@@ -58,7 +58,8 @@ func inspectPhases(file *ast.File, dir string, phases map[string]string, used se
 				used.Insert(node.Sel.Name)
 			}
 		case *ast.FuncDecl:
-			if node.Recv != nil && node.Name.IsExported() && hasTypes(node.Type.Params, phaseParameters) && hasTypes(node.Type.Results, phaseResults) {
+			if node.Recv != nil && node.Name.IsExported() &&
+				hasTypes(node.Type.Params, phaseParameters) && hasTypes(node.Type.Results, phaseResults) {
 				phases[node.Name.Name] = dir
 			}
 		}

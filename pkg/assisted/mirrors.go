@@ -103,9 +103,8 @@ func canonicalTOML(value any) any {
 // textOf returns a canonical value as text. fmt sorts the keys of maps and quotes strings.
 func textOf(value any) string { return fmt.Sprintf("%#v", value) }
 
-// canonicalBundle returns the set of the PEM blocks of a bundle and the text after the last block, or the whole text if it
-// has no block. assisted-service rejects a bundle with such text (ValidatePEMCertificateBundle in its
-// internal/common/validations).
+// canonicalBundle returns the set of the PEM blocks of a bundle and the text after the last block. A bundle without a
+// block counts as text. assisted-service rejects text after the last block (its ValidatePEMCertificateBundle).
 func canonicalBundle(text string) string {
 	var blocks []string
 	block, rest := pem.Decode([]byte(text))

@@ -74,7 +74,10 @@ func TestMirrorsDigestOfRegistriesConf(t *testing.T) {
 // The decoder never sees a document whose nesting would take too much memory. Its text counts.
 func TestMirrorsDigestOfDeepRegistriesConf(t *testing.T) {
 	digest := func(text string) string { return MirrorsDigest(map[string]string{RegistriesKey: text}) }
-	for _, deep := range []string{"a" + strings.Repeat(".a", 20) + " = 1\n", "a = " + strings.Repeat("{a=", 20) + "1" + strings.Repeat("}", 20) + "\n"} {
+	for _, deep := range []string{
+		"a" + strings.Repeat(".a", 20) + " = 1\n",
+		"a = " + strings.Repeat("{a=", 20) + "1" + strings.Repeat("}", 20) + "\n",
+	} {
 		NewWithT(t).Expect(digest(deep)).NotTo(Equal(digest(deep + "# comment")))
 	}
 }
@@ -94,7 +97,8 @@ func TestMirrorsDigestKeepsOrderOfEqualEntries(t *testing.T) {
 		digest := func(entries ...string) string {
 			return MirrorsDigest(map[string]string{RegistriesKey: "[[registry]]\n" + strings.Join(entries, "\n[[registry]]\n") + "\n"})
 		}
-		NewWithT(t).Expect(digest(tc.a, tc.b) == digest(tc.b, tc.a)).To(Equal(tc.same), situation)
+		same := digest(tc.a, tc.b) == digest(tc.b, tc.a)
+		NewWithT(t).Expect(same).To(Equal(tc.same), situation)
 	}
 }
 

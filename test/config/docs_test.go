@@ -246,7 +246,8 @@ func TestTestsNamedInTableOfDependenciesExist(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile("../../docs/assisted-service.md")
 	g.Expect(err).NotTo(HaveOccurred())
-	sources := testSources(t, ".", "../e2e", "../env/assistedservice", "../journeys", "../../bootstrap/internal", "../../controlplane/internal")
+	sources := testSources(t, ".", "../e2e", "../env/assistedservice", "../journeys",
+		"../../bootstrap/internal", "../../controlplane/internal")
 	rows := provenBy.FindAllStringSubmatch(string(content), -1)
 	g.Expect(len(rows)).To(BeNumerically(">=", 20))
 	for _, row := range rows[1:] { // after the titles

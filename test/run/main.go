@@ -77,8 +77,8 @@ func (r *runner) run(ctx context.Context, patterns []string) error {
 // module, and of modules that its go.mod replaces by folders. It does not resolve their imports (-find): the current
 // module need not require what only packages of another module import.
 func (r *runner) list(ctx context.Context, patterns []string) (map[string][]tested, error) {
-	command := exec.CommandContext(ctx, "go",
-		append([]string{"list", "-find", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}\t{{.Dir}}\t{{.Module.Dir}}{{end}}"}, patterns...)...)
+	const format = "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}\t{{.Dir}}\t{{.Module.Dir}}{{end}}"
+	command := exec.CommandContext(ctx, "go", append([]string{"list", "-find", "-f", format}, patterns...)...)
 	command.Dir, command.Stderr = r.dir, os.Stderr
 	listed, err := command.Output()
 	if err != nil {

@@ -59,7 +59,7 @@ func FuzzMetadata(f *testing.F) {
 		g := NewWithT(t)
 		values, err := variables(hostWith(nil), []string{"METADATA_PROVIDERID", "METADATA_UUID"}, func() ([]byte, error) { return raw, nil })
 		if err != nil {
-			g.Expect(err).To(MatchError(ContainSubstring("not valid YAML")))
+			g.Expect(err).To(MatchError(ContainSubstring("the Metal3 metadata of the host")))
 			return
 		}
 		g.Expect(values["METADATA_UUID"]).To(Equal("uid"))

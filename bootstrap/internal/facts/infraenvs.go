@@ -28,9 +28,9 @@ func (f *Facts) Owner() contract.Owner {
 //
 // After the data was handed out, a restored InfraEnv also belongs to the config. A backup loses its field
 // managers, and gives the Cluster another UID. Before that, another client has created it, or a Machine of a
-// former Cluster has left it behind. Once a host is chosen, an InfraEnv with all labels and annotations of the
-// config belongs to the config although its field managers were lost (see InfraEnvAdvice). Without a host it may
-// serve the running server of a former Machine with the same name.
+// former Cluster has left it behind. An InfraEnv without field managers, but with all labels and annotations of the
+// config, belongs to the config once a host is chosen (see InfraEnvAdvice). Without a host the InfraEnv may serve
+// the running server of a former Machine with the same name.
 func (f *Facts) ForeignInfraEnv(infraEnv *assisted.InfraEnv, created bool) string {
 	owner := f.Owner()
 	if f.Cluster == nil || f.DataHandedOut() {

@@ -119,7 +119,7 @@ func unlabeled(infraEnv *assisted.InfraEnv) bool {
 }
 
 // dropForeignInfraEnvs keeps only the InfraEnvs of the config: their Agents count, and the InfraEnvs are deleted
-// together with the config. It runs after gatherCluster, because the InfraEnvs record the UID of the Cluster, and after
+// together with the config. It runs after gatherCluster, because the InfraEnvs record the UID of the Cluster. It runs after
 // Host, because without a host an InfraEnv whose field managers were lost is foreign.
 func dropForeignInfraEnvs(_ context.Context, f *facts.Facts) error {
 	f.InfraEnvs = slices.DeleteFunc(f.InfraEnvs, func(e *assisted.InfraEnv) bool { return f.ForeignInfraEnv(e, writer.Wrote(e)) != "" })

@@ -34,7 +34,7 @@ func TestWithdrawnSettingsAreForgotten(t *testing.T) {
 		before func(w *world)
 		anew   bool
 		left   func(*assisted.InfraEnvSpec) any
-		// is is the remaining setting; nil: none.
+		// is has the remaining setting; nil: none.
 		is any
 	}{
 		"an SSH key": {

@@ -200,7 +200,8 @@ func keepMirrorsDigest(registered, wanted *assisted.InfraEnv) {
 func (i *Registrar) delayRecreation(ctx context.Context, s *scope.Scope, wanted *assisted.InfraEnv, delay time.Duration) error {
 	s.Again.In(delay)
 	_, _ = s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason,
-		"InfraEnv %s is created again at %s: the %s changed again after a registration. Find the clients that change the ConfigMap, or set its content back",
+		"InfraEnv %s is created again at %s: the %s changed again after a registration. Find the clients that change "+
+			"the ConfigMap, or set its content back",
 		s.Namesake.Name, i.clock.Now().Add(delay).UTC().Format(time.RFC3339), contentOfMirrors)
 	keepMirrorsDigest(s.Namesake, wanted)
 	_, err := i.applyInfraEnv(ctx, s, wanted)

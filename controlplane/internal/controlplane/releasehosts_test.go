@@ -271,11 +271,13 @@ func TestBlockersOfTheReleaseOfAHost(t *testing.T) {
 		"another member is down": {
 			func(h *hub) { h.etcds.Members[2].Problem = "does not answer" }, controlplanev1.EtcdQuorumAtRiskReason, "n2 does not answer",
 		},
-		"the cluster is unreachable": {func(h *hub) {
-			h.etcds.observing = cluster.ErrNotConnected
-			h.workloads.facts.Failure = &facts.Failure{Message: "its name cannot be looked up"}
-		}, controlplanev1.ConnectionDownReason,
-			"the state of etcd is unknown: its name cannot be looked up. Waiting until the API server answers"},
+		"the cluster is unreachable": {
+			func(h *hub) {
+				h.etcds.observing = cluster.ErrNotConnected
+				h.workloads.facts.Failure = &facts.Failure{Message: "its name cannot be looked up"}
+			}, controlplanev1.ConnectionDownReason,
+			"the state of etcd is unknown: its name cannot be looked up. Waiting until the API server answers",
+		},
 		"etcd does not serve its cluster": {
 			func(h *hub) { h.etcds.Lost = true }, controlplanev1.EtcdQuorumAtRiskReason, "it has most likely lost its quorum",
 		},

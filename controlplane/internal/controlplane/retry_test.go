@@ -346,7 +346,7 @@ func TestErrorOfTrialBlocksOnlyTheRetry(t *testing.T) {
 	installed := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
 	h.Expect(*installed).To(And(HaveField("Reason", controlplanev1.InstallationFailedReason), HaveField("Message", And(
 		ContainSubstring("it is not tried again yet: its registration could not be checked"), ContainSubstring("no endpoints"), Not(ContainSubstring("secret"))))))
-	h.expectNothingGoes()
+	h.expectNoDeletion()
 	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.RetriedInstallationAnnotation))
 	h.applyFails = nil
 	h.reconcile()

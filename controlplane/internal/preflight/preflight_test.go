@@ -225,7 +225,7 @@ func TestRegistries(t *testing.T) {
 			"[[registry]]\nlocation = \"example.com\"\n"}), only("registry"), "example.com/x@sha256:aa", "example.com/x", false},
 		"invalid mirrors": {
 			ParseRegistries("m", map[string]string{"registries.conf": "[["}), only(""), release,
-			"ConfigMap m, key registries.conf is not valid TOML", false,
+			"ConfigMap m, key registries.conf cannot be read as TOML", false,
 		},
 	} {
 		in := valid()
