@@ -268,8 +268,10 @@ func TestCachedAgentKeepsReadFields(t *testing.T) {
 	whole.Annotations, whole.ManagedFields = map[string]string{
 		assisted.SkipSpokeCleanupAnnotation: "", "other": "large",
 	}, []metav1.ManagedFieldsEntry{service, ours}
-	whole.Spec.ClusterDeploymentName, whole.Spec.Role, whole.Spec.IgnitionConfigOverrides = &aiv1beta1.ClusterReference{Name: "cp"}, models.HostRoleWorker, "large"
-	whole.Status.Role, whole.Status.InstallationDiskID, whole.Status.Progress.CurrentStage = models.HostRoleWorker, "disk", models.HostStageJoined
+	whole.Spec.ClusterDeploymentName = &aiv1beta1.ClusterReference{Name: "cp"}
+	whole.Spec.Role, whole.Spec.IgnitionConfigOverrides = models.HostRoleWorker, "large"
+	whole.Status.Role, whole.Status.InstallationDiskID = models.HostRoleWorker, "disk"
+	whole.Status.Progress.CurrentStage = models.HostStageJoined
 	whole.Status.Progress.StageStartTime, whole.Status.Progress.InstallationPercentage = &metav1.Time{Time: time.Unix(1, 0)}, 88
 	whole.Status.DebugInfo.StateInfo, whole.Status.Inventory.SystemVendor.SerialNumber = "info", "S1"
 	whole.Status.Conditions = append(
