@@ -210,7 +210,7 @@ func TestEachReasonHasAHealth(t *testing.T) {
 			"controlplane", "Installed",
 			func(t *testing.T) func(string) bool {
 				t.Helper()
-				late := namesIn(t, "../../controlplane/internal/status/urgency.go", "late")
+				late := namesIn(t, "../../controlplane/internal/status/urgency.go", "deferrable")
 				return func(reason string) bool { return !slices.Contains(late, reason) }
 			},
 		},
