@@ -74,7 +74,7 @@ func TestForeignSecretAndDiskImageAreNotPrepared(t *testing.T) {
 
 // TestBootImageOfDeletedInfraEnv: a chosen host boots the image of an InfraEnv that was recreated meanwhile.
 func TestBootImageOfDeletedInfraEnv(t *testing.T) {
-	const anew = "http://img.example/byid/11112222/4.19/x86_64/full.iso"
+	const recreated = "http://img.example/byid/11112222/4.19/x86_64/full.iso"
 	for name, tc := range map[string]struct {
 		before   func(w *world)
 		offered  string
@@ -82,28 +82,28 @@ func TestBootImageOfDeletedInfraEnv(t *testing.T) {
 	}{
 		"the same image": {offered: isoURL},
 		"another token or version of the same image":           {offered: "http://img.example/byid/988939b3/4.20/x86_64/full.iso"},
-		"image of another InfraEnv":                            {offered: anew, outdated: true},
-		"image of another InfraEnv, before a host was chosen":  {before: func(w *world) { w.offer(anew, ""); w.reconcile() }, offered: anew},
-		"image of another InfraEnv, which the host has booted": {before: func(w *world) { w.create(discovered("a", "m", bootMAC)) }, offered: anew},
+		"image of another InfraEnv":                            {offered: recreated, outdated: true},
+		"image of another InfraEnv, before a host was chosen":  {before: func(w *world) { w.offer(recreated, ""); w.reconcile() }, offered: recreated},
+		"image of another InfraEnv, which the host has booted": {before: func(w *world) { w.create(discovered("a", "m", bootMAC)) }, offered: recreated},
 		"image of another InfraEnv, with an Agent of the former one without inventory": {before: func(w *world) {
 			left := discovered("a", "m", bootMAC)
 			left.Status = aiv1beta1.AgentStatus{}
 			w.create(left)
-		}, offered: anew, outdated: true},
+		}, offered: recreated, outdated: true},
 		"image of another InfraEnv, with the bound Agent of the host": {before: func(w *world) {
 			known := discovered("a", "m", bootMAC)
 			known.Status = aiv1beta1.AgentStatus{}
 			known.Spec.ClusterDeploymentName = &aiv1beta1.ClusterReference{Namespace: namespace, Name: "c1"}
 			w.create(known)
-		}, offered: anew},
+		}, offered: recreated},
 		"InfraEnv without image": {offered: ""},
 		"the image of the BareMetalHost counts": {before: func(w *world) {
-			w.offer(anew, "")
+			w.offer(recreated, "")
 			w.reconcile() // the infrastructure machine has the new image
 			host := bareMetalHost()
 			host.Spec.Image = &metal3.Image{URL: isoURL} // but the Metal3 controller read the former one
 			w.create(host)
-		}, offered: anew, outdated: true},
+		}, offered: recreated, outdated: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, values(lab())...)

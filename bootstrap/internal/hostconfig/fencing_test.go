@@ -82,8 +82,8 @@ func (w *world) expectNothingLeaked() {
 	for _, c := range w.config().Status.Conditions {
 		w.Expect(c.Message).NotTo(ContainSubstring(hidden), c.Type)
 	}
-	for told := w.event(); told != ""; told = w.event() {
-		w.Expect(told).NotTo(ContainSubstring(hidden))
+	for event := w.event(); event != ""; event = w.event() {
+		w.Expect(event).NotTo(ContainSubstring(hidden))
 	}
 	for key, value := range w.agent("a").Annotations {
 		w.Expect(key + value).NotTo(ContainSubstring(hidden))

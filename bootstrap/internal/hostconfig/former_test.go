@@ -48,9 +48,9 @@ func TestFormerAgentThatCannotBeRemoved(t *testing.T) {
 	w.cannotBeCleaned(agent)
 	w.reconcile()
 	w.Expect(w.agent("a").Annotations).To(HaveKey(assisted.SkipSpokeCleanupAnnotation), "the deletion is not blocked any more")
-	told := w.event()
-	w.Expect(told).To(And(ContainSubstring("Agent a"), ContainSubstring("no route to host"), ContainSubstring("delete it")))
-	w.Expect(told).NotTo(ContainSubstring("secret"))
+	event := w.event()
+	w.Expect(event).To(And(ContainSubstring("Agent a"), ContainSubstring("no route to host"), ContainSubstring("delete it")))
+	w.Expect(event).NotTo(ContainSubstring("secret"))
 	w.reconcile()
 	w.Expect(w.event()).To(BeEmpty(), "reported once")
 

@@ -27,8 +27,8 @@ func (w *world) progress(name, state string, stage models.HostStage, since metav
 	})
 }
 
-// tells expects a stage of the host in the status.
-func (w *world) tells(stage models.HostStage, since metav1.Time, percentage int32) {
+// expectStage expects a stage of the host in the status.
+func (w *world) expectStage(stage models.HostStage, since metav1.Time, percentage int32) {
 	w.t.Helper()
 	status := w.config().Status
 	w.Expect(status.InstallationProgress).To(BeEquivalentTo(stage))
@@ -42,7 +42,7 @@ func TestStagesOfHostAreReportedWithTime(t *testing.T) {
 	w.progress("a", "installing-in-progress", models.HostStageWritingImageToDisk, stageTime, 33)
 	w.reconcile()
 	w.lasts(bootstrapv1.HostInstalledCondition, metav1.ConditionFalse, bootstrapv1.HostInstallingReason)
-	w.tells(models.HostStageWritingImageToDisk, stageTime, 33)
+	w.expectStage(models.HostStageWritingImageToDisk, stageTime, 33)
 
 	before := w.reports
 	agent := w.agent("a")
@@ -62,7 +62,7 @@ func TestStagesOfHostAreReportedWithTime(t *testing.T) {
 	w.clock = w.clock.Add(reconcile.DeferralPeriod)
 	w.reconcile()
 	w.Expect(w.reports).To(Equal(before + 1))
-	w.tells(models.HostStageRebooting, later, 55)
+	w.expectStage(models.HostStageRebooting, later, 55)
 
 	w.restart()
 	config := w.config()
@@ -71,12 +71,12 @@ func TestStagesOfHostAreReportedWithTime(t *testing.T) {
 	w.reconcile()
 	w.clock = w.clock.Add(reconcile.DeferralPeriod)
 	w.reconcile()
-	w.tells(models.HostStageRebooting, later, 55)
+	w.expectStage(models.HostStageRebooting, later, 55)
 
 	done := metav1.NewTime(stageTime.Add(15 * time.Minute))
 	w.progress("a", "installed", models.HostStageDone, done, 100)
 	w.reconcile()
-	w.tells(models.HostStageDone, done, 100)
+	w.expectStage(models.HostStageDone, done, 100)
 }
 
 func TestTimeOfAnotherStageIsNotReported(t *testing.T) {

@@ -358,7 +358,7 @@ func TestFailedDeletionIsReported(t *testing.T) {
 		w.Expect(failed).To(ContainElement(And(HaveField("Type", name), HaveField("Reason", bootstrapv1.InternalErrorReason), HaveField("Message", ContainSubstring("is tried again")))))
 	}
 	w.reconcile()
-	told := w.message(bootstrapv1.DeletingCondition)
-	w.Expect(told).NotTo(BeEmpty())
-	w.Expect(status.Summarize(&facts.Facts{Config: w.config()}, &status.Findings{}, errors.New("no"))).To(ContainElement(And(HaveField("Type", bootstrapv1.DeletingCondition), HaveField("Message", told))))
+	message := w.message(bootstrapv1.DeletingCondition)
+	w.Expect(message).NotTo(BeEmpty())
+	w.Expect(status.Summarize(&facts.Facts{Config: w.config()}, &status.Findings{}, errors.New("no"))).To(ContainElement(And(HaveField("Type", bootstrapv1.DeletingCondition), HaveField("Message", message))))
 }

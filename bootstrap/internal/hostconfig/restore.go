@@ -126,7 +126,7 @@ const nodeNoticed = 10 * time.Minute
 // discovery image.
 func nodeIsBack(s *scope.Scope, agent *aiv1beta1.Agent, now time.Time) bool {
 	since := assisted.AgentCondition(agent, aiv1beta1.InstalledCondition).LastTransitionTime.Time
-	if told := s.Recorded(bootstrapv1.HostIdentifiedCondition); told != nil && told.Status == metav1.ConditionTrue && told.LastTransitionTime.After(since) {
+	if identified := s.Recorded(bootstrapv1.HostIdentifiedCondition); identified != nil && identified.Status == metav1.ConditionTrue && identified.LastTransitionTime.After(since) {
 		return true
 	}
 	// The Machine, which knew its Node, was taken from its config or is restored after it.

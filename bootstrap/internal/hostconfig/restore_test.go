@@ -185,14 +185,14 @@ func TestMovedMachine(t *testing.T) {
 // again.
 func TestWipedStatusOfInstalledHost(t *testing.T) {
 	w := installedWithNode(t)
-	before, told := w.config().Status, w.agent("a").Spec
+	before, spec := w.config().Status, w.agent("a").Spec
 	w.wipe()
 	w.reconcile()
 	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
-	w.tells(models.HostStageDone, stageTime, 100)
+	w.expectStage(models.HostStageDone, stageTime, 100)
 	w.Expect(w.config().Status.AgentRef).To(Equal(before.AgentRef))
 	w.Expect(w.message(bootstrapv1.HostIdentifiedCondition)).To(Equal("Agent a runs on BareMetalHost lab/rack1-u7"))
-	w.Expect(w.agent("a").Spec).To(Equal(told), "the spec of the Agent is unchanged")
+	w.Expect(w.agent("a").Spec).To(Equal(spec), "the spec of the Agent is unchanged")
 
 	written := w.writes
 	w.restart()
@@ -238,13 +238,13 @@ func TestAgentWithLateInstallationTime(t *testing.T) {
 	w.reconcile()
 	w.clock = w.clock.Add(reconcile.DeferralPeriod)
 	w.reconcile()
-	w.tells(models.HostStageDone, stageTime, 100)
+	w.expectStage(models.HostStageDone, stageTime, 100)
 	w.progress("a", "installed", "", metav1.Time{}, 0)
 	w.clock = w.clock.Add(reconcile.DeferralPeriod)
 	w.reconcile()
 	w.clock = w.clock.Add(reconcile.DeferralPeriod)
 	w.reconcile()
-	w.tells(models.HostStageDone, stageTime, 100)
+	w.expectStage(models.HostStageDone, stageTime, 100)
 }
 
 // installedWithNode returns a world in which the host is installed and has its Node.

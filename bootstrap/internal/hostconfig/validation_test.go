@@ -25,8 +25,8 @@ func TestPendingValidationsAreReported(t *testing.T) {
 // which may also be set back after the host was rejected.
 func TestValidationsAreReportedWithAnyClock(t *testing.T) {
 	for situation, tc := range map[string]struct {
-		ago  time.Duration
-		told bool
+		ago      time.Duration
+		reported bool
 	}{
 		"a moment ago": {0, false},
 		"in a moment, by a clock that is a little ahead": {-binding.Settling, false},
@@ -39,7 +39,7 @@ func TestValidationsAreReportedWithAnyClock(t *testing.T) {
 			w := refusedSince(t, tc.ago)
 			w.lasts(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostValidationReason)
 			message := Equal("waiting for assisted-service to validate Agent a")
-			if tc.told {
+			if tc.reported {
 				message = ContainSubstring("Missing inventory")
 			}
 			w.Expect(w.message(bootstrapv1.HostBoundCondition)).To(message)

@@ -31,16 +31,16 @@ func TestWithdrawnSettingsAreForgotten(t *testing.T) {
 	for name, tc := range map[string]struct {
 		state, withdraw func(*bootstrapv1.OpenshiftAssistedConfig)
 		// before edits the world while the setting is stated.
-		before func(w *world)
-		anew   bool
-		left   func(*assisted.InfraEnvSpec) any
+		before    func(w *world)
+		recreated bool
+		left      func(*assisted.InfraEnvSpec) any
 		// is has the remaining setting; nil: none.
 		is any
 	}{
 		"an SSH key": {
-			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "ssh-ed25519 former" },
-			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "" },
-			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return s.SSHAuthorizedKey },
+			state:     func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "ssh-ed25519 former" },
+			withdraw:  func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "" },
+			recreated: true, left: func(s *assisted.InfraEnvSpec) any { return s.SSHAuthorizedKey },
 		},
 		"another SSH key": {
 			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "ssh-ed25519 former" },
@@ -50,54 +50,54 @@ func TestWithdrawnSettingsAreForgotten(t *testing.T) {
 			state: func(c *bootstrapv1.OpenshiftAssistedConfig) {
 				c.Annotations = map[string]string{bootstrapv1.DiscoveryIgnitionOverrideAnnotation: `{"ignition":{"version":"3.1.0"}}`}
 			},
-			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Annotations = nil },
-			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return s.IgnitionConfigOverride },
+			withdraw:  func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Annotations = nil },
+			recreated: true, left: func(s *assisted.InfraEnvSpec) any { return s.IgnitionConfigOverride },
 		},
 		"time servers": {
-			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.AdditionalNTPSources = []string{"ntp.example"} },
-			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.AdditionalNTPSources = nil },
-			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return s.AdditionalNTPSources },
+			state:     func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.AdditionalNTPSources = []string{"ntp.example"} },
+			withdraw:  func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.AdditionalNTPSources = nil },
+			recreated: true, left: func(s *assisted.InfraEnvSpec) any { return s.AdditionalNTPSources },
 		},
 		"time servers of the only kind": {
-			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NTPSources = []string{"ntp.example"} },
-			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NTPSources = nil },
-			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return s.NTPSources },
+			state:     func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NTPSources = []string{"ntp.example"} },
+			withdraw:  func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NTPSources = nil },
+			recreated: true, left: func(s *assisted.InfraEnvSpec) any { return s.NTPSources },
 		},
 		"time servers of another kind": {
 			state: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NTPSources = []string{"ntp.example"} },
 			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) {
 				c.Spec.NTPSources, c.Spec.AdditionalNTPSources = nil, []string{"ntp.example"}
 			},
-			anew: true, left: func(s *assisted.InfraEnvSpec) any { return s.NTPSources },
+			recreated: true, left: func(s *assisted.InfraEnvSpec) any { return s.NTPSources },
 		},
 		"the time server of assisted-service itself": {
-			state:    func(*bootstrapv1.OpenshiftAssistedConfig) {},
-			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NTPSources = []string{"ntp.example"} },
-			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return len(s.NTPSources) == 0 },
+			state:     func(*bootstrapv1.OpenshiftAssistedConfig) {},
+			withdraw:  func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NTPSources = []string{"ntp.example"} },
+			recreated: true, left: func(s *assisted.InfraEnvSpec) any { return len(s.NTPSources) == 0 },
 		},
 		"the delay of the network": {
-			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NetworkDiscoveryDelaySeconds = ptr.To[int32](60) },
-			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NetworkDiscoveryDelaySeconds = nil },
-			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return s.NetworkDiscoveryDelaySeconds },
+			state:     func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NetworkDiscoveryDelaySeconds = ptr.To[int32](60) },
+			withdraw:  func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NetworkDiscoveryDelaySeconds = nil },
+			recreated: true, left: func(s *assisted.InfraEnvSpec) any { return s.NetworkDiscoveryDelaySeconds },
 		},
 		"mirrors": {
 			state: func(c *bootstrapv1.OpenshiftAssistedConfig) {
 				c.Spec.MirrorRegistryRef = &corev1.LocalObjectReference{Name: "former"}
 			},
-			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.MirrorRegistryRef = nil },
-			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return s.MirrorRegistryRef },
+			withdraw:  func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.MirrorRegistryRef = nil },
+			recreated: true, left: func(s *assisted.InfraEnvSpec) any { return s.MirrorRegistryRef },
 		},
 		"other mirrors": {
 			state: func(c *bootstrapv1.OpenshiftAssistedConfig) {
 				c.Spec.MirrorRegistryRef = &corev1.LocalObjectReference{Name: "former"}
 			},
-			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.MirrorRegistryRef.Name = "later" },
-			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return s.MirrorRegistryRef }, is: &hiveext.MirrorRegistryConfigMapReference{Namespace: "lab", Name: "later"},
+			withdraw:  func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.MirrorRegistryRef.Name = "later" },
+			recreated: true, left: func(s *assisted.InfraEnvSpec) any { return s.MirrorRegistryRef }, is: &hiveext.MirrorRegistryConfigMapReference{Namespace: "lab", Name: "later"},
 		},
 		"another architecture": {
-			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.CPUArchitecture = "arm64" },
-			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.CPUArchitecture = "" },
-			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return s.CpuArchitecture },
+			state:     func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.CPUArchitecture = "arm64" },
+			withdraw:  func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.CPUArchitecture = "" },
+			recreated: true, left: func(s *assisted.InfraEnvSpec) any { return s.CpuArchitecture },
 		},
 		"the default architecture, stated explicitly": {
 			state:    func(*bootstrapv1.OpenshiftAssistedConfig) {},
@@ -107,22 +107,22 @@ func TestWithdrawnSettingsAreForgotten(t *testing.T) {
 			state: func(c *bootstrapv1.OpenshiftAssistedConfig) {
 				c.Spec.Proxy = &bootstrapv1.Proxy{HTTPProxy: "http://proxy.example"}
 			},
-			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.Proxy = nil },
-			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return ptr.Deref(s.Proxy, aiv1beta1.Proxy{}) },
+			withdraw:  func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.Proxy = nil },
+			recreated: true, left: func(s *assisted.InfraEnvSpec) any { return ptr.Deref(s.Proxy, aiv1beta1.Proxy{}) },
 		},
 		"the other proxy": {
 			state: func(c *bootstrapv1.OpenshiftAssistedConfig) {
 				c.Spec.Proxy = &bootstrapv1.Proxy{HTTPProxy: "http://proxy.example", HTTPSProxy: "https://proxy.example"}
 			},
-			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.Proxy.HTTPSProxy = "" },
-			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return ptr.Deref(s.Proxy, aiv1beta1.Proxy{}).HTTPSProxy },
+			withdraw:  func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.Proxy.HTTPSProxy = "" },
+			recreated: true, left: func(s *assisted.InfraEnvSpec) any { return ptr.Deref(s.Proxy, aiv1beta1.Proxy{}).HTTPSProxy },
 		},
 		"the exceptions of the proxy": {
 			state: func(c *bootstrapv1.OpenshiftAssistedConfig) {
 				c.Spec.Proxy = &bootstrapv1.Proxy{HTTPProxy: "http://proxy.example", NoProxy: "example"}
 			},
-			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.Proxy.NoProxy = "" },
-			anew:     true, left: func(s *assisted.InfraEnvSpec) any { return ptr.Deref(s.Proxy, aiv1beta1.Proxy{}).NoProxy },
+			withdraw:  func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.Proxy.NoProxy = "" },
+			recreated: true, left: func(s *assisted.InfraEnvSpec) any { return ptr.Deref(s.Proxy, aiv1beta1.Proxy{}).NoProxy },
 		},
 		"a setting that assisted-service forgets": {
 			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.AdditionalTrustBundle = "bundle" },
@@ -164,8 +164,8 @@ func TestWithdrawnSettingsAreForgotten(t *testing.T) {
 			w.change(config, func() { config.Generation++; tc.withdraw(config) })
 			w.reconcile()
 			infraEnv := read(w, "m", &assisted.InfraEnv{})
-			w.Expect(infraEnv.DeletionTimestamp.IsZero()).To(Equal(!tc.anew))
-			if !tc.anew {
+			w.Expect(infraEnv.DeletionTimestamp.IsZero()).To(Equal(!tc.recreated))
+			if !tc.recreated {
 				return
 			}
 			w.Expect(tc.left(&infraEnv.Spec)).NotTo(BeZero(), "the removed setting is not written")
@@ -229,9 +229,9 @@ func TestChangedMirrorsAreRegisteredAgain(t *testing.T) {
 			}
 			w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp.IsZero()).To(Equal(!tc.again))
 			w.reconcile()
-			told := conditions.GetMessage(w.config(), bootstrapv1.DiscoveryImageReadyCondition)
+			reported := conditions.GetMessage(w.config(), bootstrapv1.DiscoveryImageReadyCondition)
 			if tc.handedOut {
-				w.Expect(told).To(And(ContainSubstring("content of the ConfigMap of mirrorRegistryRef"), ContainSubstring("delete Machine m"), ContainSubstring("wiped")))
+				w.Expect(reported).To(And(ContainSubstring("content of the ConfigMap of mirrorRegistryRef"), ContainSubstring("delete Machine m"), ContainSubstring("wiped")))
 			}
 		})
 	}
@@ -283,15 +283,22 @@ func TestRecreatedConfigMapOfMirrorsRegistersInfraEnvAgain(t *testing.T) {
 	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
 }
 
-// TestInfraEnvIsRecreatedForMirrorsAtLimitedRate: two clients that overwrite the ConfigMap in turn would
-// recreate the InfraEnv with each write.
-func TestInfraEnvIsRecreatedForMirrorsAtLimitedRate(t *testing.T) {
-	w := newWorld(t, values(lab())...)
-	mirrors := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "mirrors"}, Data: map[string]string{"registries.conf": "1"}}
+// mirrored returns a world whose InfraEnv was created with mirrors from a ConfigMap.
+func mirrored(t *testing.T) (w *world, mirrors *corev1.ConfigMap) {
+	t.Helper()
+	w = newWorld(t, values(lab())...)
+	mirrors = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "mirrors"}, Data: map[string]string{"registries.conf": "1"}}
 	w.create(mirrors)
 	config := w.config()
 	w.change(config, func() { config.Spec.MirrorRegistryRef = &corev1.LocalObjectReference{Name: mirrors.Name} })
 	w.reconcile()
+	return w, mirrors
+}
+
+// TestInfraEnvIsRecreatedForMirrorsAtLimitedRate: two clients that overwrite the ConfigMap in turn would
+// recreate the InfraEnv with each write.
+func TestInfraEnvIsRecreatedForMirrorsAtLimitedRate(t *testing.T) {
+	w, mirrors := mirrored(t)
 	change := func(content string) {
 		w.takeInfraEnvIn()
 		w.change(mirrors, func() { mirrors.Data["registries.conf"] = content })
@@ -312,7 +319,7 @@ func TestInfraEnvIsRecreatedForMirrorsAtLimitedRate(t *testing.T) {
 	w.Expect(conditions.GetMessage(w.config(), bootstrapv1.DiscoveryImageReadyCondition)).To(ContainSubstring("changed again after a registration"))
 
 	registered := read(w, "m", &assisted.InfraEnv{}).Annotations[bootstrapv1.MirrorsDigestAnnotation]
-	config = w.config()
+	config := w.config()
 	w.change(config, func() { config.Spec.SSHAuthorizedKey = "ssh-ed25519 corrected" })
 	w.makeImage()
 	w.reconcile()
@@ -327,12 +334,7 @@ func TestInfraEnvIsRecreatedForMirrorsAtLimitedRate(t *testing.T) {
 }
 
 func TestFailedDeletionIsNoRecreation(t *testing.T) {
-	w := newWorld(t, values(lab())...)
-	mirrors := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "mirrors"}, Data: map[string]string{"registries.conf": "1"}}
-	w.create(mirrors)
-	config := w.config()
-	w.change(config, func() { config.Spec.MirrorRegistryRef = &corev1.LocalObjectReference{Name: mirrors.Name} })
-	w.reconcile()
+	w, mirrors := mirrored(t)
 	w.takeInfraEnvIn()
 	w.change(mirrors, func() { mirrors.Data["registries.conf"] = "2" })
 	cached := w.cache.Client
@@ -434,9 +436,9 @@ func TestSettingsKeptByImageAreReported(t *testing.T) {
 			w.Expect(infraEnv.DeletionTimestamp).To(BeNil())
 			w.Expect(tc.kept(&infraEnv.Spec)).To(Equal(tc.as))
 			w.reconcile()
-			told := conditions.Get(w.config(), bootstrapv1.DiscoveryImageReadyCondition)
-			w.Expect(told.Status).To(Equal(metav1.ConditionTrue))
-			w.Expect(told.Message).To(And(ContainSubstring(field), ContainSubstring("delete Machine m"), ContainSubstring("wiped")))
+			reported := conditions.Get(w.config(), bootstrapv1.DiscoveryImageReadyCondition)
+			w.Expect(reported.Status).To(Equal(metav1.ConditionTrue))
+			w.Expect(reported.Message).To(And(ContainSubstring(field), ContainSubstring("delete Machine m"), ContainSubstring("wiped")))
 		})
 	}
 }

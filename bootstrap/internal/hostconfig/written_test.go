@@ -137,12 +137,12 @@ func TestOtherProcessIsNotCorrectedWithoutEnd(t *testing.T) {
 		w.clock = w.clock.Add(10 * time.Millisecond)
 		again := w.reconcile().RequeueAfter
 		config := w.config()
-		told := meta.FindStatusCondition(config.Status.Conditions, bootstrapv1.DeletingCondition)
-		w.Expect(told).NotTo(BeNil())
-		if told.Reason == bootstrapv1.AssistedServiceNotRespondingReason {
+		deleting := meta.FindStatusCondition(config.Status.Conditions, bootstrapv1.DeletingCondition)
+		w.Expect(deleting).NotTo(BeNil())
+		if deleting.Reason == bootstrapv1.AssistedServiceNotRespondingReason {
 			w.Expect(again).To(BeNumerically("<=", 2*time.Second), "corrected in the end")
 		}
-		told.Reason = bootstrapv1.AssistedServiceNotRespondingReason
+		deleting.Reason = bootstrapv1.AssistedServiceNotRespondingReason
 		w.Expect(w.Status().Update(t.Context(), config)).To(Succeed())
 	}
 	w.Expect(w.reports - before).To(And(BeNumerically(">", 10), BeNumerically("<", 30)))

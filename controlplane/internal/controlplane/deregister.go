@@ -33,7 +33,7 @@ func (r *Reconciler) isThere(ctx context.Context, s *scope.Scope) (bool, error) 
 	return there, err
 }
 
-// deleteRegistration deletes what stands for a cluster in assisted-service, one after the other, and tells for a task what is waited for.
+// deleteRegistration deletes what stands for a cluster in assisted-service, one after the other, and returns what a task waits for.
 func (r *Reconciler) deleteRegistration(ctx context.Context, s *scope.Scope, parts []client.Object, task status.Task, reason string) (bool, error) {
 	if len(parts) == 0 {
 		return true, nil

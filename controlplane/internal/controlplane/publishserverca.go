@@ -12,18 +12,18 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 )
 
-// publishServerCA tells the bootstrap provider, while hosts are to join the installed cluster, by which certificates
+// publishServerCA publishes to the bootstrap provider, while hosts are to join the installed cluster, by which certificates
 // they recognise its machine config server. What the cluster said last stands while it does not answer.
 func (r *Reconciler) publishServerCA(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.Installed() || !s.OwnsInstall() || !s.Install.DeletionTimestamp.IsZero() {
 		return true, nil
 	}
-	told := s.Install.Annotations[bootstrapv1.MachineConfigServerCAAnnotation]
-	wanted := cmp.Or(s.Workload.ServerCA, told)
+	published := s.Install.Annotations[bootstrapv1.MachineConfigServerCAAnnotation]
+	wanted := cmp.Or(s.Workload.ServerCA, published)
 	if !s.ExpectsHosts() {
 		wanted = ""
 	}
-	if wanted == told {
+	if wanted == published {
 		return true, nil
 	}
 	err := r.patchInstall(ctx, s.Install, func(install *hiveext.AgentClusterInstall) {

@@ -121,7 +121,7 @@ func (r *Reconciler) confirmGivenUp(ctx context.Context, s *scope.Scope) (bool, 
 	return true, nil
 }
 
-// markGivenUp tells the bootstrap provider that there is no Node to be taken out of the cluster.
+// markGivenUp reports to the bootstrap provider that no Node has to be removed from the cluster.
 func (r *Reconciler) markGivenUp(ctx context.Context, s *scope.Scope) (bool, error) {
 	install := s.LeftToGiveUp().Install
 	if install == nil {

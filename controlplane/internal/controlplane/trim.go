@@ -25,8 +25,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// Cached says what is cached of each kind: what is read of it, and of what we apply also the fields that we state, to
-// compare with. Infrastructure machines and their templates are of any kind: see [TrimInfra].
+// Cached returns what the cache keeps of each kind: the fields that are read. Of objects that we apply, the cache also
+// keeps the fields that we state, to compare with. Infrastructure machines and their templates are of any kind: see [TrimInfra].
 func Cached() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&controlplanev1.OpenshiftAssistedControlPlane{}: {Transform: kube.Reduce(trimControlPlane)},
@@ -85,7 +85,7 @@ func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInst
 	return kept
 }
 
-// readInstallConditions are the conditions of AgentClusterInstalls that are told of.
+// readInstallConditions are the conditions of AgentClusterInstalls that are reported.
 var readInstallConditions = []hivev1.ClusterInstallConditionType{
 	hiveext.ClusterSpecSyncedCondition, hiveext.ClusterValidatedCondition, hiveext.ClusterRequirementsMetCondition, hiveext.ClusterCompletedCondition,
 	hiveext.ClusterLastInstallationPreparationFailedCondition,

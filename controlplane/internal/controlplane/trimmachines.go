@@ -80,7 +80,7 @@ func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
 	return kept
 }
 
-// nodeAway is the condition that tells that a Machine has no Node that is Ready. One that has, as most, costs nothing.
+// nodeAway is the condition that reports that a Machine has no Node that is Ready. One that has, as most, costs nothing.
 func nodeAway(machine *clusterv1.Machine) []metav1.Condition {
 	if !facts.NodeAway(machine) {
 		return nil

@@ -39,7 +39,7 @@ func WaitsForNode(m *clusterv1.Machine) bool {
 // it can. An imported cluster is never installed, but a cluster that is imported by mistake would be.
 // Therefore the cluster itself has to report that it runs.
 func (f *Facts) NotImportable() string {
-	const waiting = "assisted-service does not know the installed cluster, so that no host is added; it is told of it "
+	const waiting = "assisted-service does not know the installed cluster, so that no host is added; the cluster is imported "
 	switch d := f.Deployment; {
 	case d != nil && !d.DeletionTimestamp.IsZero():
 		return waiting + fmt.Sprintf("when ClusterDeployment %s is gone, which is being deleted", d.Name)
@@ -48,12 +48,12 @@ func (f *Facts) NotImportable() string {
 			"both, assisted-service would install it over its hosts. "+
 			"Restore the AgentClusterInstall from a backup, or set spec.installed of the ClusterDeployment", f.ControlPlane.Name, d.Name)
 	case !f.Workload.Connected || f.Workload.OpenShiftVersion == "":
-		return waiting + "when the cluster's API server answers and tells its release: see the condition Available"
+		return waiting + "when the cluster's API server answers and reports its release: see the condition Available"
 	}
 	if f.Arbiters() > 0 && f.Workload.ReleaseImage == "" {
 		// Without a ClusterImageSet assisted-service knows no release, and then it refuses the role arbiter
 		// (updateHostRole in internal/bminventory).
-		return waiting + "when ClusterVersion version of the cluster tells the image of the release that runs (status.history[].image): " +
+		return waiting + "when ClusterVersion version of the cluster names the image of the current release (status.history[].image): " +
 			"without it no host could join as an arbiter"
 	}
 	if at := slices.IndexFunc(f.allMachines(), WaitsForNode); at >= 0 {

@@ -51,7 +51,7 @@ func TestNotImportable(t *testing.T) {
 	}{
 		"the cluster runs":            {nil, ""},
 		"it does not answer":          {func(f *Facts) { f.Workload.Connected = false }, "API server answers"},
-		"it has completed no release": {func(f *Facts) { f.Workload.OpenShiftVersion = "" }, "tells its release"},
+		"it has completed no release": {func(f *Facts) { f.Workload.OpenShiftVersion = "" }, "reports its release"},
 		"its ClusterDeployment is being deleted": {func(f *Facts) {
 			f.Deployment = &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Name: "c1", DeletionTimestamp: ptr.To(metav1.Now())}}
 		}, "ClusterDeployment c1 is gone"},
@@ -65,7 +65,7 @@ func TestNotImportable(t *testing.T) {
 		"a worker may be running":                {func(f *Facts) { f.Workers = append(f.Workers, given("w9", nil)) }, "Node of Machine w9"},
 		"a worker is new":                        {func(f *Facts) { f.Workers = append(f.Workers, &clusterv1.Machine{}) }, ""},
 		"it has an arbiter, and reports no image": {
-			func(f *Facts) { f.ControlPlane.Spec.Arbiter = &controlplanev1.ArbiterSpec{} }, "tells the image of the release that runs",
+			func(f *Facts) { f.ControlPlane.Spec.Arbiter = &controlplanev1.ArbiterSpec{} }, "names the image of the current release",
 		},
 		"it has an arbiter, and reports its image": {func(f *Facts) {
 			f.ControlPlane.Spec.Arbiter, f.Workload.ReleaseImage = &controlplanev1.ArbiterSpec{}, "release@sha256:1"

@@ -277,8 +277,8 @@ func Reregistered(f *facts.Facts) string {
 	if name := facts.AdminKubeconfigOf(f.Install); name != "" {
 		kubeconfig = name
 	}
-	return fmt.Sprintf("the installation was begun already, but assisted-service has the cluster in state %q, as one that may be "+
-		"installed anew; perhaps its database was lost or is "+
+	return fmt.Sprintf("the installation was begun already, but assisted-service has the cluster in state %q, in which it may "+
+		"be installed again; perhaps its database was lost or is "+
 		"older: nothing is changed, and no host is added. Delete nothing here: restore the newer database, or, if the cluster is installed, "+
 		"let assisted-service import it: "+
 		"see that ClusterDeployment %s has spec.installed, and that Secret %s exists with a kubeconfig of the cluster, then deregister the "+
