@@ -51,19 +51,24 @@ func unknownLeft(before *metav1.Condition, limit time.Duration, now time.Time) t
 	return max(0, limit-now.Sub(before.LastTransitionTime.Time))
 }
 
-// restartIsKnown reports whether a restart is planned, or was planned when the condition was reported. The
-// manager may have restarted since, and may not have reached the cluster.
+// restartIsKnown reports whether a restart is planned, or was planned when the condition was reported. A reported
+// restart counts until the control plane is healthy: the manager may have restarted since, and ClusterOperators
+// recover some time after the cluster reports the end of the upgrade or of the rollout. Each kind is also watched
+// separately, so that the end may arrive before the recovery of the operators.
 func (v *View) restartIsKnown(before *metav1.Condition) bool {
-	reported := before.Reason == controlplanev1.ControlPlaneRestartingReason && !v.Workload.Connected
-	return reported || len(v.plannedRestarts()) > 0
+	return before.Reason == controlplanev1.ControlPlaneRestartingReason || len(v.plannedRestarts()) > 0
 }
 
 // restarting returns the condition during a planned restart.
 func (v *View) restarting(conditionType string) metav1.Condition {
-	if before := conditions.Get(v.ControlPlane, conditionType); len(v.plannedRestarts()) == 0 { // reported before the manager restarted
-		return *before
+	planned := v.plannedRestarts()
+	switch {
+	case len(planned) == 0 && !v.healthKnown(): // reported before the manager restarted
+		return *conditions.Get(v.ControlPlane, conditionType)
+	case len(planned) == 0:
+		planned = []string{"the planned restart has ended, ClusterOperators recover"}
 	}
-	causes := bound.Join(v.plannedRestarts(), "")
+	causes := bound.Join(planned, "")
 	if v.healthKnown() {
 		causes += "; " + bound.Join(v.Workload.Unhealthy, "")
 	}
