@@ -24,6 +24,7 @@ var (
 		"controlplane/internal/approval",
 		"controlplane/internal/decision",
 		"controlplane/internal/desired",
+		"controlplane/internal/desired/registration",
 		"controlplane/internal/facts",
 		"controlplane/internal/openshift",
 		"controlplane/internal/preflight",

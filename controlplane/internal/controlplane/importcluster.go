@@ -10,7 +10,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
@@ -54,7 +54,7 @@ func (r *Reconciler) importAs(ctx context.Context, s *scope.Scope, identity fact
 	}
 	var deployment client.Object = s.Deployment
 	if s.Deployment == nil {
-		deployment = desired.ImportedClusterDeployment(s.Facts, running, identity)
+		deployment = registration.ImportedClusterDeployment(s.Facts, running, identity)
 		if created, err := r.createOnce(ctx, s, deployment, "ClusterDeployment"); !created {
 			return err
 		}
@@ -62,7 +62,7 @@ func (r *Reconciler) importAs(ctx context.Context, s *scope.Scope, identity fact
 	if err := r.kubeconfig.PropagateTo(ctx, s, deployment); err != nil {
 		return err
 	}
-	if created, err := r.createOnce(ctx, s, desired.ImportedAgentClusterInstall(s.Facts, imageSet, identity), "AgentClusterInstall"); !created {
+	if created, err := r.createOnce(ctx, s, registration.ImportedAgentClusterInstall(s.Facts, imageSet, identity), "AgentClusterInstall"); !created {
 		return err
 	}
 	r.writer.Event(s.Stored, "ClusterImported", "Told the assisted-service of this hub of the installed cluster, so that hosts can be added")
@@ -80,7 +80,7 @@ func (r *Reconciler) nameRunning(ctx context.Context, s *scope.Scope) (name stri
 	if foreign, err := r.foreignImageSet(ctx, s, name); err != nil || foreign {
 		return "", false, err
 	}
-	if err := r.writer.ApplyChecked(ctx, s, desired.ClusterImageSet(s.Facts, name, image, "", ""), s.OwnSet(name)); err != nil {
+	if err := r.writer.ApplyChecked(ctx, s, registration.ClusterImageSet(s.Facts, name, image, "", ""), s.OwnSet(name)); err != nil {
 		return "", false, fmt.Errorf("cannot write ClusterImageSet %s: %w", name, err)
 	}
 	return name, true, nil

@@ -7,7 +7,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
@@ -21,7 +21,7 @@ func (r *Reconciler) markInstalled(ctx context.Context, s *scope.Scope) (bool, e
 		s.Install.Spec.ClusterMetadata == nil || !deployment.DeletionTimestamp.IsZero() {
 		return true, nil
 	}
-	installed, err := desired.InstalledClusterDeployment(s.Facts, deployment)
+	installed, err := registration.InstalledClusterDeployment(s.Facts, deployment)
 	if err != nil {
 		return false, err
 	}

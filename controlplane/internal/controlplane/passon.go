@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -34,7 +34,7 @@ func (r *Reconciler) passOn(ctx context.Context, s *scope.Scope) (bool, error) {
 // passOnTo writes what an object is given. What was written is not written again at once: others may write something
 // else there, whenever they see it.
 func (r *Reconciler) passOnTo(ctx context.Context, s *scope.Scope, obj client.Object, kind schema.GroupVersionKind) error {
-	wanted := desired.PassedOn(s.ControlPlane, kind, obj)
+	wanted := registration.PassedOn(s.ControlPlane, kind, obj)
 	key := reconcile.Key("metadata "+kind.Kind, obj)
 	id := fmt.Sprintf("%s %s %v %v", key, obj.GetUID(), wanted.GetLabels(), wanted.GetAnnotations())
 	if r.requestBackoff.IsInBackOffSinceUpdate(id, r.Clock.Now()) {

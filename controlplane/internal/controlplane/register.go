@@ -15,7 +15,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
@@ -68,7 +68,7 @@ func newInstall(s *scope.Scope) (install *hiveext.AgentClusterInstall, proceed b
 			bound.List(s.MissingConfigMaps)))
 		return nil, false
 	}
-	install, err := desired.AgentClusterInstall(s.Facts, s.ImageSetName, s.Found.Version)
+	install, err := registration.AgentClusterInstall(s.Facts, s.ImageSetName, s.Found.Version)
 	if err != nil {
 		s.Block(controlplanev1.InvalidConfigurationReason, err.Error())
 		return nil, false
@@ -78,12 +78,12 @@ func newInstall(s *scope.Scope) (install *hiveext.AgentClusterInstall, proceed b
 
 // applyRegistrations writes the ClusterDeployment and the AgentClusterInstall.
 func (r *Reconciler) applyRegistrations(ctx context.Context, s *scope.Scope, install *hiveext.AgentClusterInstall) (bool, error) {
-	deployment := desired.ClusterDeployment(s.Facts, s.Found.Version)
+	deployment := registration.ClusterDeployment(s.Facts, s.Found.Version)
 	if s.Deployment == nil || s.PropagationFailed {
-		desired.PassOnAtOnce(s.ControlPlane, deployment)
+		registration.PassOnAtOnce(s.ControlPlane, deployment)
 	}
 	if s.Install == nil || s.PropagationFailed {
-		desired.PassOnAtOnce(s.ControlPlane, install)
+		registration.PassOnAtOnce(s.ControlPlane, install)
 	}
 	if proceed, err := r.applyRegistration(ctx, s, "ClusterDeployment", deployment, s.Deployment); !proceed {
 		return false, err

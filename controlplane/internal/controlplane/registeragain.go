@@ -14,7 +14,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
@@ -35,7 +35,7 @@ func (r *Reconciler) registerAgain(ctx context.Context, s *scope.Scope, wanted *
 		return true, nil
 	}
 	// Without a ClusterDeployment no cluster is registered: the deletion of the rest completes a deregistration.
-	mirrors := field == desired.ContentOfMirrors && s.Deployment != nil
+	mirrors := field == registration.ContentOfMirrors && s.Deployment != nil
 	if delay := r.recreations.Delay(s.Install); mirrors && delay > 0 {
 		return false, r.delayRegistration(ctx, s, wanted, delay)
 	}
@@ -62,10 +62,10 @@ func (r *Reconciler) registerAgainFor(s *scope.Scope, wanted *hiveext.AgentClust
 	switch {
 	case !s.OwnsInstall():
 		return ""
-	case s.Deployment != nil && s.Deployment.Spec.ClusterName != desired.ClusterName(s.Facts):
+	case s.Deployment != nil && s.Deployment.Spec.ClusterName != registration.ClusterName(s.Facts):
 		return "config.clusterName" // Hive's admission webhook refuses an update of spec.clusterName
 	}
-	return desired.RegisterAgainFor(s.Install, wanted, func(path ...string) bool { return r.writer.Applier.Owns(s.Install, path...) })
+	return registration.RegisterAgainFor(s.Install, wanted, func(path ...string) bool { return r.writer.Applier.Owns(s.Install, path...) })
 }
 
 // beingDeregistered returns the objects of the registration that are being deleted. The cache may not show the deletion
@@ -95,7 +95,7 @@ func (r *Reconciler) awaitDeregistration(ctx context.Context, s *scope.Scope, pa
 func (r *Reconciler) delayRegistration(ctx context.Context, s *scope.Scope, wanted *hiveext.AgentClusterInstall, delay time.Duration) error {
 	s.Again.In(delay)
 	s.Block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("Cluster is registered again at %s: %s changed again after a registration. "+
-		"Find the clients that change the ConfigMap, or set its content back. The installation is on hold", r.Clock.Now().Add(delay).UTC().Format(time.RFC3339), desired.ContentOfMirrors))
+		"Find the clients that change the ConfigMap, or set its content back. The installation is on hold", r.Clock.Now().Add(delay).UTC().Format(time.RFC3339), registration.ContentOfMirrors))
 	if !s.Install.Spec.HoldInstallation { // first, because the API server may refuse the other changes
 		if held, err := r.holdInstallation(ctx, s, "The cluster is registered with outdated mirrors"); err != nil || !held {
 			return err
@@ -114,7 +114,7 @@ func (r *Reconciler) tryRegistration(ctx context.Context, s *scope.Scope, instal
 	objects := []struct {
 		kind string
 		client.Object
-	}{{"ClusterDeployment", desired.ClusterDeployment(s.Facts, s.Found.Version)}, {"AgentClusterInstall", install}}
+	}{{"ClusterDeployment", registration.ClusterDeployment(s.Facts, s.Found.Version)}, {"AgentClusterInstall", install}}
 	for _, obj := range objects { // a remembered refusal of the second object saves the request for the first
 		if left, err := r.trials.Refused(obj.Object); err != nil {
 			s.Again.In(left)

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/preflight"
@@ -128,7 +128,7 @@ func (r *Reconciler) nameImage(ctx context.Context, s *scope.Scope, resolvedFrom
 	if foreign, err := r.foreignImageSet(ctx, s, s.ImageSetName); err != nil || foreign {
 		return false, err
 	}
-	if err := r.writer.ApplyChecked(ctx, s, desired.ClusterImageSet(s.Facts, s.ImageSetName, s.Found.ReleaseImage, resolvedFrom, through), s.OwnSet(s.ImageSetName)); err != nil {
+	if err := r.writer.ApplyChecked(ctx, s, registration.ClusterImageSet(s.Facts, s.ImageSetName, s.Found.ReleaseImage, resolvedFrom, through), s.OwnSet(s.ImageSetName)); err != nil {
 		return false, fmt.Errorf("cannot write ClusterImageSet %s: %w", s.ImageSetName, err)
 	}
 	return true, nil

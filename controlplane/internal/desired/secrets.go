@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/secret"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
@@ -54,7 +55,7 @@ func RecoveryCredentials(f *facts.Facts, content []byte, source string) *corev1.
 			OwnerReferences: []metav1.OwnerReference{*controllerRef(f)},
 		},
 		Type: clusterv1.ClusterSecretType,
-		Data: map[string][]byte{AdminKubeconfigKey: content},
+		Data: map[string][]byte{registration.AdminKubeconfigKey: content},
 	}
 	f.Owner().Mark(kept)
 	return kept

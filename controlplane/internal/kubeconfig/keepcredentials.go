@@ -11,6 +11,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
@@ -50,11 +51,11 @@ func (p *Publisher) KeepCredentials(ctx context.Context, s *scope.Scope) (bool, 
 			source = current.String()
 		}
 	}
-	usable := from != nil && conn.CheckKubeconfig(from.Data[desired.AdminKubeconfigKey]) == nil
+	usable := from != nil && conn.CheckKubeconfig(from.Data[registration.AdminKubeconfigKey]) == nil
 	if !usable { // the condition KubeconfigAvailable reports it
 		return true, nil
 	}
-	wanted := desired.RecoveryCredentials(s.Facts, from.Data[desired.AdminKubeconfigKey], source)
+	wanted := desired.RecoveryCredentials(s.Facts, from.Data[registration.AdminKubeconfigKey], source)
 	if err := p.writer.ApplyOwnedAtOnce(ctx, s, wanted, recovery); err != nil {
 		return false, fmt.Errorf("cannot keep a copy of assisted-service's kubeconfig in Secret %s: %w", s.RecoverySecretName(), err)
 	}

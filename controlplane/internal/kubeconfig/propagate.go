@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
@@ -54,7 +54,7 @@ func (p *Publisher) PropagateTo(ctx context.Context, s *scope.Scope, deployment 
 	if conn.CheckKubeconfig(content) != nil {
 		return nil //nolint:nilerr // the condition KubeconfigAvailable reports it
 	}
-	wanted := desired.AdminKubeconfig(s.Facts, deployment, content, map[string]string{facts.KubeconfigSourceAnnotation: version})
+	wanted := registration.AdminKubeconfig(s.Facts, deployment, content, map[string]string{facts.KubeconfigSourceAnnotation: version})
 	if err := p.writer.ApplyOwnedAtOnce(ctx, s, wanted, copied); err != nil {
 		return fmt.Errorf("cannot copy the kubeconfig for assisted-service: %w", err)
 	}

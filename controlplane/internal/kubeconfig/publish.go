@@ -16,6 +16,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/authorities"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
@@ -44,7 +45,7 @@ func secretVersion(secret client.Object) string {
 }
 
 func sourceOf(admin *corev1.Secret) kubeconfigSource {
-	sum := sha256.Sum256(admin.Data[desired.AdminKubeconfigKey])
+	sum := sha256.Sum256(admin.Data[registration.AdminKubeconfigKey])
 	return kubeconfigSource{version: secretVersion(admin), digest: hex.EncodeToString(sum[:])}
 }
 
@@ -109,10 +110,10 @@ func (p *Publisher) readAdmin(ctx context.Context, s *scope.Scope) (*corev1.Secr
 
 // publish copies assisted-service's kubeconfig, and keeps the additions of the user in the published kubeconfig.
 func (p *Publisher) publish(ctx context.Context, s *scope.Scope, admin *corev1.Secret) (bool, error) {
-	content := admin.Data[desired.AdminKubeconfigKey]
+	content := admin.Data[registration.AdminKubeconfigKey]
 	if len(content) == 0 {
 		s.Found.Block(status.KubeconfigCopy, controlplanev1.WaitingForKubeconfigReason,
-			fmt.Sprintf("Secret %s has no key %s yet", admin.Name, desired.AdminKubeconfigKey))
+			fmt.Sprintf("Secret %s has no key %s yet", admin.Name, registration.AdminKubeconfigKey))
 		return s.Found.Kubeconfig != nil, nil
 	}
 	if err := conn.CheckKubeconfig(content); err != nil {

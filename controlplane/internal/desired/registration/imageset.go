@@ -1,4 +1,4 @@
-package desired
+package registration
 
 import (
 	hivev1 "github.com/openshift/hive/apis/hive/v1"

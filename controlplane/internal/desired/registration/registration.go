@@ -1,4 +1,6 @@
-package desired
+// Package registration builds the objects by which assisted-service registers a cluster: ClusterImageSet, ClusterDeployment and
+// AgentClusterInstall. It also decides which changes of them require another registration.
+package registration
 
 import (
 	"reflect"
