@@ -135,16 +135,18 @@ verify-generate: generate ## Check that the generated files match their sources 
 APIS := $(PROVIDERS:%=%/api)
 # Neither does ./... include the tools. Most tools are only pins of foreign programs; these contain our code.
 CODED_TOOLS = $(sort $(dir $(wildcard test/tools/*/*.go)))
-# The product, its API types, the tests, and the tools with our code.
-MODULES = . $(APIS) test $(CODED_TOOLS)
+# The product, its API types, the tests, the conformance suite, and the tools with our code.
+MODULES = . $(APIS) test test/conformance $(CODED_TOOLS)
 
 .PHONY: tidy
-tidy: ## Tidy the go.mod of the managers, of the API types and of the tests, with equal versions.
+tidy: ## Tidy the go.mod of the managers, of the API types, of the tests and of the conformance suite, with equal versions.
 	go mod tidy
-	@for api in $(APIS); do \
-	  go -C $$api mod edit $$(go list -m -f '{{with or .Replace .}}{{if .Version}}-require={{.Path}}@{{.Version}}{{end}}{{end}}' $$(sed -n 's/^\t\([^ ]*\) v.*/\1/p' $$api/go.mod)) && \
-	  go -C $$api mod tidy || exit 1; \
-	done
+	@tidy() { \
+	  go -C $$1 mod edit $$(go -C $$2 list -m -f '{{with or .Replace .}}{{if .Version}}-require={{.Path}}@{{.Version}}{{end}}{{end}}' $$(sed -n 's/^\t\([^ ]*\) v.*/\1/p' $$1/go.mod)) && \
+	  go -C $$1 mod tidy || exit 1; \
+	}; \
+	for api in $(APIS); do tidy $$api .; done; \
+	tidy test/conformance test
 	go -C test mod tidy
 
 .PHONY: fmt
@@ -269,7 +271,7 @@ RUN_TESTS := go -C test run ./run -programs=$(CURDIR)/bin/tests
 TESTED_TOOLS = $(sort $(dir $(wildcard test/tools/*/*_test.go)))
 # Tests that may start components depend, directly or indirectly, on the package that builds the components.
 # All other tests are pure.
-NO_UNIT := -e /test/e2e -e /test/conformance
+NO_UNIT := -e /test/e2e -e /test/providers
 UNIT := { go list ./... && go -C test list ./...; } | grep -v $(NO_UNIT)
 # etcd's package is in the other module and runs the builder of the components.
 STARTING := { go -C test list -test -f '{{.ImportPath}} {{join .Deps " "}} ' ./... | grep '/test/env/components ' | sed -E 's/(_test|\.test)? .*//'; go list ./controlplane/internal/etcd; } | sort -u
@@ -331,7 +333,8 @@ e2e: components end-to-end-program ## Run the end-to-end tests. FOCUS=<regular e
 
 .PHONY: conformance
 conformance: components ## Test the contracts of Cluster API, rule by rule, and write _artifacts/conformance.md. FOCUS and BMO as for e2e. LONG=1 includes the rules that take long.
-	LONG=$(LONG) BMO=$(BMO) go -C test $(GO_TEST) ./conformance -count=1 -timeout 120m -v $(GINKGO) $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
+	go -C test/conformance $(GO_TEST) ./... -count=1
+	LONG=$(LONG) BMO=$(BMO) go -C test $(GO_TEST) ./providers -count=1 -timeout 120m -v $(GINKGO) $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
 
 # The programs of the tests run at the top of the repository, where they write into _artifacts.
 program = go -C test build -o $(CURDIR)/bin/$(1) ./$(1) && bin/$(1)

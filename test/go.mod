@@ -22,6 +22,7 @@ require (
 	github.com/openshift-agent/cluster-api-provider-openshift-agent v0.1.0
 	github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api v0.1.0
 	github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api v0.1.0
+	github.com/openshift-agent/cluster-api-provider-openshift-agent/test/conformance v0.1.0
 	github.com/openshift/api v0.0.0-20260317165824-54a3998d81eb
 	github.com/openshift/assisted-service/api v0.0.0-20251130091629-4096daea4c14
 	github.com/openshift/assisted-service/models v0.0.0
@@ -50,7 +51,6 @@ require (
 	k8s.io/utils v0.0.0-20251002143259-bc988d571ff4
 	sigs.k8s.io/cluster-api v1.12.4
 	sigs.k8s.io/controller-runtime v0.22.5
-	sigs.k8s.io/crdify v0.5.0
 	sigs.k8s.io/yaml v1.6.0
 )
 
@@ -185,6 +185,7 @@ require (
 	k8s.io/component-base v0.34.3 // indirect
 	k8s.io/kube-openapi v0.0.0-20250910181357-589584f1c912 // indirect
 	sigs.k8s.io/apiserver-network-proxy/konnectivity-client v0.31.2 // indirect
+	sigs.k8s.io/crdify v0.5.0 // indirect
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.2-0.20260122202528-d9cc6641c482 // indirect
@@ -205,4 +206,5 @@ replace (
 	github.com/openshift-agent/cluster-api-provider-openshift-agent => ../
 	github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api => ../bootstrap/api
 	github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api => ../controlplane/api
+	github.com/openshift-agent/cluster-api-provider-openshift-agent/test/conformance => ./conformance
 )

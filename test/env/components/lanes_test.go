@@ -78,6 +78,13 @@ func TestOurFamilySharesModuleVersions(t *testing.T) {
 			g.Expect(version).To(Equal(own), "%s in test: go -C test mod edit -require=%[1]s@%[2]s, and make tidy", module, own)
 		}
 	}
+	suite, err := buildList(filepath.Join(root, "test", "conformance"))
+	g.Expect(err).NotTo(HaveOccurred())
+	for module, version := range suite {
+		if own, common := ours[module]; common {
+			g.Expect(version).To(Equal(own), "%s in test/conformance: make tidy", module)
+		}
+	}
 	for _, c := range []Component{Core(""), Clusterctl} {
 		theirs, err := buildList(filepath.Join(root, "test", "tools", c.tools))
 		g.Expect(err).NotTo(HaveOccurred())

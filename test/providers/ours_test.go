@@ -1,4 +1,4 @@
-package conformance_test
+package providers_test
 
 import (
 	"cmp"
@@ -134,7 +134,7 @@ func ours(clusterctl string, core semver.Version) *conformance.Provider {
 			"IMAGE_URL": "http://images/rhcos.qcow2", "IMAGE_CHECKSUM": "http://images/rhcos.qcow2.sha256sum",
 		},
 		// From v1.13 on a Cluster without topology owns its infrastructure and control plane, but does not control them.
-		OwnerGraph: string(read("test/conformance/testdata/ownergraph-" + cmp.Or(os.Getenv(coreVariable),
+		OwnerGraph: string(read("test/providers/testdata/ownergraph-" + cmp.Or(os.Getenv(coreVariable),
 			components.DefaultCoreTools) + ".golden")),
 		// The versions are those of OpenShift.
 		KubeletsCompared: core.GE(semver.MustParse("1.14.0")),
