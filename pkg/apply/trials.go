@@ -6,23 +6,22 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // maxRefusals bounds the remembered refusals. An evicted refusal costs one more request.
 const maxRefusals = 1024
 
-// Trials runs TryCreate of an Applier, and repeats a refused request at most once in an interval. Otherwise each
-// event would send the request through all admission webhooks. Other content is tried at once.
+// Trials runs TryCreate of an Applier, and repeats a refused request with the delays of a Backoff. Otherwise each event
+// would send the request through all admission webhooks. Other content is tried at once.
 type Trials struct {
 	applier  *Applier
-	clock    clock.PassiveClock
-	interval time.Duration
+	refusals *reconcile.Backoff
 	refused  *lru.Cache[object, refusal]
 }
 
@@ -30,12 +29,11 @@ type Trials struct {
 type refusal struct {
 	digest [sha256.Size]byte
 	err    error
-	at     time.Time
 }
 
 // NewTrials returns Trials without remembered refusals. Its memory ends with the process.
-func NewTrials(applier *Applier, c clock.PassiveClock, interval time.Duration) *Trials {
-	return &Trials{applier: applier, clock: c, interval: interval, refused: lru.New[object, refusal](maxRefusals)}
+func NewTrials(applier *Applier, refusals *reconcile.Backoff) *Trials {
+	return &Trials{applier: applier, refusals: refusals, refused: lru.New[object, refusal](maxRefusals)}
 }
 
 // Refused returns the remembered refusal of the same content, and the delay after which the request may be sent again.
@@ -46,7 +44,7 @@ func (t *Trials) Refused(desired client.Object) (left time.Duration, err error) 
 		return 0, err
 	}
 	last, ok := t.refused.Get(key)
-	if left := t.interval - t.clock.Now().Sub(last.at); ok && last.digest == digest && left > 0 {
+	if left := t.refusals.Left(attempt(key, digest)); ok && last.digest == digest && left > 0 {
 		return left, last.err
 	}
 	return 0, nil
@@ -62,13 +60,18 @@ func (t *Trials) TryCreate(ctx context.Context, desired client.Object) (left tim
 	if err != nil {
 		return 0, err
 	}
-	t.refused.Remove(key)
 	err = t.applier.TryCreate(ctx, desired)
 	if !kube.IsRefused(err) {
+		t.refused.Remove(key)
 		return 0, err
 	}
-	t.refused.Add(key, refusal{digest: digest, err: err, at: t.clock.Now()})
-	return t.interval, err
+	t.refused.Add(key, refusal{digest: digest, err: err})
+	return t.refusals.Record(attempt(key, digest)), err
+}
+
+// attempt returns the key of the creation of an object with some content.
+func attempt(key object, digest [sha256.Size]byte) string {
+	return fmt.Sprintf("create %s %s %x", key.kind, key.name, digest)
 }
 
 func (t *Trials) identify(desired client.Object) (key object, digest [sha256.Size]byte, err error) {

@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 func TestTrialsRepeatRefusedContentAtLimitedRate(t *testing.T) {
@@ -26,7 +28,7 @@ func TestTrialsRepeatRefusedContentAtLimitedRate(t *testing.T) {
 		},
 	})
 	clock := testingclock.NewFakeClock(time.Now())
-	trials := NewTrials(New(c, "test"), clock, time.Minute)
+	trials := NewTrials(New(c, "test"), reconcile.NewBackoff(clock, time.Minute, 2*time.Minute))
 	try := func(content string) (time.Duration, error) {
 		return trials.TryCreate(t.Context(), configMap(map[string]string{"a": content}))
 	}
@@ -40,10 +42,15 @@ func TestTrialsRepeatRefusedContentAtLimitedRate(t *testing.T) {
 	g.Expect(err).To(MatchError(answer))
 	g.Expect(left).To(Equal(time.Second))
 	g.Expect(requests).To(Equal(1))
+	clock.Step(time.Second)
+	left, err = try("1")
+	g.Expect(err).To(MatchError(answer))
+	g.Expect(left).To(Equal(2*time.Minute), "the delay grows")
+	g.Expect(requests).To(Equal(2))
 
 	_, err = try("2")
 	g.Expect(err).To(MatchError(answer))
-	g.Expect(requests).To(Equal(2), "other content may be accepted")
+	g.Expect(requests).To(Equal(3), "other content may be accepted")
 	clock.Step(time.Minute)
 	answer = errors.New("no answer")
 	for range 2 {
@@ -51,7 +58,7 @@ func TestTrialsRepeatRefusedContentAtLimitedRate(t *testing.T) {
 		g.Expect(err).To(MatchError(answer))
 		g.Expect(left).To(BeZero())
 	}
-	g.Expect(requests).To(Equal(4), "an error that is no refusal is not remembered")
+	g.Expect(requests).To(Equal(5), "an error that is no refusal is not remembered")
 	answer = nil
 	left, err = try("2")
 	g.Expect(err).NotTo(HaveOccurred())

@@ -5,17 +5,18 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	testingclock "k8s.io/utils/clock/testing"
 )
 
 func TestDeferrableDelayCountsFromFirstChange(t *testing.T) {
 	g := NewWithT(t)
-	now := time.Now()
-	limiter := NewStatusLimiter(func() time.Time { return now })
+	clock := testingclock.NewFakeClock(time.Now())
+	limiter := NewStatusLimiter[string](clock)
 	g.Expect(limiter.DeferrableDelay("a")).To(Equal(DeferralPeriod))
-	now = now.Add(DeferralPeriod / 2)
+	clock.Step(DeferralPeriod / 2)
 	g.Expect(limiter.DeferrableDelay("a")).To(Equal(DeferralPeriod/2), "further changes do not restart the period")
 	g.Expect(limiter.DeferrableDelay("b")).To(Equal(DeferralPeriod))
-	now = now.Add(DeferralPeriod / 2)
+	clock.Step(DeferralPeriod / 2)
 	g.Expect(limiter.DeferrableDelay("a")).To(BeZero())
 
 	limiter.Reset("a")
@@ -26,21 +27,21 @@ func TestDeferrableDelayCountsFromFirstChange(t *testing.T) {
 // status of each other.
 func TestUrgentWritesAreRateLimited(t *testing.T) {
 	g := NewWithT(t)
-	now := time.Now()
-	limiter := NewStatusLimiter(func() time.Time { return now })
+	clock := testingclock.NewFakeClock(time.Now())
+	limiter := NewStatusLimiter[string](clock)
 	written := 0
-	for began := now; now.Sub(began) < time.Minute; {
+	for began := clock.Now(); clock.Since(began) < time.Minute; {
 		left := limiter.UrgentDelay("a")
 		if left == 0 {
 			written++
 			left = 10 * time.Millisecond
 		}
-		now = now.Add(left)
+		clock.Step(left)
 	}
 	g.Expect(written).To(BeNumerically("~", urgentBurst+int(time.Minute/urgentInterval), 1))
 	g.Expect(limiter.UrgentDelay("a")).To(BeNumerically(">", 0))
 	g.Expect(limiter.UrgentDelay("b")).To(BeZero(), "another object")
-	now = now.Add(urgentBurst * urgentInterval)
+	clock.Step(urgentBurst * urgentInterval)
 	for range urgentBurst {
 		g.Expect(limiter.UrgentDelay("a")).To(BeZero(), "the burst is available again after a pause")
 	}

@@ -3,6 +3,8 @@ package reconcile
 import (
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 )
 
@@ -11,26 +13,26 @@ import (
 const maxStartTimes = 8192
 
 // StartTimes remembers since when states last that no object records. A restart of the manager forgets them.
-type StartTimes struct {
-	now   func() time.Time
-	since *lru.Cache[any, time.Time]
+type StartTimes[K comparable] struct {
+	clock clock.PassiveClock
+	since *lru.Cache[K, time.Time]
 }
 
-// NewStartTimes returns an empty StartTimes that reads the time from now.
-func NewStartTimes(now func() time.Time) *StartTimes {
-	return &StartTimes{now: now, since: lru.New[any, time.Time](maxStartTimes)}
+// NewStartTimes returns an empty StartTimes.
+func NewStartTimes[K comparable](c clock.PassiveClock) *StartTimes[K] {
+	return &StartTimes[K]{clock: c, since: lru.New[K, time.Time](maxStartTimes)}
 }
 
 // Since returns when the state of a key started, and starts it now if it has not been started since the last
 // Clear.
-func (l *StartTimes) Since(key any) time.Time {
+func (l *StartTimes[K]) Since(key K) time.Time {
 	if since, ok := l.since.Get(key); ok {
 		return since
 	}
-	now := l.now()
+	now := l.clock.Now()
 	l.since.Add(key, now)
 	return now
 }
 
 // Clear records that the state of a key has ended.
-func (l *StartTimes) Clear(key any) { l.since.Remove(key) }
+func (l *StartTimes[K]) Clear(key K) { l.since.Remove(key) }

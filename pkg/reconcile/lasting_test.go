@@ -5,20 +5,21 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	testingclock "k8s.io/utils/clock/testing"
 )
 
 func TestStartTimeIsKeptUntilCleared(t *testing.T) {
 	g := NewWithT(t)
 	begin := time.Now()
-	now := begin
-	lasting := NewStartTimes(func() time.Time { return now })
+	clock := testingclock.NewFakeClock(begin)
+	lasting := NewStartTimes[string](clock)
 	g.Expect(lasting.Since("a")).To(Equal(begin))
-	now = begin.Add(time.Minute)
+	clock.SetTime(begin.Add(time.Minute))
 	g.Expect(lasting.Since("a")).To(Equal(begin), "the state lasts")
-	g.Expect(lasting.Since("b")).To(Equal(now))
+	g.Expect(lasting.Since("b")).To(Equal(clock.Now()))
 
 	lasting.Clear("a")
-	now = begin.Add(time.Hour)
-	g.Expect(lasting.Since("a")).To(Equal(now), "the state starts again")
+	clock.SetTime(begin.Add(time.Hour))
+	g.Expect(lasting.Since("a")).To(Equal(clock.Now()), "the state starts again")
 	g.Expect(lasting.Since("b")).To(Equal(begin.Add(time.Minute)))
 }

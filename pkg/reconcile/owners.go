@@ -4,41 +4,23 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/client-go/util/flowcontrol"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// No event reports that a right was granted. Refused owner references are written again after
-// initialOwnersDelay; the delay doubles up to maxOwnersDelay.
-const (
-	initialOwnersDelay = time.Minute
-	maxOwnersDelay     = 10 * time.Minute
-)
-
 // Owners writes objects whose owner references the API server may refuse. The API server of OpenShift refuses
 // them if the client may not delete the object.
 type Owners struct {
-	backoff *flowcontrol.Backoff
+	refusals *Backoff
 }
 
 // NewOwners returns an Owners without refused objects.
-func NewOwners(c clock.Clock) *Owners {
-	backoff := flowcontrol.NewBackOff(initialOwnersDelay, maxOwnersDelay)
-	backoff.Clock = c
-	return &Owners{backoff: backoff}
-}
+func NewOwners(refusals *Backoff) *Owners { return &Owners{refusals: refusals} }
 
 // Left returns the delay after which refused owner references of an object are written again; zero if they
 // may be written.
-func (o *Owners) Left(found client.Object) time.Duration {
-	if id := ownersKey(found); o.backoff.IsInBackOffSinceUpdate(id, o.backoff.Clock.Now()) {
-		return o.backoff.Get(id)
-	}
-	return 0
-}
+func (o *Owners) Left(found client.Object) time.Duration { return o.refusals.Left(ownersKey(found)) }
 
 // Write calls write, which writes wanted over found; found is nil if the object does not exist. If the API
 // server refuses the owner references of wanted, Write replaces them by those of found. It then calls write
@@ -52,18 +34,17 @@ func (o *Owners) Write(wanted, found client.Object, write func() error) (refused
 	if kube.HasOwners(found, wanted.GetOwnerReferences()) || o.Left(found) == 0 {
 		if err := write(); !kube.OwnersRefused(err) {
 			if err == nil {
-				o.backoff.Reset(id)
+				o.refusals.Reset(id)
 			}
 			return 0, err
 		}
-		o.backoff.Next(id, o.backoff.Clock.Now())
-		o.backoff.GC()
+		o.refusals.Record(id)
 	}
 	wanted.SetOwnerReferences(found.GetOwnerReferences())
-	return o.backoff.Get(id), write()
+	return o.refusals.Left(id), write()
 }
 
-func ownersKey(obj client.Object) string { return Key(string(obj.GetUID()), obj) }
+func ownersKey(obj client.Object) string { return Key("owners "+string(obj.GetUID()), obj) }
 
 // OwnersRefusedMessage returns the message of a condition that the owner references of an object were
 // refused, and the right that permits them.

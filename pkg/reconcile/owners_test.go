@@ -16,7 +16,7 @@ import (
 func TestRefusedOwnerReferencesAreRetriedWithBackoff(t *testing.T) {
 	g := NewWithT(t)
 	clock := clocktesting.NewFakeClock(time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC))
-	owners := NewOwners(clock)
+	owners := NewOwners(NewRefusals(clock))
 	found := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "m", UID: "1"}}
 	granted, attempts := false, 0
 	write := func(wanted *corev1.Secret) func() error {

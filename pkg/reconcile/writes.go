@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
@@ -19,9 +20,9 @@ const (
 
 // WriteCache remembers the last written value by object. While the informer cache is stale, a reconcile
 // continues with this value instead of the cached one.
-type WriteCache[T any] struct {
-	now    func() time.Time
-	writes *lru.Cache[any, write[T]]
+type WriteCache[K comparable, T any] struct {
+	clock  clock.PassiveClock
+	writes *lru.Cache[K, write[T]]
 }
 
 type write[T any] struct {
@@ -31,29 +32,29 @@ type write[T any] struct {
 	at       time.Time
 }
 
-// NewWriteCache returns an empty WriteCache that reads the time from now.
-func NewWriteCache[T any](now func() time.Time) *WriteCache[T] {
-	return &WriteCache[T]{now: now, writes: lru.New[any, write[T]](maxWrites)}
+// NewWriteCache returns an empty WriteCache.
+func NewWriteCache[K comparable, T any](c clock.PassiveClock) *WriteCache[K, T] {
+	return &WriteCache[K, T]{clock: c, writes: lru.New[K, write[T]](maxWrites)}
 }
 
 // Record stores a written value, and the resource versions of the object from before the write; "" stands for
 // a missing object.
-func (w *WriteCache[T]) Record(key any, value T, outdated ...string) {
-	w.writes.Add(key, write[T]{value: value, outdated: outdated, at: w.now()})
+func (w *WriteCache[K, T]) Record(key K, value T, outdated ...string) {
+	w.writes.Add(key, write[T]{value: value, outdated: outdated, at: w.clock.Now()})
 }
 
 // Forget drops the value of an object. Call it when the cache shows the write, or the object is deleted.
-func (w *WriteCache[T]) Forget(key any) { w.writes.Remove(key) }
+func (w *WriteCache[K, T]) Forget(key K) { w.writes.Remove(key) }
 
 // Last returns the last written value.
-func (w *WriteCache[T]) Last(key any) (value T, known bool) {
+func (w *WriteCache[K, T]) Last(key K) (value T, known bool) {
 	last, known := w.last(key)
 	return last.value, known
 }
 
 // NewerThan returns the last written value if it was written after the given resource version. This holds
 // however long the cache is stale, because a resource version never returns.
-func (w *WriteCache[T]) NewerThan(key any, version string) (value T, known bool) {
+func (w *WriteCache[K, T]) NewerThan(key K, version string) (value T, known bool) {
 	if last, known := w.last(key); known && slices.Contains(last.outdated, version) {
 		return last.value, true
 	}
@@ -63,23 +64,25 @@ func (w *WriteCache[T]) NewerThan(key any, version string) (value T, known bool)
 // Pending returns the last written value if it was written after the given resource version. left is how much
 // longer the cache may take to show it. After CacheLag nothing is pending: the write changed nothing, or
 // another client has reverted it.
-func (w *WriteCache[T]) Pending(key any, version string) (value T, left time.Duration) {
+func (w *WriteCache[K, T]) Pending(key K, version string) (value T, left time.Duration) {
 	last, _ := w.last(key)
-	if left = CacheLag - w.now().Sub(last.at); left <= 0 || !slices.Contains(last.outdated, version) {
+	if left = CacheLag - w.clock.Now().Sub(last.at); left <= 0 || !slices.Contains(last.outdated, version) {
 		return value, 0
 	}
 	return last.value, left
 }
 
-func (w *WriteCache[T]) last(key any) (write[T], bool) { return w.writes.Get(key) }
+func (w *WriteCache[K, T]) last(key K) (write[T], bool) { return w.writes.Get(key) }
 
 // RecentWrites remembers that objects were written, so that they are not written twice while the cache is
 // stale.
-type RecentWrites struct{ written *WriteCache[struct{}] }
+type RecentWrites struct {
+	written *WriteCache[string, struct{}]
+}
 
-// NewRecentWrites returns an empty RecentWrites that reads the time from now.
-func NewRecentWrites(now func() time.Time) *RecentWrites {
-	return &RecentWrites{NewWriteCache[struct{}](now)}
+// NewRecentWrites returns an empty RecentWrites.
+func NewRecentWrites(c clock.PassiveClock) *RecentWrites {
+	return &RecentWrites{NewWriteCache[string, struct{}](c)}
 }
 
 // Record stores that an object was written which had the given resource version before; "" stands for a

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
 )
 
 func TestWriteIsPendingWhileTheCacheIsStale(t *testing.T) {
@@ -34,13 +35,13 @@ func TestWriteIsPendingWhileTheCacheIsStale(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
-			now := time.Now()
-			written := NewWriteCache[string](func() time.Time { return now })
+			clock := testingclock.NewFakeClock(time.Now())
+			written := NewWriteCache[string, string](clock)
 			if tc.outdated != nil {
 				written.Record(object, "former", "0")
 				written.Record(object, "last", tc.outdated...)
 			}
-			now = now.Add(tc.passed)
+			clock.Step(tc.passed)
 			value, newer := written.NewerThan(object, tc.version)
 			g.Expect(newer).To(Equal(tc.after))
 			pending, left := written.Pending(object, tc.version)
@@ -59,7 +60,7 @@ func TestWriteIsPendingWhileTheCacheIsStale(t *testing.T) {
 
 func TestLastWriteIsKeptUntilForgotten(t *testing.T) {
 	g := NewWithT(t)
-	written := NewWriteCache[string](time.Now)
+	written := NewWriteCache[string, string](testingclock.NewFakeClock(time.Now()))
 	_, known := written.Last("object")
 	g.Expect(known).To(BeFalse())
 	written.Record("object", "first", "")
@@ -79,8 +80,8 @@ func TestLastWriteIsKeptUntilForgotten(t *testing.T) {
 
 func TestRecentWriteIsPendingForCacheLag(t *testing.T) {
 	g := NewWithT(t)
-	now := time.Now()
-	writes := NewRecentWrites(func() time.Time { return now })
+	clock := testingclock.NewFakeClock(time.Now())
+	writes := NewRecentWrites(clock)
 	g.Expect(writes.Pending("created", "")).To(BeZero(), "nothing was written")
 
 	writes.Record("created", "")
@@ -91,7 +92,7 @@ func TestRecentWriteIsPendingForCacheLag(t *testing.T) {
 	g.Expect(writes.Pending("changed", "9")).To(BeZero())
 	g.Expect(writes.Pending("other", "")).To(BeZero())
 
-	now = now.Add(CacheLag)
+	clock.Step(CacheLag)
 	g.Expect(writes.Pending("changed", "7")).To(BeZero(), "the cache is trusted after CacheLag")
 }
 

@@ -39,16 +39,16 @@ type Binder struct {
 	// names records the names of Nodes that another Machine has.
 	names *reconcile.Waiters
 	// unbound records since when an Agent is bound that assisted-service has not added to the cluster.
-	unbound *reconcile.StartTimes
+	unbound *reconcile.StartTimes[types.NamespacedName]
 	// bound records since when assisted-service has a host in the cluster that has not registered with the cluster.
-	bound *reconcile.StartTimes
+	bound *reconcile.StartTimes[types.NamespacedName]
 }
 
 // New returns a Binder.
 func New(w *writer.Writer, p *prerequisites.Checker, clk clock.PassiveClock) *Binder {
 	return &Binder{
 		client: w.Client, live: w.Live, writer: w, prerequisites: p, clock: clk, names: reconcile.NewWaiters(),
-		unbound: reconcile.NewStartTimes(clk.Now), bound: reconcile.NewStartTimes(clk.Now),
+		unbound: reconcile.NewStartTimes[types.NamespacedName](clk), bound: reconcile.NewStartTimes[types.NamespacedName](clk),
 	}
 }
 

@@ -38,7 +38,7 @@ type Publisher struct {
 	// wake triggers a reconcile of the configs whose ignition was downloaded.
 	wake chan<- event.GenericEvent
 	// digests are the digests of the last written sources of the data, by config.
-	digests *reconcile.WriteCache[string]
+	digests *reconcile.WriteCache[types.NamespacedName, string]
 }
 
 // New returns a Publisher. metadata reads the metadata of Secrets and ConfigMaps from the cache. The Publisher sends to
@@ -50,7 +50,7 @@ func New(
 	downloads.Clock = clk
 	return &Publisher{
 		live: w.Live, metadata: metadata, writer: w, protector: p, clock: clk, ignitions: bootmode.NewDownloads(), downloads: downloads,
-		wake: wake, digests: reconcile.NewWriteCache[string](clk.Now),
+		wake: wake, digests: reconcile.NewWriteCache[types.NamespacedName, string](clk),
 	}
 }
 

@@ -21,8 +21,8 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/informer"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 const (
@@ -301,7 +301,7 @@ func TestAssistedServiceWithoutFencing(t *testing.T) {
 		agent := w.agent("a")
 		w.change(agent, func() { agent.Spec = aiv1beta1.AgentSpec{} })
 		result := w.reconcile()
-		w.Expect(result.RequeueAfter).To(BeNumerically("<=", writer.RefusedRetry))
+		w.Expect(result.RequeueAfter).To(BeNumerically("<=", reconcile.RefusedDelay))
 		w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.InvalidConfigurationReason)
 		w.Expect(meta.FindStatusCondition(w.config().Status.Conditions, bootstrapv1.HostBoundCondition).Message).To(ContainSubstring("its Agents have no spec.fencingCredentialsSecretRef"))
 	})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/cluster-api/controllers/external"
@@ -100,7 +101,7 @@ type Reconciler struct {
 	// wake triggers a reconcile of the configs whose ignition was downloaded.
 	wake chan event.GenericEvent
 	// ours are the last writes of the configs themselves.
-	ours          *reconcile.WriteCache[ownPart]
+	ours          *reconcile.WriteCache[types.NamespacedName, ownPart]
 	gatherer      *gather.Gatherer
 	infraEnvs     *infraenv.Registrar
 	bootData      *bootdata.Publisher
@@ -112,7 +113,7 @@ type Reconciler struct {
 	fencing       *fencing.Fencer
 	binder        *binding.Binder
 	// deferred measures how long a status waits to be written.
-	deferred *reconcile.StatusLimiter
+	deferred *reconcile.StatusLimiter[types.NamespacedName]
 	// progress is the log of reported changes.
 	progress reconcile.ProgressLog
 }
@@ -131,8 +132,7 @@ func New(options Options) *Reconciler {
 		wake:     make(chan event.GenericEvent, wakeUps),
 		progress: reconcile.NewProgressLog(ctrl.Log.WithName("progress")),
 	}
-	now := options.Clock.Now
-	r.ours = reconcile.NewWriteCache[ownPart](now)
+	r.ours = reconcile.NewWriteCache[types.NamespacedName, ownPart](options.Clock)
 	r.writer = writer.New(options.Client, options.Live, options.Clock)
 	r.protector = protection.New(options.Client, options.Clock)
 	r.prerequisites = prerequisites.New(options.Live)
@@ -144,7 +144,7 @@ func New(options Options) *Reconciler {
 	r.identifier = identification.New(r.writer, r.claims, r.deletion, options.Clock)
 	r.fencing = fencing.New(r.writer)
 	r.binder = binding.New(r.writer, r.prerequisites, options.Clock)
-	r.deferred = reconcile.NewStatusLimiter(now)
+	r.deferred = reconcile.NewStatusLimiter[types.NamespacedName](options.Clock)
 	return r
 }
 

@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -377,10 +376,13 @@ func TestRejectedInfraEnvIsNotDeleted(t *testing.T) {
 			w.refusal = tc.refusal
 			w.Expect(w.reconcile().RequeueAfter).To(BeNumerically(">", 0), "assisted-service may be upgraded")
 			w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil())
+			requests := w.writes - w.reports
+			w.Expect(w.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", reconcile.RefusedDelay)))
+			w.Expect(w.writes-w.reports).To(Equal(requests), "an event does not send the refused request through all webhooks again")
 			w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, tc.reason)
 			w.Expect(conditions.GetMessage(w.config(), bootstrapv1.DiscoveryImageReadyCondition)).To(ContainSubstring(tc.message))
 			w.refusal = nil
-			w.clock = w.clock.Add(writer.MaxRefusedRetry)
+			w.clock = w.clock.Add(reconcile.MaxRefusedDelay)
 			w.reconcile()
 			w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
 		})

@@ -33,7 +33,7 @@ type Registrar struct {
 	// mirrors caches the digests of ConfigMaps with mirrors, by version.
 	mirrors kube.Contents[string]
 	// recreations limits recreations of InfraEnvs because of mirrors.
-	recreations *reconcile.Recreations
+	recreations *reconcile.Backoff
 }
 
 // New returns a Registrar. metadata reads the metadata of Secrets and ConfigMaps from the cache.

@@ -178,10 +178,11 @@ func (i *Registrar) reregister(ctx context.Context, s *scope.Scope, wanted *assi
 		return fields[0].String(), true, nil
 	}
 	mirrors := len(fields) == 1 && fields[0].name == contentOfMirrors.name
-	if delay := i.recreations.Delay(s.Namesake); mirrors && delay > 0 {
+	if delay := i.recreations.Left(reconcile.Key("", s.Namesake)); mirrors && delay > 0 {
 		return "", false, i.delayRecreation(ctx, s, wanted, delay)
 	}
-	if err := i.writer.Applier.TryCreate(ctx, wanted); err != nil {
+	if left, err := i.writer.Trials.TryCreate(ctx, wanted); err != nil {
+		s.Again.In(left)
 		proceed, err := i.infraEnvRefused(s, wanted.Name, err)
 		return "", proceed, err
 	}
@@ -225,7 +226,7 @@ func (i *Registrar) recreateInfraEnv(ctx context.Context, s *scope.Scope, fields
 		return err
 	}
 	if mirrors {
-		i.recreations.Record(s.Namesake)
+		i.recreations.Record(reconcile.Key("", s.Namesake))
 	}
 	return nil
 }

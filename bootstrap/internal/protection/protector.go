@@ -22,12 +22,12 @@ import (
 type Protector struct {
 	client client.Client
 	// written is the last written protection, by config.
-	written *reconcile.WriteCache[bool]
+	written *reconcile.WriteCache[types.NamespacedName, bool]
 }
 
 // New returns a Protector.
 func New(c client.Client, clk clock.PassiveClock) *Protector {
-	return &Protector{client: c, written: reconcile.NewWriteCache[bool](clk.Now)}
+	return &Protector{client: c, written: reconcile.NewWriteCache[types.NamespacedName, bool](clk)}
 }
 
 // Forget drops the record of a deleted config.

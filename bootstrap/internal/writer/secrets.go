@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -12,7 +13,6 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // ApplySecret writes a Secret of the config over found, which is nil if no Secret exists. The API server refuses
@@ -30,11 +30,8 @@ func (w *Writer) ApplySecret(ctx context.Context, s *scope.Scope, wanted *corev1
 // writeOwned calls write, which writes a Secret of the config over found. If the API server refuses the owner
 // references of the Secret, all other fields are written, and a condition reports the refusal.
 func (w *Writer) writeOwned(s *scope.Scope, wanted client.Object, found *metav1.PartialObjectMetadata, write func() error) error {
-	refused, err := w.owners.Write(wanted, found, write)
-	if refused > 0 {
-		s.Again.In(refused)
-		s.OwnersRefused = reconcile.OwnersRefusedMessage("Secret", found.Name, reconcile.HubRights)
-	}
+	refused, err := w.WriteOwned(&s.Again, wanted, found, write)
+	s.OwnersRefused = cmp.Or(refused, s.OwnersRefused)
 	return err
 }
 
@@ -46,7 +43,7 @@ func (w *Writer) Existing(
 	if cached != nil {
 		return cached, nil
 	}
-	return kube.Read(ctx, w.Live, client.ObjectKeyFromObject(wanted), kube.MetadataOf(kube.Secret))
+	return w.Writer.Existing(ctx, wanted)
 }
 
 // KeepOwner restores the owner reference and label of a Secret of ours, as after a restore from a backup, without

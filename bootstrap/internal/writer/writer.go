@@ -4,7 +4,7 @@ package writer
 import (
 	"context"
 
-	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,29 +21,17 @@ const FieldOwner = "openshift-agent-bootstrap"
 
 // Writer writes objects for the steps of a reconcile.
 type Writer struct {
-	// Client writes. Live reads from the API server.
-	Client client.Client
-	Live   client.Reader
-	// Applier applies as FieldOwner.
-	Applier *apply.Applier
-	// Created are the last created InfraEnvs, by config, until the cache has them.
-	Created *reconcile.WriteCache[*assisted.InfraEnv]
+	*apply.Writer
 
-	clock clock.Clock
-	// refusals spaces the attempts of writes that the API server refuses.
-	refusals *flowcontrol.Backoff
-	// owners writes the owner references of Secrets, which the API server may refuse.
-	owners *reconcile.Owners
+	// Created are the last created InfraEnvs, by config, until the cache has them.
+	Created *reconcile.WriteCache[types.NamespacedName, *assisted.InfraEnv]
 }
 
 // New returns a Writer that has written nothing.
-func New(c client.Client, live client.Reader, clk clock.Clock) *Writer {
-	w := &Writer{
-		Client: c, Live: live, Applier: apply.New(c, FieldOwner), Created: reconcile.NewWriteCache[*assisted.InfraEnv](clk.Now),
-		clock: clk, refusals: flowcontrol.NewBackOff(RefusedRetry, MaxRefusedRetry), owners: reconcile.NewOwners(clk),
+func New(c client.Client, live client.Reader, clk clock.PassiveClock) *Writer {
+	return &Writer{
+		Writer: apply.NewWriter(c, live, FieldOwner, clk), Created: reconcile.NewWriteCache[types.NamespacedName, *assisted.InfraEnv](clk),
 	}
-	w.refusals.Clock = clk
-	return w
 }
 
 // Wrote reports whether this provider wrote to an object.

@@ -54,7 +54,7 @@ type Upgrader struct {
 	writer    *writer.Writer
 	clock     clock.Clock
 	// failing holds the times since which requests fail for transient reasons.
-	failing *reconcile.StartTimes
+	failing *reconcile.StartTimes[string]
 	// backoff delays requests that another client changes in the cluster.
 	backoff *flowcontrol.Backoff
 }
@@ -63,7 +63,7 @@ type Upgrader struct {
 func NewUpgrader(c client.Client, versions Requests, workloads Watcher, gate *etcdgate.Gate, w *writer.Writer, clk clock.Clock) *Upgrader {
 	u := &Upgrader{
 		client: c, versions: versions, workloads: workloads, gate: gate, writer: w, clock: clk,
-		failing: reconcile.NewStartTimes(clk.Now),
+		failing: reconcile.NewStartTimes[string](clk),
 		backoff: flowcontrol.NewBackOff(InitialRequestDelay, maxRequestDelay),
 	}
 	u.backoff.Clock = clk

@@ -147,7 +147,7 @@ func TestNoLateHookWhileTheCacheLagsBehindADroppedHook(t *testing.T) {
 	h := newInstalledHub(t)
 	m := h.deleteWithoutHook(clusterv1.MachineDeletingDrainingNodeReason)
 	now := time.Now()
-	h.r.writer.Recent = reconcile.NewRecentWrites(func() time.Time { return now })
+	h.r.writer.Recent = reconcile.NewRecentWrites(&testClock{now: func() time.Time { return now }})
 	h.r.writer.Recent.Record(etcdremoval.HookKey(m), m.ResourceVersion)
 	h.reconcile()
 	h.Expect(h.held()).NotTo(ContainElement(m.Name))

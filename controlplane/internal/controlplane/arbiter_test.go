@@ -15,7 +15,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // worldWithArbiter returns a hub in which a control plane of two masters and an arbiter can be installed. The
@@ -253,7 +253,7 @@ func TestNoMachineIsCreatedWithABootstrapProviderWithoutArbiters(t *testing.T) {
 	h := newHub(t, append(worldWithArbiter(), smallTemplate())...).withTime()
 	h.applyFails, h.failing = undeclared("OpenshiftAssistedConfig", "spec.role"), `"role":"Arbiter"`
 	h.Expect(h.reconcile().RequeueAfter).To(
-		And(BeNumerically(">", writer.RefusedRetry/2), BeNumerically("<=", writer.RefusedRetry)), "the creation is tried again later",
+		And(BeNumerically(">", reconcile.RefusedDelay/2), BeNumerically("<=", reconcile.RefusedDelay)), "the creation is tried again later",
 	)
 	h.Expect(h.machines()).To(BeEmpty(), "no masters either, which would wait for the arbiter")
 	infra := smallTemplate()

@@ -321,7 +321,7 @@ func TestNodeWhoseKubeletIsSilentForAMomentIsNotDeleted(t *testing.T) {
 	h.reconcile()
 	h.Expect(h.etcds.calls).To(BeEmpty(), "the kubelet reported in between")
 
-	h.r.hooks.Silent = reconcile.NewStartTimes(h.clock.Now)
+	h.r.hooks.Silent = reconcile.NewStartTimes[string](h.clock)
 	*now = now.Add(time.Minute)
 	h.reconcile()
 	h.Expect(h.etcds.calls).To(BeEmpty(), "another manager starts to observe the kubelet again")

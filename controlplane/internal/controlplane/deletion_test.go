@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
@@ -25,7 +26,6 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -78,7 +78,7 @@ func TestMoveDeletesNothing(t *testing.T) {
 	cp.Annotations = map[string]string{clusterctlv1.DeleteForMoveAnnotation: ""}
 	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
 	h.Expect(h.Delete(t.Context(), cp)).To(Succeed())
-	h.r.writer.Recent = reconcile.NewRecentWrites(time.Now)
+	h.r.writer.Recent = reconcile.NewRecentWrites(clock.RealClock{})
 	h.reconcile()
 	h.Expect(apierrors.IsNotFound(h.Get(t.Context(), client.ObjectKeyFromObject(cp), cp))).To(BeTrue())
 	h.Expect(h.machines()).To(HaveLen(3))
@@ -89,7 +89,7 @@ func TestUnansweredDeletionIsReported(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	now := time.Now()
 	h.clock.now = func() time.Time { return now }
-	h.r.writer.Recent = reconcile.NewRecentWrites(h.clock.Now)
+	h.r.writer.Recent = reconcile.NewRecentWrites(h.clock)
 	h.reconcile()
 	deployment, _ := h.registration()
 	deployment.Finalizers = []string{"clusterdeployments.agent-install.openshift.io/ai-deprovision"}
@@ -220,7 +220,7 @@ func TestRefusedHoldIsReported(t *testing.T) {
 	h.deleteCluster()
 	h.holdFails = apierrors.NewBadRequest("Attempted to change AgentClusterInstall.Spec which is immutable after install started")
 	h.endDeferral()
-	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", writer.RefusedRetry))
+	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", reconcile.RefusedDelay))
 	h.Expect(
 		conditions.GetMessage(h.controlPlane(), controlplanev1.InstalledCondition),
 	).To(ContainSubstring("immutable after install started"))

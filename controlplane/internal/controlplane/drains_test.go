@@ -122,7 +122,7 @@ func TestForeignDrainRuleThatTheCacheLacksIsNotOverwritten(t *testing.T) {
 	rule := &clusterv1.MachineDrainRule{}
 	h.get("c1-guard-pods", rule)
 	h.Expect(h.Delete(t.Context(), rule)).To(Succeed())
-	h.r.writer.Recent = reconcile.NewRecentWrites(h.clock.Now)
+	h.r.writer.Recent = reconcile.NewRecentWrites(h.clock)
 	h.Expect(h.Create(t.Context(), foreignRule(nil))).To(Succeed())
 	h.cached.Client = interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -144,7 +144,7 @@ func TestDrainRuleWithoutOwnerIsOursByItsLabels(t *testing.T) {
 	h.get("c1-guard-pods", rule)
 	rule.OwnerReferences = nil
 	h.Expect(h.Update(t.Context(), rule)).To(Succeed())
-	h.r.writer.Recent = reconcile.NewRecentWrites(h.clock.Now)
+	h.r.writer.Recent = reconcile.NewRecentWrites(h.clock)
 	h.reconcile()
 	h.get("c1-guard-pods", rule)
 	h.Expect(metav1.IsControlledBy(rule, h.controlPlane())).To(BeTrue())
@@ -175,7 +175,7 @@ func TestUnreachableNodeIsNotDrained(t *testing.T) {
 	)
 	h.Expect(m.Annotations).To(HaveKey(controlplanev1.EtcdMemberHookAnnotation), "the Machine keeps the hook")
 
-	h.r.hooks.Silent = reconcile.NewStartTimes(h.clock.Now)
+	h.r.hooks.Silent = reconcile.NewStartTimes[string](h.clock)
 	h.reconcile()
 	h.get(m.Name, m)
 	h.Expect(m.Annotations).To(HaveKey(clusterv1.ExcludeNodeDrainingAnnotation), "also after a restart")

@@ -17,7 +17,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 func TestPhasesDoNotChangeTheFacts(t *testing.T) {
@@ -201,7 +201,7 @@ func TestRefusedHoldForForeignAgentIsReported(t *testing.T) {
 		"Attempted to change AgentClusterInstall.Spec which is immutable after install started",
 	), "holdInstallation"
 	h.endDeferral()
-	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", writer.RefusedRetry))
+	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", reconcile.RefusedDelay))
 	h.Expect(*conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)).To(And(
 		HaveField("Reason", controlplanev1.InstallationRejectedReason), HaveField("Message", ContainSubstring("tenant/theirs"))))
 }

@@ -37,7 +37,7 @@ func (r *Reconciler) holdInstallation(ctx context.Context, s *scope.Scope, becau
 		s.Again.In(reconcile.CacheLag) // it is deleted: an apply with the UID of a deleted object is a conflict
 		return false, nil
 	case kube.IsRefused(err):
-		s.Again.In(writer.RefusedRetry)
+		r.writer.Refused(s, "hold")
 		s.Block(controlplanev1.InstallationRejectedReason, fmt.Sprintf("The installation could not be held: %s. %s", assisted.RedactURLs(err.Error()), because))
 		return false, nil
 	case err != nil:

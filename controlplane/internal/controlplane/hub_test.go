@@ -389,7 +389,7 @@ func (h *hub) giveKubeconfig(user string) {
 // withTime lets time pass between reconciles, so that the cache has earlier writes.
 func (h *hub) withTime() *hub {
 	began, reads := time.Now(), atomic.Int64{}
-	h.r.writer.Recent = reconcile.NewRecentWrites(func() time.Time { return began.Add(time.Duration(reads.Add(1)) * reconcile.CacheLag) })
+	h.r.writer.Recent = reconcile.NewRecentWrites(&testClock{now: func() time.Time { return began.Add(time.Duration(reads.Add(1)) * reconcile.CacheLag) }})
 	return h
 }
 
@@ -417,7 +417,7 @@ func (h *hub) install() {
 func (h *hub) endDeferral() {
 	h.t.Helper()
 	now := time.Now()
-	h.r.deferred = reconcile.NewStatusLimiter(func() time.Time { return now })
+	h.r.deferred = reconcile.NewStatusLimiter[types.UID](&testClock{now: func() time.Time { return now }})
 	h.r.deferred.DeferrableDelay(h.controlPlane().UID)
 	now = now.Add(reconcile.DeferralPeriod)
 }

@@ -94,7 +94,7 @@ func (r *Reconciler) createOnce(ctx context.Context, s *scope.Scope, obj client.
 		s.Again.In(reconcile.CacheLag)
 		return false, nil
 	case err != nil:
-		return rejected(s, kind, err)
+		return r.rejected(s, kind, err)
 	}
 	return true, nil
 }

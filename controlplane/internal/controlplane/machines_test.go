@@ -12,7 +12,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -22,7 +22,7 @@ func TestNoMachineIsCreatedBeforeItsObjects(t *testing.T) {
 			h.r.writer.Recent.Record("Metal3Machine "+lab+"/"+name, "")
 		},
 		"the OpenshiftAssistedConfig was written a moment ago, and the cache lacks it": func(h *hub, name string) {
-			h.r.writer.Recent.Record(writer.Key(&bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: name}}), "")
+			h.r.writer.Recent.Record(apply.Key(&bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: name}}), "")
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {

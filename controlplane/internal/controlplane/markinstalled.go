@@ -9,7 +9,6 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
@@ -27,7 +26,7 @@ func (r *Reconciler) markInstalled(ctx context.Context, s *scope.Scope) (bool, e
 	}
 	switch err := r.writer.Apply(ctx, s, installed, deployment); {
 	case kube.IsRefused(err):
-		s.Again.In(writer.RefusedRetry) // nothing waits for it
+		r.writer.Refused(s, "mark the cluster as installed") // nothing waits for it
 		ctrl.LoggerFrom(ctx).Error(err, "ClusterDeployment cannot be marked as installed")
 		return true, nil
 	case err != nil:

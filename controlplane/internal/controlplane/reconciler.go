@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
@@ -28,7 +29,6 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -143,9 +143,9 @@ type Reconciler struct {
 	registries kube.Contents[*preflight.Registries]
 	kubeconfig *kubeconfig.Publisher
 	// deferred counts, by UID of the control plane, for how long its status differs from the stored one in words alone.
-	deferred *reconcile.StatusLimiter
+	deferred *reconcile.StatusLimiter[types.UID]
 	// missing remembers since when Machines of a MachineDeployment or MachineSet do not exist, by its UID.
-	missing *reconcile.StartTimes
+	missing *reconcile.StartTimes[types.UID]
 	// gate decides when etcd, which cannot be watched, is inspected.
 	gate       *etcdgate.Gate
 	kubelets   *kubelets.Approver
@@ -161,9 +161,7 @@ type Reconciler struct {
 	// requestBackoff is when what installed clusters were asked for, and what was passed on, may be written again.
 	requestBackoff *flowcontrol.Backoff
 	// recreations limits registrations because of mirrors.
-	recreations *reconcile.Recreations
-	// trials are the dry runs of registrations.
-	trials *apply.Trials
+	recreations *reconcile.Backoff
 	// passed is when what is in asks was passed on last.
 	passed *lru.Cache[string, time.Time]
 	// retries says when to come back after an error.
@@ -195,11 +193,11 @@ func New(options Options) *Reconciler {
 		started:      options.Clock.Now(),
 		trackReboots: func(client.Object) error { return nil },
 	}
-	r.writer = writer.New(options.Client, options.Live, options.Recorder, reconcile.NewRecentWrites(r.Clock.Now), reconcile.NewOwners(options.Clock))
+	r.writer = writer.New(options.Client, options.Live, options.Recorder, options.Clock)
 	r.kubeconfig = kubeconfig.New(options.Live, options.Workloads, r.writer, options.Clock)
 	r.kubelets = kubelets.NewApprover(options.Live, options.Kubelets, options.Workloads, r.writer, options.Clock)
-	r.deferred = reconcile.NewStatusLimiter(r.Clock.Now)
-	r.missing = reconcile.NewStartTimes(r.Clock.Now)
+	r.deferred = reconcile.NewStatusLimiter[types.UID](r.Clock)
+	r.missing = reconcile.NewStartTimes[types.UID](r.Clock)
 	r.gate = etcdgate.New(options.Etcds, options.Clock)
 	r.upgrader = clusterversion.NewUpgrader(options.Client, options.Versions, options.Workloads, r.gate, r.writer, options.Clock)
 	r.move = move.NewBlocker(r.writer)
@@ -213,7 +211,6 @@ func New(options Options) *Reconciler {
 	r.requestBackoff = flowcontrol.NewBackOff(initialRequestDelay, maxRequestDelay)
 	r.requestBackoff.Clock = r.Clock
 	r.recreations = reconcile.NewRecreations(r.Clock)
-	r.trials = apply.NewTrials(r.writer.Applier, r.Clock, writer.RefusedRetry)
 	return r
 }
 

@@ -104,7 +104,7 @@ func (r *Reconciler) applyRegistration(ctx context.Context, s *scope.Scope, kind
 		s.Block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("Cluster not registered yet: %s %s was created a moment ago. The manager checks whether it belongs to this cluster", kind, wanted.GetName()))
 		return false, nil
 	case err != nil:
-		return rejected(s, kind, err)
+		return r.rejected(s, kind, err)
 	}
 	return true, nil
 }
@@ -146,11 +146,11 @@ func (r *Reconciler) patchInstall(ctx context.Context, before *hiveext.AgentClus
 }
 
 // rejected makes a refusal a condition.
-func rejected(s *scope.Scope, kind string, err error) (bool, error) {
+func (r *Reconciler) rejected(s *scope.Scope, kind string, err error) (bool, error) {
 	if !kube.IsRefused(err) {
 		return false, err
 	}
-	s.Again.In(writer.RefusedRetry)
+	r.writer.Refused(s, kind)
 	s.Block(controlplanev1.InstallationRejectedReason, fmt.Sprintf("%s %s was refused, correct the configuration: %s", kind, s.ControlPlane.Name, assisted.RedactURLs(err.Error())))
 	return false, nil
 }

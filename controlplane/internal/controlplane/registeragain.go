@@ -36,7 +36,7 @@ func (r *Reconciler) registerAgain(ctx context.Context, s *scope.Scope, wanted *
 	}
 	// Without a ClusterDeployment no cluster is registered: the deletion of the rest completes a deregistration.
 	mirrors := field == registration.ContentOfMirrors && s.Deployment != nil
-	if delay := r.recreations.Delay(s.Install); mirrors && delay > 0 {
+	if delay := r.recreations.Left(reconcile.Key("", s.Install)); mirrors && delay > 0 {
 		return false, r.delayRegistration(ctx, s, wanted, delay)
 	}
 	if may, err := r.mayRegisterAgain(ctx, s); err != nil || !may {
@@ -52,7 +52,7 @@ func (r *Reconciler) registerAgain(ctx context.Context, s *scope.Scope, wanted *
 	obj := s.Registration()[0]
 	r.writer.Recent.Record(deregistrationKey(obj), obj.GetResourceVersion())
 	if mirrors { // counted after the deletion: a deletion that fails is no registration
-		r.recreations.Record(s.Install)
+		r.recreations.Record(reconcile.Key("", s.Install))
 	}
 	return false, nil
 }
@@ -116,15 +116,15 @@ func (r *Reconciler) tryRegistration(ctx context.Context, s *scope.Scope, instal
 		client.Object
 	}{{"ClusterDeployment", registration.ClusterDeployment(s.Facts, s.Found.Version)}, {"AgentClusterInstall", install}}
 	for _, obj := range objects { // a remembered refusal of the second object saves the request for the first
-		if left, err := r.trials.Refused(obj.Object); err != nil {
+		if left, err := r.writer.Trials.Refused(obj.Object); err != nil {
 			s.Again.In(left)
-			return rejected(s, obj.kind, err)
+			return r.rejected(s, obj.kind, err)
 		}
 	}
 	for _, obj := range objects {
-		if left, err := r.trials.TryCreate(ctx, obj.Object); err != nil {
+		if left, err := r.writer.Trials.TryCreate(ctx, obj.Object); err != nil {
 			s.Again.In(left)
-			return rejected(s, obj.kind, err)
+			return r.rejected(s, obj.kind, err)
 		}
 	}
 	return true, nil

@@ -17,7 +17,6 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -222,7 +221,7 @@ func TestHangingDeregistrationForMirrorsIsReportedAndCountsOnce(t *testing.T) {
 		h.get("c1", install)
 		h.Expect(install.Spec.HoldInstallation).To(BeFalse(), "an object that is being deleted")
 	}
-	h.Expect(h.r.recreations.Delay(install)).To(BeZero(), "one change counts once")
+	h.Expect(h.r.recreations.Left(reconcile.Key("", install))).To(BeZero(), "one change counts once")
 }
 
 // The ClusterDeployment is deleted at once if assisted-service has not set its finalizer yet.
@@ -245,7 +244,7 @@ func TestRegistrationThatStaleCacheShowsIsNotHeld(t *testing.T) {
 	h.changeMirrors("later.example.com")
 	deployment, _ := h.registration()
 	now := time.Now()
-	h.r.writer.Recent = reconcile.NewRecentWrites(func() time.Time { return now })
+	h.r.writer.Recent = reconcile.NewRecentWrites(&testClock{now: func() time.Time { return now }})
 	h.cached.Client = kubetest.StaleCacheOf(h.cached.Client, deployment, (*hivev1.ClusterDeployment).DeepCopyInto)
 	h.settle()
 	deployment, install := h.registration()
@@ -273,7 +272,7 @@ func TestFailedDeletionIsNoRegistration(t *testing.T) {
 	h.settle()
 	deployment, install := h.registration()
 	h.Expect(deployment.DeletionTimestamp).NotTo(BeNil())
-	h.Expect(h.r.recreations.Delay(install)).To(BeNumerically("<=", 5*time.Minute))
+	h.Expect(h.r.recreations.Left(reconcile.Key("", install))).To(BeNumerically("<=", 5*time.Minute))
 }
 
 // A correction that needs no registration does not wait for the next registration because of mirrors.
@@ -328,7 +327,7 @@ func TestRefusedRegistrationDeregistersNothing(t *testing.T) {
 			h.Expect(installed.Reason).To(Equal(controlplanev1.InstallationRejectedReason))
 			h.Expect(installed.Message).To(ContainSubstring(kind + " c1 was refused"))
 			h.applyFails = nil
-			h.step(writer.RefusedRetry)
+			h.step(reconcile.RefusedDelay)
 			h.reconcile()
 			deployment, _ = h.registration()
 			h.Expect(deployment.DeletionTimestamp).NotTo(BeNil())

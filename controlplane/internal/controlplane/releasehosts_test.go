@@ -400,7 +400,7 @@ func TestReleaseThatTheCacheLacksIsNotRepeated(t *testing.T) {
 	h.get(going, m)
 	now := time.Now()
 	h.clock.now = func() time.Time { return now }
-	h.r.writer.Recent = reconcile.NewRecentWrites(h.clock.Now)
+	h.r.writer.Recent = reconcile.NewRecentWrites(h.clock)
 	h.r.writer.Recent.Record(etcdremoval.HookKey(m), m.ResourceVersion)
 	h.reconcile()
 	h.Expect(h.etcds.inspections).To(BeZero())

@@ -8,6 +8,7 @@ import (
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -22,7 +23,7 @@ func TestMessagesAreWrittenWhenTheyLast(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	now := time.Now()
 	h.clock.now = func() time.Time { return now }
-	h.r.writer.Recent = reconcile.NewRecentWrites(h.clock.Now)
+	h.r.writer.Recent = reconcile.NewRecentWrites(h.clock)
 	at := func(later time.Duration, state string, percentage int64) string {
 		now = now.Add(later)
 		h.setState(state, hiveext.ClusterInstallationInProgressReason, percentage)
@@ -107,7 +108,7 @@ func TestOnlyWaitingInfraMachinesAreTouched(t *testing.T) {
 	h.Expect(h.Update(t.Context(), hostless)).To(Succeed())
 
 	h.giveKubeconfig("first")
-	h.r.writer.Recent = reconcile.NewRecentWrites(time.Now)
+	h.r.writer.Recent = reconcile.NewRecentWrites(clock.RealClock{})
 	h.reconcile()
 	for i, nudged := range []bool{true, false, false} {
 		_, touched := infra(i).GetAnnotations()[machines.KubeconfigPublishedAnnotation]

@@ -23,8 +23,8 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 const keptBy = "test.example.com/keep"
@@ -308,7 +308,7 @@ func TestRefusedAttemptDeletesNothing(t *testing.T) {
 			h.requestRetry("1")
 			if result := h.reconcile(); tc.refused != nil {
 				h.Expect(result.RequeueAfter).To(
-					And(BeNumerically(">", 0), BeNumerically("<=", writer.RefusedRetry)), "a webhook may depend on unwatched state",
+					And(BeNumerically(">", 0), BeNumerically("<=", reconcile.RefusedDelay)), "a webhook may depend on unwatched state",
 				)
 			}
 			h.Expect(*h.installedCondition()).To(And(
@@ -320,7 +320,7 @@ func TestRefusedAttemptDeletesNothing(t *testing.T) {
 			h.Expect([]*metav1.Time{deployment.DeletionTimestamp, install.DeletionTimestamp}).To(HaveEach(BeNil()))
 
 			h.applyFails = nil
-			h.step(writer.RefusedRetry)
+			h.step(reconcile.RefusedDelay)
 			h.alter(func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) { *s = before })
 			h.reconcile()
 			h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, ContainSubstring("givenUp")))
@@ -359,7 +359,7 @@ func TestRefusedRetryIsTriedAtLimitedRate(t *testing.T) {
 	h.applyFails, h.failing = undeclared("AgentClusterInstall", "spec.some"), `"imageSetRef"`
 	h.requestRetry("1")
 	h.reconcile()
-	h.step(writer.RefusedRetry - time.Second)
+	h.step(reconcile.RefusedDelay - time.Second)
 	h.writes = nil
 	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", time.Second))
 	h.Expect(h.writes).NotTo(ContainElement("apply"))
@@ -374,7 +374,7 @@ func TestRefusedRetryIsTriedAtLimitedRate(t *testing.T) {
 	h.applyFails = nil
 	h.reconcile()
 	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.RetriedInstallationAnnotation))
-	h.step(writer.RefusedRetry)
+	h.step(reconcile.RefusedDelay)
 	h.reconcile()
 	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, ContainSubstring("givenUp")))
 }

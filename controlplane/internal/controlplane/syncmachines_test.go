@@ -27,7 +27,7 @@ func (h *hub) deleteCluster() {
 func TestMachineOfDeletedClusterIsWrittenOnce(t *testing.T) {
 	h := newInstalledHub(t)
 	now := time.Now()
-	h.r.writer.Recent = reconcile.NewRecentWrites(func() time.Time { return now })
+	h.r.writer.Recent = reconcile.NewRecentWrites(&testClock{now: func() time.Time { return now }})
 	h.deleteCluster()
 	once := []string{"apply", "apply", "apply"}
 	for _, name := range h.names() {
@@ -54,7 +54,7 @@ func TestMachineOfDeletedClusterIsWrittenOnce(t *testing.T) {
 func TestForeignHooksAreRemovedFromDeletedCluster(t *testing.T) {
 	h := newInstalledHub(t)
 	now := time.Now()
-	h.r.writer.Recent = reconcile.NewRecentWrites(func() time.Time { return now })
+	h.r.writer.Recent = reconcile.NewRecentWrites(&testClock{now: func() time.Time { return now }})
 	for _, m := range h.machines() {
 		m.ManagedFields = nil
 		m.Annotations = map[string]string{controlplanev1.EtcdMemberHookAnnotation: "", "others": ""}

@@ -42,7 +42,7 @@ func TestUnresponsiveAssistedServiceIsReported(t *testing.T) {
 	h := newHub(t, world(nil)...)
 	now := time.Now()
 	h.clock.now = func() time.Time { return now }
-	h.r.writer.Recent = reconcile.NewRecentWrites(h.clock.Now)
+	h.r.writer.Recent = reconcile.NewRecentWrites(h.clock)
 	h.reconcile()
 	_, install := h.registration()
 	install.CreationTimestamp = metav1.NewTime(now.Truncate(time.Second))

@@ -29,12 +29,12 @@ type Hooks struct {
 	writer *writer.Writer
 	clock  clock.PassiveClock
 	// Silent records since when the kubelets of control-plane Nodes do not report.
-	Silent *reconcile.StartTimes
+	Silent *reconcile.StartTimes[string]
 }
 
 // NewHooks returns Hooks.
 func NewHooks(c client.Client, w *writer.Writer, clk clock.PassiveClock) *Hooks {
-	return &Hooks{client: c, writer: w, clock: clk, Silent: reconcile.NewStartTimes(clk.Now)}
+	return &Hooks{client: c, writer: w, clock: clk, Silent: reconcile.NewStartTimes[string](clk)}
 }
 
 // beforeHooks are the reasons of the condition Deleting with which Cluster API has not changed the host, and

@@ -20,7 +20,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 )
@@ -138,7 +138,7 @@ func (p *Publisher) publish(ctx context.Context, s *scope.Scope, admin *corev1.S
 	published := desired.Kubeconfig(s.Facts, content, annotations)
 	metav1.SetMetaDataAnnotation(&published.ObjectMeta, facts.KubeconfigSourceAnnotation, sourceOf(admin).String())
 	// A recent write means that the kubeconfig was published before, and that the cache does not show it yet.
-	first := s.Found.Kubeconfig == nil && p.writer.Recent.Pending(writer.Key(published), "") == 0
+	first := s.Found.Kubeconfig == nil && p.writer.Recent.Pending(apply.Key(published), "") == 0
 	if err := p.writer.ApplyOwned(ctx, s, published, s.Found.Kubeconfig); err != nil {
 		return false, fmt.Errorf("cannot publish the kubeconfig: %w", err)
 	}

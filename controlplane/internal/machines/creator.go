@@ -25,6 +25,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -37,7 +38,7 @@ type Creator struct {
 	writer *writer.Writer
 	clock  clock.PassiveClock
 	// Failing records since when a creation fails for transient reasons.
-	Failing *reconcile.StartTimes
+	Failing *reconcile.StartTimes[string]
 	// Watch watches the kind of an infrastructure template.
 	Watch func(template client.Object) error
 }
@@ -46,7 +47,7 @@ type Creator struct {
 func NewCreator(c client.Client, gate *etcdgate.Gate, w *writer.Writer, clk clock.PassiveClock) *Creator {
 	return &Creator{
 		client: c, gate: gate, writer: w, clock: clk,
-		Failing: reconcile.NewStartTimes(clk.Now), Watch: func(client.Object) error { return nil },
+		Failing: reconcile.NewStartTimes[string](clk), Watch: func(client.Object) error { return nil },
 	}
 }
 
@@ -153,7 +154,7 @@ func (c *Creator) create(ctx context.Context, s *scope.Scope, slots []desired.Sl
 	for _, slot := range slots {
 		done, err := c.createOne(ctx, s, slot)
 		if kube.IsRefused(err) { // the other hosts are not changed: without this one they would wait
-			s.Again.In(writer.RefusedRetry)
+			c.writer.Refused(s, "creation of Machine "+slot.Name)
 			s.Block(refusal(err, fmt.Sprintf("Machine %s was refused, correct %s: %v", slot.Name, templateField(slot), err)))
 			break
 		}
@@ -268,7 +269,7 @@ func (c *Creator) createConfig(
 	ctx context.Context, s *scope.Scope, slot desired.Slot, observed *bootstrapv1.OpenshiftAssistedConfig,
 ) (exists bool, err error) {
 	config := desired.Config(s.Facts, slot.Name, slot.Arbiter, observed)
-	if left := c.writer.Recent.Pending(writer.Key(config), ""); observed == nil && left > 0 {
+	if left := c.writer.Recent.Pending(apply.Key(config), ""); observed == nil && left > 0 {
 		waitForCache(s, slot.Name, left)
 		return false, nil
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
@@ -38,12 +39,12 @@ func (u *Updater) Sync(ctx context.Context, s *scope.Scope) (bool, error) {
 		}
 		switch err := u.syncMachine(ctx, s, m); {
 		case kube.IsRefused(err):
-			s.Again.In(writer.RefusedRetry)
+			u.writer.Refused(s, "update of Machine "+m.Name)
 			reason, message := refusal(err, fmt.Sprintf("Machine %s cannot follow machineTemplate, correct it: %v", m.Name, err))
 			s.Found.Block(status.MachineSync, reason, message)
 		case err != nil:
 			errs = append(errs, fmt.Errorf("cannot update Machine %s: %w", m.Name, err))
-		case s.ClusterDeleting() && u.writer.Recent.Pending(writer.Key(m), m.ResourceVersion) > 0:
+		case s.ClusterDeleting() && u.writer.Recent.Pending(apply.Key(m), m.ResourceVersion) > 0:
 			// The applied object has no hook any more. Other clients may also own the annotation, and then
 			// the apply does not remove it. DropAll removes the hook in that case.
 			u.writer.Recent.Record(etcdremoval.HookKey(m), m.ResourceVersion)

@@ -6,11 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -18,7 +17,6 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 const (
@@ -29,32 +27,19 @@ const (
 	MetadataOwner = FieldOwner + "-metadata"
 )
 
-// RefusedRetry is the interval at which a request is repeated that the API server refused. The same request usually fails
-// again, but an admission webhook may depend on what cannot be watched, such as a feature gate of its own.
-const RefusedRetry = 5 * time.Minute
-
 // Writer writes objects and emits Events for the steps of a reconcile.
 type Writer struct {
-	// Client writes, Live reads past the cache; Recorder emits Events.
-	Client   client.Client
-	Live     client.Reader
+	*apply.Writer
+
+	// Recorder emits Events.
 	Recorder record.EventRecorder
-	// Recent holds the writes that the cache does not show yet.
-	Recent *reconcile.RecentWrites
-	// Owners writes owner references that the API server may refuse.
-	Owners *reconcile.Owners
-	// Applier applies as FieldOwner, Metadata as MetadataOwner.
-	Applier, Metadata *apply.Applier
+	// Metadata applies as MetadataOwner.
+	Metadata *apply.Applier
 }
 
-// New returns a Writer that remembers its writes in recent.
-func New(
-	c client.Client, live client.Reader, recorder record.EventRecorder, recent *reconcile.RecentWrites, owners *reconcile.Owners,
-) *Writer {
-	return &Writer{
-		Client: c, Live: live, Recorder: recorder, Recent: recent, Owners: owners,
-		Applier: apply.New(c, FieldOwner), Metadata: apply.New(c, MetadataOwner),
-	}
+// New returns a Writer that has written nothing.
+func New(c client.Client, live client.Reader, recorder record.EventRecorder, clk clock.PassiveClock) *Writer {
+	return &Writer{Writer: apply.NewWriter(c, live, FieldOwner, clk), Recorder: recorder, Metadata: apply.New(c, MetadataOwner)}
 }
 
 // ErrNotCached is the error of Apply if observed is nil and the API server has an object of the name. The object may be
@@ -78,33 +63,13 @@ func (w *Writer) Apply(ctx context.Context, s *scope.Scope, desired, observed cl
 
 // ApplyChecked is Apply for a caller that has checked with the API server that no foreign object has the name.
 func (w *Writer) ApplyChecked(ctx context.Context, s *scope.Scope, desired, observed client.Object) error {
-	_, err := w.apply(ctx, s, w.Applier, Key(desired), desired, observed)
+	_, err := w.ApplyOnce(ctx, &s.Again, w.Applier, apply.Key(desired), desired, observed)
 	return err
 }
 
 // ApplyMetadata writes propagated labels and annotations, and reports whether it wrote; key identifies the write.
 func (w *Writer) ApplyMetadata(ctx context.Context, s *scope.Scope, key string, desired, observed client.Object) (wrote bool, err error) {
-	return w.apply(ctx, s, w.Metadata, key, desired, observed)
-}
-
-func (w *Writer) apply(
-	ctx context.Context, s *scope.Scope, by *apply.Applier, key string, desired, observed client.Object,
-) (wrote bool, err error) {
-	version := kube.VersionOf(observed)
-	if left := w.Recent.Pending(key, version); left > 0 {
-		s.Again.In(left)
-		return false, nil
-	}
-	wrote, err = by.Apply(ctx, desired, observed)
-	if err == nil && wrote {
-		w.Recent.Record(key, version)
-	}
-	return wrote, err
-}
-
-// Key identifies the application of an object in Recent.
-func Key(obj client.Object) string {
-	return reconcile.Key(fmt.Sprintf("%T%s", obj, obj.GetObjectKind().GroupVersionKind().Kind), obj)
+	return w.ApplyOnce(ctx, &s.Again, w.Metadata, key, desired, observed)
 }
 
 // ApplyOwned applies a Secret whose owner references the API server may refuse. Then it writes the Secret without them,
@@ -122,42 +87,29 @@ func (w *Writer) ApplyOwnedAtOnce(ctx context.Context, s *scope.Scope, desired *
 }
 
 func (w *Writer) writeOwned(s *scope.Scope, desired *corev1.Secret, observed client.Object, write func() error) error {
-	refused, err := w.Owners.Write(desired, observed, write)
-	w.reportOwners(s, desired, refused)
+	refused, err := w.WriteOwned(&s.Again, desired, observed, write)
+	reportOwners(s, refused)
 	return err
 }
 
 // LeavesOwners reports whether the owner references of a Secret stay unchanged for some time, because the API server has
 // refused other owner references.
 func (w *Writer) LeavesOwners(s *scope.Scope, secret client.Object) bool {
-	left := w.Owners.Left(secret)
-	w.reportOwners(s, secret, left)
-	return left > 0
+	refused := w.OwnersRefused(&s.Again, secret)
+	reportOwners(s, refused)
+	return refused != ""
 }
 
-// reportOwners reports that owner references of a Secret were refused, and requeues the control plane when they are
-// written again. A time of zero means that they were not refused.
-func (w *Writer) reportOwners(s *scope.Scope, secret client.Object, left time.Duration) {
-	if left == 0 {
-		return
+// reportOwners reports that owner references of a Secret were refused, unless the message is empty.
+func reportOwners(s *scope.Scope, refused string) {
+	if refused != "" {
+		s.Found.Block(status.KubeconfigOwner, controlplanev1.KubeconfigAvailableReason, refused)
 	}
-	s.Again.In(left)
-	s.Found.Block(status.KubeconfigOwner, controlplanev1.KubeconfigAvailableReason,
-		reconcile.OwnersRefusedMessage("Secret", secret.GetName(), reconcile.HubRights))
 }
 
-// Existing reads the metadata of an object from the API server before the first write. It returns nil if the object
-// does not exist, or if this provider has just written it. The first write is forced: without this check it would
-// overwrite a foreign object that the cache does not show yet.
-func (w *Writer) Existing(ctx context.Context, wanted client.Object) (*metav1.PartialObjectMetadata, error) {
-	if w.Recent.Pending(Key(wanted), "") > 0 {
-		return nil, nil //nolint:nilnil // the cache does not show our own write yet
-	}
-	kind, err := w.Client.GroupVersionKindFor(wanted)
-	if err != nil {
-		return nil, fmt.Errorf("cannot determine the kind of %T: %w", wanted, err)
-	}
-	return kube.Read(ctx, w.Live, client.ObjectKeyFromObject(wanted), kube.MetadataOf(kind))
+// Refused records that the API server refused a request of the control plane, and schedules the next attempt.
+func (w *Writer) Refused(s *scope.Scope, request string) {
+	w.Writer.Refused(&s.Again, request, s.ControlPlane)
 }
 
 // PatchMetadata writes the metadata of the control plane.

@@ -1,0 +1,31 @@
+package reconcile
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	testingclock "k8s.io/utils/clock/testing"
+)
+
+func TestBackoffGrowsWithEachAttempt(t *testing.T) {
+	g := NewWithT(t)
+	clock := testingclock.NewFakeClock(time.Now())
+	backoff := NewBackoff(clock, 5*time.Minute, time.Hour)
+	g.Expect(backoff.Left("a")).To(BeZero(), "the first attempt has no delay")
+	for _, delay := range []time.Duration{5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute, time.Hour, time.Hour} {
+		g.Expect(backoff.Record("a")).To(Equal(delay))
+		g.Expect(backoff.Left("a")).To(Equal(delay))
+		g.Expect(backoff.Left("b")).To(BeZero())
+		clock.Step(delay - time.Second)
+		g.Expect(backoff.Left("a")).To(Equal(time.Second), "the rest of the delay")
+		g.Expect(backoff.Record("a")).To(Equal(time.Second), "an attempt that an event caused does not prolong the delay")
+		clock.Step(time.Second)
+		g.Expect(backoff.Left("a")).To(BeZero())
+	}
+	clock.Step(3 * time.Hour)
+	g.Expect(backoff.Record("a")).To(Equal(5*time.Minute), "a much later attempt counts as the first")
+	backoff.Reset("a")
+	g.Expect(backoff.Left("a")).To(BeZero())
+	g.Expect(backoff.Record("a")).To(Equal(5 * time.Minute))
+}
