@@ -33,6 +33,8 @@ func FuzzTOML(f *testing.F) {
 		"[[registry]]\nlocation = \"quay.io\"\n[[registry.mirror]]\nlocation = 'mirror:5000/ocp'\n",
 		`a = """x\""""""` + "\nb.c.d = [[{e.f = 1}], '', \"\", '''\n''''', \"\"\"\"\"\"] # \"x\r\n",
 		"\"a.b\".'c' = 1.5\n\xff\xfe", "a = 1979-05-27T07:32:00Z", "a = {\n b = 1, # c\n}",
+		"a = " + strings.Repeat("[", 100) + strings.Repeat("]", 100), "a" + strings.Repeat(".a", 100) + " = 1",
+		"a = \"\"\"\"\"\"\"\"\nb = " + strings.Repeat("[", 100) + strings.Repeat("]", 100) + " # \"\"\"",
 	} {
 		f.Add(text)
 	}
