@@ -33,6 +33,8 @@ var (
 		"controlplane/internal/scaling",
 		"controlplane/internal/status",
 		"controlplane/internal/upgrade",
+		"controlplane/internal/workers",
+		"controlplane/internal/workload",
 		"pkg/assisted",
 		"pkg/bound",
 		"pkg/contract",

@@ -14,7 +14,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn/conntest"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // bundleOf returns a bundle with a certificate, and its fingerprint.
@@ -81,7 +81,7 @@ func TestCredentialsAreRefusedAfterTwoRequests(t *testing.T) {
 		h.visit(t.Context())
 		h.Expect(h.Observe(clusterKey).Connected).To(Equal(connected), strconv.Itoa(answers))
 		if !connected {
-			h.Expect(h.Observe(clusterKey).Failure.Kind).To(Equal(facts.Unauthorized))
+			h.Expect(h.Observe(clusterKey).Failure.Kind).To(Equal(workload.Unauthorized))
 		}
 	}
 }

@@ -27,7 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -116,7 +116,7 @@ func clusterOfKubeconfig(_ context.Context, obj client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: client.ObjectKey{Namespace: obj.GetNamespace(), Name: cluster}}}
 }
 
-// Source returns the source of events about changes in clusters: see facts.Workload.
+// Source returns the source of events about changes in clusters: see workload.State.
 func (c *Clusters) Source() source.Source {
 	return source.Channel(c.changes, c.installingFirst(c.Requests))
 }
@@ -209,20 +209,20 @@ func (c *Clusters) lookup(cluster client.ObjectKey) *connection {
 
 // Observe returns the state of the cluster. An unreachable cluster is no error. A cluster without a
 // connection is visited.
-func (c *Clusters) Observe(cluster client.ObjectKey) facts.Workload {
+func (c *Clusters) Observe(cluster client.ObjectKey) workload.State {
 	if conn := c.lookup(cluster); conn != nil {
 		return conn.observe()
 	}
 	c.notify(c.visits, cluster) // its control plane was not selected when the Cluster was reconciled
-	return facts.Workload{}
+	return workload.State{}
 }
 
 // View returns the state of a cluster, and false if the manager has no connection to it.
-func (c *Clusters) View(cluster client.ObjectKey) (facts.Workload, bool) {
+func (c *Clusters) View(cluster client.ObjectKey) (workload.State, bool) {
 	if conn := c.lookup(cluster); conn != nil {
 		return conn.observe(), true
 	}
-	return facts.Workload{}, false
+	return workload.State{}, false
 }
 
 // Forget drops the connection to a cluster and its state.

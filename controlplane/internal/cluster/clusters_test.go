@@ -30,7 +30,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn/conntest"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 var (
@@ -94,7 +94,7 @@ func (h *hub) settle() {
 }
 
 // observeChange waits until the control plane is reconciled, and returns the state.
-func (h *hub) observeChange() facts.Workload {
+func (h *hub) observeChange() workload.State {
 	h.Eventually(h.changes, time.Minute).Should(Receive(), "the control plane must be reconciled")
 	return h.Observe(clusterKey)
 }
@@ -118,7 +118,7 @@ func (h *hub) setKubeconfig(ctx context.Context, content []byte) {
 }
 
 // expectFailure waits for a failed attempt to connect, and checks it.
-func (h *hub) expectFailure(ctx context.Context, kind facts.FailureKind, message string) {
+func (h *hub) expectFailure(ctx context.Context, kind workload.FailureKind, message string) {
 	seen := h.observeChange()
 	h.Expect(seen.Connected).To(BeFalse())
 	h.Expect(seen.Failure).NotTo(BeNil())
@@ -167,7 +167,7 @@ func TestKubeconfigWithTokenFileIsNotUsed(t *testing.T) {
 		c.AuthInfos["admin"] = &clientcmdapi.AuthInfo{TokenFile: fileWith(t, "token of the manager")}
 	}))
 	h.Expect(h.visit(t.Context())).To(BeZero(), "only another kubeconfig helps")
-	h.expectFailure(t.Context(), facts.KubeconfigRefused, "it has tokenFile")
+	h.expectFailure(t.Context(), workload.KubeconfigRefused, "it has tokenFile")
 	h.visit(t.Context())
 	h.Expect(requests.Load()).To(BeZero())
 	h.Expect(h.secretReads.Load()).To(BeEquivalentTo(2), "once by us and once by the test")
@@ -177,7 +177,7 @@ func TestUnauthorizedCredentialsAreReported(t *testing.T) {
 	s := newAPIServer(t, "new-token")
 	h := newHub(t, conntest.Kubeconfig(t, s.URL, nil))
 	h.Expect(h.visit(t.Context())).NotTo(BeZero())
-	h.expectFailure(t.Context(), facts.Unauthorized, "401 Unauthorized")
+	h.expectFailure(t.Context(), workload.Unauthorized, "401 Unauthorized")
 
 	h.setKubeconfig(t.Context(), conntest.Kubeconfig(t, s.URL, withToken("new-token")))
 	h.visit(t.Context())
@@ -188,7 +188,7 @@ func TestUnauthorizedCredentialsAreReported(t *testing.T) {
 	// The existing connection would still work. The kubeconfig decides.
 	h.setKubeconfig(t.Context(), conntest.Kubeconfig(t, s.URL, withToken("wrong-token")))
 	h.visit(t.Context())
-	h.expectFailure(t.Context(), facts.Unauthorized, "401 Unauthorized")
+	h.expectFailure(t.Context(), workload.Unauthorized, "401 Unauthorized")
 	h.Eventually(func() int { return s.watched(nodesPath) }, time.Minute).Should(BeZero())
 }
 
@@ -239,7 +239,7 @@ func TestForeignClustersAreNotConnected(t *testing.T) {
 	h.Eventually(func() int { return s.watched(nodesPath) }, time.Minute).Should(BeZero())
 
 	h.selected.Store(true)
-	h.Expect(h.Observe(clusterKey)).To(Equal(facts.Workload{}))
+	h.Expect(h.Observe(clusterKey)).To(Equal(workload.State{}))
 	h.Expect(h.visits).To(Receive(), "its control plane may have been selected since")
 	h.visit(t.Context())
 	h.Expect(h.Observe(clusterKey).Connected).To(BeTrue())
@@ -255,7 +255,7 @@ func TestUntrustedCertificateIsReported(t *testing.T) {
 	s := newAPIServer(t, "secret-token")
 	h := newHub(t, conntest.Kubeconfig(t, s.URL, func(c *clientcmdapi.Config) { c.Clusters["c"].InsecureSkipTLSVerify = false }))
 	h.visit(t.Context())
-	h.expectFailure(t.Context(), facts.Untrusted, "not from the authority in the kubeconfig")
+	h.expectFailure(t.Context(), workload.Untrusted, "not from the authority in the kubeconfig")
 }
 
 // An installing cluster is retried often, even if the API of its bootstrap has responded. An installed
@@ -279,7 +279,7 @@ func TestRetryIntervals(t *testing.T) {
 			h.isInstalled.Store(tc.installed)
 			first := h.visit(t.Context())
 			h.Expect(first).To(BeNumerically("~", retryFirst, float64(retryFirst)*jitter*1.1))
-			h.expectFailure(t.Context(), facts.Unreachable, "connection refused")
+			h.expectFailure(t.Context(), workload.Unreachable, "connection refused")
 			var last time.Duration
 			for range 15 {
 				last = h.visit(t.Context())
@@ -316,10 +316,10 @@ func TestObserveConnectedCluster(t *testing.T) {
 	seen := h.Observe(clusterKey)
 	h.Expect(seen.LastSuccess).To(BeTemporally("~", time.Now(), time.Minute))
 	seen.LastSuccess = time.Time{}
-	h.Expect(seen).To(Equal(facts.Workload{
+	h.Expect(seen).To(Equal(workload.State{
 		Connected: true, KubernetesVersion: "v1.32.6", OpenShiftVersion: "4.19.3", ReleaseImage: "release:4.19.3",
-		Nodes: []facts.Node{{Name: "n0", UID: "n0", HostUID: "h0"}}, Tokens: seen.Tokens,
-		Etcd: facts.EtcdOperator{Known: true, Available: true},
+		Nodes: []workload.Node{{Name: "n0", UID: "n0", HostUID: "h0"}}, Tokens: seen.Tokens,
+		Etcd: workload.EtcdOperator{Known: true, Available: true},
 	}))
 	h.Expect(seen.Tokens).NotTo(BeNil())
 	h.Expect(seen.Tokens).To(BeEmpty())
@@ -410,7 +410,7 @@ func TestRevokedTokenIsNoticedOnUse(t *testing.T) {
 	h.Expect(apierrors.IsUnauthorized(err)).To(BeTrue())
 	h.Expect(h.visits).To(Receive())
 	h.visit(t.Context())
-	h.expectFailure(t.Context(), facts.Unauthorized, "401 Unauthorized")
+	h.expectFailure(t.Context(), workload.Unauthorized, "401 Unauthorized")
 	_, err = h.HasToken(t.Context(), clusterKey, "t1")
 	h.Expect(err).To(MatchError(ErrNotConnected))
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/http2conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/objects"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -100,7 +100,7 @@ type connection struct {
 	releases       map[string]string
 	releasesNeeded bool
 	// pools are the MachineConfigPools to report.
-	pools       []facts.Pool
+	pools       []workload.Pool
 	poolsNeeded bool
 	tokens      sets.Set[types.UID]
 	// latestRequest is the UID of the newest CertificateSigningRequest of a kubelet.
@@ -216,15 +216,15 @@ func (c *connection) visit(ctx context.Context, installed bool) time.Duration {
 }
 
 // observe returns the state of the cluster.
-func (c *connection) observe() facts.Workload {
+func (c *connection) observe() workload.State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.view()
 }
 
 // view is observe for callers that hold the lock.
-func (c *connection) view() facts.Workload {
-	seen := facts.Workload{Connected: c.connected, LastSuccess: c.answered(), Restarts: c.restarts()}
+func (c *connection) view() workload.State {
+	seen := workload.State{Connected: c.connected, LastSuccess: c.answered(), Restarts: c.restarts()}
 	if !seen.Connected {
 		if c.failure != nil {
 			seen.Failure = &c.failure.Failure

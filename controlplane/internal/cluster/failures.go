@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 const (
@@ -15,7 +15,7 @@ const (
 
 // failure is why there is no connection, and since when that cause is reported.
 type failure struct {
-	facts.Failure
+	workload.Failure
 	since time.Time
 }
 

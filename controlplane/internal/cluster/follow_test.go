@@ -27,7 +27,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn/conntest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/objects"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 func TestChangesAreReported(t *testing.T) {
@@ -41,9 +41,9 @@ func TestChangesAreReported(t *testing.T) {
 	h.Expect(h.observeChange().OpenShiftVersion).To(Equal("4.19.4"))
 
 	s.put(nodesPath, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "n1"}})
-	h.Expect(h.observeChange().Nodes).To(ConsistOf(HaveField("Name", "n0"), facts.Node{Name: "n1", UID: "n1"}))
+	h.Expect(h.observeChange().Nodes).To(ConsistOf(HaveField("Name", "n0"), workload.Node{Name: "n1", UID: "n1"}))
 	s.put(nodesPath, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "n1"}, Spec: corev1.NodeSpec{ProviderID: "metal3://x"}})
-	h.Expect(h.observeChange().Nodes).To(ContainElement(facts.Node{Name: "n1", UID: "n1", ProviderID: "metal3://x"}))
+	h.Expect(h.observeChange().Nodes).To(ContainElement(workload.Node{Name: "n1", UID: "n1", ProviderID: "metal3://x"}))
 	s.remove(nodesPath, "n0")
 	h.Expect(h.observeChange().Nodes).To(HaveLen(1))
 
@@ -99,7 +99,7 @@ func TestBrokenConnectionIsVisited(t *testing.T) {
 	h.Eventually(h.visits, time.Minute).Should(Receive())
 	s.Close()
 	h.visit(t.Context())
-	h.expectFailure(t.Context(), facts.Unreachable, "connection refused")
+	h.expectFailure(t.Context(), workload.Unreachable, "connection refused")
 }
 
 // Only visits connect, so that there is one connection.
@@ -147,7 +147,7 @@ func TestDeadConnectionIsReplaced(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	h.visit(ctx)
-	h.expectFailure(t.Context(), facts.Unreachable, "does not answer in time")
+	h.expectFailure(t.Context(), workload.Unreachable, "does not answer in time")
 	h.visit(t.Context())
 	h.Expect(h.observeChange().Connected).To(BeTrue())
 }
@@ -304,7 +304,7 @@ func TestUnreadableTokensAreUnknown(t *testing.T) {
 func TestReplacedNodeIsNotRemoved(t *testing.T) {
 	g := NewWithT(t)
 	conn := newConnection(clusterKey, time.Now, nil, func() {}, func() {})
-	conn.nodes.Put(facts.Node{Name: "n0", UID: "new"})
+	conn.nodes.Put(workload.Node{Name: "n0", UID: "new"})
 	removed := watchEvent{Type: watch.Deleted}
 	removed.Object.Metadata.Name = "n0"
 	for uid, left := range map[types.UID]int{"old": 1, "new": 0} {

@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/objects"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 func TestClockAheadDoesNotExtendEtcdGrace(t *testing.T) {
@@ -15,7 +15,7 @@ func TestClockAheadDoesNotExtendEtcdGrace(t *testing.T) {
 	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	conn := &connection{now: func() time.Time { return now }}
 	degraded := func(since time.Time) objects.Health {
-		return objects.Health{Etcd: facts.EtcdOperator{DegradedSince: since}}
+		return objects.Health{Etcd: workload.EtcdOperator{DegradedSince: since}}
 	}
 	since := func() time.Time { return conn.health[1].Etcd.DegradedSince }
 

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/objects"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // poolWith returns an updated pool of one Node, changed by a function.
@@ -43,26 +43,26 @@ func TestPoolOf(t *testing.T) {
 	}
 	for situation, tc := range map[string]struct {
 		change func(*machineconfigurationv1.MachineConfigPool)
-		pool   facts.Pool
+		pool   workload.Pool
 	}{
-		"all Nodes updated": {nil, facts.Pool{}},
-		"paused":            {poolPaused, facts.Pool{Paused: true}},
+		"all Nodes updated": {nil, workload.Pool{}},
+		"paused":            {poolPaused, workload.Pool{Paused: true}},
 		"paused, without Nodes": {func(p *machineconfigurationv1.MachineConfigPool) {
 			poolPaused(p)
 			poolBehind(p)
 			p.Status.MachineCount = 0
-		}, facts.Pool{}},
-		"a Node is not updated": {poolBehind, facts.Pool{Behind: true}},
-		"not observed yet":      {func(p *machineconfigurationv1.MachineConfigPool) { p.Generation++ }, facts.Pool{Behind: true}},
+		}, workload.Pool{}},
+		"a Node is not updated": {poolBehind, workload.Pool{Behind: true}},
+		"not observed yet":      {func(p *machineconfigurationv1.MachineConfigPool) { p.Generation++ }, workload.Pool{Behind: true}},
 		"degraded by a Node": {func(p *machineconfigurationv1.MachineConfigPool) {
 			is(p, machineconfigurationv1.MachineConfigPoolDegraded, "")
 			p.Status.Conditions[1].Reason = ""
 			is(p, machineconfigurationv1.MachineConfigPoolNodeDegraded, "Node w0 cannot be drained")
-		}, facts.Pool{Degraded: "Node w0 cannot be drained"}},
+		}, workload.Pool{Degraded: "Node w0 cannot be drained"}},
 		"degraded without message": {func(p *machineconfigurationv1.MachineConfigPool) {
 			is(p, machineconfigurationv1.MachineConfigPoolDegraded, "")
 			p.Status.Conditions[1].Reason = ""
-		}, facts.Pool{Degraded: "no reason is reported"}},
+		}, workload.Pool{Degraded: "no reason is reported"}},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			tc.pool.Name = "worker"
@@ -88,14 +88,14 @@ func TestPoolsAreWatchedDuringUpgrade(t *testing.T) {
 	h.Eventually(h.visits).Should(Receive(), "the cluster must be visited")
 	h.visit(t.Context())
 	h.Expect(h.Observe(clusterKey)).To(And(HaveField("PoolsKnown", true), HaveField("Pools",
-		ConsistOf(facts.Pool{Name: "worker", Paused: true}))))
+		ConsistOf(workload.Pool{Name: "worker", Paused: true}))))
 	h.Eventually(func() int { return s.watched(poolsPath) }).Should(Equal(1))
 
 	for len(h.changes) > 0 {
 		<-h.changes
 	}
 	s.put(poolsPath, poolWith(poolBehind))
-	h.Expect(h.observeChange().Pools).To(ConsistOf(facts.Pool{Name: "worker", Behind: true}), "without another visit")
+	h.Expect(h.observeChange().Pools).To(ConsistOf(workload.Pool{Name: "worker", Behind: true}), "without another visit")
 	s.put(poolsPath, poolWith(nil))
 	h.Expect(h.observeChange()).To(And(HaveField("PoolsKnown", true), HaveField("Pools", BeEmpty())))
 	h.Expect(h.visits).NotTo(Receive())

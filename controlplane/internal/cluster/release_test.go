@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/objects"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 func nodeWith(config string) *corev1.Node {
@@ -38,7 +38,7 @@ func TestNodeReleaseIsReadDuringUpgrade(t *testing.T) {
 	s.put(configsPath, configOf("old", "4.19.3"))
 	s.put(configsPath, configOf("new", "4.20.1"))
 	s.put(nodesPath, nodeWith("old"))
-	h.Eventually(h.observeChange).Should(HaveField("Nodes", ConsistOf(facts.Node{
+	h.Eventually(h.observeChange).Should(HaveField("Nodes", ConsistOf(workload.Node{
 		Name: "n0", UID: "n0", ProviderID: "metal3://h0",
 		HostUID: "h0", Config: "old",
 	})))

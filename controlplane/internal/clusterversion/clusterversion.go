@@ -20,7 +20,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/objects"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
@@ -50,10 +50,10 @@ type Versions struct{ clusters Clusters }
 func New(clusters Clusters) *Versions { return &Versions{clusters} }
 
 // Observe reads the facts that an upgrade of a cluster depends on.
-func (v *Versions) Observe(ctx context.Context, key client.ObjectKey) (facts.ClusterVersion, error) {
-	seen := facts.ClusterVersion{}
+func (v *Versions) Observe(ctx context.Context, key client.ObjectKey) (workload.ClusterVersion, error) {
+	seen := workload.ClusterVersion{}
 	err := v.clusters.Connect(ctx, key, func(ctx context.Context, conn *conn.Conn) error {
-		for _, read := range []func(context.Context, client.Client, *facts.ClusterVersion) error{
+		for _, read := range []func(context.Context, client.Client, *workload.ClusterVersion) error{
 			readVersion, readGates, readOperators,
 			readPools,
 		} {
@@ -66,7 +66,7 @@ func (v *Versions) Observe(ctx context.Context, key client.ObjectKey) (facts.Clu
 	return seen, err
 }
 
-func readVersion(ctx context.Context, c client.Client, seen *facts.ClusterVersion) error {
+func readVersion(ctx context.Context, c client.Client, seen *workload.ClusterVersion) error {
 	version := &configv1.ClusterVersion{}
 	if err := c.Get(ctx, client.ObjectKey{Name: versionName}, version); err != nil {
 		return fmt.Errorf("cannot read ClusterVersion %s of the workload cluster: %w", versionName, err)
@@ -78,7 +78,7 @@ func readVersion(ctx context.Context, c client.Client, seen *facts.ClusterVersio
 		seen.Images = append(seen.Images, entry.Image)
 	}
 	for _, r := range version.Status.AvailableUpdates {
-		seen.Offers = append(seen.Offers, facts.Offer{Version: r.Version, Image: r.Image})
+		seen.Offers = append(seen.Offers, workload.Offer{Version: r.Version, Image: r.Image})
 	}
 	for i := range version.Status.ConditionalUpdates {
 		seen.Offers = append(seen.Offers, offerOf(&version.Status.ConditionalUpdates[i]))
@@ -111,20 +111,20 @@ func isOurRequest(written []metav1.ManagedFieldsEntry) bool {
 
 // offerOf returns an offer without risks if the cluster found that none applies. Such a release is also an
 // available update.
-func offerOf(u *configv1.ConditionalUpdate) facts.Offer {
-	offer := facts.Offer{Version: u.Release.Version, Image: u.Release.Image}
+func offerOf(u *configv1.ConditionalUpdate) workload.Offer {
+	offer := workload.Offer{Version: u.Release.Version, Image: u.Release.Image}
 	for _, c := range u.Conditions {
 		if c.Type == "Recommended" && c.Status == "True" {
 			return offer
 		}
 	}
 	for _, r := range u.Risks {
-		offer.Risks = append(offer.Risks, facts.Risk{Name: r.Name, Message: r.Message})
+		offer.Risks = append(offer.Risks, workload.Risk{Name: r.Name, Message: r.Message})
 	}
 	return offer
 }
 
-func readGates(ctx context.Context, c client.Client, seen *facts.ClusterVersion) error {
+func readGates(ctx context.Context, c client.Client, seen *workload.ClusterVersion) error {
 	gates, err := kube.Read(ctx, c, gatesKey, &corev1.ConfigMap{})
 	if err != nil || gates == nil {
 		return err
@@ -134,14 +134,14 @@ func readGates(ctx context.Context, c client.Client, seen *facts.ClusterVersion)
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(gates.Data)) {
-		gate := facts.Gate{Name: name, Message: gates.Data[name]}
+		gate := workload.Gate{Name: name, Message: gates.Data[name]}
 		gate.Acknowledged = acknowledged != nil && acknowledged.Data[name] == "true"
 		seen.Gates = append(seen.Gates, gate)
 	}
 	return nil
 }
 
-func readOperators(ctx context.Context, c client.Client, seen *facts.ClusterVersion) error {
+func readOperators(ctx context.Context, c client.Client, seen *workload.ClusterVersion) error {
 	operators := &configv1.ClusterOperatorList{}
 	if err := c.List(ctx, operators); err != nil {
 		return fmt.Errorf("cannot list the ClusterOperators of the workload cluster: %w", err)
@@ -159,11 +159,11 @@ func readOperators(ctx context.Context, c client.Client, seen *facts.ClusterVers
 	return nil
 }
 
-func newAilment(operator, state string) facts.Ailment {
-	return facts.Ailment{Operator: operator, Message: fmt.Sprintf("ClusterOperator %s %s", operator, state)}
+func newAilment(operator, state string) workload.Ailment {
+	return workload.Ailment{Operator: operator, Message: fmt.Sprintf("ClusterOperator %s %s", operator, state)}
 }
 
-func readPools(ctx context.Context, c client.Client, seen *facts.ClusterVersion) error {
+func readPools(ctx context.Context, c client.Client, seen *workload.ClusterVersion) error {
 	pools := &machineconfigurationv1.MachineConfigPoolList{}
 	if err := c.List(ctx, pools); err != nil {
 		return fmt.Errorf("cannot list the MachineConfigPools of the workload cluster: %w", err)
@@ -171,11 +171,11 @@ func readPools(ctx context.Context, c client.Client, seen *facts.ClusterVersion)
 	for i := range pools.Items {
 		pool := objects.PoolOf(&pools.Items[i])
 		if pool.ControlPlane() && pools.Items[i].Spec.Paused {
-			seen.Unhealthy = append(seen.Unhealthy, facts.Ailment{Message: "MachineConfigPool " + pool.Name +
+			seen.Unhealthy = append(seen.Unhealthy, workload.Ailment{Message: "MachineConfigPool " + pool.Name +
 				" is paused, so that no upgrade ends"})
 		}
 		if pool.Degraded != "" {
-			seen.Unhealthy = append(seen.Unhealthy, facts.Ailment{Message: fmt.Sprintf("MachineConfigPool %s is degraded (%s)", pool.Name,
+			seen.Unhealthy = append(seen.Unhealthy, workload.Ailment{Message: fmt.Sprintf("MachineConfigPool %s is degraded (%s)", pool.Name,
 				pool.Degraded)})
 		}
 	}
@@ -184,7 +184,7 @@ func readPools(ctx context.Context, c client.Client, seen *facts.ClusterVersion)
 
 // RequestUpdate writes a request into a cluster. It returns a conflict if the ClusterVersion changed since it
 // was read.
-func (v *Versions) RequestUpdate(ctx context.Context, key client.ObjectKey, request facts.UpdateRequest) error {
+func (v *Versions) RequestUpdate(ctx context.Context, key client.ObjectKey, request workload.UpdateRequest) error {
 	return v.clusters.Connect(ctx, key, func(ctx context.Context, conn *conn.Conn) error {
 		if len(request.Acknowledge) > 0 {
 			if err := acknowledge(ctx, conn.Client, request.Acknowledge); err != nil {
@@ -196,7 +196,7 @@ func (v *Versions) RequestUpdate(ctx context.Context, key client.ObjectKey, requ
 }
 
 // writeRequest writes channel and release, and no field of other clients.
-func writeRequest(ctx context.Context, c client.Client, request facts.UpdateRequest) error {
+func writeRequest(ctx context.Context, c client.Client, request workload.UpdateRequest) error {
 	spec := map[string]any{}
 	if request.Channel != "" {
 		spec["channel"] = request.Channel

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // fakeCluster is a workload cluster, and the connection to it.
@@ -124,22 +124,22 @@ func TestObserve(t *testing.T) {
 	)
 	seen, err := c.Observe(t.Context(), client.ObjectKey{})
 	c.Expect(err).NotTo(HaveOccurred())
-	c.Expect(seen).To(Equal(facts.ClusterVersion{
+	c.Expect(seen).To(Equal(workload.ClusterVersion{
 		ResourceVersion: c.version().ResourceVersion, Runs: "4.19.3", Upgrading: "4.19.8", Former: []string{"4.19.5"}, Channel: "stable-4.19",
-		Requested: facts.Update{Version: "4.19.9", Image: "image", Force: true},
-		Offers: []facts.Offer{
+		Requested: workload.Update{Version: "4.19.9", Image: "image", Force: true},
+		Offers: []workload.Offer{
 			{Version: "4.19.9", Image: "i9"},
-			{Version: "4.19.10", Image: "i10", Risks: []facts.Risk{{Name: "Slow", Message: "it is slow"}}},
+			{Version: "4.19.10", Image: "i10", Risks: []workload.Risk{{Name: "Slow", Message: "it is slow"}}},
 			{Version: "4.19.11", Image: "i11"},
 		},
 		NoOffers: "no route",
-		Gates: []facts.Gate{
+		Gates: []workload.Gate{
 			{Name: "ack-4.19-a", Message: "check a"},
 			{Name: "ack-4.19-b", Message: "check b", Acknowledged: true},
 			{Name: "ack-4.19-c", Message: "check c"},
 		},
 		Images: []string{"i8", "i5", "i3"},
-		Unhealthy: []facts.Ailment{
+		Unhealthy: []workload.Ailment{
 			{Operator: "etcd", Message: "ClusterOperator etcd is degraded"},
 			{Operator: "ingress", Message: "ClusterOperator ingress is not available"},
 			{Message: "MachineConfigPool arbiter is paused, so that no upgrade ends"},
@@ -154,7 +154,7 @@ func TestRequestUpdateKeepsOtherFields(t *testing.T) {
 		v.Spec.DesiredUpdate = &configv1.Update{Image: "former", Force: true}
 	}))
 	before := c.version()
-	request := facts.UpdateRequest{ResourceVersion: before.ResourceVersion, Update: &facts.Update{Version: "4.19.9"}}
+	request := workload.UpdateRequest{ResourceVersion: before.ResourceVersion, Update: &workload.Update{Version: "4.19.9"}}
 	c.Expect(c.RequestUpdate(t.Context(), client.ObjectKey{}, request)).To(Succeed())
 	after := c.version()
 	c.Expect(after.Spec.DesiredUpdate).To(Equal(&configv1.Update{Version: "4.19.9"}), "the former image belongs to another version")
@@ -168,7 +168,7 @@ func TestRequestUpdateKeepsOtherFields(t *testing.T) {
 	c.Expect(err).NotTo(HaveOccurred())
 	c.Expect(seen.Ours).To(BeTrue())
 
-	request = facts.UpdateRequest{ResourceVersion: after.ResourceVersion, Channel: "eus-4.20"}
+	request = workload.UpdateRequest{ResourceVersion: after.ResourceVersion, Channel: "eus-4.20"}
 	c.Expect(c.RequestUpdate(t.Context(), client.ObjectKey{}, request)).To(Succeed())
 	c.Expect(c.version().Spec.Channel).To(Equal("eus-4.20"))
 	c.Expect(c.version().Spec.DesiredUpdate.Version).To(Equal("4.19.9"))
@@ -180,7 +180,7 @@ func TestRequestUpdateKeepsOtherFields(t *testing.T) {
 	c.Expect(err).NotTo(HaveOccurred())
 	c.Expect(seen.Ours).To(BeFalse(), "another client changed it")
 
-	c.Expect(c.RequestUpdate(t.Context(), client.ObjectKey{}, facts.UpdateRequest{
+	c.Expect(c.RequestUpdate(t.Context(), client.ObjectKey{}, workload.UpdateRequest{
 		ResourceVersion: c.version().ResourceVersion,
 		Withdraw:        true,
 	})).To(Succeed())
@@ -196,9 +196,9 @@ func TestAcknowledgementsAreAdded(t *testing.T) {
 		return found.Data
 	}
 	before := c.version().ResourceVersion
-	c.Expect(c.RequestUpdate(t.Context(), client.ObjectKey{}, facts.UpdateRequest{Acknowledge: []string{"a"}})).To(Succeed())
+	c.Expect(c.RequestUpdate(t.Context(), client.ObjectKey{}, workload.UpdateRequest{Acknowledge: []string{"a"}})).To(Succeed())
 	c.Expect(acknowledged()).To(Equal(map[string]string{"a": "true"}))
-	c.Expect(c.RequestUpdate(t.Context(), client.ObjectKey{}, facts.UpdateRequest{Acknowledge: []string{"b"}})).To(Succeed())
+	c.Expect(c.RequestUpdate(t.Context(), client.ObjectKey{}, workload.UpdateRequest{Acknowledge: []string{"b"}})).To(Succeed())
 	c.Expect(acknowledged()).To(Equal(map[string]string{"a": "true", "b": "true"}))
 	c.Expect(c.version().ResourceVersion).To(Equal(before), "no release is requested")
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/upgrade"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
@@ -35,8 +35,8 @@ const (
 
 // Requests reads the ClusterVersions of installed clusters with the related objects, and requests updates.
 type Requests interface {
-	Observe(ctx context.Context, cluster client.ObjectKey) (facts.ClusterVersion, error)
-	RequestUpdate(ctx context.Context, cluster client.ObjectKey, request facts.UpdateRequest) error
+	Observe(ctx context.Context, cluster client.ObjectKey) (workload.ClusterVersion, error)
+	RequestUpdate(ctx context.Context, cluster client.ObjectKey, request workload.UpdateRequest) error
 }
 
 // Watcher watches the releases of Nodes and the MachineConfigPools of a cluster while they are needed.
@@ -117,12 +117,14 @@ func upgradeKey(s *scope.Scope) string { return reconcile.Key("upgrade", s.Store
 
 // requestUpdate writes a request into the ClusterVersion unless the request is empty. It reports whether the cluster has
 // the request. The same request is written again only after a backoff, because another client may change it in between.
-func (u *Upgrader) requestUpdate(ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, request facts.UpdateRequest) bool {
+func (u *Upgrader) requestUpdate(
+	ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, request workload.UpdateRequest,
+) bool {
 	if request.Empty() {
 		u.failing.Clear(upgradeKey(s))
 		return true
 	}
-	update := ptr.Deref(request.Update, facts.Update{})
+	update := ptr.Deref(request.Update, workload.Update{})
 	id := fmt.Sprintf("%s %s %v %+v %t", s.Stored.UID, request.Channel, request.Acknowledge, update, request.Withdraw)
 	if u.backoff.IsInBackOffSinceUpdate(id, u.clock.Now()) {
 		inspection.Block(decision.Wait(controlplanev1.UpgradeInProgressReason,

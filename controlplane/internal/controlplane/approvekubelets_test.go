@@ -27,8 +27,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/approval"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubelets"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // fakeKubelets create the certificate requests that a test sets.
@@ -265,7 +265,7 @@ func TestNewRequestsAreInspectedAtLimitedRate(t *testing.T) {
 func TestBeforeTheClusterIsInstalledItsOwnControllerApproves(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
-	h.workloads.facts = facts.Workload{Connected: true, LastSuccess: time.Now()}
+	h.workloads.facts = workload.State{Connected: true, LastSuccess: time.Now()}
 	h.requestCertificate("csr-1", "n1")
 	h.reconcile()
 	h.Expect(h.kubelets.inspections).To(BeZero())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -42,7 +43,7 @@ var drainRuleChanges = predicate.Or(predicate.GenerationChangedPredicate{}, pred
 var machineChanges = kube.Changes(func(before, after *clusterv1.Machine) bool {
 	_, controlPlane := after.Labels[clusterv1.MachineControlPlaneLabel]
 	return controlPlane || before.Generation != after.Generation ||
-		facts.NodeAway(before) != facts.NodeAway(after) || facts.OwnedByKind(before, "MachineSet") != facts.OwnedByKind(after, "MachineSet") ||
+		facts.NodeAway(before) != facts.NodeAway(after) || workers.OwnedByKind(before, "MachineSet") != workers.OwnedByKind(after, "MachineSet") ||
 		(len(before.OwnerReferences) == 0) != (len(after.OwnerReferences) == 0) || // MachinesWithoutOwner waits for it
 		facts.WaitsForNode(before) != facts.WaitsForNode(after) || facts.UpdatesInPlace(before) != facts.UpdatesInPlace(after) ||
 		conditions.GetReason(before, clusterv1.MachineBootstrapConfigReadyCondition) != conditions.GetReason(after, clusterv1.MachineBootstrapConfigReadyCondition)
@@ -53,7 +54,7 @@ func ownerChanges[T interface {
 	client.Object
 	conditions.Getter
 }]() predicate.Predicate {
-	return predicate.Or(predicate.GenerationChangedPredicate{}, kube.Changes(func(before, after T) bool { return facts.Blocker(before) != facts.Blocker(after) }))
+	return predicate.Or(predicate.GenerationChangedPredicate{}, kube.Changes(func(before, after T) bool { return workers.Blocker(before) != workers.Blocker(after) }))
 }
 
 // agentChanges are those of what the conditions tell of a host, how far it is, and since when, among them, and of what

@@ -19,6 +19,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdremoval"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -38,8 +39,8 @@ func newLeavingHub(t *testing.T) (h *hub, now *time.Time, going string) {
 }
 
 // rejoin makes the first host a member again.
-func (h *hub) rejoin(change func(m *facts.EtcdMember)) {
-	m := facts.EtcdMember{ID: 9, Name: "n0", Hosts: []string{"n0"}}
+func (h *hub) rejoin(change func(m *workload.EtcdMember)) {
+	m := workload.EtcdMember{ID: 9, Name: "n0", Hosts: []string{"n0"}}
 	change(&m)
 	h.etcds.Members = append(h.etcds.Members, m)
 }
@@ -52,22 +53,22 @@ func TestReleasedHostThatRejoinsBeforeItIsOffIsRemoved(t *testing.T) {
 	}{
 		"it does not rejoin": {func(*hub) {}, nil, ""},
 		"it rejoins as a learner": {func(h *hub) {
-			h.rejoin(func(m *facts.EtcdMember) { m.Learner = true })
+			h.rejoin(func(m *workload.EtcdMember) { m.Learner = true })
 		}, []string{"remove n0 through n1"}, ""},
-		"it rejoins as a voter": {func(h *hub) { h.rejoin(func(*facts.EtcdMember) {}) }, []string{"remove n0 through n1"}, ""},
+		"it rejoins as a voter": {func(h *hub) { h.rejoin(func(*workload.EtcdMember) {}) }, []string{"remove n0 through n1"}, ""},
 		"it has rejoined and is off": {
-			func(h *hub) { h.rejoin(func(m *facts.EtcdMember) { m.Problem = "does not answer" }) }, []string{"remove n0 through n1"}, "",
+			func(h *hub) { h.rejoin(func(m *workload.EtcdMember) { m.Problem = "does not answer" }) }, []string{"remove n0 through n1"}, "",
 		},
 		"it has rejoined and leads": {func(h *hub) {
-			h.rejoin(func(m *facts.EtcdMember) { m.Leader = true })
+			h.rejoin(func(m *workload.EtcdMember) { m.Leader = true })
 			h.etcds.Members[0].Leader = false
 		}, []string{"lead n1 instead of n0"}, ""},
 		"it has rejoined while another member does not answer": {func(h *hub) {
-			h.rejoin(func(*facts.EtcdMember) {})
+			h.rejoin(func(*workload.EtcdMember) {})
 			h.etcds.Members[1].Problem = "does not answer"
 		}, nil, "its host may be in etcd again: without it etcd would have no quorum"},
 		"it has rejoined and cannot be removed": {func(h *hub) {
-			h.rejoin(func(*facts.EtcdMember) {})
+			h.rejoin(func(*workload.EtcdMember) {})
 			h.etcds.changing = errors.New("secret of a server")
 		}, []string{"remove n0 through n1"}, "cannot query etcd: see the log of the manager; it is tried again"},
 		"etcd cannot be read": {func(h *hub) { h.etcds.observing = errors.New("secret of a server") }, nil, ""},
@@ -134,7 +135,7 @@ func TestChecksOfReleasedHostWhoseKubeletReportsDoNotEnd(t *testing.T) {
 		h.reconcile()
 	}
 	h.Expect(h.etcds.inspections).To(BeNumerically(">", etcdremoval.MaxLeavingChecks))
-	h.rejoin(func(*facts.EtcdMember) {})
+	h.rejoin(func(*workload.EtcdMember) {})
 	*now = now.Add(etcdgate.MaxDelay)
 	h.reconcile()
 	h.Expect(h.etcds.Members).To(HaveLen(2), "the member is removed again")
@@ -149,7 +150,7 @@ func TestReleasedHostThatRejoinsLateIsRemoved(t *testing.T) {
 				h.reconcile()
 				*now = now.Add(etcdgate.MaxDelay)
 			}
-			h.rejoin(func(m *facts.EtcdMember) { m.Leader = lead })
+			h.rejoin(func(m *workload.EtcdMember) { m.Leader = lead })
 			h.etcds.Members[0].Leader = !lead
 			h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.InitialBackgroundDelay))
 			h.Expect(h.etcds.calls).To(HaveLen(1))
@@ -164,7 +165,7 @@ func TestReleasedHostThatRejoinsLateIsRemoved(t *testing.T) {
 func TestChecksOfRejoinedHostDoNotEnd(t *testing.T) {
 	h, now, _ := newLeavingHub(t)
 	h.reconcile()
-	h.rejoin(func(*facts.EtcdMember) {})
+	h.rejoin(func(*workload.EtcdMember) {})
 	h.etcds.Members[1].Problem = "does not answer"
 	for range 2 * etcdremoval.MaxLeavingChecks {
 		*now = now.Add(etcdgate.MaxDelay)
@@ -177,7 +178,7 @@ func TestBlockerOfTheNextHostIsReportedWithTheReleasedHost(t *testing.T) {
 	h, now, going := newLeavingHub(t)
 	h.reconcile()
 	h.deleteMachine(1)
-	h.rejoin(func(*facts.EtcdMember) {})
+	h.rejoin(func(*workload.EtcdMember) {})
 	h.etcds.Members[1].Problem = "does not answer"
 	*now = now.Add(etcdgate.InitialBackgroundDelay)
 	h.reconcile()
@@ -345,7 +346,7 @@ func TestNodeThatMayRunIsNotDeleted(t *testing.T) {
 			"its condition Ready is not Unknown",
 		},
 		"its member answers": {
-			func(h *hub) { h.rejoin(func(*facts.EtcdMember) {}) }, nil, controlplanev1.EtcdUnknownReason, "etcd member n0 of this Node answers",
+			func(h *hub) { h.rejoin(func(*workload.EtcdMember) {}) }, nil, controlplanev1.EtcdUnknownReason, "etcd member n0 of this Node answers",
 		},
 		"its kubelet registered it again": {
 			func(h *hub) { h.etcds.Nodes[2].UID = "again" },
@@ -366,7 +367,7 @@ func TestNodeThatMayRunIsNotDeleted(t *testing.T) {
 			"lack the permission to delete Nodes. Grant the permission, or switch its host off, then delete the Node, which wipes nothing",
 		},
 		"its member may serve": {
-			func(h *hub) { h.rejoin(func(m *facts.EtcdMember) { m.Problem = "does not answer" }) },
+			func(h *hub) { h.rejoin(func(m *workload.EtcdMember) { m.Problem = "does not answer" }) },
 			nil,
 			controlplanev1.EtcdUnknownReason,
 			"etcd member n0 of this Node may serve",

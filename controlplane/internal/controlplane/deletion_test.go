@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -133,7 +133,7 @@ func TestDeletedClusterIsNotInstalled(t *testing.T) {
 		Spec:       clusterv1.MachineDeploymentSpec{ClusterName: "cluster1", Replicas: ptr.To[int32](2)},
 	}
 	deployment.Labels = map[string]string{clusterv1.ClusterNameLabel: "cluster1"}
-	deployment.Spec.Template.Spec.Bootstrap.ConfigRef.Kind = facts.ConfigTemplateKind
+	deployment.Spec.Template.Spec.Bootstrap.ConfigRef.Kind = workers.ConfigTemplateKind
 	h := newHub(t, append(world(nil), deployment)...).withTime()
 	h.reconcile()
 	_, install := h.registration()

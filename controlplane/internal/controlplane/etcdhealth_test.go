@@ -19,7 +19,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // members returns the status of the condition EtcdMemberHealthy of each Machine, in their order.
@@ -47,7 +47,7 @@ func newEtcdHub(t *testing.T, now *time.Time) *hub {
 	*now = h.r.Clock.Now()
 	h.clock.now = func() time.Time { return *now }
 	h.restartAt(*now)
-	h.workloads.facts.Etcd = facts.EtcdOperator{Known: true, Available: true}
+	h.workloads.facts.Etcd = workload.EtcdOperator{Known: true, Available: true}
 	h.reconcile()
 	h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionTrue}))
 	h.etcds.inspections = 0
@@ -77,7 +77,7 @@ func TestLostEtcdMemberIsReported(t *testing.T) {
 		And(HaveField("Status", no), HaveField("Message", ContainSubstring("n1 is unhealthy"))),
 	)
 
-	h.etcds.Members[1].Problem, h.etcds.Condemned, h.workloads.facts.Etcd = "", "", facts.EtcdOperator{Known: true, Available: true}
+	h.etcds.Members[1].Problem, h.etcds.Condemned, h.workloads.facts.Etcd = "", "", workload.EtcdOperator{Known: true, Available: true}
 	now = now.Add(etcdgate.Interval) // the inspection does not wait until the operator has settled
 	h.reconcile()
 	h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, yes, yes}))
@@ -93,7 +93,7 @@ func TestLostEtcdMemberIsNotReportedWithoutEvidence(t *testing.T) {
 		"the connection ends":     func(h *hub) { h.workloads.facts.Connected = false },
 		"members cannot be read":  func(h *hub) { h.etcds.observing = errors.New("no answer") },
 		"etcd loses its quorum":   func(h *hub) { h.etcds.Lost = true },
-		"the operator is missing": func(h *hub) { h.workloads.facts.Etcd = facts.EtcdOperator{} },
+		"the operator is missing": func(h *hub) { h.workloads.facts.Etcd = workload.EtcdOperator{} },
 	} {
 		t.Run(situation, func(t *testing.T) {
 			var now time.Time
@@ -104,7 +104,7 @@ func TestLostEtcdMemberIsNotReportedWithoutEvidence(t *testing.T) {
 			h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, no, yes}))
 			lose(h)
 
-			now = now.Add(facts.GracePeriod - time.Second)
+			now = now.Add(workload.GracePeriod - time.Second)
 			h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", time.Minute)), "the next inspection is in time")
 			h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, no, yes}), "the cause may be transient")
 			now = now.Add(time.Second)
@@ -126,7 +126,7 @@ func TestStartingManagerKeepsTheConditionsOfMembers(t *testing.T) {
 	now = now.Add(time.Hour)
 	h.restart(now)
 	connected := h.workloads.facts
-	h.workloads.facts = facts.Workload{}
+	h.workloads.facts = workload.State{}
 	h.reconcile()
 	h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, no, yes}), "not connected yet")
 	h.workloads.facts = connected
@@ -139,7 +139,7 @@ func TestHostThatIsNotYetAMemberIsNotReportedAsHealthy(t *testing.T) {
 	h := newInstalledHub(t)
 	now := h.r.Clock.Now()
 	h.clock.now = func() time.Time { return now }
-	h.workloads.facts.Etcd = facts.EtcdOperator{Known: true, Available: true}
+	h.workloads.facts.Etcd = workload.EtcdOperator{Known: true, Available: true}
 	all := h.etcds.Members
 	h.etcds.Members = all[:2]
 	h.reconcile()
@@ -168,7 +168,7 @@ func TestReportOfLostEtcdMemberEndsWithItsEvidence(t *testing.T) {
 	h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, no, yes}))
 	h.occupyGate()
 
-	now = now.Add(facts.GracePeriod - time.Second)
+	now = now.Add(workload.GracePeriod - time.Second)
 	h.reconcile()
 	h.Expect(h.members()).To(Equal([]metav1.ConditionStatus{yes, no, yes}))
 	now = now.Add(time.Second)
@@ -182,7 +182,7 @@ func TestLostEtcdMemberIsReadEachMinuteWhileItsOperatorIsNotDegraded(t *testing.
 	now = now.Add(time.Hour)
 	h.loseMember(now)
 	h.reconcile()
-	h.workloads.facts.Etcd = facts.EtcdOperator{Known: true, Available: true, Progressing: true}
+	h.workloads.facts.Etcd = workload.EtcdOperator{Known: true, Available: true, Progressing: true}
 	h.etcds.inspections = 0
 	for range 20 {
 		now = now.Add(time.Minute)
@@ -239,7 +239,7 @@ func TestObjectsOfEtcdThatDoNotExistAreNoError(t *testing.T) {
 			now := h.clock.Now()
 			h.clock.now = func() time.Time { return now }
 			h.restartAt(now)
-			h.workloads.facts.Etcd = facts.EtcdOperator{Known: true, Available: true}
+			h.workloads.facts.Etcd = workload.EtcdOperator{Known: true, Available: true}
 			h.etcds.observing = tc.err
 			var logged []string
 			ctx := ctrl.LoggerInto(t.Context(), funcr.NewJSON(func(line string) { logged = append(logged, line) }, funcr.Options{}))

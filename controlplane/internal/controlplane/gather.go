@@ -21,6 +21,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
@@ -86,16 +87,16 @@ func (r *Reconciler) gatherMachines(ctx context.Context, f *facts.Facts) error {
 	if err := r.Client.List(ctx, sets, inNamespace, inCluster); err != nil {
 		return fmt.Errorf("cannot list MachineSets: %w", err)
 	}
-	f.DayOneWorkers = facts.CountWorkers(f.Cluster, deployments.Items, sets.Items, f.Workers)
-	f.MissingWorkers = facts.FindMissingWorkers(deployments.Items, sets.Items, f.Workers)
+	f.DayOneWorkers = workers.Count(f.Cluster, deployments.Items, sets.Items, f.Workers)
+	f.MissingWorkers = workers.FindMissing(deployments.Items, sets.Items, f.Workers)
 	r.recordMissing(f.MissingWorkers, deployments.Items, sets.Items)
-	f.Sets = facts.MachineSets(deployments.Items, sets.Items)
+	f.Sets = workers.MachineSets(deployments.Items, sets.Items)
 	return nil
 }
 
 // recordMissing sets since when Machines of each owner have been missing. The age of the owner says nothing: an old
 // MachineDeployment is scaled up.
-func (r *Reconciler) recordMissing(missing []facts.MissingWorkers, deployments []clusterv1.MachineDeployment, sets []clusterv1.MachineSet) {
+func (r *Reconciler) recordMissing(missing []workers.Missing, deployments []clusterv1.MachineDeployment, sets []clusterv1.MachineSet) {
 	complete := map[types.UID]bool{}
 	for i := range deployments {
 		complete[deployments[i].UID] = true

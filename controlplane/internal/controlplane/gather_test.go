@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -40,7 +40,7 @@ func TestPhasesDoNotChangeTheFacts(t *testing.T) {
 			h.reconcile()
 			h.giveKubeconfig("assisted-service")
 			h.setState("adding-hosts", hiveext.ClusterInstalledReason, 100)
-			h.workloads.facts = facts.Workload{Connected: true, OpenShiftVersion: "4.19.3"}
+			h.workloads.facts = workload.State{Connected: true, OpenShiftVersion: "4.19.3"}
 		},
 		"the cluster has to be deregistered, and labels are missing": func(h *hub) {
 			h.install()

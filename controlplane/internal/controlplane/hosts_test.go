@@ -17,7 +17,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
 )
 
 // The reports of hosts and the planned workers are read from the trimmed objects in the caches.
@@ -41,7 +41,7 @@ func TestPlannedWorkersAndStuckHostsAreReadFromTheCaches(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "w1", OwnerReferences: clusterOwner()},
 		Spec:       clusterv1.MachineSpec{ClusterName: "cluster1"},
 	}
-	worker.Spec.Bootstrap.ConfigRef.Kind = facts.ConfigKind
+	worker.Spec.Bootstrap.ConfigRef.Kind = workers.ConfigKind
 	conditions.Set(worker, metav1.Condition{
 		Type:    clusterv1.MachineBootstrapConfigReadyCondition,
 		Status:  metav1.ConditionFalse,

@@ -44,6 +44,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -51,7 +52,7 @@ import (
 // fakeWorkloads returns the facts that a test sets. It issues the tokens token-1, token-2..., bound to
 // Secrets with these UIDs.
 type fakeWorkloads struct {
-	facts  facts.Workload
+	facts  workload.State
 	issued int
 	// tokens are the Secrets of the tokens in the cluster, independent of its cache. hasToken is the error of
 	// HasToken.
@@ -96,11 +97,11 @@ func (f *fakeWorkloads) Authorities(context.Context, client.ObjectKey) (authorit
 	return f.authorities, f.noAuthorities
 }
 
-func (f *fakeWorkloads) Identify(context.Context, client.ObjectKey) (facts.Identity, error) {
-	return facts.Identity{ClusterID: "cluster-id", InfraID: "cluster1-x7k2p"}, f.identify
+func (f *fakeWorkloads) Identify(context.Context, client.ObjectKey) (workload.Identity, error) {
+	return workload.Identity{ClusterID: "cluster-id", InfraID: "cluster1-x7k2p"}, f.identify
 }
 
-func (f *fakeWorkloads) Observe(client.ObjectKey) facts.Workload { return f.facts }
+func (f *fakeWorkloads) Observe(client.ObjectKey) workload.State { return f.facts }
 func (f *fakeWorkloads) Forget(client.ObjectKey)                 {}
 
 func (f *fakeWorkloads) RequireReleases(_ client.ObjectKey, required bool) {
@@ -409,7 +410,7 @@ func (h *hub) install() {
 	h.reconcile()
 	h.giveKubeconfig("assisted-service")
 	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 100)
-	h.workloads.facts = facts.Workload{Connected: true, LastSuccess: time.Now(), OpenShiftVersion: "4.19.3", KubernetesVersion: "v1.32.6"}
+	h.workloads.facts = workload.State{Connected: true, LastSuccess: time.Now(), OpenShiftVersion: "4.19.3", KubernetesVersion: "v1.32.6"}
 	h.reconcile()
 }
 

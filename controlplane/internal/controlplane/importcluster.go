@@ -11,9 +11,9 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -43,7 +43,7 @@ func (r *Reconciler) importCluster(ctx context.Context, s *scope.Scope) (bool, e
 	return false, r.importAs(ctx, s, identity)
 }
 
-func (r *Reconciler) importAs(ctx context.Context, s *scope.Scope, identity facts.Identity) error {
+func (r *Reconciler) importAs(ctx context.Context, s *scope.Scope, identity workload.Identity) error {
 	running, err := openshift.ParseVersion(s.Workload.OpenShiftVersion)
 	if err != nil {
 		return fmt.Errorf("cannot import the cluster: %w", err)

@@ -22,6 +22,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/tokens"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
@@ -166,7 +167,7 @@ func TestClusterIsNotImportedWhileEvidenceIsMissing(t *testing.T) {
 		change  func(h *hub)
 		message string
 	}{
-		"while it does not answer": {func(h *hub) { h.workloads.facts = facts.Workload{} }, "API server answers"},
+		"while it does not answer": {func(h *hub) { h.workloads.facts = workload.State{} }, "API server answers"},
 		"while a Machine that may be running has no Node": {func(h *hub) {
 			worker := &clusterv1.Machine{}
 			worker.Namespace, worker.Name, worker.Spec.ClusterName = lab, "worker", "cluster1"
@@ -280,7 +281,7 @@ func TestStartedInstallationIsNotImported(t *testing.T) {
 	h.setState("installing", hiveext.ClusterInstallationInProgressReason, 50)
 	h.reconcile()
 	h.Expect(h.Delete(t.Context(), h.aci())).To(Succeed())
-	h.workloads.facts = facts.Workload{Connected: true, LastSuccess: time.Now()}
+	h.workloads.facts = workload.State{Connected: true, LastSuccess: time.Now()}
 	h.reconcile()
 	h.Expect(
 		h.Get(t.Context(), client.ObjectKey{Namespace: lab, Name: "c1"}, &hiveext.AgentClusterInstall{}),

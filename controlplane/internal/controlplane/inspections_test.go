@@ -15,7 +15,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -155,11 +155,11 @@ func TestBackgroundCheckWaitsForItsTurn(t *testing.T) {
 // time.
 func TestInspectionsOfMembersWaitForTheirTurn(t *testing.T) {
 	for situation, tc := range map[string]struct {
-		etcd  facts.EtcdOperator
+		etcd  workload.EtcdOperator
 		after time.Duration
 	}{
-		"etcd is healthy: waiting Machines come first": {facts.EtcdOperator{Known: true, Available: true}, etcdgate.DeferrableTurn},
-		"the operator is degraded":                     {facts.EtcdOperator{Known: true, DegradedSince: time.Now()}, etcdgate.Interval},
+		"etcd is healthy: waiting Machines come first": {workload.EtcdOperator{Known: true, Available: true}, etcdgate.DeferrableTurn},
+		"the operator is degraded":                     {workload.EtcdOperator{Known: true, DegradedSince: time.Now()}, etcdgate.Interval},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h := newInstalledHub(t)

@@ -19,6 +19,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/tokens"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/move"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 )
@@ -213,7 +214,7 @@ func TestForeignCopyIsNeitherUsedNorChanged(t *testing.T) {
 				h.reconcile()
 				h.Expect(h.published().Data["value"]).NotTo(Equal(kubeconfigOf("foreign")))
 				h.Expect(h.recovery().ResourceVersion).To(Equal(foreign.ResourceVersion))
-				h.workloads.facts = facts.Workload{}
+				h.workloads.facts = workload.State{}
 				h.endDeferral()
 				h.reconcile()
 				h.Expect(h.condition(controlplanev1.KubeconfigAvailableCondition).Message).To(

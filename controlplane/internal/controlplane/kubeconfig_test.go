@@ -19,17 +19,18 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/tokens"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 func TestNewKubeconfigOfAssistedServiceReplacesTheToken(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	h.giveKubeconfig("another")
-	h.workloads.facts = facts.Workload{}
+	h.workloads.facts = workload.State{}
 	h.reconcile()
 	h.Expect(h.published().Data["value"]).To(Equal(kubeconfigOf("another")), "this helps if the token no longer works")
 
-	h.workloads.facts = facts.Workload{Connected: true, OpenShiftVersion: "4.19.3"}
+	h.workloads.facts = workload.State{Connected: true, OpenShiftVersion: "4.19.3"}
 	h.reconcile()
 	h.expectToken("token-2")
 }
@@ -56,8 +57,8 @@ func TestRefusedKubeconfigIsReported(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	published := h.published()
-	h.workloads.facts = facts.Workload{
-		Failure: &facts.Failure{Kind: facts.KubeconfigRefused, Message: "it has exec", KubeconfigVersion: published.ResourceVersion},
+	h.workloads.facts = workload.State{
+		Failure: &workload.Failure{Kind: workload.KubeconfigRefused, Message: "it has exec", KubeconfigVersion: published.ResourceVersion},
 	}
 	h.reconcile()
 	h.expectKubeconfig(controlplanev1.KubeconfigRefusedReason, "Secret cluster1-kubeconfig is not used: it has exec; delete the Secret")
@@ -125,18 +126,18 @@ func TestRestoredKubeconfigIsAdopted(t *testing.T) {
 
 // unauthorized returns the facts of a cluster that does not accept the credentials in the published
 // kubeconfig.
-func (h *hub) unauthorized() facts.Workload {
+func (h *hub) unauthorized() workload.State {
 	h.t.Helper()
-	return facts.Workload{Failure: &facts.Failure{Kind: facts.Unauthorized, Message: "401", KubeconfigVersion: h.published().ResourceVersion}}
+	return workload.State{Failure: &workload.Failure{Kind: workload.Unauthorized, Message: "401", KubeconfigVersion: h.published().ResourceVersion}}
 }
 
 func TestCauseOfMissingConnectionIsReported(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
-	h.workloads.facts = facts.Workload{
-		LastSuccess: time.Now().Add(-time.Hour), Failure: &facts.Failure{Kind: facts.Unreachable, Message: "the name cannot be looked up"},
+	h.workloads.facts = workload.State{
+		LastSuccess: time.Now().Add(-time.Hour), Failure: &workload.Failure{Kind: workload.Unreachable, Message: "the name cannot be looked up"},
 	}
-	h.clock.now = func() time.Time { return time.Now().Add(2 * facts.GracePeriod) }
+	h.clock.now = func() time.Time { return time.Now().Add(2 * workload.GracePeriod) }
 	h.reconcile()
 	available := conditions.Get(h.controlPlane(), controlplanev1.AvailableCondition)
 	h.Expect(available.Reason).To(Equal(controlplanev1.ConnectionDownReason))
@@ -147,8 +148,8 @@ func TestCauseOfMissingConnectionIsReported(t *testing.T) {
 // The user created the Secret for a cluster that was deleted, and recreated under the same name.
 func TestKubeconfigOfFormerClusterIsReported(t *testing.T) {
 	unreachable := func(h *hub) {
-		h.workloads.facts = facts.Workload{
-			Failure: &facts.Failure{Kind: facts.Unreachable, Message: "connection refused", KubeconfigVersion: h.published().ResourceVersion},
+		h.workloads.facts = workload.State{
+			Failure: &workload.Failure{Kind: workload.Unreachable, Message: "connection refused", KubeconfigVersion: h.published().ResourceVersion},
 		}
 		h.endDeferral()
 		h.reconcile()
@@ -183,7 +184,7 @@ func TestKubeconfigOfFormerClusterIsReported(t *testing.T) {
 	h = newHub(t, world(nil)...).withTime()
 	left(h)
 	installed(h)
-	h.workloads.facts = facts.Workload{Connected: true, LastSuccess: time.Now()}
+	h.workloads.facts = workload.State{Connected: true, LastSuccess: time.Now()}
 	h.reconcile()
 	unreachable(h)
 	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "") // the cluster answered a connection with it

@@ -22,9 +22,10 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/move"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
@@ -133,7 +134,7 @@ func TestNoMoveWhileWorkersRollOut(t *testing.T) {
 	h.Expect(h.Update(t.Context(), m)).To(Succeed())
 	h.Expect(blocked()).To(BeEmpty(), "the worker is foreign")
 	h.get("last", m)
-	m.Spec.Bootstrap.ConfigRef.Kind = facts.ConfigKind
+	m.Spec.Bootstrap.ConfigRef.Kind = workers.ConfigKind
 	h.Expect(h.Update(t.Context(), m)).To(Succeed())
 	h.Expect(blocked()).To(Equal(move.UpdatingWorkers))
 	h.get("last", m)
@@ -233,7 +234,7 @@ func TestMovedClusterIsReconciled(t *testing.T) {
 	h.install()
 	before := h.names()
 	h.forget()
-	h.workloads.facts = facts.Workload{}
+	h.workloads.facts = workload.State{}
 	m := &h.machines()[0]
 	m.OwnerReferences = nil
 	h.Expect(h.Update(t.Context(), m)).To(Succeed())

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure/measuretest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -43,7 +43,7 @@ func TestLogShowsEachStageOfAnInstallationOnce(t *testing.T) {
 	}
 	h.giveKubeconfig("assisted-service")
 	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 100)
-	h.workloads.facts = facts.Workload{Connected: true, LastSuccess: time.Now(), OpenShiftVersion: "4.19.3", KubernetesVersion: "v1.32.6"}
+	h.workloads.facts = workload.State{Connected: true, LastSuccess: time.Now(), OpenShiftVersion: "4.19.3", KubernetesVersion: "v1.32.6"}
 	step()
 	h.workloads.facts.Unhealthy = []string{"etcd is degraded"}
 	step()
@@ -127,7 +127,7 @@ func TestReactionsAreMeasuredOnce(t *testing.T) {
 	h.reconcile()
 	h.reconcile()
 	h.Expect(h.controlPlane().Status.Installation.Phase).To(Equal(controlplanev1.InstallationInstalled))
-	h.workloads.facts = facts.Workload{
+	h.workloads.facts = workload.State{
 		Connected: true, LastSuccess: time.Now(), OpenShiftVersion: "4.19.3", Unhealthy: []string{"etcd is degraded"},
 	}
 	version := h.controlPlane().ResourceVersion

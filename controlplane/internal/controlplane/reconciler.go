@@ -28,6 +28,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/preflight"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
@@ -88,11 +89,11 @@ const (
 
 // Workloads observes installed clusters.
 type Workloads interface {
-	Observe(cluster client.ObjectKey) facts.Workload
+	Observe(cluster client.ObjectKey) workload.State
 	kubeconfig.Workloads
 	kubelets.Watcher
 	clusterversion.Watcher
-	Identify(ctx context.Context, cluster client.ObjectKey) (facts.Identity, error)
+	Identify(ctx context.Context, cluster client.ObjectKey) (workload.Identity, error)
 	Forget(cluster client.ObjectKey)
 }
 

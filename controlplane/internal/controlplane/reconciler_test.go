@@ -18,8 +18,8 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/machines"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -181,7 +181,7 @@ func TestDayOneFromStartToAvailable(t *testing.T) {
 	h.get("cluster1-kubeconfig", published)
 	h.Expect(published.Data).To(HaveKeyWithValue("value", kubeconfigOf("second")))
 
-	h.workloads.facts = facts.Workload{
+	h.workloads.facts = workload.State{
 		Connected: true, LastSuccess: time.Now(), KubernetesVersion: "v1.32.6", Unhealthy: []string{"ClusterOperator etcd is not available"},
 	}
 	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 100)
@@ -191,20 +191,20 @@ func TestDayOneFromStartToAvailable(t *testing.T) {
 	h.Expect(conditions.IsTrue(cp, controlplanev1.InstalledCondition)).To(BeTrue())
 	h.Expect(conditions.IsFalse(cp, controlplanev1.AvailableCondition)).To(BeTrue())
 
-	h.workloads.facts = facts.Workload{Connected: true, LastSuccess: time.Now(), OpenShiftVersion: "4.19.3", KubernetesVersion: "v1.32.6"}
+	h.workloads.facts = workload.State{Connected: true, LastSuccess: time.Now(), OpenShiftVersion: "4.19.3", KubernetesVersion: "v1.32.6"}
 	h.reconcile()
 	cp = h.controlPlane()
 	h.Expect(conditions.IsTrue(cp, controlplanev1.AvailableCondition)).To(BeTrue())
 	h.Expect(cp.Status.Versions).To(HaveLen(1))
 	h.Expect(cp.Status.KubernetesVersion).To(Equal("v1.32.6"))
 
-	h.workloads.facts = facts.Workload{LastSuccess: time.Now()}
+	h.workloads.facts = workload.State{LastSuccess: time.Now()}
 	h.reconcile()
 	h.Expect(
 		conditions.IsTrue(h.controlPlane(), controlplanev1.AvailableCondition),
 	).To(BeTrue(), "a short outage does not change the condition")
 	h.restartAt(time.Now().Add(-time.Hour))
-	h.workloads.facts = facts.Workload{LastSuccess: time.Now().Add(-facts.GracePeriod)}
+	h.workloads.facts = workload.State{LastSuccess: time.Now().Add(-workload.GracePeriod)}
 	h.reconcile()
 	c := conditions.Get(h.controlPlane(), controlplanev1.AvailableCondition)
 	h.Expect(c.Status).To(Equal(metav1.ConditionUnknown))

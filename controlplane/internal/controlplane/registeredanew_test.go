@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
@@ -88,12 +88,12 @@ func TestRestoredClusterThatIsReregisteredIsNotChanged(t *testing.T) {
 			h.Expect(h.Delete(h.t.Context(), h.published())).To(Succeed())
 			h.clearInstalled()
 			h.removeCredentials()
-			h.workloads.facts = facts.Workload{Connected: true}
+			h.workloads.facts = workload.State{Connected: true}
 		},
 	} {
 		t.Run(evidence, func(t *testing.T) {
 			h := forgotten(t)
-			h.workloads.facts = facts.Workload{}
+			h.workloads.facts = workload.State{}
 			lose(h)
 			cp := h.controlPlane()
 			cp.Status = controlplanev1.OpenshiftAssistedControlPlaneStatus{}

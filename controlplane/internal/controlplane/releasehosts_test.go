@@ -26,13 +26,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdremoval"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // fakeEtcds is the etcd of a cluster. It executes requests, or fails.
 type fakeEtcds struct {
-	facts.Etcd
+	workload.Etcd
 	// calls are the requests for changes, inspections the number of reads, serveChecks the number of checks
 	// whether it serves.
 	calls       []string
@@ -47,7 +47,7 @@ type fakeEtcds struct {
 	dying               bool
 }
 
-func (f *fakeEtcds) Observe(context.Context, client.ObjectKey) (facts.Etcd, error) {
+func (f *fakeEtcds) Observe(context.Context, client.ObjectKey) (workload.Etcd, error) {
 	f.inspections++
 	seen := f.Etcd
 	seen.Members = slices.Clone(f.Members)
@@ -59,7 +59,7 @@ func (f *fakeEtcds) Serves(context.Context, client.ObjectKey) (bool, error) {
 	return !f.Lost, f.observing
 }
 
-func (f *fakeEtcds) MoveLeader(_ context.Context, _ client.ObjectKey, leader, to facts.EtcdMember) error {
+func (f *fakeEtcds) MoveLeader(_ context.Context, _ client.ObjectKey, leader, to workload.EtcdMember) error {
 	f.calls = append(f.calls, fmt.Sprintf("lead %s instead of %s", to.Name, leader.Name))
 	if f.changing == nil && !f.stubborn {
 		for i := range f.Members {
@@ -69,13 +69,13 @@ func (f *fakeEtcds) MoveLeader(_ context.Context, _ client.ObjectKey, leader, to
 	return f.changing
 }
 
-func (f *fakeEtcds) RemoveMember(_ context.Context, _ client.ObjectKey, via, member facts.EtcdMember) error {
+func (f *fakeEtcds) RemoveMember(_ context.Context, _ client.ObjectKey, via, member workload.EtcdMember) error {
 	if f.dying {
 		panic("the manager ends")
 	}
 	f.calls = append(f.calls, fmt.Sprintf("remove %s through %s", member.Name, via.Name))
 	if f.changing == nil {
-		f.Members = slices.DeleteFunc(f.Members, func(m facts.EtcdMember) bool { return m.ID == member.ID })
+		f.Members = slices.DeleteFunc(f.Members, func(m workload.EtcdMember) bool { return m.ID == member.ID })
 	}
 	return f.changing
 }
@@ -87,7 +87,7 @@ func (f *fakeEtcds) DeleteSecrets(_ context.Context, _ client.ObjectKey, node st
 
 // DeleteNode acts as an API server: it only marks a Node that has a finalizer, and does not find a Node that
 // does not exist.
-func (f *fakeEtcds) DeleteNode(_ context.Context, _ client.ObjectKey, node facts.ControlPlaneNode) error {
+func (f *fakeEtcds) DeleteNode(_ context.Context, _ client.ObjectKey, node workload.ControlPlaneNode) error {
 	f.calls = append(f.calls, fmt.Sprintf("delete Node %s (%s)", node.Name, node.UID))
 	known := f.Node(node.Name)
 	switch {
@@ -98,19 +98,19 @@ func (f *fakeEtcds) DeleteNode(_ context.Context, _ client.ObjectKey, node facts
 	case f.finalized:
 		known.Deleting = true
 	default:
-		f.Nodes = slices.DeleteFunc(f.Nodes, func(n facts.ControlPlaneNode) bool { return n.UID == node.UID })
+		f.Nodes = slices.DeleteFunc(f.Nodes, func(n workload.ControlPlaneNode) bool { return n.UID == node.UID })
 	}
 	return nil
 }
 
 // settledEtcd returns an etcd with one member, on a Node without Machine.
-func settledEtcd() facts.Etcd {
-	return facts.Etcd{
+func settledEtcd() workload.Etcd {
+	return workload.Etcd{
 		Topology:       configv1.HighlyAvailableTopologyMode,
-		Operators:      []facts.ClusterOperator{{Name: "etcd", Available: true}, {Name: "kube-apiserver", Available: true}},
-		Members:        []facts.EtcdMember{{ID: 1, Name: "n0", Leader: true, Hosts: []string{"n0"}}},
+		Operators:      []workload.ClusterOperator{{Name: "etcd", Available: true}, {Name: "kube-apiserver", Available: true}},
+		Members:        []workload.EtcdMember{{ID: 1, Name: "n0", Leader: true, Hosts: []string{"n0"}}},
 		LatestRevision: 7,
-		Revisions:      []facts.Revision{{Node: "n0", Current: 7}},
+		Revisions:      []workload.Revision{{Node: "n0", Current: 7}},
 	}
 }
 
@@ -138,8 +138,8 @@ func newInstalledHubOf(t *testing.T, change func(*controlplanev1.OpenshiftAssist
 }
 
 // nodeOf returns a Node as it was installed.
-func nodeOf(name string) facts.Node {
-	return facts.Node{Name: name, UID: types.UID(name), ProviderID: "metal3://" + name}
+func nodeOf(name string) workload.Node {
+	return workload.Node{Name: name, UID: types.UID(name), ProviderID: "metal3://" + name}
 }
 
 // deleteMachine deletes a Machine, and acts as Cluster API until it waits for hooks.
@@ -165,9 +165,9 @@ func (h *hub) finishMachine(name string) {
 	node := m.Status.NodeRef.Name
 	m.Finalizers = nil
 	h.Expect(h.Update(h.t.Context(), m)).To(Succeed())
-	h.workloads.facts.Nodes = slices.DeleteFunc(h.workloads.facts.Nodes, func(n facts.Node) bool { return n.Name == node })
-	h.etcds.Nodes = slices.DeleteFunc(h.etcds.Nodes, func(n facts.ControlPlaneNode) bool { return n.Name == node })
-	h.etcds.Revisions = slices.DeleteFunc(h.etcds.Revisions, func(r facts.Revision) bool { return r.Node == node })
+	h.workloads.facts.Nodes = slices.DeleteFunc(h.workloads.facts.Nodes, func(n workload.Node) bool { return n.Name == node })
+	h.etcds.Nodes = slices.DeleteFunc(h.etcds.Nodes, func(n workload.ControlPlaneNode) bool { return n.Name == node })
+	h.etcds.Revisions = slices.DeleteFunc(h.etcds.Revisions, func(r workload.Revision) bool { return r.Node == node })
 }
 
 // held returns the Machines that have our hook.
@@ -274,7 +274,7 @@ func TestBlockersOfTheReleaseOfAHost(t *testing.T) {
 		"the cluster is unreachable": {
 			func(h *hub) {
 				h.etcds.observing = cluster.ErrNotConnected
-				h.workloads.facts.Failure = &facts.Failure{Message: "its name cannot be looked up"}
+				h.workloads.facts.Failure = &workload.Failure{Message: "its name cannot be looked up"}
 			}, controlplanev1.ConnectionDownReason,
 			"the state of etcd is unknown: its name cannot be looked up. Waiting until the API server answers",
 		},
@@ -295,7 +295,7 @@ func TestBlockersOfTheReleaseOfAHost(t *testing.T) {
 			h.etcds.changing = errors.New("secret of a server")
 		}, controlplanev1.EtcdUnknownReason, "the log of the manager"},
 		"etcd is full": {
-			func(h *hub) { h.etcds.Alarms = []facts.EtcdAlarm{{Kind: facts.EtcdNoSpace, Member: 2}} },
+			func(h *hub) { h.etcds.Alarms = []workload.EtcdAlarm{{Kind: workload.EtcdNoSpace, Member: 2}} },
 			controlplanev1.EtcdUnknownReason,
 			"etcdctl alarm disarm",
 		},
@@ -410,7 +410,7 @@ func TestHostThatRejoinedIsRemovedAgain(t *testing.T) {
 	h := newInstalledHub(t)
 	going := h.deleteMachine(0)
 	h.reconcile()
-	h.etcds.Members = append(h.etcds.Members, facts.EtcdMember{
+	h.etcds.Members = append(h.etcds.Members, workload.EtcdMember{
 		ID: 9, Name: "n0", Learner: true, Hosts: []string{"n0"}, Problem: "does not answer",
 	})
 	h.etcds.calls = nil
@@ -440,7 +440,7 @@ func TestBlockersOfTheCleanUpOfAHost(t *testing.T) {
 		},
 		"another host has its name and address, and its member is down": {func(h *hub) {
 			h.addNodeOfAnotherHost("n0", "n0")
-			h.etcds.Members = append(h.etcds.Members, facts.EtcdMember{ID: 9, Name: "n0", Hosts: []string{"n0"}, Problem: "does not answer"})
+			h.etcds.Members = append(h.etcds.Members, workload.EtcdMember{ID: 9, Name: "n0", Hosts: []string{"n0"}, Problem: "does not answer"})
 		}, controlplanev1.EtcdUnknownReason, "or to the host that is Node n0 now"},
 		"the Secrets cannot be deleted": {
 			func(h *hub) { h.etcds.changing = errors.New("secret of a server") }, controlplanev1.EtcdUnknownReason, "the log of the manager",
@@ -477,27 +477,27 @@ func (h *hub) release(i int) {
 
 // addNodeOfAnotherHost makes another host a Node of a name.
 func (h *hub) addNodeOfAnotherHost(name, address string) {
-	node := facts.Node{Name: name, UID: "another", ProviderID: "metal3://another"}
+	node := workload.Node{Name: name, UID: "another", ProviderID: "metal3://another"}
 	h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, node)
-	h.etcds.Nodes = append(h.etcds.Nodes, facts.ControlPlaneNode{Node: node, Addresses: []string{address}})
+	h.etcds.Nodes = append(h.etcds.Nodes, workload.ControlPlaneNode{Node: node, Addresses: []string{address}})
 }
 
 func TestAnotherHostGetsTheNameOfReleasedHost(t *testing.T) {
 	for situation, tc := range map[string]struct {
-		members []facts.EtcdMember
+		members []workload.EtcdMember
 		address string
 		calls   []string
 	}{
 		"the new host is no member yet": {},
-		"the new host is a member":      {[]facts.EtcdMember{{ID: 9, Name: "n0", Hosts: []string{"n0"}}}, "n0", nil},
+		"the new host is a member":      {[]workload.EtcdMember{{ID: 9, Name: "n0", Hosts: []string{"n0"}}}, "n0", nil},
 		"the released host had rejoined": {
-			[]facts.EtcdMember{{ID: 9, Name: "n0", Hosts: []string{"n0"}, Problem: "does not answer"}}, "other", []string{"remove n0 through n1"},
+			[]workload.EtcdMember{{ID: 9, Name: "n0", Hosts: []string{"n0"}, Problem: "does not answer"}}, "other", []string{"remove n0 through n1"},
 		},
 		"the released host had not left etcd": {
-			[]facts.EtcdMember{{ID: 1, Name: "n0", Hosts: []string{"n0"}, Problem: "does not answer"}}, "n0", []string{"remove n0 through n1"},
+			[]workload.EtcdMember{{ID: 1, Name: "n0", Hosts: []string{"n0"}, Problem: "does not answer"}}, "n0", []string{"remove n0 through n1"},
 		},
 		"the released host had rejoined and not started": {
-			[]facts.EtcdMember{{ID: 9, Learner: true, Hosts: []string{"n0"}, Problem: "does not answer"}}, "other", []string{"remove  through n1"},
+			[]workload.EtcdMember{{ID: 9, Learner: true, Hosts: []string{"n0"}, Problem: "does not answer"}}, "other", []string{"remove  through n1"},
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {

@@ -27,6 +27,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/tokens"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 func TestUnpublishedTokenIsRevoked(t *testing.T) {
@@ -151,7 +152,7 @@ func TestUsersChangesAreKeptWhenATokenIsReplaced(t *testing.T) {
 	expectKept("https://lb.example.com:6443")
 
 	h.giveKubeconfig("another")
-	h.workloads.facts = facts.Workload{}
+	h.workloads.facts = workload.State{}
 	h.reconcile()
 	expectKept("https://192.168.111.5:6443")
 }
@@ -198,12 +199,12 @@ func selfSigned(t *testing.T, name string) []byte {
 func TestUntrustedCertificateIsReported(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
-	failure := &facts.Failure{
-		Kind:              facts.Untrusted,
+	failure := &workload.Failure{
+		Kind:              workload.Untrusted,
 		Message:           "the certificate of its API server is not from the authority in the kubeconfig",
 		KubeconfigVersion: h.published().ResourceVersion,
 	}
-	h.workloads.facts = facts.Workload{Failure: failure}
+	h.workloads.facts = workload.State{Failure: failure}
 	h.reconcile()
 	h.expectKubeconfig(
 		controlplanev1.KubeconfigUntrustedReason,
@@ -217,7 +218,7 @@ func TestUntrustedCertificateIsReported(t *testing.T) {
 	h.giveKubeconfig("assisted-service")
 	h.reconcile()
 	failure.KubeconfigVersion = h.published().ResourceVersion
-	h.workloads.facts = facts.Workload{Failure: failure}
+	h.workloads.facts = workload.State{Failure: failure}
 	h.reconcile()
 	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "") // another server may answer before the installation is over
 }

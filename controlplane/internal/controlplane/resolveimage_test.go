@@ -20,6 +20,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
@@ -149,7 +150,7 @@ func TestUpgradeDoesNotChangeTheRegistration(t *testing.T) {
 	h.Expect(h.controlPlane().Status.ReleaseImage).To(Equal(digest), "the installed image")
 	h.Expect(h.imageSets()).To(HaveLen(1))
 
-	h.workloads.facts = facts.Workload{} // a restart, and the cluster cannot be read
+	h.workloads.facts = workload.State{} // a restart, and the cluster cannot be read
 	h.reconcile()
 	h.expectMachines("v4.19.3")
 }
@@ -158,7 +159,7 @@ func TestExternalUpgradeIsAdopted(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	h.reconcile()
-	h.workloads.facts = facts.Workload{
+	h.workloads.facts = workload.State{
 		Connected: true, LastSuccess: time.Now(), OpenShiftVersion: "4.19.9", ReleaseImage: otherDigest, KubernetesVersion: "v1.32.7",
 	}
 	h.reconcile()

@@ -22,7 +22,8 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -36,7 +37,7 @@ func newFailedHub(t *testing.T) *hub {
 	worker := &clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"},
 	}
-	worker.Spec.Bootstrap.ConfigRef.Kind = facts.ConfigKind
+	worker.Spec.Bootstrap.ConfigRef.Kind = workers.ConfigKind
 	worker.OwnerReferences = []metav1.OwnerReference{
 		{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachineSet", Name: "set", UID: "set", Controller: ptr.To(true)},
 	}
@@ -66,8 +67,8 @@ func newFailedHub(t *testing.T) *hub {
 // silenceAPI makes no server answer at the address in the published kubeconfig.
 func (h *hub) silenceAPI() {
 	h.t.Helper()
-	h.workloads.facts.Failure = &facts.Failure{
-		Kind: facts.Unreachable, Message: "it is silent", Silent: true, KubeconfigVersion: h.published().ResourceVersion,
+	h.workloads.facts.Failure = &workload.Failure{
+		Kind: workload.Unreachable, Message: "it is silent", Silent: true, KubeconfigVersion: h.published().ResourceVersion,
 	}
 }
 
@@ -153,7 +154,7 @@ func TestFailedInstallationIsGivenUpInOrderAndStartedAgain(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "worker-again", UID: "again", OwnerReferences: clusterOwner()},
 		Spec:       clusterv1.MachineSpec{ClusterName: "cluster1"},
 	}
-	again.Spec.Bootstrap.ConfigRef.Kind = facts.ConfigKind
+	again.Spec.Bootstrap.ConfigRef.Kind = workers.ConfigKind
 	h.Expect(h.Create(t.Context(), again)).To(Succeed())
 	for _, m := range h.machines() {
 		if m.Name != "others" && m.Name != again.Name {
@@ -231,7 +232,7 @@ func TestFailedInstallationIsNotTriedAgainIfItMayRun(t *testing.T) {
 	}
 	for because, bring := range map[string]func(h *hub){
 		"assisted-service does not say now that it failed": func(h *hub) { h.setState("", hiveext.ClusterInstallationNotStartedReason, 0) },
-		"the API of the cluster answers, or did":           func(h *hub) { h.workloads.facts = facts.Workload{Connected: true} },
+		"the API of the cluster answers, or did":           func(h *hub) { h.workloads.facts = workload.State{Connected: true} },
 		"not sure that the cluster does not run":           func(h *hub) { h.workloads.facts.Failure.Silent = false },
 		"whether the API of the cluster answers":           func(h *hub) { h.workloads.facts.Failure.KubeconfigVersion = "former" },
 		"does not say now": func(h *hub) { // although the failure was reported before: its database is unavailable
@@ -393,7 +394,7 @@ func TestRunningClusterIsNotGivenUpFurther(t *testing.T) {
 	h := newFailedHub(t)
 	h.requestRetry("1")
 	h.reconcile()
-	h.workloads.facts = facts.Workload{Connected: true}
+	h.workloads.facts = workload.State{Connected: true}
 	recorder := record.NewFakeRecorder(10)
 	h.recorder.EventRecorder = recorder
 	h.reconcile()
@@ -401,16 +402,16 @@ func TestRunningClusterIsNotGivenUpFurther(t *testing.T) {
 	h.Expect(h.controlPlane().Annotations).To(
 		HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, `{"asked":"1"}`), "and the request is withdrawn",
 	)
-	h.workloads.facts = facts.Workload{}
+	h.workloads.facts = workload.State{}
 	h.silenceAPI()
 	h.reconcile()
 	h.expectNoDeletion()
 }
 
 func TestClusterThatMayRunIsNotGivenUpFurther(t *testing.T) {
-	for because, failure := range map[string]*facts.Failure{
+	for because, failure := range map[string]*workload.Failure{
 		"it is not known yet":                nil, // this process has just started
-		"not sure that the cluster does not": {Kind: facts.Unauthorized},
+		"not sure that the cluster does not": {Kind: workload.Unauthorized},
 	} {
 		t.Run(because, func(t *testing.T) {
 			h := newFailedHub(t)
@@ -474,7 +475,7 @@ func TestUnrecordedKubeconfigBlocksTheNextInstallation(t *testing.T) {
 func TestOldRecordOfAnInstalledClusterIsDropped(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
-	h.workloads.facts = facts.Workload{} // only the record of the installation remains as evidence
+	h.workloads.facts = workload.State{} // only the record of the installation remains as evidence
 	cp := h.controlPlane()
 	cp.Status.Initialization.ControlPlaneInitialized = nil
 	h.Expect(h.Status().Update(t.Context(), cp)).To(Succeed())

@@ -17,7 +17,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // scale sets the desired number of Machines.
@@ -55,9 +55,9 @@ func (h *hub) join(machine, node string) {
 	m.Status.NodeRef.Name = node
 	h.Expect(h.Status().Update(h.t.Context(), m)).To(Succeed())
 	h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, nodeOf(node))
-	h.etcds.Members = append(h.etcds.Members, facts.EtcdMember{ID: uint64(len(h.etcds.Members) + 1), Name: node, Hosts: []string{node}})
-	h.etcds.Nodes = append(h.etcds.Nodes, facts.ControlPlaneNode{Node: nodeOf(node), Addresses: []string{node}})
-	h.etcds.Revisions = append(h.etcds.Revisions, facts.Revision{Node: node, Current: 7})
+	h.etcds.Members = append(h.etcds.Members, workload.EtcdMember{ID: uint64(len(h.etcds.Members) + 1), Name: node, Hosts: []string{node}})
+	h.etcds.Nodes = append(h.etcds.Nodes, workload.ControlPlaneNode{Node: nodeOf(node), Addresses: []string{node}})
+	h.etcds.Revisions = append(h.etcds.Revisions, workload.Revision{Node: node, Current: 7})
 }
 
 // deleted returns the Machines that are being deleted.

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // makeStuck deletes a Machine, releases its host, and acts as Cluster API while the infrastructure is not
@@ -108,13 +108,13 @@ func TestStuckMachineGetsNoSuccessorWithoutEvidence(t *testing.T) {
 		},
 		"the record is invalid": func(h *hub, _ string) { h.annotate(controlplanev1.ReleasedHostsAnnotation, "{") },
 		"its host rejoined etcd": func(h *hub, _ string) {
-			h.etcds.Members = append(h.etcds.Members, facts.EtcdMember{ID: 9, Name: "n0", Hosts: []string{"n0"}, Problem: "does not answer"})
+			h.etcds.Members = append(h.etcds.Members, workload.EtcdMember{ID: 9, Name: "n0", Hosts: []string{"n0"}, Problem: "does not answer"})
 			h.etcds.changing = errors.New("refused")
 		},
 		"its Node was deleted and registers again, so that its server may run": func(h *hub, _ string) {
 			n0 := h.etcds.Node("n0")
 			n0.UID, n0.ProviderID, n0.HostUID, n0.Silent = "again", "", "", false
-			h.etcds.Members = append(h.etcds.Members, facts.EtcdMember{ID: 9, Name: "n0", Hosts: n0.Addresses})
+			h.etcds.Members = append(h.etcds.Members, workload.EtcdMember{ID: 9, Name: "n0", Hosts: n0.Addresses})
 			h.workloads.facts.Nodes[0] = n0.Node
 		},
 		"a member is down":            func(h *hub, _ string) { h.etcds.Members[0].Problem = "does not answer" },

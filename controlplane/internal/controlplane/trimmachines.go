@@ -15,6 +15,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/machines"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
@@ -51,7 +52,7 @@ func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
 	kept := &clusterv1.Machine{ObjectMeta: kube.Identity(&machine.ObjectMeta)}
 	kept.OwnerReferences = kube.InternOwners(machine.OwnerReferences)
 	_, controlPlane := machine.Labels[clusterv1.MachineControlPlaneLabel]
-	if !controlPlane && !facts.OwnedByKind(machine, facts.ControlPlaneKind) {
+	if !controlPlane && !workers.OwnedByKind(machine, facts.ControlPlaneKind) {
 		kept.Spec.ClusterName, kept.Spec.ProviderID, kept.Spec.Version = machine.Spec.ClusterName, machine.Spec.ProviderID, machine.Spec.Version
 		kept.Spec.Bootstrap.ConfigRef.Kind, kept.Spec.InfrastructureRef = machine.Spec.Bootstrap.ConfigRef.Kind, machine.Spec.InfrastructureRef
 		kept.Status.NodeRef = machine.Status.NodeRef
@@ -122,7 +123,7 @@ func trimMachineSet(set *clusterv1.MachineSet) *clusterv1.MachineSet {
 
 // blockers are the conditions that state why Machines are not created; nil where nothing is stated, as of most.
 func blockers(obj conditions.Getter, all []metav1.Condition) []metav1.Condition {
-	if facts.Blocker(obj) == "" {
+	if workers.Blocker(obj) == "" {
 		return nil
 	}
 	return trimConditions(all, clusterv1.PausedCondition, clusterv1.ScalingUpCondition)

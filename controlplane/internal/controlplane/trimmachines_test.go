@@ -15,6 +15,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/machines"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
 )
 
 func machineCondition(kind string) metav1.Condition {
@@ -85,7 +86,7 @@ func TestWorkerKeepsFieldsThatAreRead(t *testing.T) {
 		ObjectMeta: identity(), Spec: clusterv1.MachineSpec{ClusterName: "cluster1", ProviderID: "p", Version: "v4.19.3"},
 	}
 	kept.Labels, kept.OwnerReferences = nil, []metav1.OwnerReference{{Kind: "MachineSet", UID: "2"}}
-	kept.Spec.Bootstrap.ConfigRef.Kind, kept.Spec.InfrastructureRef.Name = facts.ConfigKind, "m"
+	kept.Spec.Bootstrap.ConfigRef.Kind, kept.Spec.InfrastructureRef.Name = workers.ConfigKind, "m"
 	kept.Status.Conditions = []metav1.Condition{machineCondition(clusterv1.MachineBootstrapConfigReadyCondition)}
 	whole := burdened(kept)
 	kept.Annotations = map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
@@ -141,7 +142,7 @@ func TestPlannedWorkersKeepFieldsThatAreRead(t *testing.T) {
 	blocked.Status, blocked.Message = metav1.ConditionTrue, "Scaling up from 0 to 2 replicas is blocked because:\n* preflight"
 	stuck := made.DeepCopy()
 	stuck.Status.Conditions = append(stuck.Status.Conditions, blocked)
-	g.Expect(facts.Blocker(trimMachineSet(stuck))).To(Equal("because: * preflight"))
+	g.Expect(workers.Blocker(trimMachineSet(stuck))).To(Equal("because: * preflight"))
 	g.Expect(ownerChanges[*clusterv1.MachineSet]().Update(event.UpdateEvent{
 		ObjectOld: trimMachineSet(made), ObjectNew: trimMachineSet(stuck),
 	})).To(BeTrue())

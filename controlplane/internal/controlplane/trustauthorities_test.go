@@ -21,6 +21,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/authorities"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubeconfig"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // setTrustBundle writes certificates into the spec.
@@ -58,8 +59,8 @@ func TestAuthoritiesOfTheSpecAreAddedToTheKubeconfigAtOnce(t *testing.T) {
 	first, second, users := h.trustFirst(), selfSigned(t, "second"), selfSigned(t, "users")
 	connected := h.workloads.facts
 
-	h.workloads.facts = facts.Workload{
-		Failure: &facts.Failure{Kind: facts.Untrusted, Message: "unknown authority", KubeconfigVersion: h.published().ResourceVersion},
+	h.workloads.facts = workload.State{
+		Failure: &workload.Failure{Kind: workload.Untrusted, Message: "unknown authority", KubeconfigVersion: h.published().ResourceVersion},
 	}
 	h.setTrustBundle(second)
 	h.reconcile()
@@ -147,13 +148,13 @@ func TestInvalidAuthoritiesAreReported(t *testing.T) {
 	h.reconcile()
 	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, invalid+". Correct the field")
 
-	h.workloads.facts = facts.Workload{
-		Failure: &facts.Failure{Kind: facts.Untrusted, Message: "unknown authority", KubeconfigVersion: h.published().ResourceVersion},
+	h.workloads.facts = workload.State{
+		Failure: &workload.Failure{Kind: workload.Untrusted, Message: "unknown authority", KubeconfigVersion: h.published().ResourceVersion},
 	}
 	h.reconcile()
 	h.expectKubeconfig(controlplanev1.KubeconfigUntrustedReason, "unknown authority. "+invalid)
 
-	h.workloads.facts = facts.Workload{Connected: true, OpenShiftVersion: "4.19.3"}
+	h.workloads.facts = workload.State{Connected: true, OpenShiftVersion: "4.19.3"}
 	h.setTrustBundle(nil)
 	h.passChecks(h.stopClock())
 	h.expectTrust(first) // the record still shows that it comes from the spec
@@ -317,7 +318,7 @@ func TestWithdrawnAuthorityIsReportedWhileItIsTrusted(t *testing.T) {
 		"contain any more: CN=second (SHA-256 "
 	h, now, _, second := withdrawn(t)
 	connected := h.workloads.facts
-	h.workloads.facts = facts.Workload{Failure: &facts.Failure{Message: "no connection"}}
+	h.workloads.facts = workload.State{Failure: &workload.Failure{Message: "no connection"}}
 	h.endDeferral()
 	h.reconcile()
 	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, trusted)

@@ -23,25 +23,26 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/clusterversion"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // fakeVersions returns what a test sets, and records inspections and requests.
 type fakeVersions struct {
-	seen         facts.ClusterVersion
+	seen         workload.ClusterVersion
 	inspections  int
-	requests     []facts.UpdateRequest
+	requests     []workload.UpdateRequest
 	observe      error
 	requestError error
 }
 
-func (f *fakeVersions) Observe(context.Context, client.ObjectKey) (facts.ClusterVersion, error) {
+func (f *fakeVersions) Observe(context.Context, client.ObjectKey) (workload.ClusterVersion, error) {
 	f.inspections++
 	return f.seen, f.observe
 }
 
-func (f *fakeVersions) RequestUpdate(_ context.Context, _ client.ObjectKey, request facts.UpdateRequest) error {
+func (f *fakeVersions) RequestUpdate(_ context.Context, _ client.ObjectKey, request workload.UpdateRequest) error {
 	if f.requestError != nil {
 		return f.requestError
 	}
@@ -50,7 +51,7 @@ func (f *fakeVersions) RequestUpdate(_ context.Context, _ client.ObjectKey, requ
 		f.seen.Requested, f.seen.Ours = *request.Update, true
 	}
 	if request.Withdraw {
-		f.seen.Requested, f.seen.Ours = facts.Update{}, false
+		f.seen.Requested, f.seen.Ours = workload.Update{}, false
 	}
 	f.seen.Channel = cmp.Or(request.Channel, f.seen.Channel)
 	return nil
@@ -66,11 +67,11 @@ func installed(t *testing.T) *hub {
 	for i, m := range h.machines() {
 		m.Status.NodeRef.Name = "n" + string(rune('0'+i))
 		h.Expect(h.Status().Update(t.Context(), &m)).To(Succeed())
-		h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, facts.Node{Name: m.Status.NodeRef.Name})
+		h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, workload.Node{Name: m.Status.NodeRef.Name})
 	}
 	h.workloads.facts.ReleaseImage = digest
-	h.versions.seen = facts.ClusterVersion{
-		Runs: "4.19.3", ResourceVersion: "7", Channel: "stable-4.19", Offers: []facts.Offer{{Version: "4.19.9", Image: otherDigest}},
+	h.versions.seen = workload.ClusterVersion{
+		Runs: "4.19.3", ResourceVersion: "7", Channel: "stable-4.19", Offers: []workload.Offer{{Version: "4.19.9", Image: otherDigest}},
 	}
 	h.settle()
 	return h
@@ -104,8 +105,8 @@ func TestUpgradeIsRequestedOnceAndFollowed(t *testing.T) {
 	h.recorder.EventRecorder = recorder
 	h.Expect(h.versions.inspections).To(BeZero(), "no other release is requested")
 	h.upgradeTo("v4.19.9")
-	h.Expect(h.versions.requests).To(ConsistOf(facts.UpdateRequest{
-		ResourceVersion: "7", Update: &facts.Update{Version: "4.19.9", Image: otherDigest},
+	h.Expect(h.versions.requests).To(ConsistOf(workload.UpdateRequest{
+		ResourceVersion: "7", Update: &workload.Update{Version: "4.19.9", Image: otherDigest},
 	}))
 	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(
 		And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", controlplanev1.UpgradeInProgressReason)),
@@ -115,8 +116,8 @@ func TestUpgradeIsRequestedOnceAndFollowed(t *testing.T) {
 
 	// The cluster begins, and two of three hosts have their new configuration.
 	inspections := h.versions.inspections
-	h.workloads.facts.Upgrading, h.workloads.facts.Rollout = "4.19.9", &facts.Rollout{
-		Requested: facts.Update{Version: "4.19.9"}, Progress: "Working towards 4.19.9: 870 of 903 done (96% complete), waiting on machine-config",
+	h.workloads.facts.Upgrading, h.workloads.facts.Rollout = "4.19.9", &workload.Rollout{
+		Requested: workload.Update{Version: "4.19.9"}, Progress: "Working towards 4.19.9: 870 of 903 done (96% complete), waiting on machine-config",
 	}
 	for i := range 2 {
 		h.workloads.facts.Nodes[i].Release = "4.19.9"
@@ -148,7 +149,7 @@ func TestUpgradeIsRequestedOnceAndFollowed(t *testing.T) {
 	)
 
 	last := h.workloads.facts
-	h.workloads.facts = facts.Workload{} // the API server restarts with its host
+	h.workloads.facts = workload.State{} // the API server restarts with its host
 	h.settle()
 	h.endDeferral()
 	h.reconcile()
@@ -174,7 +175,7 @@ func TestUpgradeIsRequestedOnceAndFollowed(t *testing.T) {
 		{Version: "v4.19.3", Replicas: ptr.To[int32](0)}, {Version: "v4.19.9", Replicas: ptr.To[int32](3)},
 	}))
 
-	h.workloads.facts = facts.Workload{Connected: true, OpenShiftVersion: "4.19.9", ReleaseImage: otherDigest}
+	h.workloads.facts = workload.State{Connected: true, OpenShiftVersion: "4.19.9", ReleaseImage: otherDigest}
 	h.settle()
 	h.expectVersions("v4.19.9")
 	h.Expect(h.controlPlane().Status.Upgrade).To(BeZero())
@@ -192,7 +193,7 @@ func TestPausedPoolIsReportedUntilItsWorkersFollowed(t *testing.T) {
 	h.Expect(h.workloads.poolsRequired).To(BeFalse(), "the cluster is not being upgraded")
 	h.requestRelease("v4.19.9", "")
 	cluster := &h.workloads.facts
-	cluster.Upgrading, cluster.PoolsKnown, cluster.Pools = "4.19.9", true, []facts.Pool{{Name: "worker", Paused: true}}
+	cluster.Upgrading, cluster.PoolsKnown, cluster.Pools = "4.19.9", true, []workload.Pool{{Name: "worker", Paused: true}}
 	h.settle()
 	h.Expect(h.condition(controlplanev1.RollingOutCondition).Message).To(ContainSubstring("MachineConfigPool worker is paused"))
 
@@ -241,8 +242,8 @@ func TestOfferedReleaseNeedsNoClusterImageSet(t *testing.T) {
 			cp.Spec.Config.ClusterImageSetRef = &controlplanev1.ClusterImageSetReference{Name: "img4.19.3-appsub"}
 			h.Expect(h.Update(t.Context(), cp)).To(Succeed())
 			h.upgradeTo("v4.19.9")
-			h.Expect(h.versions.requests).To(ConsistOf(facts.UpdateRequest{
-				ResourceVersion: "7", Update: &facts.Update{Version: "4.19.9", Image: otherDigest},
+			h.Expect(h.versions.requests).To(ConsistOf(workload.UpdateRequest{
+				ResourceVersion: "7", Update: &workload.Update{Version: "4.19.9", Image: otherDigest},
 			}))
 			h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition).Reason).To(Equal(controlplanev1.UpgradeInProgressReason))
 		})
@@ -253,7 +254,7 @@ func TestUpgradeThatFixesAnOperatorIsRequested(t *testing.T) {
 	h := installed(t)
 	recorder := record.NewFakeRecorder(100)
 	h.recorder.EventRecorder = recorder
-	h.versions.seen.Unhealthy = []facts.Ailment{{Operator: "insights", Message: "ClusterOperator insights is degraded"}}
+	h.versions.seen.Unhealthy = []workload.Ailment{{Operator: "insights", Message: "ClusterOperator insights is degraded"}}
 	h.upgradeTo("v4.19.9")
 	h.Expect(h.versions.requests).To(BeEmpty())
 	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(
@@ -287,9 +288,9 @@ func TestUpgradeThatFixesAnOperatorIsRequested(t *testing.T) {
 
 func TestRefusedUpgradeIsReported(t *testing.T) {
 	h := installed(t)
-	h.versions.seen.Requested = facts.Update{Version: "4.19.9"}
-	h.workloads.facts.Rollout = &facts.Rollout{
-		Requested: facts.Update{Version: "4.19.9"},
+	h.versions.seen.Requested = workload.Update{Version: "4.19.9"}
+	h.workloads.facts.Rollout = &workload.Rollout{
+		Requested: workload.Update{Version: "4.19.9"},
 		Refused:   "Preconditions failed for payload loaded: Cluster operator etcd should not be upgraded",
 	}
 	h.upgradeTo("v4.19.9")
@@ -367,14 +368,14 @@ func TestChannelIsSetForAnUpgrade(t *testing.T) {
 	h.settle()
 	h.Expect(h.versions.requests).To(BeEmpty(), "a user may select another channel in the cluster")
 	h.upgradeTo("v4.19.9")
-	h.Expect(h.versions.requests).To(ConsistOf(facts.UpdateRequest{
+	h.Expect(h.versions.requests).To(ConsistOf(workload.UpdateRequest{
 		ResourceVersion: "7", Channel: "eus-4.20",
 	}), "the releases of the new channel are not known yet")
 	now := h.r.Clock.Now()
 	h.clock.now = func() time.Time { return now.Add(etcdgate.Interval) }
 	h.settle()
 	h.Expect(h.versions.requests).To(HaveLen(2))
-	h.Expect(h.versions.requests[1].Update).To(HaveValue(Equal(facts.Update{Version: "4.19.9", Image: otherDigest})))
+	h.Expect(h.versions.requests[1].Update).To(HaveValue(Equal(workload.Update{Version: "4.19.9", Image: otherDigest})))
 }
 
 // Two clients that overwrite each other must not do so without pause.
@@ -384,7 +385,7 @@ func TestForeignChangeIsNotOverwrittenAtOnce(t *testing.T) {
 	h.clock.now = func() time.Time { return now }
 	h.upgradeTo("v4.19.9")
 	for range 3 {
-		h.versions.seen.Requested = facts.Update{}
+		h.versions.seen.Requested = workload.Update{}
 		now = now.Add(etcdgate.Interval)
 		h.settle()
 	}
@@ -405,7 +406,7 @@ func TestUnwantedRequestIsWithdrawn(t *testing.T) {
 	now := h.r.Clock.Now()
 	h.clock.now = func() time.Time { now = now.Add(etcdgate.Interval); return now }
 	h.upgradeTo("v4.19.9")
-	h.workloads.facts.Rollout = &facts.Rollout{Requested: facts.Update{Version: "4.19.9"}, Pending: true, Refused: "no signature"}
+	h.workloads.facts.Rollout = &workload.Rollout{Requested: workload.Update{Version: "4.19.9"}, Pending: true, Refused: "no signature"}
 	h.settle()
 	h.Expect(h.versions.requests).To(HaveLen(1))
 	h.upgradeTo("v4.19.3")
@@ -423,8 +424,8 @@ func TestMissingRightIsReported(t *testing.T) {
 func TestUpgradeEndsWhenTheClusterReportsIt(t *testing.T) {
 	h := installed(t)
 	h.upgradeTo("v4.19.9")
-	h.workloads.facts.Upgrading, h.workloads.facts.Rollout = "4.19.9", &facts.Rollout{
-		Requested: facts.Update{Version: "4.19.9"}, Failing: "MachineConfigPool worker is degraded",
+	h.workloads.facts.Upgrading, h.workloads.facts.Rollout = "4.19.9", &workload.Rollout{
+		Requested: workload.Update{Version: "4.19.9"}, Failing: "MachineConfigPool worker is degraded",
 	}
 	for i := range 3 {
 		h.workloads.facts.Nodes[i].Release = "4.19.9"
@@ -444,8 +445,8 @@ func TestUpgradeEndsWhenTheClusterReportsIt(t *testing.T) {
 
 func TestExternalUpgradeIsNotReverted(t *testing.T) {
 	h := installed(t)
-	h.workloads.facts.Upgrading, h.workloads.facts.Rollout = "4.20.1", &facts.Rollout{
-		Requested: facts.Update{Version: "4.20.1"}, Progress: "Working towards 4.20.1",
+	h.workloads.facts.Upgrading, h.workloads.facts.Rollout = "4.20.1", &workload.Rollout{
+		Requested: workload.Update{Version: "4.20.1"}, Progress: "Working towards 4.20.1",
 	}
 	h.settle()
 	h.Expect(h.versions.requests).To(BeEmpty())
@@ -501,7 +502,7 @@ func (h *hub) worker(name, version, release string, change func(*clusterv1.Machi
 			Namespace: lab, Name: name, UID: types.UID(name), Labels: map[string]string{clusterv1.ClusterNameLabel: "cluster1"},
 		},
 		Spec: clusterv1.MachineSpec{ClusterName: "cluster1", Version: version, Bootstrap: clusterv1.Bootstrap{
-			ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: "bootstrap.cluster.x-k8s.io", Kind: facts.ConfigKind, Name: name},
+			ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: "bootstrap.cluster.x-k8s.io", Kind: workers.ConfigKind, Name: name},
 		}, FailureDomain: "rack1"},
 	}
 	m.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet", Name: "set", UID: "set", Controller: ptr.To(true)}}
@@ -511,7 +512,7 @@ func (h *hub) worker(name, version, release string, change func(*clusterv1.Machi
 	}
 	h.Expect(h.Create(h.t.Context(), m)).To(Succeed())
 	h.Expect(h.Status().Update(h.t.Context(), m)).To(Succeed())
-	h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, facts.Node{Name: "node-" + name, Release: release})
+	h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, workload.Node{Name: "node-" + name, Release: release})
 }
 
 func (h *hub) versionOf(name string) string {

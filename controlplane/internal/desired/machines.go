@@ -16,6 +16,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
 )
 
 // propagatedAnnotation marks infra machines with metadata of the machineTemplate.
@@ -58,7 +59,7 @@ func Machine(f *facts.Facts, slot Slot, infra *unstructured.Unstructured, versio
 			ClusterName: f.Cluster.Name,
 			Version:     version,
 			Bootstrap: clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{
-				APIGroup: bootstrapv1.GroupVersion.Group, Kind: facts.ConfigKind, Name: slot.Name,
+				APIGroup: bootstrapv1.GroupVersion.Group, Kind: workers.ConfigKind, Name: slot.Name,
 			}},
 			InfrastructureRef: clusterv1.ContractVersionedObjectReference{
 				APIGroup: infra.GroupVersionKind().Group, Kind: infra.GetKind(), Name: slot.Name,

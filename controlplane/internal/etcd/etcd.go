@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -49,11 +49,11 @@ func New(clusters Clusters) *Etcds { return &Etcds{clusters} }
 
 // Observe reads all facts for decisions. They include the status of each member, or that a member does not
 // respond.
-func (e *Etcds) Observe(ctx context.Context, key client.ObjectKey) (facts.Etcd, error) {
-	var seen facts.Etcd
+func (e *Etcds) Observe(ctx context.Context, key client.ObjectKey) (workload.Etcd, error) {
+	var seen workload.Etcd
 	serves, err := e.Serves(ctx, key)
 	if err != nil || !serves {
-		return facts.Etcd{Lost: !serves}, err
+		return workload.Etcd{Lost: !serves}, err
 	}
 	err = e.clusters.Connect(ctx, key, func(ctx context.Context, conn *conn.Conn) (err error) {
 		seen, err = observe(ctx, conn.Client, conn.DialPod)
@@ -69,7 +69,7 @@ func (e *Etcds) Serves(ctx context.Context, key client.ObjectKey) (bool, error) 
 }
 
 // MoveLeader transfers the leadership to another member.
-func (e *Etcds) MoveLeader(ctx context.Context, key client.ObjectKey, leader, to facts.EtcdMember) error {
+func (e *Etcds) MoveLeader(ctx context.Context, key client.ObjectKey, leader, to workload.EtcdMember) error {
 	return e.change(ctx, key, leader, func(ctx context.Context, c *clientv3.Client) error {
 		if _, err := c.MoveLeader(ctx, to.ID); err != nil {
 			return &failure{fmt.Sprintf("etcd member %s does not hand over to %s", leader.Name, to.Name), err}
@@ -79,7 +79,7 @@ func (e *Etcds) MoveLeader(ctx context.Context, key client.ObjectKey, leader, to
 }
 
 // RemoveMember removes a member through another member.
-func (e *Etcds) RemoveMember(ctx context.Context, key client.ObjectKey, via, member facts.EtcdMember) error {
+func (e *Etcds) RemoveMember(ctx context.Context, key client.ObjectKey, via, member workload.EtcdMember) error {
 	return e.change(ctx, key, via, func(ctx context.Context, c *clientv3.Client) error {
 		if _, err := c.MemberRemove(ctx, member.ID); err != nil {
 			return &failure{"cannot remove etcd member " + member.Name, err}
@@ -88,7 +88,7 @@ func (e *Etcds) RemoveMember(ctx context.Context, key client.ObjectKey, via, mem
 	})
 }
 
-func (e *Etcds) change(ctx context.Context, key client.ObjectKey, via facts.EtcdMember,
+func (e *Etcds) change(ctx context.Context, key client.ObjectKey, via workload.EtcdMember,
 	change func(context.Context, *clientv3.Client) error,
 ) error {
 	return e.clusters.Connect(ctx, key, func(ctx context.Context, conn *conn.Conn) error {
@@ -134,13 +134,13 @@ func (e *Etcds) DeleteSecrets(ctx context.Context, key client.ObjectKey, node st
 // DeleteNode deletes exactly the Node that was read. If the Node was recreated or changed since, for example
 // because its kubelet reports again, the API server refuses with a conflict. A Node that does not exist is
 // reported as NotFound.
-func (e *Etcds) DeleteNode(ctx context.Context, key client.ObjectKey, node facts.ControlPlaneNode) error {
+func (e *Etcds) DeleteNode(ctx context.Context, key client.ObjectKey, node workload.ControlPlaneNode) error {
 	return e.clusters.Connect(ctx, key, func(ctx context.Context, conn *conn.Conn) error {
 		return deleteNode(ctx, conn.Client, node)
 	})
 }
 
-func deleteNode(ctx context.Context, c client.Client, node facts.ControlPlaneNode) error {
+func deleteNode(ctx context.Context, c client.Client, node workload.ControlPlaneNode) error {
 	obj := &corev1.Node{}
 	obj.Name = node.Name
 	if err := c.Delete(ctx, obj,

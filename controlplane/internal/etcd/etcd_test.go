@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/pki"
 )
 
@@ -73,14 +73,14 @@ func TestMembershipChanges(t *testing.T) {
 	c.Expect(seen.Members).To(HaveEach(And(HaveField("Problem", ""), HaveField("Learner", false),
 		HaveField("Hosts", []string{"127.0.0.1"}))))
 	c.Expect(seen.Topology).To(Equal(configv1.HighlyAvailableTopologyMode))
-	c.Expect(seen.Operators).To(Equal([]facts.ClusterOperator{
+	c.Expect(seen.Operators).To(Equal([]workload.ClusterOperator{
 		{Name: "etcd", Available: true},
 		{Name: "kube-apiserver", Available: true, Progressing: true},
 	}))
 	c.Expect(seen.LatestRevision).To(BeEquivalentTo(8))
-	c.Expect(seen.Revisions).To(Equal([]facts.Revision{{Node: "n0", Current: 8}, {Node: "n1", Current: 7, Target: 8}}))
+	c.Expect(seen.Revisions).To(Equal([]workload.Revision{{Node: "n0", Current: 8}, {Node: "n1", Current: 7, Target: 8}}))
 	c.Expect([]bool{seen.Condemns("n0"), seen.Condemns("n1"), seen.Condemns("n2")}).To(Equal([]bool{false, true, false}))
-	c.Expect(seen.Nodes[1]).To(Equal(facts.ControlPlaneNode{Node: facts.Node{
+	c.Expect(seen.Nodes[1]).To(Equal(workload.ControlPlaneNode{Node: workload.Node{
 		Name: "n1", UID: "u", ProviderID: "metal3://n1",
 		HostUID: "host of n1",
 	}, Addresses: []string{"192.168.111.21"}, ResourceVersion: "1"}))
@@ -88,7 +88,7 @@ func TestMembershipChanges(t *testing.T) {
 	c.Expect([]bool{seen.Nodes[0].Silent, seen.Nodes[1].Silent, seen.Nodes[2].Silent}).To(Equal([]bool{true, false, false}))
 
 	leader := c.leader(ctx)
-	at := slices.IndexFunc(seen.Members, func(m facts.EtcdMember) bool { return m.Name == leader.Name })
+	at := slices.IndexFunc(seen.Members, func(m workload.EtcdMember) bool { return m.Name == leader.Name })
 	follower, third := seen.Members[(at+1)%3], seen.Members[(at+2)%3]
 	c.Expect(etcds.MoveLeader(ctx, key, third, follower)).To(MatchError(ContainSubstring("does not hand over")), "only the leader can")
 	c.Expect(etcds.MoveLeader(ctx, key, leader, follower)).To(Succeed())
@@ -112,7 +112,7 @@ func TestMembershipChanges(t *testing.T) {
 	c.Expect(learner.Problem).NotTo(BeEmpty())
 	c.Expect(etcds.RemoveMember(ctx, key, follower, learner)).To(Succeed())
 	c.Expect(c.observe(ctx).Members).To(HaveLen(2))
-	c.Expect(etcds.RemoveMember(ctx, key, facts.EtcdMember{Name: "n9"}, leader)).To(MatchError(ContainSubstring("n9 has no etcd Pod")))
+	c.Expect(etcds.RemoveMember(ctx, key, workload.EtcdMember{Name: "n9"}, leader)).To(MatchError(ContainSubstring("n9 has no etcd Pod")))
 }
 
 // A real learner reports only its status. It does not list the members, but must not count as unresponsive:
@@ -128,13 +128,13 @@ func TestRunningLearnerIsHealthy(t *testing.T) {
 	learner.Ready = func(context.Context) error { return nil } // a learner does not pass the health check
 	c.Expect(c.group.Start(ctx, learner)).To(Succeed())
 	running := And(member("n1"), HaveField("Learner", true), HaveField("Problem", ""))
-	c.Eventually(func() []facts.EtcdMember { return c.observe(ctx).Members }, "1m", "100ms").Should(
+	c.Eventually(func() []workload.EtcdMember { return c.observe(ctx).Members }, "1m", "100ms").Should(
 		HaveExactElements(And(member("n0"), HaveField("Leader", true), HaveField("Problem", "")), running))
 	learner.Kill()
 	c.Expect(c.observe(ctx).Members).To(ContainElement(And(member("n1"), HaveField("Problem", "does not answer"))))
 	c.Expect(c.group.Start(ctx, learner)).To(Succeed())
 	c.members["n0"].Kill()
-	c.Consistently(func() facts.Etcd { return c.observe(ctx) }, "3s", "200ms").Should(HaveField("Members", BeEmpty()),
+	c.Consistently(func() workload.Etcd { return c.observe(ctx) }, "3s", "200ms").Should(HaveField("Members", BeEmpty()),
 		"a learner alone does not list members")
 }
 
@@ -143,7 +143,7 @@ func TestLostEtcdIsNotQueried(t *testing.T) {
 	etcds := New(fakeClusters{&fakeCluster{lost: true}}) // any other access would panic
 	seen, err := etcds.Observe(t.Context(), client.ObjectKey{})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(seen).To(Equal(facts.Etcd{Lost: true}))
+	g.Expect(seen).To(Equal(workload.Etcd{Lost: true}))
 	g.Expect(etcds.Serves(t.Context(), client.ObjectKey{})).To(BeFalse())
 }
 
@@ -152,7 +152,7 @@ func TestUnreachableMembers(t *testing.T) {
 	ctx := withLogger(t)
 	leader := c.leader(ctx)
 	c.members[leader.Name].Kill()
-	c.Eventually(func() []facts.EtcdMember { return c.observe(ctx).Members }, "1m", "100ms").Should(
+	c.Eventually(func() []workload.EtcdMember { return c.observe(ctx).Members }, "1m", "100ms").Should(
 		And(HaveLen(3), ContainElement(HaveField("Leader", true))), "the other members elect a leader")
 	for _, m := range c.observe(ctx).Members {
 		c.Expect(m.Healthy()).To(Equal(m.Name != leader.Name))
@@ -176,7 +176,7 @@ func TestAlarmsDoNotMakeMembersUnhealthy(t *testing.T) {
 	ctx, key := withLogger(t), client.ObjectKey{}
 	members := c.observe(ctx).Members
 	c.Expect(c.observe(ctx).Alarms).To(BeEmpty())
-	alarm := func(kind etcdserverpb.AlarmType, about facts.EtcdMember) {
+	alarm := func(kind etcdserverpb.AlarmType, about workload.EtcdMember) {
 		c.Expect(c.viaMember(ctx, "n1", func(ctx context.Context, member *clientv3.Client) error {
 			_, err := etcdserverpb.NewMaintenanceClient(member.ActiveConnection()).Alarm(ctx,
 				&etcdserverpb.AlarmRequest{Action: etcdserverpb.AlarmRequest_ACTIVATE, Alarm: kind, MemberID: about.ID})
@@ -194,14 +194,14 @@ func TestAlarmsDoNotMakeMembersUnhealthy(t *testing.T) {
 	seen := c.observe(ctx)
 	c.Expect(seen.Doubt).To(BeEmpty())
 	c.Expect(seen.Members).To(And(HaveLen(3), HaveEach(HaveField("Problem", ""))), "all members serve")
-	c.Expect(seen.Alarms).To(Equal([]facts.EtcdAlarm{{Kind: facts.EtcdNoSpace, Member: members[2].ID}}), "once")
+	c.Expect(seen.Alarms).To(Equal([]workload.EtcdAlarm{{Kind: workload.EtcdNoSpace, Member: members[2].ID}}), "once")
 
 	alarm(etcdserverpb.AlarmType_CORRUPT, members[0])
 	seen = c.observe(ctx)
 	c.Expect(seen.Members).To(And(HaveLen(3), HaveEach(HaveField("Problem", ""))), "also with this alarm")
-	c.Expect(seen.Alarms).To(Equal([]facts.EtcdAlarm{
-		{Kind: facts.EtcdCorrupt, Member: members[0].ID},
-		{Kind: facts.EtcdNoSpace, Member: members[2].ID},
+	c.Expect(seen.Alarms).To(Equal([]workload.EtcdAlarm{
+		{Kind: workload.EtcdCorrupt, Member: members[0].ID},
+		{Kind: workload.EtcdNoSpace, Member: members[2].ID},
 	}))
 	c.Eventually(func() error { return New(fakeClusters{c}).RemoveMember(ctx, key, members[1], members[0]) }, "1m",
 		"100ms").Should(Succeed(), "an alarm does not block the removal")
@@ -364,7 +364,7 @@ func TestDeleteNodeRequiresReadVersion(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0", UID: "u", Labels: map[string]string{controlPlaneLabels[0]: ""}}}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
 	c.Expect(c.Create(t.Context(), node)).To(Succeed())
-	seen := facts.Etcd{}
+	seen := workload.Etcd{}
 	c.Expect(readNodes(t.Context(), c, &seen)).To(Succeed())
 	c.Expect(seen.Nodes).To(HaveLen(1))
 	c.Expect(seen.Nodes[0].Silent).To(BeTrue())
@@ -375,7 +375,7 @@ func TestDeleteNodeRequiresReadVersion(t *testing.T) {
 	c.Expect(apierrors.IsConflict(err)).To(BeTrue(), "its kubelet reports again: %v", err)
 	c.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(node), node)).To(Succeed())
 
-	seen = facts.Etcd{}
+	seen = workload.Etcd{}
 	c.Expect(readNodes(t.Context(), c, &seen)).To(Succeed())
 	c.Expect(New(fakeClusters{c}).DeleteNode(t.Context(), client.ObjectKey{}, seen.Nodes[0])).To(Succeed())
 	c.Expect(apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(node), node))).To(BeTrue())
@@ -390,7 +390,7 @@ func TestNodeWithFinalizerIsBeingDeleted(t *testing.T) {
 	}}
 	c.Expect(c.Create(t.Context(), node)).To(Succeed())
 	for _, deleting := range []bool{false, true} {
-		seen := facts.Etcd{}
+		seen := workload.Etcd{}
 		c.Expect(readNodes(t.Context(), c, &seen)).To(Succeed())
 		c.Expect(seen.Nodes).To(ConsistOf(HaveField("Deleting", deleting)))
 		c.Expect(c.Delete(t.Context(), node)).To(Succeed())
@@ -407,8 +407,8 @@ func TestDeleteNodeRequiresUID(t *testing.T) {
 		sent.ApplyOptions(opts)
 		return nil
 	}})
-	c.Expect(deleteNode(t.Context(), recording, facts.ControlPlaneNode{
-		Node:            facts.Node{Name: "n0", UID: "u"},
+	c.Expect(deleteNode(t.Context(), recording, workload.ControlPlaneNode{
+		Node:            workload.Node{Name: "n0", UID: "u"},
 		ResourceVersion: "7",
 	})).To(Succeed())
 	c.Expect(sent.Preconditions).To(Equal(&metav1.Preconditions{UID: ptr.To[apitypes.UID]("u"), ResourceVersion: ptr.To("7")}))

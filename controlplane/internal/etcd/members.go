@@ -16,7 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // memberStatus is the status that one member reports.
@@ -29,7 +29,7 @@ type memberStatus struct {
 	problem string
 	// alarms are the alarms that the member reports. All members report the same alarms, which are not about the
 	// reporting member.
-	alarms []facts.EtcdAlarm
+	alarms []workload.EtcdAlarm
 	// members are the members that this member knows.
 	members []*etcdserverpb.Member
 }
@@ -129,25 +129,25 @@ func maintenanceOf(member *clientv3.Client) clientv3.Maintenance {
 
 // alarmsOf queries the alarms, which the status only describes as text. The query needs quorum. Therefore it
 // is made only if the status reports a problem.
-func alarmsOf(ctx context.Context, maintenance clientv3.Maintenance) ([]facts.EtcdAlarm, error) {
+func alarmsOf(ctx context.Context, maintenance clientv3.Maintenance) ([]workload.EtcdAlarm, error) {
 	list, err := maintenance.AlarmList(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var alarms []facts.EtcdAlarm
+	var alarms []workload.EtcdAlarm
 	for _, a := range list.Alarms {
-		alarms = append(alarms, facts.EtcdAlarm{Kind: a.Alarm.String(), Member: a.MemberID})
+		alarms = append(alarms, workload.EtcdAlarm{Kind: a.Alarm.String(), Member: a.MemberID})
 	}
 	return alarms, nil
 }
 
 // alarmsIn returns the alarms that any member reports.
-func alarmsIn(statuses []memberStatus) []facts.EtcdAlarm {
-	var alarms []facts.EtcdAlarm
+func alarmsIn(statuses []memberStatus) []workload.EtcdAlarm {
+	var alarms []workload.EtcdAlarm
 	for _, a := range statuses {
 		alarms = append(alarms, a.alarms...)
 	}
-	slices.SortFunc(alarms, func(a, b facts.EtcdAlarm) int {
+	slices.SortFunc(alarms, func(a, b workload.EtcdAlarm) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Member, b.Member))
 	})
 	return slices.Compact(alarms)
@@ -155,7 +155,7 @@ func alarmsIn(statuses []memberStatus) []facts.EtcdAlarm {
 
 // membersOf merges the lists of members. Serving members have authority over membership and leadership.
 // Without any, all others except learners count. doubt describes why the lists are not reliable.
-func membersOf(statuses []memberStatus) (members []facts.EtcdMember, doubt string) {
+func membersOf(statuses []memberStatus) (members []workload.EtcdMember, doubt string) {
 	statusByID := map[uint64]memberStatus{}
 	for _, a := range statuses {
 		statusByID[a.id] = a
@@ -175,7 +175,7 @@ func membersOf(statuses []memberStatus) (members []facts.EtcdMember, doubt strin
 	}
 	leader := leaderOf(statuses)
 	for _, m := range first.members {
-		member := facts.EtcdMember{
+		member := workload.EtcdMember{
 			ID: m.ID, Name: m.Name, Hosts: hostsOf(m.PeerURLs), Learner: m.IsLearner, Leader: leader != 0 && m.ID == leader,
 		}
 		if a, found := statusByID[m.ID]; found {
@@ -185,7 +185,9 @@ func membersOf(statuses []memberStatus) (members []facts.EtcdMember, doubt strin
 		}
 		members = append(members, member)
 	}
-	slices.SortFunc(members, func(a, b facts.EtcdMember) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(members, func(a, b workload.EtcdMember) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
 	return members, ""
 }
 

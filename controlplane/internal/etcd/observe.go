@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/objects"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -20,14 +20,14 @@ import (
 var controlPlaneLabels = []string{"node-role.kubernetes.io/master", "node-role.kubernetes.io/arbiter"}
 
 // observe reads the members last, because their state changes fastest.
-func observe(ctx context.Context, c client.Client, forward forward) (facts.Etcd, error) {
-	seen := facts.Etcd{}
-	for _, read := range []func(context.Context, client.Client, *facts.Etcd) error{
+func observe(ctx context.Context, c client.Client, forward forward) (workload.Etcd, error) {
+	seen := workload.Etcd{}
+	for _, read := range []func(context.Context, client.Client, *workload.Etcd) error{
 		readTopology, readMachineAPI, readOperators,
 		readOperand, readNodes,
 	} {
 		if err := read(ctx, c, &seen); err != nil {
-			return facts.Etcd{}, err
+			return workload.Etcd{}, err
 		}
 	}
 	if !seen.InPods() {
@@ -35,11 +35,11 @@ func observe(ctx context.Context, c client.Client, forward forward) (facts.Etcd,
 	}
 	credentials, err := readCredentials(ctx, c)
 	if err != nil {
-		return facts.Etcd{}, err
+		return workload.Etcd{}, err
 	}
 	pods, err := readPods(ctx, c)
 	if err != nil {
-		return facts.Etcd{}, err
+		return workload.Etcd{}, err
 	}
 	answers := queryMembers(ctx, credentials, forward, pods)
 	seen.Members, seen.Doubt = membersOf(answers)
@@ -47,7 +47,7 @@ func observe(ctx context.Context, c client.Client, forward forward) (facts.Etcd,
 	return seen, nil
 }
 
-func readTopology(ctx context.Context, c client.Client, seen *facts.Etcd) error {
+func readTopology(ctx context.Context, c client.Client, seen *workload.Etcd) error {
 	infrastructure := &configv1.Infrastructure{}
 	if err := c.Get(ctx, client.ObjectKey{Name: "cluster"}, infrastructure); err != nil {
 		return &failure{"cannot read Infrastructure cluster of the workload cluster", err}
@@ -56,14 +56,14 @@ func readTopology(ctx context.Context, c client.Client, seen *facts.Etcd) error 
 	return nil
 }
 
-func readMachineAPI(ctx context.Context, c client.Client, seen *facts.Etcd) (err error) {
+func readMachineAPI(ctx context.Context, c client.Client, seen *workload.Etcd) (err error) {
 	if seen.MachineAPI, err = objects.RunsMachineAPI(ctx, c); err != nil {
 		return &failure{"cannot list the Machines of the workload cluster", err}
 	}
 	return nil
 }
 
-func readOperators(ctx context.Context, c client.Client, seen *facts.Etcd) error {
+func readOperators(ctx context.Context, c client.Client, seen *workload.Etcd) error {
 	for _, name := range []string{"etcd", "kube-apiserver"} {
 		operator := &configv1.ClusterOperator{}
 		switch err := c.Get(ctx, client.ObjectKey{Name: name}, operator); {
@@ -76,7 +76,7 @@ func readOperators(ctx context.Context, c client.Client, seen *facts.Etcd) error
 		for _, condition := range operator.Status.Conditions {
 			status[condition.Type] = condition.Status
 		}
-		seen.Operators = append(seen.Operators, facts.ClusterOperator{
+		seen.Operators = append(seen.Operators, workload.ClusterOperator{
 			Name:      name,
 			Available: status[configv1.OperatorAvailable] == configv1.ConditionTrue,
 			// A missing condition counts as true.
@@ -91,14 +91,16 @@ func readOperators(ctx context.Context, c client.Client, seen *facts.Etcd) error
 // (pkg/operator/etcdmemberscontroller of the etcd operator).
 const membersDegraded = "EtcdMembersDegraded"
 
-func readOperand(ctx context.Context, c client.Client, seen *facts.Etcd) error {
+func readOperand(ctx context.Context, c client.Client, seen *workload.Etcd) error {
 	operand := &operatorv1.Etcd{}
 	if err := c.Get(ctx, client.ObjectKey{Name: "cluster"}, operand); err != nil {
 		return &failure{"cannot read Etcd cluster of the workload cluster", err}
 	}
 	seen.LatestRevision = operand.Status.LatestAvailableRevision
 	for _, node := range operand.Status.NodeStatuses {
-		seen.Revisions = append(seen.Revisions, facts.Revision{Node: node.NodeName, Current: node.CurrentRevision, Target: node.TargetRevision})
+		seen.Revisions = append(
+			seen.Revisions, workload.Revision{Node: node.NodeName, Current: node.CurrentRevision, Target: node.TargetRevision},
+		)
 	}
 	for _, condition := range operand.Status.Conditions {
 		if condition.Type == membersDegraded && condition.Status == operatorv1.ConditionTrue {
@@ -108,7 +110,7 @@ func readOperand(ctx context.Context, c client.Client, seen *facts.Etcd) error {
 	return nil
 }
 
-func readNodes(ctx context.Context, c client.Client, seen *facts.Etcd) error {
+func readNodes(ctx context.Context, c client.Client, seen *workload.Etcd) error {
 	for _, label := range controlPlaneLabels {
 		if err := readNodesWith(ctx, c, label, seen); err != nil {
 			return err
@@ -117,7 +119,7 @@ func readNodes(ctx context.Context, c client.Client, seen *facts.Etcd) error {
 	return nil
 }
 
-func readNodesWith(ctx context.Context, c client.Client, label string, seen *facts.Etcd) error {
+func readNodesWith(ctx context.Context, c client.Client, label string, seen *workload.Etcd) error {
 	nodes := &corev1.NodeList{}
 	if err := c.List(ctx, nodes, client.HasLabels{label}); err != nil {
 		return &failure{"cannot list the Nodes of the workload cluster", err}
@@ -127,7 +129,7 @@ func readNodesWith(ctx context.Context, c client.Client, label string, seen *fac
 		if seen.Node(n.Name) != nil {
 			continue
 		}
-		node := facts.ControlPlaneNode{Node: facts.Node{
+		node := workload.ControlPlaneNode{Node: workload.Node{
 			Name: n.Name, UID: n.UID, ProviderID: n.Spec.ProviderID,
 			HostUID: n.Labels[metal3.HostUIDLabel],
 		}, ResourceVersion: n.ResourceVersion}

@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/pki"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
@@ -200,15 +200,15 @@ func withLogger(t *testing.T) context.Context {
 	return ctrl.LoggerInto(t.Context(), testr.New(t))
 }
 
-func (c *fakeCluster) observe(ctx context.Context) facts.Etcd {
+func (c *fakeCluster) observe(ctx context.Context) workload.Etcd {
 	seen, err := observe(ctx, c.Client, c.forward)
 	c.Expect(err).NotTo(HaveOccurred())
 	return seen
 }
 
 // leader waits for a leader.
-func (c *fakeCluster) leader(ctx context.Context) facts.EtcdMember {
-	var leader facts.EtcdMember
+func (c *fakeCluster) leader(ctx context.Context) workload.EtcdMember {
+	var leader workload.EtcdMember
 	c.Eventually(func() string {
 		for _, m := range c.observe(ctx).Members {
 			if m.Leader {

@@ -17,9 +17,9 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 )
@@ -46,7 +46,7 @@ var tasks = []status.Task{status.HostRelease, status.Remediation, status.ScaleUp
 
 // Observer reads the etcd of a workload cluster.
 type Observer interface {
-	Observe(ctx context.Context, cluster client.ObjectKey) (facts.Etcd, error)
+	Observe(ctx context.Context, cluster client.ObjectKey) (workload.Etcd, error)
 }
 
 // Gate lets the steps of a reconcile inspect etcd. It is safe for concurrent use.

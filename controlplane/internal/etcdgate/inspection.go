@@ -10,10 +10,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcd"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -55,7 +55,7 @@ func (i *Inspection) Failed(ctx context.Context, step removal.Step, err error) {
 }
 
 // Etcd returns the observed etcd. It returns nil if etcd cannot be read, and reports the cause for the Machine.
-func (i *Inspection) Etcd(ctx context.Context, about removal.Machine) *facts.Etcd {
+func (i *Inspection) Etcd(ctx context.Context, about removal.Machine) *workload.Etcd {
 	seen, err := i.gate.See(ctx, i.scope)
 	switch {
 	case errors.Is(err, cluster.ErrNotConnected):
@@ -84,7 +84,7 @@ func (i *Inspection) again(found result, watched bool) {
 }
 
 // See reads etcd, unless this reconcile has read etcd before and has not changed it since.
-func (g *Gate) See(ctx context.Context, s *scope.Scope) (*facts.Etcd, error) {
+func (g *Gate) See(ctx context.Context, s *scope.Scope) (*workload.Etcd, error) {
 	if (s.Inspection == scope.EtcdInspection{}) {
 		seen, err := g.Read(ctx, s)
 		s.Inspection = scope.EtcdInspection{Etcd: &seen, Err: err}
@@ -93,7 +93,7 @@ func (g *Gate) See(ctx context.Context, s *scope.Scope) (*facts.Etcd, error) {
 }
 
 // Read reads etcd, and records whether a member does not answer.
-func (g *Gate) Read(ctx context.Context, s *scope.Scope) (facts.Etcd, error) {
+func (g *Gate) Read(ctx context.Context, s *scope.Scope) (workload.Etcd, error) {
 	seen, err := g.etcds.Observe(ctx, s.ClusterKey())
 	s.MemberSilent = s.MemberSilent || err == nil && seen.Silent()
 	return seen, err

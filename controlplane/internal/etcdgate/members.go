@@ -13,9 +13,9 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcd"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // LongestMemberPause is the longest time between two inspections of members while the etcd operator is not degraded.
@@ -24,7 +24,7 @@ const LongestMemberPause = 10 * time.Minute
 // MemberInspection is the last inspection of the members.
 type MemberInspection struct {
 	// Seen is nil when the last inspection failed; failure then describes the cause without ports and times.
-	Seen    *facts.Etcd
+	Seen    *workload.Etcd
 	failure string
 	// next is the time of the next inspection, Read the time of the last inspection that read the members.
 	next, Read time.Time
@@ -37,7 +37,7 @@ type MemberInspection struct {
 // reported is the state in ClusterOperator etcd that decides when members are read.
 type reported struct{ degraded, settled bool }
 
-func reportedBy(o facts.EtcdOperator) reported {
+func reportedBy(o workload.EtcdOperator) reported {
 	return reported{!o.DegradedSince.IsZero(), o.Settled()}
 }
 
@@ -60,7 +60,7 @@ func MemberIsDown(m *clusterv1.Machine) bool {
 func (g *Gate) InspectMembers(ctx context.Context, s *scope.Scope) MemberInspection {
 	key := s.Stored.UID
 	last, _ := g.members.Get(key)
-	if g.clock.Now().Sub(last.Read) >= facts.GracePeriod {
+	if g.clock.Now().Sub(last.Read) >= workload.GracePeriod {
 		last.Seen = nil // an inspection may wait for those of other clusters, and a member may have recovered meanwhile
 	}
 	switch left := last.left(g.clock.Now(), reportedBy(s.Workload.Etcd)); {

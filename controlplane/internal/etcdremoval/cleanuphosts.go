@@ -16,10 +16,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcd"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // CleanUp deletes the leftovers of released hosts, one host after the other, after Machine and Node are
@@ -192,7 +192,7 @@ func (r *Remover) deleteNode(
 
 // nodeSilence returns for how long this process has observed that the kubelet of a Node does not report. A Node that
 // registers again has another UID and starts again.
-func (r *Remover) nodeSilence(node *facts.ControlPlaneNode) time.Duration {
+func (r *Remover) nodeSilence(node *workload.ControlPlaneNode) time.Duration {
 	if node == nil {
 		return 0
 	}

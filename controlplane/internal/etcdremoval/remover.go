@@ -19,11 +19,11 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/move"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -31,10 +31,10 @@ import (
 // Etcds changes the members of the etcd of workload clusters.
 type Etcds interface {
 	Serves(ctx context.Context, cluster client.ObjectKey) (bool, error)
-	MoveLeader(ctx context.Context, cluster client.ObjectKey, leader, to facts.EtcdMember) error
-	RemoveMember(ctx context.Context, cluster client.ObjectKey, via, member facts.EtcdMember) error
+	MoveLeader(ctx context.Context, cluster client.ObjectKey, leader, to workload.EtcdMember) error
+	RemoveMember(ctx context.Context, cluster client.ObjectKey, via, member workload.EtcdMember) error
 	DeleteSecrets(ctx context.Context, cluster client.ObjectKey, node string) error
-	DeleteNode(ctx context.Context, cluster client.ObjectKey, node facts.ControlPlaneNode) error
+	DeleteNode(ctx context.Context, cluster client.ObjectKey, node workload.ControlPlaneNode) error
 }
 
 // Remover removes the hosts of Machines that are being deleted from etcd, one after the other, and then releases them.

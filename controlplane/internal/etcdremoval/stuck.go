@@ -9,10 +9,10 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // FindStuck finds the Machines whose hosts left etcd, but whose infrastructure is not deleted, for example
@@ -43,7 +43,7 @@ func machineNamed(s *scope.Scope, name string) *clusterv1.Machine {
 }
 
 // AgainstSuccessors returns the reasons not to create another Machine in the place of a stuck one.
-func AgainstSuccessors(s *scope.Scope, etcd *facts.Etcd) []decision.Blocker {
+func AgainstSuccessors(s *scope.Scope, etcd *workload.Etcd) []decision.Blocker {
 	situation, err := removal.Of(s.Facts)
 	if err != nil {
 		return []decision.Blocker{decision.Watch(controlplanev1.EtcdUnknownReason, "%s", err)}

@@ -5,6 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -34,7 +35,7 @@ func (f *Facts) AgentOf(m *clusterv1.Machine) *aiv1beta1.Agent {
 // NodeOf returns the Node of a Machine that the infrastructure provider has not linked yet. The spec of the
 // Agent identifies the Node: by the label of its host, or else by its name. NodeOf returns nil while the
 // label that the infrastructure provider requires is missing.
-func (f *Facts) NodeOf(m *clusterv1.Machine) *Node {
+func (f *Facts) NodeOf(m *clusterv1.Machine) *workload.Node {
 	agent := f.AgentOf(m)
 	if agent == nil {
 		return nil

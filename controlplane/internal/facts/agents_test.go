@@ -10,6 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -85,19 +86,19 @@ func TestNodeOf(t *testing.T) {
 	labeled.Spec.NodeLabels = map[string]string{metal3.HostUIDLabel: "bmh"}
 	for situation, tc := range map[string]struct {
 		agent aiv1beta1.Agent
-		node  Node
+		node  workload.Node
 		found bool
 	}{
-		"by name":                     {agent, Node{Name: "host0"}, true},
-		"another name":                {agent, Node{Name: "host1"}, false},
-		"by the label of the host":    {labeled, Node{Name: "any", HostUID: "bmh"}, true},
-		"the label is still missing":  {labeled, Node{Name: "host0"}, false},
-		"the Node is already linked":  {agent, Node{Name: "host0", ProviderID: "metal3://x"}, false},
-		"an Agent of another Machine": {elsewhere, Node{Name: "host0"}, false},
+		"by name":                     {agent, workload.Node{Name: "host0"}, true},
+		"another name":                {agent, workload.Node{Name: "host1"}, false},
+		"by the label of the host":    {labeled, workload.Node{Name: "any", HostUID: "bmh"}, true},
+		"the label is still missing":  {labeled, workload.Node{Name: "host0"}, false},
+		"the Node is already linked":  {agent, workload.Node{Name: "host0", ProviderID: "metal3://x"}, false},
+		"an Agent of another Machine": {elsewhere, workload.Node{Name: "host0"}, false},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			f := recording(m, tc.agent)
-			f.Workload.Nodes = []Node{tc.node}
+			f.Workload.Nodes = []workload.Node{tc.node}
 			NewWithT(t).Expect(f.NodeOf(m) != nil).To(Equal(tc.found))
 		})
 	}

@@ -18,6 +18,8 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 )
@@ -44,10 +46,10 @@ type Facts struct {
 	Configs map[string]*bootstrapv1.OpenshiftAssistedConfig
 	// DayOneWorkers is the number of workers that the objects of the Cluster request.
 	DayOneWorkers int32
-	// MissingWorkers are those of them whose Machines do not exist.
-	MissingWorkers []MissingWorkers
+	// Missing are those of them whose Machines do not exist.
+	MissingWorkers []workers.Missing
 	// Sets are the desired Machines of the MachineSets, by UID of the set.
-	Sets map[types.UID]MachineSet
+	Sets map[types.UID]workers.MachineSet
 
 	// ImageSet is the ClusterImageSet that the configuration names, RegisteredSet the one that the
 	// AgentClusterInstall names. OwnSets were created for this control plane.
@@ -81,8 +83,8 @@ type Facts struct {
 	// not exist.
 	Recovery *metav1.PartialObjectMetadata
 
-	// Workload is the state of the cluster itself.
-	Workload Workload
+	// State is the state of the cluster itself.
+	Workload workload.State
 
 	// InstallationState is the state of the installation, concluded from all of the above: see Decide.
 	InstallationState

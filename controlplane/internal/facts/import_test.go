@@ -12,6 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -85,7 +86,7 @@ func TestNotImportable(t *testing.T) {
 				cp.Spec.Config.ImageRegistryRef = &corev1.LocalObjectReference{Name: "mirrors"}
 			})
 			f.PullSecret = &metav1.PartialObjectMetadata{}
-			f.Workload = Workload{Connected: true, OpenShiftVersion: "4.19.3"}
+			f.Workload = workload.State{Connected: true, OpenShiftVersion: "4.19.3"}
 			f.Machines = []*clusterv1.Machine{given("m0", func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "n" })}
 			if tc.change != nil {
 				tc.change(f)

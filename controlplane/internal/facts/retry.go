@@ -15,6 +15,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
@@ -120,7 +121,7 @@ func (f *Facts) nothingLeft() bool {
 func (f *Facts) ToGiveUp() []types.UID {
 	var given []types.UID
 	for _, m := range f.allMachines() {
-		if f.Controls(m) || m.Spec.Bootstrap.ConfigRef.Kind == ConfigKind {
+		if f.Controls(m) || m.Spec.Bootstrap.ConfigRef.Kind == workers.ConfigKind {
 			given = append(given, m.UID)
 		}
 	}
@@ -146,7 +147,7 @@ func (f *Facts) NotRetryable() []string {
 		against = append(against, unknown)
 	}
 	for _, m := range f.Workers {
-		if m.Spec.Bootstrap.ConfigRef.Kind == ConfigKind && metav1.GetControllerOf(m) == nil {
+		if m.Spec.Bootstrap.ConfigRef.Kind == workers.ConfigKind && metav1.GetControllerOf(m) == nil {
 			against = append(
 				against,
 				fmt.Sprintf("no controller would create Machine %s again. Delete it, which wipes its host, and create it again afterwards", m.Name),

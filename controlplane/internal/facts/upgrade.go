@@ -6,98 +6,11 @@ import (
 
 	"github.com/blang/semver/v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
 )
-
-// Rollout is the state of a cluster that works towards another release, has a request that it has not
-// started, or fails.
-type Rollout struct {
-	// Requested is the last request. Unseen is true until the cluster has processed it. Pending is true while
-	// it is neither what the cluster runs nor what it works towards.
-	Requested       Update
-	Unseen, Pending bool
-	// Progress is the progress of the release in Upgrading, Failing its error, Refused why the request is not
-	// started. They are for messages.
-	Progress, Failing, Refused string
-}
-
-// Update is a request for a release. Empty fields follow from the update graph.
-type Update struct {
-	// Version is the version of the release, without leading v. Image is its image.
-	Version, Image string
-	// Force is true to check neither preconditions nor signature.
-	Force bool
-}
-
-// ClusterVersion is the state of the release of a cluster and of possible updates, with the components that
-// must be healthy before. It is read for an upgrade.
-type ClusterVersion struct {
-	// ResourceVersion is the resource version of the object.
-	ResourceVersion string
-	// Runs is the release that was completed last, Upgrading the one that is being rolled out over it. Former
-	// are requests that were withdrawn.
-	Runs, Upgrading string
-	Former          []string
-	Channel         string
-	// Requested is the last request; Ours is true if this provider wrote it.
-	Requested Update
-	Ours      bool
-	// Offers are the releases of the update graph.
-	Offers []Offer
-	// NoOffers is why the cluster has no update graph, for messages; "" if it has one.
-	NoOffers string
-	// Gates are what an administrator must check before an upgrade from the running minor version.
-	Gates []Gate
-	// Images are the images of the releases in its history.
-	Images []string
-	// Unhealthy are the ClusterOperators and MachineConfigPools that are not healthy.
-	Unhealthy []Ailment
-}
-
-// Ailment is a reason not to start an upgrade: a ClusterOperator or MachineConfigPool that is not healthy.
-type Ailment struct {
-	// Operator is the name of the ClusterOperator; "" for a MachineConfigPool.
-	Operator string
-	// Message is for people.
-	Message string
-}
-
-// Offer is a release in the update graph of a cluster. It is recommended if it has no risks.
-type Offer struct {
-	Version, Image string
-	Risks          []Risk
-}
-
-// Risk is why an update is not recommended.
-type Risk struct{ Name, Message string }
-
-// Gate is what an administrator must check.
-type Gate struct {
-	Name, Message string
-	// Acknowledged is true if a user has confirmed the check.
-	Acknowledged bool
-}
-
-// UpdateRequest is what is written into a cluster for an upgrade, without its empty fields.
-type UpdateRequest struct {
-	// ResourceVersion is the resource version of the ClusterVersion that was read.
-	ResourceVersion string
-	Channel         string
-	Acknowledge     []string
-	Update          *Update
-	// Tolerated are the ailments despite which the update is requested, for messages.
-	Tolerated []string
-	// Withdraw withdraws the current request.
-	Withdraw bool
-}
-
-// Empty reports whether nothing is written.
-func (r *UpdateRequest) Empty() bool {
-	return r.Channel == "" && len(r.Acknowledge) == 0 && r.Update == nil && !r.Withdraw
-}
 
 // Runs returns the release that the installed cluster completed last; false if it is unknown.
 func (f *Facts) Runs() (semver.Version, bool) { return f.release(f.Workload.OpenShiftVersion) }
@@ -159,7 +72,7 @@ func (f *Facts) LaggingWorkers() []*clusterv1.Machine {
 
 // staysOurs reports whether a worker is ours, and is not being deleted.
 func staysOurs(m *clusterv1.Machine) bool {
-	return m.Spec.Bootstrap.ConfigRef.Kind == ConfigKind && m.DeletionTimestamp.IsZero()
+	return m.Spec.Bootstrap.ConfigRef.Kind == workers.ConfigKind && m.DeletionTimestamp.IsZero()
 }
 
 // NeedsReleases reports whether the releases of worker Nodes are needed although the cluster is not being
@@ -217,34 +130,6 @@ func (f *Facts) WorkerVersion(m *clusterv1.Machine) string {
 		return f.Sets[owner.UID].Version
 	}
 	return ""
-}
-
-// MachineSet is the desired state of the Machines of a MachineSet, or of its MachineDeployment, because a
-// superseded set keeps its former version.
-type MachineSet struct {
-	// Version is the desired version of the Machines; "" if none is set.
-	Version string
-	// RollsOut is true if Cluster API brings the Machines to it, in place or by replacing them.
-	RollsOut bool
-}
-
-// MachineSets returns the desired state of MachineSets, by the UID of the set.
-func MachineSets(deployments []clusterv1.MachineDeployment, sets []clusterv1.MachineSet) map[types.UID]MachineSet {
-	of := map[types.UID]MachineSet{}
-	for i := range deployments {
-		spec := &deployments[i].Spec
-		of[deployments[i].UID] = MachineSet{
-			Version: spec.Template.Spec.Version, RollsOut: spec.Rollout.Strategy.Type != clusterv1.OnDeleteMachineDeploymentStrategyType,
-		}
-	}
-	found := map[types.UID]MachineSet{}
-	for i := range sets {
-		found[sets[i].UID] = MachineSet{Version: sets[i].Spec.Template.Spec.Version}
-		if owner := metav1.GetControllerOf(&sets[i]); owner != nil && OwnedByKind(&sets[i], "MachineDeployment") {
-			found[sets[i].UID] = of[owner.UID]
-		}
-	}
-	return found
 }
 
 func (f *Facts) release(version string) (semver.Version, bool) {

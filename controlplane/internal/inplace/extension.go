@@ -17,6 +17,8 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -28,7 +30,7 @@ const retrySeconds = 15
 type Workloads interface {
 	// View returns the state of a cluster. It returns false for clusters that this manager does not reconcile:
 	// it is not the leader, or its flags exclude the cluster.
-	View(cluster client.ObjectKey) (facts.Workload, bool)
+	View(cluster client.ObjectKey) (workload.State, bool)
 }
 
 // Extension handles the requests of Cluster API.
@@ -70,17 +72,17 @@ func (e *Extension) CanUpdateMachineSet(ctx context.Context, req *hooksv1.CanUpd
 // because a Machine that Cluster API has started to update stays in that state until its Node runs the
 // version.
 func tooEarly(workloads Workloads, cluster client.ObjectKey, version string) string {
-	workload, known := workloads.View(cluster)
-	f := &facts.Facts{Workload: workload}
+	state, known := workloads.View(cluster)
+	f := &facts.Facts{Workload: state}
 	switch {
 	case !known:
 		return notOurs(cluster)
 	case version == "" || f.ClusterFollows(version):
 		return ""
-	case workload.OpenShiftVersion == "":
+	case state.OpenShiftVersion == "":
 		return fmt.Sprintf("the release of cluster %s is unknown: its API server does not answer", cluster.Name)
 	}
-	return notUpgraded(workload, version)
+	return notUpgraded(state, version)
 }
 
 func notOurs(cluster client.ObjectKey) string {
@@ -88,14 +90,14 @@ func notOurs(cluster client.ObjectKey) string {
 		"excludes the cluster", cluster)
 }
 
-func notUpgraded(workload facts.Workload, version string) string {
+func notUpgraded(state workload.State, version string) string {
 	return fmt.Sprintf("the cluster runs %s and is not being upgraded to %s. Set spec.version of its control plane",
-		workload.OpenShiftVersion, version)
+		state.OpenShiftVersion, version)
 }
 
 func isOurs(spec *clusterv1.MachineSpec) bool {
 	return spec.Bootstrap.ConfigRef.APIGroup == bootstrapv1.GroupVersion.Group &&
-		spec.Bootstrap.ConfigRef.Kind == facts.ConfigTemplateKind
+		spec.Bootstrap.ConfigRef.Kind == workers.ConfigTemplateKind
 }
 
 // versionPatch returns the patch that sets or removes the version of a MachineSet.
@@ -138,27 +140,27 @@ func (e *Extension) pendingReason(ctx context.Context, key client.ObjectKey, ver
 		return "", err
 	}
 	cluster := client.ObjectKey{Namespace: machine.Namespace, Name: machine.Spec.ClusterName}
-	workload, known := e.Workloads.View(cluster)
-	f := &facts.Facts{Workload: workload}
+	state, known := e.Workloads.View(cluster)
+	f := &facts.Facts{Workload: state}
 	node, runs := machine.Status.NodeRef.Name, f.ReleaseOf(machine)
 	switch {
 	case version == "" || f.Follows(machine, version) || f.Follows(machine, wanted):
 		return "", nil
 	case !known:
 		return notOurs(cluster), nil
-	case !workload.Connected || workload.OpenShiftVersion == "":
+	case !state.Connected || state.OpenShiftVersion == "":
 		return fmt.Sprintf("the release of Node %s is unknown: the API server of the cluster does not answer", node), nil
 	case !f.ClusterFollows(version):
-		return notUpgraded(workload, version), nil
+		return notUpgraded(state, version), nil
 	case runs == "":
 		return fmt.Sprintf("reading the release of Node %s", node), nil
 	}
 	return fmt.Sprintf("Node %s runs %s, its MachineConfigPool has not updated it to %s yet%s", node, runs, version,
-		pausedPools(workload.Pools)), nil
+		pausedPools(state.Pools)), nil
 }
 
 // pausedPools names the pools that are paused or degraded. The pool of a Node is not known here.
-func pausedPools(pools []facts.Pool) string {
+func pausedPools(pools []workload.Pool) string {
 	var names []string
 	for _, pool := range pools {
 		if pool.Paused || pool.Degraded != "" {

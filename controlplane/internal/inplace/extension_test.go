@@ -15,24 +15,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // observed are the states of all clusters.
-type observed map[client.ObjectKey]facts.Workload
+type observed map[client.ObjectKey]workload.State
 
-func (o observed) View(cluster client.ObjectKey) (facts.Workload, bool) {
-	workload, known := o[cluster]
-	return workload, known
+func (o observed) View(cluster client.ObjectKey) (workload.State, bool) {
+	state, known := o[cluster]
+	return state, known
 }
 
 // of returns the state of one cluster.
-func of(workload facts.Workload) observed { return observed{{Namespace: "lab", Name: "c"}: workload} }
+func of(state workload.State) observed { return observed{{Namespace: "lab", Name: "c"}: state} }
 
 const ours, others = "OpenshiftAssistedConfigTemplate", "KubeadmConfigTemplate"
 
-// workers returns a MachineSet with a template.
-func workers(version, kind string) hooksv1.CanUpdateMachineSetRequestObjects {
+// machineSet returns a MachineSet with a template.
+func machineSet(version, kind string) hooksv1.CanUpdateMachineSetRequestObjects {
 	var objects hooksv1.CanUpdateMachineSetRequestObjects
 	objects.MachineSet.Namespace = "lab"
 	spec := &objects.MachineSet.Spec.Template.Spec
@@ -42,45 +42,45 @@ func workers(version, kind string) hooksv1.CanUpdateMachineSetRequestObjects {
 }
 
 func TestCanUpdateMachineSet(t *testing.T) {
-	upgraded := facts.Workload{Connected: true, OpenShiftVersion: "4.19.11"}
+	upgraded := workload.State{Connected: true, OpenShiftVersion: "4.19.11"}
 	patch := `{"spec":{"template":{"spec":{"version":"v4.19.11"}}}}`
 	for name, test := range map[string]struct {
 		current, wanted hooksv1.CanUpdateMachineSetRequestObjects
 		known           observed
 		patch, reason   string
 	}{
-		"newer version": {current: workers("v4.19.10", ours), wanted: workers("v4.19.11", ours), known: of(upgraded), patch: patch},
+		"newer version": {current: machineSet("v4.19.10", ours), wanted: machineSet("v4.19.11", ours), known: of(upgraded), patch: patch},
 		"cluster is being upgraded": {
-			current: workers("v4.19.10", ours), wanted: workers("v4.19.11", ours),
-			known: of(facts.Workload{OpenShiftVersion: "4.19.10", Upgrading: "4.19.11"}), patch: patch,
+			current: machineSet("v4.19.10", ours), wanted: machineSet("v4.19.11", ours),
+			known: of(workload.State{OpenShiftVersion: "4.19.10", Upgrading: "4.19.11"}), patch: patch,
 		},
 		"version removed": {
-			current: workers("v4.19.10", ours), wanted: workers("", ours), known: of(upgraded),
+			current: machineSet("v4.19.10", ours), wanted: machineSet("", ours), known: of(upgraded),
 			patch: `{"spec":{"template":{"spec":{"version":null}}}}`,
 		},
 		"cluster is not upgraded": {
-			current: workers("v4.19.10", ours), wanted: workers("v4.19.12", ours), known: of(upgraded),
+			current: machineSet("v4.19.10", ours), wanted: machineSet("v4.19.12", ours), known: of(upgraded),
 			reason: "the cluster runs 4.19.11 and is not being upgraded to v4.19.12",
 		},
 		"upgrade requested, not started": {
-			current: workers("v4.19.10", ours), wanted: workers("v4.19.12", ours),
-			known: of(facts.Workload{OpenShiftVersion: "4.19.11", Rollout: &facts.Rollout{
-				Requested: facts.Update{Version: "4.19.12"},
+			current: machineSet("v4.19.10", ours), wanted: machineSet("v4.19.12", ours),
+			known: of(workload.State{OpenShiftVersion: "4.19.11", Rollout: &workload.Rollout{
+				Requested: workload.Update{Version: "4.19.12"},
 				Pending:   true,
 			}}), reason: "is not being upgraded",
 		},
 		"cluster state unknown": {
-			current: workers("v4.19.10", ours), wanted: workers("v4.19.11", ours), known: of(facts.Workload{}),
+			current: machineSet("v4.19.10", ours), wanted: machineSet("v4.19.11", ours), known: of(workload.State{}),
 			reason: "the release of cluster c is unknown",
 		},
 		"cluster of another manager": {
-			current: workers("v4.19.10", ours), wanted: workers("v4.19.11", ours), known: observed{},
+			current: machineSet("v4.19.10", ours), wanted: machineSet("v4.19.11", ours), known: observed{},
 			reason: "does not reconcile cluster lab/c",
 		},
-		"same version":                 {current: workers("v4.19.10", ours), wanted: workers("v4.19.10", ours)},
-		"workers of another provider":  {current: workers("v1.32.1", others), wanted: workers("v1.33.1", others)},
-		"template of another provider": {current: workers("v4.19.10", ours), wanted: workers("v1.33.1", others)},
-		"former template of another":   {current: workers("v1.33.1", others), wanted: workers("v4.19.10", ours)},
+		"same version":                 {current: machineSet("v4.19.10", ours), wanted: machineSet("v4.19.10", ours)},
+		"workers of another provider":  {current: machineSet("v1.32.1", others), wanted: machineSet("v1.33.1", others)},
+		"template of another provider": {current: machineSet("v4.19.10", ours), wanted: machineSet("v1.33.1", others)},
+		"former template of another":   {current: machineSet("v1.33.1", others), wanted: machineSet("v4.19.10", ours)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -105,8 +105,8 @@ func TestCanUpdateMachineSet(t *testing.T) {
 }
 
 func TestUpdateMachine(t *testing.T) {
-	node := func(release string) []facts.Node {
-		return []facts.Node{{Name: "other", Release: "4.19.11"}, {Name: "n1", Release: release}}
+	node := func(release string) []workload.Node {
+		return []workload.Node{{Name: "other", Release: "4.19.11"}, {Name: "n1", Release: release}}
 	}
 	for name, test := range map[string]struct {
 		known observed
@@ -114,26 +114,26 @@ func TestUpdateMachine(t *testing.T) {
 		version, wanted string
 		waits           string
 	}{
-		"Node runs the version":     {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.11")})},
-		"Node runs a newer version": {known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.12", Nodes: node("4.19.12")})},
-		"API down after the update": {known: of(facts.Workload{OpenShiftVersion: "4.19.11", Nodes: node("4.19.11")})},
+		"Node runs the version":     {known: of(workload.State{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.11")})},
+		"Node runs a newer version": {known: of(workload.State{Connected: true, OpenShiftVersion: "4.19.12", Nodes: node("4.19.12")})},
+		"API down after the update": {known: of(workload.State{OpenShiftVersion: "4.19.11", Nodes: node("4.19.11")})},
 		"no version":                {version: "-", wanted: "-", known: observed{}},
-		"version reverted": {wanted: "v4.19.10", known: of(facts.Workload{
+		"version reverted": {wanted: "v4.19.10", known: of(workload.State{
 			Connected: true, OpenShiftVersion: "4.19.10",
 			Nodes: node("4.19.10"),
 		})},
-		"MachineDeployment is newer": {wanted: "v4.19.12", known: of(facts.Workload{
+		"MachineDeployment is newer": {wanted: "v4.19.12", known: of(workload.State{
 			Connected: true, OpenShiftVersion: "4.19.11",
 			Nodes: node("4.19.10"),
 		}), waits: "Node n1 runs v4.19.10"},
 		"Node runs the old version": {
-			known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.10")}),
+			known: of(workload.State{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.10")}),
 			waits: "Node n1 runs v4.19.10, its MachineConfigPool has not updated it to v4.19.11 yet",
 		},
 		"paused pool": {
-			known: of(facts.Workload{
+			known: of(workload.State{
 				Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.10"),
-				Pools: []facts.Pool{
+				Pools: []workload.Pool{
 					{Name: "gpu", Degraded: "disk full"},
 					{Name: "infra", Behind: true},
 					{Name: "worker", Paused: true},
@@ -141,30 +141,30 @@ func TestUpdateMachine(t *testing.T) {
 			}),
 			waits: "to v4.19.11 yet (gpu, worker paused or degraded: see",
 		},
-		"no pool is paused": {known: of(facts.Workload{
+		"no pool is paused": {known: of(workload.State{
 			Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.10"),
-			Pools: []facts.Pool{{Name: "infra", Behind: true}},
+			Pools: []workload.Pool{{Name: "infra", Behind: true}},
 		}), waits: "to v4.19.11 yet"},
 		"cluster runs a newer version": {
-			known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.12", Nodes: node("4.19.10")}),
+			known: of(workload.State{Connected: true, OpenShiftVersion: "4.19.12", Nodes: node("4.19.10")}),
 			waits: "Node n1 runs v4.19.10, its MachineConfigPool",
 		},
-		"cluster is being upgraded": {known: of(facts.Workload{
+		"cluster is being upgraded": {known: of(workload.State{
 			Connected: true, OpenShiftVersion: "4.19.10", Upgrading: "4.19.11",
 			Nodes: node("4.19.10"),
 		}), waits: "Node n1 runs v4.19.10"},
 		"cluster is not upgraded": {
-			known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.10", Nodes: node("4.19.10")}),
+			known: of(workload.State{Connected: true, OpenShiftVersion: "4.19.10", Nodes: node("4.19.10")}),
 			waits: "the cluster runs 4.19.10 and is not being upgraded to v4.19.11",
 		},
 		"release of Node not read yet": {
-			known: of(facts.Workload{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("")}),
+			known: of(workload.State{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("")}),
 			waits: "reading the release of Node n1",
 		},
-		"cluster state unknown":   {known: of(facts.Workload{}), waits: "the API server of the cluster does not answer"},
-		"connected without facts": {known: of(facts.Workload{Connected: true}), waits: "the API server of the cluster does not answer"},
+		"cluster state unknown":   {known: of(workload.State{}), waits: "the API server of the cluster does not answer"},
+		"connected without facts": {known: of(workload.State{Connected: true}), waits: "the API server of the cluster does not answer"},
 		"API down before the update": {
-			known: of(facts.Workload{OpenShiftVersion: "4.19.11", Nodes: node("4.19.10")}),
+			known: of(workload.State{OpenShiftVersion: "4.19.11", Nodes: node("4.19.10")}),
 			waits: "the API server of the cluster does not answer",
 		},
 		"cluster of another manager": {known: observed{}, waits: "does not reconcile cluster lab/c"},

@@ -24,6 +24,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scaling"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
@@ -222,7 +223,7 @@ func (c *Creator) createOne(ctx context.Context, s *scope.Scope, slot desired.Sl
 			s.Again.In(leftoverRetry)
 			return false, nil
 		}
-		if facts.OwnedByKind(left, "Machine") { // the cache still has the object of a former Machine, or does not have the Machine yet
+		if workers.OwnedByKind(left, "Machine") { // the cache still has the object of a former Machine, or does not have the Machine yet
 			waitForCache(s, slot.Name, reconcile.CacheLag)
 			return false, nil
 		}

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 )
 
@@ -25,7 +25,7 @@ func (w *ConditionWriter) MarkEtcdMembers(ctx context.Context, s *scope.Scope) (
 	}
 	last := w.gate.InspectMembers(ctx, s)
 	s.Found.Etcd = last.Seen
-	left := facts.GracePeriod - w.clock.Now().Sub(slices.MaxFunc([]time.Time{last.Read, w.Started}, time.Time.Compare))
+	left := workload.GracePeriod - w.clock.Now().Sub(slices.MaxFunc([]time.Time{last.Read, w.Started}, time.Time.Compare))
 	for i, m := range s.Found.Machines {
 		wanted := status.EtcdMember(s.Facts, m, last.Seen, left <= 0, w.clock.Now())
 		if wanted == nil {

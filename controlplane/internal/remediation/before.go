@@ -10,6 +10,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // twoNode blocks in clusters of two nodes with fencing.
@@ -90,7 +91,7 @@ func (a *Situation) leaving(m *clusterv1.Machine) *Step {
 
 // changing blocks while other Machines are being deleted or are missing. A failed member blocks the addition
 // of hosts and the removal of healthy members. Then those must not block its replacement.
-func (a *Situation) changing(m *clusterv1.Machine, etcd *facts.Etcd) *Step {
+func (a *Situation) changing(m *clusterv1.Machine, etcd *workload.Etcd) *Step {
 	down := a.isDown(m, etcd)
 	for _, other := range a.Facts.Machines {
 		if !other.DeletionTimestamp.IsZero() && !(down && a.serves(other, etcd)) {

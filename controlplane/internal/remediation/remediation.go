@@ -20,6 +20,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // Situation holds the facts for decisions that need no inspection of etcd.
@@ -107,7 +108,7 @@ func (a *Situation) Before() *Step {
 }
 
 // Decide returns the action for the first Machine.
-func (a *Situation) Decide(etcd *facts.Etcd) Step {
+func (a *Situation) Decide(etcd *workload.Etcd) Step {
 	m := a.first(etcd)
 	record, wait := a.retried(m)
 	if wait == nil {
@@ -160,7 +161,7 @@ func reasonOf(blocker decision.Blocker) string {
 }
 
 // release returns the step of package removal for the host of a Machine that is being deleted.
-func (a *Situation) release(m *clusterv1.Machine, etcd *facts.Etcd) removal.Step {
+func (a *Situation) release(m *clusterv1.Machine, etcd *workload.Etcd) removal.Step {
 	at := slices.IndexFunc(a.released.Machines, func(known removal.Machine) bool { return known.Name == m.Name })
 	return a.released.Decide(a.released.Machines[at:at+1], etcd)
 }
@@ -168,7 +169,7 @@ func (a *Situation) release(m *clusterv1.Machine, etcd *facts.Etcd) removal.Step
 // first returns the Machine to remediate first. The order is: recorded, marked by the user, without Node,
 // with a failed or missing etcd member as far as known, oldest. OpenShift does not report the health of its
 // other components by host.
-func (a *Situation) first(etcd *facts.Etcd) *clusterv1.Machine {
+func (a *Situation) first(etcd *workload.Etcd) *clusterv1.Machine {
 	return slices.MinFunc(a.Machines, func(m, n *clusterv1.Machine) int {
 		return cmp.Or(
 			cmp.Compare(a.rank(m, etcd), a.rank(n, etcd)),
@@ -178,7 +179,7 @@ func (a *Situation) first(etcd *facts.Etcd) *clusterv1.Machine {
 	})
 }
 
-func (a *Situation) rank(m *clusterv1.Machine, etcd *facts.Etcd) int {
+func (a *Situation) rank(m *clusterv1.Machine, etcd *workload.Etcd) int {
 	switch {
 	case a.recorded != nil && a.recorded.Machine == m.Name:
 		return 0
@@ -193,13 +194,13 @@ func (a *Situation) rank(m *clusterv1.Machine, etcd *facts.Etcd) int {
 }
 
 // serves reports whether the host of a Machine is proven to be a healthy voting member.
-func (a *Situation) serves(m *clusterv1.Machine, etcd *facts.Etcd) bool {
+func (a *Situation) serves(m *clusterv1.Machine, etcd *workload.Etcd) bool {
 	member := a.release(m, etcd).Member
 	return member.ID != 0 && !member.Learner && member.Healthy()
 }
 
 // isDown reports whether the host of a Machine is proven to be an unhealthy member.
-func (a *Situation) isDown(m *clusterv1.Machine, etcd *facts.Etcd) bool {
+func (a *Situation) isDown(m *clusterv1.Machine, etcd *workload.Etcd) bool {
 	member := a.release(m, etcd).Member
 	return member.ID != 0 && !member.Healthy()
 }

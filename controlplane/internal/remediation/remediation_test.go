@@ -20,6 +20,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -28,7 +29,7 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 // a day ago. n0 is the etcd leader.
 type world struct {
 	*facts.Facts
-	facts.Etcd
+	workload.Etcd
 }
 
 func newWorld(hosts int) *world {
@@ -40,9 +41,9 @@ func newWorld(hosts int) *world {
 			}},
 			Cluster: &clusterv1.Cluster{}, RebootFailed: sets.New[types.UID](),
 		},
-		Etcd: facts.Etcd{
+		Etcd: workload.Etcd{
 			Topology:       configv1.HighlyAvailableTopologyMode,
-			Operators:      []facts.ClusterOperator{{Name: "etcd", Available: true}, {Name: "kube-apiserver", Available: true}},
+			Operators:      []workload.ClusterOperator{{Name: "etcd", Available: true}, {Name: "kube-apiserver", Available: true}},
 			LatestRevision: 7,
 		},
 	}
@@ -64,11 +65,11 @@ func (w *world) join(i int) {
 	}}
 	m.Spec.ProviderID, m.Status.NodeRef.Name = "metal3://"+node, node
 	w.Machines = append(w.Machines, m)
-	known := facts.Node{Name: node, UID: types.UID(node), ProviderID: "metal3://" + node}
+	known := workload.Node{Name: node, UID: types.UID(node), ProviderID: "metal3://" + node}
 	w.Workload.Nodes = append(w.Workload.Nodes, known)
-	w.Members = append(w.Members, facts.EtcdMember{ID: uint64(i + 1), Name: node, Hosts: []string{node}})
-	w.Etcd.Nodes = append(w.Etcd.Nodes, facts.ControlPlaneNode{Node: known, Addresses: []string{node}})
-	w.Revisions = append(w.Revisions, facts.Revision{Node: node, Current: 7})
+	w.Members = append(w.Members, workload.EtcdMember{ID: uint64(i + 1), Name: node, Hosts: []string{node}})
+	w.Etcd.Nodes = append(w.Etcd.Nodes, workload.ControlPlaneNode{Node: known, Addresses: []string{node}})
+	w.Revisions = append(w.Revisions, workload.Revision{Node: node, Current: 7})
 }
 
 // sicken makes a MachineHealthCheck request the remediation of Machines.
@@ -261,7 +262,7 @@ func TestBlockers(t *testing.T) {
 		"being upgraded": {3, func(w *world) { w.sicken(0); w.Workload.Upgrading = "4.20.1" }, deferred, "upgraded to 4.20.1", false},
 		"upgrade requested": {3, func(w *world) {
 			w.sicken(0)
-			w.Workload.Rollout = &facts.Rollout{Requested: facts.Update{Version: "4.20.1"}, Pending: true}
+			w.Workload.Rollout = &workload.Rollout{Requested: workload.Update{Version: "4.20.1"}, Pending: true}
 		}, deferred, "upgraded to 4.20.1", false},
 		"upgrade planned in the topology": {
 			3, func(w *world) { w.sicken(0); w.Cluster.Spec.Topology.Version = "4.20.1" }, deferred,

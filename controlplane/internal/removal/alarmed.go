@@ -6,7 +6,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // inEtcdPod is the place to run etcdctl.
@@ -16,23 +16,23 @@ const inEtcdPod = "in a Pod with the label app=etcd in namespace openshift-etcd 
 // data, but a joining member may need data that can no longer be written. If members hold different data, a
 // member that is down may be the last one with the right data. Then only the member with the wrong data may
 // be removed.
-func (v *view) alarmed(own facts.EtcdMember) *decision.Blocker {
+func (v *view) alarmed(own workload.EtcdMember) *decision.Blocker {
 	if own.Learner {
 		return nil // a learner has no unique data
 	}
 	for _, a := range v.Alarms {
 		var blocker decision.Blocker
 		switch {
-		case a.Kind == facts.EtcdCorrupt && a.Member == own.ID, a.Kind == facts.EtcdNoSpace && !own.Healthy():
+		case a.Kind == workload.EtcdCorrupt && a.Member == own.ID, a.Kind == workload.EtcdNoSpace && !own.Healthy():
 			continue
-		case a.Kind == facts.EtcdNoSpace:
+		case a.Kind == workload.EtcdNoSpace:
 			blocker = decision.Wait(
 				controlplanev1.EtcdUnknownReason,
 				"etcd has the alarm NOSPACE, it is full, and a healthy member is not removed meanwhile: %s, see etcdctl endpoint status "+
 					"and etcdctl alarm list, make room with etcdctl defrag, one member after the other, then etcdctl alarm disarm",
 				inEtcdPod,
 			)
-		case a.Kind == facts.EtcdCorrupt:
+		case a.Kind == workload.EtcdCorrupt:
 			blocker = decision.Wait(
 				controlplanev1.EtcdUnknownReason,
 				"etcd has the alarm CORRUPT, %s: see etcdctl alarm list %s, and etcdctl alarm disarm when that member is removed. If it "+
@@ -54,8 +54,8 @@ func (v *view) alarmed(own facts.EtcdMember) *decision.Blocker {
 }
 
 // corrupt describes which member has other data than the others.
-func (v *view) corrupt(a facts.EtcdAlarm) string {
-	at := slices.IndexFunc(v.Members, func(m facts.EtcdMember) bool { return m.ID == a.Member })
+func (v *view) corrupt(a workload.EtcdAlarm) string {
+	at := slices.IndexFunc(v.Members, func(m workload.EtcdMember) bool { return m.ID == a.Member })
 	switch {
 	case a.Member == 0:
 		return "its members hold different data, and it does not know which of them has the right ones"

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // leaveNode deletes the Machine m0, whose host was released, as Cluster API does without deleting its Node.
@@ -26,14 +27,14 @@ func TestNodeOfAReleasedHostIsDeleted(t *testing.T) {
 	}{
 		"its kubelet is silent and its member is removed": {},
 		"its member is back and does not answer": {change: func(w *world) {
-			w.Members = append(w.Members, facts.EtcdMember{ID: 9, Name: "n0", Hosts: []string{address(0)}, Problem: "does not answer"})
+			w.Members = append(w.Members, workload.EtcdMember{ID: 9, Name: "n0", Hosts: []string{address(0)}, Problem: "does not answer"})
 			w.Condemned = "3 of 4 members are available, n0 is unhealthy"
 		}},
 		"its member was never started": {change: func(w *world) {
-			w.Members = append(w.Members, facts.EtcdMember{ID: 9, Learner: true, Hosts: []string{address(0)}, Problem: "was never started"})
+			w.Members = append(w.Members, workload.EtcdMember{ID: 9, Learner: true, Hosts: []string{address(0)}, Problem: "was never started"})
 		}},
 		"its member is back behind a dead kubelet": {change: func(w *world) {
-			w.Members = append(w.Members, facts.EtcdMember{ID: 9, Name: "n0", Hosts: []string{address(0)}, Problem: "does not answer"})
+			w.Members = append(w.Members, workload.EtcdMember{ID: 9, Name: "n0", Hosts: []string{address(0)}, Problem: "does not answer"})
 			w.Condemned = "3 of 4 members are available, n1 is unhealthy"
 		}, against: "the etcd operator does not report it as unhealthy"},
 		"a finalizer blocks its deletion": {
@@ -60,17 +61,17 @@ func TestNodeOfAReleasedHostIsDeleted(t *testing.T) {
 			change: func(w *world) { w.Leftovers[0].UID, w.Nodes[0].UID = "", "" }, against: "Switch its host off, then delete the Node",
 		},
 		"a member of its name answers": {change: func(w *world) {
-			w.Members = append(w.Members, facts.EtcdMember{ID: 9, Name: "n0", Hosts: []string{"192.168.111.99"}})
+			w.Members = append(w.Members, workload.EtcdMember{ID: 9, Name: "n0", Hosts: []string{"192.168.111.99"}})
 		}, against: "etcd member n0 of this Node answers"},
 		"a learner at its address answers": {change: func(w *world) {
-			w.Members = append(w.Members, facts.EtcdMember{ID: 9, Learner: true, Hosts: []string{address(0)}})
+			w.Members = append(w.Members, workload.EtcdMember{ID: 9, Learner: true, Hosts: []string{address(0)}})
 		}, against: "of this Node answers"},
 		"a member at its recorded address answers": {change: func(w *world) {
 			w.Nodes[0].Addresses = []string{"192.168.111.98"}
-			w.Members = append(w.Members, facts.EtcdMember{ID: 9, Name: "n9", Hosts: []string{address(0)}})
+			w.Members = append(w.Members, workload.EtcdMember{ID: 9, Name: "n9", Hosts: []string{address(0)}})
 		}, against: "etcd member n9 of this Node answers"},
 		"the member with its recorded ID answers": {change: func(w *world) {
-			w.Members = append(w.Members, facts.EtcdMember{ID: 1, Name: "n9", Hosts: []string{"192.168.111.99"}})
+			w.Members = append(w.Members, workload.EtcdMember{ID: 1, Name: "n9", Hosts: []string{"192.168.111.99"}})
 		}, against: "etcd member n9 of this Node answers"},
 		"members do not agree":     {change: func(w *world) { w.Doubt = "the members do not agree" }, against: "do not agree"},
 		"etcd has lost its quorum": {change: func(w *world) { w.Lost = true }, against: "quorum"},

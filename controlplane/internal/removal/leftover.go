@@ -15,6 +15,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -48,7 +49,7 @@ func (l Leftover) From() string {
 }
 
 // on returns the record with the Node that the host has registered since.
-func (l Leftover) on(nodes []facts.Node) Leftover {
+func (l Leftover) on(nodes []workload.Node) Leftover {
 	host := Machine{ProviderID: l.ProviderID, HostUID: l.HostUID}
 	if at := slices.IndexFunc(nodes, host.runsAs); l.Node == "" && at >= 0 {
 		l.Node, l.UID = nodes[at].Name, nodes[at].UID
@@ -65,8 +66,8 @@ func (l Leftover) same(other Leftover) bool {
 }
 
 // registered returns the Node of a recorded host; nil if it is deleted, or another Node has its name.
-func (a *Situation) registered(left Leftover) *facts.Node {
-	at := slices.IndexFunc(a.Registered, func(n facts.Node) bool { return n.Name == left.Node && n.UID == left.UID })
+func (a *Situation) registered(left Leftover) *workload.Node {
+	at := slices.IndexFunc(a.Registered, func(n workload.Node) bool { return n.Name == left.Node && n.UID == left.UID })
 	if at < 0 {
 		return nil
 	}
@@ -156,17 +157,19 @@ func (a *Situation) Without(left Leftover) []Leftover {
 }
 
 // had reports whether the record has the ID of a member.
-func (l Leftover) had(member facts.EtcdMember) bool { return slices.Contains(l.Members, idOf(member)) }
+func (l Leftover) had(member workload.EtcdMember) bool {
+	return slices.Contains(l.Members, idOf(member))
+}
 
 // hasAddressOf reports whether the record has an address of a member.
-func (l Leftover) hasAddressOf(member facts.EtcdMember) bool {
+func (l Leftover) hasAddressOf(member workload.EtcdMember) bool {
 	return slices.ContainsFunc(member.Hosts, func(host string) bool { return slices.Contains(l.Addresses, host) })
 }
 
-func idOf(m facts.EtcdMember) string { return strconv.FormatUint(m.ID, 16) }
+func idOf(m workload.EtcdMember) string { return strconv.FormatUint(m.ID, 16) }
 
 // leaves returns the record for the host of a Machine.
-func (v *view) leaves(m Machine, own *facts.EtcdMember) Leftover {
+func (v *view) leaves(m Machine, own *workload.EtcdMember) Leftover {
 	if m.Node == "" && m.ProviderID == "" && m.HostUID == "" {
 		return Leftover{} // nothing identifies the host
 	}
@@ -204,7 +207,7 @@ const (
 
 // StateOf returns the state of a recorded host.
 func (a *Situation) StateOf(left Leftover) HostState {
-	at := slices.IndexFunc(a.Registered, func(n facts.Node) bool { return n.Name == left.Node })
+	at := slices.IndexFunc(a.Registered, func(n workload.Node) bool { return n.Name == left.Node })
 	same := a.registered(left) != nil
 	state := Gone
 	if same {
@@ -270,13 +273,13 @@ func (l Leftover) Rests(state HostState) *decision.Blocker {
 // DecideLeaving returns the next step for a released host that may still run; Release if there is none.
 // OpenShift adds running hosts to etcd, even a host that is about to be wiped. As long as the host runs, its
 // member is removed by the rules for all members. A deleted voter costs etcd no more than a removed one.
-func (a *Situation) DecideLeaving(m Machine, left Leftover, etcd *facts.Etcd) Step {
+func (a *Situation) DecideLeaving(m Machine, left Leftover, etcd *workload.Etcd) Step {
 	v := view{Situation: a, Etcd: etcd}
 	if foreign := v.foreign(); foreign != nil {
 		return blocked(*foreign).about(m)
 	}
 	left = left.on(v.nodes())
-	at := slices.IndexFunc(v.Members, func(member facts.EtcdMember) bool { return v.isBack(member, left) })
+	at := slices.IndexFunc(v.Members, func(member workload.EtcdMember) bool { return v.isBack(member, left) })
 	if at < 0 {
 		if unproven := v.reregistered(m, left); unproven != nil {
 			return blocked(*unproven).about(m)
@@ -299,7 +302,7 @@ func (v *view) reregistered(m Machine, left Leftover) *decision.Blocker {
 		return nil
 	}
 	cause := "its kubelet reports"
-	at := slices.IndexFunc(v.Members, func(member facts.EtcdMember) bool { return v.claims(member, left) })
+	at := slices.IndexFunc(v.Members, func(member workload.EtcdMember) bool { return v.claims(member, left) })
 	switch {
 	case at >= 0:
 		cause = fmt.Sprintf("etcd member %s has its name or its address", nameOf(v.Members[at]))
@@ -321,7 +324,7 @@ func (v *view) reregistered(m Machine, left Leftover) *decision.Blocker {
 // isAnotherHost reports whether a Node is proven to run on another host than the released one. Another
 // Machine runs as the Node, or its identity differs. A new UID proves nothing, because a kubelet whose Node
 // was deleted registers a Node with another UID.
-func (v *view) isAnotherHost(node facts.Node, left Leftover) bool {
+func (v *view) isAnotherHost(node workload.Node, left Leftover) bool {
 	if slices.ContainsFunc(slices.Concat(v.Machines, v.Others), func(m Machine) bool { return m.Deleted.IsZero() && m.runsAs(node) }) {
 		return true
 	}
@@ -332,7 +335,7 @@ func (v *view) isAnotherHost(node facts.Node, left Leftover) bool {
 }
 
 // isBack reports whether a member belongs to a released host whose Machine exists.
-func (v *view) isBack(member facts.EtcdMember, left Leftover) bool {
+func (v *view) isBack(member workload.EtcdMember, left Leftover) bool {
 	at, node := v.nodeAt(&member), v.Node(left.Node)
 	switch {
 	case left.had(member):
@@ -348,8 +351,8 @@ func (v *view) isBack(member facts.EtcdMember, left Leftover) bool {
 }
 
 // nodes returns the Nodes of the control plane without their addresses.
-func (v *view) nodes() []facts.Node {
-	nodes := make([]facts.Node, 0, len(v.Nodes))
+func (v *view) nodes() []workload.Node {
+	nodes := make([]workload.Node, 0, len(v.Nodes))
 	for _, n := range v.Nodes {
 		nodes = append(nodes, n.Node)
 	}
@@ -358,7 +361,7 @@ func (v *view) nodes() []facts.Node {
 
 // DecideLeftover returns the next step for a recorded host whose Machine and Node are deleted. OpenShift adds
 // members automatically: it may have added the host again between the removal of its member and its shutdown.
-func (a *Situation) DecideLeftover(left Leftover, etcd *facts.Etcd) Step {
+func (a *Situation) DecideLeftover(left Leftover, etcd *workload.Etcd) Step {
 	v := view{Situation: a, Etcd: etcd}
 	if foreign := v.foreign(); foreign != nil {
 		return blocked(*foreign)
@@ -368,7 +371,7 @@ func (a *Situation) DecideLeftover(left Leftover, etcd *facts.Etcd) Step {
 	if node != nil && node.UID == left.UID {
 		return blocked(left.remains())
 	}
-	at := slices.IndexFunc(v.Members, func(m facts.EtcdMember) bool { return v.isLeftover(m, left) })
+	at := slices.IndexFunc(v.Members, func(m workload.EtcdMember) bool { return v.isLeftover(m, left) })
 	switch {
 	case at < 0 && node != nil:
 		return v.decideNamesake(node)
@@ -392,8 +395,8 @@ func (a *Situation) DecideLeftover(left Leftover, etcd *facts.Etcd) Step {
 // nodeDeletionTimeout. assisted-service deletes only the Nodes of hosts whose Agents it has, which it lacks
 // after a move. silence is how long the kubelet of the Node has not reported, as observed by this process.
 func (a *Situation) DecideNode(
-	left Leftover, etcd *facts.Etcd, silence time.Duration,
-) (node *facts.ControlPlaneNode, against *decision.Blocker) {
+	left Leftover, etcd *workload.Etcd, silence time.Duration,
+) (node *workload.ControlPlaneNode, against *decision.Blocker) {
 	v := view{Situation: a, Etcd: etcd}
 	if foreign := v.foreign(); foreign != nil {
 		return nil, foreign
@@ -410,7 +413,7 @@ func (a *Situation) DecideNode(
 func (v *view) againstDeletion(left Leftover, silence time.Duration) *decision.Blocker {
 	node := v.Node(left.Node)
 	var blocker decision.Blocker
-	switch at := slices.IndexFunc(v.Members, func(m facts.EtcdMember) bool { return v.claims(m, left) && !v.isDown(m) }); {
+	switch at := slices.IndexFunc(v.Members, func(m workload.EtcdMember) bool { return v.claims(m, left) && !v.isDown(m) }); {
 	case node == nil, node.UID != left.UID, !left.mayBeDeleted():
 		blocker = left.remains() // the cache of Nodes is older, or the Node has lost the label of the control plane
 	case node.Deleting:
@@ -463,7 +466,7 @@ func (v *view) againstDeletion(left Leftover, silence time.Duration) *decision.B
 // isDown reports whether a member is known not to serve. Members are queried through their kubelets, so a missing answer
 // may be due to a silent kubelet. It proves that the member is down only if the etcd operator also names the member as
 // unhealthy. A member without a name was never started.
-func (v *view) isDown(m facts.EtcdMember) bool {
+func (v *view) isDown(m workload.EtcdMember) bool {
 	return !m.Healthy() && (m.Name == "" || v.Condemns(m.Name))
 }
 
@@ -500,14 +503,14 @@ func NodeChanged(left Leftover) decision.Blocker {
 
 // claims reports whether a member may belong to the released host or to the Node of its name. The recorded
 // ID, the name or an address connect them.
-func (v *view) claims(member facts.EtcdMember, left Leftover) bool {
+func (v *view) claims(member workload.EtcdMember, left Leftover) bool {
 	return left.had(member) || member.Name == left.Node || v.nodeAt(&member) == left.Node || left.hasAddressOf(member)
 }
 
 // isLeftover reports whether a member belongs to a released host. A member that was never started has no
 // name, only an address, which must not belong to another Node. A member at the address of a new Node of the
 // same name does not count.
-func (v *view) isLeftover(member facts.EtcdMember, left Leftover) bool {
+func (v *view) isLeftover(member workload.EtcdMember, left Leftover) bool {
 	at := v.nodeAt(&member)
 	switch {
 	case left.had(member):
@@ -520,7 +523,7 @@ func (v *view) isLeftover(member facts.EtcdMember, left Leftover) bool {
 
 // decideNamesake returns the next step if another host has the name of the released one. A member that is
 // down may be the one that OpenShift added for the released host, at the same address.
-func (v *view) decideNamesake(node *facts.ControlPlaneNode) Step {
+func (v *view) decideNamesake(node *workload.ControlPlaneNode) Step {
 	for _, m := range v.Members {
 		if !m.Healthy() && (m.Name == node.Name || m.Name == "" && v.nodeAt(&m) == node.Name) {
 			return blocked(

@@ -12,6 +12,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -69,7 +70,7 @@ func nodeOf(f *facts.Facts, m *clusterv1.Machine) string {
 	}
 	if at := slices.IndexFunc(
 		f.Workload.Nodes,
-		func(n facts.Node) bool { return n.ProviderID != "" && n.ProviderID == m.Spec.ProviderID },
+		func(n workload.Node) bool { return n.ProviderID != "" && n.ProviderID == m.Spec.ProviderID },
 	); at >= 0 {
 		return f.Workload.Nodes[at].Name
 	}

@@ -16,6 +16,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -129,11 +130,11 @@ func TestNodeOfAMachine(t *testing.T) {
 		"by its nodeRef": func(_ *facts.Facts, m *clusterv1.Machine) { m.Status.NodeRef.Name = "n0" },
 		"it has the same providerID, and the status was lost": func(f *facts.Facts, m *clusterv1.Machine) {
 			m.Spec.ProviderID = "metal3://h0"
-			f.Workload.Nodes = []facts.Node{{Name: "n1"}, {Name: "n0", ProviderID: "metal3://h0"}}
+			f.Workload.Nodes = []workload.Node{{Name: "n1"}, {Name: "n0", ProviderID: "metal3://h0"}}
 		},
 		"by its Agent": func(f *facts.Facts, m *clusterv1.Machine) {
 			proven(f, m, aiv1beta1.AgentSpec{Hostname: "n0"})
-			f.Workload.Nodes = []facts.Node{{Name: "n1"}, {Name: "n0"}}
+			f.Workload.Nodes = []workload.Node{{Name: "n1"}, {Name: "n0"}}
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {
@@ -164,7 +165,7 @@ func TestReleasedHostsAreRecorded(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(recorded).To(Equal(`[{"machine":"m3","providerID":"metal3://h3","hostUID":"u3"}]`))
 	f.ControlPlane.Annotations[controlplanev1.ReleasedHostsAnnotation] = recorded
-	f.Workload.Nodes = []facts.Node{{Name: "n3", UID: "of n3", HostUID: "u3"}}
+	f.Workload.Nodes = []workload.Node{{Name: "n3", UID: "of n3", HostUID: "u3"}}
 	situation, err = Of(f)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(situation.Leftovers).
@@ -187,7 +188,7 @@ func TestHostsOfMachines(t *testing.T) {
 		{ObjectMeta: metav1.ObjectMeta{Name: "w0", DeletionTimestamp: &deleted}, Spec: clusterv1.MachineSpec{ProviderID: "metal3://h1"}},
 	}
 	f.Workers[0].Status.NodeRef.Name = "n1"
-	f.Workload.Nodes = []facts.Node{{Name: "n1"}}
+	f.Workload.Nodes = []workload.Node{{Name: "n1"}}
 	situation, err := Of(f)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(situation.Machines).To(Equal([]Machine{{Name: "m0", ProviderID: "metal3://h0", HostUID: "u"}}))
@@ -206,7 +207,7 @@ func TestForeignAgentProvidesNoHost(t *testing.T) {
 			g := NewWithT(t)
 			f := factsOf(&clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m0", UID: "uid-m0"}})
 			proven(f, f.Machines[0], aiv1beta1.AgentSpec{NodeLabels: map[string]string{metal3.HostUIDLabel: "healthy"}})
-			f.Workload.Nodes = []facts.Node{{Name: "n1", HostUID: "healthy"}}
+			f.Workload.Nodes = []workload.Node{{Name: "n1", HostUID: "healthy"}}
 			situation, err := Of(f)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(situation.Machines).To(Equal([]Machine{{Name: "m0", UID: "uid-m0", Node: "n1", HostUID: "healthy"}}), "the host of the Machine")

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -15,7 +15,7 @@ func (v *view) onNode(m Machine) Machine {
 	if m.Node != "" && v.Node(m.Node) != nil {
 		return m
 	}
-	if at := slices.IndexFunc(v.Nodes, func(n facts.ControlPlaneNode) bool { return m.runsAs(n.Node) }); at >= 0 {
+	if at := slices.IndexFunc(v.Nodes, func(n workload.ControlPlaneNode) bool { return m.runsAs(n.Node) }); at >= 0 {
 		m.Node = v.Nodes[at].Name
 	}
 	return m
@@ -25,7 +25,7 @@ func (v *view) onNode(m Machine) Machine {
 // unknown. A wrong answer removes the member of another host, or wipes a host that is still a member.
 // Therefore name, address and identity must agree, and each other member must be proven to belong to another
 // host.
-func (v *view) memberOf(m Machine) (own *facts.EtcdMember, doubt string) {
+func (v *view) memberOf(m Machine) (own *workload.EtcdMember, doubt string) {
 	if doubt := v.doubtNode(m); doubt != "" {
 		return nil, doubt
 	}
@@ -91,7 +91,7 @@ func (v *view) doubtNode(m Machine) string {
 }
 
 // runsOn reports whether a member belongs to the Machine's host.
-func (v *view) runsOn(member *facts.EtcdMember, m Machine) (ours bool, doubt string) {
+func (v *view) runsOn(member *workload.EtcdMember, m Machine) (ours bool, doubt string) {
 	node := v.nodeAt(member)
 	switch {
 	case m.Node != "" && member.Name == m.Node && node != m.Node && (node != "" || v.Node(m.Node) != nil):
@@ -117,7 +117,7 @@ func (v *view) runsOn(member *facts.EtcdMember, m Machine) (ours bool, doubt str
 }
 
 // doubtElsewhere returns why a member with a Node is not proven to belong to another host than the Machine's.
-func (v *view) doubtElsewhere(member *facts.EtcdMember, node string, m Machine) string {
+func (v *view) doubtElsewhere(member *workload.EtcdMember, node string, m Machine) string {
 	at := v.Node(node)
 	others := v.others(m)
 	switch {
@@ -148,7 +148,7 @@ func (v *view) others(m Machine) []Machine {
 }
 
 // nodeAt returns the Node that has an address of a member; "" if there is none.
-func (v *view) nodeAt(member *facts.EtcdMember) string {
+func (v *view) nodeAt(member *workload.EtcdMember) string {
 	for _, node := range v.Nodes {
 		if slices.ContainsFunc(member.Hosts, func(host string) bool { return slices.Contains(node.Addresses, host) }) {
 			return node.Name

@@ -3,18 +3,18 @@ package removal
 import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // First returns the Machine that is removed first if all are removed, see inOrder. Among equal Machines it is
 // the first in the list.
-func (a *Situation) First(machines []Machine, etcd *facts.Etcd) Machine {
+func (a *Situation) First(machines []Machine, etcd *workload.Etcd) Machine {
 	v := view{Situation: a, Etcd: etcd}
 	return v.inOrder(machines)[0]
 }
 
 // Against returns all known blockers of the deletion of a Machine: they would keep its host.
-func (a *Situation) Against(m Machine, etcd *facts.Etcd) []decision.Blocker {
+func (a *Situation) Against(m Machine, etcd *workload.Etcd) []decision.Blocker {
 	v := view{Situation: a, Etcd: etcd}
 	own, doubt := v.memberOf(m)
 	switch {
@@ -28,13 +28,13 @@ func (a *Situation) Against(m Machine, etcd *facts.Etcd) []decision.Blocker {
 
 // Unclear returns why no decision about etcd is possible: its state is unknown, or another controller
 // decides. It returns nil if a decision is possible.
-func Unclear(etcd *facts.Etcd) *decision.Blocker {
+func Unclear(etcd *workload.Etcd) *decision.Blocker {
 	return (&view{Situation: &Situation{}, Etcd: etcd}).foreign()
 }
 
 // AgainstJoining returns all that keeps OpenShift from adding another host to etcd, if Unclear finds nothing.
 // OpenShift adds no member while one is down, and adds them one after the other.
-func AgainstJoining(etcd *facts.Etcd) []decision.Blocker {
+func AgainstJoining(etcd *workload.Etcd) []decision.Blocker {
 	if etcd.Topology == singleReplica {
 		return []decision.Blocker{
 			decision.Watch(
@@ -80,10 +80,10 @@ func AgainstJoining(etcd *facts.Etcd) []decision.Blocker {
 }
 
 // Unsettled returns the operations that restart members.
-func Unsettled(etcd *facts.Etcd) []decision.Blocker {
-	v, none := view{Situation: &Situation{}, Etcd: etcd}, facts.EtcdMember{}
+func Unsettled(etcd *workload.Etcd) []decision.Blocker {
+	v, none := view{Situation: &Situation{}, Etcd: etcd}, workload.EtcdMember{}
 	var going []decision.Blocker
-	for _, check := range []func(facts.EtcdMember) *decision.Blocker{v.settled, v.configured} {
+	for _, check := range []func(workload.EtcdMember) *decision.Blocker{v.settled, v.configured} {
 		if blocker := check(none); blocker != nil {
 			going = append(going, *blocker)
 		}

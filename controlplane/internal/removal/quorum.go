@@ -10,12 +10,12 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // remove returns the next step to remove a member from etcd.
-func (v *view) remove(own facts.EtcdMember) Step {
+func (v *view) remove(own workload.EtcdMember) Step {
 	step := v.lead(own)
 	if against := v.against(own); len(against) > 0 {
 		step = blocked(against[0])
@@ -25,9 +25,9 @@ func (v *view) remove(own facts.EtcdMember) Step {
 }
 
 // against returns all blockers of the removal of a member, the most serious first.
-func (v *view) against(own facts.EtcdMember) []decision.Blocker {
+func (v *view) against(own workload.EtcdMember) []decision.Blocker {
 	var against []decision.Blocker
-	for _, check := range []func(facts.EtcdMember) *decision.Blocker{
+	for _, check := range []func(workload.EtcdMember) *decision.Blocker{
 		v.last, v.operated, v.lost, v.alarmed, v.joining, v.strays, v.quorum, v.settled, v.configured,
 	} {
 		if blocker := check(own); blocker != nil {
@@ -38,7 +38,7 @@ func (v *view) against(own facts.EtcdMember) []decision.Blocker {
 }
 
 // last blocks the removal of the only member.
-func (v *view) last(own facts.EtcdMember) *decision.Blocker {
+func (v *view) last(own workload.EtcdMember) *decision.Blocker {
 	if own.Learner || len(v.Voters()) > 1 {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (v *view) last(own facts.EtcdMember) *decision.Blocker {
 }
 
 // operated blocks in clusters whose etcd operator removes members itself.
-func (v *view) operated(own facts.EtcdMember) *decision.Blocker {
+func (v *view) operated(own workload.EtcdMember) *decision.Blocker {
 	if !v.MachineAPI {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (v *view) operated(own facts.EtcdMember) *decision.Blocker {
 func quorumOf(voters int) int { return voters/2 + 1 }
 
 // lost blocks while etcd has no quorum.
-func (v *view) lost(facts.EtcdMember) *decision.Blocker {
+func (v *view) lost(workload.EtcdMember) *decision.Blocker {
 	voters := v.Voters()
 	healthy := len(voters) - len(down(voters))
 	if healthy >= quorumOf(len(voters)) {
@@ -94,7 +94,7 @@ func (v *view) lost(facts.EtcdMember) *decision.Blocker {
 
 // joining blocks while a member is joining. A joining member does not block the removal of one that is down:
 // OpenShift promotes no member while one is down. If another member is down, that is the blocker to report.
-func (v *view) joining(own facts.EtcdMember) *decision.Blocker {
+func (v *view) joining(own workload.EtcdMember) *decision.Blocker {
 	if own.Learner || len(down(v.Voters())) > 0 {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (v *view) joining(own facts.EtcdMember) *decision.Blocker {
 
 // strays blocks on members whose Machines are deleted without our hook, because they do not belong to the
 // control plane, or no longer.
-func (v *view) strays(own facts.EtcdMember) *decision.Blocker {
+func (v *view) strays(own workload.EtcdMember) *decision.Blocker {
 	if own.Learner || !own.Healthy() {
 		return nil
 	}
@@ -149,8 +149,8 @@ const leastReplicas = 3
 // quorum blocks if too few members would remain. The removal of a member that is down never weakens etcd. A
 // healthy member is removed only while all others are healthy, and if enough remain for a quorum of the
 // desired control plane.
-func (v *view) quorum(own facts.EtcdMember) *decision.Blocker {
-	others := slices.DeleteFunc(v.Voters(), func(m facts.EtcdMember) bool { return m.ID == own.ID })
+func (v *view) quorum(own workload.EtcdMember) *decision.Blocker {
+	others := slices.DeleteFunc(v.Voters(), func(m workload.EtcdMember) bool { return m.ID == own.ID })
 	healthy := len(others) - len(down(others))
 	wanted := max(v.Replicas, leastReplicas)
 	var blocker decision.Blocker
@@ -182,7 +182,7 @@ func (v *view) quorum(own facts.EtcdMember) *decision.Blocker {
 }
 
 // remedy returns the action for the members that are down.
-func (v *view) remedy(members []facts.EtcdMember) string {
+func (v *view) remedy(members []workload.EtcdMember) string {
 	for _, member := range down(members) {
 		node := cmp.Or(member.Name, v.nodeAt(&member))
 		at := slices.IndexFunc(v.Machines, func(m Machine) bool { return node != "" && m.Node == node && !m.Deleted.IsZero() })
@@ -209,8 +209,8 @@ func (v *view) remedy(members []facts.EtcdMember) string {
 // lead moves the leadership to another member before the leader is removed, and removes a member through the
 // leader. A leader that does not answer here may still lead. Another member then forwards the request, even
 // for the removal of the leader.
-func (v *view) lead(own facts.EtcdMember) Step {
-	at := slices.IndexFunc(v.Members, func(m facts.EtcdMember) bool { return m.Leader })
+func (v *view) lead(own workload.EtcdMember) Step {
+	at := slices.IndexFunc(v.Members, func(m workload.EtcdMember) bool { return m.Leader })
 	heirs := v.heirs(own)
 	switch {
 	case at < 0:
@@ -233,9 +233,9 @@ func (v *view) lead(own facts.EtcdMember) Step {
 }
 
 // heirs returns the members that can lead instead of a member. Those that are removed next come last.
-func (v *view) heirs(own facts.EtcdMember) []facts.EtcdMember {
-	heirs := slices.DeleteFunc(v.Voters(), func(m facts.EtcdMember) bool { return m.ID == own.ID || !m.Healthy() })
-	slices.SortStableFunc(heirs, func(a, b facts.EtcdMember) int {
+func (v *view) heirs(own workload.EtcdMember) []workload.EtcdMember {
+	heirs := slices.DeleteFunc(v.Voters(), func(m workload.EtcdMember) bool { return m.ID == own.ID || !m.Healthy() })
+	slices.SortStableFunc(heirs, func(a, b workload.EtcdMember) int {
 		return cmp.Or(cmp.Compare(v.goes(a.Name), v.goes(b.Name)), cmp.Compare(a.Name, b.Name))
 	})
 	return heirs
@@ -252,17 +252,17 @@ func (v *view) goes(node string) int {
 }
 
 // nameOf returns the name of a member for messages.
-func nameOf(m facts.EtcdMember) string {
+func nameOf(m workload.EtcdMember) string {
 	return cmp.Or(short(m.Name), fmt.Sprintf("%x (not started, %s)", m.ID, short(strings.Join(m.Hosts, ", "))))
 }
 
 // down returns the unhealthy members.
-func down(members []facts.EtcdMember) []facts.EtcdMember {
-	return slices.DeleteFunc(slices.Clone(members), facts.EtcdMember.Healthy)
+func down(members []workload.EtcdMember) []workload.EtcdMember {
+	return slices.DeleteFunc(slices.Clone(members), workload.EtcdMember.Healthy)
 }
 
 // problems lists the unhealthy members and their problems.
-func problems(members []facts.EtcdMember) string {
+func problems(members []workload.EtcdMember) string {
 	var described []string
 	for _, m := range down(members) {
 		described = append(described, nameOf(m)+" "+m.Problem)

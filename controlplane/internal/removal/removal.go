@@ -13,7 +13,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // Machine holds the data of a control-plane Machine for these decisions.
@@ -36,7 +36,7 @@ type Machine struct {
 
 // runsAs reports whether a Node has the identity of the Machine's host. The name of the host alone proves
 // nothing.
-func (m Machine) runsAs(n facts.Node) bool {
+func (m Machine) runsAs(n workload.Node) bool {
 	if m.ProviderID != "" && n.ProviderID != "" {
 		return m.ProviderID == n.ProviderID
 	}
@@ -55,7 +55,7 @@ type Situation struct {
 	// complete.
 	Leftovers []Leftover
 	// Registered are the known Nodes of the cluster, without a request to it.
-	Registered []facts.Node
+	Registered []workload.Node
 }
 
 // Action is the next action.
@@ -82,7 +82,7 @@ type Step struct {
 	Leaves  Leftover
 	// Member is the member of its host. To is the next leader. Via is the member through which the member is
 	// removed.
-	Member, To, Via facts.EtcdMember
+	Member, To, Via workload.EtcdMember
 	// Blocker is the blocker of a Wait.
 	Blocker decision.Blocker
 }
@@ -219,7 +219,7 @@ func (a *Situation) before() *decision.Blocker {
 
 // Decide returns the next step for the due Machines: for the first one that can proceed, because each may
 // wait for the end of another.
-func (a *Situation) Decide(due []Machine, etcd *facts.Etcd) Step {
+func (a *Situation) Decide(due []Machine, etcd *workload.Etcd) Step {
 	v := view{Situation: a, Etcd: etcd}
 	if foreign := v.foreign(); foreign != nil {
 		return blocked(*foreign).about(due[0])
@@ -238,7 +238,7 @@ func (a *Situation) Decide(due []Machine, etcd *facts.Etcd) Step {
 // view holds all data for decisions.
 type view struct {
 	*Situation
-	*facts.Etcd
+	*workload.Etcd
 }
 
 // inOrder sorts Machines. First are hosts that are certainly no member, then members that do not vote yet,

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -22,13 +22,13 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 // world is a healthy control plane with leader n0. Its Machine m0 is being deleted and waits at our hook.
 type world struct {
 	Situation
-	facts.Etcd
+	workload.Etcd
 }
 
 func newWorld(hosts int) *world {
-	w := &world{Situation: Situation{Replicas: hosts}, Etcd: facts.Etcd{
+	w := &world{Situation: Situation{Replicas: hosts}, Etcd: workload.Etcd{
 		Topology:       configv1.HighlyAvailableTopologyMode,
-		Operators:      []facts.ClusterOperator{{Name: "etcd", Available: true}, {Name: "kube-apiserver", Available: true}},
+		Operators:      []workload.ClusterOperator{{Name: "etcd", Available: true}, {Name: "kube-apiserver", Available: true}},
 		LatestRevision: 7,
 	}}
 	for i := range hosts {
@@ -49,9 +49,9 @@ func (w *world) join(i int) {
 		w.Machines,
 		Machine{Name: fmt.Sprintf("m%d", i), Node: node(i), ProviderID: "metal3://" + node(i), HostUID: "host of " + node(i), Held: true},
 	)
-	w.Members = append(w.Members, facts.EtcdMember{ID: uint64(i + 1), Name: node(i), Hosts: []string{address(i)}})
-	w.Nodes = append(w.Nodes, facts.ControlPlaneNode{
-		Node: facts.Node{
+	w.Members = append(w.Members, workload.EtcdMember{ID: uint64(i + 1), Name: node(i), Hosts: []string{address(i)}})
+	w.Nodes = append(w.Nodes, workload.ControlPlaneNode{
+		Node: workload.Node{
 			Name:       node(i),
 			UID:        types.UID(node(i)),
 			ProviderID: "metal3://" + node(i),
@@ -59,7 +59,7 @@ func (w *world) join(i int) {
 		},
 		Addresses: []string{address(i)},
 	})
-	w.Revisions = append(w.Revisions, facts.Revision{Node: node(i), Current: 7})
+	w.Revisions = append(w.Revisions, workload.Revision{Node: node(i), Current: 7})
 }
 
 // spare adds a Machine that is being deleted, whose host never booted.
@@ -103,13 +103,13 @@ func (w *world) stray(i int) {
 
 // alarm raises an alarm.
 func alarm(kind string, member uint64) func(*world) {
-	return func(w *world) { w.Alarms = append(w.Alarms, facts.EtcdAlarm{Kind: kind, Member: member}) }
+	return func(w *world) { w.Alarms = append(w.Alarms, workload.EtcdAlarm{Kind: kind, Member: member}) }
 }
 
 // restored makes a host the only member, as the restore of a backup does. The Nodes of the others still
 // exist.
 func (w *world) restored(i int) {
-	w.Members = []facts.EtcdMember{w.Members[i]}
+	w.Members = []workload.EtcdMember{w.Members[i]}
 	w.Members[0].Leader = true
 }
 
@@ -495,7 +495,7 @@ func TestNextStep(t *testing.T) {
 			message: "n4 does not answer. Repair its host, or delete its Machine",
 		},
 		"etcd is full: a healthy member stays": {
-			change:  all(leads(1), alarm(facts.EtcdNoSpace, 2)),
+			change:  all(leads(1), alarm(workload.EtcdNoSpace, 2)),
 			action:  Wait,
 			machine: "m0",
 			member:  "n0",
@@ -503,35 +503,36 @@ func TestNextStep(t *testing.T) {
 			message: "etcdctl defrag",
 		},
 		"etcd is full, and its host is away: removed": {
-			change: all(func(w *world) { w.fail(0) }, alarm(facts.EtcdNoSpace, 2)), action: RemoveMember, machine: "m0", member: "n0", via: "n1",
+			change: all(func(w *world) { w.fail(0) }, alarm(workload.EtcdNoSpace, 2)), action: RemoveMember, machine: "m0", member: "n0", via: "n1",
 		},
 		"etcd is full, and it is a learner: removed": {
-			change:  all(leads(1), func(w *world) { w.Members[0].Learner = true }, alarm(facts.EtcdNoSpace, 2)),
+			change:  all(leads(1), func(w *world) { w.Members[0].Learner = true }, alarm(workload.EtcdNoSpace, 2)),
 			action:  RemoveMember,
 			machine: "m0",
 			member:  "n0",
 			via:     "n1",
 		},
 		"etcd is full, and its host is no member: released": {
-			change: all(leads(1), func(w *world) { w.Members = w.Members[1:] }, alarm(facts.EtcdNoSpace, 2)), action: Release, machine: "m0",
+			change: all(leads(1), func(w *world) { w.Members = w.Members[1:] }, alarm(workload.EtcdNoSpace, 2)), action: Release, machine: "m0",
 		},
 		"it holds other data than the others: it is the one to go": {
-			change: all(leads(1), alarm(facts.EtcdCorrupt, 1)), action: RemoveMember, machine: "m0", member: "n0", via: "n1",
+			change: all(leads(1), alarm(workload.EtcdCorrupt, 1)), action: RemoveMember, machine: "m0", member: "n0", via: "n1",
 		},
 		"another holds other data: that has to go": {
-			change: all(leads(1), alarm(facts.EtcdCorrupt, 2)), action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdUnknownReason,
+			change: all(leads(1), alarm(workload.EtcdCorrupt, 2)),
+			action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdUnknownReason,
 			message: "its member n1 holds other data than the others. Delete its Machine, which then comes first and whose host is wiped: see " +
 				"etcdctl alarm list",
 		},
 		"another holds other data, and is deleted later: it goes": {
-			change:  all(leads(2), alarm(facts.EtcdCorrupt, 2), func(w *world) { w.delete(1, noon.Add(time.Hour)) }),
+			change:  all(leads(2), alarm(workload.EtcdCorrupt, 2), func(w *world) { w.delete(1, noon.Add(time.Hour)) }),
 			action:  RemoveMember,
 			machine: "m1",
 			member:  "n1",
 			via:     "n2",
 		},
 		"another holds other data, and its own host is away, which may have the right ones: waits": {
-			change:  all(func(w *world) { w.fail(0) }, alarm(facts.EtcdCorrupt, 2)),
+			change:  all(func(w *world) { w.fail(0) }, alarm(workload.EtcdCorrupt, 2)),
 			action:  Wait,
 			machine: "m0",
 			member:  "n0",
@@ -539,7 +540,7 @@ func TestNextStep(t *testing.T) {
 			message: "n1 holds other data",
 		},
 		"members hold different data, the right ones are unknown: waits": {
-			change:  all(leads(1), alarm(facts.EtcdCorrupt, 0)),
+			change:  all(leads(1), alarm(workload.EtcdCorrupt, 0)),
 			action:  Wait,
 			machine: "m0",
 			member:  "n0",
@@ -547,7 +548,7 @@ func TestNextStep(t *testing.T) {
 			message: "does not know which of them has the right ones",
 		},
 		"the one that held other data is removed, its alarm is not: waits": {
-			change:  all(leads(1), alarm(facts.EtcdCorrupt, 0x99)),
+			change:  all(leads(1), alarm(workload.EtcdCorrupt, 0x99)),
 			action:  Wait,
 			machine: "m0",
 			member:  "n0",
@@ -563,7 +564,7 @@ func TestNextStep(t *testing.T) {
 			message: "etcd has the alarm FIRE",
 		},
 		"its own host is away, and it was the one with other data: removed": {
-			change: all(func(w *world) { w.fail(0) }, alarm(facts.EtcdCorrupt, 1)), action: RemoveMember, machine: "m0", member: "n0", via: "n1",
+			change: all(func(w *world) { w.fail(0) }, alarm(workload.EtcdCorrupt, 1)), action: RemoveMember, machine: "m0", member: "n0", via: "n1",
 		},
 		"a Machine that is not of the control plane goes, and its host is a member: waits": {
 			change:  all(leads(1), func(w *world) { w.stray(2) }),
@@ -636,7 +637,7 @@ func TestNextStep(t *testing.T) {
 		"etcd was restored, and the first replacement joins: its only voter stays": {
 			hosts: 4, change: func(w *world) {
 				w.restored(2)
-				w.Members = append(w.Members, facts.EtcdMember{ID: 4, Name: "n3", Hosts: []string{address(3)}, Learner: true})
+				w.Members = append(w.Members, workload.EtcdMember{ID: 4, Name: "n3", Hosts: []string{address(3)}, Learner: true})
 				w.Machines[0].Deleted = time.Time{}
 				w.delete(2, noon)
 			}, action: Wait, machine: "m2", member: "n2", reason: controlplanev1.LastEtcdMemberReason,
@@ -677,7 +678,7 @@ func TestNextStep(t *testing.T) {
 		},
 		"two nodes with fencing: waits in any state of etcd": {
 			hosts:   2,
-			change:  func(w *world) { w.Fenced, w.Etcd = true, facts.Etcd{Lost: true} },
+			change:  func(w *world) { w.Fenced, w.Etcd = true, workload.Etcd{Lost: true} },
 			action:  Wait,
 			machine: "m0",
 			reason:  controlplanev1.EtcdTopologyNotSupportedReason,
@@ -830,7 +831,7 @@ func TestMemberOfAMachineIsCertain(t *testing.T) {
 			}, "Nodes n0 and n1 both belong to its host",
 		},
 		"the Node has two members, one of which was never started": {
-			func(w *world) { w.Members = append(w.Members, facts.EtcdMember{ID: 9, Hosts: []string{address(0)}}) }, "two etcd members, 1 and 9",
+			func(w *world) { w.Members = append(w.Members, workload.EtcdMember{ID: 9, Hosts: []string{address(0)}}) }, "two etcd members, 1 and 9",
 		},
 	} {
 		t.Run(doubt, func(t *testing.T) {
@@ -916,7 +917,7 @@ func TestWaitsThatEndWithAnEvent(t *testing.T) {
 		"another is not cleaned up": {func(w *world) { w.Leftovers = []Leftover{{Node: "n9"}} }, true},
 		"another is down":           {func(w *world) { w.Members[1].Problem = "does not answer" }, false},
 		"the state is unknown":      {func(w *world) { w.Doubt = "they do not agree" }, false},
-		"etcd is full":              {func(w *world) { alarm(facts.EtcdNoSpace, 1)(w) }, false},
+		"etcd is full":              {func(w *world) { alarm(workload.EtcdNoSpace, 1)(w) }, false},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
@@ -1291,7 +1292,7 @@ func TestStateOfAHostWithoutNode(t *testing.T) {
 		}, Gone, Release},
 		"a member without name is somewhere": {func(w *world) {
 			w.drop(0)
-			w.Members = append(w.Members, facts.EtcdMember{ID: 9, Learner: true, Hosts: []string{"192.168.111.99"}, Problem: "does not answer"})
+			w.Members = append(w.Members, workload.EtcdMember{ID: 9, Learner: true, Hosts: []string{"192.168.111.99"}, Problem: "does not answer"})
 		}, Gone, Release},
 	} {
 		t.Run(situation, func(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // stuckAfter is how long the infrastructure of a released Machine may take to be deleted. Metal3 switches a
@@ -41,7 +41,7 @@ func (a *Situation) Stuck(now time.Time) (stuck []Machine, next time.Duration) {
 // AgainstSuccessor returns all blockers of a replacement for a stuck Machine. The server may run on without
 // its BMC. OpenShift then adds the running host to etcd again, as one more voter. The host counts as removed
 // only if etcd has no member of it and its kubelet does not report.
-func (a *Situation) AgainstSuccessor(m Machine, etcd *facts.Etcd) []decision.Blocker {
+func (a *Situation) AgainstSuccessor(m Machine, etcd *workload.Etcd) []decision.Blocker {
 	at := slices.IndexFunc(a.Leftovers, func(left Leftover) bool { return a.isOf(left, m) })
 	if at < 0 || m.Held || m.Deleted.IsZero() {
 		return []decision.Blocker{
@@ -53,7 +53,7 @@ func (a *Situation) AgainstSuccessor(m Machine, etcd *facts.Etcd) []decision.Blo
 		return []decision.Blocker{*blocker}
 	}
 	left := a.Leftovers[at].on(v.nodes())
-	if back := slices.IndexFunc(v.Members, func(member facts.EtcdMember) bool { return v.isBack(member, left) }); back >= 0 {
+	if back := slices.IndexFunc(v.Members, func(member workload.EtcdMember) bool { return v.isBack(member, left) }); back >= 0 {
 		return []decision.Blocker{
 			decision.Wait(
 				controlplanev1.WaitingForMachinesDeletionReason,

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // released makes m0 a Machine whose host was released at noon, is no member and does not run.
@@ -105,7 +105,7 @@ func TestAgainstSuccessor(t *testing.T) {
 		"another host has its name, and runs": {change: func(w *world) { w.renewed("metal3://other", "other"); w.Nodes[0].Silent = false }},
 		"another host has its name, and is a member": {change: func(w *world) {
 			w.renewed("metal3://other", "other")
-			w.Members = append(w.Members, facts.EtcdMember{ID: 9, Name: "n0", Hosts: []string{address(0)}})
+			w.Members = append(w.Members, workload.EtcdMember{ID: 9, Name: "n0", Hosts: []string{address(0)}})
 		}},
 		"only the label proves another host": {change: func(w *world) { w.renewed("", "other"); w.Nodes[0].Silent = false }},
 		"another live Machine runs as its Node": {change: func(w *world) {
@@ -140,30 +140,30 @@ func TestAgainstSuccessor(t *testing.T) {
 		"its Node registered again, is silent, and no member": {change: func(w *world) { w.renewed("", "") }},
 		"its Node registered again, and is a member by its name": {change: func(w *world) {
 			w.renewed("", "")
-			w.Members = append(w.Members, facts.EtcdMember{ID: 9, Name: "n0", Hosts: []string{"192.168.111.99"}, Problem: "does not answer"})
+			w.Members = append(w.Members, workload.EtcdMember{ID: 9, Name: "n0", Hosts: []string{"192.168.111.99"}, Problem: "does not answer"})
 		}, against: "etcd member n0 has its name or its address"},
 		"its Node registered again, and is a member by its address": {change: func(w *world) {
 			w.renewed("", "")
 			w.Nodes[0].Addresses = []string{"192.168.111.99"}
-			w.Members = append(w.Members, facts.EtcdMember{ID: 9, Learner: true, Hosts: []string{"192.168.111.99"}, Problem: "does not answer"})
+			w.Members = append(w.Members, workload.EtcdMember{ID: 9, Learner: true, Hosts: []string{"192.168.111.99"}, Problem: "does not answer"})
 		}, against: "has its name or its address"},
 		"its Node registered again, and a member has its former address": {change: func(w *world) {
 			w.renewed("", "")
 			w.Nodes[0].Addresses = []string{"192.168.111.99"}
-			w.Members = append(w.Members, facts.EtcdMember{ID: 9, Learner: true, Hosts: []string{address(0)}, Problem: "does not answer"})
+			w.Members = append(w.Members, workload.EtcdMember{ID: 9, Learner: true, Hosts: []string{address(0)}, Problem: "does not answer"})
 		}, against: "has its name or its address"},
 		"OpenShift took it in again": {
 			change: func(w *world) {
-				w.Members = append(w.Members, facts.EtcdMember{ID: 9, Name: "n0", Hosts: []string{address(0)}})
+				w.Members = append(w.Members, workload.EtcdMember{ID: 9, Name: "n0", Hosts: []string{address(0)}})
 			}, against: "is etcd member n0 again",
 		},
 		"and it does not serve": {
 			change: func(w *world) {
-				w.Members = append(w.Members, facts.EtcdMember{ID: 9, Learner: true, Hosts: []string{address(0)}, Problem: "does not answer"})
+				w.Members = append(w.Members, workload.EtcdMember{ID: 9, Learner: true, Hosts: []string{address(0)}, Problem: "does not answer"})
 			}, against: "is etcd member 9",
 		},
 		"its member came back with its ID": {change: func(w *world) {
-			w.Members = append(w.Members, facts.EtcdMember{ID: 1, Name: "n0", Hosts: []string{address(0)}})
+			w.Members = append(w.Members, workload.EtcdMember{ID: 1, Name: "n0", Hosts: []string{address(0)}})
 		}, against: "again"},
 		"members do not agree":         {change: func(w *world) { w.Doubt = "the members do not agree" }, against: "do not agree"},
 		"etcd has lost its quorum":     {change: func(w *world) { w.Lost = true }, against: "quorum"},

@@ -14,6 +14,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // minVoters is the number of voting members that survives the loss of a host. While there are fewer, only
@@ -73,7 +74,7 @@ func marked(m *clusterv1.Machine) bool {
 
 // Down returns the Machine of an installed cluster that is deleted next, and all current blockers. Marked
 // Machines are first. Of the others, those whose host is no member of etcd, or an unhealthy one, are first.
-func Down(f *facts.Facts, situation *removal.Situation, etcd *facts.Etcd) (name string, against []decision.Blocker) {
+func Down(f *facts.Facts, situation *removal.Situation, etcd *workload.Etcd) (name string, against []decision.Blocker) {
 	if blocker := removal.Unclear(etcd); blocker != nil {
 		return "", []decision.Blocker{*blocker}
 	}
@@ -91,7 +92,7 @@ func Down(f *facts.Facts, situation *removal.Situation, etcd *facts.Etcd) (name 
 }
 
 // Up returns all current blockers of another Machine.
-func Up(f *facts.Facts, etcd *facts.Etcd) []decision.Blocker {
+func Up(f *facts.Facts, etcd *workload.Etcd) []decision.Blocker {
 	if blocker := removal.Unclear(etcd); blocker != nil {
 		return []decision.Blocker{*blocker}
 	}

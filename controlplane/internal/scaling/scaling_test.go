@@ -17,6 +17,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -25,13 +26,13 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 // next. n0 is the etcd leader.
 type world struct {
 	facts.Facts
-	etcd facts.Etcd
+	etcd workload.Etcd
 }
 
 func newWorld(hosts, wanted int) *world {
-	w := &world{etcd: facts.Etcd{
+	w := &world{etcd: workload.Etcd{
 		Topology:       configv1.HighlyAvailableTopologyMode,
-		Operators:      []facts.ClusterOperator{{Name: "etcd", Available: true}, {Name: "kube-apiserver", Available: true}},
+		Operators:      []workload.ClusterOperator{{Name: "etcd", Available: true}, {Name: "kube-apiserver", Available: true}},
 		LatestRevision: 7,
 	}}
 	w.ControlPlane = &controlplanev1.OpenshiftAssistedControlPlane{}
@@ -48,13 +49,13 @@ func (w *world) join(i int) {
 	node := fmt.Sprintf("n%d", i)
 	m := w.make(i)
 	m.Spec.ProviderID, m.Status.NodeRef.Name = "metal3://"+node, node
-	w.etcd.Members = append(w.etcd.Members, facts.EtcdMember{ID: uint64(i + 1), Name: node, Hosts: []string{node}})
-	w.etcd.Nodes = append(w.etcd.Nodes, facts.ControlPlaneNode{Node: facts.Node{
+	w.etcd.Members = append(w.etcd.Members, workload.EtcdMember{ID: uint64(i + 1), Name: node, Hosts: []string{node}})
+	w.etcd.Nodes = append(w.etcd.Nodes, workload.ControlPlaneNode{Node: workload.Node{
 		Name: node, UID: types.UID(node),
 		ProviderID: "metal3://" +
 			node,
 	}, Addresses: []string{node}})
-	w.etcd.Revisions = append(w.etcd.Revisions, facts.Revision{Node: node, Current: 7})
+	w.etcd.Revisions = append(w.etcd.Revisions, workload.Revision{Node: node, Current: 7})
 }
 
 // make adds a Machine whose host did not join.
@@ -137,13 +138,13 @@ func TestDown(t *testing.T) {
 		},
 		"upgrade requested": {
 			change: func(w *world) {
-				w.Workload.Rollout = &facts.Rollout{Requested: facts.Update{Image: "image"}, Pending: true}
+				w.Workload.Rollout = &workload.Rollout{Requested: workload.Update{Image: "image"}, Pending: true}
 			},
 			picked: "m4", reasons: []string{controlplanev1.UpgradeInProgressReason},
 		},
 		"upgrade refused": {
 			change: func(w *world) {
-				w.Workload.Rollout = &facts.Rollout{Requested: facts.Update{Version: "4.20.1"}, Pending: true, Refused: "no"}
+				w.Workload.Rollout = &workload.Rollout{Requested: workload.Update{Version: "4.20.1"}, Pending: true, Refused: "no"}
 			},
 			picked: "m4",
 		},
@@ -158,9 +159,9 @@ func TestDown(t *testing.T) {
 		"all blockers": {
 			change: func(w *world) {
 				w.Workload.Upgrading, w.etcd.Nodes[0].Configuring, w.etcd.Operators[1].Progressing = "4.20.1", true, true
-				w.etcd.Members = append(w.etcd.Members, facts.EtcdMember{ID: 9, Name: "n9", Learner: true, Hosts: []string{"n9"}})
-				w.etcd.Nodes = append(w.etcd.Nodes, facts.ControlPlaneNode{
-					Node:      facts.Node{Name: "n9", ProviderID: "metal3://n9"},
+				w.etcd.Members = append(w.etcd.Members, workload.EtcdMember{ID: 9, Name: "n9", Learner: true, Hosts: []string{"n9"}})
+				w.etcd.Nodes = append(w.etcd.Nodes, workload.ControlPlaneNode{
+					Node:      workload.Node{Name: "n9", ProviderID: "metal3://n9"},
 					Addresses: []string{"n9"},
 				})
 				w.mark(4)
@@ -229,7 +230,7 @@ func TestUp(t *testing.T) {
 			message: "n1 is joining",
 		},
 		"etcd full": {
-			hosts: 2, change: func(w *world) { w.etcd.Alarms = []facts.EtcdAlarm{{Kind: facts.EtcdNoSpace, Member: 1}} },
+			hosts: 2, change: func(w *world) { w.etcd.Alarms = []workload.EtcdAlarm{{Kind: workload.EtcdNoSpace, Member: 1}} },
 			reason: controlplanev1.EtcdUnknownReason, message: "alarm NOSPACE",
 		},
 		"members unknown": {

@@ -15,6 +15,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -86,7 +87,7 @@ func (s *Scope) Registration() []client.Object {
 
 // EtcdInspection is the observed etcd, or the error of reading it.
 type EtcdInspection struct {
-	Etcd *facts.Etcd
+	Etcd *workload.Etcd
 	Err  error
 }
 

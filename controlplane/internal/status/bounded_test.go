@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
@@ -48,7 +48,7 @@ func TestStatusBoundsForeignTexts(t *testing.T) {
 			f := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 				cp.Status.Installation.Phase = controlplanev1.InstallationInstalled
 			})
-			f.Workload = facts.Workload{Connected: true, OpenShiftVersion: "4.20.1", Unhealthy: unhealthy}
+			f.Workload = workload.State{Connected: true, OpenShiftVersion: "4.20.1", Unhealthy: unhealthy}
 			return viewOf(f)
 		}, "197 more"},
 		"long rejection by assisted-service": {func() *View {

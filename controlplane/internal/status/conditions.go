@@ -15,6 +15,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -67,7 +68,7 @@ func (v *View) graceLeft() time.Duration {
 	if last.Before(v.Started) {
 		last = v.Started
 	}
-	return facts.GracePeriod - v.Now.Sub(last)
+	return workload.GracePeriod - v.Now.Sub(last)
 }
 
 // healthKnown reports whether the health of the cluster could be read. Unknown health does not count as
@@ -95,9 +96,9 @@ func (v *View) comingUp() time.Duration {
 		return 0
 	}
 	if installed == nil || installed.Status != metav1.ConditionTrue { // this reconcile reports the installation
-		return facts.GracePeriod
+		return workload.GracePeriod
 	}
-	return max(0, facts.GracePeriod-v.Now.Sub(installed.LastTransitionTime.Time))
+	return max(0, workload.GracePeriod-v.Now.Sub(installed.LastTransitionTime.Time))
 }
 
 func (v *View) everInitialized() bool {
@@ -156,7 +157,7 @@ func (v *View) healthUnknown(conditionType string) metav1.Condition {
 
 func (v *View) connectionDown() string {
 	if v.Workload.LastSuccess.IsZero() {
-		return v.because(fmt.Sprintf("the cluster's API server has not answered for %s", facts.GracePeriod))
+		return v.because(fmt.Sprintf("the cluster's API server has not answered for %s", workload.GracePeriod))
 	}
 	return v.because("the cluster's API server has not answered since " + v.Workload.LastSuccess.UTC().Format(time.RFC3339))
 }

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
@@ -29,8 +29,8 @@ func TestUnreadableClusterIsNotHealthy(t *testing.T) {
 		"unhealthy, unread for a moment":      {metav1.ConditionFalse, time.Second, metav1.ConditionFalse},
 		"unknown, unread for a moment":        {metav1.ConditionUnknown, time.Second, metav1.ConditionUnknown},
 		"never reported, unread for a moment": {"", time.Second, metav1.ConditionUnknown},
-		"healthy, unread for too long":        {metav1.ConditionTrue, facts.GracePeriod, metav1.ConditionUnknown},
-		"unhealthy, unread for too long":      {metav1.ConditionFalse, facts.GracePeriod, metav1.ConditionUnknown},
+		"healthy, unread for too long":        {metav1.ConditionTrue, workload.GracePeriod, metav1.ConditionUnknown},
+		"unhealthy, unread for too long":      {metav1.ConditionFalse, workload.GracePeriod, metav1.ConditionUnknown},
 		"healthy and read":                    {metav1.ConditionTrue, 0, metav1.ConditionTrue},
 		"unhealthy, read again as healthy":    {metav1.ConditionFalse, 0, metav1.ConditionTrue},
 	} {
@@ -43,7 +43,7 @@ func TestUnreadableClusterIsNotHealthy(t *testing.T) {
 					cp.Status.Conditions = []metav1.Condition{{Type: available, Status: tc.before}, {Type: healthy, Status: tc.before}}
 				}
 			})
-			s.Workload = facts.Workload{Connected: true, LastSuccess: now}
+			s.Workload = workload.State{Connected: true, LastSuccess: now}
 			if tc.unread > 0 {
 				s.Workload.UnreadSince = now.Add(-tc.unread)
 			}
@@ -51,7 +51,7 @@ func TestUnreadableClusterIsNotHealthy(t *testing.T) {
 			v.Now, v.Started = now, now.Add(-time.Hour)
 			for _, c := range []metav1.Condition{v.available(), v.componentsHealthy()} {
 				g.Expect(c.Status).To(Equal(tc.outcome), c.Type)
-				if tc.unread == facts.GracePeriod {
+				if tc.unread == workload.GracePeriod {
 					g.Expect(c.Reason).To(Equal(controlplanev1.HealthUnknownReason))
 					g.Expect(c.Message).To(ContainSubstring("cluster1-kubeconfig"))
 				}
@@ -65,7 +65,7 @@ func TestUnreadableClusterIsNotHealthy(t *testing.T) {
 // also report the end earlier than the cluster.
 func TestNewClusterGetsTimeToBecomeAvailable(t *testing.T) {
 	now := time.Now()
-	connected, down := facts.Workload{Connected: true, LastSuccess: now}, facts.Workload{LastSuccess: now.Add(-time.Second)}
+	connected, down := workload.State{Connected: true, LastSuccess: now}, workload.State{LastSuccess: now.Add(-time.Second)}
 	unhealthy := connected
 	unhealthy.Unhealthy = []string{"ClusterOperator etcd is not available"}
 	unread := connected
@@ -75,7 +75,7 @@ func TestNewClusterGetsTimeToBecomeAvailable(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		before   string
 		since    time.Duration // 0: this reconcile reports the installation
-		workload facts.Workload
+		workload workload.State
 		status   metav1.ConditionStatus
 		reason   string
 		message  string
@@ -91,7 +91,7 @@ func TestNewClusterGetsTimeToBecomeAvailable(t *testing.T) {
 			metav1.ConditionFalse,
 			controlplanev1.WaitingForHealthyClusterReason,
 			"ClusterOperator etcd",
-			facts.GracePeriod,
+			workload.GracePeriod,
 		},
 		"operators not readable yet": {
 			controlplanev1.WaitingForInstallationReason,
@@ -100,7 +100,7 @@ func TestNewClusterGetsTimeToBecomeAvailable(t *testing.T) {
 			metav1.ConditionFalse,
 			controlplanev1.WaitingForHealthyClusterReason,
 			"cannot be read",
-			facts.GracePeriod - time.Second,
+			workload.GracePeriod - time.Second,
 		},
 		"operators still not available": {
 			controlplanev1.WaitingForHealthyClusterReason,
@@ -113,7 +113,7 @@ func TestNewClusterGetsTimeToBecomeAvailable(t *testing.T) {
 		},
 		"operators not available for too long": {
 			controlplanev1.WaitingForHealthyClusterReason,
-			facts.GracePeriod,
+			workload.GracePeriod,
 			unhealthy,
 			metav1.ConditionFalse,
 			controlplanev1.NotAvailableReason,
@@ -136,7 +136,7 @@ func TestNewClusterGetsTimeToBecomeAvailable(t *testing.T) {
 			metav1.ConditionFalse,
 			controlplanev1.WaitingForHealthyClusterReason,
 			"ClusterOperator etcd",
-			facts.GracePeriod - time.Second,
+			workload.GracePeriod - time.Second,
 		},
 		"the API server restarts": {
 			controlplanev1.WaitingForInstallationReason,
@@ -145,7 +145,7 @@ func TestNewClusterGetsTimeToBecomeAvailable(t *testing.T) {
 			metav1.ConditionFalse,
 			controlplanev1.WaitingForAPIServerReason,
 			"API server",
-			facts.GracePeriod - time.Second,
+			workload.GracePeriod - time.Second,
 		},
 		"the API server restarts before operators are available": {
 			controlplanev1.WaitingForHealthyClusterReason,
@@ -158,16 +158,16 @@ func TestNewClusterGetsTimeToBecomeAvailable(t *testing.T) {
 		},
 		"the API server is down after that time": {
 			controlplanev1.WaitingForAPIServerReason,
-			facts.GracePeriod,
+			workload.GracePeriod,
 			down,
 			metav1.ConditionFalse,
 			controlplanev1.ConnectionDownReason,
 			"API server",
-			facts.GracePeriod - time.Second,
+			workload.GracePeriod - time.Second,
 		},
 		"the API server is down for long": {
 			controlplanev1.WaitingForAPIServerReason,
-			facts.GracePeriod,
+			workload.GracePeriod,
 			longDown,
 			metav1.ConditionUnknown,
 			controlplanev1.ConnectionDownReason,
@@ -181,7 +181,7 @@ func TestNewClusterGetsTimeToBecomeAvailable(t *testing.T) {
 			metav1.ConditionFalse,
 			controlplanev1.ConnectionDownReason,
 			"API server",
-			facts.GracePeriod - time.Second,
+			workload.GracePeriod - time.Second,
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -29,7 +30,7 @@ func (v *View) untilDegradedCounts() time.Duration {
 	}
 	grace := degradedGrace
 	if len(v.plannedRestarts()) > 0 {
-		grace = facts.RestartTime(1)
+		grace = workload.RestartTime(1)
 	}
 	return max(0, grace-v.Now.Sub(v.Workload.Etcd.DegradedSince))
 }
@@ -176,7 +177,7 @@ func (v *View) membersWithoutNode() []string {
 	}
 	var without []string
 	for _, member := range seen.Members {
-		ofNode := func(n facts.Node) bool { return n.Name == member.Name }
+		ofNode := func(n workload.Node) bool { return n.Name == member.Name }
 		ofMachine := func(m *clusterv1.Machine) bool { return m.Status.NodeRef.Name == member.Name }
 		if member.Name != "" && !slices.ContainsFunc(v.Workload.Nodes, ofNode) && !slices.ContainsFunc(v.Found.Machines, ofMachine) {
 			without = append(without, member.Name)
@@ -207,7 +208,7 @@ func InspectsMembers(f *facts.Facts, machines []*clusterv1.Machine) bool {
 // seen holds the answers of the members, nil while they are not known; stale reports that they have not been known for
 // the grace period. Without answers a True stays. A False does not outlive its evidence: a MachineHealthCheck would
 // have a healthy host replaced. A planned restart of the host is no loss, see memberRestartLeft.
-func EtcdMember(f *facts.Facts, m *clusterv1.Machine, seen *facts.Etcd, stale bool, now time.Time) *metav1.Condition {
+func EtcdMember(f *facts.Facts, m *clusterv1.Machine, seen *workload.Etcd, stale bool, now time.Time) *metav1.Condition {
 	const t = controlplanev1.EtcdMemberHealthyCondition
 	var c metav1.Condition
 	switch {
@@ -218,7 +219,7 @@ func EtcdMember(f *facts.Facts, m *clusterv1.Machine, seen *facts.Etcd, stale bo
 		if c.Status == metav1.ConditionFalse && memberRestartLeft(f, m, seen, now) > 0 {
 			c = unknown(t, controlplanev1.EtcdMemberHealthUnknownReason, fmt.Sprintf("etcd member %s does not serve while its host may restart "+
 				"for an update. Waiting up to %d minutes; after that it counts as not healthy",
-				m.Status.NodeRef.Name, int(facts.RestartTime(1).Minutes())))
+				m.Status.NodeRef.Name, int(workload.RestartTime(1).Minutes())))
 		}
 	case !conditions.IsFalse(m, t):
 		return nil
@@ -229,7 +230,7 @@ func EtcdMember(f *facts.Facts, m *clusterv1.Machine, seen *facts.Etcd, stale bo
 			"ClusterOperator etcd reports no problem any more, and the member could not be read since",
 		)
 	case stale:
-		c = unknown(t, controlplanev1.EtcdMemberHealthUnknownReason, fmt.Sprintf("the member could not be read for %s", facts.GracePeriod))
+		c = unknown(t, controlplanev1.EtcdMemberHealthUnknownReason, fmt.Sprintf("the member could not be read for %s", workload.GracePeriod))
 	default:
 		return nil
 	}
@@ -239,12 +240,12 @@ func EtcdMember(f *facts.Facts, m *clusterv1.Machine, seen *facts.Etcd, stale bo
 // memberRestartLeft returns the time that a planned restart of its host still explains a failing member.
 // Zero: no restart explains the failure. The host restarts while the cluster is being upgraded, or while its
 // Node gets another machine configuration: see unknownLeft.
-func memberRestartLeft(f *facts.Facts, m *clusterv1.Machine, seen *facts.Etcd, now time.Time) time.Duration {
+func memberRestartLeft(f *facts.Facts, m *clusterv1.Machine, seen *workload.Etcd, now time.Time) time.Duration {
 	node := seen.Node(m.Status.NodeRef.Name)
 	if f.UpgradingTo() == "" && (node == nil || !node.Configuring) {
 		return 0
 	}
-	return unknownLeft(conditions.Get(m, controlplanev1.EtcdMemberHealthyCondition), facts.RestartTime(1), now)
+	return unknownLeft(conditions.Get(m, controlplanev1.EtcdMemberHealthyCondition), workload.RestartTime(1), now)
 }
 
 // conditionOfMember reports the member of a Node. The condition is False only if the member does not answer
@@ -252,12 +253,12 @@ func memberRestartLeft(f *facts.Facts, m *clusterv1.Machine, seen *facts.Etcd, n
 // outdated. A missing or joining member is not reported as down: OpenShift adds no member while another is
 // down. Its host must not be replaced for that. A member that a former host of the same name left behind does
 // not condemn the present host.
-func conditionOfMember(node string, seen *facts.Etcd) metav1.Condition {
+func conditionOfMember(node string, seen *workload.Etcd) metav1.Condition {
 	const t = controlplanev1.EtcdMemberHealthyCondition
 	notKnown := func(format string, args ...any) metav1.Condition {
 		return unknown(t, controlplanev1.EtcdMemberHealthUnknownReason, fmt.Sprintf(format, args...))
 	}
-	named := func(member facts.EtcdMember) bool { return member.Name == node }
+	named := func(member workload.EtcdMember) bool { return member.Name == node }
 	at := slices.IndexFunc(seen.Members, named)
 	switch {
 	case at < 0:

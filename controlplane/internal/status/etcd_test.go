@@ -13,6 +13,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // runningEtcd returns an installed cluster with healthy etcd, and with the Machine m0 on the Node n0.
@@ -20,11 +21,11 @@ func runningEtcd() *facts.Facts {
 	f := factsOf(nil)
 	f.Machines = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "m0"}}}
 	f.Machines[0].Status.NodeRef.Name, f.Machines[0].Spec.ProviderID = "n0", "metal3://n0"
-	f.Workload = facts.Workload{
+	f.Workload = workload.State{
 		Connected:   true,
 		LastSuccess: noon,
-		Etcd:        facts.EtcdOperator{Known: true, Available: true},
-		Nodes:       []facts.Node{{Name: "n0", ControlPlane: true}},
+		Etcd:        workload.EtcdOperator{Known: true, Available: true},
+		Nodes:       []workload.Node{{Name: "n0", ControlPlane: true}},
 	}
 	return f
 }
@@ -41,7 +42,7 @@ func TestEtcdClusterHealthy(t *testing.T) {
 		status          metav1.ConditionStatus
 		reason, message string
 		again           time.Duration
-		seen            *facts.Etcd
+		seen            *workload.Etcd
 	}{
 		"healthy": {status: metav1.ConditionTrue, reason: controlplanev1.EtcdClusterHealthyReason},
 		"degraded for a moment: members restart": {
@@ -71,7 +72,7 @@ func TestEtcdClusterHealthy(t *testing.T) {
 		},
 		"the only host restarts for an upgrade, and the cluster does not answer": {
 			change: func(f *facts.Facts) {
-				f.Workload = facts.Workload{LastSuccess: noon.Add(-10 * time.Minute), Restarts: []string{"Node n0 gets another machine configuration"}}
+				f.Workload = workload.State{LastSuccess: noon.Add(-10 * time.Minute), Restarts: []string{"Node n0 gets another machine configuration"}}
 				f.ControlPlane.Spec.Replicas = ptr.To[int32](1)
 				f.ControlPlane.Status.Conditions = []metav1.Condition{
 					{Type: t1, Status: metav1.ConditionTrue, Reason: controlplanev1.EtcdClusterHealthyReason},
@@ -86,9 +87,9 @@ func TestEtcdClusterHealthy(t *testing.T) {
 		},
 		"a server came back whose Machine is deleted": {
 			change: func(f *facts.Facts) {
-				f.Workload.Nodes = append(f.Workload.Nodes, facts.Node{
+				f.Workload.Nodes = append(f.Workload.Nodes, workload.Node{
 					Name: "n9", ControlPlane: true, ProviderID: "metal3://n9",
-				}, facts.Node{Name: "worker"})
+				}, workload.Node{Name: "worker"})
 			}, status: metav1.ConditionFalse,
 			reason:  controlplanev1.NodeWithoutMachineReason,
 			message: "control-plane Node has no Machine and may be a member of etcd: n9.",
@@ -98,13 +99,13 @@ func TestEtcdClusterHealthy(t *testing.T) {
 				f.Machines = append(f.Machines, &clusterv1.Machine{
 					ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Spec: clusterv1.MachineSpec{ProviderID: "metal3://n1"},
 				})
-				f.Workload.Nodes = append(f.Workload.Nodes, facts.Node{Name: "n1", ControlPlane: true})
+				f.Workload.Nodes = append(f.Workload.Nodes, workload.Node{Name: "n1", ControlPlane: true})
 			}, status: metav1.ConditionTrue, reason: controlplanev1.EtcdClusterHealthyReason,
 		},
 		"a Machine waits for a free host while a repaired server came back": {
 			change: func(f *facts.Facts) {
 				f.Machines = append(f.Machines, &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m1"}})
-				f.Workload.Nodes = append(f.Workload.Nodes, facts.Node{Name: "n1", ControlPlane: true})
+				f.Workload.Nodes = append(f.Workload.Nodes, workload.Node{Name: "n1", ControlPlane: true})
 			}, status: metav1.ConditionFalse, reason: controlplanev1.NodeWithoutMachineReason, message: "n1",
 		},
 		"the providerID of the Node names a Machine": {
@@ -126,9 +127,9 @@ func TestEtcdClusterHealthy(t *testing.T) {
 		},
 		"a member remains after its host, Node and Machine": {
 			change: degraded(time.Hour),
-			seen: &facts.Etcd{
+			seen: &workload.Etcd{
 				Topology: configv1.HighlyAvailableTopologyMode,
-				Members:  []facts.EtcdMember{{Name: "n0"}, {Name: "n7", Problem: "does not answer"}, {Learner: true}},
+				Members:  []workload.EtcdMember{{Name: "n0"}, {Name: "n7", Problem: "does not answer"}, {Learner: true}},
 			},
 			status:  metav1.ConditionFalse,
 			reason:  controlplanev1.EtcdClusterNotHealthyReason,
@@ -136,13 +137,13 @@ func TestEtcdClusterHealthy(t *testing.T) {
 		},
 		"members in disagreement are not named": {
 			change: degraded(time.Hour),
-			seen:   &facts.Etcd{Topology: configv1.HighlyAvailableTopologyMode, Members: []facts.EtcdMember{{Name: "n7"}}, Doubt: "doubt"},
+			seen:   &workload.Etcd{Topology: configv1.HighlyAvailableTopologyMode, Members: []workload.EtcdMember{{Name: "n7"}}, Doubt: "doubt"},
 			status: metav1.ConditionFalse, reason: controlplanev1.EtcdClusterNotHealthyReason, message: "n1 is unhealthy. See the conditions",
 		},
 		"degraded, and a server came back too": {
 			change: func(f *facts.Facts) {
 				degraded(time.Hour)(f)
-				f.Workload.Nodes = append(f.Workload.Nodes, facts.Node{Name: "n9", ControlPlane: true})
+				f.Workload.Nodes = append(f.Workload.Nodes, workload.Node{Name: "n9", ControlPlane: true})
 			}, status: metav1.ConditionFalse,
 			reason:  controlplanev1.EtcdClusterNotHealthyReason,
 			message: "control-plane Node has no Machine and may be a member of etcd: n9.",
@@ -164,26 +165,26 @@ func TestEtcdClusterHealthy(t *testing.T) {
 			}, status: metav1.ConditionUnknown, reason: controlplanev1.WaitingForHealthyClusterReason, message: "not available yet",
 		},
 		"the operator is missing": {
-			change:  func(f *facts.Facts) { f.Workload.Etcd = facts.EtcdOperator{} },
+			change:  func(f *facts.Facts) { f.Workload.Etcd = workload.EtcdOperator{} },
 			status:  metav1.ConditionUnknown,
 			reason:  controlplanev1.WaitingForHealthyClusterReason,
 			message: "has no ClusterOperator",
 		},
 		"not connected yet, never reported: waits": {
-			change: func(f *facts.Facts) { f.Workload = facts.Workload{LastSuccess: noon.Add(-time.Second)} },
+			change: func(f *facts.Facts) { f.Workload = workload.State{LastSuccess: noon.Add(-time.Second)} },
 			status: metav1.ConditionUnknown,
 			reason: controlplanev1.WaitingForAPIServerReason,
 		},
 		"the connection ends for a moment: condition unchanged": {
 			change: func(f *facts.Facts) {
-				f.Workload = facts.Workload{LastSuccess: noon.Add(-time.Second)}
+				f.Workload = workload.State{LastSuccess: noon.Add(-time.Second)}
 				f.ControlPlane.Status.Conditions = []metav1.Condition{
 					{Type: t1, Status: metav1.ConditionTrue, Reason: controlplanev1.EtcdClusterHealthyReason},
 				}
 			}, status: metav1.ConditionTrue, reason: controlplanev1.EtcdClusterHealthyReason,
 		},
 		"the cluster does not answer": {
-			change:  func(f *facts.Facts) { f.Workload = facts.Workload{LastSuccess: noon.Add(-time.Hour)} },
+			change:  func(f *facts.Facts) { f.Workload = workload.State{LastSuccess: noon.Add(-time.Hour)} },
 			status:  metav1.ConditionUnknown,
 			reason:  controlplanev1.ConnectionDownReason,
 			message: "has not answered since",
@@ -257,7 +258,7 @@ func TestNodeWithoutMachineCountsAfterGracePeriod(t *testing.T) {
 			g := NewWithT(t)
 			f := runningEtcd()
 			if !tc.deleted {
-				f.Workload.Nodes = append(f.Workload.Nodes, facts.Node{Name: "n9", ControlPlane: true})
+				f.Workload.Nodes = append(f.Workload.Nodes, workload.Node{Name: "n9", ControlPlane: true})
 			}
 			if tc.before != "" {
 				f.ControlPlane.Status.Conditions = []metav1.Condition{
@@ -277,13 +278,13 @@ func TestNodeWithoutMachineCountsAfterGracePeriod(t *testing.T) {
 func TestEtcdMemberHealthy(t *testing.T) {
 	const t1 = controlplanev1.EtcdMemberHealthyCondition
 	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
-	down := facts.EtcdMember{Name: "n0", Problem: "does not answer"}
-	others := []facts.EtcdMember{{Name: "n1"}, {Name: "n2"}}
-	configuring := func(e *facts.Etcd) {
-		e.Nodes = []facts.ControlPlaneNode{{Node: facts.Node{Name: "n0"}, Configuring: true}}
+	down := workload.EtcdMember{Name: "n0", Problem: "does not answer"}
+	others := []workload.EtcdMember{{Name: "n1"}, {Name: "n2"}}
+	configuring := func(e *workload.Etcd) {
+		e.Nodes = []workload.ControlPlaneNode{{Node: workload.Node{Name: "n0"}, Configuring: true}}
 	}
-	otherConfiguring := func(e *facts.Etcd) {
-		e.Nodes = []facts.ControlPlaneNode{{Node: facts.Node{Name: "n0"}}, {Node: facts.Node{Name: "n1"}, Configuring: true}}
+	otherConfiguring := func(e *workload.Etcd) {
+		e.Nodes = []workload.ControlPlaneNode{{Node: workload.Node{Name: "n0"}}, {Node: workload.Node{Name: "n1"}, Configuring: true}}
 	}
 	unknownFor := func(lasts time.Duration) func(*facts.Facts) {
 		return func(f *facts.Facts) {
@@ -296,13 +297,13 @@ func TestEtcdMemberHealthy(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		before    metav1.ConditionStatus
 		change    func(*facts.Facts)
-		members   []facts.EtcdMember
+		members   []workload.EtcdMember
 		condemned string
-		seen      func(*facts.Etcd)
+		seen      func(*workload.Etcd)
 		stale     bool
 		status    metav1.ConditionStatus // empty: the condition of the Machine stays
 	}{
-		"the member serves":                              {members: append(others, facts.EtcdMember{Name: "n0"}), status: yes},
+		"the member serves":                              {members: append(others, workload.EtcdMember{Name: "n0"}), status: yes},
 		"the operator reports no problem: no proof":      {change: settled},
 		"the operator reports no problem, no member yet": {change: settled, members: others, status: unknown},
 		"the member is down": {
@@ -316,7 +317,7 @@ func TestEtcdMemberHealthy(t *testing.T) {
 			members: append(others, down), condemned: "2 of 3 members are available, n0.example is unhealthy", status: unknown,
 		},
 		"the operator names the member, but it serves": {
-			members: append(others, facts.EtcdMember{Name: "n0"}), condemned: "2 of 3 members are available, n0 is unhealthy", status: yes,
+			members: append(others, workload.EtcdMember{Name: "n0"}), condemned: "2 of 3 members are available, n0 is unhealthy", status: yes,
 		},
 		"host restarts for a new configuration: not replaced": {
 			before: yes, members: append(others, down), condemned: "n0 is unhealthy", seen: configuring, status: unknown,
@@ -344,13 +345,13 @@ func TestEtcdMemberHealthy(t *testing.T) {
 			status:    unknown,
 		},
 		"another member is down": {
-			members: []facts.EtcdMember{{Name: "n0"}, {Name: "n1", Problem: "does not answer"}}, condemned: "n1 is unhealthy", status: yes,
+			members: []workload.EtcdMember{{Name: "n0"}, {Name: "n1", Problem: "does not answer"}}, condemned: "n1 is unhealthy", status: yes,
 		},
 		"a former host of the same name left a member: unknown": {
-			members: []facts.EtcdMember{down, {Name: "n0"}}, condemned: "n0 is unhealthy", status: unknown,
+			members: []workload.EtcdMember{down, {Name: "n0"}}, condemned: "n0 is unhealthy", status: unknown,
 		},
 		"joining: unknown, so that the host is not replaced": {
-			members: []facts.EtcdMember{{Name: "n0", Learner: true, Problem: "does not answer"}}, condemned: "n0 is unhealthy", status: unknown,
+			members: []workload.EtcdMember{{Name: "n0", Learner: true, Problem: "does not answer"}}, condemned: "n0 is unhealthy", status: unknown,
 		},
 		"members restart, nothing read: unchanged": {
 			change: func(f *facts.Facts) { settled(f); f.Workload.Etcd.Progressing = true }, before: no,
@@ -362,29 +363,29 @@ func TestEtcdMemberHealthy(t *testing.T) {
 		"operator settled, nothing read: still healthy":  {before: yes, change: settled},
 		"connection lost while the operator was settled": {before: no, change: func(f *facts.Facts) { settled(f); f.Workload.Connected = false }},
 		"members disagree: unchanged": {
-			members: []facts.EtcdMember{down}, condemned: "n0 is unhealthy", seen: func(e *facts.Etcd) { e.Doubt = "doubt" }, before: yes,
+			members: []workload.EtcdMember{down}, condemned: "n0 is unhealthy", seen: func(e *workload.Etcd) { e.Doubt = "doubt" }, before: yes,
 		},
 		"etcd lost its quorum: unchanged": {
-			members: []facts.EtcdMember{down}, condemned: "n0 is unhealthy", seen: func(e *facts.Etcd) { e.Lost = true }, before: yes,
+			members: []workload.EtcdMember{down}, condemned: "n0 is unhealthy", seen: func(e *workload.Etcd) { e.Lost = true }, before: yes,
 		},
-		"no member answered: unchanged": {members: []facts.EtcdMember{}, before: yes},
+		"no member answered: unchanged": {members: []workload.EtcdMember{}, before: yes},
 		"Pacemaker runs etcd: unchanged": {
-			members:   []facts.EtcdMember{down},
+			members:   []workload.EtcdMember{down},
 			condemned: "n0 is unhealthy",
-			seen:      func(e *facts.Etcd) { e.Topology = configv1.DualReplicaTopologyMode },
+			seen:      func(e *workload.Etcd) { e.Topology = configv1.DualReplicaTopologyMode },
 			before:    yes,
 		},
 		"Machine is being deleted: unchanged": {
 			change:    func(f *facts.Facts) { f.Machines[0].DeletionTimestamp = ptr.To(metav1.Now()) },
-			members:   []facts.EtcdMember{down},
+			members:   []workload.EtcdMember{down},
 			condemned: "n0 is unhealthy",
 		},
 		"Machine has no Node: unchanged": {
-			change: func(f *facts.Facts) { f.Machines[0].Status.NodeRef.Name = "" }, members: []facts.EtcdMember{down}, condemned: "n0 is unhealthy",
+			change: func(f *facts.Facts) { f.Machines[0].Status.NodeRef.Name = "" }, members: []workload.EtcdMember{down}, condemned: "n0 is unhealthy",
 		},
 		"two nodes with fencing: never reported": {
 			change:    func(f *facts.Facts) { f.ControlPlane.Spec.Fencing = &controlplanev1.FencingSpec{} },
-			members:   []facts.EtcdMember{down},
+			members:   []workload.EtcdMember{down},
 			condemned: "n0 is unhealthy",
 		},
 	} {
@@ -399,9 +400,9 @@ func TestEtcdMemberHealthy(t *testing.T) {
 			if tc.change != nil {
 				tc.change(f)
 			}
-			var seen *facts.Etcd
+			var seen *workload.Etcd
 			if tc.members != nil {
-				seen = &facts.Etcd{Topology: configv1.HighlyAvailableTopologyMode, Members: tc.members, Condemned: tc.condemned}
+				seen = &workload.Etcd{Topology: configv1.HighlyAvailableTopologyMode, Members: tc.members, Condemned: tc.condemned}
 				if tc.seen != nil {
 					tc.seen(seen)
 				}
@@ -438,7 +439,7 @@ func TestInspectsMembers(t *testing.T) {
 			before: metav1.ConditionFalse, change: func(f *facts.Facts) { f.Workload.Etcd.Progressing = true }, read: true,
 		},
 		"the host that was never a member has no Node yet": {change: func(f *facts.Facts) { f.Machines[0].Status.NodeRef.Name = "" }},
-		"the operator is missing":                          {change: func(f *facts.Facts) { f.Workload.Etcd = facts.EtcdOperator{} }},
+		"the operator is missing":                          {change: func(f *facts.Facts) { f.Workload.Etcd = workload.EtcdOperator{} }},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)

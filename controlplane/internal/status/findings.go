@@ -10,6 +10,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/preflight"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // Findings are the results of the phases of one reconcile, as far as the status reports them.
@@ -31,7 +32,7 @@ type Findings struct {
 	Kubeconfig *metav1.PartialObjectMetadata
 
 	// Etcd is the last inspection of the etcd members while they had to be read; nil otherwise.
-	Etcd *facts.Etcd
+	Etcd *workload.Etcd
 
 	// Preflight contains the problems found before the cluster is installed; nil if no preflight ran.
 	Preflight *preflight.Result

@@ -7,6 +7,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // KubeconfigProblem returns the reason if the published kubeconfig, or the present one of assisted-service,
@@ -20,12 +21,12 @@ func (f *Findings) KubeconfigProblem(known *facts.Facts) *Outcome {
 		return nil
 	}
 	switch failure.Kind {
-	case facts.KubeconfigRefused:
+	case workload.KubeconfigRefused:
 		return &Outcome{
 			controlplanev1.KubeconfigRefusedReason,
 			fmt.Sprintf("Secret %s is not used: %s; %s", f.Kubeconfig.Name, failure.Message, f.kubeconfigRemedy(known)),
 		}
-	case facts.Unauthorized:
+	case workload.Unauthorized:
 		return &Outcome{
 			controlplanev1.KubeconfigUnauthorizedReason,
 			fmt.Sprintf("the cluster cannot be connected to: %s; put a kubeconfig that works into Secret %s", failure.Message, f.Kubeconfig.Name),
@@ -38,7 +39,7 @@ func (f *Findings) KubeconfigProblem(known *facts.Facts) *Outcome {
 			failure.Message,
 			known.AdminKubeconfig.Name)}
 	}
-	if failure.Kind == facts.Untrusted && known.Installed() { // before the installation, another server may answer at the address
+	if failure.Kind == workload.Untrusted && known.Installed() { // before the installation, another server may answer at the address
 		return &Outcome{
 			controlplanev1.KubeconfigUntrustedReason,
 			fmt.Sprintf("Secret %s does not accept the server: %s. %s", f.Kubeconfig.Name, failure.Message, f.trustRemedy(known)),

@@ -10,6 +10,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
 )
 
 // TestMissingWorkersBecomeAProblem: worker Machines that no controller creates block an installation without
@@ -17,34 +18,34 @@ import (
 func TestMissingWorkersBecomeAProblem(t *testing.T) {
 	now := time.Unix(100_000, 0)
 	for name, tc := range map[string]struct {
-		missing []facts.MissingWorkers
+		missing []workers.Missing
 		reason  string
 		mention string
 		left    time.Duration
 	}{
 		"none": {nil, controlplanev1.WaitingForHostsReason, "hosts bound to the cluster: 3 of 5", 0},
 		"being created": {
-			[]facts.MissingWorkers{{Owner: "MachineDeployment w", Count: 2, Since: now}},
+			[]workers.Missing{{Owner: "MachineDeployment w", Count: 2, Since: now}},
 			controlplanev1.WaitingForHostsReason,
 			"hosts bound to the cluster: 3 of 5",
 			creationTime,
 		},
 		"blocked just now": {
-			[]facts.MissingWorkers{{Owner: "MachineDeployment w", Count: 2, Since: now, Blocker: "it is paused"}},
+			[]workers.Missing{{Owner: "MachineDeployment w", Count: 2, Since: now, Blocker: "it is paused"}},
 			controlplanev1.WaitingForHostsReason,
 			"3 of 5; Cluster API has not created 2 Machines of MachineDeployment w: it is paused",
 			creationTime,
 		},
 		"paused for long": {
-			[]facts.MissingWorkers{{Owner: "MachineDeployment w", Count: 1, Since: now.Add(-creationTime), Blocker: "it is paused"}},
+			[]workers.Missing{{Owner: "MachineDeployment w", Count: 1, Since: now.Add(-creationTime), Blocker: "it is paused"}},
 			controlplanev1.WorkersNotCreatedReason, "3 of 5; Cluster API has not created 1 Machine of MachineDeployment w: it is paused", 0,
 		},
 		"missing for long": {
-			[]facts.MissingWorkers{{Owner: "MachineSet w", Count: 2, Since: now.Add(-time.Hour)}},
+			[]workers.Missing{{Owner: "MachineSet w", Count: 2, Since: now.Add(-time.Hour)}},
 			controlplanev1.WorkersNotCreatedReason, "2 Machines of MachineSet w: no condition states why, see the log of Cluster API", 0,
 		},
 		"a long blocker": {
-			[]facts.MissingWorkers{{Owner: "MachineDeployment w", Count: 2, Since: now.Add(-time.Hour), Blocker: strings.Repeat("x", 40_000)}},
+			[]workers.Missing{{Owner: "MachineDeployment w", Count: 2, Since: now.Add(-time.Hour), Blocker: strings.Repeat("x", 40_000)}},
 			controlplanev1.WorkersNotCreatedReason, "of MachineDeployment w: xxx", 0,
 		},
 	} {

@@ -8,47 +8,47 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // TestRollingOutReasonNamesBlockingPools: alerts select by reason; a message cannot be matched.
 func TestRollingOutReasonNamesBlockingPools(t *testing.T) {
-	paused := facts.Pool{Name: "worker", Paused: true, Behind: true}
-	degraded := facts.Pool{Name: "infra", Degraded: "1 Node", Behind: true}
-	behind := facts.Pool{Name: "gpu", Behind: true}
+	paused := workload.Pool{Name: "worker", Paused: true, Behind: true}
+	degraded := workload.Pool{Name: "infra", Degraded: "1 Node", Behind: true}
+	behind := workload.Pool{Name: "gpu", Behind: true}
 	for situation, tc := range map[string]struct {
-		pools     []facts.Pool
+		pools     []workload.Pool
 		upgrading string
 		failing   string
 		status    metav1.ConditionStatus
 		reason    string
 	}{
-		"upgrade proceeds": {[]facts.Pool{behind}, "4.20.1", "", metav1.ConditionTrue, clusterv1.RollingOutReason},
+		"upgrade proceeds": {[]workload.Pool{behind}, "4.20.1", "", metav1.ConditionTrue, clusterv1.RollingOutReason},
 		"a pool is paused": {
-			[]facts.Pool{behind, paused}, "4.20.1", "", metav1.ConditionTrue, controlplanev1.MachineConfigPoolPausedReason,
+			[]workload.Pool{behind, paused}, "4.20.1", "", metav1.ConditionTrue, controlplanev1.MachineConfigPoolPausedReason,
 		},
 		"a pool is degraded, another is paused": {
-			[]facts.Pool{paused, degraded}, "4.20.1", "", metav1.ConditionTrue, controlplanev1.MachineConfigPoolDegradedReason,
+			[]workload.Pool{paused, degraded}, "4.20.1", "", metav1.ConditionTrue, controlplanev1.MachineConfigPoolDegradedReason,
 		},
 		"the upgrade fails": {
-			[]facts.Pool{paused, degraded}, "4.20.1", "etcd", metav1.ConditionTrue, controlplanev1.UpgradeFailingReason,
+			[]workload.Pool{paused, degraded}, "4.20.1", "etcd", metav1.ConditionTrue, controlplanev1.UpgradeFailingReason,
 		},
 		"upgraded, a pool is paused": {
-			[]facts.Pool{paused}, "", "", metav1.ConditionFalse, controlplanev1.MachineConfigPoolPausedReason,
+			[]workload.Pool{paused}, "", "", metav1.ConditionFalse, controlplanev1.MachineConfigPoolPausedReason,
 		},
 		"upgraded, a paused pool has caught up": {
-			[]facts.Pool{{Name: "worker", Paused: true}}, "", "", metav1.ConditionFalse, clusterv1.NotRollingOutReason,
+			[]workload.Pool{{Name: "worker", Paused: true}}, "", "", metav1.ConditionFalse, clusterv1.NotRollingOutReason,
 		},
-		"upgraded, workers follow": {[]facts.Pool{behind}, "", "", metav1.ConditionFalse, clusterv1.NotRollingOutReason},
+		"upgraded, workers follow": {[]workload.Pool{behind}, "", "", metav1.ConditionFalse, clusterv1.NotRollingOutReason},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			f := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 				cp.Status.Installation.Phase = controlplanev1.InstallationInstalled
 				cp.Status.PoolsBehind = []string{"worker"}
 			})
-			f.Workload = facts.Workload{Connected: true, OpenShiftVersion: "4.19.3", Upgrading: tc.upgrading, Pools: tc.pools, PoolsKnown: true}
+			f.Workload = workload.State{Connected: true, OpenShiftVersion: "4.19.3", Upgrading: tc.upgrading, Pools: tc.pools, PoolsKnown: true}
 			if tc.failing != "" {
-				f.Workload.Rollout = &facts.Rollout{Failing: tc.failing}
+				f.Workload.Rollout = &workload.Rollout{Failing: tc.failing}
 			}
 			NewWithT(t).Expect(viewOf(f).rollingOut()).To(And(HaveField("Status", tc.status), HaveField("Reason", tc.reason)))
 		})

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -35,7 +35,7 @@ func (v *View) restartLeft(conditionType string) time.Duration {
 	case !v.restartIsKnown(before):
 		return 0
 	}
-	return unknownLeft(before, facts.RestartTime(hosts), v.Now)
+	return unknownLeft(before, workload.RestartTime(hosts), v.Now)
 }
 
 // unknownLeft returns the time that a condition may stay Unknown until it has to be False. The time begins
@@ -74,7 +74,7 @@ func (v *View) restarting(conditionType string) metav1.Condition {
 	}
 	return unknown(conditionType, controlplanev1.ControlPlaneRestartingReason, fmt.Sprintf("Control plane restarting, as is expected of "+
 		"%s: %s. Waiting up to %d minutes; after that it counts as not available",
-		english.Plural(int(v.Replicas()), "host", ""), causes, int(facts.RestartTime(v.Replicas()).Minutes())))
+		english.Plural(int(v.Replicas()), "host", ""), causes, int(workload.RestartTime(v.Replicas()).Minutes())))
 }
 
 // untilRestartCounts returns the time until a planned restart counts as a failure; zero: never.

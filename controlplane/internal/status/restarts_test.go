@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // TestPlannedRestartIsNoFailureUntilItsLimit: the restart of a single host also restarts the only API server,
@@ -19,16 +19,16 @@ func TestPlannedRestartIsNoFailureUntilItsLimit(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	const single, two, three = 1, 2, 3
 	upgrade, reconfigured := "v4.20.1", []string{"Node n0 is being brought to another machine configuration"}
-	down := facts.Workload{LastSuccess: now.Add(-20 * time.Minute)}
-	justDown := facts.Workload{LastSuccess: now.Add(-time.Minute)}
-	managerRestarted := facts.Workload{}
-	notServing := facts.Workload{Connected: true, LastSuccess: now, Unhealthy: []string{"ClusterOperator kube-apiserver is not available"}}
-	with := func(w facts.Workload, restarts []string) facts.Workload { w.Restarts = restarts; return w }
+	down := workload.State{LastSuccess: now.Add(-20 * time.Minute)}
+	justDown := workload.State{LastSuccess: now.Add(-time.Minute)}
+	managerRestarted := workload.State{}
+	notServing := workload.State{Connected: true, LastSuccess: now, Unhealthy: []string{"ClusterOperator kube-apiserver is not available"}}
+	with := func(w workload.State, restarts []string) workload.State { w.Restarts = restarts; return w }
 	yes, unknownFor := metav1.ConditionTrue, func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 	for situation, tc := range map[string]struct {
 		hosts    int32
 		upgrade  string
-		workload facts.Workload
+		workload workload.State
 		before   metav1.ConditionStatus
 		reason   string
 		since    metav1.Time

@@ -9,7 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 func TestVersionsDuringUpgrade(t *testing.T) {
@@ -43,7 +43,7 @@ func TestVersionsDuringUpgrade(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			f := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Version = "v4.19.9" })
-			f.Workload = facts.Workload{Connected: true, OpenShiftVersion: "4.19.3", Upgrading: c.to}
+			f.Workload = workload.State{Connected: true, OpenShiftVersion: "4.19.3", Upgrading: c.to}
 			v := viewOf(f)
 			for _, version := range c.machines {
 				v.Found.Machines = append(v.Found.Machines, &clusterv1.Machine{

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -115,7 +115,7 @@ func (v *View) pauseReason() string {
 }
 
 // pauseOf returns the text for one pool. A paused worker pool is named while its Nodes lag behind.
-func (v *View) pauseOf(pool *facts.Pool) string {
+func (v *View) pauseOf(pool *workload.Pool) string {
 	under := v.Workload.Upgrading != ""
 	name, unpause := "MachineConfigPool "+pool.Name, fmt.Sprintf(
 		`oc patch machineconfigpool %s --type merge --patch '{"spec":{"paused":false}}'`, pool.Name,

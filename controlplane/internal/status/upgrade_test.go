@@ -9,51 +9,51 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 const unpauseWorkers = `oc patch machineconfigpool worker --type merge --patch '{"spec":{"paused":false}}'`
 
 // upgraded returns the view of an installed cluster with pools and the last reported status; nil pools are
 // unknown.
-func upgraded(upgrading string, last controlplanev1.OpenshiftAssistedControlPlaneStatus, pools []facts.Pool) *View {
+func upgraded(upgrading string, last controlplanev1.OpenshiftAssistedControlPlaneStatus, pools []workload.Pool) *View {
 	f := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.Spec.Version = "v" + cmp.Or(upgrading, "4.20.1")
 		cp.Status = last
 		cp.Status.Installation.Phase = controlplanev1.InstallationInstalled
 	})
-	f.Workload = facts.Workload{Connected: true, OpenShiftVersion: "4.20.1", Upgrading: upgrading, Pools: pools, PoolsKnown: pools != nil}
+	f.Workload = workload.State{Connected: true, OpenShiftVersion: "4.20.1", Upgrading: upgrading, Pools: pools, PoolsKnown: pools != nil}
 	return viewOf(f)
 }
 
 func TestPoolsAreNamedWhileAnUpgradeRuns(t *testing.T) {
 	for situation, tc := range map[string]struct {
-		pool  facts.Pool
+		pool  workload.Pool
 		texts []string
 	}{
 		"workers are paused": {
-			facts.Pool{Name: "worker", Paused: true}, []string{"MachineConfigPool worker is paused", "keep their release", unpauseWorkers},
+			workload.Pool{Name: "worker", Paused: true}, []string{"MachineConfigPool worker is paused", "keep their release", unpauseWorkers},
 		},
 		"the masters are paused": {
-			facts.Pool{Name: "master", Paused: true},
+			workload.Pool{Name: "master", Paused: true},
 			[]string{"MachineConfigPool master is paused, so that the upgrade does not end", "oc patch machineconfigpool master"},
 		},
 		"the arbiter's pool is paused": {
-			facts.Pool{Name: "arbiter", Paused: true},
+			workload.Pool{Name: "arbiter", Paused: true},
 			[]string{"MachineConfigPool arbiter is paused, so that the upgrade does not end", "oc patch machineconfigpool arbiter"},
 		},
-		"an arbiter is updated, as expected": {facts.Pool{Name: "arbiter", Behind: true}, nil},
+		"an arbiter is updated, as expected": {workload.Pool{Name: "arbiter", Behind: true}, nil},
 		"workers are degraded": {
-			facts.Pool{Name: "worker", Degraded: "Node w0 cannot be drained", Behind: true},
+			workload.Pool{Name: "worker", Degraded: "Node w0 cannot be drained", Behind: true},
 			[]string{"MachineConfigPool worker is degraded", "(Node w0 cannot be drained)", "oc describe machineconfigpool worker"},
 		},
-		"workers follow, as expected":       {facts.Pool{Name: "worker", Behind: true}, nil},
-		"masters are updated, as expected":  {facts.Pool{Name: "master", Behind: true}, nil},
-		"degraded has priority over paused": {facts.Pool{Name: "worker", Degraded: "no disk left", Paused: true}, []string{"no disk left"}},
+		"workers follow, as expected":       {workload.Pool{Name: "worker", Behind: true}, nil},
+		"masters are updated, as expected":  {workload.Pool{Name: "master", Behind: true}, nil},
+		"degraded has priority over paused": {workload.Pool{Name: "worker", Degraded: "no disk left", Paused: true}, []string{"no disk left"}},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
-			v := upgraded("4.21.0", controlplanev1.OpenshiftAssistedControlPlaneStatus{}, []facts.Pool{tc.pool})
+			v := upgraded("4.21.0", controlplanev1.OpenshiftAssistedControlPlaneStatus{}, []workload.Pool{tc.pool})
 			g.Expect(v.rollingOut().Status).To(Equal(metav1.ConditionTrue))
 			for _, c := range []metav1.Condition{v.rollingOut(), v.machinesUpToDate()} {
 				if tc.texts == nil {
@@ -69,9 +69,9 @@ func TestPoolsAreNamedWhileAnUpgradeRuns(t *testing.T) {
 
 func TestManyPoolsAreCounted(t *testing.T) {
 	g := NewWithT(t)
-	var pools []facts.Pool
+	var pools []workload.Pool
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		pools = append(pools, facts.Pool{Name: name, Paused: true, Behind: true})
+		pools = append(pools, workload.Pool{Name: name, Paused: true, Behind: true})
 	}
 	c := upgraded("4.21.0", controlplanev1.OpenshiftAssistedControlPlaneStatus{}, pools).rollingOut()
 	g.Expect(c.Message).To(
@@ -98,30 +98,30 @@ func TestPoolsAreNamedWhileWorkersLagBehind(t *testing.T) {
 	}
 	for situation, tc := range map[string]struct {
 		before state
-		pools  []facts.Pool
+		pools  []workload.Pool
 		behind []string
 		text   string
 	}{
 		"the upgrade has just ended, and workers are paused": {
-			ended, []facts.Pool{{Name: "worker", Paused: true, Behind: true}}, []string{"worker"}, unpauseWorkers,
+			ended, []workload.Pool{{Name: "worker", Paused: true, Behind: true}}, []string{"worker"}, unpauseWorkers,
 		},
 		"the upgrade has just ended, and workers follow": {
-			ended, []facts.Pool{{Name: "worker", Behind: true}}, []string{"worker"}, "the Nodes of MachineConfigPool worker follow",
+			ended, []workload.Pool{{Name: "worker", Behind: true}}, []string{"worker"}, "the Nodes of MachineConfigPool worker follow",
 		},
-		"the upgrade has just ended, and none lags":        {ended, []facts.Pool{}, nil, ""},
+		"the upgrade has just ended, and none lags":        {ended, []workload.Pool{}, nil, ""},
 		"the upgrade has just ended, and nothing is known": {ended, nil, nil, ""},
 		"workers are still paused": {
-			lagging, []facts.Pool{{Name: "worker", Paused: true, Behind: true}}, []string{"worker"}, unpauseWorkers,
+			lagging, []workload.Pool{{Name: "worker", Paused: true, Behind: true}}, []string{"worker"}, unpauseWorkers,
 		},
 		"a worker fails": {
-			lagging, []facts.Pool{{Name: "worker", Degraded: "disk full", Behind: true}}, []string{"worker"}, "disk full",
+			lagging, []workload.Pool{{Name: "worker", Degraded: "disk full", Behind: true}}, []string{"worker"}, "disk full",
 		},
-		"workers are done and remain paused":                    {lagging, []facts.Pool{{Name: "worker", Paused: true}}, nil, ""},
-		"workers are done, the masters get a new configuration": {lagging, []facts.Pool{{Name: "master", Behind: true}}, nil, ""},
+		"workers are done and remain paused":                    {lagging, []workload.Pool{{Name: "worker", Paused: true}}, nil, ""},
+		"workers are done, the masters get a new configuration": {lagging, []workload.Pool{{Name: "master", Behind: true}}, nil, ""},
 		"the manager restarted, nothing read yet":               {lagging, nil, []string{"worker"}, "the last message"},
-		"no upgrade, workers get a new configuration":           {state{}, []facts.Pool{{Name: "worker", Behind: true}}, nil, ""},
-		"no upgrade, workers are paused":                        {state{}, []facts.Pool{{Name: "worker", Paused: true, Behind: true}}, nil, ""},
-		"no upgrade, a pool is degraded":                        {state{}, []facts.Pool{{Name: "worker", Degraded: "disk full"}}, nil, ""},
+		"no upgrade, workers get a new configuration":           {state{}, []workload.Pool{{Name: "worker", Behind: true}}, nil, ""},
+		"no upgrade, workers are paused":                        {state{}, []workload.Pool{{Name: "worker", Paused: true, Behind: true}}, nil, ""},
+		"no upgrade, a pool is degraded":                        {state{}, []workload.Pool{{Name: "worker", Degraded: "disk full"}}, nil, ""},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)

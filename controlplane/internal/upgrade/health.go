@@ -8,6 +8,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -17,7 +18,7 @@ import (
 var intolerable = []string{"etcd", "kube-apiserver", "machine-config"}
 
 // unhealthy returns the ClusterOperators and MachineConfigPools that block an upgrade.
-func unhealthy(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *decision.Blocker {
+func unhealthy(f *facts.Facts, wanted semver.Version, seen *workload.ClusterVersion) *decision.Blocker {
 	var blockers []string
 	advice := ""
 	for _, a := range seen.Unhealthy {
@@ -36,7 +37,7 @@ func unhealthy(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion
 }
 
 // tolerated returns the problems that do not block an upgrade.
-func tolerated(f *facts.Facts, seen *facts.ClusterVersion) []string {
+func tolerated(f *facts.Facts, seen *workload.ClusterVersion) []string {
 	var messages []string
 	for _, a := range seen.Unhealthy {
 		if tolerates(f, a) {
@@ -46,10 +47,10 @@ func tolerated(f *facts.Facts, seen *facts.ClusterVersion) []string {
 	return messages
 }
 
-func tolerates(f *facts.Facts, a facts.Ailment) bool {
+func tolerates(f *facts.Facts, a workload.Ailment) bool {
 	return tolerable(a) && slices.Contains(f.ControlPlane.Spec.Upgrade.ToleratedOperators, a.Operator)
 }
 
-func tolerable(a facts.Ailment) bool {
+func tolerable(a workload.Ailment) bool {
 	return a.Operator != "" && !slices.Contains(intolerable, a.Operator)
 }

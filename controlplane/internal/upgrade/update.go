@@ -11,13 +11,14 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // offersOf returns the offers of a release. An offer without an image is ignored, because the version alone
 // does not determine the image that the cluster uses.
-func offersOf(seen *facts.ClusterVersion, wanted semver.Version) []facts.Offer {
-	var offers []facts.Offer
+func offersOf(seen *workload.ClusterVersion, wanted semver.Version) []workload.Offer {
+	var offers []workload.Offer
 	for _, o := range seen.Offers {
 		if o.Version == wanted.String() && o.Image != "" {
 			offers = append(offers, o)
@@ -29,7 +30,7 @@ func offersOf(seen *facts.ClusterVersion, wanted semver.Version) []facts.Offer {
 // updateTo returns the update to request: always the version together with its image. The cluster ignores a
 // version without image in three cases. The release is not recommended, the update graph offers it with
 // several images, or the graph is not reachable (lib/validation of the cluster version operator).
-func updateTo(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) (*facts.Update, *decision.Blocker) {
+func updateTo(f *facts.Facts, wanted semver.Version, seen *workload.ClusterVersion) (*workload.Update, *decision.Blocker) {
 	offers := offersOf(seen, wanted)
 	image, blocker := imageOf(f, wanted, seen)
 	if image == "" && len(offers) > 0 {
@@ -44,12 +45,12 @@ func updateTo(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion)
 	if blocker := risky(f, wanted, risksOf(offers, image)); blocker != nil {
 		return nil, blocker
 	}
-	return &facts.Update{Version: wanted.String(), Image: image, Force: waived(f, wanted)}, nil
+	return &workload.Update{Version: wanted.String(), Image: image, Force: waived(f, wanted)}, nil
 }
 
 // offeredImage returns the image of an offered release. A recommended offer takes precedence.
-func offeredImage(wanted semver.Version, offers []facts.Offer) (string, *decision.Blocker) {
-	recommended := slices.DeleteFunc(slices.Clone(offers), func(o facts.Offer) bool { return len(o.Risks) > 0 })
+func offeredImage(wanted semver.Version, offers []workload.Offer) (string, *decision.Blocker) {
+	recommended := slices.DeleteFunc(slices.Clone(offers), func(o workload.Offer) bool { return len(o.Risks) > 0 })
 	if len(recommended) > 0 {
 		offers = recommended
 	}
@@ -68,11 +69,11 @@ func offeredImage(wanted semver.Version, offers []facts.Offer) (string, *decisio
 
 // risksOf returns the risks of an image. If the update graph does not have the image, the risks of the first
 // offer of the release apply. Available updates precede conditional ones.
-func risksOf(offers []facts.Offer, image string) []facts.Risk {
+func risksOf(offers []workload.Offer, image string) []workload.Risk {
 	if len(offers) == 0 {
 		return nil
 	}
-	at := slices.IndexFunc(offers, func(o facts.Offer) bool { return digestOf(o.Image) == digestOf(image) })
+	at := slices.IndexFunc(offers, func(o workload.Offer) bool { return digestOf(o.Image) == digestOf(image) })
 	return offers[max(0, at)].Risks
 }
 
@@ -83,7 +84,7 @@ func waived(f *facts.Facts, wanted semver.Version) bool {
 }
 
 // risky blocks a release with risks that were not accepted.
-func risky(f *facts.Facts, wanted semver.Version, risks []facts.Risk) *decision.Blocker {
+func risky(f *facts.Facts, wanted semver.Version, risks []workload.Risk) *decision.Blocker {
 	var left []string
 	for _, risk := range risks {
 		if !slices.Contains(f.ControlPlane.Spec.Upgrade.AcceptedRisks, risk.Name) {
@@ -102,7 +103,7 @@ func risky(f *facts.Facts, wanted semver.Version, risks []facts.Risk) *decision.
 // imageOf returns the release image in the spec, or "" if the spec has none. If the image cannot be that of
 // the release, the blocker states why. An offered release does not need the image. ClusterImageSets of ACM
 // name their images by tag, and often still belong to the installation.
-func imageOf(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) (string, *decision.Blocker) {
+func imageOf(f *facts.Facts, wanted semver.Version, seen *workload.ClusterVersion) (string, *decision.Blocker) {
 	config := &f.ControlPlane.Spec.Config
 	image, field := config.ReleaseImage, "config.releaseImage"
 	if config.ClusterImageSetRef != nil {
@@ -142,7 +143,7 @@ func digestOf(image string) string {
 
 // notOffered reports that the update graph does not offer a release. advice replaces the advice to name the
 // image by digest.
-func notOffered(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion, advice string) *decision.Blocker {
+func notOffered(f *facts.Facts, wanted semver.Version, seen *workload.ClusterVersion, advice string) *decision.Blocker {
 	graph := "the channel " + bound.Value(seen.Channel)
 	if seen.Channel == "" {
 		graph = "the update graph, because the cluster has no channel"

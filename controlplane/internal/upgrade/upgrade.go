@@ -15,6 +15,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -38,10 +39,10 @@ func newer(f *facts.Facts, runs semver.Version) bool {
 func pending(f *facts.Facts) bool { return f.Workload.Rollout != nil && f.Workload.Rollout.Pending }
 
 // Next returns the request to write now, and the blocker or the wait for the cluster.
-func Next(f *facts.Facts, seen *facts.ClusterVersion) (facts.UpdateRequest, *decision.Blocker) {
+func Next(f *facts.Facts, seen *workload.ClusterVersion) (workload.UpdateRequest, *decision.Blocker) {
 	runs, _ := f.Runs()
 	wanted, _ := f.WantedVersion()
-	request := facts.UpdateRequest{ResourceVersion: seen.ResourceVersion}
+	request := workload.UpdateRequest{ResourceVersion: seen.ResourceVersion}
 	switch {
 	case seen.Runs != f.Workload.OpenShiftVersion || seen.Upgrading != f.Workload.Upgrading:
 		return request, unwatched(controlplanev1.UpgradeInProgressReason,
@@ -56,7 +57,7 @@ func Next(f *facts.Facts, seen *facts.ClusterVersion) (facts.UpdateRequest, *dec
 		return request, watched(controlplanev1.UpgradeInProgressReason,
 			"the cluster queries the channel %s for releases: waiting for the result", channel)
 	}
-	for _, check := range []func(*facts.Facts, semver.Version, *facts.ClusterVersion) *decision.Blocker{
+	for _, check := range []func(*facts.Facts, semver.Version, *workload.ClusterVersion) *decision.Blocker{
 		inProgress, rolledBack, skipped,
 		foreignRequest,
 	} {
@@ -87,12 +88,12 @@ func Next(f *facts.Facts, seen *facts.ClusterVersion) (facts.UpdateRequest, *dec
 // release is kept, with or without an image: the cluster checks that the image has the version. Our own
 // request without an image is from an older version of the provider. It is completed, because the cluster
 // ignores it as Invalid when its update graph does not offer the version any more.
-func requested(seen *facts.ClusterVersion, wanted semver.Version, update facts.Update) bool {
+func requested(seen *workload.ClusterVersion, wanted semver.Version, update workload.Update) bool {
 	current := seen.Requested
 	if current.Version != update.Version || current.Force != update.Force {
 		return false
 	}
-	recommended := func(o facts.Offer) bool { return o.Image == update.Image && len(o.Risks) == 0 }
+	recommended := func(o workload.Offer) bool { return o.Image == update.Image && len(o.Risks) == 0 }
 	return sameImage(current.Image, update.Image) || !seen.Ours && slices.ContainsFunc(offersOf(seen, wanted), recommended)
 }
 
@@ -102,7 +103,7 @@ func sameImage(a, b string) bool {
 }
 
 // requestedNow returns the wait for the start of a requested update.
-func requestedNow(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *decision.Blocker {
+func requestedNow(f *facts.Facts, wanted semver.Version, seen *workload.ClusterVersion) *decision.Blocker {
 	in := ""
 	if ailments := tolerated(f, seen); len(ailments) > 0 {
 		in = ". Tolerated: " + bound.Join(ailments, "")
@@ -124,7 +125,7 @@ func unwatched(reason, format string, args ...any) *decision.Blocker {
 }
 
 // acknowledged returns the gates in the spec that the cluster has, and that are not acknowledged yet.
-func acknowledged(f *facts.Facts, seen *facts.ClusterVersion) []string {
+func acknowledged(f *facts.Facts, seen *workload.ClusterVersion) []string {
 	var names []string
 	for _, gate := range seen.Gates {
 		if !gate.Acknowledged && slices.Contains(f.ControlPlane.Spec.Upgrade.Acknowledgements, gate.Name) {
@@ -136,7 +137,7 @@ func acknowledged(f *facts.Facts, seen *facts.ClusterVersion) []string {
 
 // inProgress blocks while the cluster is being upgraded to another release. Only a newer patch of the same
 // minor version can replace the running upgrade.
-func inProgress(f *facts.Facts, wanted semver.Version, _ *facts.ClusterVersion) *decision.Blocker {
+func inProgress(f *facts.Facts, wanted semver.Version, _ *workload.ClusterVersion) *decision.Blocker {
 	if f.Workload.Upgrading == "" {
 		return nil
 	}
@@ -156,7 +157,7 @@ func inProgress(f *facts.Facts, wanted semver.Version, _ *facts.ClusterVersion) 
 
 // rolledBack blocks a release that the cluster ran before, and left by a rollback or for a hotfix. That change
 // was intentional.
-func rolledBack(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *decision.Blocker {
+func rolledBack(f *facts.Facts, wanted semver.Version, seen *workload.ClusterVersion) *decision.Blocker {
 	if !slices.Contains(seen.Former, wanted.String()) {
 		return nil
 	}
@@ -168,7 +169,7 @@ func rolledBack(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersio
 }
 
 // skipped blocks releases that skip a minor version, which OpenShift does not support.
-func skipped(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *decision.Blocker {
+func skipped(f *facts.Facts, wanted semver.Version, seen *workload.ClusterVersion) *decision.Blocker {
 	runs, _ := f.Runs()
 	switch {
 	case wanted.Major != runs.Major:
@@ -193,7 +194,7 @@ const lastBeforeFive = 22
 
 // nextMajor blocks another major version that cannot follow. The update graph has the permitted releases.
 // Without a graph the known rule for 5.0 applies.
-func nextMajor(f *facts.Facts, runs, wanted semver.Version, seen *facts.ClusterVersion) *decision.Blocker {
+func nextMajor(f *facts.Facts, runs, wanted semver.Version, seen *workload.ClusterVersion) *decision.Blocker {
 	switch fromFourToFive := runs.Major == 4 && wanted.Major == 5; {
 	case len(offersOf(seen, wanted)) > 0:
 		return nil
@@ -211,7 +212,7 @@ func nextMajor(f *facts.Facts, runs, wanted semver.Version, seen *facts.ClusterV
 
 // foreignRequest blocks while a request of another client is pending. Two clients that overwrite each other
 // would prevent any upgrade.
-func foreignRequest(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *decision.Blocker {
+func foreignRequest(f *facts.Facts, wanted semver.Version, seen *workload.ClusterVersion) *decision.Blocker {
 	if seen.Ours || !pending(f) || seen.Requested.Version == wanted.String() {
 		return nil
 	}
@@ -225,7 +226,7 @@ func foreignRequest(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVe
 		wanted, describe(seen.Requested), refused)
 }
 
-func describe(requested facts.Update) string {
+func describe(requested workload.Update) string {
 	if requested.Version == "" {
 		return bound.Cause(requested.Image)
 	}
@@ -233,7 +234,7 @@ func describe(requested facts.Update) string {
 }
 
 // answerTo returns the response of the cluster to the request.
-func answerTo(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *decision.Blocker {
+func answerTo(f *facts.Facts, wanted semver.Version, seen *workload.ClusterVersion) *decision.Blocker {
 	if r := f.Workload.Rollout; r != nil && !r.Unseen && r.Refused != "" {
 		return watched(controlplanev1.UpgradeRefusedReason, "the cluster refuses v%s. %s%s", wanted, gatesLeft(f, wanted, seen),
 			r.Refused)
@@ -242,7 +243,7 @@ func answerTo(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion)
 }
 
 // gatesLeft names the gates to acknowledge before the cluster can leave its minor version.
-func gatesLeft(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) string {
+func gatesLeft(f *facts.Facts, wanted semver.Version, seen *workload.ClusterVersion) string {
 	runs, _ := f.Runs()
 	var left []string
 	for _, gate := range seen.Gates {
@@ -258,7 +259,7 @@ func gatesLeft(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion
 
 // preflight blocks an upgrade of an unhealthy cluster, even if the checks of the cluster itself are waived. A
 // running upgrade may need another patch to become healthy.
-func preflight(f *facts.Facts, wanted semver.Version, seen *facts.ClusterVersion) *decision.Blocker {
+func preflight(f *facts.Facts, wanted semver.Version, seen *workload.ClusterVersion) *decision.Blocker {
 	if f.Workload.Upgrading != "" {
 		return nil
 	}
@@ -274,7 +275,7 @@ func changing(f *facts.Facts) string {
 		return fmt.Sprintf("the number of control-plane Machines is %d, and spec.replicas %d", n, f.Replicas())
 	}
 	for _, m := range f.Machines {
-		switch at := slices.IndexFunc(f.Workload.Nodes, func(n facts.Node) bool { return n.Name == m.Status.NodeRef.Name }); {
+		switch at := slices.IndexFunc(f.Workload.Nodes, func(n workload.Node) bool { return n.Name == m.Status.NodeRef.Name }); {
 		case !m.DeletionTimestamp.IsZero():
 			return fmt.Sprintf("Machine %s is being deleted", m.Name)
 		case !m.Status.NodeRef.IsDefined():

@@ -13,6 +13,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 const (
@@ -27,25 +28,25 @@ const (
 // 4.20.1.
 type world struct {
 	*facts.Facts
-	seen facts.ClusterVersion
+	seen workload.ClusterVersion
 }
 
 func newWorld() *world {
 	w := &world{Facts: &facts.Facts{ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}}}
 	w.ControlPlane.Spec.Replicas, w.ControlPlane.Spec.Version = ptr.To[int32](3), "v4.20.1"
 	w.ControlPlane.Status.Installation.Phase = controlplanev1.InstallationInstalled
-	var nodes []facts.Node
+	var nodes []workload.Node
 	for _, name := range []string{"m0", "m1", "m2"} {
 		m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		m.Status.NodeRef.Name = name
 		m.Spec.ProviderID = "metal3://" + name
 		w.Machines = append(w.Machines, m)
-		nodes = append(nodes, facts.Node{Name: name, ProviderID: m.Spec.ProviderID})
+		nodes = append(nodes, workload.Node{Name: name, ProviderID: m.Spec.ProviderID})
 	}
-	w.Workload = facts.Workload{Connected: true, OpenShiftVersion: "4.19.3", ReleaseImage: running, Channel: "stable-4.20", Nodes: nodes}
-	w.seen = facts.ClusterVersion{
+	w.Workload = workload.State{Connected: true, OpenShiftVersion: "4.19.3", ReleaseImage: running, Channel: "stable-4.20", Nodes: nodes}
+	w.seen = workload.ClusterVersion{
 		Runs: "4.19.3", ResourceVersion: "7", Channel: "stable-4.20",
-		Offers: []facts.Offer{{Version: "4.20.1", Image: newest}},
+		Offers: []workload.Offer{{Version: "4.20.1", Image: newest}},
 	}
 	w.Decide()
 	return w
@@ -68,10 +69,10 @@ func TestDue(t *testing.T) {
 		"running release, another channel": {func(w *world) { w.spec().Version, w.spec().Upgrade.Channel = "4.19.3", "eus-4.20" }, false},
 		"running release, pending request": {func(w *world) {
 			w.spec().Version, w.Workload.Rollout = "4.19.3",
-				&facts.Rollout{Pending: true}
+				&workload.Rollout{Pending: true}
 		}, true},
 		"running release, failing": {
-			func(w *world) { w.spec().Version, w.Workload.Rollout = "4.19.3", &facts.Rollout{Failing: "x"} },
+			func(w *world) { w.spec().Version, w.Workload.Rollout = "4.19.3", &workload.Rollout{Failing: "x"} },
 			false,
 		},
 		"being deleted":           {func(w *world) { w.ControlPlane.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, false},
@@ -89,108 +90,108 @@ func TestDue(t *testing.T) {
 }
 
 func TestRequestedUpdate(t *testing.T) {
-	risks := []facts.Risk{{Name: "SlowDisks", Message: "disks may be slow"}, {Name: "OldNICs", Message: "links may flap"}}
+	risks := []workload.Risk{{Name: "SlowDisks", Message: "disks may be slow"}, {Name: "OldNICs", Message: "links may flap"}}
 	for situation, tc := range map[string]struct {
 		change func(*world)
-		update facts.Update
+		update workload.Update
 	}{
-		"image of the offer": {func(*world) {}, facts.Update{Version: "4.20.1", Image: newest}},
+		"image of the offer": {func(*world) {}, workload.Update{Version: "4.20.1", Image: newest}},
 		"digest, without update graph": {
 			func(w *world) { w.spec().Config.ReleaseImage, w.seen.Offers = newest, nil },
-			facts.Update{Version: "4.20.1", Image: newest},
+			workload.Update{Version: "4.20.1", Image: newest},
 		},
 		"digest of offered release": {
 			func(w *world) { w.spec().Config.ReleaseImage = newest },
-			facts.Update{Version: "4.20.1", Image: newest},
+			workload.Update{Version: "4.20.1", Image: newest},
 		},
-		"ClusterImageSet": {func(w *world) { w.useSet(mirrored) }, facts.Update{Version: "4.20.1", Image: mirrored}},
+		"ClusterImageSet": {func(w *world) { w.useSet(mirrored) }, workload.Update{Version: "4.20.1", Image: mirrored}},
 		"ClusterImageSet by tag, release offered": {
 			func(w *world) { w.useSet("quay.io/ocp-release:4.20.1-x86_64") },
-			facts.Update{Version: "4.20.1", Image: newest},
+			workload.Update{Version: "4.20.1", Image: newest},
 		},
 		"ClusterImageSet deleted, release offered": {
 			func(w *world) { w.useSet(""); w.ImageSet = nil },
-			facts.Update{Version: "4.20.1", Image: newest},
+			workload.Update{Version: "4.20.1", Image: newest},
 		},
 		"ClusterImageSet of running release, release offered": {
 			func(w *world) { w.useSet(running) },
-			facts.Update{Version: "4.20.1", Image: newest},
+			workload.Update{Version: "4.20.1", Image: newest},
 		},
 		"image of running release, release offered": {
 			func(w *world) { w.spec().Config.ReleaseImage = "mirror.example.com/" + running },
-			facts.Update{Version: "4.20.1", Image: newest},
+			workload.Update{Version: "4.20.1", Image: newest},
 		},
 		"image of the installation, release offered": {func(w *world) {
 			w.spec().Config.ReleaseImage, w.seen.Images = first,
 				[]string{running, first}
-		}, facts.Update{Version: "4.20.1", Image: newest}},
+		}, workload.Update{Version: "4.20.1", Image: newest}},
 		"offered twice with the same image": {
 			func(w *world) { w.seen.Offers = append(w.seen.Offers, w.seen.Offers[0]) },
-			facts.Update{Version: "4.20.1", Image: newest},
+			workload.Update{Version: "4.20.1", Image: newest},
 		},
 		"offered with two images, one is in the spec": {func(w *world) {
-			w.seen.Offers = append(w.seen.Offers, facts.Offer{Version: "4.20.1", Image: mirrored})
+			w.seen.Offers = append(w.seen.Offers, workload.Offer{Version: "4.20.1", Image: mirrored})
 			w.spec().Config.ReleaseImage = mirrored
-		}, facts.Update{Version: "4.20.1", Image: mirrored}},
+		}, workload.Update{Version: "4.20.1", Image: mirrored}},
 		"recommended image and image with risks": {func(w *world) {
-			w.seen.Offers = append(w.seen.Offers, facts.Offer{Version: "4.20.1", Image: mirrored, Risks: risks})
-		}, facts.Update{Version: "4.20.1", Image: newest}},
+			w.seen.Offers = append(w.seen.Offers, workload.Offer{Version: "4.20.1", Image: mirrored, Risks: risks})
+		}, workload.Update{Version: "4.20.1", Image: newest}},
 		"request of an older provider without image": {
 			func(w *world) { w.refuse("not available any more") },
-			facts.Update{Version: "4.20.1", Image: newest},
+			workload.Update{Version: "4.20.1", Image: newest},
 		},
 		"tolerated degraded operator": {func(w *world) {
 			w.spec().Upgrade.ToleratedOperators = []string{"insights", "console"}
-			w.seen.Unhealthy = []facts.Ailment{
+			w.seen.Unhealthy = []workload.Ailment{
 				{Operator: "insights", Message: "ClusterOperator insights is degraded"},
 				{Operator: "console", Message: "ClusterOperator console is not available"},
 			}
-		}, facts.Update{Version: "4.20.1", Image: newest}},
+		}, workload.Update{Version: "4.20.1", Image: newest}},
 		"all risks accepted": {func(w *world) {
 			w.seen.Offers[0].Risks = risks
 			w.spec().Upgrade.AcceptedRisks = []string{"OldNICs", "SlowDisks"}
-		}, facts.Update{Version: "4.20.1", Image: newest}},
-		"current channel": {func(w *world) { w.spec().Upgrade.Channel = "stable-4.20" }, facts.Update{Version: "4.20.1", Image: newest}},
+		}, workload.Update{Version: "4.20.1", Image: newest}},
+		"current channel": {func(w *world) { w.spec().Upgrade.Channel = "stable-4.20" }, workload.Update{Version: "4.20.1", Image: newest}},
 		"forced": {
 			func(w *world) { w.spec().Upgrade.WaivePreconditionsAndSignaturesFor = "v4.20.1" },
-			facts.Update{Version: "4.20.1", Image: newest, Force: true},
+			workload.Update{Version: "4.20.1", Image: newest, Force: true},
 		},
 		"forced, risk accepted": {func(w *world) {
 			w.seen.Offers[0].Risks = risks[:1]
 			w.spec().Upgrade.AcceptedRisks, w.spec().Upgrade.WaivePreconditionsAndSignaturesFor = []string{"SlowDisks"}, "4.20.1"
-		}, facts.Update{Version: "4.20.1", Image: newest, Force: true}},
+		}, workload.Update{Version: "4.20.1", Image: newest, Force: true}},
 		"another release forced": {
 			func(w *world) { w.spec().Upgrade.WaivePreconditionsAndSignaturesFor = "4.20.0" },
-			facts.Update{Version: "4.20.1", Image: newest},
+			workload.Update{Version: "4.20.1", Image: newest},
 		},
 		"another release requested and refused": {
 			func(w *world) { w.seen.Requested.Version = "4.20.0"; w.refused("no"); w.seen.Ours = true },
-			facts.Update{Version: "4.20.1", Image: newest},
+			workload.Update{Version: "4.20.1", Image: newest},
 		},
 		"former request complete": {
 			func(w *world) { w.seen.Requested.Version = "4.19.3" },
-			facts.Update{Version: "4.20.1", Image: newest},
+			workload.Update{Version: "4.20.1", Image: newest},
 		},
 		"same request without force": {
-			func(w *world) { w.seen.Requested = facts.Update{Version: "4.20.1", Force: true} },
-			facts.Update{Version: "4.20.1", Image: newest},
+			func(w *world) { w.seen.Requested = workload.Update{Version: "4.20.1", Force: true} },
+			workload.Update{Version: "4.20.1", Image: newest},
 		},
-		"another patch in progress": {func(w *world) { w.upgrading("4.20.0") }, facts.Update{Version: "4.20.1", Image: newest}},
+		"another patch in progress": {func(w *world) { w.upgrading("4.20.0") }, workload.Update{Version: "4.20.1", Image: newest}},
 		"another patch in progress, unhealthy": {func(w *world) {
 			w.upgrading("4.20.0")
 			w.seen.Unhealthy = degraded("etcd")
-		}, facts.Update{Version: "4.20.1", Image: newest}},
+		}, workload.Update{Version: "4.20.1", Image: newest}},
 		"next major version, offered": {
 			func(w *world) { w.spec().Version, w.seen.Offers[0].Version = "5.0.1", "5.0.1" },
-			facts.Update{Version: "5.0.1", Image: newest},
+			workload.Update{Version: "5.0.1", Image: newest},
 		},
 		"next major version by digest from 4.22": {
 			func(w *world) { w.runs("4.22.9"); w.disconnected("5.0.1", newest) },
-			facts.Update{Version: "5.0.1", Image: newest},
+			workload.Update{Version: "5.0.1", Image: newest},
 		},
 		"next major version by digest from 4.23": {
 			func(w *world) { w.runs("4.23.2"); w.disconnected("5.0.1", newest) },
-			facts.Update{Version: "5.0.1", Image: newest},
+			workload.Update{Version: "5.0.1", Image: newest},
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {
@@ -237,14 +238,14 @@ func TestBlockers(t *testing.T) {
 			"because the cluster has no channel: The update channel has not been configured. Set spec.upgrade.channel", true,
 		},
 		"risk not accepted": {func(w *world) {
-			w.seen.Offers[0].Risks = []facts.Risk{
+			w.seen.Offers[0].Risks = []workload.Risk{
 				{Name: "SlowDisks", Message: "disks may be slow"},
 				{Name: "OldNICs", Message: "links may flap"},
 			}
 			w.spec().Upgrade.AcceptedRisks = []string{"OldNICs"}
 		}, controlplanev1.UpgradeRiskNotAcceptedReason, "accept them: SlowDisks (disks may be slow)", true},
 		"risk not accepted, digest in the spec": {func(w *world) {
-			w.spec().Config.ReleaseImage, w.seen.Offers[0].Risks = newest, []facts.Risk{{Name: "SlowDisks"}}
+			w.spec().Config.ReleaseImage, w.seen.Offers[0].Risks = newest, []workload.Risk{{Name: "SlowDisks"}}
 		}, controlplanev1.UpgradeRiskNotAcceptedReason, "SlowDisks", true},
 		"image of running release": {
 			func(w *world) { w.disconnected("4.20.1", "mirror.example.com/"+running) },
@@ -259,7 +260,7 @@ func TestBlockers(t *testing.T) {
 			controlplanev1.InvalidConfigurationReason, "config.releaseImage is the image of an older release", true,
 		},
 		"offered with two images": {func(w *world) {
-			w.seen.Offers = append(w.seen.Offers, facts.Offer{Version: "4.20.1", Image: mirrored})
+			w.seen.Offers = append(w.seen.Offers, workload.Offer{Version: "4.20.1", Image: mirrored})
 		}, controlplanev1.InvalidConfigurationReason, "v4.20.1 is offered with 2 images (" + newest + ", " + mirrored +
 			"). Set config.releaseImage to one of them", true},
 		"offered without image": {
@@ -321,7 +322,7 @@ func TestBlockers(t *testing.T) {
 			controlplanev1.VersionMismatchReason, "image, which refuses it (no signature). Withdraw", true,
 		},
 		"another client requested the same image": {func(w *world) {
-			w.seen.Requested = facts.Update{
+			w.seen.Requested = workload.Update{
 				Version: "4.20.1",
 				Image:   newest,
 			}
@@ -329,14 +330,14 @@ func TestBlockers(t *testing.T) {
 		}, controlplanev1.UpgradeInProgressReason, "waiting until the cluster starts", true},
 		"another client requested the same image from a mirror": {func(w *world) {
 			w.disconnected("4.20.1", newest)
-			w.seen.Requested = facts.Update{Version: "4.20.1", Image: strings.Replace(newest, "quay.io/ocp-release",
+			w.seen.Requested = workload.Update{Version: "4.20.1", Image: strings.Replace(newest, "quay.io/ocp-release",
 				"mirror.example.com/ocp",
 				1)}
 			w.refused("")
 		}, controlplanev1.UpgradeInProgressReason, "waiting until the cluster starts", true},
 		"another client requested another image": {func(w *world) {
 			w.disconnected("4.20.1", newest)
-			w.seen.Requested = facts.Update{Version: "4.20.1", Image: mirrored}
+			w.seen.Requested = workload.Update{Version: "4.20.1", Image: mirrored}
 			w.refused("")
 		}, controlplanev1.VersionMismatchReason, "another client requested another image of v4.20.1", true},
 		"state older than the inspection": {
@@ -391,7 +392,7 @@ func TestBlockers(t *testing.T) {
 		},
 		"pool in the tolerated operators": {func(w *world) {
 			w.spec().Upgrade.ToleratedOperators, w.seen.Unhealthy = []string{"worker"},
-				[]facts.Ailment{{Message: "MachineConfigPool worker is degraded (x)"}}
+				[]workload.Ailment{{Message: "MachineConfigPool worker is degraded (x)"}}
 		}, controlplanev1.WaitingForHealthyClusterReason, "MachineConfigPool worker is degraded", false},
 		"another client requested the version": {
 			func(w *world) { w.seen.Requested.Version = "4.20.1"; w.refused("") },
@@ -401,14 +402,14 @@ func TestBlockers(t *testing.T) {
 			w.spec().Upgrade.WaivePreconditionsAndSignaturesFor, w.seen.Unhealthy = "4.20.1", degraded("etcd")
 		}, controlplanev1.WaitingForHealthyClusterReason, "etcd is degraded", false},
 		"risk not accepted, forced": {func(w *world) {
-			w.spec().Upgrade.WaivePreconditionsAndSignaturesFor, w.seen.Offers[0].Risks = "4.20.1", []facts.Risk{{Name: "SlowDisks"}}
+			w.spec().Upgrade.WaivePreconditionsAndSignaturesFor, w.seen.Offers[0].Risks = "4.20.1", []workload.Risk{{Name: "SlowDisks"}}
 		}, controlplanev1.UpgradeRiskNotAcceptedReason, "SlowDisks", true},
 		"cleanup of a removed host": {func(w *world) {
 			w.ControlPlane.Annotations = map[string]string{controlplanev1.ReleasedHostsAnnotation: "[{}]"}
 		}, controlplanev1.WaitingForReplacementReason, "being cleaned up", true},
 		"requested, not observed": {func(w *world) {
-			w.seen.Requested = facts.Update{Version: "4.20.1", Image: newest}
-			w.Workload.Rollout = &facts.Rollout{Unseen: true, Refused: "the former"}
+			w.seen.Requested = workload.Update{Version: "4.20.1", Image: newest}
+			w.Workload.Rollout = &workload.Rollout{Unseen: true, Refused: "the former"}
 		}, controlplanev1.UpgradeInProgressReason, "waiting until the cluster starts", true},
 		"refused": {
 			func(w *world) { w.seen.Requested.Image = newest; w.refuse("Cluster operator x should not be upgraded") },
@@ -418,7 +419,7 @@ func TestBlockers(t *testing.T) {
 			func(w *world) {
 				w.seen.Requested.Image = newest
 				w.refuse("AdminAckRequired")
-				w.seen.Gates = []facts.Gate{
+				w.seen.Gates = []workload.Gate{
 					{Name: "ack-4.18-old", Message: "old"},
 					{Name: "ack-4.19-done", Acknowledged: true},
 					{Name: "ack-4.19-apis", Message: "APIs go"},
@@ -441,8 +442,8 @@ func TestBlockers(t *testing.T) {
 }
 
 // degraded returns the problem of a degraded operator.
-func degraded(operator string) []facts.Ailment {
-	return []facts.Ailment{{Operator: operator, Message: "ClusterOperator " + operator + " is degraded"}}
+func degraded(operator string) []workload.Ailment {
+	return []workload.Ailment{{Operator: operator, Message: "ClusterOperator " + operator + " is degraded"}}
 }
 
 // tolerate adds a degraded operator that the spec tolerates.
@@ -467,13 +468,13 @@ func (w *world) refuse(why string) {
 
 // refused makes the cluster refuse the request.
 func (w *world) refused(why string) {
-	w.Workload.Rollout = &facts.Rollout{Requested: w.seen.Requested, Pending: true, Refused: why}
+	w.Workload.Rollout = &workload.Rollout{Requested: w.seen.Requested, Pending: true, Refused: why}
 }
 
 // upgrading starts an upgrade.
 func (w *world) upgrading(to string) {
 	w.Workload.Upgrading, w.seen.Upgrading, w.seen.Requested.Version = to, to, to
-	w.Workload.Rollout = &facts.Rollout{Requested: w.seen.Requested}
+	w.Workload.Rollout = &workload.Rollout{Requested: w.seen.Requested}
 }
 
 // sicken makes a MachineHealthCheck request the replacement of a Machine.
@@ -487,9 +488,9 @@ func (w *world) sicken(i int) {
 func TestPatchNeedsNoAcknowledgement(t *testing.T) {
 	g, w := NewWithT(t), newWorld()
 	w.spec().Version, w.seen.Offers[0].Version = "4.19.9", "4.19.9"
-	w.seen.Requested = facts.Update{Version: "4.19.9", Image: newest}
-	w.Workload.Rollout = &facts.Rollout{Refused: "the payload could not be loaded"}
-	w.seen.Gates = []facts.Gate{{Name: "ack-4.19-apis", Message: "APIs go"}}
+	w.seen.Requested = workload.Update{Version: "4.19.9", Image: newest}
+	w.Workload.Rollout = &workload.Rollout{Refused: "the payload could not be loaded"}
+	w.seen.Gates = []workload.Gate{{Name: "ack-4.19-apis", Message: "APIs go"}}
 	_, blocker := Next(w.Facts, &w.seen)
 	g.Expect(blocker.Message).NotTo(ContainSubstring("ack-4.19-apis"))
 }
@@ -498,7 +499,7 @@ func TestChannelIsSetFirst(t *testing.T) {
 	g, w := NewWithT(t), newWorld()
 	w.spec().Upgrade.Channel = "fast-4.20"
 	request, blocker := Next(w.Facts, &w.seen)
-	g.Expect(request).To(Equal(facts.UpdateRequest{ResourceVersion: "7", Channel: "fast-4.20"}), "its offers are not known yet")
+	g.Expect(request).To(Equal(workload.UpdateRequest{ResourceVersion: "7", Channel: "fast-4.20"}), "its offers are not known yet")
 	g.Expect(blocker.Message).To(ContainSubstring("fast-4.20"))
 
 	w.spec().Version = "4.19.3"
@@ -534,7 +535,7 @@ func TestBlockedRequestIsWithdrawn(t *testing.T) {
 func TestOnlyGatesOfTheClusterAreAcknowledged(t *testing.T) {
 	g, w := NewWithT(t), newWorld()
 	w.spec().Upgrade.Acknowledgements = []string{"ack-4.19-apis", "ack-4.19-done", "ack-4.20-misspelled"}
-	w.seen.Gates = []facts.Gate{{Name: "ack-4.19-apis"}, {Name: "ack-4.19-done", Acknowledged: true}, {Name: "ack-4.19-unchecked"}}
+	w.seen.Gates = []workload.Gate{{Name: "ack-4.19-apis"}, {Name: "ack-4.19-done", Acknowledged: true}, {Name: "ack-4.19-unchecked"}}
 	request, _ := Next(w.Facts, &w.seen)
 	g.Expect(request.Acknowledge).To(Equal([]string{"ack-4.19-apis"}))
 	g.Expect(request.Update).NotTo(BeNil())

@@ -12,28 +12,28 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reach"
 )
 
 // FailureOf returns the failure of a request to a workload cluster for the facts. See Cause for its text.
-func FailureOf(err error) facts.Failure {
+func FailureOf(err error) workload.Failure {
 	var refused RefusedError
 	switch {
 	case errors.As(err, &refused):
-		return facts.Failure{Kind: facts.KubeconfigRefused, Message: refused.Error()}
+		return workload.Failure{Kind: workload.KubeconfigRefused, Message: refused.Error()}
 	case apierrors.IsUnauthorized(err):
-		return facts.Failure{
-			Kind:    facts.Unauthorized,
+		return workload.Failure{
+			Kind:    workload.Unauthorized,
 			Message: "its API server does not accept the credentials in the kubeconfig (401 Unauthorized)",
 		}
 	}
 	cause, silent := causeOf(err)
 	if isUntrusted(err) {
-		return facts.Failure{Kind: facts.Untrusted, Message: cause}
+		return workload.Failure{Kind: workload.Untrusted, Message: cause}
 	}
-	return facts.Failure{Kind: facts.Unreachable, Message: cause, Silent: silent}
+	return workload.Failure{Kind: workload.Unreachable, Message: cause, Silent: silent}
 }
 
 // isUntrusted reports whether the API server presented a certificate that the kubeconfig does not accept.

@@ -16,7 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reach"
 )
@@ -81,9 +81,9 @@ func TestFailureKinds(t *testing.T) {
 		"no valid answer": get(errors.New("malformed HTTP response: internal")),
 	} {
 		failure := FailureOf(err)
-		kind := facts.Unreachable
+		kind := workload.Unreachable
 		if strings.Contains(err.Error(), "tls:") { // a server was reached
-			kind = facts.Untrusted
+			kind = workload.Untrusted
 		}
 		NewWithT(t).Expect(failure.Kind).To(Equal(kind), want)
 		NewWithT(t).Expect(failure.Message).To(ContainSubstring(want))

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn/conntest"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -93,7 +93,7 @@ func TestVersionWithoutEndIsNotRead(t *testing.T) {
 			g.Expect(err).To(HaveOccurred())
 			at, parseErr := url.Parse(server.URL)
 			g.Expect(parseErr).NotTo(HaveOccurred())
-			g.Expect(FailureOf(err)).To(And(HaveField("Kind", facts.Unreachable),
+			g.Expect(FailureOf(err)).To(And(HaveField("Kind", workload.Unreachable),
 				HaveField("Message", at.Host+" answers a request for /version with more than 64 KiB")))
 			g.Expect(sent.Load()).To(BeNumerically("<", smallResponse+buffers))
 		})
@@ -128,7 +128,7 @@ func TestProxyThatRefusesIsNamed(t *testing.T) {
 	}).Probe(t.Context())
 	g.Expect(err).To(HaveOccurred())
 	g.Expect(FailureOf(err)).To(And(
-		HaveField("Kind", facts.Unreachable), HaveField("Silent", false), // the cluster may run: only the proxy was reached
+		HaveField("Kind", workload.Unreachable), HaveField("Silent", false), // the cluster may run: only the proxy was reached
 		HaveField("Message", "the proxy "+strings.TrimPrefix(proxy.URL,
 			"http://")+" refuses the connection with 407 Proxy Authentication Required"),
 	))

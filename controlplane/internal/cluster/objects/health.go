@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -41,7 +41,7 @@ type Health struct {
 	// Release is the release in a ClusterVersion. It is nil for other kinds.
 	Release *Release
 	// Etcd is the state of the members in ClusterOperator etcd.
-	Etcd facts.EtcdOperator
+	Etcd workload.EtcdOperator
 }
 
 // ReadHealth reads one object as a list, whose version is the start of the watch. The version is empty as long
@@ -73,8 +73,8 @@ func ReadHealth(ctx context.Context, c client.Client, key Key) (Health, string, 
 }
 
 // etcdOf returns the state in the conditions of ClusterOperator etcd.
-func etcdOf(conditions []configv1.ClusterOperatorStatusCondition) facts.EtcdOperator {
-	etcd := facts.EtcdOperator{Known: true}
+func etcdOf(conditions []configv1.ClusterOperatorStatusCondition) workload.EtcdOperator {
+	etcd := workload.EtcdOperator{Known: true}
 	for _, c := range conditions {
 		is := c.Status == configv1.ConditionTrue
 		switch c.Type {

@@ -9,7 +9,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 func TestHealthOfVersion(t *testing.T) {
@@ -61,9 +61,9 @@ func TestEtcdOf(t *testing.T) {
 		available,
 		condition(configv1.OperatorDegraded, configv1.ConditionFalse, "AsExpected"),
 	})
-	g.Expect(healthy).To(Equal(facts.EtcdOperator{Known: true, Available: true}))
+	g.Expect(healthy).To(Equal(workload.EtcdOperator{Known: true, Available: true}))
 	g.Expect(healthy.Settled()).To(BeTrue())
-	g.Expect(facts.EtcdOperator{}.Settled()).To(BeFalse(), "unknown is not healthy")
+	g.Expect(workload.EtcdOperator{}.Settled()).To(BeFalse(), "unknown is not healthy")
 
 	degraded := etcdOf([]configv1.ClusterOperatorStatusCondition{
 		available,

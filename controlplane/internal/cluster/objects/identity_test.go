@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 func TestIdentify(t *testing.T) {
@@ -25,5 +25,5 @@ func TestIdentify(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("Infrastructure")))
 	identity, err := Identify(t.Context(), fake.NewClientBuilder().WithScheme(scheme).WithObjects(version, infrastructure).Build())
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(identity).To(Equal(facts.Identity{ClusterID: "id", InfraID: "lab-x7k2p"}))
+	g.Expect(identity).To(Equal(workload.Identity{ClusterID: "id", InfraID: "lab-x7k2p"}))
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -25,22 +25,22 @@ func ReadNodes(ctx context.Context, c client.Client) (version string, nodes Node
 
 // NodeList holds Nodes in the order of their names. Most clusters have few Nodes, for which a map would take
 // ten times the memory.
-type NodeList []facts.Node
+type NodeList []workload.Node
 
 func (n NodeList) find(name string) (int, bool) {
-	return slices.BinarySearchFunc(n, name, func(node facts.Node, name string) int { return strings.Compare(node.Name, name) })
+	return slices.BinarySearchFunc(n, name, func(node workload.Node, name string) int { return strings.Compare(node.Name, name) })
 }
 
 // Get returns the Node with a name, or an empty one if it does not exist.
-func (n NodeList) Get(name string) facts.Node {
+func (n NodeList) Get(name string) workload.Node {
 	if at, found := n.find(name); found {
 		return n[at]
 	}
-	return facts.Node{}
+	return workload.Node{}
 }
 
 // Put adds a Node, or replaces the Node with its name.
-func (n *NodeList) Put(node facts.Node) {
+func (n *NodeList) Put(node workload.Node) {
 	at, found := n.find(node.Name)
 	if found {
 		(*n)[at] = node
@@ -57,9 +57,9 @@ func (n *NodeList) Remove(name string, uid types.UID) {
 }
 
 // NodeOf returns the facts of a Node.
-func NodeOf(n *corev1.Node) facts.Node {
+func NodeOf(n *corev1.Node) workload.Node {
 	config, controlPlane := n.Annotations[CurrentConfigAnnotation], OfControlPlane(n.Labels)
-	return facts.Node{
+	return workload.Node{
 		Name: n.Name, UID: n.UID, ProviderID: n.Spec.ProviderID, HostUID: n.Labels[metal3.HostUIDLabel], ControlPlane: controlPlane,
 		Config:       config,
 		Reconfigured: controlPlane && Reconfigured(config, n.Annotations[DesiredConfigAnnotation]),

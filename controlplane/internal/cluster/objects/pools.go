@@ -10,25 +10,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // ReadPools reads the MachineConfigPools that block or delay an update. version is where to start their watch.
-func ReadPools(ctx context.Context, c client.Client) (version string, pools []facts.Pool, err error) {
+func ReadPools(ctx context.Context, c client.Client) (version string, pools []workload.Pool, err error) {
 	list := &machineconfigurationv1.MachineConfigPoolList{}
 	if err := c.List(ctx, list); err != nil {
 		return "", nil, fmt.Errorf("cannot list the MachineConfigPools of the workload cluster: %w", err)
 	}
-	var found []facts.Pool
+	var found []workload.Pool
 	for i := range list.Items {
 		if pool := PoolOf(&list.Items[i]); pool.Name != "" && (pool.Paused || pool.Degraded != "" || pool.Behind) {
 			found = append(found, pool)
 		}
 	}
-	slices.SortFunc(found, func(a, b facts.Pool) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(found, func(a, b workload.Pool) int { return cmp.Compare(a.Name, b.Name) })
 	// The names in our status are unique.
-	found = slices.CompactFunc(found, func(a, b facts.Pool) bool { return a.Name == b.Name })
+	found = slices.CompactFunc(found, func(a, b workload.Pool) bool { return a.Name == b.Name })
 	return list.ResourceVersion, found, nil
 }
 
@@ -41,7 +41,7 @@ var degradations = []machineconfigurationv1.MachineConfigPoolConditionType{
 
 // PoolOf returns the facts of a pool. A paused pool without Nodes blocks nothing, and is not reported as
 // paused.
-func PoolOf(pool *machineconfigurationv1.MachineConfigPool) facts.Pool {
+func PoolOf(pool *machineconfigurationv1.MachineConfigPool) workload.Pool {
 	conditions := map[machineconfigurationv1.MachineConfigPoolConditionType]machineconfigurationv1.MachineConfigPoolCondition{}
 	for _, c := range pool.Status.Conditions {
 		if c.Status == corev1.ConditionTrue {
@@ -49,7 +49,7 @@ func PoolOf(pool *machineconfigurationv1.MachineConfigPool) facts.Pool {
 		}
 	}
 	_, updated := conditions[machineconfigurationv1.MachineConfigPoolUpdated]
-	found := facts.Pool{
+	found := workload.Pool{
 		Name: bound.Identifier(pool.Name, longestName), Paused: pool.Spec.Paused && pool.Status.MachineCount > 0,
 		Behind: pool.Status.MachineCount > 0 && (!updated || pool.Status.ObservedGeneration < pool.Generation),
 	}

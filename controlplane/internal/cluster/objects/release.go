@@ -8,7 +8,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	machineconfigurationv1 "github.com/openshift/api/machineconfiguration/v1"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -40,7 +40,7 @@ type Release struct {
 	Completed, Image, Upgrading string
 	Channel                     string
 	Offers                      uint64
-	Rollout                     *facts.Rollout
+	Rollout                     *workload.Rollout
 }
 
 func releaseOf(version *configv1.ClusterVersion) *Release {
@@ -61,12 +61,12 @@ func releaseOf(version *configv1.ClusterVersion) *Release {
 
 // rolloutOf returns nil if the cluster runs the requested release, and reports no problem. Only the condition
 // ReleaseAccepted reports that a request was refused: all other fields stay unchanged.
-func rolloutOf(version *configv1.ClusterVersion, r *Release) *facts.Rollout {
+func rolloutOf(version *configv1.ClusterVersion, r *Release) *workload.Rollout {
 	conditions := map[configv1.ClusterStatusConditionType]configv1.ClusterOperatorStatusCondition{}
 	for _, c := range version.Status.Conditions {
 		conditions[c.Type] = c
 	}
-	rollout := &facts.Rollout{Requested: RequestedUpdate(version), Unseen: version.Status.ObservedGeneration < version.Generation}
+	rollout := &workload.Rollout{Requested: RequestedUpdate(version), Unseen: version.Status.ObservedGeneration < version.Generation}
 	rollout.Pending = isPending(rollout.Requested, version.Status.History)
 	if c := conditions[configv1.OperatorProgressing]; r.Upgrading != "" {
 		rollout.Progress = messageOf(c)
@@ -88,9 +88,9 @@ func rolloutOf(version *configv1.ClusterVersion, r *Release) *facts.Rollout {
 
 // isPending reports whether the requested release differs from the newest entry of the history. While the
 // cluster version operator verifies a request, no other field reports it.
-func isPending(requested facts.Update, history []configv1.UpdateHistory) bool {
+func isPending(requested workload.Update, history []configv1.UpdateHistory) bool {
 	switch {
-	case requested == facts.Update{}, len(history) == 0:
+	case requested == workload.Update{}, len(history) == 0:
 		return false
 	case requested.Version != "":
 		return requested.Version != history[0].Version
@@ -121,11 +121,11 @@ func ReleasesOf(version *configv1.ClusterVersion) (runs, upgrading string, forme
 }
 
 // RequestedUpdate returns the release that was requested last.
-func RequestedUpdate(version *configv1.ClusterVersion) facts.Update {
+func RequestedUpdate(version *configv1.ClusterVersion) workload.Update {
 	if requested := version.Spec.DesiredUpdate; requested != nil {
-		return facts.Update{Version: requested.Version, Image: requested.Image, Force: requested.Force}
+		return workload.Update{Version: requested.Version, Image: requested.Image, Force: requested.Force}
 	}
-	return facts.Update{}
+	return workload.Update{}
 }
 
 // offersOf returns a hash of the fields that decide which updates the cluster accepts.

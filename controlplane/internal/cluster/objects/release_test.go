@@ -10,7 +10,7 @@ import (
 	machineconfigurationv1 "github.com/openshift/api/machineconfiguration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -27,49 +27,49 @@ func TestRollout(t *testing.T) {
 	) configv1.ClusterOperatorStatusCondition {
 		return configv1.ClusterOperatorStatusCondition{Type: conditionType, Status: status, Reason: "Reason", Message: message}
 	}
-	runs, requested := facts.Update{Version: "4.19.3", Force: true}, facts.Update{Version: "4.20.1", Image: "image", Force: true}
-	request := func(v *configv1.ClusterVersion, update facts.Update) {
+	runs, requested := workload.Update{Version: "4.19.3", Force: true}, workload.Update{Version: "4.20.1", Image: "image", Force: true}
+	request := func(v *configv1.ClusterVersion, update workload.Update) {
 		v.Spec.DesiredUpdate = &configv1.Update{Version: update.Version, Image: update.Image, Force: update.Force}
 	}
 	for situation, tc := range map[string]struct {
 		change  func(*configv1.ClusterVersion)
-		rollout *facts.Rollout
+		rollout *workload.Rollout
 	}{
 		"requested release runs": {func(*configv1.ClusterVersion) {}, nil},
 		"slow operator": {func(v *configv1.ClusterVersion) {
 			v.Status.Conditions = append(v.Status.Conditions, condition("Failing", configv1.ConditionUnknown, "etcd is slow"))
 		}, nil},
-		"not observed yet": {func(v *configv1.ClusterVersion) { v.Generation = 3 }, &facts.Rollout{Requested: runs, Unseen: true}},
+		"not observed yet": {func(v *configv1.ClusterVersion) { v.Generation = 3 }, &workload.Rollout{Requested: runs, Unseen: true}},
 		"verification of a version": {
 			func(v *configv1.ClusterVersion) { request(v, requested) },
-			&facts.Rollout{Requested: requested, Pending: true},
+			&workload.Rollout{Requested: requested, Pending: true},
 		},
 		"verification of an image": {
-			func(v *configv1.ClusterVersion) { request(v, facts.Update{Image: "image"}) },
-			&facts.Rollout{Requested: facts.Update{Image: "image"}, Pending: true},
+			func(v *configv1.ClusterVersion) { request(v, workload.Update{Image: "image"}) },
+			&workload.Rollout{Requested: workload.Update{Image: "image"}, Pending: true},
 		},
-		"running image requested": {func(v *configv1.ClusterVersion) { request(v, facts.Update{Image: "release:4.19.3"}) }, nil},
+		"running image requested": {func(v *configv1.ClusterVersion) { request(v, workload.Update{Image: "release:4.19.3"}) }, nil},
 		"nothing requested":       {func(v *configv1.ClusterVersion) { v.Spec.DesiredUpdate = nil }, nil},
 		"progressing": {func(v *configv1.ClusterVersion) {
 			request(v, requested)
 			v.Status.History = slices.Insert(v.Status.History, 0, configv1.UpdateHistory{State: configv1.PartialUpdate, Version: "4.20.1"})
 			v.Status.Conditions = append(v.Status.Conditions, condition("Progressing", configv1.ConditionTrue, "Working towards 4.20.1"))
-		}, &facts.Rollout{Requested: requested, Progress: "Working towards 4.20.1"}},
+		}, &workload.Rollout{Requested: requested, Progress: "Working towards 4.20.1"}},
 		"failing": {func(v *configv1.ClusterVersion) {
 			v.Status.Conditions = append(v.Status.Conditions, condition("Failing", configv1.ConditionTrue, "etcd is degraded"))
-		}, &facts.Rollout{Requested: runs, Failing: "etcd is degraded"}},
+		}, &workload.Rollout{Requested: runs, Failing: "etcd is degraded"}},
 		"refused": {func(v *configv1.ClusterVersion) {
 			request(v, requested)
 			v.Status.Conditions = append(v.Status.Conditions, condition("ReleaseAccepted", configv1.ConditionFalse, "Preconditions failed"),
 				condition("Progressing", configv1.ConditionFalse, "Cluster version is 4.19.3"))
-		}, &facts.Rollout{Requested: requested, Pending: true, Refused: "Preconditions failed"}},
+		}, &workload.Rollout{Requested: requested, Pending: true, Refused: "Preconditions failed"}},
 		"refused without message": {func(v *configv1.ClusterVersion) {
 			request(v, requested)
 			v.Status.Conditions = append(v.Status.Conditions, condition("ReleaseAccepted", configv1.ConditionFalse, ""))
-		}, &facts.Rollout{Requested: requested, Pending: true, Refused: "Reason"}},
+		}, &workload.Rollout{Requested: requested, Pending: true, Refused: "Reason"}},
 		"ignored": {func(v *configv1.ClusterVersion) {
 			v.Status.Conditions = append(v.Status.Conditions, condition("Invalid", configv1.ConditionTrue, "not in availableUpdates"))
-		}, &facts.Rollout{Requested: runs, Refused: "not in availableUpdates"}},
+		}, &workload.Rollout{Requested: runs, Refused: "not in availableUpdates"}},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			v := clusterVersionOf("4.19.3")

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // AdminKubeconfigKey is the key of the kubeconfig in assisted-service's Secret.
@@ -23,7 +24,7 @@ const (
 // ImportedClusterDeployment returns the ClusterDeployment of a cluster that was installed elsewhere and runs
 // a release. It is marked as installed at its creation, so that assisted-service never sees it in another
 // state.
-func ImportedClusterDeployment(f *facts.Facts, running semver.Version, identity facts.Identity) *unstructured.Unstructured {
+func ImportedClusterDeployment(f *facts.Facts, running semver.Version, identity workload.Identity) *unstructured.Unstructured {
 	u := ClusterDeployment(f, running)
 	spec := u.Object["spec"].(map[string]any) //nolint:forcetypeassert // set above
 	spec["installed"] = true
@@ -38,7 +39,7 @@ func ImportedClusterDeployment(f *facts.Facts, running semver.Version, identity 
 // ImportedAgentClusterInstall returns the AgentClusterInstall of a cluster that was installed elsewhere. It
 // holds the installation, in case assisted-service ever starts one. imageSet is the ClusterImageSet of the
 // running release, which assisted-service needs for hosts that boot a disk image; "" if unknown.
-func ImportedAgentClusterInstall(f *facts.Facts, imageSet string, identity facts.Identity) *hiveext.AgentClusterInstall {
+func ImportedAgentClusterInstall(f *facts.Facts, imageSet string, identity workload.Identity) *hiveext.AgentClusterInstall {
 	install := agentClusterInstall(f, imageSet)
 	metav1.SetMetaDataAnnotation(&install.ObjectMeta, facts.ImportedAnnotation, "")
 	install.Spec.HoldInstallation = true

@@ -14,6 +14,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 // updateGolden is the environment variable that makes the tests write their golden files.
@@ -117,7 +118,7 @@ func TestImportGolden(t *testing.T) {
 		config.ImageRegistryRef, config.InstallConfigOverride = &corev1.LocalObjectReference{Name: "mirrors"}, "no JSON"
 		config.Proxy = &bootstrapv1.Proxy{HTTPProxy: "http://proxy:3128"}
 	})
-	identity := facts.Identity{ClusterID: "cluster-id", InfraID: "c1-x7k2p"}
+	identity := workload.Identity{ClusterID: "cluster-id", InfraID: "c1-x7k2p"}
 	expectGolden(t, "import-clusterdeployment", ImportedClusterDeployment(f, semver.MustParse("4.19.7"), identity).Object)
 	install := ImportedAgentClusterInstall(f, "lab-c1-12345678", identity)
 	expectGolden(t, "import-aci", map[string]any{"annotations": install.Annotations, "labels": install.Labels, "spec": install.Spec})

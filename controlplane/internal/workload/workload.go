@@ -1,4 +1,6 @@
-package facts
+// Package workload holds the state of an installed cluster as it was read from the cluster itself: its releases, Nodes, pools, etcd and
+// connection. It has no client.
+package workload
 
 import (
 	"time"
@@ -32,8 +34,8 @@ func RestartTime(hosts int32) time.Duration {
 	return restartOfMoreHosts
 }
 
-// Workload is the state of an installed cluster.
-type Workload struct {
+// State is the last known state of an installed cluster.
+type State struct {
 	// Connected is true while the cluster's API server answers.
 	Connected bool
 	// LastSuccess is when it last answered; zero if it has not since the start of this process.
@@ -66,7 +68,7 @@ type Workload struct {
 	// Nodes of the cluster, by name.
 	Nodes []Node
 	// Pools are the MachineConfigPools that are paused, degraded or behind, by name. They are read during an
-	// upgrade and while pools matter (see PoolsMatter). PoolsKnown is true if they were read.
+	// upgrade and while pools matter (see Facts.PoolsMatter). PoolsKnown is true if they were read.
 	Pools      []Pool
 	PoolsKnown bool
 	// Restarts lists the planned changes for which the API server or control-plane hosts restart, by the last

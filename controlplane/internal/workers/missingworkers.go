@@ -1,4 +1,4 @@
-package facts
+package workers
 
 import (
 	"cmp"
@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 )
 
-// MissingWorkers are worker Machines that Cluster API has not created.
-type MissingWorkers struct {
+// Missing are worker Machines that Cluster API has not created.
+type Missing struct {
 	// Owner is kind and name of the MachineDeployment or MachineSet.
 	Owner string
 	// UID is the UID of the owner.
@@ -28,12 +28,12 @@ type MissingWorkers struct {
 	Since time.Time
 }
 
-// FindMissingWorkers compares the replicas of MachineDeployments, and of MachineSets without owner, with the
+// FindMissing compares the replicas of MachineDeployments, and of MachineSets without owner, with the
 // Machines that exist. The result is sorted by owner and does not depend on the order of the arguments, which
 // come from an index in random order. A status that names the owners would otherwise change again and again.
-func FindMissingWorkers(
+func FindMissing(
 	deployments []clusterv1.MachineDeployment, sets []clusterv1.MachineSet, machines []*clusterv1.Machine,
-) []MissingWorkers {
+) []Missing {
 	created := map[types.UID]int32{}
 	for _, m := range machines {
 		if owner := metav1.GetControllerOf(m); owner != nil {
@@ -41,7 +41,7 @@ func FindMissingWorkers(
 		}
 	}
 	blockers := map[types.UID]string{}
-	var missing []MissingWorkers
+	var missing []Missing
 	sets = slices.SortedFunc(
 		slices.Values(sets), func(a, b clusterv1.MachineSet) int { return cmp.Compare(a.Name, b.Name) },
 	) // the first blocker of several counts
@@ -54,7 +54,7 @@ func FindMissingWorkers(
 			blockers[owner.UID] = cmp.Or(blockers[owner.UID], Blocker(set))
 		case set.DeletionTimestamp.IsZero() && set.Spec.Template.Spec.Bootstrap.ConfigRef.Kind == ConfigTemplateKind:
 			if count := ptr.Deref(set.Spec.Replicas, 1) - created[set.UID]; count > 0 {
-				missing = append(missing, MissingWorkers{Owner: "MachineSet " + set.Name, UID: set.UID, Count: count, Blocker: Blocker(set)})
+				missing = append(missing, Missing{Owner: "MachineSet " + set.Name, UID: set.UID, Count: count, Blocker: Blocker(set)})
 			}
 		}
 	}
@@ -68,9 +68,9 @@ func FindMissingWorkers(
 		if ptr.Deref(d.Spec.Paused, false) { // without MachineSet Cluster API creates none then, and sets no condition
 			blocker = "spec.paused is true"
 		}
-		missing = append(missing, MissingWorkers{Owner: "MachineDeployment " + d.Name, UID: d.UID, Count: count, Blocker: blocker})
+		missing = append(missing, Missing{Owner: "MachineDeployment " + d.Name, UID: d.UID, Count: count, Blocker: blocker})
 	}
-	slices.SortFunc(missing, func(a, b MissingWorkers) int { return cmp.Compare(a.Owner, b.Owner) })
+	slices.SortFunc(missing, func(a, b Missing) int { return cmp.Compare(a.Owner, b.Owner) })
 	return missing
 }
 

@@ -1,4 +1,4 @@
-package facts
+package workers
 
 import (
 	"testing"
@@ -65,7 +65,7 @@ func TestCountWorkers(t *testing.T) {
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {
-			NewWithT(t).Expect(CountWorkers(tc.cluster, tc.deployments, tc.sets, tc.machines)).To(Equal(tc.count))
+			NewWithT(t).Expect(Count(tc.cluster, tc.deployments, tc.sets, tc.machines)).To(Equal(tc.count))
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package facts
+package workers
 
 import (
 	"slices"
@@ -21,25 +21,25 @@ func TestMissingWorkersNameTheirBlocker(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change   func(d *clusterv1.MachineDeployment, s *clusterv1.MachineSet)
 		machines int
-		want     []MissingWorkers
+		want     []Missing
 	}{
 		"all exist": {func(*clusterv1.MachineDeployment, *clusterv1.MachineSet) {}, 2, nil},
 		"one does not exist yet": {
 			func(*clusterv1.MachineDeployment, *clusterv1.MachineSet) {},
 			1,
-			[]MissingWorkers{{Owner: "MachineDeployment w", UID: "d", Count: 1, Blocker: ""}},
+			[]Missing{{Owner: "MachineDeployment w", UID: "d", Count: 1, Blocker: ""}},
 		},
 		"the MachineDeployment is paused": {
 			func(d *clusterv1.MachineDeployment, _ *clusterv1.MachineSet) { d.Spec.Paused = ptr.To(true) },
 			1,
-			[]MissingWorkers{{Owner: "MachineDeployment w", UID: "d", Count: 1, Blocker: "spec.paused is true"}},
+			[]Missing{{Owner: "MachineDeployment w", UID: "d", Count: 1, Blocker: "spec.paused is true"}},
 		},
 		"paused by annotation": {func(d *clusterv1.MachineDeployment, _ *clusterv1.MachineSet) {
 			d.Status.Conditions = []metav1.Condition{{Type: clusterv1.PausedCondition, Status: metav1.ConditionTrue}}
-		}, 0, []MissingWorkers{{Owner: "MachineDeployment w", UID: "d", Count: 2, Blocker: "it is paused"}}},
+		}, 0, []Missing{{Owner: "MachineDeployment w", UID: "d", Count: 2, Blocker: "it is paused"}}},
 		"its MachineSet fails preflight checks": {func(_ *clusterv1.MachineDeployment, s *clusterv1.MachineSet) {
 			s.Status.Conditions = []metav1.Condition{skew}
-		}, 1, []MissingWorkers{{
+		}, 1, []Missing{{
 			Owner: "MachineDeployment w", UID: "d", Count: 1,
 			Blocker: "because: * MachineSet version (1.33.0) and ControlPlane version (1.31.0) do not conform to the kubernetes version skew policy",
 		}}},
@@ -47,14 +47,14 @@ func TestMissingWorkersNameTheirBlocker(t *testing.T) {
 			passed := skew
 			passed.Status = metav1.ConditionFalse
 			s.Status.Conditions = []metav1.Condition{passed}
-		}, 1, []MissingWorkers{{Owner: "MachineDeployment w", UID: "d", Count: 1}}},
+		}, 1, []Missing{{Owner: "MachineDeployment w", UID: "d", Count: 1}}},
 		"being deleted": {func(d *clusterv1.MachineDeployment, _ *clusterv1.MachineSet) { d.DeletionTimestamp = &created }, 0, nil},
 		"of another bootstrap provider": {func(d *clusterv1.MachineDeployment, _ *clusterv1.MachineSet) {
 			d.Spec.Template.Spec.Bootstrap.ConfigRef.Kind = "KubeadmConfigTemplate"
 		}, 0, nil},
 		"a MachineSet without owner": {func(d *clusterv1.MachineDeployment, s *clusterv1.MachineSet) {
 			d.Spec.Replicas, s.OwnerReferences = ptr.To[int32](0), nil
-		}, 1, []MissingWorkers{{Owner: "MachineSet w-1", UID: "s", Count: 1}}},
+		}, 1, []Missing{{Owner: "MachineSet w-1", UID: "s", Count: 1}}},
 		"a MachineSet without owner that is being deleted": {func(d *clusterv1.MachineDeployment, s *clusterv1.MachineSet) {
 			d.Spec.Replicas, s.OwnerReferences, s.DeletionTimestamp = ptr.To[int32](0), nil, &created
 		}, 1, nil},
@@ -79,7 +79,7 @@ func TestMissingWorkersNameTheirBlocker(t *testing.T) {
 					ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: "MachineSet", UID: "s", Controller: ptr.To(true)}}},
 				})
 			}
-			NewWithT(t).Expect(FindMissingWorkers([]clusterv1.MachineDeployment{d}, []clusterv1.MachineSet{s}, machines)).To(Equal(tc.want))
+			NewWithT(t).Expect(FindMissing([]clusterv1.MachineDeployment{d}, []clusterv1.MachineSet{s}, machines)).To(Equal(tc.want))
 		})
 	}
 }
@@ -104,7 +104,7 @@ func TestMissingWorkersAreInAStableOrder(t *testing.T) {
 	}
 	deployments := []clusterv1.MachineDeployment{deployment("b"), deployment("a")}
 	sets := []clusterv1.MachineSet{blocked("a-2", "later"), blocked("a-1", "first")}
-	want := FindMissingWorkers(deployments, sets, nil)
+	want := FindMissing(deployments, sets, nil)
 	g := NewWithT(t)
 	g.Expect(want).To(
 		HaveExactElements(
@@ -113,5 +113,5 @@ func TestMissingWorkersAreInAStableOrder(t *testing.T) {
 	)
 	slices.Reverse(deployments)
 	slices.Reverse(sets)
-	g.Expect(FindMissingWorkers(deployments, sets, nil)).To(Equal(want))
+	g.Expect(FindMissing(deployments, sets, nil)).To(Equal(want))
 }
