@@ -11,8 +11,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// awaitDeletion lets nothing be prepared for a Cluster that is being deleted before it was installed: with fewer
-// workers to wait for assisted-service would begin to install.
+// awaitDeletion blocks the registration of a Cluster that is being deleted before its installation. The deletion of
+// workers lowers the number of hosts for which assisted-service waits, so that it could begin to install.
 func (r *Reconciler) awaitDeletion(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.ClusterDeleting() || s.Begun || s.Installed() {
 		return true, nil
@@ -22,30 +22,30 @@ func (r *Reconciler) awaitDeletion(ctx context.Context, s *scope.Scope) (bool, e
 	return false, err
 }
 
-// blockInstallation keeps assisted-service from beginning to install a cluster that is being deleted: it does so by
-// itself as soon as all hosts are approved, which the last of them may have been when the Cluster was deleted. What it
-// began before that is ended by the deletion.
+// blockInstallation holds the installation of a cluster that is being deleted. Otherwise assisted-service would begin
+// as soon as all hosts are approved. The last host may have been approved when the Cluster was deleted. The
+// deletion of the registration cancels an installation that has begun.
 func (r *Reconciler) blockInstallation(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Begun || !s.OwnsInstall() || !s.Install.DeletionTimestamp.IsZero() || s.Install.Spec.HoldInstallation {
 		return true, nil
 	}
-	if goes, err := r.isBeingDeleted(ctx, s); err != nil || !goes {
+	if deleting, err := r.isBeingDeleted(ctx, s); err != nil || !deleting {
 		return false, err
 	}
 	_, err := r.holdInstallation(ctx, s, "The cluster is being deleted, and the deletion ends an installation that has begun")
 	return err == nil, err
 }
 
-// isBeingDeleted reports whether what is being deleted by the cache is that still, and not gone by now: the
-// AgentClusterInstall may be that of a successor of its name, which nobody would take the hold off. It is asked after
-// the AgentClusterInstall was read.
+// isBeingDeleted reports whether the object whose deletion the cache shows still exists. If it does not, the
+// AgentClusterInstall may belong to a successor of the same name, and no controller would withdraw the hold. The call
+// has to follow the read of the AgentClusterInstall.
 func (r *Reconciler) isBeingDeleted(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Deleting() {
-		return r.isThere(ctx, s)
+		return r.exists(ctx, s)
 	}
-	there, err := kube.Exists(ctx, r.Live, s.Cluster, &clusterv1.Cluster{})
-	if err == nil && !there {
+	exists, err := kube.Exists(ctx, r.Live, s.Cluster, &clusterv1.Cluster{})
+	if err == nil && !exists {
 		s.Again.In(reconcile.CacheLag)
 	}
-	return there, err
+	return exists, err
 }

@@ -16,51 +16,62 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// templateChanges are those of the content, and the going of owner references.
+// templateChanges are changes of the content, and removals of owner references.
 var templateChanges = kube.Changes(func(before, after client.Object) bool {
 	return before.GetGeneration() != after.GetGeneration() || len(before.GetOwnerReferences()) > len(after.GetOwnerReferences())
 })
 
-// rebootChanges are those of how far the reboots of a host are.
+// rebootChanges are changes of the phase of a reboot.
 var rebootChanges = kube.Changes(func(before, after *unstructured.Unstructured) bool {
 	return metal3.RebootPhase(before) != metal3.RebootPhase(after)
 })
 
-// clusterChanges are those of what is read of a Cluster, of whose status that is little.
+// clusterChanges are changes of the fields of a Cluster that are read: the spec, and few fields of the status.
 var clusterChanges = predicate.Or(predicate.GenerationChangedPredicate{}, kube.Changes(func(before, after *clusterv1.Cluster) bool {
 	return !equality.Semantic.DeepEqual(before.Status.Initialization, after.Status.Initialization) ||
 		!equality.Semantic.DeepEqual(before.Status.FailureDomains, after.Status.FailureDomains)
 }))
 
-// deploymentChanges are all but those of the status, and the coming and going of finalizers and owners of others.
-var deploymentChanges = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})
+// deploymentChanges are all changes but those of the status, of finalizers and of owner references.
+var deploymentChanges = predicate.Or(
+	predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{},
+)
 
-// drainRuleChanges are those of what shows whose rule it is, and of what it states.
+// drainRuleChanges are changes of the spec, and of the labels, which show the owner of the rule.
 var drainRuleChanges = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
 
-// machineChanges are all of control-plane Machines, and of workers those of what is read of them: also why their
-// OpenshiftAssistedConfig is not ready.
+// machineChanges are all changes of control-plane Machines, and those of workers that concern fields that are read. The
+// reason why the OpenshiftAssistedConfig of a worker is not ready is among these fields.
 var machineChanges = kube.Changes(func(before, after *clusterv1.Machine) bool {
 	_, controlPlane := after.Labels[clusterv1.MachineControlPlaneLabel]
 	return controlPlane || before.Generation != after.Generation ||
-		facts.NodeAway(before) != facts.NodeAway(after) || workers.OwnedByKind(before, "MachineSet") != workers.OwnedByKind(after, "MachineSet") ||
-		(len(before.OwnerReferences) == 0) != (len(after.OwnerReferences) == 0) || // MachinesWithoutOwner waits for it
+		facts.NodeAway(before) != facts.NodeAway(after) ||
+		workers.OwnedByKind(before, "MachineSet") != workers.OwnedByKind(after, "MachineSet") ||
+		(len(before.OwnerReferences) == 0) != (len(after.OwnerReferences) == 0) || // the reason MachinesWithoutOwner ends with an owner
 		facts.WaitsForNode(before) != facts.WaitsForNode(after) || facts.UpdatesInPlace(before) != facts.UpdatesInPlace(after) ||
-		conditions.GetReason(before, clusterv1.MachineBootstrapConfigReadyCondition) != conditions.GetReason(after, clusterv1.MachineBootstrapConfigReadyCondition)
+		configReason(before) != configReason(after)
 })
 
-// ownerChanges are those of the spec of MachineDeployments and MachineSets, and of why Cluster API does not create their Machines.
+// configReason returns why the OpenshiftAssistedConfig of a Machine is ready or not ready.
+func configReason(m *clusterv1.Machine) string {
+	return conditions.GetReason(m, clusterv1.MachineBootstrapConfigReadyCondition)
+}
+
+// ownerChanges are changes of the spec of MachineDeployments and MachineSets, and of the reason why Cluster API does not
+// create their Machines.
 func ownerChanges[T interface {
 	client.Object
 	conditions.Getter
 }]() predicate.Predicate {
-	return predicate.Or(predicate.GenerationChangedPredicate{}, kube.Changes(func(before, after T) bool { return workers.Blocker(before) != workers.Blocker(after) }))
+	blockerChanges := kube.Changes(func(before, after T) bool { return workers.Blocker(before) != workers.Blocker(after) })
+	return predicate.Or(predicate.GenerationChangedPredicate{}, blockerChanges)
 }
 
-// agentChanges are those of what the conditions tell of a host, how far it is, and since when, among them, and of what
-// links it to its Node.
+// agentChanges are changes of the spec of a host, which links the host to its Node, and of the fields that conditions
+// report. These are its state, its stage, the start of the stage, and the reason of a failure.
 var agentChanges = kube.Changes(func(before, after *aiv1beta1.Agent) bool {
+	was, is := &before.Status.Progress, &after.Status.Progress
 	return before.Generation != after.Generation || before.Status.DebugInfo.State != after.Status.DebugInfo.State ||
-		before.Status.Progress.CurrentStage != after.Status.Progress.CurrentStage || !before.Status.Progress.StageStartTime.Equal(after.Status.Progress.StageStartTime) ||
+		was.CurrentStage != is.CurrentStage || !was.StageStartTime.Equal(is.StageStartTime) ||
 		(status.Failing(after) && status.Describe(before) != status.Describe(after))
 })

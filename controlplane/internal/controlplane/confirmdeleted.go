@@ -15,10 +15,10 @@ import (
 )
 
 // confirmDeleted returns true once the API server has no object of the control plane. The caches may lack an object
-// that was created a moment ago, and no controller would delete it later.
+// that was created a moment ago, and no controller would delete such an object later.
 func (r *Reconciler) confirmDeleted(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.ClusterName() == "" {
-		return true, nil // nothing was made
+		return true, nil // nothing was created
 	}
 	if err := r.readLeft(ctx, s); err != nil {
 		return false, err
@@ -26,12 +26,13 @@ func (r *Reconciler) confirmDeleted(ctx context.Context, s *scope.Scope) (bool, 
 	if len(s.Machines)+len(s.Registration())+len(s.OwnSets) == 0 {
 		return true, nil
 	}
-	s.Again.In(reconcile.CacheLag) // that it goes is not seen before the caches show that it came
-	s.Found.Block(status.Deletion, controlplanev1.WaitingForInstallationDeletionReason, "waiting for the deletion of what was made last")
+	s.Again.In(reconcile.CacheLag) // no watch reports the deletion of an object that the caches do not show
+	s.Found.Block(status.Deletion, controlplanev1.WaitingForInstallationDeletionReason,
+		"waiting for the deletion of the objects that were created last")
 	return false, reconcile.Run(ctx, s, r.deleter.DeleteAll, r.deregister, r.deleteImageSets)
 }
 
-// readLeft reads from the API server what was made for the control plane, and does not go with it by itself.
+// readLeft reads the objects of the control plane that the garbage collector does not delete from the API server.
 func (r *Reconciler) readLeft(ctx context.Context, s *scope.Scope) error {
 	if err := gatherRegistration(ctx, r.Live, s.Facts); err != nil {
 		return err

@@ -8,17 +8,17 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// deleteImageSets deletes our ClusterImageSets, also when the configuration names another by now.
+// deleteImageSets deletes our ClusterImageSets, also those that the configuration no longer names.
 func (r *Reconciler) deleteImageSets(ctx context.Context, s *scope.Scope) (bool, error) {
 	if len(s.OwnSets) > 0 {
-		if there, err := r.isThere(ctx, s); err != nil || !there {
+		if exists, err := r.exists(ctx, s); err != nil || !exists {
 			return false, err
 		}
 	}
 	return true, r.deleteImageSetsBut(ctx, s, "")
 }
 
-// dropImageSets deletes those of our ClusterImageSets that were never, or are no longer, what the cluster is registered with.
+// dropImageSets deletes our ClusterImageSets but the one with which the cluster is registered.
 func (r *Reconciler) dropImageSets(ctx context.Context, s *scope.Scope) (bool, error) {
 	if registered := facts.RegisteredSetOf(s.Install); registered != "" && s.OwnsInstall() {
 		return true, r.deleteImageSetsBut(ctx, s, registered)

@@ -13,28 +13,30 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// deregister deregisters the cluster, which must come after its hosts: assisted-service unbinds those that are left.
+// deregister deregisters the cluster. The hosts have to be deleted before: assisted-service unbinds those that exist.
 func (r *Reconciler) deregister(ctx context.Context, s *scope.Scope) (bool, error) {
 	parts := s.Registration()
 	if len(parts) > 0 && parts[0].GetDeletionTimestamp().IsZero() {
-		if there, err := r.isThere(ctx, s); err != nil || !there {
+		if exists, err := r.exists(ctx, s); err != nil || !exists {
 			return false, err
 		}
 	}
 	return r.deleteRegistration(ctx, s, parts, status.Deletion, controlplanev1.WaitingForInstallationDeletionReason)
 }
 
-// isThere reports whether the control plane that is being deleted is still there. Where it is not, and the cache is
-// behind, what bears its name may be that of another one by now, which was made in its place. It is asked after what is
-// to be deleted was read.
-func (r *Reconciler) isThere(ctx context.Context, s *scope.Scope) (bool, error) {
-	there, err := kube.Exists(ctx, r.Live, s.Stored, &controlplanev1.OpenshiftAssistedControlPlane{})
-	s.Released = err == nil && !there
-	return there, err
+// exists reports whether the control plane that is being deleted still exists. The cache may lag behind its deletion, and
+// then the objects of its name may belong to a successor. The call has to follow the read of the objects to delete.
+func (r *Reconciler) exists(ctx context.Context, s *scope.Scope) (bool, error) {
+	exists, err := kube.Exists(ctx, r.Live, s.Stored, &controlplanev1.OpenshiftAssistedControlPlane{})
+	s.Released = err == nil && !exists
+	return exists, err
 }
 
-// deleteRegistration deletes what stands for a cluster in assisted-service, one after the other, and returns what a task waits for.
-func (r *Reconciler) deleteRegistration(ctx context.Context, s *scope.Scope, parts []client.Object, task status.Task, reason string) (bool, error) {
+// deleteRegistration deletes the objects of a registration, one after the other, and records the blocker of a task. It
+// returns true if none is left.
+func (r *Reconciler) deleteRegistration(
+	ctx context.Context, s *scope.Scope, parts []client.Object, task status.Task, reason string,
+) (bool, error) {
 	if len(parts) == 0 {
 		return true, nil
 	}
@@ -47,11 +49,12 @@ func (r *Reconciler) deleteRegistration(ctx context.Context, s *scope.Scope, par
 		kind = "AgentClusterInstall"
 	}
 	s.Found.Block(task, reason, fmt.Sprintf("waiting for assisted-service to deregister the cluster (%s %s)", kind, obj.GetName()))
-	if asked := obj.GetDeletionTimestamp(); asked != nil {
-		if left := assisted.ResponseTimeout - r.Clock.Now().Sub(asked.Time); left > 0 {
+	if requested := obj.GetDeletionTimestamp(); requested != nil {
+		if left := assisted.ResponseTimeout - r.Clock.Now().Sub(requested.Time); left > 0 {
 			s.Again.In(left)
 		} else {
-			s.Found.Block(task, controlplanev1.AssistedServiceNotRespondingReason, assisted.NotResponding("the deletion of "+kind+" "+obj.GetName(), obj.GetNamespace(), asked.Time))
+			s.Found.Block(task, controlplanev1.AssistedServiceNotRespondingReason,
+				assisted.NotResponding("the deletion of "+kind+" "+obj.GetName(), obj.GetNamespace(), requested.Time))
 		}
 	}
 	return false, nil

@@ -120,7 +120,7 @@ func TestForeignObjectThatTheCacheLacksIsNotTakenOver(t *testing.T) {
 			h.Expect(h.stored(tc.theirs)).To(Equal(before), "the cache shows it")
 			reported := conditions.Get(h.controlPlane(), tc.condition)
 			h.Expect(reported.Reason).To(Equal(tc.reason))
-			h.Expect(reported.Message).To(ContainSubstring(kind + " " + tc.theirs.GetName() + " exists and was not made for this control plane"))
+			h.Expect(reported.Message).To(ContainSubstring(kind + " " + tc.theirs.GetName() + " exists and was not created for this control plane"))
 		})
 	}
 }

@@ -27,7 +27,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// gather reads, from the caches, what a reconcile decides upon.
+// gather reads the facts of a reconcile from the caches.
 func (r *Reconciler) gather(ctx context.Context, cp *controlplanev1.OpenshiftAssistedControlPlane) (*scope.Scope, error) {
 	f := &facts.Facts{ControlPlane: cp}
 	cluster, err := util.GetOwnerCluster(ctx, r.Client, cp.ObjectMeta)
@@ -43,14 +43,15 @@ func (r *Reconciler) gather(ctx context.Context, cp *controlplanev1.OpenshiftAss
 		}
 	}
 	if f.ClusterName() != "" {
-		for _, read := range []func(context.Context, *facts.Facts) error{r.gatherMachines, r.gatherReboots, r.gatherInstallation, r.gatherReferences} {
+		reads := []func(context.Context, *facts.Facts) error{r.gatherMachines, r.gatherReboots, r.gatherInstallation, r.gatherReferences}
+		for _, read := range reads {
 			if err := read(ctx, f); err != nil {
 				return nil, err
 			}
 		}
 	}
 	if f.Cluster != nil && !f.Paused() && !f.Deleting() {
-		// A cluster that answers is evidence for all that follows; one that does not keeps nothing else from being done.
+		// Phases use the answer of the cluster as evidence. A cluster that does not answer blocks only the phases that need it.
 		f.Workload = r.Workloads.Observe(f.ClusterKey())
 	}
 	f.Decide()
@@ -94,7 +95,7 @@ func (r *Reconciler) gatherMachines(ctx context.Context, f *facts.Facts) error {
 	return nil
 }
 
-// recordMissing sets since when Machines of each owner have been missing. The age of the owner says nothing: an old
+// recordMissing sets since when Machines of each owner have been missing. The age of the owner does not show it: an old
 // MachineDeployment is scaled up.
 func (r *Reconciler) recordMissing(missing []workers.Missing, deployments []clusterv1.MachineDeployment, sets []clusterv1.MachineSet) {
 	complete := map[types.UID]bool{}
@@ -119,7 +120,8 @@ func (r *Reconciler) gatherConfigs(ctx context.Context, f *facts.Facts) error {
 		if m.Spec.Bootstrap.ConfigRef.Name == "" { // the cache drops the name of a worker that has a Node
 			continue
 		}
-		config, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.Bootstrap.ConfigRef.Name}, &bootstrapv1.OpenshiftAssistedConfig{})
+		key := client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.Bootstrap.ConfigRef.Name}
+		config, err := kube.Read(ctx, r.Client, key, &bootstrapv1.OpenshiftAssistedConfig{})
 		if err != nil {
 			return err
 		}
@@ -141,7 +143,7 @@ func (r *Reconciler) gatherInstallation(ctx context.Context, f *facts.Facts) err
 	if f.OwnsInstall() {
 		f.Progress = assisted.Observe(f.Install)
 	} else {
-		f.Progress = assisted.Observe(nil) // the installation of somebody else says nothing of ours
+		f.Progress = assisted.Observe(nil) // a foreign installation is no evidence
 	}
 	agents := &aiv1beta1.AgentList{}
 	if err := r.Client.List(ctx, agents, client.InNamespace(key.Namespace), client.MatchingFields{agentClusterField: key.Name}); err != nil {
@@ -155,7 +157,8 @@ func (r *Reconciler) gatherInstallation(ctx context.Context, f *facts.Facts) err
 // manager may see these namespaces.
 func (r *Reconciler) gatherForeignAgents(ctx context.Context, f *facts.Facts) error {
 	agents := &aiv1beta1.AgentList{}
-	if err := r.Client.List(ctx, agents, client.UnsafeDisableDeepCopy, client.MatchingFields{foreignAgentField: client.ObjectKeyFromObject(f.ControlPlane).String()}); err != nil {
+	bound := client.MatchingFields{foreignAgentField: client.ObjectKeyFromObject(f.ControlPlane).String()}
+	if err := r.Client.List(ctx, agents, client.UnsafeDisableDeepCopy, bound); err != nil {
 		return fmt.Errorf("cannot list Agents of other namespaces: %w", err)
 	}
 	for i := range agents.Items {
@@ -165,7 +168,7 @@ func (r *Reconciler) gatherForeignAgents(ctx context.Context, f *facts.Facts) er
 	return nil
 }
 
-// gatherRegistration reads what may stand for the control plane in assisted-service.
+// gatherRegistration reads the objects that may register the control plane with assisted-service.
 func gatherRegistration(ctx context.Context, from client.Reader, f *facts.Facts) (err error) {
 	key := client.ObjectKeyFromObject(f.ControlPlane)
 	if f.Deployment, err = kube.Read(ctx, from, key, &hivev1.ClusterDeployment{}); err != nil {
@@ -177,7 +180,8 @@ func gatherRegistration(ctx context.Context, from client.Reader, f *facts.Facts)
 
 func (r *Reconciler) gatherImageSets(ctx context.Context, f *facts.Facts) error {
 	own := &hivev1.ClusterImageSetList{}
-	if err := r.Client.List(ctx, own, client.MatchingFields{imageSetOwnerField: client.ObjectKeyFromObject(f.ControlPlane).String()}); err != nil {
+	owned := client.MatchingFields{imageSetOwnerField: client.ObjectKeyFromObject(f.ControlPlane).String()}
+	if err := r.Client.List(ctx, own, owned); err != nil {
 		return fmt.Errorf("cannot list ClusterImageSets: %w", err)
 	}
 	f.OwnSets = own.Items
@@ -224,7 +228,7 @@ func (r *Reconciler) gatherReferences(ctx context.Context, f *facts.Facts) error
 	return nil
 }
 
-// gatherReboots reads whether unhealthy hosts were rebooted in vain. Nothing is watched or read as long as all are healthy.
+// gatherReboots reads whether reboots of unhealthy hosts failed. It watches and reads nothing as long as all are healthy.
 func (r *Reconciler) gatherReboots(ctx context.Context, f *facts.Facts) error {
 	f.RebootFailed = sets.New[types.UID]()
 	for _, m := range f.Machines {

@@ -13,8 +13,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 )
 
-// guard keeps the object until what is made for it is gone, and where it is while the cluster is being installed. It
-// records the UID of the Cluster, by which what is made is known as its own. It comes before anything is made.
+// guard adds the finalizer, and blocks the move of a cluster that is not installed. It records the UID of the Cluster, by
+// which the objects of this control plane are recognized. It runs before any object is created.
 func (r *Reconciler) guard(ctx context.Context, s *scope.Scope) (bool, error) {
 	after := s.Stored.DeepCopy()
 	controllerutil.AddFinalizer(after, controlplanev1.OpenshiftAssistedControlPlaneFinalizer)

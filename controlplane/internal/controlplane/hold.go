@@ -17,14 +17,14 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// holdOwner owns spec.holdInstallation of an AgentClusterInstall that is held apart from its registration: while Agents
-// of other namespaces are bound, and while the cluster is being deleted. It is not the owner of the registration, so
-// that the other fields stay, and so that a hold that the spec or another client states does not end with this one.
+// holdOwner owns spec.holdInstallation of an AgentClusterInstall while Agents of other namespaces are bound, and while the
+// cluster is being deleted. It differs from the owner of the registration. So the end of the hold changes no other field,
+// and a hold of the spec or of another client stays.
 const holdOwner = writer.FieldOwner + "-hold"
 
-// holdInstallation holds the installation and returns true. It returns false, and reports the reason for the hold, if
-// assisted-service rejects the hold, which it does once the installation has begun. It also returns false if the
-// AgentClusterInstall is deleted, and the cache still shows it.
+// holdInstallation holds the installation and returns true. If the installation has begun, assisted-service rejects the hold.
+// Then it returns false, and reports the reason for the hold. It also returns false if the AgentClusterInstall is
+// deleted, and the cache still shows it.
 func (r *Reconciler) holdInstallation(ctx context.Context, s *scope.Scope, because string) (held bool, err error) {
 	key := reconcile.Key("hold", s.Install)
 	if left := r.writer.Recent.Pending(key, s.Install.ResourceVersion); left > 0 {
@@ -38,7 +38,8 @@ func (r *Reconciler) holdInstallation(ctx context.Context, s *scope.Scope, becau
 		return false, nil
 	case kube.IsRefused(err):
 		r.writer.Refused(s, "hold")
-		s.Block(controlplanev1.InstallationRejectedReason, fmt.Sprintf("The installation could not be held: %s. %s", assisted.RedactURLs(err.Error()), because))
+		s.Block(controlplanev1.InstallationRejectedReason,
+			fmt.Sprintf("The installation could not be held: %s. %s", assisted.RedactURLs(err.Error()), because))
 		return false, nil
 	case err != nil:
 		return false, err
@@ -56,7 +57,7 @@ func (r *Reconciler) withdrawHold(ctx context.Context, s *scope.Scope, wanted *h
 	return r.applyHold(ctx, s.Install, nil)
 }
 
-// applyHold makes spec the fields that holdOwner states of an AgentClusterInstall.
+// applyHold applies a spec to an AgentClusterInstall as holdOwner. Nil withdraws the fields that holdOwner applied before.
 func (r *Reconciler) applyHold(ctx context.Context, install *hiveext.AgentClusterInstall, spec map[string]any) error {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(hiveext.GroupVersion.WithKind("AgentClusterInstall"))

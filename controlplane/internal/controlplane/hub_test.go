@@ -390,7 +390,9 @@ func (h *hub) giveKubeconfig(user string) {
 // withTime lets time pass between reconciles, so that the cache has earlier writes.
 func (h *hub) withTime() *hub {
 	began, reads := time.Now(), atomic.Int64{}
-	h.r.writer.Recent = reconcile.NewRecentWrites(&testClock{now: func() time.Time { return began.Add(time.Duration(reads.Add(1)) * reconcile.CacheLag) }})
+	h.r.writer.Recent = reconcile.NewRecentWrites(&testClock{now: func() time.Time {
+		return began.Add(time.Duration(reads.Add(1)) * reconcile.CacheLag)
+	}})
 	return h
 }
 

@@ -19,9 +19,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// importCluster makes what assisted-service needs to add hosts to a cluster that it did not install: it was moved here,
-// or restored. Everything is created, and nothing that exists is changed. The AgentClusterInstall comes last, for it is
-// what assisted-service acts upon.
+// importCluster registers an installed cluster that assisted-service did not install, because it was moved to this hub or
+// restored. Then assisted-service can add hosts to it. importCluster creates missing objects, and changes none. It creates
+// the AgentClusterInstall last, because assisted-service acts on it.
 func (r *Reconciler) importCluster(ctx context.Context, s *scope.Scope) (bool, error) {
 	if why := s.NotImportable(); why != "" {
 		s.Block(controlplanev1.WaitingForImportReason, why)
@@ -62,10 +62,12 @@ func (r *Reconciler) importAs(ctx context.Context, s *scope.Scope, identity work
 	if err := r.kubeconfig.PropagateTo(ctx, s, deployment); err != nil {
 		return err
 	}
-	if created, err := r.createOnce(ctx, s, registration.ImportedAgentClusterInstall(s.Facts, imageSet, identity), "AgentClusterInstall"); !created {
+	install := registration.ImportedAgentClusterInstall(s.Facts, imageSet, identity)
+	if created, err := r.createOnce(ctx, s, install, "AgentClusterInstall"); !created {
 		return err
 	}
-	r.writer.Event(s.Stored, "ClusterImported", "Told the assisted-service of this hub of the installed cluster, so that hosts can be added")
+	r.writer.Event(s.Stored, "ClusterImported",
+		"Registered the installed cluster with the assisted-service of this hub, so that hosts can be added")
 	return nil
 }
 
@@ -86,9 +88,9 @@ func (r *Reconciler) nameRunning(ctx context.Context, s *scope.Scope) (name stri
 	return name, true, nil
 }
 
-// createOnce makes an object that the cache does not have. One that exists nevertheless is on its way into the cache, and is not touched.
+// createOnce creates an object that the cache does not show. An existing object is not changed: the cache will show it.
 func (r *Reconciler) createOnce(ctx context.Context, s *scope.Scope, obj client.Object, kind string) (created bool, err error) {
-	s.Block(controlplanev1.WaitingForImportReason, "telling assisted-service of the installed cluster, so that hosts can be added")
+	s.Block(controlplanev1.WaitingForImportReason, "registering the installed cluster with assisted-service, so that hosts can be added")
 	switch err := r.Client.Create(ctx, obj, writer.FieldOwner); {
 	case apierrors.IsAlreadyExists(err):
 		s.Again.In(reconcile.CacheLag)

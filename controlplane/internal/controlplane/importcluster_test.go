@@ -245,7 +245,8 @@ func TestImportKeepsForeignClusterImageSet(t *testing.T) {
 	h.Expect(h.Get(t.Context(), client.ObjectKeyFromObject(theirs), set)).To(Succeed())
 	h.Expect(set.Spec.ReleaseImage).To(Equal(otherDigest))
 	h.expectNotRegistered()
-	h.expectImport(controlplanev1.InstallationNotOursReason, "ClusterImageSet "+theirs.Name+" exists and was not made for this control plane")
+	h.expectImport(controlplanev1.InstallationNotOursReason,
+		"ClusterImageSet "+theirs.Name+" exists and was not created for this control plane")
 }
 
 // An interrupted import is continued.

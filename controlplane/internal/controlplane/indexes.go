@@ -13,7 +13,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// Fields by which objects are looked up in the caches.
+// Fields of the indexes of the caches.
 const (
 	clusterNameField   = "spec.clusterName"
 	agentClusterField  = "spec.clusterDeploymentName"
@@ -28,29 +28,37 @@ const (
 )
 
 func indexes() []kube.Index {
+	type (
+		controlPlane = controlplanev1.OpenshiftAssistedControlPlane
+		deployment   = clusterv1.MachineDeployment
+		machineSet   = clusterv1.MachineSet
+		install      = hiveext.AgentClusterInstall
+	)
 	return []kube.Index{
 		kube.IndexOf(&clusterv1.Machine{}, clusterNameField, func(m *clusterv1.Machine) []string { return []string{m.Spec.ClusterName} }),
-		kube.IndexOf(&clusterv1.MachineDeployment{}, clusterNameField, func(d *clusterv1.MachineDeployment) []string { return []string{d.Spec.ClusterName} }),
-		kube.IndexOf(&clusterv1.MachineSet{}, clusterNameField, func(s *clusterv1.MachineSet) []string { return []string{s.Spec.ClusterName} }),
-		kube.IndexOf(&hivev1.ClusterImageSet{}, imageSetOwnerField, func(s *hivev1.ClusterImageSet) []string { return kube.NonEmpty(s.Annotations[facts.OwnerAnnotation]) }),
+		kube.IndexOf(&deployment{}, clusterNameField, func(d *deployment) []string { return []string{d.Spec.ClusterName} }),
+		kube.IndexOf(&machineSet{}, clusterNameField, func(s *machineSet) []string { return []string{s.Spec.ClusterName} }),
+		kube.IndexOf(&hivev1.ClusterImageSet{}, imageSetOwnerField, func(s *hivev1.ClusterImageSet) []string {
+			return kube.NonEmpty(s.Annotations[facts.OwnerAnnotation])
+		}),
 		kube.IndexOf(&aiv1beta1.Agent{}, agentClusterField, clusterOfAgent),
 		kube.IndexOf(&aiv1beta1.Agent{}, foreignAgentField, foreignClusterOfAgent),
-		kube.IndexOf(&hiveext.AgentClusterInstall{}, adminSecretField, func(i *hiveext.AgentClusterInstall) []string { return kube.NonEmpty(facts.AdminKubeconfigOf(i)) }),
-		kube.IndexOf(&controlplanev1.OpenshiftAssistedControlPlane{}, pullSecretField, func(c *controlplanev1.OpenshiftAssistedControlPlane) []string {
+		kube.IndexOf(&install{}, adminSecretField, func(i *install) []string { return kube.NonEmpty(facts.AdminKubeconfigOf(i)) }),
+		kube.IndexOf(&controlPlane{}, pullSecretField, func(c *controlPlane) []string {
 			if ref := c.Spec.Config.PullSecretRef; ref != nil {
 				return kube.NonEmpty(ref.Name)
 			}
 			return nil
 		}),
-		kube.IndexOf(&controlplanev1.OpenshiftAssistedControlPlane{}, configMapField, facts.ConfigMapsOf),
-		kube.IndexOf(&controlplanev1.OpenshiftAssistedControlPlane{}, claimField, preflight.Claims),
-		kube.IndexOf(&controlplanev1.OpenshiftAssistedControlPlane{}, imageSetField, func(c *controlplanev1.OpenshiftAssistedControlPlane) []string {
+		kube.IndexOf(&controlPlane{}, configMapField, facts.ConfigMapsOf),
+		kube.IndexOf(&controlPlane{}, claimField, preflight.Claims),
+		kube.IndexOf(&controlPlane{}, imageSetField, func(c *controlPlane) []string {
 			if ref := c.Spec.Config.ClusterImageSetRef; ref != nil {
 				return kube.NonEmpty(ref.Name)
 			}
 			return nil
 		}),
-		kube.IndexOf(&controlplanev1.OpenshiftAssistedControlPlane{}, infraTemplateField, func(c *controlplanev1.OpenshiftAssistedControlPlane) []string {
+		kube.IndexOf(&controlPlane{}, infraTemplateField, func(c *controlPlane) []string {
 			var keys []string
 			for _, ref := range facts.InfraTemplatesOf(c) {
 				keys = append(keys, templateKey(ref.Kind, ref.Name))
@@ -60,7 +68,7 @@ func indexes() []kube.Index {
 	}
 }
 
-// clusterOfAgent names the ClusterDeployment of its own namespace that an Agent is bound to. An Agent that is bound
+// clusterOfAgent names the ClusterDeployment of its own namespace to which an Agent is bound. An Agent that is bound
 // across namespaces is no host of a Machine.
 func clusterOfAgent(a *aiv1beta1.Agent) []string {
 	ref := a.Spec.ClusterDeploymentName
@@ -70,7 +78,7 @@ func clusterOfAgent(a *aiv1beta1.Agent) []string {
 	return []string{ref.Name}
 }
 
-// foreignClusterOfAgent names the ClusterDeployment of another namespace that an Agent is bound to.
+// foreignClusterOfAgent names the ClusterDeployment of another namespace to which an Agent is bound.
 func foreignClusterOfAgent(a *aiv1beta1.Agent) []string {
 	ref := a.Spec.ClusterDeploymentName
 	if ref == nil || ref.Namespace == a.Namespace {

@@ -128,20 +128,21 @@ func TestRestoredKubeconfigIsAdopted(t *testing.T) {
 // kubeconfig.
 func (h *hub) unauthorized() workload.State {
 	h.t.Helper()
-	return workload.State{Failure: &workload.Failure{Kind: workload.Unauthorized, Message: "401", KubeconfigVersion: h.published().ResourceVersion}}
+	version := h.published().ResourceVersion
+	return workload.State{Failure: &workload.Failure{Kind: workload.Unauthorized, Message: "401", KubeconfigVersion: version}}
 }
 
 func TestCauseOfMissingConnectionIsReported(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()
 	h.workloads.facts = workload.State{
-		LastSuccess: time.Now().Add(-time.Hour), Failure: &workload.Failure{Kind: workload.Unreachable, Message: "the name cannot be looked up"},
+		LastSuccess: time.Now().Add(-time.Hour), Failure: &workload.Failure{Kind: workload.Unreachable, Message: "the name cannot be resolved"},
 	}
 	h.clock.now = func() time.Time { return time.Now().Add(2 * workload.GracePeriod) }
 	h.reconcile()
 	available := conditions.Get(h.controlPlane(), controlplanev1.AvailableCondition)
 	h.Expect(available.Reason).To(Equal(controlplanev1.ConnectionDownReason))
-	h.Expect(available.Message).To(HaveSuffix(": the name cannot be looked up"))
+	h.Expect(available.Message).To(HaveSuffix(": the name cannot be resolved"))
 	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "")
 }
 

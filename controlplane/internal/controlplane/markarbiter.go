@@ -11,18 +11,18 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 )
 
-// markArbiter tells the bootstrap provider, by the AgentClusterInstall, that the cluster has an arbiter. It is made
-// with that; this is for those that were made before it was told, or have lost it. Until the installation has begun the
-// registration states it.
+// markArbiter restores the annotation of the AgentClusterInstall by which the bootstrap provider knows that the cluster has
+// an arbiter. Until the installation begins, the registration writes the annotation.
 func (r *Reconciler) markArbiter(ctx context.Context, s *scope.Scope) (bool, error) {
-	if !s.Begun || s.Arbiters() == 0 || !s.OwnsInstall() || !s.Install.DeletionTimestamp.IsZero() || metav1.HasAnnotation(s.Install.ObjectMeta, bootstrapv1.ClusterWithArbiterAnnotation) {
+	if !s.Begun || s.Arbiters() == 0 || !s.OwnsInstall() || !s.Install.DeletionTimestamp.IsZero() ||
+		metav1.HasAnnotation(s.Install.ObjectMeta, bootstrapv1.ClusterWithArbiterAnnotation) {
 		return true, nil
 	}
-	err := r.patchInstall(ctx, s.Install, func(install *hiveext.AgentClusterInstall) {
+	err := patchInstall(ctx, r.Client, s.Install, func(install *hiveext.AgentClusterInstall) {
 		metav1.SetMetaDataAnnotation(&install.ObjectMeta, bootstrapv1.ClusterWithArbiterAnnotation, "")
 	})
 	if err != nil {
-		return false, fmt.Errorf("cannot tell that the cluster has an arbiter: %w", err)
+		return false, fmt.Errorf("cannot annotate that the cluster has an arbiter: %w", err)
 	}
 	return true, nil
 }

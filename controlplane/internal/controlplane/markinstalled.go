@@ -12,8 +12,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// markInstalled states, once, in the ClusterDeployment that its cluster is installed, as Hive does where it runs: a
-// service that has lost its database then takes the cluster in as an installed one.
+// markInstalled sets spec.installed of the ClusterDeployment once, as Hive does on a hub with Hive. An assisted-service
+// that has lost its database then registers the cluster as installed.
 func (r *Reconciler) markInstalled(ctx context.Context, s *scope.Scope) (bool, error) {
 	deployment := cmp.Or(s.Relabeled, s.Deployment)
 	if !s.Installed() || !s.OwnsDeployment() || !s.OwnsInstall() || deployment.Spec.Installed ||
@@ -26,7 +26,7 @@ func (r *Reconciler) markInstalled(ctx context.Context, s *scope.Scope) (bool, e
 	}
 	switch err := r.writer.Apply(ctx, s, installed, deployment); {
 	case kube.IsRefused(err):
-		r.writer.Refused(s, "mark the cluster as installed") // nothing waits for it
+		r.writer.Refused(s, "mark the cluster as installed") // no phase depends on the mark
 		ctrl.LoggerFrom(ctx).Error(err, "ClusterDeployment cannot be marked as installed")
 		return true, nil
 	case err != nil:

@@ -16,17 +16,18 @@ import (
 // measuredKind is the label of our control planes in metrics.
 const measuredKind = "OpenshiftAssistedControlPlane"
 
-// measured takes the change that was written into the metrics. What the preflight advises is nothing that somebody has to act upon.
+// measured records a written change of the status in the metrics.
 func measured(before, after *controlplanev1.OpenshiftAssistedControlPlane, now time.Time) {
 	measure.CountProblems(measuredKind, before.Status.Conditions, after.Status.Conditions, isProblem)
 	measure.Installation(reached(before, after, now))
 }
 
+// isProblem reports whether a user has to act because of a condition. The preflight only advises.
 func isProblem(c *metav1.Condition) bool {
 	return status.Urgent(c.Reason) && c.Type != controlplanev1.PreflightPassedCondition
 }
 
-// passedWords is what the log says of conditions that have become True; the others have Events.
+// passedWords are the log messages of conditions that have become True. Other conditions have Events.
 var passedWords = map[string]string{
 	controlplanev1.ReleaseImageResolvedCondition: "The release image is known",
 	controlplanev1.InitializedCondition:          "The API server of the cluster has answered",
@@ -34,35 +35,36 @@ var passedWords = map[string]string{
 	clusterv1.PausedCondition:                    "Paused, nothing is changed",
 }
 
-// phaseWords is what the log says of the phases of an installation; the others have Events.
+// phaseWords are the log messages of the phases of an installation. Other phases have Events.
 var phaseWords = map[controlplanev1.InstallationPhase]string{
-	controlplanev1.InstallationPreparing:  "All hosts are there, the installation is being prepared",
+	controlplanev1.InstallationPreparing:  "All hosts are known, the installation is being prepared",
 	controlplanev1.InstallationFinalizing: "The hosts are installed, the operators of the cluster are coming up",
 }
 
 // announced are the problems that have Events.
 var announced = []string{
-	controlplanev1.InstallationFailedReason, controlplanev1.PreparationFailedReason, controlplanev1.ReregisteredReason, controlplanev1.HostsLaggingReason,
-	controlplanev1.WorkersNotCreatedReason,
+	controlplanev1.InstallationFailedReason, controlplanev1.PreparationFailedReason, controlplanev1.ReregisteredReason,
+	controlplanev1.HostsLaggingReason, controlplanev1.WorkersNotCreatedReason,
 }
 
-// logged writes the change that was written into the log, but for what Events say.
+// logged writes a written change of the status to the log, unless the change has an Event.
 func (r *Reconciler) logged(before, after *controlplanev1.OpenshiftAssistedControlPlane) {
 	was, is := before.Status.Conditions, after.Status.Conditions
 	r.progress.BecameTrue(after, was, is, passedWords)
 	r.progress.NoLongerTrue(after, was, is, controlplanev1.AvailableCondition, "The control plane does not serve any more")
-	r.progress.Problems(after, is, slices.DeleteFunc(measure.NewProblems(was, is, isProblem), func(reason string) bool { return slices.Contains(announced, reason) }))
+	isAnnounced := func(reason string) bool { return slices.Contains(announced, reason) }
+	r.progress.Problems(after, is, slices.DeleteFunc(measure.NewProblems(was, is, isProblem), isAnnounced))
 	if phase := after.Status.Installation.Phase; phaseWords[phase] != "" {
 		r.progress.StageChanged(after, string(before.Status.Installation.Phase), string(phase), phaseWords[phase])
 	}
 }
 
-// reached are the stages that the installation has come to, with the time since the control plane was created: that is
-// how long its user waits, also for an installation that is tried again. One of which nobody saw it begin, of a cluster
-// that was moved or imported, comes to none. A preparation that failed is told until one succeeds, and does not count
-// again.
+// reached returns the stages that the installation has reached, with the time since the control plane was created. The
+// user waits as long, also if the installation is retried. An installation whose start was not observed, as of a moved or
+// imported cluster, reaches no stage. A repeated preparation does not count again.
 func reached(before, after *controlplanev1.OpenshiftAssistedControlPlane, now time.Time) []measure.Stage {
-	was, is := slices.Index(status.InstallationPhases, before.Status.Installation.Phase), slices.Index(status.InstallationPhases, after.Status.Installation.Phase)
+	was := slices.Index(status.InstallationPhases, before.Status.Installation.Phase)
+	is := slices.Index(status.InstallationPhases, after.Status.Installation.Phase)
 	if was < 0 || is <= was || was == 0 && after.Status.Installation.Phase == controlplanev1.InstallationInstalled {
 		return nil
 	}
@@ -80,8 +82,8 @@ func reached(before, after *controlplanev1.OpenshiftAssistedControlPlane, now ti
 	return stages
 }
 
-// sawItEnd reports whether an installation ended that was seen going on.
+// sawItEnd reports whether an installation ended whose progress was observed.
 func sawItEnd(before, after *controlplanev1.OpenshiftAssistedControlPlane) bool {
-	return slices.Index(status.InstallationPhases, before.Status.Installation.Phase) > 0 && before.Status.Installation.Phase != after.Status.Installation.Phase &&
-		after.Status.Installation.Phase == controlplanev1.InstallationInstalled
+	was, is := before.Status.Installation.Phase, after.Status.Installation.Phase
+	return slices.Index(status.InstallationPhases, was) > 0 && was != is && is == controlplanev1.InstallationInstalled
 }

@@ -17,12 +17,14 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 )
 
-// preflight looks for what would go wrong with the installation. It holds nothing up.
+// preflight checks what would make the installation fail. It blocks no other phase.
 func (r *Reconciler) preflight(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Installed() || s.Cluster == nil {
 		return true, nil
 	}
-	in := &preflight.Inputs{Facts: s.Facts, Names: map[string]facts.Name{}, ReleaseImage: cmp.Or(s.Found.ReleaseImage, s.ControlPlane.Status.ReleaseImage)}
+	in := &preflight.Inputs{
+		Facts: s.Facts, Names: map[string]facts.Name{}, ReleaseImage: cmp.Or(s.Found.ReleaseImage, s.ControlPlane.Status.ReleaseImage),
+	}
 	for _, wanted := range preflight.Names(s.Facts) {
 		answer, left := r.Names.Addresses(wanted, r.waker(s))
 		in.Names[wanted] = answer
@@ -42,9 +44,11 @@ func (r *Reconciler) preflight(ctx context.Context, s *scope.Scope) (bool, error
 	return true, nil
 }
 
-// claimants returns the control planes of the hub that have the domain or a VIP of a control plane, that one included.
-// It looks them up by index: a hub has thousands of control planes.
-func (r *Reconciler) claimants(ctx context.Context, cp *controlplanev1.OpenshiftAssistedControlPlane) ([]*controlplanev1.OpenshiftAssistedControlPlane, error) {
+// claimants returns the control planes of the hub that have the domain or a VIP of a control plane, including this control
+// plane. It lists them by index: a hub has thousands of control planes.
+func (r *Reconciler) claimants(
+	ctx context.Context, cp *controlplanev1.OpenshiftAssistedControlPlane,
+) ([]*controlplanev1.OpenshiftAssistedControlPlane, error) {
 	found := map[client.ObjectKey]*controlplanev1.OpenshiftAssistedControlPlane{}
 	for _, claim := range preflight.Claims(cp) {
 		list := &controlplanev1.OpenshiftAssistedControlPlaneList{}
@@ -58,11 +62,11 @@ func (r *Reconciler) claimants(ctx context.Context, cp *controlplanev1.Openshift
 	return slices.Collect(maps.Values(found)), nil
 }
 
-// covered tells for which places the user's pull secret has credentials, also once its phase does not read it any more;
-// nil when there is none that can be read.
+// covered returns a function that reports whether the user's pull secret has credentials for a registry; nil without a
+// readable pull secret. It also reads the pull secret of an installation that has begun.
 func (r *Reconciler) covered(ctx context.Context, s *scope.Scope) (func(string) bool, error) {
 	if s.ControlPlane.Spec.Config.PullSecretRef == nil || s.PullSecret == nil {
-		return nil, nil //nolint:nilnil // there need be none
+		return nil, nil //nolint:nilnil // a pull secret is optional
 	}
 	credentials, problem, err := r.readPullSecret(ctx, s.PullSecret)
 	if err != nil || problem != "" {
@@ -71,10 +75,10 @@ func (r *Reconciler) covered(ctx context.Context, s *scope.Scope) (func(string) 
 	return credentials.Cover, nil
 }
 
-// readRegistries reads the ConfigMap with the mirrors, once for each of its versions; nil when there is none.
+// readRegistries reads the ConfigMap with the mirrors, once for each version of it; nil without such a ConfigMap.
 func (r *Reconciler) readRegistries(ctx context.Context, s *scope.Scope) (*preflight.Registries, error) {
 	if s.RegistryConfig == nil {
-		return nil, nil //nolint:nilnil // there need be none
+		return nil, nil //nolint:nilnil // mirrors are optional
 	}
 	return r.registries.Of(s.RegistryConfig, func(key client.ObjectKey) (*preflight.Registries, error) {
 		configMap := &corev1.ConfigMap{}

@@ -49,7 +49,7 @@ func TestLogShowsEachStageOfAnInstallationOnce(t *testing.T) {
 	step()
 	h.Expect(messages()).To(HaveExactElements(
 		"The release image is known",
-		"All hosts are there, the installation is being prepared",
+		"All hosts are known, the installation is being prepared",
 		"The installation of v4.19.3 has started",
 		"The hosts are installed, the operators of the cluster are coming up",
 		"Published the kubeconfig in Secret cluster1-kubeconfig",

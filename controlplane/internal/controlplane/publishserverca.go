@@ -12,8 +12,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 )
 
-// publishServerCA publishes to the bootstrap provider, while hosts are to join the installed cluster, by which certificates
-// they recognise its machine config server. What the cluster said last stands while it does not answer.
+// publishServerCA publishes the certificates of the machine config server in the AgentClusterInstall while hosts are to join
+// the installed cluster. The bootstrap provider gives them to the hosts. The last certificates stay while the cluster does
+// not answer.
 func (r *Reconciler) publishServerCA(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.Installed() || !s.OwnsInstall() || !s.Install.DeletionTimestamp.IsZero() {
 		return true, nil
@@ -26,7 +27,7 @@ func (r *Reconciler) publishServerCA(ctx context.Context, s *scope.Scope) (bool,
 	if wanted == published {
 		return true, nil
 	}
-	err := r.patchInstall(ctx, s.Install, func(install *hiveext.AgentClusterInstall) {
+	err := patchInstall(ctx, r.Client, s.Install, func(install *hiveext.AgentClusterInstall) {
 		if wanted == "" {
 			delete(install.Annotations, bootstrapv1.MachineConfigServerCAAnnotation)
 		} else {
@@ -34,7 +35,7 @@ func (r *Reconciler) publishServerCA(ctx context.Context, s *scope.Scope) (bool,
 		}
 	})
 	if err != nil {
-		return false, fmt.Errorf("cannot tell the certificates of the machine config server: %w", err)
+		return false, fmt.Errorf("cannot publish the certificates of the machine config server: %w", err)
 	}
 	return true, nil
 }

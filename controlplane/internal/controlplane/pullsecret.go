@@ -14,17 +14,18 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 )
 
-// pullSecret makes sure that the pull secret exists and can be read.
+// pullSecret ensures that the pull secret exists, and reads it.
 func (r *Reconciler) pullSecret(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Begun {
-		return true, nil // assisted-service has taken it over
+		return true, nil // assisted-service has read the pull secret
 	}
 	if s.ControlPlane.Spec.Config.PullSecretRef == nil {
 		return r.placeholder(ctx, s)
 	}
 	if s.PullSecret == nil {
-		s.Block(controlplanev1.PullSecretMissingReason, fmt.Sprintf("Secret %s does not exist: create it (type %s), or remove config.pullSecretRef if the release needs none",
-			s.PullSecretName(), corev1.SecretTypeDockerConfigJson))
+		s.Block(controlplanev1.PullSecretMissingReason,
+			fmt.Sprintf("Secret %s does not exist: create it (type %s), or remove config.pullSecretRef if the release needs none",
+				s.PullSecretName(), corev1.SecretTypeDockerConfigJson))
 		return false, nil
 	}
 	credentials, problem, err := r.readPullSecret(ctx, s.PullSecret)
@@ -39,7 +40,7 @@ func (r *Reconciler) pullSecret(ctx context.Context, s *scope.Scope) (bool, erro
 	return true, nil
 }
 
-// placeholder makes the pull secret of a cluster that needs none; one that exists is used as it is.
+// placeholder creates the pull secret of a cluster whose release needs none. It does not change an existing Secret.
 func (r *Reconciler) placeholder(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.PullSecret != nil {
 		return true, nil
@@ -58,7 +59,7 @@ type pullSecretContents struct {
 	problem     string
 }
 
-// readPullSecret reads the contents of a Secret, once for each of its versions. problem says what the user has to mend.
+// readPullSecret reads the contents of a Secret, once for each version of it. problem states what the user has to correct.
 func (r *Reconciler) readPullSecret(ctx context.Context, metadata *metav1.PartialObjectMetadata) (release.Credentials, string, error) {
 	found, err := r.pullSecrets.Of(metadata, func(key client.ObjectKey) (pullSecretContents, error) {
 		secret := &corev1.Secret{}
@@ -73,7 +74,8 @@ func (r *Reconciler) readPullSecret(ctx context.Context, metadata *metav1.Partia
 func parsePullSecret(secret *corev1.Secret) pullSecretContents {
 	value, ok := secret.Data[corev1.DockerConfigJsonKey]
 	if !ok {
-		return pullSecretContents{problem: fmt.Sprintf("Secret %s has no key %s: create it with type %s", secret.Name, corev1.DockerConfigJsonKey, corev1.SecretTypeDockerConfigJson)}
+		return pullSecretContents{problem: fmt.Sprintf("Secret %s has no key %s: create it with type %s",
+			secret.Name, corev1.DockerConfigJsonKey, corev1.SecretTypeDockerConfigJson)}
 	}
 	credentials, err := release.ParseCredentials(value)
 	if err != nil {

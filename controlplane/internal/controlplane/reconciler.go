@@ -1,5 +1,5 @@
 // Package controlplane reconciles OpenshiftAssistedControlPlanes: it installs a cluster through assisted-service and
-// keeps its control plane.
+// maintains its control plane.
 package controlplane
 
 import (
@@ -36,41 +36,42 @@ import (
 )
 
 const (
-	// initialRequestDelay is after what time the same is asked of a cluster, or passed on, again that somebody else
-	// changed there; the time doubles up to maxRequestDelay.
+	// initialRequestDelay is the first interval at which a propagation is repeated that another client reverts. The
+	// interval doubles up to maxRequestDelay.
 	initialRequestDelay, maxRequestDelay = 10 * time.Second, 10 * time.Minute
 
 	// rememberedClusters is more than the clusters of one hub.
 	rememberedClusters = 8192
 
-	// wakeUps is the number of finished look-ups that may wait to be noticed.
+	// wakeUps is the number of finished lookups that may wait for a reconcile.
 	wakeUps = 1024
 )
 
-// What a manager may do in the namespaces that it watches; what concerns kinds without namespace stands in main.go. One
-// that watches a single namespace has these rights in it only (config/controlplane/namespaced).
+// The rights of a manager in the namespaces that it watches. main.go has the rights for kinds without namespace. A manager
+// that watches a single namespace has these rights in this namespace only (config/controlplane/namespaced).
 //
-// The verb delete on what is not deleted here (OpenshiftAssistedConfigs, infrastructure templates, MachineDrainRules)
-// is what the admission plugin OwnerReferencesPermissionEnforcement, which OpenShift hubs have, asks of those who write
-// owner references of objects that exist; update of our finalizers is what it asks of those who make something that
-// blocks the deletion of its owner. For Secrets such hubs get the verb by config/controlplane/openshift-hub.yaml.
+// OpenShift hubs have the admission plugin OwnerReferencesPermissionEnforcement. It requires the verb delete for a change
+// of the owner references of an existing object. Therefore the manager has this verb for kinds that it does not delete:
+// OpenshiftAssistedConfigs, infrastructure templates and MachineDrainRules. The plugin also requires the verb update for the
+// finalizers of an owner whose deletion a new object blocks. For Secrets, config/controlplane/openshift-hub.yaml adds the
+// verb.
 //
 // Our own objects:
 // +kubebuilder:rbac:groups=controlplane.cluster.x-k8s.io,resources=openshiftassistedcontrolplanes,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=controlplane.cluster.x-k8s.io,resources=openshiftassistedcontrolplanes/status,verbs=patch
 // +kubebuilder:rbac:groups=controlplane.cluster.x-k8s.io,resources=openshiftassistedcontrolplanes/finalizers,verbs=update
 //
-// The cluster, its workers, and the control-plane Machines, of which the status gets the condition UpToDate:
+// The cluster, its workers, and the control-plane Machines, whose status gets conditions:
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machinedeployments;machinesets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines/status,verbs=patch
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinedrainrules,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=openshiftassistedconfigs,verbs=get;list;watch;create;patch;delete
 //
-// Infrastructure machines and their templates, of whatever provider: without the right to read a kind the cache would
-// wait for ever. RBAC cannot say "all kinds without their subresources"; those of a custom resource, status and scale,
-// show nothing that is not in the object. Written are Metal3's; whoever installs another provider adds its kinds to an
-// aggregated ClusterRole (config/controlplane/rbac/infrastructure_role.yaml):
+// Infrastructure machines and their templates of any provider: without the right to read a kind, the cache would wait for
+// ever. RBAC cannot express "all kinds without their subresources". The subresources status and scale of a custom resource
+// show nothing that the object does not contain. The manager writes the kinds of Metal3. A user who installs another provider
+// adds its kinds to an aggregated ClusterRole (config/controlplane/rbac/infrastructure_role.yaml):
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=*,verbs=get;list;watch
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=metal3machines,verbs=create;patch
 // +kubebuilder:rbac:groups=infrastructure.cluster.x-k8s.io,resources=metal3machinetemplates,verbs=patch;delete
@@ -80,8 +81,8 @@ const (
 // +kubebuilder:rbac:groups=extensions.hive.openshift.io,resources=agentclusterinstalls,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=agent-install.openshift.io,resources=agents,verbs=get;list;watch
 //
-// Secrets: kubeconfigs, which have the names of Clusters; pull secrets, which users name. Content is read one by one,
-// only metadata is watched:
+// Secrets: kubeconfigs, which have the names of Clusters, and pull secrets, which users name. The manager watches only
+// metadata, and reads the content of single Secrets:
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 //
@@ -103,33 +104,33 @@ type Etcds interface {
 	etcdremoval.Etcds
 }
 
-// Names say where DNS names lead. What is not known is asked for, and done called when there is an answer; what is
-// known counts for some time.
+// Names resolves DNS names. Addresses returns the known addresses, and how long they are valid. It resolves an unknown name
+// in the background, and then calls done.
 type Names interface {
 	Addresses(name string, done func()) (facts.Name, time.Duration)
 }
 
 // Options are what a Reconciler needs.
 type Options struct {
-	// Client reads from caches all but Secrets and ConfigMaps.
+	// Client reads all kinds but Secrets and ConfigMaps from caches.
 	Client client.Client
-	// Metadata reads the metadata of Secrets and ConfigMaps from the cache, past the Client, which would ask the API server for them.
+	// Metadata reads the metadata of Secrets and ConfigMaps from the cache. Client would read them from the API server.
 	Metadata client.Reader
 	// Live reads from the API server.
 	Live client.Reader
-	// Releases finds the digests of release images, Repositories says where they are.
+	// Releases resolves the digests of release images, Repositories names their repositories.
 	Releases     *release.Resolver
 	Repositories openshift.Repositories
-	// Names asks the hub's DNS.
+	// Names queries the DNS of the hub.
 	Names     Names
 	Workloads Workloads
 	Etcds     Etcds
 	Kubelets  kubelets.Requests
 	Versions  clusterversion.Requests
 	Recorder  record.EventRecorder
-	// Clock is the time; nil: that of the system.
+	// Clock is nil for the time of the system.
 	Clock clock.Clock
-	// Selected reports whether this manager is to reconcile an object.
+	// Selected reports whether this manager reconciles an object.
 	Selected func(client.Object) bool
 }
 
@@ -140,12 +141,12 @@ type Reconciler struct {
 	writer *writer.Writer
 	// pullSecrets holds the contents of pull secrets by version.
 	pullSecrets kube.Contents[pullSecretContents]
-	// registries holds what ConfigMaps say of mirrors, by version.
+	// registries holds the mirrors in ConfigMaps, by version.
 	registries kube.Contents[*preflight.Registries]
 	kubeconfig *kubeconfig.Publisher
-	// deferred counts, by UID of the control plane, for how long its status differs from the stored one in words alone.
+	// deferred records since when the status of a control plane differs from the stored status in words alone, by UID.
 	deferred *reconcile.StatusLimiter[types.UID]
-	// missing remembers since when Machines of a MachineDeployment or MachineSet do not exist, by its UID.
+	// missing records since when Machines of a MachineDeployment or MachineSet are missing, by UID of the owner.
 	missing *reconcile.StartTimes[types.UID]
 	// gate decides when etcd, which cannot be watched, is inspected.
 	gate       *etcdgate.Gate
@@ -159,21 +160,21 @@ type Reconciler struct {
 	remediator *machines.Remediator
 	conditions *machines.ConditionWriter
 	move       *move.Blocker
-	// requestBackoff is when what installed clusters were asked for, and what was passed on, may be written again.
+	// requestBackoff is the backoff of propagations that another client reverts.
 	requestBackoff *flowcontrol.Backoff
 	// recreations limits registrations because of mirrors.
 	recreations *reconcile.Backoff
-	// passed is when what is in asks was passed on last.
-	passed *lru.Cache[string, time.Time]
-	// retries says when to come back after an error.
+	// propagated is the time of the last write of a propagation in requestBackoff.
+	propagated *lru.Cache[string, time.Time]
+	// retries is the rate limiter of requests that failed.
 	retries *retries
-	// wake reconciles control planes whose release image was looked up.
+	// wake reconciles control planes whose release image or DNS name was resolved.
 	wake chan event.GenericEvent
-	// progress is the log of what was reported.
+	// progress logs the changes of the status.
 	progress reconcile.ProgressLog
-	// started is when this process began to observe.
+	// started is the start of this process.
 	started time.Time
-	// trackReboots makes a change of what became of a reboot reconcile the control plane of its Machine.
+	// trackReboots watches the kind of a reboot, so that its phase triggers a reconcile of the control plane.
 	trackReboots func(reboot client.Object) error
 }
 
@@ -187,7 +188,7 @@ func New(options Options) *Reconciler {
 		Options:      options,
 		pullSecrets:  kube.NewContents[pullSecretContents](),
 		registries:   kube.NewContents[*preflight.Registries](),
-		passed:       lru.New[string, time.Time](rememberedClusters),
+		propagated:   lru.New[string, time.Time](rememberedClusters),
 		retries:      newRetries(),
 		wake:         make(chan event.GenericEvent, wakeUps),
 		progress:     reconcile.NewProgressLog(ctrl.Log.WithName("progress")),
@@ -215,7 +216,7 @@ func New(options Options) *Reconciler {
 	return r
 }
 
-// Reconcile brings the cluster of one control plane a step further.
+// Reconcile runs the phases of one control plane.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, reterr error) {
 	cp := &controlplanev1.OpenshiftAssistedControlPlane{}
 	if err := r.Client.Get(ctx, req.NamespacedName, cp); err != nil {
@@ -225,7 +226,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 		return ctrl.Result{}, nil
 	}
 	if left := r.writer.Recent.Pending(reconcile.Key("", cp), cp.ResourceVersion); left > 0 {
-		// What was written last is on its way into the cache, and reconciles again when it is there.
+		// The cache does not show the last write yet. Its event triggers the next reconcile.
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
 	s, err := r.gather(ctx, cp)
@@ -251,21 +252,26 @@ func (r *Reconciler) advance(ctx context.Context, s *scope.Scope) error {
 	case s.Paused():
 		return nil
 	case s.Deleting():
-		// A hold that fails, as with the admission of assisted-service away, keeps nothing from being deleted.
+		// A hold that fails, as without the admission webhook of assisted-service, must not block the deletion.
 		return errors.Join(reconcile.Run(ctx, s, r.blockInstallation), r.delete(ctx, s))
 	case s.GivesUp() && !s.Installed():
-		return reconcile.Run(ctx, s, r.confirmGivenUp, r.markGivenUp, r.giveUpMachines, r.giveUpRegistration, r.giveUpKubeconfig, r.restartInstallation)
+		return reconcile.Run(
+			ctx, s, r.confirmGivenUp, r.markGivenUp, r.giveUpMachines, r.giveUpRegistration, r.giveUpKubeconfig, r.restartInstallation,
+		)
 	}
 	proceed, err := r.retry(ctx, s)
 	if !proceed {
 		return err
 	}
-	// What is installed is looked after whatever the installation waits for.
+	// An installed cluster is maintained even if the registration is blocked.
 	return errors.Join(
 		err,
 		reconcile.Run(ctx, s, r.removal.FindStuck),
-		reconcile.Run(ctx, s, r.passOn), // before the registration, which states what is passed on only when it makes an object
-		reconcile.Run(ctx, s, r.guard, r.awaitDeletion, r.requirements, r.creator.ReadTemplates, r.pullSecret, r.resolveImage, r.infrastructure, r.register, r.creator.CreateMissing),
+		reconcile.Run(ctx, s, r.propagate), // before the registration, which sets propagated metadata only when it creates an object
+		reconcile.Run(
+			ctx, s, r.guard, r.awaitDeletion, r.requirements, r.creator.ReadTemplates, r.pullSecret, r.resolveImage, r.infrastructure,
+			r.register, r.creator.CreateMissing,
+		),
 		reconcile.Run(ctx, s, r.holdForForeignAgents),
 		reconcile.Run(ctx, s, r.preflight),
 		reconcile.Run(ctx, s, r.hooks.HoldDeleted),
@@ -293,5 +299,8 @@ func (r *Reconciler) advance(ctx context.Context, s *scope.Scope) error {
 
 // delete runs the phases of a deletion.
 func (r *Reconciler) delete(ctx context.Context, s *scope.Scope) error {
-	return reconcile.Run(ctx, s, r.removal.Release, r.deleter.AwaitWorkers, r.deleter.DeleteAll, r.relabel, r.deregister, r.deleteImageSets, r.confirmDeleted, r.removeFinalizer)
+	return reconcile.Run(
+		ctx, s, r.removal.Release, r.deleter.AwaitWorkers, r.deleter.DeleteAll, r.relabel, r.deregister, r.deleteImageSets, r.confirmDeleted,
+		r.removeFinalizer,
+	)
 }

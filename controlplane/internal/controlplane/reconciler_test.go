@@ -123,7 +123,7 @@ func TestMissingDependencyIsReported(t *testing.T) {
 		},
 		"a foreign ClusterDeployment": {
 			world:  with(&hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1"}}),
-			reason: controlplanev1.InstallationNotOursReason, message: "was not made for this control plane",
+			reason: controlplanev1.InstallationNotOursReason, message: "was not created for this control plane",
 		},
 		"no infra template": {
 			world:   without[*unstructured.Unstructured],

@@ -16,7 +16,8 @@ import (
 func TestRefusalIsRedacted(t *testing.T) {
 	g := NewWithT(t)
 	s := scope.New(&facts.Facts{ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}})
-	_, err := New(Options{}).rejected(s, "AgentClusterInstall", apierrors.NewBadRequest("cannot reach https://img.example/?api_key=top-secret"))
+	refusal := apierrors.NewBadRequest("cannot reach https://img.example/?api_key=top-secret")
+	_, err := New(Options{}).rejected(s, "AgentClusterInstall", refusal)
 	g.Expect(err).NotTo(HaveOccurred())
 	message := s.Found.Blocked(status.Installation).Message
 	g.Expect(message).To(ContainSubstring("https://img.example/..."))

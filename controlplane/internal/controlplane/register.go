@@ -26,8 +26,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// register registers the cluster in assisted-service: a ClusterDeployment and an AgentClusterInstall, which carry no owner references, for
-// the garbage collector must never deregister a cluster.
+// register registers the cluster with assisted-service: it writes a ClusterDeployment and an AgentClusterInstall. Neither has
+// owner references: the garbage collector must never deregister a cluster.
 func (r *Reconciler) register(ctx context.Context, s *scope.Scope) (bool, error) {
 	switch {
 	case foreign(s, s.Deployment, "ClusterDeployment"), foreign(s, s.Install, "AgentClusterInstall"):
@@ -35,8 +35,9 @@ func (r *Reconciler) register(ctx context.Context, s *scope.Scope) (bool, error)
 	case s.Installed() && (s.Install == nil || s.Imported() && s.Deployment == nil):
 		return r.importCluster(ctx, s)
 	case s.Begun && s.Install == nil:
-		s.Block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("AgentClusterInstall %s is missing although the installation was started: it is not created again, "+
-			"for that would reinstall the hosts. Restore it from a backup. If nothing runs on the hosts yet, delete the Cluster, which wipes them, and create it again", s.ControlPlane.Name))
+		s.Block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("AgentClusterInstall %s is missing although the installation "+
+			"was started: it is not created again, because that would reinstall the hosts. Restore it from a backup. "+
+			"If nothing runs on the hosts yet, delete the Cluster, which wipes them, and create it again", s.ControlPlane.Name))
 		return false, nil
 	case s.Reregistered:
 		s.Block(controlplanev1.ReregisteredReason, status.Reregistered(s.Facts))
@@ -60,12 +61,11 @@ func (r *Reconciler) register(ctx context.Context, s *scope.Scope) (bool, error)
 	return r.applyRegistrations(ctx, s, install)
 }
 
-// newInstall returns the AgentClusterInstall of a cluster that is to be registered. It blocks if the user has to correct
-// the configuration first.
+// newInstall returns the AgentClusterInstall to register. It blocks if the user has to correct the configuration first.
 func newInstall(s *scope.Scope) (install *hiveext.AgentClusterInstall, proceed bool) {
 	if len(s.MissingConfigMaps) > 0 {
-		s.Block(controlplanev1.ManifestsMissingReason, fmt.Sprintf("ConfigMap %s does not exist: create it, or remove it from config.manifestsConfigMapRefs and config.imageRegistryRef",
-			bound.List(s.MissingConfigMaps)))
+		s.Block(controlplanev1.ManifestsMissingReason, fmt.Sprintf("ConfigMap %s does not exist: create it, or remove it from "+
+			"config.manifestsConfigMapRefs and config.imageRegistryRef", bound.List(s.MissingConfigMaps)))
 		return nil, false
 	}
 	install, err := registration.AgentClusterInstall(s.Facts, s.ImageSetName, s.Found.Version)
@@ -95,13 +95,16 @@ func (r *Reconciler) applyRegistrations(ctx context.Context, s *scope.Scope, ins
 	return true, r.withdrawHold(ctx, s, install)
 }
 
-// applyRegistration writes an object of the registration. One that the cache does not show yet may stand for a foreign
-// cluster, and is not written: see foreign.
-func (r *Reconciler) applyRegistration(ctx context.Context, s *scope.Scope, kind string, wanted, observed client.Object) (bool, error) {
+// applyRegistration writes an object of the registration. It does not change an object that the cache does not show yet,
+// because the object may register a foreign cluster: see foreign.
+func (r *Reconciler) applyRegistration(
+	ctx context.Context, s *scope.Scope, kind string, wanted, observed client.Object,
+) (bool, error) {
 	switch err := r.writer.Apply(ctx, s, wanted, observed); {
 	case errors.Is(err, writer.ErrNotCached):
 		s.Again.In(reconcile.CacheLag)
-		s.Block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("Cluster not registered yet: %s %s was created a moment ago. The manager checks whether it belongs to this cluster", kind, wanted.GetName()))
+		s.Block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("Cluster not registered yet: %s %s was created a moment ago. "+
+			"The manager checks whether it belongs to this cluster", kind, wanted.GetName()))
 		return false, nil
 	case err != nil:
 		return r.rejected(s, kind, err)
@@ -109,8 +112,8 @@ func (r *Reconciler) applyRegistration(ctx context.Context, s *scope.Scope, kind
 	return true, nil
 }
 
-// recordMirrors states in an AgentClusterInstall which content the ConfigMap with the mirrors has: assisted-service
-// reads the ConfigMap at the registration, and does not watch it.
+// recordMirrors records the digest of the ConfigMap with the mirrors in an AgentClusterInstall. assisted-service reads the
+// ConfigMap at the registration, and does not watch it.
 func (r *Reconciler) recordMirrors(ctx context.Context, s *scope.Scope, install *hiveext.AgentClusterInstall) error {
 	registries, err := r.readRegistries(ctx, s)
 	if registries != nil {
@@ -119,9 +122,9 @@ func (r *Reconciler) recordMirrors(ctx context.Context, s *scope.Scope, install 
 	return err
 }
 
-// confirmDeployment asks the API server, not the cache, whether the ClusterDeployment of an AgentClusterInstall that is
-// to be created is being deleted: assisted-service deletes the AgentClusterInstall together with it, each time that it
-// is created meanwhile (chaos, seed 1: the cache of ClusterDeployments was late).
+// confirmDeployment reads the ClusterDeployment of a missing AgentClusterInstall from the API server, and returns false if
+// the ClusterDeployment is being deleted. assisted-service would delete each AgentClusterInstall that is created meanwhile
+// (chaos, seed 1: the cache of ClusterDeployments was late).
 func (r *Reconciler) confirmDeployment(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Install != nil || s.Deployment == nil {
 		return true, nil
@@ -134,29 +137,33 @@ func (r *Reconciler) confirmDeployment(ctx context.Context, s *scope.Scope) (boo
 		return true, nil
 	}
 	s.Again.In(reconcile.CacheLag)
-	s.Block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("waiting for assisted-service to deregister the cluster (ClusterDeployment %s): the cluster is registered again afterwards", s.Deployment.Name))
+	s.Block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("waiting for assisted-service to deregister the cluster "+
+		"(ClusterDeployment %s): the cluster is registered again afterwards", s.Deployment.Name))
 	return false, nil
 }
 
-// patchInstall changes the metadata of an AgentClusterInstall, unless it is gone.
-func (r *Reconciler) patchInstall(ctx context.Context, before *hiveext.AgentClusterInstall, change func(*hiveext.AgentClusterInstall)) error {
+// patchInstall changes the metadata of an AgentClusterInstall, if it exists.
+func patchInstall(
+	ctx context.Context, c client.Client, before *hiveext.AgentClusterInstall, change func(*hiveext.AgentClusterInstall),
+) error {
 	after := before.DeepCopy()
 	change(after)
-	return client.IgnoreNotFound(kube.PatchMetadata(ctx, r.Client, before, after, writer.FieldOwner))
+	return client.IgnoreNotFound(kube.PatchMetadata(ctx, c, before, after, writer.FieldOwner))
 }
 
-// rejected makes a refusal a condition.
+// rejected reports a refusal of the API server. It returns other errors.
 func (r *Reconciler) rejected(s *scope.Scope, kind string, err error) (bool, error) {
 	if !kube.IsRefused(err) {
 		return false, err
 	}
 	r.writer.Refused(s, kind)
-	s.Block(controlplanev1.InstallationRejectedReason, fmt.Sprintf("%s %s was refused, correct the configuration: %s", kind, s.ControlPlane.Name, assisted.RedactURLs(err.Error())))
+	s.Block(controlplanev1.InstallationRejectedReason,
+		fmt.Sprintf("%s %s was refused, correct the configuration: %s", kind, s.ControlPlane.Name, assisted.RedactURLs(err.Error())))
 	return false, nil
 }
 
-// foreign tells, and says, whether an object with the name of ours belongs to someone else. It may stand for a running
-// cluster: nobody is ever told to delete it.
+// foreign reports whether an object of our name belongs to another owner, and blocks in this case. The object may register a
+// running cluster: the message must not advise to delete it.
 func foreign(s *scope.Scope, obj client.Object, kind string) bool {
 	if kube.IsNil(obj) || slices.Contains(s.Registration(), obj) {
 		return false
@@ -170,19 +177,21 @@ func foreign(s *scope.Scope, obj client.Object, kind string) bool {
 		wanted = append(wanted, key+"="+value)
 	}
 	slices.Sort(wanted)
-	s.Block(controlplanev1.InstallationNotOursReason, fmt.Sprintf("%s %s exists and was not made for this control plane; it is left alone. Give the control plane another name, or, if it is "+
-		"that of this cluster, its labels: %s", kind, obj.GetName(), strings.Join(wanted, ", ")))
+	s.Block(controlplanev1.InstallationNotOursReason, fmt.Sprintf("%[1]s %[2]s exists and was not created for this control plane. "+
+		"It is not changed. Give the control plane another name. If the %[1]s belongs to this cluster, set its labels: %[3]s",
+		kind, obj.GetName(), strings.Join(wanted, ", ")))
 	return true
 }
 
-// blockFormer reports an object of a former Cluster of our name. It may be that of this cluster: when the control plane
-// was created again from a manifest, it has lost what it recorded.
+// blockFormer reports an object of a former Cluster of our name. The object may belong to this cluster: a control plane that
+// was created again from a manifest has lost its record of UIDs.
 func blockFormer(s *scope.Scope, obj client.Object, kind string, former types.UID) {
 	if !obj.GetDeletionTimestamp().IsZero() {
-		s.Block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("%s %s of a former Cluster %s is being deleted: waiting until assisted-service has deregistered that cluster",
-			kind, obj.GetName(), s.ClusterName()))
+		s.Block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("%s %s of a former Cluster %s is being deleted: "+
+			"waiting until assisted-service has deregistered that cluster", kind, obj.GetName(), s.ClusterName()))
 		return
 	}
-	s.Block(controlplanev1.InstallationNotOursReason, fmt.Sprintf("%s %s was made for a former Cluster %s (UID %s), whose hosts may be running; it is left alone. Give the control plane another name, or, if it is "+
-		"that of this cluster, add the UID to the annotation %s of the control plane", kind, obj.GetName(), s.ClusterName(), former, contract.ClusterUIDsAnnotation))
+	s.Block(controlplanev1.InstallationNotOursReason, fmt.Sprintf("%[1]s %[2]s was created for a former Cluster %[3]s (UID %[4]s), whose "+
+		"hosts may be running. It is not changed. Give the control plane another name. If the %[1]s belongs to this cluster, add the UID to "+
+		"the annotation %[5]s of the control plane", kind, obj.GetName(), s.ClusterName(), former, contract.ClusterUIDsAnnotation))
 }

@@ -219,7 +219,7 @@ func TestRegistrationOfFormerClusterIsNotOurs(t *testing.T) {
 	h.Expect(blocked.Reason).To(Equal(controlplanev1.InstallationNotOursReason))
 	h.Expect(blocked.Message).To(
 		And(
-			ContainSubstring("ClusterDeployment c1 was made for a former Cluster cluster1 (UID former-uid)"),
+			ContainSubstring("ClusterDeployment c1 was created for a former Cluster cluster1 (UID former-uid)"),
 			ContainSubstring(contract.ClusterUIDsAnnotation),
 		),
 	)

@@ -22,10 +22,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// registerAgain deregisters a cluster whose installation has not begun if the spec changed in a way that
-// assisted-service takes over at a registration only, and waits for a deregistration that any client requested. Returns
-// true if the AgentClusterInstall can be written. Hosts that are bound are unbound by assisted-service, and bound to the
-// new registration by the bootstrap provider.
+// registerAgain deregisters a cluster whose installation has not begun, if the spec has a change that assisted-service reads
+// at a registration only. It also waits for a deregistration that any client requested. It returns true if the
+// AgentClusterInstall can be written. assisted-service unbinds the bound hosts, and the bootstrap provider binds them to the
+// new registration.
 func (r *Reconciler) registerAgain(ctx context.Context, s *scope.Scope, wanted *hiveext.AgentClusterInstall) (bool, error) {
 	field := r.registerAgainFor(s, wanted)
 	if leaving := r.beingDeregistered(s); len(leaving) > 0 {
@@ -90,26 +90,29 @@ func (r *Reconciler) awaitDeregistration(ctx context.Context, s *scope.Scope, pa
 }
 
 // delayRegistration holds the installation of a cluster whose mirrors change too often, so that it does not begin with
-// outdated mirrors. Changes that need no registration are applied meanwhile: the content of the mirrors is the last
-// field that RegisterAgainFor compares, so that no other field needs one.
-func (r *Reconciler) delayRegistration(ctx context.Context, s *scope.Scope, wanted *hiveext.AgentClusterInstall, delay time.Duration) error {
+// outdated mirrors. It applies changes that need no registration meanwhile. RegisterAgainFor compares the content of the
+// mirrors last. Therefore no other field needs a registration.
+func (r *Reconciler) delayRegistration(
+	ctx context.Context, s *scope.Scope, wanted *hiveext.AgentClusterInstall, delay time.Duration,
+) error {
 	s.Again.In(delay)
-	s.Block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("Cluster is registered again at %s: %s changed again after a registration. "+
-		"Find the clients that change the ConfigMap, or set its content back. The installation is on hold", r.Clock.Now().Add(delay).UTC().Format(time.RFC3339), registration.ContentOfMirrors))
+	s.Block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("Cluster is registered again at %s: %s changed again after a "+
+		"registration. Find the clients that change the ConfigMap, or set its content back. The installation is on hold",
+		r.Clock.Now().Add(delay).UTC().Format(time.RFC3339), registration.ContentOfMirrors))
 	if !s.Install.Spec.HoldInstallation { // first, because the API server may refuse the other changes
 		if held, err := r.holdInstallation(ctx, s, "The cluster is registered with outdated mirrors"); err != nil || !held {
 			return err
 		}
 	}
 	wanted.Spec.HoldInstallation = true
-	metav1.SetMetaDataAnnotation(&wanted.ObjectMeta, bootstrapv1.MirrorsDigestAnnotation, s.Install.Annotations[bootstrapv1.MirrorsDigestAnnotation])
+	registered := s.Install.Annotations[bootstrapv1.MirrorsDigestAnnotation]
+	metav1.SetMetaDataAnnotation(&wanted.ObjectMeta, bootstrapv1.MirrorsDigestAnnotation, registered)
 	_, err := r.applyRegistrations(ctx, s, wanted)
 	return err
 }
 
-// tryRegistration reports whether the API server would take the objects of a registration. A cluster is not
-// deregistered for what assisted-service of this hub refuses: no object would be left, and the hosts would be unbound
-// for nothing.
+// tryRegistration reports whether the API server would accept the objects of a registration. Otherwise a cluster must not be
+// deregistered: no registration would be left, and the hosts would be unbound for nothing.
 func (r *Reconciler) tryRegistration(ctx context.Context, s *scope.Scope, install *hiveext.AgentClusterInstall) (bool, error) {
 	objects := []struct {
 		kind string
@@ -130,20 +133,21 @@ func (r *Reconciler) tryRegistration(ctx context.Context, s *scope.Scope, instal
 	return true, nil
 }
 
+// whyAgain returns why a registration is deleted: for a change of field, or for another reason if field is empty.
 func whyAgain(field string) string {
 	if field == "" {
 		return "the registration is being deleted, and is created again when assisted-service has deregistered the cluster"
 	}
-	return fmt.Sprintf("the cluster is registered again, for assisted-service does not take over a change of %s", field)
+	return fmt.Sprintf("the cluster is registered again, because assisted-service does not apply a change of %s", field)
 }
 
-// mayRegisterAgain asks the API server, not the cache, whether the control plane is as it was read, and whether
-// assisted-service reports that no installation was started. If it starts one at this very moment, the deletion cancels
-// it: no disk is written before the preparation ends, which takes longer.
+// mayRegisterAgain reads the API server, past the cache. It returns true if the control plane is unchanged, and
+// assisted-service reports that no installation was started. The deletion cancels an installation that starts at this very
+// moment: no disk is written before the end of the preparation, which takes longer.
 func (r *Reconciler) mayRegisterAgain(ctx context.Context, s *scope.Scope) (bool, error) {
 	now := &controlplanev1.OpenshiftAssistedControlPlane{}
-	there, err := kube.Exists(ctx, r.Live, s.Stored, now)
-	if err != nil || !there || now.ResourceVersion != s.Stored.ResourceVersion {
+	exists, err := kube.Exists(ctx, r.Live, s.Stored, now)
+	if err != nil || !exists || now.ResourceVersion != s.Stored.ResourceVersion {
 		return false, err
 	}
 	install, err := kube.Read(ctx, r.Live, client.ObjectKeyFromObject(s.Install), &hiveext.AgentClusterInstall{})
@@ -151,7 +155,8 @@ func (r *Reconciler) mayRegisterAgain(ctx context.Context, s *scope.Scope) (bool
 		return false, err
 	}
 	if !isAnswered(install) {
-		s.Block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("waiting for assisted-service to report the state of AgentClusterInstall %s: whether an installation was started is not known", install.Name))
+		s.Block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("waiting for assisted-service to report the state of "+
+			"AgentClusterInstall %s: whether an installation was started is not known", install.Name))
 		return false, nil
 	}
 	return install.UID == s.Install.UID && install.Spec.ClusterMetadata == nil && !assisted.Observe(install).Started, nil

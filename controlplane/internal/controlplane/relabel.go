@@ -12,9 +12,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// relabel puts labels back that somebody removed, and records the UID of the Cluster where that is another since a move
-// or a restore. Before the installation has begun, the registration does. A deletion needs them: once the one of the
-// two is gone, nothing else may tell whose the other was.
+// relabel restores the labels of the registration that another client removed, and records the UID of a Cluster that was
+// moved or restored. Before the installation begins, the registration does so. A deletion needs the labels: once one of the
+// two objects is deleted, they alone may show the owner of the other.
 func (r *Reconciler) relabel(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.Begun && !s.Deleting() {
 		return true, nil
@@ -31,7 +31,7 @@ func (r *Reconciler) relabel(ctx context.Context, s *scope.Scope) (bool, error) 
 		after := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy
 		s.Owner().Mark(after)
 		if err := r.Client.Patch(ctx, after, client.MergeFrom(obj), writer.FieldOwner); client.IgnoreNotFound(err) != nil {
-			return false, fmt.Errorf("cannot put the labels of %T %s back: %w", obj, obj.GetName(), err)
+			return false, fmt.Errorf("cannot restore the labels of %T %s: %w", obj, obj.GetName(), err)
 		}
 		r.writer.Recent.Record(key, version)
 		if deployment, ok := after.(*hivev1.ClusterDeployment); ok {

@@ -274,9 +274,9 @@ func TestBlockersOfTheReleaseOfAHost(t *testing.T) {
 		"the cluster is unreachable": {
 			func(h *hub) {
 				h.etcds.observing = cluster.ErrNotConnected
-				h.workloads.facts.Failure = &workload.Failure{Message: "its name cannot be looked up"}
+				h.workloads.facts.Failure = &workload.Failure{Message: "its name cannot be resolved"}
 			}, controlplanev1.ConnectionDownReason,
-			"the state of etcd is unknown: its name cannot be looked up. Waiting until the API server answers",
+			"the state of etcd is unknown: its name cannot be resolved. Waiting until the API server answers",
 		},
 		"etcd does not serve its cluster": {
 			func(h *hub) { h.etcds.Lost = true }, controlplanev1.EtcdQuorumAtRiskReason, "it has most likely lost its quorum",
@@ -497,7 +497,8 @@ func TestAnotherHostGetsTheNameOfReleasedHost(t *testing.T) {
 			[]workload.EtcdMember{{ID: 1, Name: "n0", Hosts: []string{"n0"}, Problem: "does not answer"}}, "n0", []string{"remove n0 through n1"},
 		},
 		"the released host had rejoined and not started": {
-			[]workload.EtcdMember{{ID: 9, Learner: true, Hosts: []string{"n0"}, Problem: "does not answer"}}, "other", []string{"remove  through n1"},
+			[]workload.EtcdMember{{ID: 9, Learner: true, Hosts: []string{"n0"}, Problem: "does not answer"}},
+			"other", []string{"remove  through n1"},
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {

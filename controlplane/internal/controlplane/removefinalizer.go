@@ -11,12 +11,12 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// removeFinalizer lets the object go.
+// removeFinalizer is the last phase of a deletion.
 func (r *Reconciler) removeFinalizer(ctx context.Context, s *scope.Scope) (bool, error) {
 	return true, r.release(ctx, s)
 }
 
-// release lets the object go, and forgets its cluster.
+// release removes the finalizer, and closes the connection to the cluster.
 func (r *Reconciler) release(ctx context.Context, s *scope.Scope) error {
 	after := s.Stored.DeepCopy()
 	if !controllerutil.RemoveFinalizer(after, controlplanev1.OpenshiftAssistedControlPlaneFinalizer) {
@@ -28,6 +28,6 @@ func (r *Reconciler) release(ctx context.Context, s *scope.Scope) error {
 	if err := r.writer.PatchMetadata(ctx, s, after); client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	r.writer.Recent.Record(reconcile.Key("", before), before.ResourceVersion) // a cache that still has it asks for nothing to be done again
+	r.writer.Recent.Record(reconcile.Key("", before), before.ResourceVersion) // a cache that still shows the finalizer triggers no phase again
 	return nil
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// report computes the status from the facts, on every path, and writes it with one request if it changed: a change of
-// words once it has lasted.
+// report computes the status from the facts, and writes it with one request if it changed. A change of words alone is written
+// later. Each reconcile calls report, also after errors.
 func (r *Reconciler) report(ctx context.Context, s *scope.Scope, failure error) error {
 	if s.Released {
 		return nil
@@ -27,13 +27,13 @@ func (r *Reconciler) report(ctx context.Context, s *scope.Scope, failure error) 
 	cp := s.Stored.DeepCopy()
 	v.Compose(cp)
 	if left := v.UntilChange(); left > 0 {
-		s.Again.In(left) // the end of a time cannot be watched
+		s.Again.In(left) // no watch reports that time has passed
 	}
 	if equality.Semantic.DeepEqual(s.Stored.Status, cp.Status) {
 		r.deferred.Reset(cp.UID)
 		return nil
 	}
-	if left := r.quiet(s.Stored, cp); left > 0 {
+	if left := r.reportDelay(s.Stored, cp); left > 0 {
 		s.Again.In(left)
 		return nil
 	}
@@ -54,11 +54,11 @@ func (r *Reconciler) report(ctx context.Context, s *scope.Scope, failure error) 
 	return nil
 }
 
-// announce makes Events of what changed.
+// announce emits Events for changes of the status.
 func (r *Reconciler) announce(before, cp *controlplanev1.OpenshiftAssistedControlPlane) {
 	was, is := before.Status.Installation.Phase, cp.Status.Installation.Phase
 	installed := conditions.Get(cp, controlplanev1.InstalledCondition)
-	if installed == nil || !cp.DeletionTimestamp.IsZero() { // what assisted-service cancels has not failed
+	if installed == nil || !cp.DeletionTimestamp.IsZero() { // a canceled installation has not failed
 		return
 	}
 	if was != is {
@@ -71,23 +71,23 @@ func (r *Reconciler) announce(before, cp *controlplanev1.OpenshiftAssistedContro
 			r.writer.Warn(cp, "InstallationFailed", "%s", installed.Message)
 		}
 	}
-	if slow := conditions.Get(cp, controlplanev1.HostsProgressingCondition); slow != nil && !conditions.Has(before, controlplanev1.HostsProgressingCondition) {
+	slow := conditions.Get(cp, controlplanev1.HostsProgressingCondition)
+	if slow != nil && !conditions.Has(before, controlplanev1.HostsProgressingCondition) {
 		r.writer.Warn(cp, controlplanev1.HostsLaggingReason, "%s", slow.Message)
 	}
-	if installed.Reason == controlplanev1.ReregisteredReason && conditions.GetReason(before, controlplanev1.InstalledCondition) != installed.Reason {
-		r.writer.Warn(cp, controlplanev1.ReregisteredReason, "%s", installed.Message)
+	if conditions.GetReason(before, controlplanev1.InstalledCondition) == installed.Reason {
+		return
 	}
-	if installed.Reason == controlplanev1.WorkersNotCreatedReason && conditions.GetReason(before, controlplanev1.InstalledCondition) != installed.Reason {
-		r.writer.Warn(cp, controlplanev1.WorkersNotCreatedReason, "%s", installed.Message)
-	}
-	if installed.Reason == controlplanev1.PreparationFailedReason && conditions.GetReason(before, controlplanev1.InstalledCondition) != installed.Reason {
-		r.writer.Warn(cp, "PreparationFailed", "%s", installed.Message)
+	switch installed.Reason {
+	case controlplanev1.ReregisteredReason, controlplanev1.WorkersNotCreatedReason, controlplanev1.PreparationFailedReason:
+		r.writer.Warn(cp, installed.Reason, "%s", installed.Message)
 	}
 }
 
-// quiet returns how much longer the status may wait to be written; 0 is at once.
-func (r *Reconciler) quiet(before, after *controlplanev1.OpenshiftAssistedControlPlane) time.Duration {
-	if !status.OnlyWords(&before.Status, &after.Status) || conditions.IsTrue(after, clusterv1.PausedCondition) { // who pauses is told at once, and then nothing is written any more
+// reportDelay returns how much longer the write of the status may wait.
+func (r *Reconciler) reportDelay(before, after *controlplanev1.OpenshiftAssistedControlPlane) time.Duration {
+	// The condition Paused is urgent: a paused object gets no further status.
+	if !status.OnlyWords(&before.Status, &after.Status) || conditions.IsTrue(after, clusterv1.PausedCondition) {
 		return r.deferred.UrgentDelay(after.UID)
 	}
 	return r.deferred.DeferrableDelay(after.UID)

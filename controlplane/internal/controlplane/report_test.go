@@ -59,11 +59,11 @@ func TestQuiet(t *testing.T) {
 	after.Status.Conditions = []metav1.Condition{
 		{Type: "A", Status: metav1.ConditionFalse, Reason: controlplanev1.WaitingForHostsReason, Message: "for two"},
 	}
-	g.Expect(r.quiet(before, after)).To(Equal(reconcile.DeferralPeriod))
+	g.Expect(r.reportDelay(before, after)).To(Equal(reconcile.DeferralPeriod))
 	now = now.Add(reconcile.DeferralPeriod / 4)
-	g.Expect(r.quiet(before, after)).To(Equal(reconcile.DeferralPeriod*3/4), "the next reconcile is at the end of the deferral")
+	g.Expect(r.reportDelay(before, after)).To(Equal(reconcile.DeferralPeriod*3/4), "the next reconcile is at the end of the deferral")
 	now = now.Add(reconcile.DeferralPeriod)
-	g.Expect(r.quiet(before, after)).To(BeZero())
+	g.Expect(r.reportDelay(before, after)).To(BeZero())
 }
 
 func TestPauseIsReportedAtOnce(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 )
 
-// requirements waits for what Cluster API and the user have to give first.
+// requirements waits for the Cluster that owns the control plane, and checks the version and the name of the cluster.
 func (r *Reconciler) requirements(_ context.Context, s *scope.Scope) (bool, error) {
 	if s.Cluster == nil {
 		s.Block(controlplanev1.WaitingForClusterReason, "waiting for the Cluster that owns this control plane (Cluster.spec.controlPlaneRef)")
@@ -37,8 +37,8 @@ func (r *Reconciler) requirements(_ context.Context, s *scope.Scope) (bool, erro
 	return true, nil
 }
 
-// checkName returns an error where the Cluster's name, which no admission compares with the rules of a cluster's
-// domain, cannot be that of a cluster.
+// checkName returns an error if the name cannot be part of the domain of a cluster. No admission checks the name of a
+// Cluster by these rules.
 func checkName(s *scope.Scope) error {
 	config := &s.ControlPlane.Spec.Config
 	onNone := len(config.APIVIPs) == 0 && config.ExternalPlatform == nil

@@ -23,7 +23,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// resolveImage finds the release image and names it in a ClusterImageSet.
+// resolveImage resolves the release image and writes its ClusterImageSet.
 func (r *Reconciler) resolveImage(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Begun {
 		return true, nil
@@ -48,8 +48,8 @@ func (r *Reconciler) resolveImage(ctx context.Context, s *scope.Scope) (bool, er
 	return r.resolveTag(ctx, s, tagged, registries)
 }
 
-// resolveTag finds the digest of an image by tag. A registered cluster keeps its image while the registries do not
-// answer, so that a new pull secret or a restart of the manager delays no installation.
+// resolveTag resolves the digest of an image with a tag. A registered cluster keeps its image while the registries do not
+// answer. Then neither a new pull secret nor a restart of the manager delays its installation.
 func (r *Reconciler) resolveTag(ctx context.Context, s *scope.Scope, tagged string, registries *preflight.Registries) (bool, error) {
 	sources := r.sourcesOf(registries, tagged)
 	lookup := facts.ReleaseLookup{Tagged: tagged, Through: cmp.Or(sources.Version(pullSecretVersion(s)), facts.LookedUpDirectly)}
@@ -62,7 +62,7 @@ func (r *Reconciler) resolveTag(ctx context.Context, s *scope.Scope, tagged stri
 	image, retryAfter, err := r.Releases.Resolve(tagged, sources, s.Credentials, r.waker(s))
 	through := lookup.Through
 	if err != nil {
-		// The image keeps the record of its own sources, so that the look-up goes on.
+		// The image keeps the record of its own sources, so that the lookup continues.
 		if image, through = s.RegisteredImage(lookup); image == "" || errors.Is(err, release.ErrNotFound) {
 			blockRelease(s, tagged, retryAfter, err)
 			return false, nil
@@ -73,10 +73,11 @@ func (r *Reconciler) resolveTag(ctx context.Context, s *scope.Scope, tagged stri
 	return r.nameImage(ctx, s, tagged, through)
 }
 
-// sourcesOf returns where an image is looked up.
+// sourcesOf returns the registries of an image, and how to reach them.
 func (r *Reconciler) sourcesOf(registries *preflight.Registries, image string) release.Sources {
 	sources := release.Sources{
-		Mirrors: registries.MirrorsOf(image), Insecure: registries.InsecureOf(image), Blocked: registries.Blocks(image), Authorities: registries.Authorities(),
+		Mirrors: registries.MirrorsOf(image), Insecure: registries.InsecureOf(image), Blocked: registries.Blocks(image),
+		Authorities: registries.Authorities(),
 	}
 	if r.Repositories.OnLoopback(image) {
 		sources.Insecure = append(sources.Insecure, image)
@@ -84,8 +85,8 @@ func (r *Reconciler) sourcesOf(registries *preflight.Registries, image string) r
 	return sources
 }
 
-// pullSecretVersion changes with the user's pull secret. It stands for the contents, whose hash is no secret to be read
-// by everyone who may read ClusterImageSets.
+// pullSecretVersion changes with the user's pull secret. It replaces a hash of the contents, which clients that may read
+// ClusterImageSets must not see.
 func pullSecretVersion(s *scope.Scope) string {
 	if s.ControlPlane.Spec.Config.PullSecretRef == nil || s.PullSecret == nil {
 		return ""
@@ -93,8 +94,8 @@ func pullSecretVersion(s *scope.Scope) string {
 	return s.PullSecret.ResourceVersion
 }
 
-// withoutRegistries blocks while the ConfigMap with the mirrors is named and does not exist: a disconnected hub would
-// ask a registry that it never reaches.
+// withoutRegistries blocks while the named ConfigMap with the mirrors does not exist. A disconnected hub would query a
+// registry that it never reaches.
 func withoutRegistries(s *scope.Scope) bool {
 	ref := s.ControlPlane.Spec.Config.ImageRegistryRef
 	if ref == nil || ref.Name == "" || s.RegistryConfig != nil {
@@ -106,7 +107,7 @@ func withoutRegistries(s *scope.Scope) bool {
 	return true
 }
 
-// useImageSet takes the user's ClusterImageSet.
+// useImageSet selects the ClusterImageSet of the user.
 func useImageSet(s *scope.Scope, name string) bool {
 	if s.ImageSet != nil {
 		s.Found.ReleaseImage, s.ImageSetName = s.ImageSet.Spec.ReleaseImage, s.ImageSet.Name
@@ -118,8 +119,8 @@ func useImageSet(s *scope.Scope, name string) bool {
 	return false
 }
 
-// nameImage writes our ClusterImageSet of the image, unless the cluster is registered with another. It has no owner
-// reference (it is cluster-scoped); the finalizer deletes it.
+// nameImage writes our ClusterImageSet of the image, unless the cluster is registered with another. The ClusterImageSet is
+// cluster-scoped, and has no owner reference. The finalizer deletes it.
 func (r *Reconciler) nameImage(ctx context.Context, s *scope.Scope, resolvedFrom, through string) (bool, error) {
 	s.ImageSetName = assisted.ClusterImageSetName(s.ControlPlane.Namespace, s.ControlPlane.Name, s.Found.ReleaseImage)
 	if wanted := s.ImageSetName; !registrable(s) || s.ImageSetName != wanted {
@@ -128,15 +129,16 @@ func (r *Reconciler) nameImage(ctx context.Context, s *scope.Scope, resolvedFrom
 	if foreign, err := r.foreignImageSet(ctx, s, s.ImageSetName); err != nil || foreign {
 		return false, err
 	}
-	if err := r.writer.ApplyChecked(ctx, s, registration.ClusterImageSet(s.Facts, s.ImageSetName, s.Found.ReleaseImage, resolvedFrom, through), s.OwnSet(s.ImageSetName)); err != nil {
+	imageSet := registration.ClusterImageSet(s.Facts, s.ImageSetName, s.Found.ReleaseImage, resolvedFrom, through)
+	if err := r.writer.ApplyChecked(ctx, s, imageSet, s.OwnSet(s.ImageSetName)); err != nil {
 		return false, fmt.Errorf("cannot write ClusterImageSet %s: %w", s.ImageSetName, err)
 	}
 	return true, nil
 }
 
-// foreignImageSet reports whether the API server has a ClusterImageSet of a name of ours that was not made for this control
-// plane, and blocks then: another cluster of the hub may be registered with it. The name holds 32 bits of a hash, which
-// a tenant with a namespace of a similar name could meet on purpose.
+// foreignImageSet reports whether the API server has a foreign ClusterImageSet of our name, and blocks in this case. Another
+// cluster of the hub may be registered with it. The name contains 32 bits of a hash. A tenant with a namespace of a similar
+// name could create the same name on purpose.
 func (r *Reconciler) foreignImageSet(ctx context.Context, s *scope.Scope, name string) (bool, error) {
 	if s.OwnSet(name) != nil {
 		return false, nil
@@ -145,14 +147,14 @@ func (r *Reconciler) foreignImageSet(ctx context.Context, s *scope.Scope, name s
 	if err != nil || set == nil || set.Annotations[facts.OwnerAnnotation] == client.ObjectKeyFromObject(s.ControlPlane).String() {
 		return false, err
 	}
-	s.Block(controlplanev1.InstallationNotOursReason, fmt.Sprintf("ClusterImageSet %s exists and was not made for this control plane; it is left alone. "+
-		"Give the control plane another name, or, if it names the wanted release, set config.clusterImageSetRef to it", set.Name))
+	s.Block(controlplanev1.InstallationNotOursReason, fmt.Sprintf("ClusterImageSet %s exists and was not created for this control plane. "+
+		"It is not changed. Give the control plane another name. If it names the wanted release, set config.clusterImageSetRef to it", set.Name))
 	return true, nil
 }
 
-// registrable reports whether the cluster is not registered yet, with this image, or with another image of the same
-// version, such as that of another architecture: then it is registered again. It keeps the ClusterImageSet that it is
-// registered with where that names this image.
+// registrable reports whether the cluster can be registered with the image. It is not registered yet, or registered with
+// this image, or with another image of the same version, as of another architecture. In the last case it is registered
+// again. If the registered ClusterImageSet names this image, registrable selects it.
 func registrable(s *scope.Scope) bool {
 	registered := facts.RegisteredSetOf(s.Install)
 	switch {
@@ -166,21 +168,24 @@ func registrable(s *scope.Scope) bool {
 	if version == "" || version == "v"+s.Found.Version.String() {
 		return true
 	}
-	s.Block(controlplanev1.VersionChangeNotSupportedReason, fmt.Sprintf("the cluster is registered with release %s (ClusterImageSet %s), and assisted-service takes no other: set spec.version back to it, "+
-		"or delete the Cluster, of which nothing is installed yet that could be lost, and create it again", version, registered))
+	s.Block(controlplanev1.VersionChangeNotSupportedReason, fmt.Sprintf("the cluster is registered with release %s (ClusterImageSet %s), and "+
+		"assisted-service accepts no other: set spec.version back to it, or delete the Cluster and create it again. "+
+		"Nothing is installed yet that the deletion could destroy", version, registered))
 	return false
 }
 
-// blockRelease says why the digest is not known, and when it is asked for again. A registry cannot be watched.
+// blockRelease reports why the digest is not known, and requeues the control plane. A registry cannot be watched.
 func blockRelease(s *scope.Scope, image string, retryAfter time.Duration, err error) {
 	reason, message := controlplanev1.WaitingForReleaseImageReason, fmt.Sprintf("looking up the release image %s", image)
 	switch {
 	case errors.Is(err, release.ErrNotFound):
 		reason = controlplanev1.ReleaseImageNotFoundReason
-		message = fmt.Sprintf("release image %s does not exist: set spec.version to an existing release, or give config.releaseImage (by digest) or config.clusterImageSetRef", image)
+		message = fmt.Sprintf("release image %s does not exist: set spec.version to an existing release, or set config.releaseImage "+
+			"(by digest) or config.clusterImageSetRef", image)
 	case errors.Is(err, release.ErrUnavailable):
 		reason = controlplanev1.RegistryUnavailableReason
-		message = fmt.Sprintf("cannot look up release image %s: %v; it is tried again, or give config.releaseImage (by digest) or config.clusterImageSetRef", image, err)
+		message = fmt.Sprintf("cannot look up release image %s: %v; it is tried again, or set config.releaseImage (by digest) or "+
+			"config.clusterImageSetRef", image, err)
 	}
 	if retryAfter > 0 {
 		s.Again.In(retryAfter)

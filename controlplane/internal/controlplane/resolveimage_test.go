@@ -115,7 +115,7 @@ func TestForeignClusterImageSetIsNotChanged(t *testing.T) {
 			h.Expect(h.imageSets()).To(Equal(map[string]string{name: otherDigest}))
 			c := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
 			h.Expect(c.Reason).To(Equal(controlplanev1.InstallationNotOursReason))
-			h.Expect(c.Message).To(ContainSubstring("ClusterImageSet " + name + " exists and was not made for this control plane"))
+			h.Expect(c.Message).To(ContainSubstring("ClusterImageSet " + name + " exists and was not created for this control plane"))
 		})
 	}
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 )
 
-// retries is when to come back after an error: the later, the more often it failed, but not later than what went well
-// wants to go on. A chain that fails must not keep the others from looking at what cannot be watched.
+// retries is the rate limiter of the controller. The delay grows with the number of failures. It does not exceed the delay
+// that the successful phases requested, because they poll state that cannot be watched.
 type retries struct {
 	workqueue.TypedRateLimiter[ctrl.Request]
 
-	// wanted is after what time a request that failed wants to come back, by request.
+	// wanted holds the delays that the successful phases of failed requests requested.
 	wanted *lru.Cache[ctrl.Request, time.Duration]
 }
 
@@ -23,8 +23,8 @@ func newRetries() *retries {
 	return &retries{workqueue.DefaultTypedControllerRateLimiter[ctrl.Request](), lru.New[ctrl.Request, time.Duration](rememberedClusters)}
 }
 
-// want notes after what time a request that failed wants to come back; zero: it does not. That is never at once, for
-// then nothing would slow down what fails.
+// want records the delay that the successful phases of a failed request requested; zero: none. The recorded delay has a
+// minimum, so that failures are slowed down.
 func (r *retries) want(req ctrl.Request, after time.Duration) {
 	if after <= 0 {
 		r.wanted.Remove(req)
@@ -33,7 +33,7 @@ func (r *retries) want(req ctrl.Request, after time.Duration) {
 	r.wanted.Add(req, max(after, etcdgate.InitialDelay))
 }
 
-// When is after what time to try again.
+// When returns the delay of the next attempt.
 func (r *retries) When(req ctrl.Request) time.Duration {
 	after := r.TypedRateLimiter.When(req)
 	if wanted, found := r.wanted.Get(req); found {

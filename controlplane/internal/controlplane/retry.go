@@ -25,24 +25,25 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// retry takes up that a failed installation is to be tried again: it records what is given up for that, which alone is touched afterwards.
-// It returns true together with an error if only the check of the next attempt failed: the other phases then run.
+// retry begins another attempt of a failed installation if the user requests it. It records the objects to give up; the
+// attempt deletes no other object. retry returns true together with an error if only the check of the next attempt failed:
+// the other phases then run.
 func (r *Reconciler) retry(ctx context.Context, s *scope.Scope) (bool, error) {
 	record, err := s.RecordedRetry()
 	if err != nil {
 		s.Found.Block(status.Retry, controlplanev1.InvalidConfigurationReason, err.Error()+": remove it")
 		return true, nil //nolint:nilerr // for the user to correct
 	}
-	if s.GivesUp() { // and the cluster is installed: the record is old
+	if s.GivesUp() { // although the cluster is installed: the record is outdated
 		err := r.recordRetry(ctx, s, facts.Retry{Requested: record.Requested})
 		return err == nil, err
 	}
-	asked := s.RetryRequested()
+	requested := s.RetryRequested()
 	switch {
-	case asked == "":
+	case requested == "":
 		return true, nil
 	case s.Phase != controlplanev1.InstallationFailed:
-		err := r.recordRetry(ctx, s, facts.Retry{Requested: asked, Since: record.Since}) // it was there before
+		err := r.recordRetry(ctx, s, facts.Retry{Requested: requested, Since: record.Since}) // the request is older than a failure
 		return err == nil, err
 	}
 	against, err := r.againstRetry(ctx, s)
@@ -55,7 +56,8 @@ func (r *Reconciler) retry(ctx context.Context, s *scope.Scope) (bool, error) {
 		s.Found.Block(status.Retry, controlplanev1.InstallationFailedReason, "it is not tried again: "+bound.Join(against, ""))
 		return true, nil
 	}
-	if err := r.recordRetry(ctx, s, facts.Retry{Requested: asked, GivenUp: s.ToGiveUp(), Since: metav1.NewTime(r.Clock.Now())}); err != nil {
+	begun := facts.Retry{Requested: requested, GivenUp: s.ToGiveUp(), Since: metav1.NewTime(r.Clock.Now())}
+	if err := r.recordRetry(ctx, s, begun); err != nil {
 		return false, err
 	}
 	r.writer.Event(s.Stored, "InstallationRetried", "The failed installation is given up, and tried again: its Machines are deleted")
@@ -64,8 +66,8 @@ func (r *Reconciler) retry(ctx context.Context, s *scope.Scope) (bool, error) {
 
 // againstRetry returns what blocks another attempt: the cluster may run, or its registration would be refused. The hosts
 // are not wiped and the failed installation is not deregistered for a registration that the API server or an admission
-// webhook rejects. The scope of the trial is that of the next attempt: no registration exists. The image of the release
-// is not looked up yet. The name of the registered ClusterImageSet replaces that of the next one, which no admission reads.
+// webhook rejects. The scope of the trial is that of the next attempt: no registration exists. The release image is not
+// resolved yet. The name of the registered ClusterImageSet replaces that of the next one, which no admission reads.
 func (r *Reconciler) againstRetry(ctx context.Context, s *scope.Scope) (against []string, err error) {
 	if against := s.NotRetryable(); len(against) > 0 {
 		return against, nil
@@ -94,14 +96,14 @@ func (r *Reconciler) tryAttempt(ctx context.Context, trial *scope.Scope) (bool, 
 func (r *Reconciler) recordRetry(ctx context.Context, s *scope.Scope, record facts.Retry) error {
 	value, err := json.Marshal(record)
 	if err != nil {
-		return fmt.Errorf("cannot encode what is tried again: %w", err)
+		return fmt.Errorf("cannot encode the record of the retry: %w", err)
 	}
 	after := s.Stored.DeepCopy()
 	annotations.AddAnnotations(after, map[string]string{controlplanev1.RetriedInstallationAnnotation: string(value)})
 	return r.writer.PatchMetadata(ctx, s, after)
 }
 
-// confirmGivenUp asks again, before each step, whether the cluster runs. If it may, nothing more is deleted.
+// confirmGivenUp checks before each step whether the cluster runs. If it may run, nothing more is deleted.
 func (r *Reconciler) confirmGivenUp(ctx context.Context, s *scope.Scope) (bool, error) {
 	record, err := s.RecordedRetry()
 	if err != nil {
@@ -111,7 +113,8 @@ func (r *Reconciler) confirmGivenUp(ctx context.Context, s *scope.Scope) (bool, 
 		if err := r.recordRetry(ctx, s, facts.Retry{Requested: record.Requested}); err != nil {
 			return false, err
 		}
-		r.writer.Warn(s.Stored, "InstallationRetryStopped", "Nothing more is deleted, and the installation is not tried again: %s", bound.Join(runs, ""))
+		r.writer.Warn(s.Stored, "InstallationRetryStopped",
+			"Nothing more is deleted, and the installation is not tried again: %s", bound.Join(runs, ""))
 		return false, nil
 	}
 	if unknown := s.NotSilent(); unknown != "" {
@@ -127,7 +130,7 @@ func (r *Reconciler) markGivenUp(ctx context.Context, s *scope.Scope) (bool, err
 	if install == nil {
 		return true, nil
 	}
-	err := r.patchInstall(ctx, install, func(install *hiveext.AgentClusterInstall) {
+	err := patchInstall(ctx, r.Client, install, func(install *hiveext.AgentClusterInstall) {
 		metav1.SetMetaDataAnnotation(&install.ObjectMeta, bootstrapv1.InstallationGivenUpAnnotation, "")
 	})
 	if err != nil {
@@ -136,7 +139,8 @@ func (r *Reconciler) markGivenUp(ctx context.Context, s *scope.Scope) (bool, err
 	return true, nil
 }
 
-// giveUpMachines deletes the Machines, whose hosts are deprovisioned with them. Workers are made again by their owners, and wait.
+// giveUpMachines deletes the recorded Machines, and with them their hosts are deprovisioned. The owners of workers create
+// them again.
 func (r *Reconciler) giveUpMachines(ctx context.Context, s *scope.Scope) (bool, error) {
 	left := s.LeftToGiveUp().Machines
 	if len(left) == 0 {
@@ -157,9 +161,9 @@ func (r *Reconciler) giveUpRegistration(ctx context.Context, s *scope.Scope) (bo
 	return r.deleteRegistration(ctx, s, left, status.Installation, controlplanev1.RetryingInstallationReason)
 }
 
-// giveUpKubeconfig has the published kubeconfig deleted, which leads nowhere, and would be evidence of an installation
-// that was begun. The garbage collector deletes the Secret, whose only owner is one that does not exist: the manager
-// needs no right to delete Secrets.
+// giveUpKubeconfig lets the garbage collector delete the published kubeconfig, which would be evidence of an installation
+// that has begun. It makes an object that does not exist the only owner of the Secret. So the manager needs no right to
+// delete Secrets.
 func (r *Reconciler) giveUpKubeconfig(ctx context.Context, s *scope.Scope) (bool, error) {
 	kubeconfig := s.LeftToGiveUp().Kubeconfig
 	if kubeconfig == nil {
@@ -168,31 +172,35 @@ func (r *Reconciler) giveUpKubeconfig(ctx context.Context, s *scope.Scope) (bool
 	s.Block(controlplanev1.RetryingInstallationReason, "waiting for the deletion of Secret "+kubeconfig.Name)
 	after := kubeconfig.DeepCopy()
 	after.OwnerReferences = []metav1.OwnerReference{s.GivenUpOwner()}
-	refused, err := r.writer.Owners.Write(after, kubeconfig, func() error { return kube.PatchMetadata(ctx, r.Client, kubeconfig, after, writer.FieldOwner) })
+	patch := func() error { return kube.PatchMetadata(ctx, r.Client, kubeconfig, after, writer.FieldOwner) }
+	refused, err := r.writer.Owners.Write(after, kubeconfig, patch)
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("cannot give up the kubeconfig in Secret %s: %w", kubeconfig.Name, err)
 	}
 	if refused > 0 {
 		s.Again.In(refused)
-		s.Block(controlplanev1.RetryingInstallationReason, fmt.Sprintf("Secret %s of the failed installation is not deleted yet: the API server refuses to change its owner references, as OpenShift does for a client that may not delete Secrets. "+
-			"%s, or delete the Secret: the kubeconfig of the failed installation is lost, and no server is wiped", kubeconfig.Name, reconcile.HubRights))
+		s.Block(controlplanev1.RetryingInstallationReason, fmt.Sprintf("Secret %s of the failed installation is not deleted yet: "+
+			"the API server refuses a change of its owner references, as OpenShift does for a client that may not delete Secrets. "+
+			"%s, or delete the Secret: the kubeconfig of the failed installation is lost, and no server is wiped",
+			kubeconfig.Name, reconcile.HubRights))
 	}
 	return false, nil
 }
 
-// restartInstallation ends the books: when the status says, too, that nothing has begun, or when something else stands
-// for the cluster by now, which a backup brought back.
+// restartInstallation ends the record of the objects to give up, once the status reports, too, that no installation has
+// begun. It also ends the record if the cluster has another registration, as after a restore.
 func (r *Reconciler) restartInstallation(ctx context.Context, s *scope.Scope) (bool, error) {
 	record, err := s.RecordedRetry()
 	switch {
 	case err != nil:
 		return false, err
 	case s.Begun && s.Deployment == nil && s.Install == nil:
-		s.Block(controlplanev1.RetryingInstallationReason, fmt.Sprintf("all that was recorded of the failed installation is deleted, but Secret %s was not recorded, and is evidence of an installation. If it is left from the failed one, delete it: the kubeconfig is lost",
-			secret.Name(s.ClusterName(), secret.Kubeconfig)))
+		s.Block(controlplanev1.RetryingInstallationReason, fmt.Sprintf("all recorded objects of the failed installation are deleted, but "+
+			"Secret %s was not recorded, and is evidence of an installation. If it belongs to the failed installation, delete it: "+
+			"the kubeconfig is lost", secret.Name(s.ClusterName(), secret.Kubeconfig)))
 		return false, nil
 	case !s.Begun && s.Stored.Status.Installation.Phase != s.Phase:
-		s.Block(controlplanev1.RetryingInstallationReason, "all of the failed installation is gone")
+		s.Block(controlplanev1.RetryingInstallationReason, "all objects of the failed installation are deleted")
 		s.Again.In(reconcile.CacheLag)
 		return false, nil
 	}

@@ -231,11 +231,11 @@ func TestFailedInstallationIsNotTriedAgainIfItMayRun(t *testing.T) {
 		h.Expect(h.Status().Update(h.t.Context(), m)).To(Succeed())
 	}
 	for because, bring := range map[string]func(h *hub){
-		"assisted-service does not say now that it failed": func(h *hub) { h.setState("", hiveext.ClusterInstallationNotStartedReason, 0) },
+		"assisted-service does not report the failure now": func(h *hub) { h.setState("", hiveext.ClusterInstallationNotStartedReason, 0) },
 		"the API of the cluster answers, or did":           func(h *hub) { h.workloads.facts = workload.State{Connected: true} },
 		"not sure that the cluster does not run":           func(h *hub) { h.workloads.facts.Failure.Silent = false },
 		"whether the API of the cluster answers":           func(h *hub) { h.workloads.facts.Failure.KubeconfigVersion = "former" },
-		"does not say now": func(h *hub) { // although the failure was reported before: its database is unavailable
+		"does not report the failure now": func(h *hub) { // although the failure was reported before: its database is unavailable
 			h.setState("", hiveext.ClusterInstallationFailedReason, 0)
 		},
 		"has, or had, a Node":                                func(h *hub) { join(h, h.machines()[0].Name) },
@@ -332,7 +332,9 @@ func TestRefusedAttemptDeletesNothing(t *testing.T) {
 // A retry that cannot be checked, for example while a webhook does not answer, blocks no other phase.
 func TestErrorOfTrialBlocksOnlyTheRetry(t *testing.T) {
 	h := newFailedHub(t)
-	h.applyFails = apierrors.NewInternalError(errors.New(`failed calling webhook "c": Post "https://hive.example.com/validate?token=secret": no endpoints`))
+	h.applyFails = apierrors.NewInternalError(errors.New(
+		`failed calling webhook "c": Post "https://hive.example.com/validate?token=secret": no endpoints`,
+	))
 	h.failing = `"kind":"ClusterDeployment"`
 	h.alter(func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) {
 		s.MachineTemplate.ObjectMeta.Labels = map[string]string{"rack": "1"}
@@ -346,7 +348,8 @@ func TestErrorOfTrialBlocksOnlyTheRetry(t *testing.T) {
 	h.Expect(h.machines()).To(ContainElement(HaveField("Labels", HaveKeyWithValue("rack", "1"))), "the other phases run")
 	installed := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
 	h.Expect(*installed).To(And(HaveField("Reason", controlplanev1.InstallationFailedReason), HaveField("Message", And(
-		ContainSubstring("it is not tried again yet: its registration could not be checked"), ContainSubstring("no endpoints"), Not(ContainSubstring("secret"))))))
+		ContainSubstring("it is not tried again yet: its registration could not be checked"),
+		ContainSubstring("no endpoints"), Not(ContainSubstring("secret"))))))
 	h.expectNoDeletion()
 	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.RetriedInstallationAnnotation))
 	h.applyFails = nil

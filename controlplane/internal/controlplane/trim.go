@@ -25,8 +25,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// Cached returns what the cache keeps of each kind: the fields that are read. Of objects that we apply, the cache also
-// keeps the fields that we state, to compare with. Infrastructure machines and their templates are of any kind: see [TrimInfra].
+// Cached returns the transforms of the cache, which keep the fields that are read. For objects that this provider applies,
+// they also keep the applied fields, to compare with the desired object. Infrastructure machines and their templates are of
+// any kind: see [TrimInfra].
 func Cached() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&controlplanev1.OpenshiftAssistedControlPlane{}: {Transform: kube.Reduce(trimControlPlane)},
@@ -41,15 +42,15 @@ func Cached() map[client.Object]cache.ByObject {
 		&aiv1beta1.Agent{}:                              {Transform: kube.Reduce(trimAgent)},
 		&corev1.Secret{}:                                {Transform: kube.Reduce(trimSecret)},
 		&corev1.ConfigMap{}:                             {Transform: kube.Reduce(kube.MetadataIdentity)},
-		// Of CustomResourceDefinitions only the labels are looked at, with the versions of a contract.
+		// Of CustomResourceDefinitions only the labels with the versions of a contract are read.
 		kube.MetadataOf(kube.CustomResourceDefinition): {Transform: kube.StripMetadata()},
 	}
 }
 
-// ownLabels are those of the objects that are made for a control plane: see [facts.Facts.Labels].
+// ownLabels are the labels of the objects of a control plane: see [facts.Facts.Labels].
 var ownLabels = []string{clusterv1.ClusterNameLabel, clusterv1.MachineControlPlaneNameLabel}
 
-// trimDeployment keeps the whole spec until it says that the cluster is installed: we state it, and that last.
+// trimDeployment keeps the whole spec until spec.installed is set: this provider applies the spec, and this field last.
 func trimDeployment(deployment *hivev1.ClusterDeployment) *hivev1.ClusterDeployment {
 	kept := &hivev1.ClusterDeployment{ObjectMeta: kube.Identity(&deployment.ObjectMeta)}
 	kept.Labels = kube.SelectKeys(deployment.Labels, ownLabels...)
@@ -63,15 +64,20 @@ func trimDeployment(deployment *hivev1.ClusterDeployment) *hivev1.ClusterDeploym
 	return kept
 }
 
-// forBootstrap are the annotations by which we tell the bootstrap provider of a cluster.
-var forBootstrap = []string{bootstrapv1.MachineConfigServerCAAnnotation, bootstrapv1.InstallationGivenUpAnnotation, bootstrapv1.ClusterWithArbiterAnnotation, bootstrapv1.MirrorsDigestAnnotation}
+// forBootstrap are the annotations for the bootstrap provider.
+var forBootstrap = []string{
+	bootstrapv1.MachineConfigServerCAAnnotation, bootstrapv1.InstallationGivenUpAnnotation, bootstrapv1.ClusterWithArbiterAnnotation,
+	bootstrapv1.MirrorsDigestAnnotation,
+}
 
-// trimInstall keeps the whole spec until it names the credentials of the cluster: we state it, and nothing of it once
-// the hosts are being installed.
+// trimInstall keeps the whole spec until it names the credentials of the cluster. Once the hosts are being installed, this
+// provider does not apply the spec.
 func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInstall {
 	kept := &hiveext.AgentClusterInstall{ObjectMeta: kube.Identity(&install.ObjectMeta), Status: trimInstallStatus(install)}
 	if install.Spec.ClusterMetadata != nil {
-		kept.Labels, kept.Annotations = kube.SelectKeys(install.Labels, ownLabels...), kube.SelectKeys(install.Annotations, append([]string{facts.ImportedAnnotation, contract.ClusterUIDAnnotation}, forBootstrap...)...)
+		kept.Labels = kube.SelectKeys(install.Labels, ownLabels...)
+		read := append([]string{facts.ImportedAnnotation, contract.ClusterUIDAnnotation}, forBootstrap...)
+		kept.Annotations = kube.SelectKeys(install.Annotations, read...)
 		kept.Spec.ImageSetRef, kept.Spec.ClusterDeploymentRef = install.Spec.ImageSetRef, install.Spec.ClusterDeploymentRef
 		kept.Spec.ClusterMetadata = install.Spec.ClusterMetadata
 		kept.Spec.ProvisionRequirements.WorkerAgents = install.Spec.ProvisionRequirements.WorkerAgents
@@ -79,7 +85,8 @@ func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInst
 		return kept
 	}
 	kept.Labels = kube.SelectKeys(install.Labels, append(slices.Clone(ownLabels), hiveext.ClusterConsumerLabel)...)
-	kept.Annotations = kube.SelectKeys(install.Annotations, append([]string{assisted.InstallConfigOverridesAnnotation, contract.ClusterUIDAnnotation}, forBootstrap...)...)
+	read := append([]string{assisted.InstallConfigOverridesAnnotation, contract.ClusterUIDAnnotation}, forBootstrap...)
+	kept.Annotations = kube.SelectKeys(install.Annotations, read...)
 	kept.Spec, kept.ManagedFields = install.Spec, apply.Own(writer.FieldOwner, install.ManagedFields)
 	apply.KeepMetadata(writer.MetadataOwner, install, kept)
 	return kept
@@ -87,12 +94,12 @@ func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInst
 
 // readInstallConditions are the conditions of AgentClusterInstalls that are reported.
 var readInstallConditions = []hivev1.ClusterInstallConditionType{
-	hiveext.ClusterSpecSyncedCondition, hiveext.ClusterValidatedCondition, hiveext.ClusterRequirementsMetCondition, hiveext.ClusterCompletedCondition,
-	hiveext.ClusterLastInstallationPreparationFailedCondition,
+	hiveext.ClusterSpecSyncedCondition, hiveext.ClusterValidatedCondition, hiveext.ClusterRequirementsMetCondition,
+	hiveext.ClusterCompletedCondition, hiveext.ClusterLastInstallationPreparationFailedCondition,
 }
 
-// trimInstallStatus keeps of one that is installed no more than that. Until assisted-service takes the cluster in, the
-// last change of any condition tells since when it is silent.
+// trimInstallStatus keeps only the end of the installation of an installed cluster. Until assisted-service registers the
+// cluster, the last change of any condition shows since when assisted-service has not responded.
 func trimInstallStatus(install *hiveext.AgentClusterInstall) hiveext.AgentClusterInstallStatus {
 	kept, status, observed := hiveext.AgentClusterInstallStatus{}, &install.Status, assisted.Observe(install)
 	kept.DebugInfo.State = kube.Intern(status.DebugInfo.State)
@@ -104,7 +111,9 @@ func trimInstallStatus(install *hiveext.AgentClusterInstall) hiveext.AgentCluste
 	}
 	for _, c := range status.Conditions {
 		if !observed.Registered || slices.Contains(read, c.Type) {
-			left := hivev1.ClusterInstallCondition{Type: kube.Intern(c.Type), Status: kube.Intern(c.Status), LastTransitionTime: c.LastTransitionTime}
+			left := hivev1.ClusterInstallCondition{
+				Type: kube.Intern(c.Type), Status: kube.Intern(c.Status), LastTransitionTime: c.LastTransitionTime,
+			}
 			if !observed.DayTwo {
 				left.Reason, left.Message = c.Reason, c.Message
 			}
@@ -114,7 +123,7 @@ func trimInstallStatus(install *hiveext.AgentClusterInstall) hiveext.AgentCluste
 	return kept
 }
 
-// trimImageSet keeps what we state: any ClusterImageSet may be one that we name.
+// trimImageSet keeps the applied fields: this provider may refer to any ClusterImageSet.
 func trimImageSet(set *hivev1.ClusterImageSet) *hivev1.ClusterImageSet {
 	kept := &hivev1.ClusterImageSet{ObjectMeta: kube.Identity(&set.ObjectMeta), Spec: set.Spec}
 	kept.Labels = kube.SelectKeys(set.Labels, ownLabels...)
@@ -123,29 +132,33 @@ func trimImageSet(set *hivev1.ClusterImageSet) *hivev1.ClusterImageSet {
 	return kept
 }
 
-// trimAgent keeps which host it is, of which Machine, how far it is, and what it misses, or since when nothing.
+// trimAgent keeps the identity of the host and its Machine, its progress, and its failed validations or their end.
 func trimAgent(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 	kept := &aiv1beta1.Agent{ObjectMeta: kube.Identity(&agent.ObjectMeta)}
 	kept.Labels = kube.SelectKeys(agent.Labels, aiv1beta1.InfraEnvNameLabel)
 	kept.Spec.ClusterDeploymentName, kept.Spec.Hostname = agent.Spec.ClusterDeploymentName, agent.Spec.Hostname
 	kept.Spec.NodeLabels = kube.SelectKeys(agent.Spec.NodeLabels, metal3.HostUIDLabel)
 	kept.Status.Inventory.Hostname = agent.Status.Inventory.Hostname
-	if addresses := assisted.Addresses(agent); len(addresses) > 0 && agent.Status.Progress.CurrentStage != models.HostStageDone { // later the Node reports them
+	// The Node of an installed host reports the addresses.
+	if addresses := assisted.Addresses(agent); len(addresses) > 0 && agent.Status.Progress.CurrentStage != models.HostStageDone {
 		kept.Status.Inventory.Interfaces = []aiv1beta1.HostInterface{{IPV4Addresses: addresses}}
 	}
 	kept.Status.DebugInfo.State, kept.Status.DebugInfo.StateInfo = agent.Status.DebugInfo.State, agent.Status.DebugInfo.StateInfo
 	kept.Status.Role, kept.Status.Bootstrap = kube.Intern(agent.Status.Role), agent.Status.Bootstrap
-	kept.Status.Progress.CurrentStage, kept.Status.Progress.StageStartTime = kube.Intern(agent.Status.Progress.CurrentStage), agent.Status.Progress.StageStartTime
+	kept.Status.Progress.CurrentStage = kube.Intern(agent.Status.Progress.CurrentStage)
+	kept.Status.Progress.StageStartTime = agent.Status.Progress.StageStartTime
 	if c := assisted.AgentCondition(agent, aiv1beta1.ValidatedCondition); c.Status == corev1.ConditionFalse {
 		kept.Status.Conditions = append(kept.Status.Conditions, conditionsv1.Condition{Type: c.Type, Status: c.Status, Message: c.Message})
 	}
 	if c := assisted.AgentCondition(agent, aiv1beta1.RequirementsMetCondition); c.Status == corev1.ConditionTrue {
-		kept.Status.Conditions = append(kept.Status.Conditions, conditionsv1.Condition{Type: kube.Intern(c.Type), Status: kube.Intern(c.Status), LastTransitionTime: c.LastTransitionTime})
+		kept.Status.Conditions = append(kept.Status.Conditions, conditionsv1.Condition{
+			Type: kube.Intern(c.Type), Status: kube.Intern(c.Status), LastTransitionTime: c.LastTransitionTime,
+		})
 	}
 	return kept
 }
 
-// trimSecret keeps whose a Secret is, and what is written on a published kubeconfig.
+// trimSecret keeps the owners of a Secret, and the annotations of a published kubeconfig.
 func trimSecret(secret *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	kept := kube.MetadataIdentity(secret)
 	kept.OwnerReferences = kube.InternOwners(secret.OwnerReferences)

@@ -22,8 +22,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// trimControlPlane drops records of what was applied to a control plane, which are not ours: all else is read, or
-// compared with what is to be written.
+// trimControlPlane drops the records of applied fields, which belong to users. All other fields are read, or compared with
+// the object to write.
 func trimControlPlane(cp *controlplanev1.OpenshiftAssistedControlPlane) *controlplanev1.OpenshiftAssistedControlPlane {
 	kept := *cp
 	kept.ManagedFields = nil
@@ -47,7 +47,7 @@ func trimCluster(cluster *clusterv1.Cluster) *clusterv1.Cluster {
 	return kept
 }
 
-// trimMachine keeps of a control-plane Machine all that we state, and of a worker what its host is and waits for.
+// trimMachine keeps the applied fields of a control-plane Machine, and the host and the blockers of a worker.
 func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
 	kept := &clusterv1.Machine{ObjectMeta: kube.Identity(&machine.ObjectMeta)}
 	kept.OwnerReferences = kube.InternOwners(machine.OwnerReferences)
@@ -62,8 +62,9 @@ func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
 		if facts.WaitsForNode(machine) {
 			kept.Spec.Bootstrap.DataSecretName = machine.Spec.Bootstrap.DataSecretName
 		}
-		kept.Status.Conditions = append(trimConditions(machine.Status.Conditions, clusterv1.MachineBootstrapConfigReadyCondition), nodeAway(machine)...)
-		// The hook is that of one that was taken out of its control plane.
+		read := trimConditions(machine.Status.Conditions, clusterv1.MachineBootstrapConfigReadyCondition)
+		kept.Status.Conditions = append(read, nodeAway(machine)...)
+		// A Machine that was taken out of its control plane may have the hook.
 		kept.Annotations = kube.SelectKeys(machine.Annotations, controlplanev1.EtcdMemberHookAnnotation, clusterv1.UpdateInProgressAnnotation)
 		return kept
 	}
@@ -76,12 +77,13 @@ func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
 	if machine.DeletionTimestamp.IsZero() {
 		kept.Status.Conditions = append(kept.Status.Conditions, nodeAway(machine)...)
 	} else {
-		kept.Status.Conditions = append(kept.Status.Conditions, trimConditions(machine.Status.Conditions, clusterv1.MachineDeletingCondition, clusterv1.MachineNodeReadyCondition)...)
+		read := trimConditions(machine.Status.Conditions, clusterv1.MachineDeletingCondition, clusterv1.MachineNodeReadyCondition)
+		kept.Status.Conditions = append(kept.Status.Conditions, read...)
 	}
 	return kept
 }
 
-// nodeAway is the condition that reports that a Machine has no Node that is Ready. One that has, as most, costs nothing.
+// nodeAway returns the condition of a Machine whose Node is not Ready. Most Machines have a ready Node and cost nothing.
 func nodeAway(machine *clusterv1.Machine) []metav1.Condition {
 	if !facts.NodeAway(machine) {
 		return nil
@@ -91,12 +93,15 @@ func nodeAway(machine *clusterv1.Machine) []metav1.Condition {
 	return []metav1.Condition{{Type: c.Type, Status: kube.Intern(c.Status), Reason: kube.Intern(c.Reason)}}
 }
 
-// trimConditions keeps what is told of the conditions that are read, and since when: in this order those of several Machines are summed up.
+// trimConditions keeps the conditions that are read, with their times: Cluster API summarizes conditions of several Machines
+// in the order of the times.
 func trimConditions(conditions []metav1.Condition, read ...string) []metav1.Condition {
 	var kept []metav1.Condition
 	for _, c := range conditions {
 		if slices.Contains(read, c.Type) {
-			kept = append(kept, metav1.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransitionTime})
+			kept = append(kept, metav1.Condition{
+				Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransitionTime,
+			})
 		}
 	}
 	return kube.InternConditions(kept)
@@ -106,7 +111,8 @@ func trimMachineDeployment(deployment *clusterv1.MachineDeployment) *clusterv1.M
 	kept := &clusterv1.MachineDeployment{ObjectMeta: kube.Identity(&deployment.ObjectMeta)}
 	kept.Labels = kube.SelectKeys(deployment.Labels, clusterv1.ClusterTopologyMachineDeploymentNameLabel)
 	kept.Spec.ClusterName, kept.Spec.Replicas = deployment.Spec.ClusterName, deployment.Spec.Replicas
-	kept.Spec.Template.Spec.Bootstrap.ConfigRef.Kind, kept.Spec.Template.Spec.Version = deployment.Spec.Template.Spec.Bootstrap.ConfigRef.Kind, deployment.Spec.Template.Spec.Version
+	template := &deployment.Spec.Template.Spec
+	kept.Spec.Template.Spec.Bootstrap.ConfigRef.Kind, kept.Spec.Template.Spec.Version = template.Bootstrap.ConfigRef.Kind, template.Version
 	kept.Spec.Rollout.Strategy.Type, kept.Spec.Paused = deployment.Spec.Rollout.Strategy.Type, deployment.Spec.Paused
 	kept.Status.Conditions = blockers(deployment, deployment.Status.Conditions)
 	return kept
@@ -116,12 +122,13 @@ func trimMachineSet(set *clusterv1.MachineSet) *clusterv1.MachineSet {
 	kept := &clusterv1.MachineSet{ObjectMeta: kube.Identity(&set.ObjectMeta)}
 	kept.OwnerReferences = kube.InternOwners(set.OwnerReferences)
 	kept.Spec.ClusterName, kept.Spec.Replicas = set.Spec.ClusterName, set.Spec.Replicas
-	kept.Spec.Template.Spec.Bootstrap.ConfigRef.Kind, kept.Spec.Template.Spec.Version = set.Spec.Template.Spec.Bootstrap.ConfigRef.Kind, set.Spec.Template.Spec.Version
+	template := &set.Spec.Template.Spec
+	kept.Spec.Template.Spec.Bootstrap.ConfigRef.Kind, kept.Spec.Template.Spec.Version = template.Bootstrap.ConfigRef.Kind, template.Version
 	kept.Status.Conditions = blockers(set, set.Status.Conditions)
 	return kept
 }
 
-// blockers are the conditions that state why Machines are not created; nil where nothing is stated, as of most.
+// blockers returns the conditions that report why Machines are not created; nil without a blocker.
 func blockers(obj conditions.Getter, all []metav1.Condition) []metav1.Condition {
 	if workers.Blocker(obj) == "" {
 		return nil
@@ -129,7 +136,7 @@ func blockers(obj conditions.Getter, all []metav1.Condition) []metav1.Condition 
 	return trimConditions(all, clusterv1.PausedCondition, clusterv1.ScalingUpCondition)
 }
 
-// trimConfig drops the status, which Machines mirror as far as it is read, but for the Agent that was proven to run on the host.
+// trimConfig drops the status but the Agent that was proven to run on the host. Machines mirror the other read fields.
 func trimConfig(config *bootstrapv1.OpenshiftAssistedConfig) *bootstrapv1.OpenshiftAssistedConfig {
 	kept := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: kube.Identity(&config.ObjectMeta), Spec: config.Spec}
 	kept.Labels, kept.Annotations, kept.OwnerReferences = config.Labels, config.Annotations, kube.InternOwners(config.OwnerReferences)
@@ -138,7 +145,7 @@ func trimConfig(config *bootstrapv1.OpenshiftAssistedConfig) *bootstrapv1.Opensh
 	return kept
 }
 
-// Fields of infrastructure machines, of their reboots and of their templates that are read.
+// The fields of infrastructure machines, of their reboots and of their templates that are read.
 var (
 	infraFields = [][]string{
 		{"apiVersion"},
@@ -155,8 +162,8 @@ var (
 	templateFields = append(slices.Clone(infraFields), []string{"metadata", "generation"}, []string{"spec", "template"})
 )
 
-// TrimInfra is the cache transform of kinds that have none of their own: infrastructure machines, their reboots and
-// their templates, which are all that is read without a type.
+// TrimInfra is the cache transform of the kinds that are read without a Go type: infrastructure machines, their reboots and
+// their templates.
 func TrimInfra(in any) (any, error) {
 	infra, ok := in.(*unstructured.Unstructured)
 	switch {
@@ -174,7 +181,8 @@ func TrimInfra(in any) (any, error) {
 		kept.SetManagedFields(apply.Own(writer.FieldOwner, infra.GetManagedFields()))
 	} else {
 		kept.SetLabels(kube.SelectKeys(labels, ownLabels...))
-		kept.SetAnnotations(kube.SelectKeys(annotations, metal3.HostAnnotation, machines.KubeconfigPublishedAnnotation, machines.NodeSeenAnnotation, controlplanev1.DeleteProtectionAnnotation))
+		kept.SetAnnotations(kube.SelectKeys(annotations, metal3.HostAnnotation, machines.KubeconfigPublishedAnnotation,
+			machines.NodeSeenAnnotation, controlplanev1.DeleteProtectionAnnotation))
 	}
 	return kept, nil
 }

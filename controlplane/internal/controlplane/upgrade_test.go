@@ -117,7 +117,8 @@ func TestUpgradeIsRequestedOnceAndFollowed(t *testing.T) {
 	// The cluster begins, and two of three hosts have their new configuration.
 	inspections := h.versions.inspections
 	h.workloads.facts.Upgrading, h.workloads.facts.Rollout = "4.19.9", &workload.Rollout{
-		Requested: workload.Update{Version: "4.19.9"}, Progress: "Working towards 4.19.9: 870 of 903 done (96% complete), waiting on machine-config",
+		Requested: workload.Update{Version: "4.19.9"},
+		Progress:  "Working towards 4.19.9: 870 of 903 done (96% complete), waiting on machine-config",
 	}
 	for i := range 2 {
 		h.workloads.facts.Nodes[i].Release = "4.19.9"

@@ -30,9 +30,11 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// SetupWithManager makes the manager reconcile control planes when anything that they depend on changes. Objects that belong to no control
-// plane of ours cause nothing.
-func (r *Reconciler) SetupWithManager(ctx context.Context, mgr manager.Manager, options controller.Options, clusters *cluster.Clusters) error {
+// SetupWithManager makes the manager reconcile a control plane when an object on which it depends changes. Objects of no
+// control plane of this provider trigger nothing.
+func (r *Reconciler) SetupWithManager(
+	ctx context.Context, mgr manager.Manager, options controller.Options, clusters *cluster.Clusters,
+) error {
 	if err := kube.AddIndexes(ctx, mgr.GetFieldIndexer(), indexes()...); err != nil {
 		return err
 	}
@@ -63,7 +65,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr manager.Manager, 
 	return nil
 }
 
-// tracker returns a function that watches a kind that may not be there when the manager starts, once.
+// tracker returns a function that watches a kind once. The kind may not exist when the manager starts.
 func tracker(mgr manager.Manager, c controller.Controller, mapped handler.MapFunc, changes predicate.Predicate) func(client.Object) error {
 	var (
 		mu      sync.Mutex
@@ -85,7 +87,7 @@ func tracker(mgr manager.Manager, c controller.Controller, mapped handler.MapFun
 	}
 }
 
-// ClustersOf reports whether a Cluster has a control plane that is selected.
+// ClustersOf returns a function that reports whether a Cluster has a selected control plane.
 func ClustersOf(c client.Reader, selected func(client.Object) bool) func(context.Context, *clusterv1.Cluster) (bool, error) {
 	return func(ctx context.Context, cluster *clusterv1.Cluster) (bool, error) {
 		named := controlPlaneOf(cluster)
@@ -97,7 +99,7 @@ func ClustersOf(c client.Reader, selected func(client.Object) bool) func(context
 	}
 }
 
-// InstalledBy reports whether the control plane of a Cluster says that it is installed.
+// InstalledBy returns a function that reports whether the status of the control plane of a Cluster is installed.
 func InstalledBy(c client.Reader) func(context.Context, *clusterv1.Cluster) bool {
 	return func(ctx context.Context, cluster *clusterv1.Cluster) bool {
 		cp := &controlplanev1.OpenshiftAssistedControlPlane{}
@@ -106,7 +108,7 @@ func InstalledBy(c client.Reader) func(context.Context, *clusterv1.Cluster) bool
 	}
 }
 
-// RequestsOf returns the control plane of a Cluster.
+// RequestsOf returns a function that maps a Cluster to its control plane.
 func RequestsOf(c client.Reader) cluster.RequestsFunc {
 	return func(ctx context.Context, cluster client.ObjectKey) []ctrl.Request {
 		found := &clusterv1.Cluster{}
@@ -117,7 +119,7 @@ func RequestsOf(c client.Reader) cluster.RequestsFunc {
 	}
 }
 
-// controlPlaneOf returns the control plane that a Cluster names, if it is one of ours.
+// controlPlaneOf returns the control plane that a Cluster names, if it has the kind of this provider.
 func controlPlaneOf(cluster *clusterv1.Cluster) []ctrl.Request {
 	ref := cluster.Spec.ControlPlaneRef
 	if ref.APIGroup != controlplanev1.GroupVersion.Group || ref.Kind != facts.ControlPlaneKind {
@@ -164,7 +166,7 @@ func (r *Reconciler) ofMember(ctx context.Context, obj client.Object) []ctrl.Req
 	return RequestsOf(r.Client)(ctx, client.ObjectKey{Namespace: obj.GetNamespace(), Name: cluster})
 }
 
-// ofReboot maps Metal3Remediations, which bear the names of Machines.
+// ofReboot maps Metal3Remediations, which have the names of Machines.
 func (r *Reconciler) ofReboot(ctx context.Context, obj client.Object) []ctrl.Request {
 	m := &clusterv1.Machine{}
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(obj), m, client.UnsafeDisableDeepCopy); err != nil {
@@ -173,7 +175,7 @@ func (r *Reconciler) ofReboot(ctx context.Context, obj client.Object) []ctrl.Req
 	return r.ofMember(ctx, m)
 }
 
-// ofSameName maps objects that bear the name of their control plane.
+// ofSameName maps objects that have the name of their control plane.
 func (r *Reconciler) ofSameName(ctx context.Context, obj client.Object) []ctrl.Request {
 	return r.ifExists(ctx, client.ObjectKeyFromObject(obj))
 }
@@ -219,10 +221,12 @@ func (r *Reconciler) ofAgent(ctx context.Context, obj client.Object) []ctrl.Requ
 }
 
 func (r *Reconciler) ofTemplate(ctx context.Context, obj client.Object) []ctrl.Request {
-	return requestsBy(ctx, r.Client, obj.GetNamespace(), infraTemplateField, templateKey(obj.GetObjectKind().GroupVersionKind().Kind, obj.GetName()))
+	key := templateKey(obj.GetObjectKind().GroupVersionKind().Kind, obj.GetName())
+	return requestsBy(ctx, r.Client, obj.GetNamespace(), infraTemplateField, key)
 }
 
-// ofSecret maps what we made (by owner), what users refer to, assisted-service's kubeconfigs, and kubeconfigs of the users' own (by name).
+// ofSecret maps Secrets: ours by owner, pull secrets by reference, kubeconfigs of assisted-service by reference, and
+// kubeconfigs of users by name.
 func (r *Reconciler) ofSecret(ctx context.Context, obj client.Object) []ctrl.Request {
 	var requests []ctrl.Request
 	if owner := metav1.GetControllerOf(obj); owner != nil && owner.Kind == facts.ControlPlaneKind {
@@ -233,7 +237,8 @@ func (r *Reconciler) ofSecret(ctx context.Context, obj client.Object) []ctrl.Req
 		requests = append(requests, RequestsOf(r.Client)(ctx, client.ObjectKey{Namespace: obj.GetNamespace(), Name: cluster})...)
 	}
 	installs := &hiveext.AgentClusterInstallList{}
-	err := r.Client.List(ctx, installs, client.InNamespace(obj.GetNamespace()), client.MatchingFields{adminSecretField: obj.GetName()}, client.UnsafeDisableDeepCopy)
+	named := client.MatchingFields{adminSecretField: obj.GetName()}
+	err := r.Client.List(ctx, installs, client.InNamespace(obj.GetNamespace()), named, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot list AgentClusterInstalls")
 	}

@@ -34,7 +34,8 @@ func (r *Remover) CleanUp(ctx context.Context, s *scope.Scope) (bool, error) {
 			s,
 			decision.Watch(
 				controlplanev1.EtcdUnknownReason,
-				"%s; it is ours: take it off the control plane, and look yourself whether etcd has members whose hosts are gone",
+				"%s. The provider writes this annotation. Remove it from the control plane, and check whether etcd has members "+
+					"whose hosts do not exist",
 				err,
 			),
 		)
@@ -103,14 +104,14 @@ func (r *Remover) reportLeaving(
 	switch {
 	case failure != nil:
 		ctrl.LoggerFrom(ctx).V(1).Info(
-			"Cannot take a released host out of etcd", "Machine", step.Machine.Name, "step", step.Action, "reason", failure.Error(),
+			"Cannot remove a released host from etcd", "Machine", step.Machine.Name, "step", step.Action, "reason", failure.Error(),
 		)
 		blocker = decision.Wait(controlplanev1.EtcdUnknownReason, "%s; it is tried again", etcd.Describe(failure))
 	case step.Action == removal.RemoveMember:
 		r.writer.Event(
 			s.Stored,
 			"EtcdMemberRemoved",
-			"Removed member %s from etcd, in which it was again: its Machine %s",
+			"Removed member %s, which had joined again, from etcd: its Machine %s",
 			cmp.Or(step.Member.Name, "without name"),
 			deletionProgress(step.Machine),
 		)
@@ -224,7 +225,7 @@ func (r *Remover) sweep(
 			inspection.Failed(ctx, step, err)
 			return nil
 		}
-		r.writer.Event(s.Stored, "EtcdMemberCleanedUp", "Deleted the certificates of etcd on Node %s, which is gone", left.Node)
+		r.writer.Event(s.Stored, "EtcdMemberCleanedUp", "Deleted the certificates of etcd on Node %s, which is deleted", left.Node)
 	}
 	r.gate.Done(s)
 	return r.Record(ctx, s, situation.Without(left))

@@ -129,7 +129,7 @@ func (h *Hooks) Drop(ctx context.Context, m *clusterv1.Machine) error {
 	if err := h.client.Patch(
 		ctx, m.DeepCopy(), client.RawPatch(types.MergePatchType, patch), writer.FieldOwner,
 	); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("cannot take the hook off Machine %s: %w", m.Name, err)
+		return fmt.Errorf("cannot remove the hook from Machine %s: %w", m.Name, err)
 	}
 	h.writer.Recent.Record(HookKey(m), version)
 	return nil

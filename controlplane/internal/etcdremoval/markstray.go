@@ -23,8 +23,8 @@ func (r *Remover) ReportStray(_ context.Context, s *scope.Scope) (bool, error) {
 		if !m.DeletionTimestamp.IsZero() && removal.Holds(m) {
 			s.Found.Block(status.HostRelease, controlplanev1.EtcdUnknownReason, fmt.Sprintf("the host of Machine %s is not touched: it was "+
 				"taken out of the control plane, so that it is not "+
-				"known whether etcd does without it. Give the Machine its labels %s and %s back; or, when its host is no member of etcd, take the "+
-				"annotation %s off it",
+				"known whether etcd does without it. Restore the labels %s and %s of the Machine. If its host is no member of etcd, remove the "+
+				"annotation %s instead",
 				m.Name, clusterv1.MachineControlPlaneLabel, clusterv1.MachineControlPlaneNameLabel, controlplanev1.EtcdMemberHookAnnotation))
 			return true, nil
 		}

@@ -197,7 +197,7 @@ func (r *Remover) removeMember(ctx context.Context, s *scope.Scope, inspection *
 // deletionProgress describes the deletion of a Machine, for events.
 func deletionProgress(m removal.Machine) string {
 	if m.Name == "" {
-		return "is gone"
+		return "is deleted"
 	}
 	return m.Name + " is being deleted"
 }

@@ -138,7 +138,7 @@ func (f *Facts) NotRetryable() []string {
 	var against []string
 	if !f.OwnsDeployment() || !f.OwnsInstall() || !f.Progress.Registered || f.Progress.Phase != assisted.PhaseFailed ||
 		f.Deployment.Spec.Installed {
-		against = append(against, "assisted-service does not say now that it failed")
+		against = append(against, "assisted-service does not report the failure now")
 	}
 	against = append(against, f.MayRun()...)
 	if f.Kubeconfig == nil && AdminKubeconfigOf(f.Install) != "" {

@@ -140,11 +140,11 @@ func templateField(slot desired.Slot) string {
 func creationBlocker(phase controlplanev1.InstallationPhase) string {
 	switch phase {
 	case controlplanev1.InstallationFailed:
-		return "the installation failed, hence no further Machines are made; see the condition Installed"
+		return "the installation failed, hence no further Machines are created; see the condition Installed"
 	case controlplanev1.InstallationInstalled:
-		return "the missing Machines are made when assisted-service says that the cluster accepts hosts"
+		return "the missing Machines are created when assisted-service reports that the cluster accepts hosts"
 	}
-	return "the missing Machines are made when the cluster is installed"
+	return "the missing Machines are created when the cluster is installed"
 }
 
 // create creates Machines with names that depend on the control plane alone. Therefore neither a stale cache
@@ -163,14 +163,14 @@ func (c *Creator) create(ctx context.Context, s *scope.Scope, slots []desired.Sl
 		case errors.Is(err, writer.ErrNotCached):
 			waitForCache(s, slot.Name, reconcile.CacheLag)
 		case err != nil:
-			errs = append(errs, fmt.Errorf("cannot make Machine %s: %w", slot.Name, err))
+			errs = append(errs, fmt.Errorf("cannot create Machine %s: %w", slot.Name, err))
 		}
 		if done {
 			created++
 		}
 	}
 	if created > 0 {
-		c.writer.Event(s.Stored, "MachinesCreated", "Made %s", english.Plural(created, "control-plane Machine", ""))
+		c.writer.Event(s.Stored, "MachinesCreated", "Created %s", english.Plural(created, "control-plane Machine", ""))
 	}
 	err := errors.Join(errs...)
 	c.blockCreation(s, errs...)
@@ -228,7 +228,7 @@ func (c *Creator) createOne(ctx context.Context, s *scope.Scope, slot desired.Sl
 			return false, nil
 		}
 		if !s.Ours(left) {
-			return false, fmt.Errorf("%s %s exists and was not made for this control plane", kube.KindName(left), left.GetName())
+			return false, fmt.Errorf("%s %s exists and was not created for this control plane", kube.KindName(left), left.GetName())
 		}
 	}
 	if observedMachine != nil { // ours, and newer than the list of Machines
@@ -323,7 +323,7 @@ func refusal(err error, correct string) (reason, message string) {
 // waitForCache reports that the creation of a Machine waits until the cache shows which of its objects exist.
 func waitForCache(s *scope.Scope, name string, left time.Duration) {
 	if s.Found.Blocked(status.Installation) == nil {
-		s.Block(clusterv1.ScalingUpReason, "making Machine "+name)
+		s.Block(clusterv1.ScalingUpReason, "creating Machine "+name)
 	}
 	s.Again.In(left)
 }

@@ -217,7 +217,7 @@ func (r *Remediator) withdrawRemediation(ctx context.Context, cached *clusterv1.
 	conditions.Delete(m, clusterv1.MachineOwnerRemediatedCondition)
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.client.Status().Patch(ctx, m, patch, remediationOwner); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("cannot take the condition %s off Machine %s: %w", clusterv1.MachineOwnerRemediatedCondition, m.Name, err)
+		return fmt.Errorf("cannot remove the condition %s from Machine %s: %w", clusterv1.MachineOwnerRemediatedCondition, m.Name, err)
 	}
 	return nil
 }

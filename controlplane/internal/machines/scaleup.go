@@ -20,7 +20,7 @@ func (c *Creator) ScaleUp(ctx context.Context, s *scope.Scope) (bool, error) {
 	case s.Missing == 0:
 		return true, nil
 	case s.Fenced():
-		step := removal.Fenced("no Machine is made in the place of one that is gone")
+		step := removal.Fenced("no Machine is created in the place of a deleted Machine")
 		s.Found.Block(status.ScaleUp, step.Reason, step.Message)
 		return true, nil
 	case !s.Workload.Connected:

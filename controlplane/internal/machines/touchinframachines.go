@@ -76,7 +76,7 @@ func missingAnnotations(s *scope.Scope, m *clusterv1.Machine, infra *unstructure
 }
 
 func touchKey(infra *unstructured.Unstructured) string {
-	return reconcile.Key("nudge "+infra.GetKind(), infra)
+	return reconcile.Key("touch "+infra.GetKind(), infra)
 }
 
 func (u *Updater) annotate(ctx context.Context, infra *unstructured.Unstructured, annotations map[string]string) error {

@@ -12,34 +12,34 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// passOn gives the ClusterDeployment and the AgentClusterInstall the labels and annotations of the control plane, and
-// takes back those that it has no more.
-func (r *Reconciler) passOn(ctx context.Context, s *scope.Scope) (bool, error) {
+// propagate applies the labels and annotations of the control plane to the ClusterDeployment and the AgentClusterInstall. It
+// removes those that the control plane no longer has.
+func (r *Reconciler) propagate(ctx context.Context, s *scope.Scope) (bool, error) {
 	for _, obj := range s.Registration() {
 		if !obj.GetDeletionTimestamp().IsZero() {
 			continue
 		}
 		kind, err := r.Client.GroupVersionKindFor(obj)
 		if err != nil {
-			return false, fmt.Errorf("cannot tell the kind of %T: %w", obj, err)
+			return false, fmt.Errorf("cannot determine the kind of %T: %w", obj, err)
 		}
-		if err := r.passOnTo(ctx, s, obj, kind); err != nil {
+		if err := r.propagateTo(ctx, s, obj, kind); err != nil {
 			s.PropagationFailed = true
-			return false, fmt.Errorf("cannot pass labels and annotations on to %s %s: %w", kind.Kind, obj.GetName(), err)
+			return false, fmt.Errorf("cannot propagate labels and annotations to %s %s: %w", kind.Kind, obj.GetName(), err)
 		}
 	}
 	return true, nil
 }
 
-// passOnTo writes what an object is given. What was written is not written again at once: others may write something
-// else there, whenever they see it.
-func (r *Reconciler) passOnTo(ctx context.Context, s *scope.Scope, obj client.Object, kind schema.GroupVersionKind) error {
+// propagateTo applies labels and annotations to an object. It repeats the same write with a backoff, because another client
+// may revert each write.
+func (r *Reconciler) propagateTo(ctx context.Context, s *scope.Scope, obj client.Object, kind schema.GroupVersionKind) error {
 	wanted := registration.PassedOn(s.ControlPlane, kind, obj)
 	key := reconcile.Key("metadata "+kind.Kind, obj)
 	id := fmt.Sprintf("%s %s %v %v", key, obj.GetUID(), wanted.GetLabels(), wanted.GetAnnotations())
 	if r.requestBackoff.IsInBackOffSinceUpdate(id, r.Clock.Now()) {
 		left := r.requestBackoff.Get(id)
-		if last, known := r.passed.Get(id); known {
+		if last, known := r.propagated.Get(id); known {
 			left -= r.Clock.Now().Sub(last)
 		}
 		s.Again.In(left)
@@ -50,7 +50,7 @@ func (r *Reconciler) passOnTo(ctx context.Context, s *scope.Scope, obj client.Ob
 		now := r.Clock.Now()
 		r.requestBackoff.Next(id, now)
 		r.requestBackoff.GC()
-		r.passed.Add(id, now)
+		r.propagated.Add(id, now)
 	}
 	return err
 }

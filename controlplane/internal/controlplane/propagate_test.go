@@ -114,7 +114,7 @@ func TestPropagatedMetadataIsNotFoughtOver(t *testing.T) {
 		h.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", wait)), "no event reports when the next write is allowed")
 		now = now.Add(wait - time.Second)
 		s := h.gather()
-		_, err := h.r.passOn(t.Context(), s)
+		_, err := h.r.propagate(t.Context(), s)
 		h.Expect(err).NotTo(HaveOccurred())
 		h.Expect(s.Again.Delay()).To(BeNumerically("~", time.Second, time.Millisecond), "events do not postpone the write")
 		expectValue("theirs")
@@ -174,7 +174,7 @@ func TestNewObjectsKeepMetadataWhilePropagationFails(t *testing.T) {
 	h.reconcile()
 	for range 2 {
 		_, err := h.r.Reconcile(t.Context(), h.request())
-		h.Expect(err).To(MatchError(ContainSubstring("cannot pass labels and annotations on")))
+		h.Expect(err).To(MatchError(ContainSubstring("cannot propagate labels and annotations")))
 		for _, part := range h.registeredObjects() {
 			h.Expect(part.GetLabels()).To(HaveKeyWithValue("cluster.open-cluster-management.io/backup", "north"), "%T", part)
 		}
