@@ -32,6 +32,8 @@ var (
 		"controlplane/internal/removal",
 		"controlplane/internal/scaling",
 		"controlplane/internal/status",
+		"controlplane/internal/status/condition",
+		"controlplane/internal/status/installed",
 		"controlplane/internal/upgrade",
 		"controlplane/internal/workers",
 		"controlplane/internal/workload",

@@ -9,8 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
+
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
@@ -73,5 +74,5 @@ var agentChanges = kube.Changes(func(before, after *aiv1beta1.Agent) bool {
 	was, is := &before.Status.Progress, &after.Status.Progress
 	return before.Generation != after.Generation || before.Status.DebugInfo.State != after.Status.DebugInfo.State ||
 		was.CurrentStage != is.CurrentStage || !was.StageStartTime.Equal(is.StageStartTime) ||
-		(status.Failing(after) && status.Describe(before) != status.Describe(after))
+		(installed.Failing(after) && installed.Describe(before) != installed.Describe(after))
 })

@@ -3,9 +3,10 @@ package controlplane
 import (
 	"context"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
+
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 )
 
 // holdForForeignAgents blocks the installation while Agents of other namespaces are bound to the cluster.
@@ -17,10 +18,10 @@ func (r *Reconciler) holdForForeignAgents(ctx context.Context, s *scope.Scope) (
 		return true, nil
 	}
 	if !s.Found.Registered && !s.Install.Spec.HoldInstallation {
-		if held, err := r.holdInstallation(ctx, s, status.ForeignAgents(s.Facts)); err != nil || !held {
+		if held, err := r.holdInstallation(ctx, s, installed.ForeignAgents(s.Facts)); err != nil || !held {
 			return false, err
 		}
 	}
-	s.Block(controlplanev1.ForeignAgentsBoundReason, "The installation is held: "+status.ForeignAgents(s.Facts))
+	s.Block(controlplanev1.ForeignAgentsBoundReason, "The installation is held: "+installed.ForeignAgents(s.Facts))
 	return true, nil
 }

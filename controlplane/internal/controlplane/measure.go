@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -63,16 +65,16 @@ func (r *Reconciler) logged(before, after *controlplanev1.OpenshiftAssistedContr
 // user waits as long, also if the installation is retried. An installation whose start was not observed, as of a moved or
 // imported cluster, reaches no stage. A repeated preparation does not count again.
 func reached(before, after *controlplanev1.OpenshiftAssistedControlPlane, now time.Time) []measure.Stage {
-	was := slices.Index(status.InstallationPhases, before.Status.Installation.Phase)
-	is := slices.Index(status.InstallationPhases, after.Status.Installation.Phase)
+	was := slices.Index(installed.Phases, before.Status.Installation.Phase)
+	is := slices.Index(installed.Phases, after.Status.Installation.Phase)
 	if was < 0 || is <= was || was == 0 && after.Status.Installation.Phase == controlplanev1.InstallationInstalled {
 		return nil
 	}
 	if was == 0 && conditions.GetReason(before, controlplanev1.InstalledCondition) == controlplanev1.PreparationFailedReason {
-		was = slices.Index(status.InstallationPhases, controlplanev1.InstallationPreparing)
+		was = slices.Index(installed.Phases, controlplanev1.InstallationPreparing)
 	}
-	stages := make([]measure.Stage, 0, len(status.InstallationPhases))
-	for _, phase := range status.InstallationPhases[min(was, is)+1 : is+1] {
+	stages := make([]measure.Stage, 0, len(installed.Phases))
+	for _, phase := range installed.Phases[min(was, is)+1 : is+1] {
 		at := now
 		if c := conditions.Get(after, controlplanev1.InstalledCondition); phase == controlplanev1.InstallationInstalled && c != nil {
 			at = c.LastTransitionTime.Time
@@ -85,5 +87,5 @@ func reached(before, after *controlplanev1.OpenshiftAssistedControlPlane, now ti
 // sawItEnd reports whether an installation ended whose progress was observed.
 func sawItEnd(before, after *controlplanev1.OpenshiftAssistedControlPlane) bool {
 	was, is := before.Status.Installation.Phase, after.Status.Installation.Phase
-	return slices.Index(status.InstallationPhases, was) > 0 && was != is && is == controlplanev1.InstallationInstalled
+	return slices.Index(installed.Phases, was) > 0 && was != is && is == controlplanev1.InstallationInstalled
 }

@@ -91,7 +91,7 @@ func TestNoMoveWhileAHostLeavesTheCluster(t *testing.T) {
 
 // A hub that does not update Machines in place replaces those that are not up to date.
 func TestNoMoveWhileWorkersRollOut(t *testing.T) {
-	h := installed(t)
+	h := installedHub(t)
 	h.workersOf("v4.19.3")
 	h.worker("first", "v4.19.3", "4.19.9", nil)
 	h.worker("last", "v4.19.3", "4.19.3", nil)

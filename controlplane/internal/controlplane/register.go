@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
+
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +19,6 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
@@ -40,7 +41,7 @@ func (r *Reconciler) register(ctx context.Context, s *scope.Scope) (bool, error)
 			"If nothing runs on the hosts yet, delete the Cluster, which wipes them, and create it again", s.ControlPlane.Name))
 		return false, nil
 	case s.Reregistered:
-		s.Block(controlplanev1.ReregisteredReason, status.Reregistered(s.Facts))
+		s.Block(controlplanev1.ReregisteredReason, installed.Reregistered(s.Facts))
 		return false, nil
 	case s.Begun:
 		return true, nil

@@ -57,9 +57,9 @@ func (f *fakeVersions) RequestUpdate(_ context.Context, _ client.ObjectKey, requ
 	return nil
 }
 
-// installed returns a hub with an installed cluster of three Machines, each with a Node. Its update graph
+// installedHub returns a hub with an installed cluster of three Machines, each with a Node. Its update graph
 // offers 4.19.9.
-func installed(t *testing.T) *hub {
+func installedHub(t *testing.T) *hub {
 	t.Helper()
 	h := newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Config.ReleaseImage = "" })...).withTime()
 	h.requestRelease("4.19.3", digest)
@@ -100,7 +100,7 @@ func (h *hub) condition(conditionType string) metav1.Condition {
 }
 
 func TestUpgradeIsRequestedOnceAndFollowed(t *testing.T) {
-	h := installed(t)
+	h := installedHub(t)
 	recorder := record.NewFakeRecorder(100)
 	h.recorder.EventRecorder = recorder
 	h.Expect(h.versions.inspections).To(BeZero(), "no other release is requested")
@@ -190,7 +190,7 @@ func TestUpgradeIsRequestedOnceAndFollowed(t *testing.T) {
 
 // In an EUS upgrade the pool of the workers is paused until the control plane is two minor versions ahead.
 func TestPausedPoolIsReportedUntilItsWorkersFollowed(t *testing.T) {
-	h := installed(t)
+	h := installedHub(t)
 	h.Expect(h.workloads.poolsRequired).To(BeFalse(), "the cluster is not being upgraded")
 	h.requestRelease("v4.19.9", "")
 	cluster := &h.workloads.facts
@@ -235,7 +235,7 @@ func TestOfferedReleaseNeedsNoClusterImageSet(t *testing.T) {
 		"it was deleted": nil,
 	} {
 		t.Run(situation, func(t *testing.T) {
-			h := installed(t)
+			h := installedHub(t)
 			if set != nil {
 				h.Expect(h.Create(t.Context(), set)).To(Succeed())
 			}
@@ -252,7 +252,7 @@ func TestOfferedReleaseNeedsNoClusterImageSet(t *testing.T) {
 }
 
 func TestUpgradeThatFixesAnOperatorIsRequested(t *testing.T) {
-	h := installed(t)
+	h := installedHub(t)
 	recorder := record.NewFakeRecorder(100)
 	h.recorder.EventRecorder = recorder
 	h.versions.seen.Unhealthy = []workload.Ailment{{Operator: "insights", Message: "ClusterOperator insights is degraded"}}
@@ -288,7 +288,7 @@ func TestUpgradeThatFixesAnOperatorIsRequested(t *testing.T) {
 }
 
 func TestRefusedUpgradeIsReported(t *testing.T) {
-	h := installed(t)
+	h := installedHub(t)
 	h.versions.seen.Requested = workload.Update{Version: "4.19.9"}
 	h.workloads.facts.Rollout = &workload.Rollout{
 		Requested: workload.Update{Version: "4.19.9"},
@@ -303,14 +303,14 @@ func TestRefusedUpgradeIsReported(t *testing.T) {
 }
 
 func TestRefusedRequestIsReported(t *testing.T) {
-	h := installed(t)
+	h := installedHub(t)
 	h.versions.requestError = apierrors.NewInvalid(schema.GroupKind{Kind: "ClusterVersion"}, "version", nil)
 	h.upgradeTo("v4.19.9")
 	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition).Reason).To(Equal(controlplanev1.InvalidConfigurationReason))
 }
 
 func TestUpgradeIsRequestedAgainAfterAConflict(t *testing.T) {
-	h := installed(t)
+	h := installedHub(t)
 	h.versions.requestError = apierrors.NewConflict(schema.GroupResource{Resource: "clusterversions"}, "version", errors.New("changed"))
 	h.requestRelease("v4.19.9", "")
 	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically(">", 0))
@@ -320,7 +320,7 @@ func TestUpgradeIsRequestedAgainAfterAConflict(t *testing.T) {
 }
 
 func TestUnreadableVersionBlocksAnUpgrade(t *testing.T) {
-	h := installed(t)
+	h := installedHub(t)
 	h.versions.observe = errors.New("secret address 10.0.0.1")
 	h.upgradeTo("v4.19.9")
 	c := h.condition(controlplanev1.MachinesUpToDateCondition)
@@ -330,7 +330,7 @@ func TestUnreadableVersionBlocksAnUpgrade(t *testing.T) {
 }
 
 func TestBusyAPIServerIsNoFailureOfAnUpgradeAtOnce(t *testing.T) {
-	h := installed(t)
+	h := installedHub(t)
 	now := time.Now()
 	h.clock.now = func() time.Time { return now }
 	h.versions.observe = fmt.Errorf("cannot read ClusterVersion: %w", apierrors.NewServiceUnavailable("etcd has no leader"))
@@ -348,7 +348,7 @@ func TestBusyAPIServerIsNoFailureOfAnUpgradeAtOnce(t *testing.T) {
 }
 
 func TestLastingFailureOfARequestIsReported(t *testing.T) {
-	h := installed(t)
+	h := installedHub(t)
 	now := time.Now()
 	h.clock.now = func() time.Time { return now }
 	h.versions.requestError = fmt.Errorf("cannot write ClusterVersion: %w", apierrors.NewServiceUnavailable("etcd has no leader"))
@@ -362,7 +362,7 @@ func TestLastingFailureOfARequestIsReported(t *testing.T) {
 }
 
 func TestChannelIsSetForAnUpgrade(t *testing.T) {
-	h := installed(t)
+	h := installedHub(t)
 	cp := h.controlPlane()
 	cp.Spec.Upgrade.Channel = "eus-4.20"
 	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
@@ -381,7 +381,7 @@ func TestChannelIsSetForAnUpgrade(t *testing.T) {
 
 // Two clients that overwrite each other must not do so without pause.
 func TestForeignChangeIsNotOverwrittenAtOnce(t *testing.T) {
-	h := installed(t)
+	h := installedHub(t)
 	now := h.r.Clock.Now()
 	h.clock.now = func() time.Time { return now }
 	h.upgradeTo("v4.19.9")
@@ -403,7 +403,7 @@ func TestForeignChangeIsNotOverwrittenAtOnce(t *testing.T) {
 }
 
 func TestUnwantedRequestIsWithdrawn(t *testing.T) {
-	h := installed(t)
+	h := installedHub(t)
 	now := h.r.Clock.Now()
 	h.clock.now = func() time.Time { now = now.Add(etcdgate.Interval); return now }
 	h.upgradeTo("v4.19.9")
@@ -416,14 +416,14 @@ func TestUnwantedRequestIsWithdrawn(t *testing.T) {
 }
 
 func TestMissingRightIsReported(t *testing.T) {
-	h := installed(t)
+	h := installedHub(t)
 	h.versions.requestError = apierrors.NewForbidden(schema.GroupResource{Resource: "clusterversions"}, "version", errors.New("no"))
 	h.upgradeTo("v4.19.9")
 	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition).Reason).To(Equal(controlplanev1.ClusterVersionUnavailableReason))
 }
 
 func TestUpgradeEndsWhenTheClusterReportsIt(t *testing.T) {
-	h := installed(t)
+	h := installedHub(t)
 	h.upgradeTo("v4.19.9")
 	h.workloads.facts.Upgrading, h.workloads.facts.Rollout = "4.19.9", &workload.Rollout{
 		Requested: workload.Update{Version: "4.19.9"}, Failing: "MachineConfigPool worker is degraded",
@@ -445,7 +445,7 @@ func TestUpgradeEndsWhenTheClusterReportsIt(t *testing.T) {
 }
 
 func TestExternalUpgradeIsNotReverted(t *testing.T) {
-	h := installed(t)
+	h := installedHub(t)
 	h.workloads.facts.Upgrading, h.workloads.facts.Rollout = "4.20.1", &workload.Rollout{
 		Requested: workload.Update{Version: "4.20.1"}, Progress: "Working towards 4.20.1",
 	}
@@ -527,7 +527,7 @@ func (h *hub) versionOf(name string) string {
 // Only the annotation shows that Cluster API updates a Machine in place: the Machine has the new version from
 // the beginning.
 func TestReleasesOfNodesAreReadWhileWorkersAreUpdatedInPlace(t *testing.T) {
-	h := installed(t)
+	h := installedHub(t)
 	h.workersOf("v4.19.9")
 	h.worker("updating", "v4.19.9", "4.19.3", func(m *clusterv1.Machine) {
 		m.Annotations = map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
@@ -543,7 +543,7 @@ func TestReleasesOfNodesAreReadWhileWorkersAreUpdatedInPlace(t *testing.T) {
 }
 
 func TestWorkersGetTheVersionOfTheirNodes(t *testing.T) {
-	h := installed(t)
+	h := installedHub(t)
 	h.workersOf("v4.19.3")
 	h.worker("follows", "v4.19.3", "4.19.9", nil)
 	h.worker("newer", "v4.19.3", "4.19.10", nil)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/util/secret"
@@ -143,7 +145,7 @@ func (p *Publisher) publish(ctx context.Context, s *scope.Scope, admin *corev1.S
 		return false, fmt.Errorf("cannot publish the kubeconfig: %w", err)
 	}
 	if first {
-		if status.InstallationObserved(s.Stored, s.Phase) {
+		if installed.Observed(s.Stored, s.Phase) {
 			measure.Reactions(measure.ReactionTo(measure.KubeconfigWritten, &admin.CreationTimestamp, p.clock.Now()))
 		}
 		p.writer.Event(s.Stored, "KubeconfigPublished", "Published the kubeconfig in Secret %s", published.Name)

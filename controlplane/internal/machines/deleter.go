@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
+
 	"github.com/dustin/go-humanize/english"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/collections"
@@ -56,7 +58,7 @@ func (d *Deleter) ScaleDown(ctx context.Context, s *scope.Scope) (bool, error) {
 		s.Found.Block(status.ScaleDown, step.Reason, step.Message)
 		return true, nil
 	case s.Reregistered:
-		s.Found.Block(status.ScaleDown, controlplanev1.ReregisteredReason, status.Reregistered(s.Facts))
+		s.Found.Block(status.ScaleDown, controlplanev1.ReregisteredReason, installed.Reregistered(s.Facts))
 		return true, nil
 	case !s.Workload.Connected:
 		s.Found.Block(status.ScaleDown, controlplanev1.ConnectionDownReason, scope.NotConnected)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -15,6 +17,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
@@ -40,22 +43,10 @@ func (v *View) conditions() []metav1.Condition {
 	}
 }
 
-func yes(conditionType, reason string) metav1.Condition {
-	return metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: reason}
-}
-
-func no(conditionType, reason, message string) metav1.Condition {
-	return metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: message}
-}
-
-func unknown(conditionType, reason, message string) metav1.Condition {
-	return metav1.Condition{Type: conditionType, Status: metav1.ConditionUnknown, Reason: reason, Message: message}
-}
-
 // blocked returns the condition of a task that is blocked, with the recorded reason and message.
 func (v *View) blocked(conditionType string, task Task) metav1.Condition {
 	o := v.Found.Blocked(task)
-	return no(conditionType, o.Reason, o.Message)
+	return condition.False(conditionType, o.Reason, o.Message)
 }
 
 // graceLeft returns the time until a cluster whose API server does not answer, or whose health cannot be
@@ -110,26 +101,26 @@ func (v *View) available() metav1.Condition {
 	before := conditions.Get(v.ControlPlane, t)
 	switch {
 	case v.Deleting():
-		return no(t, controlplanev1.NotAvailableReason, "the control plane is being deleted")
+		return condition.False(t, controlplanev1.NotAvailableReason, "the control plane is being deleted")
 	case !v.Installed():
-		return no(t, v.whyNotInstalled(), "the cluster is not installed: "+v.notInstalled())
+		return condition.False(t, v.whyNotInstalled(), "the cluster is not installed: "+v.installation().Summary())
 	case v.healthy():
-		return yes(t, controlplanev1.AvailableReason)
+		return condition.True(t, controlplanev1.AvailableReason)
 	case v.comingUp() > 0 && v.Workload.Connected:
-		return no(t, controlplanev1.WaitingForHealthyClusterReason, "the cluster is installed, and not available yet: "+
+		return condition.False(t, controlplanev1.WaitingForHealthyClusterReason, "the cluster is installed, and not available yet: "+
 			cmp.Or(bound.Join(v.Workload.Unhealthy, ""), "its ClusterVersion, ClusterOperators or Nodes cannot be read"))
 	case !v.healthKnown() && v.graceLeft() > 0 && before != nil && before.Status == metav1.ConditionTrue:
 		return *before
 	case v.restartLeft(t) > 0:
 		return v.restarting(t)
 	case v.healthKnown():
-		return no(t, controlplanev1.NotAvailableReason, bound.Join(v.Workload.Unhealthy, ""))
+		return condition.False(t, controlplanev1.NotAvailableReason, bound.Join(v.Workload.Unhealthy, ""))
 	case !v.everInitialized(), v.comingUp() > 0:
-		return no(t, controlplanev1.WaitingForAPIServerReason, v.because("waiting for the cluster's API server to answer"))
+		return condition.False(t, controlplanev1.WaitingForAPIServerReason, v.because("waiting for the cluster's API server to answer"))
 	case v.graceLeft() > 0 && v.Workload.Connected && before != nil:
 		return *before
 	case v.graceLeft() > 0 && !v.Workload.Connected:
-		return no(t, controlplanev1.ConnectionDownReason, v.because("waiting for the connection to the cluster's API server"))
+		return condition.False(t, controlplanev1.ConnectionDownReason, v.because("waiting for the connection to the cluster's API server"))
 	default:
 		return v.healthUnknown(t)
 	}
@@ -147,9 +138,9 @@ func (v *View) whyNotInstalled() string {
 // healthUnknown returns the condition that names the cause of the unknown health of the cluster.
 func (v *View) healthUnknown(conditionType string) metav1.Condition {
 	if !v.Workload.Connected {
-		return unknown(conditionType, controlplanev1.ConnectionDownReason, v.connectionDown())
+		return condition.Unknown(conditionType, controlplanev1.ConnectionDownReason, v.connectionDown())
 	}
-	return unknown(conditionType, controlplanev1.HealthUnknownReason, fmt.Sprintf("the cluster's API server answers, but its "+
+	return condition.Unknown(conditionType, controlplanev1.HealthUnknownReason, fmt.Sprintf("the cluster's API server answers, but its "+
 		"ClusterVersion, ClusterOperators or Nodes cannot be read since %s: "+
 		"check that the credentials in Secret %s may read them; see the log of the manager", v.Workload.UnreadSince.UTC().Format(time.RFC3339),
 		secret.Name(v.ClusterName(), secret.Kubeconfig)))
@@ -164,9 +155,9 @@ func (v *View) connectionDown() string {
 
 func (v *View) initialized() metav1.Condition {
 	if v.everInitialized() {
-		return yes(controlplanev1.InitializedCondition, controlplanev1.InitializedReason)
+		return condition.True(controlplanev1.InitializedCondition, controlplanev1.InitializedReason)
 	}
-	return no(controlplanev1.InitializedCondition, controlplanev1.WaitingForAPIServerReason, "waiting for the cluster's API server to answer")
+	return condition.False(controlplanev1.InitializedCondition, controlplanev1.WaitingForAPIServerReason, "waiting for the cluster's API server to answer")
 }
 
 func (v *View) releaseImageResolved() metav1.Condition {
@@ -175,15 +166,15 @@ func (v *View) releaseImageResolved() metav1.Condition {
 	case v.Found.Blocked(ReleaseLookup) != nil:
 		return v.blocked(t, ReleaseLookup)
 	case v.reportedImage() != "":
-		return yes(t, controlplanev1.ReleaseImageResolvedReason)
+		return condition.True(t, controlplanev1.ReleaseImageResolvedReason)
 	case v.Installed():
-		return unknown(
+		return condition.Unknown(
 			t, controlplanev1.WaitingForReleaseImageReason, "the image is not known here, and not needed any more: the cluster is installed",
 		)
 	case v.Found.Blocked(Installation) != nil:
 		return v.blocked(t, Installation)
 	default:
-		return no(t, controlplanev1.WaitingForReleaseImageReason, "the release image has not been looked up yet")
+		return condition.False(t, controlplanev1.WaitingForReleaseImageReason, "the release image has not been looked up yet")
 	}
 }
 
@@ -192,9 +183,9 @@ func (v *View) kubeconfigAvailable() metav1.Condition {
 	problem := v.Found.KubeconfigProblem(v.Facts)
 	switch {
 	case problem != nil:
-		return no(t, problem.Reason, problem.Message)
+		return condition.False(t, problem.Reason, problem.Message)
 	case v.Found.Kubeconfig != nil:
-		c := yes(t, controlplanev1.KubeconfigAvailableReason)
+		c := condition.True(t, controlplanev1.KubeconfigAvailableReason)
 		var messages []string
 		for _, task := range []Task{KubeconfigRenewal, KubeconfigAuthorities, KubeconfigOwner, KubeconfigWithdrawal} {
 			if failed := v.Found.Blocked(task); failed != nil {
@@ -206,11 +197,11 @@ func (v *View) kubeconfigAvailable() metav1.Condition {
 	case v.Found.Blocked(KubeconfigCopy) != nil:
 		return v.blocked(t, KubeconfigCopy)
 	case v.Installed() && !v.HasAdminKubeconfig():
-		return no(t, controlplanev1.WaitingForKubeconfigReason, fmt.Sprintf("Secret %s is missing, and so is assisted-service's kubeconfig: "+
+		return condition.False(t, controlplanev1.WaitingForKubeconfigReason, fmt.Sprintf("Secret %s is missing, and so is assisted-service's kubeconfig: "+
 			"create it, type %s, with a kubeconfig in the key value",
 			secret.Name(v.ClusterName(), secret.Kubeconfig), clusterv1.ClusterSecretType))
 	default:
-		return no(t, controlplanev1.WaitingForKubeconfigReason, "assisted-service gives the kubeconfig when the installation runs")
+		return condition.False(t, controlplanev1.WaitingForKubeconfigReason, "assisted-service gives the kubeconfig when the installation runs")
 	}
 }
 
@@ -219,15 +210,15 @@ func (v *View) componentsHealthy() metav1.Condition {
 	before := conditions.Get(v.ControlPlane, t)
 	switch {
 	case !v.everInitialized():
-		return unknown(t, controlplanev1.WaitingForAPIServerReason, "waiting for the cluster's API server to answer")
+		return condition.Unknown(t, controlplanev1.WaitingForAPIServerReason, "waiting for the cluster's API server to answer")
 	case v.healthy():
-		return yes(t, controlplanev1.ComponentsHealthyReason)
+		return condition.True(t, controlplanev1.ComponentsHealthyReason)
 	case !v.healthKnown() && v.graceLeft() > 0 && before != nil:
 		return *before
 	case v.restartLeft(t) > 0:
 		return v.restarting(t)
 	case v.healthKnown():
-		return no(t, controlplanev1.ComponentsNotHealthyReason, bound.Join(v.Workload.Unhealthy, ""))
+		return condition.False(t, controlplanev1.ComponentsNotHealthyReason, bound.Join(v.Workload.Unhealthy, ""))
 	default:
 		return v.healthUnknown(t)
 	}
@@ -236,9 +227,9 @@ func (v *View) componentsHealthy() metav1.Condition {
 func (v *View) deletingCondition() metav1.Condition {
 	const t = controlplanev1.DeletingCondition
 	if !v.Deleting() {
-		return no(t, controlplanev1.NotDeletingReason, "")
+		return condition.False(t, controlplanev1.NotDeletingReason, "")
 	}
-	c := yes(t, clusterv1.DeletingReason)
+	c := condition.True(t, clusterv1.DeletingReason)
 	switch {
 	case v.Found.Blocked(Deletion) != nil:
 		c.Reason, c.Message = v.Found.Blocked(Deletion).Reason, v.Found.Blocked(Deletion).Message
@@ -254,4 +245,23 @@ func (v *View) because(message string) string {
 		return message
 	}
 	return message + ": " + v.Workload.Failure.Message
+}
+
+// installation returns the input of the condition Installed.
+func (v *View) installation() *installed.View {
+	view := &installed.View{Facts: v.Facts, Present: v.Found.Machines, Failure: v.Failure, Now: v.Now}
+	if v.Found.Blocked(Installation) != nil {
+		view.Blocked = ptr.To(v.blocked(controlplanev1.InstalledCondition, Installation))
+	}
+	return view
+}
+
+// installedCondition reports the state of the installation, its blocker or failure, and the reason if a
+// requested retry is refused.
+func (v *View) installedCondition() metav1.Condition {
+	c := v.installation().Condition()
+	if refused := v.Found.Blocked(Retry); refused != nil {
+		c.Message = strings.TrimPrefix(c.Message+"; "+refused.Message, "; ")
+	}
+	return c
 }

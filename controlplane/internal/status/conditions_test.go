@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
@@ -189,7 +190,7 @@ func TestNewClusterGetsTimeToBecomeAvailable(t *testing.T) {
 			f := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 				cp.Status.Installation.Phase = controlplanev1.InstallationInstalled
 				cp.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
-				cp.Status.Conditions = []metav1.Condition{no(controlplanev1.AvailableCondition, tc.before, "before")}
+				cp.Status.Conditions = []metav1.Condition{condition.False(controlplanev1.AvailableCondition, tc.before, "before")}
 				if tc.since > 0 {
 					cp.Status.Conditions = append(cp.Status.Conditions, metav1.Condition{
 						Type: controlplanev1.InstalledCondition, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-tc.since)),
@@ -277,8 +278,8 @@ func TestAvailableNamesBlockerOfInstallation(t *testing.T) {
 		"a failed preparation is tried again": {
 			install: installOf("preparing-for-installation"), hosts: hosts[:3],
 			message: "the preparation of the installation failed and is tried again: no ignition", change: func(v *View) {
-				conditions.Set(v.ControlPlane, no(controlplanev1.InstalledCondition, controlplanev1.PreparationFailedReason,
-					v.withURLs("the preparation of the installation failed and is tried again: no ignition")))
+				conditions.Set(v.ControlPlane, condition.False(controlplanev1.InstalledCondition, controlplanev1.PreparationFailedReason,
+					"the preparation of the installation failed and is tried again: no ignition; events: "+v.Progress.EventsURL))
 			},
 		},
 	} {

@@ -13,6 +13,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
@@ -40,12 +41,12 @@ func (v *View) untilDegradedCounts() time.Duration {
 const nodeGrace = time.Minute
 
 // untilNodeCounts returns the time until a control-plane Node without Machine counts; zero if the Node counts already,
-// or no such Node exists: see unknownLeft.
+// or no such Node exists: see condition.UnknownLeft.
 func (v *View) untilNodeCounts() time.Duration {
 	if !v.Installed() || !v.healthKnown() || len(v.nodesWithoutMachine()) == 0 {
 		return 0
 	}
-	return unknownLeft(conditions.Get(v.ControlPlane, controlplanev1.EtcdClusterHealthyCondition), nodeGrace, v.Now)
+	return condition.UnknownLeft(conditions.Get(v.ControlPlane, controlplanev1.EtcdClusterHealthyCondition), nodeGrace, v.Now)
 }
 
 // composeEtcd sets the condition EtcdClusterHealthy of an installed cluster.
@@ -64,28 +65,28 @@ func (v *View) etcdClusterHealthy() metav1.Condition {
 	case !v.healthKnown() || !etcd.Known:
 		return v.etcdUnknown()
 	case !etcd.Available && v.comingUp() > 0:
-		return unknown(
+		return condition.Unknown(
 			t, controlplanev1.WaitingForHealthyClusterReason, "the cluster is installed, and ClusterOperator etcd is not available yet",
 		)
 	case !etcd.Available && v.restartLeft(t) > 0:
 		return v.restarting(t)
 	case !etcd.Available:
-		return no(t, controlplanev1.EtcdClusterNotHealthyReason, "ClusterOperator etcd is not available: see its conditions in the cluster")
+		return condition.False(t, controlplanev1.EtcdClusterNotHealthyReason, "ClusterOperator etcd is not available: see its conditions in the cluster")
 	case !etcd.DegradedSince.IsZero() && v.untilDegradedCounts() == 0:
-		return no(t, controlplanev1.EtcdClusterNotHealthyReason, v.degraded())
+		return condition.False(t, controlplanev1.EtcdClusterNotHealthyReason, v.degraded())
 	}
 	nodes := v.nodesWithoutMachine()
 	switch {
 	case len(nodes) > 0 && v.untilNodeCounts() > 0:
-		return unknown(
+		return condition.Unknown(
 			t,
 			controlplanev1.WaitingForNodeDeletionReason,
 			fmt.Sprintf("waiting up to %s for the deletion of control-plane Nodes without Machine: %s", nodeGrace, bound.List(nodes)),
 		)
 	case len(nodes) > 0:
-		return no(t, controlplanev1.NodeWithoutMachineReason, withoutMachine(nodes))
+		return condition.False(t, controlplanev1.NodeWithoutMachineReason, withoutMachine(nodes))
 	}
-	return yes(t, controlplanev1.EtcdClusterHealthyReason)
+	return condition.True(t, controlplanev1.EtcdClusterHealthyReason)
 }
 
 // etcdUnknown keeps the last condition for the grace period: a connection ends and is opened again, also when
@@ -95,13 +96,13 @@ func (v *View) etcdUnknown() metav1.Condition {
 	before := conditions.Get(v.ControlPlane, t)
 	switch {
 	case v.healthKnown():
-		return unknown(t, controlplanev1.WaitingForHealthyClusterReason, "the cluster has no ClusterOperator etcd")
+		return condition.Unknown(t, controlplanev1.WaitingForHealthyClusterReason, "the cluster has no ClusterOperator etcd")
 	case v.graceLeft() > 0 && before != nil:
 		return *before
 	case v.restartLeft(t) > 0:
 		return v.restarting(t)
 	case v.graceLeft() > 0, !v.everInitialized():
-		return unknown(t, controlplanev1.WaitingForAPIServerReason, "waiting for the cluster's API server to answer")
+		return condition.Unknown(t, controlplanev1.WaitingForAPIServerReason, "waiting for the cluster's API server to answer")
 	default:
 		return v.healthUnknown(t)
 	}
@@ -217,20 +218,20 @@ func EtcdMember(f *facts.Facts, m *clusterv1.Machine, seen *workload.Etcd, stale
 	case seen != nil && seen.Readable():
 		c = conditionOfMember(m.Status.NodeRef.Name, seen)
 		if c.Status == metav1.ConditionFalse && memberRestartLeft(f, m, seen, now) > 0 {
-			c = unknown(t, controlplanev1.EtcdMemberHealthUnknownReason, fmt.Sprintf("etcd member %s does not serve while its host may restart "+
+			c = condition.Unknown(t, controlplanev1.EtcdMemberHealthUnknownReason, fmt.Sprintf("etcd member %s does not serve while its host may restart "+
 				"for an update. Waiting up to %d minutes; after that it counts as not healthy",
 				m.Status.NodeRef.Name, int(workload.RestartTime(1).Minutes())))
 		}
 	case !conditions.IsFalse(m, t):
 		return nil
 	case f.Workload.Connected && f.Workload.Etcd.Settled():
-		c = unknown(
+		c = condition.Unknown(
 			t,
 			controlplanev1.EtcdMemberHealthUnknownReason,
 			"ClusterOperator etcd reports no problem any more, and the member could not be read since",
 		)
 	case stale:
-		c = unknown(t, controlplanev1.EtcdMemberHealthUnknownReason, fmt.Sprintf("the member could not be read for %s", workload.GracePeriod))
+		c = condition.Unknown(t, controlplanev1.EtcdMemberHealthUnknownReason, fmt.Sprintf("the member could not be read for %s", workload.GracePeriod))
 	default:
 		return nil
 	}
@@ -239,13 +240,13 @@ func EtcdMember(f *facts.Facts, m *clusterv1.Machine, seen *workload.Etcd, stale
 
 // memberRestartLeft returns the time that a planned restart of its host still explains a failing member.
 // Zero: no restart explains the failure. The host restarts while the cluster is being upgraded, or while its
-// Node gets another machine configuration: see unknownLeft.
+// Node gets another machine configuration: see condition.UnknownLeft.
 func memberRestartLeft(f *facts.Facts, m *clusterv1.Machine, seen *workload.Etcd, now time.Time) time.Duration {
 	node := seen.Node(m.Status.NodeRef.Name)
 	if f.UpgradingTo() == "" && (node == nil || !node.Configuring) {
 		return 0
 	}
-	return unknownLeft(conditions.Get(m, controlplanev1.EtcdMemberHealthyCondition), workload.RestartTime(1), now)
+	return condition.UnknownLeft(conditions.Get(m, controlplanev1.EtcdMemberHealthyCondition), workload.RestartTime(1), now)
 }
 
 // conditionOfMember reports the member of a Node. The condition is False only if the member does not answer
@@ -256,7 +257,7 @@ func memberRestartLeft(f *facts.Facts, m *clusterv1.Machine, seen *workload.Etcd
 func conditionOfMember(node string, seen *workload.Etcd) metav1.Condition {
 	const t = controlplanev1.EtcdMemberHealthyCondition
 	notKnown := func(format string, args ...any) metav1.Condition {
-		return unknown(t, controlplanev1.EtcdMemberHealthUnknownReason, fmt.Sprintf(format, args...))
+		return condition.Unknown(t, controlplanev1.EtcdMemberHealthUnknownReason, fmt.Sprintf(format, args...))
 	}
 	named := func(member workload.EtcdMember) bool { return member.Name == node }
 	at := slices.IndexFunc(seen.Members, named)
@@ -268,11 +269,11 @@ func conditionOfMember(node string, seen *workload.Etcd) metav1.Condition {
 	case seen.Members[at].Learner:
 		return notKnown("etcd member %s is joining", node)
 	case seen.Members[at].Healthy():
-		return yes(t, controlplanev1.EtcdMemberHealthyReason)
+		return condition.True(t, controlplanev1.EtcdMemberHealthyReason)
 	case !seen.Condemns(node):
 		return notKnown("etcd member %s %s, but the etcd operator does not report it as unhealthy", node, seen.Members[at].Problem)
 	default:
-		return no(
+		return condition.False(
 			t,
 			controlplanev1.EtcdMemberNotHealthyReason,
 			fmt.Sprintf("etcd member %s %s, and the etcd operator reports it as unhealthy", node, seen.Members[at].Problem),

@@ -1,6 +1,8 @@
 package status
 
 import (
+	"time"
+
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
@@ -11,6 +13,9 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
+
+// noon is the time of the observations.
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func factsOf(change func(*controlplanev1.OpenshiftAssistedControlPlane)) *facts.Facts {
 	return &facts.Facts{

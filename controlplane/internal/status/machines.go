@@ -17,6 +17,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scaling"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -26,9 +27,9 @@ func (v *View) machinesCreated() metav1.Condition {
 	missing := v.missing()
 	switch {
 	case v.Deleting():
-		return no(t, clusterv1.DeletingReason, "the control plane is being deleted")
+		return condition.False(t, clusterv1.DeletingReason, "the control plane is being deleted")
 	case missing <= 0:
-		c := yes(t, controlplanev1.MachinesCreatedReason)
+		c := condition.True(t, controlplanev1.MachinesCreatedReason)
 		if refused := v.Found.Blocked(TemplateOwner); refused != nil {
 			c.Message = refused.Message
 		}
@@ -40,9 +41,9 @@ func (v *View) machinesCreated() metav1.Condition {
 	case v.Found.Blocked(ScaleUp) != nil:
 		return v.blocked(t, ScaleUp)
 	case v.Failure != nil:
-		return no(t, clusterv1.InternalErrorReason, "an earlier step failed and is tried again; see the log of the manager")
+		return condition.False(t, clusterv1.InternalErrorReason, "an earlier step failed and is tried again; see the log of the manager")
 	default:
-		return no(t, clusterv1.ScalingUpReason, fmt.Sprintf("making %d of %s", missing, english.Plural(int(v.Replicas()), "Machine", "")))
+		return condition.False(t, clusterv1.ScalingUpReason, fmt.Sprintf("making %d of %s", missing, english.Plural(int(v.Replicas()), "Machine", "")))
 	}
 }
 
@@ -71,7 +72,7 @@ func (v *View) machinesReady() metav1.Condition {
 	if v.Installed() || len(waiting) == 0 {
 		return v.aggregate(clusterv1.MachineReadyCondition, t)
 	}
-	return no(t, clusterv1.NotReadyReason, fmt.Sprintf("%s not ready while the cluster is installed, see %s: %s",
+	return condition.False(t, clusterv1.NotReadyReason, fmt.Sprintf("%s not ready while the cluster is installed, see %s: %s",
 		english.Plural(len(waiting), "Machine is", "Machines are"),
 		english.PluralWord(len(waiting), "its conditions", "their conditions"),
 		Names(waiting)))
@@ -84,20 +85,20 @@ func (v *View) machinesUpToDate() metav1.Condition {
 		return v.blocked(t, MachineSync)
 	}
 	if message := v.arbiterMismatch(); message != "" {
-		return no(t, controlplanev1.ArbiterMismatchReason, message)
+		return condition.False(t, controlplanev1.ArbiterMismatchReason, message)
 	}
 	if v.Found.Blocked(Upgrade) != nil {
 		return v.blocked(t, Upgrade)
 	}
 	if message := v.versionMismatch(); message != "" {
-		return no(t, controlplanev1.VersionMismatchReason, message)
+		return condition.False(t, controlplanev1.VersionMismatchReason, message)
 	}
 	c := v.aggregate(clusterv1.MachineUpToDateCondition, t)
 	if upgrade := v.upgradeUnderWay(); upgrade != "" && c.Status == metav1.ConditionTrue {
 		if waiting := v.waitingPools(); waiting != "" {
 			upgrade += "; " + waiting
 		}
-		return no(t, controlplanev1.UpgradeInProgressReason, upgrade) // the upgrade ends when the cluster reports its end
+		return condition.False(t, controlplanev1.UpgradeInProgressReason, upgrade) // the upgrade ends when the cluster reports its end
 	}
 	return c
 }
@@ -151,11 +152,11 @@ func (v *View) versionMismatch() string {
 // aggregate aggregates a condition of the Machines.
 func (v *View) aggregate(source, target string) metav1.Condition {
 	if len(v.Found.Machines) == 0 {
-		return yes(target, clusterv1.NoReplicasReason)
+		return condition.True(target, clusterv1.NoReplicasReason)
 	}
 	c, err := conditions.NewAggregateCondition(v.Found.Machines, source, conditions.TargetConditionType(target))
 	if err != nil {
-		return unknown(target, clusterv1.InternalErrorReason, "cannot sum up the conditions of the Machines")
+		return condition.Unknown(target, clusterv1.InternalErrorReason, "cannot sum up the conditions of the Machines")
 	}
 	return *c
 }
@@ -167,7 +168,7 @@ func (v *View) rollingOut() metav1.Condition {
 	if len(outdated) == 0 && upgrade == "" {
 		return v.following()
 	}
-	c := yes(t, cmp.Or(v.pauseReason(), clusterv1.RollingOutReason))
+	c := condition.True(t, cmp.Or(v.pauseReason(), clusterv1.RollingOutReason))
 	parts := []string{upgrade}
 	if r := v.Workload.Rollout; upgrade != "" && r != nil && r.Failing != "" {
 		c.Reason = controlplanev1.UpgradeFailingReason
@@ -187,9 +188,9 @@ func (v *View) rollingOut() metav1.Condition {
 func (v *View) scalingUp() metav1.Condition {
 	const t = controlplanev1.ScalingUpCondition
 	if v.Deleting() || v.missing() == 0 {
-		return no(t, clusterv1.NotScalingUpReason, "")
+		return condition.False(t, clusterv1.NotScalingUpReason, "")
 	}
-	c := yes(t, clusterv1.ScalingUpReason)
+	c := condition.True(t, clusterv1.ScalingUpReason)
 	c.Message = fmt.Sprintf("scaling up from %d to %s", len(v.Found.Machines)-v.Found.Stuck, english.Plural(int(v.Replicas()), "Machine", ""))
 	if blocked := v.Found.Blocked(Installation); blocked != nil {
 		c.Message += ": " + blocked.Message
@@ -229,14 +230,14 @@ func (v *View) removals() metav1.Condition {
 		wanted = 0
 	}
 	if blocked := v.Found.Blocked(HostRelease); blocked != nil {
-		c := yes(t, blocked.Reason)
+		c := condition.True(t, blocked.Reason)
 		c.Message = blocked.Message
 		return c
 	}
 	if len(v.Found.Machines) <= wanted {
-		return no(t, clusterv1.NotScalingDownReason, "")
+		return condition.False(t, clusterv1.NotScalingDownReason, "")
 	}
-	c := yes(t, clusterv1.ScalingDownReason)
+	c := condition.True(t, clusterv1.ScalingDownReason)
 	c.Message = fmt.Sprintf("scaling down from %d to %s", len(v.Found.Machines), english.Plural(wanted, "Machine", ""))
 	if blocked := v.Found.Blocked(ScaleDown); blocked != nil {
 		c.Reason = blocked.Reason
@@ -251,7 +252,7 @@ func (v *View) remediating() metav1.Condition {
 	const t = controlplanev1.RemediatingCondition
 	wanted := v.machinesThat(v.ToBeRemediated)
 	if len(wanted) == 0 {
-		c := no(t, clusterv1.NotRemediatingReason, "")
+		c := condition.False(t, clusterv1.NotRemediatingReason, "")
 		if unhealthy := v.machinesThat(facts.Unhealthy); len(unhealthy) > 0 {
 			c.Message = "unhealthy, and not to be replaced from here as things are: " + Names(unhealthy)
 		}
@@ -259,9 +260,9 @@ func (v *View) remediating() metav1.Condition {
 	}
 	summary, err := conditions.NewAggregateCondition(wanted, clusterv1.MachineOwnerRemediatedCondition, conditions.TargetConditionType(t))
 	if err != nil {
-		return unknown(t, clusterv1.InternalErrorReason, "cannot sum up the conditions of the Machines")
+		return condition.Unknown(t, clusterv1.InternalErrorReason, "cannot sum up the conditions of the Machines")
 	}
-	c := yes(t, clusterv1.RemediatingReason)
+	c := condition.True(t, clusterv1.RemediatingReason)
 	if slices.ContainsFunc(wanted, func(m *clusterv1.Machine) bool {
 		return conditions.GetReason(m, clusterv1.MachineOwnerRemediatedCondition) == controlplanev1.MachineCannotBeRemediatedReason
 	}) {

@@ -10,14 +10,15 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 )
 
 func TestMachinesReadyIsShortUntilClusterIsInstalled(t *testing.T) {
 	g := NewWithT(t)
 	s := factsOf(nil)
 	s.Machines = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "m0"}}, {ObjectMeta: metav1.ObjectMeta{Name: "m1"}}}
-	conditions.Set(s.Machines[0], yes(clusterv1.MachineReadyCondition, "Ready"))
-	conditions.Set(s.Machines[1], no(clusterv1.MachineReadyCondition, "NotReady", "no NTP at this moment"))
+	conditions.Set(s.Machines[0], condition.True(clusterv1.MachineReadyCondition, "Ready"))
+	conditions.Set(s.Machines[1], condition.False(clusterv1.MachineReadyCondition, "NotReady", "no NTP at this moment"))
 	c := viewOf(s).machinesReady()
 	g.Expect(c.Status).To(Equal(metav1.ConditionFalse))
 	g.Expect(c.Message).To(
@@ -76,7 +77,7 @@ func TestWrongNumberOfArbitersIsReported(t *testing.T) {
 			f.Configs = map[string]*bootstrapv1.OpenshiftAssistedConfig{}
 			for _, name := range tc.machines {
 				m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}
-				conditions.Set(m, yes(clusterv1.MachineUpToDateCondition, "UpToDate"))
+				conditions.Set(m, condition.True(clusterv1.MachineUpToDateCondition, "UpToDate"))
 				f.Machines, f.Configs[name] = append(f.Machines, m), &bootstrapv1.OpenshiftAssistedConfig{}
 			}
 			for _, name := range tc.arbiters {

@@ -6,6 +6,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -19,10 +20,10 @@ func (v *View) composePreflight(cp *controlplanev1.OpenshiftAssistedControlPlane
 	case found == nil: // this reconcile ran no preflight
 	case found.Early && conditions.Has(cp, t): // the last report stays until all facts are known again
 	case len(found.Warnings) > 0:
-		conditions.Set(cp, no(t, controlplanev1.PreflightWarningsReason, bound.Join(slices.Concat(found.Warnings, found.Unknown), "")))
+		conditions.Set(cp, condition.False(t, controlplanev1.PreflightWarningsReason, bound.Join(slices.Concat(found.Warnings, found.Unknown), "")))
 	case len(found.Unknown) > 0:
-		conditions.Set(cp, unknown(t, controlplanev1.PreflightIncompleteReason, bound.Join(found.Unknown, "")))
+		conditions.Set(cp, condition.Unknown(t, controlplanev1.PreflightIncompleteReason, bound.Join(found.Unknown, "")))
 	default:
-		conditions.Set(cp, yes(t, controlplanev1.PreflightPassedReason))
+		conditions.Set(cp, condition.True(t, controlplanev1.PreflightPassedReason))
 	}
 }

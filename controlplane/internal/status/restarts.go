@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
@@ -26,7 +27,7 @@ func (v *View) plannedRestarts() []string {
 }
 
 // restartLeft returns the time that a planned restart still explains an unavailable control plane; zero: no
-// restart explains it. The control plane must have served before: see unknownLeft.
+// restart explains it. The control plane must have served before: see condition.UnknownLeft.
 func (v *View) restartLeft(conditionType string) time.Duration {
 	hosts, before := v.Replicas(), conditions.Get(v.ControlPlane, conditionType)
 	switch {
@@ -35,20 +36,7 @@ func (v *View) restartLeft(conditionType string) time.Duration {
 	case !v.restartIsKnown(before):
 		return 0
 	}
-	return unknownLeft(before, workload.RestartTime(hosts), v.Now)
-}
-
-// unknownLeft returns the time that a condition may stay Unknown until it has to be False. The time begins
-// when the condition becomes Unknown, and survives a restart of the manager together with the condition. A
-// condition that is False stays False: the time does not begin again before the condition was True.
-func unknownLeft(before *metav1.Condition, limit time.Duration, now time.Time) time.Duration {
-	switch {
-	case before == nil, before.Status == metav1.ConditionTrue:
-		return limit
-	case before.Status == metav1.ConditionFalse:
-		return 0
-	}
-	return max(0, limit-now.Sub(before.LastTransitionTime.Time))
+	return condition.UnknownLeft(before, workload.RestartTime(hosts), v.Now)
 }
 
 // restartIsKnown reports whether a restart is planned, or was planned when the condition was reported. A reported
@@ -72,13 +60,13 @@ func (v *View) restarting(conditionType string) metav1.Condition {
 	if v.healthKnown() {
 		causes += "; " + bound.Join(v.Workload.Unhealthy, "")
 	}
-	return unknown(conditionType, controlplanev1.ControlPlaneRestartingReason, fmt.Sprintf("Control plane restarting, as is expected of "+
+	return condition.Unknown(conditionType, controlplanev1.ControlPlaneRestartingReason, fmt.Sprintf("Control plane restarting, as is expected of "+
 		"%s: %s. Waiting up to %d minutes; after that it counts as not available",
 		english.Plural(int(v.Replicas()), "host", ""), causes, int(workload.RestartTime(v.Replicas()).Minutes())))
 }
 
 // untilRestartCounts returns the time until a planned restart counts as a failure; zero: never.
 func (v *View) untilRestartCounts() time.Duration {
-	return soonest(v.restartLeft(controlplanev1.AvailableCondition), v.restartLeft(controlplanev1.ControlPlaneComponentsHealthyCondition),
+	return condition.Soonest(v.restartLeft(controlplanev1.AvailableCondition), v.restartLeft(controlplanev1.ControlPlaneComponentsHealthyCondition),
 		v.restartLeft(controlplanev1.EtcdClusterHealthyCondition))
 }

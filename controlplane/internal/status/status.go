@@ -8,8 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
+
 	"github.com/blang/semver/v4"
-	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
@@ -19,6 +20,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -33,12 +35,16 @@ func (v *View) Compose(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 			conditions.Set(cp, condition)
 		}
 		if left := v.Found.Blocked(KubeletApproval); left != nil { // most clusters never have one
-			conditions.Set(cp, no(controlplanev1.CertificatesApprovedCondition, left.Reason, left.Message))
+			conditions.Set(cp, condition.False(controlplanev1.CertificatesApprovedCondition, left.Reason, left.Message))
 		} else {
 			conditions.Delete(cp, controlplanev1.CertificatesApprovedCondition)
 		}
 		v.composePreflight(cp)
-		v.composeHostsProgressing(cp)
+		if lagging := v.installation().HostsProgressing(); lagging != nil {
+			conditions.Set(cp, *lagging)
+		} else {
+			conditions.Delete(cp, controlplanev1.HostsProgressingCondition)
+		}
 		v.composeEtcd(cp)
 	}
 	conditions.Set(cp, v.PausedCondition())
@@ -50,19 +56,10 @@ func (v *View) UntilChange() time.Duration {
 	if v.Paused() {
 		return 0
 	}
-	_, slower := v.behind()
-	return soonest(
-		v.untilAnswerCounts(), slower, v.comingUp(), v.untilWorkersCount(), v.untilRestartCounts(), v.untilDegradedCounts(), v.untilNodeCounts(),
+	of := v.installation()
+	return condition.Soonest(
+		v.untilAnswerCounts(), of.UntilHostLags(), v.comingUp(), of.UntilWorkersCount(), v.untilRestartCounts(), v.untilDegradedCounts(), v.untilNodeCounts(),
 	)
-}
-
-// soonest returns the shortest positive time; zero if none is positive.
-func soonest(times ...time.Duration) time.Duration {
-	times = slices.DeleteFunc(times, func(left time.Duration) bool { return left <= 0 })
-	if len(times) == 0 {
-		return 0
-	}
-	return slices.Min(times)
 }
 
 // untilAnswerCounts returns the time until the silence of assisted-service or of the cluster counts; zero:
@@ -70,7 +67,7 @@ func soonest(times ...time.Duration) time.Duration {
 func (v *View) untilAnswerCounts() time.Duration {
 	switch {
 	case !v.Installed(), v.Imported() && v.healthKnown():
-		_, left := v.unanswered()
+		_, left := v.installation().Unanswered()
 		return max(0, left)
 	case !v.healthKnown():
 		return max(0, v.graceLeft())
@@ -101,7 +98,7 @@ func (v *View) composeNumbers(status *controlplanev1.OpenshiftAssistedControlPla
 	status.KubeconfigExpirationTime = v.kubeconfigExpiration()
 	status.Upgrade, status.PoolsBehind = v.upgradeStatus(), v.poolsBehind()
 	phase := v.Phase
-	percentage := v.percentage()
+	percentage := installed.Percentage(v.Facts)
 	if phase == controlplanev1.InstallationInstalled {
 		percentage = 100
 	}
@@ -109,7 +106,7 @@ func (v *View) composeNumbers(status *controlplanev1.OpenshiftAssistedControlPla
 		Phase:          phase,
 		Percentage:     &percentage,
 		Progress:       progress(phase, percentage),
-		StartTime:      v.installationStart(),
+		StartTime:      v.installation().Start(),
 		AttemptTime:    v.attemptStart(),
 		WorkerReplicas: ptr.To(v.WorkerReplicas()),
 	}
@@ -126,21 +123,6 @@ func (v *View) kubeconfigExpiration() *metav1.Time {
 		return nil
 	}
 	return &metav1.Time{Time: at}
-}
-
-// percentage is the progress of the installation in full tens: every single percent would be a write for each
-// cluster.
-func (v *View) percentage() int32 { return v.Progress.Percentage / 10 * 10 }
-
-// installationStart returns the time since which assisted-service prepares and installs the cluster. It is
-// the transition time of a condition whose texts do not change until the installation ends.
-func (v *View) installationStart() *metav1.Time {
-	c := installCondition(v.Install, hiveext.ClusterRequirementsMetCondition)
-	if c == nil || c.Reason != hiveext.ClusterAlreadyInstallingReason || !v.Progress.Started ||
-		v.Phase == controlplanev1.InstallationInstalled {
-		return nil
-	}
-	return c.LastTransitionTime.DeepCopy()
 }
 
 // attemptStart returns the start of the present installation attempt; nil if the cluster is installed.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
@@ -147,5 +148,5 @@ func (v *View) following() metav1.Condition {
 	if v.PoolsMatter() && !v.Workload.PoolsKnown && before != nil && before.Status == metav1.ConditionFalse {
 		return *before // the last known condition
 	}
-	return no(t, cmp.Or(v.pauseReason(), clusterv1.NotRollingOutReason), v.waitingPools())
+	return condition.False(t, cmp.Or(v.pauseReason(), clusterv1.NotRollingOutReason), v.waitingPools())
 }

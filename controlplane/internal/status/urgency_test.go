@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 )
 
 func TestOnlyWords(t *testing.T) {
@@ -21,7 +22,7 @@ func TestOnlyWords(t *testing.T) {
 		Installation: controlplanev1.InstallationStatus{
 			Phase: controlplanev1.InstallationInstalling, Percentage: ptr.To[int32](10), Progress: "Installing 10%",
 		},
-		Conditions: []metav1.Condition{no("A", controlplanev1.WaitingForHostsReason, "for one")},
+		Conditions: []metav1.Condition{condition.False("A", controlplanev1.WaitingForHostsReason, "for one")},
 	}
 	for situation, tc := range map[string]struct {
 		change func(*controlplanev1.OpenshiftAssistedControlPlaneStatus)
@@ -42,10 +43,12 @@ func TestOnlyWords(t *testing.T) {
 			func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.ReadyReplicas = ptr.To[int32](1) }, true,
 		},
 		"a condition changes its status": {
-			func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) { s.Conditions[0] = yes("A", "Done") }, false,
+			func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
+				s.Conditions[0] = condition.True("A", "Done")
+			}, false,
 		},
 		"a new condition": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
-			s.Conditions = append(s.Conditions, yes("B", "Done"))
+			s.Conditions = append(s.Conditions, condition.True("B", "Done"))
 		}, false},
 		"the next phase": {func(s *controlplanev1.OpenshiftAssistedControlPlaneStatus) {
 			s.Installation.Phase = controlplanev1.InstallationFinalizing
@@ -68,7 +71,7 @@ func TestOnlyWords(t *testing.T) {
 func TestFailureIsReportedAtOnce(t *testing.T) {
 	g := NewWithT(t)
 	before := &controlplanev1.OpenshiftAssistedControlPlaneStatus{
-		Conditions: []metav1.Condition{no("A", controlplanev1.InstallationFailedReason, "it failed")},
+		Conditions: []metav1.Condition{condition.False("A", controlplanev1.InstallationFailedReason, "it failed")},
 	}
 	after := before.DeepCopy()
 	g.Expect(OnlyWords(before, after)).To(BeTrue(), "no change")

@@ -1,4 +1,4 @@
-package status
+package installed
 
 import (
 	"fmt"
@@ -16,6 +16,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
@@ -47,7 +48,7 @@ func Failing(agent *aiv1beta1.Agent) bool { return failingStates.Has(agent.Statu
 // others are missing. They are named if no other host is the cause.
 func (v *View) waitingForHosts(message string) metav1.Condition {
 	var stuck []string
-	for _, m := range slices.Concat(v.Found.Machines, v.Workers) {
+	for _, m := range slices.Concat(v.Present, v.Workers) {
 		if !m.DeletionTimestamp.IsZero() {
 			stuck = append(stuck, fmt.Sprintf("Machine %s is being deleted", m.Name))
 			continue
@@ -62,9 +63,9 @@ func (v *View) waitingForHosts(message string) metav1.Condition {
 		stuck = append(stuck, fmt.Sprintf("Machine %s: %s: %s", m.Name, c.Reason, c.Message))
 	}
 	if len(stuck) == 0 {
-		return no(controlplanev1.InstalledCondition, controlplanev1.WaitingForHostsReason, v.ofHosts(message, failingStates))
+		return condition.False(controlplanev1.InstalledCondition, controlplanev1.WaitingForHostsReason, v.ofHosts(message, failingStates))
 	}
-	return no(
+	return condition.False(
 		controlplanev1.InstalledCondition,
 		controlplanev1.WaitingForHostsReason,
 		v.ofHosts(message+"; "+bound.Join(stuck, "Machine"), brokenStates),

@@ -1,10 +1,13 @@
-package status
+package installed
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
@@ -14,6 +17,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
@@ -48,23 +52,27 @@ var goingOn = []string{
 	models.HostStatusInstalling, models.HostStatusInstallingInProgress, models.HostStatusInstalled, models.HostStatusAddedToExistingCluster,
 }
 
-// composeHostsProgressing reports the hosts that are much slower than the others.
-func (v *View) composeHostsProgressing(cp *controlplanev1.OpenshiftAssistedControlPlane) {
-	const t = controlplanev1.HostsProgressingCondition
+// HostsProgressing returns the condition for hosts that are much slower than the others, or nil without such hosts.
+func (v *View) HostsProgressing() *metav1.Condition {
 	behind, _ := v.behind()
 	if len(behind) == 0 {
-		conditions.Delete(cp, t)
-		return
+		return nil
 	}
 	texts := make([]string, 0, len(behind))
 	for _, agent := range behind {
 		texts = append(texts, v.lagging(agent))
 	}
-	conditions.Set(cp, no(t, controlplanev1.HostsLaggingReason, fmt.Sprintf("%s; most of the others have left that stage more than %d "+
-		"minutes ago: "+
-		"look at the console of the host through its BMC, at the speed of its virtual media, network and disk, and at its boot order; "+
-		"nothing is done about it from here",
-		bound.Join(texts, "host"), int(behindAfter.Minutes()))))
+	return ptr.To(condition.False(
+		controlplanev1.HostsProgressingCondition, controlplanev1.HostsLaggingReason,
+		fmt.Sprintf("%s; most of the others have left that stage more than %d minutes ago: look at the console of the host through its "+
+			"BMC, at the speed of its virtual media, network and disk, and at its boot order; nothing is done about it from here",
+			bound.Join(texts, "host"), int(behindAfter.Minutes()))))
+}
+
+// UntilHostLags returns the time until another host counts as much slower; zero: never.
+func (v *View) UntilHostLags() time.Duration {
+	_, left := v.behind()
+	return left
 }
 
 // lagging names a host, its Machine, its stage, and the start of the stage. It does not count the minutes:
@@ -101,14 +109,14 @@ func (v *View) behind() (hosts []*aiv1beta1.Agent, left time.Duration) {
 	return hosts, left
 }
 
-// behindFrom returns the time from which a host is behind, if nothing changes until then. The host is
-// compared with the hosts of its role that are installed together with it. More than half of them must have
-// left its stage behindAfter ago, and the host itself must have been in the stage for that time. The result
-// is zero while too few have left the stage, for a host that waits for others, and for a host that is alone.
+// behindFrom returns the time from which a host is behind, if nothing changes until then. The host is compared with the hosts of its role
+// that are installed together with it. More than half of them must have left its stage behindAfter ago. The host itself must have been in
+// the stage for that time. The result is zero while too few have left the stage. It is also zero for a host that waits for others, and for
+// a host that is alone.
 //
 // assisted-service reports only the start of the present stage of a host. Another host has left an earlier
 // stage at the latest when it entered its present one. A reported host stays reported while it is in its
-// stage: when the others proceed, the time at which they left the stage is no longer known.
+// stage. When the others proceed, the time at which they left the stage is no longer known.
 func (v *View) behindFrom(host *aiv1beta1.Agent) time.Time {
 	stage, since := host.Status.Progress.CurrentStage, host.Status.Progress.StageStartTime
 	if !inStep(host) || stage == models.HostStageDone || slices.Contains(waitingStages, stage) {

@@ -1,4 +1,4 @@
-package status
+package installed
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -48,13 +49,13 @@ func (v *View) withMissingWorkers(c metav1.Condition) metav1.Condition {
 	return c
 }
 
-// untilWorkersCount returns the time until missing workers become a problem; zero: never.
-func (v *View) untilWorkersCount() time.Duration {
+// UntilWorkersCount returns the time until missing workers become a problem; zero: never.
+func (v *View) UntilWorkersCount() time.Duration {
 	var left []time.Duration
 	for _, of := range v.MissingWorkers {
 		if !v.Begun {
 			left = append(left, creationTime-v.Now.Sub(of.Since))
 		}
 	}
-	return soonest(left...)
+	return condition.Soonest(left...)
 }

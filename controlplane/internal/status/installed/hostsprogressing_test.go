@@ -1,4 +1,4 @@
-package status
+package installed
 
 import (
 	"strings"
@@ -62,6 +62,15 @@ func progressOf(agents ...aiv1beta1.Agent) *View {
 	v := viewOf(f)
 	v.Now = noon
 	return v
+}
+
+// compose writes the condition into a control plane as the status does.
+func compose(v *View, cp *controlplanev1.OpenshiftAssistedControlPlane) {
+	if lagging := v.HostsProgressing(); lagging != nil {
+		conditions.Set(cp, *lagging)
+	} else {
+		conditions.Delete(cp, controlplanev1.HostsProgressingCondition)
+	}
 }
 
 func namesOf(hosts []*aiv1beta1.Agent) string {
@@ -242,22 +251,22 @@ func TestJoiningHostsAreComparedWithHostsThatJoinTogether(t *testing.T) {
 func TestHostStaysBehindWhenTheOthersProceed(t *testing.T) {
 	g := NewWithT(t)
 	v := progressOf(workerIn("a", models.HostStageWritingImageToDisk, 25), workerIn("b", models.HostStageRebooting, 15))
-	v.Compose(v.ControlPlane)
+	compose(v, v.ControlPlane)
 	message := conditions.GetMessage(v.ControlPlane, controlplanev1.HostsProgressingCondition)
 	g.Expect(message).NotTo(BeEmpty())
 
 	v.Agents[1] = workerIn("b", models.HostStageConfiguring, 0)
-	v.Compose(v.ControlPlane)
+	compose(v, v.ControlPlane)
 	g.Expect(
 		conditions.GetMessage(v.ControlPlane, controlplanev1.HostsProgressingCondition),
 	).To(Equal(message), "independent of the stages of other hosts")
 
 	v.Agents[0] = workerIn("a", models.HostStageRebooting, 0)
-	v.Compose(v.ControlPlane)
+	compose(v, v.ControlPlane)
 	g.Expect(conditions.Has(v.ControlPlane, controlplanev1.HostsProgressingCondition)).To(BeFalse(), "the host has left its stage")
 
 	v.Agents = []aiv1beta1.Agent{workerIn("a", models.HostStageWritingImageToDisk, 25), workerIn("b", models.HostStageConfiguring, 0)}
-	v.Compose(v.ControlPlane)
+	compose(v, v.ControlPlane)
 	g.Expect(conditions.Has(v.ControlPlane, controlplanev1.HostsProgressingCondition)).To(BeFalse(), "the host was not reported before")
 }
 
@@ -266,7 +275,7 @@ func TestHostsBehindAreNamed(t *testing.T) {
 	v := progressOf(workerIn("a", models.HostStageWritingImageToDisk, 25), workerIn("b", models.HostStageDone, 15))
 	v.Workers = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "machine-a"}}}
 	cp := v.ControlPlane.DeepCopy()
-	v.Compose(cp)
+	compose(v, cp)
 	condition := conditions.Get(cp, controlplanev1.HostsProgressingCondition)
 	g.Expect(condition).NotTo(BeNil())
 	g.Expect(condition.Status).To(Equal(metav1.ConditionFalse))
@@ -278,13 +287,13 @@ func TestHostsBehindAreNamed(t *testing.T) {
 	)
 
 	v.Now = noon.Add(5 * time.Minute)
-	v.Compose(cp)
+	compose(v, cp)
 	g.Expect(conditions.GetMessage(cp, controlplanev1.HostsProgressingCondition)).To(Equal(condition.Message), "unchanged by time alone")
 
 	v.Agents[0] = workerIn("a", models.HostStageRebooting, 0)
-	v.Compose(cp)
+	compose(v, cp)
 	g.Expect(conditions.Has(cp, controlplanev1.HostsProgressingCondition)).To(BeFalse(), "the host has left its stage")
-	g.Expect(v.UntilChange()).To(Equal(5*time.Minute), "until ten minutes after it entered the next stage")
+	g.Expect(v.UntilHostLags()).To(Equal(5*time.Minute), "until ten minutes after it entered the next stage")
 }
 
 func TestAtMostThreeHostsBehindAreNamed(t *testing.T) {
@@ -298,7 +307,7 @@ func TestAtMostThreeHostsBehindAreNamed(t *testing.T) {
 	}
 	v := progressOf(hosts...)
 	cp := v.ControlPlane.DeepCopy()
-	v.Compose(cp)
+	compose(v, cp)
 	g.Expect(conditions.GetMessage(cp, controlplanev1.HostsProgressingCondition)).To(
 		And(ContainSubstring("host c "), ContainSubstring("; 2 more hosts; "), Not(ContainSubstring("host d"))),
 	)
@@ -344,13 +353,11 @@ func TestInstallationStart(t *testing.T) {
 			})
 			f.Progress = assisted.Observe(f.Install)
 			v := viewOf(f)
-			cp := v.ControlPlane.DeepCopy()
-			v.Compose(cp)
 			if !tc.reported {
-				g.Expect(cp.Status.Installation.StartTime).To(BeNil())
+				g.Expect(v.Start()).To(BeNil())
 				return
 			}
-			g.Expect(cp.Status.Installation.StartTime).To(HaveValue(Equal(since)))
+			g.Expect(v.Start()).To(HaveValue(Equal(since)))
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package status
+package installed
 
 import (
 	"testing"
@@ -14,6 +14,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
@@ -32,7 +33,7 @@ func TestInstallationNamesBlockingHosts(t *testing.T) {
 	machine := func(name, reason, message string) *clusterv1.Machine {
 		m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if reason != "" {
-			conditions.Set(m, no(clusterv1.MachineBootstrapConfigReadyCondition, reason, message))
+			conditions.Set(m, condition.False(clusterv1.MachineBootstrapConfigReadyCondition, reason, message))
 		}
 		return m
 	}
@@ -73,7 +74,7 @@ func TestInstallationNamesBlockingHosts(t *testing.T) {
 			s.Progress = assisted.Observe(s.Install)
 			s.Machines = []*clusterv1.Machine{machine("m0", bound, "info"), machine("m1", bound, "info"), tc.third}
 			s.Agents = []aiv1beta1.Agent{ofMachine("m0"), ofMachine("m1")}
-			c := viewOf(s).installedCondition()
+			c := viewOf(s).Condition()
 			g.Expect(c.Reason).To(Equal(controlplanev1.WaitingForHostsReason))
 			g.Expect(c.Message).To(
 				And(HavePrefix("hosts bound to the cluster: 2 of 3"), ContainSubstring(tc.wanted), Not(ContainSubstring(tc.unwanted))),

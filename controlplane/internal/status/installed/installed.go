@@ -1,10 +1,12 @@
-package status
+package installed
 
 import (
 	"cmp"
 	"fmt"
 	"strings"
 	"time"
+
+	"k8s.io/utils/ptr"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
@@ -14,33 +16,25 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// installedCondition reports the state of the installation, its blocker or failure, and the reason if a
-// requested retry is refused.
-func (v *View) installedCondition() metav1.Condition {
-	c := v.installation()
-	if refused := v.Found.Blocked(Retry); refused != nil {
-		c.Message = strings.TrimPrefix(c.Message+"; "+refused.Message, "; ")
-	}
-	return c
-}
-
-func (v *View) installation() metav1.Condition {
+// Condition returns the condition Installed: the state of the installation, its blocker or failure.
+func (v *View) Condition() metav1.Condition {
 	const t = controlplanev1.InstalledCondition
 	switch {
 	case v.Reregistered && v.Installed():
-		c := yes(t, controlplanev1.ReregisteredReason)
+		c := condition.True(t, controlplanev1.ReregisteredReason)
 		c.Message = Reregistered(v.Facts)
 		return c
 	case v.Reregistered:
-		return no(t, controlplanev1.ReregisteredReason, Reregistered(v.Facts))
+		return condition.False(t, controlplanev1.ReregisteredReason, Reregistered(v.Facts))
 	case v.Installed():
 		return v.installed()
-	case v.Found.Blocked(Installation) != nil && (!v.Progress.Started || v.GivesUp()):
-		return v.blocked(t, Installation)
+	case v.Blocked != nil && (!v.Progress.Started || v.GivesUp()):
+		return *v.Blocked
 	case v.Install == nil || !v.Progress.Registered:
 		return v.notRegistered()
 	}
@@ -49,20 +43,20 @@ func (v *View) installation() metav1.Condition {
 		if v.anyHost(preparingFailedStates) || v.failedToPrepare() != nil {
 			return v.preparationFailed()
 		}
-		return no(t, controlplanev1.PreparingReason, v.withURLs("preparing the installation"))
+		return condition.False(t, controlplanev1.PreparingReason, v.withURLs("preparing the installation"))
 	case controlplanev1.InstallationInstalling:
 		if v.Progress.State == assisted.StateInstallingPendingForUser {
-			return no(
+			return condition.False(
 				t,
 				controlplanev1.UserActionRequiredReason,
 				v.withURLs(v.ofHosts("the installation waits for the user: "+v.Progress.StateInfo, pendingStates)),
 			)
 		}
-		return no(t, controlplanev1.InstallingReason, v.withURLs(fmt.Sprintf("%d%%: %s", v.percentage(), v.Progress.StateInfo)))
+		return condition.False(t, controlplanev1.InstallingReason, v.withURLs(fmt.Sprintf("%d%%: %s", Percentage(v.Facts), v.Progress.StateInfo)))
 	case controlplanev1.InstallationFinalizing:
-		return no(t, controlplanev1.FinalizingReason, v.withURLs(fmt.Sprintf("%d%%: %s", v.percentage(), v.Progress.StateInfo)))
+		return condition.False(t, controlplanev1.FinalizingReason, v.withURLs(fmt.Sprintf("%d%%: %s", Percentage(v.Facts), v.Progress.StateInfo)))
 	case controlplanev1.InstallationFailed:
-		return no(
+		return condition.False(
 			t, controlplanev1.InstallationFailedReason, v.withURLs(v.ofHosts("the installation failed: "+v.Progress.StateInfo, failingStates)),
 		)
 	default:
@@ -70,10 +64,10 @@ func (v *View) installation() metav1.Condition {
 	}
 }
 
-// notInstalled shortens the condition Installed to one line for the condition Available, which the Cluster
+// Summary shortens the condition Installed to one line for the condition Available, which the Cluster
 // mirrors. Counts of hosts replace a percentage, and links are left out.
-func (v *View) notInstalled() string {
-	switch c := v.installation(); c.Reason {
+func (v *View) Summary() string {
+	switch c := v.Condition(); c.Reason {
 	case controlplanev1.InstallingReason:
 		return "installing " + cmp.Or(v.hostsOnTheirWay(), "its hosts")
 	case controlplanev1.FinalizingReason:
@@ -86,7 +80,7 @@ func (v *View) notInstalled() string {
 // installed returns the condition of an installed cluster. Hosts are added as soon as assisted-service has
 // imported it.
 func (v *View) installed() metav1.Condition {
-	c := yes(controlplanev1.InstalledCondition, controlplanev1.InstalledReason)
+	c := condition.True(controlplanev1.InstalledCondition, controlplanev1.InstalledReason)
 	if why := v.notImported(); why != nil {
 		c.Reason, c.Message = why.Reason, why.Message
 	}
@@ -106,50 +100,55 @@ func ForeignAgents(f *facts.Facts) string {
 
 // notImported returns the reason if assisted-service adds no hosts to an installed cluster that it did not
 // install, or nil.
-func (v *View) notImported() *Outcome {
-	blocked := v.Found.Blocked(Installation)
+func (v *View) notImported() *metav1.Condition {
+	const t = controlplanev1.InstalledCondition
 	switch {
 	case v.Install == nil:
-		return blocked
+		return v.Blocked
 	case !v.Imported() || v.Progress.DayTwo:
 		return nil
 	}
 	if c := installCondition(v.Install, hiveext.ClusterSpecSyncedCondition); c != nil && c.Status == corev1.ConditionFalse {
-		return &Outcome{controlplanev1.WaitingForImportReason, "assisted-service does not take in the installed cluster: " + c.Message}
+		return ptr.To(condition.False(
+			t, controlplanev1.WaitingForImportReason, "assisted-service does not take in the installed cluster: "+c.Message,
+		))
 	}
-	if since, left := v.unanswered(); !since.IsZero() && left <= 0 {
-		return &Outcome{
+	if since, left := v.Unanswered(); !since.IsZero() && left <= 0 {
+		return ptr.To(condition.False(
+			t,
 			controlplanev1.AssistedServiceNotRespondingReason,
 			assisted.NotResponding("AgentClusterInstall "+v.Install.Name, v.Install.Namespace, since),
-		}
+		))
 	}
-	return &Outcome{
-		controlplanev1.WaitingForImportReason, "waiting for assisted-service to take in the installed cluster, so that hosts can be added",
-	}
+	return ptr.To(condition.False(
+		t, controlplanev1.WaitingForImportReason, "waiting for assisted-service to take in the installed cluster, so that hosts can be added",
+	))
 }
 
 // notRegistered returns the condition until assisted-service has registered the cluster.
 func (v *View) notRegistered() metav1.Condition {
 	const t = controlplanev1.InstalledCondition
 	if v.Failure != nil {
-		return no(t, controlplanev1.WaitingForAssistedServiceReason, "an earlier step failed and is tried again; see the log of the manager")
+		return condition.False(
+			t, controlplanev1.WaitingForAssistedServiceReason, "an earlier step failed and is tried again; see the log of the manager",
+		)
 	}
 	if c := installCondition(v.Install, hiveext.ClusterSpecSyncedCondition); c != nil && c.Status == corev1.ConditionFalse {
 		return v.notSynced(c)
 	}
-	if since, left := v.unanswered(); !since.IsZero() && left <= 0 {
-		return no(
+	if since, left := v.Unanswered(); !since.IsZero() && left <= 0 {
+		return condition.False(
 			t,
 			controlplanev1.AssistedServiceNotRespondingReason,
 			assisted.NotResponding("AgentClusterInstall "+v.Install.Name, v.Install.Namespace, since),
 		)
 	}
-	return no(t, controlplanev1.WaitingForAssistedServiceReason, "waiting for assisted-service to take in the cluster")
+	return condition.False(t, controlplanev1.WaitingForAssistedServiceReason, "waiting for assisted-service to take in the cluster")
 }
 
-// unanswered returns the time since which assisted-service has not answered for an AgentClusterInstall, zero
+// Unanswered returns the time since which assisted-service has not answered for an AgentClusterInstall, zero
 // if it has. It also returns the time left until the silence counts.
-func (v *View) unanswered() (since time.Time, left time.Duration) {
+func (v *View) Unanswered() (since time.Time, left time.Duration) {
 	if v.Install == nil || v.Progress.Registered || !v.Install.DeletionTimestamp.IsZero() || !v.OwnsInstall() {
 		return time.Time{}, 0
 	}
@@ -167,7 +166,7 @@ func (v *View) notSynced(c *hivev1.ClusterInstallCondition) metav1.Condition {
 	if c.Reason == hiveext.ClusterInputErrorReason {
 		reason = controlplanev1.InvalidConfigurationReason
 	}
-	return no(controlplanev1.InstalledCondition, reason, c.Message)
+	return condition.False(controlplanev1.InstalledCondition, reason, c.Message)
 }
 
 // pending returns the condition between registration and start.
@@ -189,13 +188,13 @@ func (v *View) pending() metav1.Condition {
 		return v.preparationFailed()
 	}
 	if c := installCondition(v.Install, hiveext.ClusterValidatedCondition); c != nil && c.Status == corev1.ConditionFalse {
-		return no(t, controlplanev1.ValidationFailedReason, v.ofHosts(c.Message, failingStates))
+		return condition.False(t, controlplanev1.ValidationFailedReason, v.ofHosts(c.Message, failingStates))
 	}
 	if c := installCondition(v.Install, hiveext.ClusterCompletedCondition); c != nil && c.Reason == hiveext.ClusterInstallationOnHoldReason {
 		if v.ClusterDeleting() {
-			return no(t, controlplanev1.InstallationOnHoldReason, "the cluster is being deleted: no installation is begun")
+			return condition.False(t, controlplanev1.InstallationOnHoldReason, "the cluster is being deleted: no installation is begun")
 		}
-		return no(
+		return condition.False(
 			t, controlplanev1.InstallationOnHoldReason, "everything is ready; set config.holdInstallation to false to start the installation",
 		)
 	}
@@ -204,7 +203,7 @@ func (v *View) pending() metav1.Condition {
 		c.Message != "" {
 		message = c.Message
 	}
-	return no(t, controlplanev1.WaitingForHostsReason, v.ofHosts(message, failingStates))
+	return condition.False(t, controlplanev1.WaitingForHostsReason, v.ofHosts(message, failingStates))
 }
 
 // preparationFailed reports a failure before anything was written to a disk. assisted-service sets the state
@@ -219,7 +218,9 @@ func (v *View) preparationFailed() metav1.Condition {
 	case !v.anyHost(preparingFailedStates) && v.failedToPrepare() != nil:
 		return *v.failedToPrepare()
 	}
-	return no(controlplanev1.InstalledCondition, controlplanev1.PreparationFailedReason, v.withURLs(v.ofHosts(message, failingStates)))
+	return condition.False(
+		controlplanev1.InstalledCondition, controlplanev1.PreparationFailedReason, v.withURLs(v.ofHosts(message, failingStates)),
+	)
 }
 
 // failedToPrepare returns the condition that was reported when a preparation failed. It stays while assisted-service
@@ -285,3 +286,18 @@ func Reregistered(f *facts.Facts) string {
 		"cluster in the REST API of assisted-service alone",
 		f.Progress.State, f.ControlPlane.Name, kubeconfig)
 }
+
+// Start returns the time since which assisted-service prepares and installs the cluster. It is
+// the transition time of a condition whose texts do not change until the installation ends.
+func (v *View) Start() *metav1.Time {
+	c := installCondition(v.Install, hiveext.ClusterRequirementsMetCondition)
+	if c == nil || c.Reason != hiveext.ClusterAlreadyInstallingReason || !v.Progress.Started ||
+		v.Phase == controlplanev1.InstallationInstalled {
+		return nil
+	}
+	return c.LastTransitionTime.DeepCopy()
+}
+
+// Percentage returns the progress of the installation in full tens: every single percent would be a write for each
+// cluster.
+func Percentage(f *facts.Facts) int32 { return f.Progress.Percentage / 10 * 10 }
