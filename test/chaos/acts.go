@@ -26,7 +26,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/unreliable"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/faultproxy"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
@@ -116,25 +116,25 @@ func (r *round) cutOff(ctx context.Context, dice *rand.Rand) (bool, error) {
 		return false, nil
 	}
 	conn := r.toClusters[(*t).namespace]
-	before := conn.Counts()[unreliable.RequestLost]
-	conn.Storm(r.seed, unreliable.Silence)
+	before := conn.Counts()[faultproxy.RequestLost]
+	conn.Storm(r.seed, faultproxy.Silence)
 	defer r.stormOf((*t).namespace)
 	wait(ctx, between(dice, shortestOutage, longestOutage))
-	return conn.Counts()[unreliable.RequestLost] > before, nil
+	return conn.Counts()[faultproxy.RequestLost] > before, nil
 }
 
 // stepping sets the clock of a manager to a wrong time for a while.
 func stepping(name string) act {
 	return func(r *round, ctx context.Context, dice *rand.Rand) (bool, error) {
 		conn, by := r.own[name], *chosen(dice, steps)
-		if conn.Ahead() != 0 {
+		if conn.ClockOffset() != 0 {
 			return false, nil // the clock is wrong already
 		}
-		before := conn.Moved()
-		conn.Step(by)
-		defer conn.Step(0)
+		before := conn.ShiftedTimes()
+		conn.StepClock(by)
+		defer conn.StepClock(0)
 		wait(ctx, between(dice, shortestStep, longestStep))
-		return conn.Moved() > before, nil
+		return conn.ShiftedTimes() > before, nil
 	}
 }
 
@@ -157,7 +157,7 @@ func doubling(name string) act {
 		}
 		living, cancel := context.WithTimeout(ctx, longestSecondLife)
 		defer cancel()
-		conns := []*unreliable.HubWay{r.own[name], r.own[secondOf(name)]}
+		conns := []*faultproxy.Proxy{r.own[name], r.own[secondOf(name)]}
 		before := []int{conns[0].Writes(), conns[1].Writes()}
 		both := func() bool { return conns[0].Writes() > before[0] && conns[1].Writes() > before[1] }
 		_ = second.Start(living) // in a storm it may not get ready

@@ -13,9 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/gateway"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/faultproxy"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/lightapi"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/unreliable"
 )
 
 // The places of faults other than the processes of managers: the API servers of clusters, the registry of
@@ -37,9 +36,9 @@ var madeForMachines = []string{"bootstrap.cluster.x-k8s.io", "infrastructure.clu
 
 // mild are the faults of those managers: every client of an API server has to handle them. Each of their writes
 // is either answered or not carried out.
-var mild = unreliable.Rates{
-	unreliable.Conflict: 0.03, unreliable.TooManyRequests: 0.02, unreliable.ServerError: 0.03, unreliable.Unavailable: 0.02,
-	unreliable.WatchBroken: 0.5, unreliable.WatchExpired: 0.15,
+var mild = faultproxy.Rates{
+	faultproxy.Conflict: 0.03, faultproxy.TooManyRequests: 0.02, faultproxy.ServerError: 0.03, faultproxy.Unavailable: 0.02,
+	faultproxy.WatchBroken: 0.5, faultproxy.WatchExpired: 0.15,
 }
 
 // createsForMachine reports whether core creates a Machine or its objects with a request. If such a request fails, core
@@ -62,30 +61,30 @@ func writesMetal3MachineStatus(r *http.Request) bool {
 }
 
 // weatherOf returns the faults of a place.
-func weatherOf(place string) unreliable.Rates {
+func weatherOf(place string) faultproxy.Rates {
 	switch {
 	case foreign[place] != "":
 		return mild
 	case place == toRegistry, place == toService:
-		return unreliable.DownloadStorm
+		return faultproxy.DownloadStorm
 	}
-	return unreliable.Storm
+	return faultproxy.Storm
 }
 
 // conns are the connections of the whole run.
 type connections struct {
 	// own are the connections of our managers' processes to the hub, others those of foreign managers; paths are
 	// their kubeconfigs.
-	own, others map[string]*unreliable.HubWay
+	own, others map[string]*faultproxy.Proxy
 	paths       map[string]string
 	// servers are the connections to servers other than API servers.
-	servers map[string]*unreliable.Way
+	servers map[string]*faultproxy.Connection
 }
 
 func newConnections() connections {
 	return connections{
-		own: map[string]*unreliable.HubWay{}, others: map[string]*unreliable.HubWay{}, paths: map[string]string{},
-		servers: map[string]*unreliable.Way{toRegistry: unreliable.New(), toService: unreliable.New()},
+		own: map[string]*faultproxy.Proxy{}, others: map[string]*faultproxy.Proxy{}, paths: map[string]string{},
+		servers: map[string]*faultproxy.Connection{toRegistry: faultproxy.NewConnection(), toService: faultproxy.NewConnection()},
 	}
 }
 
@@ -106,26 +105,26 @@ func (w *connections) openConnections(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	w.others[env.Core].Spared, w.others[env.Metal3].Spared = createsForMachine, writesMetal3MachineStatus
+	w.others[env.Core].Exempt, w.others[env.Metal3].Exempt = createsForMachine, writesMetal3MachineStatus
 	return nil
 }
 
 // open opens the connection of a process.
-func (w *connections) open(ctx context.Context, to map[string]*unreliable.HubWay, process, account, dir string) error {
-	conn, err := unreliable.ToHub(ctx, account, filepath.Join(dir, "kubeconfig"))
+func (w *connections) open(ctx context.Context, to map[string]*faultproxy.Proxy, process, account, dir string) error {
+	conn, err := faultproxy.Listen(ctx, account, filepath.Join(dir, "kubeconfig"))
 	if err != nil {
 		return err
 	}
 	to[process] = conn
-	w.paths[process], err = conn.Kubeconfig(filepath.Join(dir, "ways", process))
+	w.paths[process], err = conn.Kubeconfig(filepath.Join(dir, "connections", process))
 	return err
 }
 
 // closeConnections closes all connections to the hub.
 func (w *connections) closeConnections() {
-	for _, all := range []map[string]*unreliable.HubWay{w.own, w.others} {
-		for _, way := range all {
-			way.Close()
+	for _, all := range []map[string]*faultproxy.Proxy{w.own, w.others} {
+		for _, conn := range all {
+			conn.Close()
 		}
 	}
 }
@@ -147,26 +146,26 @@ func (w *connections) manager(name string) env.ManagerOptions {
 // beforeRegistry adds faults between the control plane manager, which is its only client, and the registry.
 func (w *connections) beforeRegistry(images http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		w.servers[toRegistry].Before(r.URL.Path, images).ServeHTTP(rw, r)
+		w.servers[toRegistry].Wrap(r.URL.Path, images).ServeHTTP(rw, r)
 	})
 }
 
 // beforeDownload adds faults between the bootstrap manager and the discovery Ignition config of an InfraEnv. The
 // faults are selected by the name, because the id in its path differs in each run.
 func (w *connections) beforeDownload(infraEnv types.NamespacedName, next http.Handler) http.Handler {
-	return w.servers[toService].Before(infraEnv.String(), next)
+	return w.servers[toService].Wrap(infraEnv.String(), next)
 }
 
 // everywhere returns all connections by their places. Those to clusters are one place.
-func (r *round) everywhere() map[string][]*unreliable.Way {
-	places := map[string][]*unreliable.Way{toClusters: slices.Collect(maps.Values(r.toClusters))}
-	for _, all := range []map[string]*unreliable.HubWay{r.own, r.others} {
-		for name, way := range all {
-			places[name] = []*unreliable.Way{way.Way}
+func (r *round) everywhere() map[string][]*faultproxy.Connection {
+	places := map[string][]*faultproxy.Connection{toClusters: slices.Collect(maps.Values(r.toClusters))}
+	for _, all := range []map[string]*faultproxy.Proxy{r.own, r.others} {
+		for name, conn := range all {
+			places[name] = []*faultproxy.Connection{conn.Connection}
 		}
 	}
-	for name, way := range r.servers {
-		places[name] = []*unreliable.Way{way}
+	for name, conn := range r.servers {
+		places[name] = []*faultproxy.Connection{conn}
 	}
 	return places
 }
@@ -177,8 +176,8 @@ func (r *round) storm() {
 		if place == toClusters {
 			continue
 		}
-		for _, way := range all {
-			way.Storm(r.seedOf(place), r.rates(place))
+		for _, conn := range all {
+			conn.Storm(r.seedOf(place), r.rates(place))
 		}
 	}
 	for namespace := range r.toClusters {
@@ -205,7 +204,7 @@ func (r *round) toCluster(namespace string) env.Pass {
 	conn := r.toClusters[namespace]
 	return func(rw http.ResponseWriter, request *http.Request, transport http.RoundTripper, target *url.URL) {
 		if strings.HasPrefix(request.UserAgent(), env.Metal3+"/") {
-			gateway.Proxy(transport, target).ServeHTTP(rw, request)
+			faultproxy.Forward(transport, target).ServeHTTP(rw, request)
 			return
 		}
 		conn.Pass(rw, request, transport, target)
@@ -215,15 +214,15 @@ func (r *round) toCluster(namespace string) env.Pass {
 // calm ends the faults on all connections.
 func (r *round) calm() {
 	for _, all := range r.everywhere() {
-		for _, way := range all {
-			way.Calm()
+		for _, conn := range all {
+			conn.Calm()
 		}
 	}
 }
 
 // rates returns the rates of the selected faults of a place.
-func (c *chaos) rates(place string) unreliable.Rates {
+func (c *chaos) rates(place string) faultproxy.Rates {
 	rates := maps.Clone(weatherOf(place))
-	maps.DeleteFunc(rates, func(fault unreliable.Fault, _ float64) bool { return !c.options.wants(string(fault)) })
+	maps.DeleteFunc(rates, func(fault faultproxy.Fault, _ float64) bool { return !c.options.wants(string(fault)) })
 	return rates
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/unreliable"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/faultproxy"
 )
 
 const (
@@ -28,7 +28,7 @@ var (
 
 // load is a request and its number per minute.
 type load struct {
-	unreliable.Request
+	faultproxy.Request
 
 	Times int `json:"times"`
 }
@@ -41,7 +41,7 @@ func perMinute(n int, took time.Duration) int {
 }
 
 // heaviest returns the most frequent request, and the requests above their limit.
-func heaviest(requested map[unreliable.Request]int, took time.Duration) (most load, overdone []load) {
+func heaviest(requested map[faultproxy.Request]int, took time.Duration) (most load, overdone []load) {
 	for request, n := range requested {
 		l := load{request, perMinute(n, took)}
 		if l.Times > most.Times {
@@ -84,8 +84,8 @@ type loads struct {
 // newLoads starts to count.
 func newLoads(ctx context.Context, r *round) *loads {
 	l := &loads{round: r, reconciles: map[string]int{}, begun: time.Now()}
-	for _, way := range l.connections() {
-		_ = way.Asked() // earlier requests do not count
+	for _, conn := range l.connections() {
+		_ = conn.TakeRequests() // earlier requests do not count
 	}
 	for _, name := range managers {
 		_, _ = l.reconciled(ctx, name)
@@ -101,8 +101,8 @@ func (l *loads) observe(ctx context.Context, end bool) {
 		return
 	}
 	took = max(took, span)
-	for who, way := range l.connections() {
-		most, overdone := heaviest(way.Asked(), took)
+	for who, conn := range l.connections() {
+		most, overdone := heaviest(conn.TakeRequests(), took)
 		l.report.busy(who, most)
 		for _, o := range overdone {
 			l.follower.fail(loadRule, who+" requested "+o.String()+" in a minute")
@@ -117,16 +117,16 @@ func (l *loads) observe(ctx context.Context, end bool) {
 
 // connections returns the connections of our managers by their clients: processes to the hub, and all clients of a
 // cluster, which include Cluster API core.
-func (l *loads) connections() map[string]*unreliable.Way {
-	conns := map[string]*unreliable.Way{}
-	for process, way := range l.own {
-		conns[process] = way.Way
+func (l *loads) connections() map[string]*faultproxy.Connection {
+	conns := map[string]*faultproxy.Connection{}
+	for process, conn := range l.own {
+		conns[process] = conn.Connection
 	}
-	for server, way := range l.servers {
-		conns["clients of the "+server] = way
+	for server, conn := range l.servers {
+		conns["clients of the "+server] = conn
 	}
-	for namespace, way := range l.toClusters {
-		conns["clients of the cluster in "+namespace] = way
+	for namespace, conn := range l.toClusters {
+		conns["clients of the cluster in "+namespace] = conn
 	}
 	return conns
 }
@@ -160,7 +160,7 @@ func (l *loads) judgeReconciles(ctx context.Context, name string, took time.Dura
 		return
 	}
 	times := perMinute(n, took) / max(objects, 1)
-	l.report.busy("reconciles of "+name, load{unreliable.Request{Method: "each", Path: "object"}, times})
+	l.report.busy("reconciles of "+name, load{faultproxy.Request{Method: "each", Path: "object"}, times})
 	if times > mostReconciles[name] {
 		l.follower.fail(loadRule, fmt.Sprintf("%s reconciled each of its %d objects %d times in a minute", name, objects, times))
 	}

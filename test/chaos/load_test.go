@@ -6,33 +6,33 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/unreliable"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/faultproxy"
 )
 
 func TestRequestsAboveTheLimit(t *testing.T) {
-	object := unreliable.Request{Method: "PATCH", Path: "/apis/g/v1/namespaces/chaos/things/a/status"}
-	list := unreliable.Request{Method: "POST", Path: "/api/v1/namespaces/chaos/events"}
+	object := faultproxy.Request{Method: "PATCH", Path: "/apis/g/v1/namespaces/chaos/things/a/status"}
+	list := faultproxy.Request{Method: "POST", Path: "/api/v1/namespaces/chaos/events"}
 	for situation, tc := range map[string]struct {
-		requested map[unreliable.Request]int
+		requested map[faultproxy.Request]int
 		took      time.Duration
 		overdone  []load
 	}{
-		"at the limit": {map[unreliable.Request]int{object: mostOfObject, list: mostOfList}, time.Minute, nil},
+		"at the limit": {map[faultproxy.Request]int{object: mostOfObject, list: mostOfList}, time.Minute, nil},
 		"one object above the limit": {
-			map[unreliable.Request]int{object: mostOfObject + 1}, time.Minute, []load{{object, mostOfObject + 1}},
+			map[faultproxy.Request]int{object: mostOfObject + 1}, time.Minute, []load{{object, mostOfObject + 1}},
 		},
-		"a list above the limit": {map[unreliable.Request]int{list: mostOfList + 1}, time.Minute, []load{{list, mostOfList + 1}}},
+		"a list above the limit": {map[faultproxy.Request]int{list: mostOfList + 1}, time.Minute, []load{{list, mostOfList + 1}}},
 		"above the limit in half the time": {
-			map[unreliable.Request]int{object: mostOfObject}, time.Minute / 2, []load{{object, 2 * mostOfObject}},
+			map[faultproxy.Request]int{object: mostOfObject}, time.Minute / 2, []load{{object, 2 * mostOfObject}},
 		},
-		"below the limit in a longer time": {map[unreliable.Request]int{object: mostOfObject + 1}, 2 * time.Minute, nil},
+		"below the limit in a longer time": {map[faultproxy.Request]int{object: mostOfObject + 1}, 2 * time.Minute, nil},
 		"a watch that is opened repeatedly": {
-			map[unreliable.Request]int{{Method: "WATCH", Path: "/apis/g/v1/things"}: 1000},
+			map[faultproxy.Request]int{{Method: "WATCH", Path: "/apis/g/v1/things"}: 1000},
 			time.Minute,
-			[]load{{unreliable.Request{Method: "WATCH", Path: "/apis/g/v1/things"}, 1000}},
+			[]load{{faultproxy.Request{Method: "WATCH", Path: "/apis/g/v1/things"}, 1000}},
 		},
 		"no requests": {nil, time.Minute, nil},
-		"many objects, each a few times": {map[unreliable.Request]int{
+		"many objects, each a few times": {map[faultproxy.Request]int{
 			object: 40,
 			{Method: "PATCH", Path: "/apis/g/v1/namespaces/chaos/things/b"}: 40,
 		}, time.Minute, nil},
@@ -42,7 +42,7 @@ func TestRequestsAboveTheLimit(t *testing.T) {
 			NewWithT(t).Expect(overdone).To(Equal(tc.overdone))
 		})
 	}
-	most, _ := heaviest(map[unreliable.Request]int{object: 3, list: 5}, time.Minute)
+	most, _ := heaviest(map[faultproxy.Request]int{object: 3, list: 5}, time.Minute)
 	NewWithT(t).Expect(most).To(Equal(load{list, 5}))
 }
 

@@ -7,7 +7,7 @@
 // masters, have them replaced and removed, and are deleted, some before they are installed. Meanwhile
 //
 //   - requests of both managers to the API server, their answers and their watches are lost, delayed, repeated or\
-//     refused (package unreliable);
+//     refused (package faultproxy);
 //   - so do those of all clients to the API servers of clusters, which are cut off for a while;
 //   - the registry of release images and the downloads of assisted-service give no answers, or wrong ones;
 //   - Cluster API core and CAPM3 are refused by the API server, and lose their watches;

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/unreliable"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/faultproxy"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/results"
 )
@@ -80,12 +80,12 @@ func (r *report) close(round *round, took time.Duration) {
 	r.Rounds++
 	r.Clusters += len(round.journeys)
 	r.Seconds += took.Seconds()
-	for place, ways := range round.everywhere() {
+	for place, conns := range round.everywhere() {
 		if place != toClusters { // the other connections last for all rounds
 			r.Faults[place] = nil
 		}
-		for _, way := range ways {
-			r.met(place, way.Counts())
+		for _, conn := range conns {
+			r.met(place, conn.Counts())
 		}
 	}
 	maps.Copy(r.Checked, f.checked)
@@ -99,7 +99,7 @@ func (r *report) close(round *round, took time.Duration) {
 }
 
 // met adds the faults that happened in a place.
-func (r *report) met(place string, counts map[unreliable.Fault]int) {
+func (r *report) met(place string, counts map[faultproxy.Fault]int) {
 	if r.Faults[place] == nil {
 		r.Faults[place] = map[string]int{}
 		for fault := range weatherOf(place) {

@@ -26,7 +26,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedsim"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/unreliable"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/faultproxy"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
@@ -120,7 +120,7 @@ type round struct {
 	plan
 
 	// toClusters are the connections to the API servers of the clusters, by namespace.
-	toClusters map[string]*unreliable.Way
+	toClusters map[string]*faultproxy.Connection
 
 	mu              sync.Mutex
 	active          []*activeJourney
@@ -132,10 +132,10 @@ type round struct {
 func (c *chaos) play(ctx context.Context, seed uint64) error {
 	r := &round{
 		chaos: c, plan: newPlan(seed, c.options.clusters, c.options.storm, c.options.wants),
-		toClusters: map[string]*unreliable.Way{}, userKubeconfigs: map[string]bool{},
+		toClusters: map[string]*faultproxy.Connection{}, userKubeconfigs: map[string]bool{},
 	}
 	for _, j := range r.journeys {
-		r.toClusters[j.namespace] = unreliable.New()
+		r.toClusters[j.namespace] = faultproxy.NewConnection()
 	}
 	c.sayf("round with seed %d: %d clusters, storm of at most %s", seed, len(r.journeys), c.options.storm)
 	watching, leave := context.WithCancel(ctx)

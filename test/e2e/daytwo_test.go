@@ -25,7 +25,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/gateway"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/faultproxy"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
@@ -125,7 +125,7 @@ func blockService(away *atomic.Bool) env.Pass {
 			http.Error(rw, "not for assisted-service", http.StatusServiceUnavailable)
 			return
 		}
-		gateway.Proxy(transport, target).ServeHTTP(rw, r)
+		faultproxy.Forward(transport, target).ServeHTTP(rw, r)
 	}
 }
 

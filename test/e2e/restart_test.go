@@ -15,7 +15,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/fuse"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/faultproxy"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
@@ -149,31 +149,31 @@ func kill(ctx context.Context) {
 // returns the number of crashes.
 func crashAtWrites(ctx context.Context, namespace string) (live func() int) {
 	GinkgoHelper()
-	fuses := map[*process.Process]*fuse.Fuse{}
+	proxies := map[*process.Process]*faultproxy.Proxy{}
 	for _, manager := range ourManagers() {
-		f, err := fuse.New(ctx, strings.TrimPrefix(manager.User, "system:serviceaccount:"), laboratory.Env.Kubeconfig())
+		proxy, err := faultproxy.Listen(ctx, strings.TrimPrefix(manager.User, "system:serviceaccount:"), laboratory.Env.Kubeconfig())
 		Expect(err).NotTo(HaveOccurred())
-		path, err := f.Kubeconfig(laboratory.Dir())
+		path, err := proxy.Kubeconfig(laboratory.Dir())
 		Expect(err).NotTo(HaveOccurred())
-		fuses[manager] = f
+		proxies[manager] = proxy
 		before := manager.Env
 		DeferCleanup(func(ctx context.Context) {
-			f.Unset()
+			proxy.StopCrashes()
 			manager.Kill()
-			f.Close()
+			proxy.Close()
 			manager.Env = before
 			Expect(manager.Start(ctx)).To(Succeed())
 		})
 		manager.Kill()
 		manager.Env = append(slices.Clone(before), "KUBECONFIG="+path)
 		Expect(manager.Start(ctx)).To(Succeed())
-		f.Set(manager, namespace, fuse.AroundWrites)
+		proxy.CrashAtWrites(manager, namespace, faultproxy.AroundWrites)
 	}
-	return func() (deaths int) {
-		for _, f := range fuses {
-			deaths += f.Unset()
+	return func() (crashes int) {
+		for _, proxy := range proxies {
+			crashes += proxy.StopCrashes()
 		}
-		return deaths
+		return crashes
 	}
 }
 

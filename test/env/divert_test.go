@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/gateway"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/faultproxy"
 )
 
 // checkDiversion checks that all requests with the kubeconfig pass through the diversion, each with the
@@ -32,7 +32,7 @@ func checkDiversion(ctx context.Context, t *testing.T, e *Env) {
 		if cut.Load() {
 			panic(http.ErrAbortHandler)
 		}
-		gateway.Proxy(transport, target).ServeHTTP(rw, r)
+		faultproxy.Forward(transport, target).ServeHTTP(rw, r)
 	})).To(Succeed())
 	published, err := clientcmd.RESTConfigFromKubeConfig(workload.Kubeconfig())
 	g.Expect(err).NotTo(HaveOccurred())

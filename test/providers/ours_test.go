@@ -38,7 +38,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/fuse"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/faultproxy"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/results"
 )
@@ -233,8 +233,8 @@ func templates() map[string][]byte {
 // hub is a laboratory.
 type hub struct {
 	*env.Env
-	lab   *lab.Lab
-	fuses map[string]*fuse.Fuse
+	lab     *lab.Lab
+	proxies map[string]*faultproxy.Proxy
 }
 
 // start starts a laboratory, or only the management cluster for a bare hub.
@@ -252,18 +252,18 @@ func start(ctx context.Context, options conformance.HubOptions) (conformance.Hub
 	if err := os.RemoveAll(artifacts("")); err != nil { // logs are appended to
 		return nil, fmt.Errorf("cannot remove the logs of the last run: %w", err)
 	}
-	h := &hub{fuses: map[string]*fuse.Fuse{}}
+	h := &hub{proxies: map[string]*faultproxy.Proxy{}}
 	managers := map[string]env.ManagerOptions{}
 	for name, account := range accounts {
-		f, err := fuse.New(ctx, account, filepath.Join(artifacts("hub"), "kubeconfig"))
+		proxy, err := faultproxy.Listen(ctx, account, filepath.Join(artifacts("hub"), "kubeconfig"))
 		if err != nil {
 			return nil, err
 		}
-		path, err := f.Kubeconfig(artifacts("hub"))
+		path, err := proxy.Kubeconfig(artifacts("hub"))
 		if err != nil {
 			return nil, err
 		}
-		h.fuses[name], managers[name] = f, env.ManagerOptions{Env: []string{"KUBECONFIG=" + path}}
+		h.proxies[name], managers[name] = proxy, env.ManagerOptions{Env: []string{"KUBECONFIG=" + path}}
 	}
 	seed, err := lab.HostSeed(os.Stderr)
 	if err != nil {
@@ -303,8 +303,8 @@ func artifacts(name string) string {
 func (h *hub) Stop() {
 	if h.lab != nil {
 		h.lab.Stop()
-		for _, f := range h.fuses {
-			f.Close()
+		for _, proxy := range h.proxies {
+			proxy.Close()
 		}
 		return
 	}
@@ -333,20 +333,20 @@ func (h *hub) Apply(ctx context.Context, o conformance.ClusterOptions) (conforma
 	return &cluster{applied, h.lab}, err
 }
 
-// Crash sets the fuses of both managers.
+// Crash sets the proxies of both managers.
 func (h *hub) Crash(namespace string) func() int {
 	if h.lab == nil {
 		return nil
 	}
-	for name, f := range h.fuses {
-		f.Set(h.Manager(name), namespace, fuse.AfterWrites)
+	for name, proxy := range h.proxies {
+		proxy.CrashAtWrites(h.Manager(name), namespace, faultproxy.AfterWrites)
 	}
 	return func() int {
-		deaths := 0
-		for _, f := range h.fuses {
-			deaths += f.Unset()
+		crashes := 0
+		for _, proxy := range h.proxies {
+			crashes += proxy.StopCrashes()
 		}
-		return deaths
+		return crashes
 	}
 }
 

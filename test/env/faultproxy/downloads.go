@@ -1,4 +1,4 @@
-package unreliable
+package faultproxy
 
 import (
 	"io"
@@ -8,36 +8,36 @@ import (
 	"strconv"
 )
 
-// Before stands before a server that is no API server. What it is asked for has a name, by which chance decides, as by
-// the path of a request to an API server.
-func (w *Way) Before(what string, next http.Handler) http.Handler {
+// Wrap adds faults to the handler of a server that is no API server. The seed selects the faults of a request by its
+// name, as by the path of a request to an API server.
+func (c *Connection) Wrap(name string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		v := downloads
 		if r.Method == http.MethodHead {
-			v = looks
+			v = heads
 		}
-		w.countRequest(r.Method, what, v)
-		f := w.fateOf(r.Method, what, v)
-		switch f.Fault {
+		c.countRequest(r.Method, name, v)
+		o := c.outcomeOf(r.Method, name, v)
+		switch o.Fault {
 		case RequestLost:
 			panic(http.ErrAbortHandler) // the connection is cut
 		case Hung:
 			select {
 			case <-r.Context().Done():
-			case <-f.calm:
+			case <-o.calm:
 			}
 			panic(http.ErrAbortHandler)
 		case Slow:
-			pause(r.Context(), f.after, f.calm)
+			pause(r.Context(), o.after, o.calm)
 		case AnswerForeign:
 			rw.Header().Set("Content-Type", "text/html")
-			_, _ = io.WriteString(rw, "<html><body>This network asks you to sign in.</body></html>")
+			_, _ = io.WriteString(rw, "<html><body>Sign in to use this network.</body></html>")
 			return
 		case AnswerCut, AnswerShort:
-			answerHalf(rw, r, next, f.Fault == AnswerCut)
+			answerHalf(rw, r, next, o.Fault == AnswerCut)
 			return
 		}
-		if status := statuses[f.Fault]; status != 0 {
+		if status := statuses[o.Fault]; status != 0 {
 			rw.Header().Set("Retry-After", "1")
 			http.Error(rw, http.StatusText(status), status)
 			return
@@ -46,23 +46,23 @@ func (w *Way) Before(what string, next http.Handler) http.Handler {
 	})
 }
 
-// statuses are those of the faults that are an answer.
+// statuses are the status codes of the faults that are an answer.
 var statuses = map[Fault]int{
 	TooManyRequests: http.StatusTooManyRequests, Unavailable: http.StatusServiceUnavailable,
 	Unauthorized: http.StatusUnauthorized, NotFound: http.StatusNotFound,
 }
 
-// answerHalf gives the first half of an answer: one that is cut promises more.
+// answerHalf writes the first half of an answer. The length of an answer that is cut announces more.
 func answerHalf(rw http.ResponseWriter, r *http.Request, next http.Handler, cut bool) {
 	whole := httptest.NewRecorder()
 	next.ServeHTTP(whole, r)
 	half := whole.Body.Len() / 2
-	promised := half
+	announced := half
 	if cut {
-		promised = whole.Body.Len() + 1 // nothing has no half
+		announced = whole.Body.Len() + 1 // an empty answer is cut too
 	}
 	maps.Copy(rw.Header(), whole.Header())
-	rw.Header().Set("Content-Length", strconv.Itoa(promised))
+	rw.Header().Set("Content-Length", strconv.Itoa(announced))
 	rw.WriteHeader(whole.Code)
 	_, _ = rw.Write(whole.Body.Bytes()[:half])
 	if cut {

@@ -1,4 +1,4 @@
-package unreliable
+package faultproxy
 
 import (
 	"bufio"
@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// server is an API server that counts its writes, and sends an event each 10 ms to who watches.
+// server is an API server that records its writes. A watch gets an event every 10 ms.
 type server struct {
 	mu     sync.Mutex
 	bodies []string
@@ -47,28 +47,28 @@ func (s *server) seen() []string {
 	return append([]string{}, s.bodies...)
 }
 
-// stormy returns a way to a server on which a fault always happens, and its URL.
-func stormy(t *testing.T, rates Rates) (*Way, *server, string) {
+// stormy returns a connection to a server with faults, and its URL.
+func stormy(t *testing.T, rates Rates) (*Connection, *server, string) {
 	t.Helper()
 	s := &server{}
 	behind := httptest.NewServer(s)
 	t.Cleanup(behind.Close)
 	target, err := url.Parse(behind.URL)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	w := New()
-	w.patience = 2 * shortestWatch
+	c := NewConnection()
+	c.longestWatch = 2 * shortestWatch
 	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter,
 		r *http.Request,
 	) {
-		w.Pass(rw, r, http.DefaultTransport, target)
+		c.Pass(rw, r, http.DefaultTransport, target)
 	}))
 	t.Cleanup(front.Close)
-	w.Storm(1, rates)
-	return w, s, front.URL + "/apis/x/v1/namespaces/lab/things"
+	c.Storm(1, rates)
+	return c, s, front.URL + "/apis/x/v1/namespaces/lab/things"
 }
 
-// ask sends a request on a connection of its own; an answer that does not come is an error.
-func ask(ctx context.Context, method, url, body string) (int, string, http.Header, error) {
+// send sends a request on a new TCP connection. A missing answer is an error.
+func send(ctx context.Context, method, url, body string) (int, string, http.Header, error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
 		return 0, "", nil, err
@@ -106,23 +106,23 @@ func TestEachFaultOfAWrite(t *testing.T) {
 		t.Run(string(fault), func(t *testing.T) {
 			t.Parallel()
 			g := NewWithT(t)
-			w, s, target := stormy(t, Rates{fault: 1})
+			c, s, target := stormy(t, Rates{fault: 1})
 			begin := time.Now()
-			code, body, header, err := ask(t.Context(), http.MethodPatch, target+"/a", "wanted")
+			code, body, header, err := send(t.Context(), http.MethodPatch, target+"/a", "wanted")
 			if fault == TimedOut {
-				g.Expect(time.Since(begin)).To(BeNumerically(">=", shortestDelay), "it keeps its manager waiting")
+				g.Expect(time.Since(begin)).To(BeNumerically(">=", shortestDelay), "the client waits")
 			}
 			g.Expect(err != nil).To(Equal(wanted.code == 0), "%v", err)
 			g.Expect(code).To(Equal(wanted.code))
 			if fault == Belated {
-				g.Expect(s.seen()).To(BeEmpty(), "it is given up before it is carried out")
+				g.Expect(s.seen()).To(BeEmpty(), "the connection is cut before the write is executed")
 			}
 			calming := time.Now()
-			w.Calm() // waits for what is late
+			c.Calm() // waits for belated writes
 			if fault == Belated {
-				g.Expect(time.Since(calming)).To(BeNumerically("<", shortestDelay/2), "calm ends the wait")
+				g.Expect(time.Since(calming)).To(BeNumerically("<", shortestDelay/2), "calm ends the delay")
 			}
-			g.Expect(s.seen()).To(HaveLen(wanted.writes), "how often it was carried out")
+			g.Expect(s.seen()).To(HaveLen(wanted.writes), "number of executions")
 			for _, got := range s.seen() {
 				g.Expect(got).To(Equal("wanted"))
 			}
@@ -139,31 +139,31 @@ func TestEachFaultOfAWrite(t *testing.T) {
 				g.Expect(body).To(Equal("answer 2"))
 			}
 			if fault != None {
-				g.Expect(w.Counts()).To(Equal(map[Fault]int{fault: 1}))
+				g.Expect(c.Counts()).To(Equal(map[Fault]int{fault: 1}))
 			}
 		})
 	}
 }
 
-func TestReadsAreNotWrittenTwice(t *testing.T) {
+func TestReadsGetNoFaultsOfWrites(t *testing.T) {
 	for _, fault := range []Fault{Conflict, AnswerLost, AnswerWrong, Repeated, Belated} {
 		_, s, target := stormy(t, Rates{fault: 1})
-		code, _, _, err := ask(t.Context(), http.MethodGet, target, "")
+		code, _, _, err := send(t.Context(), http.MethodGet, target, "")
 		NewWithT(t).Expect(err).NotTo(HaveOccurred(), fault)
 		NewWithT(t).Expect(code).To(Equal(http.StatusOK))
 		NewWithT(t).Expect(s.seen()).To(HaveLen(1))
 	}
 }
 
-// A creation that is answered 409 is one of an object that exists.
-func TestACreationMeetsNoConflict(t *testing.T) {
+// The answer 409 to a creation means that the object exists.
+func TestCreationGetsNoConflict(t *testing.T) {
 	_, _, target := stormy(t, Rates{Conflict: 1})
-	code, _, _, err := ask(t.Context(), http.MethodPost, target, "")
+	code, _, _, err := send(t.Context(), http.MethodPost, target, "")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect(code).To(Equal(http.StatusOK))
 }
 
-// watched reads the events of a watch until it ends, or done says so.
+// watched reads the events of a watch until the watch ends or done returns true.
 func watched(t *testing.T, target string, done func(n int, pause time.Duration) bool) (events int, err error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, target+"?watch=true&resourceVersion=7", nil)
@@ -187,69 +187,69 @@ func watched(t *testing.T, target string, done func(n int, pause time.Duration) 
 	}
 }
 
-func TestSilenceLetsNothingThrough(t *testing.T) {
+func TestSilenceLosesAllRequests(t *testing.T) {
 	g := NewWithT(t)
-	w, s, target := stormy(t, Silence)
-	ctx, cancel := context.WithTimeout(t.Context(), shortestWatch) // a watch that is let through has no end
+	c, s, target := stormy(t, Silence)
+	ctx, cancel := context.WithTimeout(t.Context(), shortestWatch) // a forwarded watch would not end
 	defer cancel()
 	for _, what := range []struct{ method, query string }{
 		{http.MethodGet, ""}, {http.MethodPost, ""}, {http.MethodPatch, ""}, {http.MethodDelete, ""}, {http.MethodGet, "?watch=true"},
 	} {
-		_, _, _, err := ask(ctx, what.method, target+what.query, "")
+		_, _, _, err := send(ctx, what.method, target+what.query, "")
 		g.Expect(err).To(HaveOccurred(), "%s %s", what.method, what.query)
 	}
 	g.Expect(s.seen()).To(BeEmpty())
-	g.Expect(w.Counts()).To(Equal(map[Fault]int{RequestLost: 5}))
+	g.Expect(c.Counts()).To(Equal(map[Fault]int{RequestLost: 5}))
 }
 
-// What the former storm holds back comes when the next one begins, not when that ends.
-func TestAStormEndsTheOneBefore(t *testing.T) {
+// The next storm ends the delays of the storm before.
+func TestStormEndsPreviousStorm(t *testing.T) {
 	g := NewWithT(t)
-	w, _, target := stormy(t, Rates{TimedOut: 1})
-	former := w.fateOf(http.MethodGet, "/a", reads)
-	w.Storm(2, Rates{})
+	c, _, target := stormy(t, Rates{TimedOut: 1})
+	former := c.outcomeOf(http.MethodGet, "/a", reads)
+	c.Storm(2, Rates{})
 	g.Expect(former.calm).To(BeClosed())
-	code, _, _, err := ask(t.Context(), http.MethodGet, target, "")
+	code, _, _, err := send(t.Context(), http.MethodGet, target, "")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(code).To(Equal(http.StatusOK))
-	w.Calm()
+	c.Calm()
 }
 
-func TestAWatchIsBrokenInTheMiddle(t *testing.T) {
+func TestRunningWatchIsBroken(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	w, _, target := stormy(t, Rates{WatchBroken: 1})
+	c, _, target := stormy(t, Rates{WatchBroken: 1})
 	events, err := watched(t, target, func(int, time.Duration) bool { return false })
 	g.Expect(err).To(HaveOccurred())
 	g.Expect(events).To(BeNumerically(">", 10))
-	g.Expect(w.Counts()).To(Equal(map[Fault]int{WatchBroken: 1}))
+	g.Expect(c.Counts()).To(Equal(map[Fault]int{WatchBroken: 1}))
 }
 
-func TestAWatchExpires(t *testing.T) {
+func TestWatchExpires(t *testing.T) {
 	g := NewWithT(t)
-	w, _, target := stormy(t, Rates{WatchExpired: 1})
+	c, _, target := stormy(t, Rates{WatchExpired: 1})
 	_, err := watched(t, target, nil)
 	g.Expect(err).To(MatchError("410 Gone"))
-	g.Expect(w.Counts()).To(Equal(map[Fault]int{WatchExpired: 1}))
+	g.Expect(c.Counts()).To(Equal(map[Fault]int{WatchExpired: 1}))
 }
 
-func TestAWatchStallsAndGoesOnWhereItWas(t *testing.T) {
+func TestStalledWatchContinues(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
-	w, _, target := stormy(t, Rates{WatchStalled: 1})
+	c, _, target := stormy(t, Rates{WatchStalled: 1})
 	_, err := watched(t, target, func(_ int, pause time.Duration) bool {
-		return w.Counts()[WatchStalled] == 1 && pause >= shortestDelay/2
+		return c.Counts()[WatchStalled] == 1 && pause >= shortestDelay/2
 	})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(w.Counts()).To(Equal(map[Fault]int{WatchStalled: 1}))
+	g.Expect(c.Counts()).To(Equal(map[Fault]int{WatchStalled: 1}))
 }
 
-func TestEventsAreHeldBackOnce(t *testing.T) {
+func TestEventsAreDelayedOnce(t *testing.T) {
 	g := NewWithT(t)
-	w, calm := New(), make(chan struct{})
+	c, calm := NewConnection(), make(chan struct{})
 	s := &stalling{
-		ReadCloser: io.NopCloser(strings.NewReader("event")), way: w, ctx: t.Context(),
-		from: time.Now().Add(-time.Second), fate: fate{Fault: WatchStalled, lasts: time.Hour, calm: calm},
+		ReadCloser: io.NopCloser(strings.NewReader("event")), conn: c, ctx: t.Context(),
+		from: time.Now().Add(-time.Second), outcome: outcome{Fault: WatchStalled, lasts: time.Hour, calm: calm},
 	}
 	read := func() <-chan string {
 		got := make(chan string, 1)
@@ -265,53 +265,53 @@ func TestEventsAreHeldBackOnce(t *testing.T) {
 	close(calm)
 	g.Eventually(first).Should(Receive(Equal("eve")))
 	g.Eventually(read()).Should(Receive(Equal("nt")))
-	g.Expect(w.Counts()).To(Equal(map[Fault]int{WatchStalled: 1}))
+	g.Expect(c.Counts()).To(Equal(map[Fault]int{WatchStalled: 1}))
 }
 
-func TestWhatIsSparedIsPassedOn(t *testing.T) {
+func TestExemptRequestGetsNoFault(t *testing.T) {
 	g := NewWithT(t)
-	w, _, target := stormy(t, Rates{RequestLost: 1})
-	w.Spared = func(r *http.Request) bool { return r.Method == http.MethodPatch }
+	c, _, target := stormy(t, Rates{RequestLost: 1})
+	c.Exempt = func(r *http.Request) bool { return r.Method == http.MethodPatch }
 	for method, wanted := range map[string]int{http.MethodPatch: http.StatusOK, http.MethodPost: 0} {
-		code, _, _, err := ask(t.Context(), method, target, "")
+		code, _, _, err := send(t.Context(), method, target, "")
 		g.Expect(err != nil).To(Equal(wanted == 0), "%s: %v", method, err)
 		g.Expect(code).To(Equal(wanted))
 	}
-	g.Expect(w.Counts()).To(Equal(map[Fault]int{RequestLost: 1}))
+	g.Expect(c.Counts()).To(Equal(map[Fault]int{RequestLost: 1}))
 }
 
-func TestNothingHappensInCalmWeather(t *testing.T) {
+func TestNoFaultAfterCalm(t *testing.T) {
 	g := NewWithT(t)
-	w, s, target := stormy(t, Rates{RequestLost: 1, WatchExpired: 1})
-	w.Calm()
+	c, s, target := stormy(t, Rates{RequestLost: 1, WatchExpired: 1})
+	c.Calm()
 	for range 20 {
-		code, _, _, err := ask(t.Context(), http.MethodPost, target, "")
+		code, _, _, err := send(t.Context(), http.MethodPost, target, "")
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(code).To(Equal(http.StatusOK))
 	}
 	_, err := watched(t, target, func(int, time.Duration) bool { return true })
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(s.seen()).To(HaveLen(20))
-	g.Expect(w.Counts()).To(BeEmpty())
+	g.Expect(c.Counts()).To(BeEmpty())
 }
 
-// The same seed decides the same of the same request, whatever else is asked for meanwhile.
-func TestASeedDecides(t *testing.T) {
+// The faults of a request depend on the seed, and not on concurrent other requests.
+func TestSeedSelectsFaults(t *testing.T) {
 	g := NewWithT(t)
-	fates := func(seed uint64, others int) (found []Fault) {
-		w := New()
-		w.Storm(seed, Storm)
+	faultsWith := func(seed uint64, others int) (found []Fault) {
+		c := NewConnection()
+		c.Storm(seed, Storm)
 		for range 1000 {
 			for range others {
-				w.fateOf(http.MethodPost, "/other", creates)
+				c.outcomeOf(http.MethodPost, "/other", creates)
 			}
-			found = append(found, w.fateOf(http.MethodPatch, "/a", changes).Fault)
+			found = append(found, c.outcomeOf(http.MethodPatch, "/a", changes).Fault)
 		}
 		return found
 	}
-	g.Expect(fates(7, 0)).To(Equal(fates(7, 3)))
-	g.Expect(fates(7, 0)).NotTo(Equal(fates(8, 0)))
+	g.Expect(faultsWith(7, 0)).To(Equal(faultsWith(7, 3)))
+	g.Expect(faultsWith(7, 0)).NotTo(Equal(faultsWith(8, 0)))
 	for _, fault := range faultsOf[changes] {
-		g.Expect(fates(7, 0)).To(ContainElement(fault))
+		g.Expect(faultsWith(7, 0)).To(ContainElement(fault))
 	}
 }

@@ -1,4 +1,4 @@
-package unreliable
+package faultproxy
 
 import (
 	"fmt"
@@ -14,8 +14,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestTimesAreMoved(t *testing.T) {
-	for text, moved := range map[string]string{
+func TestTimesAreShifted(t *testing.T) {
+	for text, shifted := range map[string]string{
 		`{"creationTimestamp":"2026-11-24T18:00:00Z"}`:                      `{"creationTimestamp":"2026-11-25T18:00:00Z"}`,
 		`{"renewTime":"2026-11-24T18:00:00.123456Z","n":1}`:                 `{"renewTime":"2026-11-25T18:00:00.123456Z","n":1}`,
 		`{"annotations":{"x":"{\"timestamp\":\"2026-12-31T23:59:59Z\"}"}}`:  `{"annotations":{"x":"{\"timestamp\":\"2027-01-01T23:59:59Z\"}"}}`,
@@ -24,28 +24,28 @@ func TestTimesAreMoved(t *testing.T) {
 		`{"data":{"a":"MjAyNi0xMS0yNFQxODowMDowMFo="}}`:                     `{"data":{"a":"MjAyNi0xMS0yNFQxODowMDowMFo="}}`,
 	} {
 		got, n := later([]byte(text), 24*time.Hour)
-		NewWithT(t).Expect(string(got)).To(Equal(moved))
+		NewWithT(t).Expect(string(got)).To(Equal(shifted))
 		back, again := later(got, -24*time.Hour)
 		NewWithT(t).Expect(string(back)).To(Equal(text))
 		NewWithT(t).Expect(again).To(Equal(n))
 	}
 }
 
-func TestABodyIsReadInAnyPieces(t *testing.T) {
+func TestBodyWithShiftedTimesIsReadInAnyPieces(t *testing.T) {
 	const text = "{\"at\":\"2026-11-24T18:00:00Z\"}\n{\"at\":\"2026-11-24T19:00:00Z\"}"
-	m := &moving{way: New()}
-	body := m.move(io.NopCloser(iotest.OneByteReader(strings.NewReader(text))), time.Hour)
+	s := &shifting{conn: NewConnection()}
+	body := s.shift(io.NopCloser(iotest.OneByteReader(strings.NewReader(text))), time.Hour)
 	got, err := io.ReadAll(iotest.OneByteReader(body))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect(string(got)).To(Equal(strings.NewReplacer("T19", "T20", "T18", "T19").Replace(text)))
-	NewWithT(t).Expect(m.way.Moved()).To(Equal(2))
-	failed := m.move(io.NopCloser(iotest.ErrReader(io.ErrUnexpectedEOF)), time.Hour)
+	NewWithT(t).Expect(s.conn.ShiftedTimes()).To(Equal(2))
+	failed := s.shift(io.NopCloser(iotest.ErrReader(io.ErrUnexpectedEOF)), time.Hour)
 	_, err = io.ReadAll(failed)
 	NewWithT(t).Expect(err).To(MatchError(io.ErrUnexpectedEOF))
 }
 
-// timely is an API server that says what time an object has, and remembers what was written and accepted.
-func timely(t *testing.T) (w *Way, target string, wrote, accepted *string) {
+// timely returns a connection to an API server with one object, which records the last body and Accept header.
+func timely(t *testing.T) (c *Connection, target string, wrote, accepted *string) {
 	t.Helper()
 	wrote, accepted = new(string), new(string)
 	behind := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -61,37 +61,37 @@ func timely(t *testing.T) (w *Way, target string, wrote, accepted *string) {
 	t.Cleanup(behind.Close)
 	address, err := url.Parse(behind.URL)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	w = New()
+	c = NewConnection()
 	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter,
 		r *http.Request,
 	) {
-		w.Pass(rw, r, http.DefaultTransport, address)
+		c.Pass(rw, r, http.DefaultTransport, address)
 	}))
 	t.Cleanup(front.Close)
-	return w, front.URL + "/apis/x/v1/things", wrote, accepted
+	return c, front.URL + "/apis/x/v1/things", wrote, accepted
 }
 
-func TestAManagerWhoseClockIsAhead(t *testing.T) {
+func TestClientReadsAndWritesTimesOfItsClock(t *testing.T) {
 	g := NewWithT(t)
-	w, target, wrote, _ := timely(t)
+	c, target, wrote, _ := timely(t)
 	for ahead, times := range map[time.Duration][2]string{
 		0:          {"2026-11-24T18:00:00Z", "2026-11-24T17:00:00Z"},
 		time.Hour:  {"2026-11-24T17:00:00Z", "2026-11-24T18:00:00Z"},
 		-time.Hour: {"2026-11-24T19:00:00Z", "2026-11-24T16:00:00Z"},
 	} {
-		w.Step(ahead)
-		_, seen, _, err := ask(t.Context(), http.MethodPut, target+"/a", `{"at":"2026-11-24T17:00:00Z"}`)
+		c.StepClock(ahead)
+		_, seen, _, err := send(t.Context(), http.MethodPut, target+"/a", `{"at":"2026-11-24T17:00:00Z"}`)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(seen).To(Equal(fmt.Sprintf(`{"at":%q}`, times[0])), "what the manager sees: %s", ahead)
-		g.Expect(*wrote).To(Equal(fmt.Sprintf(`{"at":%q}`, times[1])), "what it writes: %s", ahead)
+		g.Expect(seen).To(Equal(fmt.Sprintf(`{"at":%q}`, times[0])), "the client reads, with offset %s", ahead)
+		g.Expect(*wrote).To(Equal(fmt.Sprintf(`{"at":%q}`, times[1])), "the client writes, with offset %s", ahead)
 	}
-	g.Expect(w.Moved()).To(Equal(4))
+	g.Expect(c.ShiftedTimes()).To(Equal(4))
 }
 
-func TestTextIsAskedFor(t *testing.T) {
+func TestClockRequestsJSON(t *testing.T) {
 	g := NewWithT(t)
-	w, target, _, accepted := timely(t)
-	w.Step(time.Hour)
+	c, target, _, accepted := timely(t)
+	c.StepClock(time.Hour)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	request.Header.Set("Accept", "application/vnd.kubernetes.protobuf;as=Table,application/json")
@@ -101,10 +101,10 @@ func TestTextIsAskedFor(t *testing.T) {
 	g.Expect(*accepted).To(Equal("application/json;as=Table,application/json"))
 }
 
-// What a manager keeps of the API server has times: after a step it is to read all again.
-func TestAStepEndsWatchesUntilAllIsListedAnew(t *testing.T) {
+// The cache of a client contains times, so the client has to read all objects again after a step.
+func TestClockStepEndsWatchesUntilNextList(t *testing.T) {
 	g := NewWithT(t)
-	w, target, _, _ := timely(t)
+	c, target, _, _ := timely(t)
 	watch := func() (*http.Response, error) {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, target+"?watch=true&resourceVersion=7", nil)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -114,44 +114,44 @@ func TestAStepEndsWatchesUntilAllIsListedAnew(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	defer before.Body.Close()
 	g.Expect(before.StatusCode).To(Equal(http.StatusOK))
-	w.Step(time.Hour)
+	c.StepClock(time.Hour)
 	_, err = io.ReadAll(before.Body)
-	g.Expect(err).To(HaveOccurred(), "it ends in the middle")
+	g.Expect(err).To(HaveOccurred(), "the step ends the watch")
 	refused, err := watch()
 	g.Expect(err).NotTo(HaveOccurred())
 	defer refused.Body.Close()
 	g.Expect(refused.StatusCode).To(Equal(http.StatusGone))
-	code, _, _, err := ask(t.Context(), http.MethodGet, target, "")
+	code, _, _, err := send(t.Context(), http.MethodGet, target, "")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(code).To(Equal(http.StatusOK))
-	anew, err := watch()
+	again, err := watch()
 	g.Expect(err).NotTo(HaveOccurred())
-	defer anew.Body.Close()
-	g.Expect(anew.StatusCode).To(Equal(http.StatusOK))
+	defer again.Body.Close()
+	g.Expect(again.StatusCode).To(Equal(http.StatusOK))
 	line := make([]byte, len(`{"at":"2026-11-24T17:00:00Z"}`))
-	_, err = io.ReadFull(anew.Body, line)
+	_, err = io.ReadFull(again.Body, line)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(string(line)).To(ContainSubstring("T17:00:00Z"), "its events are by the new clock")
-	g.Expect(w.Counts()).To(BeEmpty(), "that is no fault of its own")
+	g.Expect(string(line)).To(ContainSubstring("T17:00:00Z"), "events have times of the new clock")
+	g.Expect(c.Counts()).To(BeEmpty(), "a step is no fault")
 }
 
-func TestTrafficIsCounted(t *testing.T) {
+func TestConnectionCountsRequestsAndWrites(t *testing.T) {
 	g := NewWithT(t)
-	w, _, target := stormy(t, Rates{ServerError: 1})
+	c, _, target := stormy(t, Rates{ServerError: 1})
 	for range 3 {
-		code, _, _, err := ask(t.Context(), http.MethodPatch, target+"/a?fieldManager=x", "")
+		code, _, _, err := send(t.Context(), http.MethodPatch, target+"/a?fieldManager=x", "")
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(code).To(Equal(http.StatusInternalServerError))
 	}
-	g.Expect(w.Writes()).To(BeZero(), "none got through")
-	w.Calm()
-	code, _, _, err := ask(t.Context(), http.MethodPatch, target+"/a", "")
+	g.Expect(c.Writes()).To(BeZero(), "no write was forwarded")
+	c.Calm()
+	code, _, _, err := send(t.Context(), http.MethodPatch, target+"/a", "")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(code).To(Equal(http.StatusOK))
 	_, err = watched(t, target, func(int, time.Duration) bool { return true })
 	g.Expect(err).NotTo(HaveOccurred())
 	const path = "/apis/x/v1/namespaces/lab/things"
-	g.Expect(w.Asked()).To(Equal(map[Request]int{{"PATCH", path + "/a"}: 4, {"WATCH", path}: 1}))
-	g.Expect(w.Asked()).To(BeEmpty(), "each is told once")
-	g.Expect(w.Writes()).To(Equal(1))
+	g.Expect(c.TakeRequests()).To(Equal(map[Request]int{{"PATCH", path + "/a"}: 4, {"WATCH", path}: 1}))
+	g.Expect(c.TakeRequests()).To(BeEmpty(), "each request is returned once")
+	g.Expect(c.Writes()).To(Equal(1))
 }
