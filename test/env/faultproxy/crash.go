@@ -90,13 +90,14 @@ func (t *crashing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// counts reports whether a request is a write at which the manager crashes. A manager may lose Events.
+// counts reports whether a request is a write at which the manager crashes. A manager may lose Events. It repeats a dry
+// run after each start, without progress.
 func (c *crashes) counts(r *http.Request) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	write := r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch || r.Method == http.MethodDelete
 	ours := strings.Contains(r.URL.Path, "/namespaces/"+c.namespace+"/") || strings.Contains(r.URL.Path, "/clusterimagesets")
-	return c.namespace != "" && write && ours && !strings.Contains(r.URL.Path, "/events")
+	return c.namespace != "" && write && ours && !strings.Contains(r.URL.Path, "/events") && !r.URL.Query().Has("dryRun")
 }
 
 // version reads the resource version of the object of a write; empty if the object does not exist.

@@ -24,10 +24,14 @@ type hubServer struct {
 func (s *hubServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	version := s.version
 	if r.Method != http.MethodGet && r.ContentLength > 0 {
-		s.version++
+		version++
 	}
-	_, _ = fmt.Fprintf(w, `{"metadata":{"resourceVersion":"%d"}}`, s.version)
+	if !r.URL.Query().Has("dryRun") {
+		s.version = version
+	}
+	_, _ = fmt.Fprintf(w, `{"metadata":{"resourceVersion":"%d"}}`, version)
 }
 
 // fakeProcess counts its kills and starts.
@@ -84,6 +88,7 @@ func TestManagerCrashesAtWrites(t *testing.T) {
 		"write":                        {AfterWrites, http.MethodPatch, object, "changed", 1, 1},
 		"write of the status":          {AfterWrites, http.MethodPatch, object + "/status", "changed", 1, 1},
 		"write without effect":         {AfterWrites, http.MethodPatch, object, "", 0, 0},
+		"dry run":                      {AroundWrites, http.MethodPatch, object + "?dryRun=All", "changed", 0, 0},
 		"creation":                     {AfterWrites, http.MethodPost, "/apis/x/v1/namespaces/lab/things", "new", 1, 1},
 		"write of a release":           {AfterWrites, http.MethodPatch, "/apis/x/v1/clusterimagesets/a", "changed", 1, 1},
 		"write in another namespace":   {AfterWrites, http.MethodPatch, "/apis/x/v1/namespaces/other/things/a", "changed", 0, 1},
