@@ -2,25 +2,18 @@ package assistedrest
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"slices"
 	"strings"
-	"time"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/pki"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 
@@ -144,20 +137,11 @@ func (s *Service) deployment(ctx context.Context, clusterID string) (types.Names
 	return types.NamespacedName{}, fmt.Errorf("no AgentClusterInstall shows cluster %s yet", clusterID)
 }
 
-// ingressCertificate is what signs the routes of the cluster.
+// ingressCertificate returns the certificate of the authority of a cluster's routes.
 func ingressCertificate(cluster *models.Cluster) (string, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	authority, err := pki.New("ingress-operator@" + cluster.Name)
 	if err != nil {
-		return "", fmt.Errorf("cannot make the key of the ingress: %w", err)
+		return "", err
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ingress-operator@" + cluster.Name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(2, 0, 0),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return "", fmt.Errorf("cannot make the certificate of the ingress: %w", err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), nil
+	return string(authority.PEM()), nil
 }

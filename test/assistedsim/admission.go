@@ -161,7 +161,7 @@ func (s *Simulator) validatingWebhook(name, group string, resources []string) ad
 }
 
 func (s *Simulator) webhookClient(path string) admissionregistrationv1.WebhookClientConfig {
-	return admissionregistrationv1.WebhookClientConfig{URL: ptr.To(s.webhookURL + path), CABundle: s.certs.caPEM}
+	return admissionregistrationv1.WebhookClientConfig{URL: ptr.To(s.webhookURL + path), CABundle: s.ca.PEM()}
 }
 
 func webhookRules(group string, resources []string) []admissionregistrationv1.RuleWithOperations {

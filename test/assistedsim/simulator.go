@@ -8,6 +8,7 @@ package assistedsim
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -31,6 +32,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/pki"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/token"
 )
@@ -86,7 +88,7 @@ type Simulator struct {
 	config *rest.Config
 	client client.Client
 	live   client.Reader
-	certs  *certificates
+	ca     *pki.Authority
 	tokens *token.Key
 
 	serviceURL string
@@ -127,7 +129,7 @@ func New(cfg *rest.Config, opts Options) (*Simulator, error) {
 	config.UserAgent = FieldManager
 	config.QPS = -1 // priority and fairness of the API server suffices
 	opts.applyDefaults()
-	certs, err := newCertificates()
+	ca, err := pki.New("assisted-service simulator")
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +138,7 @@ func New(cfg *rest.Config, opts Options) (*Simulator, error) {
 		return nil, err
 	}
 	return &Simulator{
-		opts: opts, config: config, certs: certs, tokens: tokens,
+		opts: opts, config: config, ca: ca, tokens: tokens,
 		changed:       make(chan struct{}),
 		infraEnvs:     map[types.NamespacedName]*infraEnv{},
 		hosts:         map[types.NamespacedName]*host{},
@@ -280,6 +282,10 @@ func (s *Simulator) serve(ctx context.Context) error {
 }
 
 func (s *Simulator) listen(ctx context.Context, handler http.Handler, secure bool) (string, error) {
+	certificate, err := s.ca.ServerCertificate()
+	if err != nil {
+		return "", err
+	}
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -289,7 +295,7 @@ func (s *Simulator) listen(ctx context.Context, handler http.Handler, secure boo
 		Handler:           handler,
 		ReadHeaderTimeout: 10 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		TLSConfig:         s.certs.serverConfig(),
+		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
 	}
 	s.running.Go(func() {
 		if secure {
@@ -306,4 +312,4 @@ func (s *Simulator) listen(ctx context.Context, handler http.Handler, secure boo
 func (s *Simulator) URL() string { return s.serviceURL }
 
 // CA returns the PEM certificate of the CA that signed the simulator's certificates.
-func (s *Simulator) CA() []byte { return s.certs.caPEM }
+func (s *Simulator) CA() []byte { return s.ca.PEM() }

@@ -2,16 +2,15 @@ package hosts
 
 import (
 	"context"
-	"crypto"
 	"errors"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/cert"
-	"k8s.io/client-go/util/keyutil"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/pki"
 )
 
 // serverCA is the ConfigMap of a cluster with the CA certificates of its machine config server.
@@ -19,44 +18,25 @@ var serverCA = client.ObjectKey{Namespace: "openshift-machine-config-operator", 
 
 const serverCAKey = "ca-bundle.crt"
 
-// writeServerCA creates a certificate authority for the machine config server of a cluster. An existing one is
-// kept.
+// writeServerCA creates a certificate authority for the machine config server of a cluster, whose key is discarded. An
+// existing one is kept.
 func writeServerCA(ctx context.Context, c client.Client) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: serverCA.Namespace}}
 	if err := c.Create(ctx, namespace); client.IgnoreAlreadyExists(err) != nil {
 		return fmt.Errorf("cannot create Namespace %s: %w", namespace.Name, err)
 	}
-	certificate, err := newAuthority()
+	authority, err := pki.New("simulated-machine-config-server")
 	if err != nil {
 		return err
 	}
 	object := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: serverCA.Namespace, Name: serverCA.Name},
-		Data:       map[string]string{serverCAKey: certificate},
+		Data:       map[string]string{serverCAKey: string(authority.PEM())},
 	}
 	if err := c.Create(ctx, object); client.IgnoreAlreadyExists(err) != nil {
 		return fmt.Errorf("cannot create ConfigMap %s: %w", serverCA, err)
 	}
 	return nil
-}
-
-// newAuthority returns the certificate (PEM) of an authority whose key is discarded.
-func newAuthority() (string, error) {
-	raw, err := keyutil.MakeEllipticPrivateKeyPEM()
-	if err != nil {
-		return "", fmt.Errorf("cannot create a key: %w", err)
-	}
-	key, err := keyutil.ParsePrivateKeyPEM(raw)
-	if err != nil {
-		return "", fmt.Errorf("cannot read a key: %w", err)
-	}
-	config := cert.Config{CommonName: "simulated-machine-config-server"}
-	certificate, err := cert.NewSelfSignedCACert(config, key.(crypto.Signer)) //nolint:forcetypeassert // it signs
-	if err != nil {
-		return "", fmt.Errorf("cannot create a certificate authority: %w", err)
-	}
-	encoded, err := cert.EncodeCertificates(certificate)
-	return string(encoded), err
 }
 
 // recognizeServer waits until a joining host may fetch its configuration. If it has CA certificates, the machine
