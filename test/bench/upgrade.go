@@ -16,7 +16,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/versionoperator"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift/versionoperator"
 )
 
 // upgrade brings an installed cluster to its next patch, and waits until that is reported.

@@ -9,7 +9,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/versionoperator"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift/versionoperator"
 )
 
 var _ = Describe("A cluster whose workers are paused", Label("upgrade", "nightly"), func() {
@@ -34,7 +34,7 @@ var _ = Describe("A cluster whose workers are paused", Label("upgrade", "nightly
 
 		for i, version := range []string{between, second} {
 			By("upgrading the control plane to " + version)
-			cluster.Versions().Hold("machine-config")
+			cluster.Versions().Block("machine-config")
 			changeSpec(ctx, cluster, `{"version":"`+version+`","upgrade":{"channel":"`+channel+`"}}`)
 			waitRollingOut(ctx, cluster, "waiting on machine-config")
 			Expect(waitRollingOut(ctx, cluster, "MachineConfigPool worker is paused")).To(And(ContainSubstring("to v"+version),

@@ -29,7 +29,7 @@ var _ = Describe("An upgrade during an outage", Ordered, Label("upgrade", "night
 	}, NodeTimeout(installTimeout+soon))
 
 	It("of its API reports the last known state, and repeats no request", func(ctx SpecContext) {
-		cluster.Versions().Hold("machine-config")
+		cluster.Versions().Block("machine-config")
 		changeSpec(ctx, cluster, `{"version":"`+first+`","upgrade":{"channel":"`+patches+`"}}`)
 		waitRollingOut(ctx, cluster, "waiting on machine-config")
 		last := wait(ctx, cluster, "reporting its progress", func(s *lab.State) bool { return s.ControlPlane.Status.Upgrade.Percentage != nil })
@@ -66,7 +66,7 @@ var _ = Describe("An upgrade during an outage", Ordered, Label("upgrade", "night
 	It("of a master waits for its host, and its Machine is not replaced", func(ctx SpecContext) {
 		Expect(laboratory.Client().Create(ctx, healthCheckOfMasters(cluster))).To(Succeed())
 		lost, boots := before.Machines[0], bootCounts(state(ctx, cluster))
-		cluster.Versions().Hold("kube-apiserver")
+		cluster.Versions().Block("kube-apiserver")
 		changeSpec(ctx, cluster, `{"version":"`+second+`","upgrade":{"channel":"`+patches+`"}}`)
 		waitRollingOut(ctx, cluster, "waiting on kube-apiserver")
 

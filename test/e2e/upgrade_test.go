@@ -16,7 +16,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/versionoperator"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift/versionoperator"
 )
 
 // installedVersion is the release of the samples, nextPatch and nextMinor are targets of upgrades.
@@ -34,7 +34,7 @@ var _ = Describe("An installed cluster", Label("upgrade"), func() {
 		boots := bootCounts(before)
 		publish(cluster, nextPatch, patches)
 		Expect(cluster.Versions().PausePool(ctx, versionoperator.WorkerPool, true)).To(Succeed())
-		cluster.Versions().Hold("machine-config")
+		cluster.Versions().Block("machine-config")
 
 		By("requesting it: the operators are upgraded first")
 		changeSpec(ctx, cluster, `{"version":"`+nextPatch+`","upgrade":{"channel":"`+patches+`"}}`)
@@ -72,7 +72,7 @@ var _ = Describe("An installed cluster", Label("upgrade"), func() {
 		release := cluster.Versions().HoldOperators()
 		DeferCleanup(release)
 		publish(cluster, nextPatch, patches)
-		cluster.Versions().Hold("machine-config") // otherwise the upgrade may end before the check
+		cluster.Versions().Block("machine-config") // otherwise the upgrade may end before the check
 		changeSpec(ctx, cluster, `{"version":"`+nextPatch+`","upgrade":{"channel":"`+patches+`"}}`)
 		waitRollingOut(ctx, cluster, "from v"+installedVersion+" to v"+nextPatch)
 		cluster.Versions().Recover("machine-config")
@@ -140,7 +140,7 @@ var _ = Describe("Upgrades", Ordered, Label("upgrade", "nightly"), func() {
 			version, err := cluster.Versions().ClusterVersion(ctx)
 			return version.Status.AvailableUpdates, err
 		}).Should(ContainElement(HaveField("Version", outside)))
-		cluster.Versions().Hold("machine-config")
+		cluster.Versions().Block("machine-config")
 		Expect(cluster.Versions().Request(ctx, update)).To(Succeed())
 		waitRollingOut(ctx, cluster, "to v"+outside)
 		cluster.Versions().Recover("machine-config")
@@ -194,7 +194,7 @@ var _ = Describe("Upgrades", Ordered, Label("upgrade", "nightly"), func() {
 	It("are changed to another patch while they run, also while the API is down", func(ctx SpecContext) {
 		publish(cluster, minorPatch, minors)
 		publish(cluster, nextMinorPatch, minors)
-		cluster.Versions().Hold("machine-config")
+		cluster.Versions().Block("machine-config")
 		changeSpec(ctx, cluster, `{"version":"`+minorPatch+`"}`)
 		waitRollingOut(ctx, cluster, "to v"+minorPatch)
 		cluster.Server().Process().Kill()

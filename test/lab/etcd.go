@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -18,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/members"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/etcdoperator"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift/etcdoperator"
 )
 
 // etcdAnswer is the timeout of one request to an etcd member. moveTimeout is the time for attempts to move the
@@ -38,19 +37,10 @@ func (c *Cluster) UseEtcdMembers(ctx context.Context, options etcdoperator.Optio
 	}
 	options.Etcd, options.Log = etcd, log
 	operator := etcdoperator.New(options)
-	life, end := context.WithCancel(c.lab.life)
-	var running sync.WaitGroup
 	c.workload.operator = operator
 	c.workload.wipes = &wipes{hub: c.lab.Client(), cluster: c.Key(), etcd: etcd}
-	c.workload.operate = append(c.workload.operate, func() {
-		running.Go(func() { operator.Run(life, c.workload.client) })
-		c.lab.running.Go(running.Wait)
-	})
-	c.workload.leave = append(c.workload.leave, func() {
-		end()
-		running.Wait()
-		etcd.Stop()
-	})
+	c.workload.operates(c.lab, func(ctx context.Context) { operator.Run(ctx, c.workload.client) })
+	c.workload.leave = append(c.workload.leave, etcd.Stop)
 	return nil
 }
 

@@ -24,8 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/etcdoperator"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift/etcdoperator"
 )
 
 const (

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/versionoperator"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift/versionoperator"
 )
 
 // hostAway is the downtime of a host for another machine configuration, without its boot time.
@@ -39,20 +39,13 @@ func (l *Lab) useVersions(key types.NamespacedName, w *workload) error {
 		Payload: l.Registry.Version, Log: log, Drain: l.options.Drain,
 		Reboot: func(ctx context.Context, node string) error { return w.reboot(ctx, key, node) },
 	})
-	life, end := context.WithCancel(l.life)
-	var running sync.WaitGroup
-	w.operate = append(w.operate, func() {
+	w.operates(l, func(ctx context.Context) {
 		api, err := watchClient(w.server, l.Env)
 		if err != nil {
 			l.fail(err)
 			return
 		}
-		running.Go(func() { w.versions.Run(life, api) })
-		l.running.Go(running.Wait)
-	})
-	w.leave = append(w.leave, func() {
-		end()
-		running.Wait()
+		w.versions.Run(ctx, api)
 	})
 	return nil
 }

@@ -15,9 +15,9 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedrest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/etcdoperator"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/versionoperator"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift/etcdoperator"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift/versionoperator"
 )
 
 // workload is the API server of an installed cluster. Its address is known before it starts, which is when the
@@ -151,6 +151,20 @@ func (w *workload) stop() {
 		w.server.Stop()
 	}
 	w.end()
+}
+
+// operates runs an operator while the API of the cluster runs.
+func (w *workload) operates(l *Lab, run func(ctx context.Context)) {
+	life, end := context.WithCancel(l.life)
+	var running sync.WaitGroup
+	w.operate = append(w.operate, func() {
+		running.Go(func() { run(life) })
+		l.running.Go(running.Wait)
+	})
+	w.leave = append(w.leave, func() {
+		end()
+		running.Wait()
+	})
 }
 
 func (w *workload) hasStopped() bool {

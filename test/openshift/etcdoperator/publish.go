@@ -2,7 +2,6 @@ package etcdoperator
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -16,9 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/members"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift"
 )
 
-// The Secrets of a node are named so, and after it.
+// Prefixes of the names of Secrets and Pods, before the name of the Node.
 const (
 	peerPrefix    = "etcd-peer-"
 	servingPrefix = "etcd-serving-"
@@ -28,12 +28,12 @@ const (
 	podPrefix    = "etcd-"
 )
 
-// publish writes what is in the namespace of etcd.
+// publish writes the objects in the namespace of etcd.
 func (o *Operator) publish(ctx context.Context, v *view) error {
 	credentials := o.options.Etcd.ClientCredentials()
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
-		&corev1.ServiceAccount{ObjectMeta: named("default")}, // that of guard Pods, which no controller makes here
+		&corev1.ServiceAccount{ObjectMeta: named("default")}, // of guard Pods, because no controller creates it
 		&corev1.ConfigMap{ObjectMeta: named("etcd-ca-bundle"), Data: map[string]string{"ca-bundle.crt": string(o.options.Etcd.CA())}},
 		tlsSecret(clientSecret, credentials),
 		&corev1.ConfigMap{ObjectMeta: named("etcd-endpoints"), Data: v.endpoints()},
@@ -63,7 +63,7 @@ func tlsSecret(name string, c members.Credentials) *corev1.Secret {
 	}
 }
 
-// endpoints are the addresses of the voters by the ids of their members. The bootstrap's is none of them.
+// endpoints returns the addresses of voters by member ID, without the bootstrap host.
 func (v *view) endpoints() map[string]string {
 	data := map[string]string{}
 	for _, m := range v.voters() {
@@ -80,13 +80,13 @@ func hostOf(urls []string) string {
 	return parsed.Hostname()
 }
 
-// publishNode makes the Secrets of a node that are missing, and its pod. What is there for the name of the node stays.
+// publishNode creates the missing Secrets of a Node, and its Pod. Existing Secrets of its name stay.
 func (o *Operator) publishNode(ctx context.Context, v *view, node *corev1.Node) error {
 	for _, prefix := range []string{peerPrefix, servingPrefix, metricsPrefix} {
 		if v.secrets[prefix+node.Name] != nil {
 			continue
 		}
-		credentials, err := o.options.Etcd.Issue(node.Name, internalIP(node))
+		credentials, err := o.options.Etcd.Issue(node.Name, openshift.InternalIP(node))
 		if err != nil {
 			return err
 		}
@@ -108,8 +108,8 @@ func (o *Operator) publishPod(ctx context.Context, v *view, node *corev1.Node) e
 		}
 	}
 	before, ready := found.DeepCopy(), v.serves(node)
-	setPodStatus(found, internalIP(node), ready)
-	if before.Status.Phase == found.Status.Phase && before.Status.PodIP == found.Status.PodIP && podReady(before) == ready {
+	setPodStatus(found, openshift.InternalIP(node), ready)
+	if before.Status.Phase == found.Status.Phase && before.Status.PodIP == found.Status.PodIP && openshift.PodReady(before) == ready {
 		return nil
 	}
 	if err := o.api.Status().Patch(ctx, found, client.MergeFrom(before)); err != nil {
@@ -118,11 +118,11 @@ func (o *Operator) publishPod(ctx context.Context, v *view, node *corev1.Node) e
 	return nil
 }
 
-// pod is the mirror of the static pod on a node.
+// pod returns the mirror of the static Pod on a Node.
 func pod(node *corev1.Node) *corev1.Pod {
 	const image = "quay.io/openshift-release-dev/ocp-v4.0-art-dev:etcd"
 	p := &corev1.Pod{ObjectMeta: named(podPrefix + node.Name)}
-	p.Labels = map[string]string{"app": "etcd", "etcd": "true", "k8s-app": "etcd"}
+	p.Labels = map[string]string{"app": openshift.EtcdApp, "etcd": "true", "k8s-app": "etcd"}
 	p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "static", "kubernetes.io/config.source": "file"}
 	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: ptr.To(true)}}
 	p.Spec = corev1.PodSpec{
@@ -150,16 +150,7 @@ func setPodStatus(p *corev1.Pod, address string, ready bool) {
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status, LastTransitionTime: metav1.Now()}}
 }
 
-func podReady(p *corev1.Pod) bool {
-	for _, condition := range p.Status.Conditions {
-		if condition.Type == corev1.PodReady {
-			return condition.Status == corev1.ConditionTrue
-		}
-	}
-	return false
-}
-
-// removePods removes the pods of Nodes that are gone, or that came back as others.
+// removePods removes the Pods of deleted and recreated Nodes.
 func (o *Operator) removePods(ctx context.Context, v *view) error {
 	for name, found := range v.pods {
 		node := v.node(strings.TrimPrefix(name, podPrefix))
@@ -173,20 +164,20 @@ func (o *Operator) removePods(ctx context.Context, v *view) error {
 	return nil
 }
 
-// put creates or changes an object, without its status. What was written so before is left alone.
+// put creates or updates an object without its status, unless the same content was written before.
 func (o *Operator) put(ctx context.Context, wanted client.Object) error {
 	gvk, err := apiutil.GVKForObject(wanted, o.api.Scheme())
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", wanted.GetName(), err)
 	}
-	return o.once(gvk.Kind+" "+wanted.GetName(), wanted, func() error {
+	return o.written.Once(gvk.Kind+" "+wanted.GetName(), wanted, func() error {
 		found := wanted.DeepCopyObject().(client.Object)
 		_, err := controllerutil.CreateOrUpdate(ctx, o.api, found, func() error { return overwrite(found, wanted) })
 		return err
 	})
 }
 
-// overwrite makes an object what is wanted, and leaves its metadata.
+// overwrite sets the data of an object.
 func overwrite(found, wanted client.Object) error {
 	switch found := found.(type) {
 	case *corev1.ConfigMap:
@@ -194,21 +185,5 @@ func overwrite(found, wanted client.Object) error {
 	case *corev1.Secret:
 		found.Data = wanted.(*corev1.Secret).Data
 	}
-	return nil
-}
-
-// once does what writes content to an object, unless that was the last that was written to it.
-func (o *Operator) once(object string, content any, write func() error) error {
-	encoded, err := json.Marshal(content)
-	if err != nil {
-		return fmt.Errorf("cannot encode %s: %w", object, err)
-	}
-	if o.written[object] == string(encoded) {
-		return nil
-	}
-	if err := write(); err != nil {
-		return fmt.Errorf("cannot write %s: %w", object, err)
-	}
-	o.written[object] = string(encoded)
 	return nil
 }

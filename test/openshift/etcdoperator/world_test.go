@@ -33,8 +33,8 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/members"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/etcdoperator"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift/etcdoperator"
 )
 
 const (
@@ -44,7 +44,7 @@ const (
 	restart   = time.Second
 )
 
-// world is a cluster of simulated hosts whose etcd has members: real API servers, real etcd.
+// world is a cluster of simulated hosts with real API servers and a real etcd with members.
 type world struct {
 	*WithT
 	ctx     context.Context
@@ -54,7 +54,7 @@ type world struct {
 	cluster *env.WorkloadCluster
 	etcd    *members.Cluster
 	running *sync.WaitGroup
-	// operator works as soon as the API is up.
+	// operator runs when the API runs.
 	operator *etcdoperator.Operator
 
 	up       *sync.Mutex
@@ -65,7 +65,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{WithT: NewWithT(t), service: &service{orders: map[string]hosts.Instruction{}}, up: &sync.Mutex{}, running: &sync.WaitGroup{}}
 	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard()) // of streams that end
+	klog.SetLogger(logr.Discard()) // of closed connections
 	w.SetDefaultEventuallyTimeout(patience)
 	w.SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute) // the first run builds everything
@@ -103,7 +103,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// reach brings the API of the cluster up, and with it its etcd operator.
+// reach starts the API of the cluster and its etcd operator.
 func (w *world) reach() (client.Client, error) {
 	w.up.Lock()
 	defer w.up.Unlock()
@@ -128,7 +128,7 @@ func (w *world) reachAs(_ context.Context, _, _ string, user rest.ImpersonationC
 	return client.New(config, client.Options{Scheme: w.env.Scheme()})
 }
 
-// hosts lets so many control-plane hosts be installed, and returns when their Nodes are Ready.
+// install starts the installation of n control-plane hosts, and returns when the hosts exist.
 func (w *world) install(prefix string, n int, dayTwo bool) []*hosts.Host {
 	created, err := hosts.NewBareMetalHosts(w.ctx, w.env.Client(), namespace, n, hosts.WithName(prefix),
 		func(i int, bmh *metal3api.BareMetalHost) {
@@ -150,7 +150,7 @@ func (w *world) install(prefix string, n int, dayTwo bool) []*hosts.Host {
 	return machines
 }
 
-// wipe takes a host out of service, as the deletion of its Machine does.
+// wipe deprovisions a host, as the deletion of its Machine does.
 func (w *world) wipe(name string) {
 	bmh := &metal3api.BareMetalHost{}
 	w.Expect(w.env.Client().Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: name}, bmh)).To(Succeed())
@@ -160,7 +160,7 @@ func (w *world) wipe(name string) {
 	w.Eventually(w.rack.Host(name).Losses).Should(HaveLen(1))
 }
 
-// approve approves what kubelets ask for.
+// approve approves the certificate requests of kubelets.
 func (w *world) approve(signer string) {
 	list := &certificatesv1.CertificateSigningRequestList{}
 	w.Expect(w.workload.List(w.ctx, list)).To(Succeed())
@@ -176,7 +176,7 @@ func (w *world) approve(signer string) {
 	}
 }
 
-// dialers are the ways of a port-forward: a WebSocket, and the older SPDY.
+// dialers returns the dialers of a port-forward by protocol: WebSocket, and the older SPDY.
 func (w *world) dialers(pod string) map[string]httpstream.Dialer {
 	clientset, err := kubernetes.NewForConfig(w.cluster.Config())
 	w.Expect(err).NotTo(HaveOccurred())
@@ -191,10 +191,10 @@ func (w *world) dialers(pod string) map[string]httpstream.Dialer {
 	}
 }
 
-// through calls etcd through the pod of a node, with what the cluster publishes for that and nothing else.
-func (w *world) through(node, way string, call func(ctx context.Context, c *clientv3.Client) error) error {
+// through calls etcd through the Pod of a Node, with the published credentials only.
+func (w *world) through(node, protocol string, call func(ctx context.Context, c *clientv3.Client) error) error {
 	stop, ready := make(chan struct{}), make(chan struct{})
-	forwarder, err := portforward.New(w.dialers("etcd-" + node)[way], []string{"0:2379"}, stop, ready, io.Discard, io.Discard)
+	forwarder, err := portforward.New(w.dialers("etcd-" + node)[protocol], []string{"0:2379"}, stop, ready, io.Discard, io.Discard)
 	w.Expect(err).NotTo(HaveOccurred())
 	ended := make(chan error, 1)
 	go func() { ended <- forwarder.ForwardPorts() }()
@@ -231,7 +231,7 @@ func (w *world) credentials() *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{certificate}, RootCAs: pool, ServerName: "localhost", MinVersion: tls.VersionTLS12}
 }
 
-// service is an assisted-service that gives each host its order, once.
+// service is an assisted-service that sends each host one instruction.
 type service struct {
 	mu     sync.Mutex
 	orders map[string]hosts.Instruction

@@ -11,28 +11,30 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift"
 )
 
-// watch pokes the operator when something changes that it looks at, until ctx ends. An API that is away is asked again and again.
+// watch starts a sync after each change of an object that the operator reads. It retries until ctx ends.
 func (o *Operator) watch(ctx context.Context, list client.ObjectList, options ...client.ListOption) {
 	seen := map[string]string{}
 	for ctx.Err() == nil {
 		events, err := o.api.Watch(ctx, list, options...)
 		if err != nil {
-			pause(ctx, retry)
+			openshift.Pause(ctx, retry)
 			continue
 		}
 		for e := range events.ResultChan() {
 			o.see(seen, e)
 		}
 		events.Stop()
-		// What changed meanwhile is told by the next watch, but not what went.
-		o.poke()
-		pause(ctx, retry)
+		// The next watch reports changes in the meantime, but not deletions.
+		o.wakeUp()
+		openshift.Pause(ctx, retry)
 	}
 }
 
-// see pokes the operator unless the event tells nothing new: kubelets post their status all the time.
+// see starts a sync if an event changes the content that the operator reads. Kubelets write their status continuously.
 func (o *Operator) see(seen map[string]string, e watch.Event) {
 	object, ok := e.Object.(client.Object)
 	if !ok {
@@ -41,22 +43,22 @@ func (o *Operator) see(seen map[string]string, e watch.Event) {
 	key := object.GetNamespace() + "/" + object.GetName()
 	if e.Type == watch.Deleted {
 		delete(seen, key)
-		o.poke()
+		o.wakeUp()
 		return
 	}
-	if look := appearance(object); look != seen[key] {
-		seen[key] = look
-		o.poke()
+	if content := contentOf(object); content != seen[key] {
+		seen[key] = content
+		o.wakeUp()
 	}
 }
 
-// appearance is what of an object counts.
-func appearance(object client.Object) string {
+// contentOf returns the content of an object that the operator reads.
+func contentOf(object client.Object) string {
 	var parts []any
 	switch object := object.(type) {
 	case *corev1.Node:
 		parts = []any{
-			object.UID, object.Labels, object.Annotations, object.Spec.Unschedulable, ready(object),
+			object.UID, object.Labels, object.Annotations, object.Spec.Unschedulable, openshift.NodeReady(object),
 			object.Status.NodeInfo.KubeletVersion,
 		}
 	case *configv1.ClusterVersion:

@@ -20,10 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/versionoperator"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift/versionoperator"
 )
 
-func TestClusterThatIsBeingInstalledIsLeftAlone(t *testing.T) {
+func TestOperatorWaitsForInstallation(t *testing.T) {
 	w := newWorld(t)
 	w.create("4.20.1", configv1.PartialUpdate)
 	w.node("master", 0)
@@ -36,7 +36,7 @@ func TestClusterThatIsBeingInstalledIsLeftAlone(t *testing.T) {
 	cv.Status.History[0].CompletionTime = &cv.Status.History[0].StartedTime
 	w.Expect(w.api.Status().Update(w.ctx, cv)).To(Succeed())
 	w.Eventually(func() map[string]string { return w.annotations("master-0") }).Should(HaveKeyWithValue(stateAnnotation, "Done"),
-		"as soon as it is")
+		"after the installation")
 }
 
 func TestInstalledCluster(t *testing.T) {
@@ -68,7 +68,7 @@ func TestInstalledCluster(t *testing.T) {
 	w.Eventually(w.operatorCondition).WithArguments("machine-config", "Available").Should(Equal("True|AsExpected|Cluster has deployed 4.20.1"))
 }
 
-func TestAnArbiterHasAPoolOfItsOwnThatAnUpdateWaitsFor(t *testing.T) {
+func TestUpdateWaitsForPoolOfArbiter(t *testing.T) {
 	w := newWorld(t)
 	w.install(2, 1)
 	name := w.node("arbiter", 0)
@@ -87,7 +87,7 @@ func TestAnArbiterHasAPoolOfItsOwnThatAnUpdateWaitsFor(t *testing.T) {
 func TestUpdateGraph(t *testing.T) {
 	w := newWorld(t)
 	w.install(1, 0)
-	w.Expect(w.available()).To(Equal([]string{"4.20.3", "4.20.2"}), "newest first, nothing older, and nothing that is not recommended")
+	w.Expect(w.available()).To(Equal([]string{"4.20.3", "4.20.2"}), "newest first, only newer and recommended versions")
 	w.Expect(w.condition("RetrievedUpdates")).To(HavePrefix("True|"))
 	conditional := w.version().Status.ConditionalUpdates
 	w.Expect(conditional).To(HaveExactElements(HaveField("Release.Version", "4.20.4")))
@@ -95,9 +95,9 @@ func TestUpdateGraph(t *testing.T) {
 
 	w.channel(next)
 	w.Eventually(w.available).Should(Equal([]string{"4.21.1", "4.21.0", "4.20.5", "4.20.3", "4.20.2"}),
-		"the next minor version, but none behind it")
+		"the next minor version, but no later one")
 	w.Expect(w.version().Status.ConditionalUpdates[0].Conditions).To(HaveExactElements(HaveField("Status", metav1.ConditionTrue)),
-		"a risk that the cluster is not exposed to")
+		"the cluster is not exposed to the risk")
 
 	w.operator.Disconnect(true)
 	w.Eventually(w.condition).WithArguments("RetrievedUpdates").Should(HavePrefix("False|RemoteFailed|"))
@@ -112,7 +112,7 @@ func TestUpdateGraph(t *testing.T) {
 
 	w.operator.Offer(release("4.20.9", "own"))
 	w.channel("own")
-	w.Eventually(w.available).Should(Equal([]string{"4.20.9"}), "a release that came later")
+	w.Eventually(w.available).Should(Equal([]string{"4.20.9"}), "a release that was added later")
 }
 
 func TestRefusals(t *testing.T) {
@@ -125,7 +125,7 @@ func TestRefusals(t *testing.T) {
 			"True|InvalidClusterVersion|The cluster version is invalid: spec.desiredUpdate.version: Required value",
 		},
 		{
-			"no version", byImage("latest", image("4.20.2")), "Invalid",
+			"a malformed version", byImage("latest", image("4.20.2")), "Invalid",
 			`True|InvalidClusterVersion|The cluster version is invalid: spec.desiredUpdate.version: Invalid value: "latest": ` +
 				`must be a semantic version`,
 		},
@@ -156,7 +156,7 @@ func TestRefusals(t *testing.T) {
 			part.WithT, part.t = NewWithT(t), t
 			before := w.version().Status
 			part.request(c.request)
-			part.Eventually(func() bool { // what is said of the request before it may be the same
+			part.Eventually(func() bool { // the condition of the request before may be the same
 				v := part.version()
 				return v.Status.ObservedGeneration == v.Generation
 			}, patience).Should(BeTrue())
@@ -174,14 +174,14 @@ func TestRefusals(t *testing.T) {
 		})
 	}
 	w.patch(&configv1.ClusterVersion{}, "version", `{"spec":{"desiredUpdate":null}}`)
-	w.Eventually(w.condition).WithArguments("ReleaseAccepted").Should(HavePrefix("True|PayloadLoaded|"), "nothing is asked for any more")
+	w.Eventually(w.condition).WithArguments("ReleaseAccepted").Should(HavePrefix("True|PayloadLoaded|"), "the request was removed")
 	w.Expect(w.condition("Invalid")).To(BeEmpty())
 }
 
 func TestAcceptedRequests(t *testing.T) {
 	for _, c := range []struct{ situation, request, version, risks string }{
 		{"an available update by its version", `{"version":"4.20.2"}`, "4.20.2", ""},
-		{"an image that no channel has", fmt.Sprintf(`{"image":%q}`, image("5.0.0")), "5.0.0", ""},
+		{"an image in no channel", fmt.Sprintf(`{"image":%q}`, image("5.0.0")), "5.0.0", ""},
 		{"a conditional update with its image", fmt.Sprintf(`{"version":"4.20.4","image":%q}`, image("4.20.4")), "4.20.4", ""},
 		{"an unsigned image by force", fmt.Sprintf(`{"image":%q,"force":true}`, image("4.20.6")), "4.20.6", "cannot be verified"},
 		{"a giant hop by force", fmt.Sprintf(`{"image":%q,"force":true}`, image("4.22.0")), "4.22.0", "ClusterVersionGiantHop"},
@@ -197,12 +197,12 @@ func TestAcceptedRequests(t *testing.T) {
 			w.Expect(entry.Verified).To(Equal(!strings.Contains(c.risks, "verified")))
 			w.Expect(entry.CompletionTime).NotTo(BeNil())
 			w.Expect(w.condition("ReleaseAccepted")).To(HavePrefix("True|PayloadLoaded|"))
-			w.Expect(w.condition("Invalid")).To(BeEmpty(), "what is installed was asked for")
+			w.Expect(w.condition("Invalid")).To(BeEmpty(), "the request is valid")
 		})
 	}
 }
 
-func TestPayloadOfAnImageThatIsInNoTable(t *testing.T) {
+func TestPayloadOfUnlistedImage(t *testing.T) {
 	w := newWorld(t)
 	own := image("4.20.8")
 	w.install(1, 0, func(o *versionoperator.Options) {
@@ -212,7 +212,7 @@ func TestPayloadOfAnImageThatIsInNoTable(t *testing.T) {
 	w.Eventually(w.last).Should(Equal("4.20.8 Completed"))
 }
 
-func TestPayloadIsRetrievedFirst(t *testing.T) {
+func TestPayloadIsRetrievedBeforeUpdate(t *testing.T) {
 	w := newWorld(t)
 	w.install(1, 0, func(o *versionoperator.Options) { o.Load = 10 * quiet })
 	w.request(`{"version":"4.20.2"}`)
@@ -228,7 +228,7 @@ func TestUpgrade(t *testing.T) {
 	w.request(`{"version":"4.20.2"}`)
 	w.Eventually(w.last).Should(Equal("4.20.2 Completed"))
 	for i := range 3 {
-		w.Expect(w.releaseOf(fmt.Sprintf("master-%d", i))).To(Equal("4.20.2"), "a version is complete when all masters have it")
+		w.Expect(w.releaseOf(fmt.Sprintf("master-%d", i))).To(Equal("4.20.2"), "the update completes when all masters have the version")
 	}
 	w.Eventually(w.poolIs).WithArguments("worker").Should(HaveKeyWithValue("Updated", "True"))
 	w.Eventually(func() []string {
@@ -248,17 +248,17 @@ func TestUpgrade(t *testing.T) {
 
 	seen := events()
 	w.Expect(seen.operators).To(Equal([]string{"etcd", "kube-apiserver", "ingress", "machine-config"}), "one after the other")
-	w.Expect(seen.away).To(Equal(map[string]int{"master": 1, "worker": 1}), "Nodes of a pool that are cordoned at a time")
+	w.Expect(seen.away).To(Equal(map[string]int{"master": 1, "worker": 1}), "concurrently cordoned Nodes of a pool")
 	w.Expect(seen.states["master-1"]).To(Equal([]string{"Done", "Working", "Rebooting", "Done"}))
 	w.Expect(seen.notReady).To(HaveKey("worker-1"))
 	w.Expect(seen.cordoned).To(HaveLen(5))
-	w.Expect(seen.early).To(BeEmpty(), "Nodes that were updated before the others were done with it")
+	w.Expect(seen.early).To(BeEmpty(), "Nodes that were updated before the other ClusterOperators")
 	w.Expect(seen.progress).To(ContainElements(
 		"Working towards 4.20.2: 29 of 120 done (24% complete), waiting on etcd",
 		"Working towards 4.20.2: 119 of 120 done (99% complete), waiting on machine-config"))
 }
 
-// seen is what happened to a cluster.
+// seen are the observed changes of a cluster.
 type seen struct {
 	operators, progress, early []string
 	states                     map[string][]string
@@ -266,7 +266,7 @@ type seen struct {
 	away                       map[string]int
 }
 
-// follow watches the cluster until it is asked what happened.
+// follow watches the cluster until the returned function is called, which returns the changes.
 func (w *world) follow() func() seen {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.ctx)
@@ -337,17 +337,17 @@ func (s *seen) node(node *corev1.Node, away map[string]bool) {
 	}
 }
 
-func TestAdministratorHasToAcknowledge(t *testing.T) {
+func TestMinorUpgradeNeedsAcknowledgement(t *testing.T) {
 	const gate, description = "ack-4.20-kube-1.34-api-removals-in-4.21", "Kubernetes 1.34 removes APIs."
 	w := newWorld(t)
 	w.install(1, 0)
 	w.channel(next)
 	w.gate(gate, description)
 	w.Eventually(w.condition).WithArguments("Upgradeable").Should(Equal("False|AdminAckRequired|" + description))
-	w.Eventually(w.available).Should(ContainElement("4.21.0"), "it is available all the same")
+	w.Eventually(w.available).Should(ContainElement("4.21.0"), "the version is available")
 
 	w.request(`{"version":"4.20.2"}`)
-	w.Eventually(w.last).Should(Equal("4.20.2 Completed"), "a patch needs nothing")
+	w.Eventually(w.last).Should(Equal("4.20.2 Completed"), "a patch needs no acknowledgement")
 	w.request(`{"version":"4.21.0"}`)
 	w.Eventually(w.condition).WithArguments("ReleaseAccepted").Should(And(HavePrefix("False|PreconditionChecks|"), HaveSuffix(
 		`Precondition "ClusterVersionUpgradeable" failed because of "AdminAckRequired": `+description)))
@@ -356,13 +356,13 @@ func TestAdministratorHasToAcknowledge(t *testing.T) {
 			`{"data":{"`+gate+`":"`+value+`"}}`)
 	}
 	acknowledge("false")
-	w.Consistently(w.last).Should(Equal("4.20.2 Completed"), "that is none")
+	w.Consistently(w.last).Should(Equal("4.20.2 Completed"), "false is no acknowledgement")
 	acknowledge("true")
-	w.Eventually(w.last).Should(Equal("4.21.0 Completed"), "a refusal is tried again")
-	w.Eventually(w.condition).WithArguments("Upgradeable").Should(BeEmpty(), "the gate is of another minor version")
+	w.Eventually(w.last).Should(Equal("4.21.0 Completed"), "a refused request is judged again")
+	w.Eventually(w.condition).WithArguments("Upgradeable").Should(BeEmpty(), "the gate belongs to the former minor version")
 }
 
-func TestOperatorKeepsTheMinorVersion(t *testing.T) {
+func TestOperatorBlocksMinorUpgrade(t *testing.T) {
 	w := newWorld(t)
 	w.install(1, 0)
 	w.channel(next)
@@ -382,16 +382,16 @@ func TestOperatorKeepsTheMinorVersion(t *testing.T) {
 	w.Eventually(w.condition).WithArguments("Upgradeable").Should(BeEmpty())
 }
 
-func TestAnotherTargetWhileOneIsUnderWay(t *testing.T) {
+func TestRequestDuringUpdate(t *testing.T) {
 	w := newWorld(t)
 	w.install(1, 0)
 	w.channel(next)
 	w.Eventually(w.available).Should(ContainElement("4.21.0"))
-	w.operator.Hold("kube-apiserver")
+	w.operator.Block("kube-apiserver")
 	w.request(`{"version":"4.20.2"}`)
 	w.Eventually(w.condition).WithArguments("Progressing").Should(ContainSubstring("Working towards 4.20.2: 59 of 120 " +
 		"done (49% complete), waiting on kube-apiserver"))
-	w.Expect(w.condition("Failing")).To(HavePrefix("False|"), "it waits, and that is all")
+	w.Expect(w.condition("Failing")).To(HavePrefix("False|"), "the update waits without failure")
 	w.Eventually(w.condition).WithArguments("Upgradeable").Should(HavePrefix("False|UpdateInProgress|"))
 
 	w.request(`{"version":"4.21.0"}`)
@@ -402,7 +402,7 @@ func TestAnotherTargetWhileOneIsUnderWay(t *testing.T) {
 
 	w.patch(&configv1.ClusterVersion{}, "version", `{"spec":{"desiredUpdate":null}}`)
 	w.Eventually(w.condition).WithArguments("ReleaseAccepted").Should(HavePrefix("True|"))
-	w.Consistently(w.last).Should(Equal("4.20.2 Partial"), "who asks for nothing asks for what is there")
+	w.Consistently(w.last).Should(Equal("4.20.2 Partial"), "a removed request does not stop the update")
 
 	w.request(`{"version":"4.20.3"}`)
 	w.Eventually(w.last).Should(Equal("4.20.3 Partial"), "another patch")
@@ -457,20 +457,20 @@ func TestFailingOperators(t *testing.T) {
 	w.Expect(w.operatorCondition("etcd", "Degraded")).To(HavePrefix("False|"))
 }
 
-func TestReleaseMendsAnOperator(t *testing.T) {
+func TestReleaseFixesOperator(t *testing.T) {
 	w := newWorld(t)
 	w.install(1, 0)
 	w.operator.FailUntil("ingress", "A bug.", "4.20.3")
 	w.Eventually(w.operatorCondition).WithArguments("ingress", "Degraded").Should(Equal("True|Simulated|A bug."))
 	w.request(`{"version":"4.20.2"}`)
 	w.Eventually(w.condition).WithArguments("Failing").Should(Equal("True|ClusterOperatorDegraded|Cluster operator ingress is degraded"),
-		"it is not in this release")
+		"the fix is not in this release")
 	w.request(`{"version":"4.20.3"}`)
 	w.Eventually(w.last).Should(Equal("4.20.3 Completed"))
 	w.Expect(w.operatorCondition("ingress", "Degraded")).To(HavePrefix("False|"))
 }
 
-// A graph may offer a version for one architecture and for several.
+// A graph may offer a version for one architecture and for several ones.
 func TestVersionWithTwoPayloadsNeedsItsImage(t *testing.T) {
 	w := newWorld(t)
 	other := image("4.20.3 multi")
@@ -486,7 +486,7 @@ func TestVersionWithTwoPayloadsNeedsItsImage(t *testing.T) {
 	w.Expect(w.version().Status.Desired.Image).To(Equal(other))
 }
 
-func TestPausedMastersHoldTheUpdate(t *testing.T) {
+func TestPausedMastersBlockUpdate(t *testing.T) {
 	w := newWorld(t)
 	w.install(1, 1)
 	w.pause("master", true)
@@ -502,7 +502,7 @@ func TestPausedMastersHoldTheUpdate(t *testing.T) {
 	w.Eventually(w.last).Should(Equal("4.20.2 Completed"))
 }
 
-func TestPausedWorkersDoNot(t *testing.T) {
+func TestPausedWorkersDoNotBlockUpdate(t *testing.T) {
 	w := newWorld(t)
 	w.install(1, 2)
 	w.pause("worker", true)
@@ -513,21 +513,21 @@ func TestPausedWorkersDoNot(t *testing.T) {
 		"Degraded": "False",
 	}))
 	w.Expect(w.releaseOf("worker-0")).To(Equal("4.20.1"))
-	w.Expect(w.pool("worker").Status.Configuration.Name).To(Equal(w.annotations("worker-0")[current]), "the last that was completed")
+	w.Expect(w.pool("worker").Status.Configuration.Name).To(Equal(w.annotations("worker-0")[current]), "the last completed configuration")
 	w.pause("worker", false)
 	w.Eventually(w.poolIs).WithArguments("worker").Should(HaveKeyWithValue("Updated", "True"))
 	w.Expect(w.releaseOf("worker-1")).To(Equal("4.20.2"))
 }
 
-// EUS: from an even minor version to the next even one, and no further.
-func TestOldKubeletsKeepTheMinorVersion(t *testing.T) {
+// EUS: from an even minor version to the next even one, and not beyond.
+func TestOldKubeletsBlockMinorUpgrade(t *testing.T) {
 	w := newWorld(t)
 	w.install(1, 2, func(o *versionoperator.Options) { o.Releases = append(o.Releases, release("4.23.0", next)) })
 	w.pause("worker", true)
 	w.channel(next)
 	for _, version := range []string{"4.21.0", "4.22.0"} {
 		w.Eventually(w.available).Should(ContainElement(version))
-		w.Eventually(w.condition).WithArguments("Upgradeable").Should(BeEmpty(), "as far as %s", version)
+		w.Eventually(w.condition).WithArguments("Upgradeable").Should(BeEmpty(), "upgrade to %s", version)
 		w.request(fmt.Sprintf(`{"version":%q}`, version))
 		w.Eventually(w.last).Should(Equal(version + " Completed"))
 		w.Expect(w.releaseOf("worker-0")).To(Equal("4.20.1"))
@@ -540,13 +540,13 @@ func TestOldKubeletsKeepTheMinorVersion(t *testing.T) {
 	w.Consistently(w.last).Should(Equal("4.22.0 Completed"))
 
 	w.pause("worker", false)
-	w.Eventually(w.last).Should(Equal("4.23.0 Completed"), "it was tried again")
+	w.Eventually(w.last).Should(Equal("4.23.0 Completed"), "the request was judged again")
 	w.Eventually(w.releaseOf).WithArguments("worker-1").Should(Equal("4.23.0"))
 	w.Eventually(w.operatorCondition).WithArguments("kube-apiserver", "Upgradeable").Should(HavePrefix("True|AsExpected|"))
 }
 
-// An odd minor version is no place to begin with.
-func TestKubeletsOfAnOddMinorVersion(t *testing.T) {
+// Kubelets of an odd minor version support only the next minor version.
+func TestKubeletsOfOddMinorVersion(t *testing.T) {
 	w := newWorld(t)
 	w.install(1, 1)
 	w.channel(next)
@@ -560,11 +560,11 @@ func TestKubeletsOfAnOddMinorVersion(t *testing.T) {
 		"Upgradeable").Should(And(HavePrefix("False|"), ContainSubstring("Kubelet minor version (1.34.0) on node worker-0 will not")))
 }
 
-func TestDegradedWorkerHoldsTheUpdate(t *testing.T) {
+func TestDegradedWorkerBlocksUpdate(t *testing.T) {
 	w := newWorld(t)
 	w.install(1, 1)
 	w.operator.Break("worker-0", "unexpected on-disk state")
-	w.operator.Hold("ingress") // a fast master would be done before
+	w.operator.Block("ingress") // a fast master would complete the update
 	w.request(`{"version":"4.20.2"}`)
 	w.Eventually(w.condition).WithArguments("Progressing").Should(ContainSubstring("waiting on ingress"))
 	w.pause("master", true)
@@ -572,16 +572,17 @@ func TestDegradedWorkerHoldsTheUpdate(t *testing.T) {
 	w.Eventually(w.poolIs).WithArguments("worker").Should(Equal(map[string]string{"Updated": "False", "Updating": "True", "Degraded": "True"}))
 	w.pause("master", false)
 	w.Eventually(w.releaseOf).WithArguments("master-0").Should(Equal("4.20.2"))
-	w.Eventually(w.condition).WithArguments("Failing").Should(Equal("True|ClusterOperatorDegraded|Cluster operator machine-config is degraded"))
+	w.Eventually(w.condition).WithArguments("Failing").
+		Should(Equal("True|ClusterOperatorDegraded|Cluster operator machine-config is degraded"))
 	w.Consistently(w.last).Should(Equal("4.20.2 Partial"))
 	w.Expect(w.pool("worker").Status.DegradedMachineCount).To(BeEquivalentTo(1))
 	w.Expect(w.annotations("worker-0")).To(And(HaveKeyWithValue(stateAnnotation, "Degraded"),
 		HaveKeyWithValue("machineconfiguration.openshift.io/reason", "unexpected on-disk state")))
-	w.operator.Mend("worker-0")
+	w.operator.Repair("worker-0")
 	w.Eventually(w.last).Should(Equal("4.20.2 Completed"))
 }
 
-func TestWorkersMayBeUpdatedLater(t *testing.T) {
+func TestWorkersAreUpdatedAfterCompletion(t *testing.T) {
 	w := newWorld(t)
 	w.install(1, 4, func(o *versionoperator.Options) { o.Away = time.Second })
 	w.channel(next)
@@ -589,12 +590,12 @@ func TestWorkersMayBeUpdatedLater(t *testing.T) {
 	w.Eventually(w.last).Should(Equal("4.20.2 Completed"))
 	w.Expect(w.releaseOf("worker-3")).To(Equal("4.20.1"))
 	w.Eventually(w.condition).WithArguments("Upgradeable").Should(And(HavePrefix("False|ClusterOperatorsNotUpgradeable|"),
-		ContainSubstring("PoolUpdating")), "but before the next minor version")
+		ContainSubstring("PoolUpdating")), "the workers block minor upgrades")
 	w.Eventually(w.releaseOf).WithArguments("worker-3").Should(Equal("4.20.2"))
 	w.Eventually(w.condition).WithArguments("Upgradeable").Should(BeEmpty())
 }
 
-func TestNodesThatJoin(t *testing.T) {
+func TestConfigurationOfJoiningNodes(t *testing.T) {
 	w := newWorld(t)
 	w.install(1, 1)
 	w.pause("worker", true)
@@ -616,7 +617,8 @@ func TestNodesThatJoin(t *testing.T) {
 	w.Eventually(func() bool { return w.annotations("worker-0")[current] == w.pool("worker").Spec.Configuration.Name }).Should(BeTrue())
 	w.pause("worker", true)
 	name := w.node("worker", 2)
-	w.Eventually(func() string { return w.annotations(name)[current] }).Should(Equal(w.pool("worker").Spec.Configuration.Name), "one has it")
+	w.Eventually(func() string { return w.annotations(name)[current] }).Should(Equal(w.pool("worker").Spec.Configuration.Name),
+		"a Node of the pool has the configuration")
 	w.Eventually(func() string {
 		node := &corev1.Node{}
 		w.Expect(w.api.Get(w.ctx, client.ObjectKey{Name: name}, node)).To(Succeed())
@@ -624,7 +626,7 @@ func TestNodesThatJoin(t *testing.T) {
 	}).Should(Equal("v1.33.9"), "the kubelet of its configuration")
 }
 
-func TestPoolThatSomebodyMade(t *testing.T) {
+func TestCustomPool(t *testing.T) {
 	w := newWorld(t)
 	w.install(1, 2)
 	pool := &machineconfigv1.MachineConfigPool{ObjectMeta: metav1.ObjectMeta{Name: "infra"}}
@@ -638,14 +640,14 @@ func TestPoolThatSomebodyMade(t *testing.T) {
 	w.Eventually(func() int32 { return w.pool("worker").Status.MachineCount }).Should(BeEquivalentTo(1))
 }
 
-func TestQuorumGuardHoldsAMaster(t *testing.T) {
+func TestQuorumGuardBlocksDrainOfMaster(t *testing.T) {
 	w := newWorld(t)
 	w.install(3, 0)
 	least := intstr.FromInt32(2)
 	guard := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-etcd", Name: "etcd-guard-pdb"}}
 	guard.Spec.MinAvailable = &least
 	w.Expect(w.api.Create(w.ctx, guard)).To(Succeed())
-	well := func(i int, is corev1.ConditionStatus) {
+	setReady := func(i int, is corev1.ConditionStatus) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "openshift-etcd", Name: fmt.Sprintf("etcd-master-%d", i),
 			Labels: map[string]string{"app": "etcd"},
@@ -657,17 +659,17 @@ func TestQuorumGuardHoldsAMaster(t *testing.T) {
 		w.Expect(w.api.Status().Update(w.ctx, pod)).To(Succeed())
 	}
 	for i := range 3 {
-		well(i, corev1.ConditionTrue)
+		setReady(i, corev1.ConditionTrue)
 	}
-	well(2, corev1.ConditionFalse)
+	setReady(2, corev1.ConditionFalse)
 	w.request(`{"version":"4.20.2"}`)
 	w.Eventually(func() map[string]string { return w.annotations("master-0") }).Should(HaveKeyWithValue(stateAnnotation, "Working"))
 	w.Consistently(func() map[string]string { return w.annotations("master-0") }).Should(HaveKeyWithValue(stateAnnotation, "Working"))
-	well(2, corev1.ConditionTrue)
+	setReady(2, corev1.ConditionTrue)
 	w.Eventually(w.last).Should(Equal("4.20.2 Completed"))
 }
 
-func TestNodeThatIsLostHoldsItsPool(t *testing.T) {
+func TestLostNodeBlocksPool(t *testing.T) {
 	w := newWorld(t)
 	w.install(2, 0)
 	lost := &corev1.Node{}
@@ -685,13 +687,13 @@ func TestNodeThatIsLostHoldsItsPool(t *testing.T) {
 	w.Eventually(w.last).Should(Equal("4.20.2 Completed"))
 }
 
-func TestSingleNodeTakesTheAPIAway(t *testing.T) {
+func TestSingleNodeStopsAPIDuringReboot(t *testing.T) {
 	w := newWorld(t)
 	var reboots atomic.Int32
 	w.install(1, 0, func(o *versionoperator.Options) {
 		o.Reboot = func(_ context.Context, node string) error {
 			if node != "master-0" {
-				return fmt.Errorf("there is no Node %s", node)
+				return fmt.Errorf("unexpected Node %s", node)
 			}
 			reboots.Add(1)
 			w.server.Process().Kill()
@@ -708,10 +710,10 @@ func TestSingleNodeTakesTheAPIAway(t *testing.T) {
 	}).WithTimeout(time.Minute).Should(Equal("4.20.2 Completed"))
 	w.Expect(reboots.Load()).To(BeEquivalentTo(1))
 	w.request(`{"version":"4.20.3"}`)
-	w.Eventually(w.condition).WithArguments("ReleaseAccepted").Should(HavePrefix("True|"), "the operator hears of changes again")
+	w.Eventually(w.condition).WithArguments("ReleaseAccepted").Should(HavePrefix("True|"), "the operator watches again")
 }
 
-func TestAnotherOperatorGoesOn(t *testing.T) {
+func TestNextOperatorContinuesUpdate(t *testing.T) {
 	w := newWorld(t)
 	w.install(2, 0, func(o *versionoperator.Options) { o.Away = time.Minute })
 	w.request(`{"version":"4.20.2"}`)
@@ -723,21 +725,21 @@ func TestAnotherOperatorGoesOn(t *testing.T) {
 	w.Expect(w.releaseOf("master-1")).To(Equal("4.20.2"))
 }
 
-func TestWhatTestsWriteIsLeftAlone(t *testing.T) {
+func TestOperatorKeepsChangesOfTests(t *testing.T) {
 	w := newWorld(t)
 	w.install(1, 0)
-	foreign := `{"metadata":{"annotations":{"machineconfiguration.openshift.io/currentConfig":"rendered-1","machineconfiguration.openshift.io/desiredConfig":"rendered-2"}}}`
+	foreign := fmt.Sprintf(`{"metadata":{"annotations":{%q:"rendered-1",%q:"rendered-2"}}}`, current, desired)
 	w.patch(&corev1.Node{}, "master-0", foreign)
 	cv := w.version()
 	cv.Status.History = slices.Insert(cv.Status.History, 0,
 		configv1.UpdateHistory{State: configv1.PartialUpdate, StartedTime: metav1.Now(), Version: "4.99.0", Image: image("4.99.0")})
 	w.Expect(w.api.Status().Update(w.ctx, cv)).To(Succeed())
 	w.channel(next)
-	w.Eventually(w.available).Should(ContainElement("4.21.0"), "the operator goes on")
+	w.Eventually(w.available).Should(ContainElement("4.21.0"), "the operator continues")
 	w.Consistently(func() string { return w.annotations("master-0")[desired] + " " + w.last() }).Should(Equal("rendered-2 4.99.0 Partial"))
 }
 
-func TestQuietClusterCostsNothing(t *testing.T) {
+func TestQuietClusterCausesNoRequests(t *testing.T) {
 	w := newWorld(t)
 	var requests atomic.Int64
 	direct := w.api
@@ -768,7 +770,7 @@ func TestQuietClusterCostsNothing(t *testing.T) {
 		node.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(node.Status.Conditions[0].LastHeartbeatTime.Add(time.Minute))
 		w.Expect(w.api.Status().Update(w.ctx, node)).To(Succeed())
 	}
-	w.Consistently(requests.Load).Should(Equal(before), "heartbeats are nothing new")
+	w.Consistently(requests.Load).Should(Equal(before), "heartbeats cause no request")
 	w.channel(next)
 	w.Eventually(w.available).Should(ContainElement("4.21.0"))
 	w.Expect(requests.Load()).To(BeNumerically(">", before), "the requests are counted")

@@ -19,12 +19,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/etcdoperator"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift/etcdoperator"
 )
 
-// members lists the members through the pod of a node.
-func (w *world) members(node, way string) (list []*etcdserverpb.Member, err error) {
-	err = w.through(node, way, func(ctx context.Context, c *clientv3.Client) error {
+// members lists the members through the Pod of a Node.
+func (w *world) members(node, protocol string) (list []*etcdserverpb.Member, err error) {
+	err = w.through(node, protocol, func(ctx context.Context, c *clientv3.Client) error {
 		answer, err := c.MemberList(ctx)
 		if err == nil {
 			list = answer.Members
@@ -34,7 +34,7 @@ func (w *world) members(node, way string) (list []*etcdserverpb.Member, err erro
 	return list, err
 }
 
-// voters are the names of the members that vote.
+// voters returns the names of the voters.
 func (w *world) voters(node string) []string {
 	list, err := w.members(node, "WebSocket")
 	if err != nil {
@@ -49,18 +49,18 @@ func (w *world) voters(node string) []string {
 	return names
 }
 
-// write creates a ConfigMap, in a time that is enough where etcd has a quorum.
+// write creates a ConfigMap, within a time that suffices with a quorum.
 func (w *world) write(name string) error { return w.writeWithin(name, 5*time.Second) }
 
 func (w *world) writeWithin(name string, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(w.ctx, limit)
 	defer cancel()
-	// A write that was given up may have been done.
+	// A write that timed out may have been executed.
 	return client.IgnoreAlreadyExists(w.workload.Create(ctx,
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}))
 }
 
-// settled reports whether the etcd operator has nothing left to do.
+// settled reports whether all Nodes have the latest revision.
 func (w *world) settled() bool {
 	etcd := &operatorv1.Etcd{}
 	if err := w.workload.Get(w.ctx, client.ObjectKey{Name: "cluster"}, etcd); err != nil {
@@ -74,7 +74,7 @@ func (w *world) settled() bool {
 	return len(etcd.Status.NodeStatuses) > 0
 }
 
-// target is the revision that is on its way to a node; 0: none is.
+// target returns the target revision of a Node, or 0.
 func (w *world) target(node string) int32 {
 	etcd := &operatorv1.Etcd{}
 	w.Expect(w.workload.Get(w.ctx, client.ObjectKey{Name: "cluster"}, etcd)).To(Succeed())
@@ -86,7 +86,7 @@ func (w *world) target(node string) int32 {
 	return 0
 }
 
-// condition is the status of a condition of a ClusterOperator.
+// condition returns the status of a condition of a ClusterOperator.
 func (w *world) condition(operator string, kind configv1.ClusterStatusConditionType) configv1.ConditionStatus {
 	found := &configv1.ClusterOperator{}
 	if err := w.workload.Get(w.ctx, client.ObjectKey{Name: operator}, found); err != nil {
@@ -120,15 +120,15 @@ func TestEtcdOfThreeHosts(t *testing.T) {
 		situation string
 		check     func(w *world)
 	}{
-		{"each member is reached through the port-forward of the kube-apiserver", reachEach},
-		{"what others learn of etcd from the cluster is published", readPublished},
-		{"a host that is switched off takes its member along, and brings it back", switchOff},
-		{"a Node is not drained while another is, or while the member of another is away", guardDrains},
+		{"each member answers through the port-forward of the kube-apiserver", reachEach},
+		{"the objects for clients of etcd are published", readPublished},
+		{"a member stops and starts with its host", switchOff},
+		{"a Node is not drained while another Node is drained, or while another member is down", guardDrains},
 		{"a revision restarts the members, one after the other", rollOut},
-		{"members that end by themselves are started again, whether the API answers or not", endByThemselves},
-		{"with two hosts off nothing can be written, and nothing is lost", loseQuorum},
-		{"a wiped host leaves a dead member, and a fourth host waits until that is removed", replaceWiped},
-		{"a member that others remove comes back as long as its Node is there", removeHealthy},
+		{"members that exit are restarted, with and without the API", restartExited},
+		{"with two hosts off no write succeeds, and no data is lost", loseQuorum},
+		{"a wiped host leaves a dead member, and a fourth host waits for its removal", replaceWiped},
+		{"a removed member returns while its Node exists", removeHealthy},
 	} {
 		if !t.Run(step.situation, func(t *testing.T) {
 			part := *w
@@ -143,8 +143,8 @@ func TestEtcdOfThreeHosts(t *testing.T) {
 
 func reachEach(w *world) {
 	for _, node := range []string{"master-0", "master-1", "master-2"} {
-		for _, way := range []string{"WebSocket", "SPDY"} {
-			list, err := w.members(node, way)
+		for _, protocol := range []string{"WebSocket", "SPDY"} {
+			list, err := w.members(node, protocol)
 			w.Expect(err).NotTo(HaveOccurred())
 			w.Expect(list).To(HaveLen(3))
 			for _, m := range list {
@@ -153,7 +153,7 @@ func reachEach(w *world) {
 				w.Expect(m.ClientURLs).To(ConsistOf("https://" + address + ":2379"))
 			}
 		}
-		// It is that member which answers, and no other.
+		// The member of this Node answers.
 		w.Expect(w.through(node, "WebSocket", func(ctx context.Context, c *clientv3.Client) error {
 			status, err := c.Status(ctx, c.Endpoints()[0])
 			if err == nil {
@@ -164,7 +164,7 @@ func reachEach(w *world) {
 	}
 }
 
-// address is the InternalIP of a Node.
+// address returns the InternalIP of a Node.
 func (w *world) address(name string) string {
 	node := &corev1.Node{}
 	w.Expect(w.workload.Get(w.ctx, client.ObjectKey{Name: name}, node)).To(Succeed())
@@ -172,7 +172,7 @@ func (w *world) address(name string) string {
 	return node.Status.Addresses[0].Address
 }
 
-// member is the member of a Node, as any member that runs knows it; nil: there is none.
+// member returns the member of a Node, or nil, according to any running member.
 func (w *world) member(name string) *etcdserverpb.Member {
 	for node := range w.etcd.Serving() {
 		list, err := w.members(node, "WebSocket")
@@ -221,9 +221,9 @@ func switchOff(w *world) {
 	w.rack.Host("master-1").PowerOff()
 	w.Expect(w.etcd.Running("master-1")).To(BeFalse())
 	_, err := w.members("master-1", "WebSocket")
-	w.Expect(err).To(HaveOccurred(), "nothing answers there")
+	w.Expect(err).To(HaveOccurred(), "the member is down")
 	w.Eventually(w.condition).WithArguments("etcd", configv1.OperatorDegraded).Should(Equal(configv1.ConditionTrue))
-	w.Eventually(w.write).WithArguments("one-off").Should(Succeed(), "when another leads, if it was the leader")
+	w.Eventually(w.write).WithArguments("one-off").Should(Succeed(), "after an election, if it was the leader")
 	w.rack.Host("master-1").PowerOn()
 	w.Eventually(w.condition).WithArguments("etcd", configv1.OperatorDegraded).Should(Equal(configv1.ConditionFalse))
 	w.Expect(w.member("master-1").ID).To(Equal(id))
@@ -236,7 +236,7 @@ func (w *world) evict(node string) error {
 	return w.workload.SubResource("eviction").Create(w.ctx, guard, &policyv1.Eviction{})
 }
 
-// guards are the Nodes that have a guard Pod, and whether it is Ready.
+// guards returns the Nodes with a guard Pod, and whether it is Ready.
 func (w *world) guards() map[string]bool {
 	list, found := &corev1.PodList{}, map[string]bool{}
 	w.Expect(w.workload.List(w.ctx, list, client.InNamespace("openshift-etcd"), client.MatchingLabels{"app": "guard"})).To(Succeed())
@@ -264,14 +264,14 @@ func guardDrains(w *world) {
 	w.Eventually(w.guards).Should(Equal(map[string]bool{"master-0": true, "master-1": true, "master-2": true}))
 	w.cordon("master-0", true)
 	w.Eventually(w.evict).WithArguments("master-0").Should(Succeed())
-	w.Eventually(w.guards).Should(Equal(map[string]bool{"master-1": true, "master-2": true}), "none is made on a Node that is cordoned")
+	w.Eventually(w.guards).Should(Equal(map[string]bool{"master-1": true, "master-2": true}), "a cordoned Node gets no guard Pod")
 	w.Eventually(w.evict).WithArguments("master-1").Should(refused)
 
 	w.rack.Host("master-1").PowerOff()
 	w.Eventually(w.guards).Should(Equal(map[string]bool{"master-1": false, "master-2": true}))
 	// The budget is computed after the Pods, as by the disruption controller: until then it allows the eviction of an unready Pod.
 	w.Eventually(w.healthyGuards).Should(BeEquivalentTo(1))
-	w.Expect(w.evict("master-1")).To(refused, "not even where the member is away")
+	w.Expect(w.evict("master-1")).To(refused, "the budget counts Pods of members that are down")
 
 	w.cordon("master-0", false)
 	w.Eventually(w.evict).WithArguments("master-1").Should(Succeed(), "enough others serve")
@@ -279,7 +279,7 @@ func guardDrains(w *world) {
 	w.Eventually(w.guards).Should(Equal(map[string]bool{"master-0": true, "master-1": true, "master-2": true}))
 }
 
-// pids are the processes of the members.
+// pids returns the processes of the members.
 func (w *world) pids() map[string]int {
 	pids := map[string]int{}
 	for node := range w.etcd.Serving() {
@@ -291,16 +291,16 @@ func (w *world) pids() map[string]int {
 func rollOut(w *world) {
 	before := w.pids()
 	w.Expect(before).To(HaveLen(3))
-	w.operator.Hold(etcdoperator.Rollout)
-	// A certificate that is issued again is another content of the pods.
+	w.operator.Block(etcdoperator.Rollout)
+	// A new certificate changes the content of the Pods.
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-etcd", Name: "etcd-serving-metrics-master-0"}}
 	w.Expect(w.workload.Delete(w.ctx, secret)).To(Succeed())
 	for _, operator := range []string{"etcd", "kube-apiserver"} {
 		w.Eventually(w.condition).WithArguments(operator, configv1.OperatorProgressing).Should(Equal(configv1.ConditionTrue))
 	}
-	w.Consistently(w.pids, time.Second, 100*time.Millisecond).Should(Equal(before), "the roll-out is held")
+	w.Consistently(w.pids, time.Second, 100*time.Millisecond).Should(Equal(before), "the rollout is blocked")
 
-	w.operator.Release(etcdoperator.Rollout)
+	w.operator.Unblock(etcdoperator.Rollout)
 	w.Eventually(func() bool {
 		w.Expect(len(w.etcd.Serving())).To(BeNumerically(">=", 2))
 		return w.settled()
@@ -315,15 +315,15 @@ func rollOut(w *world) {
 	w.Expect(w.condition("etcd", configv1.OperatorDegraded)).To(Equal(configv1.ConditionFalse))
 }
 
-func endByThemselves(w *world) {
+func restartExited(w *world) {
 	before := w.pids()
 	for _, node := range []string{"master-0", "master-1"} {
 		w.etcd.Process(node).Kill()
 	}
-	w.Expect(w.writeWithin("nobody-votes", restart/2)).NotTo(Succeed(), "before they are started again")
+	w.Expect(w.writeWithin("without-votes", restart/2)).NotTo(Succeed(), "before the restart")
 	w.Eventually(w.pids).Should(And(HaveLen(3), Not(HaveKeyWithValue("master-0", before["master-0"])),
 		Not(HaveKeyWithValue("master-1", before["master-1"]))))
-	w.Eventually(w.write).WithArguments("they-vote").Should(Succeed())
+	w.Eventually(w.write).WithArguments("with-votes").Should(Succeed())
 	w.Eventually(w.condition).WithArguments("etcd", configv1.OperatorDegraded).Should(Equal(configv1.ConditionFalse))
 }
 
@@ -346,7 +346,7 @@ func replaceWiped(w *world) {
 	w.wipe("master-2")
 	w.Expect(w.etcd.Placed("master-2")).To(BeFalse(), "its data is lost")
 	w.Eventually(w.condition).WithArguments("etcd", configv1.OperatorDegraded).Should(Equal(configv1.ConditionTrue))
-	w.Expect(w.member("master-2")).NotTo(BeNil(), "nobody removes the member of a host that is gone")
+	w.Expect(w.member("master-2")).NotTo(BeNil(), "no controller removes the member of a deprovisioned host")
 
 	w.install("spare", 1, true)
 	w.Eventually(func() error {
@@ -361,18 +361,18 @@ func replaceWiped(w *world) {
 	w.Expect(w.workload.Delete(w.ctx, metrics)).To(Succeed())
 	w.Eventually(func() error {
 		return w.workload.Get(w.ctx, client.ObjectKeyFromObject(metrics), &corev1.Secret{})
-	}).Should(Succeed(), "the operator works")
-	w.Expect(w.etcd.Placed("spare-0")).To(BeFalse(), "and waits")
+	}).Should(Succeed(), "the operator runs")
+	w.Expect(w.etcd.Placed("spare-0")).To(BeFalse(), "the host waits")
 
-	w.operator.Hold(etcdoperator.Promotion)
+	w.operator.Block(etcdoperator.Promotion)
 	w.remove(dead)
 	w.Eventually(w.isLearner).WithArguments("spare-0").Should(BeTrue())
-	w.Consistently(w.isLearner, time.Second, 100*time.Millisecond).WithArguments("spare-0").Should(BeTrue(), "the promotion is held")
-	w.operator.Release(etcdoperator.Promotion)
+	w.Consistently(w.isLearner, time.Second, 100*time.Millisecond).WithArguments("spare-0").Should(BeTrue(), "the promotion is blocked")
+	w.operator.Unblock(etcdoperator.Promotion)
 	w.Eventually(func() []string { return w.voters("master-0") }).Should(ConsistOf("master-0", "master-1", "spare-0"))
 
 	_, err := w.members("spare-0", "WebSocket")
-	w.Expect(err).To(HaveOccurred(), "a kubelet without a certificate to serve with")
+	w.Expect(err).To(HaveOccurred(), "the kubelet has no serving certificate")
 	w.approve(certificatesv1.KubeletServingSignerName)
 	w.Eventually(func() []string { return w.voters("spare-0") }).Should(ConsistOf("master-0", "master-1", "spare-0"))
 
@@ -392,7 +392,8 @@ func (w *world) isLearner(node string) bool {
 	return m != nil && m.IsLearner
 }
 
-// remove removes a member. etcd removes none before every other was connected for 5 s (server/etcdserver/server.go: HealthInterval).
+// remove removes a member. etcd refuses until every other member was connected for 5 s (HealthInterval in
+// server/etcdserver/server.go).
 func (w *world) remove(m *etcdserverpb.Member) {
 	w.Eventually(func() error {
 		return w.through("master-0", "WebSocket", func(ctx context.Context, c *clientv3.Client) error {
@@ -408,6 +409,6 @@ func removeHealthy(w *world) {
 	w.Eventually(func() bool {
 		m := w.member("spare-0")
 		return m != nil && m.ID != removed.ID && !m.IsLearner
-	}).Should(BeTrue(), "another member takes its place")
+	}).Should(BeTrue(), "a new member replaces it")
 	w.Eventually(func() []string { return w.voters("master-0") }).Should(ConsistOf("master-0", "master-1", "spare-0"))
 }

@@ -17,36 +17,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kuberetry "k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift"
 )
 
-const (
-	etcdNamespace = "openshift-etcd"
-	quorumGuard   = "etcd-guard-pdb"
-)
-
-func ready(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-}
-
-// updatedTo reports whether a Node has a configuration, and is done with it.
+// updatedTo reports whether a Node has a configuration and completed its update.
 func updatedTo(node *corev1.Node, config string) bool {
 	a := node.Annotations
 	return a[currentAnnotation] == config && a[desiredAnnotation] == config && a[stateAnnotation] == stateDone
 }
 
-// available reports whether a Node takes work.
+// available reports whether a Node accepts Pods.
 func available(node *corev1.Node) bool {
-	return ready(node) && !node.Spec.Unschedulable && updatedTo(node, node.Annotations[desiredAnnotation])
+	return openshift.NodeReady(node) && !node.Spec.Unschedulable && updatedTo(node, node.Annotations[desiredAnnotation])
 }
 
-// updateNodes takes new Nodes into their pools, and gives the next ones of each pool the configuration that it has.
+// updateNodes adds new Nodes to their pools, and sets the configuration of each pool on its next Nodes.
 func (o *Operator) updateNodes(ctx context.Context, v *view) error {
 	for _, name := range slices.Sorted(maps.Keys(v.pools)) {
 		pool, members := v.pools[name], v.members(name)
 		for _, node := range members {
-			if err := o.attend(ctx, v, pool, node, members); err != nil {
+			if err := o.syncNode(ctx, v, pool, node, members); err != nil {
 				return err
 			}
 		}
@@ -60,30 +51,30 @@ func (o *Operator) updateNodes(ctx context.Context, v *view) error {
 	return nil
 }
 
-// attend does what is to be done at a Node, whatever its pool is at.
-func (o *Operator) attend(ctx context.Context, v *view, pool *machineconfigv1.MachineConfigPool, node *corev1.Node,
+// syncNode makes the step of a Node that does not depend on the state of its pool.
+func (o *Operator) syncNode(ctx context.Context, v *view, pool *machineconfigv1.MachineConfigPool, node *corev1.Node,
 	members []*corev1.Node,
 ) error {
 	current, desired := node.Annotations[currentAnnotation], node.Annotations[desiredAnnotation]
 	switch {
 	case current == "" && desired == "":
-		config := joins(v, pool, members)
+		config := joinConfig(v, pool, members)
 		node.Annotations = map[string]string{currentAnnotation: config, desiredAnnotation: config, stateAnnotation: stateDone}
 		return o.patchNode(ctx, node.Name,
 			map[string]any{currentAnnotation: config, desiredAnnotation: config, stateAnnotation: stateDone, reasonAnnotation: ""}, nil)
 	case v.rendered[current] == "" || v.rendered[desired] == "":
-		// What a test writes there.
+		// A test wrote the configuration.
 	case current != desired:
 		o.startUpdate(node.Name, desired)
-	case ready(node) && node.Status.NodeInfo.KubeletVersion != v.kubelet(v.rendered[current]):
+	case openshift.NodeReady(node) && node.Status.NodeInfo.KubeletVersion != v.kubelet(v.rendered[current]):
 		return o.setKubelet(ctx, node.Name, v.kubelet(v.rendered[current]))
 	}
 	return nil
 }
 
-// joins is what the machine config server gives a Node that joins: the configuration that the pool goes to once one
-// Node has it, else that which it comes from.
-func joins(v *view, pool *machineconfigv1.MachineConfigPool, members []*corev1.Node) string {
+// joinConfig returns the configuration that the machine config server sends to a joining Node. It is the target of the
+// pool if a Node has it, otherwise the former configuration.
+func joinConfig(v *view, pool *machineconfigv1.MachineConfigPool, members []*corev1.Node) string {
 	target, from := pool.Spec.Configuration.Name, pool.Status.Configuration.Name
 	if v.rendered[from] == "" || slices.ContainsFunc(members, func(n *corev1.Node) bool { return updatedTo(n, target) }) {
 		return target
@@ -91,14 +82,14 @@ func joins(v *view, pool *machineconfigv1.MachineConfigPool, members []*corev1.N
 	return from
 }
 
-// next are the Nodes whose turn it is: as many as may be unavailable, which is one unless the pool says otherwise.
+// next returns the Nodes to update now: at most maxUnavailable of the pool, by default one.
 func (v *view) next(pool *machineconfigv1.MachineConfigPool, members []*corev1.Node) []*corev1.Node {
 	if pool.Spec.Paused {
 		return nil
 	}
 	capacity := 1
-	if most := pool.Spec.MaxUnavailable; most != nil {
-		capacity = max(capacity, most.IntValue())
+	if limit := pool.Spec.MaxUnavailable; limit != nil {
+		capacity = max(capacity, limit.IntValue())
 	}
 	var outdated []*corev1.Node
 	for _, node := range members {
@@ -114,7 +105,7 @@ func (v *view) next(pool *machineconfigv1.MachineConfigPool, members []*corev1.N
 	return outdated[:max(0, min(capacity, len(outdated)))]
 }
 
-// startUpdate gives a Node a configuration, once.
+// startUpdate starts the update of a Node, unless the Node is being updated.
 func (o *Operator) startUpdate(node, config string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -125,18 +116,18 @@ func (o *Operator) startUpdate(node, config string) {
 	o.updates.Go(func() {
 		err := o.update(o.life, node, config)
 		if err != nil && o.life.Err() == nil {
-			o.options.Log.Info("gave up an update", "node", node, "reason", err.Error())
+			o.options.Log.Info("an update failed", "node", node, "reason", err.Error())
 		}
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		delete(o.updating, node)
-		o.poke()
+		o.wakeUp()
 	})
 }
 
-// update is what the machine-config-daemon of a Node does, and for the drain the controller.
+// update updates a Node, as its machine-config-daemon does, and drains it, as the machine-config-controller does.
 func (o *Operator) update(ctx context.Context, node, config string) error {
-	// Who asked for it may have seen the Node before it was updated.
+	// The caller may have read the Node before it was updated.
 	done := false
 	err := o.until(ctx, func(ctx context.Context) (bool, error) {
 		found := &corev1.Node{}
@@ -155,7 +146,7 @@ func (o *Operator) update(ctx context.Context, node, config string) error {
 	if err := o.drain(ctx, node); err != nil {
 		return err
 	}
-	if err := o.whileBroken(ctx, node); err != nil {
+	if err := o.awaitRepair(ctx, node); err != nil {
 		return err
 	}
 	if err := o.persist(ctx, node, map[string]any{stateAnnotation: stateRebooting, lastDrainAnnotation: "drain-" + config}, true); err != nil {
@@ -164,7 +155,7 @@ func (o *Operator) update(ctx context.Context, node, config string) error {
 	if err := o.reboot(ctx, node); err != nil {
 		return err
 	}
-	if err := o.becomeReady(ctx, node); err != nil {
+	if err := o.awaitReady(ctx, node); err != nil {
 		return err
 	}
 	end := map[string]any{
@@ -175,17 +166,18 @@ func (o *Operator) update(ctx context.Context, node, config string) error {
 	return o.persist(ctx, node, end, false)
 }
 
-// drain waits until a Node may go: its pods take their time, and the quorum guard of etcd holds its member while another is away.
+// drain waits until a Node is drained. The quorum guard of etcd blocks the drain of a member while another member is
+// down.
 func (o *Operator) drain(ctx context.Context, node string) error {
-	pause(ctx, o.options.Drain)
+	openshift.Pause(ctx, o.options.Drain)
 	return o.until(ctx, func(ctx context.Context) (bool, error) {
 		guard, pods := &policyv1.PodDisruptionBudget{}, &corev1.PodList{}
-		err := o.api.Get(ctx, client.ObjectKey{Namespace: etcdNamespace, Name: quorumGuard}, guard)
+		err := o.api.Get(ctx, client.ObjectKey{Namespace: openshift.EtcdNamespace, Name: openshift.QuorumGuard}, guard)
 		if apierrors.IsNotFound(err) {
 			return true, nil
 		}
 		if err == nil {
-			err = o.api.List(ctx, pods, client.InNamespace(etcdNamespace), client.MatchingLabels{"app": "etcd"})
+			err = o.api.List(ctx, pods, client.InNamespace(openshift.EtcdNamespace), client.MatchingLabels{"app": openshift.EtcdApp})
 		}
 		if err != nil {
 			return false, err
@@ -193,10 +185,8 @@ func (o *Operator) drain(ctx context.Context, node string) error {
 		mine, others := false, 0
 		for i := range pods.Items {
 			pod := &pods.Items[i]
-			well := slices.ContainsFunc(pod.Status.Conditions,
-				func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
 			mine = mine || pod.Spec.NodeName == node
-			if well && pod.Spec.NodeName != node {
+			if openshift.PodReady(pod) && pod.Spec.NodeName != node {
 				others++
 			}
 		}
@@ -204,16 +194,16 @@ func (o *Operator) drain(ctx context.Context, node string) error {
 	})
 }
 
-// whileBroken keeps a Node degraded until it is mended.
-func (o *Operator) whileBroken(ctx context.Context, node string) error {
-	told := false
+// awaitRepair reports a Node as degraded until it is repaired.
+func (o *Operator) awaitRepair(ctx context.Context, node string) error {
+	reported := false
 	return o.until(ctx, func(ctx context.Context) (bool, error) {
 		reason, broken := o.snapshot().broken[node]
-		if !broken || told {
+		if !broken || reported {
 			return !broken, nil
 		}
 		err := o.patchNode(ctx, node, map[string]any{stateAnnotation: stateFail, reasonAnnotation: reason}, nil)
-		told = err == nil
+		reported = err == nil
 		return false, err
 	})
 }
@@ -223,11 +213,11 @@ func (o *Operator) reboot(ctx context.Context, node string) error {
 		if err := o.setReady(ctx, node, corev1.ConditionFalse, "KubeletNotReady"); err != nil {
 			return err
 		}
-		pause(ctx, o.options.Away)
+		openshift.Pause(ctx, o.options.Away)
 		return o.setReady(ctx, node, corev1.ConditionTrue, "KubeletReady")
 	}
 	return o.until(ctx, func(context.Context) (bool, error) {
-		err := o.options.Reboot(ctx, node) // it may take longer than one look
+		err := o.options.Reboot(ctx, node) // a reboot may take longer than requestTimeout
 		return err == nil, err
 	})
 }
@@ -242,11 +232,11 @@ func (o *Operator) setReady(ctx context.Context, name string, status corev1.Cond
 	})
 }
 
-func (o *Operator) becomeReady(ctx context.Context, name string) error {
+func (o *Operator) awaitReady(ctx context.Context, name string) error {
 	return o.until(ctx, func(ctx context.Context) (bool, error) {
 		node := &corev1.Node{}
 		err := o.api.Get(ctx, client.ObjectKey{Name: name}, node)
-		return err == nil && ready(node), err
+		return err == nil && openshift.NodeReady(node), err
 	})
 }
 
@@ -273,7 +263,7 @@ func (o *Operator) changeStatus(ctx context.Context, name string, change func(*c
 	})
 }
 
-// persist writes annotations, and whether the Node is cordoned, as soon as the API answers.
+// persist writes annotations and whether a Node is cordoned, and retries until the API answers.
 func (o *Operator) persist(ctx context.Context, node string, annotations map[string]any, cordoned bool) error {
 	return o.until(ctx, func(ctx context.Context) (bool, error) {
 		err := o.patchNode(ctx, node, annotations, &cordoned)
@@ -281,7 +271,7 @@ func (o *Operator) persist(ctx context.Context, node string, annotations map[str
 	})
 }
 
-// patchNode writes annotations, and, unless it is nil, whether the Node is cordoned.
+// patchNode writes annotations, and whether a Node is cordoned unless cordoned is nil.
 func (o *Operator) patchNode(ctx context.Context, name string, annotations map[string]any, cordoned *bool) error {
 	fields := map[string]any{"metadata": map[string]any{"annotations": annotations}}
 	if cordoned != nil {
@@ -295,20 +285,21 @@ func (o *Operator) patchNode(ctx context.Context, name string, annotations map[s
 	return o.api.Patch(ctx, node, client.RawPatch(types.MergePatchType, patch))
 }
 
-var errGone = errors.New("the Node is gone")
+var errDeleted = errors.New("the Node was deleted")
 
-// until does something until it is done, the Node is gone or ctx ends: the API of a single node is away while that is rebooted.
+// until retries until done returns true, the Node is deleted or ctx ends. The API of a single node fails during its
+// reboot.
 func (o *Operator) until(ctx context.Context, done func(context.Context) (bool, error)) error {
 	for {
-		call, cancel := context.WithTimeout(ctx, acting)
+		call, cancel := context.WithTimeout(ctx, requestTimeout)
 		is, err := done(call)
 		cancel()
 		switch {
 		case apierrors.IsNotFound(err):
-			return errGone
+			return errDeleted
 		case err == nil && is:
 			return nil
-		case !pause(ctx, min(step, max(o.options.Away, time.Millisecond))):
+		case !openshift.Pause(ctx, min(pollInterval, max(o.options.Away, time.Millisecond))):
 			return context.Cause(ctx)
 		}
 	}

@@ -13,9 +13,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift"
 )
 
-// report writes how things are, and takes the roll-out further: what is written next depends on what was written.
+// report writes the status of etcd and of the ClusterOperators, and then advances the rollout: the next status shows the
+// result.
 func (o *Operator) report(ctx context.Context, v *view) error {
 	if err := o.reportEtcd(ctx, v); err != nil {
 		return err
@@ -24,39 +27,39 @@ func (o *Operator) report(ctx context.Context, v *view) error {
 	for i := range v.nodes {
 		names = append(names, v.nodes[i].Name)
 	}
-	progressing := finding{string(configv1.OperatorProgressing), !o.rollout.settled(), "NodeInstaller", o.rollout.message()}
-	degraded := finding{string(configv1.OperatorDegraded), o.degraded(v), "EtcdMembers_UnhealthyMembers", v.message()}
-	available := finding{string(configv1.OperatorAvailable), true, "AsExpected", ""}
-	if err := o.reportOperator(ctx, etcdOperator, available, progressing, degraded); err != nil {
+	progressing := openshift.NewCondition(configv1.OperatorProgressing, !o.rollout.settled(), "NodeInstaller", o.rollout.message())
+	degraded := openshift.NewCondition(configv1.OperatorDegraded, o.degraded(v), "EtcdMembers_UnhealthyMembers", v.message())
+	available := openshift.NewCondition(configv1.OperatorAvailable, true, "AsExpected", "")
+	if err := o.reportOperator(ctx, openshift.Etcd, available, progressing, degraded); err != nil {
 		return err
 	}
-	if err := o.reportOperator(ctx, "kube-apiserver", available, progressing); err != nil {
+	if err := o.reportOperator(ctx, openshift.KubeAPIServer, available, progressing); err != nil {
 		return err
 	}
 	o.rollOut(ctx, v, names)
 	return nil
 }
 
-// rollOut takes the roll-out one step further. What a member is restarted for was reported before.
+// rollOut advances the rollout by one step. The target revision was reported before the member restarts.
 func (o *Operator) rollOut(ctx context.Context, v *view, nodes []string) {
 	name := o.rollout.advance(circumstances{
-		now: time.Now(), content: v.content(), safe: v.tolerant(), nodes: nodes, takes: o.options.Rollout, held: o.holds(Rollout),
-		runs: o.options.Etcd.On, ready: v.well,
+		now: time.Now(), content: v.content(), safe: v.tolerant(), nodes: nodes, takes: o.options.Rollout, blocked: o.blocks(Rollout),
+		runs: o.options.Etcd.On, ready: v.healthyAt,
 	})
 	if name == "" {
 		return
 	}
 	o.options.Log.Info("restarting etcd for a revision", "node", name, "revision", o.rollout.latest)
-	o.makeWay(ctx, v, name)
+	o.moveLeader(ctx, v, name)
 	o.options.Etcd.Bounce(name, o.options.Rollout)
 }
 
-// content is what a revision is made of.
+// content returns the content of the Pods, which decides whether a new revision is created.
 func (v *view) content() string {
 	var parts []string
 	for i := range v.nodes {
 		node := &v.nodes[i]
-		parts = append(parts, node.Name+"="+internalIP(node))
+		parts = append(parts, node.Name+"="+openshift.InternalIP(node))
 		for _, prefix := range []string{peerPrefix, servingPrefix, metricsPrefix} {
 			if secret := v.secrets[prefix+node.Name]; secret != nil {
 				parts = append(parts, string(secret.Data[corev1.TLSCertKey]))
@@ -70,7 +73,7 @@ func (v *view) content() string {
 	return strings.Join(parts, "\n")
 }
 
-// degraded reports whether members are unhealthy. One that is being restarted for a revision is not counted so soon.
+// degraded reports whether members are unhealthy, except members that restart for a revision.
 func (o *Operator) degraded(v *view) bool {
 	return slices.ContainsFunc(v.unhealthy(), func(name string) bool {
 		n := o.rollout.nodes[name]
@@ -78,7 +81,7 @@ func (o *Operator) degraded(v *view) bool {
 	})
 }
 
-// message says what the members are like, in the words of the operator.
+// message describes the health of the members in the words of the operator.
 func (v *view) message() string {
 	unhealthy := v.unhealthy()
 	if len(unhealthy) == 0 {
@@ -96,20 +99,6 @@ func (r *rollout) message() string {
 	return strings.Join(lines, "; ")
 }
 
-// finding is one condition.
-type finding struct {
-	Type            string
-	Is              bool
-	Reason, Message string
-}
-
-func (f finding) status() string {
-	if f.Is {
-		return string(metav1.ConditionTrue)
-	}
-	return string(metav1.ConditionFalse)
-}
-
 func (o *Operator) reportEtcd(ctx context.Context, v *view) error {
 	status := operatorv1.EtcdStatus{}
 	status.LatestAvailableRevision = o.rollout.latest
@@ -119,17 +108,17 @@ func (o *Operator) reportEtcd(ctx context.Context, v *view) error {
 			operatorv1.NodeStatus{NodeName: name, CurrentRevision: n.current, TargetRevision: n.target})
 	}
 	learner := slices.ContainsFunc(v.members, func(m member) bool { return m.IsLearner })
-	for _, f := range []finding{
-		{"EtcdMembersAvailable", true, "EtcdQuorate", v.message()},
-		{"EtcdMembersDegraded", o.degraded(v), "UnhealthyMembers", v.message()},
-		{"EtcdMembersProgressing", learner, "MembersNotStarted", v.message()},
-		{"NodeInstallerProgressing", !o.rollout.settled(), "", o.rollout.message()},
+	for _, c := range []openshift.Condition{
+		openshift.NewCondition("EtcdMembersAvailable", true, "EtcdQuorate", v.message()),
+		openshift.NewCondition("EtcdMembersDegraded", o.degraded(v), "UnhealthyMembers", v.message()),
+		openshift.NewCondition("EtcdMembersProgressing", learner, "MembersNotStarted", v.message()),
+		openshift.NewCondition("NodeInstallerProgressing", !o.rollout.settled(), "", o.rollout.message()),
 	} {
 		status.Conditions = append(status.Conditions, operatorv1.OperatorCondition{
-			Type: f.Type, Status: operatorv1.ConditionStatus(f.status()), Reason: f.Reason, Message: f.Message,
+			Type: string(c.Type), Status: operatorv1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message,
 		})
 	}
-	return o.once("the state of etcds/cluster", status, func() error {
+	return o.written.Once("the state of etcds/cluster", status, func() error {
 		etcd := &operatorv1.Etcd{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}
 		etcd.Spec.ManagementState = operatorv1.Managed
 		if err := o.api.Create(ctx, etcd); client.IgnoreAlreadyExists(err) != nil {
@@ -154,27 +143,12 @@ func (o *Operator) reportEtcd(ctx context.Context, v *view) error {
 }
 
 // reportOperator writes conditions of a ClusterOperator, which the installation creates.
-func (o *Operator) reportOperator(ctx context.Context, name string, findings ...finding) error {
-	return client.IgnoreNotFound(o.once("ClusterOperator "+name, findings, func() error {
+func (o *Operator) reportOperator(ctx context.Context, name string, conditions ...openshift.Condition) error {
+	return client.IgnoreNotFound(o.written.Once("ClusterOperator "+name, conditions, func() error {
 		operator := &configv1.ClusterOperator{}
 		if err := o.api.Get(ctx, client.ObjectKey{Name: name}, operator); err != nil {
 			return err
 		}
-		for _, f := range findings {
-			wanted := configv1.ClusterOperatorStatusCondition{
-				Type: configv1.ClusterStatusConditionType(f.Type), Status: configv1.ConditionStatus(f.status()), Reason: f.Reason, Message: f.Message,
-				LastTransitionTime: metav1.Now(),
-			}
-			i := slices.IndexFunc(operator.Status.Conditions, func(c configv1.ClusterOperatorStatusCondition) bool { return c.Type == wanted.Type })
-			if i < 0 {
-				operator.Status.Conditions = append(operator.Status.Conditions, wanted)
-				continue
-			}
-			if operator.Status.Conditions[i].Status == wanted.Status {
-				wanted.LastTransitionTime = operator.Status.Conditions[i].LastTransitionTime
-			}
-			operator.Status.Conditions[i] = wanted
-		}
-		return o.api.Status().Update(ctx, operator)
+		return openshift.WriteConditions(ctx, o.api, operator, conditions)
 	}))
 }

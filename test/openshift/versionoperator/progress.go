@@ -11,32 +11,34 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift"
 )
 
-// manifests are as many of a payload as each ClusterOperator has: what is told of the progress counts them.
+// manifests is the number of manifests of each ClusterOperator in a payload. The progress counts manifests.
 const manifests = 30
 
-// state is what the cluster-version-operator is about. It begins with what the status of the ClusterVersion says.
+// state is the state of the cluster-version-operator. It begins with the status of the ClusterVersion.
 type state struct {
 	adopted, prepared bool
 	desired           configv1.Release
 	history           []configv1.UpdateHistory
-	// loading is the payload that was asked for last; graph is what the update service says, invalid what is wrong with
-	// the request, upgradeable what keeps the minor version.
+	// loading is the last requested payload, and graph the answer of the update service. invalid is the error in the
+	// request, and upgradeable the condition that blocks minor upgrades.
 	loading     loading
 	graph       graph
 	invalid     string
-	upgradeable finding
-	// current is the ClusterOperator that the update has come to, since when; done are those that have its version, of all.
+	upgradeable openshift.Condition
+	// current is the ClusterOperator that is being updated since a time. done is the number of updated ones.
 	current     string
 	since       time.Time
 	done, total int
-	failing     finding
+	failing     openshift.Condition
 	// configured is the release of the machine configurations.
 	configured string
 }
 
-// loading is a payload on its way.
+// loading is a payload that is being retrieved.
 type loading struct {
 	update  configv1.Update
 	since   time.Time
@@ -45,7 +47,7 @@ type loading struct {
 
 func (s *state) progressing() bool { return len(s.history) > 0 && !completed(s.history[0]) }
 
-// adopt begins with what is there: an installation that ended, or an update that another operator was at.
+// adopt sets the state from the ClusterVersion: after an installation, or during the update of a former operator.
 func (o *Operator) adopt(v *view) {
 	s := &o.state
 	if s.adopted {
@@ -61,7 +63,7 @@ func (o *Operator) adopt(v *view) {
 	o.options.Log.Info("found the cluster installed", "version", last.Version, "progressing", s.progressing())
 }
 
-// prepare makes what administrators acknowledge things in: each release brings it along.
+// prepare creates the ConfigMap for acknowledgements, as each release does.
 func (o *Operator) prepare(ctx context.Context, _ *view) error {
 	if o.state.prepared {
 		return nil
@@ -79,7 +81,7 @@ func (o *Operator) prepare(ctx context.Context, _ *view) error {
 	return nil
 }
 
-// takeRequest looks at what is asked for, and begins an update when it is accepted.
+// takeRequest judges the request, and starts an accepted update.
 func (o *Operator) takeRequest(_ context.Context, v *view) error {
 	s, now := &o.state, time.Now()
 	s.graph = v.updates(v.version.Spec.Channel, s.desired, o.started)
@@ -91,12 +93,12 @@ func (o *Operator) takeRequest(_ context.Context, v *view) error {
 	}
 	update := resolve(wanted, s.graph.available)
 	if update == nil || update.Image == s.desired.Image && (update.Version == "" || update.Version == s.desired.Version) {
-		// Clearing a request asks for what is there already.
+		// The request names the current release, or was removed.
 		s.loading = loading{}
 		return nil
 	}
 	if s.loading.update.Image != update.Image || s.loading.update.Version != update.Version || s.loading.update.Force != update.Force {
-		o.options.Log.Info("asked for another release", "version", update.Version, "image", update.Image, "force", update.Force)
+		o.options.Log.Info("another release was requested", "version", update.Version, "image", update.Image, "force", update.Force)
 		s.loading = loading{update: *update, since: now}
 	}
 	takes := v.options.Load
@@ -122,7 +124,7 @@ func (o *Operator) takeRequest(_ context.Context, v *view) error {
 	return nil
 }
 
-// begin begins the update to a release, in place of one that is under way.
+// begin starts the update to a release. It replaces an update in progress.
 func (o *Operator) begin(release Release, risks string, verified bool) {
 	s, now := &o.state, metav1.Now()
 	o.options.Log.Info("accepted", "version", release.Version, "image", release.Image)
@@ -133,17 +135,17 @@ func (o *Operator) begin(release Release, risks string, verified bool) {
 	s.history = slices.Insert(s.history, 0, configv1.UpdateHistory{
 		State: configv1.PartialUpdate, StartedTime: now, Version: release.Version, Image: release.Image, Verified: verified, AcceptedRisks: risks,
 	})
-	s.loading, s.current, s.done, s.failing = loading{}, "", 0, finding{}
+	s.loading, s.current, s.done, s.failing = loading{}, "", 0, openshift.Condition{}
 }
 
-// rollOut takes the update one step further: one ClusterOperator after the other.
+// rollOut advances the update by one step: one ClusterOperator after the other.
 func (o *Operator) rollOut(ctx context.Context, v *view) error {
 	s := &o.state
 	s.total = len(v.operators)
 	if !s.progressing() {
 		return nil
 	}
-	s.done, s.failing = 0, finding{}
+	s.done, s.failing = 0, openshift.Condition{}
 	for i := range v.operators {
 		operator := &v.operators[i]
 		if operatorVersion(operator) == s.desired.Version {
@@ -153,9 +155,9 @@ func (o *Operator) rollOut(ctx context.Context, v *view) error {
 		if s.current != operator.Name {
 			s.current, s.since = operator.Name, time.Now()
 		}
-		if operator.Name == machineConfig && s.configured != s.desired.Version {
+		if operator.Name == openshift.MachineConfig && s.configured != s.desired.Version {
 			s.configured = s.desired.Version
-			o.after(time.Millisecond) // the pools come next
+			o.after(time.Millisecond) // the pools are configured next
 			return nil
 		}
 		if rest := v.options.Operator - time.Since(s.since); rest > 0 {
@@ -163,8 +165,8 @@ func (o *Operator) rollOut(ctx context.Context, v *view) error {
 			return nil
 		}
 		if o.waits(v, operator) {
-			if by := v.faults[operator.Name].mendedBy; by != "" && by == s.desired.Version {
-				o.Recover(operator.Name) // the operator of the new release runs already, and reports its version when it is not degraded any more
+			if by := v.faults[operator.Name].fixedBy; by != "" && by == s.desired.Version {
+				o.Recover(operator.Name) // the operator of the new release runs, and reports its version when it is not degraded
 			}
 			return nil
 		}
@@ -174,7 +176,7 @@ func (o *Operator) rollOut(ctx context.Context, v *view) error {
 		s.done++
 	}
 	if s.total == 0 || operatorVersion(&v.operators[s.total-1]) != s.desired.Version {
-		return nil // machine-config, which is always there, is not there yet
+		return nil // ClusterOperator machine-config does not exist yet
 	}
 	now := metav1.Now()
 	s.history[0].State, s.history[0].CompletionTime = configv1.CompletedUpdate, &now
@@ -183,38 +185,38 @@ func (o *Operator) rollOut(ctx context.Context, v *view) error {
 	return nil
 }
 
-// waits reports whether the update waits for a ClusterOperator, and why.
+// waits reports whether the update waits for a ClusterOperator, and sets the condition Failing.
 func (o *Operator) waits(v *view, operator *configv1.ClusterOperator) bool {
 	s, name := &o.state, operator.Name
 	failing := func(reason, message string) {
-		s.failing = finding{Type: failingCondition, Status: metav1.ConditionTrue, Reason: reason, Message: message}
+		s.failing = openshift.Condition{Type: failingCondition, Status: configv1.ConditionTrue, Reason: reason, Message: message}
 	}
-	if c := operatorCondition(operator, configv1.OperatorAvailable); c != nil && c.Status == configv1.ConditionFalse {
+	if c := openshift.FindCondition(operator, configv1.OperatorAvailable); c != nil && c.Status == configv1.ConditionFalse {
 		failing("ClusterOperatorNotAvailable", fmt.Sprintf("Cluster operator %s is not available", name))
 		return true
 	}
-	if c := operatorCondition(operator, configv1.OperatorDegraded); c != nil && c.Status == configv1.ConditionTrue {
+	if c := openshift.FindCondition(operator, configv1.OperatorDegraded); c != nil && c.Status == configv1.ConditionTrue {
 		failing("ClusterOperatorDegraded", fmt.Sprintf("Cluster operator %s is degraded", name))
 		return true
 	}
 	switch v.faults[name].kind {
-	case held, degraded:
+	case blocked, degraded:
 		return true
 	case slow:
 		minutes := 30
-		if name == machineConfig {
+		if name == openshift.MachineConfig {
 			minutes = 90
 		}
-		s.failing = finding{
-			Type: failingCondition, Status: metav1.ConditionUnknown, Reason: "SlowClusterOperator",
+		s.failing = openshift.Condition{
+			Type: failingCondition, Status: configv1.ConditionUnknown, Reason: "SlowClusterOperator",
 			Message: fmt.Sprintf("waiting on %s over %d minutes which is longer than expected", name, minutes),
 		}
 		return true
 	}
-	return name == machineConfig && !o.mastersConfigured(v)
+	return name == openshift.MachineConfig && !o.mastersConfigured(v)
 }
 
-// operatorVersion is the version that a ClusterOperator has.
+// operatorVersion returns the version of a ClusterOperator.
 func operatorVersion(operator *configv1.ClusterOperator) string {
 	for _, v := range operator.Status.Versions {
 		if v.Name == "operator" {
@@ -224,7 +226,7 @@ func operatorVersion(operator *configv1.ClusterOperator) string {
 	return ""
 }
 
-// setVersion gives a ClusterOperator the version, and leaves its conditions to whoever writes them.
+// setVersion sets the version of a ClusterOperator, and does not change its conditions.
 func (o *Operator) setVersion(ctx context.Context, operator *configv1.ClusterOperator, version string) error {
 	patch := fmt.Appendf(nil, `{"status":{"versions":[{"name":"operator","version":%q}]}}`, version)
 	if err := o.api.Status().Patch(ctx, operator, client.RawPatch(types.MergePatchType, patch)); err != nil {

@@ -10,15 +10,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift"
 )
 
 const (
-	guardLabel  = "guard"
+	// guardApp is the label app of guard Pods.
+	guardApp    = "guard"
 	guardPrefix = "etcd-guard-"
 )
 
-// guard publishes the quorum guard: a Pod for each Node, which is Ready while the member of the Node serves, and a
-// PodDisruptionBudget over these Pods. So an eviction, and with it a drain, is refused while too few members serve
+// guard publishes the quorum guard: a Pod for each Node, and the PodDisruptionBudget of these Pods. A Pod is Ready while
+// the member of its Node serves. The API server refuses evictions, and so drains, while too few members serve
 // (library-go, pkg/operator/staticpod/controller/guard).
 func (o *Operator) guard(ctx context.Context, v *view) error {
 	for i := range v.nodes {
@@ -32,7 +35,7 @@ func (o *Operator) guard(ctx context.Context, v *view) error {
 	return o.publishBudget(ctx, v)
 }
 
-// guardNode makes the guard Pod of a Node and sets whether it is Ready. A Node that is cordoned gets none; one that it has stays.
+// guardNode creates the guard Pod of a Node and sets its readiness. A cordoned Node keeps its Pod, and gets none.
 func (o *Operator) guardNode(ctx context.Context, v *view, node *corev1.Node) error {
 	found := v.guards[node.Name]
 	if found == nil {
@@ -46,8 +49,8 @@ func (o *Operator) guardNode(ctx context.Context, v *view, node *corev1.Node) er
 		v.guards[node.Name] = found
 	}
 	before, ready := found.DeepCopy(), v.serves(node)
-	setPodStatus(found, internalIP(node), ready)
-	if before.Status.Phase == found.Status.Phase && podReady(before) == ready {
+	setPodStatus(found, openshift.InternalIP(node), ready)
+	if before.Status.Phase == found.Status.Phase && openshift.PodReady(before) == ready {
 		return nil
 	}
 	if err := o.api.Status().Patch(ctx, found, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
@@ -58,23 +61,23 @@ func (o *Operator) guardNode(ctx context.Context, v *view, node *corev1.Node) er
 
 // serves reports whether the member of a Node answers and votes.
 func (v *view) serves(node *corev1.Node) bool {
-	m := v.memberAt(internalIP(node))
+	m := v.memberAt(openshift.InternalIP(node))
 	return m != nil && m.healthy && !m.IsLearner
 }
 
 func guardPod(node *corev1.Node) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: named(guardPrefix + node.Name)}
-	p.Labels = map[string]string{"app": guardLabel}
+	p.Labels = map[string]string{"app": guardApp}
 	p.Spec = corev1.PodSpec{
 		NodeName: node.Name, PriorityClassName: "system-cluster-critical", AutomountServiceAccountToken: new(bool),
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, // the Node may be unreachable for any time
-		Containers:  []corev1.Container{{Name: guardLabel, Image: "quay.io/openshift-release-dev/ocp-v4.0-art-dev:cli"}},
+		Containers:  []corev1.Container{{Name: guardApp, Image: "quay.io/openshift-release-dev/ocp-v4.0-art-dev:cli"}},
 	}
 	return p
 }
 
-// removeGuards removes guard Pods of Nodes that do not exist any more, and, as kubelets do, those that were evicted:
-// that of a host that is off stays.
+// removeGuards removes the guard Pods of deleted Nodes, and evicted Pods, as kubelets do. The Pod of a host that is off
+// stays.
 func (o *Operator) removeGuards(ctx context.Context, v *view) error {
 	for name, found := range v.guards {
 		evicted := !found.DeletionTimestamp.IsZero() && o.options.Etcd.On(name)
@@ -89,25 +92,24 @@ func (o *Operator) removeGuards(ctx context.Context, v *view) error {
 	return nil
 }
 
-// budget is what the PodDisruptionBudget of the guard Pods says.
+// budget is the content of the PodDisruptionBudget of the guard Pods.
 type budget struct{ Nodes, Pods, Healthy int32 }
 
-// publishBudget writes the PodDisruptionBudget, and its status, which no disruption controller computes here.
-// unhealthyPodEvictionPolicy is unset, as in the real one: an unready Pod is evicted only while enough others are
-// Ready.
+// publishBudget writes the PodDisruptionBudget with its status, because no disruption controller runs. As in OpenShift,
+// unhealthyPodEvictionPolicy is unset: an unready Pod is evicted only while enough other Pods are Ready.
 func (o *Operator) publishBudget(ctx context.Context, v *view) error {
 	b := budget{Nodes: int32(len(v.nodes)), Pods: int32(len(v.guards))}
 	for _, guard := range v.guards {
-		if podReady(guard) && guard.DeletionTimestamp.IsZero() {
+		if openshift.PodReady(guard) && guard.DeletionTimestamp.IsZero() {
 			b.Healthy++
 		}
 	}
 	wanted := max(b.Nodes-1, 0)
-	return o.once("the budget of the quorum guard", b, func() error {
-		pdb := &policyv1.PodDisruptionBudget{ObjectMeta: named("etcd-guard-pdb")}
+	return o.written.Once("the budget of the quorum guard", b, func() error {
+		pdb := &policyv1.PodDisruptionBudget{ObjectMeta: named(openshift.QuorumGuard)}
 		if _, err := controllerutil.CreateOrUpdate(ctx, o.api, pdb, func() error {
 			available := intstr.FromInt32(wanted)
-			pdb.Spec.MinAvailable, pdb.Spec.Selector = &available, &metav1.LabelSelector{MatchLabels: map[string]string{"app": guardLabel}}
+			pdb.Spec.MinAvailable, pdb.Spec.Selector = &available, &metav1.LabelSelector{MatchLabels: map[string]string{"app": guardApp}}
 			return nil
 		}); err != nil {
 			return err

@@ -17,34 +17,34 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/members"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift"
 )
 
-// memberLabels are those of the Nodes that etcd has members on.
-var memberLabels = []string{"node-role.kubernetes.io/master", "node-role.kubernetes.io/arbiter"}
+// memberLabels are the labels of Nodes with members.
+var memberLabels = []string{openshift.RoleLabel + "master", openshift.RoleLabel + "arbiter"}
 
 const (
-	namespace    = "openshift-etcd"
-	etcdOperator = "etcd"
+	namespace = openshift.EtcdNamespace
 
 	defaultInterval = 500 * time.Millisecond
-	// defaultRestart is the first back-off of a kubelet for a container that ends at once.
+	// defaultRestart is the first backoff of a kubelet for a container that exits at once.
 	defaultRestart = 10 * time.Second
-	// defaultRollout is how long a pod of etcd is away for a new revision: here all goes faster.
+	// defaultRollout is the downtime of a Pod of etcd for a new revision. It is shorter than in OpenShift.
 	defaultRollout = 300 * time.Millisecond
-	// answer is how long a healthy member may take, on a busy machine. looking and acting bound what is done at a time:
-	// an API that lost its quorum would hold the operator up for a minute.
-	answer  = 2 * time.Second
-	looking = 2 * answer
-	acting  = 5 * answer
-	// grace is how long a member may take to be well again when it was restarted for a revision.
-	grace = 3 * answer
+	// answerTimeout is the longest response time of a healthy member, on a busy machine. gatherTimeout and syncTimeout
+	// bound a sync: an API that lost its quorum would block the operator for a minute.
+	answerTimeout = 2 * time.Second
+	gatherTimeout = 2 * answerTimeout
+	syncTimeout   = 5 * answerTimeout
+	// grace is the longest time until a member is healthy after its restart for a revision.
+	grace = 3 * answerTimeout
 )
 
-// Step is something that an Operator can be held from.
+// Step is a step that a test can block.
 type Step string
 
-// The steps. A learner that is not promoted goes on learning; of a roll-out that does not go on a revision is on its
-// way to a node, and that is all.
+// The steps. While Promotion is blocked, a learner stays a learner. While Rollout is blocked, the next Node has a target
+// revision, and its member is not restarted.
 const (
 	Promotion Step = "promotion"
 	Rollout   Step = "roll-out"
@@ -54,13 +54,13 @@ const (
 type Options struct {
 	// Etcd is the etcd of the cluster.
 	Etcd *members.Cluster
-	// Interval is how often the operator looks: etcd tells nobody that a member came or went. Default: 500 ms.
+	// Interval is the time between syncs, because etcd does not report added and removed members. Default: 500 ms.
 	Interval time.Duration
-	// Rollout is how long the member of a node is away for a new revision. Default: 300 ms.
+	// Rollout is the downtime of a member for a new revision. Default: 300 ms.
 	Rollout time.Duration
-	// Restart is how long the container of a removed member is away. Default: 10 s.
+	// Restart is the downtime of the container of a removed member. Default: 10 s.
 	Restart time.Duration
-	// Log receives what the operator does. The zero value discards it.
+	// Log is the log of the operator. The zero value discards it.
 	Log logr.Logger
 }
 
@@ -70,18 +70,17 @@ type Operator struct {
 	api     client.Client
 	clients map[string]*clientv3.Client
 	rollout rollout
-	// written is what was written last, by object.
-	written map[string]string
-	problem string
+	written openshift.Written
+	problem openshift.Problems
 
-	mu   sync.Mutex
-	held map[Step]bool
-	// ended is when the members of nodes ended by themselves, removed tells which of them others removed.
-	ended   map[string]time.Time
+	mu      sync.Mutex
+	blocked map[Step]bool
+	// exited is when the containers of Nodes exited. removed are the Nodes whose members other clients removed.
+	exited  map[string]time.Time
 	removed map[string]bool
 }
 
-// New prepares an operator. Nothing is done before Run.
+// New returns an operator that does nothing before Run.
 func New(options Options) *Operator {
 	options.Interval = cmp.Or(options.Interval, defaultInterval)
 	options.Restart = cmp.Or(options.Restart, defaultRestart)
@@ -90,25 +89,26 @@ func New(options Options) *Operator {
 		options.Log = logr.Discard()
 	}
 	return &Operator{
-		options: options, clients: map[string]*clientv3.Client{}, ended: map[string]time.Time{},
-		removed: map[string]bool{}, written: map[string]string{}, held: map[Step]bool{},
+		options: options, clients: map[string]*clientv3.Client{}, exited: map[string]time.Time{},
+		removed: map[string]bool{}, written: openshift.Written{}, blocked: map[Step]bool{},
+		problem: openshift.Problems{Log: options.Log},
 		rollout: rollout{nodes: map[string]*nodeRevision{}},
 	}
 }
 
-// Run works until ctx ends, with an administrator's client of the workload cluster. It returns when nothing is done any more.
+// Run runs the operator until ctx ends, with an administrator's client of the workload cluster.
 func (o *Operator) Run(ctx context.Context, api client.Client) {
 	o.api = api
 	defer o.forgetClients(nil)
 	var running sync.WaitGroup
-	// What kubelets do goes on while the API does not answer.
-	running.Go(func() { o.each(ctx, o.restart) })
-	running.Go(func() { o.each(ctx, func(ctx context.Context) { o.tell(ctx, o.sync(ctx)) }) })
+	// Kubelets restart containers without the API.
+	running.Go(func() { o.repeat(ctx, o.restart) })
+	running.Go(func() { o.repeat(ctx, func(ctx context.Context) { o.problem.Report(ctx, o.sync(ctx)) }) })
 	running.Wait()
 }
 
-// each does something again and again.
-func (o *Operator) each(ctx context.Context, act func(context.Context)) {
+// repeat calls act at each interval.
+func (o *Operator) repeat(ctx context.Context, act func(context.Context)) {
 	tick := time.NewTicker(o.options.Interval)
 	defer tick.Stop()
 	for ctx.Err() == nil {
@@ -120,39 +120,27 @@ func (o *Operator) each(ctx context.Context, act func(context.Context)) {
 	}
 }
 
-// Hold keeps the operator from a step until Release.
-func (o *Operator) Hold(step Step) { o.hold(step, true) }
+// Block blocks a step until Unblock.
+func (o *Operator) Block(step Step) { o.block(step, true) }
 
-// Release see [Operator.Hold].
-func (o *Operator) Release(step Step) { o.hold(step, false) }
+// Unblock ends [Operator.Block].
+func (o *Operator) Unblock(step Step) { o.block(step, false) }
 
-func (o *Operator) hold(step Step, held bool) {
+func (o *Operator) block(step Step, blocked bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.held[step] = held
+	o.blocked[step] = blocked
 }
 
-func (o *Operator) holds(step Step) bool {
+func (o *Operator) blocks(step Step) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.held[step]
+	return o.blocked[step]
 }
 
-// tell logs a problem once.
-func (o *Operator) tell(ctx context.Context, err error) {
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	if text != "" && text != o.problem && ctx.Err() == nil {
-		o.options.Log.Info("held up", "reason", text)
-	}
-	o.problem = text
-}
-
-// view is what one look finds.
+// view has the objects and members of one sync.
 type view struct {
-	// nodes are the control-plane Nodes, in the order of their names.
+	// nodes are the control-plane Nodes, sorted by name.
 	nodes   []corev1.Node
 	members []member
 	secrets map[string]*corev1.Secret
@@ -166,11 +154,11 @@ type member struct {
 	healthy bool
 }
 
-// sync looks, and does what is to be done now. Without quorum there is nothing to be seen, and nothing is done.
+// sync gathers the view and acts on it. Without quorum it returns an error and does nothing.
 func (o *Operator) sync(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, acting)
+	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
-	v, err := o.look(ctx)
+	v, err := o.gather(ctx)
 	if err != nil {
 		return err
 	}
@@ -182,8 +170,8 @@ func (o *Operator) sync(ctx context.Context) error {
 	return nil
 }
 
-func (o *Operator) look(ctx context.Context) (*view, error) {
-	ctx, cancel := context.WithTimeout(ctx, looking)
+func (o *Operator) gather(ctx context.Context) (*view, error) {
+	ctx, cancel := context.WithTimeout(ctx, gatherTimeout)
 	defer cancel()
 	v := &view{secrets: map[string]*corev1.Secret{}, pods: map[string]*corev1.Pod{}, guards: map[string]*corev1.Pod{}}
 	secrets, pods := &corev1.SecretList{}, &corev1.PodList{}
@@ -205,13 +193,13 @@ func (o *Operator) look(ctx context.Context) (*view, error) {
 		v.secrets[secrets.Items[i].Name] = &secrets.Items[i]
 	}
 	for i := range pods.Items {
-		if p := &pods.Items[i]; p.Labels["app"] == guardLabel {
+		if p := &pods.Items[i]; p.Labels["app"] == guardApp {
 			v.guards[p.Spec.NodeName] = p
 		} else {
 			v.pods[p.Name] = p
 		}
 	}
-	return v, o.lookAtMembers(ctx, v)
+	return v, o.gatherMembers(ctx, v)
 }
 
 func (v *view) node(name string) *corev1.Node {
@@ -223,7 +211,7 @@ func (v *view) node(name string) *corev1.Node {
 	return nil
 }
 
-// memberAt is the member that has the address of a node; nil: none has.
+// memberAt returns the member with the address of a Node, or nil.
 func (v *view) memberAt(address string) *member {
 	for i := range v.members {
 		if slices.Contains(v.members[i].PeerURLs, members.PeerURL(address)) {
@@ -233,7 +221,7 @@ func (v *view) memberAt(address string) *member {
 	return nil
 }
 
-// unhealthy are the names of members that do not answer, and of those that were never started.
+// unhealthy returns the names of voters that do not answer. A member that never started has no name.
 func (v *view) unhealthy() []string {
 	var names []string
 	for _, m := range v.members {
@@ -244,21 +232,21 @@ func (v *view) unhealthy() []string {
 	return names
 }
 
-// tolerant reports whether one member can be away without harm.
+// tolerant reports whether one member can fail without harm.
 func (v *view) tolerant() bool { return len(v.unhealthy()) == 0 && len(v.voters()) >= controlPlaneSize }
 
-// well reports whether the member of a node answers, or there is none.
-func (v *view) well(name string) bool {
+// healthyAt reports whether the member of a Node answers, or the Node has none.
+func (v *view) healthyAt(name string) bool {
 	node := v.node(name)
 	if node == nil {
 		return true
 	}
-	m := v.memberAt(internalIP(node))
+	m := v.memberAt(openshift.InternalIP(node))
 	return m == nil || m.healthy
 }
 
-// voting are the names of all members that vote.
-func (v *view) voting() []string {
+// voterNames returns the names of all voters.
+func (v *view) voterNames() []string {
 	var names []string
 	for _, m := range v.members {
 		if !m.IsLearner {
@@ -268,18 +256,9 @@ func (v *view) voting() []string {
 	return names
 }
 
-// voters are the members of Nodes that vote.
+// voters returns the voters of Nodes.
 func (v *view) voters() []member {
 	return slices.DeleteFunc(slices.Clone(v.members), func(m member) bool { return m.IsLearner || m.Name == members.BootstrapName })
-}
-
-func internalIP(node *corev1.Node) string {
-	for _, a := range node.Status.Addresses {
-		if a.Type == corev1.NodeInternalIP {
-			return a.Address
-		}
-	}
-	return ""
 }
 
 // client returns a client of one member.
@@ -295,14 +274,13 @@ func (o *Operator) client(url string) (*clientv3.Client, error) {
 	return c, nil
 }
 
-// forgetClients closes the clients of members that are no more.
+// forgetClients closes the clients of removed members.
 func (o *Operator) forgetClients(kept []member) {
 	maps.DeleteFunc(o.clients, func(url string, c *clientv3.Client) bool {
 		if slices.ContainsFunc(kept, func(m member) bool { return slices.Contains(m.ClientURLs, url) }) {
 			return false
 		}
-		// Nothing is lost with it.
-		_ = c.Close()
+		_ = c.Close() // no request is pending
 		return true
 	})
 }

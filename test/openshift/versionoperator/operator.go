@@ -15,16 +15,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift"
 )
 
 const (
-	// GatesNamespace has the ConfigMap Gates: what an administrator has to acknowledge.
+	// GatesNamespace has the ConfigMap Gates: the gates that an administrator has to acknowledge.
 	GatesNamespace = "openshift-config-managed"
-	// Gates see GatesNamespace.
+	// Gates is in GatesNamespace.
 	Gates = "admin-gates"
-	// AcksNamespace has the ConfigMap Acks: what an administrator has acknowledged.
+	// AcksNamespace has the ConfigMap Acks: the gates that an administrator acknowledged.
 	AcksNamespace = "openshift-config"
-	// Acks see AcksNamespace.
+	// Acks is in AcksNamespace.
 	Acks = "admin-acks"
 
 	// VersionName is the name of the ClusterVersion.
@@ -36,34 +38,34 @@ const (
 	defaultDrain    = 100 * time.Millisecond
 	defaultAway     = 500 * time.Millisecond
 
-	// settle is how long events are gathered, retry how long nothing is tried when something failed, step how often is
-	// looked whether a Node is back. acting bounds what is done at a time.
-	settle = 20 * time.Millisecond
-	retry  = time.Second
-	step   = 100 * time.Millisecond
-	acting = 10 * time.Second
+	// settle is the time for which events are collected before a sync. retry is the time until the next sync after an
+	// error, and pollInterval the interval of checks of one Node.
+	settle       = 20 * time.Millisecond
+	retry        = time.Second
+	pollInterval = 100 * time.Millisecond
+	// requestTimeout bounds a sync and each step of the update of a Node.
+	requestTimeout = 10 * time.Second
 )
 
 // Options of an Operator.
 type Options struct {
-	// Releases are those of the update graph, and those that can be had by their images.
+	// Releases are the releases of the update graph, and the releases that can be retrieved by their images.
 	Releases []Release
-	// Payload tells the version of a release image that is none of these; empty: it cannot be pulled. Nil: so are all.
+	// Payload returns the version of any other release image; empty if the image cannot be pulled. Nil: none can.
 	Payload func(image string) (version string)
-	// Load is how long a payload takes to be retrieved. Default: 100 ms; in reality most of a minute.
+	// Load is the time to retrieve a payload. Default: 100 ms; in OpenShift almost a minute.
 	Load time.Duration
-	// Retry is how long after a refusal the same is tried again. Default: 2 s; in reality 2 to 4 minutes.
+	// Retry is the time until a refused request is judged again. Default: 2 s; in OpenShift 2 to 4 minutes.
 	Retry time.Duration
-	// Operator is how long each ClusterOperator takes. Default: 250 ms.
+	// Operator is the time until a ClusterOperator reports its new version. Default: 250 ms.
 	Operator time.Duration
-	// Drain is how long a Node is cordoned before it is rebooted. Default: 100 ms.
+	// Drain is the time between cordon and reboot of a Node. Default: 100 ms.
 	Drain time.Duration
-	// Reboot reboots the host of a Node, and returns when it is on again; the Node is Ready some time later. Nil: the
-	// Node is not Ready for Away.
+	// Reboot reboots the host of a Node, and returns when the host is on. Nil: the Node is not Ready for the time Away.
 	Reboot func(ctx context.Context, node string) error
-	// Away is how long a Node is not Ready where Reboot is nil. Default: 500 ms.
+	// Away is the downtime of a Node without Reboot. Default: 500 ms.
 	Away time.Duration
-	// Log receives what the operator does. The zero value discards it.
+	// Log is the log of the operator. The zero value discards it.
 	Log logr.Logger
 }
 
@@ -71,24 +73,24 @@ type Options struct {
 type Operator struct {
 	options Options
 	api     client.WithWatch
-	pokes   chan struct{}
+	wakeUps chan struct{}
 	updates sync.WaitGroup
-	problem string
-	life    context.Context //nolint:containedctx // That of Run: Nodes are updated for longer than one look takes.
+	problem openshift.Problems
+	life    context.Context //nolint:containedctx // the context of Run, because updates of Nodes outlast a sync
 
-	// The rest of what sync works with: nobody else does.
+	// Only sync uses these fields. next is the time until the next sync; 0: only an event starts it.
 	state   state
-	written map[string]string
-	wake    time.Duration
+	written openshift.Written
+	next    time.Duration
 	started metav1.Time
 
 	mu sync.Mutex
 	settings
-	// updating are the Nodes that are given another configuration.
+	// updating are the Nodes that are being updated.
 	updating map[string]bool
 }
 
-// settings are what tests change while the operator works.
+// settings are the values that tests change while the operator runs.
 type settings struct {
 	options      Options
 	releases     []Release
@@ -98,29 +100,29 @@ type settings struct {
 	salt         map[string]int
 }
 
-// fault is what keeps a ClusterOperator from its version.
+// fault blocks the version of a ClusterOperator.
 type fault struct {
 	kind    faultKind
 	message string
-	// mendedBy is the version whose operator ends it; empty: none.
-	mendedBy string
+	// fixedBy is the version with the fix, or empty.
+	fixedBy string
 }
 
 type faultKind string
 
 const (
-	held     faultKind = "held"
+	blocked  faultKind = "blocked"
 	slow     faultKind = "slow"
 	degraded faultKind = "degraded"
-	// unavailable: no static Pod of the operand serves.
+	// unavailable means that no static Pod of the operand serves.
 	unavailable faultKind = "unavailable"
-	// mended: what was written to the ClusterOperator is taken back.
-	mended faultKind = "mended"
-	// notUpgradeable: it goes on, and keeps the cluster at its minor version.
+	// fixed means that the conditions of the fault are reverted next.
+	fixed faultKind = "fixed"
+	// notUpgradeable means that only upgrades to another minor version are blocked.
 	notUpgradeable faultKind = "notUpgradeable"
 )
 
-// New prepares an operator. Nothing is done before Run.
+// New returns an operator that does nothing before Run.
 func New(options Options) *Operator {
 	options.Load = cmp.Or(options.Load, defaultLoad)
 	options.Retry = cmp.Or(options.Retry, defaultRetry)
@@ -131,7 +133,8 @@ func New(options Options) *Operator {
 		options.Log = logr.Discard()
 	}
 	return &Operator{
-		options: options, pokes: make(chan struct{}, 1), written: map[string]string{}, started: metav1.Now(), updating: map[string]bool{},
+		options: options, wakeUps: make(chan struct{}, 1), written: openshift.Written{}, started: metav1.Now(), updating: map[string]bool{},
+		problem: openshift.Problems{Log: options.Log},
 		settings: settings{
 			options: options, releases: slices.Clone(options.Releases), faults: map[string]fault{}, broken: map[string]string{},
 			salt: map[string]int{},
@@ -139,7 +142,7 @@ func New(options Options) *Operator {
 	}
 }
 
-// Run works until ctx ends, with an administrator's client of the workload cluster. It returns when nothing is done any more.
+// Run runs the operator until ctx ends, with an administrator's client of the workload cluster.
 func (o *Operator) Run(ctx context.Context, api client.WithWatch) {
 	o.api, o.life = api, ctx
 	var watching sync.WaitGroup
@@ -154,56 +157,43 @@ func (o *Operator) Run(ctx context.Context, api client.WithWatch) {
 		})
 	}
 	for ctx.Err() == nil {
-		again := o.sync(ctx)
-		o.await(ctx, again)
+		o.await(ctx, o.sync(ctx))
 	}
 	watching.Wait()
 	o.updates.Wait()
 }
 
-// await returns when something happened, or after a time; 0: no time is known.
-func (o *Operator) await(ctx context.Context, again time.Duration) {
+// await waits for an event, or for a duration; 0: only for an event.
+func (o *Operator) await(ctx context.Context, d time.Duration) {
 	var timer <-chan time.Time
-	if again > 0 {
-		timer = time.After(again)
+	if d > 0 {
+		timer = time.After(d)
 	}
 	select {
 	case <-ctx.Done():
 	case <-timer:
-	case <-o.pokes:
-		pause(ctx, settle)
+	case <-o.wakeUps:
+		openshift.Pause(ctx, settle)
 	}
 }
 
-// poke lets the operator look again.
-func (o *Operator) poke() {
+// wakeUp starts a sync.
+func (o *Operator) wakeUp() {
 	select {
-	case o.pokes <- struct{}{}:
+	case o.wakeUps <- struct{}{}:
 	default:
 	}
 }
 
-// pause waits for the duration, or less when ctx ends. It returns whether the whole of it passed.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
-// change changes settings, and lets the operator look.
+// change changes settings, and starts a sync.
 func (o *Operator) change(change func(s *settings)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	change(&o.settings)
-	o.poke()
+	o.wakeUp()
 }
 
-// snapshot is what is set now.
+// snapshot returns a copy of the settings.
 func (o *Operator) snapshot() *settings {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -213,7 +203,7 @@ func (o *Operator) snapshot() *settings {
 	return &s
 }
 
-// Offer adds releases, or replaces those of the same image.
+// Offer adds releases, or replaces releases with the same image.
 func (o *Operator) Offer(releases ...Release) {
 	o.change(func(s *settings) {
 		for _, r := range releases {
@@ -222,42 +212,42 @@ func (o *Operator) Offer(releases ...Release) {
 	})
 }
 
-// Disconnect takes the update service away, or brings it back.
+// Disconnect disconnects the update service, or connects it again.
 func (o *Operator) Disconnect(disconnected bool) {
 	o.change(func(s *settings) { s.disconnected = disconnected })
 }
 
-// Hold keeps a ClusterOperator from getting the version of a release until Recover: the update waits for it, and nothing else is told.
-func (o *Operator) Hold(operator string) { o.fault(operator, fault{kind: held}) }
+// Block blocks the new version of a ClusterOperator until Recover. The update waits, and no condition reports a failure.
+func (o *Operator) Block(operator string) { o.fault(operator, fault{kind: blocked}) }
 
-// Slow likewise, and it is told that it takes longer than expected, which is no failure.
+// Slow blocks the new version of a ClusterOperator until Recover. Failing is Unknown, because it is slower than expected.
 func (o *Operator) Slow(operator string) { o.fault(operator, fault{kind: slow}) }
 
-// Fail makes a ClusterOperator degraded until Recover: an update fails at it.
+// Fail makes a ClusterOperator degraded until Recover. The update fails at it.
 func (o *Operator) Fail(operator, message string) {
 	o.fault(operator, fault{kind: degraded, message: message})
 }
 
-// FailUntil makes a ClusterOperator degraded until an update has come to it whose release fixes it.
+// FailUntil makes a ClusterOperator degraded until the update to the release that fixes it.
 func (o *Operator) FailUntil(operator, message, release string) {
-	o.fault(operator, fault{kind: degraded, message: message, mendedBy: release})
+	o.fault(operator, fault{kind: degraded, message: message, fixedBy: release})
 }
 
-// Interrupt makes a ClusterOperator unavailable until Recover, as those of static Pods are after the only host has
-// restarted. An update does not wait for the operator.
+// Interrupt makes a ClusterOperator unavailable until Recover, like those of static Pods after the restart of the
+// only host. An update does not wait for the operator.
 func (o *Operator) Interrupt(operator string) { o.fault(operator, fault{kind: unavailable}) }
 
-// Refuse makes a ClusterOperator keep the cluster at its minor version until Recover.
+// Refuse makes a ClusterOperator block minor upgrades until Recover.
 func (o *Operator) Refuse(operator, message string) {
 	o.fault(operator, fault{kind: notUpgradeable, message: message})
 }
 
-// Recover ends what was done to a ClusterOperator.
+// Recover ends the fault of a ClusterOperator.
 func (o *Operator) Recover(operator string) {
 	o.change(func(s *settings) {
 		switch s.faults[operator].kind {
 		case degraded, notUpgradeable, unavailable:
-			s.faults[operator] = fault{kind: mended}
+			s.faults[operator] = fault{kind: fixed}
 		default:
 			delete(s.faults, operator)
 		}
@@ -268,30 +258,18 @@ func (o *Operator) fault(operator string, f fault) {
 	o.change(func(s *settings) { s.faults[operator] = f })
 }
 
-// Break makes a Node fail to take another configuration, until Mend: it and its pool are degraded as soon as that is tried.
+// Break makes updates of a Node fail until Repair. The Node and its pool are degraded after the first attempt.
 func (o *Operator) Break(node, reason string) {
 	o.change(func(s *settings) { s.broken[node] = reason })
 }
 
-// Mend see [Operator.Break].
-func (o *Operator) Mend(node string) { o.change(func(s *settings) { delete(s.broken, node) }) }
+// Repair ends [Operator.Break].
+func (o *Operator) Repair(node string) { o.change(func(s *settings) { delete(s.broken, node) }) }
 
-// Reconfigure renders another configuration for a pool, of the same release, as a MachineConfig of an administrator does.
+// Reconfigure renders another configuration of the same release for a pool, as after a change of a MachineConfig.
 func (o *Operator) Reconfigure(pool string) { o.change(func(s *settings) { s.salt[pool]++ }) }
 
-// tell logs a problem once.
-func (o *Operator) tell(ctx context.Context, err error) {
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	if text != "" && text != o.problem && ctx.Err() == nil {
-		o.options.Log.Info("held up", "reason", text)
-	}
-	o.problem = text
-}
-
-// view is what one look finds.
+// view has the objects of one sync.
 type view struct {
 	*settings
 
@@ -299,26 +277,26 @@ type view struct {
 	operators []configv1.ClusterOperator
 	nodes     []corev1.Node
 	pools     map[string]*machineconfigv1.MachineConfigPool
-	// rendered are the versions of the rendered configurations, by name.
+	// rendered are the versions of rendered configurations by name.
 	rendered    map[string]string
 	gates, acks map[string]string
 }
 
-// sync looks, and does what is to be done now. It returns when there is more to do if nothing happens; 0: there is not.
-func (o *Operator) sync(ctx context.Context) (again time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, acting)
+// sync gathers the view and acts on it. It returns the time until the next sync; 0: only an event starts it.
+func (o *Operator) sync(ctx context.Context) (next time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	o.wake = 0
+	o.next = 0
 	err := o.act(ctx)
-	o.tell(ctx, err)
+	o.problem.Report(ctx, err)
 	if err != nil {
 		return retry
 	}
-	return o.wake
+	return o.next
 }
 
 func (o *Operator) act(ctx context.Context) error {
-	v, err := o.look(ctx)
+	v, err := o.gather(ctx)
 	if v == nil || err != nil {
 		return err
 	}
@@ -331,34 +309,34 @@ func (o *Operator) act(ctx context.Context) error {
 	return nil
 }
 
-// after makes the operator look again after a time.
+// after starts the next sync after at most a duration.
 func (o *Operator) after(d time.Duration) {
 	d = max(d, time.Millisecond)
-	if o.wake == 0 || d < o.wake {
-		o.wake = d
+	if o.next == 0 || d < o.next {
+		o.next = d
 	}
 }
 
-// look reads everything once. A cluster that is not installed is left alone: nil.
-func (o *Operator) look(ctx context.Context) (*view, error) {
+// gather reads all objects. It returns nil for a cluster that is not installed.
+func (o *Operator) gather(ctx context.Context) (*view, error) {
 	v := &view{
 		settings: o.snapshot(), version: &configv1.ClusterVersion{}, pools: map[string]*machineconfigv1.MachineConfigPool{},
 		rendered: map[string]string{},
 	}
 	if err := o.api.Get(ctx, client.ObjectKey{Name: VersionName}, v.version); err != nil {
 		if client.IgnoreNotFound(err) == nil {
-			return nil, nil // There is nothing to look at.
+			return nil, nil // the installation did not create it yet
 		}
 		return nil, fmt.Errorf("cannot read the ClusterVersion: %w", err)
 	}
 	if !o.state.adopted && !slices.ContainsFunc(v.version.Status.History, completed) {
-		return nil, nil // Likewise.
+		return nil, nil // the installation did not complete
 	}
 	operators, nodes, pools, configs := &configv1.ClusterOperatorList{}, &corev1.NodeList{},
 		&machineconfigv1.MachineConfigPoolList{}, &machineconfigv1.MachineConfigList{}
 	for _, list := range []client.ObjectList{operators, nodes, pools, configs} {
 		if err := o.api.List(ctx, list); err != nil {
-			return nil, fmt.Errorf("cannot list what the cluster consists of: %w", err)
+			return nil, fmt.Errorf("cannot list operators, Nodes, pools and configurations: %w", err)
 		}
 	}
 	v.operators, v.nodes = operators.Items, nodes.Items
@@ -388,8 +366,8 @@ func (o *Operator) configMap(ctx context.Context, namespace, name string) (map[s
 
 func completed(entry configv1.UpdateHistory) bool { return entry.State == configv1.CompletedUpdate }
 
-// inOrder is the order in which ClusterOperators are updated: etcd and the kube-apiserver first, machine-config last.
+// inOrder orders ClusterOperators by their updates: etcd and the kube-apiserver first, machine-config last.
 func inOrder(a, b string) int {
-	rank := map[string]int{"etcd": -2, "kube-apiserver": -1, machineConfig: 1}
+	rank := map[string]int{openshift.Etcd: -2, openshift.KubeAPIServer: -1, openshift.MachineConfig: 1}
 	return cmp.Or(cmp.Compare(rank[a], rank[b]), cmp.Compare(a, b))
 }

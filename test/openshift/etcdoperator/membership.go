@@ -15,14 +15,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/members"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift"
 )
 
-// controlPlaneSize is with how many members of Nodes the bootstrap's is not needed any more.
+// controlPlaneSize is the number of Node members from which the member of the bootstrap host is removed.
 const controlPlaneSize = 3
 
 var errNoMember = errors.New("no etcd member answers")
 
-// anyMember calls members until one answers.
+// anyMember calls one member after the other until a call succeeds.
 func (o *Operator) anyMember(ctx context.Context, call func(context.Context, *clientv3.Client) error) error {
 	result := errNoMember
 	for name, url := range o.options.Etcd.Serving() {
@@ -30,7 +31,7 @@ func (o *Operator) anyMember(ctx context.Context, call func(context.Context, *cl
 		if err != nil {
 			return err
 		}
-		bounded, cancel := context.WithTimeout(ctx, answer)
+		bounded, cancel := context.WithTimeout(ctx, answerTimeout)
 		err = call(bounded, c)
 		cancel()
 		if err == nil {
@@ -41,8 +42,8 @@ func (o *Operator) anyMember(ctx context.Context, call func(context.Context, *cl
 	return result
 }
 
-// lookAtMembers lists the members, which takes a quorum, and asks each for its health.
-func (o *Operator) lookAtMembers(ctx context.Context, v *view) error {
+// gatherMembers lists the members, which requires a quorum, and queries the health of each.
+func (o *Operator) gatherMembers(ctx context.Context, v *view) error {
 	var list *clientv3.MemberListResponse
 	err := o.anyMember(ctx, func(ctx context.Context, c *clientv3.Client) (err error) {
 		list, err = c.MemberList(ctx)
@@ -56,8 +57,8 @@ func (o *Operator) lookAtMembers(ctx context.Context, v *view) error {
 	}
 	slices.SortFunc(v.members, func(a, b member) int { return cmp.Compare(a.ID, b.ID) })
 	o.forgetClients(v.members)
-	o.options.Etcd.Vote(v.voting())
-	var asking sync.WaitGroup
+	o.options.Etcd.Vote(v.voterNames())
+	var queries sync.WaitGroup
 	for i := range v.members {
 		m := &v.members[i]
 		if m.Name == "" || !o.options.Etcd.Running(m.Name) || len(m.ClientURLs) == 0 {
@@ -67,15 +68,15 @@ func (o *Operator) lookAtMembers(ctx context.Context, v *view) error {
 		if err != nil {
 			return err
 		}
-		asking.Go(func() { m.healthy = healthy(ctx, c, m.IsLearner) })
+		queries.Go(func() { m.healthy = healthy(ctx, c, m.IsLearner) })
 	}
-	asking.Wait()
+	queries.Wait()
 	return nil
 }
 
-// healthy asks as OpenShift does: for a key, through the member. A learner answers for its own state alone.
+// healthy reads a key through a member, as OpenShift does. A learner answers only queries of its status.
 func healthy(ctx context.Context, c *clientv3.Client, learner bool) bool {
-	ctx, cancel := context.WithTimeout(ctx, answer)
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	if learner {
 		_, err := c.Status(ctx, c.Endpoints()[0])
@@ -85,7 +86,7 @@ func healthy(ctx context.Context, c *clientv3.Client, learner bool) bool {
 	return err == nil
 }
 
-// scaleUp takes the etcd one step towards one member for each node.
+// scaleUp makes one step towards one voter for each Node.
 func (o *Operator) scaleUp(ctx context.Context, v *view) error {
 	if len(v.unhealthy()) > 0 {
 		return nil
@@ -104,15 +105,15 @@ func (o *Operator) scaleUp(ctx context.Context, v *view) error {
 	return nil
 }
 
-// candidate reports whether a node is to become a member: its etcd container runs, and waits to be one.
+// candidate reports whether a Node becomes a member: its etcd container runs, and waits for its membership.
 func (o *Operator) candidate(v *view, node *corev1.Node) bool {
-	return node.DeletionTimestamp == nil && internalIP(node) != "" && v.memberAt(internalIP(node)) == nil &&
+	return node.DeletionTimestamp == nil && openshift.InternalIP(node) != "" && v.memberAt(openshift.InternalIP(node)) == nil &&
 		o.options.Etcd.On(node.Name) && !o.options.Etcd.Placed(node.Name)
 }
 
 func (o *Operator) add(ctx context.Context, node *corev1.Node) error {
 	err := o.anyMember(ctx, func(ctx context.Context, c *clientv3.Client) error {
-		_, err := c.MemberAddAsLearner(ctx, []string{members.PeerURL(internalIP(node))})
+		_, err := c.MemberAddAsLearner(ctx, []string{members.PeerURL(openshift.InternalIP(node))})
 		return err
 	})
 	if err != nil {
@@ -122,18 +123,18 @@ func (o *Operator) add(ctx context.Context, node *corev1.Node) error {
 	return nil
 }
 
-// promote starts a learner, and lets it vote as soon as etcd finds that it has caught up.
+// promote starts a learner, and promotes it as soon as etcd accepts that it has caught up.
 func (o *Operator) promote(ctx context.Context, v *view, learner member) error {
 	for i := range v.nodes {
 		node := &v.nodes[i]
-		if !slices.Contains(learner.PeerURLs, members.PeerURL(internalIP(node))) {
+		if !slices.Contains(learner.PeerURLs, members.PeerURL(openshift.InternalIP(node))) {
 			continue
 		}
 		if o.options.Etcd.On(node.Name) && !o.options.Etcd.Placed(node.Name) {
 			return o.place(ctx, v, node)
 		}
 	}
-	if !learner.healthy || o.holds(Promotion) {
+	if !learner.healthy || o.blocks(Promotion) {
 		return nil
 	}
 	err := o.anyMember(ctx, func(ctx context.Context, c *clientv3.Client) error {
@@ -150,13 +151,13 @@ func (o *Operator) promote(ctx context.Context, v *view, learner member) error {
 	return nil
 }
 
-// place is what the etcd container of a node does when it finds that it is a member. It takes the certificates that are
-// there for the name of the node.
+// place starts the member of a Node, as its etcd container does. The member uses the certificates in the Secrets of the
+// Node's name, which may be older than the Node.
 func (o *Operator) place(ctx context.Context, v *view, node *corev1.Node) error {
 	peers := make([]members.Peer, 0, len(v.members))
 	for _, m := range v.members {
 		peer := members.Peer{Name: m.Name, URL: m.PeerURLs[0]}
-		if peer.URL == members.PeerURL(internalIP(node)) {
+		if peer.URL == members.PeerURL(openshift.InternalIP(node)) {
 			peer.Name = node.Name
 		}
 		peers = append(peers, peer)
@@ -169,27 +170,27 @@ func credentialsOf(secret *corev1.Secret) members.Credentials {
 	return members.Credentials{Certificate: secret.Data[corev1.TLSCertKey], Key: secret.Data[corev1.TLSPrivateKeyKey]}
 }
 
-// removeBootstrap ends the member that the installation began with.
+// removeBootstrap removes the member of the bootstrap host.
 func (o *Operator) removeBootstrap(ctx context.Context, v *view) error {
 	i := slices.IndexFunc(v.members, func(m member) bool { return m.Name == members.BootstrapName })
 	if i < 0 {
 		return nil
 	}
-	o.makeWay(ctx, v, members.BootstrapName)
+	o.moveLeader(ctx, v, members.BootstrapName)
 	err := o.anyMember(ctx, func(ctx context.Context, c *clientv3.Client) error {
 		_, err := c.MemberRemove(ctx, v.members[i].ID)
 		return err
 	})
 	if err != nil && !errors.Is(err, rpctypes.ErrMemberNotFound) {
-		return fmt.Errorf("cannot remove the bootstrap's member: %w", err)
+		return fmt.Errorf("cannot remove the member of the bootstrap host: %w", err)
 	}
-	o.options.Log.Info("removed the bootstrap's member")
+	o.options.Log.Info("removed the member of the bootstrap host")
 	return o.options.Etcd.Wipe(members.BootstrapName)
 }
 
-// makeWay lets another member lead before one ends, as etcd does that is asked to end. Where it does not lead it is
-// refused, which is as well.
-func (o *Operator) makeWay(ctx context.Context, v *view, name string) {
+// moveLeader makes another member the leader before a member stops, as etcd does on SIGTERM. A member that is not the
+// leader refuses, which is ignored.
+func (o *Operator) moveLeader(ctx context.Context, v *view, name string) {
 	i := slices.IndexFunc(v.members, func(m member) bool { return m.Name == name && len(m.ClientURLs) > 0 })
 	j := slices.IndexFunc(v.voters(), func(m member) bool { return m.Name != name && m.healthy })
 	if i < 0 || j < 0 {
@@ -199,12 +200,12 @@ func (o *Operator) makeWay(ctx context.Context, v *view, name string) {
 	if err != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, answer)
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	_, _ = c.MoveLeader(ctx, v.voters()[j].ID)
 }
 
-// restart starts containers again that ended, as kubelets do, which need no API for that.
+// restart restarts containers that exited, as kubelets do.
 func (o *Operator) restart(ctx context.Context) {
 	for _, name := range o.due(o.options.Etcd.Ended()) {
 		if err := o.options.Etcd.Restart(ctx, name); err != nil {
@@ -213,33 +214,32 @@ func (o *Operator) restart(ctx context.Context) {
 	}
 }
 
-// due returns the nodes whose containers, which ended, are started again now. One that others removed is left to
-// discardRemoved. A node that is not among those that ended was installed again, or is off: what ends there later has
-// ended then.
-func (o *Operator) due(ended []string) (due []string) {
+// due returns the Nodes whose exited containers are restarted now. discardRemoved handles the containers of removed
+// members. A Node without exited container was installed again or is off, so its next exit counts from the beginning.
+func (o *Operator) due(exited []string) (due []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	maps.DeleteFunc(o.ended, func(name string, _ time.Time) bool { return !slices.Contains(ended, name) })
-	for _, name := range ended {
-		if o.ended[name].IsZero() {
-			o.options.Log.Info("etcd ended", "node", name)
-			o.ended[name] = time.Now()
+	maps.DeleteFunc(o.exited, func(name string, _ time.Time) bool { return !slices.Contains(exited, name) })
+	for _, name := range exited {
+		if o.exited[name].IsZero() {
+			o.options.Log.Info("etcd exited", "node", name)
+			o.exited[name] = time.Now()
 		}
-		if o.removed[name] || time.Since(o.ended[name]) < o.options.Restart {
+		if o.removed[name] || time.Since(o.exited[name]) < o.options.Restart {
 			continue
 		}
-		delete(o.ended, name)
+		delete(o.exited, name)
 		due = append(due, name)
 	}
 	return due
 }
 
-// discardRemoved takes the data of members away that others removed: a container that is started again with such data
-// puts it aside, and waits to be a member.
+// discardRemoved discards the data of members that other clients removed, as the restarted container of such a member
+// does. Then the container waits for its membership.
 func (o *Operator) discardRemoved(_ context.Context, v *view) error {
 	for i := range v.nodes {
 		node := &v.nodes[i]
-		if !o.discards(node.Name, o.options.Etcd.Placed(node.Name) && v.memberAt(internalIP(node)) == nil) {
+		if !o.discards(node.Name, o.options.Etcd.Placed(node.Name) && v.memberAt(openshift.InternalIP(node)) == nil) {
 			continue
 		}
 		if err := o.options.Etcd.Discard(node.Name); err != nil {
@@ -249,14 +249,14 @@ func (o *Operator) discardRemoved(_ context.Context, v *view) error {
 	return nil
 }
 
-// discards reports whether the container of a node is started again now that ended because others removed its member.
+// discards reports whether the container of a Node is restarted now that exited after the removal of its member.
 func (o *Operator) discards(name string, removed bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.removed[name] = removed
-	if !removed || o.ended[name].IsZero() || time.Since(o.ended[name]) < o.options.Restart {
+	if !removed || o.exited[name].IsZero() || time.Since(o.exited[name]) < o.options.Restart {
 		return false
 	}
-	delete(o.ended, name)
+	delete(o.exited, name)
 	return true
 }

@@ -23,12 +23,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/versionoperator"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift/versionoperator"
 )
 
 const (
 	patience = 2 * time.Minute
-	// quiet is how long nothing happens where something could.
+	// quiet is the time for which no change is observed.
 	quiet = 300 * time.Millisecond
 
 	current                  = "machineconfiguration.openshift.io/currentConfig"
@@ -36,7 +36,7 @@ const (
 	releaseAnnotation        = "machineconfiguration.openshift.io/release-image-version"
 )
 
-// environment has the API server that all tests use, one after the other.
+// environment has the API server of all tests, which run one after the other.
 var environment struct {
 	sync.Once
 	env     *env.Env
@@ -56,8 +56,8 @@ func apiServer(t *testing.T) *env.WorkloadCluster {
 	t.Helper()
 	environment.Do(func() {
 		ctrl.SetLogger(logr.Discard())
-		klog.SetLogger(logr.Discard())            // of watches that end
-		ctx := context.WithoutCancel(t.Context()) // it outlives the first test
+		klog.SetLogger(logr.Discard())            // of closed watches
+		ctx := context.WithoutCancel(t.Context()) // the server outlives the first test
 		environment.env, environment.err = env.Start(ctx, env.Options{NoManagers: true, LeaveSignals: true})
 		if environment.err == nil {
 			environment.cluster, environment.err = environment.env.NewWorkloadCluster(ctx, "upgraded")
@@ -69,7 +69,7 @@ func apiServer(t *testing.T) *env.WorkloadCluster {
 	return environment.cluster
 }
 
-// world is a workload cluster with an operator; nothing of it is there at first.
+// world is an empty workload cluster with an operator.
 type world struct {
 	*WithT
 	t        *testing.T
@@ -106,12 +106,12 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// image is the pull spec of a version.
+// image returns the pull spec of a version.
 func image(version string) string {
 	return "quay.io/openshift-release-dev/ocp-release@sha256:" + fmt.Sprintf("%064x", []byte(version))
 }
 
-// release is one of these channels.
+// release returns a release in channels.
 func release(version string, channels ...string) versionoperator.Release {
 	return versionoperator.Release{Version: version, Image: image(version), Channels: channels}
 }
@@ -120,7 +120,7 @@ const (
 	stable, next = "stable-4.20", "stable-4.21"
 )
 
-// releases are what the clusters of these tests, which have 4.20.1, can be upgraded to.
+// releases returns the releases for the clusters of the tests, which have 4.20.1.
 func releases() []versionoperator.Release {
 	risky, harmless, unsigned, patched := release("4.20.4", stable), release("4.20.5", next), release("4.20.6"),
 		release("4.20.2", stable, next)
@@ -139,7 +139,7 @@ func fast() versionoperator.Options {
 	return versionoperator.Options{Releases: releases(), Load: 5 * ms, Retry: 100 * ms, Operator: 5 * ms, Drain: 5 * ms, Away: 20 * ms}
 }
 
-// install makes a cluster that was installed with 4.20.1, and starts its operator.
+// install creates a cluster with 4.20.1, and starts its operator.
 func (w *world) install(masters, workers int, change ...func(*versionoperator.Options)) {
 	w.t.Helper()
 	w.create("4.20.1", configv1.CompletedUpdate)
@@ -165,7 +165,7 @@ func (w *world) start(change ...func(*versionoperator.Options)) {
 		f(&options)
 	}
 	w.operator = versionoperator.New(options)
-	ctx, cancel := context.WithCancel(context.Background()) // it ends before the test, which it logs to
+	ctx, cancel := context.WithCancel(context.Background()) // ends before the test, to which the operator logs
 	var running sync.WaitGroup
 	operator, api := w.operator, w.api
 	running.Go(func() { operator.Run(ctx, api) })
@@ -176,7 +176,7 @@ func (w *world) start(change ...func(*versionoperator.Options)) {
 	w.t.Cleanup(w.stop)
 }
 
-// create writes what the installer leaves.
+// create creates the objects of an installation.
 func (w *world) create(version string, state configv1.UpdateState) {
 	w.t.Helper()
 	now := metav1.Now()
@@ -223,14 +223,14 @@ func (w *world) version() *configv1.ClusterVersion {
 	return cv
 }
 
-// pool is a pool; one without a name: there is none.
+// pool returns a pool, without name if it does not exist.
 func (w *world) pool(name string) *machineconfigv1.MachineConfigPool {
 	pool := &machineconfigv1.MachineConfigPool{}
 	w.Expect(client.IgnoreNotFound(w.api.Get(w.ctx, client.ObjectKey{Name: name}, pool))).To(Succeed())
 	return pool
 }
 
-// poolIs is Updated, Updating and Degraded of a pool.
+// poolIs returns the conditions Updated, Updating and Degraded of a pool.
 func (w *world) poolIs(name string) map[string]string {
 	is := map[string]string{}
 	for _, c := range w.pool(name).Status.Conditions {
@@ -254,7 +254,7 @@ func (w *world) annotations(node string) map[string]string {
 	return found.Annotations
 }
 
-// releaseOf is the release whose configuration a Node has.
+// releaseOf returns the release of the configuration of a Node.
 func (w *world) releaseOf(node string) string {
 	config := &machineconfigv1.MachineConfig{}
 	if err := w.api.Get(w.ctx, client.ObjectKey{Name: w.annotations(node)[current]}, config); err != nil {
@@ -263,7 +263,7 @@ func (w *world) releaseOf(node string) string {
 	return config.Annotations[releaseAnnotation]
 }
 
-// condition is one of the ClusterVersion's, as status, reason and message; empty: it is not there.
+// condition returns status, reason and message of a condition of the ClusterVersion, or an empty string.
 func (w *world) condition(kind string) string {
 	for _, c := range w.version().Status.Conditions {
 		if string(c.Type) == kind {
@@ -284,14 +284,14 @@ func (w *world) operatorCondition(name, kind string) string {
 	return ""
 }
 
-// patch changes an object as an administrator does.
+// patch changes an object.
 func (w *world) patch(object client.Object, name, content string) {
 	w.t.Helper()
 	object.SetName(name)
 	w.Expect(w.api.Patch(w.ctx, object, client.RawPatch(types.MergePatchType, []byte(content)))).To(Succeed())
 }
 
-// request asks for an update, in place of what was asked for before.
+// request replaces the requested update.
 func (w *world) request(update string) {
 	w.t.Helper()
 	w.patch(&configv1.ClusterVersion{}, "version", `{"spec":{"desiredUpdate":null}}`)
@@ -308,7 +308,7 @@ func (w *world) pause(pool string, paused bool) {
 	w.patch(&machineconfigv1.MachineConfigPool{}, pool, fmt.Sprintf(`{"spec":{"paused":%t}}`, paused))
 }
 
-// gate is something that an administrator has to acknowledge.
+// gate creates a gate that an administrator has to acknowledge.
 func (w *world) gate(name, description string) {
 	w.t.Helper()
 	gates := &corev1.ConfigMap{
@@ -318,7 +318,7 @@ func (w *world) gate(name, description string) {
 	w.Expect(w.api.Create(w.ctx, gates)).To(Succeed())
 }
 
-// available are the versions that the status offers.
+// available returns the available versions in the status.
 func (w *world) available() []string {
 	var versions []string
 	for _, r := range w.version().Status.AvailableUpdates {
@@ -327,7 +327,7 @@ func (w *world) available() []string {
 	return versions
 }
 
-// last is the newest entry of the history, as version and state.
+// last returns version and state of the newest entry of the history.
 func (w *world) last() string {
 	entry := w.version().Status.History[0]
 	return entry.Version + " " + string(entry.State)

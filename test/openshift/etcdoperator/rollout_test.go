@@ -25,39 +25,39 @@ func TestRollout(t *testing.T) {
 					targets++
 				}
 			}
-			g.Expect(targets).To(BeNumerically("<=", 1), "one node at a time")
+			g.Expect(targets).To(BeNumerically("<=", 1), "one Node at a time")
 		}
 	}
 
 	now.safe = false
 	steps("first", 3, "a", "b")
-	g.Expect(r.latest).To(BeZero(), "no revision is made while none is safe")
-	g.Expect(r.settled()).To(BeFalse(), "nothing is settled without one")
+	g.Expect(r.latest).To(BeZero(), "no revision is created while it is not safe")
+	g.Expect(r.settled()).To(BeFalse(), "not settled without a revision")
 	now.safe, r.nodes = true, map[string]*nodeRevision{}
 	steps("first", 1, "a", "b")
-	g.Expect(*r.nodes["a"]).To(BeZero(), "a node is known before it gets anything")
+	g.Expect(*r.nodes["a"]).To(BeZero(), "a new Node has no revision and no target")
 	steps("first", 4, "a", "b")
 	g.Expect(r.settled()).To(BeTrue())
 	g.Expect(r.latest).To(BeEquivalentTo(1))
-	g.Expect(restarted).To(BeEmpty(), "a member is started with the first revision of its node")
+	g.Expect(restarted).To(BeEmpty(), "a member starts with the first revision of its Node")
 
-	now.held = true
-	steps("held", 10, "a", "b")
-	g.Expect(r.nodes["a"].target).To(BeEquivalentTo(2), "of a roll-out that is held something is on its way")
-	g.Expect(restarted).To(BeEmpty(), "and nothing is away")
-	now.held = false
-	steps("held", 10, "a", "b")
-	g.Expect(restarted).To(Equal([]string{"a", "b"}), "one after the other")
+	now.blocked = true
+	steps("blocked", 10, "a", "b")
+	g.Expect(r.nodes["a"].target).To(BeEquivalentTo(2), "the first Node has a target while the rollout is blocked")
+	g.Expect(restarted).To(BeEmpty(), "no member restarts")
+	now.blocked = false
+	steps("blocked", 10, "a", "b")
+	g.Expect(restarted).To(Equal([]string{"a", "b"}), "one Node after the other")
 	g.Expect(r.settled()).To(BeTrue())
 
 	off["a"] = true
 	steps("second", 10, "a", "b")
-	g.Expect(r.settled()).To(BeFalse(), "a node that is off holds the others up")
+	g.Expect(r.settled()).To(BeFalse(), "a Node that is off blocks the others")
 	g.Expect(r.nodes["b"].current).To(BeEquivalentTo(2))
 	steps("third", 10, "a", "b")
-	g.Expect(r.nodes["a"].target).To(BeEquivalentTo(4), "what is on its way to a node is replaced by what is newer")
+	g.Expect(r.nodes["a"].target).To(BeEquivalentTo(4), "a newer revision replaces the target")
 
 	steps("third", 3, "b")
-	g.Expect(r.settled()).To(BeTrue(), "a node that is gone holds nobody up")
+	g.Expect(r.settled()).To(BeTrue(), "a deleted Node blocks no other Node")
 	g.Expect(r.nodes["b"].current).To(BeEquivalentTo(4))
 }

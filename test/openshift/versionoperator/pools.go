@@ -17,19 +17,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift"
 )
 
 const (
-	machineConfig = "machine-config"
-
 	// MasterPool is the pool of the control plane.
 	MasterPool = "master"
-	// WorkerPool is the pool of the Nodes for which nobody made another.
+	// WorkerPool is the pool of Nodes without custom pool.
 	WorkerPool = "worker"
-	// arbiterPool is one that the update waits for as well, where there is one.
+	// arbiterPool is the pool of arbiters. An update waits for it as for MasterPool.
 	arbiterPool = "arbiter"
 
-	roleLabel = "node-role.kubernetes.io/"
+	roleLabel = openshift.RoleLabel
 
 	prefix                    = "machineconfiguration.openshift.io/"
 	releaseAnnotation         = prefix + "release-image-version"
@@ -43,14 +43,15 @@ const (
 	stateRebooting, stateFail = "Rebooting", "Degraded"
 )
 
-// renderedName is the name of the configuration of a pool for a release; salt tells those of one release apart.
+// renderedName returns the name of the configuration of a pool for a release. salt distinguishes configurations of the
+// same release.
 func renderedName(pool, version string, salt int) string {
 	sum := md5.Sum(fmt.Appendf(nil, "%s %s %d", pool, version, salt))
 	return "rendered-" + pool + "-" + hex.EncodeToString(sum[:])
 }
 
-// poolOf is the pool of a Node: that of the masters, or arbiters, else one that somebody made for it, else that of the
-// workers; empty: none.
+// poolOf returns the pool of a Node, or an empty string. Roles of masters and arbiters come before custom pools, and
+// these before the pool of workers.
 func (v *view) poolOf(node *corev1.Node) string {
 	_, master := node.Labels[roleLabel+MasterPool]
 	_, arbiter := node.Labels[roleLabel+arbiterPool]
@@ -83,7 +84,8 @@ func (v *view) members(pool string) []*corev1.Node {
 	return members
 }
 
-// configurePools gives each pool the configuration of the release that has come to machine-config, and tells how far it is.
+// configurePools sets the configuration of the release of machine-config on each pool, and writes the status of the
+// pools.
 func (o *Operator) configurePools(ctx context.Context, v *view) error {
 	for _, name := range []string{MasterPool, WorkerPool, arbiterPool} {
 		if v.pools[name] == nil && (name != arbiterPool || len(v.members(arbiterPool)) > 0) {
@@ -133,7 +135,7 @@ func (o *Operator) createPool(ctx context.Context, v *view, name string) error {
 	return nil
 }
 
-// render makes the configuration of a pool for the release.
+// render creates the configuration of a pool for the release.
 func (o *Operator) render(ctx context.Context, v *view, pool, name string) error {
 	if v.rendered[name] != "" {
 		return nil
@@ -152,7 +154,7 @@ func (o *Operator) render(ctx context.Context, v *view, pool, name string) error
 	return nil
 }
 
-// poolStatus counts as the machine-config-operator does.
+// poolStatus returns the status of a pool with the counts of the machine-config-operator.
 func poolStatus(pool *machineconfigv1.MachineConfigPool, members []*corev1.Node) machineconfigv1.MachineConfigPoolStatus {
 	status := *pool.Status.DeepCopy()
 	target := pool.Spec.Configuration
@@ -232,7 +234,7 @@ func poolCondition(pool *machineconfigv1.MachineConfigPool, kind machineconfigv1
 	})
 }
 
-// degradedPool is one that is degraded; nil: none is.
+// degradedPool returns a degraded pool, or nil.
 func (v *view) degradedPool() *machineconfigv1.MachineConfigPool {
 	for _, name := range slices.Sorted(maps.Keys(v.pools)) {
 		if poolCondition(v.pools[name], machineconfigv1.MachineConfigPoolDegraded) {
@@ -242,8 +244,8 @@ func (v *view) degradedPool() *machineconfigv1.MachineConfigPool {
 	return nil
 }
 
-// mastersConfigured reports whether nothing of the pools keeps the update from ending: workers may be updated later,
-// but no pool may be degraded.
+// mastersConfigured reports whether the pools do not block the end of an update: workers may be updated later, but no
+// pool may be degraded.
 func (o *Operator) mastersConfigured(v *view) bool {
 	if v.degradedPool() != nil {
 		return false

@@ -6,38 +6,39 @@ import (
 	"time"
 )
 
-// rollout are the revisions of what the static pods of etcd consist of, and which node has which of them.
+// rollout is the state of the revisions of the static Pods of etcd on all Nodes.
 type rollout struct {
-	// content is what the latest revision was made of.
+	// content is the content of the latest revision.
 	content string
 	latest  int32
 	nodes   map[string]*nodeRevision
 }
 
 type nodeRevision struct {
-	// target is not zero while a revision is on its way to the node; restarted reports whether the member of the node was ended for it.
+	// target is not zero while the Node gets a revision. restarted reports whether its member was stopped for the target.
 	current, target int32
 	restarted       bool
 	since           time.Time
 }
 
-// circumstances are what the next step of a roll-out depends on.
+// circumstances are the inputs of the next step of a rollout.
 type circumstances struct {
 	now time.Time
-	// content is what a revision would be made of now. It is made only while it is safe: a member can be away without harm.
+	// content is the content of the next revision, which is created only while safe: one member can fail without harm.
 	content string
 	safe    bool
-	// nodes are the names of the control-plane Nodes. runs reports whether the host of one runs, ready whether its member is well.
+	// nodes are the names of the control-plane Nodes. runs reports whether the host of a Node runs, ready whether its
+	// member is healthy.
 	nodes       []string
 	runs, ready func(node string) bool
-	// takes is how long the member of a node is away.
-	takes time.Duration
-	held  bool
+	// takes is the downtime of the member of a Node.
+	takes   time.Duration
+	blocked bool
 }
 
-// advance makes a revision of new content, and takes it one step further; restart is the node whose member is to be
-// ended and started for that, if any. One node after the other gets it, as the schema of etcds has it: a new node is
-// known before a revision is on its way to it. A node that is off holds the others up.
+// advance creates a revision if the content is new, and rolls it out by one step. It returns the Node whose member must
+// restart now, if any. One Node after the other gets the revision, as the schema of etcds requires. A new Node has its
+// status before it has a target. A Node that is off blocks the following ones.
 func (r *rollout) advance(c circumstances) (restart string) {
 	if c.safe && c.content != r.content {
 		r.content = c.content
@@ -60,12 +61,12 @@ func (r *rollout) advance(c circumstances) (restart string) {
 	return ""
 }
 
-// advance takes what is on its way to a node one step further. The first revision of a node is what its member is started with.
+// advance rolls out the target of a Node by one step. A member starts with the first revision of its Node.
 func (n *nodeRevision) advance(c circumstances, name string, latest int32) (restart string) {
 	switch {
 	case n.target != latest:
 		n.target, n.restarted, n.since = latest, false, c.now
-	case c.held || !c.runs(name):
+	case c.blocked || !c.runs(name):
 	case n.current != 0 && !n.restarted:
 		n.restarted, n.since = true, c.now
 		return name
@@ -75,7 +76,7 @@ func (n *nodeRevision) advance(c circumstances, name string, latest int32) (rest
 	return ""
 }
 
-// follow forgets the nodes that are gone, and returns whether there are new ones.
+// follow removes deleted Nodes and adds new ones. It reports whether it added any.
 func (r *rollout) follow(nodes []string) (added bool) {
 	maps.DeleteFunc(r.nodes, func(name string, _ *nodeRevision) bool { return !slices.Contains(nodes, name) })
 	for _, name := range nodes {
@@ -87,7 +88,7 @@ func (r *rollout) follow(nodes []string) (added bool) {
 	return added
 }
 
-// settled reports whether every node has the latest revision, and there is one.
+// settled reports whether a revision exists and every Node has the latest one.
 func (r *rollout) settled() bool {
 	for _, n := range r.nodes {
 		if n.current != r.latest || n.target != 0 {

@@ -10,6 +10,8 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift"
 )
 
 // Release is a release that clusters can be upgraded to.
@@ -17,11 +19,11 @@ type Release struct {
 	Version string
 	// Image is its pull spec, by digest.
 	Image string
-	// Kubernetes is the version of its kubelets. Default: the one that follows from the minor version.
+	// Kubernetes is the version of its kubelets. Default: the version of its minor version.
 	Kubernetes string
-	// Channels are those of the update graph that it is in; none: it can be had by its image alone.
+	// Channels are its channels in the update graph. Without channel it can be requested only by its image.
 	Channels []string
-	// From are the versions that the graph leads from. Default: all that are older, of the same and of the last minor version.
+	// From are the versions with an edge to it. Default: all older versions of the same and of the last minor version.
 	From []string
 	// Risks make it a conditional update.
 	Risks []Risk
@@ -31,14 +33,15 @@ type Release struct {
 
 // Risk is a known issue of a release.
 type Risk struct {
-	// Name is what it is accepted by.
+	// Name is the name by which the risk is accepted.
 	Name, Message, URL string
-	// Exposure reports whether the cluster is exposed. Default: True. A release is recommended all the same where that
-	// is False for all of its risks.
+	// Exposure reports whether the cluster is exposed. Default: True. A release is recommended if Exposure is False for
+	// all of its risks.
 	Exposure metav1.ConditionStatus
 }
 
-// kubelet is the version of the kubelets of a release: 4.y has Kubernetes 1.(y+13), as far as 4.23, and 5.0 the same as 4.23.
+// kubelet returns the version of the kubelets of a release: 4.y has Kubernetes 1.(y+13), up to 4.23, and 5.0 the same as
+// 4.23.
 func (r Release) kubelet() string {
 	if r.Kubernetes != "" {
 		return "v" + strings.TrimPrefix(r.Kubernetes, "v")
@@ -53,30 +56,30 @@ func (r Release) kubelet() string {
 	return fmt.Sprintf("v1.%d.0", version.Minor+13)
 }
 
-// described is how the status of ClusterVersion names a release.
+// described returns the release as in the status of the ClusterVersion.
 func (r Release) described() configv1.Release {
 	return configv1.Release{Version: r.Version, Image: r.Image, Channels: r.Channels}
 }
 
-// digest is what a pull spec by digest ends with; empty for others.
+// digest returns the digest of a pull spec, or an empty string.
 func digest(image string) string {
 	_, digest, _ := strings.Cut(image, "@")
 	return digest
 }
 
-// graph is what the update service tells about one version.
+// graph is the answer of the update service for one version.
 type graph struct {
 	available   []configv1.Release
 	conditional []configv1.ConditionalUpdate
-	condition   finding
+	condition   openshift.Condition
 }
 
 const retrievedUpdates = "RetrievedUpdates"
 
-// updates asks the update service for what a channel offers.
+// updates queries the update service for the updates in a channel.
 func (s *settings) updates(channel string, current configv1.Release, now metav1.Time) graph {
 	unavailable := func(reason, message string) graph {
-		return graph{condition: finding{Type: retrievedUpdates, Status: metav1.ConditionFalse, Reason: reason, Message: message}}
+		return graph{condition: openshift.Condition{Type: retrievedUpdates, Status: configv1.ConditionFalse, Reason: reason, Message: message}}
 	}
 	version, err := semver.Parse(current.Version)
 	switch {
@@ -93,7 +96,7 @@ func (s *settings) updates(channel string, current configv1.Release, now metav1.
 			fmt.Sprintf("Unable to retrieve available updates: currently reconciling cluster version %s not found in the %q channel",
 				current.Version, channel))
 	}
-	g := graph{condition: finding{Type: retrievedUpdates, Status: metav1.ConditionTrue}}
+	g := graph{condition: openshift.Condition{Type: retrievedUpdates, Status: configv1.ConditionTrue}}
 	for _, r := range s.releases {
 		if !slices.Contains(r.Channels, channel) || !r.follows(version) {
 			continue
@@ -113,7 +116,7 @@ func (s *settings) updates(channel string, current configv1.Release, now metav1.
 	return g
 }
 
-// follows reports whether the graph leads to the release.
+// follows reports whether the graph has an edge to the release.
 func (r Release) follows(current semver.Version) bool {
 	version, err := semver.Parse(r.Version)
 	if err != nil || version.LTE(current) {
@@ -162,14 +165,14 @@ func (r Release) conditional(now metav1.Time) configv1.ConditionalUpdate {
 	return update
 }
 
-// compare compares versions; one that is none is the oldest.
+// compare compares versions. An invalid version is the oldest.
 func compare(a, b string) int {
 	v, _ := semver.Parse(a)
 	w, _ := semver.Parse(b)
 	return v.Compare(w)
 }
 
-// payload is what an image turns out to be once it is retrieved.
+// payload returns the release in an image.
 func (s *settings) payload(image string) (Release, bool) {
 	for _, r := range s.releases {
 		if r.Image == image || digest(image) != "" && digest(r.Image) == digest(image) {
@@ -185,7 +188,7 @@ func (s *settings) payload(image string) (Release, bool) {
 	return Release{}, false
 }
 
-// kubelet is the version of the kubelets of a version of OpenShift.
+// kubelet returns the version of the kubelets of a version of OpenShift.
 func (s *settings) kubelet(version string) string {
 	for _, r := range s.releases {
 		if r.Version == version {

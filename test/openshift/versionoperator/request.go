@@ -10,10 +10,11 @@ import (
 
 	"github.com/blang/semver/v4"
 	configv1 "github.com/openshift/api/config/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift"
 )
 
-// The steps of a payload, which are the reasons of ReleaseAccepted.
+// The steps of a payload are the reasons of ReleaseAccepted.
 const (
 	stepRetrieve     = "RetrievePayload"
 	stepVerify       = "VerifyPayloadVersion"
@@ -21,8 +22,8 @@ const (
 	stepLoaded       = "PayloadLoaded"
 )
 
-// validate tells what is wrong with a request, as the cluster-version-operator does; empty: nothing. The API server has
-// refused others before.
+// validate returns the error in a request in the words of the cluster-version-operator, or an empty string. The schema
+// rejects further errors.
 func validate(wanted *configv1.Update, available []configv1.Release, history []configv1.UpdateHistory) string {
 	if wanted == nil {
 		return ""
@@ -50,7 +51,7 @@ func validate(wanted *configv1.Update, available []configv1.Release, history []c
 	return invalid("there are multiple possible payloads for this version, specify the exact image")
 }
 
-// payloadsOf counts the payloads that a version alone may mean (countPayloadsForVersion of the cluster-version-operator).
+// payloadsOf counts the payloads of a version (countPayloadsForVersion of the cluster-version-operator).
 func payloadsOf(version string, available []configv1.Release, history []configv1.UpdateHistory) int {
 	count := 0
 	for _, r := range available {
@@ -64,7 +65,7 @@ func payloadsOf(version string, available []configv1.Release, history []configv1
 	return count
 }
 
-// resolve returns the update that a valid request is for; nil: for none. A version that was there before has no image any more.
+// resolve returns the update of a valid request, or nil. The image of a former version is unknown.
 func resolve(wanted *configv1.Update, available []configv1.Release) *configv1.Update {
 	switch {
 	case wanted == nil:
@@ -72,7 +73,7 @@ func resolve(wanted *configv1.Update, available []configv1.Release) *configv1.Up
 	case wanted.Image != "":
 		return &configv1.Update{Version: wanted.Version, Image: wanted.Image, Force: wanted.Force}
 	case wanted.Architecture == configv1.ClusterVersionArchitectureMulti:
-		return nil // no release here is for more than one architecture
+		return nil // no simulated release has several architectures
 	}
 	for _, r := range available {
 		if r.Version == wanted.Version {
@@ -82,11 +83,10 @@ func resolve(wanted *configv1.Update, available []configv1.Release) *configv1.Up
 	return nil
 }
 
-// refusal is why a release is not accepted, and at which step.
+// refusal is the step and reason of a refused release.
 type refusal struct{ step, message string }
 
-// judge retrieves the payload of an update and checks what is to be checked before it is accepted. risks are what was
-// found and waived by force.
+// judge retrieves the payload of an update and checks it. risks are the failed checks that the request forces.
 func (s *settings) judge(update configv1.Update, now cluster) (release Release, risks string, refused *refusal) {
 	retrieving := func(failure string) *refusal {
 		return &refusal{stepRetrieve, fmt.Sprintf("Retrieving payload failed version=%q image=%q failure=%s", update.Version,
@@ -135,15 +135,15 @@ func unverified(image string, unsigned bool) string {
 	return ""
 }
 
-// cluster is what preconditions depend on.
+// cluster has the inputs of preconditions.
 type cluster struct {
 	desired     configv1.Release
 	history     []configv1.UpdateHistory
-	upgradeable finding
+	upgradeable openshift.Condition
 }
 
-// preconditions tells why a version must not be installed over the one that is there, in the words of the
-// cluster-version-operator; empty: it may.
+// preconditions returns the failed preconditions of a version in the words of the cluster-version-operator, or an empty
+// string.
 func (c cluster) preconditions(version string) string {
 	current, err := semver.Parse(c.desired.Version)
 	if err != nil {
@@ -168,7 +168,7 @@ func (c cluster) preconditions(version string) string {
 	return strings.Join(failures, "")
 }
 
-// rollback allows the previous version alone, and within a minor version alone.
+// rollback allows only the previous version, and only within a minor version.
 func (c cluster) rollback(current, target semver.Version) (reason, message string) {
 	if !target.LT(current) {
 		return "", ""
@@ -197,7 +197,7 @@ func (c cluster) rollback(current, target semver.Version) (reason, message strin
 
 func sameMinor(a, b semver.Version) bool { return a.Major == b.Major && a.Minor == b.Minor }
 
-// giantHop refuses to leave minor versions out. From any 4.y there is a way to 5.0.
+// giantHop refuses to skip minor versions. 5.0 follows any 4.y.
 func giantHop(current, target semver.Version) (reason, message string) {
 	switch {
 	case target.Major == current.Major && target.Minor > current.Minor+1:
@@ -214,26 +214,28 @@ func giantHop(current, target semver.Version) (reason, message string) {
 	return "", ""
 }
 
-// notUpgradeable is about other minor versions alone.
+// notUpgradeable refuses only other minor versions.
 func (c cluster) notUpgradeable(current, target semver.Version) (reason, message string) {
-	if c.upgradeable.Status != metav1.ConditionFalse || target.LTE(current) || sameMinor(current, target) {
+	if c.upgradeable.Status != configv1.ConditionFalse || target.LTE(current) || sameMinor(current, target) {
 		return "", ""
 	}
 	return c.upgradeable.Reason, c.upgradeable.Message
 }
 
-// gateName matches what an administrator acknowledges before a minor version is left.
+// gateName matches the gates that an administrator acknowledges before the upgrade to another minor version.
 var gateName = regexp.MustCompile(`^ack-([4-5]\.\d+)-[^-]`)
 
-// upgradeability tells what keeps the cluster at its minor version; without a status: nothing.
-func upgradeability(current string, progressing bool, operators []configv1.ClusterOperator, gates, acks map[string]string) finding {
+// upgradeability returns the condition Upgradeable, without status if nothing blocks minor upgrades.
+func upgradeability(
+	current string, progressing bool, operators []configv1.ClusterOperator, gates, acks map[string]string,
+) openshift.Condition {
 	var reasons, messages []string
 	add := func(reason, message string) {
 		reasons, messages = append(reasons, reason), append(messages, message)
 	}
 	var unready []string
 	for i := range operators {
-		if c := operatorCondition(&operators[i], configv1.OperatorUpgradeable); c != nil && c.Status == configv1.ConditionFalse {
+		if c := openshift.FindCondition(&operators[i], configv1.OperatorUpgradeable); c != nil && c.Status == configv1.ConditionFalse {
 			unready = append(unready, fmt.Sprintf("Cluster operator %s should not be upgraded between minor versions: %s: %s",
 				operators[i].Name, c.Reason, c.Message))
 		}
@@ -254,26 +256,15 @@ func upgradeability(current string, progressing bool, operators []configv1.Clust
 	if progressing {
 		add("UpdateInProgress", "An update is already in progress and the details are in the Progressing condition")
 	}
-	f := finding{Type: string(configv1.OperatorUpgradeable)}
+	f := openshift.Condition{Type: configv1.OperatorUpgradeable}
 	switch len(reasons) {
 	case 0:
 	case 1:
-		f.Status, f.Reason, f.Message = metav1.ConditionFalse, reasons[0], messages[0]
+		f.Status, f.Reason, f.Message = configv1.ConditionFalse, reasons[0], messages[0]
 	default:
-		f.Status, f.Reason = metav1.ConditionFalse, "MultipleReasons"
+		f.Status, f.Reason = configv1.ConditionFalse, "MultipleReasons"
 		f.Message = "Cluster should not be upgraded between minor versions for multiple reasons: " + strings.Join(reasons,
 			",") + "\n* " + strings.Join(messages, "\n* ")
 	}
 	return f
-}
-
-func operatorCondition(operator *configv1.ClusterOperator,
-	kind configv1.ClusterStatusConditionType,
-) *configv1.ClusterOperatorStatusCondition {
-	for i := range operator.Status.Conditions {
-		if operator.Status.Conditions[i].Type == kind {
-			return &operator.Status.Conditions[i]
-		}
-	}
-	return nil
 }
