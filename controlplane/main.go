@@ -25,6 +25,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/controlplane"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/dns"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcd"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/informer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/inplace"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubelets"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
@@ -82,8 +83,8 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	mgr, err := options.NewManager(provider.ManagerSpec{
-		Name: managerName, FieldOwner: writer.FieldOwner, Scheme: scheme, Cache: controlplane.Cached(),
-		DefaultTransform: controlplane.TrimInfra, ListsByField: true,
+		Name: managerName, FieldOwner: writer.FieldOwner, Scheme: scheme, Cache: informer.Cached(),
+		DefaultTransform: informer.TrimInfra, ListsByField: true,
 	})
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdremoval"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/informer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -154,7 +155,8 @@ func TestNoLateHookWhileTheCacheLagsBehindADroppedHook(t *testing.T) {
 
 	now = now.Add(reconcile.CacheLag)
 	//nolint:forcetypeassert // the fake client
-	h.cached.Client = interceptor.NewClient(kubetest.Cached(h.Client.(client.WithWatch), Cached(), TrimInfra), interceptor.Funcs{
+	cached := kubetest.Cached(h.Client.(client.WithWatch), informer.Cached(), informer.TrimInfra)
+	h.cached.Client = interceptor.NewClient(cached, interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			if obj.GetName() == m.Name {
 				h.setDeletingReason(m, clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason)

@@ -27,6 +27,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/approval"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/informer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubelets"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
@@ -337,11 +338,11 @@ func TestWorkerWhoseNodeBecomesReadyOrUnreadyTriggersReconcile(t *testing.T) {
 	}
 	g := NewWithT(t)
 	notReady, ready := worker(metav1.ConditionUnknown), worker(metav1.ConditionTrue)
-	g.Expect(machineChanges.Update(event.UpdateEvent{ObjectOld: notReady, ObjectNew: ready})).To(BeTrue())
-	g.Expect(machineChanges.Update(event.UpdateEvent{ObjectOld: ready, ObjectNew: notReady})).To(BeTrue())
-	g.Expect(machineChanges.Update(event.UpdateEvent{ObjectOld: notReady, ObjectNew: worker(metav1.ConditionFalse)})).To(BeFalse())
-	g.Expect(machineChanges.Update(event.UpdateEvent{ObjectOld: notReady, ObjectNew: &clusterv1.Machine{}})).To(BeTrue())
-	g.Expect(machineChanges.Update(event.UpdateEvent{
+	g.Expect(informer.MachineChanges.Update(event.UpdateEvent{ObjectOld: notReady, ObjectNew: ready})).To(BeTrue())
+	g.Expect(informer.MachineChanges.Update(event.UpdateEvent{ObjectOld: ready, ObjectNew: notReady})).To(BeTrue())
+	g.Expect(informer.MachineChanges.Update(event.UpdateEvent{ObjectOld: notReady, ObjectNew: worker(metav1.ConditionFalse)})).To(BeFalse())
+	g.Expect(informer.MachineChanges.Update(event.UpdateEvent{ObjectOld: notReady, ObjectNew: &clusterv1.Machine{}})).To(BeTrue())
+	g.Expect(informer.MachineChanges.Update(event.UpdateEvent{
 		ObjectOld: &clusterv1.Machine{}, ObjectNew: ready,
 	})).To(BeFalse(), "a Machine that waits for no Node triggers nothing")
 }

@@ -20,6 +20,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/informer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
@@ -59,7 +60,7 @@ func (r *Reconciler) gather(ctx context.Context, cp *controlplanev1.OpenshiftAss
 }
 
 func (r *Reconciler) gatherMachines(ctx context.Context, f *facts.Facts) error {
-	inCluster := client.MatchingFields{clusterNameField: f.ClusterName()}
+	inCluster := client.MatchingFields{informer.ClusterNameField: f.ClusterName()}
 	inNamespace := client.InNamespace(f.ControlPlane.Namespace)
 	machines := &clusterv1.MachineList{}
 	if err := r.Client.List(ctx, machines, inNamespace, inCluster); err != nil {
@@ -146,7 +147,8 @@ func (r *Reconciler) gatherInstallation(ctx context.Context, f *facts.Facts) err
 		f.Progress = assisted.Observe(nil) // a foreign installation is no evidence
 	}
 	agents := &aiv1beta1.AgentList{}
-	if err := r.Client.List(ctx, agents, client.InNamespace(key.Namespace), client.MatchingFields{agentClusterField: key.Name}); err != nil {
+	bound := client.MatchingFields{informer.AgentClusterField: key.Name}
+	if err := r.Client.List(ctx, agents, client.InNamespace(key.Namespace), bound); err != nil {
 		return fmt.Errorf("cannot list Agents: %w", err)
 	}
 	f.Agents = agents.Items
@@ -157,7 +159,7 @@ func (r *Reconciler) gatherInstallation(ctx context.Context, f *facts.Facts) err
 // manager may see these namespaces.
 func (r *Reconciler) gatherForeignAgents(ctx context.Context, f *facts.Facts) error {
 	agents := &aiv1beta1.AgentList{}
-	bound := client.MatchingFields{foreignAgentField: client.ObjectKeyFromObject(f.ControlPlane).String()}
+	bound := client.MatchingFields{informer.ForeignAgentField: client.ObjectKeyFromObject(f.ControlPlane).String()}
 	if err := r.Client.List(ctx, agents, client.UnsafeDisableDeepCopy, bound); err != nil {
 		return fmt.Errorf("cannot list Agents of other namespaces: %w", err)
 	}
@@ -180,7 +182,7 @@ func gatherRegistration(ctx context.Context, from client.Reader, f *facts.Facts)
 
 func (r *Reconciler) gatherImageSets(ctx context.Context, f *facts.Facts) error {
 	own := &hivev1.ClusterImageSetList{}
-	owned := client.MatchingFields{imageSetOwnerField: client.ObjectKeyFromObject(f.ControlPlane).String()}
+	owned := client.MatchingFields{informer.ImageSetOwnerField: client.ObjectKeyFromObject(f.ControlPlane).String()}
 	if err := r.Client.List(ctx, own, owned); err != nil {
 		return fmt.Errorf("cannot list ClusterImageSets: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/informer"
 )
 
 // hostIn returns a host of the cluster in a stage of its installation since a time.
@@ -69,16 +70,16 @@ func TestLaggingHostIsReportedInTime(t *testing.T) {
 func TestStageOfAHostTriggersReconcile(t *testing.T) {
 	g := NewWithT(t)
 	before, after := hostIn("a", models.HostStageInstalling, time.Now()), hostIn("a", models.HostStageRebooting, time.Now())
-	g.Expect(agentChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(BeTrue())
+	g.Expect(informer.AgentChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(BeTrue())
 	later := before.DeepCopy()
 	later.Status.Progress.StageStartTime.Time = later.Status.Progress.StageStartTime.Add(time.Minute)
-	g.Expect(agentChanges.Update(event.UpdateEvent{
+	g.Expect(informer.AgentChanges.Update(event.UpdateEvent{
 		ObjectOld: before, ObjectNew: later,
 	})).To(BeTrue(), "the stage started again, or has a date now")
 	undated := before.DeepCopy()
 	undated.Status.Progress.StageStartTime = nil
-	g.Expect(agentChanges.Update(event.UpdateEvent{ObjectOld: undated, ObjectNew: before})).To(BeTrue())
+	g.Expect(informer.AgentChanges.Update(event.UpdateEvent{ObjectOld: undated, ObjectNew: before})).To(BeTrue())
 	same := before.DeepCopy()
 	same.Status.Progress.ProgressInfo, same.Status.Progress.InstallationPercentage = "50%", 50
-	g.Expect(agentChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: same})).To(BeFalse())
+	g.Expect(informer.AgentChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: same})).To(BeFalse())
 }

@@ -40,6 +40,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/tokens"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/informer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
@@ -182,7 +183,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithReturnManagedFields().
 		WithStatusSubresource(&controlplanev1.OpenshiftAssistedControlPlane{}, &clusterv1.Machine{}, &hiveext.AgentClusterInstall{})
-	for _, i := range indexes() {
+	for _, i := range informer.Indexes() {
 		builder = builder.WithIndex(i.Object, i.Field, i.Values)
 	}
 	builder.WithInterceptorFuncs(interceptor.Funcs{
@@ -231,7 +232,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	})
 	stored := builder.Build()
 	h.Client = stored
-	cached := kubetest.ListByFieldOnly(kubetest.Cached(stored, Cached(), TrimInfra))
+	cached := kubetest.ListByFieldOnly(kubetest.Cached(stored, informer.Cached(), informer.TrimInfra))
 	h.clock, h.cached, h.live = &testClock{now: time.Now}, &switchedClient{cached}, &switchedReader{h.Client}
 	h.recorder = &switchedRecorder{record.NewFakeRecorder(1000)}
 	h.r = New(Options{

@@ -13,6 +13,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/informer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/preflight"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 )
@@ -52,7 +53,7 @@ func (r *Reconciler) claimants(
 	found := map[client.ObjectKey]*controlplanev1.OpenshiftAssistedControlPlane{}
 	for _, claim := range preflight.Claims(cp) {
 		list := &controlplanev1.OpenshiftAssistedControlPlaneList{}
-		if err := r.Client.List(ctx, list, client.MatchingFields{claimField: claim}, client.UnsafeDisableDeepCopy); err != nil {
+		if err := r.Client.List(ctx, list, client.MatchingFields{informer.ClaimField: claim}, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("cannot list control planes with %s: %w", claim, err)
 		}
 		for i := range list.Items {

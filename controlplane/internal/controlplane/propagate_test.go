@@ -2,7 +2,6 @@ package controlplane
 
 import (
 	"context"
-	"maps"
 	"testing"
 	"time"
 
@@ -213,38 +212,4 @@ func TestForeignObjectsGetNoPropagatedMetadata(t *testing.T) {
 	h.get("c1", theirs)
 	h.Expect(theirs.Labels).To(BeEmpty())
 	h.Expect(theirs.Annotations).To(BeEmpty())
-}
-
-// The propagated metadata is compared with the cache. If the cache trimmed it, each reconcile would write it
-// again.
-func TestPropagatedMetadataIsCached(t *testing.T) {
-	g := NewWithT(t)
-	record := metav1.ManagedFieldsEntry{
-		Manager: string(writer.MetadataOwner), Operation: metav1.ManagedFieldsOperationApply,
-		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{"f:site":{},"f:gone":{}},"f:annotations":{"f:why":{}}}}`)},
-	}
-	burden := func(obj client.Object) {
-		labels, annotations := maps.Clone(obj.GetLabels()), map[string]string{"why": "because", "other": "x"}
-		labels["site"], labels["other"] = "north", "x"
-		obj.SetLabels(labels)
-		obj.SetAnnotations(annotations)
-		obj.SetManagedFields([]metav1.ManagedFieldsEntry{others, applied, record})
-	}
-	expect := func(kept client.Object, managed ...metav1.ManagedFieldsEntry) {
-		g.Expect(kept.GetLabels()).To(And(HaveKeyWithValue("site", "north"), HaveLen(3)), "and ours")
-		g.Expect(kept.GetAnnotations()).To(Equal(map[string]string{"why": "because"}))
-		g.Expect(kept.GetManagedFields()).To(Equal(managed))
-	}
-	deployment := &hivev1.ClusterDeployment{ObjectMeta: identity()}
-	burden(deployment)
-	expect(trimDeployment(deployment.DeepCopy()), applied, record)
-	deployment.Spec.Installed = true
-	expect(trimDeployment(deployment.DeepCopy()), record)
-	install := &hiveext.AgentClusterInstall{ObjectMeta: identity()}
-	burden(install)
-	expect(trimInstall(install.DeepCopy()), applied, record)
-	install.Spec.ClusterMetadata = &hivev1.ClusterMetadata{}
-	expect(trimInstall(install.DeepCopy()), record)
-	install.ManagedFields[2].FieldsV1 = &metav1.FieldsV1{Raw: []byte("no record")}
-	g.Expect(trimInstall(install).ManagedFields).To(BeEmpty())
 }

@@ -498,7 +498,8 @@ func TestAnotherHostGetsTheNameOfReleasedHost(t *testing.T) {
 		},
 		"the released host had rejoined and not started": {
 			[]workload.EtcdMember{{ID: 9, Learner: true, Hosts: []string{"n0"}, Problem: "does not answer"}},
-			"other", []string{"remove  through n1"},
+			"other",
+			[]string{"remove  through n1"},
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/informer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -27,7 +28,7 @@ func TestBlockerOfAHostTriggersReconcile(t *testing.T) {
 	conditions.Set(after, metav1.Condition{
 		Type: clusterv1.MachineBootstrapConfigReadyCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.HostRefusedReason,
 	})
-	g.Expect(machineChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(BeTrue(), "also for a worker")
+	g.Expect(informer.MachineChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(BeTrue(), "also for a worker")
 	pending := aiv1beta1.Agent{}
 	pending.Status.DebugInfo.State = "insufficient"
 	pending.Status.Conditions = []conditionsv1.Condition{
@@ -35,7 +36,7 @@ func TestBlockerOfAHostTriggersReconcile(t *testing.T) {
 	}
 	passed := *pending.DeepCopy()
 	passed.Status.Conditions[0].Message = "The agent's validations are failing: NTP is not in step"
-	g.Expect(agentChanges.Update(event.UpdateEvent{ObjectOld: &pending, ObjectNew: &passed})).To(BeTrue())
+	g.Expect(informer.AgentChanges.Update(event.UpdateEvent{ObjectOld: &pending, ObjectNew: &passed})).To(BeTrue())
 }
 
 func TestUnresponsiveAssistedServiceIsReported(t *testing.T) {
@@ -68,6 +69,6 @@ func TestOwnerOfRestoredMachineTriggersReconcile(t *testing.T) {
 	restored, owned := &clusterv1.Machine{}, &clusterv1.Machine{}
 	owned.OwnerReferences = []metav1.OwnerReference{{Kind: "Cluster", Name: "cluster1"}}
 	g := NewWithT(t)
-	g.Expect(machineChanges.Update(event.UpdateEvent{ObjectOld: restored, ObjectNew: owned})).To(BeTrue())
-	g.Expect(machineChanges.Update(event.UpdateEvent{ObjectOld: owned, ObjectNew: owned})).To(BeFalse())
+	g.Expect(informer.MachineChanges.Update(event.UpdateEvent{ObjectOld: restored, ObjectNew: owned})).To(BeTrue())
+	g.Expect(informer.MachineChanges.Update(event.UpdateEvent{ObjectOld: owned, ObjectNew: owned})).To(BeFalse())
 }

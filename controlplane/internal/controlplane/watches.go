@@ -26,6 +26,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/informer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -35,23 +36,24 @@ import (
 func (r *Reconciler) SetupWithManager(
 	ctx context.Context, mgr manager.Manager, options controller.Options, clusters *cluster.Clusters,
 ) error {
-	if err := kube.AddIndexes(ctx, mgr.GetFieldIndexer(), indexes()...); err != nil {
+	if err := kube.AddIndexes(ctx, mgr.GetFieldIndexer(), informer.Indexes()...); err != nil {
 		return err
 	}
 	options.RateLimiter = r.retries
 	mapped := handler.EnqueueRequestsFromMapFunc
+	deploymentChanges, setChanges := informer.OwnerChanges[*clusterv1.MachineDeployment](), informer.OwnerChanges[*clusterv1.MachineSet]()
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&controlplanev1.OpenshiftAssistedControlPlane{}).
 		WithOptions(options).
-		Watches(&clusterv1.Cluster{}, mapped(ofCluster), builder.WithPredicates(clusterChanges)).
-		Watches(&clusterv1.Machine{}, mapped(r.ofMember), builder.WithPredicates(machineChanges)).
-		Watches(&clusterv1.MachineDeployment{}, mapped(r.ofMember), builder.WithPredicates(ownerChanges[*clusterv1.MachineDeployment]())).
-		Watches(&clusterv1.MachineSet{}, mapped(r.ofMember), builder.WithPredicates(ownerChanges[*clusterv1.MachineSet]())).
-		Watches(&clusterv1.MachineDrainRule{}, mapped(r.ofDrainRule), builder.WithPredicates(drainRuleChanges)).
-		Watches(&hivev1.ClusterDeployment{}, mapped(r.ofSameName), builder.WithPredicates(deploymentChanges)).
+		Watches(&clusterv1.Cluster{}, mapped(ofCluster), builder.WithPredicates(informer.ClusterChanges)).
+		Watches(&clusterv1.Machine{}, mapped(r.ofMember), builder.WithPredicates(informer.MachineChanges)).
+		Watches(&clusterv1.MachineDeployment{}, mapped(r.ofMember), builder.WithPredicates(deploymentChanges)).
+		Watches(&clusterv1.MachineSet{}, mapped(r.ofMember), builder.WithPredicates(setChanges)).
+		Watches(&clusterv1.MachineDrainRule{}, mapped(r.ofDrainRule), builder.WithPredicates(informer.DrainRuleChanges)).
+		Watches(&hivev1.ClusterDeployment{}, mapped(r.ofSameName), builder.WithPredicates(informer.DeploymentChanges)).
 		Watches(&hiveext.AgentClusterInstall{}, mapped(r.ofSameName)).
 		Watches(&hivev1.ClusterImageSet{}, mapped(r.ofImageSet)).
-		Watches(&aiv1beta1.Agent{}, mapped(r.ofAgent), builder.WithPredicates(agentChanges)).
+		Watches(&aiv1beta1.Agent{}, mapped(r.ofAgent), builder.WithPredicates(informer.AgentChanges)).
 		WatchesMetadata(kube.MetadataOf(kube.Secret), mapped(r.ofSecret)).
 		WatchesMetadata(kube.MetadataOf(kube.ConfigMap), mapped(r.ofConfigMap)).
 		WatchesRawSource(source.Channel(r.wake, &handler.EnqueueRequestForObject{})).
@@ -60,8 +62,8 @@ func (r *Reconciler) SetupWithManager(
 	if err != nil {
 		return fmt.Errorf("cannot set up the controller: %w", err)
 	}
-	r.creator.Watch = tracker(mgr, c, r.ofTemplate, templateChanges)
-	r.trackReboots = tracker(mgr, c, r.ofReboot, rebootChanges)
+	r.creator.Watch = tracker(mgr, c, r.ofTemplate, informer.TemplateChanges)
+	r.trackReboots = tracker(mgr, c, r.ofReboot, informer.RebootChanges)
 	return nil
 }
 
@@ -198,7 +200,7 @@ func (r *Reconciler) ifExists(ctx context.Context, key client.ObjectKey) []ctrl.
 }
 
 func (r *Reconciler) ofImageSet(ctx context.Context, obj client.Object) []ctrl.Request {
-	requests := requestsBy(ctx, r.Client, "", imageSetField, obj.GetName())
+	requests := requestsBy(ctx, r.Client, "", informer.ImageSetField, obj.GetName())
 	if namespace, name, ok := strings.Cut(obj.GetAnnotations()[facts.OwnerAnnotation], "/"); ok {
 		requests = append(requests, r.ifExists(ctx, client.ObjectKey{Namespace: namespace, Name: name})...)
 	}
@@ -211,18 +213,18 @@ func (r *Reconciler) ofAgent(ctx context.Context, obj client.Object) []ctrl.Requ
 		return nil
 	}
 	var requests []ctrl.Request
-	for _, name := range clusterOfAgent(agent) {
+	for _, name := range informer.ClusterOfAgent(agent) {
 		requests = append(requests, r.ifExists(ctx, client.ObjectKey{Namespace: agent.Namespace, Name: name})...)
 	}
-	if ref := agent.Spec.ClusterDeploymentName; len(foreignClusterOfAgent(agent)) > 0 {
+	if ref := agent.Spec.ClusterDeploymentName; len(informer.ForeignClusterOfAgent(agent)) > 0 {
 		requests = append(requests, r.ifExists(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name})...)
 	}
 	return requests
 }
 
 func (r *Reconciler) ofTemplate(ctx context.Context, obj client.Object) []ctrl.Request {
-	key := templateKey(obj.GetObjectKind().GroupVersionKind().Kind, obj.GetName())
-	return requestsBy(ctx, r.Client, obj.GetNamespace(), infraTemplateField, key)
+	key := informer.TemplateKey(obj.GetObjectKind().GroupVersionKind().Kind, obj.GetName())
+	return requestsBy(ctx, r.Client, obj.GetNamespace(), informer.InfraTemplateField, key)
 }
 
 // ofSecret maps Secrets: ours by owner, pull secrets by reference, kubeconfigs of assisted-service by reference, and
@@ -232,12 +234,12 @@ func (r *Reconciler) ofSecret(ctx context.Context, obj client.Object) []ctrl.Req
 	if owner := metav1.GetControllerOf(obj); owner != nil && owner.Kind == facts.ControlPlaneKind {
 		requests = append(requests, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: owner.Name}})
 	}
-	requests = append(requests, requestsBy(ctx, r.Client, obj.GetNamespace(), pullSecretField, obj.GetName())...)
+	requests = append(requests, requestsBy(ctx, r.Client, obj.GetNamespace(), informer.PullSecretField, obj.GetName())...)
 	if cluster, purpose, err := secret.ParseSecretName(obj.GetName()); err == nil && purpose == secret.Kubeconfig {
 		requests = append(requests, RequestsOf(r.Client)(ctx, client.ObjectKey{Namespace: obj.GetNamespace(), Name: cluster})...)
 	}
 	installs := &hiveext.AgentClusterInstallList{}
-	named := client.MatchingFields{adminSecretField: obj.GetName()}
+	named := client.MatchingFields{informer.AdminSecretField: obj.GetName()}
 	err := r.Client.List(ctx, installs, client.InNamespace(obj.GetNamespace()), named, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot list AgentClusterInstalls")
@@ -249,5 +251,5 @@ func (r *Reconciler) ofSecret(ctx context.Context, obj client.Object) []ctrl.Req
 }
 
 func (r *Reconciler) ofConfigMap(ctx context.Context, obj client.Object) []ctrl.Request {
-	return requestsBy(ctx, r.Client, obj.GetNamespace(), configMapField, obj.GetName())
+	return requestsBy(ctx, r.Client, obj.GetNamespace(), informer.ConfigMapField, obj.GetName())
 }

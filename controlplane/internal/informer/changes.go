@@ -1,4 +1,6 @@
-package controlplane
+// Package informer defines what the informers of the control plane provider cache, by which indexes objects are found, and
+// which changes trigger a reconcile.
+package informer
 
 import (
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
@@ -17,33 +19,33 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// templateChanges are changes of the content, and removals of owner references.
-var templateChanges = kube.Changes(func(before, after client.Object) bool {
+// TemplateChanges are changes of the content, and removals of owner references.
+var TemplateChanges = kube.Changes(func(before, after client.Object) bool {
 	return before.GetGeneration() != after.GetGeneration() || len(before.GetOwnerReferences()) > len(after.GetOwnerReferences())
 })
 
-// rebootChanges are changes of the phase of a reboot.
-var rebootChanges = kube.Changes(func(before, after *unstructured.Unstructured) bool {
+// RebootChanges are changes of the phase of a reboot.
+var RebootChanges = kube.Changes(func(before, after *unstructured.Unstructured) bool {
 	return metal3.RebootPhase(before) != metal3.RebootPhase(after)
 })
 
-// clusterChanges are changes of the fields of a Cluster that are read: the spec, and few fields of the status.
-var clusterChanges = predicate.Or(predicate.GenerationChangedPredicate{}, kube.Changes(func(before, after *clusterv1.Cluster) bool {
+// ClusterChanges are changes of the fields of a Cluster that are read: the spec, and few fields of the status.
+var ClusterChanges = predicate.Or(predicate.GenerationChangedPredicate{}, kube.Changes(func(before, after *clusterv1.Cluster) bool {
 	return !equality.Semantic.DeepEqual(before.Status.Initialization, after.Status.Initialization) ||
 		!equality.Semantic.DeepEqual(before.Status.FailureDomains, after.Status.FailureDomains)
 }))
 
-// deploymentChanges are all changes but those of the status, of finalizers and of owner references.
-var deploymentChanges = predicate.Or(
+// DeploymentChanges are all changes but those of the status, of finalizers and of owner references.
+var DeploymentChanges = predicate.Or(
 	predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{},
 )
 
-// drainRuleChanges are changes of the spec, and of the labels, which show the owner of the rule.
-var drainRuleChanges = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
+// DrainRuleChanges are changes of the spec, and of the labels, which show the owner of the rule.
+var DrainRuleChanges = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
 
-// machineChanges are all changes of control-plane Machines, and those of workers that concern fields that are read. The
+// MachineChanges are all changes of control-plane Machines, and those of workers that concern fields that are read. The
 // reason why the OpenshiftAssistedConfig of a worker is not ready is among these fields.
-var machineChanges = kube.Changes(func(before, after *clusterv1.Machine) bool {
+var MachineChanges = kube.Changes(func(before, after *clusterv1.Machine) bool {
 	_, controlPlane := after.Labels[clusterv1.MachineControlPlaneLabel]
 	return controlPlane || before.Generation != after.Generation ||
 		facts.NodeAway(before) != facts.NodeAway(after) ||
@@ -58,9 +60,9 @@ func configReason(m *clusterv1.Machine) string {
 	return conditions.GetReason(m, clusterv1.MachineBootstrapConfigReadyCondition)
 }
 
-// ownerChanges are changes of the spec of MachineDeployments and MachineSets, and of the reason why Cluster API does not
+// OwnerChanges are changes of the spec of MachineDeployments and MachineSets, and of the reason why Cluster API does not
 // create their Machines.
-func ownerChanges[T interface {
+func OwnerChanges[T interface {
 	client.Object
 	conditions.Getter
 }]() predicate.Predicate {
@@ -68,9 +70,9 @@ func ownerChanges[T interface {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, blockerChanges)
 }
 
-// agentChanges are changes of the spec of a host, which links the host to its Node, and of the fields that conditions
+// AgentChanges are changes of the spec of a host, which links the host to its Node, and of the fields that conditions
 // report. These are its state, its stage, the start of the stage, and the reason of a failure.
-var agentChanges = kube.Changes(func(before, after *aiv1beta1.Agent) bool {
+var AgentChanges = kube.Changes(func(before, after *aiv1beta1.Agent) bool {
 	was, is := &before.Status.Progress, &after.Status.Progress
 	return before.Generation != after.Generation || before.Status.DebugInfo.State != after.Status.DebugInfo.State ||
 		was.CurrentStage != is.CurrentStage || !was.StageStartTime.Equal(is.StageStartTime) ||

@@ -1,4 +1,4 @@
-package controlplane
+package informer
 
 import (
 	"testing"
@@ -23,7 +23,7 @@ func machineCondition(kind string) metav1.Condition {
 }
 
 func TestControlPlaneKeepsAllButForeignManagedFields(t *testing.T) {
-	kept := controlPlane(nil)
+	kept := controlPlane()
 	kept.Annotations = map[string]string{"a": "b"}
 	kept.Finalizers, kept.Status.Conditions = []string{"f"}, []metav1.Condition{machineCondition("Available")}
 	whole := kept.DeepCopy()
@@ -106,14 +106,14 @@ func TestWorkerKeepsFieldsThatAreRead(t *testing.T) {
 
 	updated := kept.DeepCopy()
 	updated.Annotations = nil
-	g.Expect(machineChanges.Update(event.UpdateEvent{
+	g.Expect(MachineChanges.Update(event.UpdateEvent{
 		ObjectOld: kept, ObjectNew: updated,
 	})).To(BeTrue(), "Cluster API does not wait for it any more")
 
 	whole.Status.NodeRef.Name = ""
 	awaiting := trimMachine(whole)
 	g.Expect(facts.WaitsForNode(awaiting)).To(BeTrue(), "it has its bootstrap data, but no Node")
-	g.Expect(machineChanges.Update(event.UpdateEvent{ObjectOld: awaiting, ObjectNew: kept})).To(BeTrue(), "its Node is known now")
+	g.Expect(MachineChanges.Update(event.UpdateEvent{ObjectOld: awaiting, ObjectNew: kept})).To(BeTrue(), "its Node is known now")
 }
 
 func TestPlannedWorkersKeepFieldsThatAreRead(t *testing.T) {
@@ -143,7 +143,7 @@ func TestPlannedWorkersKeepFieldsThatAreRead(t *testing.T) {
 	stuck := made.DeepCopy()
 	stuck.Status.Conditions = append(stuck.Status.Conditions, blocked)
 	g.Expect(workers.Blocker(trimMachineSet(stuck))).To(Equal("because: * preflight"))
-	g.Expect(ownerChanges[*clusterv1.MachineSet]().Update(event.UpdateEvent{
+	g.Expect(OwnerChanges[*clusterv1.MachineSet]().Update(event.UpdateEvent{
 		ObjectOld: trimMachineSet(made), ObjectNew: trimMachineSet(stuck),
 	})).To(BeTrue())
 	held := planned.DeepCopy()

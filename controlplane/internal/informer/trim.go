@@ -1,4 +1,4 @@
-package controlplane
+package informer
 
 import (
 	"slices"

@@ -1,4 +1,4 @@
-package controlplane
+package informer
 
 import (
 	"slices"
@@ -62,8 +62,8 @@ func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
 		if facts.WaitsForNode(machine) {
 			kept.Spec.Bootstrap.DataSecretName = machine.Spec.Bootstrap.DataSecretName
 		}
-		read := trimConditions(machine.Status.Conditions, clusterv1.MachineBootstrapConfigReadyCondition)
-		kept.Status.Conditions = append(read, nodeAway(machine)...)
+		kept.Status.Conditions = trimConditions(machine.Status.Conditions, clusterv1.MachineBootstrapConfigReadyCondition)
+		kept.Status.Conditions = append(kept.Status.Conditions, nodeAway(machine)...)
 		// A Machine that was taken out of its control plane may have the hook.
 		kept.Annotations = kube.SelectKeys(machine.Annotations, controlplanev1.EtcdMemberHookAnnotation, clusterv1.UpdateInProgressAnnotation)
 		return kept

@@ -1,4 +1,4 @@
-package controlplane
+package informer
 
 import (
 	"testing"
@@ -151,7 +151,7 @@ func TestStatusOfAgentClusterInstallKeepsFieldsThatAreRead(t *testing.T) {
 }
 
 func TestClusterImageSetKeepsFieldsThatAreApplied(t *testing.T) {
-	stated := &hivev1.ClusterImageSet{ObjectMeta: identity(), Spec: hivev1.ClusterImageSetSpec{ReleaseImage: digest}}
+	stated := &hivev1.ClusterImageSet{ObjectMeta: identity(), Spec: hivev1.ClusterImageSetSpec{ReleaseImage: "quay.io/ocp@sha256:aaaa"}}
 	stated.Annotations = map[string]string{
 		facts.OwnerAnnotation: "lab/c1", facts.ResolvedFromAnnotation: "image", facts.LookedUpThroughAnnotation: "version",
 	}
