@@ -40,6 +40,7 @@ var (
 		"pkg/assisted",
 		"pkg/bound",
 		"pkg/contract",
+		"pkg/findings",
 		"pkg/metal3",
 		"pkg/reach",
 	)

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,7 +13,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/findings"
 )
+
+// EmitEvents emits the queued Events of a reconcile whose status is written, or need not be written.
+func EmitEvents(recorder record.EventRecorder, obj runtime.Object, events []findings.Event) {
+	for _, e := range events {
+		recorder.Event(obj, e.Type, e.Reason, e.Message)
+	}
+}
+
+// EmitActions emits the queued Events about actions of a reconcile whose status is not written. The other Events are
+// about states, which the next reconcile finds again.
+func EmitActions(recorder record.EventRecorder, obj runtime.Object, events []findings.Event) {
+	EmitEvents(recorder, obj, slices.DeleteFunc(slices.Clone(events), func(e findings.Event) bool { return e.OfStatus }))
+}
 
 // LogEvents returns a recorder that bounds the message of each Event and also logs the Event. The API server
 // keeps Events for one hour.

@@ -10,7 +10,25 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/findings"
 )
+
+// Events about actions come in any case, those about states only with the status that records them.
+func TestStatusEventsNeedTheStatus(t *testing.T) {
+	g := NewWithT(t)
+	var found findings.Findings[string]
+	found.Event(corev1.EventTypeNormal, "HostApproved", "approved")
+	found.StatusEvent(corev1.EventTypeWarning, "HostRefused", "100%% refused")
+	events := record.NewFakeRecorder(2)
+	EmitActions(events, &corev1.Pod{}, found.Events())
+	g.Expect(events.Events).To(HaveLen(1))
+	g.Expect(<-events.Events).To(Equal("Normal HostApproved approved"))
+
+	EmitEvents(events, &corev1.Pod{}, found.Events())
+	g.Expect(<-events.Events).To(Equal("Normal HostApproved approved"))
+	g.Expect(<-events.Events).To(Equal("Warning HostRefused 100% refused"))
+}
 
 func TestEventsAreLoggedWithTheirClusterAndMachine(t *testing.T) {
 	g := NewWithT(t)

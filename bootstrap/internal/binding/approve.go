@@ -23,22 +23,22 @@ func (b *Binder) Approve(ctx context.Context, s *scope.Scope) (bool, error) {
 		return true, nil
 	}
 	if s.Host != nil && metal3.RestoredWithoutHistory(s.Host) {
-		return s.Wait(stage, bootstrapv1.HostRestoredWithoutHistoryReason,
+		return s.Blockf(stage, bootstrapv1.HostRestoredWithoutHistoryReason,
 			"BareMetalHost %s/%s was restored from a backup without its status: a cluster may be installed on its server. "+
 				"Verify what is on its disk. If the disk may be overwritten, remove the label %s from the BareMetalHost. Deleting this Machine wipes "+
-				"the disk, too", s.Host.Namespace, s.Host.Name, metal3.RestoreLabel)
+				"the disk, too", s.Host.Namespace, s.Host.Name, metal3.RestoreLabel), nil
 	}
 	synced := assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition)
 	switch {
 	case synced.Status == corev1.ConditionFalse && synced.Reason == aiv1beta1.InputErrorReason:
-		return s.Wait(stage, bootstrapv1.InvalidConfigurationReason, "assisted-service refuses the settings of Agent %s: %s", agent.Name,
-			explained(assisted.RedactURLs(synced.Message)))
+		return s.Blockf(stage, bootstrapv1.InvalidConfigurationReason, "assisted-service refuses the settings of Agent %s: %s", agent.Name,
+			explained(assisted.RedactURLs(synced.Message))), nil
 	case agent.Status.DebugInfo.State != models.HostStatusKnown || synced.Status != corev1.ConditionTrue:
-		_, _ = s.Wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", validationMessage(s, b.clock.Now()))
-		return s.Disconnected(b.clock.Now())
+		s.Block(stage, bootstrapv1.WaitingForHostValidationReason, validationMessage(s, b.clock.Now()))
+		return s.Disconnected(stage, b.clock.Now()), nil
 	case agent.Status.Role != s.Wanted.Role:
-		return s.Wait(stage, bootstrapv1.WaitingForHostValidationReason, "waiting for assisted-service to give Agent %s the role %s",
-			agent.Name, s.Wanted.Role)
+		return s.Blockf(stage, bootstrapv1.WaitingForHostValidationReason, "waiting for assisted-service to give Agent %s the role %s",
+			agent.Name, s.Wanted.Role), nil
 	}
 	if proceed, err := b.prerequisites.Confirm(ctx, s, stage); !proceed {
 		return proceed, err
@@ -46,7 +46,7 @@ func (b *Binder) Approve(ctx context.Context, s *scope.Scope) (bool, error) {
 	if proceed, err := b.applyAgent(ctx, s, stage, true, true); !proceed {
 		return proceed, err
 	}
-	s.QueueEvent(corev1.EventTypeNormal, bootstrapv1.HostApprovedReason, "Agent %s may be installed as %s %s", agent.Name, s.Wanted.Role,
+	s.Event(corev1.EventTypeNormal, bootstrapv1.HostApprovedReason, "Agent %s may be installed as %s %s", agent.Name, s.Wanted.Role,
 		s.Wanted.Hostname)
 	s.Pass(stage, "")
 	return true, nil

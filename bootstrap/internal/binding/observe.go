@@ -23,34 +23,35 @@ func (b *Binder) Observe(_ context.Context, s *scope.Scope) (bool, error) {
 	switch info.State {
 	case models.HostStatusInstalled, models.HostStatusAddedToExistingCluster:
 		Reached(s, models.HostStageDone)
-		s.QueueEvent(corev1.EventTypeNormal, bootstrapv1.HostInstalledReason, "Agent %s is installed", agent.Name)
+		s.StatusEvent(corev1.EventTypeNormal, bootstrapv1.HostInstalledReason, "Agent %s is installed", agent.Name)
 		s.Pass(stage, "")
 		return true, nil
 	case models.HostStatusError, models.HostStatusCancelled:
 		if recorded := s.Recorded(stage); recorded == nil || recorded.Reason != bootstrapv1.HostInstallationFailedReason {
-			s.QueueEvent(corev1.EventTypeWarning, bootstrapv1.HostInstallationFailedReason, "installation of Agent %s failed: %s", agent.Name,
+			s.StatusEvent(corev1.EventTypeWarning, bootstrapv1.HostInstallationFailedReason, "installation of Agent %s failed: %s", agent.Name,
 				message)
 		}
-		return s.Wait(stage, bootstrapv1.HostInstallationFailedReason, "assisted-service reports for Agent %s: %s", agent.Name, message)
+		return s.Blockf(stage, bootstrapv1.HostInstallationFailedReason, "assisted-service reports for Agent %s: %s", agent.Name, message), nil
 	case models.HostStatusInstallingPendingUserAction:
-		return s.Wait(stage, bootstrapv1.HostBootedDiscoveryAgainReason,
-			"Agent %s did not boot from its disk: %s: make the host boot from the disk that it was installed to", agent.Name, message)
+		return s.Blockf(stage, bootstrapv1.HostBootedDiscoveryAgainReason,
+			"Agent %s did not boot from its disk: %s: make the host boot from the disk that it was installed to", agent.Name, message), nil
 	case models.HostStatusInstalling, models.HostStatusInstallingInProgress:
 		Reached(s, cmp.Or(agent.Status.Progress.CurrentStage, models.HostStageStartingInstallation))
-		return s.Wait(stage, bootstrapv1.HostInstallingReason, "Agent %s is being installed", agent.Name)
+		return s.Blockf(stage, bootstrapv1.HostInstallingReason, "Agent %s is being installed", agent.Name), nil
 	case models.HostStatusDisconnected:
-		_, _ = s.Wait(stage, bootstrapv1.WaitingForHostReason, "Agent %s is out of touch with assisted-service: look at the host's console",
+		s.Blockf(stage, bootstrapv1.WaitingForHostReason, "Agent %s is out of touch with assisted-service: look at the host's console",
 			agent.Name)
-		return s.Disconnected(b.clock.Now())
+		return s.Disconnected(stage, b.clock.Now()), nil
 	case models.HostStatusInsufficient, models.HostStatusPendingForInput, models.HostStatusPreparingFailed:
-		_, _ = s.Wait(stage, bootstrapv1.WaitingForHostValidationReason, "%s", validationMessage(s, b.clock.Now()))
-		return s.Disconnected(b.clock.Now())
+		s.Block(stage, bootstrapv1.WaitingForHostValidationReason, validationMessage(s, b.clock.Now()))
+		return s.Disconnected(stage, b.clock.Now()), nil
 	}
 	// assisted-service clears its status while its database is unavailable.
 	if info.State == "" {
-		return s.Wait(stage, bootstrapv1.WaitingForInstallationReason, "waiting for assisted-service to report the state of Agent %s", agent.Name)
+		return s.Blockf(stage, bootstrapv1.WaitingForInstallationReason, "waiting for assisted-service to report the state of Agent %s",
+			agent.Name), nil
 	}
-	return s.Wait(stage, bootstrapv1.WaitingForInstallationReason, "waiting for assisted-service to start the installation")
+	return s.Blockf(stage, bootstrapv1.WaitingForInstallationReason, "waiting for assisted-service to start the installation"), nil
 }
 
 // Reached sets the stage of the host in the status. The Agent may be behind its own state. So the start and the

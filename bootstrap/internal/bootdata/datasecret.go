@@ -38,9 +38,10 @@ func (d *Publisher) applyDataSecret(ctx context.Context, s *scope.Scope, mode bo
 		return false, err
 	}
 	if ca != nil && ca.missing != "" {
-		return s.Wait(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.InvalidConfigurationReason, "spec.assistedServiceCA: %s", ca.missing)
+		return s.Blockf(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.InvalidConfigurationReason, "spec.assistedServiceCA: %s",
+			ca.missing), nil
 	}
-	digest := SourceDigest(s.InfraEnv, s.Networks, mode, source)
+	digest := sourceDigest(s.InfraEnv, s.Networks, mode, source)
 	annotations := map[string]string{desired.SourceAnnotation: digest}
 	if id := assisted.InfraEnvIDOfURL(source); id != "" && mode.UserDataFollowsSource() {
 		annotations[desired.InfraEnvAnnotation] = id
@@ -87,10 +88,10 @@ func (d *Publisher) applyDataSecret(ctx context.Context, s *scope.Scope, mode bo
 	return true, nil
 }
 
-// SourceDigest identifies the source of the data. Without authentication, assisted-service's URLs stay the same
+// sourceDigest identifies the source of the data. Without authentication, assisted-service's URLs stay the same
 // when the ignition changes, so that the generations of the InfraEnv and its NMStateConfigs count as well. The
 // digest does not show that the content of the pull secret changed.
-func SourceDigest(infraEnv *assisted.InfraEnv, networks []*aiv1beta1.NMStateConfig, mode bootmode.Mode, source string) string {
+func sourceDigest(infraEnv *assisted.InfraEnv, networks []*aiv1beta1.NMStateConfig, mode bootmode.Mode, source string) string {
 	parts := []string{string(mode.Name())}
 	if mode.UserDataFollowsSource() {
 		parts = append(parts, source, strconv.FormatInt(infraEnv.Generation, 10))

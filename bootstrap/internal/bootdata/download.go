@@ -15,10 +15,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 )
 
-// Failed downloads are repeated after DownloadBackOff, then less and less often.
+// Failed downloads are repeated after minDownloadDelay, then less and less often.
 const (
-	DownloadBackOff    = 2 * time.Second
-	MaxDownloadBackOff = 2 * time.Minute
+	minDownloadDelay = 2 * time.Second
+	maxDownloadDelay = 2 * time.Minute
 )
 
 // userData returns the bootstrap data; false while the data are not available. Downloads run in the background.
@@ -54,18 +54,18 @@ func (d *Publisher) userData(
 			stayWith(s, stage, "")
 			return bootmode.Data{}, false, nil
 		}
-		_, err = s.Wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "downloading the discovery ignition of InfraEnv %s", s.InfraEnv.Name)
-		return bootmode.Data{}, false, err
+		s.Blockf(stage, bootstrapv1.WaitingForDiscoveryImageReason, "downloading the discovery ignition of InfraEnv %s", s.InfraEnv.Name)
+		return bootmode.Data{}, false, nil
 	case err != nil:
 		d.tryAgain(s, attempt)
-		_, err = s.Wait(stage, bootstrapv1.IgnitionDownloadFailedReason, "cannot download the discovery ignition of InfraEnv %s: %s",
+		s.Blockf(stage, bootstrapv1.IgnitionDownloadFailedReason, "cannot download the discovery ignition of InfraEnv %s: %s",
 			s.InfraEnv.Name, err)
-		return bootmode.Data{}, false, err
+		return bootmode.Data{}, false, nil
 	case hasDataOf(s, data.Modified) && d.downloads.Get(attempt) < takesIn:
 		d.tryAgain(s, attempt)
-		_, err = s.Wait(stage, bootstrapv1.WaitingForDiscoveryImageReason,
+		s.Blockf(stage, bootstrapv1.WaitingForDiscoveryImageReason,
 			"waiting for assisted-service to take the change of InfraEnv %s into the discovery ignition", s.InfraEnv.Name)
-		return bootmode.Data{}, false, err
+		return bootmode.Data{}, false, nil
 	}
 	d.downloads.DeleteEntry(attempt)
 	return data, true, nil
@@ -93,7 +93,7 @@ func (d *Publisher) tryAgain(s *scope.Scope, attempt string) {
 // stayWith keeps the condition of a failed download until the next download ends. message is the fallback if no
 // condition is recorded.
 func stayWith(s *scope.Scope, stage, message string) {
-	s.Conditions = append(s.Conditions, ptr.Deref(s.Recorded(stage), metav1.Condition{
+	s.Set(ptr.Deref(s.Recorded(stage), metav1.Condition{
 		Type: stage, Status: metav1.ConditionFalse, Reason: bootstrapv1.IgnitionDownloadFailedReason, Message: message,
 	}))
 }

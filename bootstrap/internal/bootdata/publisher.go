@@ -46,7 +46,7 @@ type Publisher struct {
 func New(
 	w *writer.Writer, metadata client.Reader, p *protection.Protector, wake chan<- event.GenericEvent, clk clock.Clock,
 ) *Publisher {
-	downloads := flowcontrol.NewBackOff(DownloadBackOff, MaxDownloadBackOff)
+	downloads := flowcontrol.NewBackOff(minDownloadDelay, maxDownloadDelay)
 	downloads.Clock = clk
 	return &Publisher{
 		live: w.Live, metadata: metadata, writer: w, protector: p, clock: clk, ignitions: bootmode.NewDownloads(), downloads: downloads,
@@ -64,10 +64,10 @@ func (d *Publisher) DropDownload(config types.NamespacedName) { d.ignitions.Drop
 // provider waits for the data, and a host must never boot the placeholder image of the user's template.
 func (d *Publisher) Publish(ctx context.Context, s *scope.Scope) (bool, error) {
 	const stage = bootstrapv1.DataSecretAvailableCondition
-	mode, err := bootmode.Choose(s.Config.Status.BootMode, s.Config.Spec.BootMode, s.InfraMachine)
-	if err != nil {
-		return s.Wait(stage, bootstrapv1.InvalidConfigurationReason, "%s", err)
+	if s.BootModeProblem != "" {
+		return s.Block(stage, bootstrapv1.InvalidConfigurationReason, s.BootModeProblem), nil
 	}
+	mode := bootmode.Of(s.BootMode)
 	// Nothing is written anymore for an approved host, which has its data.
 	if dataSecretTaken(s) && s.ApprovedAgent() == nil {
 		return waitForDataSecret(s)
@@ -84,9 +84,9 @@ func (d *Publisher) Publish(ctx context.Context, s *scope.Scope) (bool, error) {
 		if s.DataHandedOut() && s.DataSecret != nil {
 			return handOut(s, mode, s.HandedOut())
 		}
-		return s.Wait(stage, bootstrapv1.DiscoveryImageUnavailableReason,
+		return s.Blockf(stage, bootstrapv1.DiscoveryImageUnavailableReason,
 			"InfraEnv %s offers nothing to boot from in mode %s: check that assisted-service's image service is enabled", s.InfraEnv.Name,
-			mode.Name())
+			mode.Name()), nil
 	}
 	if proceed, err := d.bootImage(ctx, s, mode, source); !proceed {
 		return proceed, err
@@ -94,8 +94,8 @@ func (d *Publisher) Publish(ctx context.Context, s *scope.Scope) (bool, error) {
 	if proceed, err := d.applyDataSecret(ctx, s, mode, source); !proceed {
 		return proceed, err
 	}
-	if proceed, err := withhold(s, mode); !proceed {
-		return proceed, err
+	if !withhold(s, mode) {
+		return false, nil
 	}
 	if !s.DataHandedOut() {
 		if err := d.protector.Set(ctx, s, true); err != nil {
@@ -112,19 +112,16 @@ func waitForDataSecret(s *scope.Scope) (bool, error) {
 	if s.DataHandedOut() || s.HostChosen() {
 		otherwise = "Deleting the Machine would wipe its host"
 	}
-	return s.Wait(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.InvalidConfigurationReason,
+	return s.Blockf(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.InvalidConfigurationReason,
 		"Secret %s exists and was not created by this provider. If nothing uses it, delete it: its content is lost. %s", s.DataSecret.Name,
-		otherwise)
+		otherwise), nil
 }
 
 // Prepare writes, while assisted-service creates the image, everything that does not depend on the image. Once
 // the image exists, two consecutive writes are left: the boot image, then the name of the data.
 func (d *Publisher) Prepare(ctx context.Context, s *scope.Scope) error {
-	mode, err := bootmode.Choose(s.Config.Status.BootMode, s.Config.Spec.BootMode, s.InfraMachine)
-	if err != nil {
-		return nil //nolint:nilerr // Publish reports the error
-	}
-	if dataSecretTaken(s) || mode.UserDataFollowsSource() {
+	mode := bootmode.Of(s.BootMode)
+	if s.BootModeProblem != "" || dataSecretTaken(s) || mode.UserDataFollowsSource() {
 		return nil
 	}
 	if proceed, err := d.applyDataSecret(ctx, s, mode, ""); !proceed {
@@ -171,7 +168,7 @@ func waitForAnotherMachine(s *scope.Scope) (bool, error) {
 			"that it does not run OpenShift, for example after a restore of this hub. If it does not, delete the Machine, which wipes the host; " +
 			"another Machine takes its place"
 	}
-	return s.Wait(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.BootImageOutdatedReason, "%s", message)
+	return s.Block(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.BootImageOutdatedReason, message), nil
 }
 
 // bootImage makes the infrastructure machine boot the source, as long as its host is not chosen. CAPM3 1.13 copies
@@ -187,7 +184,7 @@ func (d *Publisher) bootImage(ctx context.Context, s *scope.Scope, mode bootmode
 		changed, err := d.writer.Applier.Apply(ctx, desired, observed)
 		if kube.IsRefused(err) {
 			return d.writer.Refused(s, stage, bootstrapv1.BootImageRejectedReason, "%s %s cannot take the boot image: %s",
-				observed.GetKind(), observed.GetName(), assisted.RedactURLs(err.Error()))
+				observed.GetKind(), observed.GetName(), assisted.RedactURLs(err.Error())), nil
 		}
 		if err != nil {
 			return false, withoutQuery(err)
@@ -200,12 +197,12 @@ func (d *Publisher) bootImage(ctx context.Context, s *scope.Scope, mode bootmode
 		return true, nil
 	}
 	if s.HostChosen() {
-		return s.Wait(stage, bootstrapv1.BootImageRejectedReason,
+		return s.Blockf(stage, bootstrapv1.BootImageRejectedReason,
 			"a host was chosen for %s %s before its discovery image was set, so the host may boot a wrong image. Delete the Machine, which wipes "+
-				"the host, to return it", observed.GetKind(), observed.GetName())
+				"the host, to return it", observed.GetKind(), observed.GetName()), nil
 	}
-	return s.Wait(stage, bootstrapv1.BootImageRejectedReason, "%s %s does not keep the boot image: find out who else writes spec.image",
-		observed.GetKind(), observed.GetName())
+	return s.Blockf(stage, bootstrapv1.BootImageRejectedReason, "%s %s does not keep the boot image: find out who else writes spec.image",
+		observed.GetKind(), observed.GetName()), nil
 }
 
 // redacted is an error whose text has no credentials of URLs. errors.As still finds the original error.
@@ -236,6 +233,6 @@ func handOut(s *scope.Scope, mode bootmode.Mode, secret string) (bool, error) {
 func warnOfNetworkMismatch(s *scope.Scope, mismatch string) {
 	recorded := s.Recorded(bootstrapv1.DataSecretAvailableCondition)
 	if mismatch != "" && (recorded == nil || !strings.HasPrefix(recorded.Message, mismatch)) {
-		s.QueueEvent(corev1.EventTypeWarning, "NMStateConfigMismatch", "%s", mismatch)
+		s.StatusEvent(corev1.EventTypeWarning, "NMStateConfigMismatch", "%s", mismatch)
 	}
 }

@@ -12,17 +12,17 @@ import (
 // withhold blocks the bootstrap data, because the infrastructure provider chooses a host once the data exist. The
 // block lasts while the provider could start a server in use, or write to the disk of a server that is not the
 // host's. The block also lasts while the hosts that the provider could choose are unknown.
-func withhold(s *scope.Scope, mode bootmode.Mode) (bool, error) {
+func withhold(s *scope.Scope, mode bootmode.Mode) (proceed bool) {
 	reason, message := preflight.Withheld(s.Facts, mode.Name() == bootstrapv1.BootModeDiskImage)
 	const stage = bootstrapv1.DataSecretAvailableCondition
 	switch {
 	case reason == "":
-		return true, nil
+		return true
 	case s.HasRecorded(stage, message):
 	case reason == bootstrapv1.ServerInUseReason:
-		s.QueueEvent(corev1.EventTypeWarning, bootstrapv1.ServerInUseReason, "%s", message)
+		s.StatusEvent(corev1.EventTypeWarning, bootstrapv1.ServerInUseReason, "%s", message)
 	case reason == bootstrapv1.BMCOfAnotherServerReason:
-		s.QueueEvent(corev1.EventTypeWarning, bootstrapv1.BMCOfAnotherServerReason, "%s", message)
+		s.StatusEvent(corev1.EventTypeWarning, bootstrapv1.BMCOfAnotherServerReason, "%s", message)
 	}
-	return s.Wait(stage, reason, "%s", message)
+	return s.Block(stage, reason, message)
 }

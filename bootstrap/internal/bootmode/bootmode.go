@@ -38,10 +38,10 @@ type Mode interface {
 	UserDataFollowsSource() bool
 }
 
-// Choose returns the active mode: the mode that was latched when bootstrap data was handed out, or else the
+// Choose returns the name of the active mode: the mode that was latched when bootstrap data was handed out, or else the
 // requested mode. Without both it is LiveISO if the image of the infra machine is a live ISO, and DiskImage
 // otherwise.
-func Choose(latched, requested bootstrapv1.BootMode, infraMachine *unstructured.Unstructured) (Mode, error) {
+func Choose(latched, requested bootstrapv1.BootMode, infraMachine *unstructured.Unstructured) (bootstrapv1.BootMode, error) {
 	name := requested
 	switch {
 	case latched != "":
@@ -51,12 +51,17 @@ func Choose(latched, requested bootstrapv1.BootMode, infraMachine *unstructured.
 	case requested == "":
 		name = bootstrapv1.BootModeDiskImage
 	}
-	var mode Mode = DiskImage{}
-	if name == bootstrapv1.BootModeLiveISO {
-		mode = LiveISO{}
-	}
+	mode := Of(name)
 	if err := mode.Supports(infraMachine); err != nil {
-		return nil, fmt.Errorf("boot mode %s: %w", mode.Name(), err)
+		return "", fmt.Errorf("boot mode %s: %w", mode.Name(), err)
 	}
-	return mode, nil
+	return mode.Name(), nil
+}
+
+// Of returns the mode of a name.
+func Of(name bootstrapv1.BootMode) Mode {
+	if name == bootstrapv1.BootModeLiveISO {
+		return LiveISO{}
+	}
+	return DiskImage{}
 }

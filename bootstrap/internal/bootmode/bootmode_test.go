@@ -49,7 +49,7 @@ func TestChoose(t *testing.T) {
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(mode.Name()).To(Equal(tc.want))
+			g.Expect(mode).To(Equal(tc.want))
 		})
 	}
 }

@@ -89,9 +89,9 @@ func (c *Checker) Check(ctx context.Context, s *scope.Scope, found desired.Ident
 		return true, nil
 	}
 	if !s.HasRecorded(bootstrapv1.HostIdentifiedCondition, message) {
-		s.QueueEvent(corev1.EventTypeWarning, bootstrapv1.ServerInUseReason, "%s", message)
+		s.StatusEvent(corev1.EventTypeWarning, bootstrapv1.ServerInUseReason, "%s", message)
 	}
-	return s.Wait(bootstrapv1.HostIdentifiedCondition, bootstrapv1.ServerInUseReason, "%s", message)
+	return s.Block(bootstrapv1.HostIdentifiedCondition, bootstrapv1.ServerInUseReason, message), nil
 }
 
 // RecordedBy describes the other configs of the namespace that recorded an installation on the server of an Agent.

@@ -35,7 +35,7 @@ func (d *Releaser) EndFormer(ctx context.Context, s *scope.Scope, former []*aiv1
 		if _, err := d.SkipSpokeCleanup(ctx, agent); err != nil {
 			return "", err
 		}
-		s.QueueEvent(corev1.EventTypeWarning, "NodeLeftBehind",
+		s.Event(corev1.EventTypeWarning, "NodeLeftBehind",
 			"Agent %s of the host's former Machine is deleted although assisted-service could not remove its Node from the cluster (%s). If the "+
 				"Node remains there, delete it, which wipes nothing",
 			agent.Name, assisted.RedactURLs(cleanup.Message))

@@ -60,14 +60,14 @@ func (d *Releaser) KeepInUse(ctx context.Context, s *scope.Scope) (bool, error) 
 		return true, nil
 	}
 	if s.Machine.DeletionTimestamp.IsZero() {
-		return s.WaitDeleting(bootstrapv1.WaitingForMachineReason,
+		return s.Blockf(bootstrapv1.DeletingCondition, bootstrapv1.WaitingForMachineReason,
 			"this object was deleted while Machine %s uses it. The host keeps running and is not touched. The object is deleted together with "+
-				"the Machine, which wipes the host", s.Machine.Name)
+				"the Machine, which wipes the host", s.Machine.Name), nil
 	}
 	if hooks := contract.PreTerminateHooks(s.Machine); len(hooks) > 0 {
-		return s.WaitDeleting(bootstrapv1.WaitingForMachineReason,
+		return s.Blockf(bootstrapv1.DeletingCondition, bootstrapv1.WaitingForMachineReason,
 			"Machine %s is being deleted, but its host is kept until %s is removed: see its condition Deleting",
-			s.Machine.Name, bound.List(hooks))
+			s.Machine.Name, bound.List(hooks)), nil
 	}
 	return true, nil
 }
@@ -106,9 +106,9 @@ func (d *Releaser) DeleteBoundAgents(ctx context.Context, s *scope.Scope) (bool,
 		waiting = append(waiting, text)
 	}
 	if len(waiting) > 0 {
-		_, _ = s.WaitDeleting(bootstrapv1.DeletingAgentReason,
+		s.Blockf(bootstrapv1.DeletingCondition, bootstrapv1.DeletingAgentReason,
 			"waiting for assisted-service to take the host out of the cluster and to delete Agent %s", bound.List(waiting))
-		return s.Overdue(d.clock.Now(), since)
+		return s.Overdue(bootstrapv1.DeletingCondition, d.clock.Now(), since), nil
 	}
 	return true, nil
 }
@@ -123,20 +123,20 @@ func (d *Releaser) DeleteBoundAgents(ctx context.Context, s *scope.Scope) (bool,
 func (d *Releaser) KeepForeignAgents(ctx context.Context, s *scope.Scope) (bool, error) {
 	for _, agent := range s.Agents {
 		if s.BoundElsewhere(agent) {
-			return s.WaitDeleting(bootstrapv1.HostInAnotherClusterReason,
+			return s.Blockf(bootstrapv1.DeletingCondition, bootstrapv1.HostInAnotherClusterReason,
 				"Agent %s belongs to %s. Agent and InfraEnv %s are left alone until the Agent belongs to that cluster no more. Do not unbind or "+
 					"delete it if that cluster uses its server, which would be removed from the cluster and reinstalled",
-				agent.Name, s.ClusterOf(agent), facts.InfraEnvOf(agent))
+				agent.Name, s.ClusterOf(agent), facts.InfraEnvOf(agent)), nil
 		}
 	}
 	recorded, err := d.claims.RecordedBy(ctx, s, s.Agents)
 	if err != nil || len(recorded) == 0 {
 		return err == nil, err
 	}
-	return s.WaitDeleting(bootstrapv1.ServerInUseReason,
+	return s.Blockf(bootstrapv1.DeletingCondition, bootstrapv1.ServerInUseReason,
 		"Agent and InfraEnv are kept: %s. Start the server from its disk. %s. That config loses its Agent. Do not delete the Machine of that "+
 			"config to end the wait: that wipes its host",
-		recorded[0], deletionOfClaimed(s.Agents))
+		recorded[0], deletionOfClaimed(s.Agents)), nil
 }
 
 // deletionOfClaimed advises how to delete the Agents that another config recorded. assisted-service removes the
@@ -161,8 +161,9 @@ func (d *Releaser) DeleteInfraEnv(ctx context.Context, s *scope.Scope) (bool, er
 		d.writer.Created.Forget(s.Key())
 	}
 	if len(s.InfraEnvs) > 0 {
-		_, _ = s.WaitDeleting(bootstrapv1.DeletingInfraEnvReason, "waiting for assisted-service to delete InfraEnv %s", s.InfraEnvs[0].Name)
-		return s.Overdue(d.clock.Now(), scope.DeletedAt(s.InfraEnvs[0]))
+		s.Blockf(bootstrapv1.DeletingCondition, bootstrapv1.DeletingInfraEnvReason, "waiting for assisted-service to delete InfraEnv %s",
+			s.InfraEnvs[0].Name)
+		return s.Overdue(bootstrapv1.DeletingCondition, d.clock.Now(), scope.DeletedAt(s.InfraEnvs[0])), nil
 	}
 	return true, nil
 }
@@ -179,8 +180,9 @@ func (d *Releaser) DeleteLeftAgents(ctx context.Context, s *scope.Scope) (bool, 
 		}
 	}
 	if len(waiting) > 0 {
-		_, _ = s.WaitDeleting(bootstrapv1.DeletingAgentReason, "waiting for assisted-service to delete Agent %s", bound.List(waiting))
-		return s.Overdue(d.clock.Now(), since)
+		s.Blockf(bootstrapv1.DeletingCondition, bootstrapv1.DeletingAgentReason, "waiting for assisted-service to delete Agent %s",
+			bound.List(waiting))
+		return s.Overdue(bootstrapv1.DeletingCondition, d.clock.Now(), since), nil
 	}
 	return true, nil
 }

@@ -23,10 +23,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 )
 
-// InfraEnv returns the InfraEnv of the Machine's host for a boot mode. It has no cluster reference: a host is
+// InfraEnv returns the InfraEnv of the Machine's host for its boot mode. It has no cluster reference: a host is
 // bound only after it is identified. It has no owner reference: the finalizer decides what is deleted with an
 // InfraEnv.
-func InfraEnv(f *facts.Facts, mode bootstrapv1.BootMode) (*assisted.InfraEnv, error) {
+func InfraEnv(f *facts.Facts) (*assisted.InfraEnv, error) {
 	spec := &f.Config.Spec
 	override := f.Config.Annotations[bootstrapv1.DiscoveryIgnitionOverrideAnnotation]
 	if override != "" && !json.Valid([]byte(override)) {
@@ -38,7 +38,7 @@ func InfraEnv(f *facts.Facts, mode bootstrapv1.BootMode) (*assisted.InfraEnv, er
 	if _, err := metav1.LabelSelectorAsSelector(spec.NMStateConfigLabelSelector); err != nil {
 		return nil, fmt.Errorf("spec.nmStateConfigLabelSelector: %w", err)
 	}
-	imageType, err := imageType(spec, mode)
+	imageType, err := imageType(spec, f.BootMode)
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,8 @@ func TestImageSettings(t *testing.T) {
 			h := newIdentified()
 			h.Cluster = &clusterv1.Cluster{}
 			tc.change(&h.Config.Spec)
-			infraEnv, err := InfraEnv(h.Facts, tc.mode)
+			h.Facts.BootMode = tc.mode
+			infraEnv, err := InfraEnv(h.Facts)
 			if tc.failed != "" {
 				g.Expect(err).To(MatchError(ContainSubstring(tc.failed)))
 				return

@@ -31,8 +31,12 @@ type Facts struct {
 	// InfraMachine is the infra machine of any provider; InfraMachineFailure is the error of its read.
 	InfraMachine        *unstructured.Unstructured
 	InfraMachineFailure error
-	Deployment          *hivev1.ClusterDeployment
-	Install             *hiveext.AgentClusterInstall
+	// BootMode is the boot mode of the host, once the infra machine exists. BootModeProblem is why the infra machine
+	// cannot be booted in the mode, with an action; BootMode is empty then.
+	BootMode        bootstrapv1.BootMode
+	BootModeProblem string
+	Deployment      *hivev1.ClusterDeployment
+	Install         *hiveext.AgentClusterInstall
 	// ControlPlaneRuns is true if a control-plane Machine of the cluster had a Node, although
 	// assisted-service has not started its installation. It is read only in this case.
 	ControlPlaneRuns bool

@@ -66,8 +66,8 @@ func (k *Fencer) Fence(ctx context.Context, s *scope.Scope) (bool, error) {
 	case err != nil:
 		return false, err
 	case credentials == nil:
-		return s.Wait(bootstrapv1.HostBoundCondition, bootstrapv1.FencingCredentialsUnusableReason,
-			"Secret %s with the credentials of the BMC of BareMetalHost %s does not exist: create it", name, s.Host.Name)
+		return s.Blockf(bootstrapv1.HostBoundCondition, bootstrapv1.FencingCredentialsUnusableReason,
+			"Secret %s with the credentials of the BMC of BareMetalHost %s does not exist: create it", name, s.Host.Name), nil
 	case users:
 		s.Fencing, err = desired.UserFencing(s.Facts, credentials)
 		// The credentials may have been the BMC's before.
@@ -159,7 +159,7 @@ func (k *Fencer) makeFencingAgain(ctx context.Context, s *scope.Scope) error {
 func fencingUnusable(s *scope.Scope, err error) (bool, error) {
 	var p *desired.UserError
 	if errors.As(err, &p) {
-		return s.Wait(bootstrapv1.HostBoundCondition, p.Reason, "%s", p.Message)
+		return s.Block(bootstrapv1.HostBoundCondition, p.Reason, p.Message), nil
 	}
 	return false, err
 }

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/claims"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/informer"
@@ -249,6 +250,9 @@ func (g *Gatherer) gatherInfraMachine(ctx context.Context, f *facts.Facts) error
 	// The object may belong to a former Machine of the same name.
 	if metav1.IsControlledBy(infraMachine, f.Machine) {
 		f.InfraMachine = infraMachine
+		if f.BootMode, err = bootmode.Choose(f.Config.Status.BootMode, f.Config.Spec.BootMode, infraMachine); err != nil {
+			f.BootModeProblem = err.Error()
+		}
 	}
 	return g.watch(ctx, infraMachine)
 }

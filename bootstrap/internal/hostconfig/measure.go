@@ -10,6 +10,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/findings"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 )
 
@@ -33,11 +34,11 @@ var passedWords = map[string]string{
 }
 
 // logged logs the change that was written, except for the problems that its Events report.
-func (r *Reconciler) logged(before, after *bootstrapv1.OpenshiftAssistedConfig, events []status.Event) {
+func (r *Reconciler) logged(before, after *bootstrapv1.OpenshiftAssistedConfig, events []findings.Event) {
 	was, is := before.Status.Conditions, after.Status.Conditions
 	r.progress.BecameTrue(after, was, is, passedWords)
 	r.progress.Problems(after, is, slices.DeleteFunc(measure.NewProblems(was, is, isProblem), func(reason string) bool {
-		return slices.ContainsFunc(events, func(e status.Event) bool { return e.Reason == reason })
+		return slices.ContainsFunc(events, func(e findings.Event) bool { return e.Reason == reason })
 	}))
 	if stage := after.Status.InstallationProgress; stage != string(models.HostStageDone) {
 		r.progress.StageChanged(after, before.Status.InstallationProgress, stage, "The host is in stage "+stage)

@@ -17,13 +17,16 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/findings"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // report writes the status if it changed, and emits the events. An urgent change is written at once, any other
 // change once it lasts.
 func (r *Reconciler) report(ctx context.Context, s *scope.Scope, failure error) error {
 	if s.Deleting() && !controllerutil.ContainsFinalizer(s.Stored, bootstrapv1.OpenshiftAssistedConfigFinalizer) {
+		reconcile.EmitActions(r.Recorder, s.Stored, s.Events())
 		return nil
 	}
 	if s.Paused() {
@@ -40,17 +43,16 @@ func (r *Reconciler) report(ctx context.Context, s *scope.Scope, failure error) 
 		reported := s.Stored.DeepCopy()
 		reported.Status = s.Status
 		if err := apply.PatchStatus(ctx, r.Client, s.Stored, reported); err != nil {
+			reconcile.EmitActions(r.Recorder, s.Stored, s.Events())
 			return err
 		}
 		measured(s.Stored, reported)
 		measure.Reactions(s.Reactions)
-		r.logged(s.Stored, reported, s.Events)
+		r.logged(s.Stored, reported, s.Events())
 		r.remember(s, &s.Status)
 		r.deferred.Reset(s.Key())
 	}
-	for _, e := range s.Events {
-		r.Recorder.Event(s.Stored, e.Kind, e.Reason, e.Message)
-	}
+	reconcile.EmitEvents(r.Recorder, s.Stored, s.Events())
 	return nil
 }
 
@@ -69,7 +71,7 @@ func (r *Reconciler) deferReport(s *scope.Scope) time.Duration {
 func urgent(s *scope.Scope) bool {
 	before, after := &s.Config.Status, &s.Status
 	switch {
-	case slices.ContainsFunc(s.Events, func(e status.Event) bool { return e.Kind == corev1.EventTypeWarning }),
+	case slices.ContainsFunc(s.Events(), func(e findings.Event) bool { return e.Type == corev1.EventTypeWarning }),
 		before.DataSecretName != after.DataSecretName,
 		!equality.Semantic.DeepEqual(before.Initialization, after.Initialization),
 		!equality.Semantic.DeepEqual(before.AgentRef, after.AgentRef),

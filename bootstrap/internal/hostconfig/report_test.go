@@ -1,6 +1,8 @@
 package hostconfig
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -10,6 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
@@ -104,8 +109,8 @@ func TestUrgent(t *testing.T) {
 			s.Config.Status.ObservedGeneration, s.Status.ObservedGeneration = 1, 2
 		}, urgent: true},
 		"the first observation of the spec": {change: func(s *scope.Scope) { s.Status.ObservedGeneration = 1 }},
-		"a warning":                         {change: func(s *scope.Scope) { s.QueueEvent(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "") }, urgent: true},
-		"a normal event":                    {change: func(s *scope.Scope) { s.QueueEvent(corev1.EventTypeNormal, bootstrapv1.HostApprovedReason, "") }},
+		"a warning":                         {change: func(s *scope.Scope) { s.StatusEvent(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "") }, urgent: true},
+		"a normal event":                    {change: func(s *scope.Scope) { s.StatusEvent(corev1.EventTypeNormal, bootstrapv1.HostApprovedReason, "") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := scope.New(&facts.Facts{Config: &bootstrapv1.OpenshiftAssistedConfig{}})
@@ -116,4 +121,22 @@ func TestUrgent(t *testing.T) {
 			NewWithT(t).Expect(urgent(s)).To(Equal(tc.urgent))
 		})
 	}
+}
+
+// TestEventOfActionSurvivesFailedReport: the next reconcile does not approve the Agent again.
+func TestEventOfActionSurvivesFailedReport(t *testing.T) {
+	w := booted(t)
+	w.create(discovered("a", "m", bootMAC))
+	w.reconcile()
+	w.registerWithCluster("a", "known")
+	w.cache.Client = interceptor.NewClient(w.cached(), interceptor.Funcs{
+		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+			return errors.New("no answer")
+		},
+	})
+	config := w.config()
+	w.change(config, func() { config.Generation++ }) // an urgent report
+	_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.config())})
+	w.Expect(err).To(MatchError(ContainSubstring("no answer")))
+	w.Expect(w.event()).To(HavePrefix("Normal HostApproved"))
 }

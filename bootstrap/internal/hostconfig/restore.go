@@ -15,7 +15,6 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/binding"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootdata"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/identification"
@@ -30,10 +29,8 @@ func (r *Reconciler) restore(ctx context.Context, s *scope.Scope) (bool, error) 
 		s.Status.DataSecretName = *s.Machine.Spec.Bootstrap.DataSecretName
 		s.Status.Initialization.DataSecretCreated = ptr.To(true)
 	}
-	if s.Config.Status.BootMode == "" && s.DataHandedOut() && s.InfraMachine != nil {
-		if mode, err := bootmode.Choose("", s.Config.Spec.BootMode, s.InfraMachine); err == nil {
-			s.Status.BootMode = mode.Name()
-		}
+	if s.Config.Status.BootMode == "" && s.DataHandedOut() {
+		s.Status.BootMode = s.BootMode
 	}
 	if !s.IsFinished() {
 		return true, nil
@@ -51,9 +48,9 @@ func (r *Reconciler) restore(ctx context.Context, s *scope.Scope) (bool, error) 
 	s.Pass(bootstrapv1.DataSecretAvailableCondition, "")
 	if agent := discoveredAgain(s, r.Clock.Now()); agent != nil {
 		if recorded := s.Recorded(bootstrapv1.HostIdentifiedCondition); recorded == nil || recorded.Reason != bootstrapv1.HostBootedDiscoveryAgainReason {
-			s.QueueEvent(corev1.EventTypeWarning, bootstrapv1.HostBootedDiscoveryAgainReason, "the installed host booted the discovery image as Agent %s", agent.Name)
+			s.StatusEvent(corev1.EventTypeWarning, bootstrapv1.HostBootedDiscoveryAgainReason, "the installed host booted the discovery image as Agent %s", agent.Name)
 		}
-		_, _ = s.Wait(bootstrapv1.HostIdentifiedCondition, bootstrapv1.HostBootedDiscoveryAgainReason,
+		s.Blockf(bootstrapv1.HostIdentifiedCondition, bootstrapv1.HostBootedDiscoveryAgainReason,
 			"the installed host booted the discovery image again (Agent %s). Its disk was not touched. Fix the boot order and restart the host. Deleting the Machine would wipe it", agent.Name)
 	} else {
 		message := ""

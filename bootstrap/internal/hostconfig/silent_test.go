@@ -191,9 +191,9 @@ func TestSilenceIsNotCutOffLongMessage(t *testing.T) {
 	w := booted(t)
 	now := w.clock
 	s := &scope.Scope{Facts: &facts.Facts{Config: w.config()}}
-	s.Conditions = []metav1.Condition{{Type: bootstrapv1.HostIdentifiedCondition, Message: strings.Repeat("x", 2*bound.MessageBytes)}}
-	_, err := s.Silent(now, now.Add(-scope.SilenceLimit))
-	w.Expect(err).NotTo(HaveOccurred())
-	w.Expect(s.Conditions[0].Message).To(HaveSuffix("Check its power and its console: boot device, network, DNS, proxy, certificates"))
-	w.Expect(len(s.Conditions[0].Message)).To(BeNumerically("<=", bound.MessageBytes))
+	s.Block(bootstrapv1.HostIdentifiedCondition, bootstrapv1.WaitingForHostReason, strings.Repeat("x", 2*bound.MessageBytes))
+	s.Silent(bootstrapv1.HostIdentifiedCondition, now, now.Add(-scope.SilenceLimit))
+	message := s.Blocked(bootstrapv1.HostIdentifiedCondition).Message
+	w.Expect(message).To(HaveSuffix("Check its power and its console: boot device, network, DNS, proxy, certificates"))
+	w.Expect(len(message)).To(BeNumerically("<=", bound.MessageBytes))
 }

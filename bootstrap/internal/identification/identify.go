@@ -8,7 +8,6 @@ import (
 
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,7 +40,7 @@ func New(w *writer.Writer, c *claims.Checker, d *deletion.Releaser, clk clock.Pa
 // ReportHost reports which host the Machine has, or could get. It blocks no phase.
 func ReportHost(s *scope.Scope) {
 	if available := preflight.Host(s.Facts); available != nil {
-		s.Conditions = append(s.Conditions, *available)
+		s.Set(*available)
 	}
 }
 
@@ -66,7 +65,7 @@ func (id *Identifier) Identify(ctx context.Context, s *scope.Scope) (bool, error
 		return proceed, err
 	}
 	if len(found.Refusals) > 0 && !reportedRefusals(s, found.Refusals) {
-		s.QueueEvent(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "%s", bound.Join(found.Refusals, "Agent"))
+		s.StatusEvent(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "%s", bound.Join(found.Refusals, "Agent"))
 	}
 	if found.Agent == nil {
 		return id.waitForHost(ctx, s, found, leaving)
@@ -76,9 +75,9 @@ func (id *Identifier) Identify(ctx context.Context, s *scope.Scope) (bool, error
 		if _, err := id.releaser.SkipSpokeCleanup(ctx, s.Agent); err != nil {
 			return false, err
 		}
-		_, _ = s.Wait(stage, bootstrapv1.WaitingForHostReason,
+		s.Blockf(stage, bootstrapv1.WaitingForHostReason,
 			"Agent %s is being deleted; its host comes back as another one if it still runs the discovery agent", s.Agent.Name)
-		return s.Silent(id.clock.Now(), s.Agent.DeletionTimestamp.Time)
+		return s.Silent(stage, id.clock.Now(), s.Agent.DeletionTimestamp.Time), nil
 	}
 	message := RunsOn(s)
 	if ref := s.Config.Status.AgentRef; ref == nil || ref.Name != s.Agent.Name {
@@ -117,23 +116,23 @@ func (id *Identifier) waitForHost(ctx context.Context, s *scope.Scope, found des
 			return false, err
 		case moved:
 			if !reportedRefusals(s, []string{lost}) {
-				s.QueueEvent(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "%s", lost)
+				s.StatusEvent(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "%s", lost)
 			}
-			return s.Wait(stage, bootstrapv1.HostRefusedReason, "%s", lost)
+			return s.Block(stage, bootstrapv1.HostRefusedReason, lost), nil
 		case lost != "":
 			found.Message += "; " + lost
 		}
 		if leaving != "" {
 			found.Message += "; " + leaving
 		}
-		if available := s.Found(bootstrapv1.HostAvailableCondition); available != nil && available.Status == metav1.ConditionFalse {
+		if available := s.Blocked(bootstrapv1.HostAvailableCondition); available != nil {
 			found.Reason, found.Message = available.Reason, found.Message+"; "+available.Message
 		}
 	}
-	if _, _ = s.Wait(stage, found.Reason, "%s", found.Message); found.Reason != bootstrapv1.WaitingForHostReason {
+	if s.Block(stage, found.Reason, found.Message); found.Reason != bootstrapv1.WaitingForHostReason {
 		return false, nil
 	}
-	return s.Silent(id.clock.Now(), silentSince(s, id.clock.Now()))
+	return s.Silent(stage, id.clock.Now(), silentSince(s, id.clock.Now())), nil
 }
 
 // RunsOn describes on which host the Agent runs.

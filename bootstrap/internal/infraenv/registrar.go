@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
@@ -53,9 +52,9 @@ func waitForInfraEnvName(s *scope.Scope, infraEnv *assisted.InfraEnv, foreign st
 			otherwise = advice + ". " + otherwise
 		}
 	}
-	return s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.InfraEnvNotOursReason,
+	return s.Blockf(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.InfraEnvNotOursReason,
 		"InfraEnv %s exists and was not created for this object: %s. It is left alone: deleting it would delete its Agents, and remove their "+
-			"Nodes from the cluster that runs on them. %s", infraEnv.Name, foreign, otherwise)
+			"Nodes from the cluster that runs on them. %s", infraEnv.Name, foreign, otherwise), nil
 }
 
 // EnsureImage keeps the InfraEnv in the desired state until a host may have booted from it, and waits for the
@@ -66,9 +65,9 @@ func (i *Registrar) EnsureImage(ctx context.Context, s *scope.Scope) (bool, erro
 		return waitForInfraEnvName(s, s.Namesake, s.NamesakeForeign)
 	}
 	if s.Namesake != nil && !s.Namesake.DeletionTimestamp.IsZero() && !s.HostMayHaveBooted() {
-		_, _ = s.Wait(stage, bootstrapv1.WaitingForDiscoveryImageReason, "InfraEnv %s is being deleted. It is created again afterwards",
+		s.Blockf(stage, bootstrapv1.WaitingForDiscoveryImageReason, "InfraEnv %s is being deleted. It is created again afterwards",
 			s.Namesake.Name)
-		return s.Overdue(i.clock.Now(), scope.DeletedAt(s.Namesake))
+		return s.Overdue(stage, i.clock.Now(), scope.DeletedAt(s.Namesake)), nil
 	}
 	if err := i.gatherMirrors(ctx, s); err != nil {
 		return false, err
@@ -84,13 +83,12 @@ func (i *Registrar) EnsureImage(ctx context.Context, s *scope.Scope) (bool, erro
 	if proceed, err := i.pullSecret(ctx, s); !proceed {
 		return proceed, err
 	}
-	mode, err := bootmode.Choose(s.Config.Status.BootMode, s.Config.Spec.BootMode, s.InfraMachine)
-	if err != nil {
-		return s.Wait(stage, bootstrapv1.InvalidConfigurationReason, "%s", err)
+	if s.BootModeProblem != "" {
+		return s.Block(stage, bootstrapv1.InvalidConfigurationReason, s.BootModeProblem), nil
 	}
-	wanted, err := desired.InfraEnv(s.Facts, mode.Name())
+	wanted, err := desired.InfraEnv(s.Facts)
 	if err != nil {
-		return s.Wait(stage, bootstrapv1.InvalidConfigurationReason, "%s", err)
+		return s.Block(stage, bootstrapv1.InvalidConfigurationReason, err.Error()), nil
 	}
 	if s.NetworksMissing() && s.Namesake == nil {
 		return waitForNetwork(s) // an image that is created afterwards has the addresses from the start
@@ -137,8 +135,8 @@ func (i *Registrar) confirmNoInfraEnv(ctx context.Context, s *scope.Scope, name 
 	if foreign := s.ForeignInfraEnv(found, writer.Wrote(found)); foreign != "" {
 		return waitForInfraEnvName(s, found, foreign)
 	}
-	return s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason,
-		"InfraEnv %s was created a moment ago", name)
+	return s.Blockf(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason,
+		"InfraEnv %s was created a moment ago", name), nil
 }
 
 // infraEnvRefused reports that the API server refused an InfraEnv. It returns all other errors.
@@ -147,10 +145,10 @@ func (i *Registrar) infraEnvRefused(s *scope.Scope, name string, err error) (boo
 	field := kube.UndeclaredField(err)
 	switch {
 	case field != "":
-		return i.writer.Refused(s, stage, bootstrapv1.InvalidConfigurationReason, writer.TooOld, "InfraEnvs", field)
+		return i.writer.Refused(s, stage, bootstrapv1.InvalidConfigurationReason, writer.TooOld, "InfraEnvs", field), nil
 	case kube.IsRefused(err):
 		return i.writer.Refused(s, stage, bootstrapv1.DiscoveryImageFailedReason, "InfraEnv %s is refused: %s", name,
-			assisted.RedactURLs(err.Error()))
+			assisted.RedactURLs(err.Error())), nil
 	}
 	return false, err
 }
@@ -164,17 +162,17 @@ func (i *Registrar) discoveryImageReady(s *scope.Scope, kept string) (bool, erro
 	case s.NetworksMissing():
 		return waitForNetwork(s)
 	case image.Failure != "":
-		_, _ = s.Wait(stage, bootstrapv1.DiscoveryImageFailedReason, "assisted-service cannot make the discovery image of InfraEnv %s: %s",
+		s.Blockf(stage, bootstrapv1.DiscoveryImageFailedReason, "assisted-service cannot make the discovery image of InfraEnv %s: %s",
 			s.InfraEnv.Name, image.Failure)
 	case image.ISOURL == "" && image.IgnitionURL == "":
-		_, _ = s.Wait(stage, bootstrapv1.WaitingForDiscoveryImageReason,
+		s.Blockf(stage, bootstrapv1.WaitingForDiscoveryImageReason,
 			"waiting for assisted-service to make the discovery image of InfraEnv %s", s.InfraEnv.Name)
 		// assisted-service has not processed the InfraEnv at all.
 		if len(s.InfraEnv.Status.Conditions) == 0 {
-			_, _ = s.Overdue(i.clock.Now(), s.InfraEnv.CreationTimestamp.Time)
+			s.Overdue(stage, i.clock.Now(), s.InfraEnv.CreationTimestamp.Time)
 		}
 	case s.NetworksPending(s.InfraEnv):
-		_, _ = s.Wait(stage, bootstrapv1.WaitingForDiscoveryImageReason,
+		s.Blockf(stage, bootstrapv1.WaitingForDiscoveryImageReason,
 			"waiting for assisted-service to take the NMStateConfigs that match %s into the discovery image of InfraEnv %s", s.SelectedNetworks(),
 			s.InfraEnv.Name)
 	default:
@@ -188,22 +186,22 @@ func (i *Registrar) discoveryImageReady(s *scope.Scope, kept string) (bool, erro
 func (i *Registrar) pullSecret(ctx context.Context, s *scope.Scope) (bool, error) {
 	name := s.PullSecretName()
 	if name == "" {
-		return s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.PullSecretMissingReason,
-			"neither spec.pullSecretRef nor ClusterDeployment %s names a pull secret: set one of them", s.Deployment.Name)
+		return s.Blockf(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.PullSecretMissingReason,
+			"neither spec.pullSecretRef nor ClusterDeployment %s names a pull secret: set one of them", s.Deployment.Name), nil
 	}
 	secret, err := kube.Read(ctx, i.metadata, client.ObjectKey{Namespace: s.Config.Namespace, Name: name}, kube.MetadataOf(kube.Secret))
 	if err != nil {
 		return false, err
 	}
 	if secret == nil {
-		return s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.PullSecretMissingReason,
-			"Secret %s does not exist: create it with type kubernetes.io/dockerconfigjson", name)
+		return s.Blockf(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.PullSecretMissingReason,
+			"Secret %s does not exist: create it with type kubernetes.io/dockerconfigjson", name), nil
 	}
 	return true, nil
 }
 
 func waitForNetwork(s *scope.Scope) (bool, error) {
-	return s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForNMStateConfigReason,
+	return s.Blockf(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForNMStateConfigReason,
 		"waiting for an NMStateConfig that matches %s (spec.nmStateConfigLabelSelector): create it, with the MAC addresses of the host",
-		s.SelectedNetworks())
+		s.SelectedNetworks()), nil
 }

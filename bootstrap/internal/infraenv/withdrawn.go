@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
@@ -200,7 +199,7 @@ func keepMirrorsDigest(registered, wanted *assisted.InfraEnv) {
 // changes are applied to the InfraEnv. Meanwhile no host boots.
 func (i *Registrar) delayRecreation(ctx context.Context, s *scope.Scope, wanted *assisted.InfraEnv, delay time.Duration) error {
 	s.Again.In(delay)
-	_, _ = s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason,
+	s.Blockf(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason,
 		"InfraEnv %s is created again at %s: the %s changed again after a registration. Find the clients that change "+
 			"the ConfigMap, or set its content back",
 		s.Namesake.Name, i.clock.Now().Add(delay).UTC().Format(time.RFC3339), contentOfMirrors)
@@ -212,7 +211,7 @@ func (i *Registrar) delayRecreation(ctx context.Context, s *scope.Scope, wanted 
 // recreateInfraEnv deletes an InfraEnv, so that it is created again. If only the content of its mirrors changed, the
 // deletion counts for the limited rate of such recreations.
 func (i *Registrar) recreateInfraEnv(ctx context.Context, s *scope.Scope, fields []registeredField, mirrors bool) error {
-	_, _ = s.Wait(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason,
+	s.Blockf(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason,
 		"InfraEnv %s is made again: assisted-service would keep its %s, which is not wanted any more", s.Namesake.Name, fields[0])
 	current, err := i.isCurrent(ctx, s)
 	if err != nil {
@@ -252,11 +251,10 @@ func (i *Registrar) staying(infraEnv, wanted *assisted.InfraEnv) []registeredFie
 // keptByBootedImage returns the name of a field that differs in the image of a booted host. It is empty if none differs,
 // and once the host is installed.
 func (i *Registrar) keptByBootedImage(s *scope.Scope) string {
-	mode, err := bootmode.Choose(s.Config.Status.BootMode, s.Config.Spec.BootMode, s.InfraMachine)
-	if err != nil || s.Namesake == nil || s.WasInstalled() {
+	if s.BootModeProblem != "" || s.Namesake == nil || s.WasInstalled() {
 		return ""
 	}
-	wanted, err := desired.InfraEnv(s.Facts, mode.Name())
+	wanted, err := desired.InfraEnv(s.Facts)
 	if err != nil {
 		return ""
 	}

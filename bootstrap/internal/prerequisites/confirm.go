@@ -35,14 +35,15 @@ func (c *Checker) Confirm(ctx context.Context, s *scope.Scope, stage string) (bo
 	live := &facts.Facts{Config: s.Config, Machine: s.Machine, Cluster: cluster, Deployment: deployment, Install: install}
 	if live.ClusterDeleting() || cluster.Spec.ControlPlaneRef.Name != key.Name {
 		s.Again.In(reconcile.CacheLag)
-		return s.Wait(stage, bootstrapv1.WaitingForMachineReason,
-			"Cluster %s is being deleted or has another control plane: Agent %s is not installed for it", s.Cluster.Name, s.Agent.Name)
+		return s.Blockf(stage, bootstrapv1.WaitingForMachineReason,
+			"Cluster %s is being deleted or has another control plane: Agent %s is not installed for it", s.Cluster.Name, s.Agent.Name), nil
 	}
 	seen := &scope.Scope{Facts: live}
-	proceed, _ := registrationReady(seen, stage)
-	if !proceed {
-		s.Conditions = append(s.Conditions, seen.Conditions...)
+	if !registrationReady(seen, stage) {
+		blocker := seen.Blocked(stage)
+		s.Block(stage, blocker.Reason, blocker.Message)
 		s.Again.In(reconcile.CacheLag)
+		return false, nil
 	}
-	return proceed, nil
+	return true, nil
 }

@@ -25,63 +25,60 @@ func New(live client.Reader) *Checker { return &Checker{live: live} }
 
 // Check waits for the objects of other controllers.
 func (c *Checker) Check(_ context.Context, s *scope.Scope) (bool, error) {
-	if proceed, err := clusterReady(s); !proceed {
-		return proceed, err
-	}
-	if proceed, err := registrationReady(s, bootstrapv1.DiscoveryImageReadyCondition); !proceed {
-		return proceed, err
+	if !clusterReady(s) || !registrationReady(s, bootstrapv1.DiscoveryImageReadyCondition) {
+		return false, nil
 	}
 	return infraMachineReady(s)
 }
 
 // clusterReady waits for the Machine and for the infrastructure of its Cluster.
-func clusterReady(s *scope.Scope) (bool, error) {
+func clusterReady(s *scope.Scope) (proceed bool) {
 	const stage = bootstrapv1.DiscoveryImageReadyCondition
 	switch {
 	case s.Machine == nil && ownedByMachinePool(s.Config):
-		return s.Wait(stage, bootstrapv1.MachinePoolNotSupportedReason,
+		return s.Blockf(stage, bootstrapv1.MachinePoolNotSupportedReason,
 			"a MachinePool cannot use an OpenshiftAssistedConfig: use a MachineDeployment")
 	case s.Machine == nil:
-		return s.Wait(stage, bootstrapv1.WaitingForMachineReason,
+		return s.Blockf(stage, bootstrapv1.WaitingForMachineReason,
 			"waiting until Cluster API makes the Machine whose spec.bootstrap.configRef is this object its owner")
 	case s.Cluster == nil:
-		return s.Wait(stage, bootstrapv1.WaitingForClusterInfrastructureReason, "waiting for Cluster %s", s.Machine.Spec.ClusterName)
+		return s.Blockf(stage, bootstrapv1.WaitingForClusterInfrastructureReason, "waiting for Cluster %s", s.Machine.Spec.ClusterName)
 	case !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false):
-		return s.Wait(stage, bootstrapv1.WaitingForClusterInfrastructureReason,
+		return s.Blockf(stage, bootstrapv1.WaitingForClusterInfrastructureReason,
 			"waiting for the infrastructure of Cluster %s to be provisioned", s.Cluster.Name)
 	}
-	return true, nil
+	return true
 }
 
 // registrationReady waits until ClusterDeployment and AgentClusterInstall exist, belong to the Machine's Cluster
 // and are registered. A cluster that assisted-service refuses is never installed. A missing AgentClusterInstall
 // does not prove that the cluster has no mirrors, no arbiter and no fencing: the object may have been refused. An
 // approved host is only observed.
-func registrationReady(s *scope.Scope, stage string) (bool, error) {
+func registrationReady(s *scope.Scope, stage string) (proceed bool) {
 	if s.ApprovedAgent() != nil && s.Deployment != nil {
-		return true, nil
+		return true
 	}
 	name := s.Cluster.Spec.ControlPlaneRef.Name
 	obstacle, foreign := s.ClusterBlocker()
 	switch {
 	case foreign:
-		return s.Wait(stage, bootstrapv1.ClusterDeploymentNotOursReason, "%s", obstacle)
+		return s.Block(stage, bootstrapv1.ClusterDeploymentNotOursReason, obstacle)
 	case obstacle != "":
-		return s.Wait(stage, bootstrapv1.WaitingForClusterDeploymentReason, "%s", obstacle)
+		return s.Block(stage, bootstrapv1.WaitingForClusterDeploymentReason, obstacle)
 	case s.Deployment == nil:
-		return s.Wait(stage, bootstrapv1.WaitingForClusterDeploymentReason,
+		return s.Blockf(stage, bootstrapv1.WaitingForClusterDeploymentReason,
 			"waiting for ClusterDeployment %s, which the control plane provider makes", name)
 	case s.Install == nil:
-		return s.Wait(stage, bootstrapv1.WaitingForAgentClusterInstallReason,
+		return s.Blockf(stage, bootstrapv1.WaitingForAgentClusterInstallReason,
 			"waiting for AgentClusterInstall %s, which states whether the cluster has mirrors, an arbiter or fencing: "+
 				"see condition Installed of OpenshiftAssistedControlPlane %s", name, name)
 	// A state that is cleared later, as while a database restarts, withdraws no image.
 	case !s.DataHandedOut() && !s.Installation().Registered:
-		return s.Wait(stage, bootstrapv1.WaitingForAgentClusterInstallReason,
+		return s.Blockf(stage, bootstrapv1.WaitingForAgentClusterInstallReason,
 			"assisted-service has not registered the cluster of AgentClusterInstall %s: see condition Installed of OpenshiftAssistedControlPlane "+
 				"%s", name, name)
 	}
-	return true, nil
+	return true
 }
 
 // infraMachineReady waits for the infrastructure machine.
@@ -90,16 +87,16 @@ func infraMachineReady(s *scope.Scope) (bool, error) {
 	switch {
 	case !kube.Readable(s.Machine.Spec.InfrastructureRef):
 		ref := s.Machine.Spec.InfrastructureRef
-		return s.Wait(stage, bootstrapv1.WaitingForInfraMachineReason,
+		return s.Blockf(stage, bootstrapv1.WaitingForInfraMachineReason,
 			"infrastructureRef of Machine %s is %s of group %s. Only kinds of group %s are supported: recreate the Machine with one of them",
-			s.Machine.Name, ref.Kind, ref.APIGroup, clusterv1.GroupVersionInfrastructure.Group)
+			s.Machine.Name, ref.Kind, ref.APIGroup, clusterv1.GroupVersionInfrastructure.Group), nil
 	case s.InfraMachineFailure != nil:
-		_, _ = s.Wait(stage, bootstrapv1.WaitingForInfraMachineReason, "cannot read %s %s: %s",
+		s.Blockf(stage, bootstrapv1.WaitingForInfraMachineReason, "cannot read %s %s: %s",
 			s.Machine.Spec.InfrastructureRef.Kind, s.Machine.Spec.InfrastructureRef.Name, s.InfraMachineFailure)
 		return false, s.InfraMachineFailure
 	case s.InfraMachine == nil:
 		ref := s.Machine.Spec.InfrastructureRef
-		return s.Wait(stage, bootstrapv1.WaitingForInfraMachineReason, "waiting for %s %s", ref.Kind, ref.Name)
+		return s.Blockf(stage, bootstrapv1.WaitingForInfraMachineReason, "waiting for %s %s", ref.Kind, ref.Name), nil
 	}
 	return true, nil
 }

@@ -14,48 +14,44 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// Overdue attributes the wait that was just recorded to assisted-service if the wait exceeds
+// Overdue attributes the blocker of a task that was just recorded to assisted-service if the wait exceeds
 // [assisted.ResponseTimeout]. Only assisted-service can end the wait, and never takes that long.
-func (s *Scope) Overdue(now, since time.Time) (bool, error) {
+func (s *Scope) Overdue(task string, now, since time.Time) (proceed bool) {
 	if since.IsZero() {
 		since = now
 	}
 	if left := assisted.ResponseTimeout - now.Sub(since); left > 0 {
 		s.Again.In(left)
-		return false, nil
+		return false
 	}
-	c := &s.Conditions[len(s.Conditions)-1]
-	c.Reason = bootstrapv1.AssistedServiceNotRespondingReason
-	c.Message += "; " + assisted.NotResponding("it", s.Config.Namespace, since)
-	return false, nil
+	message := s.Blocked(task).Message + "; " + assisted.NotResponding("it", s.Config.Namespace, since)
+	return s.Block(task, bootstrapv1.AssistedServiceNotRespondingReason, message)
 }
 
 // SilenceLimit is how long a running host may fail to contact assisted-service before a person has to inspect the
 // host. Firmware and a live ISO over slow virtual media take up to 20 minutes.
 const SilenceLimit = 30 * time.Minute
 
-// Silent turns the wait that was just recorded into a problem if the wait exceeds SilenceLimit. A wait with an
-// unknown beginning stays a wait. A wait that was reported as a problem stays a problem: only the process
-// remembers the beginning of some waits.
-func (s *Scope) Silent(now, since time.Time) (bool, error) {
-	c := &s.Conditions[len(s.Conditions)-1]
-	recorded := s.Recorded(c.Type)
+// Silent turns the blocker of a task that was just recorded into a problem if the wait exceeds SilenceLimit. A wait with
+// an unknown beginning stays a wait. A wait that was reported as a problem stays a problem: only the process remembers
+// the beginning of some waits.
+func (s *Scope) Silent(task string, now, since time.Time) (proceed bool) {
+	recorded := s.Recorded(task)
 	reported := recorded != nil && recorded.Reason == bootstrapv1.HostNotRespondingReason
 	if since.IsZero() && !reported {
-		return false, nil
+		return false
 	}
 	if left := SilenceLimit - now.Sub(since); left > 0 && !reported {
 		s.Again.In(left)
-		return false, nil
+		return false
 	}
-	c.Reason = bootstrapv1.HostNotRespondingReason
 	cause := fmt.Sprintf("; the host has not contacted assisted-service for more than %d minutes%s. Check its power and its console: boot "+
 		"device, network, DNS, proxy, certificates", int(SilenceLimit.Minutes()), s.hostState())
-	c.Message = bound.FitBefore(c.Message, cause) + cause
+	message := bound.FitBefore(s.Blocked(task).Message, cause) + cause
 	if !reported {
-		s.QueueEvent(corev1.EventTypeWarning, bootstrapv1.HostNotRespondingReason, "%s", c.Message)
+		s.StatusEvent(corev1.EventTypeWarning, bootstrapv1.HostNotRespondingReason, "%s", message)
 	}
-	return false, nil
+	return s.Block(task, bootstrapv1.HostNotRespondingReason, message)
 }
 
 // hostState describes the state of the host that the Bare Metal Operator reports; empty without a BareMetalHost.
@@ -71,12 +67,12 @@ func (s *Scope) hostState() string {
 }
 
 // Disconnected applies [Scope.Silent] to a host that assisted-service has lost contact with.
-func (s *Scope) Disconnected(now time.Time) (bool, error) {
+func (s *Scope) Disconnected(task string, now time.Time) (proceed bool) {
 	connected := assisted.AgentCondition(s.Agent, aiv1beta1.ConnectedCondition)
 	if connected.Status != corev1.ConditionFalse {
-		return false, nil
+		return false
 	}
-	return s.Silent(now, connected.LastTransitionTime.Time)
+	return s.Silent(task, now, connected.LastTransitionTime.Time)
 }
 
 // DeletedAt returns when the deletion of an object began; zero if the object is not being deleted.

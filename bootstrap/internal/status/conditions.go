@@ -19,18 +19,12 @@ import (
 // not reached. The condition HostInstalled stays True. After an error, the stages without a result keep their
 // recorded conditions.
 func Summarize(f *facts.Facts, found *Findings, failure error) []metav1.Condition {
-	conditions := map[string]metav1.Condition{}
-	for _, c := range found.Conditions {
-		conditions[c.Type] = c
-	}
-	// The refusal may concern any Secret of the config.
-	if c, ok := conditions[bootstrapv1.DataSecretAvailableCondition]; ok && found.OwnersRefused != "" {
-		c.Message = strings.TrimPrefix(c.Message+". "+found.OwnersRefused, ". ")
-		conditions[c.Type] = c
-	}
 	result := slices.Clone(f.Config.Status.Conditions)
 	for _, stage := range stages {
-		c, ok := conditions[stage.condition]
+		c, ok := found.condition(stage.condition)
+		if stage.condition == bootstrapv1.DataSecretAvailableCondition && found.OwnersRefused != "" { // of any Secret of the config
+			c.Message = strings.TrimPrefix(c.Message+". "+found.OwnersRefused, ". ")
+		}
 		recorded := f.Recorded(stage.condition)
 		switch {
 		case ok:
@@ -41,12 +35,12 @@ func Summarize(f *facts.Facts, found *Findings, failure error) []metav1.Conditio
 			meta.RemoveStatusCondition(&result, stage.condition)
 		}
 	}
-	if c, ok := conditions[bootstrapv1.HostAvailableCondition]; ok {
+	if c, ok := found.condition(bootstrapv1.HostAvailableCondition); ok {
 		set(&result, f, c)
 	} else if !f.Deleting() {
 		meta.RemoveStatusCondition(&result, bootstrapv1.HostAvailableCondition)
 	}
-	set(&result, f, deletingCondition(f, conditions, failure))
+	set(&result, f, deletingCondition(f, found, failure))
 	set(&result, f, readyCondition(f, result, failure))
 	set(&result, f, contract.PausedCondition(f.Cluster, f.Config))
 	slices.SortStableFunc(result, func(a, b metav1.Condition) int { return rank(a.Type) - rank(b.Type) })
@@ -60,8 +54,8 @@ func set(conditions *[]metav1.Condition, f *facts.Facts, c metav1.Condition) {
 
 // deletingCondition returns what blocks the deletion. After an error it returns the recorded condition, or reports
 // that the blocker could not be decided yet.
-func deletingCondition(f *facts.Facts, found map[string]metav1.Condition, failure error) metav1.Condition {
-	if c, ok := found[bootstrapv1.DeletingCondition]; ok {
+func deletingCondition(f *facts.Facts, found *Findings, failure error) metav1.Condition {
+	if c, ok := found.condition(bootstrapv1.DeletingCondition); ok {
 		return c
 	}
 	if recorded := f.Recorded(bootstrapv1.DeletingCondition); f.Deleting() && recorded != nil && recorded.Status == metav1.ConditionTrue {

@@ -10,7 +10,7 @@ const TooOld = "assisted-service of this hub is too old for what is set here: it
 	"assisted-service"
 
 // Refused records that the API server refused a write of a stage, and repeats the write later.
-func (w *Writer) Refused(s *scope.Scope, stage, reason, format string, args ...any) (bool, error) {
+func (w *Writer) Refused(s *scope.Scope, stage, reason, format string, args ...any) (proceed bool) {
 	w.Writer.Refused(&s.Again, stage, s.Config)
-	return s.Wait(stage, reason, format, args...)
+	return s.Blockf(stage, reason, format, args...)
 }
