@@ -3,10 +3,9 @@ package controlplane
 import (
 	"context"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
-
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
 )
 
 // holdForForeignAgents blocks the installation while Agents of other namespaces are bound to the cluster.

@@ -28,7 +28,7 @@ func (r *Reconciler) importCluster(ctx context.Context, s *scope.Scope) (bool, e
 		return false, nil
 	}
 	if s.PullSecret == nil {
-		if _, err := r.placeholder(ctx, s); err != nil {
+		if _, err := r.images.EnsurePlaceholder(ctx, s); err != nil {
 			return false, err
 		}
 	}
@@ -79,7 +79,7 @@ func (r *Reconciler) nameRunning(ctx context.Context, s *scope.Scope) (name stri
 		return "", true, nil
 	}
 	name = assisted.ClusterImageSetName(s.ControlPlane.Namespace, s.ControlPlane.Name, image)
-	if foreign, err := r.foreignImageSet(ctx, s, name); err != nil || foreign {
+	if foreign, err := r.images.ForeignImageSet(ctx, s, name); err != nil || foreign {
 		return "", false, err
 	}
 	if err := r.writer.ApplyChecked(ctx, s, registration.ClusterImageSet(s.Facts, name, image, "", ""), s.OwnSet(name)); err != nil {

@@ -4,14 +4,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 )
 

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,7 +26,7 @@ func (r *Reconciler) preflight(ctx context.Context, s *scope.Scope) (bool, error
 		Facts: s.Facts, Names: map[string]facts.Name{}, ReleaseImage: cmp.Or(s.Found.ReleaseImage, s.ControlPlane.Status.ReleaseImage),
 	}
 	for _, wanted := range preflight.Names(s.Facts) {
-		answer, left := r.Names.Addresses(wanted, r.waker(s))
+		answer, left := r.Names.Addresses(wanted, r.images.Waker(s))
 		in.Names[wanted] = answer
 		s.Again.In(left)
 	}
@@ -35,10 +34,10 @@ func (r *Reconciler) preflight(ctx context.Context, s *scope.Scope) (bool, error
 	if in.Others, err = r.claimants(ctx, s.ControlPlane); err != nil {
 		return false, err
 	}
-	if in.Covered, err = r.covered(ctx, s); err != nil {
+	if in.Covered, err = r.images.Covered(ctx, s); err != nil {
 		return false, err
 	}
-	if in.Registries, err = r.readRegistries(ctx, s); err != nil {
+	if in.Registries, err = r.images.Registries(ctx, s); err != nil {
 		return false, err
 	}
 	s.Found.Preflight = ptr.To(preflight.Check(in))
@@ -61,31 +60,4 @@ func (r *Reconciler) claimants(
 		}
 	}
 	return slices.Collect(maps.Values(found)), nil
-}
-
-// covered returns a function that reports whether the user's pull secret has credentials for a registry; nil without a
-// readable pull secret. It also reads the pull secret of an installation that has begun.
-func (r *Reconciler) covered(ctx context.Context, s *scope.Scope) (func(string) bool, error) {
-	if s.ControlPlane.Spec.Config.PullSecretRef == nil || s.PullSecret == nil {
-		return nil, nil //nolint:nilnil // a pull secret is optional
-	}
-	credentials, problem, err := r.readPullSecret(ctx, s.PullSecret)
-	if err != nil || problem != "" {
-		return nil, err
-	}
-	return credentials.Cover, nil
-}
-
-// readRegistries reads the ConfigMap with the mirrors, once for each version of it; nil without such a ConfigMap.
-func (r *Reconciler) readRegistries(ctx context.Context, s *scope.Scope) (*preflight.Registries, error) {
-	if s.RegistryConfig == nil {
-		return nil, nil //nolint:nilnil // mirrors are optional
-	}
-	return r.registries.Of(s.RegistryConfig, func(key client.ObjectKey) (*preflight.Registries, error) {
-		configMap := &corev1.ConfigMap{}
-		if err := r.Live.Get(ctx, key, configMap); err != nil {
-			return nil, fmt.Errorf("cannot read ConfigMap %s: %w", key, err)
-		}
-		return preflight.ParseRegistries(key.Name, configMap.Data), nil
-	})
 }

@@ -25,12 +25,11 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/machines"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/move"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/preflight"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/releaseimage"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -138,11 +137,8 @@ type Options struct {
 type Reconciler struct {
 	Options
 
-	writer *writer.Writer
-	// pullSecrets holds the contents of pull secrets by version.
-	pullSecrets kube.Contents[pullSecretContents]
-	// registries holds the mirrors in ConfigMaps, by version.
-	registries kube.Contents[*preflight.Registries]
+	writer     *writer.Writer
+	images     *releaseimage.Resolver
 	kubeconfig *kubeconfig.Publisher
 	// deferred records since when the status of a control plane differs from the stored status in words alone, by UID.
 	deferred *reconcile.StatusLimiter[types.UID]
@@ -186,8 +182,6 @@ func New(options Options) *Reconciler {
 	options.Recorder = reconcile.LogEvents(options.Recorder, ctrl.Log.WithName("events"))
 	r := &Reconciler{
 		Options:      options,
-		pullSecrets:  kube.NewContents[pullSecretContents](),
-		registries:   kube.NewContents[*preflight.Registries](),
 		propagated:   lru.New[string, time.Time](rememberedClusters),
 		retries:      newRetries(),
 		wake:         make(chan event.GenericEvent, wakeUps),
@@ -196,6 +190,7 @@ func New(options Options) *Reconciler {
 		trackReboots: func(client.Object) error { return nil },
 	}
 	r.writer = writer.New(options.Client, options.Live, options.Recorder, options.Clock)
+	r.images = releaseimage.NewResolver(options.Live, r.writer, options.Releases, options.Repositories, r.wake)
 	r.kubeconfig = kubeconfig.New(options.Live, options.Workloads, r.writer, options.Clock)
 	r.kubelets = kubelets.NewApprover(options.Live, options.Kubelets, options.Workloads, r.writer, options.Clock)
 	r.deferred = reconcile.NewStatusLimiter[types.UID](r.Clock)
@@ -269,7 +264,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope.Scope) error {
 		reconcile.Run(ctx, s, r.removal.FindStuck),
 		reconcile.Run(ctx, s, r.propagate), // before the registration, which sets propagated metadata only when it creates an object
 		reconcile.Run(
-			ctx, s, r.guard, r.awaitDeletion, r.requirements, r.creator.ReadTemplates, r.pullSecret, r.resolveImage, r.infrastructure,
+			ctx, s, r.guard, r.awaitDeletion, r.requirements, r.creator.ReadTemplates, r.images.EnsurePullSecret, r.images.Resolve, r.infrastructure,
 			r.register, r.creator.CreateMissing,
 		),
 		reconcile.Run(ctx, s, r.holdForForeignAgents),

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
-
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +17,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
@@ -116,7 +115,7 @@ func (r *Reconciler) applyRegistration(
 // recordMirrors records the digest of the ConfigMap with the mirrors in an AgentClusterInstall. assisted-service reads the
 // ConfigMap at the registration, and does not watch it.
 func (r *Reconciler) recordMirrors(ctx context.Context, s *scope.Scope, install *hiveext.AgentClusterInstall) error {
-	registries, err := r.readRegistries(ctx, s)
+	registries, err := r.images.Registries(ctx, s)
 	if registries != nil {
 		metav1.SetMetaDataAnnotation(&install.ObjectMeta, bootstrapv1.MirrorsDigestAnnotation, registries.Digest)
 	}

@@ -20,6 +20,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/releaseimage"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
@@ -332,7 +333,7 @@ func TestRegisteredReleaseIsKept(t *testing.T) {
 			h.Expect(h.Update(t.Context(), deployment)).To(Succeed())
 
 			served.Store(later)
-			h.r.Releases = release.NewResolver(tc.transport)
+			*h.r.images = *releaseimage.NewResolver(h.r.Live, h.r.writer, release.NewResolver(tc.transport), h.r.Repositories, h.r.wake)
 			for _, change := range tc.changes {
 				change(h)
 			}

@@ -12,7 +12,6 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
@@ -38,8 +37,6 @@ type Scope struct {
 
 	// Stored is the control plane as read, or as returned by the API server after the last write of its metadata.
 	Stored *controlplanev1.OpenshiftAssistedControlPlane
-	// Credentials are the registry credentials of the pull secret.
-	Credentials release.Credentials
 	// ImageSetName names the ClusterImageSet of the release.
 	ImageSetName string
 	// Templates are the templates of the existing infra machines.

@@ -1,4 +1,6 @@
-package controlplane
+// Package releaseimage resolves the release image of a cluster and writes its ClusterImageSet. It also ensures the pull
+// secret of the cluster.
+package releaseimage
 
 import (
 	"cmp"
@@ -19,12 +21,37 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// resolveImage resolves the release image and writes its ClusterImageSet.
-func (r *Reconciler) resolveImage(ctx context.Context, s *scope.Scope) (bool, error) {
+// Resolver resolves release images, with the mirrors and the pull secret of a control plane.
+type Resolver struct {
+	live         client.Reader
+	writer       *writer.Writer
+	releases     *release.Resolver
+	repositories openshift.Repositories
+	// wake reconciles control planes whose release image or DNS name was resolved.
+	wake chan<- event.GenericEvent
+	// pullSecrets holds the contents of pull secrets by version.
+	pullSecrets kube.Contents[pullSecretContents]
+	// registries holds the mirrors in ConfigMaps, by version.
+	registries kube.Contents[*preflight.Registries]
+}
+
+// NewResolver returns a Resolver that sends the control planes of finished lookups to wake.
+func NewResolver(
+	live client.Reader, w *writer.Writer, releases *release.Resolver, repositories openshift.Repositories, wake chan<- event.GenericEvent,
+) *Resolver {
+	return &Resolver{
+		live: live, writer: w, releases: releases, repositories: repositories, wake: wake,
+		pullSecrets: kube.NewContents[pullSecretContents](), registries: kube.NewContents[*preflight.Registries](),
+	}
+}
+
+// Resolve resolves the release image and writes its ClusterImageSet.
+func (r *Resolver) Resolve(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Begun {
 		return true, nil
 	}
@@ -37,11 +64,11 @@ func (r *Reconciler) resolveImage(ctx context.Context, s *scope.Scope) (bool, er
 		return r.nameImage(ctx, s, "", "")
 	}
 	tagged := openshift.Image(s.Found.Version, s.ControlPlane.Spec.OpenshiftAssistedConfigSpec.CPUArchitecture,
-		s.ControlPlane.Annotations[controlplanev1.ReleaseImageRepositoryOverrideAnnotation], r.Repositories)
+		s.ControlPlane.Annotations[controlplanev1.ReleaseImageRepositoryOverrideAnnotation], r.repositories)
 	if withoutRegistries(s) {
 		return false, nil
 	}
-	registries, err := r.readRegistries(ctx, s)
+	registries, err := r.Registries(ctx, s)
 	if err != nil {
 		return false, err
 	}
@@ -50,7 +77,7 @@ func (r *Reconciler) resolveImage(ctx context.Context, s *scope.Scope) (bool, er
 
 // resolveTag resolves the digest of an image with a tag. A registered cluster keeps its image while the registries do not
 // answer. Then neither a new pull secret nor a restart of the manager delays its installation.
-func (r *Reconciler) resolveTag(ctx context.Context, s *scope.Scope, tagged string, registries *preflight.Registries) (bool, error) {
+func (r *Resolver) resolveTag(ctx context.Context, s *scope.Scope, tagged string, registries *preflight.Registries) (bool, error) {
 	sources := r.sourcesOf(registries, tagged)
 	lookup := facts.ReleaseLookup{Tagged: tagged, Through: cmp.Or(sources.Version(pullSecretVersion(s)), facts.LookedUpDirectly)}
 	if registries != nil {
@@ -59,7 +86,11 @@ func (r *Reconciler) resolveTag(ctx context.Context, s *scope.Scope, tagged stri
 	if s.Found.ReleaseImage = s.ResolvedBefore(lookup); s.Found.ReleaseImage != "" {
 		return r.nameImage(ctx, s, tagged, lookup.Through)
 	}
-	image, retryAfter, err := r.Releases.Resolve(tagged, sources, s.Credentials, r.waker(s))
+	credentials, _, err := r.credentials(ctx, s) // EnsurePullSecret has reported a problem of the contents
+	if err != nil {
+		return false, err
+	}
+	image, retryAfter, err := r.releases.Resolve(tagged, sources, credentials, r.Waker(s))
 	through := lookup.Through
 	if err != nil {
 		// The image keeps the record of its own sources, so that the lookup continues.
@@ -74,12 +105,12 @@ func (r *Reconciler) resolveTag(ctx context.Context, s *scope.Scope, tagged stri
 }
 
 // sourcesOf returns the registries of an image, and how to reach them.
-func (r *Reconciler) sourcesOf(registries *preflight.Registries, image string) release.Sources {
+func (r *Resolver) sourcesOf(registries *preflight.Registries, image string) release.Sources {
 	sources := release.Sources{
 		Mirrors: registries.MirrorsOf(image), Insecure: registries.InsecureOf(image), Blocked: registries.Blocks(image),
 		Authorities: registries.Authorities(),
 	}
-	if r.Repositories.OnLoopback(image) {
+	if r.repositories.OnLoopback(image) {
 		sources.Insecure = append(sources.Insecure, image)
 	}
 	return sources
@@ -121,12 +152,12 @@ func useImageSet(s *scope.Scope, name string) bool {
 
 // nameImage writes our ClusterImageSet of the image, unless the cluster is registered with another. The ClusterImageSet is
 // cluster-scoped, and has no owner reference. The finalizer deletes it.
-func (r *Reconciler) nameImage(ctx context.Context, s *scope.Scope, resolvedFrom, through string) (bool, error) {
+func (r *Resolver) nameImage(ctx context.Context, s *scope.Scope, resolvedFrom, through string) (bool, error) {
 	s.ImageSetName = assisted.ClusterImageSetName(s.ControlPlane.Namespace, s.ControlPlane.Name, s.Found.ReleaseImage)
 	if wanted := s.ImageSetName; !registrable(s) || s.ImageSetName != wanted {
 		return s.Found.Blocked(status.Installation) == nil, nil
 	}
-	if foreign, err := r.foreignImageSet(ctx, s, s.ImageSetName); err != nil || foreign {
+	if foreign, err := r.ForeignImageSet(ctx, s, s.ImageSetName); err != nil || foreign {
 		return false, err
 	}
 	imageSet := registration.ClusterImageSet(s.Facts, s.ImageSetName, s.Found.ReleaseImage, resolvedFrom, through)
@@ -136,14 +167,14 @@ func (r *Reconciler) nameImage(ctx context.Context, s *scope.Scope, resolvedFrom
 	return true, nil
 }
 
-// foreignImageSet reports whether the API server has a foreign ClusterImageSet of our name, and blocks in this case. Another
+// ForeignImageSet reports whether the API server has a foreign ClusterImageSet of our name, and blocks in this case. Another
 // cluster of the hub may be registered with it. The name contains 32 bits of a hash. A tenant with a namespace of a similar
 // name could create the same name on purpose.
-func (r *Reconciler) foreignImageSet(ctx context.Context, s *scope.Scope, name string) (bool, error) {
+func (r *Resolver) ForeignImageSet(ctx context.Context, s *scope.Scope, name string) (bool, error) {
 	if s.OwnSet(name) != nil {
 		return false, nil
 	}
-	set, err := kube.Read(ctx, r.Live, client.ObjectKey{Name: name}, &hivev1.ClusterImageSet{})
+	set, err := kube.Read(ctx, r.live, client.ObjectKey{Name: name}, &hivev1.ClusterImageSet{})
 	if err != nil || set == nil || set.Annotations[facts.OwnerAnnotation] == client.ObjectKeyFromObject(s.ControlPlane).String() {
 		return false, err
 	}
@@ -194,8 +225,8 @@ func blockRelease(s *scope.Scope, image string, retryAfter time.Duration, err er
 	s.Block(reason, message)
 }
 
-// waker returns a function that reconciles the control plane again.
-func (r *Reconciler) waker(s *scope.Scope) func() {
+// Waker returns a function that reconciles the control plane again.
+func (r *Resolver) Waker(s *scope.Scope) func() {
 	wanted := event.GenericEvent{Object: s.ControlPlane}
 	return func() { r.wake <- wanted }
 }

@@ -1,4 +1,4 @@
-package controlplane
+package releaseimage
 
 import (
 	"context"
@@ -14,13 +14,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 )
 
-// pullSecret ensures that the pull secret exists, and reads it.
-func (r *Reconciler) pullSecret(ctx context.Context, s *scope.Scope) (bool, error) {
+// EnsurePullSecret ensures that the pull secret exists and can be read.
+func (r *Resolver) EnsurePullSecret(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Begun {
 		return true, nil // assisted-service has read the pull secret
 	}
 	if s.ControlPlane.Spec.Config.PullSecretRef == nil {
-		return r.placeholder(ctx, s)
+		return r.EnsurePlaceholder(ctx, s)
 	}
 	if s.PullSecret == nil {
 		s.Block(controlplanev1.PullSecretMissingReason,
@@ -28,7 +28,7 @@ func (r *Reconciler) pullSecret(ctx context.Context, s *scope.Scope) (bool, erro
 				s.PullSecretName(), corev1.SecretTypeDockerConfigJson))
 		return false, nil
 	}
-	credentials, problem, err := r.readPullSecret(ctx, s.PullSecret)
+	_, problem, err := r.credentials(ctx, s)
 	if err != nil {
 		return false, err
 	}
@@ -36,12 +36,11 @@ func (r *Reconciler) pullSecret(ctx context.Context, s *scope.Scope) (bool, erro
 		s.Block(controlplanev1.PullSecretMissingReason, problem)
 		return false, nil
 	}
-	s.Credentials = credentials
 	return true, nil
 }
 
-// placeholder creates the pull secret of a cluster whose release needs none. It does not change an existing Secret.
-func (r *Reconciler) placeholder(ctx context.Context, s *scope.Scope) (bool, error) {
+// EnsurePlaceholder creates the pull secret of a cluster whose release needs none. It does not change an existing Secret.
+func (r *Resolver) EnsurePlaceholder(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.PullSecret != nil {
 		return true, nil
 	}
@@ -54,16 +53,38 @@ func (r *Reconciler) placeholder(ctx context.Context, s *scope.Scope) (bool, err
 	return true, r.writer.ApplyChecked(ctx, s, wanted, nil)
 }
 
+// credentials returns the registry credentials of the user's pull secret, or the problem of its contents. Both are empty
+// without a pull secret.
+func (r *Resolver) credentials(ctx context.Context, s *scope.Scope) (found release.Credentials, problem string, err error) {
+	if s.ControlPlane.Spec.Config.PullSecretRef == nil || s.PullSecret == nil {
+		return release.Credentials{}, "", nil
+	}
+	return r.readPullSecret(ctx, s.PullSecret)
+}
+
+// Covered returns a function that reports whether the user's pull secret has credentials for a registry; nil without a
+// readable pull secret. It also reads the pull secret of an installation that has begun.
+func (r *Resolver) Covered(ctx context.Context, s *scope.Scope) (func(string) bool, error) {
+	if s.ControlPlane.Spec.Config.PullSecretRef == nil || s.PullSecret == nil {
+		return nil, nil //nolint:nilnil // a pull secret is optional
+	}
+	credentials, problem, err := r.credentials(ctx, s)
+	if err != nil || problem != "" {
+		return nil, err
+	}
+	return credentials.Cover, nil
+}
+
 type pullSecretContents struct {
 	credentials release.Credentials
 	problem     string
 }
 
 // readPullSecret reads the contents of a Secret, once for each version of it. problem states what the user has to correct.
-func (r *Reconciler) readPullSecret(ctx context.Context, metadata *metav1.PartialObjectMetadata) (release.Credentials, string, error) {
+func (r *Resolver) readPullSecret(ctx context.Context, metadata *metav1.PartialObjectMetadata) (release.Credentials, string, error) {
 	found, err := r.pullSecrets.Of(metadata, func(key client.ObjectKey) (pullSecretContents, error) {
 		secret := &corev1.Secret{}
-		if err := r.Live.Get(ctx, key, secret); err != nil {
+		if err := r.live.Get(ctx, key, secret); err != nil {
 			return pullSecretContents{}, fmt.Errorf("cannot read the pull secret %s: %w", key, err)
 		}
 		return parsePullSecret(secret), nil
