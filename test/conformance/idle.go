@@ -31,11 +31,15 @@ func (s *suite) idleRules() {
 			soon).WithPolling(idle / 100).Should(BeNumerically(">=", idle))
 		Expect(s.versions(ctx, "full", "small")).To(Equal(s.quiet.versions))
 		for _, namespace := range []string{"full", "small"} {
-			Expect(s.hub.Writes(namespace, time.Time{})).NotTo(BeEmpty(), "the hub records writes")
+			writes, err := s.hub.Writes(namespace, time.Time{})
+			s.expectDone(err)
+			Expect(writes).NotTo(BeEmpty(), "the hub records writes")
 			Expect(s.hub.Writes(namespace, s.quiet.since.Add(held))).To(BeEmpty(), "writes in %s without a change", namespace)
 		}
 	}, NodeTimeout(2*idle+2*soon))
 	s.rule("I6", "no reconcile panics", invariant, func(ctx SpecContext) {
-		Expect(s.hub.Panics(ctx)).To(BeZero())
+		panics, err := s.hub.Panics(ctx)
+		s.expectDone(err)
+		Expect(panics).To(BeZero())
 	})
 }

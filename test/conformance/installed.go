@@ -37,7 +37,9 @@ func (s *suite) installedRules() {
 		graph := OwnerGraph(slices.DeleteFunc(s.all(ctx, "full"), func(o object) bool { return s.ofHosts(ctx, &o) }))
 		GinkgoWriter.Println(graph)
 		Expect(unowned(s.all(ctx, "full"))).To(BeEmpty(), "objects of the cluster without a chain of owners")
-		Expect(graph).To(Equal(s.OwnerGraph))
+		if s.OwnerGraph != "" {
+			Expect(graph).To(Equal(s.OwnerGraph))
+		}
 	}, NodeTimeout(soon))
 }
 
@@ -95,7 +97,7 @@ func (s *suite) bootstrapDataRules(full func() *fixture) {
 		controlPlane, workers := s.machines(ctx, full())
 		for _, m := range slices.Concat(controlPlane, workers) {
 			ignition, err := full().Ignition(ctx, m.Name)
-			Expect(err).NotTo(HaveOccurred())
+			s.expectDone(err)
 			expectSentinel(ignition)
 		}
 	}, NodeTimeout(soon))
@@ -164,7 +166,7 @@ func (s *suite) expectDisturbanceReported(ctx context.Context, f *fixture) {
 		return condition(now, clusterv1.ReadyCondition)
 	}
 	settle, err := f.Disturb(ctx, m.Name)
-	Expect(err).NotTo(HaveOccurred())
+	s.expectDone(err)
 	var reported metav1.Condition
 	Eventually(func(g Gomega) {
 		reported = ready(g)
@@ -448,7 +450,7 @@ func (s *suite) kubeconfigRules(full func() *fixture) {
 	renewedBy := func(ctx context.Context, what string, renew func(context.Context) error) {
 		GinkgoHelper()
 		before := secretOf(ctx)
-		Expect(renew(ctx)).To(Succeed(), what)
+		s.expectDone(renew(ctx), what)
 		Eventually(func() []byte { return secretOf(ctx).Data["value"] }).ShouldNot(Equal(before.Data["value"]), what)
 		expectShortLife(secretOf(ctx).Data["value"])
 		expectAccess(ctx, secretOf(ctx).Data["value"])
@@ -460,7 +462,7 @@ func (s *suite) kubeconfigRules(full func() *fixture) {
 	}, NodeTimeout(3*soon))
 	s.rule("P25", "kubeconfig is not shared", must, func(ctx SpecContext) {
 		users, err := full().UsersKubeconfig(ctx)
-		Expect(err).NotTo(HaveOccurred())
+		s.expectDone(err)
 		expectAccess(ctx, users)
 		expectDifferentCredentials(secretOf(ctx).Data["value"], users)
 	}, NodeTimeout(soon))
@@ -473,10 +475,11 @@ func (s *suite) kubeconfigRules(full func() *fixture) {
 		disowned.OwnerReferences, disowned.Annotations = nil, nil // a provider may recognize its own Secret by either
 		disowned.Data["value"] = append(disowned.Data["value"], "# mine\n"...)
 		Expect(s.client.Update(ctx, disowned)).To(Succeed())
-		Expect(full().RotateKubeconfig(ctx)).To(Succeed())
+		rotated := full().RotateKubeconfig(ctx)
 		Consistently(func() []byte { return secretOf(ctx).Data["value"] }).Should(Equal(disowned.Data["value"]), "the user's own is not changed")
 		disowned.OwnerReferences = owners
 		Expect(s.client.Update(ctx, disowned)).To(Succeed())
+		s.expectDone(rotated)
 		Eventually(func() []byte { return secretOf(ctx).Data["value"] }).ShouldNot(Equal(disowned.Data["value"]), "ours is kept up to date")
 	})
 }

@@ -52,14 +52,6 @@ func (s *suite) moveRules() {
 
 	s.rule("B24", "several instances: --namespace and --watch-filter", should,
 		func(ctx SpecContext) { s.expectFiltered(ctx, target) }, NodeTimeout(soon))
-	s.rule("C11", "flag --namespace", must, func(ctx SpecContext) {
-		for name, component := range s.components() {
-			for _, c := range containers(s.manifests(ctx, component)) {
-				Expect(c.Args).NotTo(ContainElement(MatchRegexp(`^--namespace=.`)), "%s: clusterctl installs managers of all namespaces", name)
-			}
-		}
-		s.addNote("the target hub runs with it, see B24")
-	})
 	s.rule("C23", "no move while the cluster installs", info, func(ctx SpecContext) {
 		installing := s.doomed(ctx)
 		Eventually(func() []clusterv1.Machine {

@@ -37,7 +37,8 @@ type Provider struct {
 	Templates map[string][]byte
 	Variables map[string]string
 	// OwnerGraph is the expected owner graph of an installed cluster of the sample Full, in the form of the
-	// function [OwnerGraph].
+	// function [OwnerGraph]. Empty: each object of Cluster API must have a chain of owners to its Cluster, and the
+	// graph is printed.
 	OwnerGraph string
 	// KubeletsCompared is true if Cluster API core takes workers for outdated whose version differs from that of
 	// their kubelets. Core does so from v1.14 on. Set it if the provider's versions are not those of Kubernetes.
@@ -56,7 +57,12 @@ type Provider struct {
 	// DeletionOverride are annotations with which a user can delete an object in use, although an admission
 	// policy of the provider refuses that.
 	DeletionOverride map[string]string
-	// Exempt are the ids of rules that do not apply, with the reason.
+	// Samples are the samples that the hub has. Rules that need another sample do not apply.
+	Samples []Sample
+	// InstallTimeout is the longest duration of an installation. Zero: ten minutes.
+	InstallTimeout time.Duration
+	// Exempt are the ids of rules that do not apply, with the reason. P22 stands for all rules on clusters from a
+	// ClusterClass, and C18 for all rules on moves.
 	Exempt map[string]string
 	// Report is the path of the report. Clusterctl is the path of the program; empty: its rules do not apply.
 	Report, Clusterctl string
@@ -89,7 +95,8 @@ type HubOptions struct {
 	Bare bool
 }
 
-// Hub is a management cluster.
+// Hub is a management cluster. A method of a Hub or a Cluster returns an error that wraps [errors.ErrUnsupported]
+// for an operation that it does not have. A rule that needs the operation does not apply then.
 type Hub interface {
 	// Config and Kubeconfig give access as an administrator.
 	Config() *rest.Config

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -131,6 +132,16 @@ func (b *book) skip(reason string) {
 		r.exempt = reason
 	}
 	Skip(reason)
+}
+
+// expectDone expects that a hub or a cluster has done an operation. A rule does not apply if the hub does not have the
+// operation.
+func (b *book) expectDone(err error, explanation ...any) {
+	GinkgoHelper()
+	if errors.Is(err, errors.ErrUnsupported) {
+		b.skip(err.Error())
+	}
+	Expect(err).NotTo(HaveOccurred(), explanation...)
 }
 
 func (b *book) find(name string) *rule {

@@ -210,6 +210,9 @@ func (c playedCluster) Upgrade(ctx context.Context, version string) error {
 
 // Disturb makes the config of a Machine report a problem of its host.
 func (c playedCluster) Disturb(ctx context.Context, machine string) (func(context.Context) error, error) {
+	if c.limit != nil {
+		return nil, c.limit
+	}
 	m := c.stored(ctx, machineKind, c.key.Namespace, machine)
 	config := c.stored(ctx, twinConfig, c.key.Namespace, text(m, "spec", "bootstrap", "configRef", "name"))
 	report := func(ctx context.Context, status, reason, message string) {
@@ -444,11 +447,11 @@ type playedHub struct{ *twin }
 func (playedHub) Config() *rest.Config                  { return nil }
 func (playedHub) Kubeconfig() string                    { return "" }
 func (playedHub) Stop()                                 {}
-func (h playedHub) Panics(context.Context) (int, error) { return len(h.defects), nil }
+func (h playedHub) Panics(context.Context) (int, error) { return len(h.defects), h.limit }
 
 // Writes counts the recorded writes of the controllers.
 func (h playedHub) Writes(namespace string, since time.Time) (map[string]int, error) {
-	return h.writes.in(namespace, since), nil
+	return h.writes.in(namespace, since), h.limit
 }
 
 // Crash makes the controllers crash with each write that creates or removes an object in a namespace.
@@ -580,13 +583,16 @@ func (playedCluster) ApplyRest(context.Context) error                    { retur
 func (playedCluster) Release()                                           {}
 func (playedCluster) Forget()                                            {}
 func (playedCluster) Available(context.Context) error                    { return nil }
-func (c playedCluster) UsersKubeconfig(context.Context) ([]byte, error)  { return c.users, nil }
-func (c playedCluster) Ignition(context.Context, string) ([]byte, error) { return c.ignition, nil }
+func (c playedCluster) UsersKubeconfig(context.Context) ([]byte, error)  { return c.users, c.limit }
+func (c playedCluster) Ignition(context.Context, string) ([]byte, error) { return c.ignition, c.limit }
 func (c playedCluster) AgeKubeconfig(ctx context.Context) error          { return c.renew(ctx) }
 func (c playedCluster) RotateKubeconfig(ctx context.Context) error       { return c.renew(ctx) }
 
 // renew gives the cluster other credentials.
 func (w *twin) renew(ctx context.Context) error {
+	if w.limit != nil {
+		return w.limit
+	}
 	if !w.defects["rotation"] {
 		w.token = twinToken(w.t, strconv.FormatInt(time.Now().UnixNano(), 10))
 	}

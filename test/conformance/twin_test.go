@@ -75,6 +75,8 @@ type twin struct {
 	writes *writes
 	// crashNamespace is the namespace whose writes crash the controllers; empty: none.
 	crashNamespace string
+	// limit is the error of operations that the hub of the twin does not have. Nil: it has all.
+	limit error
 	// everPaused are the namespaces whose cluster was paused once.
 	everPaused map[string]bool
 }

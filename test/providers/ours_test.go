@@ -74,6 +74,7 @@ var _ = JustAfterEach(func() {
 })
 
 func TestConformance(t *testing.T) {
+	t.Parallel() // the tests of the command use the time in which this one waits
 	RegisterFailHandler(Fail)
 	builder, err := components.NewBuilder(root, os.Stdout)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -141,6 +142,7 @@ func ours(clusterctl string, core semver.Version) *conformance.Provider {
 		Long:             os.Getenv(longVariable) != "",
 		OfHosts:          ofHosts,
 		DeletionOverride: map[string]string{"bootstrap.cluster.x-k8s.io/allow-deletion": "true"},
+		Samples:          []conformance.Sample{conformance.Small, conformance.Full, conformance.Topology},
 		Exempt: map[string]string{
 			"P17": "hosts are not reinstalled on a date: OpenShift renews its certificates itself",
 		},
