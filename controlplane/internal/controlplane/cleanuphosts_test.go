@@ -346,7 +346,8 @@ func TestNodeThatMayRunIsNotDeleted(t *testing.T) {
 			"its condition Ready is not Unknown",
 		},
 		"its member answers": {
-			func(h *hub) { h.rejoin(func(*workload.EtcdMember) {}) }, nil, controlplanev1.EtcdUnknownReason, "etcd member n0 of this Node answers",
+			func(h *hub) { h.rejoin(func(*workload.EtcdMember) {}) }, nil,
+			controlplanev1.ReleasedHostRunningReason, "etcd member n0 of this Node answers",
 		},
 		"its kubelet registered it again": {
 			func(h *hub) { h.etcds.Nodes[2].UID = "again" },
@@ -363,13 +364,13 @@ func TestNodeThatMayRunIsNotDeleted(t *testing.T) {
 		"the rights do not suffice": {
 			func(h *hub) { h.etcds.changing = forbidden },
 			[]string{"delete Node n0 (n0)"},
-			controlplanev1.EtcdUnknownReason,
+			controlplanev1.NodeDeletionForbiddenReason,
 			"lack the permission to delete Nodes. Grant the permission, or switch its host off, then delete the Node, which wipes nothing",
 		},
 		"its member may serve": {
 			func(h *hub) { h.rejoin(func(m *workload.EtcdMember) { m.Problem = "does not answer" }) },
 			nil,
-			controlplanev1.EtcdUnknownReason,
+			controlplanev1.ReleasedHostRunningReason,
 			"etcd member n0 of this Node may serve",
 		},
 		"its deletion fails": {

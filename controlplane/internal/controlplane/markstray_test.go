@@ -23,7 +23,7 @@ func TestDeletedMachineThatWasTakenOutIsReported(t *testing.T) {
 	h.reconcile()
 	h.Expect(
 		conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition),
-	).NotTo(Equal(controlplanev1.EtcdUnknownReason), "the Machine is not being deleted")
+	).NotTo(Equal(controlplanev1.ControlPlaneLabelsMissingReason), "the Machine is not being deleted")
 
 	h.Expect(h.Delete(t.Context(), m)).To(Succeed())
 	h.reconcile()
@@ -31,7 +31,7 @@ func TestDeletedMachineThatWasTakenOutIsReported(t *testing.T) {
 	h.Expect(h.etcds.inspections).To(BeZero())
 	c := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
 	h.Expect(c.Status).To(Equal(metav1.ConditionTrue))
-	h.Expect(c.Reason).To(Equal(controlplanev1.EtcdUnknownReason))
+	h.Expect(c.Reason).To(Equal(controlplanev1.ControlPlaneLabelsMissingReason))
 	h.Expect(c.Message).To(
 		And(ContainSubstring("Machine "+m.Name+" is not touched"), ContainSubstring("the annotation "+controlplanev1.EtcdMemberHookAnnotation)),
 	)
@@ -42,7 +42,9 @@ func TestDeletedMachineThatWasTakenOutIsReported(t *testing.T) {
 	h.reconcile()
 	h.endDeferral()
 	h.reconcile()
-	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).NotTo(Equal(controlplanev1.EtcdUnknownReason))
+	h.Expect(
+		conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition),
+	).NotTo(Equal(controlplanev1.ControlPlaneLabelsMissingReason))
 }
 
 // Only the slot of that Machine stays empty.

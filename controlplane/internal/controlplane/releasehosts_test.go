@@ -296,7 +296,7 @@ func TestBlockersOfTheReleaseOfAHost(t *testing.T) {
 		}, controlplanev1.EtcdUnknownReason, "the log of the manager"},
 		"etcd is full": {
 			func(h *hub) { h.etcds.Alarms = []workload.EtcdAlarm{{Kind: workload.EtcdNoSpace, Member: 2}} },
-			controlplanev1.EtcdUnknownReason,
+			controlplanev1.EtcdAlarmReason,
 			"etcdctl alarm disarm",
 		},
 		"the host is the only member": {
@@ -308,7 +308,7 @@ func TestBlockersOfTheReleaseOfAHost(t *testing.T) {
 			cp := h.controlPlane()
 			cp.Annotations = map[string]string{controlplanev1.ReleasedHostsAnnotation: "n0"}
 			h.Expect(h.Update(h.t.Context(), cp)).To(Succeed())
-		}, controlplanev1.EtcdUnknownReason, controlplanev1.ReleasedHostsAnnotation},
+		}, controlplanev1.InvalidConfigurationReason, controlplanev1.ReleasedHostsAnnotation},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h := newInstalledHub(t)
@@ -430,7 +430,7 @@ func TestBlockersOfTheCleanUpOfAHost(t *testing.T) {
 		}, controlplanev1.WaitingForMachinesDeletionReason, "Node n0 still exists although its Machine was deleted"},
 		"the Nodes cannot be read": {
 			func(h *hub) { h.workloads.facts.UnreadSince = time.Now() },
-			controlplanev1.EtcdUnknownReason,
+			controlplanev1.HealthUnknownReason,
 			"Node n0 has left behind cannot be cleaned up: the Nodes",
 		},
 		"the cluster is unreachable": {
@@ -441,7 +441,7 @@ func TestBlockersOfTheCleanUpOfAHost(t *testing.T) {
 		"another host has its name and address, and its member is down": {func(h *hub) {
 			h.addNodeOfAnotherHost("n0", "n0")
 			h.etcds.Members = append(h.etcds.Members, workload.EtcdMember{ID: 9, Name: "n0", Hosts: []string{"n0"}, Problem: "does not answer"})
-		}, controlplanev1.EtcdUnknownReason, "or to the host that is Node n0 now"},
+		}, controlplanev1.EtcdHostNotIdentifiedReason, "or to the host that is Node n0 now"},
 		"the Secrets cannot be deleted": {
 			func(h *hub) { h.etcds.changing = errors.New("secret of a server") }, controlplanev1.EtcdUnknownReason, "the log of the manager",
 		},

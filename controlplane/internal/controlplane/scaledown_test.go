@@ -144,7 +144,7 @@ func TestBlockersOfScaleDown(t *testing.T) {
 				cp.Annotations = map[string]string{controlplanev1.ReleasedHostsAnnotation: `[{"node":"n0","uid":"n0"}]`}
 				h.Expect(h.Update(h.t.Context(), cp)).To(Succeed())
 				h.workloads.facts.UnreadSince = time.Now()
-			}, controlplanev1.EtcdUnknownReason, "what the host of Node n0 has left behind", true,
+			}, controlplanev1.HealthUnknownReason, "what the host of Node n0 has left behind", true,
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {

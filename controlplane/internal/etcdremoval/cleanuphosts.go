@@ -33,7 +33,7 @@ func (r *Remover) CleanUp(ctx context.Context, s *scope.Scope) (bool, error) {
 		r.gate.Block(
 			s,
 			decision.Watch(
-				controlplanev1.EtcdUnknownReason,
+				controlplanev1.InvalidConfigurationReason,
 				"%s. The provider writes this annotation. Remove it from the control plane, and check whether etcd has members "+
 					"whose hosts do not exist",
 				err,
@@ -131,7 +131,7 @@ func (r *Remover) cleanUpHost(
 	if !s.Workload.Connected || !s.Workload.UnreadSince.IsZero() {
 		blocker := etcdgate.Disconnected(s)
 		if s.Workload.Connected {
-			blocker = decision.Watch(controlplanev1.EtcdUnknownReason, "the Nodes of the cluster cannot be read, see the condition Available")
+			blocker = decision.Watch(controlplanev1.HealthUnknownReason, "the Nodes of the cluster cannot be read, see the condition Available")
 		}
 		r.gate.Block(s, blocker.About("what the host of %s has left behind cannot be cleaned up", left.From()))
 		return nil

@@ -21,9 +21,9 @@ func (r *Remover) ReportStray(_ context.Context, s *scope.Scope) (bool, error) {
 	}
 	for _, m := range s.Workers {
 		if !m.DeletionTimestamp.IsZero() && removal.Holds(m) {
-			s.Found.Block(status.HostRelease, controlplanev1.EtcdUnknownReason, fmt.Sprintf("the host of Machine %s is not touched: it was "+
-				"taken out of the control plane, so that it is not "+
-				"known whether etcd does without it. Restore the labels %s and %s of the Machine. If its host is no member of etcd, remove the "+
+			s.Found.Block(status.HostRelease, controlplanev1.ControlPlaneLabelsMissingReason, fmt.Sprintf("the host of Machine %s is not "+
+				"touched: the Machine has no labels of the control plane, so that it is unknown "+
+				"whether etcd can do without the host. Restore the labels %s and %s of the Machine. If its host is no member of etcd, remove the "+
 				"annotation %s instead",
 				m.Name, clusterv1.MachineControlPlaneLabel, clusterv1.MachineControlPlaneNameLabel, controlplanev1.EtcdMemberHookAnnotation))
 			return true, nil

@@ -46,7 +46,7 @@ func machineNamed(s *scope.Scope, name string) *clusterv1.Machine {
 func AgainstSuccessors(s *scope.Scope, etcd *workload.Etcd) []decision.Blocker {
 	situation, err := removal.Of(s.Facts)
 	if err != nil {
-		return []decision.Blocker{decision.Watch(controlplanev1.EtcdUnknownReason, "%s", err)}
+		return []decision.Blocker{decision.Watch(controlplanev1.InvalidConfigurationReason, "%s", err)}
 	}
 	var against []decision.Blocker
 	for _, m := range s.Stuck {

@@ -154,7 +154,9 @@ const Deleting = "Machine is deleting"
 // reasonOf returns the reason of a wait: deferred if the blocker can end without action of the user.
 func reasonOf(blocker decision.Blocker) string {
 	switch blocker.Reason {
-	case controlplanev1.WaitingForEtcdReason, controlplanev1.WaitingForReplacementReason, controlplanev1.EtcdUnknownReason:
+	case controlplanev1.WaitingForEtcdReason, controlplanev1.WaitingForReplacementReason, controlplanev1.EtcdUnknownReason,
+		controlplanev1.EtcdAlarmReason, controlplanev1.EtcdHostNotIdentifiedReason, controlplanev1.ReleasedHostRunningReason,
+		controlplanev1.NodeDeletionForbiddenReason, controlplanev1.HealthUnknownReason:
 		return controlplanev1.MachineRemediationDeferredReason
 	}
 	return controlplanev1.MachineCannotBeRemediatedReason

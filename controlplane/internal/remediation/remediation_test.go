@@ -293,6 +293,14 @@ func TestBlockers(t *testing.T) {
 			w.sicken(1)
 			w.Workload.Connected, w.Workload.UnreadSince = true, noon
 		}, deferred, "the state of upgrades of the cluster cannot be read", false},
+		"etcd has an alarm": {3, func(w *world) {
+			w.sicken(0)
+			w.Alarms = []workload.EtcdAlarm{{Kind: workload.EtcdNoSpace, Member: 1}}
+		}, deferred, "alarm NOSPACE", true},
+		"Node of the unhealthy Machine has another identity": {3, func(w *world) {
+			w.sicken(0)
+			w.Nodes[0].ProviderID = "metal3://another"
+		}, deferred, "runs on another host", true},
 		"Machine missing": {5, func(w *world) { w.sicken(0); w.Machines = w.Machines[:4] }, deferred, "1 Machine is missing", true},
 		"another Machine without Node": {5, func(w *world) {
 			w.sicken(0)

@@ -27,14 +27,14 @@ func (v *view) alarmed(own workload.EtcdMember) *decision.Blocker {
 			continue
 		case a.Kind == workload.EtcdNoSpace:
 			blocker = decision.Wait(
-				controlplanev1.EtcdUnknownReason,
+				controlplanev1.EtcdAlarmReason,
 				"etcd has the alarm NOSPACE, it is full, and a healthy member is not removed meanwhile: %s, see etcdctl endpoint status "+
 					"and etcdctl alarm list, make room with etcdctl defrag, one member after the other, then etcdctl alarm disarm",
 				inEtcdPod,
 			)
 		case a.Kind == workload.EtcdCorrupt:
 			blocker = decision.Wait(
-				controlplanev1.EtcdUnknownReason,
+				controlplanev1.EtcdAlarmReason,
 				"etcd has the alarm CORRUPT, %s: see etcdctl alarm list %s, and etcdctl alarm disarm when that member is removed. If it "+
 					"is unknown which data are right, restore etcd as OpenShift documents it",
 				v.corrupt(a),
@@ -42,7 +42,7 @@ func (v *view) alarmed(own workload.EtcdMember) *decision.Blocker {
 			)
 		default:
 			blocker = decision.Wait(
-				controlplanev1.EtcdUnknownReason,
+				controlplanev1.EtcdAlarmReason,
 				"etcd has the alarm %s: see etcdctl alarm list %s, and etcdctl alarm disarm when its cause is fixed",
 				short(a.Kind),
 				inEtcdPod,

@@ -310,7 +310,7 @@ func (v *view) reregistered(m Machine, left Leftover) *decision.Blocker {
 		return nil
 	}
 	blocker := decision.Wait(
-		controlplanev1.EtcdUnknownReason,
+		controlplanev1.EtcdHostNotIdentifiedReason,
 		"Node %s may be the host of Machine %s again, which is being deleted: %s, and nothing proves that the Node runs on another "+
 			"host. If the server of the Machine runs, unplug it, then delete the Node, which wipes nothing. If another host runs as the "+
 			"Node, wait until the infrastructure provider has set its providerID",
@@ -380,7 +380,7 @@ func (a *Situation) DecideLeftover(left Leftover, etcd *workload.Etcd) Step {
 	case v.Members[at].Healthy():
 		return blocked(
 			decision.Wait(
-				controlplanev1.EtcdUnknownReason,
+				controlplanev1.ReleasedHostRunningReason,
 				"the host of %s was released and its Machine is deleted, but its etcd member answers. Switch the host off, or find out who runs it",
 				left.From(),
 			),
@@ -420,7 +420,7 @@ func (v *view) againstDeletion(left Leftover, silence time.Duration) *decision.B
 		blocker = NodeDeleting(left)
 	case v.isAnotherHost(node.Node, left):
 		blocker = decision.Wait(
-			controlplanev1.EtcdUnknownReason,
+			controlplanev1.EtcdHostNotIdentifiedReason,
 			nodeExists+", but the Node has another identity than the released host. Compare its providerID and its label %s with the "+
 				"annotation %s. When its host is switched off, delete the Node, which wipes nothing",
 			node.Name,
@@ -436,7 +436,7 @@ func (v *view) againstDeletion(left Leftover, silence time.Duration) *decision.B
 		)
 	case at >= 0 && !v.Members[at].Healthy():
 		blocker = decision.Wait(
-			controlplanev1.EtcdUnknownReason,
+			controlplanev1.ReleasedHostRunningReason,
 			nodeExists+", and etcd member %s of this Node may serve: it does not answer through its kubelet, but the etcd operator "+
 				"does not report it as unhealthy. Switch the server off: the Node is deleted when the etcd operator reports the member",
 			node.Name,
@@ -444,7 +444,7 @@ func (v *view) againstDeletion(left Leftover, silence time.Duration) *decision.B
 		)
 	case at >= 0:
 		blocker = decision.Wait(
-			controlplanev1.EtcdUnknownReason,
+			controlplanev1.ReleasedHostRunningReason,
 			nodeExists+", and etcd member %s of this Node answers. Switch the server off: the Node is deleted when the member does not answer",
 			node.Name,
 			nameOf(v.Members[at]),
@@ -483,7 +483,7 @@ func NodeDeleting(left Leftover) decision.Blocker {
 // NodeForbidden waits because the credentials must not delete a Node.
 func NodeForbidden(left Leftover) decision.Blocker {
 	return decision.Wait(
-		controlplanev1.EtcdUnknownReason,
+		controlplanev1.NodeDeletionForbiddenReason,
 		nodeExists+": the credentials of the kubeconfig lack the permission to delete Nodes. Grant "+
 			"the permission, or switch its host off, then delete the Node, which wipes nothing",
 		left.Node,
@@ -528,7 +528,7 @@ func (v *view) decideNamesake(node *workload.ControlPlaneNode) Step {
 		if !m.Healthy() && (m.Name == node.Name || m.Name == "" && v.nodeAt(&m) == node.Name) {
 			return blocked(
 				decision.Wait(
-					controlplanev1.EtcdUnknownReason,
+					controlplanev1.EtcdHostNotIdentifiedReason,
 					"etcd member %s (%x) %s: it is unknown whether it belongs to the released host, or to the host that is Node %s now. "+
 						"Waiting until it is up; if that cannot be, remove it as OpenShift documents it",
 					nameOf(m),

@@ -19,7 +19,7 @@ func (a *Situation) Against(m Machine, etcd *workload.Etcd) []decision.Blocker {
 	own, doubt := v.memberOf(m)
 	switch {
 	case doubt != "":
-		return []decision.Blocker{decision.Wait(controlplanev1.EtcdUnknownReason, "%s", doubt)}
+		return []decision.Blocker{decision.Wait(controlplanev1.EtcdHostNotIdentifiedReason, "%s", doubt)}
 	case own == nil:
 		return nil
 	}
@@ -49,7 +49,7 @@ func AgainstJoining(etcd *workload.Etcd) []decision.Blocker {
 		against = append(
 			against,
 			decision.Wait(
-				controlplanev1.EtcdUnknownReason,
+				controlplanev1.EtcdAlarmReason,
 				"etcd has the alarm %s, with which no host can join: see etcdctl alarm list %s, and etcdctl alarm disarm when its cause is fixed",
 				short(a.Kind),
 				inEtcdPod,

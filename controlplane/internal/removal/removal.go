@@ -279,7 +279,7 @@ func (v *view) decide(m Machine) Step {
 	var step Step
 	switch {
 	case doubt != "":
-		step = blocked(decision.Wait(controlplanev1.EtcdUnknownReason, "%s", doubt))
+		step = blocked(decision.Wait(controlplanev1.EtcdHostNotIdentifiedReason, "%s", doubt))
 	case own == nil:
 		step = Step{Action: Release}
 	default:

@@ -499,7 +499,7 @@ func TestNextStep(t *testing.T) {
 			action:  Wait,
 			machine: "m0",
 			member:  "n0",
-			reason:  controlplanev1.EtcdUnknownReason,
+			reason:  controlplanev1.EtcdAlarmReason,
 			message: "etcdctl defrag",
 		},
 		"etcd is full, and its host is away: removed": {
@@ -520,7 +520,7 @@ func TestNextStep(t *testing.T) {
 		},
 		"another holds other data: that has to go": {
 			change: all(leads(1), alarm(workload.EtcdCorrupt, 2)),
-			action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdUnknownReason,
+			action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdAlarmReason,
 			message: "its member n1 holds other data than the others. Delete its Machine, which then comes first and whose host is wiped: see " +
 				"etcdctl alarm list",
 		},
@@ -536,7 +536,7 @@ func TestNextStep(t *testing.T) {
 			action:  Wait,
 			machine: "m0",
 			member:  "n0",
-			reason:  controlplanev1.EtcdUnknownReason,
+			reason:  controlplanev1.EtcdAlarmReason,
 			message: "n1 holds other data",
 		},
 		"members hold different data, the right ones are unknown: waits": {
@@ -544,7 +544,7 @@ func TestNextStep(t *testing.T) {
 			action:  Wait,
 			machine: "m0",
 			member:  "n0",
-			reason:  controlplanev1.EtcdUnknownReason,
+			reason:  controlplanev1.EtcdAlarmReason,
 			message: "does not know which of them has the right ones",
 		},
 		"the one that held other data is removed, its alarm is not: waits": {
@@ -552,7 +552,7 @@ func TestNextStep(t *testing.T) {
 			action:  Wait,
 			machine: "m0",
 			member:  "n0",
-			reason:  controlplanev1.EtcdUnknownReason,
+			reason:  controlplanev1.EtcdAlarmReason,
 			message: "about 99, which is no member any more: see",
 		},
 		"etcd has an unknown alarm: waits": {
@@ -560,7 +560,7 @@ func TestNextStep(t *testing.T) {
 			action:  Wait,
 			machine: "m0",
 			member:  "n0",
-			reason:  controlplanev1.EtcdUnknownReason,
+			reason:  controlplanev1.EtcdAlarmReason,
 			message: "etcd has the alarm FIRE",
 		},
 		"its own host is away, and it was the one with other data: removed": {
@@ -841,7 +841,7 @@ func TestMemberOfAMachineIsCertain(t *testing.T) {
 			tc.change(w)
 			step := w.step()
 			g.Expect(step.Action).To(Equal(Wait))
-			g.Expect(step.Blocker.Reason).To(Equal(controlplanev1.EtcdUnknownReason))
+			g.Expect(step.Blocker.Reason).To(Equal(controlplanev1.EtcdHostNotIdentifiedReason))
 			g.Expect(step.Blocker.Message).To(ContainSubstring(tc.message))
 		})
 	}
@@ -971,11 +971,11 @@ func TestLeftoverOfAReleasedHost(t *testing.T) {
 		"another host has its name and its address, and a member is down there: waits": {func(w *world) {
 			w.fail(0)
 			w.Members[0].ID, w.Nodes[0].UID = 9, "new"
-		}, Wait, controlplanev1.EtcdUnknownReason},
+		}, Wait, controlplanev1.EtcdHostNotIdentifiedReason},
 		"another host has its name and its address, and a member is not started there: waits": {func(w *world) {
 			w.fail(0)
 			w.Members[0].ID, w.Members[0].Name, w.Members[0].Learner, w.Nodes[0].UID = 9, "", true, "new"
-		}, Wait, controlplanev1.EtcdUnknownReason},
+		}, Wait, controlplanev1.EtcdHostNotIdentifiedReason},
 		"another host has its name and its address, and is a member: done": {func(w *world) {
 			leads(1)(w)
 			w.Members[0].ID, w.Nodes[0].UID = 9, "new"
@@ -987,7 +987,7 @@ func TestLeftoverOfAReleasedHost(t *testing.T) {
 		"it was taken in, and another is away: waits": {
 			func(w *world) { w.fail(0); w.fail(1); w.gone(0) }, Wait, controlplanev1.EtcdQuorumAtRiskReason,
 		},
-		"it answers: waits":      {func(w *world) { leads(1)(w); w.gone(0) }, Wait, controlplanev1.EtcdUnknownReason},
+		"it answers: waits":      {func(w *world) { leads(1)(w); w.gone(0) }, Wait, controlplanev1.ReleasedHostRunningReason},
 		"its Node exists: waits": {func(w *world) { w.fail(0) }, Wait, controlplanev1.WaitingForMachinesDeletionReason},
 		"one that was not started is at a new Node of its address: that is not it": {func(w *world) {
 			leads(1)(w)
@@ -1062,19 +1062,19 @@ func TestReleasedHostThatRuns(t *testing.T) {
 			w.Machines = append(w.Machines, Machine{Name: "m3", Node: "n0", ProviderID: "metal3://n3"})
 		}, left, Release, ""},
 		"its Node registered again, and votes": {
-			func(w *world) { w.renewed("", "") }, left, Wait, controlplanev1.EtcdUnknownReason,
+			func(w *world) { w.renewed("", "") }, left, Wait, controlplanev1.EtcdHostNotIdentifiedReason,
 		},
 		"its Node registered again with its providerID, and votes": {
-			func(w *world) { w.renewed("metal3://n0", "") }, left, Wait, controlplanev1.EtcdUnknownReason,
+			func(w *world) { w.renewed("metal3://n0", "") }, left, Wait, controlplanev1.EtcdHostNotIdentifiedReason,
 		},
 		"its Node registered again, and is no member yet": {
-			func(w *world) { w.renewed("", ""); w.Members = w.Members[1:] }, left, Wait, controlplanev1.EtcdUnknownReason,
+			func(w *world) { w.renewed("", ""); w.Members = w.Members[1:] }, left, Wait, controlplanev1.EtcdHostNotIdentifiedReason,
 		},
 		"its Node registered again, is no member, and is silent": {
 			func(w *world) { w.renewed("", ""); w.Members, w.Nodes[0].Silent = w.Members[1:], true }, left, Release, "",
 		},
 		"its Node registered again, votes, and is silent": {
-			func(w *world) { w.renewed("", ""); w.fail(0); w.Nodes[0].Silent = true }, left, Wait, controlplanev1.EtcdUnknownReason,
+			func(w *world) { w.renewed("", ""); w.fail(0); w.Nodes[0].Silent = true }, left, Wait, controlplanev1.EtcdHostNotIdentifiedReason,
 		},
 		"its Node registered again, but the member is the recorded one": {
 			func(w *world) { w.renewed("", ""); w.Members[0].ID = 0x99 }, left, RemoveMember, "",

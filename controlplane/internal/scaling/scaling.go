@@ -107,7 +107,7 @@ func Up(f *facts.Facts, etcd *workload.Etcd) []decision.Blocker {
 func upgrading(f *facts.Facts) []decision.Blocker {
 	switch {
 	case !f.Workload.UnreadSince.IsZero():
-		return []decision.Blocker{decision.Watch(controlplanev1.EtcdUnknownReason,
+		return []decision.Blocker{decision.Watch(controlplanev1.HealthUnknownReason,
 			"the state of upgrades of the cluster cannot be read, see the condition Available")}
 	case f.UpgradingTo() == "":
 		return nil

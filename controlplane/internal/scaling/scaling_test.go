@@ -150,7 +150,7 @@ func TestDown(t *testing.T) {
 		},
 		"state of upgrades unknown": {
 			change: func(w *world) { w.Workload.UnreadSince = noon }, picked: "m4",
-			reasons: []string{controlplanev1.EtcdUnknownReason},
+			reasons: []string{controlplanev1.HealthUnknownReason},
 		},
 		"restart with another configuration": {
 			change: func(w *world) { w.etcd.Nodes[1].Configuring = true }, picked: "m4",
@@ -231,7 +231,7 @@ func TestUp(t *testing.T) {
 		},
 		"etcd full": {
 			hosts: 2, change: func(w *world) { w.etcd.Alarms = []workload.EtcdAlarm{{Kind: workload.EtcdNoSpace, Member: 1}} },
-			reason: controlplanev1.EtcdUnknownReason, message: "alarm NOSPACE",
+			reason: controlplanev1.EtcdAlarmReason, message: "alarm NOSPACE",
 		},
 		"members unknown": {
 			hosts: 2, change: func(w *world) { w.etcd.Members = nil }, reason: controlplanev1.EtcdUnknownReason,

@@ -107,6 +107,8 @@ var urgentReasons = []string{
 	controlplanev1.KubeconfigUntrustedReason,
 	controlplanev1.KubeconfigNotOursReason,
 	controlplanev1.WaitingForImportReason,
+	controlplanev1.EtcdAlarmReason, controlplanev1.EtcdHostNotIdentifiedReason, controlplanev1.ReleasedHostRunningReason,
+	controlplanev1.NodeDeletionForbiddenReason, controlplanev1.ControlPlaneLabelsMissingReason,
 	controlplanev1.EtcdUnknownReason, controlplanev1.EtcdQuorumAtRiskReason, controlplanev1.EtcdTopologyNotSupportedReason,
 	controlplanev1.LastEtcdMemberReason, controlplanev1.WaitingForMachineAPIReason, controlplanev1.CertificateRequestMismatchReason,
 	controlplanev1.PreflightWarningsReason,

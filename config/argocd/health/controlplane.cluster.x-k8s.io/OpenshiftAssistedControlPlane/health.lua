@@ -1,9 +1,9 @@
 -- Reasons that need an action of the user. Missing objects such as a Secret are not included: a later wave may create them.
 local wrong = {
-  ArbiterMismatch = true, AssistedServiceNotResponding = true, BootstrapProviderOutdated = true, CertificateRequestMismatch = true, ClusterVersionUnavailable = true, EtcdQuorumAtRisk = true,
-  DrainRuleNotOurs = true, EtcdTopologyNotSupported = true, EtcdUnknown = true, ForeignAgentsBound = true, InfrastructureDeletionStuck = true, InstallationFailed = true, InstallationNotOurs = true, InstallationRejected = true,
-  InvalidConfiguration = true, KubeconfigRefused = true, KubeconfigUnauthorized = true, KubeconfigUntrusted = true, KubeconfigNotOurs = true, LastEtcdMember = true, MachineConfigPoolDegraded = true, MachineCreationFailed = true, MachinesWithoutOwner = true, NodeWithoutMachine = true, NotHealthy = true,
-  PreparationFailed = true, Reregistered = true, RegistryUnavailable = true, ReleaseImageNotFound = true, UnsupportedVersion = true,
+  ArbiterMismatch = true, AssistedServiceNotResponding = true, BootstrapProviderOutdated = true, CertificateRequestMismatch = true, ClusterVersionUnavailable = true, ControlPlaneLabelsMissing = true, EtcdQuorumAtRisk = true,
+  DrainRuleNotOurs = true, EtcdTopologyNotSupported = true, EtcdAlarm = true, EtcdHostNotIdentified = true, EtcdUnknown = true, ForeignAgentsBound = true, InfrastructureDeletionStuck = true, InstallationFailed = true, InstallationNotOurs = true, InstallationRejected = true,
+  InvalidConfiguration = true, KubeconfigRefused = true, KubeconfigUnauthorized = true, KubeconfigUntrusted = true, KubeconfigNotOurs = true, LastEtcdMember = true, MachineConfigPoolDegraded = true, MachineCreationFailed = true, MachinesWithoutOwner = true, NodeDeletionForbidden = true, NodeWithoutMachine = true, NotHealthy = true,
+  PreparationFailed = true, Reregistered = true, RegistryUnavailable = true, ReleasedHostRunning = true, ReleaseImageNotFound = true, UnsupportedVersion = true,
   UpgradeFailing = true, UpgradeNotOffered = true, UpgradeRefused = true, UpgradeRiskNotAccepted = true, UserActionRequired = true,
   VersionChangeNotSupported = true, VersionMismatch = true, WaitingForMachineAPI = true, WorkersNotCreated = true,
 }
