@@ -280,7 +280,7 @@ func TestRegisteredReleaseIsKept(t *testing.T) {
 		set := &hivev1.ClusterImageSet{}
 		key := client.ObjectKey{Name: assisted.ClusterImageSetName(lab, "c1", h.controlPlane().Status.ReleaseImage)}
 		h.Expect(h.Get(t.Context(), key, set)).To(Succeed())
-		delete(set.Annotations, facts.LookedUpThroughAnnotation)
+		delete(set.Annotations, facts.ResolvedThroughAnnotation)
 		h.Expect(h.Update(t.Context(), set)).To(Succeed())
 	}
 	changePullSecret := func(change func(*corev1.Secret)) func(*hub) {

@@ -42,10 +42,10 @@ func (f *Facts) NotImportable() string {
 	const waiting = "assisted-service does not know the installed cluster, so that no host is added; the cluster is imported "
 	switch d := f.Deployment; {
 	case d != nil && !d.DeletionTimestamp.IsZero():
-		return waiting + fmt.Sprintf("when ClusterDeployment %s is gone, which is being deleted", d.Name)
+		return waiting + fmt.Sprintf("after the deletion of ClusterDeployment %s", d.Name)
 	case d != nil && !d.Spec.Installed:
-		return fmt.Sprintf("AgentClusterInstall %s is missing, and ClusterDeployment %s does not say that the cluster is installed: with "+
-			"both, assisted-service would install it over its hosts. "+
+		return fmt.Sprintf("AgentClusterInstall %s is missing, and ClusterDeployment %s does not state that the cluster is installed: with "+
+			"both, assisted-service would install the cluster over its hosts. "+
 			"Restore the AgentClusterInstall from a backup, or set spec.installed of the ClusterDeployment", f.ControlPlane.Name, d.Name)
 	case !f.Workload.Connected || f.Workload.OpenShiftVersion == "":
 		return waiting + "when the cluster's API server answers and reports its release: see the condition Available"

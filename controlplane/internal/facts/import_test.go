@@ -55,7 +55,7 @@ func TestNotImportable(t *testing.T) {
 		"it has completed no release": {func(f *Facts) { f.Workload.OpenShiftVersion = "" }, "reports its release"},
 		"its ClusterDeployment is being deleted": {func(f *Facts) {
 			f.Deployment = &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Name: "c1", DeletionTimestamp: ptr.To(metav1.Now())}}
-		}, "ClusterDeployment c1 is gone"},
+		}, "after the deletion of ClusterDeployment c1"},
 		"its ClusterDeployment does not state that it is installed": {
 			func(f *Facts) { f.Deployment = &hivev1.ClusterDeployment{} }, "set spec.installed",
 		},

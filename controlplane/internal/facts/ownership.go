@@ -15,16 +15,16 @@ const (
 	// ResolvedFromAnnotation holds, on a ClusterImageSet of ours, the image by tag that was resolved to its
 	// digest.
 	ResolvedFromAnnotation = "controlplane.cluster.x-k8s.io/resolved-from"
-	// LookedUpThroughAnnotation holds, on a ClusterImageSet of ours, the version of the mirrors, authorities
-	// and pull secret that resolved the digest, or LookedUpDirectly. It is absent if they were not recorded.
-	LookedUpThroughAnnotation = "controlplane.cluster.x-k8s.io/looked-up-through"
+	// ResolvedThroughAnnotation holds, on a ClusterImageSet of ours, the version of the mirrors, authorities
+	// and pull secret that resolved the digest, or ResolvedDirectly. It is absent if they were not recorded.
+	ResolvedThroughAnnotation = "controlplane.cluster.x-k8s.io/resolved-through"
 	// ImportedAnnotation marks an AgentClusterInstall that was created for a cluster that had been installed
 	// elsewhere.
 	ImportedAnnotation = "controlplane.cluster.x-k8s.io/imported"
 )
 
-// LookedUpDirectly is the value of LookedUpThroughAnnotation without mirrors and authorities.
-const LookedUpDirectly = "none"
+// ResolvedDirectly is the value of ResolvedThroughAnnotation without mirrors and authorities.
+const ResolvedDirectly = "none"
 
 // OwnsDeployment reports whether the ClusterDeployment of our name exists and belongs to this control plane.
 func (f *Facts) OwnsDeployment() bool { return f.Deployment != nil && f.standsForUs(f.Deployment) }

@@ -11,7 +11,7 @@ import (
 type ReleaseLookup struct {
 	// Tagged is the image by tag.
 	Tagged string
-	// Through is the version of the mirrors, authorities and pull secret, or LookedUpDirectly.
+	// Through is the version of the mirrors, authorities and pull secret, or ResolvedDirectly.
 	Through string
 	// Mirrors is the digest of the ConfigMap with the mirrors; "" without mirrors.
 	Mirrors string
@@ -22,13 +22,13 @@ type ReleaseLookup struct {
 // other mirrors does not count, because those mirrors may have been wrong.
 func (f *Facts) ResolvedBefore(lookup ReleaseLookup) string {
 	registered := f.registeredFrom(lookup)
-	if registered != nil && registered.Annotations[LookedUpThroughAnnotation] == "" {
+	if registered != nil && registered.Annotations[ResolvedThroughAnnotation] == "" {
 		return registered.Spec.ReleaseImage
 	}
 	found := ""
 	for i := range f.OwnSets {
 		set := &f.OwnSets[i]
-		if set.Annotations[ResolvedFromAnnotation] == lookup.Tagged && set.Annotations[LookedUpThroughAnnotation] == lookup.Through &&
+		if set.Annotations[ResolvedFromAnnotation] == lookup.Tagged && set.Annotations[ResolvedThroughAnnotation] == lookup.Through &&
 			(found == "" || set.Name == RegisteredSetOf(f.Install)) {
 			found = set.Spec.ReleaseImage
 		}
@@ -44,7 +44,7 @@ func (f *Facts) RegisteredImage(lookup ReleaseLookup) (image, through string) {
 	if set == nil {
 		return "", ""
 	}
-	return set.Spec.ReleaseImage, set.Annotations[LookedUpThroughAnnotation]
+	return set.Spec.ReleaseImage, set.Annotations[ResolvedThroughAnnotation]
 }
 
 // registeredFrom returns our ClusterImageSet that the cluster is registered with. It returns nil if the image

@@ -142,7 +142,7 @@ func (f *Facts) NotRetryable() []string {
 	}
 	against = append(against, f.MayRun()...)
 	if f.Kubeconfig == nil && AdminKubeconfigOf(f.Install) != "" {
-		against = append(against, "the kubeconfig is not published yet, with which it is asked whether the cluster runs")
+		against = append(against, "the kubeconfig is not published yet, which is necessary to check whether the cluster runs")
 	} else if unknown := f.NotSilent(); unknown != "" {
 		against = append(against, unknown)
 	}

@@ -127,7 +127,7 @@ func trimInstallStatus(install *hiveext.AgentClusterInstall) hiveext.AgentCluste
 func trimImageSet(set *hivev1.ClusterImageSet) *hivev1.ClusterImageSet {
 	kept := &hivev1.ClusterImageSet{ObjectMeta: kube.Identity(&set.ObjectMeta), Spec: set.Spec}
 	kept.Labels = kube.SelectKeys(set.Labels, ownLabels...)
-	kept.Annotations = kube.SelectKeys(set.Annotations, facts.OwnerAnnotation, facts.ResolvedFromAnnotation, facts.LookedUpThroughAnnotation)
+	kept.Annotations = kube.SelectKeys(set.Annotations, facts.OwnerAnnotation, facts.ResolvedFromAnnotation, facts.ResolvedThroughAnnotation)
 	kept.ManagedFields = apply.Own(writer.FieldOwner, set.ManagedFields)
 	return kept
 }

@@ -153,7 +153,7 @@ func TestStatusOfAgentClusterInstallKeepsFieldsThatAreRead(t *testing.T) {
 func TestClusterImageSetKeepsFieldsThatAreApplied(t *testing.T) {
 	stated := &hivev1.ClusterImageSet{ObjectMeta: identity(), Spec: hivev1.ClusterImageSetSpec{ReleaseImage: "quay.io/ocp@sha256:aaaa"}}
 	stated.Annotations = map[string]string{
-		facts.OwnerAnnotation: "lab/c1", facts.ResolvedFromAnnotation: "image", facts.LookedUpThroughAnnotation: "version",
+		facts.OwnerAnnotation: "lab/c1", facts.ResolvedFromAnnotation: "image", facts.ResolvedThroughAnnotation: "version",
 	}
 	stated.ManagedFields = []metav1.ManagedFieldsEntry{applied}
 	NewWithT(t).Expect(trimImageSet(burdened(stated))).To(Equal(stated))

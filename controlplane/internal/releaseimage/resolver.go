@@ -79,7 +79,7 @@ func (r *Resolver) Resolve(ctx context.Context, s *scope.Scope) (bool, error) {
 // answer. Then neither a new pull secret nor a restart of the manager delays its installation.
 func (r *Resolver) resolveTag(ctx context.Context, s *scope.Scope, tagged string, registries *preflight.Registries) (bool, error) {
 	sources := r.sourcesOf(registries, tagged)
-	lookup := facts.ReleaseLookup{Tagged: tagged, Through: cmp.Or(sources.Version(pullSecretVersion(s)), facts.LookedUpDirectly)}
+	lookup := facts.ReleaseLookup{Tagged: tagged, Through: cmp.Or(sources.Version(pullSecretVersion(s)), facts.ResolvedDirectly)}
 	if registries != nil {
 		lookup.Mirrors = registries.Digest
 	}

@@ -157,7 +157,9 @@ func (v *View) initialized() metav1.Condition {
 	if v.everInitialized() {
 		return condition.True(controlplanev1.InitializedCondition, controlplanev1.InitializedReason)
 	}
-	return condition.False(controlplanev1.InitializedCondition, controlplanev1.WaitingForAPIServerReason, "waiting for the cluster's API server to answer")
+	return condition.False(
+		controlplanev1.InitializedCondition, controlplanev1.WaitingForAPIServerReason, "waiting for the cluster's API server to answer",
+	)
 }
 
 func (v *View) releaseImageResolved() metav1.Condition {
@@ -174,7 +176,7 @@ func (v *View) releaseImageResolved() metav1.Condition {
 	case v.Found.Blocked(Installation) != nil:
 		return v.blocked(t, Installation)
 	default:
-		return condition.False(t, controlplanev1.WaitingForReleaseImageReason, "the release image has not been looked up yet")
+		return condition.False(t, controlplanev1.WaitingForReleaseImageReason, "the release image is not resolved yet")
 	}
 }
 
@@ -197,8 +199,8 @@ func (v *View) kubeconfigAvailable() metav1.Condition {
 	case v.Found.Blocked(KubeconfigCopy) != nil:
 		return v.blocked(t, KubeconfigCopy)
 	case v.Installed() && !v.HasAdminKubeconfig():
-		return condition.False(t, controlplanev1.WaitingForKubeconfigReason, fmt.Sprintf("Secret %s is missing, and so is assisted-service's kubeconfig: "+
-			"create it, type %s, with a kubeconfig in the key value",
+		return condition.False(t, controlplanev1.WaitingForKubeconfigReason, fmt.Sprintf("Secret %s is missing, and so is "+
+			"assisted-service's kubeconfig: create the Secret, type %s, with a kubeconfig in the key value",
 			secret.Name(v.ClusterName(), secret.Kubeconfig), clusterv1.ClusterSecretType))
 	default:
 		return condition.False(t, controlplanev1.WaitingForKubeconfigReason, "assisted-service gives the kubeconfig when the installation runs")

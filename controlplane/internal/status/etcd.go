@@ -71,7 +71,9 @@ func (v *View) etcdClusterHealthy() metav1.Condition {
 	case !etcd.Available && v.restartLeft(t) > 0:
 		return v.restarting(t)
 	case !etcd.Available:
-		return condition.False(t, controlplanev1.EtcdClusterNotHealthyReason, "ClusterOperator etcd is not available: see its conditions in the cluster")
+		return condition.False(
+			t, controlplanev1.EtcdClusterNotHealthyReason, "ClusterOperator etcd is not available: see its conditions in the cluster",
+		)
 	case !etcd.DegradedSince.IsZero() && v.untilDegradedCounts() == 0:
 		return condition.False(t, controlplanev1.EtcdClusterNotHealthyReason, v.degraded())
 	}
@@ -117,7 +119,8 @@ func (v *View) degraded() string {
 		),
 	}
 	if members := v.membersWithoutNode(); len(members) > 0 {
-		parts = append(parts, fmt.Sprintf("etcd %s no Node and no Machine: %s. If the host is gone, remove the member as OpenShift documents it",
+		parts = append(parts, fmt.Sprintf("etcd %s no Node and no Machine: %s. If the host does not exist any more, remove the member as "+
+			"OpenShift documents it",
 			english.PluralWord(len(members), "member has", "members have"), bound.List(members)))
 	}
 	if nodes := v.nodesWithoutMachine(); len(nodes) > 0 {
@@ -218,8 +221,8 @@ func EtcdMember(f *facts.Facts, m *clusterv1.Machine, seen *workload.Etcd, stale
 	case seen != nil && seen.Readable():
 		c = conditionOfMember(m.Status.NodeRef.Name, seen)
 		if c.Status == metav1.ConditionFalse && memberRestartLeft(f, m, seen, now) > 0 {
-			c = condition.Unknown(t, controlplanev1.EtcdMemberHealthUnknownReason, fmt.Sprintf("etcd member %s does not serve while its host may restart "+
-				"for an update. Waiting up to %d minutes; after that it counts as not healthy",
+			c = condition.Unknown(t, controlplanev1.EtcdMemberHealthUnknownReason, fmt.Sprintf("etcd member %s does not serve while its host "+
+				"may restart for an update. Waiting up to %d minutes; after that it counts as not healthy",
 				m.Status.NodeRef.Name, int(workload.RestartTime(1).Minutes())))
 		}
 	case !conditions.IsFalse(m, t):
@@ -231,7 +234,9 @@ func EtcdMember(f *facts.Facts, m *clusterv1.Machine, seen *workload.Etcd, stale
 			"ClusterOperator etcd reports no problem any more, and the member could not be read since",
 		)
 	case stale:
-		c = condition.Unknown(t, controlplanev1.EtcdMemberHealthUnknownReason, fmt.Sprintf("the member could not be read for %s", workload.GracePeriod))
+		c = condition.Unknown(
+			t, controlplanev1.EtcdMemberHealthUnknownReason, fmt.Sprintf("the member could not be read for %s", workload.GracePeriod),
+		)
 	default:
 		return nil
 	}

@@ -133,7 +133,7 @@ func TestEtcdClusterHealthy(t *testing.T) {
 			},
 			status:  metav1.ConditionFalse,
 			reason:  controlplanev1.EtcdClusterNotHealthyReason,
-			message: "etcd member has no Node and no Machine: n7. If the host is gone, remove the member",
+			message: "etcd member has no Node and no Machine: n7. If the host does not exist any more, remove the member",
 		},
 		"members in disagreement are not named": {
 			change: degraded(time.Hour),
@@ -381,7 +381,8 @@ func TestEtcdMemberHealthy(t *testing.T) {
 			condemned: "n0 is unhealthy",
 		},
 		"Machine has no Node: unchanged": {
-			change: func(f *facts.Facts) { f.Machines[0].Status.NodeRef.Name = "" }, members: []workload.EtcdMember{down}, condemned: "n0 is unhealthy",
+			change:  func(f *facts.Facts) { f.Machines[0].Status.NodeRef.Name = "" },
+			members: []workload.EtcdMember{down}, condemned: "n0 is unhealthy",
 		},
 		"two nodes with fencing: never reported": {
 			change:    func(f *facts.Facts) { f.ControlPlane.Spec.Fencing = &controlplanev1.FencingSpec{} },

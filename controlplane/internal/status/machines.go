@@ -43,7 +43,9 @@ func (v *View) machinesCreated() metav1.Condition {
 	case v.Failure != nil:
 		return condition.False(t, clusterv1.InternalErrorReason, "an earlier step failed and is tried again; see the log of the manager")
 	default:
-		return condition.False(t, clusterv1.ScalingUpReason, fmt.Sprintf("making %d of %s", missing, english.Plural(int(v.Replicas()), "Machine", "")))
+		return condition.False(
+			t, clusterv1.ScalingUpReason, fmt.Sprintf("creating %d of %s", missing, english.Plural(int(v.Replicas()), "Machine", "")),
+		)
 	}
 }
 
@@ -111,22 +113,22 @@ func (v *View) arbiterMismatch() string {
 	switch {
 	case len(arbiters) > wanted:
 		return fmt.Sprintf(
-			"the number of arbiters is %d and not %d, as spec.arbiter says: delete one of these Machines, which wipes its host, and a master "+
+			"the number of arbiters is %d, and spec.arbiter requests %d: delete one of these Machines, which wipes its host, and a master "+
 				"takes its place: %s",
 			len(arbiters),
 			wanted,
 			Names(arbiters),
 		)
 	case len(arbiters) < wanted && len(lost) > 0:
-		return fmt.Sprintf("spec.arbiter is set, and of the OpenshiftAssistedConfig of Machine %s only the label says that it is the "+
-			"arbiter, not spec.role: a bootstrap provider from before arbiters drops that, as when "+
-			"a cluster is moved to its hub. The host stays what it is. If it is the arbiter, delete its Machine, which wipes the host, when "+
-			"both providers have the same version, and an arbiter takes its place; if not, remove the label %s",
+		return fmt.Sprintf("spec.arbiter is set, and the OpenshiftAssistedConfig of Machine %s has the label of arbiters, but not "+
+			"spec.role: an older bootstrap provider drops spec.role, for example on the hub to which the cluster is moved. The host keeps "+
+			"its role. If it is the arbiter, wait until both providers have the same version, then delete its Machine, which wipes the "+
+			"host: an arbiter takes its place. If not, remove the label %s",
 			Names(lost), bootstrapv1.ArbiterLabel)
 	case len(arbiters) < wanted && len(v.Found.Machines) >= int(v.Replicas()):
 		return fmt.Sprintf(
-			"spec.arbiter is set, but no Machine is that of an arbiter: delete one of these, which wipes its host, and an arbiter takes its "+
-				"place: %s",
+			"spec.arbiter is set, but no Machine belongs to an arbiter: delete one of these Machines, which wipes its host, and an "+
+				"arbiter takes its place: %s",
 			Names(v.Found.Machines),
 		)
 	}
@@ -254,7 +256,7 @@ func (v *View) remediating() metav1.Condition {
 	if len(wanted) == 0 {
 		c := condition.False(t, clusterv1.NotRemediatingReason, "")
 		if unhealthy := v.machinesThat(facts.Unhealthy); len(unhealthy) > 0 {
-			c.Message = "unhealthy, and not to be replaced from here as things are: " + Names(unhealthy)
+			c.Message = "unhealthy, but not replaced by this provider: " + Names(unhealthy)
 		}
 		return c
 	}

@@ -46,28 +46,31 @@ func TestWrongNumberOfArbitersIsReported(t *testing.T) {
 		"a master instead of the arbiter": {
 			wanted:   true,
 			machines: []string{"m0", "m1", "m2"},
-			message:  "no Machine is that of an arbiter: delete one of these, which wipes its host, and an arbiter takes its place: m0, m1, m2",
+			message: "no Machine belongs to an arbiter: delete one of these Machines, which wipes its host, and an " +
+				"arbiter takes its place: m0, m1, m2",
 		},
 		"the arbiter's config has no role": {
 			wanted:   true,
 			machines: []string{"m0", "m1", "m2"},
 			lost:     "m1",
-			message:  "of the OpenshiftAssistedConfig of Machine m1 only the label says that it is the arbiter",
+			message:  "the OpenshiftAssistedConfig of Machine m1 has the label of arbiters, but not spec.role",
 		},
 		"the arbiter's config has no role, one Machine missing": {
-			wanted: true, machines: []string{"m1", "m2"}, lost: "m1", message: "of Machine m1 only the label",
+			wanted: true, machines: []string{"m1", "m2"}, lost: "m1", message: "of Machine m1 has the label",
 		},
 		"two arbiters": {
 			wanted:   true,
 			machines: []string{"m0", "m1", "m2"},
 			arbiters: []string{"m1", "m2"},
-			message: "the number of arbiters is 2 and not 1, as spec.arbiter says: delete one of these Machines, which wipes its host, and a " +
+			message: "the number of arbiters is 2, and spec.arbiter requests 1: delete one of these Machines, which wipes its host, and a " +
 				"master takes its place: m1, m2",
 		},
 		"two arbiters, one Machine missing": {
 			wanted: true, machines: []string{"m1", "m2"}, arbiters: []string{"m1", "m2"}, message: "the number of arbiters is 2",
 		},
-		"one, none requested": {machines: []string{"m0", "m1", "m2"}, arbiters: []string{"m0"}, message: "the number of arbiters is 1 and not 0"},
+		"one, none requested": {
+			machines: []string{"m0", "m1", "m2"}, arbiters: []string{"m0"}, message: "the number of arbiters is 1, and spec.arbiter requests 0",
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g, f := NewWithT(t), factsOf(nil)

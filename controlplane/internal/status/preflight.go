@@ -20,7 +20,9 @@ func (v *View) composePreflight(cp *controlplanev1.OpenshiftAssistedControlPlane
 	case found == nil: // this reconcile ran no preflight
 	case found.Early && conditions.Has(cp, t): // the last report stays until all facts are known again
 	case len(found.Warnings) > 0:
-		conditions.Set(cp, condition.False(t, controlplanev1.PreflightWarningsReason, bound.Join(slices.Concat(found.Warnings, found.Unknown), "")))
+		conditions.Set(cp, condition.False(
+			t, controlplanev1.PreflightWarningsReason, bound.Join(slices.Concat(found.Warnings, found.Unknown), ""),
+		))
 	case len(found.Unknown) > 0:
 		conditions.Set(cp, condition.Unknown(t, controlplanev1.PreflightIncompleteReason, bound.Join(found.Unknown, "")))
 	default:

@@ -40,8 +40,8 @@ func (v *View) restartLeft(conditionType string) time.Duration {
 }
 
 // restartIsKnown reports whether a restart is planned, or was planned when the condition was reported. A reported
-// restart counts until the control plane is healthy: the manager may have restarted since, and ClusterOperators
-// recover some time after the cluster reports the end of the upgrade or of the rollout. Each kind is also watched
+// restart counts until the control plane is healthy. The manager may have restarted since. ClusterOperators recover some
+// time after the cluster reports the end of the upgrade or of the rollout. Each kind is also watched
 // separately, so that the end may arrive before the recovery of the operators.
 func (v *View) restartIsKnown(before *metav1.Condition) bool {
 	return before.Reason == controlplanev1.ControlPlaneRestartingReason || len(v.plannedRestarts()) > 0
@@ -60,13 +60,16 @@ func (v *View) restarting(conditionType string) metav1.Condition {
 	if v.healthKnown() {
 		causes += "; " + bound.Join(v.Workload.Unhealthy, "")
 	}
-	return condition.Unknown(conditionType, controlplanev1.ControlPlaneRestartingReason, fmt.Sprintf("Control plane restarting, as is expected of "+
-		"%s: %s. Waiting up to %d minutes; after that it counts as not available",
+	return condition.Unknown(conditionType, controlplanev1.ControlPlaneRestartingReason, fmt.Sprintf("Control plane restarting, as is "+
+		"expected of %s: %s. Waiting up to %d minutes; after that it counts as not available",
 		english.Plural(int(v.Replicas()), "host", ""), causes, int(workload.RestartTime(v.Replicas()).Minutes())))
 }
 
 // untilRestartCounts returns the time until a planned restart counts as a failure; zero: never.
 func (v *View) untilRestartCounts() time.Duration {
-	return condition.Soonest(v.restartLeft(controlplanev1.AvailableCondition), v.restartLeft(controlplanev1.ControlPlaneComponentsHealthyCondition),
-		v.restartLeft(controlplanev1.EtcdClusterHealthyCondition))
+	return condition.Soonest(
+		v.restartLeft(controlplanev1.AvailableCondition),
+		v.restartLeft(controlplanev1.ControlPlaneComponentsHealthyCondition),
+		v.restartLeft(controlplanev1.EtcdClusterHealthyCondition),
+	)
 }

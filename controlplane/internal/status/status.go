@@ -58,7 +58,8 @@ func (v *View) UntilChange() time.Duration {
 	}
 	of := v.installation()
 	return condition.Soonest(
-		v.untilAnswerCounts(), of.UntilHostLags(), v.comingUp(), of.UntilWorkersCount(), v.untilRestartCounts(), v.untilDegradedCounts(), v.untilNodeCounts(),
+		v.untilAnswerCounts(), of.UntilHostLags(), v.comingUp(), of.UntilWorkersCount(),
+		v.untilRestartCounts(), v.untilDegradedCounts(), v.untilNodeCounts(),
 	)
 }
 

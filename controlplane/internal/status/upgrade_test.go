@@ -120,8 +120,10 @@ func TestPoolsAreNamedWhileWorkersLagBehind(t *testing.T) {
 		"workers are done, the masters get a new configuration": {lagging, []workload.Pool{{Name: "master", Behind: true}}, nil, ""},
 		"the manager restarted, nothing read yet":               {lagging, nil, []string{"worker"}, "the last message"},
 		"no upgrade, workers get a new configuration":           {state{}, []workload.Pool{{Name: "worker", Behind: true}}, nil, ""},
-		"no upgrade, workers are paused":                        {state{}, []workload.Pool{{Name: "worker", Paused: true, Behind: true}}, nil, ""},
-		"no upgrade, a pool is degraded":                        {state{}, []workload.Pool{{Name: "worker", Degraded: "disk full"}}, nil, ""},
+		"no upgrade, workers are paused": {
+			state{}, []workload.Pool{{Name: "worker", Paused: true, Behind: true}}, nil, "",
+		},
+		"no upgrade, a pool is degraded": {state{}, []workload.Pool{{Name: "worker", Degraded: "disk full"}}, nil, ""},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)

@@ -16,7 +16,7 @@ func ClusterImageSet(f *facts.Facts, name, image, resolvedFrom, through string) 
 		annotations[facts.ResolvedFromAnnotation] = resolvedFrom
 	}
 	if through != "" {
-		annotations[facts.LookedUpThroughAnnotation] = through
+		annotations[facts.ResolvedThroughAnnotation] = through
 	}
 	return assisted.ClusterImageSet(name, image, f.Labels(), annotations)
 }
