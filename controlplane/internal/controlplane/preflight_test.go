@@ -77,7 +77,7 @@ func TestPreflightUntilTheClusterIsInstalled(t *testing.T) {
 		metav1.ConditionFalse, controlplanev1.PreflightWarningsReason, "resolves to 10.0.0.1, not to config.apiVIPs (192.168.111.5)",
 	)
 	s := h.gather()
-	_, err := h.r.preflight(t.Context(), s)
+	_, err := h.r.preflight.Check(t.Context(), s)
 	h.Expect(err).NotTo(HaveOccurred())
 	h.Expect(s.Again.Delay()).To(Equal(h.dns.counts), "DNS cannot be watched")
 

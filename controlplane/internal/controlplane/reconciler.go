@@ -19,12 +19,12 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/clusterversion"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdremoval"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubeconfig"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubelets"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/machines"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/move"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/prerequisites"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/releaseimage"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
@@ -103,12 +103,6 @@ type Etcds interface {
 	etcdremoval.Etcds
 }
 
-// Names resolves DNS names. Addresses returns the known addresses, and how long they are valid. It resolves an unknown name
-// in the background, and then calls done.
-type Names interface {
-	Addresses(name string, done func()) (facts.Name, time.Duration)
-}
-
 // Options are what a Reconciler needs.
 type Options struct {
 	// Client reads all kinds but Secrets and ConfigMaps from caches.
@@ -121,7 +115,7 @@ type Options struct {
 	Releases     *release.Resolver
 	Repositories openshift.Repositories
 	// Names queries the DNS of the hub.
-	Names     Names
+	Names     prerequisites.Names
 	Workloads Workloads
 	Etcds     Etcds
 	Kubelets  kubelets.Requests
@@ -139,6 +133,7 @@ type Reconciler struct {
 
 	writer     *writer.Writer
 	images     *releaseimage.Resolver
+	preflight  *prerequisites.Preflight
 	kubeconfig *kubeconfig.Publisher
 	// deferred records since when the status of a control plane differs from the stored status in words alone, by UID.
 	deferred *reconcile.StatusLimiter[types.UID]
@@ -191,6 +186,7 @@ func New(options Options) *Reconciler {
 	}
 	r.writer = writer.New(options.Client, options.Live, options.Recorder, options.Clock)
 	r.images = releaseimage.NewResolver(options.Live, r.writer, options.Releases, options.Repositories, r.wake)
+	r.preflight = prerequisites.NewPreflight(options.Client, options.Names, r.images)
 	r.kubeconfig = kubeconfig.New(options.Live, options.Workloads, r.writer, options.Clock)
 	r.kubelets = kubelets.NewApprover(options.Live, options.Kubelets, options.Workloads, r.writer, options.Clock)
 	r.deferred = reconcile.NewStatusLimiter[types.UID](r.Clock)
@@ -264,11 +260,11 @@ func (r *Reconciler) advance(ctx context.Context, s *scope.Scope) error {
 		reconcile.Run(ctx, s, r.removal.FindStuck),
 		reconcile.Run(ctx, s, r.propagate), // before the registration, which sets propagated metadata only when it creates an object
 		reconcile.Run(
-			ctx, s, r.guard, r.awaitDeletion, r.requirements, r.creator.ReadTemplates, r.images.EnsurePullSecret, r.images.Resolve, r.infrastructure,
-			r.register, r.creator.CreateMissing,
+			ctx, s, r.guard, r.awaitDeletion, prerequisites.Requirements, r.creator.ReadTemplates, r.images.EnsurePullSecret,
+			r.images.Resolve, prerequisites.Infrastructure, r.register, r.creator.CreateMissing,
 		),
 		reconcile.Run(ctx, s, r.holdForForeignAgents),
-		reconcile.Run(ctx, s, r.preflight),
+		reconcile.Run(ctx, s, r.preflight.Check),
 		reconcile.Run(ctx, s, r.hooks.HoldDeleted),
 		reconcile.Run(ctx, s, r.updater.Sync),
 		reconcile.Run(ctx, s, r.hooks.ExcludeGuards),

@@ -16,6 +16,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/prerequisites"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
@@ -76,7 +77,7 @@ func (r *Reconciler) againstRetry(ctx context.Context, s *scope.Scope) (against 
 	next.Begun, next.Deployment, next.Install = false, nil, nil
 	trial := scope.New(&next)
 	trial.ImageSetName = facts.RegisteredSetOf(s.Install)
-	err = reconcile.Run(ctx, trial, r.requirements, r.tryAttempt)
+	err = reconcile.Run(ctx, trial, prerequisites.Requirements, r.tryAttempt)
 	s.Again.In(trial.Again.Delay())
 	if blocked := trial.Found.Blocked(status.Installation); blocked != nil {
 		against = append(against, blocked.Message)

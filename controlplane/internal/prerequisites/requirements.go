@@ -1,4 +1,6 @@
-package controlplane
+// Package prerequisites checks what an installation needs from the user and from other controllers: the Cluster, its
+// infrastructure and a valid configuration.
+package prerequisites
 
 import (
 	"cmp"
@@ -10,8 +12,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 )
 
-// requirements waits for the Cluster that owns the control plane, and checks the version and the name of the cluster.
-func (r *Reconciler) requirements(_ context.Context, s *scope.Scope) (bool, error) {
+// Requirements waits for the Cluster that owns the control plane, and checks the version and the name of the cluster.
+func Requirements(_ context.Context, s *scope.Scope) (bool, error) {
 	if s.Cluster == nil {
 		s.Block(controlplanev1.WaitingForClusterReason, "waiting for the Cluster that owns this control plane (Cluster.spec.controlPlaneRef)")
 		return false, nil

@@ -1,4 +1,4 @@
-package controlplane
+package prerequisites
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 )
 
-// infrastructure waits for the infrastructure cluster. The phases before it do not need the infrastructure cluster, so that
+// Infrastructure waits for the infrastructure cluster. The phases before it do not need the infrastructure cluster, so that
 // they report errors of the user early.
-func (r *Reconciler) infrastructure(_ context.Context, s *scope.Scope) (bool, error) {
+func Infrastructure(_ context.Context, s *scope.Scope) (bool, error) {
 	switch {
 	case !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false):
 		s.Block(controlplanev1.WaitingForClusterInfrastructureReason, "waiting for the Cluster's infrastructure to be provisioned")
