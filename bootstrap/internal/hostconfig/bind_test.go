@@ -107,15 +107,24 @@ func TestWorkerOfSingleNodeWaitsForInstallation(t *testing.T) {
 func TestReregisteredClusterGetsNoHost(t *testing.T) {
 	runs := func(w *world) {
 		w.create(&clusterv1.Machine{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cp-0", Labels: map[string]string{clusterv1.ClusterNameLabel: "c", clusterv1.MachineControlPlaneLabel: ""}},
-			Spec:       clusterv1.MachineSpec{ClusterName: "c", ProviderID: "metal3://x", InfrastructureRef: clusterv1.ContractVersionedObjectReference{Kind: metal3.MachineKind, Name: "cp-0"}},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespace, Name: "cp-0",
+				Labels: map[string]string{clusterv1.ClusterNameLabel: "c", clusterv1.MachineControlPlaneLabel: ""},
+			},
+			Spec: clusterv1.MachineSpec{
+				ClusterName: "c", ProviderID: "metal3://x",
+				InfrastructureRef: clusterv1.ContractVersionedObjectReference{Kind: metal3.MachineKind, Name: "cp-0"},
+			},
 		})
 	}
 	stated := func(w *world) {
 		deployment := read(w, "cp", &hivev1.ClusterDeployment{})
 		w.change(deployment, func() { deployment.Spec.Installed = true })
 	}
-	for evidence, show := range map[string]func(w *world){"the control plane has Nodes": runs, "the ClusterDeployment is marked as installed": stated} {
+	for evidence, show := range map[string]func(w *world){
+		"the control plane has Nodes":                  runs,
+		"the ClusterDeployment is marked as installed": stated,
+	} {
 		t.Run(evidence, func(t *testing.T) {
 			w := booted(t)
 			show(w)
@@ -148,7 +157,10 @@ func TestRefusedBindingIsReverted(t *testing.T) {
 	w.setState(read(w, "cp", lab()["install"]), "preparing-for-installation")
 	agent := w.agent("a")
 	w.change(agent, func() {
-		agent.Status.Conditions[0] = conditionsv1.Condition{Type: aiv1beta1.SpecSyncedCondition, Status: corev1.ConditionFalse, Reason: "InputError"}
+		agent.Status.Conditions[0] = conditionsv1.Condition{
+			Type: aiv1beta1.SpecSyncedCondition, Status: corev1.ConditionFalse,
+			Reason: "InputError",
+		}
 	})
 	w.reconcile()
 	w.lasts(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.ClusterNotAcceptingHostsReason)

@@ -25,7 +25,8 @@ func TestWritesBeforeBootstrapData(t *testing.T) {
 	w.reconcile()
 	w.Expect(w.data()).To(Equal(ignition.Empty), "all live ISOs get the same data")
 	w.Expect(w.protection()).To(Equal(protection.Value))
-	w.Expect(w.config().Status.DataSecretName).To(BeEmpty(), "the infrastructure provider proceeds with the data, so that the boot image is set first")
+	w.Expect(w.config().Status.DataSecretName).To(BeEmpty(), "the infrastructure provider proceeds with the data, so that the boot image "+
+		"is set first")
 	w.makeImage()
 	before := w.writes
 	w.reconcile()
@@ -54,7 +55,10 @@ func TestForeignHostThatBootsBeforeBootImageIsSet(t *testing.T) {
 func TestForeignSecretAndDiskImageAreNotPrepared(t *testing.T) {
 	for situation, change := range map[string]func(map[string]client.Object){
 		"a foreign Secret": func(objects map[string]client.Object) {
-			objects["theirs"] = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}, Data: map[string][]byte{"value": []byte("theirs")}}
+			objects["theirs"] = &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"},
+				Data:       map[string][]byte{"value": []byte("theirs")},
+			}
 		},
 		"a disk image": func(objects map[string]client.Object) { objects["metal3"] = metal3Machine("qcow2") },
 	} {
@@ -81,10 +85,16 @@ func TestBootImageOfDeletedInfraEnv(t *testing.T) {
 		outdated bool
 	}{
 		"the same image": {offered: isoURL},
-		"another token or version of the same image":           {offered: "http://img.example/byid/988939b3/4.20/x86_64/full.iso"},
-		"image of another InfraEnv":                            {offered: recreated, outdated: true},
-		"image of another InfraEnv, before a host was chosen":  {before: func(w *world) { w.offer(recreated, ""); w.reconcile() }, offered: recreated},
-		"image of another InfraEnv, which the host has booted": {before: func(w *world) { w.create(discovered("a", "m", bootMAC)) }, offered: recreated},
+		"another token or version of the same image": {offered: "http://img.example/byid/988939b3/4.20/x86_64/full.iso"},
+		"image of another InfraEnv":                  {offered: recreated, outdated: true},
+		"image of another InfraEnv, before a host was chosen": {
+			before:  func(w *world) { w.offer(recreated, ""); w.reconcile() },
+			offered: recreated,
+		},
+		"image of another InfraEnv, which the host has booted": {
+			before:  func(w *world) { w.create(discovered("a", "m", bootMAC)) },
+			offered: recreated,
+		},
 		"image of another InfraEnv, with an Agent of the former one without inventory": {before: func(w *world) {
 			left := discovered("a", "m", bootMAC)
 			left.Status = aiv1beta1.AgentStatus{}

@@ -26,7 +26,8 @@ func TestStatusBoundsLongSerialNumber(t *testing.T) {
 	w.reconcile()
 	message := w.message(bootstrapv1.HostIdentifiedCondition)
 	w.Expect(len(message)).To(BeNumerically("<=", bound.MessageBytes))
-	w.Expect(message).To(And(ContainSubstring("serial number xxx"), ContainSubstring("…, not S7"), ContainSubstring("If BareMetalHost lab/rack1-u7 has the BMC address of another server")), "cause and action stay")
+	w.Expect(message).To(And(ContainSubstring("serial number xxx"), ContainSubstring("…, not S7"),
+		ContainSubstring("If BareMetalHost lab/rack1-u7 has the BMC address of another server")), "cause and action stay")
 	w.Expect(w.message(bootstrapv1.ReadyCondition)).To(Equal(message))
 }
 
@@ -39,7 +40,8 @@ func TestStatusBoundsManyRefusedAgents(t *testing.T) {
 	w.reconcile()
 	message := w.message(bootstrapv1.HostIdentifiedCondition)
 	w.Expect(len(message)).To(BeNumerically("<=", bound.MessageBytes))
-	w.Expect(message).To(And(ContainSubstring("000000000002"), Not(ContainSubstring("000000000003")), ContainSubstring("197 more Agents"), ContainSubstring("If BareMetalHost lab/rack1-u7 has the BMC address of another server")))
+	w.Expect(message).To(And(ContainSubstring("000000000002"), Not(ContainSubstring("000000000003")), ContainSubstring("197 more Agents"),
+		ContainSubstring("If BareMetalHost lab/rack1-u7 has the BMC address of another server")))
 	event := w.event()
 	for event != "" && !strings.Contains(event, bootstrapv1.HostRefusedReason) {
 		event = w.event()

@@ -26,11 +26,20 @@ const (
 // otherMachine returns a Machine of the cluster with its OpenshiftAssistedConfig, which recorded an Agent.
 func otherMachine(agent string) (*clusterv1.Machine, *bootstrapv1.OpenshiftAssistedConfig) {
 	machine := &clusterv1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "other", UID: "other-uid", Labels: map[string]string{clusterv1.ClusterNameLabel: "c"}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "other", UID: "other-uid",
+			Labels: map[string]string{clusterv1.ClusterNameLabel: "c"},
+		},
 		Spec: clusterv1.MachineSpec{
-			ClusterName:       "c",
-			Bootstrap:         clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: "bootstrap.cluster.x-k8s.io", Kind: "OpenshiftAssistedConfig", Name: "other"}},
-			InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "Metal3Machine", Name: "other"},
+			ClusterName: "c",
+			Bootstrap: clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{
+				APIGroup: "bootstrap.cluster.x-k8s.io",
+				Kind:     "OpenshiftAssistedConfig", Name: "other",
+			}},
+			InfrastructureRef: clusterv1.ContractVersionedObjectReference{
+				APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "Metal3Machine",
+				Name: "other",
+			},
 		},
 	}
 	config := &bootstrapv1.OpenshiftAssistedConfig{
@@ -86,7 +95,10 @@ func (w *world) approves(name, because string) {
 func TestServerOfAnotherInstalledMachineIsNotApproved(t *testing.T) {
 	for situation, is := range map[string]func(*clusterv1.Machine, *bootstrapv1.OpenshiftAssistedConfig){
 		"reported as installed": func(_ *clusterv1.Machine, config *bootstrapv1.OpenshiftAssistedConfig) {
-			config.Status.Conditions = []metav1.Condition{{Type: bootstrapv1.HostInstalledCondition, Status: metav1.ConditionTrue, Reason: "HostInstalled", LastTransitionTime: metav1.Now()}}
+			config.Status.Conditions = []metav1.Condition{{
+				Type: bootstrapv1.HostInstalledCondition, Status: metav1.ConditionTrue,
+				Reason: "HostInstalled", LastTransitionTime: metav1.Now(),
+			}}
 		},
 		"with a Node": func(machine *clusterv1.Machine, _ *bootstrapv1.OpenshiftAssistedConfig) {
 			machine.Status.NodeRef.Name = "node"

@@ -26,7 +26,7 @@ func TestErrorBeforeFirstConditionOfStage(t *testing.T) {
 		failure error
 		message string
 	}{
-		"an error of the provider":             {fmt.Errorf("https://img/?api_key=top-secret"), "see the manager's log"}, //nolint:err113,perfsprint // whatever comes
+		"an error of the provider":             {errors.New("https://img/?api_key=top-secret"), "see the manager's log"},
 		"a refusal":                            {fmt.Errorf("cannot write the bootstrap data: %w", denied), "Forbidden (secrets)"},
 		"one of several, after another report": {errors.Join(denied, errors.New("also other-namespace")), "Forbidden (secrets)"},
 	} {
@@ -54,7 +54,9 @@ func TestForeignOwnerOfReplacedSecretStays(t *testing.T) {
 	w := newWorld(t, append(values(lab()), theirs)...)
 	machine, _ := lab()["machine"].(*clusterv1.Machine)
 	ours := kube.MetadataOf(kube.Secret)
-	ours.Namespace, ours.Name, ours.UID, ours.ResourceVersion, ours.Annotations = namespace, "m", "ours", "1", map[string]string{desired.SourceAnnotation: "x"}
+	ours.Namespace, ours.Name, ours.UID, ours.ResourceVersion, ours.Annotations = namespace, "m", "ours", "1", map[string]string{
+		desired.SourceAnnotation: "x",
+	}
 	s := scope.New(&facts.Facts{Config: w.config(), Machine: machine, DataSecret: ours})
 	w.Expect(apierrors.IsConflict(w.reconciler.writer.KeepOwner(t.Context(), s, ours))).To(BeTrue())
 	w.Expect(read(w, "m", &corev1.Secret{}).OwnerReferences).To(Equal(foreign))

@@ -153,7 +153,8 @@ func TestOutdatedIgnition(t *testing.T) {
 			w.reconcile()
 			w.Expect(w.downloaded().RequeueAfter).NotTo(BeZero(), "polled again")
 			w.Expect(w.data()).To(Equal(first))
-			w.Expect(read(w, "m", &corev1.Secret{}).Annotations).To(HaveKeyWithValue(desired.SourceAnnotation, before), "the ignition from before the change is not used")
+			w.Expect(read(w, "m", &corev1.Secret{}).Annotations).To(HaveKeyWithValue(desired.SourceAnnotation, before),
+				"the ignition from before the change is not used")
 			answer.Store(second)
 			modified.Store(tc.modified)
 			for try := 0; w.data() != tc.want && try < 10; try++ {
@@ -168,7 +169,11 @@ func TestOutdatedIgnition(t *testing.T) {
 
 // TestDownloadsAreSpacedByInjectedClock: the injected clock differs from the clock of the machine.
 func TestDownloadsAreSpacedByInjectedClock(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", http.StatusServiceUnavailable) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request,
+	) {
+		http.Error(w, "", http.StatusServiceUnavailable)
+	}))
 	defer server.Close()
 	objects := lab()
 	objects["metal3"] = metal3Machine("qcow2")
@@ -188,9 +193,9 @@ func TestDownloadsAreSpacedByInjectedClock(t *testing.T) {
 // request.
 func TestHangingDownload(t *testing.T) {
 	hanging := make(chan struct{})
-	var asked atomic.Int32
+	var requests atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
+		requests.Add(1)
 		<-hanging
 		_, _ = w.Write([]byte(`{"ignition":{"version":"3.1.0"}}`))
 	}))
@@ -213,8 +218,9 @@ func TestHangingDownload(t *testing.T) {
 	secret := read(w, "m", &corev1.Secret{})
 	w.remove(secret) // the cache of a real manager does not have it yet
 	result := w.reconcile()
-	w.Expect(asked.Load()).To(Equal(int32(1)), "downloaded once")
-	w.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", reconcile.CacheLag)), "the next reconcile follows when the cache is up to date")
+	w.Expect(requests.Load()).To(Equal(int32(1)), "downloaded once")
+	w.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", reconcile.CacheLag)),
+		"the next reconcile follows when the cache is up to date")
 }
 
 // discoveryTime is the time that a download may take.
@@ -227,10 +233,16 @@ func TestForeignDataSecret(t *testing.T) {
 	foreign := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "m", UID: "foreign"}
 	for situation, metadata := range map[string]metav1.ObjectMeta{
 		"same name only": {},
-		"with our annotation, without owner, not handed out":     marked(),
-		"with our annotation, of another object":                 marked(foreign),
-		"with our annotation, of another config":                 marked(metav1.OwnerReference{APIVersion: bootstrapv1.GroupVersion.String(), Kind: "OpenshiftAssistedConfig", Name: "other", UID: "other"}),
-		"with our annotation, of this config and another object": marked(metav1.OwnerReference{APIVersion: bootstrapv1.GroupVersion.String(), Kind: "OpenshiftAssistedConfig", Name: "m", UID: "config-uid"}, foreign),
+		"with our annotation, without owner, not handed out": marked(),
+		"with our annotation, of another object":             marked(foreign),
+		"with our annotation, of another config": marked(metav1.OwnerReference{
+			APIVersion: bootstrapv1.GroupVersion.String(),
+			Kind:       "OpenshiftAssistedConfig", Name: "other", UID: "other",
+		}),
+		"with our annotation, of this config and another object": marked(metav1.OwnerReference{
+			APIVersion: bootstrapv1.GroupVersion.String(),
+			Kind:       "OpenshiftAssistedConfig", Name: "m", UID: "config-uid",
+		}, foreign),
 	} {
 		t.Run(situation, func(t *testing.T) {
 			metadata.Namespace, metadata.Name = namespace, "m"
@@ -284,7 +296,10 @@ func TestDataOfReplacedSecretStays(t *testing.T) {
 	w.reconcile()
 	ours := read(w, "m", &corev1.Secret{})
 	w.remove(ours)
-	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", UID: "theirs"}, Data: map[string][]byte{"value": []byte("theirs")}})
+	w.create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", UID: "theirs"},
+		Data:       map[string][]byte{"value": []byte("theirs")},
+	})
 	w.restart()
 	shown := kube.MetadataOf(kube.Secret)
 	shown.ObjectMeta = ours.ObjectMeta
@@ -312,7 +327,10 @@ func (l lacking) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 // TestForeignSecretMissingInCache: the first write is forced and would overwrite the Secret.
 func TestForeignSecretMissingInCache(t *testing.T) {
 	w := newWorld(t, values(lab())...)
-	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", UID: "theirs"}, Data: map[string][]byte{"value": []byte("theirs")}})
+	w.create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", UID: "theirs"},
+		Data:       map[string][]byte{"value": []byte("theirs")},
+	})
 	w.metadata.Reader = lacking{w.metadata.Reader, "m"}
 	w.reconcile()
 	w.makeImage()
@@ -350,7 +368,8 @@ func TestRejectedOwnersOfSecretsAreReported(t *testing.T) {
 	w.undeletable = kubetest.Undeletable{"Secret"}
 	w.Expect(w.reconcile().RequeueAfter).NotTo(BeZero(), "no event reports that the right was granted")
 	w.lasts(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason)
-	w.Expect(w.message(bootstrapv1.DataSecretAvailableCondition)).To(And(ContainSubstring("Secret m keeps its owner references"), ContainSubstring("Apply openshift-hub.yaml")))
+	w.Expect(w.message(bootstrapv1.DataSecretAvailableCondition)).To(And(ContainSubstring("Secret m keeps its owner references"),
+		ContainSubstring("Apply openshift-hub.yaml")))
 	secret = read(w, "m", &corev1.Secret{})
 	w.Expect(secret.OwnerReferences).To(BeEmpty())
 	w.Expect(secret.Labels).NotTo(BeEmpty(), "all else is restored")
@@ -417,7 +436,8 @@ func TestChangedSettingsReachUnusedInfraEnv(t *testing.T) {
 	config = w.config()
 	w.change(config, func() { config.Spec.AdditionalNTPSources = nil })
 	w.reconcile()
-	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.AdditionalNTPSources).To(ConsistOf("ntp.example"), "an InfraEnv stays unchanged after a host has booted its image")
+	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.AdditionalNTPSources).To(ConsistOf("ntp.example"),
+		"an InfraEnv stays unchanged after a host has booted its image")
 }
 
 func TestImageFailureAndRecovery(t *testing.T) {
@@ -426,7 +446,8 @@ func TestImageFailureAndRecovery(t *testing.T) {
 	infraEnv := read(w, "m", &assisted.InfraEnv{})
 	w.change(infraEnv, func() {
 		infraEnv.Status.Conditions = []conditionsv1.Condition{{
-			Type: aiv1beta1.ImageCreatedCondition, Status: corev1.ConditionFalse, Reason: "ImageCreationError", Message: "cannot reach https://img/?api_key=top-secret now",
+			Type: aiv1beta1.ImageCreatedCondition, Status: corev1.ConditionFalse, Reason: "ImageCreationError", Message: "cannot reach " +
+				"https://img/?api_key=top-secret now",
 		}}
 	})
 	w.reconcile()

@@ -21,12 +21,14 @@ func TestSettingsUnknownToAssistedService(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	config := w.config()
 	w.change(config, func() { config.Spec.NTPSources = []string{"ntp.example"} })
-	w.refusal = errors.New("failed to create typed patch object (lab/m; agent-install.openshift.io/v1beta1, Kind=InfraEnv): .spec.ntpSources: field not declared in schema")
+	w.refusal = errors.New("failed to create typed patch object (lab/m; agent-install.openshift.io/v1beta1, Kind=InfraEnv): " +
+		".spec.ntpSources: field not declared in schema")
 	w.reconcile()
 	result := w.reconcile()
 	w.wants(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.InvalidConfigurationReason)
 	w.Expect(meta.FindStatusCondition(w.config().Status.Conditions, bootstrapv1.DiscoveryImageReadyCondition).Message).To(
-		Equal("assisted-service of this hub is too old for what is set here: its InfraEnvs have no spec.ntpSources. Leave that out, or get a newer assisted-service"))
+		Equal("assisted-service of this hub is too old for what is set here: its InfraEnvs have no spec.ntpSources. Leave that out, or get a " +
+			"newer assisted-service"))
 	w.Expect(result.RequeueAfter).To(Equal(time.Minute))
 	w.Expect(w.reconcile().RequeueAfter).To(Equal(time.Minute), "an event meanwhile does not delay the next request")
 	for _, after := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute} {
@@ -56,11 +58,14 @@ func TestAgentsThatFreezeDiscoverySettings(t *testing.T) {
 			agent.Status.Inventory = aiv1beta1.HostInventory{}
 			return agent
 		}, frozen: true},
-		"an Agent identified before": {agent: func() *aiv1beta1.Agent { return discovered("a", "m", "02:00:00:00:00:66") }, before: func(w *world) {
-			config := w.config()
-			config.Status.AgentRef = &corev1.LocalObjectReference{Name: "a"}
-			w.Expect(w.Status().Update(t.Context(), config)).To(Succeed())
-		}, frozen: true},
+		"an Agent identified before": {
+			agent: func() *aiv1beta1.Agent { return discovered("a", "m", "02:00:00:00:00:66") },
+			before: func(w *world) {
+				config := w.config()
+				config.Status.AgentRef = &corev1.LocalObjectReference{Name: "a"}
+				w.Expect(w.Status().Update(t.Context(), config)).To(Succeed())
+			}, frozen: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := booted(t)

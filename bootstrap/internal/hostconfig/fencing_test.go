@@ -58,7 +58,10 @@ func twoNodes(t *testing.T, change func(*metal3.Host)) *world {
 	w.makeImage()
 	w.reconcile()
 	host := bareMetalHost()
-	host.Spec.BMC = metal3.BMC{Address: "redfish-virtualmedia://root:" + hidden + "@bmc-7.example/redfish/v1/Systems/1", CredentialsName: bmcSecret, DisableCertificateVerification: true}
+	host.Spec.BMC = metal3.BMC{
+		Address:         "redfish-virtualmedia://root:" + hidden + "@bmc-7.example/redfish/v1/Systems/1",
+		CredentialsName: bmcSecret, DisableCertificateVerification: true,
+	}
 	if change != nil {
 		change(host)
 	}
@@ -95,7 +98,8 @@ func TestFencedHostGetsItsBMC(t *testing.T) {
 	w.create(credentials(bmcSecret, nil))
 	w.reconcile()
 	w.Expect(w.fencing()).To(Equal(map[string]string{
-		"address": "redfish+https://bmc-7.example:443/redfish/v1/Systems/1", "username": "root-" + hidden, "password": hidden, "certificateVerification": "Disabled",
+		"address": "redfish+https://bmc-7.example:443/redfish/v1/Systems/1", "username": "root-" + hidden, "password": hidden,
+		"certificateVerification": "Disabled",
 	}))
 	made := read(w, fencingOfM, &corev1.Secret{})
 	w.Expect(metav1.IsControlledBy(made, w.config())).To(BeTrue(), "deleted and moved with the config")
@@ -120,10 +124,12 @@ func TestChangedCredentialsReachAssistedServiceUntilApproval(t *testing.T) {
 	w.reconcile()
 	before := w.agent("a")
 	w.change(bmc, func() { bmc.Data["password"] = []byte("other") })
-	w.Expect(w.reconciler.ofSecret(t.Context(), bmc)).To(ContainElement(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.config())}), "reconciled")
+	w.Expect(w.reconciler.ofSecret(t.Context(), bmc)).To(ContainElement(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.config())}),
+		"reconciled")
 	w.reconcile()
 	w.Expect(w.fencing()).To(HaveKeyWithValue("password", "other"))
-	w.Expect(w.agent("a").Annotations[desired.FencingAnnotation]).NotTo(Equal(before.Annotations[desired.FencingAnnotation]), "assisted-service reads the Secret when the Agent changes")
+	w.Expect(w.agent("a").Annotations[desired.FencingAnnotation]).NotTo(Equal(before.Annotations[desired.FencingAnnotation]),
+		"assisted-service reads the Secret when the Agent changes")
 
 	w.remove(read(w, fencingOfM, &corev1.Secret{}))
 	w.reconcile()
@@ -150,10 +156,12 @@ func TestFencingCredentialsOfApprovedHostStay(t *testing.T) {
 	restored := read(w, fencingOfM, &corev1.Secret{})
 	w.change(restored, func() { restored.OwnerReferences[0].UID = "from-a-backup" })
 	w.reconcile()
-	w.Expect(metav1.IsControlledBy(read(w, fencingOfM, &corev1.Secret{}), w.config())).To(BeTrue(), "otherwise the garbage collector deletes it")
+	w.Expect(metav1.IsControlledBy(read(w, fencingOfM, &corev1.Secret{}), w.config())).To(BeTrue(),
+		"otherwise the garbage collector deletes it")
 
 	w.remove(restored)
-	w.Expect(w.reconciler.ofSecret(t.Context(), restored)).To(ContainElement(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.config())}), "reconciled")
+	w.Expect(w.reconciler.ofSecret(t.Context(),
+		restored)).To(ContainElement(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.config())}), "reconciled")
 	w.reconcile()
 	w.Expect(w.fencing()).To(HaveKeyWithValue("password", hidden), "assisted-service reads the Secret before it processes the approval")
 
@@ -167,10 +175,12 @@ func TestUserCredentialsHavePriority(t *testing.T) {
 	w := twoNodes(t, func(host *metal3.Host) {
 		host.Annotations = map[string]string{metal3.FencingCredentialsAnnotation: usersFencing}
 	})
-	w.create(credentials(bmcSecret, nil), credentials(usersFencing, map[string]string{"address": "https://fence.example:8443/redfish/v1/Systems/7", "certificateVerification": "Enabled"}))
+	w.create(credentials(bmcSecret, nil), credentials(usersFencing,
+		map[string]string{"address": "https://fence.example:8443/redfish/v1/Systems/7", "certificateVerification": "Enabled"}))
 	w.reconcile()
 	w.Expect(w.agent("a").Spec.FencingCredentialsSecretRef).To(Equal(usersFencing))
-	w.Expect(apierrors.IsNotFound(w.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: fencingOfM}, &corev1.Secret{}))).To(BeTrue(), "no other Secret is created")
+	w.Expect(apierrors.IsNotFound(w.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: fencingOfM},
+		&corev1.Secret{}))).To(BeTrue(), "no other Secret is created")
 	before := w.agent("a").Annotations[desired.FencingAnnotation]
 	own := read(w, usersFencing, &corev1.Secret{})
 	w.change(own, func() { own.Data["password"] = []byte("other") })
@@ -197,15 +207,35 @@ func TestUnusableCredentials(t *testing.T) {
 			func(host *metal3.Host) { host.Spec.BMC.Address = "ipmi://root:" + hidden + "@192.0.2.1" }, credentials(bmcSecret, nil),
 			`spec.bmc.address of BareMetalHost rack1-u7, by which the other node fences it, has the driver "ipmi", which does not speak Redfish`,
 		},
-		"no such Secret":                        {nil, credentials("other", nil), "Secret rack1-u7-bmc with the credentials of the BMC of BareMetalHost rack1-u7 does not exist: create it"},
-		"no password":                           {nil, without(credentials(bmcSecret, nil), "password"), "has no password: add it"},
-		"no user":                               {nil, without(credentials(bmcSecret, nil), "username"), "has no username: add it"},
-		"no Secret is named":                    {func(host *metal3.Host) { host.Spec.BMC.CredentialsName = "" }, credentials("other", nil), "has no spec.bmc.credentialsName"},
-		"user Secret is missing":                {named, credentials(bmcSecret, nil), "Secret rack1-u7-fencing with the credentials of the BMC of BareMetalHost rack1-u7 does not exist"},
-		"user Secret without address":           {named, credentials(usersFencing, map[string]string{"certificateVerification": verification}), "the key address must be like"},
-		"user Secret without port":              {named, credentials(usersFencing, map[string]string{"address": "https://fence.example/redfish/v1/Systems/7", "certificateVerification": verification}), "with port and path"},
-		"user Secret without password":          {named, without(credentials(usersFencing, map[string]string{"address": address, "certificateVerification": verification}), "password"), "has no key password: add it"},
-		"user Secret without certificate check": {named, credentials(usersFencing, map[string]string{"address": address}), "the key certificateVerification must be Enabled or Disabled"},
+		"no such Secret": {
+			nil, credentials("other", nil),
+			"Secret rack1-u7-bmc with the credentials of the BMC of BareMetalHost rack1-u7 does not exist: create it",
+		},
+		"no password": {nil, without(credentials(bmcSecret, nil), "password"), "has no password: add it"},
+		"no user":     {nil, without(credentials(bmcSecret, nil), "username"), "has no username: add it"},
+		"no Secret is named": {
+			func(host *metal3.Host) { host.Spec.BMC.CredentialsName = "" }, credentials("other", nil),
+			"has no spec.bmc.credentialsName",
+		},
+		"user Secret is missing": {
+			named, credentials(bmcSecret, nil),
+			"Secret rack1-u7-fencing with the credentials of the BMC of BareMetalHost rack1-u7 does not exist",
+		},
+		"user Secret without address": {
+			named, credentials(usersFencing, map[string]string{"certificateVerification": verification}),
+			"the key address must be like",
+		},
+		"user Secret without port": {named, credentials(usersFencing,
+			map[string]string{
+				"address":                 "https://fence.example/redfish/v1/Systems/7",
+				"certificateVerification": verification,
+			}), "with port and path"},
+		"user Secret without password": {named, without(credentials(usersFencing,
+			map[string]string{"address": address, "certificateVerification": verification}), "password"), "has no key password: add it"},
+		"user Secret without certificate check": {
+			named, credentials(usersFencing, map[string]string{"address": address}),
+			"the key certificateVerification must be Enabled or Disabled",
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			w := twoNodes(t, tc.change)
@@ -271,7 +301,8 @@ func TestTwoNodesHaveNoWorkers(t *testing.T) {
 		w.create(discovered("a", "m", bootMAC))
 		w.reconcile()
 		w.lasts(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.ClusterNotAcceptingHostsReason)
-		w.Expect(meta.FindStatusCondition(w.config().Status.Conditions, bootstrapv1.HostBoundCondition).Message).To(ContainSubstring("a two-node cluster with fencing has no workers"))
+		w.Expect(meta.FindStatusCondition(w.config().Status.Conditions,
+			bootstrapv1.HostBoundCondition).Message).To(ContainSubstring("a two-node cluster with fencing has no workers"))
 		w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil())
 	}
 }
@@ -297,13 +328,15 @@ func TestAssistedServiceWithoutFencing(t *testing.T) {
 		bmc := credentials(bmcSecret, nil)
 		w.create(bmc)
 		w.reconcile()
-		w.refusal = errors.New("failed to create typed patch object (lab/a; agent-install.openshift.io/v1beta1, Kind=Agent): .spec.fencingCredentialsSecretRef: field not declared in schema")
+		w.refusal = errors.New("failed to create typed patch object (lab/a; agent-install.openshift.io/v1beta1, Kind=Agent): " +
+			".spec.fencingCredentialsSecretRef: field not declared in schema")
 		agent := w.agent("a")
 		w.change(agent, func() { agent.Spec = aiv1beta1.AgentSpec{} })
 		result := w.reconcile()
 		w.Expect(result.RequeueAfter).To(BeNumerically("<=", reconcile.RefusedDelay))
 		w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.InvalidConfigurationReason)
-		w.Expect(meta.FindStatusCondition(w.config().Status.Conditions, bootstrapv1.HostBoundCondition).Message).To(ContainSubstring("its Agents have no spec.fencingCredentialsSecretRef"))
+		w.Expect(meta.FindStatusCondition(w.config().Status.Conditions,
+			bootstrapv1.HostBoundCondition).Message).To(ContainSubstring("its Agents have no spec.fencingCredentialsSecretRef"))
 	})
 	t.Run("it was started without", func(t *testing.T) {
 		w := twoNodes(t, nil)
@@ -312,7 +345,10 @@ func TestAssistedServiceWithoutFencing(t *testing.T) {
 		w.registerWithCluster("a", "known")
 		agent := w.agent("a")
 		w.change(agent, func() {
-			agent.Status.Conditions[0] = conditionsv1.Condition{Type: aiv1beta1.SpecSyncedCondition, Status: corev1.ConditionFalse, Reason: "InputError", Message: "TNF clusters support is disabled, cannot set"}
+			agent.Status.Conditions[0] = conditionsv1.Condition{
+				Type: aiv1beta1.SpecSyncedCondition, Status: corev1.ConditionFalse,
+				Reason: "InputError", Message: "TNF clusters support is disabled, cannot set",
+			}
 		})
 		w.reconcile()
 		w.wants(bootstrapv1.HostApprovedCondition, metav1.ConditionFalse, bootstrapv1.InvalidConfigurationReason)
@@ -349,7 +385,8 @@ func TestCredentialsAreRemovedAfterInstallation(t *testing.T) {
 // component needs it.
 func TestUnusedCredentialsAreRemoved(t *testing.T) {
 	w := twoNodes(t, nil)
-	w.create(credentials(bmcSecret, nil), credentials(usersFencing, map[string]string{"address": "https://fence.example:8443/redfish/v1/Systems/7", "certificateVerification": "Enabled"}))
+	w.create(credentials(bmcSecret, nil), credentials(usersFencing,
+		map[string]string{"address": "https://fence.example:8443/redfish/v1/Systems/7", "certificateVerification": "Enabled"}))
 	w.reconcile()
 	w.Expect(w.fencing()).To(HaveKeyWithValue("password", hidden))
 	w.Expect(w.agent("a").Spec.FencingCredentialsSecretRef).To(Equal(fencingOfM))
@@ -399,7 +436,8 @@ func TestCredentialsAreDeletedWithRestoredConfig(t *testing.T) {
 	w.reconcile()
 	config := w.config()
 	config.Status.Conditions = append(config.Status.Conditions, metav1.Condition{
-		Type: bootstrapv1.HostInstalledCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.HostInstalledReason, LastTransitionTime: metav1.Now(),
+		Type: bootstrapv1.HostInstalledCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.HostInstalledReason,
+		LastTransitionTime: metav1.Now(),
 	})
 	w.Expect(w.Status().Update(t.Context(), config)).To(Succeed())
 	machine := read(w, "m", &clusterv1.Machine{})
@@ -417,7 +455,10 @@ func TestCredentialsAreDeletedWithRestoredConfig(t *testing.T) {
 // that the Secret belongs to the Machine.
 func TestCachedApprovedAgentKeepsNameOfSecret(t *testing.T) {
 	agent := &aiv1beta1.Agent{Spec: aiv1beta1.AgentSpec{
-		Approved: true, ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: namespace, Name: "cp"}, FencingCredentialsSecretRef: "m-fencing",
+		Approved: true, ClusterDeploymentName: &aiv1beta1.ClusterReference{
+			Namespace: namespace,
+			Name:      "cp",
+		}, FencingCredentialsSecretRef: "m-fencing",
 	}}
 	NewWithT(t).Expect(informer.TrimAgent(agent).Spec.FencingCredentialsSecretRef).To(Equal("m-fencing"))
 }

@@ -29,7 +29,8 @@ func (w *world) cannotBeCleaned(agent *aiv1beta1.Agent) {
 	w.t.Helper()
 	w.change(agent, func() {
 		agent.Status.Conditions = append(agent.Status.Conditions, conditionsv1.Condition{
-			Type: aiv1beta1.CleanupCondition, Status: corev1.ConditionFalse, Message: "Get \"https://user:secret@api.c.example:6443/api\": no route to host",
+			Type: aiv1beta1.CleanupCondition, Status: corev1.ConditionFalse, Message: "Get \"https://user:secret@api.c.example:6443/api\": no " +
+				"route to host",
 		})
 	})
 }
@@ -54,7 +55,7 @@ func TestFormerAgentThatCannotBeRemoved(t *testing.T) {
 	w.reconcile()
 	w.Expect(w.event()).To(BeEmpty(), "reported once")
 
-	w.letGo("a", &aiv1beta1.Agent{})
+	w.removeFinalizers("a", &aiv1beta1.Agent{})
 	w.reconcile()
 	w.lasts(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostReason)
 	w.Expect(w.message(bootstrapv1.HostIdentifiedCondition)).NotTo(ContainSubstring("former"))

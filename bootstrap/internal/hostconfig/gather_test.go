@@ -41,7 +41,8 @@ func TestFormerMachineOfSameNameIsIgnored(t *testing.T) {
 			w.reconcile()
 			w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForMachineReason)
 			w.Expect(w.config().Status.DataSecretName).To(BeEmpty())
-			w.Expect(w.config().Status.Conditions).NotTo(ContainElement(And(HaveField("Type", bootstrapv1.HostInstalledCondition), HaveField("Status", metav1.ConditionTrue))))
+			w.Expect(w.config().Status.Conditions).NotTo(ContainElement(And(HaveField("Type", bootstrapv1.HostInstalledCondition),
+				HaveField("Status", metav1.ConditionTrue))))
 
 			w.change(former, func() { former.Finalizers = nil })
 			next.ResourceVersion = ""
@@ -73,7 +74,10 @@ func gone(config *bootstrapv1.OpenshiftAssistedConfig) *bootstrapv1.OpenshiftAss
 	former := config.DeepCopy()
 	former.UID, former.ResourceVersion = "former-uid", "7"
 	former.Finalizers, former.DeletionTimestamp = []string{bootstrapv1.OpenshiftAssistedConfigFinalizer}, ptr.To(metav1.NewTime(time.Now()))
-	former.Status.Conditions = []metav1.Condition{{Type: bootstrapv1.HostInstalledCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.HostInstalledReason}}
+	former.Status.Conditions = []metav1.Condition{{
+		Type: bootstrapv1.HostInstalledCondition, Status: metav1.ConditionTrue,
+		Reason: bootstrapv1.HostInstalledReason,
+	}}
 	return former
 }
 

@@ -49,7 +49,8 @@ func TestHostsAreCheckedBeforeServerBoots(t *testing.T) {
 	w.reconcile()
 	w.lasts(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason)
 	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.NoHostFitsReason)
-	w.Expect(w.message(bootstrapv1.ReadyCondition)).To(And(ContainSubstring("choose a BareMetalHost"), ContainSubstring("lab fits: one (")), "Machine and control plane mirror the message")
+	w.Expect(w.message(bootstrapv1.ReadyCondition)).To(And(ContainSubstring("choose a BareMetalHost"), ContainSubstring("lab fits: one (")),
+		"Machine and control plane mirror the message")
 
 	w.create(freeHost("two", "a"))
 	w.reconcile()
@@ -70,7 +71,8 @@ func TestHostsAreCheckedBeforeServerBoots(t *testing.T) {
 // TestMachinesWithHostNeedNoOther: CAPM3's annotation or the consumer of the host shows it, or the Machine is
 // being deleted.
 func TestMachinesWithHostNeedNoOther(t *testing.T) {
-	annotated, named, going := wanting("annotated", "a", time.Unix(1000, 0)), wanting("named", "a", time.Unix(1000, 0)), wanting("going", "a", time.Unix(1000, 0))
+	annotated, named, going := wanting("annotated", "a", time.Unix(1000, 0)), wanting("named", "a", time.Unix(1000, 0)), wanting("going", "a",
+		time.Unix(1000, 0))
 	annotated.SetAnnotations(map[string]string{metal3.HostAnnotation: "lab/elsewhere"})
 	going.SetFinalizers([]string{"x/y"})
 	theirs := freeHost("theirs", "a")
@@ -111,7 +113,8 @@ func TestProblemsOfChosenHostAreReported(t *testing.T) {
 	host = read(w, "rack1-u7", bareMetalHost())
 	w.change(host, func() { host.Status.ErrorType, host.Status.ErrorMessage = "provisioning error", "cleaning failed" })
 	w.reconcile()
-	w.Expect(w.message(bootstrapv1.HostAvailableCondition)).To(Equal("BareMetalHost lab/rack1-u7: provisioning error: cleaning failed"), "the deleted Machine waits for the host")
+	w.Expect(w.message(bootstrapv1.HostAvailableCondition)).To(Equal("BareMetalHost lab/rack1-u7: provisioning error: cleaning failed"),
+		"the deleted Machine waits for the host")
 }
 
 // TestHostChangesReachWaitingMachines: Machines that wait for any host are enqueued later, because many hosts

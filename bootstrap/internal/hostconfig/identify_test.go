@@ -44,7 +44,10 @@ func TestBMCOfAnotherHost(t *testing.T) {
 	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.HostRefusedReason)
 	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "the wrong server is not bound")
 	message := w.message(bootstrapv1.HostIdentifiedCondition)
-	for _, wanted := range []string{bootMAC, otherMAC, "redfish://bmc-8.example/redfish/v1/Systems/8", "do not delete the Machine first, which would wipe that server"} {
+	for _, wanted := range []string{
+		bootMAC, otherMAC, "redfish://bmc-8.example/redfish/v1/Systems/8",
+		"do not delete the Machine first, which would wipe that server",
+	} {
 		w.Expect(message).To(ContainSubstring(wanted), "reported")
 	}
 	w.Expect(message).NotTo(ContainSubstring("secret"))
@@ -63,17 +66,32 @@ func TestHostOfMetal3Machine(t *testing.T) {
 		consumer                  *metal3.Consumer
 		taken                     bool
 	}{
-		"annotated, and it names the Metal3Machine":                           {"lab/rack1-u7", namespace, &mine, true},
-		"not annotated, and it names the Metal3Machine":                       {"", namespace, &mine, true},
-		"the annotation has the wrong namespace":                              {"tenant/rack1-u7", namespace, &mine, true},
-		"of another tenant, annotated":                                        {"tenant/rack1-u7", "tenant", nil, false},
-		"of another tenant, with a consumer of the same name":                 {"tenant/rack1-u7", "tenant", &metal3.Consumer{Kind: "Metal3Machine", Namespace: "tenant", Name: "m"}, false},
-		"of another tenant, with this consumer":                               {"", "tenant", &mine, false},
-		"without consumer":                                                    {"lab/rack1-u7", namespace, nil, false},
-		"assigned to another Metal3Machine":                                   {"lab/rack1-u7", namespace, &metal3.Consumer{Kind: "Metal3Machine", Namespace: namespace, Name: "other"}, false},
-		"assigned to another kind":                                            {"lab/rack1-u7", namespace, &metal3.Consumer{Kind: "Host", Namespace: namespace, Name: "m"}, false},
-		"assigned to a Metal3Machine of another namespace":                    {"lab/rack1-u7", namespace, &metal3.Consumer{Kind: "Metal3Machine", Namespace: "tenant", Name: "m"}, false},
-		"not annotated, and assigned to a Metal3Machine of another namespace": {"", namespace, &metal3.Consumer{Kind: "Metal3Machine", Namespace: "tenant", Name: "m"}, false},
+		"annotated, and it names the Metal3Machine":     {"lab/rack1-u7", namespace, &mine, true},
+		"not annotated, and it names the Metal3Machine": {"", namespace, &mine, true},
+		"the annotation has the wrong namespace":        {"tenant/rack1-u7", namespace, &mine, true},
+		"of another tenant, annotated":                  {"tenant/rack1-u7", "tenant", nil, false},
+		"of another tenant, with a consumer of the same name": {
+			"tenant/rack1-u7", "tenant",
+			&metal3.Consumer{Kind: "Metal3Machine", Namespace: "tenant", Name: "m"}, false,
+		},
+		"of another tenant, with this consumer": {"", "tenant", &mine, false},
+		"without consumer":                      {"lab/rack1-u7", namespace, nil, false},
+		"assigned to another Metal3Machine": {
+			"lab/rack1-u7", namespace,
+			&metal3.Consumer{Kind: "Metal3Machine", Namespace: namespace, Name: "other"}, false,
+		},
+		"assigned to another kind": {
+			"lab/rack1-u7", namespace,
+			&metal3.Consumer{Kind: "Host", Namespace: namespace, Name: "m"}, false,
+		},
+		"assigned to a Metal3Machine of another namespace": {
+			"lab/rack1-u7", namespace,
+			&metal3.Consumer{Kind: "Metal3Machine", Namespace: "tenant", Name: "m"}, false,
+		},
+		"not annotated, and assigned to a Metal3Machine of another namespace": {
+			"", namespace,
+			&metal3.Consumer{Kind: "Metal3Machine", Namespace: "tenant", Name: "m"}, false,
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			host := bareMetalHost()
@@ -136,7 +154,10 @@ func TestAnnotationWithHostOfAnotherTenant(t *testing.T) {
 // TestUnusedAgentIsUnbound: assisted-service does not start an installation with one host too many. An
 // installed Agent stays bound, because its host would be wiped.
 func TestUnusedAgentIsUnbound(t *testing.T) {
-	for state, unbound := range map[string]bool{"known": true, "disconnected": true, "installing-in-progress": false, "installed": false, "added-to-existing-cluster": false, "": false} {
+	for state, unbound := range map[string]bool{
+		"known": true, "disconnected": true, "installing-in-progress": false, "installed": false,
+		"added-to-existing-cluster": false, "": false,
+	} {
 		w := booted(t)
 		w.create(discovered("b", "m", bootMAC))
 		w.reconcile()
@@ -165,7 +186,8 @@ func TestForeignHostIsRefused(t *testing.T) {
 	w.create(discovered("impostor", "m", "02:00:00:00:00:66"))
 	w.reconcile()
 	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.HostRefusedReason)
-	w.Expect(w.agent("impostor").Spec).To(And(HaveField("Approved", BeFalse()), HaveField("ClusterDeploymentName", BeNil()), HaveField("Hostname", BeEmpty())), "the spec of the impostor is unchanged")
+	w.Expect(w.agent("impostor").Spec).To(And(HaveField("Approved", BeFalse()), HaveField("ClusterDeploymentName", BeNil()),
+		HaveField("Hostname", BeEmpty())), "the spec of the impostor is unchanged")
 	w.Expect(w.event()).To(And(ContainSubstring("HostRefused"), ContainSubstring("02:00:00:00:00:66")))
 	w.reconcile()
 	w.Expect(w.event()).To(BeEmpty(), "reported once")
@@ -271,7 +293,8 @@ func TestHostAssignedToAnotherMachine(t *testing.T) {
 	w.create(discovered("a", "m", bootMAC))
 	w.reconcile()
 	w.lasts(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.NoHostFitsReason)
-	w.Expect(w.message(bootstrapv1.ReadyCondition)).To(ContainSubstring("BareMetalHost lab/rack1-u7, which was given to Metal3Machine m, names another consumer in spec.consumerRef"))
+	w.Expect(w.message(bootstrapv1.ReadyCondition)).To(ContainSubstring("BareMetalHost lab/rack1-u7, which was given to Metal3Machine m, " +
+		"names another consumer in spec.consumerRef"))
 	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "the host belongs to another Machine")
 
 	w.change(host, func() { host.Spec.ConsumerRef.Name = "m" })
@@ -296,10 +319,12 @@ func TestRefusalsAreSorted(t *testing.T) {
 	})
 	other := discovered("d", "elsewhere", bootMAC)
 	other.Status.Inventory.SystemVendor.SerialNumber = "S2"
-	w.create(discovered("b", "elsewhere", bootMAC), discovered("a", "elsewhere", bootMAC), discovered("c", "elsewhere", "02:00:00:00:00:66"), other)
+	w.create(discovered("b", "elsewhere", bootMAC), discovered("a", "elsewhere", bootMAC), discovered("c", "elsewhere", "02:00:00:00:00:66"),
+		other)
 	w.unordered = true
 	w.reconcile()
-	w.Expect(w.message(bootstrapv1.HostIdentifiedCondition)).To(And(MatchRegexp("(?s)Agent a .*Agent b "), Not(ContainSubstring("Agent c ")), Not(ContainSubstring("Agent d "))))
+	w.Expect(w.message(bootstrapv1.HostIdentifiedCondition)).To(And(MatchRegexp("(?s)Agent a .*Agent b "), Not(ContainSubstring("Agent c ")),
+		Not(ContainSubstring("Agent d "))))
 }
 
 // TestAgentOfAnotherImageWakesWaitingConfig while the config waits for its host.

@@ -53,7 +53,8 @@ func isProblem(c *metav1.Condition) bool {
 // stagesOfHost returns the stages of a host that has become installed, from the times of its conditions. A host
 // that was already installed when it was first seen, because its cluster was moved here, has no stages.
 func stagesOfHost(before, after *bootstrapv1.OpenshiftAssistedConfig) []measure.Stage {
-	was, is := meta.FindStatusCondition(before.Status.Conditions, bootstrapv1.HostInstalledCondition), meta.FindStatusCondition(after.Status.Conditions, bootstrapv1.HostInstalledCondition)
+	was, is := meta.FindStatusCondition(before.Status.Conditions,
+		bootstrapv1.HostInstalledCondition), meta.FindStatusCondition(after.Status.Conditions, bootstrapv1.HostInstalledCondition)
 	if was == nil || was.Status == metav1.ConditionTrue || is == nil || is.Status != metav1.ConditionTrue {
 		return nil
 	}

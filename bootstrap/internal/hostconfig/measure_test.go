@@ -17,7 +17,8 @@ func TestStagesAreMeasuredWhenHostIsInstalled(t *testing.T) {
 	host := func(installed metav1.ConditionStatus, without ...string) *bootstrapv1.OpenshiftAssistedConfig {
 		c := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(created)}}
 		for i, stage := range []string{
-			bootstrapv1.DataSecretAvailableCondition, bootstrapv1.HostIdentifiedCondition, bootstrapv1.HostApprovedCondition, bootstrapv1.HostInstalledCondition,
+			bootstrapv1.DataSecretAvailableCondition, bootstrapv1.HostIdentifiedCondition, bootstrapv1.HostApprovedCondition,
+			bootstrapv1.HostInstalledCondition,
 		} {
 			status, at := metav1.ConditionTrue, created.Add(time.Duration(i*i)*time.Minute)
 			if stage == bootstrapv1.HostInstalledCondition {
@@ -30,7 +31,10 @@ func TestStagesAreMeasuredWhenHostIsInstalled(t *testing.T) {
 		return c
 	}
 	all := []measure.Stage{
-		{Name: "total", Took: 9 * time.Minute}, {Name: "discovery", Took: time.Minute}, {Name: "approval", Took: 3 * time.Minute}, {Name: "installation", Took: 5 * time.Minute},
+		{Name: "total", Took: 9 * time.Minute}, {Name: "discovery", Took: time.Minute}, {
+			Name: "approval",
+			Took: 3 * time.Minute,
+		}, {Name: "installation", Took: 5 * time.Minute},
 	}
 	for situation, tc := range map[string]struct {
 		before, after *bootstrapv1.OpenshiftAssistedConfig
@@ -58,11 +62,26 @@ func TestConditionsAreProblemsOnlyIfUserActionIsRequired(t *testing.T) {
 		condition metav1.Condition
 		problem   bool
 	}{
-		"refused":                      {metav1.Condition{Type: bootstrapv1.HostIdentifiedCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.HostRefusedReason}, true},
-		"refused, mirrored by Ready":   {metav1.Condition{Type: bootstrapv1.ReadyCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.HostRefusedReason}, false},
-		"waiting for the host":         {metav1.Condition{Type: bootstrapv1.HostIdentifiedCondition, Status: metav1.ConditionFalse, Reason: bootstrapv1.WaitingForHostReason}, false},
-		"installed":                    {metav1.Condition{Type: bootstrapv1.HostInstalledCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.HostInstalledReason}, false},
-		"being deleted, with a reason": {metav1.Condition{Type: bootstrapv1.DeletingCondition, Status: metav1.ConditionTrue, Reason: bootstrapv1.DeletingAgentReason}, false},
+		"refused": {metav1.Condition{
+			Type: bootstrapv1.HostIdentifiedCondition, Status: metav1.ConditionFalse,
+			Reason: bootstrapv1.HostRefusedReason,
+		}, true},
+		"refused, mirrored by Ready": {metav1.Condition{
+			Type: bootstrapv1.ReadyCondition, Status: metav1.ConditionFalse,
+			Reason: bootstrapv1.HostRefusedReason,
+		}, false},
+		"waiting for the host": {metav1.Condition{
+			Type: bootstrapv1.HostIdentifiedCondition, Status: metav1.ConditionFalse,
+			Reason: bootstrapv1.WaitingForHostReason,
+		}, false},
+		"installed": {metav1.Condition{
+			Type: bootstrapv1.HostInstalledCondition, Status: metav1.ConditionTrue,
+			Reason: bootstrapv1.HostInstalledReason,
+		}, false},
+		"being deleted, with a reason": {metav1.Condition{
+			Type: bootstrapv1.DeletingCondition, Status: metav1.ConditionTrue,
+			Reason: bootstrapv1.DeletingAgentReason,
+		}, false},
 	} {
 		t.Run(situation, func(t *testing.T) { NewWithT(t).Expect(isProblem(&tc.condition)).To(Equal(tc.problem)) })
 	}
@@ -71,7 +90,8 @@ func TestConditionsAreProblemsOnlyIfUserActionIsRequired(t *testing.T) {
 func TestProblemOfHostIsMeasuredOnce(t *testing.T) {
 	w := booted(t)
 	count := func() float64 {
-		value, err := measuretest.Count("capi_openshift_agent_problems_total", map[string]string{"kind": "OpenshiftAssistedConfig", "reason": bootstrapv1.HostRefusedReason})
+		value, err := measuretest.Count("capi_openshift_agent_problems_total",
+			map[string]string{"kind": "OpenshiftAssistedConfig", "reason": bootstrapv1.HostRefusedReason})
 		w.Expect(err).NotTo(HaveOccurred())
 		return value
 	}

@@ -40,7 +40,8 @@ func (b *bareMetalHosts) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Re
 	if b.reconciler.metal3.Load() {
 		return ctrl.Result{}, nil
 	}
-	definition, err := kube.Read(ctx, b.reconciler.Client, client.ObjectKey{Name: bareMetalHostCRD}, kube.MetadataOf(kube.CustomResourceDefinition))
+	definition, err := kube.Read(ctx, b.reconciler.Client, client.ObjectKey{Name: bareMetalHostCRD},
+		kube.MetadataOf(kube.CustomResourceDefinition))
 	if err != nil || definition == nil {
 		return ctrl.Result{}, err
 	}
@@ -68,7 +69,7 @@ func servesBareMetalHosts(mapper meta.RESTMapper) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("cannot tell whether BareMetalHosts are served: %w", err)
+		return false, fmt.Errorf("cannot determine whether BareMetalHosts are served: %w", err)
 	}
 	return true, nil
 }

@@ -30,9 +30,9 @@ func TestBareMetalHostsAreInstalledLater(t *testing.T) {
 	w.lasts(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.NoHostFitsReason)
 	w.Expect(w.message(bootstrapv1.HostAvailableCondition)).To(ContainSubstring("install the Bare Metal Operator"))
 
-	mapper, asked, watched := meta.NewDefaultRESTMapper(nil), 0, 0
+	mapper, queries, watched := meta.NewDefaultRESTMapper(nil), 0, 0
 	later := &bareMetalHosts{reconciler: w.reconciler, mapper: mapper, watch: func() error {
-		if asked++; asked == 1 {
+		if queries++; queries == 1 {
 			return errors.New("no answer")
 		}
 		watched++
@@ -47,7 +47,8 @@ func TestBareMetalHostsAreInstalledLater(t *testing.T) {
 	w.create(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: bareMetalHostCRD}})
 	w.Expect(reconcile()).To(MatchError(errNotServed))
 	w.Expect(watched).To(BeZero(), "not served yet")
-	mapper.Add(schema.GroupVersionKind{Group: metal3api.GroupVersion.Group, Version: metal3api.GroupVersion.Version, Kind: "BareMetalHost"}, meta.RESTScopeNamespace)
+	mapper.Add(schema.GroupVersionKind{Group: metal3api.GroupVersion.Group, Version: metal3api.GroupVersion.Version, Kind: "BareMetalHost"},
+		meta.RESTScopeNamespace)
 	w.Expect(reconcile()).NotTo(Succeed(), "the API server does not answer")
 	w.Expect(w.reconciler.metal3.Load()).To(BeFalse(), "not watched")
 	w.Expect(reconcile()).To(Succeed())
@@ -74,7 +75,10 @@ func TestMetadataOfHost(t *testing.T) {
 	w.Expect(err).To(MatchError(ContainSubstring("m-metadata")), "not rendered yet")
 	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "not bound")
 
-	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m-metadata"}, Data: map[string][]byte{"metaData": []byte("rack: r7\nrow: \"12\"\n"), "networkData": []byte("rack: other\n")}})
+	w.create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m-metadata"},
+		Data:       map[string][]byte{"metaData": []byte("rack: r7\nrow: \"12\"\n"), "networkData": []byte("rack: other\n")},
+	})
 	w.reconcile()
 	w.Expect(w.agent("a").Spec.Hostname).To(Equal("r7-7"))
 	w.Expect(w.agent("a").Spec.NodeLabels).To(HaveKeyWithValue("row", "12"))

@@ -45,7 +45,8 @@ func TestMiswiredHostGetsNoData(t *testing.T) {
 		w.Expect(w.config().Status.DataSecretName).To(BeEmpty())
 		w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionFalse, bootstrapv1.BMCOfAnotherServerReason)
 		w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.BMCOfAnotherServerReason)
-		w.Expect(w.message(bootstrapv1.DataSecretAvailableCondition)).To(And(ContainSubstring("lab/wrong"), ContainSubstring(otherBootMAC), Not(ContainSubstring("lab/right"))))
+		w.Expect(w.message(bootstrapv1.DataSecretAvailableCondition)).To(And(ContainSubstring("lab/wrong"), ContainSubstring(otherBootMAC),
+			Not(ContainSubstring("lab/right"))))
 		w.restart()
 		w.reconcile()
 	}
@@ -59,11 +60,15 @@ func TestMiswiredHostGetsNoData(t *testing.T) {
 
 // TestInvalidHostSelectorGetsNoData until the selector is corrected, in both boot modes.
 func TestInvalidHostSelectorGetsNoData(t *testing.T) {
-	for format, offer := range map[string]func(*world){"qcow2": (*world).offerIgnition, "live-iso": func(w *world) { w.makeImage(); w.reconcile() }} {
+	for format, offer := range map[string]func(*world){
+		"qcow2":    (*world).offerIgnition,
+		"live-iso": func(w *world) { w.makeImage(); w.reconcile() },
+	} {
 		t.Run(format, func(t *testing.T) {
 			objects := lab()
 			infraMachine := metal3Machine(format)
-			NewWithT(t).Expect(unstructured.SetNestedMap(infraMachine.Object, map[string]any{"matchExpressions": []any{map[string]any{"key": "zone", "operator": "Inn"}}}, "spec", "hostSelector")).To(Succeed())
+			NewWithT(t).Expect(unstructured.SetNestedMap(infraMachine.Object,
+				map[string]any{"matchExpressions": []any{map[string]any{"key": "zone", "operator": "Inn"}}}, "spec", "hostSelector")).To(Succeed())
 			objects["metal3"] = infraMachine
 			w := newWorld(t, append(values(objects), freeHost("free", ""))...)
 			w.reconcile()
@@ -135,7 +140,8 @@ func TestAgentRegisteredBeforeDataIsNotTheHost(t *testing.T) {
 		w.reconcile()
 		w.Expect(w.agent("stranger").Spec.ClusterDeploymentName).To(BeNil())
 		w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.HostRefusedReason)
-		w.Expect(w.message(bootstrapv1.ReadyCondition)).To(And(ContainSubstring("Agent stranger registered before"), ContainSubstring("Switch it off")))
+		w.Expect(w.message(bootstrapv1.ReadyCondition)).To(And(ContainSubstring("Agent stranger registered before"),
+			ContainSubstring("Switch it off")))
 		w.restart()
 	}
 	right := discovered("right", "m", bootMAC)
@@ -145,7 +151,8 @@ func TestAgentRegisteredBeforeDataIsNotTheHost(t *testing.T) {
 	w.Expect(w.agent("right").Spec.ClusterDeploymentName).To(BeNil(), "another server booted the image")
 	w.remove(w.agent("stranger"))
 	w.reconcile()
-	w.Expect(w.agent("right").Spec.ClusterDeploymentName).NotTo(BeNil(), "it registered in the same second as the data was handed out, or later: %s", w.message(bootstrapv1.ReadyCondition))
+	w.Expect(w.agent("right").Spec.ClusterDeploymentName).NotTo(BeNil(),
+		"it registered in the same second as the data was handed out, or later: %s", w.message(bootstrapv1.ReadyCondition))
 	w.dataFrom(handedOut.Add(time.Minute))
 	w.registerWithCluster("right", "known")
 	w.reconcile()

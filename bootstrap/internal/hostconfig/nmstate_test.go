@@ -48,7 +48,8 @@ func TestHostWaitsForNMStateConfig(t *testing.T) {
 	w.reconcile()
 	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForNMStateConfigReason)
 	w.Expect(w.message(bootstrapv1.ReadyCondition)).To(ContainSubstring("net=lab"), "the selector is named")
-	w.Expect(w.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "m"}, &assisted.InfraEnv{})).To(MatchError(apierrors.IsNotFound, "not found"), "no image without addresses is created")
+	w.Expect(w.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "m"},
+		&assisted.InfraEnv{})).To(MatchError(apierrors.IsNotFound, "not found"), "no image without addresses is created")
 	w.create(staticNetwork("n", bootMAC, map[string]string{"net": "lab"}))
 	w.reconcile()
 	w.makeImage()
@@ -69,7 +70,8 @@ func TestImageWithoutNMStateConfig(t *testing.T) {
 	w.makeImage()
 	w.reconcile()
 	w.wants(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForNMStateConfigReason)
-	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.NMStateConfigLabelSelector.MatchLabels).To(HaveKeyWithValue("net", "lab"), "the InfraEnv has the selector")
+	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.NMStateConfigLabelSelector.MatchLabels).To(HaveKeyWithValue("net", "lab"),
+		"the InfraEnv has the selector")
 	w.create(staticNetwork("n", bootMAC, map[string]string{"net": "lab"}))
 	w.reconcile()
 	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForDiscoveryImageReason)
@@ -91,13 +93,17 @@ func TestSelectorWithoutMatch(t *testing.T) {
 	w.reconcile()
 	w.makeImage()
 	w.reconcile()
-	w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason) // assisted-service needs no match either
+	w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue,
+		bootstrapv1.DataSecretAvailableReason) // assisted-service needs no match either
 }
 
 func TestInvalidSelector(t *testing.T) {
 	objects := lab()
 	config, _ := objects["config"].(*bootstrapv1.OpenshiftAssistedConfig)
-	config.Spec.NMStateConfigLabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "net", Operator: "Like"}}}
+	config.Spec.NMStateConfigLabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+		Key:      "net",
+		Operator: "Like",
+	}}}
 	w := newWorld(t, values(objects)...)
 	w.reconcile()
 	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.InvalidConfigurationReason)
@@ -116,8 +122,10 @@ func TestNMStateConfigOfAnotherHost(t *testing.T) {
 		networks []client.Object
 		warned   bool
 	}{
-		"an interface of the host":             {networks: []client.Object{staticNetwork("n", strings.ToUpper(bootMAC), map[string]string{"net": "lab"})}},
-		"several interfaces, none of the host": {networks: []client.Object{staticNetwork("n", "02:00:00:00:00:07", map[string]string{"net": "lab"})}, warned: true},
+		"an interface of the host": {networks: []client.Object{staticNetwork("n", strings.ToUpper(bootMAC),
+			map[string]string{"net": "lab"})}},
+		"several interfaces, none of the host": {networks: []client.Object{staticNetwork("n", "02:00:00:00:00:07",
+			map[string]string{"net": "lab"})}, warned: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, append(values(static()), tc.networks...)...)
@@ -150,9 +158,12 @@ func TestNMStateConfigWakesSelectingConfigs(t *testing.T) {
 		network *aiv1beta1.NMStateConfig
 		mapped  int
 	}{
-		"selected":          {staticNetwork("n", bootMAC, map[string]string{"net": "lab"}), 1},
-		"not selected":      {staticNetwork("n", bootMAC, map[string]string{"net": "elsewhere"}), 0},
-		"another namespace": {&aiv1beta1.NMStateConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Labels: map[string]string{"net": "lab"}}}, 0},
+		"selected":     {staticNetwork("n", bootMAC, map[string]string{"net": "lab"}), 1},
+		"not selected": {staticNetwork("n", bootMAC, map[string]string{"net": "elsewhere"}), 0},
+		"another namespace": {&aiv1beta1.NMStateConfig{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "other",
+			Labels:    map[string]string{"net": "lab"},
+		}}, 0},
 	} {
 		w.Expect(w.reconciler.ofNMStateConfig(t.Context(), tc.network)).To(HaveLen(tc.mapped), name)
 	}

@@ -17,7 +17,9 @@ import (
 func former(cluster, node string) *clusterv1.Machine {
 	return &clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: "former", Labels: map[string]string{clusterv1.ClusterNameLabel: cluster}, Finalizers: []string{clusterv1.MachineFinalizer},
+			Namespace: namespace, Name: "former", Labels: map[string]string{clusterv1.ClusterNameLabel: cluster}, Finalizers: []string{
+				clusterv1.MachineFinalizer,
+			},
 		},
 		Spec:   clusterv1.MachineSpec{ClusterName: cluster},
 		Status: clusterv1.MachineStatus{NodeRef: clusterv1.MachineNodeReference{Name: node}},

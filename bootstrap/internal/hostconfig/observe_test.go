@@ -23,7 +23,10 @@ func (w *world) progress(name, state string, stage models.HostStage, since metav
 	agent := w.agent(name)
 	w.change(agent, func() {
 		agent.Status.DebugInfo.State = state
-		agent.Status.Progress = aiv1beta1.HostProgressInfo{CurrentStage: stage, StageStartTime: &since, StageUpdateTime: &since, InstallationPercentage: percentage}
+		agent.Status.Progress = aiv1beta1.HostProgressInfo{
+			CurrentStage: stage, StageStartTime: &since, StageUpdateTime: &since,
+			InstallationPercentage: percentage,
+		}
 	})
 }
 
@@ -66,7 +69,8 @@ func TestStagesOfHostAreReportedWithTime(t *testing.T) {
 
 	w.restart()
 	config := w.config()
-	config.Status.InstallationProgress, config.Status.InstallationStageStartTime, config.Status.InstallationPercentage = "", nil, ptr.To[int32](1)
+	config.Status.InstallationProgress, config.Status.InstallationStageStartTime = "", nil
+	config.Status.InstallationPercentage = ptr.To[int32](1)
 	w.Expect(w.Status().Update(w.t.Context(), config)).To(Succeed())
 	w.reconcile()
 	w.clock = w.clock.Add(reconcile.DeferralPeriod)

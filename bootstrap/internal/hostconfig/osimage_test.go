@@ -30,8 +30,11 @@ func upgraded(t *testing.T, state string, releases ...string) *world {
 
 func controlPlaneMachine(name, cluster, release string) client.Object {
 	return &clusterv1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: cluster, clusterv1.MachineControlPlaneLabel: ""}},
-		Spec:       clusterv1.MachineSpec{ClusterName: cluster, Version: release},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name,
+			Labels: map[string]string{clusterv1.ClusterNameLabel: cluster, clusterv1.MachineControlPlaneLabel: ""},
+		},
+		Spec: clusterv1.MachineSpec{ClusterName: cluster, Version: release},
 	}
 }
 

@@ -31,7 +31,9 @@ var notOurs = map[string]struct {
 	"the AgentClusterInstall is another control plane's": {func(w *world, _ *hivev1.ClusterDeployment, i *hiveext.AgentClusterInstall) {
 		w.change(i, func() { i.Labels[clusterv1.MachineControlPlaneNameLabel] = "another" })
 	}, bootstrapv1.ClusterDeploymentNotOursReason, "AgentClusterInstall cp does not belong to Cluster c but to control plane another"},
-	"the ClusterDeployment is a former Cluster's of the same name": {func(w *world, d *hivev1.ClusterDeployment, _ *hiveext.AgentClusterInstall) {
+	"the ClusterDeployment is a former Cluster's of the same name": {func(w *world, d *hivev1.ClusterDeployment,
+		_ *hiveext.AgentClusterInstall,
+	) {
 		w.change(d, func() { d.Annotations[contract.ClusterUIDAnnotation] = "former" })
 	}, bootstrapv1.ClusterDeploymentNotOursReason, "but to a former Cluster c (UID former)"},
 	"the labels were removed": {func(w *world, d *hivev1.ClusterDeployment, _ *hiveext.AgentClusterInstall) {
@@ -60,7 +62,8 @@ func TestUnregisteredClusterGetsNoImage(t *testing.T) {
 	err := w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "m"}, &assisted.InfraEnv{})
 	w.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "no host can boot its image")
 	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForAgentClusterInstallReason)
-	w.Expect(w.message(bootstrapv1.DiscoveryImageReadyCondition)).To(ContainSubstring("assisted-service has not registered the cluster of AgentClusterInstall cp: see condition Installed of OpenshiftAssistedControlPlane cp"))
+	w.Expect(w.message(bootstrapv1.DiscoveryImageReadyCondition)).To(ContainSubstring("assisted-service has not registered the cluster of " +
+		"AgentClusterInstall cp: see condition Installed of OpenshiftAssistedControlPlane cp"))
 	w.setState(install, "insufficient")
 	w.reconcile()
 	w.Expect(w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "m"}, &assisted.InfraEnv{})).To(Succeed())
@@ -193,8 +196,14 @@ var foreignInfraEnvs = map[string]struct {
 	change  func(infraEnv *assisted.InfraEnv)
 	message string
 }{
-	"of another Cluster":        {func(e *assisted.InfraEnv) { e.Labels[clusterv1.ClusterNameLabel] = "another" }, "it belongs to Cluster another"},
-	"of another config":         {func(e *assisted.InfraEnv) { e.Labels[bootstrapv1.ConfigNameLabel] = "another" }, "it serves OpenshiftAssistedConfig another"},
+	"of another Cluster": {
+		func(e *assisted.InfraEnv) { e.Labels[clusterv1.ClusterNameLabel] = "another" },
+		"it belongs to Cluster another",
+	},
+	"of another config": {
+		func(e *assisted.InfraEnv) { e.Labels[bootstrapv1.ConfigNameLabel] = "another" },
+		"it serves OpenshiftAssistedConfig another",
+	},
 	"created by another client": {func(*assisted.InfraEnv) {}, "another client created it"},
 }
 
@@ -288,7 +297,8 @@ func TestForeignInfraEnvOfChosenHostCanBeRestored(t *testing.T) {
 			w.restart()
 			w.reconcile()
 			w.wants(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.InfraEnvNotOursReason)
-			w.Expect(w.message(bootstrapv1.DiscoveryImageReadyCondition)).To(And(ContainSubstring(tc.advice), ContainSubstring("would wipe its host")))
+			w.Expect(w.message(bootstrapv1.DiscoveryImageReadyCondition)).To(And(ContainSubstring(tc.advice),
+				ContainSubstring("would wipe its host")))
 
 			restored = read(w, "m", &assisted.InfraEnv{})
 			w.change(restored, func() { restored.Labels, restored.Annotations = marks.Labels, marks.Annotations })

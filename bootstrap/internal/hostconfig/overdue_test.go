@@ -59,7 +59,7 @@ func TestAssistedServiceIsUnavailable(t *testing.T) {
 				return w
 			},
 			condition: bootstrapv1.DeletingCondition, status: metav1.ConditionTrue, before: bootstrapv1.DeletingAgentReason,
-			respond: func(w *world) { w.letGo("a", &aiv1beta1.Agent{}) }, after: bootstrapv1.DeletingInfraEnvReason,
+			respond: func(w *world) { w.removeFinalizers("a", &aiv1beta1.Agent{}) }, after: bootstrapv1.DeletingInfraEnvReason,
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {
@@ -92,7 +92,10 @@ func TestServiceThatReportsBlockedDeletion(t *testing.T) {
 	w.reconcile()
 	agent := w.agent("a")
 	w.change(agent, func() {
-		agent.Status.Conditions = append(agent.Status.Conditions, conditionsv1.Condition{Type: aiv1beta1.CleanupCondition, Status: corev1.ConditionFalse, Message: "the cluster does not answer"})
+		agent.Status.Conditions = append(agent.Status.Conditions, conditionsv1.Condition{
+			Type:   aiv1beta1.CleanupCondition,
+			Status: corev1.ConditionFalse, Message: "the cluster does not answer",
+		})
 	})
 	w.clock = w.clock.Add(time.Hour)
 	w.reconcile()

@@ -104,7 +104,8 @@ func (w *world) completed(at time.Time) {
 	w.change(install, func() {
 		install.Status.DebugInfo.State = "adding-hosts"
 		install.Status.Conditions = []hivev1.ClusterInstallCondition{{
-			Type: hiveext.ClusterCompletedCondition, Status: corev1.ConditionTrue, Reason: hiveext.ClusterInstalledReason, LastTransitionTime: metav1.NewTime(at),
+			Type: hiveext.ClusterCompletedCondition, Status: corev1.ConditionTrue, Reason: hiveext.ClusterInstalledReason,
+			LastTransitionTime: metav1.NewTime(at),
 		}}
 	})
 }

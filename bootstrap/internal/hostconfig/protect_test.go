@@ -88,8 +88,17 @@ func TestProtectionEnds(t *testing.T) {
 			machine := read(w, "m", &clusterv1.Machine{})
 			w.change(machine, func() { machine.Annotations = nil })
 		}, protection.Value},
-		"the Node exists before the installation ends": {func(w *world) { w.enter("a", "installing-in-progress"); w.knowNode() }, protection.Value},
-		"installed, the annotation of a user stays":    {func(w *world) { w.annotate(""); w.annotate("mine"); w.enter("a", "installed"); w.knowNode() }, "mine"},
+		"the Node exists before the installation ends": {
+			func(w *world) { w.enter("a", "installing-in-progress"); w.knowNode() },
+			protection.Value,
+		},
+		"installed, the annotation of a user stays": {func(w *world) {
+			w.annotate("")
+			w.annotate("mine")
+			w.enter("a",
+				"installed")
+			w.knowNode()
+		}, "mine"},
 		"installed, the provider's annotation remains, and the manager restarted": {func(w *world) {
 			w.enter("a", "installed")
 			w.knowNode()

@@ -177,9 +177,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	case s.Paused():
 		return result, nil
 	case s.Deleting():
-		return result, reconcile.Run(ctx, s, r.deletion.KeepInUse, r.deletion.DeleteBoundAgents, r.deletion.KeepForeignAgents, r.deletion.DeleteInfraEnv, r.deletion.DeleteLeftAgents, r.deletion.ConfirmDeleted, r.deletion.RemoveFinalizer)
+		return result, reconcile.Run(ctx, s, r.deletion.KeepInUse, r.deletion.DeleteBoundAgents, r.deletion.KeepForeignAgents,
+			r.deletion.DeleteInfraEnv, r.deletion.DeleteLeftAgents, r.deletion.ConfirmDeleted, r.deletion.RemoveFinalizer)
 	default:
 		identification.ReportHost(s)
-		return result, reconcile.Run(ctx, s, r.addFinalizer, r.protector.Protect, r.infraEnvs.Relabel, r.restore, r.prerequisites.Check, r.infraEnvs.EnsureImage, r.bootData.Publish, r.identifier.Identify, r.fencing.Fence, r.binder.Bind, r.binder.Approve, r.binder.Observe)
+		return result, reconcile.Run(ctx, s, r.addFinalizer, r.protector.Protect, r.infraEnvs.Relabel, r.restore, r.prerequisites.Check,
+			r.infraEnvs.EnsureImage, r.bootData.Publish, r.identifier.Identify, r.fencing.Fence, r.binder.Bind, r.binder.Approve, r.binder.Observe)
 	}
 }

@@ -70,7 +70,10 @@ func TestHostIsInstalled(t *testing.T) {
 	w.Expect(w.agent("a").Spec.Approved).To(BeTrue(), "approved")
 	w.lasts(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForInstallationReason)
 
-	for state, reason := range map[string]string{"installing": bootstrapv1.HostInstallingReason, "installing-in-progress": bootstrapv1.HostInstallingReason} {
+	for state, reason := range map[string]string{
+		"installing":             bootstrapv1.HostInstallingReason,
+		"installing-in-progress": bootstrapv1.HostInstallingReason,
+	} {
 		w.enter("a", state)
 		w.reconcile()
 		w.lasts(bootstrapv1.HostInstalledCondition, metav1.ConditionFalse, reason)
@@ -151,9 +154,15 @@ func TestWaitsForDependencies(t *testing.T) {
 		change func(objects map[string]client.Object)
 		reason string
 	}{
-		"no Machine":                {func(o map[string]client.Object) { delete(o, "machine") }, bootstrapv1.WaitingForMachineReason},
-		"no Cluster":                {func(o map[string]client.Object) { delete(o, "cluster") }, bootstrapv1.WaitingForClusterInfrastructureReason},
-		"no ClusterDeployment":      {func(o map[string]client.Object) { delete(o, "deployment") }, bootstrapv1.WaitingForClusterDeploymentReason},
+		"no Machine": {func(o map[string]client.Object) { delete(o, "machine") }, bootstrapv1.WaitingForMachineReason},
+		"no Cluster": {
+			func(o map[string]client.Object) { delete(o, "cluster") },
+			bootstrapv1.WaitingForClusterInfrastructureReason,
+		},
+		"no ClusterDeployment": {
+			func(o map[string]client.Object) { delete(o, "deployment") },
+			bootstrapv1.WaitingForClusterDeploymentReason,
+		},
 		"no infrastructure machine": {func(o map[string]client.Object) { delete(o, "metal3") }, bootstrapv1.WaitingForInfraMachineReason},
 		"no pull secret":            {func(o map[string]client.Object) { delete(o, "pullSecret") }, bootstrapv1.PullSecretMissingReason},
 		"a foreign InfraEnv": {func(o map[string]client.Object) {
@@ -213,7 +222,10 @@ func TestPausedConfigDoesNothingAfterAnyTime(t *testing.T) {
 			w.reconcile()
 			w.wants(clusterv1.PausedCondition, metav1.ConditionTrue, clusterv1.PausedReason)
 			writes, paused := w.writes, time.Now()
-			for _, since := range []time.Duration{time.Second, reconcile.DeferralPeriod, time.Minute, time.Hour, 24 * time.Hour, 400 * 24 * time.Hour} {
+			for _, since := range []time.Duration{
+				time.Second, reconcile.DeferralPeriod, time.Minute, time.Hour, 24 * time.Hour,
+				400 * 24 * time.Hour,
+			} {
 				w.clock = paused.Add(since)
 				w.Expect(w.reconcile().RequeueAfter).To(BeZero(), "after %s", since)
 			}

@@ -21,13 +21,24 @@ func TestRejectedRequestsAreRepeated(t *testing.T) {
 		reason  string
 		message string
 	}{
-		"an InfraEnv":  {func(t *testing.T) *world { return newWorld(t, values(lab())...) }, bootstrapv1.DiscoveryImageReadyCondition, errDenied, bootstrapv1.DiscoveryImageFailedReason, "InfraEnv m is refused: "},
-		"a boot image": {imageMade, bootstrapv1.DataSecretAvailableCondition, errDenied, bootstrapv1.BootImageRejectedReason, "Metal3Machine m cannot take the boot image: "},
-		"an Agent":     {discoveredAfterBoot, bootstrapv1.HostBoundCondition, errDenied, bootstrapv1.InvalidConfigurationReason, "Agent a is refused: "},
+		"an InfraEnv": {
+			func(t *testing.T) *world { return newWorld(t, values(lab())...) }, bootstrapv1.DiscoveryImageReadyCondition, errDenied,
+			bootstrapv1.DiscoveryImageFailedReason, "InfraEnv m is refused: ",
+		},
+		"a boot image": {
+			imageMade, bootstrapv1.DataSecretAvailableCondition, errDenied, bootstrapv1.BootImageRejectedReason,
+			"Metal3Machine m cannot take the boot image: ",
+		},
+		"an Agent": {
+			discoveredAfterBoot, bootstrapv1.HostBoundCondition, errDenied, bootstrapv1.InvalidConfigurationReason,
+			"Agent a is refused: ",
+		},
 		"an Agent with a field that its definition does not have": {
 			discoveredAfterBoot, bootstrapv1.HostBoundCondition,
-			errors.New("failed to create typed patch object (lab/a; agent-install.openshift.io/v1beta1, Kind=Agent): .spec.machineConfigPool: field not declared in schema"),
-			bootstrapv1.InvalidConfigurationReason, "assisted-service of this hub is too old for what is set here: its Agents have no spec.machineConfigPool. ",
+			errors.New("failed to create typed patch object (lab/a; agent-install.openshift.io/v1beta1, Kind=Agent): .spec.machineConfigPool: " +
+				"field not declared in schema"),
+			bootstrapv1.InvalidConfigurationReason, "assisted-service of this hub is too old for what is set here: its Agents have no " +
+				"spec.machineConfigPool. ",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,7 +25,10 @@ func (w *world) strip() {
 // TestLabelsOfInfraEnvAreRestored: the deletion of the Machine finds the InfraEnv by its labels. They are
 // also restored for an installed host, for which the provider applies nothing else any more.
 func TestLabelsOfInfraEnvAreRestored(t *testing.T) {
-	for situation, at := range map[string]func(*testing.T) *world{"before a host has booted": func(t *testing.T) *world { return booted(t) }, "of an installed host": joined} {
+	for situation, at := range map[string]func(*testing.T) *world{
+		"before a host has booted": func(t *testing.T) *world { return booted(t) },
+		"of an installed host":     joined,
+	} {
 		t.Run(situation, func(t *testing.T) {
 			w := at(t)
 			wanted := read(w, "m", &assisted.InfraEnv{}).Labels
@@ -58,7 +61,7 @@ func TestDeletionFindsInfraEnvWithoutLabels(t *testing.T) {
 	w.remove(w.config())
 	w.reconcile()
 	w.Expect(w.agent("a").DeletionTimestamp).NotTo(BeNil())
-	w.letGo("a", &aiv1beta1.Agent{})
+	w.removeFinalizers("a", &aiv1beta1.Agent{})
 	w.reconcile()
 	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
 }
@@ -72,7 +75,7 @@ func TestDeletionWithoutMachineFindsInfraEnvWithoutLabels(t *testing.T) {
 	w.remove(w.config())
 	w.reconcile()
 	w.Expect(w.agent("a").DeletionTimestamp).NotTo(BeNil())
-	w.letGo("a", &aiv1beta1.Agent{})
+	w.removeFinalizers("a", &aiv1beta1.Agent{})
 	w.reconcile()
 	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
 	w.Expect(w.config().Finalizers).NotTo(BeEmpty(), "the config waits for the InfraEnv")

@@ -46,7 +46,7 @@ func (w *world) gone(name string, obj client.Object) bool {
 	return apierrors.IsNotFound(err)
 }
 
-func (w *world) letGo(name string, obj client.Object) {
+func (w *world) removeFinalizers(name string, obj client.Object) {
 	w.t.Helper()
 	read(w, name, obj)
 	w.change(obj, func() { obj.SetFinalizers(nil) })
@@ -60,11 +60,12 @@ func TestDeletionInOrder(t *testing.T) {
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingAgentReason)
 	w.Expect(w.agent("a").DeletionTimestamp).NotTo(BeNil(), "the Agent is deleted first: without its InfraEnv the Node would stay")
-	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil(), "the Agent is deleted first: without its InfraEnv the Node would stay")
-	w.letGo("a", &aiv1beta1.Agent{})
+	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil(),
+		"the Agent is deleted first: without its InfraEnv the Node would stay")
+	w.removeFinalizers("a", &aiv1beta1.Agent{})
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingInfraEnvReason)
-	w.letGo("m", &assisted.InfraEnv{})
+	w.removeFinalizers("m", &assisted.InfraEnv{})
 	w.reconcile()
 	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is removed")
 }
@@ -83,24 +84,28 @@ func TestDeletionOfTheWholeCluster(t *testing.T) {
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingAgentReason)
 	agent := w.agent("a")
 	w.Expect(agent.DeletionTimestamp).NotTo(BeNil(), "the Agent is deleted first")
-	w.Expect(agent.Annotations).To(HaveKey(assisted.SkipSpokeCleanupAnnotation), "nothing has to be removed from a cluster that is being deleted")
-	w.letGo("a", &aiv1beta1.Agent{})
+	w.Expect(agent.Annotations).To(HaveKey(assisted.SkipSpokeCleanupAnnotation),
+		"nothing has to be removed from a cluster that is being deleted")
+	w.removeFinalizers("a", &aiv1beta1.Agent{})
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingInfraEnvReason)
 	w.Expect(w.agent("stranger").DeletionTimestamp).To(BeNil(), "the Agent stays while its host could register again")
-	w.letGo("m", &assisted.InfraEnv{})
+	w.removeFinalizers("m", &assisted.InfraEnv{})
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingAgentReason)
-	w.letGo("stranger", &aiv1beta1.Agent{})
+	w.removeFinalizers("stranger", &aiv1beta1.Agent{})
 	w.reconcile()
 	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is removed")
 }
 
 func TestDeletionWithoutOtherObjects(t *testing.T) {
 	w := joined(t)
-	w.letGo("m", &assisted.InfraEnv{})
-	w.letGo("a", &aiv1beta1.Agent{})
-	for _, obj := range []client.Object{read(w, "m", &clusterv1.Machine{}), read(w, "c", &clusterv1.Cluster{}), read(w, "m", &assisted.InfraEnv{}), w.agent("a"), w.config()} {
+	w.removeFinalizers("m", &assisted.InfraEnv{})
+	w.removeFinalizers("a", &aiv1beta1.Agent{})
+	for _, obj := range []client.Object{
+		read(w, "m", &clusterv1.Machine{}), read(w, "c", &clusterv1.Cluster{}),
+		read(w, "m", &assisted.InfraEnv{}), w.agent("a"), w.config(),
+	} {
 		w.remove(obj)
 	}
 	w.reconcile()
@@ -134,14 +139,17 @@ func TestHostOfBlockedMachineIsKept(t *testing.T) {
 		before func(w *world)
 		kept   bool
 	}{
-		"the Machine waits":         {func(*world) {}, true},
-		"the annotation is removed": {func(w *world) { m := read(w, "m", &clusterv1.Machine{}); w.change(m, func() { m.Annotations = nil }) }, false},
+		"the Machine waits": {func(*world) {}, true},
+		"the annotation is removed": {
+			func(w *world) { m := read(w, "m", &clusterv1.Machine{}); w.change(m, func() { m.Annotations = nil }) },
+			false,
+		},
 		"the whole Cluster is being deleted": {func(w *world) {
 			cluster := read(w, "c", &clusterv1.Cluster{})
 			w.change(cluster, func() { cluster.Finalizers = []string{clusterv1.ClusterFinalizer} })
 			w.remove(cluster)
 		}, false},
-		"the finalizers of the Machine were removed": {func(w *world) { w.letGo("m", &clusterv1.Machine{}) }, false},
+		"the finalizers of the Machine were removed": {func(w *world) { w.removeFinalizers("m", &clusterv1.Machine{}) }, false},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			w := joined(t)
@@ -170,10 +178,10 @@ func TestAgentOfAnotherClusterStays(t *testing.T) {
 	w.create(other)
 	w.remove(read(w, "m", &clusterv1.Machine{}))
 	w.remove(w.config())
-	w.letGo("m", &assisted.InfraEnv{})
+	w.removeFinalizers("m", &assisted.InfraEnv{})
 	w.remove(read(w, "m", &assisted.InfraEnv{}))
 	w.reconcile()
-	w.letGo("a", &aiv1beta1.Agent{})
+	w.removeFinalizers("a", &aiv1beta1.Agent{})
 	w.reconcile()
 	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is removed")
 	w.Expect(w.agent("other").DeletionTimestamp).To(BeNil(), "a host of another cluster is not deleted for the label of a deleted InfraEnv")
@@ -187,7 +195,10 @@ func TestAgentThatIsBoundToAnotherCluster(t *testing.T) {
 		remove func(w *world)
 	}{
 		"a Machine is deleted": {aiv1beta1.ClusterReference{Namespace: namespace, Name: "another"}, func(*world) {}},
-		"a Machine is deleted, the cluster is in another namespace": {aiv1beta1.ClusterReference{Namespace: "tenant", Name: "cp"}, func(*world) {}},
+		"a Machine is deleted, the cluster is in another namespace": {
+			aiv1beta1.ClusterReference{Namespace: "tenant", Name: "cp"},
+			func(*world) {},
+		},
 		"the whole Cluster is deleted": {aiv1beta1.ClusterReference{Namespace: namespace, Name: "another"}, func(w *world) {
 			w.remove(read(w, "c", &clusterv1.Cluster{}))
 		}},
@@ -196,7 +207,10 @@ func TestAgentThatIsBoundToAnotherCluster(t *testing.T) {
 			w := joined(t)
 			agent := w.agent("a")
 			w.change(agent, func() { agent.Spec.ClusterDeploymentName = &tc.ref })
-			w.create(&hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "another", Labels: map[string]string{clusterv1.ClusterNameLabel: "another"}}})
+			w.create(&hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespace, Name: "another",
+				Labels: map[string]string{clusterv1.ClusterNameLabel: "another"},
+			}})
 			w.remove(read(w, "m", &clusterv1.Machine{}))
 			w.remove(w.config())
 			tc.remove(w)
@@ -227,7 +241,8 @@ func TestAgentOfAnotherInstalledMachineIsKept(t *testing.T) {
 	for range 2 {
 		w.reconcile()
 		w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.ServerInUseReason)
-		w.Expect(w.message(bootstrapv1.DeletingCondition)).To(And(ContainSubstring("OpenshiftAssistedConfig other, which has a Node, recorded Agent a"), ContainSubstring("wipes its host")))
+		w.Expect(w.message(bootstrapv1.DeletingCondition)).To(And(ContainSubstring("OpenshiftAssistedConfig other, which has a Node, recorded "+
+			"Agent a"), ContainSubstring("wipes its host")))
 		w.Expect(w.agent("a").DeletionTimestamp).To(BeNil())
 		w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil())
 		w.restart()
@@ -260,8 +275,10 @@ func TestBoundAgentOfAnotherInstalledMachineIsKept(t *testing.T) {
 	for range 2 {
 		w.reconcile()
 		w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.ServerInUseReason)
-		w.Expect(w.message(bootstrapv1.DeletingCondition)).To(And(ContainSubstring("OpenshiftAssistedConfig other, which has a Node, recorded Agent a"),
-			ContainSubstring("Annotate Agent a, which is bound to ClusterDeployment cp, with agent.agent-install.openshift.io/skip-spoke-cleanup=true, then delete the Agent"),
+		w.Expect(w.message(bootstrapv1.DeletingCondition)).To(And(ContainSubstring("OpenshiftAssistedConfig other, which has a Node, recorded "+
+			"Agent a"),
+			ContainSubstring("Annotate Agent a, which is bound to ClusterDeployment cp, with "+
+				"agent.agent-install.openshift.io/skip-spoke-cleanup=true, then delete the Agent"),
 			ContainSubstring("Without the annotation assisted-service removes the Node of the server from the cluster")))
 		w.Expect(w.agent("a").DeletionTimestamp).To(BeNil())
 		w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil())
@@ -285,12 +302,18 @@ func TestWholeClusterIsDeletedThoughAnotherConfigRecordedTheAgent(t *testing.T) 
 		remove    func(w *world)
 		kept      bool
 	}{
-		"the Cluster of both is being deleted":                          {"c", deleteCluster, false},
-		"the recording config belongs to another Cluster":               {"another", deleteCluster, true},
-		"only the Machine is deleted":                                   {"c", func(*world) {}, true},
-		"the Cluster is absent, which deletes no other Machine":         {"c", func(w *world) { w.remove(read(w, "c", &clusterv1.Cluster{})) }, true},
-		"the Cluster of the recording config is not known":              {"", deleteCluster, true},
-		"the Cluster is absent, that of the recording config not known": {"", func(w *world) { w.remove(read(w, "c", &clusterv1.Cluster{})) }, true},
+		"the Cluster of both is being deleted":            {"c", deleteCluster, false},
+		"the recording config belongs to another Cluster": {"another", deleteCluster, true},
+		"only the Machine is deleted":                     {"c", func(*world) {}, true},
+		"the Cluster is absent, which deletes no other Machine": {
+			"c", func(w *world) { w.remove(read(w, "c", &clusterv1.Cluster{})) },
+			true,
+		},
+		"the Cluster of the recording config is not known": {"", deleteCluster, true},
+		"the Cluster is absent, that of the recording config not known": {
+			"", func(w *world) { w.remove(read(w, "c", &clusterv1.Cluster{})) },
+			true,
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			w := booted(t)
@@ -307,12 +330,13 @@ func TestWholeClusterIsDeletedThoughAnotherConfigRecordedTheAgent(t *testing.T) 
 			w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp == nil).To(Equal(tc.kept), w.message(bootstrapv1.DeletingCondition))
 			if tc.kept {
 				w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.ServerInUseReason)
-				w.Expect(w.message(bootstrapv1.DeletingCondition)).To(And(ContainSubstring("Start the server from its disk. Then delete the Agent, which wipes nothing."), Not(ContainSubstring("skip-spoke-cleanup")),
+				w.Expect(w.message(bootstrapv1.DeletingCondition)).To(And(ContainSubstring("Start the server from its disk. Then delete the Agent, "+
+					"which wipes nothing."), Not(ContainSubstring("skip-spoke-cleanup")),
 					ContainSubstring("Do not delete the Machine of that config to end the wait: that wipes its host")))
 				return
 			}
 			w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingInfraEnvReason)
-			w.letGo("m", &assisted.InfraEnv{})
+			w.removeFinalizers("m", &assisted.InfraEnv{})
 			w.reconcile()
 			w.reconcile()
 			w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is removed")
@@ -355,10 +379,12 @@ func TestFailedDeletionIsReported(t *testing.T) {
 	w.remove(w.config())
 	failed := status.Summarize(&facts.Facts{Config: w.config()}, &status.Findings{}, errors.New("no"))
 	for _, name := range []string{bootstrapv1.DeletingCondition, bootstrapv1.ReadyCondition} {
-		w.Expect(failed).To(ContainElement(And(HaveField("Type", name), HaveField("Reason", bootstrapv1.InternalErrorReason), HaveField("Message", ContainSubstring("is tried again")))))
+		w.Expect(failed).To(ContainElement(And(HaveField("Type", name), HaveField("Reason", bootstrapv1.InternalErrorReason),
+			HaveField("Message", ContainSubstring("is tried again")))))
 	}
 	w.reconcile()
 	message := w.message(bootstrapv1.DeletingCondition)
 	w.Expect(message).NotTo(BeEmpty())
-	w.Expect(status.Summarize(&facts.Facts{Config: w.config()}, &status.Findings{}, errors.New("no"))).To(ContainElement(And(HaveField("Type", bootstrapv1.DeletingCondition), HaveField("Message", message))))
+	w.Expect(status.Summarize(&facts.Facts{Config: w.config()}, &status.Findings{},
+		errors.New("no"))).To(ContainElement(And(HaveField("Type", bootstrapv1.DeletingCondition), HaveField("Message", message))))
 }

@@ -76,7 +76,8 @@ func TestUrgent(t *testing.T) {
 		"the first report of a problem": {after: []metav1.Condition{invalid}, urgent: true},
 		"one wait after the other": {
 			before: []metav1.Condition{waiting},
-			after:  []metav1.Condition{condition(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostValidationReason, "")},
+			after: []metav1.Condition{condition(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostValidationReason,
+				"")},
 		},
 		"a step has ended": {
 			before: []metav1.Condition{waiting},
@@ -90,7 +91,8 @@ func TestUrgent(t *testing.T) {
 		"a problem is fixed": {before: []metav1.Condition{invalid}, after: []metav1.Condition{waiting}, urgent: true},
 		"a problem has another message": {
 			before: []metav1.Condition{invalid},
-			after:  []metav1.Condition{condition(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.InvalidConfigurationReason, "b")},
+			after: []metav1.Condition{condition(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.InvalidConfigurationReason,
+				"b")},
 		},
 		"the deletion begins, and waits": {
 			before: []metav1.Condition{condition(bootstrapv1.DeletingCondition, metav1.ConditionFalse, bootstrapv1.NotDeletingReason, "")},
@@ -103,14 +105,26 @@ func TestUrgent(t *testing.T) {
 			urgent: true,
 		},
 		"bootstrap data for Cluster API": {change: func(s *scope.Scope) { s.Status.DataSecretName = "m" }, urgent: true},
-		"bootstrap data exists":          {change: func(s *scope.Scope) { s.Status.Initialization.DataSecretCreated = ptr.To(true) }, urgent: true},
-		"the Agent is known":             {change: func(s *scope.Scope) { s.Status.AgentRef = &corev1.LocalObjectReference{Name: "a"} }, urgent: true},
+		"bootstrap data exists": {
+			change: func(s *scope.Scope) { s.Status.Initialization.DataSecretCreated = ptr.To(true) },
+			urgent: true,
+		},
+		"the Agent is known": {
+			change: func(s *scope.Scope) { s.Status.AgentRef = &corev1.LocalObjectReference{Name: "a"} },
+			urgent: true,
+		},
 		"the spec was edited": {change: func(s *scope.Scope) {
 			s.Config.Status.ObservedGeneration, s.Status.ObservedGeneration = 1, 2
 		}, urgent: true},
 		"the first observation of the spec": {change: func(s *scope.Scope) { s.Status.ObservedGeneration = 1 }},
-		"a warning":                         {change: func(s *scope.Scope) { s.StatusEvent(corev1.EventTypeWarning, bootstrapv1.HostRefusedReason, "") }, urgent: true},
-		"a normal event":                    {change: func(s *scope.Scope) { s.StatusEvent(corev1.EventTypeNormal, bootstrapv1.HostApprovedReason, "") }},
+		"a warning": {change: func(s *scope.Scope) {
+			s.StatusEvent(corev1.EventTypeWarning,
+				bootstrapv1.HostRefusedReason, "")
+		}, urgent: true},
+		"a normal event": {change: func(s *scope.Scope) {
+			s.StatusEvent(corev1.EventTypeNormal,
+				bootstrapv1.HostApprovedReason, "")
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := scope.New(&facts.Facts{Config: &bootstrapv1.OpenshiftAssistedConfig{}})

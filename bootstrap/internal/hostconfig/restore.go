@@ -47,11 +47,14 @@ func (r *Reconciler) restore(ctx context.Context, s *scope.Scope) (bool, error) 
 	s.Pass(bootstrapv1.DiscoveryImageReadyCondition, "")
 	s.Pass(bootstrapv1.DataSecretAvailableCondition, "")
 	if agent := discoveredAgain(s, r.Clock.Now()); agent != nil {
-		if recorded := s.Recorded(bootstrapv1.HostIdentifiedCondition); recorded == nil || recorded.Reason != bootstrapv1.HostBootedDiscoveryAgainReason {
-			s.StatusEvent(corev1.EventTypeWarning, bootstrapv1.HostBootedDiscoveryAgainReason, "the installed host booted the discovery image as Agent %s", agent.Name)
+		if recorded := s.Recorded(
+			bootstrapv1.HostIdentifiedCondition); recorded == nil || recorded.Reason != bootstrapv1.HostBootedDiscoveryAgainReason {
+			s.StatusEvent(corev1.EventTypeWarning, bootstrapv1.HostBootedDiscoveryAgainReason,
+				"the installed host booted the discovery image as Agent %s", agent.Name)
 		}
 		s.Blockf(bootstrapv1.HostIdentifiedCondition, bootstrapv1.HostBootedDiscoveryAgainReason,
-			"the installed host booted the discovery image again (Agent %s). Its disk was not touched. Fix the boot order and restart the host. Deleting the Machine would wipe it", agent.Name)
+			"the installed host booted the discovery image again (Agent %s). Its disk was not touched. Fix the boot order and restart the host. "+
+				"Deleting the Machine would wipe it", agent.Name)
 	} else {
 		message := ""
 		if s.Agent != nil {
@@ -123,7 +126,8 @@ const nodeNoticed = 10 * time.Minute
 // discovery image.
 func nodeIsBack(s *scope.Scope, agent *aiv1beta1.Agent, now time.Time) bool {
 	since := assisted.AgentCondition(agent, aiv1beta1.InstalledCondition).LastTransitionTime.Time
-	if identified := s.Recorded(bootstrapv1.HostIdentifiedCondition); identified != nil && identified.Status == metav1.ConditionTrue && identified.LastTransitionTime.After(since) {
+	identified := s.Recorded(bootstrapv1.HostIdentifiedCondition)
+	if identified != nil && identified.Status == metav1.ConditionTrue && identified.LastTransitionTime.After(since) {
 		return true
 	}
 	// The Machine, which knew its Node, was taken from its config or is restored after it.

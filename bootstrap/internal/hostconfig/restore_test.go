@@ -26,7 +26,10 @@ func (w *world) nodeReady(status metav1.ConditionStatus, since time.Time) {
 	machine := read(w, "m", &clusterv1.Machine{})
 	w.change(machine, func() {
 		machine.Status.NodeRef.Name = "rack1-u7"
-		machine.Status.Conditions = []metav1.Condition{{Type: clusterv1.MachineNodeReadyCondition, Status: status, Reason: "Test", LastTransitionTime: metav1.NewTime(since)}}
+		machine.Status.Conditions = []metav1.Condition{{
+			Type: clusterv1.MachineNodeReadyCondition, Status: status, Reason: "Test",
+			LastTransitionTime: metav1.NewTime(since),
+		}}
 	})
 }
 
@@ -37,7 +40,8 @@ func (w *world) bootDiscovery(at time.Time) {
 	w.change(agent, func() {
 		agent.Status.DebugInfo.State = "installing-pending-user-action"
 		agent.Status.Conditions = append(agent.Status.Conditions, conditionsv1.Condition{
-			Type: aiv1beta1.InstalledCondition, Status: corev1.ConditionFalse, Reason: "InstallationInProgress", LastTransitionTime: metav1.NewTime(at),
+			Type: aiv1beta1.InstalledCondition, Status: corev1.ConditionFalse, Reason: "InstallationInProgress", LastTransitionTime: metav1.NewTime(
+				at),
 		})
 	})
 }
@@ -51,7 +55,10 @@ func TestLostStatusIsRestored(t *testing.T) {
 		func(w *world) {
 			agent := w.agent("a")
 			w.change(agent, func() {
-				agent.Status.Progress = aiv1beta1.HostProgressInfo{CurrentStage: models.HostStageWritingImageToDisk, StageStartTime: ptr.To(metav1.NewTime(w.clock.Truncate(time.Second))), InstallationPercentage: 40}
+				agent.Status.Progress = aiv1beta1.HostProgressInfo{
+					CurrentStage:   models.HostStageWritingImageToDisk,
+					StageStartTime: ptr.To(metav1.NewTime(w.clock.Truncate(time.Second))), InstallationPercentage: 40,
+				}
 			})
 			w.enter("a", "installing-in-progress")
 		},
@@ -163,7 +170,8 @@ func TestInstalledHostIsNeverInstalledAgain(t *testing.T) {
 			w.create(discovered("a", "m", bootMAC))
 			w.reconcile()
 			w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.HostBootedDiscoveryAgainReason)
-			w.Expect(w.agent("a").Spec).To(And(HaveField("Approved", BeFalse()), HaveField("ClusterDeploymentName", BeNil()), HaveField("Role", BeEmpty())), "the spec of the Agent is unchanged")
+			w.Expect(w.agent("a").Spec).To(And(HaveField("Approved", BeFalse()), HaveField("ClusterDeploymentName", BeNil()),
+				HaveField("Role", BeEmpty())), "the spec of the Agent is unchanged")
 		})
 	}
 }
@@ -178,7 +186,8 @@ func TestMovedMachine(t *testing.T) {
 	w.reconcile()
 	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
 	w.Expect(w.config().Status.DataSecretName).To(Equal("m"), "the data secret is restored")
-	w.Expect(w.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "m"}, &assisted.InfraEnv{})).To(MatchError(apierrors.IsNotFound, "not found"), "no InfraEnv is created for an installed host")
+	w.Expect(w.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "m"},
+		&assisted.InfraEnv{})).To(MatchError(apierrors.IsNotFound, "not found"), "no InfraEnv is created for an installed host")
 }
 
 // TestWipedStatusOfInstalledHost is restored from its Agent: a status contains only data that can be found
@@ -220,7 +229,8 @@ func TestAgentWithoutInstalledHost(t *testing.T) {
 			w.change(agent, func() { change(w, agent) })
 			w.reconcile()
 			w.wants(bootstrapv1.HostInstalledCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
-			w.Expect(w.config().Status).To(And(HaveField("AgentRef", BeNil()), HaveField("InstallationProgress", BeEmpty()), HaveField("InstallationStageStartTime", BeNil())))
+			w.Expect(w.config().Status).To(And(HaveField("AgentRef", BeNil()), HaveField("InstallationProgress", BeEmpty()),
+				HaveField("InstallationStageStartTime", BeNil())))
 		})
 	}
 }

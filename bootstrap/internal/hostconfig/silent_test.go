@@ -40,7 +40,8 @@ func TestSilentHostBecomesAProblem(t *testing.T) {
 		"provisioned, no Agent registers": {
 			begin:     func(w *world) { w.provisioned() },
 			condition: bootstrapv1.HostIdentifiedCondition, before: bootstrapv1.WaitingForHostReason,
-			mention: "waiting for BareMetalHost lab/rack1-u7 to boot the discovery image; the host has not contacted assisted-service for more than 30 minutes (BareMetalHost lab/rack1-u7 is provisioned and powered on)",
+			mention: "waiting for BareMetalHost lab/rack1-u7 to boot the discovery image; the host has not contacted assisted-service for more " +
+				"than 30 minutes (BareMetalHost lab/rack1-u7 is provisioned and powered on)",
 			respond: func(w *world) { w.create(discovered("a", "m", bootMAC)) },
 		},
 		"bound, and powered off before it registers with the cluster": {
@@ -53,7 +54,8 @@ func TestSilentHostBecomesAProblem(t *testing.T) {
 					agent.Status.DebugInfo.State = "binding"
 				})
 			},
-			condition: bootstrapv1.HostBoundCondition, before: bootstrapv1.HostBindingReason, mention: "waiting for Agent a to register with the cluster; the host has not contacted",
+			condition: bootstrapv1.HostBoundCondition, before: bootstrapv1.HostBindingReason, mention: "waiting for Agent a to register with the " +
+				"cluster; the host has not contacted",
 			respond: func(w *world) {
 				agent := w.agent("a")
 				w.change(agent, func() { agent.Status.Inventory = discovered("a", "m", bootMAC).Status.Inventory })
@@ -68,7 +70,8 @@ func TestSilentHostBecomesAProblem(t *testing.T) {
 				w.reconcile()
 				w.disconnect("a")
 			},
-			condition: bootstrapv1.HostInstalledCondition, before: bootstrapv1.WaitingForHostReason, mention: "Agent a is out of touch with assisted-service",
+			condition: bootstrapv1.HostInstalledCondition, before: bootstrapv1.WaitingForHostReason, mention: "Agent a is out of touch with " +
+				"assisted-service",
 			respond: func(w *world) { w.enter("a", "installing") },
 		},
 		"the approved Agent is deleted": {
@@ -82,7 +85,8 @@ func TestSilentHostBecomesAProblem(t *testing.T) {
 				w.remove(w.agent("a"))
 			},
 			condition: bootstrapv1.HostIdentifiedCondition, before: bootstrapv1.WaitingForHostReason,
-			mention: "Agent a of the host was deleted. If the installation of the host had begun, the host may be installed in part; the host has not contacted",
+			mention: "Agent a of the host was deleted. If the installation of the host had begun, the host may be installed in part; the host " +
+				"has not contacted",
 			respond: func(w *world) { w.create(discovered("b", "m", bootMAC)) },
 		},
 	} {
@@ -114,7 +118,8 @@ func TestSilentHostBecomesAProblem(t *testing.T) {
 
 			tc.respond(w)
 			w.reconcile()
-			w.Expect(meta.FindStatusCondition(w.config().Status.Conditions, bootstrapv1.ReadyCondition).Reason).NotTo(Equal(bootstrapv1.HostNotRespondingReason))
+			w.Expect(meta.FindStatusCondition(w.config().Status.Conditions,
+				bootstrapv1.ReadyCondition).Reason).NotTo(Equal(bootstrapv1.HostNotRespondingReason))
 		})
 	}
 }
@@ -124,7 +129,8 @@ func (w *world) disconnect(name string) {
 	agent := w.agent(name)
 	w.change(agent, func() {
 		agent.Status.DebugInfo.State = "disconnected"
-		conditionsv1.SetStatusConditionNoHeartbeat(&agent.Status.Conditions, conditionsv1.Condition{Type: aiv1beta1.ConnectedCondition, Status: corev1.ConditionFalse, Reason: aiv1beta1.AgentDisconnectedReason})
+		conditionsv1.SetStatusConditionNoHeartbeat(&agent.Status.Conditions,
+			conditionsv1.Condition{Type: aiv1beta1.ConnectedCondition, Status: corev1.ConditionFalse, Reason: aiv1beta1.AgentDisconnectedReason})
 		for i := range agent.Status.Conditions {
 			if agent.Status.Conditions[i].Type == aiv1beta1.ConnectedCondition {
 				agent.Status.Conditions[i].LastTransitionTime = metav1.NewTime(w.clock)
@@ -179,7 +185,8 @@ func TestTwoServersWithOneSystemUUID(t *testing.T) {
 	w.reconcile()
 	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.HostRefusedReason)
 	w.Expect(w.message(bootstrapv1.HostIdentifiedCondition)).To(And(ContainSubstring(
-		"Agent a of BareMetalHost lab/rack1-u7 is now reported by BareMetalHost lab/rack1-u8, which booted the image of InfraEnv m2: two servers have the same system UUID")))
+		"Agent a of BareMetalHost lab/rack1-u7 is now reported by BareMetalHost lab/rack1-u8, which booted the image of InfraEnv m2: two " +
+			"servers have the same system UUID")))
 	w.Expect(w.warnings()).To(ContainElement(ContainSubstring("two servers have the same system UUID")))
 	w.reconcile()
 	w.Expect(w.warnings()).To(BeEmpty(), "the event is emitted once")

@@ -53,7 +53,10 @@ func refusedSince(t *testing.T, ago time.Duration) *world {
 	t.Helper()
 	w := booted(t)
 	agent := discovered("a", "m", bootMAC)
-	agent.Status.DebugInfo = aiv1beta1.DebugInfo{State: "insufficient-unbound", StateInfo: "Host does not meet the minimum hardware requirements: "}
+	agent.Status.DebugInfo = aiv1beta1.DebugInfo{
+		State:     "insufficient-unbound",
+		StateInfo: "Host does not meet the minimum hardware requirements: ",
+	}
 	agent.Status.Conditions = append(agent.Status.Conditions, conditionsv1.Condition{
 		Type: aiv1beta1.ValidatedCondition, Status: corev1.ConditionFalse, Message: "The agent's validations are failing: Missing inventory",
 		LastTransitionTime: metav1.NewTime(w.clock.Add(-ago)),

@@ -56,7 +56,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		Watches(&aiv1beta1.NMStateConfig{}, handler.EnqueueRequestsFromMapFunc(r.ofNMStateConfig)).
 		Watches(&hivev1.ClusterDeployment{}, handler.EnqueueRequestsFromMapFunc(r.ofInstallation), builder.WithPredicates(
 			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
-		Watches(&hiveext.AgentClusterInstall{}, handler.EnqueueRequestsFromMapFunc(r.ofInstallation), builder.WithPredicates(informer.InstallationChanges)).
+		Watches(&hiveext.AgentClusterInstall{}, handler.EnqueueRequestsFromMapFunc(r.ofInstallation),
+			builder.WithPredicates(informer.InstallationChanges)).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret)).
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.ofConfigMap)).
 		WatchesRawSource(source.Channel(r.wake, &handler.EnqueueRequestForObject{})).
@@ -90,7 +91,7 @@ func (r *Reconciler) watchInfraMachine(ctx context.Context, infraMachine *unstru
 // notMapped logs why an event leads to no config. The cache answers all these reads, so that errors are rare.
 func notMapped(ctx context.Context, err error, key string, value any) {
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot tell which configs an event is about", key, value)
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot determine the configs of an event", key, value)
 	}
 }
 
@@ -110,7 +111,8 @@ func (r *Reconciler) request(ctx context.Context, namespace, name string) []ctrl
 // configs returns requests for the configs with a value in an index.
 func (r *Reconciler) configs(ctx context.Context, namespace, field, value string) []ctrl.Request {
 	list := &bootstrapv1.OpenshiftAssistedConfigList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{field: value}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{field: value},
+		client.UnsafeDisableDeepCopy); err != nil {
 		notMapped(ctx, err, "configs by", field)
 		return nil
 	}
@@ -157,8 +159,8 @@ func (r *Reconciler) ofCluster(ctx context.Context, o client.Object) []ctrl.Requ
 // ofInfraEnv maps by the label, else by the name that InfraEnv and config share. The label is missing if the name
 // was too long for a label, or if another client removed the label of our InfraEnv.
 func (r *Reconciler) ofInfraEnv(ctx context.Context, o client.Object) []ctrl.Request {
-	label, labelled := o.GetLabels()[bootstrapv1.ConfigNameLabel]
-	if !labelled && !writer.Wrote(o) {
+	label, labeled := o.GetLabels()[bootstrapv1.ConfigNameLabel]
+	if !labeled && !writer.Wrote(o) {
 		return nil
 	}
 	if requests := r.request(ctx, o.GetNamespace(), label); requests != nil {
@@ -175,11 +177,15 @@ func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) []ctrl.Reques
 		return nil
 	}
 	var requests []ctrl.Request
-	infraEnv, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: agent.Namespace, Name: facts.InfraEnvOf(agent)}, &assisted.InfraEnv{})
+	infraEnv, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: agent.Namespace, Name: facts.InfraEnvOf(agent)},
+		&assisted.InfraEnv{})
 	notMapped(ctx, err, "InfraEnv", facts.InfraEnvOf(agent))
 	if infraEnv != nil {
 		requests = r.ofInfraEnv(ctx, infraEnv)
-	} else if machine, err := kube.Read(ctx, r.Client, client.ObjectKey{Namespace: agent.Namespace, Name: facts.InfraEnvOf(agent)}, &clusterv1.Machine{}); err != nil {
+	} else if machine, err := kube.Read(ctx, r.Client, client.ObjectKey{
+		Namespace: agent.Namespace,
+		Name:      facts.InfraEnvOf(agent),
+	}, &clusterv1.Machine{}); err != nil {
 		notMapped(ctx, err, "Machine", facts.InfraEnvOf(agent))
 	} else if machine != nil {
 		requests = r.ofMachine(ctx, machine) // the InfraEnv is deleted
@@ -258,7 +264,8 @@ func (r *Reconciler) ofInfraMachine(ctx context.Context, o client.Object) []ctrl
 
 func (r *Reconciler) ofInfraMachineNamed(ctx context.Context, namespace, kind, name string) []ctrl.Request {
 	machines := &clusterv1.MachineList{}
-	if err := r.Client.List(ctx, machines, client.InNamespace(namespace), client.MatchingFields{informer.MachineByInfraMachine: kind + "/" + name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, machines, client.InNamespace(namespace),
+		client.MatchingFields{informer.MachineByInfraMachine: kind + "/" + name}, client.UnsafeDisableDeepCopy); err != nil {
 		notMapped(ctx, err, "Machines by", informer.MachineByInfraMachine)
 		return nil
 	}
@@ -272,7 +279,8 @@ func (r *Reconciler) ofInfraMachineNamed(ctx context.Context, namespace, kind, n
 // ofInstallation maps a ClusterDeployment or AgentClusterInstall, which has the name of the control plane.
 func (r *Reconciler) ofInstallation(ctx context.Context, o client.Object) []ctrl.Request {
 	clusters := &clusterv1.ClusterList{}
-	if err := r.Client.List(ctx, clusters, client.InNamespace(o.GetNamespace()), client.MatchingFields{informer.ClusterByControlPlane: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, clusters, client.InNamespace(o.GetNamespace()),
+		client.MatchingFields{informer.ClusterByControlPlane: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		notMapped(ctx, err, "Clusters by", informer.ClusterByControlPlane)
 		return nil
 	}
@@ -286,7 +294,8 @@ func (r *Reconciler) ofInstallation(ctx context.Context, o client.Object) []ctrl
 // ofNMStateConfig maps to the configs that select it.
 func (r *Reconciler) ofNMStateConfig(ctx context.Context, o client.Object) []ctrl.Request {
 	list := &bootstrapv1.OpenshiftAssistedConfigList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(o.GetNamespace()), client.MatchingFields{informer.ConfigByNetworks: informer.Selecting}); err != nil {
+	if err := r.Client.List(ctx, list, client.InNamespace(o.GetNamespace()),
+		client.MatchingFields{informer.ConfigByNetworks: informer.Selecting}); err != nil {
 		notMapped(ctx, err, "configs by", informer.ConfigByNetworks)
 		return nil
 	}
@@ -308,7 +317,8 @@ func (r *Reconciler) ofSecret(ctx context.Context, o client.Object) []ctrl.Reque
 		requests = append(requests, ctrl.Request{NamespacedName: config})
 	}
 	deployments := &hivev1.ClusterDeploymentList{}
-	if err := r.Client.List(ctx, deployments, client.InNamespace(o.GetNamespace()), client.MatchingFields{informer.DeploymentsByPullSecret: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, deployments, client.InNamespace(o.GetNamespace()),
+		client.MatchingFields{informer.DeploymentsByPullSecret: o.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		notMapped(ctx, err, "ClusterDeployments by", informer.DeploymentsByPullSecret)
 		return requests
 	}
@@ -322,7 +332,8 @@ func (r *Reconciler) ofSecret(ctx context.Context, o client.Object) []ctrl.Reque
 func (r *Reconciler) ofConfigMap(ctx context.Context, o client.Object) []ctrl.Request {
 	requests := r.configs(ctx, o.GetNamespace(), informer.ConfigByConfigMap, o.GetName())
 	list := &assisted.InfraEnvList{}
-	if err := r.Client.List(ctx, list, client.MatchingFields{informer.InfraEnvByMirrors: client.ObjectKeyFromObject(o).String()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, list, client.MatchingFields{informer.InfraEnvByMirrors: client.ObjectKeyFromObject(o).String()},
+		client.UnsafeDisableDeepCopy); err != nil {
 		notMapped(ctx, err, "InfraEnvs by", informer.InfraEnvByMirrors)
 		return requests
 	}

@@ -54,7 +54,8 @@ func TestInstallationChanges(t *testing.T) {
 		before.Status.DebugInfo.State = "installing"
 		after := before.DeepCopy()
 		tc.change(after)
-		NewWithT(t).Expect(informer.InstallationChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(tc.matters), name)
+		NewWithT(t).Expect(informer.InstallationChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(tc.matters),
+			name)
 	}
 }
 
@@ -117,7 +118,10 @@ func TestChangesOfEachKindReconcileConfig(t *testing.T) {
 
 	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
 	infraMachine := &unstructured.Unstructured{}
-	infraMachine.SetGroupVersionKind(schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta1", Kind: metal3.MachineKind})
+	infraMachine.SetGroupVersionKind(schema.GroupVersionKind{
+		Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta1",
+		Kind: metal3.MachineKind,
+	})
 	infraMachine.SetNamespace(namespace)
 	infraMachine.SetName("m")
 	world.Expect(r.watchInfraMachine(t.Context(), infraMachine)).To(Succeed())
@@ -139,6 +143,7 @@ func TestChangesOfEachKindReconcileConfig(t *testing.T) {
 		world.Eventually(func() ([]ctrl.Request, error) { return watches.Created(obj) }).WithTimeout(10*time.Second).
 			Should(ContainElement(ctrl.Request{NamespacedName: wanted}), "%T %s", obj, obj.GetName())
 	}
-	world.Expect(watches.Kinds()).To(ConsistOf("OpenshiftAssistedConfig", "Machine", "Cluster", "InfraEnv", "Agent", "NMStateConfig", "ClusterDeployment",
+	world.Expect(watches.Kinds()).To(ConsistOf("OpenshiftAssistedConfig", "Machine", "Cluster", "InfraEnv", "Agent", "NMStateConfig",
+		"ClusterDeployment",
 		"AgentClusterInstall", "Secret", "ConfigMap", metal3.HostKind, metal3.MachineKind))
 }

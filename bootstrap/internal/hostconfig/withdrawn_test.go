@@ -91,7 +91,9 @@ func TestWithdrawnSettingsAreForgotten(t *testing.T) {
 				c.Spec.MirrorRegistryRef = &corev1.LocalObjectReference{Name: "former"}
 			},
 			withdraw:  func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.MirrorRegistryRef.Name = "later" },
-			recreated: true, left: func(s *assisted.InfraEnvSpec) any { return s.MirrorRegistryRef }, is: &hiveext.MirrorRegistryConfigMapReference{Namespace: "lab", Name: "later"},
+			recreated: true, left: func(s *assisted.InfraEnvSpec) any { return s.MirrorRegistryRef }, is: &hiveext.MirrorRegistryConfigMapReference{
+				Namespace: "lab", Name: "later",
+			},
 		},
 		"another architecture": {
 			state:     func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.CPUArchitecture = "arm64" },
@@ -192,17 +194,23 @@ func TestChangedMirrorsAreRegisteredAgain(t *testing.T) {
 		change         func(*corev1.ConfigMap)
 		again          bool
 	}{
-		"of the config":                     {own: true, change: func(m *corev1.ConfigMap) { m.Data["registries.conf"] = "later" }, again: true},
-		"of the cluster":                    {change: func(m *corev1.ConfigMap) { m.Data["registries.conf"] = "later" }, again: true},
-		"another authority":                 {own: true, change: func(m *corev1.ConfigMap) { m.Data["ca-bundle.crt"] = "later" }, again: true},
-		"an unread key":                     {own: true, change: func(m *corev1.ConfigMap) { m.Data["other"] = "later" }},
-		"a label":                           {own: true, change: func(m *corev1.ConfigMap) { m.Labels = map[string]string{"backup": "true"} }},
-		"after the image was handed out":    {own: true, handedOut: true, change: func(m *corev1.ConfigMap) { m.Data["registries.conf"] = "later" }},
+		"of the config":     {own: true, change: func(m *corev1.ConfigMap) { m.Data["registries.conf"] = "later" }, again: true},
+		"of the cluster":    {change: func(m *corev1.ConfigMap) { m.Data["registries.conf"] = "later" }, again: true},
+		"another authority": {own: true, change: func(m *corev1.ConfigMap) { m.Data["ca-bundle.crt"] = "later" }, again: true},
+		"an unread key":     {own: true, change: func(m *corev1.ConfigMap) { m.Data["other"] = "later" }},
+		"a label":           {own: true, change: func(m *corev1.ConfigMap) { m.Labels = map[string]string{"backup": "true"} }},
+		"after the image was handed out": {
+			own: true, handedOut: true,
+			change: func(m *corev1.ConfigMap) { m.Data["registries.conf"] = "later" },
+		},
 		"of the cluster, after the handout": {handedOut: true, change: func(m *corev1.ConfigMap) { m.Data["registries.conf"] = "later" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, values(lab())...)
-			mirrors := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "mirrors"}, Data: map[string]string{"registries.conf": "former"}}
+			mirrors := &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "mirrors"},
+				Data:       map[string]string{"registries.conf": "former"},
+			}
 			w.Expect(w.Create(t.Context(), mirrors)).To(Succeed())
 			if tc.own {
 				config := w.config()
@@ -221,7 +229,8 @@ func TestChangedMirrorsAreRegisteredAgain(t *testing.T) {
 				w.Expect(w.config().Status.DataSecretName).NotTo(BeEmpty())
 			}
 			w.change(mirrors, func() { tc.change(mirrors) })
-			w.Expect(w.reconciler.ofConfigMap(t.Context(), mirrors)).To(ContainElement(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.config())}))
+			w.Expect(w.reconciler.ofConfigMap(t.Context(),
+				mirrors)).To(ContainElement(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.config())}))
 			for range 2 {
 				w.reconcile()
 				w.clock = w.clock.Add(reconcile.DeferralPeriod)
@@ -230,7 +239,8 @@ func TestChangedMirrorsAreRegisteredAgain(t *testing.T) {
 			w.reconcile()
 			reported := conditions.GetMessage(w.config(), bootstrapv1.DiscoveryImageReadyCondition)
 			if tc.handedOut {
-				w.Expect(reported).To(And(ContainSubstring("content of the ConfigMap of mirrorRegistryRef"), ContainSubstring("delete Machine m"), ContainSubstring("wiped")))
+				w.Expect(reported).To(And(ContainSubstring("content of the ConfigMap of mirrorRegistryRef"), ContainSubstring("delete Machine m"),
+					ContainSubstring("wiped")))
 			}
 		})
 	}
@@ -244,7 +254,10 @@ func TestUnknownContentOfMirrorsRegistersNothingAgain(t *testing.T) {
 	w.change(config, func() { config.Spec.MirrorRegistryRef = &corev1.LocalObjectReference{Name: "mirrors"} })
 	w.reconcile()
 	w.takeInfraEnvIn()
-	mirrors := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "mirrors"}, Data: map[string]string{"registries.conf": "former"}}
+	mirrors := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "mirrors"},
+		Data:       map[string]string{"registries.conf": "former"},
+	}
 	w.Expect(w.Create(t.Context(), mirrors)).To(Succeed())
 	w.reconcile()
 	infraEnv := read(w, "m", &assisted.InfraEnv{})
@@ -262,7 +275,10 @@ func TestRecreatedConfigMapOfMirrorsRegistersInfraEnvAgain(t *testing.T) {
 	config := w.config()
 	w.change(config, func() { config.Spec.MirrorRegistryRef = &corev1.LocalObjectReference{Name: "mirrors"} })
 	mirrors := func(content string) *corev1.ConfigMap {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "mirrors"}, Data: map[string]string{"registries.conf": content}}
+		return &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "mirrors"},
+			Data:       map[string]string{"registries.conf": content},
+		}
 	}
 	w.Expect(w.Create(t.Context(), mirrors("former"))).To(Succeed())
 	w.reconcile()
@@ -286,7 +302,10 @@ func TestRecreatedConfigMapOfMirrorsRegistersInfraEnvAgain(t *testing.T) {
 func mirrored(t *testing.T) (w *world, mirrors *corev1.ConfigMap) {
 	t.Helper()
 	w = newWorld(t, values(lab())...)
-	mirrors = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "mirrors"}, Data: map[string]string{"registries.conf": "1"}}
+	mirrors = &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "mirrors"},
+		Data:       map[string]string{"registries.conf": "1"},
+	}
 	w.create(mirrors)
 	config := w.config()
 	w.change(config, func() { config.Spec.MirrorRegistryRef = &corev1.LocalObjectReference{Name: mirrors.Name} })
@@ -315,7 +334,8 @@ func TestInfraEnvIsRecreatedForMirrorsAtLimitedRate(t *testing.T) {
 	w.Expect(w.reconcile().RequeueAfter).To(BeNumerically(">", 0))
 	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil())
 	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForDiscoveryImageReason)
-	w.Expect(conditions.GetMessage(w.config(), bootstrapv1.DiscoveryImageReadyCondition)).To(ContainSubstring("changed again after a registration"))
+	w.Expect(conditions.GetMessage(w.config(), bootstrapv1.DiscoveryImageReadyCondition)).To(ContainSubstring("changed again after a " +
+		"registration"))
 
 	registered := read(w, "m", &assisted.InfraEnv{}).Annotations[bootstrapv1.MirrorsDigestAnnotation]
 	config := w.config()
@@ -357,10 +377,14 @@ func TestRejectedInfraEnvIsNotDeleted(t *testing.T) {
 		reason, message string
 	}{
 		"a field of a newer assisted-service": {
-			errors.New("failed to create typed patch object (lab/m-x; agent-install.openshift.io/v1beta1, Kind=InfraEnv): .spec.ntpSources: field not declared in schema"),
+			errors.New("failed to create typed patch object (lab/m-x; agent-install.openshift.io/v1beta1, Kind=InfraEnv): .spec.ntpSources: " +
+				"field not declared in schema"),
 			bootstrapv1.InvalidConfigurationReason, "its InfraEnvs have no spec.ntpSources",
 		},
-		"an admission webhook": {apierrors.NewBadRequest("admission webhook denied the request"), bootstrapv1.DiscoveryImageFailedReason, "InfraEnv m is refused"},
+		"an admission webhook": {
+			apierrors.NewBadRequest("admission webhook denied the request"), bootstrapv1.DiscoveryImageFailedReason,
+			"InfraEnv m is refused",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, values(lab())...)

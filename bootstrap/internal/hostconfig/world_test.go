@@ -169,7 +169,9 @@ func (w *world) counting() interceptor.Funcs {
 			}
 			return c.Apply(ctx, o, opts...)
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+			opts ...client.SubResourcePatchOption,
+		) error {
 			w.writes++
 			w.reports++
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
@@ -227,17 +229,26 @@ func lab() map[string]client.Object {
 	machine := &clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m", UID: sample.MachineUID, Labels: labels},
 		Spec: clusterv1.MachineSpec{
-			ClusterName:       "c",
-			Bootstrap:         clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: "bootstrap.cluster.x-k8s.io", Kind: "OpenshiftAssistedConfig", Name: "m"}},
-			InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "Metal3Machine", Name: "m"},
+			ClusterName: "c",
+			Bootstrap: clusterv1.Bootstrap{ConfigRef: clusterv1.ContractVersionedObjectReference{
+				APIGroup: "bootstrap.cluster.x-k8s.io",
+				Kind:     "OpenshiftAssistedConfig", Name: "m",
+			}},
+			InfrastructureRef: clusterv1.ContractVersionedObjectReference{
+				APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "Metal3Machine",
+				Name: "m",
+			},
 		},
 	}
 	return map[string]client.Object{
 		"crd": crd,
 		"cluster": &clusterv1.Cluster{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c", UID: "cluster-uid"},
-			Spec:       clusterv1.ClusterSpec{ControlPlaneRef: clusterv1.ContractVersionedObjectReference{APIGroup: "controlplane.cluster.x-k8s.io", Kind: "OpenshiftAssistedControlPlane", Name: "cp"}},
-			Status:     clusterv1.ClusterStatus{Initialization: clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr.To(true)}},
+			Spec: clusterv1.ClusterSpec{ControlPlaneRef: clusterv1.ContractVersionedObjectReference{
+				APIGroup: "controlplane.cluster.x-k8s.io",
+				Kind:     "OpenshiftAssistedControlPlane", Name: "cp",
+			}},
+			Status: clusterv1.ClusterStatus{Initialization: clusterv1.ClusterInitializationStatus{InfrastructureProvisioned: ptr.To(true)}},
 		},
 		"machine": machine,
 		"config": &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{
@@ -252,9 +263,15 @@ func lab() map[string]client.Object {
 			Spec: hivev1.ClusterDeploymentSpec{PullSecretRef: &corev1.LocalObjectReference{Name: "pull-secret"}},
 		},
 		"install": &hiveext.AgentClusterInstall{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cp", Labels: ownerOf().Labels(), Annotations: map[string]string{contract.ClusterUIDAnnotation: "cluster-uid"}},
-			Spec:       hiveext.AgentClusterInstallSpec{ProvisionRequirements: hiveext.ProvisionRequirements{ControlPlaneAgents: 3, WorkerAgents: 2}},
-			Status:     hiveext.AgentClusterInstallStatus{DebugInfo: hiveext.DebugInfo{State: "insufficient"}},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespace, Name: "cp", Labels: ownerOf().Labels(),
+				Annotations: map[string]string{contract.ClusterUIDAnnotation: "cluster-uid"},
+			},
+			Spec: hiveext.AgentClusterInstallSpec{ProvisionRequirements: hiveext.ProvisionRequirements{
+				ControlPlaneAgents: 3,
+				WorkerAgents:       2,
+			}},
+			Status: hiveext.AgentClusterInstallStatus{DebugInfo: hiveext.DebugInfo{State: "insufficient"}},
 		},
 		"pullSecret": &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pull-secret"}},
 	}
@@ -339,7 +356,10 @@ func (w *world) makeImage() {
 	infraEnv := read(w, "m", &assisted.InfraEnv{})
 	w.change(infraEnv, func() {
 		infraEnv.Status.ISODownloadURL = isoURL
-		infraEnv.Status.Conditions = []conditionsv1.Condition{{Type: aiv1beta1.ImageCreatedCondition, Status: corev1.ConditionTrue, Reason: "InfraEnvAvailable"}}
+		infraEnv.Status.Conditions = []conditionsv1.Condition{{
+			Type: aiv1beta1.ImageCreatedCondition, Status: corev1.ConditionTrue,
+			Reason: "InfraEnvAvailable",
+		}}
 	})
 }
 

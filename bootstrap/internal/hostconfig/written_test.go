@@ -64,7 +64,7 @@ func TestUncachedInfraEnvIsDeleted(t *testing.T) {
 			w.clock = w.clock.Add(time.Minute)
 			w.reconcile()
 			w.Expect(w.config().Finalizers).NotTo(BeEmpty(), "the config waits for the InfraEnv")
-			w.letGo("m", &assisted.InfraEnv{})
+			w.removeFinalizers("m", &assisted.InfraEnv{})
 			w.reconcile()
 			w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue())
 		})
@@ -80,7 +80,8 @@ func TestInfraEnvOfSuccessorIsNotDeleted(t *testing.T) {
 	w.restart()
 	gone := w.config()
 	gone.UID, gone.DeletionTimestamp = "former", ptr.To(metav1.Now())
-	w.cache.Client = kubetest.StaleCacheOf(kubetest.EmptyCacheOf[*assisted.InfraEnv, *assisted.InfraEnvList](w), gone, (*bootstrapv1.OpenshiftAssistedConfig).DeepCopyInto)
+	w.cache.Client = kubetest.StaleCacheOf(kubetest.EmptyCacheOf[*assisted.InfraEnv, *assisted.InfraEnvList](w), gone,
+		(*bootstrapv1.OpenshiftAssistedConfig).DeepCopyInto)
 	before := w.writes
 	w.reconcile()
 	w.Expect(w.writes).To(Equal(before))
