@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
@@ -148,10 +149,10 @@ func (u *Upgrader) requestUpdate(
 	u.backoff.GC()
 	switch {
 	case request.Update != nil:
-		u.writer.Event(s.Stored, "UpgradeRequested", "Requested an upgrade of the cluster from v%s to v%s%s",
+		s.Found.Event(corev1.EventTypeNormal, "UpgradeRequested", "Requested an upgrade of the cluster from v%s to v%s%s",
 			s.Workload.OpenShiftVersion, request.Update.Version, toleratedProblems(request.Tolerated))
 	case request.Withdraw:
-		u.writer.Event(s.Stored, "UpgradeWithdrawn",
+		s.Found.Event(corev1.EventTypeNormal, "UpgradeWithdrawn",
 			"Withdrew the requested upgrade of the cluster, which runs v%s and had not begun the upgrade", s.Workload.OpenShiftVersion)
 	}
 	return true

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -66,7 +67,7 @@ func (r *Reconciler) importAs(ctx context.Context, s *scope.Scope, identity work
 	if created, err := r.createOnce(ctx, s, install, "AgentClusterInstall"); !created {
 		return err
 	}
-	r.writer.Event(s.Stored, "ClusterImported",
+	s.Found.Event(corev1.EventTypeNormal, "ClusterImported",
 		"Registered the installed cluster with the assisted-service of this hub, so that hosts can be added")
 	return nil
 }

@@ -52,11 +52,11 @@ func TestLogShowsEachStageOfAnInstallationOnce(t *testing.T) {
 		"All hosts are known, the installation is being prepared",
 		"The installation of v4.19.3 has started",
 		"The hosts are installed, the operators of the cluster are coming up",
+		"The control plane serves",
+		"The API server of the cluster has answered",
 		"Published the kubeconfig in Secret cluster1-kubeconfig",
 		HavePrefix("Wrote a new token into Secret cluster1-kubeconfig"),
 		"The cluster is installed",
-		"The control plane serves",
-		"The API server of the cluster has answered",
 		"The control plane does not serve any more: etcd is degraded",
 	))
 }

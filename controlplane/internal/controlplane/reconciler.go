@@ -184,7 +184,7 @@ func New(options Options) *Reconciler {
 		started:      options.Clock.Now(),
 		trackReboots: func(client.Object) error { return nil },
 	}
-	r.writer = writer.New(options.Client, options.Live, options.Recorder, options.Clock)
+	r.writer = writer.New(options.Client, options.Live, options.Clock)
 	r.images = releaseimage.NewResolver(options.Live, r.writer, options.Releases, options.Repositories, r.wake)
 	r.preflight = prerequisites.NewPreflight(options.Client, options.Names, r.images)
 	r.kubeconfig = kubeconfig.New(options.Live, options.Workloads, r.writer, options.Clock)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -17,12 +18,23 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// report computes the status from the facts, and writes it with one request if it changed. A change of words alone is written
-// later. Each reconcile calls report, also after errors.
+// report writes the status, and then emits the queued Events. Each reconcile calls report, also after errors.
 func (r *Reconciler) report(ctx context.Context, s *scope.Scope, failure error) error {
-	if s.Released {
-		return nil
+	var err error
+	if !s.Released {
+		err = r.writeStatus(ctx, s, failure)
 	}
+	if err != nil {
+		reconcile.EmitActions(r.Recorder, s.Stored, s.Found.Events())
+		return err
+	}
+	reconcile.EmitEvents(r.Recorder, s.Stored, s.Found.Events())
+	return nil
+}
+
+// writeStatus computes the status from the facts, and writes it with one request if it changed. A change of words alone
+// is written later.
+func (r *Reconciler) writeStatus(ctx context.Context, s *scope.Scope, failure error) error {
 	v := status.View{Facts: s.Facts, Found: s.Found, Failure: failure, Now: r.Clock.Now(), Started: r.started}
 	cp := s.Stored.DeepCopy()
 	v.Compose(cp)
@@ -42,20 +54,20 @@ func (r *Reconciler) report(ctx context.Context, s *scope.Scope, failure error) 
 		return err
 	}
 	r.writer.Recent.Record(reconcile.Key("", cp), s.Stored.ResourceVersion)
-	r.announce(s.Stored, cp)
+	queueEvents(s, s.Stored, cp)
 	measured(s.Stored, cp, r.Clock.Now())
 	r.logged(s.Stored, cp)
 	if sawItEnd(s.Stored, cp) {
 		measure.Reactions(measure.ReactionTo(measure.ClusterInstalled, assisted.InstalledAt(s.Install), r.Clock.Now()))
 	}
 	if s.Stored.Status.Upgrade.Version != "" && cp.Status.Upgrade.Version == "" {
-		r.writer.Event(cp, "UpgradeCompleted", "The cluster runs v%s now", s.Workload.OpenShiftVersion)
+		s.Found.StatusEvent(corev1.EventTypeNormal, "UpgradeCompleted", "The cluster runs v%s now", s.Workload.OpenShiftVersion)
 	}
 	return nil
 }
 
-// announce emits Events for changes of the status.
-func (r *Reconciler) announce(before, cp *controlplanev1.OpenshiftAssistedControlPlane) {
+// queueEvents queues the Events about the changes of a written status.
+func queueEvents(s *scope.Scope, before, cp *controlplanev1.OpenshiftAssistedControlPlane) {
 	was, is := before.Status.Installation.Phase, cp.Status.Installation.Phase
 	installed := conditions.Get(cp, controlplanev1.InstalledCondition)
 	if installed == nil || !cp.DeletionTimestamp.IsZero() { // a canceled installation has not failed
@@ -64,23 +76,23 @@ func (r *Reconciler) announce(before, cp *controlplanev1.OpenshiftAssistedContro
 	if was != is {
 		switch is {
 		case controlplanev1.InstallationInstalling:
-			r.writer.Event(cp, "InstallationStarted", "The installation of %s has started", cp.Spec.Version)
+			s.Found.StatusEvent(corev1.EventTypeNormal, "InstallationStarted", "The installation of %s has started", cp.Spec.Version)
 		case controlplanev1.InstallationInstalled:
-			r.writer.Event(cp, "InstallationCompleted", "The cluster is installed")
+			s.Found.StatusEvent(corev1.EventTypeNormal, "InstallationCompleted", "The cluster is installed")
 		case controlplanev1.InstallationFailed:
-			r.writer.Warn(cp, "InstallationFailed", "%s", installed.Message)
+			s.Found.StatusEvent(corev1.EventTypeWarning, "InstallationFailed", "%s", installed.Message)
 		}
 	}
 	slow := conditions.Get(cp, controlplanev1.HostsProgressingCondition)
 	if slow != nil && !conditions.Has(before, controlplanev1.HostsProgressingCondition) {
-		r.writer.Warn(cp, controlplanev1.HostsLaggingReason, "%s", slow.Message)
+		s.Found.StatusEvent(corev1.EventTypeWarning, controlplanev1.HostsLaggingReason, "%s", slow.Message)
 	}
 	if conditions.GetReason(before, controlplanev1.InstalledCondition) == installed.Reason {
 		return
 	}
 	switch installed.Reason {
 	case controlplanev1.ReregisteredReason, controlplanev1.WorkersNotCreatedReason, controlplanev1.PreparationFailedReason:
-		r.writer.Warn(cp, installed.Reason, "%s", installed.Message)
+		s.Found.StatusEvent(corev1.EventTypeWarning, installed.Reason, "%s", installed.Message)
 	}
 }
 

@@ -1,6 +1,8 @@
 package controlplane
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -8,10 +10,12 @@ import (
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/machines"
@@ -152,4 +156,29 @@ func TestForeignStatusIsCorrectedAtLimitedRate(t *testing.T) {
 		}
 	}
 	h.Expect(corrected).To(And(BeNumerically(">", 10), BeNumerically("<", 30)))
+}
+
+// unreportable is a client that cannot write a status.
+type unreportable struct{ client.Client }
+
+// unwritable is the status of an unreportable.
+type unwritable struct{ client.SubResourceWriter }
+
+func (u unreportable) Status() client.SubResourceWriter { return unwritable{u.Client.Status()} }
+
+func (unwritable) Patch(context.Context, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+	return errors.New("no answer")
+}
+
+// The next reconcile does not hold the host again.
+func TestEventOfActionSurvivesFailedReport(t *testing.T) {
+	h := newInstalledHub(t)
+	recorder := record.NewFakeRecorder(100)
+	h.recorder.EventRecorder = recorder
+	h.cached.Client = unreportable{h.cached.Client}
+	m := h.deleteWithoutHook(clusterv1.MachineDeletingDrainingNodeReason)
+	h.workloads.facts.Unhealthy = []string{"etcd is degraded"} // an urgent report
+	_, err := h.r.Reconcile(t.Context(), h.request())
+	h.Expect(err).To(MatchError(ContainSubstring("no answer")))
+	h.Expect(recorder.Events).To(Receive(ContainSubstring("HostHeld Machine " + m.Name)))
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/cluster-api/util/secret"
@@ -61,7 +62,8 @@ func (r *Reconciler) retry(ctx context.Context, s *scope.Scope) (bool, error) {
 	if err := r.recordRetry(ctx, s, begun); err != nil {
 		return false, err
 	}
-	r.writer.Event(s.Stored, "InstallationRetried", "The failed installation is given up, and tried again: its Machines are deleted")
+	s.Found.Event(corev1.EventTypeNormal, "InstallationRetried",
+		"The failed installation is given up, and tried again: its Machines are deleted")
 	return false, nil
 }
 
@@ -114,7 +116,7 @@ func (r *Reconciler) confirmGivenUp(ctx context.Context, s *scope.Scope) (bool, 
 		if err := r.recordRetry(ctx, s, facts.Retry{Requested: record.Requested}); err != nil {
 			return false, err
 		}
-		r.writer.Warn(s.Stored, "InstallationRetryStopped",
+		s.Found.Event(corev1.EventTypeWarning, "InstallationRetryStopped",
 			"Nothing more is deleted, and the installation is not tried again: %s", bound.Join(runs, ""))
 		return false, nil
 	}

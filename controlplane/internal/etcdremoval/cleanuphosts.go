@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -108,9 +109,7 @@ func (r *Remover) reportLeaving(
 		)
 		blocker = decision.Wait(controlplanev1.EtcdUnknownReason, "%s; it is tried again", etcd.Describe(failure))
 	case step.Action == removal.RemoveMember:
-		r.writer.Event(
-			s.Stored,
-			"EtcdMemberRemoved",
+		s.Found.Event(corev1.EventTypeNormal, "EtcdMemberRemoved",
 			"Removed member %s, which had joined again, from etcd: its Machine %s",
 			cmp.Or(step.Member.Name, "without name"),
 			deletionProgress(step.Machine),
@@ -181,9 +180,7 @@ func (r *Remover) deleteNode(
 		inspection.Failed(ctx, removal.Step{}, err)
 		return
 	case err == nil:
-		r.writer.Event(
-			s.Stored,
-			"NodeDeleted",
+		s.Found.Event(corev1.EventTypeNormal, "NodeDeleted",
 			"Deleted Node %s, which Cluster API left behind: its host left etcd, its Machine was deleted, and its kubelet does not report",
 			node.Name,
 		)
@@ -225,7 +222,7 @@ func (r *Remover) sweep(
 			inspection.Failed(ctx, step, err)
 			return nil
 		}
-		r.writer.Event(s.Stored, "EtcdMemberCleanedUp", "Deleted the certificates of etcd on Node %s, which is deleted", left.Node)
+		s.Found.Event(corev1.EventTypeNormal, "EtcdMemberCleanedUp", "Deleted the certificates of etcd on Node %s, which is deleted", left.Node)
 	}
 	r.gate.Done(s)
 	return r.Record(ctx, s, situation.Without(left))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -67,7 +68,7 @@ func (h *Hooks) addLate(ctx context.Context, s *scope.Scope, m *clusterv1.Machin
 		return fmt.Errorf("cannot hold Machine %s: %w", m.Name, err)
 	}
 	h.writer.Recent.Record(HookKey(m), m.ResourceVersion)
-	h.writer.Event(s.Stored, "HostHeld", "Machine %s is being deleted: its host is held until it has left etcd", m.Name)
+	s.Found.Event(corev1.EventTypeNormal, "HostHeld", "Machine %s is being deleted: its host is held until it has left etcd", m.Name)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -171,9 +172,8 @@ func (r *Remover) moveLeader(ctx context.Context, s *scope.Scope, inspection *et
 		inspection.Failed(ctx, step, err)
 		return false
 	}
-	r.writer.Event(
-		s.Stored, "EtcdLeaderMoved", "Etcd is led by %s: Machine %s, which led it, is being deleted", step.To.Name, step.Machine.Name,
-	)
+	s.Found.Event(corev1.EventTypeNormal, "EtcdLeaderMoved", "Etcd is led by %s: Machine %s, which led it, is being deleted", step.To.Name,
+		step.Machine.Name)
 	return true
 }
 
@@ -184,9 +184,7 @@ func (r *Remover) removeMember(ctx context.Context, s *scope.Scope, inspection *
 		inspection.Failed(ctx, step, err)
 		return false
 	}
-	r.writer.Event(
-		s.Stored,
-		"EtcdMemberRemoved",
+	s.Found.Event(corev1.EventTypeNormal, "EtcdMemberRemoved",
 		"Removed member %s from etcd: its Machine %s",
 		cmp.Or(step.Member.Name, "without name"),
 		deletionProgress(step.Machine),
@@ -217,7 +215,7 @@ func (r *Remover) releaseHost(ctx context.Context, s *scope.Scope, situation *re
 		return err
 	}
 	r.gate.Done(s)
-	r.writer.Event(s.Stored, "HostReleased", "The host of Machine %s is no member of etcd: it may be deprovisioned", m.Name)
+	s.Found.Event(corev1.EventTypeNormal, "HostReleased", "The host of Machine %s is no member of etcd: it may be deprovisioned", m.Name)
 	return nil
 }
 

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/cluster-api/util/secret"
@@ -22,6 +20,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
@@ -148,7 +147,7 @@ func (p *Publisher) publish(ctx context.Context, s *scope.Scope, admin *corev1.S
 		if installed.Observed(s.Stored, s.Phase) {
 			measure.Reactions(measure.ReactionTo(measure.KubeconfigWritten, &admin.CreationTimestamp, p.clock.Now()))
 		}
-		p.writer.Event(s.Stored, "KubeconfigPublished", "Published the kubeconfig in Secret %s", published.Name)
+		s.Found.Event(corev1.EventTypeNormal, "KubeconfigPublished", "Published the kubeconfig in Secret %s", published.Name)
 	}
 	s.Found.Kubeconfig = &metav1.PartialObjectMetadata{ObjectMeta: published.ObjectMeta}
 	return true, nil

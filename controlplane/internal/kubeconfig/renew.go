@@ -97,7 +97,7 @@ func (p *Publisher) fallBack(ctx context.Context, s *scope.Scope) error {
 	if _, err := p.publish(ctx, s, admin); err != nil || s.Found.Blocked(status.KubeconfigCopy) != nil {
 		return err
 	}
-	p.writer.Warn(s.Stored, "KubeconfigReplaced", "The cluster does not accept the token in Secret %s any more. "+
+	s.Found.Event(corev1.EventTypeWarning, "KubeconfigReplaced", "The cluster does not accept the token in Secret %s any more. "+
 		"Published assisted-service's kubeconfig in its place", s.Found.Kubeconfig.Name)
 	return nil
 }
@@ -159,7 +159,7 @@ func (p *Publisher) publishToken(ctx context.Context, s *scope.Scope, current *c
 	}
 	p.endCount(s, authorities)
 	s.Again.In(renewal.Sub(p.clock.Now()))
-	p.writer.Event(s.Stored, "KubeconfigRenewed",
+	s.Found.Event(corev1.EventTypeNormal, "KubeconfigRenewed",
 		"Wrote a new token into Secret %s. The token is valid until %s, and only while Secret kube-system/%s exists in the cluster",
 		published.Name, token.Expires.UTC().Format(time.RFC3339), token.BoundTo)
 	return nil

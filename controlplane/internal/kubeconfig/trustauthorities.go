@@ -127,7 +127,8 @@ func (p *Publisher) publishAuthorities(
 	}
 	p.endCount(s, authorities)
 	if !bytes.Equal(content, before) {
-		p.writer.Event(s.Stored, "KubeconfigAuthoritiesChanged", "Secret %s trusts the authorities that spec.kubeconfig states", published.Name)
+		s.Found.Event(corev1.EventTypeNormal, "KubeconfigAuthoritiesChanged", "Secret %s trusts the authorities that spec.kubeconfig states",
+			published.Name)
 	}
 	s.Found.Kubeconfig = &metav1.PartialObjectMetadata{ObjectMeta: published.ObjectMeta}
 	return nil

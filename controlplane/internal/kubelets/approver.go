@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -179,7 +180,7 @@ func (p *Approver) approve(ctx context.Context, s *scope.Scope, request *approva
 	case !approved:
 		return "another client changed it", nil
 	}
-	p.writer.Event(s.Stored, "CertificateApproved", "Approved %s for Node %s of the cluster (CertificateSigningRequest %s)",
+	s.Found.Event(corev1.EventTypeNormal, "CertificateApproved", "Approved %s for Node %s of the cluster (CertificateSigningRequest %s)",
 		request.Description(), request.Node, request.Name)
 	return "", nil
 }

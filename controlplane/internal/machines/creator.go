@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize/english"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
@@ -170,7 +171,7 @@ func (c *Creator) create(ctx context.Context, s *scope.Scope, slots []desired.Sl
 		}
 	}
 	if created > 0 {
-		c.writer.Event(s.Stored, "MachinesCreated", "Created %s", english.Plural(created, "control-plane Machine", ""))
+		s.Found.Event(corev1.EventTypeNormal, "MachinesCreated", "Created %s", english.Plural(created, "control-plane Machine", ""))
 	}
 	err := errors.Join(errs...)
 	c.blockCreation(s, errs...)

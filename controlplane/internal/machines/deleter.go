@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
-
 	"github.com/dustin/go-humanize/english"
+	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/collections"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +18,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scaling"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -128,9 +128,7 @@ func (d *Deleter) deleteSurplus(ctx context.Context, s *scope.Scope, m *clusterv
 	if err := kube.Delete(ctx, d.client, m); err != nil {
 		return err
 	}
-	d.writer.Event(
-		s.Stored,
-		"MachineDeleted",
+	s.Found.Event(corev1.EventTypeNormal, "MachineDeleted",
 		"Deleted Machine %s: there were %s, and spec.replicas is %d",
 		m.Name,
 		english.Plural(len(s.Machines), "Machine", ""),

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -146,9 +147,7 @@ func (r *Remediator) replace(ctx context.Context, s *scope.Scope, step remediati
 	r.writer.Recent.Record(ReplacedKey(step.Machine), step.Machine.ResourceVersion)
 	r.gate.Done(s, status.Remediation)
 	unhealthy := conditions.GetMessage(step.Machine, clusterv1.MachineHealthCheckSucceededCondition)
-	r.writer.Warn(
-		s.Stored,
-		"MachineRemediated",
+	s.Found.Event(corev1.EventTypeWarning, "MachineRemediated",
 		"Machine %s is unhealthy (%s): it is being deleted, and another takes its place",
 		step.Machine.Name,
 		unhealthy,

@@ -11,10 +11,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/preflight"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/findings"
 )
 
 // Findings are the results of the phases of one reconcile, as far as the status reports them.
 type Findings struct {
+	findings.Findings[Task]
+
 	// Version is the release that the spec requests; zero if the release cannot be installed.
 	Version semver.Version
 	// ReleaseImage is the image of the release that is registered, or would be.
@@ -36,13 +39,11 @@ type Findings struct {
 
 	// Preflight contains the problems found before the cluster is installed; nil if no preflight ran.
 	Preflight *preflight.Result
-
-	outcomes map[Task]Outcome
 }
 
 // FindingsOf returns the findings before any phase has run.
 func FindingsOf(f *facts.Facts) *Findings {
-	return &Findings{Machines: slices.Clone(f.Machines), Kubeconfig: f.Kubeconfig, outcomes: map[Task]Outcome{}}
+	return &Findings{Machines: slices.Clone(f.Machines), Kubeconfig: f.Kubeconfig}
 }
 
 // Task is a step of the reconcile that may be blocked or fail.
@@ -75,22 +76,6 @@ const (
 	Upgrade         Task = "upgrade"
 	Deletion        Task = "deletion"
 )
-
-// Outcome is the reason and message of a task that is not done, as a condition reports them.
-type Outcome struct{ Reason, Message string }
-
-// Block records the blocker of a task. The last one wins.
-func (f *Findings) Block(task Task, reason, message string) {
-	f.outcomes[task] = Outcome{reason, message}
-}
-
-// Blocked returns the blocker of a task, or nil.
-func (f *Findings) Blocked(task Task) *Outcome {
-	if o, blocked := f.outcomes[task]; blocked {
-		return &o
-	}
-	return nil
-}
 
 // MachineVersion returns the version of a Machine: the release that its Node runs, or the release with which
 // the cluster is registered. Before the registration it is the release that the spec requests, or empty if no

@@ -8,11 +8,12 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/findings"
 )
 
 // KubeconfigProblem returns the reason if the published kubeconfig, or the present one of assisted-service,
 // does not work; nil if no problem is known.
-func (f *Findings) KubeconfigProblem(known *facts.Facts) *Outcome {
+func (f *Findings) KubeconfigProblem(known *facts.Facts) *findings.Outcome {
 	if refused := f.Blocked(KubeconfigCopy); refused != nil && refused.Reason == controlplanev1.KubeconfigRefusedReason {
 		return refused
 	}
@@ -22,27 +23,31 @@ func (f *Findings) KubeconfigProblem(known *facts.Facts) *Outcome {
 	}
 	switch failure.Kind {
 	case workload.KubeconfigRefused:
-		return &Outcome{
-			controlplanev1.KubeconfigRefusedReason,
-			fmt.Sprintf("Secret %s is not used: %s; %s", f.Kubeconfig.Name, failure.Message, f.kubeconfigRemedy(known)),
+		return &findings.Outcome{
+			Reason:  controlplanev1.KubeconfigRefusedReason,
+			Message: fmt.Sprintf("Secret %s is not used: %s; %s", f.Kubeconfig.Name, failure.Message, f.kubeconfigRemedy(known)),
 		}
 	case workload.Unauthorized:
-		return &Outcome{
-			controlplanev1.KubeconfigUnauthorizedReason,
-			fmt.Sprintf("the cluster cannot be connected to: %s; put a kubeconfig that works into Secret %s", failure.Message, f.Kubeconfig.Name),
+		return &findings.Outcome{
+			Reason: controlplanev1.KubeconfigUnauthorizedReason,
+			Message: fmt.Sprintf("the cluster cannot be connected to: %s; put a kubeconfig that works into Secret %s", failure.Message,
+				f.Kubeconfig.Name),
 		}
 	}
 	if f.isInTheWay(known) {
-		return &Outcome{controlplanev1.KubeconfigNotOursReason, fmt.Sprintf("Secret %s is not made by this provider, and the cluster has "+
-			"never answered with it: %s; if it is left from a former cluster of this name, "+
-			"delete it: its content is lost, and assisted-service's kubeconfig (Secret %s) takes its place", f.Kubeconfig.Name,
-			failure.Message,
-			known.AdminKubeconfig.Name)}
+		return &findings.Outcome{
+			Reason: controlplanev1.KubeconfigNotOursReason,
+			Message: fmt.Sprintf("Secret %s is not made by this provider, and the cluster has "+
+				"never answered with it: %s; if it is left from a former cluster of this name, "+
+				"delete it: its content is lost, and assisted-service's kubeconfig (Secret %s) takes its place", f.Kubeconfig.Name,
+				failure.Message,
+				known.AdminKubeconfig.Name),
+		}
 	}
 	if failure.Kind == workload.Untrusted && known.Installed() { // before the installation, another server may answer at the address
-		return &Outcome{
-			controlplanev1.KubeconfigUntrustedReason,
-			fmt.Sprintf("Secret %s does not accept the server: %s. %s", f.Kubeconfig.Name, failure.Message, f.trustRemedy(known)),
+		return &findings.Outcome{
+			Reason:  controlplanev1.KubeconfigUntrustedReason,
+			Message: fmt.Sprintf("Secret %s does not accept the server: %s. %s", f.Kubeconfig.Name, failure.Message, f.trustRemedy(known)),
 		}
 	}
 	return nil

@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,19 +26,17 @@ const (
 	MetadataOwner = FieldOwner + "-metadata"
 )
 
-// Writer writes objects and emits Events for the steps of a reconcile.
+// Writer writes objects for the steps of a reconcile.
 type Writer struct {
 	*apply.Writer
 
-	// Recorder emits Events.
-	Recorder record.EventRecorder
 	// Metadata applies as MetadataOwner.
 	Metadata *apply.Applier
 }
 
 // New returns a Writer that has written nothing.
-func New(c client.Client, live client.Reader, recorder record.EventRecorder, clk clock.PassiveClock) *Writer {
-	return &Writer{Writer: apply.NewWriter(c, live, FieldOwner, clk), Recorder: recorder, Metadata: apply.New(c, MetadataOwner)}
+func New(c client.Client, live client.Reader, clk clock.PassiveClock) *Writer {
+	return &Writer{Writer: apply.NewWriter(c, live, FieldOwner, clk), Metadata: apply.New(c, MetadataOwner)}
 }
 
 // ErrNotCached is the error of Apply if observed is nil and the API server has an object of the name. The object may be
@@ -119,14 +116,4 @@ func (w *Writer) PatchMetadata(ctx context.Context, s *scope.Scope, after *contr
 	}
 	s.Stored = after
 	return nil
-}
-
-// Event emits an Event of type Normal.
-func (w *Writer) Event(about *controlplanev1.OpenshiftAssistedControlPlane, reason, format string, args ...any) {
-	w.Recorder.Eventf(about, corev1.EventTypeNormal, reason, format, args...)
-}
-
-// Warn emits an Event of type Warning.
-func (w *Writer) Warn(about *controlplanev1.OpenshiftAssistedControlPlane, reason, format string, args ...any) {
-	w.Recorder.Eventf(about, corev1.EventTypeWarning, reason, format, args...)
 }
