@@ -200,8 +200,8 @@ func registrable(s *scope.Scope) bool {
 		return true
 	}
 	s.Block(controlplanev1.VersionChangeNotSupportedReason, fmt.Sprintf("the cluster is registered with release %s (ClusterImageSet %s), and "+
-		"assisted-service accepts no other: set spec.version back to it, or delete the Cluster and create it again. "+
-		"Nothing is installed yet that the deletion could destroy", version, registered))
+		"assisted-service accepts no other: set spec.version back to it, or delete the Cluster, which wipes no host, "+
+		"because nothing is installed yet, and create it again", version, registered))
 	return false
 }
 
