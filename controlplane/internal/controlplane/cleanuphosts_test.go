@@ -423,7 +423,7 @@ func TestNodeWithoutRecordedReleaseIsNotDeleted(t *testing.T) {
 }
 
 // The Secrets of a Node are not deleted if no record names the Node.
-func TestLeftoverOfHostWithoutNodeIsCleanedUp(t *testing.T) {
+func TestReleasedHostWithoutNodeIsCleanedUp(t *testing.T) {
 	h := newInstalledHub(t)
 	h.annotate(controlplanev1.ReleasedHostsAnnotation, `[{"machine":"spare","providerID":"metal3://n9"}]`)
 	h.reconcile()

@@ -195,7 +195,7 @@ func TestClusterWithReleasedHostIsNotMoved(t *testing.T) {
 	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
 	s, err := h.r.gather(t.Context(), cp)
 	h.Expect(err).NotTo(HaveOccurred())
-	h.Expect(h.r.removal.Record(t.Context(), s, []removal.Leftover{{Node: "n0"}})).To(Succeed())
+	h.Expect(h.r.removal.Record(t.Context(), s, []removal.ReleasedHost{{Node: "n0"}})).To(Succeed())
 	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(clusterctlv1.BlockMoveAnnotation, move.RemovingHosts))
 }
 

@@ -65,13 +65,13 @@ func TestProtectionEndsBeforeTheHook(t *testing.T) {
 			h.cached.Client = interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{
 				Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
 					m, is := o.(*clusterv1.Machine)
-					if !is || !removal.Holds(m) {
+					if !is || !removal.HasHook(m) {
 						return c.Patch(ctx, o, patch, options...)
 					}
 					err := c.Patch(ctx, o, patch, options...)
 					after := &clusterv1.Machine{}
 					h.get(m.Name, after)
-					if !removal.Holds(after) {
+					if !removal.HasHook(after) {
 						released++
 						h.Expect(h.protections()).NotTo(ContainElement(m.Name))
 					}
@@ -103,7 +103,7 @@ func TestHookStaysIfTheProtectionCannotBeEnded(t *testing.T) {
 	h.Expect(err).To(MatchError(refused))
 	m := &clusterv1.Machine{}
 	h.get(name, m)
-	h.Expect(removal.Holds(m)).To(BeTrue())
+	h.Expect(removal.HasHook(m)).To(BeTrue())
 }
 
 func TestHookThatWasRemovedByHandEndsTheProtection(t *testing.T) {

@@ -129,7 +129,7 @@ func (r *Reconciler) confirmGivenUp(ctx context.Context, s *scope.Scope) (bool, 
 
 // markGivenUp reports to the bootstrap provider that no Node has to be removed from the cluster.
 func (r *Reconciler) markGivenUp(ctx context.Context, s *scope.Scope) (bool, error) {
-	install := s.LeftToGiveUp().Install
+	install := s.ObjectsToGiveUp().Install
 	if install == nil {
 		return true, nil
 	}
@@ -145,7 +145,7 @@ func (r *Reconciler) markGivenUp(ctx context.Context, s *scope.Scope) (bool, err
 // giveUpMachines deletes the recorded Machines, and with them their hosts are deprovisioned. The owners of workers create
 // them again.
 func (r *Reconciler) giveUpMachines(ctx context.Context, s *scope.Scope) (bool, error) {
-	left := s.LeftToGiveUp().Machines
+	left := s.ObjectsToGiveUp().Machines
 	if len(left) == 0 {
 		return true, nil
 	}
@@ -159,7 +159,7 @@ func (r *Reconciler) giveUpMachines(ctx context.Context, s *scope.Scope) (bool, 
 
 // giveUpRegistration deregisters the cluster.
 func (r *Reconciler) giveUpRegistration(ctx context.Context, s *scope.Scope) (bool, error) {
-	given := s.LeftToGiveUp()
+	given := s.ObjectsToGiveUp()
 	left := slices.DeleteFunc([]client.Object{given.Deployment, given.Install}, kube.IsNil)
 	return r.deleteRegistration(ctx, s, left, status.Installation, controlplanev1.RetryingInstallationReason)
 }
@@ -168,7 +168,7 @@ func (r *Reconciler) giveUpRegistration(ctx context.Context, s *scope.Scope) (bo
 // that has begun. It makes an object that does not exist the only owner of the Secret. So the manager needs no right to
 // delete Secrets.
 func (r *Reconciler) giveUpKubeconfig(ctx context.Context, s *scope.Scope) (bool, error) {
-	kubeconfig := s.LeftToGiveUp().Kubeconfig
+	kubeconfig := s.ObjectsToGiveUp().Kubeconfig
 	if kubeconfig == nil {
 		return true, nil
 	}

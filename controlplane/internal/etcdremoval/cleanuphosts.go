@@ -23,10 +23,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
-// CleanUp deletes the leftovers of released hosts, one host after the other, after Machine and Node are
+// CleanUp cleans up after released hosts, one host after the other, after Machine and Node are
 // deleted. No other change of etcd happens meanwhile.
 func (r *Remover) CleanUp(ctx context.Context, s *scope.Scope) (bool, error) {
-	if s.ClusterDeleting() || !removal.Concerned(s.Facts) {
+	if s.ClusterDeleting() || !removal.Needed(s.Facts) {
 		return true, nil
 	}
 	situation, err := removal.Of(s.Facts)
@@ -42,11 +42,11 @@ func (r *Remover) CleanUp(ctx context.Context, s *scope.Scope) (bool, error) {
 		)
 		return false, nil // for the user to correct
 	}
-	for _, left := range situation.Leftovers {
-		if state := situation.StateOf(left); state != removal.Leaving && state != removal.Unproven {
+	for _, left := range situation.ReleasedHosts {
+		if state := situation.StateOf(left); state != removal.Leaving && state != removal.Unconfirmed {
 			return false, r.cleanUpHost(ctx, s, situation, left, state)
 		}
-		if m, found := situation.Going(left); found {
+		if m, found := situation.DeletingMachine(left); found {
 			if err := r.checkReleasedHost(ctx, s, situation, left, m); err != nil {
 				return false, err
 			}
@@ -62,7 +62,7 @@ const MaxLeavingChecks = 30
 // checkReleasedHost checks a released host that may still run. OpenShift adds a running host to etcd again,
 // and then the host would be wiped while it has a vote.
 func (r *Remover) checkReleasedHost(
-	ctx context.Context, s *scope.Scope, situation *removal.Situation, left removal.Leftover, m removal.Machine,
+	ctx context.Context, s *scope.Scope, situation *removal.Situation, left removal.ReleasedHost, m removal.Machine,
 ) (err error) {
 	limit := MaxLeavingChecks
 	if at := slices.IndexFunc(
@@ -87,7 +87,7 @@ func (r *Remover) checkReleasedHost(
 		case removal.MoveLeader:
 			failure = r.etcds.MoveLeader(ctx, s.ClusterKey(), step.Member, step.To)
 		case removal.RemoveMember:
-			if err = r.recordLeftover(ctx, s, situation, step.Leaves); err != nil {
+			if err = r.recordHost(ctx, s, situation, step.Leaves); err != nil {
 				return nil, false
 			}
 			failure = r.etcds.RemoveMember(ctx, s.ClusterKey(), step.Via, step.Member)
@@ -125,17 +125,17 @@ func (r *Remover) reportLeaving(
 
 // cleanUpHost cleans up after a host whose Machine is not being deleted, or no longer exists.
 func (r *Remover) cleanUpHost(
-	ctx context.Context, s *scope.Scope, situation *removal.Situation, left removal.Leftover, state removal.HostState,
+	ctx context.Context, s *scope.Scope, situation *removal.Situation, left removal.ReleasedHost, state removal.HostState,
 ) error {
 	if !s.Workload.Connected || !s.Workload.UnreadSince.IsZero() {
 		blocker := etcdgate.Disconnected(s)
 		if s.Workload.Connected {
 			blocker = decision.Watch(controlplanev1.HealthUnknownReason, "the Nodes of the cluster cannot be read, see the condition Available")
 		}
-		r.gate.Block(s, blocker.About("what the host of %s has left behind cannot be cleaned up", left.From()))
+		r.gate.Block(s, blocker.About("what the host of %s has left behind cannot be cleaned up", left.Origin()))
 		return nil
 	}
-	if rests := left.Rests(state); rests != nil {
+	if rests := left.Stalled(state); rests != nil {
 		r.gate.Block(s, *rests)
 		return nil
 	}
@@ -157,7 +157,7 @@ func (r *Remover) cleanUpHost(
 // deleteNode deletes the Node of a released host that Cluster API did not delete. The watch of Nodes triggers
 // the next reconcile, which cleans up the rest.
 func (r *Remover) deleteNode(
-	ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, situation *removal.Situation, left removal.Leftover,
+	ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, situation *removal.Situation, left removal.ReleasedHost,
 ) {
 	seen := inspection.Etcd(ctx, removal.Machine{})
 	if seen == nil {
@@ -200,13 +200,13 @@ func (r *Remover) nodeSilence(node *workload.ControlPlaneNode) time.Duration {
 // sweep removes a member that was added again from etcd, and deletes the certificates of the host. It keeps
 // them if another Node has the name of the host by now, because they belong to that Node.
 func (r *Remover) sweep(
-	ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, situation *removal.Situation, left removal.Leftover,
+	ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, situation *removal.Situation, left removal.ReleasedHost,
 ) error {
 	seen := inspection.Etcd(ctx, removal.Machine{})
 	if seen == nil {
 		return nil
 	}
-	step := situation.DecideLeftover(left, seen)
+	step := situation.DecideReleased(left, seen)
 	switch step.Action {
 	case removal.Release:
 	case removal.RemoveMember:

@@ -65,7 +65,7 @@ func (h *Hooks) HoldDeleted(ctx context.Context, s *scope.Scope) (bool, error) {
 // excludeDrain blocks a drain of a Machine that is being deleted if the drain would never end, or must not
 // begin. A Machine without our hook is never excluded: only the drain may block Cluster API from its host.
 func (h *Hooks) excludeDrain(ctx context.Context, s *scope.Scope, m *clusterv1.Machine, silence time.Duration) error {
-	if !removal.Holds(m) {
+	if !removal.HasHook(m) {
 		return nil
 	}
 	if left := h.writer.Recent.Pending(HookKey(m), m.ResourceVersion); left > 0 {

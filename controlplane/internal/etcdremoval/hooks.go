@@ -76,7 +76,7 @@ func (h *Hooks) addLate(ctx context.Context, s *scope.Scope, m *clusterv1.Machin
 // was not released before. A release without Node is not recorded. Cluster API does not drain a Machine
 // without Node, and deletes its host at once.
 func mayAddHookLate(s *scope.Scope, m *clusterv1.Machine) bool {
-	if !s.Installed() || s.ClusterDeleting() || removal.Holds(m) || mayBeTouched(m) {
+	if !s.Installed() || s.ClusterDeleting() || removal.HasHook(m) || mayBeTouched(m) {
 		return false
 	}
 	situation, err := removal.Of(s.Facts)
@@ -105,7 +105,7 @@ func (h *Hooks) DropAll(ctx context.Context, s *scope.Scope) error {
 	for _, m := range protectable(s) {
 		unprotected, err := h.unprotect(ctx, s, m)
 		errs = append(errs, err) // the hook is dropped nevertheless: a failure must not block the deletion of the Cluster
-		if err == nil && !unprotected || !removal.Holds(m) {
+		if err == nil && !unprotected || !removal.HasHook(m) {
 			continue
 		}
 		if left := h.writer.Recent.Pending(HookKey(m), m.ResourceVersion); left > 0 {

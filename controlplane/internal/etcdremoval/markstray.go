@@ -20,7 +20,7 @@ func (r *Remover) ReportStray(_ context.Context, s *scope.Scope) (bool, error) {
 		return true, nil
 	}
 	for _, m := range s.Workers {
-		if !m.DeletionTimestamp.IsZero() && removal.Holds(m) {
+		if !m.DeletionTimestamp.IsZero() && removal.HasHook(m) {
 			s.Found.Block(status.HostRelease, controlplanev1.ControlPlaneLabelsMissingReason, fmt.Sprintf("the host of Machine %s is not "+
 				"touched: the Machine has no labels of the control plane, so that it is unknown "+
 				"whether etcd can do without the host. Restore the labels %s and %s of the Machine. If its host is no member of etcd, remove the "+

@@ -35,7 +35,7 @@ func (h *Hooks) Protect(ctx context.Context, s *scope.Scope) (bool, error) {
 			s.Again.In(left) // whether the Machine has the hook is not known before the cache has it
 			continue
 		}
-		_, err := h.protect(ctx, s, m, removal.Holds(m))
+		_, err := h.protect(ctx, s, m, removal.HasHook(m))
 		errs = append(errs, err)
 	}
 	return true, errors.Join(errs...)
@@ -47,7 +47,7 @@ func (h *Hooks) Protect(ctx context.Context, s *scope.Scope) (bool, error) {
 func protectable(s *scope.Scope) []*clusterv1.Machine {
 	machines := append([]*clusterv1.Machine(nil), s.Machines...)
 	for _, m := range s.Workers {
-		if removal.Holds(m) || !m.DeletionTimestamp.IsZero() {
+		if removal.HasHook(m) || !m.DeletionTimestamp.IsZero() {
 			machines = append(machines, m)
 		}
 	}

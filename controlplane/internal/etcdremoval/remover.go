@@ -58,7 +58,7 @@ func (r *Remover) Release(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.ClusterDeleting() {
 		return true, r.hooks.DropAll(ctx, s)
 	}
-	if !removal.Concerned(s.Facts) {
+	if !removal.Needed(s.Facts) {
 		return true, nil
 	}
 	situation, err := removal.Of(s.Facts)
@@ -97,7 +97,7 @@ func (r *Remover) Release(ctx context.Context, s *scope.Scope) (bool, error) {
 // reportQuorum reports that etcd has lost its quorum while a Machine has not reached our hook yet. Cluster
 // API drains the Machine meanwhile, and a drain writes to etcd.
 func (r *Remover) reportQuorum(ctx context.Context, s *scope.Scope, situation *removal.Situation) {
-	at := slices.IndexFunc(situation.Machines, func(m removal.Machine) bool { return m.Held && !m.Deleted.IsZero() })
+	at := slices.IndexFunc(situation.Machines, func(m removal.Machine) bool { return m.HasHook && !m.Deleted.IsZero() })
 	if at < 0 {
 		return
 	}
@@ -115,7 +115,7 @@ func (r *Remover) reportQuorum(ctx context.Context, s *scope.Scope, situation *r
 // dropped reports whether a hook was dropped a moment ago, and the cache does not have the change yet.
 func dropped(s *scope.Scope, recent *reconcile.RecentWrites, situation *removal.Situation) bool {
 	for i, m := range s.Machines {
-		if left := recent.Pending(HookKey(m), m.ResourceVersion); situation.Machines[i].Held && left > 0 {
+		if left := recent.Pending(HookKey(m), m.ResourceVersion); situation.Machines[i].HasHook && left > 0 {
 			s.Again.In(left)
 			return true
 		}
@@ -124,7 +124,7 @@ func dropped(s *scope.Scope, recent *reconcile.RecentWrites, situation *removal.
 }
 
 // releaseNext executes the next step. moved reports whether the step made another member the leader. Then the
-// next step may follow, unless the leader was already handedOver. It records the leftovers of the host before
+// next step may follow, unless the leader was already handedOver. It records the host before
 // the step, because afterwards no object names the host.
 func (r *Remover) releaseNext(
 	ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, situation *removal.Situation, due []removal.Machine, handedOver bool,
@@ -146,7 +146,7 @@ func (r *Remover) releaseNext(
 		return r.moveLeader(ctx, s, inspection, step), nil
 	case removal.RemoveMember, removal.Release:
 	}
-	if err := r.recordLeftover(ctx, s, situation, step.Leaves); err != nil {
+	if err := r.recordHost(ctx, s, situation, step.Leaves); err != nil {
 		return false, err
 	}
 	if step.Action == removal.RemoveMember && !r.removeMember(ctx, s, inspection, step) {
@@ -155,14 +155,14 @@ func (r *Remover) releaseNext(
 	return false, r.releaseHost(ctx, s, situation, step)
 }
 
-// recordLeftover records the leftover of a host, unless it is recorded already.
-func (r *Remover) recordLeftover(ctx context.Context, s *scope.Scope, situation *removal.Situation, left removal.Leftover) error {
-	leftovers, changed := situation.Recorded(left)
+// recordHost records a host that leaves etcd, unless it is recorded already.
+func (r *Remover) recordHost(ctx context.Context, s *scope.Scope, situation *removal.Situation, left removal.ReleasedHost) error {
+	hosts, changed := situation.Recorded(left)
 	if !changed {
 		return nil
 	}
-	situation.Leftovers = leftovers
-	return r.Record(ctx, s, leftovers)
+	situation.ReleasedHosts = hosts
+	return r.Record(ctx, s, hosts)
 }
 
 // moveLeader makes another member the leader, and reports whether the request succeeded.
@@ -208,7 +208,7 @@ func (r *Remover) releaseHost(ctx context.Context, s *scope.Scope, situation *re
 	}
 	released := step.Leaves
 	released.Released = ptr.To(metav1.NewTime(r.clock.Now().UTC().Truncate(time.Second)))
-	if err := r.recordLeftover(ctx, s, situation, released); err != nil {
+	if err := r.recordHost(ctx, s, situation, released); err != nil {
 		return err
 	}
 	if err := r.hooks.Drop(ctx, m); err != nil {
@@ -221,8 +221,8 @@ func (r *Remover) releaseHost(ctx context.Context, s *scope.Scope, situation *re
 
 // Record records which hosts were released, and blocks the move of the cluster while there is one. A single
 // node with our hook is not released, and may be moved.
-func (r *Remover) Record(ctx context.Context, s *scope.Scope, leftovers []removal.Leftover) error {
-	recorded, err := removal.Record(leftovers)
+func (r *Remover) Record(ctx context.Context, s *scope.Scope, hosts []removal.ReleasedHost) error {
+	recorded, err := removal.Record(hosts)
 	if err != nil {
 		return fmt.Errorf("cannot record released hosts: %w", err)
 	}

@@ -19,7 +19,7 @@ import (
 // because of a dead BMC. The creation of Machines counts them as deleted. It does not count the Machine of an
 // arbiter: its name is unique, and a master cannot replace an arbiter.
 func (r *Remover) FindStuck(_ context.Context, s *scope.Scope) (bool, error) {
-	if !s.Installed() || s.ClusterDeleting() || s.Fenced() || s.Replicas() < 2 || !removal.Concerned(s.Facts) {
+	if !s.Installed() || s.ClusterDeleting() || s.Fenced() || s.Replicas() < 2 || !removal.Needed(s.Facts) {
 		return true, nil
 	}
 	situation, err := removal.Of(s.Facts)

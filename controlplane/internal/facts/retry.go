@@ -76,17 +76,17 @@ func (f *Facts) givenUp() sets.Set[types.UID] {
 	return sets.New(record.GivenUp...)
 }
 
-// Leftovers are the remaining objects of a failed installation that is given up.
-type Leftovers struct {
+// AttemptObjects are the remaining objects of a failed installation that is given up.
+type AttemptObjects struct {
 	Machines   []*clusterv1.Machine
 	Deployment *hivev1.ClusterDeployment
 	Install    *hiveext.AgentClusterInstall
 	Kubeconfig *metav1.PartialObjectMetadata
 }
 
-// LeftToGiveUp returns the objects that are given up and still exist.
-func (f *Facts) LeftToGiveUp() Leftovers {
-	given, left := f.givenUp(), Leftovers{}
+// ObjectsToGiveUp returns the objects that are given up and still exist.
+func (f *Facts) ObjectsToGiveUp() AttemptObjects {
+	given, left := f.givenUp(), AttemptObjects{}
 	left.Machines = slices.DeleteFunc(f.allMachines(), func(m *clusterv1.Machine) bool { return !given.Has(m.UID) })
 	if f.Deployment != nil && given.Has(f.Deployment.UID) {
 		left.Deployment = f.Deployment
@@ -112,7 +112,7 @@ func (f *Facts) GivenUpOwner() metav1.OwnerReference {
 
 // nothingLeft reports whether all objects that are given up are deleted.
 func (f *Facts) nothingLeft() bool {
-	left := f.LeftToGiveUp()
+	left := f.ObjectsToGiveUp()
 	return f.GivesUp() && len(left.Machines) == 0 && left.Deployment == nil && left.Install == nil && left.Kubeconfig == nil
 }
 

@@ -65,11 +65,11 @@ func (d *Deleter) ScaleDown(ctx context.Context, s *scope.Scope) (bool, error) {
 		return true, nil
 	case err != nil:
 		return true, nil //nolint:nilerr // for the user to correct: CleanUp reports the invalid record
-	case len(situation.Leftovers) > 0:
+	case len(situation.ReleasedHosts) > 0:
 		s.Found.Block(
 			status.ScaleDown,
 			controlplanev1.WaitingForMachinesDeletionReason,
-			fmt.Sprintf("what is left of %s, whose host was released before, comes first", situation.Leftovers[0].From()),
+			fmt.Sprintf("what is left of %s, whose host was released before, comes first", situation.ReleasedHosts[0].Origin()),
 		)
 		return true, nil
 	}
@@ -97,7 +97,7 @@ func (d *Deleter) scaleInstalledDown(ctx context.Context, s *scope.Scope, situat
 		return nil
 	}
 	m := s.Machines[slices.IndexFunc(s.Machines, func(m *clusterv1.Machine) bool { return m.Name == name })]
-	if !removal.Holds(m) {
+	if !removal.HasHook(m) {
 		inspection.Block(
 			decision.Watch(
 				controlplanev1.WaitingForEtcdReason,

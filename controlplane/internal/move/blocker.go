@@ -56,7 +56,8 @@ func (b *Blocker) unblock(ctx context.Context, s *scope.Scope) error {
 // Machine of a control plane of one Machine, and for the Machines of two nodes with fencing. They stay on the
 // hub to which the cluster is moved.
 func keepsNodes(s *scope.Scope) bool {
-	allHeld := !slices.ContainsFunc(s.Machines, func(m *clusterv1.Machine) bool { return !m.DeletionTimestamp.IsZero() && !removal.Holds(m) })
+	withoutHook := func(m *clusterv1.Machine) bool { return !m.DeletionTimestamp.IsZero() && !removal.HasHook(m) }
+	allHeld := !slices.ContainsFunc(s.Machines, withoutHook)
 	return allHeld && (s.Fenced() || s.Replicas() == 1 && len(s.Machines) == 1)
 }
 

@@ -70,7 +70,7 @@ func (a *Situation) upgrading(m *clusterv1.Machine) *Step {
 // missingHook blocks while a Machine does not have our pre-terminate hook. Without the hook a deletion would
 // wipe the host immediately.
 func (a *Situation) missingHook(m *clusterv1.Machine) *Step {
-	if removal.Holds(m) {
+	if removal.HasHook(m) {
 		return nil
 	}
 	return deferred(m, "it has no pre-terminate hook of this provider yet; see the condition MachinesUpToDate of the control plane")
@@ -79,7 +79,7 @@ func (a *Situation) missingHook(m *clusterv1.Machine) *Step {
 // leaving blocks while another host leaves etcd, or its remains are cleaned up.
 func (a *Situation) leaving(m *clusterv1.Machine) *Step {
 	for _, other := range a.Facts.Machines {
-		if !other.DeletionTimestamp.IsZero() && !removal.Holds(other) {
+		if !other.DeletionTimestamp.IsZero() && !removal.HasHook(other) {
 			return deferred(m, "waiting for the removal of Machine %s: see its condition Deleting", other.Name)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // The record of released hosts is read as it was written, or is an error. Each recorded host has a state.
-func FuzzLeftovers(f *testing.F) {
+func FuzzReleasedHosts(f *testing.F) {
 	for _, record := range []string{
 		`[{"machine":"m","providerID":"metal3://a","hostUID":"b","node":"n","uid":"c","addresses":["192.168.1.1"],"members":["1a"]}]`,
 		`[{"node":"n"}]`,
@@ -31,18 +31,18 @@ func FuzzLeftovers(f *testing.F) {
 			g.Expect(err).To(MatchError(ContainSubstring(controlplanev1.ReleasedHostsAnnotation)))
 			return
 		}
-		for _, left := range situation.Leftovers {
+		for _, left := range situation.ReleasedHosts {
 			g.Expect(situation.StateOf(left)).NotTo(BeEmpty())
-			g.Expect(left.From()).NotTo(BeEmpty())
+			g.Expect(left.Origin()).NotTo(BeEmpty())
 		}
-		written, err := Record(situation.Leftovers)
+		written, err := Record(situation.ReleasedHosts)
 		g.Expect(err).NotTo(HaveOccurred())
 		cp.Annotations[controlplanev1.ReleasedHostsAnnotation] = written
 		again, err := Of(&facts.Facts{ControlPlane: cp})
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(again.Leftovers).To(HaveLen(len(situation.Leftovers)))
-		for i, left := range again.Leftovers {
-			g.Expect(left.From()).To(Equal(situation.Leftovers[i].From()))
+		g.Expect(again.ReleasedHosts).To(HaveLen(len(situation.ReleasedHosts)))
+		for i, left := range again.ReleasedHosts {
+			g.Expect(left.Origin()).To(Equal(situation.ReleasedHosts[i].Origin()))
 		}
 	})
 }

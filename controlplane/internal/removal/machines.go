@@ -17,8 +17,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// Concerned reports whether a decision is needed: a Machine is being deleted, or a host was released.
-func Concerned(f *facts.Facts) bool {
+// Needed reports whether a decision is needed: a Machine is being deleted, or a host was released.
+func Needed(f *facts.Facts) bool {
 	return f.ControlPlane.Annotations[controlplanev1.ReleasedHostsAnnotation] != "" ||
 		slices.ContainsFunc(f.Machines, collections.HasDeletionTimestamp)
 }
@@ -45,18 +45,18 @@ func Of(f *facts.Facts) (*Situation, error) {
 	if recorded == "" {
 		return situation, nil
 	}
-	if err := json.Unmarshal([]byte(recorded), &situation.Leftovers); err != nil {
+	if err := json.Unmarshal([]byte(recorded), &situation.ReleasedHosts); err != nil {
 		return situation, fmt.Errorf("the annotation %s cannot be read: %w", controlplanev1.ReleasedHostsAnnotation, err)
 	}
-	for i, left := range situation.Leftovers {
-		situation.Leftovers[i] = left.on(situation.Registered)
+	for i, left := range situation.ReleasedHosts {
+		situation.ReleasedHosts[i] = left.on(situation.Registered)
 	}
 	return situation, nil
 }
 
 // about returns the data of any Machine.
 func about(m *clusterv1.Machine) Machine {
-	machine := Machine{Name: m.Name, UID: m.UID, ProviderID: m.Spec.ProviderID, Held: Holds(m)}
+	machine := Machine{Name: m.Name, UID: m.UID, ProviderID: m.Spec.ProviderID, HasHook: HasHook(m)}
 	if !m.DeletionTimestamp.IsZero() {
 		machine.Deleted = m.DeletionTimestamp.Time
 	}
@@ -88,8 +88,8 @@ func hostOf(f *facts.Facts, m *clusterv1.Machine) string {
 	return ""
 }
 
-// Holds reports whether a Machine has our hook.
-func Holds(m *clusterv1.Machine) bool {
+// HasHook reports whether a Machine has our hook.
+func HasHook(m *clusterv1.Machine) bool {
 	_, held := m.Annotations[controlplanev1.EtcdMemberHookAnnotation]
 	return held
 }

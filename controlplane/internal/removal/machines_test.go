@@ -74,7 +74,7 @@ func TestMachineWaitsForOurHook(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(situation.Machines).To(HaveLen(1))
 			situation.Machines[0].Blocker = ""
-			g.Expect(situation.Machines).To(Equal([]Machine{{Name: "m0", Deleted: noon, Held: tc.held, Waits: tc.waits}}))
+			g.Expect(situation.Machines).To(Equal([]Machine{{Name: "m0", Deleted: noon, HasHook: tc.held, Waits: tc.waits}}))
 		})
 	}
 }
@@ -150,26 +150,28 @@ func TestNodeOfAMachine(t *testing.T) {
 
 func TestReleasedHostsAreRecorded(t *testing.T) {
 	g := NewWithT(t)
-	leftovers := []Leftover{{Node: "n0", UID: "u", Addresses: []string{"192.168.111.20"}, Members: []string{"8e9e05c52164694d"}}, {Node: "n1"}}
-	recorded, err := Record(leftovers)
+	hosts := []ReleasedHost{
+		{Node: "n0", UID: "u", Addresses: []string{"192.168.111.20"}, Members: []string{"8e9e05c52164694d"}}, {Node: "n1"},
+	}
+	recorded, err := Record(hosts)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(recorded).To(Equal(`[{"node":"n0","uid":"u","addresses":["192.168.111.20"],"members":["8e9e05c52164694d"]},{"node":"n1"}]`))
 	f := factsOf(&clusterv1.Machine{})
 	f.ControlPlane.Annotations = map[string]string{controlplanev1.ReleasedHostsAnnotation: recorded}
 	situation, err := Of(f)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(situation.Leftovers).To(Equal(leftovers))
+	g.Expect(situation.ReleasedHosts).To(Equal(hosts))
 	g.Expect(situation.Machines[0].Deleted).To(Equal(time.Time{}))
 
-	recorded, err = Record([]Leftover{{Machine: "m3", ProviderID: "metal3://h3", HostUID: "u3"}})
+	recorded, err = Record([]ReleasedHost{{Machine: "m3", ProviderID: "metal3://h3", HostUID: "u3"}})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(recorded).To(Equal(`[{"machine":"m3","providerID":"metal3://h3","hostUID":"u3"}]`))
 	f.ControlPlane.Annotations[controlplanev1.ReleasedHostsAnnotation] = recorded
 	f.Workload.Nodes = []workload.Node{{Name: "n3", UID: "of n3", HostUID: "u3"}}
 	situation, err = Of(f)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(situation.Leftovers).
-		To(Equal([]Leftover{
+	g.Expect(situation.ReleasedHosts).
+		To(Equal([]ReleasedHost{
 			{Machine: "m3", ProviderID: "metal3://h3", HostUID: "u3", Node: "n3", UID: "of n3"},
 		}), "it has registered a Node since")
 
@@ -222,9 +224,9 @@ func TestForeignAgentProvidesNoHost(t *testing.T) {
 func TestConcerned(t *testing.T) {
 	g := NewWithT(t)
 	f := factsOf(&clusterv1.Machine{})
-	g.Expect(Concerned(f)).To(BeFalse())
+	g.Expect(Needed(f)).To(BeFalse())
 	f.ControlPlane.Annotations = map[string]string{controlplanev1.ReleasedHostsAnnotation: "[]"}
-	g.Expect(Concerned(f)).To(BeTrue())
+	g.Expect(Needed(f)).To(BeTrue())
 	deleted := metav1.NewTime(noon)
-	g.Expect(Concerned(factsOf(&clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &deleted}}))).To(BeTrue())
+	g.Expect(Needed(factsOf(&clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &deleted}}))).To(BeTrue())
 }

@@ -121,7 +121,7 @@ func (v *view) strays(own workload.EtcdMember) *decision.Blocker {
 		return nil
 	}
 	for _, m := range v.Others {
-		if m.Deleted.IsZero() || m.Held {
+		if m.Deleted.IsZero() || m.HasHook {
 			continue
 		}
 		for _, member := range v.Voters() {
@@ -236,13 +236,13 @@ func (v *view) lead(own workload.EtcdMember) Step {
 func (v *view) heirs(own workload.EtcdMember) []workload.EtcdMember {
 	heirs := slices.DeleteFunc(v.Voters(), func(m workload.EtcdMember) bool { return m.ID == own.ID || !m.Healthy() })
 	slices.SortStableFunc(heirs, func(a, b workload.EtcdMember) int {
-		return cmp.Or(cmp.Compare(v.goes(a.Name), v.goes(b.Name)), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(v.isDeleting(a.Name), v.isDeleting(b.Name)), cmp.Compare(a.Name, b.Name))
 	})
 	return heirs
 }
 
-// goes returns 1 if the Machine of a Node is being deleted, else 0.
-func (v *view) goes(node string) int {
+// isDeleting returns 1 if the Machine of a Node is being deleted, else 0.
+func (v *view) isDeleting(node string) int {
 	for _, m := range v.Machines {
 		if m.Node == node && !m.Deleted.IsZero() {
 			return 1

@@ -19,9 +19,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// Leftover is the record of a host that leaves etcd. It is written before the removal, because no object
+// ReleasedHost is the record of a host that leaves etcd. It is written before the removal, because no object
 // identifies the host afterwards.
-type Leftover struct {
+type ReleasedHost struct {
 	// Machine and MachineUID are the name and the UID of its Machine. The name may be used again by a
 	// replacement, and clusterctl move changes the UID. ProviderID and HostUID identify the host, as in
 	// [Machine]. A host that never had a Node has only these four. Records of earlier versions lack them.
@@ -40,8 +40,8 @@ type Leftover struct {
 	Released *metav1.Time `json:"released,omitempty"`
 }
 
-// From returns the origin of the host for messages.
-func (l Leftover) From() string {
+// Origin returns the origin of the host for messages.
+func (l ReleasedHost) Origin() string {
 	if l.Node == "" {
 		return "Machine " + l.Machine
 	}
@@ -49,7 +49,7 @@ func (l Leftover) From() string {
 }
 
 // on returns the record with the Node that the host has registered since.
-func (l Leftover) on(nodes []workload.Node) Leftover {
+func (l ReleasedHost) on(nodes []workload.Node) ReleasedHost {
 	host := Machine{ProviderID: l.ProviderID, HostUID: l.HostUID}
 	if at := slices.IndexFunc(nodes, host.runsAs); l.Node == "" && at >= 0 {
 		l.Node, l.UID = nodes[at].Name, nodes[at].UID
@@ -58,7 +58,7 @@ func (l Leftover) on(nodes []workload.Node) Leftover {
 }
 
 // same reports whether two records describe one host: one Node, or one Machine without a Node.
-func (l Leftover) same(other Leftover) bool {
+func (l ReleasedHost) same(other ReleasedHost) bool {
 	if l.Node != "" && other.Node != "" {
 		return l.Node == other.Node && l.UID == other.UID
 	}
@@ -66,7 +66,7 @@ func (l Leftover) same(other Leftover) bool {
 }
 
 // registered returns the Node of a recorded host; nil if it is deleted, or another Node has its name.
-func (a *Situation) registered(left Leftover) *workload.Node {
+func (a *Situation) registered(left ReleasedHost) *workload.Node {
 	at := slices.IndexFunc(a.Registered, func(n workload.Node) bool { return n.Name == left.Node && n.UID == left.UID })
 	if at < 0 {
 		return nil
@@ -79,7 +79,7 @@ func (a *Situation) registered(left Leftover) *workload.Node {
 // deleted. A Machine that is not being deleted may be the next one of that name, even on the same host. If no
 // identity of the host decides, the UIDs of the Machines must not differ. A replacement that has the name and
 // no host yet is another Machine.
-func (a *Situation) isOf(left Leftover, m Machine) bool {
+func (a *Situation) isOf(left ReleasedHost, m Machine) bool {
 	node := a.registered(left)
 	switch {
 	case m.Node != "" && m.Node == left.Node, node != nil && m.runsAs(*node):
@@ -96,13 +96,13 @@ func (a *Situation) isOf(left Leftover, m Machine) bool {
 
 // Released reports whether the host of a Machine is recorded.
 func (a *Situation) Released(m Machine) bool {
-	return slices.ContainsFunc(a.Leftovers, func(left Leftover) bool { return a.isOf(left, m) })
+	return slices.ContainsFunc(a.ReleasedHosts, func(left ReleasedHost) bool { return a.isOf(left, m) })
 }
 
-// Going returns the Machine of a recorded host that is being deleted and no longer has our hook.
-func (a *Situation) Going(left Leftover) (m Machine, found bool) {
+// DeletingMachine returns the Machine of a recorded host that is being deleted and no longer has our hook.
+func (a *Situation) DeletingMachine(left ReleasedHost) (m Machine, found bool) {
 	all := slices.Concat(a.Machines, a.Others)
-	at := slices.IndexFunc(all, func(m Machine) bool { return !m.Deleted.IsZero() && !m.Held && a.isOf(left, m) })
+	at := slices.IndexFunc(all, func(m Machine) bool { return !m.Deleted.IsZero() && !m.HasHook && a.isOf(left, m) })
 	if at < 0 {
 		return Machine{}, false
 	}
@@ -110,17 +110,17 @@ func (a *Situation) Going(left Leftover) (m Machine, found bool) {
 }
 
 // Record returns the encoded records; "" if there are none.
-func Record(leftovers []Leftover) (string, error) {
-	if len(leftovers) == 0 {
+func Record(hosts []ReleasedHost) (string, error) {
+	if len(hosts) == 0 {
 		return "", nil
 	}
-	recorded, err := json.Marshal(leftovers)
+	recorded, err := json.Marshal(hosts)
 	return string(recorded), err
 }
 
 // Recorded returns the records with one added or extended, and whether that changes anything.
-func (a *Situation) Recorded(left Leftover) (recorded []Leftover, changed bool) {
-	recorded = slices.Clone(a.Leftovers)
+func (a *Situation) Recorded(left ReleasedHost) (recorded []ReleasedHost, changed bool) {
+	recorded = slices.Clone(a.ReleasedHosts)
 	at := slices.IndexFunc(recorded, left.same)
 	switch {
 	case left.Node == "" && left.Machine == "":
@@ -152,28 +152,28 @@ func join(known, more []string) []string {
 }
 
 // Without returns the records without one.
-func (a *Situation) Without(left Leftover) []Leftover {
-	return slices.DeleteFunc(slices.Clone(a.Leftovers), left.same)
+func (a *Situation) Without(left ReleasedHost) []ReleasedHost {
+	return slices.DeleteFunc(slices.Clone(a.ReleasedHosts), left.same)
 }
 
 // had reports whether the record has the ID of a member.
-func (l Leftover) had(member workload.EtcdMember) bool {
+func (l ReleasedHost) had(member workload.EtcdMember) bool {
 	return slices.Contains(l.Members, idOf(member))
 }
 
 // hasAddressOf reports whether the record has an address of a member.
-func (l Leftover) hasAddressOf(member workload.EtcdMember) bool {
+func (l ReleasedHost) hasAddressOf(member workload.EtcdMember) bool {
 	return slices.ContainsFunc(member.Hosts, func(host string) bool { return slices.Contains(l.Addresses, host) })
 }
 
 func idOf(m workload.EtcdMember) string { return strconv.FormatUint(m.ID, 16) }
 
 // leaves returns the record for the host of a Machine.
-func (v *view) leaves(m Machine, own *workload.EtcdMember) Leftover {
+func (v *view) leaves(m Machine, own *workload.EtcdMember) ReleasedHost {
 	if m.Node == "" && m.ProviderID == "" && m.HostUID == "" {
-		return Leftover{} // nothing identifies the host
+		return ReleasedHost{} // nothing identifies the host
 	}
-	left := Leftover{Machine: m.Name, MachineUID: m.UID, ProviderID: m.ProviderID, HostUID: m.HostUID, Node: m.Node}
+	left := ReleasedHost{Machine: m.Name, MachineUID: m.UID, ProviderID: m.ProviderID, HostUID: m.HostUID, Node: m.Node}
 	if node := v.Node(m.Node); node != nil {
 		left.UID, left.Addresses = node.UID, node.Addresses
 	}
@@ -193,23 +193,23 @@ const (
 	// Staying is a host whose Machine is not being deleted, or no longer. The Machine was moved from another
 	// hub, or restored from a backup, without its deletion.
 	Staying HostState = "staying"
-	// Unproven is a host that only an Agent assigns to a Machine which is not being deleted. With a stale
+	// Unconfirmed is a host that only an Agent assigns to a Machine which is not being deleted. With a stale
 	// cache that Agent may have run on the host for the former Machine of the same name. The infrastructure
 	// provider confirms the host, or the Agent is deleted.
-	Unproven HostState = "unproven"
-	// Remaining is a host whose Node exists without a Machine. Nodeless is a host whose Machine exists
+	Unconfirmed HostState = "unproven"
+	// Remaining is a host whose Node exists without a Machine. WithoutNode is a host whose Machine exists
 	// without a Node.
-	Remaining HostState = "remaining"
-	Nodeless  HostState = "without Node"
-	// Gone is a host whose Machine and Node are deleted, or whose name another Node has.
-	Gone HostState = "gone"
+	Remaining   HostState = "remaining"
+	WithoutNode HostState = "without Node"
+	// Deleted is a host whose Machine and Node are deleted, or whose name another Node has.
+	Deleted HostState = "gone"
 )
 
 // StateOf returns the state of a recorded host.
-func (a *Situation) StateOf(left Leftover) HostState {
+func (a *Situation) StateOf(left ReleasedHost) HostState {
 	at := slices.IndexFunc(a.Registered, func(n workload.Node) bool { return n.Name == left.Node })
 	same := a.registered(left) != nil
-	state := Gone
+	state := Deleted
 	if same {
 		state = Remaining
 	}
@@ -221,9 +221,9 @@ func (a *Situation) StateOf(left Leftover) HostState {
 		case same && m.ProviderID != "":
 			state = Staying
 		case same && state != Staying: // an Agent of another Machine does not change a confirmed state
-			state = Unproven
+			state = Unconfirmed
 		case at < 0:
-			state = Nodeless
+			state = WithoutNode
 		}
 	}
 	return state
@@ -233,7 +233,7 @@ func (a *Situation) StateOf(left Leftover) HostState {
 const nodeExists = "Node %s still exists although its Machine was deleted"
 
 // remains waits until the user deletes a Node whose Machine was deleted.
-func (l Leftover) remains() decision.Blocker {
+func (l ReleasedHost) remains() decision.Blocker {
 	return decision.Watch(
 		controlplanev1.WaitingForMachinesDeletionReason,
 		nodeExists+". Switch its host off, then delete the Node, which wipes nothing",
@@ -244,12 +244,12 @@ func (l Leftover) remains() decision.Blocker {
 // mayBeDeleted reports whether the record suffices for the deletion of the Node: this provider released the
 // host, and read its Node before. Addresses are recorded only for such a Node. A Node that registered later
 // was found by its identity alone.
-func (l Leftover) mayBeDeleted() bool {
+func (l ReleasedHost) mayBeDeleted() bool {
 	return l.Released != nil && l.UID != "" && len(l.Addresses) > 0
 }
 
-// Rests returns the action for a host whose removal does not proceed; nil if it proceeds.
-func (l Leftover) Rests(state HostState) *decision.Blocker {
+// Stalled returns the action for a host whose removal does not proceed; nil if it proceeds.
+func (l ReleasedHost) Stalled(state HostState) *decision.Blocker {
 	var blocker decision.Blocker
 	switch state {
 	case Remaining:
@@ -257,14 +257,14 @@ func (l Leftover) Rests(state HostState) *decision.Blocker {
 			return nil
 		}
 		blocker = l.remains()
-	case Nodeless:
+	case WithoutNode:
 		blocker = decision.Watch(
 			controlplanev1.WaitingForMachinesDeletionReason,
 			"Node %s, whose host was about to leave etcd, was deleted, but its Machine is not being deleted. Delete the Machine, which wipes "+
 				"its host, or make the host join again",
 			l.Node,
 		)
-	case Leaving, Staying, Unproven, Gone:
+	case Leaving, Staying, Unconfirmed, Deleted:
 		return nil
 	}
 	return &blocker
@@ -273,7 +273,7 @@ func (l Leftover) Rests(state HostState) *decision.Blocker {
 // DecideLeaving returns the next step for a released host that may still run; Release if there is none.
 // OpenShift adds running hosts to etcd, even a host that is about to be wiped. As long as the host runs, its
 // member is removed by the rules for all members. A deleted voter costs etcd no more than a removed one.
-func (a *Situation) DecideLeaving(m Machine, left Leftover, etcd *workload.Etcd) Step {
+func (a *Situation) DecideLeaving(m Machine, left ReleasedHost, etcd *workload.Etcd) Step {
 	v := view{Situation: a, Etcd: etcd}
 	if foreign := v.foreign(); foreign != nil {
 		return blocked(*foreign).about(m)
@@ -296,7 +296,7 @@ func (a *Situation) DecideLeaving(m Machine, left Leftover, etcd *workload.Etcd)
 // that host. Its kubelet reports, or etcd has a member of it. It returns nil if no such Node exists, if it is
 // proven to be another host, or if it does not run. A member that is removed by mistake belongs to a healthy
 // host. A member that is overlooked is wiped while it votes.
-func (v *view) reregistered(m Machine, left Leftover) *decision.Blocker {
+func (v *view) reregistered(m Machine, left ReleasedHost) *decision.Blocker {
 	node := v.Node(left.Node)
 	if node == nil || node.UID == left.UID || v.isAnotherHost(node.Node, left) {
 		return nil
@@ -324,7 +324,7 @@ func (v *view) reregistered(m Machine, left Leftover) *decision.Blocker {
 // isAnotherHost reports whether a Node is proven to run on another host than the released one. Another
 // Machine runs as the Node, or its identity differs. A new UID proves nothing, because a kubelet whose Node
 // was deleted registers a Node with another UID.
-func (v *view) isAnotherHost(node workload.Node, left Leftover) bool {
+func (v *view) isAnotherHost(node workload.Node, left ReleasedHost) bool {
 	if slices.ContainsFunc(slices.Concat(v.Machines, v.Others), func(m Machine) bool { return m.Deleted.IsZero() && m.runsAs(node) }) {
 		return true
 	}
@@ -335,7 +335,7 @@ func (v *view) isAnotherHost(node workload.Node, left Leftover) bool {
 }
 
 // isBack reports whether a member belongs to a released host whose Machine exists.
-func (v *view) isBack(member workload.EtcdMember, left Leftover) bool {
+func (v *view) isBack(member workload.EtcdMember, left ReleasedHost) bool {
 	at, node := v.nodeAt(&member), v.Node(left.Node)
 	switch {
 	case left.had(member):
@@ -343,7 +343,7 @@ func (v *view) isBack(member workload.EtcdMember, left Leftover) bool {
 	case left.Node == "":
 		return false
 	case node != nil && node.UID != left.UID:
-		return v.isAnotherHost(node.Node, left) && v.isLeftover(member, left)
+		return v.isAnotherHost(node.Node, left) && v.isOfHost(member, left)
 	case member.Name == "":
 		return at == left.Node || at == "" && left.hasAddressOf(member)
 	}
@@ -359,9 +359,9 @@ func (v *view) nodes() []workload.Node {
 	return nodes
 }
 
-// DecideLeftover returns the next step for a recorded host whose Machine and Node are deleted. OpenShift adds
+// DecideReleased returns the next step for a recorded host whose Machine and Node are deleted. OpenShift adds
 // members automatically: it may have added the host again between the removal of its member and its shutdown.
-func (a *Situation) DecideLeftover(left Leftover, etcd *workload.Etcd) Step {
+func (a *Situation) DecideReleased(left ReleasedHost, etcd *workload.Etcd) Step {
 	v := view{Situation: a, Etcd: etcd}
 	if foreign := v.foreign(); foreign != nil {
 		return blocked(*foreign)
@@ -371,7 +371,7 @@ func (a *Situation) DecideLeftover(left Leftover, etcd *workload.Etcd) Step {
 	if node != nil && node.UID == left.UID {
 		return blocked(left.remains())
 	}
-	at := slices.IndexFunc(v.Members, func(m workload.EtcdMember) bool { return v.isLeftover(m, left) })
+	at := slices.IndexFunc(v.Members, func(m workload.EtcdMember) bool { return v.isOfHost(m, left) })
 	switch {
 	case at < 0 && node != nil:
 		return v.decideNamesake(node)
@@ -382,7 +382,7 @@ func (a *Situation) DecideLeftover(left Leftover, etcd *workload.Etcd) Step {
 			decision.Wait(
 				controlplanev1.ReleasedHostRunningReason,
 				"the host of %s was released and its Machine is deleted, but its etcd member answers. Switch the host off, or find out who runs it",
-				left.From(),
+				left.Origin(),
 			),
 		)
 	}
@@ -395,7 +395,7 @@ func (a *Situation) DecideLeftover(left Leftover, etcd *workload.Etcd) Step {
 // nodeDeletionTimeout. assisted-service deletes only the Nodes of hosts whose Agents it has, which it lacks
 // after a move. silence is how long the kubelet of the Node has not reported, as observed by this process.
 func (a *Situation) DecideNode(
-	left Leftover, etcd *workload.Etcd, silence time.Duration,
+	left ReleasedHost, etcd *workload.Etcd, silence time.Duration,
 ) (node *workload.ControlPlaneNode, against *decision.Blocker) {
 	v := view{Situation: a, Etcd: etcd}
 	if foreign := v.foreign(); foreign != nil {
@@ -410,7 +410,7 @@ func (a *Situation) DecideNode(
 // againstDeletion returns what blocks the deletion of the Node of a released host. A server that is cut off, or
 // reboots, does not report for minutes. If its Node is deleted meanwhile, its Pods run twice, and its kubelet does
 // not register again until it restarts.
-func (v *view) againstDeletion(left Leftover, silence time.Duration) *decision.Blocker {
+func (v *view) againstDeletion(left ReleasedHost, silence time.Duration) *decision.Blocker {
 	node := v.Node(left.Node)
 	var blocker decision.Blocker
 	switch at := slices.IndexFunc(v.Members, func(m workload.EtcdMember) bool { return v.claims(m, left) && !v.isDown(m) }); {
@@ -471,7 +471,7 @@ func (v *view) isDown(m workload.EtcdMember) bool {
 }
 
 // NodeDeleting waits until a Node is deleted. The watch of Nodes reports the end, but not which finalizer blocks it.
-func NodeDeleting(left Leftover) decision.Blocker {
+func NodeDeleting(left ReleasedHost) decision.Blocker {
 	return decision.Wait(
 		controlplanev1.WaitingForMachinesDeletionReason,
 		"Node %s, whose Machine was deleted, is being deleted. Waiting until the Node does not exist. If it stays, find the "+
@@ -481,7 +481,7 @@ func NodeDeleting(left Leftover) decision.Blocker {
 }
 
 // NodeForbidden waits because the credentials must not delete a Node.
-func NodeForbidden(left Leftover) decision.Blocker {
+func NodeForbidden(left ReleasedHost) decision.Blocker {
 	return decision.Wait(
 		controlplanev1.NodeDeletionForbiddenReason,
 		nodeExists+": the credentials of the kubeconfig lack the permission to delete Nodes. Grant "+
@@ -492,7 +492,7 @@ func NodeForbidden(left Leftover) decision.Blocker {
 
 // NodeChanged waits after the API server has refused the deletion of a Node, because the Node changed since
 // it was read.
-func NodeChanged(left Leftover) decision.Blocker {
+func NodeChanged(left ReleasedHost) decision.Blocker {
 	return decision.Wait(
 		controlplanev1.WaitingForMachinesDeletionReason,
 		nodeExists+", and it changed when it was to be deleted: its kubelet may report again. "+
@@ -503,14 +503,14 @@ func NodeChanged(left Leftover) decision.Blocker {
 
 // claims reports whether a member may belong to the released host or to the Node of its name. The recorded
 // ID, the name or an address connect them.
-func (v *view) claims(member workload.EtcdMember, left Leftover) bool {
+func (v *view) claims(member workload.EtcdMember, left ReleasedHost) bool {
 	return left.had(member) || member.Name == left.Node || v.nodeAt(&member) == left.Node || left.hasAddressOf(member)
 }
 
-// isLeftover reports whether a member belongs to a released host. A member that was never started has no
+// isOfHost reports whether a member belongs to a released host. A member that was never started has no
 // name, only an address, which must not belong to another Node. A member at the address of a new Node of the
 // same name does not count.
-func (v *view) isLeftover(member workload.EtcdMember, left Leftover) bool {
+func (v *view) isOfHost(member workload.EtcdMember, left ReleasedHost) bool {
 	at := v.nodeAt(&member)
 	switch {
 	case left.had(member):

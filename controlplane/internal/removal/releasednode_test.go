@@ -52,13 +52,13 @@ func TestNodeOfAReleasedHostIsDeleted(t *testing.T) {
 			change: func(w *world) { w.Nodes[0].ProviderID, w.Nodes[0].HostUID = "metal3://other", "" }, against: "another identity",
 		},
 		"its release was not recorded": {
-			change: func(w *world) { w.Leftovers[0].Released = nil }, against: "Switch its host off, then delete the Node",
+			change: func(w *world) { w.ReleasedHosts[0].Released = nil }, against: "Switch its host off, then delete the Node",
 		},
 		"its record has no Node of its own": {change: func(w *world) {
-			w.Leftovers[0].Addresses = nil // as Leftover.on finds it by its identity
+			w.ReleasedHosts[0].Addresses = nil // as ReleasedHost.on finds it by its identity
 		}, against: "Switch its host off, then delete the Node"},
 		"its record has no UID": {
-			change: func(w *world) { w.Leftovers[0].UID, w.Nodes[0].UID = "", "" }, against: "Switch its host off, then delete the Node",
+			change: func(w *world) { w.ReleasedHosts[0].UID, w.Nodes[0].UID = "", "" }, against: "Switch its host off, then delete the Node",
 		},
 		"a member of its name answers": {change: func(w *world) {
 			w.Members = append(w.Members, workload.EtcdMember{ID: 9, Name: "n0", Hosts: []string{"192.168.111.99"}})
@@ -85,7 +85,7 @@ func TestNodeOfAReleasedHostIsDeleted(t *testing.T) {
 			if tc.change != nil {
 				tc.change(w)
 			}
-			node, against := w.DecideNode(w.Leftovers[0], &w.Etcd, cmp.Or(tc.silence, facts.UnreachableTime))
+			node, against := w.DecideNode(w.ReleasedHosts[0], &w.Etcd, cmp.Or(tc.silence, facts.UnreachableTime))
 			if tc.against == "" {
 				g.Expect(against).To(BeNil())
 				g.Expect(node.UID).To(Equal(types.UID("n0")))
@@ -102,12 +102,12 @@ func TestNodeWithAMachineIsNotLeftBehind(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(3)
 	w.released()
-	g.Expect(w.StateOf(w.Leftovers[0])).To(Equal(Leaving))
+	g.Expect(w.StateOf(w.ReleasedHosts[0])).To(Equal(Leaving))
 	w.leaveNode()
-	g.Expect(w.StateOf(w.Leftovers[0])).To(Equal(Remaining))
+	g.Expect(w.StateOf(w.ReleasedHosts[0])).To(Equal(Remaining))
 	w.Machines = append(w.Machines, Machine{Name: "m9", Node: "n0", ProviderID: "metal3://n9"})
-	g.Expect(w.StateOf(w.Leftovers[0])).To(Equal(Staying))
+	g.Expect(w.StateOf(w.ReleasedHosts[0])).To(Equal(Staying))
 	w.Machines = w.Machines[:len(w.Machines)-1]
 	w.Others = append(w.Others, Machine{Name: "m9", ProviderID: "metal3://n0"})
-	g.Expect(w.StateOf(w.Leftovers[0])).To(Equal(Staying))
+	g.Expect(w.StateOf(w.ReleasedHosts[0])).To(Equal(Staying))
 }

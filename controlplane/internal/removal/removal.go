@@ -25,8 +25,8 @@ type Machine struct {
 	Node, ProviderID, HostUID string
 	// Deleted is when its deletion was requested; zero if it was not.
 	Deleted time.Time
-	// Held reports whether it has our hook, Waits whether its deletion waits only for our hook.
-	Held, Waits bool
+	// HasHook reports whether it has our hook, Waits whether its deletion waits only for our hook.
+	HasHook, Waits bool
 	// Blocker is what Cluster API waits for before our hook, for messages; "" if unknown.
 	Blocker string
 	// Terminating reports that Cluster API has passed all hooks and waits for the deletion of the infra
@@ -51,9 +51,9 @@ type Situation struct {
 	Replicas         int
 	// Fenced is true for a two-node cluster with fencing: this provider never removes its hosts from etcd.
 	Fenced bool
-	// Leftovers are the hosts whose members were removed, or are being removed, and whose clean-up is not
+	// ReleasedHosts are the hosts whose members were removed, or are being removed, and whose clean-up is not
 	// complete.
-	Leftovers []Leftover
+	ReleasedHosts []ReleasedHost
 	// Registered are the known Nodes of the cluster, without a request to it.
 	Registered []workload.Node
 }
@@ -79,7 +79,7 @@ type Step struct {
 	// Machine is the Machine of the step. Leaves is the record of its host, which is written before the step;
 	// without Node and Machine it is empty.
 	Machine Machine
-	Leaves  Leftover
+	Leaves  ReleasedHost
 	// Member is the member of its host. To is the next leader. Via is the member through which the member is
 	// removed.
 	Member, To, Via workload.EtcdMember
@@ -143,7 +143,7 @@ func Fenced(format string, what ...any) decision.Blocker {
 // fenced blocks the deletion of a Machine of a two-node cluster with fencing. A requested deletion cannot be
 // reverted, so that only the user can decide when the host may be wiped.
 func (a *Situation) fenced() *decision.Blocker {
-	at := slices.IndexFunc(a.Machines, func(m Machine) bool { return !m.Deleted.IsZero() && m.Held })
+	at := slices.IndexFunc(a.Machines, func(m Machine) bool { return !m.Deleted.IsZero() && m.HasHook })
 	if !a.Fenced || at < 0 {
 		return nil
 	}
@@ -165,7 +165,7 @@ func (a *Situation) Due() (due []Machine, before *decision.Blocker) {
 		return nil, blocker
 	}
 	for _, m := range a.Machines {
-		if !m.Deleted.IsZero() && m.Held && m.Waits {
+		if !m.Deleted.IsZero() && m.HasHook && m.Waits {
 			due = append(due, m)
 		}
 	}
@@ -183,7 +183,7 @@ func (a *Situation) Due() (due []Machine, before *decision.Blocker) {
 // Draining returns what Cluster API waits for before our hook; nil if no Machine with our hook is on its way
 // to the hook.
 func (a *Situation) Draining() *decision.Blocker {
-	at := slices.IndexFunc(a.Machines, func(m Machine) bool { return !m.Deleted.IsZero() && m.Held && m.Blocker != "" })
+	at := slices.IndexFunc(a.Machines, func(m Machine) bool { return !m.Deleted.IsZero() && m.HasHook && m.Blocker != "" })
 	if at < 0 {
 		return nil
 	}
@@ -194,7 +194,7 @@ func (a *Situation) Draining() *decision.Blocker {
 // before returns what has to end before the next host is touched.
 func (a *Situation) before() *decision.Blocker {
 	for _, m := range a.Machines {
-		if !m.Deleted.IsZero() && !m.Held {
+		if !m.Deleted.IsZero() && !m.HasHook {
 			blocker := decision.Watch(
 				controlplanev1.WaitingForMachinesDeletionReason,
 				"Machine %s is being removed, which comes first: see its condition Deleting",
@@ -203,13 +203,13 @@ func (a *Situation) before() *decision.Blocker {
 			return &blocker
 		}
 	}
-	for _, left := range a.Leftovers {
+	for _, left := range a.ReleasedHosts {
 		// The record of a Machine with our hook was written before the removal. etcd shows whether its member was removed.
 		if !slices.ContainsFunc(a.Machines, func(m Machine) bool { return !m.Deleted.IsZero() && a.isOf(left, m) }) {
 			blocker := decision.Watch(
 				controlplanev1.WaitingForMachinesDeletionReason,
 				"what is left of %s, whose host was released before, comes first",
-				left.From(),
+				left.Origin(),
 			)
 			return &blocker
 		}

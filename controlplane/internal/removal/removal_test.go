@@ -47,7 +47,7 @@ func address(i int) string { return fmt.Sprintf("192.168.111.2%d", i) }
 func (w *world) join(i int) {
 	w.Machines = append(
 		w.Machines,
-		Machine{Name: fmt.Sprintf("m%d", i), Node: node(i), ProviderID: "metal3://" + node(i), HostUID: "host of " + node(i), Held: true},
+		Machine{Name: fmt.Sprintf("m%d", i), Node: node(i), ProviderID: "metal3://" + node(i), HostUID: "host of " + node(i), HasHook: true},
 	)
 	w.Members = append(w.Members, workload.EtcdMember{ID: uint64(i + 1), Name: node(i), Hosts: []string{address(i)}})
 	w.Nodes = append(w.Nodes, workload.ControlPlaneNode{
@@ -64,7 +64,7 @@ func (w *world) join(i int) {
 
 // spare adds a Machine that is being deleted, whose host never booted.
 func (w *world) spare(at time.Time) {
-	w.Machines = append(w.Machines, Machine{Name: fmt.Sprintf("m%d", len(w.Machines)), Held: true})
+	w.Machines = append(w.Machines, Machine{Name: fmt.Sprintf("m%d", len(w.Machines)), HasHook: true})
 	w.delete(len(w.Machines)-1, at)
 }
 
@@ -97,7 +97,7 @@ func leads(i int) func(*world) {
 // stray removes a Machine from the control plane, and deletes it.
 func (w *world) stray(i int) {
 	m := w.Machines[i]
-	m.Held, m.Deleted, m.HostUID = false, noon, ""
+	m.HasHook, m.Deleted, m.HostUID = false, noon, ""
 	w.Machines, w.Others = slices.Delete(w.Machines, i, i+1), append(w.Others, m)
 }
 
@@ -145,7 +145,7 @@ func TestNextStep(t *testing.T) {
 		"no Machine is deleted: nothing": {change: func(w *world) { w.Machines[0].Deleted = time.Time{} }},
 		"it is drained: nothing yet":     {change: func(w *world) { w.Machines[0].Waits = false }},
 		"it has not our hook: nothing": {change: func(w *world) {
-			w.Machines[0].Held = false
+			w.Machines[0].HasHook = false
 		}},
 		"the leader is the one to go: another leads first": {action: MoveLeader, machine: "m0", member: "n0", to: "n1"},
 		"the leader goes, and the next would go too: the third leads": {
@@ -177,23 +177,23 @@ func TestNextStep(t *testing.T) {
 		"two masters are deleted at once, the first is on its way out: the second waits": {
 			change: all(leads(2), func(w *world) {
 				w.delete(1, noon.Add(time.Second))
-				w.Machines[0].Held = false
+				w.Machines[0].HasHook = false
 				w.Members = w.Members[1:]
 			}),
 			action: Wait, machine: "m1", reason: controlplanev1.WaitingForMachinesDeletionReason, message: "Machine m0 is being removed",
 		},
 		"one was released, and is not cleaned up: the next waits": {
-			change: all(leads(1), func(w *world) { w.Leftovers = []Leftover{{Node: "n9"}} }),
+			change: all(leads(1), func(w *world) { w.ReleasedHosts = []ReleasedHost{{Node: "n9"}} }),
 			action: Wait, machine: "m0", reason: controlplanev1.WaitingForMachinesDeletionReason, message: "Node n9",
 		},
 		"one was recorded, and its Machine lives: the next waits": {
-			change: all(leads(1), func(w *world) { w.Leftovers = []Leftover{{Node: "n1", UID: "n1"}} }),
+			change: all(leads(1), func(w *world) { w.ReleasedHosts = []ReleasedHost{{Node: "n1", UID: "n1"}} }),
 			action: Wait, machine: "m0", reason: controlplanev1.WaitingForMachinesDeletionReason, message: "what is left of Node n1",
 		},
 		"it was about to be released: it comes first": {
 			change: all(leads(2), func(w *world) {
 				w.delete(1, noon.Add(time.Hour))
-				w.Leftovers = []Leftover{{Node: "n1"}}
+				w.ReleasedHosts = []ReleasedHost{{Node: "n1"}}
 				w.Members = slices.Delete(w.Members, 1, 2)
 			}),
 			action: Release, machine: "m1",
@@ -475,7 +475,7 @@ func TestNextStep(t *testing.T) {
 			change: all(leads(2), func(w *world) {
 				w.fail(1)
 				w.delete(1, noon.Add(time.Hour))
-				w.Leftovers = []Leftover{{Node: "n0"}}
+				w.ReleasedHosts = []ReleasedHost{{Node: "n0"}}
 			}), action: RemoveMember, machine: "m1", member: "n1", via: "n2",
 		},
 		"another joins, but one is down, so that none is promoted: reports the one that is down": {
@@ -592,7 +592,7 @@ func TestNextStep(t *testing.T) {
 			change: func(w *world) { w.fail(0); w.stray(2) }, action: RemoveMember, machine: "m0", member: "n0", via: "n1",
 		},
 		"so it does, but it is held: removed": {
-			change:  all(leads(1), func(w *world) { w.stray(2); w.Others[0].Held = true }),
+			change:  all(leads(1), func(w *world) { w.stray(2); w.Others[0].HasHook = true }),
 			action:  RemoveMember,
 			machine: "m0",
 			member:  "n0",
@@ -876,7 +876,7 @@ func TestMemberOfAHostWithoutNodeRef(t *testing.T) {
 			g.Expect(step.Action).To(Equal(RemoveMember), "%s: %s", step.Blocker.Reason, step.Blocker.Message)
 			g.Expect(step.Member.Name).To(Equal("n0"))
 			g.Expect(step.Machine.Node).To(Equal("n0"))
-			g.Expect(step.Leaves).To(Equal(Leftover{
+			g.Expect(step.Leaves).To(Equal(ReleasedHost{
 				Machine:    "m0",
 				MachineUID: "of m0",
 				ProviderID: w.Machines[0].ProviderID,
@@ -899,9 +899,9 @@ func TestMemberOfAMachineOutsideTheControlPlane(t *testing.T) {
 	step := w.step()
 	g.Expect(step.Action).To(Equal(Release), step.Blocker.Message)
 	g.Expect(step.Machine.Name).To(Equal("m3"))
-	g.Expect(step.Leaves).To(Equal(Leftover{}), "it leaves nothing by which it could be known")
+	g.Expect(step.Leaves).To(Equal(ReleasedHost{}), "it leaves nothing by which it could be known")
 	w.Machines[2].HostUID = "host of n9"
-	g.Expect(w.step().Leaves).To(Equal(Leftover{Machine: "m3", HostUID: "host of n9"}))
+	g.Expect(w.step().Leaves).To(Equal(ReleasedHost{Machine: "m3", HostUID: "host of n9"}))
 }
 
 // A blocker without an event needs another inspection; the others end with an event.
@@ -913,8 +913,8 @@ func TestWaitsThatEndWithAnEvent(t *testing.T) {
 		"it is the only member":     {func(w *world) { w.Members = w.Members[:1] }, false},
 		"OpenShift removes it":      {func(w *world) { w.MachineAPI = true }, false},
 		"the topology is another":   {func(w *world) { w.Topology = configv1.DualReplicaTopologyMode }, true},
-		"another is being removed":  {func(w *world) { w.Machines[1].Deleted, w.Machines[1].Held = noon, false }, true},
-		"another is not cleaned up": {func(w *world) { w.Leftovers = []Leftover{{Node: "n9"}} }, true},
+		"another is being removed":  {func(w *world) { w.Machines[1].Deleted, w.Machines[1].HasHook = noon, false }, true},
+		"another is not cleaned up": {func(w *world) { w.ReleasedHosts = []ReleasedHost{{Node: "n9"}} }, true},
 		"another is down":           {func(w *world) { w.Members[1].Problem = "does not answer" }, false},
 		"the state is unknown":      {func(w *world) { w.Doubt = "they do not agree" }, false},
 		"etcd is full":              {func(w *world) { alarm(workload.EtcdNoSpace, 1)(w) }, false},
@@ -940,8 +940,8 @@ func TestMessagesNameThree(t *testing.T) {
 	g.Expect(w.step().Blocker.Message).To(ContainSubstring("(n4 does not answer, n5 does not answer, n6 does not answer and 2 more)"))
 }
 
-func TestLeftoverOfAReleasedHost(t *testing.T) {
-	left := Leftover{Node: "n0", UID: "n0", Addresses: []string{address(0)}, Members: []string{"1"}}
+func TestMembersOfReleasedHost(t *testing.T) {
+	left := ReleasedHost{Node: "n0", UID: "n0", Addresses: []string{address(0)}, Members: []string{"1"}}
 	for situation, tc := range map[string]struct {
 		change func(w *world)
 		action Action
@@ -1002,7 +1002,7 @@ func TestLeftoverOfAReleasedHost(t *testing.T) {
 			g := NewWithT(t)
 			w := newWorld(3)
 			tc.change(w)
-			step := w.DecideLeftover(left, &w.Etcd)
+			step := w.DecideReleased(left, &w.Etcd)
 			g.Expect(step.Action).To(Equal(tc.action), "%s: %s", step.Blocker.Reason, step.Blocker.Message)
 			g.Expect(step.Blocker.Reason).To(Equal(tc.reason))
 			if tc.action == RemoveMember {
@@ -1023,7 +1023,7 @@ func (w *world) register() {
 
 // A released host runs until it is switched off, and OpenShift adds running hosts to etcd.
 func TestReleasedHostThatRuns(t *testing.T) {
-	left := Leftover{
+	left := ReleasedHost{
 		Machine:    "m0",
 		ProviderID: "metal3://n0",
 		HostUID:    "host of n0",
@@ -1032,10 +1032,10 @@ func TestReleasedHostThatRuns(t *testing.T) {
 		Addresses:  []string{address(0)},
 		Members:    []string{"99"},
 	}
-	nodeless := Leftover{Machine: "m0", HostUID: "host of n0"}
+	nodeless := ReleasedHost{Machine: "m0", HostUID: "host of n0"}
 	for situation, tc := range map[string]struct {
 		change func(w *world)
-		left   Leftover
+		left   ReleasedHost
 		action Action
 		reason string
 	}{
@@ -1102,7 +1102,7 @@ func TestReleasedHostThatRuns(t *testing.T) {
 			g := NewWithT(t)
 			w := newWorld(3)
 			leads(1)(w)
-			w.Machines[0].Held = false
+			w.Machines[0].HasHook = false
 			tc.change(w)
 			step := w.DecideLeaving(w.Machines[0], tc.left, &w.Etcd)
 			g.Expect(step.Action).To(Equal(tc.action), "%s: %s", step.Blocker.Reason, step.Blocker.Message)
@@ -1121,47 +1121,48 @@ func TestReleasedHostThatRuns(t *testing.T) {
 // A record belongs to a Machine by Node, or by name and identity. A wrong answer blocks all other Machines,
 // or treats a host as removed that is still being removed.
 func TestRecordBelongsToAMachine(t *testing.T) {
-	byName := Leftover{Machine: "m0", HostUID: "host of n0"}
+	byName := ReleasedHost{Machine: "m0", HostUID: "host of n0"}
 	for situation, tc := range map[string]struct {
-		left   Leftover
+		left   ReleasedHost
 		change func(w *world)
 		is     bool
 	}{
-		"its Node, as an earlier version recorded it": {Leftover{Node: "n0"}, func(*world) {}, true},
+		"its Node, as an earlier version recorded it": {ReleasedHost{Node: "n0"}, func(*world) {}, true},
 		"its Node, but it lives": {
-			Leftover{Node: "n0"}, func(w *world) { w.Machines[0].Deleted = time.Time{} }, true,
+			ReleasedHost{Node: "n0"}, func(w *world) { w.Machines[0].Deleted = time.Time{} }, true,
 		},
 		"name, and the host was unknown": {
-			Leftover{Machine: "m0", ProviderID: "metal3://n0"}, func(w *world) { w.unlinked(0); w.Machines[0].ProviderID = "" }, true,
+			ReleasedHost{Machine: "m0", ProviderID: "metal3://n0"}, func(w *world) { w.unlinked(0); w.Machines[0].ProviderID = "" }, true,
 		},
-		"another Node": {Leftover{Node: "n1", UID: "n1"}, func(*world) {}, false},
+		"another Node": {ReleasedHost{Node: "n1", UID: "n1"}, func(*world) {}, false},
 		"the Node that its host is now, which has another name": {
-			Leftover{Node: "n0", UID: "n0"}, func(w *world) { w.Machines[0].Node = "before" }, true,
+			ReleasedHost{Node: "n0", UID: "n0"}, func(w *world) { w.Machines[0].Node = "before" }, true,
 		},
 		"a Node that its host was, whose name another has": {
-			Leftover{Node: "n0", UID: "gone"}, func(w *world) { w.Machines[0].Node = "before" }, false,
+			ReleasedHost{Node: "n0", UID: "gone"}, func(w *world) { w.Machines[0].Node = "before" }, false,
 		},
 		"name and host": {byName, func(w *world) { w.unlinked(0) }, true},
 		"name and host, by the providerID": {
-			Leftover{Machine: "m0", ProviderID: "metal3://n0", HostUID: "x"}, func(w *world) { w.unlinked(0) }, true,
+			ReleasedHost{Machine: "m0", ProviderID: "metal3://n0", HostUID: "x"}, func(w *world) { w.unlinked(0) }, true,
 		},
-		"its name, but another host": {Leftover{Machine: "m0", HostUID: "x"}, func(w *world) { w.unlinked(0) }, false},
+		"its name, but another host": {ReleasedHost{Machine: "m0", HostUID: "x"}, func(w *world) { w.unlinked(0) }, false},
 		"its name, but another providerID": {
-			Leftover{Machine: "m0", ProviderID: "x", HostUID: "host of n0"}, func(w *world) { w.unlinked(0) }, false,
+			ReleasedHost{Machine: "m0", ProviderID: "x", HostUID: "host of n0"}, func(w *world) { w.unlinked(0) }, false,
 		},
 		"its name, and its host is now unknown": {byName, func(w *world) { w.unlinked(0); w.Machines[0].HostUID = "" }, true},
 		"its name and its UID, and its host is unknown": {
-			Leftover{Machine: "m0", MachineUID: "m0", ProviderID: "metal3://n0"},
-			func(w *world) { w.Machines[0] = Machine{Name: "m0", UID: "m0", Held: true, Deleted: noon} }, true,
+			ReleasedHost{Machine: "m0", MachineUID: "m0", ProviderID: "metal3://n0"},
+			func(w *world) { w.Machines[0] = Machine{Name: "m0", UID: "m0", HasHook: true, Deleted: noon} }, true,
 		},
 		"its name, but another UID, and its host is unknown": {
-			Leftover{Machine: "m0", MachineUID: "former", ProviderID: "metal3://n0", HostUID: "host of n0"},
-			func(w *world) { w.Machines[0] = Machine{Name: "m0", UID: "m0", Held: true, Deleted: noon} }, false,
+			ReleasedHost{Machine: "m0", MachineUID: "former", ProviderID: "metal3://n0", HostUID: "host of n0"},
+			func(w *world) { w.Machines[0] = Machine{Name: "m0", UID: "m0", HasHook: true, Deleted: noon} }, false,
 		},
 		"name and host, and a move has changed its UID": {
-			Leftover{Machine: "m0", MachineUID: "former", HostUID: "host of n0"}, func(w *world) { w.unlinked(0); w.Machines[0].UID = "m0" }, true,
+			ReleasedHost{Machine: "m0", MachineUID: "former", HostUID: "host of n0"},
+			func(w *world) { w.unlinked(0); w.Machines[0].UID = "m0" }, true,
 		},
-		"its host, but another name":  {Leftover{Machine: "m7", HostUID: "host of n0"}, func(w *world) { w.unlinked(0) }, false},
+		"its host, but another name":  {ReleasedHost{Machine: "m7", HostUID: "host of n0"}, func(w *world) { w.unlinked(0) }, false},
 		"name and host, but it lives": {byName, func(w *world) { w.unlinked(0); w.Machines[0].Deleted = time.Time{} }, false},
 	} {
 		t.Run(situation, func(t *testing.T) {
@@ -1169,16 +1170,16 @@ func TestRecordBelongsToAMachine(t *testing.T) {
 			w := newWorld(3)
 			tc.change(w)
 			w.register()
-			w.Leftovers = []Leftover{tc.left}
+			w.ReleasedHosts = []ReleasedHost{tc.left}
 			g.Expect(w.isOf(tc.left, w.Machines[0])).To(Equal(tc.is))
 			g.Expect(w.Released(w.Machines[0])).To(Equal(tc.is))
-			_, going := w.Going(tc.left)
+			_, going := w.DeletingMachine(tc.left)
 			g.Expect(going).To(BeFalse(), "it is held")
-			w.Machines[0].Held = false
-			_, going = w.Going(tc.left)
+			w.Machines[0].HasHook = false
+			_, going = w.DeletingMachine(tc.left)
 			g.Expect(going).To(Equal(tc.is && !w.Machines[0].Deleted.IsZero()))
 			w.Others, w.Machines = w.Machines[:1], w.Machines[1:]
-			_, still := w.Going(tc.left)
+			_, still := w.DeletingMachine(tc.left)
 			g.Expect(still).To(Equal(going), "also when it was taken out")
 		})
 	}
@@ -1192,9 +1193,9 @@ func TestRecordOfAHostWithAnotherName(t *testing.T) {
 	leads(1)(w)
 	w.Machines[0].Node = "before"
 	w.register()
-	w.Leftovers = []Leftover{w.step().Leaves}
-	g.Expect(w.Leftovers[0].Node).To(Equal("n0"))
-	g.Expect(w.StateOf(w.Leftovers[0])).To(Equal(Leaving))
+	w.ReleasedHosts = []ReleasedHost{w.step().Leaves}
+	g.Expect(w.ReleasedHosts[0].Node).To(Equal("n0"))
+	g.Expect(w.StateOf(w.ReleasedHosts[0])).To(Equal(Leaving))
 	step := w.step()
 	g.Expect(step.Action).To(Equal(RemoveMember), step.Blocker.Message)
 	g.Expect(step.Machine.Name).To(Equal("m0"))
@@ -1213,7 +1214,7 @@ func (w *world) gone(i int) {
 }
 
 func TestStateOfAReleasedHost(t *testing.T) {
-	left := Leftover{Node: "n0", UID: "n0"}
+	left := ReleasedHost{Node: "n0", UID: "n0"}
 	for situation, tc := range map[string]struct {
 		change func(w *world)
 		fate   HostState
@@ -1228,7 +1229,7 @@ func TestStateOfAReleasedHost(t *testing.T) {
 			func(w *world) { w.Machines[0].Deleted = time.Time{}; w.unlinked(0) }, Staying,
 		},
 		"only an Agent assigns it to a Machine that exists": {
-			func(w *world) { w.Machines[0].Deleted, w.Machines[0].ProviderID = time.Time{}, "" }, Unproven,
+			func(w *world) { w.Machines[0].Deleted, w.Machines[0].ProviderID = time.Time{}, "" }, Unconfirmed,
 		},
 		"its Machine came so, and an Agent assigns it to another": {
 			func(w *world) { w.Machines[0].Deleted = time.Time{}; w.Others = []Machine{w.unproven(0)} }, Staying,
@@ -1237,15 +1238,17 @@ func TestStateOfAReleasedHost(t *testing.T) {
 			w.Machines[0].Deleted = time.Time{}
 			w.Machines = slices.Insert(w.Machines, 0, w.unproven(0))
 		}, Staying},
-		"its Machine came so, and the Node is deleted": {func(w *world) { w.Machines[0].Deleted, w.Nodes = time.Time{}, w.Nodes[1:] }, Nodeless},
-		"its Machine is deleted, and the Node exists":  {func(w *world) { w.Machines = w.Machines[1:] }, Remaining},
-		"both are deleted": {func(w *world) { w.drop(0) }, Gone},
+		"its Machine came so, and the Node is deleted": {
+			func(w *world) { w.Machines[0].Deleted, w.Nodes = time.Time{}, w.Nodes[1:] }, WithoutNode,
+		},
+		"its Machine is deleted, and the Node exists": {func(w *world) { w.Machines = w.Machines[1:] }, Remaining},
+		"both are deleted":                            {func(w *world) { w.drop(0) }, Deleted},
 		"both are deleted, and a new Machine gets the same host": {func(w *world) {
 			w.drop(0)
 			w.Machines = append(w.Machines, Machine{Name: "m0", ProviderID: "metal3://n0"})
-		}, Gone},
+		}, Deleted},
 		"another host has its name": {
-			func(w *world) { w.Machines[0].Deleted, w.Nodes[0].UID = time.Time{}, "another" }, Gone,
+			func(w *world) { w.Machines[0].Deleted, w.Nodes[0].UID = time.Time{}, "another" }, Deleted,
 		},
 		"Cluster API knew it by another name, and it is being deleted": {func(w *world) { w.Machines[0].Node = "before" }, Leaving},
 	} {
@@ -1255,8 +1258,8 @@ func TestStateOfAReleasedHost(t *testing.T) {
 			tc.change(w)
 			w.register()
 			g.Expect(w.StateOf(left)).To(Equal(tc.fate))
-			rests := left.Rests(tc.fate)
-			g.Expect(rests != nil).To(Equal(tc.fate == Remaining || tc.fate == Nodeless))
+			rests := left.Stalled(tc.fate)
+			g.Expect(rests != nil).To(Equal(tc.fate == Remaining || tc.fate == WithoutNode))
 			if rests != nil {
 				g.Expect(rests.Watched).To(BeTrue())
 				g.Expect(rests.Message).To(ContainSubstring("delete"))
@@ -1267,7 +1270,7 @@ func TestStateOfAReleasedHost(t *testing.T) {
 
 // A host that was never a Node is known only by its Machine.
 func TestStateOfAHostWithoutNode(t *testing.T) {
-	left := Leftover{Machine: "m0", ProviderID: "metal3://n0", HostUID: "host of n0"}
+	left := ReleasedHost{Machine: "m0", ProviderID: "metal3://n0", HostUID: "host of n0"}
 	for situation, tc := range map[string]struct {
 		change func(w *world)
 		fate   HostState
@@ -1277,23 +1280,23 @@ func TestStateOfAHostWithoutNode(t *testing.T) {
 			func(w *world) { w.unlinked(0); w.Nodes, w.Members = w.Nodes[1:], w.Members[1:] }, Leaving, Release,
 		},
 		"it became a Node, and is being deleted":       {func(w *world) { w.unlinked(0) }, Leaving, Wait},
-		"its Machine is deleted":                       {func(w *world) { w.drop(0) }, Gone, Release},
+		"its Machine is deleted":                       {func(w *world) { w.drop(0) }, Deleted, Release},
 		"its Machine is deleted, and it became a Node": {func(w *world) { w.Machines = w.Machines[1:] }, Remaining, Wait},
 		"its Machine is deleted, and it became a Node with only its label": {func(w *world) {
 			w.Machines, w.Nodes[0].ProviderID = w.Machines[1:], ""
 		}, Remaining, Wait},
 		"the next Machine of its name has the same host": {func(w *world) { w.Machines[0].Deleted = time.Time{} }, Staying, Wait},
 		"an Agent of the former Machine makes it the next one's": {
-			func(w *world) { w.Machines[0].Deleted, w.Machines[0].ProviderID = time.Time{}, "" }, Unproven, Wait,
+			func(w *world) { w.Machines[0].Deleted, w.Machines[0].ProviderID = time.Time{}, "" }, Unconfirmed, Wait,
 		},
 		"the next Machine of its name is to have its host": {func(w *world) {
 			w.unlinked(0)
 			w.Machines[0].Deleted, w.Nodes, w.Members = time.Time{}, w.Nodes[1:], w.Members[1:]
-		}, Gone, Release},
+		}, Deleted, Release},
 		"a member without name is somewhere": {func(w *world) {
 			w.drop(0)
 			w.Members = append(w.Members, workload.EtcdMember{ID: 9, Learner: true, Hosts: []string{"192.168.111.99"}, Problem: "does not answer"})
-		}, Gone, Release},
+		}, Deleted, Release},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
@@ -1302,7 +1305,7 @@ func TestStateOfAHostWithoutNode(t *testing.T) {
 			tc.change(w)
 			w.register()
 			g.Expect(w.StateOf(left.on(w.Registered))).To(Equal(tc.fate))
-			step := w.DecideLeftover(left, &w.Etcd)
+			step := w.DecideReleased(left, &w.Etcd)
 			g.Expect(step.Action).To(Equal(tc.action), step.Blocker.Message)
 			if tc.action == Wait {
 				g.Expect(step.Blocker.Message).To(ContainSubstring("Node n0 still exists"))
@@ -1310,50 +1313,54 @@ func TestStateOfAHostWithoutNode(t *testing.T) {
 		})
 	}
 	g := NewWithT(t)
-	g.Expect(left.From()).To(Equal("Machine m0"))
-	g.Expect(Leftover{Machine: "m0", Node: "n0"}.From()).To(Equal("Node n0"))
+	g.Expect(left.Origin()).To(Equal("Machine m0"))
+	g.Expect(ReleasedHost{Machine: "m0", Node: "n0"}.Origin()).To(Equal("Node n0"))
 }
 
 func TestRecordedHosts(t *testing.T) {
 	g := NewWithT(t)
-	situation := Situation{Leftovers: []Leftover{{Node: "n1"}, {Node: "n0", UID: "u", Addresses: []string{"a"}, Members: []string{"1"}}}}
-	_, changed := situation.Recorded(Leftover{})
+	situation := Situation{
+		ReleasedHosts: []ReleasedHost{{Node: "n1"}, {Node: "n0", UID: "u", Addresses: []string{"a"}, Members: []string{"1"}}},
+	}
+	_, changed := situation.Recorded(ReleasedHost{})
 	g.Expect(changed).To(BeFalse())
-	_, changed = situation.Recorded(Leftover{Node: "n0", UID: "u", Addresses: []string{"a"}, Members: []string{"1"}})
+	_, changed = situation.Recorded(ReleasedHost{Node: "n0", UID: "u", Addresses: []string{"a"}, Members: []string{"1"}})
 	g.Expect(changed).To(BeFalse())
-	recorded, changed := situation.Recorded(Leftover{Node: "n0", UID: "u", Addresses: []string{"a", "b"}, Members: []string{"9"}})
+	recorded, changed := situation.Recorded(ReleasedHost{Node: "n0", UID: "u", Addresses: []string{"a", "b"}, Members: []string{"9"}})
 	g.Expect(changed).To(BeTrue())
-	g.Expect(recorded).To(Equal([]Leftover{{Node: "n1"}, {Node: "n0", UID: "u", Addresses: []string{"a", "b"}, Members: []string{"1", "9"}}}))
-	recorded, changed = situation.Recorded(Leftover{Node: "n0", UID: "v"})
+	g.Expect(recorded).To(Equal([]ReleasedHost{
+		{Node: "n1"}, {Node: "n0", UID: "u", Addresses: []string{"a", "b"}, Members: []string{"1", "9"}},
+	}))
+	recorded, changed = situation.Recorded(ReleasedHost{Node: "n0", UID: "v"})
 	g.Expect(changed).To(BeTrue())
 	g.Expect(recorded).To(HaveLen(3))
-	g.Expect(situation.Leftovers[1].Members).To(Equal([]string{"1"}), "what was read stays")
-	g.Expect(situation.Without(recorded[1])).To(Equal([]Leftover{{Node: "n1"}}))
+	g.Expect(situation.ReleasedHosts[1].Members).To(Equal([]string{"1"}), "what was read stays")
+	g.Expect(situation.Without(recorded[1])).To(Equal([]ReleasedHost{{Node: "n1"}}))
 
-	spare := Leftover{Machine: "m3", HostUID: "h3"}
+	spare := ReleasedHost{Machine: "m3", HostUID: "h3"}
 	recorded, changed = situation.Recorded(spare)
 	g.Expect(changed).To(BeTrue(), "a host without Node")
-	situation.Leftovers = recorded
+	situation.ReleasedHosts = recorded
 	_, changed = situation.Recorded(spare)
 	g.Expect(changed).To(BeFalse())
-	recorded, _ = situation.Recorded(Leftover{Machine: "m3", HostUID: "h3", Node: "n3", UID: "u3"})
-	g.Expect(recorded).To(And(HaveLen(3), ContainElement(Leftover{Machine: "m3", HostUID: "h3", Node: "n3", UID: "u3"})), "it became one")
-	recorded, changed = situation.Recorded(Leftover{Machine: "m3", MachineUID: "of m3", HostUID: "h3"})
+	recorded, _ = situation.Recorded(ReleasedHost{Machine: "m3", HostUID: "h3", Node: "n3", UID: "u3"})
+	g.Expect(recorded).To(And(HaveLen(3), ContainElement(ReleasedHost{Machine: "m3", HostUID: "h3", Node: "n3", UID: "u3"})), "it became one")
+	recorded, changed = situation.Recorded(ReleasedHost{Machine: "m3", MachineUID: "of m3", HostUID: "h3"})
 	g.Expect(changed).To(BeTrue(), "an earlier version did not record the UID")
-	g.Expect(recorded).To(And(HaveLen(3), ContainElement(Leftover{Machine: "m3", MachineUID: "of m3", HostUID: "h3"})))
-	recorded, _ = situation.Recorded(Leftover{Machine: "m3", HostUID: "of the next host"})
+	g.Expect(recorded).To(And(HaveLen(3), ContainElement(ReleasedHost{Machine: "m3", MachineUID: "of m3", HostUID: "h3"})))
+	recorded, _ = situation.Recorded(ReleasedHost{Machine: "m3", HostUID: "of the next host"})
 	g.Expect(recorded).To(HaveLen(4), "another of that name")
-	recorded, _ = situation.Recorded(Leftover{Machine: "m3", HostUID: "h3", ProviderID: "of the next host"})
+	recorded, _ = situation.Recorded(ReleasedHost{Machine: "m3", HostUID: "h3", ProviderID: "of the next host"})
 	g.Expect(recorded).To(HaveLen(4), "and another")
-	g.Expect(situation.Without(Leftover{})).To(HaveLen(3), "an empty record matches none")
-	became := Situation{Leftovers: []Leftover{{Machine: "m3", HostUID: "h3", Node: "n3", UID: "u3"}}}
+	g.Expect(situation.Without(ReleasedHost{})).To(HaveLen(3), "an empty record matches none")
+	became := Situation{ReleasedHosts: []ReleasedHost{{Machine: "m3", HostUID: "h3", Node: "n3", UID: "u3"}}}
 	_, changed = became.Recorded(spare)
 	g.Expect(changed).To(BeFalse(), "its Node is not forgotten")
-	recorded, _ = situation.Recorded(Leftover{Machine: "m1", ProviderID: "p1", Node: "n1"})
-	g.Expect(recorded).To(ContainElement(Leftover{Machine: "m1", ProviderID: "p1", Node: "n1"}), "what an earlier version did not know")
-	situation.Leftovers = recorded
-	recorded, changed = situation.Recorded(Leftover{Node: "n1"})
-	g.Expect(recorded).To(ContainElement(Leftover{Machine: "m1", ProviderID: "p1", Node: "n1"}), "nothing is forgotten")
+	recorded, _ = situation.Recorded(ReleasedHost{Machine: "m1", ProviderID: "p1", Node: "n1"})
+	g.Expect(recorded).To(ContainElement(ReleasedHost{Machine: "m1", ProviderID: "p1", Node: "n1"}), "what an earlier version did not know")
+	situation.ReleasedHosts = recorded
+	recorded, changed = situation.Recorded(ReleasedHost{Node: "n1"})
+	g.Expect(recorded).To(ContainElement(ReleasedHost{Machine: "m1", ProviderID: "p1", Node: "n1"}), "nothing is forgotten")
 	g.Expect(changed).To(BeFalse())
 }
 
@@ -1362,7 +1369,7 @@ func TestRecordOfAHostWithoutItsNode(t *testing.T) {
 	w := newWorld(3)
 	w.fail(0)
 	w.Nodes = w.Nodes[1:]
-	g.Expect(w.step().Leaves).To(Equal(Leftover{
+	g.Expect(w.step().Leaves).To(Equal(ReleasedHost{
 		Machine: "m0", ProviderID: "metal3://n0", HostUID: "host of n0", Node: "n0", Addresses: []string{address(0)}, Members: []string{"1"},
 	}))
 }

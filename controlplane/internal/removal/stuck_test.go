@@ -14,8 +14,8 @@ import (
 
 // released makes m0 a Machine whose host was released at noon, is no member and does not run.
 func (w *world) released() {
-	w.Machines[0].Held, w.Machines[0].Waits, w.Machines[0].Terminating = false, false, true
-	w.Leftovers = []Leftover{
+	w.Machines[0].HasHook, w.Machines[0].Waits, w.Machines[0].Terminating = false, false, true
+	w.ReleasedHosts = []ReleasedHost{
 		{
 			Machine:    "m0",
 			ProviderID: "metal3://n0",
@@ -52,9 +52,9 @@ func TestStuck(t *testing.T) {
 		"released long after its deletion": {
 			change: func(w *world) { w.Machines[0].Deleted = noon.Add(-time.Hour) }, after: time.Minute, next: 29 * time.Minute,
 		},
-		"its member was recorded, but its hook removed by hand": {change: func(w *world) { w.Leftovers[0].Released = nil }, after: time.Hour},
-		"its release was not recorded":                          {change: func(w *world) { w.Leftovers = nil }, after: time.Hour},
-		"it still has the hook":                                 {change: func(w *world) { w.Machines[0].Held = true }, after: time.Hour},
+		"its member was recorded, but its hook removed by hand": {change: func(w *world) { w.ReleasedHosts[0].Released = nil }, after: time.Hour},
+		"its release was not recorded":                          {change: func(w *world) { w.ReleasedHosts = nil }, after: time.Hour},
+		"it still has the hook":                                 {change: func(w *world) { w.Machines[0].HasHook = true }, after: time.Hour},
 		"Cluster API does something else":                       {change: func(w *world) { w.Machines[0].Terminating = false }, after: time.Hour},
 		"it is not being deleted": {
 			change: func(w *world) { w.Machines[0].Deleted = time.Time{} }, after: time.Hour,
@@ -63,15 +63,15 @@ func TestStuck(t *testing.T) {
 			change: func(w *world) { w.Machines[0].ProviderID, w.Machines[0].Node = "metal3://n9", "n9" }, after: time.Hour,
 		},
 		"a replacement with its name and without a host is deleted": {change: func(w *world) {
-			w.Leftovers[0].MachineUID = "former"
+			w.ReleasedHosts[0].MachineUID = "former"
 			w.Machines[0] = Machine{Name: "m0", UID: "replacement", Terminating: true, Deleted: noon.Add(time.Minute)}
 		}, after: time.Hour},
 		"a replacement on the same host is deleted": {change: func(w *world) {
-			w.Leftovers[0].MachineUID = "former"
+			w.ReleasedHosts[0].MachineUID = "former"
 			w.Machines[0].UID, w.Machines[0].Deleted = "replacement", noon.Add(time.Hour)
 		}, after: 61 * time.Minute, next: 29 * time.Minute},
 		"the record is of another Machine alone": {change: func(w *world) {
-			w.Leftovers[0].Machine, w.Leftovers[0].Node, w.Leftovers[0].ProviderID = "m9", "n9", "metal3://n9"
+			w.ReleasedHosts[0].Machine, w.ReleasedHosts[0].Node, w.ReleasedHosts[0].ProviderID = "m9", "n9", "metal3://n9"
 		}, after: time.Hour},
 	} {
 		t.Run(situation, func(t *testing.T) {
@@ -131,11 +131,11 @@ func TestAgainstSuccessor(t *testing.T) {
 		}, against: "nothing proves"},
 		"its Node registers again, and no UID was recorded": {change: func(w *world) {
 			w.renewed("", "")
-			w.Leftovers[0].UID, w.Nodes[0].Silent = "", false
+			w.ReleasedHosts[0].UID, w.Nodes[0].Silent = "", false
 		}, against: "nothing proves"},
 		"its record identifies no host": {change: func(w *world) {
 			w.renewed("metal3://other", "other")
-			w.Leftovers[0].ProviderID, w.Leftovers[0].HostUID, w.Nodes[0].Silent = "", "", false
+			w.ReleasedHosts[0].ProviderID, w.ReleasedHosts[0].HostUID, w.Nodes[0].Silent = "", "", false
 		}, against: "nothing proves"},
 		"its Node registered again, is silent, and no member": {change: func(w *world) { w.renewed("", "") }},
 		"its Node registered again, and is a member by its name": {change: func(w *world) {
@@ -169,8 +169,8 @@ func TestAgainstSuccessor(t *testing.T) {
 		"etcd has lost its quorum":     {change: func(w *world) { w.Lost = true }, against: "quorum"},
 		"no member answers":            {change: func(w *world) { w.Members = nil }, against: "no etcd member answers"},
 		"Pacemaker runs etcd":          {change: func(w *world) { w.Topology = configv1.DualReplicaTopologyMode }, against: "DualReplica"},
-		"its release was not recorded": {change: func(w *world) { w.Leftovers = nil }, against: "it is not recorded"},
-		"it still has the hook":        {change: func(w *world) { w.Machines[0].Held = true }, against: "it is not recorded"},
+		"its release was not recorded": {change: func(w *world) { w.ReleasedHosts = nil }, against: "it is not recorded"},
+		"it still has the hook":        {change: func(w *world) { w.Machines[0].HasHook = true }, against: "it is not recorded"},
 		"it is not being deleted":      {change: func(w *world) { w.Machines[0].Deleted = time.Time{} }, against: "it is not recorded"},
 	} {
 		t.Run(situation, func(t *testing.T) {
