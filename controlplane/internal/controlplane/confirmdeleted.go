@@ -29,7 +29,7 @@ func (r *Reconciler) confirmDeleted(ctx context.Context, s *scope.Scope) (bool, 
 	s.Again.In(reconcile.CacheLag) // no watch reports the deletion of an object that the caches do not show
 	s.Found.Block(status.Deletion, controlplanev1.WaitingForInstallationDeletionReason,
 		"waiting for the deletion of the objects that were created last")
-	return false, reconcile.Run(ctx, s, r.deleter.DeleteAll, r.deregister, r.deleteImageSets)
+	return false, reconcile.Run(ctx, s, r.deleter.DeleteAll, r.registrar.Deregister, r.registrar.DeleteImageSets)
 }
 
 // readLeft reads the objects of the control plane that the garbage collector does not delete from the API server.

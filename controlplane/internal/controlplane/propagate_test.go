@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/installation"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
@@ -106,14 +107,15 @@ func TestPropagatedMetadataIsNotFoughtOver(t *testing.T) {
 			h.Expect(part.GetLabels()).To(HaveKeyWithValue("cluster.open-cluster-management.io/backup", value), "%T", part)
 		}
 	}
-	for _, wait := range []time.Duration{initialRequestDelay, 2 * initialRequestDelay, 4 * initialRequestDelay} {
+	const first = installation.InitialPropagationDelay
+	for _, wait := range []time.Duration{first, 2 * first, 4 * first} {
 		overwrite()
 		result := h.reconcile()
 		expectValue("theirs")
 		h.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", wait)), "no event reports when the next write is allowed")
 		now = now.Add(wait - time.Second)
 		s := h.gather()
-		_, err := h.r.propagate(t.Context(), s)
+		_, err := h.r.metadata.Propagate(t.Context(), s)
 		h.Expect(err).NotTo(HaveOccurred())
 		h.Expect(s.Again.Delay()).To(BeNumerically("~", time.Second, time.Millisecond), "events do not postpone the write")
 		expectValue("theirs")

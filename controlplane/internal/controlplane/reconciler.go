@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +18,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/clusterversion"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdremoval"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/installation"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubeconfig"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubelets"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/machines"
@@ -30,15 +30,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 const (
-	// initialRequestDelay is the first interval at which a propagation is repeated that another client reverts. The
-	// interval doubles up to maxRequestDelay.
-	initialRequestDelay, maxRequestDelay = 10 * time.Second, 10 * time.Minute
-
 	// rememberedClusters is more than the clusters of one hub.
 	rememberedClusters = 8192
 
@@ -93,7 +88,7 @@ type Workloads interface {
 	kubeconfig.Workloads
 	kubelets.Watcher
 	clusterversion.Watcher
-	Identify(ctx context.Context, cluster client.ObjectKey) (workload.Identity, error)
+	installation.Identifier
 	Forget(cluster client.ObjectKey)
 }
 
@@ -133,6 +128,9 @@ type Reconciler struct {
 
 	writer     *writer.Writer
 	images     *releaseimage.Resolver
+	registrar  *installation.Registrar
+	retrier    *installation.Retrier
+	metadata   *installation.MetadataWriter
 	preflight  *prerequisites.Preflight
 	kubeconfig *kubeconfig.Publisher
 	// deferred records since when the status of a control plane differs from the stored status in words alone, by UID.
@@ -151,12 +149,6 @@ type Reconciler struct {
 	remediator *machines.Remediator
 	conditions *machines.ConditionWriter
 	move       *move.Blocker
-	// requestBackoff is the backoff of propagations that another client reverts.
-	requestBackoff *flowcontrol.Backoff
-	// recreations limits registrations because of mirrors.
-	recreations *reconcile.Backoff
-	// propagated is the time of the last write of a propagation in requestBackoff.
-	propagated *lru.Cache[string, time.Time]
 	// retries is the rate limiter of requests that failed.
 	retries *retries
 	// wake reconciles control planes whose release image or DNS name was resolved.
@@ -177,7 +169,6 @@ func New(options Options) *Reconciler {
 	options.Recorder = reconcile.LogEvents(options.Recorder, ctrl.Log.WithName("events"))
 	r := &Reconciler{
 		Options:      options,
-		propagated:   lru.New[string, time.Time](rememberedClusters),
 		retries:      newRetries(),
 		wake:         make(chan event.GenericEvent, wakeUps),
 		progress:     reconcile.NewProgressLog(ctrl.Log.WithName("progress")),
@@ -188,6 +179,11 @@ func New(options Options) *Reconciler {
 	r.images = releaseimage.NewResolver(options.Live, r.writer, options.Releases, options.Repositories, r.wake)
 	r.preflight = prerequisites.NewPreflight(options.Client, options.Names, r.images)
 	r.kubeconfig = kubeconfig.New(options.Live, options.Workloads, r.writer, options.Clock)
+	r.registrar = installation.NewRegistrar(
+		options.Client, options.Live, options.Workloads, r.images, r.kubeconfig, r.writer, options.Clock,
+	)
+	r.retrier = installation.NewRetrier(options.Client, r.registrar, r.writer, options.Clock)
+	r.metadata = installation.NewMetadataWriter(options.Client, r.writer, options.Clock)
 	r.kubelets = kubelets.NewApprover(options.Live, options.Kubelets, options.Workloads, r.writer, options.Clock)
 	r.deferred = reconcile.NewStatusLimiter[types.UID](r.Clock)
 	r.missing = reconcile.NewStartTimes[types.UID](r.Clock)
@@ -201,9 +197,6 @@ func New(options Options) *Reconciler {
 	r.deleter = machines.NewDeleter(options.Client, options.Live, r.gate, r.writer)
 	r.conditions = machines.NewConditionWriter(options.Client, r.gate, r.writer, options.Clock)
 	r.remediator = machines.NewRemediator(options.Client, options.Live, r.gate, r.conditions, r.writer, options.Clock)
-	r.requestBackoff = flowcontrol.NewBackOff(initialRequestDelay, maxRequestDelay)
-	r.requestBackoff.Clock = r.Clock
-	r.recreations = reconcile.NewRecreations(r.Clock)
 	return r
 }
 
@@ -244,13 +237,11 @@ func (r *Reconciler) advance(ctx context.Context, s *scope.Scope) error {
 		return nil
 	case s.Deleting():
 		// A hold that fails, as without the admission webhook of assisted-service, must not block the deletion.
-		return errors.Join(reconcile.Run(ctx, s, r.blockInstallation), r.delete(ctx, s))
+		return errors.Join(reconcile.Run(ctx, s, r.registrar.BlockInstallation), r.delete(ctx, s))
 	case s.GivesUp() && !s.Installed():
-		return reconcile.Run(
-			ctx, s, r.confirmGivenUp, r.markGivenUp, r.giveUpMachines, r.giveUpRegistration, r.giveUpKubeconfig, r.restartInstallation,
-		)
+		return r.retrier.GiveUp(ctx, s)
 	}
-	proceed, err := r.retry(ctx, s)
+	proceed, err := r.retrier.Retry(ctx, s)
 	if !proceed {
 		return err
 	}
@@ -258,12 +249,13 @@ func (r *Reconciler) advance(ctx context.Context, s *scope.Scope) error {
 	return errors.Join(
 		err,
 		reconcile.Run(ctx, s, r.removal.FindStuck),
-		reconcile.Run(ctx, s, r.propagate), // before the registration, which sets propagated metadata only when it creates an object
+		// Before the registration, which sets propagated metadata only when it creates an object.
+		reconcile.Run(ctx, s, r.metadata.Propagate),
 		reconcile.Run(
-			ctx, s, r.guard, r.awaitDeletion, prerequisites.Requirements, r.creator.ReadTemplates, r.images.EnsurePullSecret,
-			r.images.Resolve, prerequisites.Infrastructure, r.register, r.creator.CreateMissing,
+			ctx, s, r.guard, r.registrar.AwaitDeletion, prerequisites.Requirements, r.creator.ReadTemplates, r.images.EnsurePullSecret,
+			r.images.Resolve, prerequisites.Infrastructure, r.registrar.Register, r.creator.CreateMissing,
 		),
-		reconcile.Run(ctx, s, r.holdForForeignAgents),
+		reconcile.Run(ctx, s, r.registrar.HoldForForeignAgents),
 		reconcile.Run(ctx, s, r.preflight.Check),
 		reconcile.Run(ctx, s, r.hooks.HoldDeleted),
 		reconcile.Run(ctx, s, r.updater.Sync),
@@ -275,11 +267,11 @@ func (r *Reconciler) advance(ctx context.Context, s *scope.Scope) error {
 		reconcile.Run(ctx, s, r.upgrader.Upgrade),
 		reconcile.Run(ctx, s, r.upgrader.FollowWorkers),
 		reconcile.Run(ctx, s, r.kubelets.Approve),
-		reconcile.Run(ctx, s, r.publishServerCA),
-		reconcile.Run(ctx, s, r.markArbiter),
+		reconcile.Run(ctx, s, r.metadata.PublishServerCA),
+		reconcile.Run(ctx, s, r.metadata.MarkArbiter),
 		reconcile.Run(ctx, s, r.removal.ReportStray),
 		reconcile.Run(ctx, s, r.removal.ReportStuck),
-		reconcile.Run(ctx, s, r.relabel, r.markInstalled, r.dropImageSets),
+		reconcile.Run(ctx, s, r.metadata.Relabel, r.metadata.MarkInstalled, r.registrar.DropImageSets),
 		reconcile.Run(ctx, s, r.kubeconfig.Publish, r.kubeconfig.TrustAuthorities, r.updater.Touch, r.kubeconfig.KeepCredentials, r.move.Allow),
 		reconcile.Run(ctx, s, r.kubeconfig.Renew),
 		reconcile.Run(ctx, s, r.kubeconfig.Propagate),
@@ -291,7 +283,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope.Scope) error {
 // delete runs the phases of a deletion.
 func (r *Reconciler) delete(ctx context.Context, s *scope.Scope) error {
 	return reconcile.Run(
-		ctx, s, r.removal.Release, r.deleter.AwaitWorkers, r.deleter.DeleteAll, r.relabel, r.deregister, r.deleteImageSets, r.confirmDeleted,
-		r.removeFinalizer,
+		ctx, s, r.removal.Release, r.deleter.AwaitWorkers, r.deleter.DeleteAll, r.metadata.Relabel, r.registrar.Deregister,
+		r.registrar.DeleteImageSets, r.confirmDeleted, r.removeFinalizer,
 	)
 }

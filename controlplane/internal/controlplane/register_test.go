@@ -16,10 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -115,62 +112,6 @@ func TestRegistrationThatIsBeingDeletedIsCreatedAgainAfterwards(t *testing.T) {
 	h.registration()
 }
 
-func TestOwnershipOfTheRegistration(t *testing.T) {
-	ours := factsOf(nil).Labels()
-	named := func() (*hivev1.ClusterDeployment, *hiveext.AgentClusterInstall) {
-		d := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1"}}
-		d.Spec.ClusterInstallRef = &hivev1.ClusterInstallLocalReference{Name: "c1"}
-		i := &hiveext.AgentClusterInstall{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1"}}
-		i.Spec.ClusterDeploymentRef.Name = "c1"
-		i.Spec.ImageSetRef = &hivev1.ClusterImageSetReference{Name: "set"}
-		return d, i
-	}
-	for situation, tc := range map[string]struct {
-		change func(s *facts.Facts)
-		ours   bool
-	}{
-		"no evidence":         {func(*facts.Facts) {}, false},
-		"both are labeled":    {func(s *facts.Facts) { s.Deployment.Labels, s.Install.Labels = ours, ours }, true},
-		"only one is labeled": {func(s *facts.Facts) { s.Install.Labels = ours }, true},
-		"our annotation": {func(s *facts.Facts) {
-			s.Deployment.Annotations = map[string]string{assisted.OpenShiftVersionAnnotation: "4.19.3"}
-		}, true},
-		"our ClusterImageSet": {func(s *facts.Facts) {
-			s.OwnSets = []hivev1.ClusterImageSet{{ObjectMeta: metav1.ObjectMeta{Name: "set"}}}
-		}, true},
-		"a foreign ClusterImageSet": {func(s *facts.Facts) {
-			s.OwnSets = []hivev1.ClusterImageSet{{ObjectMeta: metav1.ObjectMeta{Name: "another"}}}
-		}, false},
-		"our annotation, foreign labels": {func(s *facts.Facts) {
-			s.Deployment.Annotations, s.Deployment.Labels = map[string]string{
-				assisted.OpenShiftVersionAnnotation: "4.19.3",
-			}, map[string]string{clusterv1.ClusterNameLabel: "other"}
-		}, false},
-		"one of ours that references a foreign object": {
-			func(s *facts.Facts) { s.Install.Labels, s.Deployment.Spec.ClusterInstallRef.Name = ours, "other" }, false,
-		},
-		"one is ours, the other is foreign": {func(s *facts.Facts) {
-			s.Install.Labels, s.Deployment.Labels = ours, map[string]string{clusterv1.ClusterNameLabel: "other"}
-		}, false},
-	} {
-		t.Run(situation, func(t *testing.T) {
-			g := NewWithT(t)
-			s := factsOf(nil)
-			s.Deployment, s.Install = named()
-			tc.change(s)
-			g.Expect(s.OwnsDeployment()).To(Equal(tc.ours))
-			known := scope.New(s)
-			g.Expect(foreign(known, s.Deployment, "ClusterDeployment")).NotTo(Equal(tc.ours))
-			if !tc.ours {
-				blocked := known.Found.Blocked(status.Installation)
-				g.Expect(blocked.Reason).To(Equal(controlplanev1.InstallationNotOursReason))
-				g.Expect(blocked.Message).NotTo(ContainSubstring("elete"), "a running cluster may depend on it")
-				g.Expect(blocked.Message).To(ContainSubstring("cluster.x-k8s.io/cluster-name=cluster1"))
-			}
-		})
-	}
-}
-
 func TestForeignInstallationIsNoEvidence(t *testing.T) {
 	other := &hiveext.AgentClusterInstall{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1"}}
 	other.Spec.ClusterMetadata = &hivev1.ClusterMetadata{}
@@ -214,7 +155,9 @@ func TestRegistrationOfFormerClusterIsNotOurs(t *testing.T) {
 	h.Expect(s.OwnsDeployment()).To(BeFalse())
 	h.Expect(s.OwnsInstall()).To(BeFalse())
 	h.Expect(s.Registration()).To(BeEmpty(), "the deletion of this cluster does not deregister it")
-	h.Expect(foreign(s, s.Deployment, "ClusterDeployment")).To(BeTrue())
+	proceed, err := h.r.registrar.Register(t.Context(), s)
+	h.Expect(err).NotTo(HaveOccurred())
+	h.Expect(proceed).To(BeFalse())
 	blocked := s.Found.Blocked(status.Installation)
 	h.Expect(blocked.Reason).To(Equal(controlplanev1.InstallationNotOursReason))
 	h.Expect(blocked.Message).To(
@@ -259,18 +202,6 @@ func TestRegistrationStaysOursWhenTheClusterGetsAnotherUID(t *testing.T) {
 		h.Expect(h.controlPlane().Status.Installation.Phase).To(Equal(controlplanev1.InstallationInstalled))
 	}
 	h.Expect(contract.ClusterUIDs(h.controlPlane())).To(Equal([]types.UID{"cluster-uid", "uid-on-the-other-hub", "uid-after-the-way-back"}))
-}
-
-func TestDeletionOfTheRegistrationOfFormerClusterBlocks(t *testing.T) {
-	s := scope.New(factsOf(nil))
-	deployment := &hivev1.ClusterDeployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1", Labels: s.Labels(), DeletionTimestamp: ptr.To(metav1.Now())},
-	}
-	deployment.Annotations = map[string]string{contract.ClusterUIDAnnotation: "former-uid"}
-	s.Deployment = deployment
-	g := NewWithT(t)
-	g.Expect(foreign(s, deployment, "ClusterDeployment")).To(BeTrue())
-	g.Expect(s.Found.Blocked(status.Installation)).To(HaveField("Reason", controlplanev1.WaitingForAssistedServiceReason))
 }
 
 // The cache of ClusterDeployments lags: another client deleted the ClusterDeployment, and assisted-service

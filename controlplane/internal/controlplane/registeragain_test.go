@@ -222,7 +222,7 @@ func TestHangingDeregistrationForMirrorsIsReportedAndCountsOnce(t *testing.T) {
 		h.get("c1", install)
 		h.Expect(install.Spec.HoldInstallation).To(BeFalse(), "an object that is being deleted")
 	}
-	h.Expect(h.r.recreations.Left(reconcile.Key("", install))).To(BeZero(), "one change counts once")
+	h.Expect(h.r.registrar.Recreations.Left(reconcile.Key("", install))).To(BeZero(), "one change counts once")
 }
 
 // The ClusterDeployment is deleted at once if assisted-service has not set its finalizer yet.
@@ -273,7 +273,7 @@ func TestFailedDeletionIsNoRegistration(t *testing.T) {
 	h.settle()
 	deployment, install := h.registration()
 	h.Expect(deployment.DeletionTimestamp).NotTo(BeNil())
-	h.Expect(h.r.recreations.Left(reconcile.Key("", install))).To(BeNumerically("<=", 5*time.Minute))
+	h.Expect(h.r.registrar.Recreations.Left(reconcile.Key("", install))).To(BeNumerically("<=", 5*time.Minute))
 }
 
 // A correction that needs no registration does not wait for the next registration because of mirrors.

@@ -1,4 +1,4 @@
-package controlplane
+package installation
 
 import (
 	"context"
@@ -26,7 +26,7 @@ import (
 // at a registration only. It also waits for a deregistration that any client requested. It returns true if the
 // AgentClusterInstall can be written. assisted-service unbinds the bound hosts, and the bootstrap provider binds them to the
 // new registration.
-func (r *Reconciler) registerAgain(ctx context.Context, s *scope.Scope, wanted *hiveext.AgentClusterInstall) (bool, error) {
+func (r *Registrar) registerAgain(ctx context.Context, s *scope.Scope, wanted *hiveext.AgentClusterInstall) (bool, error) {
 	field := r.registerAgainFor(s, wanted)
 	if leaving := r.beingDeregistered(s); len(leaving) > 0 {
 		return false, r.awaitDeregistration(ctx, s, leaving, field)
@@ -36,7 +36,7 @@ func (r *Reconciler) registerAgain(ctx context.Context, s *scope.Scope, wanted *
 	}
 	// Without a ClusterDeployment no cluster is registered: the deletion of the rest completes a deregistration.
 	mirrors := field == registration.ContentOfMirrors && s.Deployment != nil
-	if delay := r.recreations.Left(reconcile.Key("", s.Install)); mirrors && delay > 0 {
+	if delay := r.Recreations.Left(reconcile.Key("", s.Install)); mirrors && delay > 0 {
 		return false, r.delayRegistration(ctx, s, wanted, delay)
 	}
 	if may, err := r.mayRegisterAgain(ctx, s); err != nil || !may {
@@ -52,13 +52,13 @@ func (r *Reconciler) registerAgain(ctx context.Context, s *scope.Scope, wanted *
 	obj := s.Registration()[0]
 	r.writer.Recent.Record(deregistrationKey(obj), obj.GetResourceVersion())
 	if mirrors { // counted after the deletion: a deletion that fails is no registration
-		r.recreations.Record(reconcile.Key("", s.Install))
+		r.Recreations.Record(reconcile.Key("", s.Install))
 	}
 	return false, nil
 }
 
 // registerAgainFor returns the field whose change requires another registration; "" if there is none.
-func (r *Reconciler) registerAgainFor(s *scope.Scope, wanted *hiveext.AgentClusterInstall) string {
+func (r *Registrar) registerAgainFor(s *scope.Scope, wanted *hiveext.AgentClusterInstall) string {
 	switch {
 	case !s.OwnsInstall():
 		return ""
@@ -70,7 +70,7 @@ func (r *Reconciler) registerAgainFor(s *scope.Scope, wanted *hiveext.AgentClust
 
 // beingDeregistered returns the objects of the registration that are being deleted. The cache may not show the deletion
 // yet. assisted-service deregisters the cluster for each of the objects.
-func (r *Reconciler) beingDeregistered(s *scope.Scope) []client.Object {
+func (r *Registrar) beingDeregistered(s *scope.Scope) []client.Object {
 	return slices.DeleteFunc(s.Registration(), func(obj client.Object) bool {
 		return obj.GetDeletionTimestamp().IsZero() && r.writer.Recent.Pending(deregistrationKey(obj), obj.GetResourceVersion()) == 0
 	})
@@ -81,7 +81,7 @@ func deregistrationKey(obj client.Object) string {
 }
 
 // awaitDeregistration deletes the first of the given objects of the registration, and reports the reason.
-func (r *Reconciler) awaitDeregistration(ctx context.Context, s *scope.Scope, parts []client.Object, field string) error {
+func (r *Registrar) awaitDeregistration(ctx context.Context, s *scope.Scope, parts []client.Object, field string) error {
 	_, err := r.deleteRegistration(ctx, s, parts, status.Installation, controlplanev1.WaitingForAssistedServiceReason)
 	if waiting := s.Found.Blocked(status.Installation); err == nil && waiting != nil {
 		s.Block(waiting.Reason, fmt.Sprintf("%s: %s", whyAgain(field), waiting.Message))
@@ -92,13 +92,13 @@ func (r *Reconciler) awaitDeregistration(ctx context.Context, s *scope.Scope, pa
 // delayRegistration holds the installation of a cluster whose mirrors change too often, so that it does not begin with
 // outdated mirrors. It applies changes that need no registration meanwhile. RegisterAgainFor compares the content of the
 // mirrors last. Therefore no other field needs a registration.
-func (r *Reconciler) delayRegistration(
+func (r *Registrar) delayRegistration(
 	ctx context.Context, s *scope.Scope, wanted *hiveext.AgentClusterInstall, delay time.Duration,
 ) error {
 	s.Again.In(delay)
 	s.Block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("Cluster is registered again at %s: %s changed again after a "+
 		"registration. Find the clients that change the ConfigMap, or set its content back. The installation is on hold",
-		r.Clock.Now().Add(delay).UTC().Format(time.RFC3339), registration.ContentOfMirrors))
+		r.clock.Now().Add(delay).UTC().Format(time.RFC3339), registration.ContentOfMirrors))
 	if !s.Install.Spec.HoldInstallation { // first, because the API server may refuse the other changes
 		if held, err := r.holdInstallation(ctx, s, "The cluster is registered with outdated mirrors"); err != nil || !held {
 			return err
@@ -113,7 +113,7 @@ func (r *Reconciler) delayRegistration(
 
 // tryRegistration reports whether the API server would accept the objects of a registration. Otherwise a cluster must not be
 // deregistered: no registration would be left, and the hosts would be unbound for nothing.
-func (r *Reconciler) tryRegistration(ctx context.Context, s *scope.Scope, install *hiveext.AgentClusterInstall) (bool, error) {
+func (r *Registrar) tryRegistration(ctx context.Context, s *scope.Scope, install *hiveext.AgentClusterInstall) (bool, error) {
 	objects := []struct {
 		kind string
 		client.Object
@@ -144,13 +144,13 @@ func whyAgain(field string) string {
 // mayRegisterAgain reads the API server, past the cache. It returns true if the control plane is unchanged, and
 // assisted-service reports that no installation was started. The deletion cancels an installation that starts at this very
 // moment: no disk is written before the end of the preparation, which takes longer.
-func (r *Reconciler) mayRegisterAgain(ctx context.Context, s *scope.Scope) (bool, error) {
+func (r *Registrar) mayRegisterAgain(ctx context.Context, s *scope.Scope) (bool, error) {
 	now := &controlplanev1.OpenshiftAssistedControlPlane{}
-	exists, err := kube.Exists(ctx, r.Live, s.Stored, now)
+	exists, err := kube.Exists(ctx, r.live, s.Stored, now)
 	if err != nil || !exists || now.ResourceVersion != s.Stored.ResourceVersion {
 		return false, err
 	}
-	install, err := kube.Read(ctx, r.Live, client.ObjectKeyFromObject(s.Install), &hiveext.AgentClusterInstall{})
+	install, err := kube.Read(ctx, r.live, client.ObjectKeyFromObject(s.Install), &hiveext.AgentClusterInstall{})
 	if err != nil || install == nil {
 		return false, err
 	}

@@ -1,4 +1,4 @@
-package controlplane
+package installation
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// deleteImageSets deletes our ClusterImageSets, also those that the configuration no longer names.
-func (r *Reconciler) deleteImageSets(ctx context.Context, s *scope.Scope) (bool, error) {
+// DeleteImageSets deletes our ClusterImageSets, also those that the configuration no longer names.
+func (r *Registrar) DeleteImageSets(ctx context.Context, s *scope.Scope) (bool, error) {
 	if len(s.OwnSets) > 0 {
 		if exists, err := r.exists(ctx, s); err != nil || !exists {
 			return false, err
@@ -18,8 +18,8 @@ func (r *Reconciler) deleteImageSets(ctx context.Context, s *scope.Scope) (bool,
 	return true, r.deleteImageSetsBut(ctx, s, "")
 }
 
-// dropImageSets deletes our ClusterImageSets but the one with which the cluster is registered.
-func (r *Reconciler) dropImageSets(ctx context.Context, s *scope.Scope) (bool, error) {
+// DropImageSets deletes our ClusterImageSets but the one with which the cluster is registered.
+func (r *Registrar) DropImageSets(ctx context.Context, s *scope.Scope) (bool, error) {
 	if registered := facts.RegisteredSetOf(s.Install); registered != "" && s.OwnsInstall() {
 		return true, r.deleteImageSetsBut(ctx, s, registered)
 	}
@@ -27,10 +27,10 @@ func (r *Reconciler) dropImageSets(ctx context.Context, s *scope.Scope) (bool, e
 }
 
 // deleteImageSetsBut deletes our ClusterImageSets but one.
-func (r *Reconciler) deleteImageSetsBut(ctx context.Context, s *scope.Scope, keep string) error {
+func (r *Registrar) deleteImageSetsBut(ctx context.Context, s *scope.Scope, keep string) error {
 	for i := range s.OwnSets {
 		if set := &s.OwnSets[i]; set.Name != keep {
-			if err := kube.Delete(ctx, r.Client, set); err != nil {
+			if err := kube.Delete(ctx, r.client, set); err != nil {
 				return err
 			}
 		}

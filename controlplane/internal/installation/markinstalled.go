@@ -1,4 +1,4 @@
-package controlplane
+package installation
 
 import (
 	"cmp"
@@ -12,9 +12,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// markInstalled sets spec.installed of the ClusterDeployment once, as Hive does on a hub with Hive. An assisted-service
+// MarkInstalled sets spec.installed of the ClusterDeployment once, as Hive does on a hub with Hive. An assisted-service
 // that has lost its database then registers the cluster as installed.
-func (r *Reconciler) markInstalled(ctx context.Context, s *scope.Scope) (bool, error) {
+func (w *MetadataWriter) MarkInstalled(ctx context.Context, s *scope.Scope) (bool, error) {
 	deployment := cmp.Or(s.Relabeled, s.Deployment)
 	if !s.Installed() || !s.OwnsDeployment() || !s.OwnsInstall() || deployment.Spec.Installed ||
 		s.Install.Spec.ClusterMetadata == nil || !deployment.DeletionTimestamp.IsZero() {
@@ -24,9 +24,9 @@ func (r *Reconciler) markInstalled(ctx context.Context, s *scope.Scope) (bool, e
 	if err != nil {
 		return false, err
 	}
-	switch err := r.writer.Apply(ctx, s, installed, deployment); {
+	switch err := w.writer.Apply(ctx, s, installed, deployment); {
 	case kube.IsRefused(err):
-		r.writer.Refused(s, "mark the cluster as installed") // no phase depends on the mark
+		w.writer.Refused(s, "mark the cluster as installed") // no phase depends on the mark
 		ctrl.LoggerFrom(ctx).Error(err, "ClusterDeployment cannot be marked as installed")
 		return true, nil
 	case err != nil:

@@ -1,4 +1,4 @@
-package controlplane
+package installation
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/cluster-api/util/annotations"
 	"sigs.k8s.io/cluster-api/util/secret"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,10 +28,23 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// retry begins another attempt of a failed installation if the user requests it. It records the objects to give up; the
+// Retrier gives up failed installations if the user requests it, and lets them begin again.
+type Retrier struct {
+	client    client.Client
+	registrar *Registrar
+	writer    *writer.Writer
+	clock     clock.PassiveClock
+}
+
+// NewRetrier returns a Retrier.
+func NewRetrier(c client.Client, registrar *Registrar, w *writer.Writer, clk clock.PassiveClock) *Retrier {
+	return &Retrier{client: c, registrar: registrar, writer: w, clock: clk}
+}
+
+// Retry begins another attempt of a failed installation if the user requests it. It records the objects to give up; the
 // attempt deletes no other object. retry returns true together with an error if only the check of the next attempt failed:
 // the other phases then run.
-func (r *Reconciler) retry(ctx context.Context, s *scope.Scope) (bool, error) {
+func (r *Retrier) Retry(ctx context.Context, s *scope.Scope) (bool, error) {
 	record, err := s.RecordedRetry()
 	if err != nil {
 		s.Found.Block(status.Retry, controlplanev1.InvalidConfigurationReason, err.Error()+": remove it")
@@ -58,7 +72,7 @@ func (r *Reconciler) retry(ctx context.Context, s *scope.Scope) (bool, error) {
 		s.Found.Block(status.Retry, controlplanev1.InstallationFailedReason, "it is not tried again: "+bound.Join(against, ""))
 		return true, nil
 	}
-	begun := facts.Retry{Requested: requested, GivenUp: s.ToGiveUp(), Since: metav1.NewTime(r.Clock.Now())}
+	begun := facts.Retry{Requested: requested, GivenUp: s.ToGiveUp(), Since: metav1.NewTime(r.clock.Now())}
 	if err := r.recordRetry(ctx, s, begun); err != nil {
 		return false, err
 	}
@@ -71,7 +85,7 @@ func (r *Reconciler) retry(ctx context.Context, s *scope.Scope) (bool, error) {
 // are not wiped and the failed installation is not deregistered for a registration that the API server or an admission
 // webhook rejects. The scope of the trial is that of the next attempt: no registration exists. The release image is not
 // resolved yet. The name of the registered ClusterImageSet replaces that of the next one, which no admission reads.
-func (r *Reconciler) againstRetry(ctx context.Context, s *scope.Scope) (against []string, err error) {
+func (r *Retrier) againstRetry(ctx context.Context, s *scope.Scope) (against []string, err error) {
 	if against := s.NotRetryable(); len(against) > 0 {
 		return against, nil
 	}
@@ -88,15 +102,15 @@ func (r *Reconciler) againstRetry(ctx context.Context, s *scope.Scope) (against 
 }
 
 // tryAttempt blocks the trial scope of againstRetry if the registration would be refused.
-func (r *Reconciler) tryAttempt(ctx context.Context, trial *scope.Scope) (bool, error) {
+func (r *Retrier) tryAttempt(ctx context.Context, trial *scope.Scope) (bool, error) {
 	install, proceed := newInstall(trial)
 	if !proceed {
 		return false, nil
 	}
-	return r.tryRegistration(ctx, trial, install)
+	return r.registrar.tryRegistration(ctx, trial, install)
 }
 
-func (r *Reconciler) recordRetry(ctx context.Context, s *scope.Scope, record facts.Retry) error {
+func (r *Retrier) recordRetry(ctx context.Context, s *scope.Scope, record facts.Retry) error {
 	value, err := json.Marshal(record)
 	if err != nil {
 		return fmt.Errorf("cannot encode the record of the retry: %w", err)
@@ -106,8 +120,16 @@ func (r *Reconciler) recordRetry(ctx context.Context, s *scope.Scope, record fac
 	return r.writer.PatchMetadata(ctx, s, after)
 }
 
+// GiveUp deletes the recorded objects of a failed installation, one kind after the other, and then lets the installation
+// begin again.
+func (r *Retrier) GiveUp(ctx context.Context, s *scope.Scope) error {
+	return reconcile.Run(
+		ctx, s, r.confirmGivenUp, r.markGivenUp, r.giveUpMachines, r.giveUpRegistration, r.giveUpKubeconfig, r.restart,
+	)
+}
+
 // confirmGivenUp checks before each step whether the cluster runs. If it may run, nothing more is deleted.
-func (r *Reconciler) confirmGivenUp(ctx context.Context, s *scope.Scope) (bool, error) {
+func (r *Retrier) confirmGivenUp(ctx context.Context, s *scope.Scope) (bool, error) {
 	record, err := s.RecordedRetry()
 	if err != nil {
 		return false, err
@@ -128,12 +150,12 @@ func (r *Reconciler) confirmGivenUp(ctx context.Context, s *scope.Scope) (bool, 
 }
 
 // markGivenUp reports to the bootstrap provider that no Node has to be removed from the cluster.
-func (r *Reconciler) markGivenUp(ctx context.Context, s *scope.Scope) (bool, error) {
+func (r *Retrier) markGivenUp(ctx context.Context, s *scope.Scope) (bool, error) {
 	install := s.ObjectsToGiveUp().Install
 	if install == nil {
 		return true, nil
 	}
-	err := patchInstall(ctx, r.Client, install, func(install *hiveext.AgentClusterInstall) {
+	err := patchInstall(ctx, r.client, install, func(install *hiveext.AgentClusterInstall) {
 		metav1.SetMetaDataAnnotation(&install.ObjectMeta, bootstrapv1.InstallationGivenUpAnnotation, "")
 	})
 	if err != nil {
@@ -144,7 +166,7 @@ func (r *Reconciler) markGivenUp(ctx context.Context, s *scope.Scope) (bool, err
 
 // giveUpMachines deletes the recorded Machines, and with them their hosts are deprovisioned. The owners of workers create
 // them again.
-func (r *Reconciler) giveUpMachines(ctx context.Context, s *scope.Scope) (bool, error) {
+func (r *Retrier) giveUpMachines(ctx context.Context, s *scope.Scope) (bool, error) {
 	left := s.ObjectsToGiveUp().Machines
 	if len(left) == 0 {
 		return true, nil
@@ -152,22 +174,22 @@ func (r *Reconciler) giveUpMachines(ctx context.Context, s *scope.Scope) (bool, 
 	s.Block(controlplanev1.RetryingInstallationReason, "waiting for the deletion of Machines "+status.Names(left))
 	var failures []error
 	for _, m := range left {
-		failures = append(failures, kube.Delete(ctx, r.Client, m))
+		failures = append(failures, kube.Delete(ctx, r.client, m))
 	}
 	return false, errors.Join(failures...)
 }
 
 // giveUpRegistration deregisters the cluster.
-func (r *Reconciler) giveUpRegistration(ctx context.Context, s *scope.Scope) (bool, error) {
+func (r *Retrier) giveUpRegistration(ctx context.Context, s *scope.Scope) (bool, error) {
 	given := s.ObjectsToGiveUp()
 	left := slices.DeleteFunc([]client.Object{given.Deployment, given.Install}, kube.IsNil)
-	return r.deleteRegistration(ctx, s, left, status.Installation, controlplanev1.RetryingInstallationReason)
+	return r.registrar.deleteRegistration(ctx, s, left, status.Installation, controlplanev1.RetryingInstallationReason)
 }
 
 // giveUpKubeconfig lets the garbage collector delete the published kubeconfig, which would be evidence of an installation
 // that has begun. It makes an object that does not exist the only owner of the Secret. So the manager needs no right to
 // delete Secrets.
-func (r *Reconciler) giveUpKubeconfig(ctx context.Context, s *scope.Scope) (bool, error) {
+func (r *Retrier) giveUpKubeconfig(ctx context.Context, s *scope.Scope) (bool, error) {
 	kubeconfig := s.ObjectsToGiveUp().Kubeconfig
 	if kubeconfig == nil {
 		return true, nil
@@ -175,7 +197,7 @@ func (r *Reconciler) giveUpKubeconfig(ctx context.Context, s *scope.Scope) (bool
 	s.Block(controlplanev1.RetryingInstallationReason, "waiting for the deletion of Secret "+kubeconfig.Name)
 	after := kubeconfig.DeepCopy()
 	after.OwnerReferences = []metav1.OwnerReference{s.GivenUpOwner()}
-	patch := func() error { return kube.PatchMetadata(ctx, r.Client, kubeconfig, after, writer.FieldOwner) }
+	patch := func() error { return kube.PatchMetadata(ctx, r.client, kubeconfig, after, writer.FieldOwner) }
 	refused, err := r.writer.Owners.Write(after, kubeconfig, patch)
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("cannot give up the kubeconfig in Secret %s: %w", kubeconfig.Name, err)
@@ -190,9 +212,9 @@ func (r *Reconciler) giveUpKubeconfig(ctx context.Context, s *scope.Scope) (bool
 	return false, nil
 }
 
-// restartInstallation ends the record of the objects to give up, once the status reports, too, that no installation has
+// restart ends the record of the objects to give up, once the status reports, too, that no installation has
 // begun. It also ends the record if the cluster has another registration, as after a restore.
-func (r *Reconciler) restartInstallation(ctx context.Context, s *scope.Scope) (bool, error) {
+func (r *Retrier) restart(ctx context.Context, s *scope.Scope) (bool, error) {
 	record, err := s.RecordedRetry()
 	switch {
 	case err != nil:

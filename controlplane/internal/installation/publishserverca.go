@@ -1,4 +1,4 @@
-package controlplane
+package installation
 
 import (
 	"cmp"
@@ -12,10 +12,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 )
 
-// publishServerCA publishes the certificates of the machine config server in the AgentClusterInstall while hosts are to join
+// PublishServerCA publishes the certificates of the machine config server in the AgentClusterInstall while hosts are to join
 // the installed cluster. The bootstrap provider gives them to the hosts. The last certificates stay while the cluster does
 // not answer.
-func (r *Reconciler) publishServerCA(ctx context.Context, s *scope.Scope) (bool, error) {
+func (w *MetadataWriter) PublishServerCA(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.Installed() || !s.OwnsInstall() || !s.Install.DeletionTimestamp.IsZero() {
 		return true, nil
 	}
@@ -27,7 +27,7 @@ func (r *Reconciler) publishServerCA(ctx context.Context, s *scope.Scope) (bool,
 	if wanted == published {
 		return true, nil
 	}
-	err := patchInstall(ctx, r.Client, s.Install, func(install *hiveext.AgentClusterInstall) {
+	err := patchInstall(ctx, w.client, s.Install, func(install *hiveext.AgentClusterInstall) {
 		if wanted == "" {
 			delete(install.Annotations, bootstrapv1.MachineConfigServerCAAnnotation)
 		} else {

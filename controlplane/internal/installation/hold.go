@@ -1,4 +1,4 @@
-package controlplane
+package installation
 
 import (
 	"context"
@@ -17,15 +17,15 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// holdOwner owns spec.holdInstallation of an AgentClusterInstall while Agents of other namespaces are bound, and while the
+// HoldOwner owns spec.holdInstallation of an AgentClusterInstall while Agents of other namespaces are bound, and while the
 // cluster is being deleted. It differs from the owner of the registration. So the end of the hold changes no other field,
 // and a hold of the spec or of another client stays.
-const holdOwner = writer.FieldOwner + "-hold"
+const HoldOwner = writer.FieldOwner + "-hold"
 
 // holdInstallation holds the installation and returns true. If the installation has begun, assisted-service rejects the hold.
 // Then it returns false, and reports the reason for the hold. It also returns false if the AgentClusterInstall is
 // deleted, and the cache still shows it.
-func (r *Reconciler) holdInstallation(ctx context.Context, s *scope.Scope, because string) (held bool, err error) {
+func (r *Registrar) holdInstallation(ctx context.Context, s *scope.Scope, because string) (held bool, err error) {
 	key := reconcile.Key("hold", s.Install)
 	if left := r.writer.Recent.Pending(key, s.Install.ResourceVersion); left > 0 {
 		s.Again.In(left)
@@ -50,15 +50,15 @@ func (r *Reconciler) holdInstallation(ctx context.Context, s *scope.Scope, becau
 
 // withdrawHold withdraws the hold of holdInstallation from an AgentClusterInstall that was registered as wanted. A hold
 // of another client stays.
-func (r *Reconciler) withdrawHold(ctx context.Context, s *scope.Scope, wanted *hiveext.AgentClusterInstall) error {
+func (r *Registrar) withdrawHold(ctx context.Context, s *scope.Scope, wanted *hiveext.AgentClusterInstall) error {
 	if s.Install == nil || !s.Install.Spec.HoldInstallation || wanted.Spec.HoldInstallation {
 		return nil
 	}
 	return r.applyHold(ctx, s.Install, nil)
 }
 
-// applyHold applies a spec to an AgentClusterInstall as holdOwner. Nil withdraws the fields that holdOwner applied before.
-func (r *Reconciler) applyHold(ctx context.Context, install *hiveext.AgentClusterInstall, spec map[string]any) error {
+// applyHold applies a spec to an AgentClusterInstall as HoldOwner. Nil withdraws the fields that HoldOwner applied before.
+func (r *Registrar) applyHold(ctx context.Context, install *hiveext.AgentClusterInstall, spec map[string]any) error {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(hiveext.GroupVersion.WithKind("AgentClusterInstall"))
 	u.SetNamespace(install.Namespace)
@@ -67,7 +67,7 @@ func (r *Reconciler) applyHold(ctx context.Context, install *hiveext.AgentCluste
 	if spec != nil {
 		u.Object["spec"] = spec
 	}
-	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), holdOwner, client.ForceOwnership)
+	err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), HoldOwner, client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("cannot change the hold of AgentClusterInstall %s: %w", install.Name, err)
 	}

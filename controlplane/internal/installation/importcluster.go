@@ -1,4 +1,4 @@
-package controlplane
+package installation
 
 import (
 	"context"
@@ -23,7 +23,7 @@ import (
 // importCluster registers an installed cluster that assisted-service did not install, because it was moved to this hub or
 // restored. Then assisted-service can add hosts to it. importCluster creates missing objects, and changes none. It creates
 // the AgentClusterInstall last, because assisted-service acts on it.
-func (r *Reconciler) importCluster(ctx context.Context, s *scope.Scope) (bool, error) {
+func (r *Registrar) importCluster(ctx context.Context, s *scope.Scope) (bool, error) {
 	if why := s.NotImportable(); why != "" {
 		s.Block(controlplanev1.WaitingForImportReason, why)
 		return false, nil
@@ -33,7 +33,7 @@ func (r *Reconciler) importCluster(ctx context.Context, s *scope.Scope) (bool, e
 			return false, err
 		}
 	}
-	identity, err := r.Workloads.Identify(ctx, s.ClusterKey())
+	identity, err := r.workloads.Identify(ctx, s.ClusterKey())
 	switch {
 	case errors.Is(err, cluster.ErrNotConnected):
 		s.Block(controlplanev1.WaitingForImportReason, scope.NotConnected)
@@ -44,7 +44,7 @@ func (r *Reconciler) importCluster(ctx context.Context, s *scope.Scope) (bool, e
 	return false, r.importAs(ctx, s, identity)
 }
 
-func (r *Reconciler) importAs(ctx context.Context, s *scope.Scope, identity workload.Identity) error {
+func (r *Registrar) importAs(ctx context.Context, s *scope.Scope, identity workload.Identity) error {
 	running, err := openshift.ParseVersion(s.Workload.OpenShiftVersion)
 	if err != nil {
 		return fmt.Errorf("cannot import the cluster: %w", err)
@@ -74,7 +74,7 @@ func (r *Reconciler) importAs(ctx context.Context, s *scope.Scope, identity work
 
 // nameRunning writes our ClusterImageSet of the release image that the cluster runs, and returns its name; empty when
 // the cluster does not report the image. named is false when another client has taken the name.
-func (r *Reconciler) nameRunning(ctx context.Context, s *scope.Scope) (name string, named bool, err error) {
+func (r *Registrar) nameRunning(ctx context.Context, s *scope.Scope) (name string, named bool, err error) {
 	image := s.Workload.ReleaseImage
 	if image == "" {
 		return "", true, nil
@@ -90,9 +90,9 @@ func (r *Reconciler) nameRunning(ctx context.Context, s *scope.Scope) (name stri
 }
 
 // createOnce creates an object that the cache does not show. An existing object is not changed: the cache will show it.
-func (r *Reconciler) createOnce(ctx context.Context, s *scope.Scope, obj client.Object, kind string) (created bool, err error) {
+func (r *Registrar) createOnce(ctx context.Context, s *scope.Scope, obj client.Object, kind string) (created bool, err error) {
 	s.Block(controlplanev1.WaitingForImportReason, "registering the installed cluster with assisted-service, so that hosts can be added")
-	switch err := r.Client.Create(ctx, obj, writer.FieldOwner); {
+	switch err := r.client.Create(ctx, obj, writer.FieldOwner); {
 	case apierrors.IsAlreadyExists(err):
 		s.Again.In(reconcile.CacheLag)
 		return false, nil

@@ -1,4 +1,4 @@
-package controlplane
+package installation
 
 import (
 	"context"
@@ -8,10 +8,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
 )
 
-// holdForForeignAgents blocks the installation while Agents of other namespaces are bound to the cluster.
+// HoldForForeignAgents blocks the installation while Agents of other namespaces are bound to the cluster.
 // assisted-service would install their hosts as soon as the last host is approved. The bootstrap provider approves hosts
 // while the registration is blocked. Therefore this phase holds the installation if the registration did not.
-func (r *Reconciler) holdForForeignAgents(ctx context.Context, s *scope.Scope) (bool, error) {
+func (r *Registrar) HoldForForeignAgents(ctx context.Context, s *scope.Scope) (bool, error) {
 	owns := s.OwnsInstall() && s.Install.DeletionTimestamp.IsZero()
 	if s.Begun || s.Installed() || s.ClusterDeleting() || len(s.ForeignAgents) == 0 || !owns && !s.Found.Registered {
 		return true, nil

@@ -1,4 +1,4 @@
-package controlplane
+package installation
 
 import (
 	"context"
@@ -11,21 +11,21 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// awaitDeletion blocks the registration of a Cluster that is being deleted before its installation. The deletion of
+// AwaitDeletion blocks the registration of a Cluster that is being deleted before its installation. The deletion of
 // workers lowers the number of hosts for which assisted-service waits, so that it could begin to install.
-func (r *Reconciler) awaitDeletion(ctx context.Context, s *scope.Scope) (bool, error) {
+func (r *Registrar) AwaitDeletion(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.ClusterDeleting() || s.Begun || s.Installed() {
 		return true, nil
 	}
 	s.Block(controlplanev1.WaitingForWorkersDeletionReason, scope.ClusterDeleting)
-	_, err := r.blockInstallation(ctx, s)
+	_, err := r.BlockInstallation(ctx, s)
 	return false, err
 }
 
-// blockInstallation holds the installation of a cluster that is being deleted. Otherwise assisted-service would begin
+// BlockInstallation holds the installation of a cluster that is being deleted. Otherwise assisted-service would begin
 // as soon as all hosts are approved. The last host may have been approved when the Cluster was deleted. The
 // deletion of the registration cancels an installation that has begun.
-func (r *Reconciler) blockInstallation(ctx context.Context, s *scope.Scope) (bool, error) {
+func (r *Registrar) BlockInstallation(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Begun || !s.OwnsInstall() || !s.Install.DeletionTimestamp.IsZero() || s.Install.Spec.HoldInstallation {
 		return true, nil
 	}
@@ -39,11 +39,11 @@ func (r *Reconciler) blockInstallation(ctx context.Context, s *scope.Scope) (boo
 // isBeingDeleted reports whether the object whose deletion the cache shows still exists. If it does not, the
 // AgentClusterInstall may belong to a successor of the same name, and no controller would withdraw the hold. The call
 // has to follow the read of the AgentClusterInstall.
-func (r *Reconciler) isBeingDeleted(ctx context.Context, s *scope.Scope) (bool, error) {
+func (r *Registrar) isBeingDeleted(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Deleting() {
 		return r.exists(ctx, s)
 	}
-	exists, err := kube.Exists(ctx, r.Live, s.Cluster, &clusterv1.Cluster{})
+	exists, err := kube.Exists(ctx, r.live, s.Cluster, &clusterv1.Cluster{})
 	if err == nil && !exists {
 		s.Again.In(reconcile.CacheLag)
 	}

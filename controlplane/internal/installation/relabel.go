@@ -1,4 +1,4 @@
-package controlplane
+package installation
 
 import (
 	"context"
@@ -12,10 +12,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// relabel restores the labels of the registration that another client removed, and records the UID of a Cluster that was
+// Relabel restores the labels of the registration that another client removed, and records the UID of a Cluster that was
 // moved or restored. Before the installation begins, the registration does so. A deletion needs the labels: once one of the
 // two objects is deleted, they alone may show the owner of the other.
-func (r *Reconciler) relabel(ctx context.Context, s *scope.Scope) (bool, error) {
+func (w *MetadataWriter) Relabel(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.Begun && !s.Deleting() {
 		return true, nil
 	}
@@ -24,16 +24,16 @@ func (r *Reconciler) relabel(ctx context.Context, s *scope.Scope) (bool, error) 
 			continue
 		}
 		key, version := reconcile.Key(fmt.Sprintf("labels %T", obj), obj), obj.GetResourceVersion()
-		if left := r.writer.Recent.Pending(key, version); left > 0 {
+		if left := w.writer.Recent.Pending(key, version); left > 0 {
 			s.Again.In(left)
 			continue
 		}
 		after := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy
 		s.Owner().Mark(after)
-		if err := r.Client.Patch(ctx, after, client.MergeFrom(obj), writer.FieldOwner); client.IgnoreNotFound(err) != nil {
+		if err := w.client.Patch(ctx, after, client.MergeFrom(obj), writer.FieldOwner); client.IgnoreNotFound(err) != nil {
 			return false, fmt.Errorf("cannot restore the labels of %T %s: %w", obj, obj.GetName(), err)
 		}
-		r.writer.Recent.Record(key, version)
+		w.writer.Recent.Record(key, version)
 		if deployment, ok := after.(*hivev1.ClusterDeployment); ok {
 			s.Relabeled = deployment
 		}

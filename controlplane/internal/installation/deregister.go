@@ -1,4 +1,4 @@
-package controlplane
+package installation
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// deregister deregisters the cluster. The hosts have to be deleted before: assisted-service unbinds those that exist.
-func (r *Reconciler) deregister(ctx context.Context, s *scope.Scope) (bool, error) {
+// Deregister deregisters the cluster. The hosts have to be deleted before: assisted-service unbinds those that exist.
+func (r *Registrar) Deregister(ctx context.Context, s *scope.Scope) (bool, error) {
 	parts := s.Registration()
 	if len(parts) > 0 && parts[0].GetDeletionTimestamp().IsZero() {
 		if exists, err := r.exists(ctx, s); err != nil || !exists {
@@ -26,22 +26,22 @@ func (r *Reconciler) deregister(ctx context.Context, s *scope.Scope) (bool, erro
 
 // exists reports whether the control plane that is being deleted still exists. The cache may lag behind its deletion, and
 // then the objects of its name may belong to a successor. The call has to follow the read of the objects to delete.
-func (r *Reconciler) exists(ctx context.Context, s *scope.Scope) (bool, error) {
-	exists, err := kube.Exists(ctx, r.Live, s.Stored, &controlplanev1.OpenshiftAssistedControlPlane{})
+func (r *Registrar) exists(ctx context.Context, s *scope.Scope) (bool, error) {
+	exists, err := kube.Exists(ctx, r.live, s.Stored, &controlplanev1.OpenshiftAssistedControlPlane{})
 	s.Released = err == nil && !exists
 	return exists, err
 }
 
 // deleteRegistration deletes the objects of a registration, one after the other, and records the blocker of a task. It
 // returns true if none is left.
-func (r *Reconciler) deleteRegistration(
+func (r *Registrar) deleteRegistration(
 	ctx context.Context, s *scope.Scope, parts []client.Object, task status.Task, reason string,
 ) (bool, error) {
 	if len(parts) == 0 {
 		return true, nil
 	}
 	obj := parts[0]
-	if err := kube.Delete(ctx, r.Client, obj); err != nil {
+	if err := kube.Delete(ctx, r.client, obj); err != nil {
 		return false, err
 	}
 	kind := "ClusterDeployment"
@@ -50,7 +50,7 @@ func (r *Reconciler) deleteRegistration(
 	}
 	s.Found.Block(task, reason, fmt.Sprintf("waiting for assisted-service to deregister the cluster (%s %s)", kind, obj.GetName()))
 	if requested := obj.GetDeletionTimestamp(); requested != nil {
-		if left := assisted.ResponseTimeout - r.Clock.Now().Sub(requested.Time); left > 0 {
+		if left := assisted.ResponseTimeout - r.clock.Now().Sub(requested.Time); left > 0 {
 			s.Again.In(left)
 		} else {
 			s.Found.Block(task, controlplanev1.AssistedServiceNotRespondingReason,

@@ -1,4 +1,6 @@
-package controlplane
+// Package installation registers a cluster with assisted-service, keeps the objects of its registration up to date, and
+// deregisters the cluster. It also gives up failed installations, and begins them again.
+package installation
 
 import (
 	"context"
@@ -11,13 +13,17 @@ import (
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubeconfig"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/releaseimage"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
@@ -26,9 +32,38 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// register registers the cluster with assisted-service: it writes a ClusterDeployment and an AgentClusterInstall. Neither has
+// Identifier reads the identity of an installed cluster.
+type Identifier interface {
+	Identify(ctx context.Context, cluster client.ObjectKey) (workload.Identity, error)
+}
+
+// Registrar registers clusters with assisted-service, and deregisters them.
+type Registrar struct {
+	client     client.Client
+	live       client.Reader
+	workloads  Identifier
+	images     *releaseimage.Resolver
+	kubeconfig *kubeconfig.Publisher
+	writer     *writer.Writer
+	clock      clock.PassiveClock
+	// Recreations limits the registrations that changed mirrors require.
+	Recreations *reconcile.Backoff
+}
+
+// NewRegistrar returns a Registrar.
+func NewRegistrar(
+	c client.Client, live client.Reader, workloads Identifier, images *releaseimage.Resolver, publisher *kubeconfig.Publisher,
+	w *writer.Writer, clk clock.PassiveClock,
+) *Registrar {
+	return &Registrar{
+		client: c, live: live, workloads: workloads, images: images, kubeconfig: publisher, writer: w, clock: clk,
+		Recreations: reconcile.NewRecreations(clk),
+	}
+}
+
+// Register registers the cluster with assisted-service: it writes a ClusterDeployment and an AgentClusterInstall. Neither has
 // owner references: the garbage collector must never deregister a cluster.
-func (r *Reconciler) register(ctx context.Context, s *scope.Scope) (bool, error) {
+func (r *Registrar) Register(ctx context.Context, s *scope.Scope) (bool, error) {
 	switch {
 	case foreign(s, s.Deployment, "ClusterDeployment"), foreign(s, s.Install, "AgentClusterInstall"):
 		return false, nil
@@ -77,7 +112,7 @@ func newInstall(s *scope.Scope) (install *hiveext.AgentClusterInstall, proceed b
 }
 
 // applyRegistrations writes the ClusterDeployment and the AgentClusterInstall.
-func (r *Reconciler) applyRegistrations(ctx context.Context, s *scope.Scope, install *hiveext.AgentClusterInstall) (bool, error) {
+func (r *Registrar) applyRegistrations(ctx context.Context, s *scope.Scope, install *hiveext.AgentClusterInstall) (bool, error) {
 	deployment := registration.ClusterDeployment(s.Facts, s.Found.Version)
 	if s.Deployment == nil || s.PropagationFailed {
 		registration.PassOnAtOnce(s.ControlPlane, deployment)
@@ -97,7 +132,7 @@ func (r *Reconciler) applyRegistrations(ctx context.Context, s *scope.Scope, ins
 
 // applyRegistration writes an object of the registration. It does not change an object that the cache does not show yet,
 // because the object may register a foreign cluster: see foreign.
-func (r *Reconciler) applyRegistration(
+func (r *Registrar) applyRegistration(
 	ctx context.Context, s *scope.Scope, kind string, wanted, observed client.Object,
 ) (bool, error) {
 	switch err := r.writer.Apply(ctx, s, wanted, observed); {
@@ -114,7 +149,7 @@ func (r *Reconciler) applyRegistration(
 
 // recordMirrors records the digest of the ConfigMap with the mirrors in an AgentClusterInstall. assisted-service reads the
 // ConfigMap at the registration, and does not watch it.
-func (r *Reconciler) recordMirrors(ctx context.Context, s *scope.Scope, install *hiveext.AgentClusterInstall) error {
+func (r *Registrar) recordMirrors(ctx context.Context, s *scope.Scope, install *hiveext.AgentClusterInstall) error {
 	registries, err := r.images.Registries(ctx, s)
 	if registries != nil {
 		metav1.SetMetaDataAnnotation(&install.ObjectMeta, bootstrapv1.MirrorsDigestAnnotation, registries.Digest)
@@ -125,11 +160,11 @@ func (r *Reconciler) recordMirrors(ctx context.Context, s *scope.Scope, install 
 // confirmDeployment reads the ClusterDeployment of a missing AgentClusterInstall from the API server, and returns false if
 // the ClusterDeployment is being deleted. assisted-service would delete each AgentClusterInstall that is created meanwhile
 // (chaos, seed 1: the cache of ClusterDeployments was late).
-func (r *Reconciler) confirmDeployment(ctx context.Context, s *scope.Scope) (bool, error) {
+func (r *Registrar) confirmDeployment(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Install != nil || s.Deployment == nil {
 		return true, nil
 	}
-	deployment, err := kube.Read(ctx, r.Live, client.ObjectKeyFromObject(s.Deployment), &hivev1.ClusterDeployment{})
+	deployment, err := kube.Read(ctx, r.live, client.ObjectKeyFromObject(s.Deployment), &hivev1.ClusterDeployment{})
 	if err != nil {
 		return false, err
 	}
@@ -152,7 +187,7 @@ func patchInstall(
 }
 
 // rejected reports a refusal of the API server. It returns other errors.
-func (r *Reconciler) rejected(s *scope.Scope, kind string, err error) (bool, error) {
+func (r *Registrar) rejected(s *scope.Scope, kind string, err error) (bool, error) {
 	if !kube.IsRefused(err) {
 		return false, err
 	}

@@ -1,4 +1,4 @@
-package controlplane
+package installation
 
 import (
 	"context"
@@ -11,14 +11,14 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 )
 
-// markArbiter restores the annotation of the AgentClusterInstall by which the bootstrap provider knows that the cluster has
+// MarkArbiter restores the annotation of the AgentClusterInstall by which the bootstrap provider knows that the cluster has
 // an arbiter. Until the installation begins, the registration writes the annotation.
-func (r *Reconciler) markArbiter(ctx context.Context, s *scope.Scope) (bool, error) {
+func (w *MetadataWriter) MarkArbiter(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !s.Begun || s.Arbiters() == 0 || !s.OwnsInstall() || !s.Install.DeletionTimestamp.IsZero() ||
 		metav1.HasAnnotation(s.Install.ObjectMeta, bootstrapv1.ClusterWithArbiterAnnotation) {
 		return true, nil
 	}
-	err := patchInstall(ctx, r.Client, s.Install, func(install *hiveext.AgentClusterInstall) {
+	err := patchInstall(ctx, w.client, s.Install, func(install *hiveext.AgentClusterInstall) {
 		metav1.SetMetaDataAnnotation(&install.ObjectMeta, bootstrapv1.ClusterWithArbiterAnnotation, "")
 	})
 	if err != nil {

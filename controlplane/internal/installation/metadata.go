@@ -1,0 +1,90 @@
+package installation
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+)
+
+const (
+	// InitialPropagationDelay is the first interval at which a propagation is repeated that another client reverts. The
+	// interval doubles up to maxPropagationDelay.
+	InitialPropagationDelay, maxPropagationDelay = 10 * time.Second, 10 * time.Minute
+
+	// rememberedPropagations is more than the registrations of one hub.
+	rememberedPropagations = 8192
+)
+
+// MetadataWriter writes labels, annotations and marks of the objects of a registration after their creation.
+type MetadataWriter struct {
+	client client.Client
+	writer *writer.Writer
+	clock  clock.Clock
+	// backoff is the backoff of propagations that another client reverts.
+	backoff *flowcontrol.Backoff
+	// propagated is the time of the last write of a propagation in backoff.
+	propagated *lru.Cache[string, time.Time]
+}
+
+// NewMetadataWriter returns a MetadataWriter.
+func NewMetadataWriter(c client.Client, w *writer.Writer, clk clock.Clock) *MetadataWriter {
+	backoff := flowcontrol.NewBackOff(InitialPropagationDelay, maxPropagationDelay)
+	backoff.Clock = clk
+	return &MetadataWriter{
+		client: c, writer: w, clock: clk, backoff: backoff, propagated: lru.New[string, time.Time](rememberedPropagations),
+	}
+}
+
+// Propagate applies the labels and annotations of the control plane to the ClusterDeployment and the AgentClusterInstall. It
+// removes those that the control plane no longer has.
+func (w *MetadataWriter) Propagate(ctx context.Context, s *scope.Scope) (bool, error) {
+	for _, obj := range s.Registration() {
+		if !obj.GetDeletionTimestamp().IsZero() {
+			continue
+		}
+		kind, err := w.client.GroupVersionKindFor(obj)
+		if err != nil {
+			return false, fmt.Errorf("cannot determine the kind of %T: %w", obj, err)
+		}
+		if err := w.propagateTo(ctx, s, obj, kind); err != nil {
+			s.PropagationFailed = true
+			return false, fmt.Errorf("cannot propagate labels and annotations to %s %s: %w", kind.Kind, obj.GetName(), err)
+		}
+	}
+	return true, nil
+}
+
+// propagateTo applies labels and annotations to an object. It repeats the same write with a backoff, because another client
+// may revert each write.
+func (w *MetadataWriter) propagateTo(ctx context.Context, s *scope.Scope, obj client.Object, kind schema.GroupVersionKind) error {
+	wanted := registration.PassedOn(s.ControlPlane, kind, obj)
+	key := reconcile.Key("metadata "+kind.Kind, obj)
+	id := fmt.Sprintf("%s %s %v %v", key, obj.GetUID(), wanted.GetLabels(), wanted.GetAnnotations())
+	if w.backoff.IsInBackOffSinceUpdate(id, w.clock.Now()) {
+		left := w.backoff.Get(id)
+		if last, known := w.propagated.Get(id); known {
+			left -= w.clock.Now().Sub(last)
+		}
+		s.Again.In(left)
+		return nil
+	}
+	wrote, err := w.writer.ApplyMetadata(ctx, s, key, wanted, obj)
+	if err == nil && wrote {
+		now := w.clock.Now()
+		w.backoff.Next(id, now)
+		w.backoff.GC()
+		w.propagated.Add(id, now)
+	}
+	return err
+}
