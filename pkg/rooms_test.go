@@ -28,6 +28,7 @@ var (
 		"controlplane/internal/facts",
 		"controlplane/internal/openshift",
 		"controlplane/internal/preflight",
+		"controlplane/internal/quorum",
 		"controlplane/internal/remediation",
 		"controlplane/internal/removal",
 		"controlplane/internal/scaling",

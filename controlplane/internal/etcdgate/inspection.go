@@ -10,6 +10,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcd"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/quorum"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
@@ -55,7 +56,7 @@ func (i *Inspection) Failed(ctx context.Context, step removal.Step, err error) {
 }
 
 // Etcd returns the observed etcd. It returns nil if etcd cannot be read, and reports the cause for the Machine.
-func (i *Inspection) Etcd(ctx context.Context, about removal.Machine) *workload.Etcd {
+func (i *Inspection) Etcd(ctx context.Context, about quorum.Machine) *workload.Etcd {
 	seen, err := i.gate.See(ctx, i.scope)
 	switch {
 	case errors.Is(err, cluster.ErrNotConnected):

@@ -17,6 +17,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcd"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/quorum"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
@@ -62,7 +63,7 @@ const MaxLeavingChecks = 30
 // checkReleasedHost checks a released host that may still run. OpenShift adds a running host to etcd again,
 // and then the host would be wiped while it has a vote.
 func (r *Remover) checkReleasedHost(
-	ctx context.Context, s *scope.Scope, situation *removal.Situation, left removal.ReleasedHost, m removal.Machine,
+	ctx context.Context, s *scope.Scope, situation *removal.Situation, left removal.ReleasedHost, m quorum.Machine,
 ) (err error) {
 	limit := MaxLeavingChecks
 	if at := slices.IndexFunc(
@@ -159,7 +160,7 @@ func (r *Remover) cleanUpHost(
 func (r *Remover) deleteNode(
 	ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, situation *removal.Situation, left removal.ReleasedHost,
 ) {
-	seen := inspection.Etcd(ctx, removal.Machine{})
+	seen := inspection.Etcd(ctx, quorum.Machine{})
 	if seen == nil {
 		return
 	}
@@ -202,7 +203,7 @@ func (r *Remover) nodeSilence(node *workload.ControlPlaneNode) time.Duration {
 func (r *Remover) sweep(
 	ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, situation *removal.Situation, left removal.ReleasedHost,
 ) error {
-	seen := inspection.Etcd(ctx, removal.Machine{})
+	seen := inspection.Etcd(ctx, quorum.Machine{})
 	if seen == nil {
 		return nil
 	}

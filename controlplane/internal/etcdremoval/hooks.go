@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/quorum"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
@@ -83,7 +84,7 @@ func mayAddHookLate(s *scope.Scope, m *clusterv1.Machine) bool {
 	if err != nil {
 		return false // CleanUp reports the invalid record
 	}
-	at := slices.IndexFunc(situation.Machines, func(known removal.Machine) bool { return known.Name == m.Name })
+	at := slices.IndexFunc(situation.Machines, func(known quorum.Machine) bool { return known.Name == m.Name })
 	return at >= 0 && situation.Machines[at].Node != "" && !situation.Released(situation.Machines[at])
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/move"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/quorum"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
@@ -97,7 +98,7 @@ func (r *Remover) Release(ctx context.Context, s *scope.Scope) (bool, error) {
 // reportQuorum reports that etcd has lost its quorum while a Machine has not reached our hook yet. Cluster
 // API drains the Machine meanwhile, and a drain writes to etcd.
 func (r *Remover) reportQuorum(ctx context.Context, s *scope.Scope, situation *removal.Situation) {
-	at := slices.IndexFunc(situation.Machines, func(m removal.Machine) bool { return m.HasHook && !m.Deleted.IsZero() })
+	at := slices.IndexFunc(situation.Machines, func(m quorum.Machine) bool { return m.HasHook && !m.Deleted.IsZero() })
 	if at < 0 {
 		return
 	}
@@ -107,7 +108,7 @@ func (r *Remover) reportQuorum(ctx context.Context, s *scope.Scope, situation *r
 		if serves || err != nil {
 			return nil, false // the condition Available reports a cluster that does not answer
 		}
-		lost := m.NotTouched(removal.Lost())
+		lost := m.NotTouched(quorum.Lost())
 		return &lost, false
 	})
 }
@@ -127,7 +128,7 @@ func dropped(s *scope.Scope, recent *reconcile.RecentWrites, situation *removal.
 // next step may follow, unless the leader was already handedOver. It records the host before
 // the step, because afterwards no object names the host.
 func (r *Remover) releaseNext(
-	ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, situation *removal.Situation, due []removal.Machine, handedOver bool,
+	ctx context.Context, s *scope.Scope, inspection *etcdgate.Inspection, situation *removal.Situation, due []quorum.Machine, handedOver bool,
 ) (moved bool, err error) {
 	seen := inspection.Etcd(ctx, due[0])
 	if seen == nil {
@@ -193,7 +194,7 @@ func (r *Remover) removeMember(ctx context.Context, s *scope.Scope, inspection *
 }
 
 // deletionProgress describes the deletion of a Machine, for events.
-func deletionProgress(m removal.Machine) string {
+func deletionProgress(m quorum.Machine) string {
 	if m.Name == "" {
 		return "is deleted"
 	}

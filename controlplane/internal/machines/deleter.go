@@ -14,6 +14,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/quorum"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scaling"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
@@ -83,7 +84,7 @@ func (d *Deleter) scaleInstalledDown(ctx context.Context, s *scope.Scope, situat
 		return nil
 	}
 	defer inspection.End()
-	etcd := inspection.Etcd(ctx, removal.Machine{})
+	etcd := inspection.Etcd(ctx, quorum.Machine{})
 	if etcd == nil {
 		return nil
 	}

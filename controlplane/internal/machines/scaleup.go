@@ -6,6 +6,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdremoval"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/quorum"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scaling"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
@@ -36,7 +37,7 @@ func (c *Creator) ScaleUp(ctx context.Context, s *scope.Scope) (bool, error) {
 		return true, nil
 	}
 	defer inspection.End()
-	etcd := inspection.Etcd(ctx, removal.Machine{})
+	etcd := inspection.Etcd(ctx, quorum.Machine{})
 	if etcd == nil {
 		return true, nil
 	}

@@ -19,6 +19,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/quorum"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
@@ -164,7 +165,7 @@ func reasonOf(blocker decision.Blocker) string {
 
 // release returns the step of package removal for the host of a Machine that is being deleted.
 func (a *Situation) release(m *clusterv1.Machine, etcd *workload.Etcd) removal.Step {
-	at := slices.IndexFunc(a.released.Machines, func(known removal.Machine) bool { return known.Name == m.Name })
+	at := slices.IndexFunc(a.released.Machines, func(known quorum.Machine) bool { return known.Name == m.Name })
 	return a.released.Decide(a.released.Machines[at:at+1], etcd)
 }
 

@@ -12,6 +12,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/quorum"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
@@ -55,8 +56,8 @@ func Of(f *facts.Facts) (*Situation, error) {
 }
 
 // about returns the data of any Machine.
-func about(m *clusterv1.Machine) Machine {
-	machine := Machine{Name: m.Name, UID: m.UID, ProviderID: m.Spec.ProviderID, HasHook: HasHook(m)}
+func about(m *clusterv1.Machine) quorum.Machine {
+	machine := quorum.Machine{Name: m.Name, UID: m.UID, ProviderID: m.Spec.ProviderID, HasHook: HasHook(m)}
 	if !m.DeletionTimestamp.IsZero() {
 		machine.Deleted = m.DeletionTimestamp.Time
 	}

@@ -16,6 +16,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/quorum"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -74,7 +75,7 @@ func TestMachineWaitsForOurHook(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(situation.Machines).To(HaveLen(1))
 			situation.Machines[0].Blocker = ""
-			g.Expect(situation.Machines).To(Equal([]Machine{{Name: "m0", Deleted: noon, HasHook: tc.held, Waits: tc.waits}}))
+			g.Expect(situation.Machines).To(Equal([]quorum.Machine{{Name: "m0", Deleted: noon, HasHook: tc.held, Waits: tc.waits}}))
 		})
 	}
 }
@@ -193,8 +194,8 @@ func TestHostsOfMachines(t *testing.T) {
 	f.Workload.Nodes = []workload.Node{{Name: "n1"}}
 	situation, err := Of(f)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(situation.Machines).To(Equal([]Machine{{Name: "m0", ProviderID: "metal3://h0", HostUID: "u"}}))
-	g.Expect(situation.Others).To(Equal([]Machine{{Name: "w0", ProviderID: "metal3://h1", Node: "n1", Deleted: noon}}))
+	g.Expect(situation.Machines).To(Equal([]quorum.Machine{{Name: "m0", ProviderID: "metal3://h0", HostUID: "u"}}))
+	g.Expect(situation.Others).To(Equal([]quorum.Machine{{Name: "w0", ProviderID: "metal3://h1", Node: "n1", Deleted: noon}}))
 	g.Expect(situation.Registered).To(Equal(f.Workload.Nodes))
 }
 
@@ -212,11 +213,13 @@ func TestForeignAgentProvidesNoHost(t *testing.T) {
 			f.Workload.Nodes = []workload.Node{{Name: "n1", HostUID: "healthy"}}
 			situation, err := Of(f)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(situation.Machines).To(Equal([]Machine{{Name: "m0", UID: "uid-m0", Node: "n1", HostUID: "healthy"}}), "the host of the Machine")
+			g.Expect(situation.Machines).To(
+				Equal([]quorum.Machine{{Name: "m0", UID: "uid-m0", Node: "n1", HostUID: "healthy"}}), "the host of the Machine",
+			)
 			change(&f.Agents[0])
 			situation, err = Of(f)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(situation.Machines).To(Equal([]Machine{{Name: "m0", UID: "uid-m0"}}))
+			g.Expect(situation.Machines).To(Equal([]quorum.Machine{{Name: "m0", UID: "uid-m0"}}))
 		})
 	}
 }

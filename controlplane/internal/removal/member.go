@@ -5,17 +5,17 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/quorum"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // onNode returns a Machine with its current Node: it may have registered a Node, or one with another name,
 // since Cluster API set the nodeRef.
-func (v *view) onNode(m Machine) Machine {
+func (v *view) onNode(m quorum.Machine) quorum.Machine {
 	if m.Node != "" && v.Node(m.Node) != nil {
 		return m
 	}
-	if at := slices.IndexFunc(v.Nodes, func(n workload.ControlPlaneNode) bool { return m.runsAs(n.Node) }); at >= 0 {
+	if at := slices.IndexFunc(v.Nodes, func(n workload.ControlPlaneNode) bool { return m.RunsAs(n.Node) }); at >= 0 {
 		m.Node = v.Nodes[at].Name
 	}
 	return m
@@ -25,7 +25,7 @@ func (v *view) onNode(m Machine) Machine {
 // unknown. A wrong answer removes the member of another host, or wipes a host that is still a member.
 // Therefore name, address and identity must agree, and each other member must be proven to belong to another
 // host.
-func (v *view) memberOf(m Machine) (own *workload.EtcdMember, doubt string) {
+func (v *view) memberOf(m quorum.Machine) (own *workload.EtcdMember, doubt string) {
 	if doubt := v.doubtNode(m); doubt != "" {
 		return nil, doubt
 	}
@@ -45,7 +45,7 @@ func (v *view) memberOf(m Machine) (own *workload.EtcdMember, doubt string) {
 }
 
 // doubtNode returns why it is unknown whether the Node belongs to the Machine's host.
-func (v *view) doubtNode(m Machine) string {
+func (v *view) doubtNode(m quorum.Machine) string {
 	if m.Node == "" {
 		return ""
 	}
@@ -60,7 +60,7 @@ func (v *view) doubtNode(m Machine) string {
 		}
 	}
 	for _, n := range v.Nodes {
-		if n.Name != m.Node && m.runsAs(n.Node) {
+		if n.Name != m.Node && m.RunsAs(n.Node) {
 			return fmt.Sprintf(
 				"Nodes %s and %s both belong to its host. Delete the Node that no longer reports, which wipes nothing",
 				m.Node,
@@ -70,7 +70,7 @@ func (v *view) doubtNode(m Machine) string {
 	}
 	node := v.Node(m.Node)
 	switch {
-	case node == nil || m.ProviderID == "" || m.runsAs(node.Node):
+	case node == nil || m.ProviderID == "" || m.RunsAs(node.Node):
 		return ""
 	case node.ProviderID == "":
 		return fmt.Sprintf(
@@ -85,20 +85,20 @@ func (v *view) doubtNode(m Machine) string {
 			"the Machine no longer exists: see whether etcd has a "+
 			"member of it, and take the hook off the Machine",
 		m.Node,
-		short(node.ProviderID),
-		short(m.ProviderID),
+		quorum.Shorten(node.ProviderID),
+		quorum.Shorten(m.ProviderID),
 	)
 }
 
 // runsOn reports whether a member belongs to the Machine's host.
-func (v *view) runsOn(member *workload.EtcdMember, m Machine) (ours bool, doubt string) {
-	node := v.nodeAt(member)
+func (v *view) runsOn(member *workload.EtcdMember, m quorum.Machine) (ours bool, doubt string) {
+	node := v.NodeAt(member)
 	switch {
 	case m.Node != "" && member.Name == m.Node && node != m.Node && (node != "" || v.Node(m.Node) != nil):
 		return false, fmt.Sprintf(
 			"etcd member %s has an address that Node %s does not have: it is unknown whose it is. If it is left from an earlier host, "+
 				"remove it as OpenShift documents it",
-			nameOf(*member),
+			quorum.NameOf(*member),
 			m.Node,
 		)
 	case m.Node != "" && member.Name == m.Node:
@@ -109,7 +109,7 @@ func (v *view) runsOn(member *workload.EtcdMember, m Machine) (ours bool, doubt 
 		return false, fmt.Sprintf(
 			"etcd member %s has the address of Node %s: it is unknown whose it is. If it is left from an earlier host, remove it as "+
 				"OpenShift documents it",
-			nameOf(*member),
+			quorum.NameOf(*member),
 			m.Node,
 		)
 	}
@@ -117,50 +117,32 @@ func (v *view) runsOn(member *workload.EtcdMember, m Machine) (ours bool, doubt 
 }
 
 // doubtElsewhere returns why a member with a Node is not proven to belong to another host than the Machine's.
-func (v *view) doubtElsewhere(member *workload.EtcdMember, node string, m Machine) string {
+func (v *view) doubtElsewhere(member *workload.EtcdMember, node string, m quorum.Machine) string {
 	at := v.Node(node)
 	others := v.others(m)
 	switch {
-	case at == nil && node != "" && slices.ContainsFunc(others, func(other Machine) bool { return other.Node == node }):
+	case at == nil && node != "" && slices.ContainsFunc(others, func(other quorum.Machine) bool { return other.Node == node }):
 		return "" // the other Machine outlives its Node
 	case at == nil:
 		return fmt.Sprintf(
 			"etcd member %s belongs to no Node: it is unknown whose it was. If its host no longer exists, remove it as OpenShift documents it",
-			nameOf(*member),
+			quorum.NameOf(*member),
 		)
 	case m.Node != "" && v.Node(m.Node) != nil:
 		return "" // the host of the Machine is another Node
-	case slices.ContainsFunc(others, func(other Machine) bool { return other.runsAs(at.Node) }):
+	case slices.ContainsFunc(others, func(other quorum.Machine) bool { return other.RunsAs(at.Node) }):
 		return ""
 	}
 	return fmt.Sprintf(
 		"etcd member %s is that of Node %s, which no other Machine proves to be its own: it may be the host of this one. Waiting until "+
 			"the infrastructure provider has set the providerIDs of Node and Machines. If it is the Node of a host without Machine, see "+
 			"that the host of this one is no member of etcd, and take the hook off",
-		nameOf(*member),
+		quorum.NameOf(*member),
 		node,
 	)
 }
 
 // others returns all Machines except one.
-func (v *view) others(m Machine) []Machine {
-	return slices.DeleteFunc(slices.Concat(v.Machines, v.Others), func(other Machine) bool { return other.Name == m.Name })
-}
-
-// nodeAt returns the Node that has an address of a member; "" if there is none.
-func (v *view) nodeAt(member *workload.EtcdMember) string {
-	for _, node := range v.Nodes {
-		if slices.ContainsFunc(member.Hosts, func(host string) bool { return slices.Contains(node.Addresses, host) }) {
-			return node.Name
-		}
-	}
-	return ""
-}
-
-// longest bounds texts from a cluster in a message, in bytes.
-const longest = 100
-
-// short returns the beginning of a text from a cluster.
-func short(text string) string {
-	return bound.Shorten(text, longest)
+func (v *view) others(m quorum.Machine) []quorum.Machine {
+	return slices.DeleteFunc(slices.Concat(v.Machines, v.Others), func(other quorum.Machine) bool { return other.Name == m.Name })
 }

@@ -15,6 +15,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/quorum"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -50,8 +51,8 @@ func (l ReleasedHost) Origin() string {
 
 // on returns the record with the Node that the host has registered since.
 func (l ReleasedHost) on(nodes []workload.Node) ReleasedHost {
-	host := Machine{ProviderID: l.ProviderID, HostUID: l.HostUID}
-	if at := slices.IndexFunc(nodes, host.runsAs); l.Node == "" && at >= 0 {
+	host := quorum.Machine{ProviderID: l.ProviderID, HostUID: l.HostUID}
+	if at := slices.IndexFunc(nodes, host.RunsAs); l.Node == "" && at >= 0 {
 		l.Node, l.UID = nodes[at].Name, nodes[at].UID
 	}
 	return l
@@ -79,10 +80,10 @@ func (a *Situation) registered(left ReleasedHost) *workload.Node {
 // deleted. A Machine that is not being deleted may be the next one of that name, even on the same host. If no
 // identity of the host decides, the UIDs of the Machines must not differ. A replacement that has the name and
 // no host yet is another Machine.
-func (a *Situation) isOf(left ReleasedHost, m Machine) bool {
+func (a *Situation) isOf(left ReleasedHost, m quorum.Machine) bool {
 	node := a.registered(left)
 	switch {
-	case m.Node != "" && m.Node == left.Node, node != nil && m.runsAs(*node):
+	case m.Node != "" && m.Node == left.Node, node != nil && m.RunsAs(*node):
 		return true
 	case m.Deleted.IsZero() || left.Machine != m.Name:
 		return false
@@ -95,16 +96,16 @@ func (a *Situation) isOf(left ReleasedHost, m Machine) bool {
 }
 
 // Released reports whether the host of a Machine is recorded.
-func (a *Situation) Released(m Machine) bool {
+func (a *Situation) Released(m quorum.Machine) bool {
 	return slices.ContainsFunc(a.ReleasedHosts, func(left ReleasedHost) bool { return a.isOf(left, m) })
 }
 
 // DeletingMachine returns the Machine of a recorded host that is being deleted and no longer has our hook.
-func (a *Situation) DeletingMachine(left ReleasedHost) (m Machine, found bool) {
+func (a *Situation) DeletingMachine(left ReleasedHost) (m quorum.Machine, found bool) {
 	all := slices.Concat(a.Machines, a.Others)
-	at := slices.IndexFunc(all, func(m Machine) bool { return !m.Deleted.IsZero() && !m.HasHook && a.isOf(left, m) })
+	at := slices.IndexFunc(all, func(m quorum.Machine) bool { return !m.Deleted.IsZero() && !m.HasHook && a.isOf(left, m) })
 	if at < 0 {
-		return Machine{}, false
+		return quorum.Machine{}, false
 	}
 	return all[at], true
 }
@@ -169,7 +170,7 @@ func (l ReleasedHost) hasAddressOf(member workload.EtcdMember) bool {
 func idOf(m workload.EtcdMember) string { return strconv.FormatUint(m.ID, 16) }
 
 // leaves returns the record for the host of a Machine.
-func (v *view) leaves(m Machine, own *workload.EtcdMember) ReleasedHost {
+func (v *view) leaves(m quorum.Machine, own *workload.EtcdMember) ReleasedHost {
 	if m.Node == "" && m.ProviderID == "" && m.HostUID == "" {
 		return ReleasedHost{} // nothing identifies the host
 	}
@@ -273,9 +274,9 @@ func (l ReleasedHost) Stalled(state HostState) *decision.Blocker {
 // DecideLeaving returns the next step for a released host that may still run; Release if there is none.
 // OpenShift adds running hosts to etcd, even a host that is about to be wiped. As long as the host runs, its
 // member is removed by the rules for all members. A deleted voter costs etcd no more than a removed one.
-func (a *Situation) DecideLeaving(m Machine, left ReleasedHost, etcd *workload.Etcd) Step {
+func (a *Situation) DecideLeaving(m quorum.Machine, left ReleasedHost, etcd *workload.Etcd) Step {
 	v := view{Situation: a, Etcd: etcd}
-	if foreign := v.foreign(); foreign != nil {
+	if foreign := quorum.Unclear(v.Etcd); foreign != nil {
 		return blocked(*foreign).about(m)
 	}
 	left = left.on(v.nodes())
@@ -296,7 +297,7 @@ func (a *Situation) DecideLeaving(m Machine, left ReleasedHost, etcd *workload.E
 // that host. Its kubelet reports, or etcd has a member of it. It returns nil if no such Node exists, if it is
 // proven to be another host, or if it does not run. A member that is removed by mistake belongs to a healthy
 // host. A member that is overlooked is wiped while it votes.
-func (v *view) reregistered(m Machine, left ReleasedHost) *decision.Blocker {
+func (v *view) reregistered(m quorum.Machine, left ReleasedHost) *decision.Blocker {
 	node := v.Node(left.Node)
 	if node == nil || node.UID == left.UID || v.isAnotherHost(node.Node, left) {
 		return nil
@@ -305,7 +306,7 @@ func (v *view) reregistered(m Machine, left ReleasedHost) *decision.Blocker {
 	at := slices.IndexFunc(v.Members, func(member workload.EtcdMember) bool { return v.claims(member, left) })
 	switch {
 	case at >= 0:
-		cause = fmt.Sprintf("etcd member %s has its name or its address", nameOf(v.Members[at]))
+		cause = fmt.Sprintf("etcd member %s has its name or its address", quorum.NameOf(v.Members[at]))
 	case node.Silent:
 		return nil
 	}
@@ -325,7 +326,7 @@ func (v *view) reregistered(m Machine, left ReleasedHost) *decision.Blocker {
 // Machine runs as the Node, or its identity differs. A new UID proves nothing, because a kubelet whose Node
 // was deleted registers a Node with another UID.
 func (v *view) isAnotherHost(node workload.Node, left ReleasedHost) bool {
-	if slices.ContainsFunc(slices.Concat(v.Machines, v.Others), func(m Machine) bool { return m.Deleted.IsZero() && m.runsAs(node) }) {
+	if slices.ContainsFunc(slices.Concat(v.Machines, v.Others), func(m quorum.Machine) bool { return m.Deleted.IsZero() && m.RunsAs(node) }) {
 		return true
 	}
 	identities := [][2]string{{left.ProviderID, node.ProviderID}, {left.HostUID, node.HostUID}}
@@ -336,7 +337,7 @@ func (v *view) isAnotherHost(node workload.Node, left ReleasedHost) bool {
 
 // isBack reports whether a member belongs to a released host whose Machine exists.
 func (v *view) isBack(member workload.EtcdMember, left ReleasedHost) bool {
-	at, node := v.nodeAt(&member), v.Node(left.Node)
+	at, node := v.NodeAt(&member), v.Node(left.Node)
 	switch {
 	case left.had(member):
 		return true
@@ -363,7 +364,7 @@ func (v *view) nodes() []workload.Node {
 // members automatically: it may have added the host again between the removal of its member and its shutdown.
 func (a *Situation) DecideReleased(left ReleasedHost, etcd *workload.Etcd) Step {
 	v := view{Situation: a, Etcd: etcd}
-	if foreign := v.foreign(); foreign != nil {
+	if foreign := quorum.Unclear(v.Etcd); foreign != nil {
 		return blocked(*foreign)
 	}
 	left = left.on(v.nodes())
@@ -398,7 +399,7 @@ func (a *Situation) DecideNode(
 	left ReleasedHost, etcd *workload.Etcd, silence time.Duration,
 ) (node *workload.ControlPlaneNode, against *decision.Blocker) {
 	v := view{Situation: a, Etcd: etcd}
-	if foreign := v.foreign(); foreign != nil {
+	if foreign := quorum.Unclear(v.Etcd); foreign != nil {
 		return nil, foreign
 	}
 	if against := v.againstDeletion(left, silence); against != nil {
@@ -440,14 +441,14 @@ func (v *view) againstDeletion(left ReleasedHost, silence time.Duration) *decisi
 			nodeExists+", and etcd member %s of this Node may serve: it does not answer through its kubelet, but the etcd operator "+
 				"does not report it as unhealthy. Switch the server off: the Node is deleted when the etcd operator reports the member",
 			node.Name,
-			nameOf(v.Members[at]),
+			quorum.NameOf(v.Members[at]),
 		)
 	case at >= 0:
 		blocker = decision.Wait(
 			controlplanev1.ReleasedHostRunningReason,
 			nodeExists+", and etcd member %s of this Node answers. Switch the server off: the Node is deleted when the member does not answer",
 			node.Name,
-			nameOf(v.Members[at]),
+			quorum.NameOf(v.Members[at]),
 		)
 	case silence < facts.UnreachableTime:
 		blocker = decision.Wait(
@@ -504,14 +505,14 @@ func NodeChanged(left ReleasedHost) decision.Blocker {
 // claims reports whether a member may belong to the released host or to the Node of its name. The recorded
 // ID, the name or an address connect them.
 func (v *view) claims(member workload.EtcdMember, left ReleasedHost) bool {
-	return left.had(member) || member.Name == left.Node || v.nodeAt(&member) == left.Node || left.hasAddressOf(member)
+	return left.had(member) || member.Name == left.Node || v.NodeAt(&member) == left.Node || left.hasAddressOf(member)
 }
 
 // isOfHost reports whether a member belongs to a released host. A member that was never started has no
 // name, only an address, which must not belong to another Node. A member at the address of a new Node of the
 // same name does not count.
 func (v *view) isOfHost(member workload.EtcdMember, left ReleasedHost) bool {
-	at := v.nodeAt(&member)
+	at := v.NodeAt(&member)
 	switch {
 	case left.had(member):
 		return true
@@ -525,13 +526,13 @@ func (v *view) isOfHost(member workload.EtcdMember, left ReleasedHost) bool {
 // down may be the one that OpenShift added for the released host, at the same address.
 func (v *view) decideNamesake(node *workload.ControlPlaneNode) Step {
 	for _, m := range v.Members {
-		if !m.Healthy() && (m.Name == node.Name || m.Name == "" && v.nodeAt(&m) == node.Name) {
+		if !m.Healthy() && (m.Name == node.Name || m.Name == "" && v.NodeAt(&m) == node.Name) {
 			return blocked(
 				decision.Wait(
 					controlplanev1.EtcdHostNotIdentifiedReason,
 					"etcd member %s (%x) %s: it is unknown whether it belongs to the released host, or to the host that is Node %s now. "+
 						"Waiting until it is up; if that cannot be, remove it as OpenShift documents it",
-					nameOf(m),
+					quorum.NameOf(m),
 					m.ID,
 					m.Problem,
 					node.Name,

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/quorum"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
@@ -105,9 +106,9 @@ func TestNodeWithAMachineIsNotLeftBehind(t *testing.T) {
 	g.Expect(w.StateOf(w.ReleasedHosts[0])).To(Equal(Leaving))
 	w.leaveNode()
 	g.Expect(w.StateOf(w.ReleasedHosts[0])).To(Equal(Remaining))
-	w.Machines = append(w.Machines, Machine{Name: "m9", Node: "n0", ProviderID: "metal3://n9"})
+	w.Machines = append(w.Machines, quorum.Machine{Name: "m9", Node: "n0", ProviderID: "metal3://n9"})
 	g.Expect(w.StateOf(w.ReleasedHosts[0])).To(Equal(Staying))
 	w.Machines = w.Machines[:len(w.Machines)-1]
-	w.Others = append(w.Others, Machine{Name: "m9", ProviderID: "metal3://n0"})
+	w.Others = append(w.Others, quorum.Machine{Name: "m9", ProviderID: "metal3://n0"})
 	g.Expect(w.StateOf(w.ReleasedHosts[0])).To(Equal(Staying))
 }

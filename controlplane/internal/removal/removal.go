@@ -1,53 +1,24 @@
 // Package removal decides the steps before the host of a control-plane Machine may be deleted. First etcd
-// must keep its quorum, and must not keep the host as a member. The package has no client. An unknown state
-// is never taken as safe.
+// must keep its quorum (package quorum), and must not keep the host as a member. This package finds the member of a
+// host, and the order of the hosts. It has no client. An unknown state is never taken as safe.
 package removal
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/quorum"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
-
-// Machine holds the data of a control-plane Machine for these decisions.
-type Machine struct {
-	Name string
-	UID  types.UID
-	// Node is the Node of its host, if known. ProviderID identifies the host, and so does HostUID, the value
-	// of a label of its Node.
-	Node, ProviderID, HostUID string
-	// Deleted is when its deletion was requested; zero if it was not.
-	Deleted time.Time
-	// HasHook reports whether it has our hook, Waits whether its deletion waits only for our hook.
-	HasHook, Waits bool
-	// Blocker is what Cluster API waits for before our hook, for messages; "" if unknown.
-	Blocker string
-	// Terminating reports that Cluster API has passed all hooks and waits for the deletion of the infra
-	// machine.
-	Terminating bool
-}
-
-// runsAs reports whether a Node has the identity of the Machine's host. The name of the host alone proves
-// nothing.
-func (m Machine) runsAs(n workload.Node) bool {
-	if m.ProviderID != "" && n.ProviderID != "" {
-		return m.ProviderID == n.ProviderID
-	}
-	return m.HostUID != "" && m.HostUID == n.HostUID
-}
 
 // Situation holds the data for decisions that do not depend on etcd.
 type Situation struct {
 	// Machines are the Machines of the control plane, Replicas their desired number. Others are those of the
 	// Cluster that do not belong to the control plane, or no longer.
-	Machines, Others []Machine
+	Machines, Others []quorum.Machine
 	Replicas         int
 	// Fenced is true for a two-node cluster with fencing: this provider never removes its hosts from etcd.
 	Fenced bool
@@ -78,7 +49,7 @@ type Step struct {
 	Action Action
 	// Machine is the Machine of the step. Leaves is the record of its host, which is written before the step;
 	// without Node and Machine it is empty.
-	Machine Machine
+	Machine quorum.Machine
 	Leaves  ReleasedHost
 	// Member is the member of its host. To is the next leader. Via is the member through which the member is
 	// removed.
@@ -91,7 +62,7 @@ type Step struct {
 func blocked(by decision.Blocker) Step { return Step{Action: Wait, Blocker: by} }
 
 // about returns the step with its Machine.
-func (s Step) about(m Machine) Step {
+func (s Step) about(m quorum.Machine) Step {
 	s.Machine = m
 	return s
 }
@@ -99,31 +70,14 @@ func (s Step) about(m Machine) Step {
 // Blocks returns the Blocker of a Wait with the Machine whose host is not touched.
 func (s Step) Blocks() decision.Blocker { return s.Machine.NotTouched(s.Blocker) }
 
-// NotTouched returns a blocker with the Machine whose host is not touched, if there is one.
-func (m Machine) NotTouched(b decision.Blocker) decision.Blocker {
-	if m.Name == "" {
-		return b
-	}
-	return b.About("the host of Machine %s is not touched", m.Name)
-}
-
-// Lost waits until etcd serves again.
-func Lost() decision.Blocker {
-	return decision.Wait(
-		controlplanev1.EtcdQuorumAtRiskReason,
-		"etcd does not serve the API server of the cluster, it has most likely lost its quorum. Bring the hosts of its members back; if "+
-			"that cannot be, restore etcd as OpenShift documents it. Until then no member is removed",
-	)
-}
-
 // NotLed waits for a leader that was requested to move the leadership and still leads.
 func NotLed(step Step) Step {
 	return blocked(
 		decision.Wait(
 			controlplanev1.WaitingForEtcdReason,
 			"etcd is led by its member %s, which was requested to hand over to %s: waiting until it does",
-			nameOf(step.Member),
-			nameOf(step.To),
+			quorum.NameOf(step.Member),
+			quorum.NameOf(step.To),
 		),
 	).about(step.Machine)
 }
@@ -143,7 +97,7 @@ func Fenced(format string, what ...any) decision.Blocker {
 // fenced blocks the deletion of a Machine of a two-node cluster with fencing. A requested deletion cannot be
 // reverted, so that only the user can decide when the host may be wiped.
 func (a *Situation) fenced() *decision.Blocker {
-	at := slices.IndexFunc(a.Machines, func(m Machine) bool { return !m.Deleted.IsZero() && m.HasHook })
+	at := slices.IndexFunc(a.Machines, func(m quorum.Machine) bool { return !m.Deleted.IsZero() && m.HasHook })
 	if !a.Fenced || at < 0 {
 		return nil
 	}
@@ -160,7 +114,7 @@ func (a *Situation) fenced() *decision.Blocker {
 
 // Due returns the Machines that wait for the removal of their members, the oldest deletion first, or a
 // blocker of all of them. Without both there is nothing to do.
-func (a *Situation) Due() (due []Machine, before *decision.Blocker) {
+func (a *Situation) Due() (due []quorum.Machine, before *decision.Blocker) {
 	if blocker := a.fenced(); blocker != nil {
 		return nil, blocker
 	}
@@ -172,7 +126,9 @@ func (a *Situation) Due() (due []Machine, before *decision.Blocker) {
 	if len(due) == 0 {
 		return nil, nil
 	}
-	slices.SortFunc(due, func(m, n Machine) int { return cmp.Or(m.Deleted.Compare(n.Deleted), cmp.Compare(m.Name, n.Name)) })
+	slices.SortFunc(due, func(m, n quorum.Machine) int {
+		return cmp.Or(m.Deleted.Compare(n.Deleted), cmp.Compare(m.Name, n.Name))
+	})
 	if before := a.before(); before != nil {
 		first := due[0].NotTouched(*before)
 		return nil, &first
@@ -183,7 +139,7 @@ func (a *Situation) Due() (due []Machine, before *decision.Blocker) {
 // Draining returns what Cluster API waits for before our hook; nil if no Machine with our hook is on its way
 // to the hook.
 func (a *Situation) Draining() *decision.Blocker {
-	at := slices.IndexFunc(a.Machines, func(m Machine) bool { return !m.Deleted.IsZero() && m.HasHook && m.Blocker != "" })
+	at := slices.IndexFunc(a.Machines, func(m quorum.Machine) bool { return !m.Deleted.IsZero() && m.HasHook && m.Blocker != "" })
 	if at < 0 {
 		return nil
 	}
@@ -205,7 +161,7 @@ func (a *Situation) before() *decision.Blocker {
 	}
 	for _, left := range a.ReleasedHosts {
 		// The record of a Machine with our hook was written before the removal. etcd shows whether its member was removed.
-		if !slices.ContainsFunc(a.Machines, func(m Machine) bool { return !m.Deleted.IsZero() && a.isOf(left, m) }) {
+		if !slices.ContainsFunc(a.Machines, func(m quorum.Machine) bool { return !m.Deleted.IsZero() && a.isOf(left, m) }) {
 			blocker := decision.Watch(
 				controlplanev1.WaitingForMachinesDeletionReason,
 				"what is left of %s, whose host was released before, comes first",
@@ -219,9 +175,9 @@ func (a *Situation) before() *decision.Blocker {
 
 // Decide returns the next step for the due Machines: for the first one that can proceed, because each may
 // wait for the end of another.
-func (a *Situation) Decide(due []Machine, etcd *workload.Etcd) Step {
+func (a *Situation) Decide(due []quorum.Machine, etcd *workload.Etcd) Step {
 	v := view{Situation: a, Etcd: etcd}
-	if foreign := v.foreign(); foreign != nil {
+	if foreign := quorum.Unclear(v.Etcd); foreign != nil {
 		return blocked(*foreign).about(due[0])
 	}
 	var waits []Step
@@ -241,12 +197,31 @@ type view struct {
 	*workload.Etcd
 }
 
+// quorum returns the data for decisions about the members of etcd.
+func (v *view) quorum() *quorum.View {
+	return &quorum.View{Etcd: v.Etcd, Machines: v.Machines, Others: v.Others, Replicas: v.Replicas}
+}
+
+// remove returns the next step to remove a member from etcd.
+func (v *view) remove(own workload.EtcdMember) Step {
+	step, change := Step{Action: RemoveMember, Member: own}, v.quorum().Remove(own)
+	switch {
+	case change.Blocker != nil:
+		step.Action, step.Blocker = Wait, *change.Blocker
+	case change.To != nil:
+		step.Action, step.To = MoveLeader, *change.To
+	default:
+		step.Via = *change.Via
+	}
+	return step
+}
+
 // inOrder sorts Machines. First are hosts that are certainly no member, then members that do not vote yet,
 // then members that are down. OpenShift adds and promotes no member while one is down. The others are sorted
 // by the time of their deletion. Each Machine gets its current Node.
-func (v *view) inOrder(due []Machine) []Machine {
+func (v *view) inOrder(due []quorum.Machine) []quorum.Machine {
 	type ranked struct {
-		Machine
+		quorum.Machine
 
 		rank int
 	}
@@ -267,14 +242,14 @@ func (v *view) inOrder(due []Machine) []Machine {
 		machines = append(machines, ranked{m, rank})
 	}
 	slices.SortStableFunc(machines, func(a, b ranked) int { return cmp.Compare(a.rank, b.rank) })
-	sorted := make([]Machine, 0, len(due))
+	sorted := make([]quorum.Machine, 0, len(due))
 	for _, m := range machines {
 		sorted = append(sorted, m.Machine)
 	}
 	return sorted
 }
 
-func (v *view) decide(m Machine) Step {
+func (v *view) decide(m quorum.Machine) Step {
 	own, doubt := v.memberOf(m)
 	var step Step
 	switch {
@@ -287,42 +262,4 @@ func (v *view) decide(m Machine) Step {
 	}
 	step.Machine, step.Leaves = m, v.leaves(m, own)
 	return step
-}
-
-// foreign returns why no decision is possible here: the state is unknown, or another controller decides.
-func (v *view) foreign() *decision.Blocker {
-	var blocker decision.Blocker
-	switch {
-	case v.Lost:
-		blocker = Lost()
-	case v.Topology == "":
-		blocker = decision.Wait(
-			controlplanev1.EtcdUnknownReason,
-			"the cluster does not report the topology of its control plane: see status of Infrastructure cluster",
-		)
-	case !v.InPods():
-		blocker = decision.Watch(
-			controlplanev1.EtcdTopologyNotSupportedReason,
-			"the control plane has the topology %q, whose etcd members are not touched from here: remove its member, if it has one, as "+
-				"OpenShift documents it for that topology, then take the annotation %s off the Machine",
-			short(string(v.Topology)),
-			controlplanev1.EtcdMemberHookAnnotation,
-		)
-	case v.Doubt != "":
-		blocker = decision.Wait(
-			controlplanev1.EtcdUnknownReason,
-			"%s. If it stays so, compare the output of etcdctl member list in each Pod with the label app=etcd in namespace openshift-etcd of "+
-				"the cluster",
-			v.Doubt,
-		)
-	case len(v.Members) == 0:
-		blocker = decision.Wait(
-			controlplanev1.EtcdUnknownReason,
-			"no etcd member answers: see the Pods with the label app=etcd in namespace openshift-etcd of the cluster. If etcd has lost its quorum, "+
-				"restore it as OpenShift documents it",
-		)
-	default:
-		return nil
-	}
-	return &blocker
 }

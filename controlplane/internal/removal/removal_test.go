@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	. "github.com/onsi/gomega"
 	configv1 "github.com/openshift/api/config/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/quorum"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
@@ -47,7 +47,10 @@ func address(i int) string { return fmt.Sprintf("192.168.111.2%d", i) }
 func (w *world) join(i int) {
 	w.Machines = append(
 		w.Machines,
-		Machine{Name: fmt.Sprintf("m%d", i), Node: node(i), ProviderID: "metal3://" + node(i), HostUID: "host of " + node(i), HasHook: true},
+		quorum.Machine{
+			Name: fmt.Sprintf("m%d", i), Node: node(i), ProviderID: "metal3://" + node(i),
+			HostUID: "host of " + node(i), HasHook: true,
+		},
 	)
 	w.Members = append(w.Members, workload.EtcdMember{ID: uint64(i + 1), Name: node(i), Hosts: []string{address(i)}})
 	w.Nodes = append(w.Nodes, workload.ControlPlaneNode{
@@ -64,7 +67,7 @@ func (w *world) join(i int) {
 
 // spare adds a Machine that is being deleted, whose host never booted.
 func (w *world) spare(at time.Time) {
-	w.Machines = append(w.Machines, Machine{Name: fmt.Sprintf("m%d", len(w.Machines)), HasHook: true})
+	w.Machines = append(w.Machines, quorum.Machine{Name: fmt.Sprintf("m%d", len(w.Machines)), HasHook: true})
 	w.delete(len(w.Machines)-1, at)
 }
 
@@ -606,7 +609,7 @@ func TestNextStep(t *testing.T) {
 			via:     "n1",
 		},
 		"a worker goes: removed": {
-			change:  all(leads(1), func(w *world) { w.Others = []Machine{{Name: "w0", Node: "w0", Deleted: noon}} }),
+			change:  all(leads(1), func(w *world) { w.Others = []quorum.Machine{{Name: "w0", Node: "w0", Deleted: noon}} }),
 			action:  RemoveMember,
 			machine: "m0",
 			member:  "n0",
@@ -895,7 +898,7 @@ func TestMemberOfAMachineOutsideTheControlPlane(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(3)
 	w.spare(noon.Add(-time.Hour))
-	w.Others, w.Machines = []Machine{{Name: "m2", ProviderID: "metal3://n2"}}, slices.Delete(w.Machines, 2, 3)
+	w.Others, w.Machines = []quorum.Machine{{Name: "m2", ProviderID: "metal3://n2"}}, slices.Delete(w.Machines, 2, 3)
 	step := w.step()
 	g.Expect(step.Action).To(Equal(Release), step.Blocker.Message)
 	g.Expect(step.Machine.Name).To(Equal("m3"))
@@ -1059,7 +1062,7 @@ func TestReleasedHostThatRuns(t *testing.T) {
 		"another host has its name":   {func(w *world) { w.renewed("metal3://other", "other") }, left, Release, ""},
 		"another live Machine runs as its Node": {func(w *world) {
 			w.renewed("metal3://n3", "")
-			w.Machines = append(w.Machines, Machine{Name: "m3", Node: "n0", ProviderID: "metal3://n3"})
+			w.Machines = append(w.Machines, quorum.Machine{Name: "m3", Node: "n0", ProviderID: "metal3://n3"})
 		}, left, Release, ""},
 		"its Node registered again, and votes": {
 			func(w *world) { w.renewed("", "") }, left, Wait, controlplanev1.EtcdHostNotIdentifiedReason,
@@ -1092,7 +1095,7 @@ func TestReleasedHostThatRuns(t *testing.T) {
 		}, nodeless, Release, ""},
 		"another member is at no Node, and a foreign Machine without Node, which may be its host's, is deleted": {func(w *world) {
 			w.Members[2].Name, w.Members[2].Hosts = "", []string{"10.9.9.9"}
-			w.Others = []Machine{{Name: "w0", Deleted: noon}}
+			w.Others = []quorum.Machine{{Name: "w0", Deleted: noon}}
 		}, left, Wait, controlplanev1.WaitingForMachinesDeletionReason},
 		"another is away":      {func(w *world) { w.fail(1); leads(2)(w) }, left, Wait, controlplanev1.EtcdQuorumAtRiskReason},
 		"a rollout goes on":    {func(w *world) { w.Operators[0].Progressing = true }, left, Wait, controlplanev1.WaitingForEtcdReason},
@@ -1152,11 +1155,11 @@ func TestRecordBelongsToAMachine(t *testing.T) {
 		"its name, and its host is now unknown": {byName, func(w *world) { w.unlinked(0); w.Machines[0].HostUID = "" }, true},
 		"its name and its UID, and its host is unknown": {
 			ReleasedHost{Machine: "m0", MachineUID: "m0", ProviderID: "metal3://n0"},
-			func(w *world) { w.Machines[0] = Machine{Name: "m0", UID: "m0", HasHook: true, Deleted: noon} }, true,
+			func(w *world) { w.Machines[0] = quorum.Machine{Name: "m0", UID: "m0", HasHook: true, Deleted: noon} }, true,
 		},
 		"its name, but another UID, and its host is unknown": {
 			ReleasedHost{Machine: "m0", MachineUID: "former", ProviderID: "metal3://n0", HostUID: "host of n0"},
-			func(w *world) { w.Machines[0] = Machine{Name: "m0", UID: "m0", HasHook: true, Deleted: noon} }, false,
+			func(w *world) { w.Machines[0] = quorum.Machine{Name: "m0", UID: "m0", HasHook: true, Deleted: noon} }, false,
 		},
 		"name and host, and a move has changed its UID": {
 			ReleasedHost{Machine: "m0", MachineUID: "former", HostUID: "host of n0"},
@@ -1202,7 +1205,7 @@ func TestRecordOfAHostWithAnotherName(t *testing.T) {
 }
 
 // unproven adds a Machine to which only an Agent assigns the host of another.
-func (w *world) unproven(i int) Machine {
+func (w *world) unproven(i int) quorum.Machine {
 	m := w.Machines[i]
 	m.Name, m.UID, m.ProviderID = m.Name+"-again", m.UID+"-again", ""
 	return m
@@ -1222,7 +1225,10 @@ func TestStateOfAReleasedHost(t *testing.T) {
 		"its Machine is being deleted":                        {func(*world) {}, Leaving},
 		"its Machine is being deleted, and has lost its Node": {func(w *world) { w.Nodes = w.Nodes[1:] }, Leaving},
 		"it was taken out of its control plane while it is deleted": {
-			func(w *world) { w.Others, w.Machines = []Machine{w.Machines[0]}, w.Machines[1:]; w.Others[0].Node = "" }, Leaving,
+			func(w *world) {
+				w.Others, w.Machines = []quorum.Machine{w.Machines[0]}, w.Machines[1:]
+				w.Others[0].Node = ""
+			}, Leaving,
 		},
 		"its Machine came without its deletion": {func(w *world) { w.Machines[0].Deleted = time.Time{} }, Staying},
 		"its Machine came so, and Cluster API has not found its Node": {
@@ -1232,7 +1238,7 @@ func TestStateOfAReleasedHost(t *testing.T) {
 			func(w *world) { w.Machines[0].Deleted, w.Machines[0].ProviderID = time.Time{}, "" }, Unconfirmed,
 		},
 		"its Machine came so, and an Agent assigns it to another": {
-			func(w *world) { w.Machines[0].Deleted = time.Time{}; w.Others = []Machine{w.unproven(0)} }, Staying,
+			func(w *world) { w.Machines[0].Deleted = time.Time{}; w.Others = []quorum.Machine{w.unproven(0)} }, Staying,
 		},
 		"an Agent assigns it to another, and its Machine came so": {func(w *world) {
 			w.Machines[0].Deleted = time.Time{}
@@ -1245,7 +1251,7 @@ func TestStateOfAReleasedHost(t *testing.T) {
 		"both are deleted":                            {func(w *world) { w.drop(0) }, Deleted},
 		"both are deleted, and a new Machine gets the same host": {func(w *world) {
 			w.drop(0)
-			w.Machines = append(w.Machines, Machine{Name: "m0", ProviderID: "metal3://n0"})
+			w.Machines = append(w.Machines, quorum.Machine{Name: "m0", ProviderID: "metal3://n0"})
 		}, Deleted},
 		"another host has its name": {
 			func(w *world) { w.Machines[0].Deleted, w.Nodes[0].UID = time.Time{}, "another" }, Deleted,
@@ -1372,11 +1378,4 @@ func TestRecordOfAHostWithoutItsNode(t *testing.T) {
 	g.Expect(w.step().Leaves).To(Equal(ReleasedHost{
 		Machine: "m0", ProviderID: "metal3://n0", HostUID: "host of n0", Node: "n0", Addresses: []string{address(0)}, Members: []string{"1"},
 	}))
-}
-
-// A cluster names its members, and conditions are UTF-8.
-func TestShortenedNamesStayValid(t *testing.T) {
-	g := NewWithT(t)
-	g.Expect(utf8.ValidString(short(strings.Repeat("x", longest-1) + "é" + "y"))).To(BeTrue())
-	g.Expect(short("n0")).To(Equal("n0"))
 }

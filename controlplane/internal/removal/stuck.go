@@ -6,6 +6,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/quorum"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
@@ -17,7 +18,7 @@ const stuckAfter = 30 * time.Minute
 // example because of a dead BMC. next is the time until the next one becomes stuck; zero if there is none. A
 // Machine without a recorded release is never stuck. Its host is recorded before its member is removed, and
 // the hook may have been removed by hand.
-func (a *Situation) Stuck(now time.Time) (stuck []Machine, next time.Duration) {
+func (a *Situation) Stuck(now time.Time) (stuck []quorum.Machine, next time.Duration) {
 	for _, m := range a.Machines {
 		at := slices.IndexFunc(a.ReleasedHosts, func(left ReleasedHost) bool { return a.isOf(left, m) })
 		if m.Deleted.IsZero() || m.HasHook || !m.Terminating || at < 0 || a.ReleasedHosts[at].Released == nil {
@@ -41,7 +42,7 @@ func (a *Situation) Stuck(now time.Time) (stuck []Machine, next time.Duration) {
 // AgainstSuccessor returns all blockers of a replacement for a stuck Machine. The server may run on without
 // its BMC. OpenShift then adds the running host to etcd again, as one more voter. The host counts as removed
 // only if etcd has no member of it and its kubelet does not report.
-func (a *Situation) AgainstSuccessor(m Machine, etcd *workload.Etcd) []decision.Blocker {
+func (a *Situation) AgainstSuccessor(m quorum.Machine, etcd *workload.Etcd) []decision.Blocker {
 	at := slices.IndexFunc(a.ReleasedHosts, func(left ReleasedHost) bool { return a.isOf(left, m) })
 	if at < 0 || m.HasHook || m.Deleted.IsZero() {
 		return []decision.Blocker{
@@ -49,7 +50,7 @@ func (a *Situation) AgainstSuccessor(m Machine, etcd *workload.Etcd) []decision.
 		}
 	}
 	v := view{Situation: a, Etcd: etcd}
-	if blocker := v.foreign(); blocker != nil {
+	if blocker := quorum.Unclear(v.Etcd); blocker != nil {
 		return []decision.Blocker{*blocker}
 	}
 	left := a.ReleasedHosts[at].on(v.nodes())
@@ -60,7 +61,7 @@ func (a *Situation) AgainstSuccessor(m Machine, etcd *workload.Etcd) []decision.
 				"the host of Machine %s, which is being deleted, is etcd member %s again: its server runs. Unplug the server; when its "+
 					"infrastructure is deleted, its disks are wiped",
 				m.Name,
-				nameOf(v.Members[back]),
+				quorum.NameOf(v.Members[back]),
 			),
 		}
 	}

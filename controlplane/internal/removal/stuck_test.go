@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/quorum"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
@@ -64,7 +65,7 @@ func TestStuck(t *testing.T) {
 		},
 		"a replacement with its name and without a host is deleted": {change: func(w *world) {
 			w.ReleasedHosts[0].MachineUID = "former"
-			w.Machines[0] = Machine{Name: "m0", UID: "replacement", Terminating: true, Deleted: noon.Add(time.Minute)}
+			w.Machines[0] = quorum.Machine{Name: "m0", UID: "replacement", Terminating: true, Deleted: noon.Add(time.Minute)}
 		}, after: time.Hour},
 		"a replacement on the same host is deleted": {change: func(w *world) {
 			w.ReleasedHosts[0].MachineUID = "former"
@@ -110,12 +111,12 @@ func TestAgainstSuccessor(t *testing.T) {
 		"only the label proves another host": {change: func(w *world) { w.renewed("", "other"); w.Nodes[0].Silent = false }},
 		"another live Machine runs as its Node": {change: func(w *world) {
 			w.renewed("metal3://n3", "host of n0")
-			w.Machines = append(w.Machines, Machine{Name: "m3", Node: "n0", ProviderID: "metal3://n3"})
+			w.Machines = append(w.Machines, quorum.Machine{Name: "m3", Node: "n0", ProviderID: "metal3://n3"})
 			w.Nodes[0].Silent = false
 		}},
 		"another Machine that is being deleted runs as its Node": {change: func(w *world) {
 			w.renewed("metal3://n3", "host of n0")
-			w.Machines = append(w.Machines, Machine{Name: "m3", Node: "n0", ProviderID: "metal3://n3", Deleted: noon})
+			w.Machines = append(w.Machines, quorum.Machine{Name: "m3", Node: "n0", ProviderID: "metal3://n3", Deleted: noon})
 			w.Nodes[0].Silent = false
 		}, against: "nothing proves"},
 		"its Node registers again without identity": {

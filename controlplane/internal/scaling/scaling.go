@@ -13,6 +13,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/quorum"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
@@ -75,17 +76,17 @@ func marked(m *clusterv1.Machine) bool {
 // Down returns the Machine of an installed cluster that is deleted next, and all current blockers. Marked
 // Machines are first. Of the others, those whose host is no member of etcd, or an unhealthy one, are first.
 func Down(f *facts.Facts, situation *removal.Situation, etcd *workload.Etcd) (name string, against []decision.Blocker) {
-	if blocker := removal.Unclear(etcd); blocker != nil {
+	if blocker := quorum.Unclear(etcd); blocker != nil {
 		return "", []decision.Blocker{*blocker}
 	}
 	sorted := InOrder(TooMany(f))
 	if last := slices.IndexFunc(sorted, func(m *clusterv1.Machine) bool { return !marked(m) }); last > 0 {
 		sorted = sorted[:last]
 	}
-	var candidates []removal.Machine
+	var candidates []quorum.Machine
 	for _, m := range sorted {
 		candidates = append(candidates, situation.Machines[slices.IndexFunc(situation.Machines,
-			func(known removal.Machine) bool { return known.Name == m.Name })])
+			func(known quorum.Machine) bool { return known.Name == m.Name })])
 	}
 	first := situation.First(candidates, etcd)
 	return first.Name, append(situation.Against(first, etcd), upgrading(f)...)
@@ -93,14 +94,14 @@ func Down(f *facts.Facts, situation *removal.Situation, etcd *workload.Etcd) (na
 
 // Up returns all current blockers of another Machine.
 func Up(f *facts.Facts, etcd *workload.Etcd) []decision.Blocker {
-	if blocker := removal.Unclear(etcd); blocker != nil {
+	if blocker := quorum.Unclear(etcd); blocker != nil {
 		return []decision.Blocker{*blocker}
 	}
-	against := removal.AgainstJoining(etcd)
+	against := quorum.AgainstJoining(etcd)
 	if len(etcd.Voters()) < minVoters {
 		return against
 	}
-	return append(append(against, removal.Unsettled(etcd)...), upgrading(f)...)
+	return append(append(against, quorum.Unsettled(etcd)...), upgrading(f)...)
 }
 
 // upgrading blocks during an upgrade of the cluster, which restarts its hosts.

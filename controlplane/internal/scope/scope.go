@@ -12,7 +12,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/quorum"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -50,7 +50,7 @@ type Scope struct {
 	// Missing is the number of Machines that an installed cluster lacks. They are created when etcd can admit members.
 	Missing int
 	// Stuck are the Machines whose hosts left etcd, but whose infrastructure is not deleted.
-	Stuck []removal.Machine
+	Stuck []quorum.Machine
 	// Inspection is the result of reading etcd in this reconcile.
 	Inspection EtcdInspection
 	// MemberSilent is true when this reconcile observed an etcd member that does not answer.

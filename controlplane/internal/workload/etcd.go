@@ -139,3 +139,13 @@ func (e *Etcd) Node(name string) *ControlPlaneNode {
 	}
 	return nil
 }
+
+// NodeAt returns the Node that has an address of a member; "" if there is none.
+func (e *Etcd) NodeAt(member *EtcdMember) string {
+	for _, node := range e.Nodes {
+		if slices.ContainsFunc(member.Hosts, func(host string) bool { return slices.Contains(node.Addresses, host) }) {
+			return node.Name
+		}
+	}
+	return ""
+}

@@ -1,4 +1,6 @@
-package removal
+// Package quorum decides whether the etcd of a cluster permits that a member is removed, or that another host joins. Etcd must keep its
+// quorum. No operator may restart members meanwhile. It has no client. An unknown state is never taken as safe.
+package quorum
 
 import (
 	"cmp"
@@ -14,18 +16,37 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// remove returns the next step to remove a member from etcd.
-func (v *view) remove(own workload.EtcdMember) Step {
-	step := v.lead(own)
-	if against := v.against(own); len(against) > 0 {
-		step = blocked(against[0])
-	}
-	step.Member = own
-	return step
+// View is an inspected etcd with the Machines of its cluster.
+type View struct {
+	*workload.Etcd
+	// Machines are the Machines of the control plane, Replicas their desired number. Others are those of the Cluster
+	// that do not belong to the control plane, or no longer.
+	Machines, Others []Machine
+	Replicas         int
 }
 
-// against returns all blockers of the removal of a member, the most serious first.
-func (v *view) against(own workload.EtcdMember) []decision.Blocker {
+// Change is the next request to etcd for the removal of a member, or its blocker.
+type Change struct {
+	// Blocker is nil if the removal may proceed.
+	Blocker *decision.Blocker
+	// To is the member that becomes the leader before the removal; nil if the leader stays. Via is the member through
+	// which the member is removed otherwise.
+	To, Via *workload.EtcdMember
+}
+
+// blockedChange returns a change that waits.
+func blockedChange(by decision.Blocker) Change { return Change{Blocker: &by} }
+
+// Remove returns the next change for the removal of a member from etcd.
+func (v *View) Remove(own workload.EtcdMember) Change {
+	if against := v.Against(own); len(against) > 0 {
+		return blockedChange(against[0])
+	}
+	return v.lead(own)
+}
+
+// Against returns all blockers of the removal of a member, the most serious first.
+func (v *View) Against(own workload.EtcdMember) []decision.Blocker {
 	var against []decision.Blocker
 	for _, check := range []func(workload.EtcdMember) *decision.Blocker{
 		v.last, v.operated, v.lost, v.alarmed, v.joining, v.strays, v.quorum, v.settled, v.configured,
@@ -38,7 +59,7 @@ func (v *view) against(own workload.EtcdMember) []decision.Blocker {
 }
 
 // last blocks the removal of the only member.
-func (v *view) last(own workload.EtcdMember) *decision.Blocker {
+func (v *View) last(own workload.EtcdMember) *decision.Blocker {
 	if own.Learner || len(v.Voters()) > 1 {
 		return nil
 	}
@@ -56,7 +77,7 @@ func (v *view) last(own workload.EtcdMember) *decision.Blocker {
 }
 
 // operated blocks in clusters whose etcd operator removes members itself.
-func (v *view) operated(own workload.EtcdMember) *decision.Blocker {
+func (v *View) operated(own workload.EtcdMember) *decision.Blocker {
 	if !v.MachineAPI {
 		return nil
 	}
@@ -73,7 +94,7 @@ func (v *view) operated(own workload.EtcdMember) *decision.Blocker {
 func quorumOf(voters int) int { return voters/2 + 1 }
 
 // lost blocks while etcd has no quorum.
-func (v *view) lost(workload.EtcdMember) *decision.Blocker {
+func (v *View) lost(workload.EtcdMember) *decision.Blocker {
 	voters := v.Voters()
 	healthy := len(voters) - len(down(voters))
 	if healthy >= quorumOf(len(voters)) {
@@ -94,7 +115,7 @@ func (v *view) lost(workload.EtcdMember) *decision.Blocker {
 
 // joining blocks while a member is joining. A joining member does not block the removal of one that is down:
 // OpenShift promotes no member while one is down. If another member is down, that is the blocker to report.
-func (v *view) joining(own workload.EtcdMember) *decision.Blocker {
+func (v *View) joining(own workload.EtcdMember) *decision.Blocker {
 	if own.Learner || len(down(v.Voters())) > 0 {
 		return nil
 	}
@@ -102,7 +123,7 @@ func (v *view) joining(own workload.EtcdMember) *decision.Blocker {
 		if !m.Learner {
 			continue
 		}
-		blocker := decision.Wait(controlplanev1.WaitingForEtcdReason, "etcd member %s is joining: waiting until it votes", nameOf(m))
+		blocker := decision.Wait(controlplanev1.WaitingForEtcdReason, "etcd member %s is joining: waiting until it votes", NameOf(m))
 		if !m.Healthy() {
 			blocker.Message += fmt.Sprintf(
 				", but it %s. If its host does not come up, delete its Machine, which then comes first; its host is wiped",
@@ -116,7 +137,7 @@ func (v *view) joining(own workload.EtcdMember) *decision.Blocker {
 
 // strays blocks on members whose Machines are deleted without our hook, because they do not belong to the
 // control plane, or no longer.
-func (v *view) strays(own workload.EtcdMember) *decision.Blocker {
+func (v *View) strays(own workload.EtcdMember) *decision.Blocker {
 	if own.Learner || !own.Healthy() {
 		return nil
 	}
@@ -125,15 +146,15 @@ func (v *view) strays(own workload.EtcdMember) *decision.Blocker {
 			continue
 		}
 		for _, member := range v.Voters() {
-			node := cmp.Or(member.Name, v.nodeAt(&member))
+			node := cmp.Or(member.Name, v.NodeAt(&member))
 			at := v.Node(node)
-			if m.Node == node || at != nil && m.runsAs(at.Node) {
+			if m.Node == node || at != nil && m.RunsAs(at.Node) {
 				blocker := decision.Wait(
 					controlplanev1.WaitingForMachinesDeletionReason,
 					"Machine %s, which is not of the control plane, is being deleted, and its host is etcd member %s: a healthy member is not "+
 						"removed meanwhile. When the host is deleted, remove that member as OpenShift documents it",
 					m.Name,
-					nameOf(member),
+					NameOf(member),
 				)
 				return &blocker
 			}
@@ -149,7 +170,7 @@ const leastReplicas = 3
 // quorum blocks if too few members would remain. The removal of a member that is down never weakens etcd. A
 // healthy member is removed only while all others are healthy, and if enough remain for a quorum of the
 // desired control plane.
-func (v *view) quorum(own workload.EtcdMember) *decision.Blocker {
+func (v *View) quorum(own workload.EtcdMember) *decision.Blocker {
 	others := slices.DeleteFunc(v.Voters(), func(m workload.EtcdMember) bool { return m.ID == own.ID })
 	healthy := len(others) - len(down(others))
 	wanted := max(v.Replicas, leastReplicas)
@@ -182,9 +203,9 @@ func (v *view) quorum(own workload.EtcdMember) *decision.Blocker {
 }
 
 // remedy returns the action for the members that are down.
-func (v *view) remedy(members []workload.EtcdMember) string {
+func (v *View) remedy(members []workload.EtcdMember) string {
 	for _, member := range down(members) {
-		node := cmp.Or(member.Name, v.nodeAt(&member))
+		node := cmp.Or(member.Name, v.NodeAt(&member))
 		at := slices.IndexFunc(v.Machines, func(m Machine) bool { return node != "" && m.Node == node && !m.Deleted.IsZero() })
 		switch {
 		case at < 0:
@@ -192,14 +213,14 @@ func (v *view) remedy(members []workload.EtcdMember) string {
 			return fmt.Sprintf(
 				"Machine %s of Node %s is being deleted and comes first: %s",
 				v.Machines[at].Name,
-				short(node),
+				Shorten(node),
 				v.Machines[at].Blocker,
 			)
 		default:
 			return fmt.Sprintf(
 				"Machine %s of Node %s is being deleted and comes first: see its condition Deleting",
 				v.Machines[at].Name,
-				short(node),
+				Shorten(node),
 			)
 		}
 	}
@@ -209,12 +230,12 @@ func (v *view) remedy(members []workload.EtcdMember) string {
 // lead moves the leadership to another member before the leader is removed, and removes a member through the
 // leader. A leader that does not answer here may still lead. Another member then forwards the request, even
 // for the removal of the leader.
-func (v *view) lead(own workload.EtcdMember) Step {
+func (v *View) lead(own workload.EtcdMember) Change {
 	at := slices.IndexFunc(v.Members, func(m workload.EtcdMember) bool { return m.Leader })
 	heirs := v.heirs(own)
 	switch {
 	case at < 0:
-		return blocked(
+		return blockedChange(
 			decision.Wait(
 				controlplanev1.EtcdUnknownReason,
 				"the etcd members do not agree on who leads: waiting for an election, which takes seconds. If it stays so, see the logs "+
@@ -223,17 +244,17 @@ func (v *view) lead(own workload.EtcdMember) Step {
 			),
 		)
 	case len(heirs) == 0:
-		return blocked(decision.Wait(controlplanev1.EtcdQuorumAtRiskReason, "no other etcd member can lead: bring their hosts back"))
+		return blockedChange(decision.Wait(controlplanev1.EtcdQuorumAtRiskReason, "no other etcd member can lead: bring their hosts back"))
 	case v.Members[at].ID == own.ID && own.Healthy():
-		return Step{Action: MoveLeader, To: heirs[0]}
+		return Change{To: &heirs[0]}
 	case v.Members[at].ID != own.ID && v.Members[at].Healthy():
-		return Step{Action: RemoveMember, Via: v.Members[at]}
+		return Change{Via: &v.Members[at]}
 	}
-	return Step{Action: RemoveMember, Via: heirs[0]}
+	return Change{Via: &heirs[0]}
 }
 
 // heirs returns the members that can lead instead of a member. Those that are removed next come last.
-func (v *view) heirs(own workload.EtcdMember) []workload.EtcdMember {
+func (v *View) heirs(own workload.EtcdMember) []workload.EtcdMember {
 	heirs := slices.DeleteFunc(v.Voters(), func(m workload.EtcdMember) bool { return m.ID == own.ID || !m.Healthy() })
 	slices.SortStableFunc(heirs, func(a, b workload.EtcdMember) int {
 		return cmp.Or(cmp.Compare(v.isDeleting(a.Name), v.isDeleting(b.Name)), cmp.Compare(a.Name, b.Name))
@@ -242,7 +263,7 @@ func (v *view) heirs(own workload.EtcdMember) []workload.EtcdMember {
 }
 
 // isDeleting returns 1 if the Machine of a Node is being deleted, else 0.
-func (v *view) isDeleting(node string) int {
+func (v *View) isDeleting(node string) int {
 	for _, m := range v.Machines {
 		if m.Node == node && !m.Deleted.IsZero() {
 			return 1
@@ -251,9 +272,9 @@ func (v *view) isDeleting(node string) int {
 	return 0
 }
 
-// nameOf returns the name of a member for messages.
-func nameOf(m workload.EtcdMember) string {
-	return cmp.Or(short(m.Name), fmt.Sprintf("%x (not started, %s)", m.ID, short(strings.Join(m.Hosts, ", "))))
+// NameOf returns the name of a member for messages.
+func NameOf(m workload.EtcdMember) string {
+	return cmp.Or(Shorten(m.Name), fmt.Sprintf("%x (not started, %s)", m.ID, Shorten(strings.Join(m.Hosts, ", "))))
 }
 
 // down returns the unhealthy members.
@@ -265,7 +286,15 @@ func down(members []workload.EtcdMember) []workload.EtcdMember {
 func problems(members []workload.EtcdMember) string {
 	var described []string
 	for _, m := range down(members) {
-		described = append(described, nameOf(m)+" "+m.Problem)
+		described = append(described, NameOf(m)+" "+m.Problem)
 	}
 	return bound.List(described)
+}
+
+// longest bounds texts from a cluster in a message, in bytes.
+const longest = 100
+
+// Shorten returns the beginning of a text from a cluster.
+func Shorten(text string) string {
+	return bound.Shorten(text, longest)
 }

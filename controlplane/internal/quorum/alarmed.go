@@ -1,4 +1,4 @@
-package removal
+package quorum
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ const inEtcdPod = "in a Pod with the label app=etcd in namespace openshift-etcd 
 // data, but a joining member may need data that can no longer be written. If members hold different data, a
 // member that is down may be the last one with the right data. Then only the member with the wrong data may
 // be removed.
-func (v *view) alarmed(own workload.EtcdMember) *decision.Blocker {
+func (v *View) alarmed(own workload.EtcdMember) *decision.Blocker {
 	if own.Learner {
 		return nil // a learner has no unique data
 	}
@@ -44,7 +44,7 @@ func (v *view) alarmed(own workload.EtcdMember) *decision.Blocker {
 			blocker = decision.Wait(
 				controlplanev1.EtcdAlarmReason,
 				"etcd has the alarm %s: see etcdctl alarm list %s, and etcdctl alarm disarm when its cause is fixed",
-				short(a.Kind),
+				Shorten(a.Kind),
 				inEtcdPod,
 			)
 		}
@@ -54,7 +54,7 @@ func (v *view) alarmed(own workload.EtcdMember) *decision.Blocker {
 }
 
 // corrupt describes which member has other data than the others.
-func (v *view) corrupt(a workload.EtcdAlarm) string {
+func (v *View) corrupt(a workload.EtcdAlarm) string {
 	at := slices.IndexFunc(v.Members, func(m workload.EtcdMember) bool { return m.ID == a.Member })
 	switch {
 	case a.Member == 0:
@@ -64,6 +64,6 @@ func (v *view) corrupt(a workload.EtcdAlarm) string {
 	}
 	return fmt.Sprintf(
 		"its member %s holds other data than the others. Delete its Machine, which then comes first and whose host is wiped",
-		nameOf(v.Members[at]),
+		NameOf(v.Members[at]),
 	)
 }

@@ -1,4 +1,4 @@
-package removal
+package quorum
 
 import (
 	"cmp"
@@ -19,7 +19,7 @@ var rollers = []string{"etcd", "kube-apiserver"}
 
 // settled blocks while operators restart members. A member that is healthy now may be down a moment later. A
 // member that is down keeps its operators degraded: before its removal only the other members must be stable.
-func (v *view) settled(own workload.EtcdMember) *decision.Blocker {
+func (v *View) settled(own workload.EtcdMember) *decision.Blocker {
 	serves := !own.Learner && own.Healthy()
 	for _, name := range rollers {
 		at := slices.IndexFunc(v.Operators, func(o workload.ClusterOperator) bool { return o.Name == name })
@@ -52,7 +52,7 @@ func (v *view) settled(own workload.EtcdMember) *decision.Blocker {
 }
 
 // rolledOut blocks while a revision of etcd's static Pods is rolled out.
-func (v *view) rolledOut(own workload.EtcdMember) *decision.Blocker {
+func (v *View) rolledOut(own workload.EtcdMember) *decision.Blocker {
 	if len(v.Revisions) == 0 {
 		blocker := decision.Wait(
 			controlplanev1.EtcdUnknownReason,
@@ -75,7 +75,7 @@ func (v *view) rolledOut(own workload.EtcdMember) *decision.Blocker {
 }
 
 // configured blocks while the machine config operator changes Nodes, which it restarts one by one.
-func (v *view) configured(own workload.EtcdMember) *decision.Blocker {
+func (v *View) configured(own workload.EtcdMember) *decision.Blocker {
 	if own.Learner || !own.Healthy() {
 		return nil
 	}
@@ -95,9 +95,9 @@ func (v *view) configured(own workload.EtcdMember) *decision.Blocker {
 // restarts reports whether the member of a Node is being restarted, or will be, and that blocks the removal
 // of another. A member that does not answer here may still serve, and two must not be down at the same time.
 // Operators continue Node by Node. The Nodes after one that is down are not restarted before it is removed.
-func (v *view) restarts(r workload.Revision, own workload.EtcdMember) bool {
+func (v *View) restarts(r workload.Revision, own workload.EtcdMember) bool {
 	now, soon := r.Target != 0, r.Current != v.LatestRevision
-	node := cmp.Or(own.Name, v.nodeAt(&own))
+	node := cmp.Or(own.Name, v.NodeAt(&own))
 	stuck := slices.ContainsFunc(v.Revisions, func(r workload.Revision) bool { return r.Node == node && r.Target != 0 })
 	switch {
 	case !own.Learner && own.Healthy():
@@ -109,6 +109,6 @@ func (v *view) restarts(r workload.Revision, own workload.EtcdMember) bool {
 }
 
 // serves reports whether the member of a Node is healthy.
-func (v *view) serves(node string) bool {
+func (v *View) serves(node string) bool {
 	return slices.ContainsFunc(v.Members, func(m workload.EtcdMember) bool { return m.Name == node && m.Healthy() })
 }
