@@ -342,7 +342,7 @@ program = go -C test build -o $(CURDIR)/bin/$(1) ./$(1) && bin/$(1)
 # BENCH passes additional flags: BENCH='-clusters=20 -margin=1.5'.
 .PHONY: bench
 bench: components ## Measure reaction times, requests to the hub and to clusters per phase, CPU and memory. Writes _artifacts/bench.json and fails if a target is missed.
-	$(call program,bench) $(BENCH)
+	$(call program,measure) bench $(BENCH)
 
 # SEED repeats the round that a failure names. CHAOS passes additional flags:
 # CHAOS='-only=answer-lost,kill-bootstrap'.
@@ -356,7 +356,7 @@ chaos: components ## Install, scale and delete CLUSTERS=9 clusters in each of RO
 CLUSTERS ?= 200
 .PHONY: scale
 scale: components ## Measure memory, goroutines, requests and CPU with CLUSTERS=200 installed clusters. Writes _artifacts/scale.json and fails if a target is missed.
-	$(call program,scale) -clusters=$(CLUSTERS) $(SCALE)
+	$(call program,measure) scale -clusters=$(CLUSTERS) $(SCALE)
 
 ##@ Document
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/faultproxy"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/results"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/measure/results"
 )
 
 // report is the result of a run. It is written as JSON.

@@ -84,8 +84,10 @@ func checkModule(module, folder string) error {
 	return nil
 }
 
-// measured are the targets that hand flags to the program of the same name.
-var measured = []string{"bench", "chaos", "scale"}
+// flagFolders are the folders below test with the flags of make targets. The first one has the program.
+var flagFolders = map[string][]string{
+	"bench": {"measure/bench", "measure/results"}, "chaos": {"chaos"}, "scale": {"measure/scale", "measure/results"},
+}
 
 func checkMake(root, target, command string) error {
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
@@ -100,15 +102,18 @@ func checkMake(root, target, command string) error {
 			return fmt.Errorf("the Makefile knows no %s", name[1])
 		}
 	}
-	if !slices.Contains(measured, target) {
+	var all strings.Builder
+	for _, folder := range flagFolders[target] {
+		sources, err := goFiles(filepath.Join(root, "test", folder))
+		if err != nil {
+			return err
+		}
+		all.WriteString(sources)
+	}
+	if all.Len() == 0 {
 		return nil
 	}
-	program := "test/" + target
-	sources, err := goFiles(filepath.Join(root, program))
-	if err != nil {
-		return err
-	}
-	return checkFlags(sources, program, command)
+	return checkFlags(all.String(), "test/"+flagFolders[target][0], command)
 }
 
 // checkFlags searches the sources of a program for the flags of a command.

@@ -69,18 +69,18 @@ func TestMissingNamesAreReported(t *testing.T) {
 	for command, wrong := range map[string]string{
 		"make nothing":                       "the Makefile has no target nothing",
 		"make demo NOTHING=1":                "the Makefile knows no NOTHING",
-		"make scale SCALE='-nothing=1'":      "test/scale has no flag -nothing",
+		"make scale SCALE='-nothing=1'":      "test/measure/scale has no flag -nothing",
 		"make chaos CHAOS='-absent=1'":       "test/chaos has no flag -absent",
-		"make bench BENCH='-nothing=1'":      "test/bench has no flag -nothing",
+		"make bench BENCH='-nothing=1'":      "test/measure/bench has no flag -nothing",
 		"go -C test run ./nothing":           "there is no package ../../test/nothing",
-		"go -C test run ./bench -nothing=1":  "./bench has no flag -nothing",
+		"go -C test run ./chaos -absent=1":   "./chaos has no flag -absent",
 		inTests + "test ./docs -run TestAbs": "./docs has no TestAbs",
 		"go test ./test/docs":                "./test/docs is in the module test: use go -C test",
 	} {
 		NewWithT(t).Expect(docs.Check(root, command)).To(MatchError(wrong), command)
 	}
 	for _, right := range []string{
-		"make demo KEEP=1 SAMPLE=ha", "make scale CLUSTERS=20 SCALE='-foreign=1'",
+		"make demo KEEP=1 SAMPLE=ha", "make scale CLUSTERS=20 SCALE='-foreign=1'", "make bench BENCH='-margin=1.5 -samples=0'",
 		inTests + "test ./docs -run TestMissingNamesAreReported", "go test ./pkg/kube",
 	} {
 		NewWithT(t).Expect(docs.Check(root, right)).To(Succeed(), right)

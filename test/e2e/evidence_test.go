@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/failures"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/results"
 )
 
 func keyOf(object client.Object) types.NamespacedName { return client.ObjectKeyFromObject(object) }
@@ -85,7 +85,7 @@ func dump(ctx context.Context) {
 			GinkgoWriter.Printf("end of %s:\n%s\n", manager.LogPath, content[max(0, len(content)-4096):])
 		}
 	}
-	AddReportEntry(results.Evidence, ReportEntryVisibilityNever, lab.Evidence(ctx, laboratory.Env))
+	AddReportEntry(failures.Evidence, ReportEntryVisibilityNever, lab.Evidence(ctx, laboratory.Env))
 }
 
 func dumpObjects(ctx context.Context, dir string, cluster *lab.Cluster) {

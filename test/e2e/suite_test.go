@@ -24,9 +24,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedsim"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/failures"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/results"
 )
 
 const (
@@ -165,7 +165,7 @@ var _ = AfterSuite(func(ctx SpecContext) {
 	expectNoSecretsExposed(ctx, metav1.NamespaceAll)
 }, NodeTimeout(2*deleteTimeout))
 
-var _ = ReportAfterSuite("why specs failed", func(report Report) { results.TellFailures(os.Stdout, report) })
+var _ = ReportAfterSuite("failures of specs", func(report Report) { failures.Report(os.Stdout, report) })
 
 var _ = JustAfterEach(func(ctx SpecContext) {
 	if CurrentSpecReport().Failed() {

@@ -39,8 +39,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/faultproxy"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/failures"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/results"
 )
 
 // root is the top of the repository.
@@ -62,14 +62,14 @@ var accounts = map[string]string{
 	env.ControlPlane: "openshift-agent-control-plane-system:openshift-agent-control-plane-manager",
 }
 
-var _ = ReportAfterSuite("why specs failed", func(report Report) { results.TellFailures(os.Stdout, report) })
+var _ = ReportAfterSuite("failures of specs", func(report Report) { failures.Report(os.Stdout, report) })
 
 // started is the hub once it runs; the logs of its managers may explain why a rule failed.
 var started *env.Env
 
 var _ = JustAfterEach(func() {
 	if CurrentSpecReport().Failed() && started != nil {
-		AddReportEntry(results.Evidence, ReportEntryVisibilityNever, lab.Evidence(context.Background(), started))
+		AddReportEntry(failures.Evidence, ReportEntryVisibilityNever, lab.Evidence(context.Background(), started))
 	}
 })
 

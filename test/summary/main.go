@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/failures"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/program"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/results"
 )
 
 func main() {
@@ -22,11 +22,11 @@ func main() {
 			return fmt.Errorf("cannot read the failures: %w", err)
 		}
 		defer log.Close()
-		failures, err := results.FailuresIn(log)
+		found, err := failures.In(log)
 		if err != nil {
 			return err
 		}
-		results.Summarize(os.Stdout, failures)
+		failures.Summarize(os.Stdout, found)
 		return nil
 	})
 }
