@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -115,9 +116,9 @@ func (o *settings) addControllers(ctx context.Context, mgr manager.Manager) erro
 		Client:       mgr.GetClient(),
 		Metadata:     mgr.GetCache(),
 		Live:         mgr.GetAPIReader(),
-		Releases:     release.NewResolver(release.NewTransport(o.repositories.Registries()...)),
+		Releases:     release.NewResolver(release.NewTransport(o.repositories.Registries()...), clock.RealClock{}),
 		Repositories: o.repositories,
-		Names:        dns.NewResolver(),
+		Names:        dns.NewResolver(clock.RealClock{}),
 		Workloads:    clusters,
 		Etcds:        etcd.New(clusters),
 		Kubelets:     kubelets.New(clusters),

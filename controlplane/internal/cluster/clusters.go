@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/secret"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -56,7 +57,6 @@ type Clusters struct {
 	connections map[client.ObjectKey]*connection
 	// changes are the clusters whose state changed, visits those to visit.
 	changes, visits chan event.GenericEvent
-	now             func() time.Time
 	reading         *semaphore.Weighted
 	// callTimeout is the limit for all requests of one call to a cluster.
 	callTimeout time.Duration
@@ -75,16 +75,21 @@ type Options struct {
 	Installed func(ctx context.Context, cluster *clusterv1.Cluster) bool
 	// Requests maps a Cluster to its control plane.
 	Requests RequestsFunc
+	// Clock is the source of the time; nil means the system clock.
+	Clock clock.PassiveClock
 }
 
 // NewClusters returns Clusters without any connection.
 func NewClusters(options Options) *Clusters {
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
 	return &Clusters{
 		Options:     options,
 		connections: map[client.ObjectKey]*connection{},
 		changes:     make(chan event.GenericEvent, queueSize),
 		visits:      make(chan event.GenericEvent, queueSize),
-		now:         time.Now, reading: semaphore.NewWeighted(maxReads), callTimeout: callTimeout,
+		reading:     semaphore.NewWeighted(maxReads), callTimeout: callTimeout,
 	}
 }
 
@@ -187,7 +192,7 @@ func (c *Clusters) ensureConnection(cluster client.ObjectKey) *connection {
 	defer c.mu.Unlock()
 	conn, found := c.connections[cluster]
 	if !found {
-		conn = newConnection(cluster, c.now, c.reading, func() { c.notify(c.changes, cluster) }, func() { c.notify(c.visits, cluster) })
+		conn = newConnection(cluster, c.Clock, c.reading, func() { c.notify(c.changes, cluster) }, func() { c.notify(c.visits, cluster) })
 		c.connections[cluster] = conn
 	}
 	return conn

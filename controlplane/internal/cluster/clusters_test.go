@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -295,15 +296,15 @@ func TestRetryIntervals(t *testing.T) {
 
 func TestFlappingAPIServerIsReportedOnce(t *testing.T) {
 	g := NewWithT(t)
-	now, reported := time.Now(), 0
-	conn := newConnection(clusterKey, func() time.Time { return now }, nil, func() { reported++ }, func() {})
+	clk, reported := testingclock.NewFakePassiveClock(time.Now()), 0
+	conn := newConnection(clusterKey, clk, nil, func() { reported++ }, func() {})
 	for range 3 {
 		conn.failed(syscall.ECONNREFUSED)
 		conn.failed(context.DeadlineExceeded)
 	}
 	g.Expect(reported).To(Equal(1))
 	g.Expect(conn.observe().Failure.Message).To(ContainSubstring("connection refused"))
-	now = now.Add(minReportTime)
+	clk.SetTime(clk.Now().Add(minReportTime))
 	conn.failed(context.DeadlineExceeded)
 	g.Expect(reported).To(Equal(2), "it is stable")
 	g.Expect(conn.observe().Failure.Message).To(ContainSubstring("does not answer in time"))

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/cluster-api/util/secret"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,8 +48,8 @@ const (
 // remote is the connection to one cluster, and the state of the cluster. Visits follow one another.
 // Watches run concurrently.
 type connection struct {
-	key client.ObjectKey
-	now func() time.Time
+	key   client.ObjectKey
+	clock clock.PassiveClock
 	// notify makes the control plane be reconciled, requestVisit the cluster be visited.
 	notify, requestVisit func()
 	// reading limits how many clusters are read at the same time.
@@ -114,10 +115,10 @@ type connection struct {
 	health [len(objects.Observed)]objects.Health
 }
 
-func newConnection(key client.ObjectKey, now func() time.Time, reading *semaphore.Weighted, notify, requestVisit func()) *connection {
+func newConnection(key client.ObjectKey, clk clock.PassiveClock, reading *semaphore.Weighted, notify, requestVisit func()) *connection {
 	return &connection{
-		key: key, now: now, reading: reading, notify: notify, requestVisit: requestVisit, watchTime: watchTime,
-		unread: sets.New[string](), unreadOnDemand: sets.New[string](), serving: authorities.NewServing(now),
+		key: key, clock: clk, reading: reading, notify: notify, requestVisit: requestVisit, watchTime: watchTime,
+		unread: sets.New[string](), unreadOnDemand: sets.New[string](), serving: authorities.NewServing(clk),
 	}
 }
 
@@ -140,7 +141,7 @@ func (c *connection) uses(kubeconfig string) bool {
 // still work, other readers of the Secret do not have them any more.
 func (c *connection) use(published *corev1.Secret, userAgent string) {
 	access, err := conn.New(published.Data[secret.KubeconfigDataName], conn.Options{
-		UserAgent: userAgent, Now: c.now, VerifyConnection: c.serving.Record,
+		UserAgent: userAgent, Clock: c.clock, VerifyConnection: c.serving.Record,
 	})
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -322,6 +323,6 @@ func (c *connection) unreadable(ctx context.Context, r resource, what string, er
 	case c.unread.Len() == 0:
 		c.unreadSince = time.Time{}
 	case c.unreadSince.IsZero():
-		c.unreadSince = c.now()
+		c.unreadSince = c.clock.Now()
 	}
 }

@@ -1,6 +1,8 @@
 package cluster
 
-import "sigs.k8s.io/controller-runtime/pkg/client"
+import (
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
 
 // ExpectHosts sets whether hosts of a cluster are expected to join or return. Some resources matter only
 // then. Their watches take memory, and most clusters do not need them for months.
@@ -53,7 +55,7 @@ func (c *connection) needs(r resource) bool { return r.demand == nil || r.demand
 
 // due reports whether a resource that is not known must be read. The caller holds the lock.
 func (c *connection) due(r resource) bool {
-	return c.needs(r) || !r.onlyIfNeeded && c.stop != nil && c.now().Sub(c.since) >= settleTime
+	return c.needs(r) || !r.onlyIfNeeded && c.stop != nil && c.clock.Now().Sub(c.since) >= settleTime
 }
 
 // fresh reports whether the state of a resource is current. The caller holds the lock.

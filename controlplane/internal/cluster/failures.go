@@ -27,9 +27,9 @@ func (c *connection) failed(err error) {
 		now := conn.FailureOf(err)
 		now.KubeconfigVersion = c.kubeconfig
 		if known := c.failure; known != nil && known.Kind == now.Kind && known.Silent == now.Silent &&
-			known.KubeconfigVersion == now.KubeconfigVersion && c.now().Sub(known.since) < minReportTime {
+			known.KubeconfigVersion == now.KubeconfigVersion && c.clock.Now().Sub(known.since) < minReportTime {
 			return
 		}
-		c.failure = &failure{Failure: now, since: c.now()}
+		c.failure = &failure{Failure: now, since: c.clock.Now()}
 	})
 }

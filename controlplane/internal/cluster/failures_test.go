@@ -5,14 +5,14 @@ import (
 	"os"
 	"syscall"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/utils/clock"
 )
 
 func TestResponseEndsSilence(t *testing.T) {
 	g := NewWithT(t)
-	conn := newConnection(clusterKey, time.Now, nil, func() {}, func() {})
+	conn := newConnection(clusterKey, clock.RealClock{}, nil, func() {}, func() {})
 	conn.failed(os.NewSyscallError("connect", syscall.ECONNREFUSED))
 	g.Expect(conn.observe().Failure.Silent).To(BeTrue())
 	conn.failed(x509.UnknownAuthorityError{})

@@ -84,10 +84,10 @@ func (c *connection) readAndWatch(ctx context.Context, access *conn.Access, kube
 		}
 		if c.stop == nil {
 			c.watches, c.stop = context.WithCancel(context.WithoutCancel(ctx))
-			c.watching, c.onDemand, c.since = sets.New[string](), sets.New[string](), c.now()
+			c.watching, c.onDemand, c.since = sets.New[string](), sets.New[string](), c.clock.Now()
 		}
 		c.connected, c.failure = true, nil
-		c.kubernetes, c.lastSuccess, c.http2Conn = bound.Identifier(kubernetes, objects.LongestVersion), c.now(), access.Transport.Conn()
+		c.kubernetes, c.lastSuccess, c.http2Conn = bound.Identifier(kubernetes, objects.LongestVersion), c.clock.Now(), access.Transport.Conn()
 		for _, n := range found {
 			c.applyResult(ctx, n)
 			if n.version != "" {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -303,7 +304,7 @@ func TestUnreadableTokensAreUnknown(t *testing.T) {
 // The watch may report the deletion of a Node after a Node with its name was created again.
 func TestReplacedNodeIsNotRemoved(t *testing.T) {
 	g := NewWithT(t)
-	conn := newConnection(clusterKey, time.Now, nil, func() {}, func() {})
+	conn := newConnection(clusterKey, clock.RealClock{}, nil, func() {}, func() {})
 	conn.nodes.Put(workload.Node{Name: "n0", UID: "new"})
 	removed := watchEvent{Type: watch.Deleted}
 	removed.Object.Metadata.Name = "n0"

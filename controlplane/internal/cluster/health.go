@@ -69,7 +69,7 @@ func readHealth(ctx context.Context, c client.Client, kind string) (string, func
 // not extend the grace period of a degraded etcd. A start in the future is replaced by the time of the first
 // read.
 func (c *connection) record(at int, h objects.Health) {
-	before, now := c.health[at].Etcd.DegradedSince, c.now()
+	before, now := c.health[at].Etcd.DegradedSince, c.clock.Now()
 	if h.Etcd.DegradedSince.After(now) {
 		h.Etcd.DegradedSince = now
 		if !before.IsZero() {

@@ -37,13 +37,13 @@ var requests = resource{
 // requestsOutdated reports whether the requests must be read again although they are not watched. The caller
 // holds the lock.
 func (c *connection) requestsOutdated() bool {
-	return !c.onDemand.Has(requestsName) && c.now().Sub(c.requestsRead) >= requestsAge
+	return !c.onDemand.Has(requestsName) && c.clock.Now().Sub(c.requestsRead) >= requestsAge
 }
 
 func readRequests(ctx context.Context, c client.Client) (string, func(*connection), error) {
 	version, latest, err := objects.ReadLatestRequest(ctx, c)
 	return version, func(conn *connection) {
-		conn.requestsRead = conn.now()
+		conn.requestsRead = conn.clock.Now()
 		if latest != "" {
 			conn.latestRequest = latest
 		}

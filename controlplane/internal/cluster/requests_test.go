@@ -11,6 +11,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -204,7 +205,7 @@ func TestLatestRequest(t *testing.T) {
 	}).Build()
 	_, put, err := readRequests(t.Context(), c)
 	g.Expect(err).NotTo(HaveOccurred())
-	conn := newConnection(clusterKey, time.Now, nil, func() {}, func() {})
+	conn := newConnection(clusterKey, clock.RealClock{}, nil, func() {}, func() {})
 	put(conn)
 	g.Expect(conn.latestRequest).To(Equal(types.UID("1")))
 }

@@ -35,7 +35,7 @@ var tokenSecrets = resource{
 func (c *Clusters) IssueToken(ctx context.Context, cluster client.ObjectKey) (tokens.Token, error) {
 	var token tokens.Token
 	err := c.Connect(ctx, cluster, func(ctx context.Context, remote *conn.Conn) (err error) {
-		token, err = tokens.Issue(ctx, remote, c.now())
+		token, err = tokens.Issue(ctx, remote, c.Clock.Now())
 		return err
 	})
 	return token, err

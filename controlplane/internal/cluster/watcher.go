@@ -50,7 +50,7 @@ type watcher struct {
 // run retries until the watch runs. The end of the watch calls run again.
 func (w *watcher) run() {
 	for w.ctx.Err() == nil && !w.isUnneeded() {
-		w.triedAt = w.now()
+		w.triedAt = w.clock.Now()
 		switch {
 		case w.version == "":
 			w.reread()
@@ -67,7 +67,7 @@ func (w *watcher) run() {
 
 // pause waits before the next attempt. The backoff restarts after a watch that lasted.
 func (w *watcher) pause() {
-	if w.now().Sub(w.triedAt) > watchLast/2 {
+	if w.clock.Now().Sub(w.triedAt) > watchLast/2 {
 		w.retry = wait.Backoff{}
 	}
 	select {

@@ -241,7 +241,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 		Client:       h.cached,
 		Metadata:     cached,
 		Live:         h.live,
-		Releases:     release.NewResolver(http.DefaultTransport),
+		Releases:     release.NewResolver(http.DefaultTransport, clock.RealClock{}),
 		Repositories: openshift.Repositories{OCP: openshift.DefaultOCPRepository, OKD: openshift.DefaultOKDRepository},
 		Workloads:    h.workloads,
 		Etcds:        h.etcds,

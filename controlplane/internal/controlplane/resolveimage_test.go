@@ -14,6 +14,7 @@ import (
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -333,7 +334,8 @@ func TestRegisteredReleaseIsKept(t *testing.T) {
 			h.Expect(h.Update(t.Context(), deployment)).To(Succeed())
 
 			served.Store(later)
-			*h.r.images = *releaseimage.NewResolver(h.r.Live, h.r.writer, release.NewResolver(tc.transport), h.r.Repositories, h.r.wake)
+			*h.r.images = *releaseimage.NewResolver(h.r.Live, h.r.writer, release.NewResolver(tc.transport, clock.RealClock{}), h.r.Repositories,
+				h.r.wake)
 			for _, change := range tc.changes {
 				change(h)
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
+	"k8s.io/utils/clock"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
@@ -28,7 +29,7 @@ const (
 // Resolver queries DNS at most every five minutes for each name. Callers do not wait.
 type Resolver struct {
 	lookup  func(ctx context.Context, network, host string) ([]netip.Addr, error)
-	now     func() time.Time
+	clock   clock.PassiveClock
 	results *lru.Cache[string, result]
 	queries singleflight.Group
 }
@@ -40,8 +41,8 @@ type result struct {
 
 // NewResolver returns a Resolver that uses the configuration of the manager's process: in a Pod, the DNS of
 // the hub.
-func NewResolver() *Resolver {
-	return &Resolver{lookup: net.DefaultResolver.LookupNetIP, now: time.Now, results: lru.New[string, result](cacheSize)}
+func NewResolver(clk clock.PassiveClock) *Resolver {
+	return &Resolver{lookup: net.DefaultResolver.LookupNetIP, clock: clk, results: lru.New[string, result](cacheSize)}
 }
 
 // Addresses returns the known addresses of a fully qualified name, and how long they are valid. If they are
@@ -50,13 +51,13 @@ func (r *Resolver) Addresses(name string, done func()) (facts.Name, time.Duratio
 	var last result
 	if found, ok := r.results.Get(name); ok {
 		last = found
-		if left := freshness - r.now().Sub(last.at); left > 0 {
+		if left := freshness - r.clock.Now().Sub(last.at); left > 0 {
 			return last.name, left
 		}
 	}
 	go func() {
 		_, _, _ = r.queries.Do(name, func() (any, error) {
-			r.results.Add(name, result{r.lookUp(name), r.now()})
+			r.results.Add(name, result{r.lookUp(name), r.clock.Now()})
 			return nil, nil //nolint:nilnil // the result is cached
 		})
 		done()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/utils/clock"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
@@ -20,7 +21,7 @@ const name = "api.c1.lab.example"
 // resolver returns a Resolver whose DNS responds after a second.
 func resolver(found []netip.Addr, err error) (r *Resolver, queries *atomic.Int32) {
 	queries = &atomic.Int32{}
-	r = NewResolver()
+	r = NewResolver(clock.RealClock{})
 	r.lookup = func(ctx context.Context, network, host string) ([]netip.Addr, error) {
 		queries.Add(1)
 		if network != "ip" || host != name+"." {

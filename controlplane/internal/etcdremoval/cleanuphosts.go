@@ -30,7 +30,7 @@ func (r *Remover) CleanUp(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.ClusterDeleting() || !removal.Needed(s.Facts) {
 		return true, nil
 	}
-	situation, err := removal.Of(s.Facts)
+	situation, err := s.Removal()
 	if err != nil {
 		r.gate.Block(
 			s,

@@ -80,7 +80,7 @@ func mayAddHookLate(s *scope.Scope, m *clusterv1.Machine) bool {
 	if !s.Installed() || s.ClusterDeleting() || removal.HasHook(m) || mayBeTouched(m) {
 		return false
 	}
-	situation, err := removal.Of(s.Facts)
+	situation, err := s.Removal()
 	if err != nil {
 		return false // CleanUp reports the invalid record
 	}

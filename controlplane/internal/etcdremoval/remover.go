@@ -62,7 +62,7 @@ func (r *Remover) Release(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !removal.Needed(s.Facts) {
 		return true, nil
 	}
-	situation, err := removal.Of(s.Facts)
+	situation, err := s.Removal()
 	if err != nil {
 		return false, err // CleanUp has reported the invalid record
 	}

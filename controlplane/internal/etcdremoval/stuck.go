@@ -22,7 +22,7 @@ func (r *Remover) FindStuck(_ context.Context, s *scope.Scope) (bool, error) {
 	if !s.Installed() || s.ClusterDeleting() || s.Fenced() || s.Replicas() < 2 || !removal.Needed(s.Facts) {
 		return true, nil
 	}
-	situation, err := removal.Of(s.Facts)
+	situation, err := s.Removal()
 	if err != nil {
 		return true, nil //nolint:nilerr // CleanUp reports the invalid record
 	}
@@ -44,7 +44,7 @@ func machineNamed(s *scope.Scope, name string) *clusterv1.Machine {
 
 // AgainstSuccessors returns the reasons not to create another Machine in the place of a stuck one.
 func AgainstSuccessors(s *scope.Scope, etcd *workload.Etcd) []decision.Blocker {
-	situation, err := removal.Of(s.Facts)
+	situation, err := s.Removal()
 	if err != nil {
 		return []decision.Blocker{decision.Watch(controlplanev1.InvalidConfigurationReason, "%s", err)}
 	}

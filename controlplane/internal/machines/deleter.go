@@ -52,7 +52,7 @@ func (d *Deleter) ScaleDown(ctx context.Context, s *scope.Scope) (bool, error) {
 			fmt.Sprintf("no control-plane host is removed from a cluster that is being installed: set spec.replicas back to %d", len(s.Machines)))
 		return true, nil
 	}
-	situation, err := removal.Of(s.Facts)
+	situation, err := s.Removal()
 	switch {
 	case s.Fenced():
 		step := removal.Fenced("no Machine is deleted")

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/utils/clock"
 )
 
 const refusal = " leads to a loopback address, which is that of the manager's own Pod"
@@ -24,10 +25,10 @@ func TestLoopbackRegistryOfRegistriesConfIsRefused(t *testing.T) {
 			t.Run(host+" "+situation, func(t *testing.T) {
 				g := NewWithT(t)
 				image := registry + "/ocp/release:4.19.3-x86_64"
-				_, _, err := resolve(t, NewResolver(NewTransport()), image, Credentials{})
+				_, _, err := resolve(t, NewResolver(NewTransport(), clock.RealClock{}), image, Credentials{})
 				g.Expect(err).To(MatchError(ErrUnavailable))
 				g.Expect(err.Error()).To(ContainSubstring(registry+refusal), "the same text for each port")
-				_, _, err = resolveFrom(t, NewResolver(NewTransport("127.0.0.1:5000")), upstream,
+				_, _, err = resolveFrom(t, NewResolver(NewTransport("127.0.0.1:5000"), clock.RealClock{}), upstream,
 					Sources{Mirrors: []string{image}, Insecure: []string{image}, Blocked: true}, Credentials{})
 				g.Expect(err).To(MatchError(ContainSubstring(registry + refusal)))
 			})
@@ -42,7 +43,8 @@ func TestEncryptedLoopbackRegistryIsRefused(t *testing.T) {
 	t.Cleanup(server.Close)
 	registry := strings.TrimPrefix(server.URL, "https://")
 	bundle := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
-	_, _, err := resolveFrom(t, NewResolver(NewTransport()), registry+"/ocp:4.19.3", Sources{Authorities: bundle}, Credentials{})
+	_, _, err := resolveFrom(t, NewResolver(NewTransport(), clock.RealClock{}), registry+"/ocp:4.19.3", Sources{Authorities: bundle},
+		Credentials{})
 	g.Expect(err).To(MatchError(ContainSubstring(registry + refusal)))
 }
 
@@ -50,7 +52,7 @@ func TestLoopbackRegistryOfTheFlagsIsQueried(t *testing.T) {
 	g := NewWithT(t)
 	image, lookups := newRegistry(t, nil)
 	registry, _, _ := strings.Cut(image, "/")
-	_, _, err := resolve(t, NewResolver(NewTransport("quay.io:443", registry)), image, Credentials{})
+	_, _, err := resolve(t, NewResolver(NewTransport("quay.io:443", registry), clock.RealClock{}), image, Credentials{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(lookups.Load()).To(BeEquivalentTo(1))
 }
@@ -68,7 +70,7 @@ func TestRegistryDoesNotLeadToLoopbackByItsTokenServer(t *testing.T) {
 	registry, image := server.Listener.Addr().String(), server.Listener.Addr().String()+"/ocp:4.19.3"
 	sources := plain(image)
 	sources.Authorities = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tokens.Certificate().Raw}))
-	_, _, err := resolveFrom(t, NewResolver(NewTransport(registry)), image, sources, Credentials{})
+	_, _, err := resolveFrom(t, NewResolver(NewTransport(registry), clock.RealClock{}), image, sources, Credentials{})
 	g.Expect(err).To(MatchError(ContainSubstring(registry + refusal)))
 	g.Expect(reached.Load()).To(BeFalse())
 }

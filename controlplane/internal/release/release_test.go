@@ -17,6 +17,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	. "github.com/onsi/gomega"
+	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure/measuretest"
 )
@@ -80,7 +82,7 @@ func resolveFrom(t *testing.T, r *Resolver, image string, sources Sources, crede
 func TestReleaseIsQueriedOnce(t *testing.T) {
 	g := NewWithT(t)
 	image, requests := newRegistry(t, nil)
-	r := NewResolver(remote.DefaultTransport)
+	r := NewResolver(remote.DefaultTransport, clock.RealClock{})
 	answers := make(chan struct{}, 10)
 	for range 10 {
 		_, _, err := r.Resolve(image, plain(image), Credentials{}, func() { answers <- struct{}{} })
@@ -107,9 +109,8 @@ func TestReleaseIsQueriedOnce(t *testing.T) {
 func TestUnknownReleaseIsQueriedAgainLater(t *testing.T) {
 	g := NewWithT(t)
 	image, requests := newRegistry(t, nil)
-	r := NewResolver(remote.DefaultTransport)
-	now := time.Now()
-	r.now = func() time.Time { return now }
+	clk := testingclock.NewFakePassiveClock(time.Now())
+	r := NewResolver(remote.DefaultTransport, clk)
 	unknown := strings.Replace(image, "4.19.3", "4.99.0", 1)
 	_, retryAfter, err := resolve(t, r, unknown, Credentials{})
 	g.Expect(err).To(MatchError(ErrNotFound))
@@ -121,7 +122,7 @@ func TestUnknownReleaseIsQueriedAgainLater(t *testing.T) {
 		10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second,
 		lastRetry, lastRetry,
 	} {
-		now = now.Add(retryAfter)
+		clk.SetTime(clk.Now().Add(retryAfter))
 		_, retryAfter, err = resolve(t, r, unknown, Credentials{})
 		g.Expect(err).To(MatchError(ErrNotFound))
 		g.Expect(retryAfter).To(Equal(next))
@@ -134,7 +135,7 @@ func TestCredentialsOfLongestPrefixAreUsed(t *testing.T) {
 		user, password, ok := req.BasicAuth()
 		return ok && user == "user" && password == "pass"
 	})
-	_, _, err := resolve(t, NewResolver(remote.DefaultTransport), image, Credentials{})
+	_, _, err := resolve(t, NewResolver(remote.DefaultTransport, clock.RealClock{}), image, Credentials{})
 	g.Expect(err).To(MatchError(ErrUnavailable))
 	g.Expect(err.Error()).To(ContainSubstring("refuses the credentials"))
 
@@ -142,7 +143,7 @@ func TestCredentialsOfLongestPrefixAreUsed(t *testing.T) {
 	credentials, err := ParseCredentials([]byte(`{"auths":{"` + host + `":{"auth":"d3Jvbmc6d3Jvbmc="},"` + host +
 		`/ocp":{"auth":"dXNlcjpwYXNz"}}}`))
 	g.Expect(err).NotTo(HaveOccurred())
-	_, _, err = resolve(t, NewResolver(remote.DefaultTransport), image, credentials)
+	_, _, err = resolve(t, NewResolver(remote.DefaultTransport, clock.RealClock{}), image, credentials)
 	g.Expect(err).NotTo(HaveOccurred(), "the longest prefix counts")
 }
 
@@ -151,7 +152,7 @@ func TestUnreachableRegistryIsUnavailable(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	host := strings.TrimPrefix(server.URL, "http://")
 	server.Close()
-	_, retryAfter, err := resolve(t, NewResolver(remote.DefaultTransport), host+"/ocp:4.19.3", Credentials{})
+	_, retryAfter, err := resolve(t, NewResolver(remote.DefaultTransport, clock.RealClock{}), host+"/ocp:4.19.3", Credentials{})
 	g.Expect(err).To(MatchError(ErrUnavailable))
 	g.Expect(err.Error()).To(HaveSuffix(host + ": connection refused"))
 	g.Expect(retryAfter).To(BeNumerically(">", 0))
@@ -164,7 +165,8 @@ func TestServerThatIsNoRegistryIsUnavailable(t *testing.T) {
 		_, _ = io.WriteString(w, "<html><body>secret</body></html>")
 	}))
 	t.Cleanup(server.Close)
-	_, retryAfter, err := resolve(t, NewResolver(remote.DefaultTransport), strings.TrimPrefix(server.URL, "http://")+"/ocp:4.19.3",
+	_, retryAfter, err := resolve(t, NewResolver(remote.DefaultTransport, clock.RealClock{}),
+		strings.TrimPrefix(server.URL, "http://")+"/ocp:4.19.3",
 		Credentials{})
 	g.Expect(err).To(MatchError(ErrUnavailable))
 	g.Expect(err.Error()).To(Equal("the registry cannot be queried: " + strings.TrimPrefix(server.URL,
@@ -195,7 +197,7 @@ func TestEndlessTokenIsNotRead(t *testing.T) {
 	server.Start()
 	t.Cleanup(server.Close)
 	host := server.Listener.Addr().String()
-	_, _, err := resolve(t, NewResolver(remote.DefaultTransport), host+"/ocp:4.19.3", Credentials{})
+	_, _, err := resolve(t, NewResolver(remote.DefaultTransport, clock.RealClock{}), host+"/ocp:4.19.3", Credentials{})
 	g.Expect(err).To(MatchError(ErrUnavailable))
 	g.Expect(err.Error()).To(HaveSuffix(host + " answers a request for /token with more than 1 MiB"))
 	g.Expect(sent.Load()).To(BeNumerically("<", largestAnswer+24<<20))
@@ -228,7 +230,7 @@ func TestRequestsToRegistriesAreMeasured(t *testing.T) {
 		"found": image, "not_found": strings.Replace(image, "4.19.3", "4.99.0", 1),
 		"refused": locked, "unavailable": "127.0.0.1:1/ocp/release:4.19.3-x86_64",
 	} {
-		before, r := count(result), NewResolver(remote.DefaultTransport)
+		before, r := count(result), NewResolver(remote.DefaultTransport, clock.RealClock{})
 		_, _, _ = resolve(t, r, requested, Credentials{})
 		_, _, _ = r.Resolve(requested, plain(requested), Credentials{}, nil)
 		g.Expect(count(result)-before).To(BeEquivalentTo(1), "%s: cached answers are not requested again", result)

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
@@ -50,8 +51,8 @@ const (
 // Resolver resolves release images to digests. A process queries each release once, however many clusters use
 // the release, and no caller blocks on a registry.
 type Resolver struct {
-	base http.RoundTripper
-	now  func() time.Time
+	base  http.RoundTripper
+	clock clock.PassiveClock
 
 	queries    singleflight.Group
 	resolved   *lru.Cache[string, string]          // image by tag, and its sources -> image by digest
@@ -80,9 +81,9 @@ type failure struct {
 }
 
 // NewResolver returns a Resolver that queries registries through the given transport.
-func NewResolver(transport http.RoundTripper) *Resolver {
+func NewResolver(transport http.RoundTripper, clk clock.PassiveClock) *Resolver {
 	return &Resolver{
-		base: transport, now: time.Now, resolved: lru.New[string, string](cacheSize),
+		base: transport, clock: clk, resolved: lru.New[string, string](cacheSize),
 		failures: lru.New[string, failure](cacheSize), transports: newTransports(),
 	}
 }
@@ -123,7 +124,7 @@ func (r *Resolver) cached(q query) (byDigest string, retryAfter time.Duration, e
 		return found, 0, nil
 	}
 	last := r.lastFailure(q)
-	if left := last.retryAt.Sub(r.now()); left > 0 {
+	if left := last.retryAt.Sub(r.clock.Now()); left > 0 {
 		return "", left, last.err
 	}
 	return "", 0, ErrPending
@@ -147,7 +148,7 @@ func (r *Resolver) resolve(q query) error {
 	measure.ReleaseLookup(resultOf(err))
 	if err != nil {
 		f := r.lastFailure(q)
-		f.err, f.retryAt = err, r.now().Add(f.delays.Step())
+		f.err, f.retryAt = err, r.clock.Now().Add(f.delays.Step())
 		r.failures.Add(q.failureKey(), f)
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	. "github.com/onsi/gomega"
+	"k8s.io/utils/clock"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure/measuretest"
 )
@@ -25,7 +26,7 @@ const upstream = "quay.invalid/ocp/release:4.19.3-x86_64"
 func TestDigestOfMirrorIsReturnedInNameOfSource(t *testing.T) {
 	g := NewWithT(t)
 	mirror, requests := newRegistry(t, nil)
-	found, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport), upstream,
+	found, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport, clock.RealClock{}), upstream,
 		Sources{Mirrors: []string{mirror}, Insecure: []string{mirror}}, Credentials{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(found).To(MatchRegexp(`^quay\.invalid/ocp/release@sha256:[a-f0-9]{64}$`))
@@ -36,7 +37,7 @@ func TestSourceIsQueriedAfterItsMirrors(t *testing.T) {
 	g := NewWithT(t)
 	source, _ := newRegistry(t, nil)
 	empty := strings.Replace(source, "4.19.3", "4.99.0", 1)
-	found, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport), source,
+	found, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport, clock.RealClock{}), source,
 		Sources{Mirrors: []string{"127.0.0.1:1/ocp:4.19.3", empty}, Insecure: []string{source, empty}}, Credentials{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(found).To(ContainSubstring("@sha256:"))
@@ -47,12 +48,13 @@ func TestFailuresOfAllRegistriesAreNamed(t *testing.T) {
 	mirror, _ := newRegistry(t, nil)
 	host, _, _ := strings.Cut(mirror, "/")
 	absent := strings.Replace(mirror, "4.19.3", "4.99.0", 1)
-	_, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport), "127.0.0.1:1/ocp:4.99.0",
+	_, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport, clock.RealClock{}), "127.0.0.1:1/ocp:4.99.0",
 		Sources{Mirrors: []string{absent}, Insecure: []string{absent}}, Credentials{})
 	g.Expect(err).To(MatchError(ErrUnavailable), "the source may have the image")
 	g.Expect(err.Error()).To(Equal("the registry cannot be queried: 127.0.0.1:1: connection refused; " + host + " has no such image"))
 
-	_, _, err = resolveFrom(t, NewResolver(remote.DefaultTransport), absent, Sources{Mirrors: []string{absent}, Insecure: []string{absent}},
+	_, _, err = resolveFrom(t, NewResolver(remote.DefaultTransport, clock.RealClock{}), absent,
+		Sources{Mirrors: []string{absent}, Insecure: []string{absent}},
 		Credentials{})
 	g.Expect(err).To(MatchError(ErrNotFound), "no registry has the image")
 }
@@ -61,7 +63,7 @@ func TestFailuresOfAllRegistriesAreNamed(t *testing.T) {
 func TestAnswerOfMirrorIsUsedForItsClusterOnly(t *testing.T) {
 	g := NewWithT(t)
 	mirror, _ := newRegistry(t, nil)
-	r := NewResolver(remote.DefaultTransport)
+	r := NewResolver(remote.DefaultTransport, clock.RealClock{})
 	_, _, err := resolveFrom(t, r, upstream, Sources{Mirrors: []string{mirror}, Insecure: []string{mirror}}, Credentials{})
 	g.Expect(err).NotTo(HaveOccurred())
 	_, _, err = resolveFrom(t, r, upstream, Sources{}, Credentials{})
@@ -76,7 +78,8 @@ func TestNumberOfQueriedMirrorsIsLimited(t *testing.T) {
 	for i := range many {
 		many[i] = absent
 	}
-	_, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport), source, Sources{Mirrors: many, Insecure: []string{source, absent}},
+	_, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport, clock.RealClock{}), source,
+		Sources{Mirrors: many, Insecure: []string{source, absent}},
 		Credentials{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(requests.Load()).To(BeEquivalentTo(maxMirrors + 1))
@@ -96,7 +99,7 @@ func TestMirrorGetsNoCredentialsOfSource(t *testing.T) {
 	mirror := strings.TrimPrefix(server.URL, "http://") + "/ocp/release:4.19.3"
 	credentials, err := ParseCredentials([]byte(`{"auths":{"quay.invalid":{"auth":"dXNlcjpwYXNz"}}}`))
 	g.Expect(err).NotTo(HaveOccurred())
-	_, _, err = resolveFrom(t, NewResolver(remote.DefaultTransport), upstream,
+	_, _, err = resolveFrom(t, NewResolver(remote.DefaultTransport, clock.RealClock{}), upstream,
 		Sources{Mirrors: []string{mirror}, Insecure: []string{mirror}}, credentials)
 	g.Expect(err).To(MatchError(ErrUnavailable))
 	g.Expect(sent.Load()).To(BeNil())
@@ -104,7 +107,7 @@ func TestMirrorGetsNoCredentialsOfSource(t *testing.T) {
 	host, _, _ := strings.Cut(mirror, "/")
 	credentials, err = ParseCredentials([]byte(`{"auths":{"` + host + `":{"auth":"dXNlcjpwYXNz"}}}`))
 	g.Expect(err).NotTo(HaveOccurred())
-	_, _, err = resolveFrom(t, NewResolver(remote.DefaultTransport), upstream,
+	_, _, err = resolveFrom(t, NewResolver(remote.DefaultTransport, clock.RealClock{}), upstream,
 		Sources{Mirrors: []string{mirror}, Insecure: []string{mirror}}, credentials)
 	g.Expect(err).To(MatchError(ErrUnavailable))
 	g.Expect(sent.Load()).NotTo(BeNil(), "the mirror gets its own credentials")
@@ -118,7 +121,7 @@ func TestBundleIsTrustedForItsClusterOnly(t *testing.T) {
 	t.Cleanup(server.Close)
 	image := strings.TrimPrefix(server.URL, "https://") + "/ocp/release:4.19.3"
 	bundle := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
-	r := NewResolver(remote.DefaultTransport)
+	r := NewResolver(remote.DefaultTransport, clock.RealClock{})
 	_, _, err := resolveFrom(t, r, image, Sources{Authorities: bundle}, Credentials{})
 	g.Expect(err).To(MatchError(ErrNotFound), "the registry is trusted and answers")
 	_, _, err = resolveFrom(t, r, image, Sources{}, Credentials{})
@@ -163,12 +166,12 @@ func TestPlainHTTPRegistryGetsNoCredentials(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			mirror := host + "/ocp/release:4.19.3"
 			other := Sources{Mirrors: []string{mirror}, Insecure: []string{"other.example.com/ocp/release:4.19.3"}}
-			_, _, err = resolveFrom(t, NewResolver(transport), mirror, other, credentials)
+			_, _, err = resolveFrom(t, NewResolver(transport, clock.RealClock{}), mirror, other, credentials)
 			g.Expect(err).To(MatchError(ErrUnavailable))
 			g.Expect(err.Error()).To(ContainSubstring(host + " does not speak TLS, and registries.conf does not set insecure = true for it"))
 			g.Expect(sent.Load()).To(BeNil())
 
-			_, _, err = resolveFrom(t, NewResolver(transport), mirror, Sources{Insecure: []string{mirror}}, credentials)
+			_, _, err = resolveFrom(t, NewResolver(transport, clock.RealClock{}), mirror, Sources{Insecure: []string{mirror}}, credentials)
 			g.Expect(err).To(MatchError(errRefused))
 			g.Expect(sent.Load()).NotTo(BeNil(), "registries.conf permits it")
 		})
@@ -192,7 +195,7 @@ func TestPlainHTTPTokenServerGetsNoCredentials(t *testing.T) {
 	}
 	credentials, err := ParseCredentials([]byte(`{"auths":{"quay.invalid":{"auth":"dXNlcjpwYXNz"}}}`))
 	g.Expect(err).NotTo(HaveOccurred())
-	_, _, err = resolveFrom(t, NewResolver(transport), upstream, Sources{}, credentials)
+	_, _, err = resolveFrom(t, NewResolver(transport, clock.RealClock{}), upstream, Sources{}, credentials)
 	g.Expect(err).To(MatchError(ErrUnavailable))
 	g.Expect(sent.Load()).To(BeNil())
 }
@@ -209,7 +212,7 @@ func TestLookupsAreCountedByTheResultOfAllRegistries(t *testing.T) {
 	absent := strings.Replace(mirror, "4.19.3", "4.99.0", 1)
 	for result, mirrors := range map[string][]string{"unavailable": {absent}, "found": {absent, mirror}} {
 		before, others := count(result), count("not_found")
-		_, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport), "127.0.0.1:1/ocp:4.99.0",
+		_, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport, clock.RealClock{}), "127.0.0.1:1/ocp:4.99.0",
 			Sources{Mirrors: mirrors, Insecure: mirrors}, Credentials{})
 		if result == "found" {
 			g.Expect(err).NotTo(HaveOccurred())
@@ -220,7 +223,7 @@ func TestLookupsAreCountedByTheResultOfAllRegistries(t *testing.T) {
 		g.Expect(count("not_found")).To(Equal(others))
 	}
 	before, others := count("blocked"), count("unavailable")
-	_, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport), upstream, Sources{Blocked: true}, Credentials{})
+	_, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport, clock.RealClock{}), upstream, Sources{Blocked: true}, Credentials{})
 	g.Expect(err).To(HaveOccurred())
 	g.Expect(count("blocked") - before).To(BeEquivalentTo(1))
 	g.Expect(count("unavailable")).To(Equal(others), "registries.conf of one cluster is no outage")
@@ -230,12 +233,13 @@ func TestBlockedRegistryIsNotQueried(t *testing.T) {
 	g := NewWithT(t)
 	source, requests := newRegistry(t, nil)
 	absent := strings.Replace(source, "4.19.3", "4.99.0", 1)
-	_, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport), source,
+	_, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport, clock.RealClock{}), source,
 		Sources{Mirrors: []string{absent}, Insecure: []string{source, absent}, Blocked: true}, Credentials{})
 	g.Expect(err).To(MatchError(ErrNotFound))
 	g.Expect(requests.Load()).To(BeEquivalentTo(1), "the mirror only")
 
-	_, _, err = resolveFrom(t, NewResolver(remote.DefaultTransport), source, Sources{Insecure: []string{source}, Blocked: true}, Credentials{})
+	_, _, err = resolveFrom(t, NewResolver(remote.DefaultTransport, clock.RealClock{}), source,
+		Sources{Insecure: []string{source}, Blocked: true}, Credentials{})
 	g.Expect(err).To(MatchError(ErrUnavailable))
 	g.Expect(err.Error()).To(ContainSubstring("registries.conf blocks its registry, and names no mirror to pull it from by tag"))
 	g.Expect(requests.Load()).To(BeEquivalentTo(1))
@@ -265,7 +269,7 @@ func TestVersionDiffersBetweenSources(t *testing.T) {
 func TestMirrorsAreQueriedAgainWithOtherCredentials(t *testing.T) {
 	g := NewWithT(t)
 	mirror, requests := newRegistry(t, nil)
-	r, sources := NewResolver(remote.DefaultTransport), Sources{Mirrors: []string{mirror}, Insecure: []string{mirror}}
+	r, sources := NewResolver(remote.DefaultTransport, clock.RealClock{}), Sources{Mirrors: []string{mirror}, Insecure: []string{mirror}}
 	for _, secret := range []string{`{"auths":{}}`, `{"auths":{"a":{}}}`} {
 		credentials, err := ParseCredentials([]byte(secret))
 		g.Expect(err).NotTo(HaveOccurred())

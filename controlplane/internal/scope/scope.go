@@ -4,6 +4,7 @@ package scope
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,6 +14,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/quorum"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -57,18 +59,31 @@ type Scope struct {
 	MemberSilent bool
 
 	// Again collects the times after which the control plane is reconciled again.
-	Again reconcile.Requeue
+	Again   reconcile.Requeue
+	removal func() (*removal.Situation, error)
 	// Released is true once the finalizer was removed. No status is written then.
 	Released bool
 }
 
 // New returns the scope of a reconcile without findings.
 func New(f *facts.Facts) *Scope {
-	return &Scope{Facts: f, Found: status.FindingsOf(f), Stored: f.ControlPlane}
+	return &Scope{
+		Facts: f, Found: status.FindingsOf(f), Stored: f.ControlPlane,
+		removal: sync.OnceValues(func() (*removal.Situation, error) { return removal.Of(f) }),
+	}
 }
 
 // Block records the blocker of the installation.
 func (s *Scope) Block(reason, message string) { s.Found.Block(status.Installation, reason, message) }
+
+// Removal returns the situation of the Machines that are being deleted, as the facts show it. The error is about the
+// record of released hosts. Several phases decide by the situation, and none changes that of another phase: each call
+// returns a copy.
+func (s *Scope) Removal() (*removal.Situation, error) {
+	situation, err := s.removal()
+	copied := *situation
+	return &copied, err
+}
 
 // Registration returns the existing objects that register this control plane with assisted-service.
 func (s *Scope) Registration() []client.Object {

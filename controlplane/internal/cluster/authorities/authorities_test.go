@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn/conntest"
 )
@@ -303,16 +304,16 @@ func accepted(t *testing.T, authority string) tls.ConnectionState {
 // API servers alternate, and present certificates of two authorities.
 func TestAuthorityIsInUseAfterConnection(t *testing.T) {
 	g := NewWithT(t)
-	now := today
-	s := NewServing(func() time.Time { return now })
+	clk := testingclock.NewFakePassiveClock(today)
+	s := NewServing(clk)
 	former, next := authorityUntil(t, "former", time.Hour), authorityUntil(t, "next", time.Hour)
 	g.Expect(s.Record(accepted(t, former))).To(Succeed())
-	now = now.Add(time.Hour)
+	clk.SetTime(clk.Now().Add(time.Hour))
 	g.Expect(s.Record(accepted(t, next))).To(Succeed())
 	g.Expect(s.Fingerprints().UnsortedList()).To(ConsistOf(fingerprintOf(t, former), fingerprintOf(t, next)))
-	now = today.Add(servingMemory)
+	clk.SetTime(today.Add(servingMemory))
 	g.Expect(s.Fingerprints().Has(fingerprintOf(t, former))).To(BeTrue())
-	now = now.Add(time.Second)
+	clk.SetTime(clk.Now().Add(time.Second))
 	g.Expect(s.Fingerprints().UnsortedList()).To(ConsistOf(fingerprintOf(t, next)))
 	g.Expect(s.Record(tls.ConnectionState{})).To(Succeed(), "nothing is verified")
 	g.Expect(s.roots).To(HaveLen(1), "unused authorities are dropped")
@@ -321,12 +322,12 @@ func TestAuthorityIsInUseAfterConnection(t *testing.T) {
 
 func TestAuthorityOfFirstConnectionIsInUseAtLast(t *testing.T) {
 	g := NewWithT(t)
-	now := today
-	s := NewServing(func() time.Time { return now })
+	clk := testingclock.NewFakePassiveClock(today)
+	s := NewServing(clk)
 	former, next := authorityUntil(t, "former", time.Hour), authorityUntil(t, "next", time.Hour)
 	g.Expect(s.Record(accepted(t, former))).To(Succeed())
 	for range WithdrawalChecks - 1 {
-		now = now.Add(WithdrawalInterval + time.Second) // no connection is made at once
+		clk.SetTime(clk.Now().Add(WithdrawalInterval + time.Second)) // no connection is made at once
 		g.Expect(s.Record(accepted(t, next))).To(Succeed())
 	}
 	g.Expect(s.Fingerprints().Has(fingerprintOf(t, former))).To(BeTrue())

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/clock"
 )
 
 const (
@@ -24,7 +25,7 @@ const (
 // Serving records the authorities that accepted certificates of the API servers of a cluster. It outlives the
 // kubeconfig. Its size is limited to the authorities of kubeconfigs in use within servingMemory.
 type Serving struct {
-	now func() time.Time
+	clock clock.PassiveClock
 	// began is the start of the record.
 	began time.Time
 
@@ -34,8 +35,8 @@ type Serving struct {
 }
 
 // NewServing returns an empty record that begins now.
-func NewServing(now func() time.Time) *Serving {
-	return &Serving{now: now, began: now(), roots: map[string]time.Time{}}
+func NewServing(clk clock.PassiveClock) *Serving {
+	return &Serving{clock: clk, began: clk.Now(), roots: map[string]time.Time{}}
 }
 
 // Record is called for each connection, including those with a resumed session. It refuses none.
@@ -44,7 +45,7 @@ func (s *Serving) Record(state tls.ConnectionState) error {
 	defer s.mu.Unlock()
 	s.forget()
 	for _, chain := range state.VerifiedChains {
-		s.roots[fingerprint(chain[len(chain)-1])] = s.now()
+		s.roots[fingerprint(chain[len(chain)-1])] = s.clock.Now()
 	}
 	return nil
 }
@@ -62,5 +63,5 @@ func (s *Serving) Began() time.Time { return s.began }
 
 // forget drops the authorities that are not in use any more. The caller holds the lock.
 func (s *Serving) forget() {
-	maps.DeleteFunc(s.roots, func(_ string, last time.Time) bool { return s.now().Sub(last) > servingMemory })
+	maps.DeleteFunc(s.roots, func(_ string, last time.Time) bool { return s.clock.Now().Sub(last) > servingMemory })
 }

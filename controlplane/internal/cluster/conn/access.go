@@ -25,6 +25,7 @@ import (
 	apiversion "k8s.io/apimachinery/pkg/version"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/http2conn"
@@ -95,8 +96,8 @@ type Access struct {
 // Options are the parameters of New.
 type Options struct {
 	UserAgent string
-	// Now is the clock.
-	Now func() time.Time
+	// Clock is the source of the time.
+	Clock clock.PassiveClock
 	// VerifyConnection is called for each TLS connection, including those with a resumed session. Its error refuses the
 	// connection.
 	VerifyConnection func(tls.ConnectionState) error
@@ -124,7 +125,7 @@ func New(kubeconfig []byte, options Options) (*Access, error) {
 	certificates.VerifyConnection = options.VerifyConnection
 	a.Transport = &http2conn.Transport{
 		Dial:  a.newTransport,
-		Times: http2conn.Times{Silence: pingAfter, Answer: ResponseTimeout, Now: options.Now},
+		Times: http2conn.Times{Silence: pingAfter, Answer: ResponseTimeout, Clock: options.Clock},
 	}
 	authenticated, err := a.httpClient(a.Transport)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn/conntest"
@@ -25,7 +25,7 @@ import (
 // accessTo returns the access to a server. It does not connect yet.
 func accessTo(t *testing.T, server string, change func(*clientcmdapi.Config)) *Access {
 	t.Helper()
-	a, err := New(conntest.Kubeconfig(t, server, change), Options{UserAgent: "test", Now: time.Now})
+	a, err := New(conntest.Kubeconfig(t, server, change), Options{UserAgent: "test", Clock: clock.RealClock{}})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(a.Transport.Close)
 	return a

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
 )
 
 const (
@@ -55,8 +56,8 @@ type Times struct {
 	// Silence is how long the server may be silent before it gets a ping. It differs by a fifth between
 	// connections. Answer is the limit for the response to a ping.
 	Silence, Answer time.Duration
-	// Now is the clock.
-	Now func() time.Time
+	// Clock is the source of the time.
+	Clock clock.PassiveClock
 }
 
 // Conn is a connection to a server. Its requests have no body.
@@ -83,7 +84,7 @@ type Conn struct {
 
 func start(conn *tls.Conn, times Times) *Conn {
 	c := &Conn{conn: conn, times: times, writer: http2.NewFramer(conn, nil), streams: map[uint32]*stream{}, id: 1, maxStreams: 100}
-	c.lastReceived.Store(times.Now().UnixNano())
+	c.lastReceived.Store(times.Clock.Now().UnixNano())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.timer = time.AfterFunc(c.silenceLimit(), c.checkLiveness)
@@ -212,7 +213,7 @@ func (c *Conn) handleFrame(frame http2.Frame) error {
 	if c.err != nil {
 		return c.err
 	}
-	c.lastReceived.Store(c.times.Now().UnixNano())
+	c.lastReceived.Store(c.times.Clock.Now().UnixNano())
 	c.pinged = false
 	c.timer.Reset(c.silenceLimit())
 	s := c.streams[frame.Header().StreamID]

@@ -20,9 +20,11 @@ import (
 
 	. "github.com/onsi/gomega"
 	"golang.org/x/net/http2"
+	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
 )
 
-var usual = Times{Silence: time.Minute, Answer: time.Minute, Now: time.Now}
+var usual = Times{Silence: time.Minute, Answer: time.Minute, Clock: clock.RealClock{}}
 
 // client is a client of a test server.
 type client struct {
@@ -295,8 +297,8 @@ func pipe(t *testing.T, times Times) (*Conn, *http2.Framer) {
 
 func TestSilentServer(t *testing.T) {
 	g := NewWithT(t)
-	now := time.Now()
-	c, framer := pipe(t, Times{Silence: 20 * time.Millisecond, Answer: 2 * time.Second, Now: func() time.Time { return now }})
+	clk := testingclock.NewFakePassiveClock(time.Now())
+	c, framer := pipe(t, Times{Silence: 20 * time.Millisecond, Answer: 2 * time.Second, Clock: clk})
 	answer := make(chan bool)
 	var pings atomic.Int32
 	go func() {
@@ -317,16 +319,16 @@ func TestSilentServer(t *testing.T) {
 	}()
 	for range 3 {
 		c.mu.Lock()
-		now = now.Add(time.Hour)
+		clk.SetTime(clk.Now().Add(time.Hour))
 		c.mu.Unlock()
 		answer <- true
-		g.Eventually(c.LastReceived).Should(BeTemporally("==", now))
+		g.Eventually(c.LastReceived).Should(BeTemporally("==", clk.Now()))
 	}
 	g.Expect(c.Err()).NotTo(HaveOccurred())
 	answer <- false
 	g.Eventually(c.Err, time.Minute).Should(MatchError(ErrSilent))
 	g.Expect(pings.Load()).To(BeEquivalentTo(4))
-	g.Expect(c.LastReceived()).To(BeTemporally("==", now))
+	g.Expect(c.LastReceived()).To(BeTemporally("==", clk.Now()))
 }
 
 func TestServerFrames(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+	"k8s.io/utils/clock"
 )
 
 // FuzzFrames checks that arbitrary data of a server ends the connection and the request. A response is not
@@ -60,7 +61,7 @@ func FuzzFrames(f *testing.F) {
 		go serveFrames(tls.Server(theirs, authority), sent)
 		conn := tls.Client(ours, trusting)
 		g.Expect(conn.Handshake()).To(Succeed())
-		c := start(conn, Times{Silence: time.Minute, Answer: time.Minute, Now: time.Now})
+		c := start(conn, Times{Silence: time.Minute, Answer: time.Minute, Clock: clock.RealClock{}})
 		defer c.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
