@@ -3,16 +3,17 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/conformance"
 )
@@ -72,41 +73,58 @@ func (c *cluster) ApplyRest(ctx context.Context) error {
 	return nil
 }
 
-// Available waits until the Cluster reports that it is available and that no Machine is being added or replaced.
+// Available waits until the Cluster reports that it is available and that no Machine is being added or replaced, and all
+// its Machines are ready. The conditions of the Cluster alone may be those before the last change.
 func (c *cluster) Available(ctx context.Context) error {
-	var now *clusterv1.Cluster
+	missing := errors.New("nothing was read")
 	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
-		var err error
-		now, err = c.read(ctx)
-		return err == nil && isInstalled(now), nil
+		missing = c.missing(ctx)
+		return missing == nil, nil
 	})
-	if err != nil && now != nil {
-		return fmt.Errorf("cluster %s is not available: %v: %w", c.key, now.Status.Conditions, err)
+	if err != nil {
+		return fmt.Errorf("cluster %s is not available: %w: %w", c.key, missing, err)
 	}
-	return err
+	return nil
 }
 
-func (c *cluster) read(ctx context.Context) (*clusterv1.Cluster, error) {
-	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("Cluster"))
-	if err := c.hub.client.Get(ctx, c.key, o); err != nil {
-		return nil, fmt.Errorf("cannot read Cluster %s: %w", c.key, err)
-	}
+// missing returns what a cluster needs to be available.
+func (c *cluster) missing(ctx context.Context) error {
 	now := &clusterv1.Cluster{}
-	return now, runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, now)
-}
-
-// isInstalled reports whether all Machines of a Cluster run.
-func isInstalled(now *clusterv1.Cluster) bool {
+	if err := c.hub.client.Get(ctx, c.key, now); err != nil {
+		return fmt.Errorf("cannot read it: %w", err)
+	}
 	for name, wanted := range map[string]metav1.ConditionStatus{
 		clusterv1.ClusterAvailableCondition: metav1.ConditionTrue, clusterv1.ClusterScalingUpCondition: metav1.ConditionFalse,
 		clusterv1.ClusterRollingOutCondition: metav1.ConditionFalse, clusterv1.ClusterRemediatingCondition: metav1.ConditionFalse,
 	} {
-		if c := meta.FindStatusCondition(now.Status.Conditions, name); c == nil || c.Status != wanted {
-			return false
+		if err := expectCondition(now.Status.Conditions, name, wanted); err != nil {
+			return err
 		}
 	}
-	return true
+	machines := &clusterv1.MachineList{}
+	if err := c.hub.client.List(ctx, machines, client.InNamespace(c.key.Namespace)); err != nil {
+		return fmt.Errorf("cannot list its Machines: %w", err)
+	}
+	for _, m := range machines.Items {
+		if m.Spec.ClusterName != c.key.Name {
+			continue
+		}
+		if err := expectCondition(m.Status.Conditions, clusterv1.MachineReadyCondition, metav1.ConditionTrue); err != nil {
+			return fmt.Errorf("machine %s: %w", m.Name, err)
+		}
+	}
+	return nil
+}
+
+func expectCondition(conditions []metav1.Condition, name string, wanted metav1.ConditionStatus) error {
+	c := meta.FindStatusCondition(conditions, name)
+	if c == nil {
+		return fmt.Errorf("condition %s does not exist", name)
+	}
+	if c.Status != wanted {
+		return fmt.Errorf("condition %s is %s: %s: %s", name, c.Status, c.Reason, c.Message)
+	}
+	return nil
 }
 
 // Upgrade does nothing: the version of the topology is enough for the provider.

@@ -8,10 +8,12 @@ import (
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/conformance"
@@ -104,4 +106,34 @@ func TestSamplesAreAppliedToNamespaces(t *testing.T) {
 	g.Expect(h.client.Get(t.Context(), key, object)).To(Satisfy(apierrors.IsNotFound))
 	g.Expect(applied.ApplyRest(t.Context())).To(Succeed())
 	g.Expect(h.client.Get(t.Context(), key, object)).To(Succeed())
+}
+
+// After a change, the conditions of the Cluster may be those before, while a new Machine is not ready yet.
+func TestClusterIsAvailableWithAllItsMachines(t *testing.T) {
+	g := NewWithT(t)
+	scheme := runtime.NewScheme()
+	g.Expect(clusterv1.AddToScheme(scheme)).To(Succeed())
+	condition := func(name string, status metav1.ConditionStatus) metav1.Condition {
+		return metav1.Condition{Type: name, Status: status, Reason: "Tested"}
+	}
+	existing := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "one"}}
+	existing.Status.Conditions = []metav1.Condition{
+		condition(clusterv1.ClusterAvailableCondition, metav1.ConditionTrue),
+		condition(clusterv1.ClusterScalingUpCondition, metav1.ConditionFalse),
+		condition(clusterv1.ClusterRollingOutCondition, metav1.ConditionFalse),
+	}
+	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "new"}}
+	machine.Spec.ClusterName = "one"
+	missing := func() error {
+		c := &cluster{hub: &hub{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(existing, machine).Build()}}
+		c.key = types.NamespacedName{Namespace: "lab", Name: "one"}
+		return c.missing(t.Context())
+	}
+	g.Expect(missing()).To(MatchError("condition Remediating does not exist"))
+	existing.Status.Conditions = append(existing.Status.Conditions, condition(clusterv1.ClusterRemediatingCondition, metav1.ConditionFalse))
+	g.Expect(missing()).To(MatchError("machine new: condition Ready does not exist"))
+	machine.Status.Conditions = []metav1.Condition{condition(clusterv1.MachineReadyCondition, metav1.ConditionFalse)}
+	g.Expect(missing()).To(MatchError("machine new: condition Ready is False: Tested: "))
+	machine.Status.Conditions[0].Status = metav1.ConditionTrue
+	g.Expect(missing()).To(Succeed())
 }

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	capiyaml "sigs.k8s.io/cluster-api/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -58,7 +60,11 @@ func (h *hub) start(ctx context.Context, options conformance.HubOptions) (confor
 		return nil, fmt.Errorf("cannot read the kubeconfig: %w", err)
 	}
 	h.config.QPS, h.config.Burst = -1, -1 // the API server limits requests
-	if h.client, err = client.New(h.config, client.Options{}); err != nil {
+	scheme := runtime.NewScheme()
+	if err := clusterv1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("cannot register the kinds of Cluster API: %w", err)
+	}
+	if h.client, err = client.New(h.config, client.Options{Scheme: scheme}); err != nil {
 		return nil, fmt.Errorf("cannot connect to the hub: %w", err)
 	}
 	if h.core != "" {
