@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -48,7 +46,7 @@ func TestBodyWithShiftedTimesIsReadInAnyPieces(t *testing.T) {
 func timely(t *testing.T) (c *Connection, target string, wrote, accepted *string) {
 	t.Helper()
 	wrote, accepted = new(string), new(string)
-	behind := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+	c, front := connect(t, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		*wrote, *accepted = string(body), r.Header.Get("Accept")
 		_, _ = io.WriteString(rw, `{"at":"2026-11-24T18:00:00Z"}`)
@@ -58,17 +56,7 @@ func timely(t *testing.T) (c *Connection, target string, wrote, accepted *string
 			<-r.Context().Done()
 		}
 	}))
-	t.Cleanup(behind.Close)
-	address, err := url.Parse(behind.URL)
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	c = NewConnection()
-	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter,
-		r *http.Request,
-	) {
-		c.Pass(rw, r, http.DefaultTransport, address)
-	}))
-	t.Cleanup(front.Close)
-	return c, front.URL + "/apis/x/v1/things", wrote, accepted
+	return c, front + "/apis/x/v1/things", wrote, accepted
 }
 
 func TestClientReadsAndWritesTimesOfItsClock(t *testing.T) {

@@ -51,20 +51,25 @@ func (s *server) seen() []string {
 func stormy(t *testing.T, rates Rates) (*Connection, *server, string) {
 	t.Helper()
 	s := &server{}
-	behind := httptest.NewServer(s)
+	c, front := connect(t, s)
+	c.longestWatch = 2 * shortestWatch
+	c.Storm(1, rates)
+	return c, s, front + "/apis/x/v1/namespaces/lab/things"
+}
+
+// connect returns a connection to a server, and its URL.
+func connect(t *testing.T, handler http.Handler) (*Connection, string) {
+	t.Helper()
+	behind := httptest.NewServer(handler)
 	t.Cleanup(behind.Close)
 	target, err := url.Parse(behind.URL)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	c := NewConnection()
-	c.longestWatch = 2 * shortestWatch
-	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter,
-		r *http.Request,
-	) {
+	front := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		c.Pass(rw, r, http.DefaultTransport, target)
 	}))
 	t.Cleanup(front.Close)
-	c.Storm(1, rates)
-	return c, s, front.URL + "/apis/x/v1/namespaces/lab/things"
+	return c, front.URL
 }
 
 // send sends a request on a new TCP connection. A missing answer is an error.

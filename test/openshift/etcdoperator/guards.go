@@ -43,20 +43,9 @@ func (o *Operator) guardNode(ctx context.Context, v *view, node *corev1.Node) er
 			return nil
 		}
 		found = guardPod(node)
-		if err := o.api.Create(ctx, found); err != nil {
-			return fmt.Errorf("cannot create pod %s: %w", found.Name, err)
-		}
 		v.guards[node.Name] = found
 	}
-	before, ready := found.DeepCopy(), v.serves(node)
-	setPodStatus(found, openshift.InternalIP(node), ready)
-	if before.Status.Phase == found.Status.Phase && openshift.PodReady(before) == ready {
-		return nil
-	}
-	if err := o.api.Status().Patch(ctx, found, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("cannot write the status of pod %s: %w", found.Name, err)
-	}
-	return nil
+	return o.putPod(ctx, found, node, v.serves(node))
 }
 
 // serves reports whether the member of a Node answers and votes.

@@ -96,24 +96,27 @@ func (o *Operator) publishNode(ctx context.Context, v *view, node *corev1.Node) 
 		}
 		v.secrets[secret.Name] = secret
 	}
-	return o.publishPod(ctx, v, node)
-}
-
-func (o *Operator) publishPod(ctx context.Context, v *view, node *corev1.Node) error {
 	found := v.pods[podPrefix+node.Name]
 	if found == nil {
 		found = pod(node)
-		if err := o.api.Create(ctx, found); err != nil {
-			return fmt.Errorf("cannot create pod %s: %w", found.Name, err)
+	}
+	return o.putPod(ctx, found, node, v.serves(node))
+}
+
+// putPod creates a Pod of a Node unless it exists, and writes its status if it changes.
+func (o *Operator) putPod(ctx context.Context, p *corev1.Pod, node *corev1.Node, ready bool) error {
+	if p.UID == "" {
+		if err := o.api.Create(ctx, p); err != nil {
+			return fmt.Errorf("cannot create pod %s: %w", p.Name, err)
 		}
 	}
-	before, ready := found.DeepCopy(), v.serves(node)
-	setPodStatus(found, openshift.InternalIP(node), ready)
-	if before.Status.Phase == found.Status.Phase && before.Status.PodIP == found.Status.PodIP && openshift.PodReady(before) == ready {
+	before := p.DeepCopy()
+	setPodStatus(p, openshift.InternalIP(node), ready)
+	if before.Status.Phase == p.Status.Phase && before.Status.PodIP == p.Status.PodIP && openshift.PodReady(before) == ready {
 		return nil
 	}
-	if err := o.api.Status().Patch(ctx, found, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("cannot write the status of pod %s: %w", found.Name, err)
+	if err := o.api.Status().Patch(ctx, p, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cannot write the status of pod %s: %w", p.Name, err)
 	}
 	return nil
 }
