@@ -271,7 +271,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope.Scope) error {
 		reconcile.Run(ctx, s, r.metadata.MarkArbiter),
 		reconcile.Run(ctx, s, r.removal.ReportStray),
 		reconcile.Run(ctx, s, r.removal.ReportStuck),
-		reconcile.Run(ctx, s, r.metadata.Relabel, r.metadata.MarkInstalled, r.registrar.DropImageSets),
+		reconcile.Run(ctx, s, r.metadata.MarkInstalled, r.registrar.DropImageSets),
 		reconcile.Run(ctx, s, r.kubeconfig.Publish, r.kubeconfig.TrustAuthorities, r.updater.Touch, r.kubeconfig.KeepCredentials, r.move.Allow),
 		reconcile.Run(ctx, s, r.kubeconfig.Renew),
 		reconcile.Run(ctx, s, r.kubeconfig.Propagate),

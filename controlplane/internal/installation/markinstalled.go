@@ -1,7 +1,6 @@
 package installation
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -13,9 +12,13 @@ import (
 )
 
 // MarkInstalled sets spec.installed of the ClusterDeployment once, as Hive does on a hub with Hive. An assisted-service
-// that has lost its database then registers the cluster as installed.
+// that has lost its database then registers the cluster as installed. MarkInstalled restores missing labels first: see
+// Relabel.
 func (w *MetadataWriter) MarkInstalled(ctx context.Context, s *scope.Scope) (bool, error) {
-	deployment := cmp.Or(s.Relabeled, s.Deployment)
+	deployment, err := w.relabel(ctx, s)
+	if err != nil {
+		return false, err
+	}
 	if !s.Installed() || !s.OwnsDeployment() || !s.OwnsInstall() || deployment.Spec.Installed ||
 		s.Install.Spec.ClusterMetadata == nil || !deployment.DeletionTimestamp.IsZero() {
 		return true, nil

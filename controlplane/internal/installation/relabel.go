@@ -16,8 +16,15 @@ import (
 // moved or restored. Before the installation begins, the registration does so. A deletion needs the labels: once one of the
 // two objects is deleted, they alone may show the owner of the other.
 func (w *MetadataWriter) Relabel(ctx context.Context, s *scope.Scope) (bool, error) {
+	_, err := w.relabel(ctx, s)
+	return err == nil, err
+}
+
+// relabel is Relabel. It returns the ClusterDeployment as it is afterwards.
+func (w *MetadataWriter) relabel(ctx context.Context, s *scope.Scope) (*hivev1.ClusterDeployment, error) {
+	current := s.Deployment
 	if !s.Begun && !s.Deleting() {
-		return true, nil
+		return current, nil
 	}
 	for _, obj := range s.Registration() {
 		if s.Owner().Marked(obj) || !obj.GetDeletionTimestamp().IsZero() {
@@ -31,12 +38,12 @@ func (w *MetadataWriter) Relabel(ctx context.Context, s *scope.Scope) (bool, err
 		after := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy
 		s.Owner().Mark(after)
 		if err := w.client.Patch(ctx, after, client.MergeFrom(obj), writer.FieldOwner); client.IgnoreNotFound(err) != nil {
-			return false, fmt.Errorf("cannot restore the labels of %T %s: %w", obj, obj.GetName(), err)
+			return nil, fmt.Errorf("cannot restore the labels of %T %s: %w", obj, obj.GetName(), err)
 		}
 		w.writer.Recent.Record(key, version)
 		if deployment, ok := after.(*hivev1.ClusterDeployment); ok {
-			s.Relabeled = deployment
+			current = deployment
 		}
 	}
-	return true, nil
+	return current, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,31 +26,35 @@ const (
 		"condition Available"
 	// ClusterDeleting is the message of a step that creates nothing for a Cluster that is being deleted. Cluster API deletes the
 	// workers first, and then the control plane.
-	ClusterDeleting = "the Cluster is being deleted: no installation is begun and no Machine is made; the control plane is deleted " +
+	ClusterDeleting = "the Cluster is being deleted: no installation is begun and no Machine is created; the control plane is deleted " +
 		"after the workers"
 )
 
-// Scope is the state of one reconcile. It holds the facts at its begin, the findings for the status, and the results that
-// phases pass to each other.
+// Scope is the state of one reconcile. It holds the facts at its begin and the findings for the status. It also holds the
+// results that a phase leaves for later phases of another chain. These results are no facts: they depend on requests of this
+// reconcile, or on how far a chain has come. Each field names the phase that sets it.
 type Scope struct {
 	*facts.Facts
 	Found *status.Findings
 
 	// Stored is the control plane as read, or as returned by the API server after the last write of its metadata.
 	Stored *controlplanev1.OpenshiftAssistedControlPlane
-	// ImageSetName names the ClusterImageSet of the release.
+	// ImageSetName names the ClusterImageSet of the release. releaseimage.Resolver sets it, because the release image may have to
+	// be queried from a registry. The registration reads it.
 	ImageSetName string
-	// Templates are the templates of the existing infra machines.
+	// Templates are the existing templates of infra machines. Creator.ReadTemplates sets them, because it has to watch their kind
+	// before it reads them. The creation of Machines reads them.
 	Templates map[clusterv1.ContractVersionedObjectReference]*unstructured.Unstructured
 	// PropagationFailed is true when labels and annotations could not be propagated to the registration. The labels and
-	// annotations with which its objects were created then have no field owner for metadata yet.
+	// annotations with which its objects were created then have no field owner for metadata yet. MetadataWriter.Propagate sets
+	// it. The registration reads it.
 	PropagationFailed bool
-	// Relabeled is the ClusterDeployment with its missing labels restored; nil when no label was missing.
-	Relabeled *hivev1.ClusterDeployment
 
 	// Missing is the number of Machines that an installed cluster lacks. They are created when etcd can admit members.
+	// Creator.CreateMissing sets it only if no phase of the installation blocks the creation of Machines. ScaleUp reads it.
 	Missing int
-	// Stuck are the Machines whose hosts left etcd, but whose infrastructure is not deleted.
+	// Stuck are the Machines whose hosts left etcd, but whose infrastructure is not deleted. Remover.FindStuck sets them: whether
+	// a Machine is stuck depends on the time. The creation of Machines and ReportStuck read them.
 	Stuck []quorum.Machine
 	// Inspection is the result of reading etcd in this reconcile.
 	Inspection EtcdInspection
