@@ -14,7 +14,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcd"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/etcdmember"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
@@ -67,7 +67,7 @@ func (g *Gate) InspectMembers(ctx context.Context, s *scope.Scope) MemberInspect
 	case !s.Workload.Connected, !s.Workload.Etcd.Known:
 		last.Seen = nil // the observation may be outdated
 		return last
-	case !status.InspectsMembers(s.Facts, s.Found.Machines):
+	case !etcdmember.NeedsInspection(s.Facts, s.Found.Machines):
 		g.members.Remove(key)
 		return MemberInspection{}
 	case left > 0:

@@ -7,7 +7,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/etcdmember"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 )
@@ -27,7 +27,7 @@ func (w *ConditionWriter) MarkEtcdMembers(ctx context.Context, s *scope.Scope) (
 	s.Found.Etcd = last.Seen
 	left := workload.GracePeriod - w.clock.Now().Sub(slices.MaxFunc([]time.Time{last.Read, w.Started}, time.Time.Compare))
 	for i, m := range s.Found.Machines {
-		wanted := status.EtcdMember(s.Facts, m, last.Seen, left <= 0, w.clock.Now())
+		wanted := etcdmember.Condition(s.Facts, m, last.Seen, left <= 0, w.clock.Now())
 		if wanted == nil {
 			continue
 		}

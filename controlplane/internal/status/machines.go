@@ -18,6 +18,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scaling"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/rollout"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -96,8 +97,8 @@ func (v *View) machinesUpToDate() metav1.Condition {
 		return condition.False(t, controlplanev1.VersionMismatchReason, message)
 	}
 	c := v.aggregate(clusterv1.MachineUpToDateCondition, t)
-	if upgrade := v.upgradeUnderWay(); upgrade != "" && c.Status == metav1.ConditionTrue {
-		if waiting := v.waitingPools(); waiting != "" {
+	if upgrade := rollout.Progress(v.Facts); upgrade != "" && c.Status == metav1.ConditionTrue {
+		if waiting := rollout.WaitingPools(v.Facts); waiting != "" {
 			upgrade += "; " + waiting
 		}
 		return condition.False(t, controlplanev1.UpgradeInProgressReason, upgrade) // the upgrade ends when the cluster reports its end
@@ -166,11 +167,11 @@ func (v *View) aggregate(source, target string) metav1.Condition {
 func (v *View) rollingOut() metav1.Condition {
 	const t = controlplanev1.RollingOutCondition
 	outdated := v.machinesThat(func(m *clusterv1.Machine) bool { return conditions.IsFalse(m, clusterv1.MachineUpToDateCondition) })
-	upgrade := v.upgradeUnderWay()
+	upgrade := rollout.Progress(v.Facts)
 	if len(outdated) == 0 && upgrade == "" {
-		return v.following()
+		return rollout.Finished(v.Facts)
 	}
-	c := condition.True(t, cmp.Or(v.pauseReason(), clusterv1.RollingOutReason))
+	c := condition.True(t, cmp.Or(rollout.PoolReason(v.Facts), clusterv1.RollingOutReason))
 	parts := []string{upgrade}
 	if r := v.Workload.Rollout; upgrade != "" && r != nil && r.Failing != "" {
 		c.Reason = controlplanev1.UpgradeFailingReason
@@ -179,7 +180,7 @@ func (v *View) rollingOut() metav1.Condition {
 	if blocked := v.Found.Blocked(Upgrade); blocked != nil {
 		parts = append(parts, blocked.Message)
 	}
-	parts = append(parts, v.waitingPools())
+	parts = append(parts, rollout.WaitingPools(v.Facts))
 	if len(outdated) > 0 {
 		parts = append(parts, fmt.Sprintf("%s not up to date: %s", english.Plural(len(outdated), "Machine is", "Machines are"), Names(outdated)))
 	}

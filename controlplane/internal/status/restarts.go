@@ -11,6 +11,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/rollout"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
@@ -20,7 +21,7 @@ import (
 // not answer.
 func (v *View) plannedRestarts() []string {
 	planned := slices.Clone(v.Workload.Restarts)
-	if to := v.upgradeStatus().Version; to != "" {
+	if to := rollout.Status(v.Facts).Version; to != "" {
 		planned = append([]string{"the cluster is being upgraded to " + to}, planned...)
 	}
 	return planned

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
-
 	"github.com/blang/semver/v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -21,6 +19,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/rollout"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -97,7 +97,7 @@ func (v *View) composeNumbers(status *controlplanev1.OpenshiftAssistedControlPla
 	}
 	status.ReleaseImage = v.reportedImage()
 	status.KubeconfigExpirationTime = v.kubeconfigExpiration()
-	status.Upgrade, status.PoolsBehind = v.upgradeStatus(), v.poolsBehind()
+	status.Upgrade, status.PoolsBehind = rollout.Status(v.Facts), rollout.PoolsBehind(v.Facts)
 	phase := v.Phase
 	percentage := installed.Percentage(v.Facts)
 	if phase == controlplanev1.InstallationInstalled {

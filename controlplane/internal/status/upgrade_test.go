@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/rollout"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
@@ -82,7 +83,7 @@ func TestManyPoolsAreCounted(t *testing.T) {
 		),
 	)
 	v := upgraded("4.21.0", controlplanev1.OpenshiftAssistedControlPlaneStatus{}, slices.Repeat(pools, 8))
-	g.Expect(v.poolsBehind()).To(HaveLen(mostPools))
+	g.Expect(rollout.PoolsBehind(v.Facts)).To(HaveLen(rollout.MaxPools))
 }
 
 // TestPoolsAreNamedWhileWorkersLagBehind: workers are upgraded after the control plane, and those of a paused
@@ -134,7 +135,7 @@ func TestPoolsAreNamedWhileWorkersLagBehind(t *testing.T) {
 				g.Expect(c.Message).To(BeEmpty())
 			}
 			g.Expect(c.Message).To(ContainSubstring(tc.text))
-			g.Expect(v.poolsBehind()).To(Equal(tc.behind))
+			g.Expect(rollout.PoolsBehind(v.Facts)).To(Equal(tc.behind))
 		})
 	}
 }

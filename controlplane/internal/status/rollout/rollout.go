@@ -1,4 +1,6 @@
-package status
+// Package rollout reports the progress of an upgrade of a cluster, and the MachineConfigPools that block or follow it. It has no client,
+// and no clock.
+package rollout
 
 import (
 	"cmp"
@@ -12,6 +14,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
@@ -21,21 +24,21 @@ import (
 // 4.20.1: 312 of 903 done (34% complete)".
 var complete = regexp.MustCompile(`\((\d{1,3})% complete\)`)
 
-// upgradeStatus returns the progress of the cluster's upgrade. While the API server does not answer it
+// Status returns the progress of the cluster's upgrade. While the API server does not answer it
 // returns the last known progress: hosts restart, and a single host includes the only API server.
-func (v *View) upgradeStatus() controlplanev1.UpgradeStatus {
-	before := v.ControlPlane.Status.Upgrade
+func Status(f *facts.Facts) controlplanev1.UpgradeStatus {
+	before := f.ControlPlane.Status.Upgrade
 	switch {
-	case !v.Installed() || v.Workload.OpenShiftVersion == "":
+	case !f.Installed() || f.Workload.OpenShiftVersion == "":
 		return before
-	case v.Workload.Upgrading == "":
+	case f.Workload.Upgrading == "":
 		return controlplanev1.UpgradeStatus{}
 	}
-	now := controlplanev1.UpgradeStatus{Version: "v" + v.Workload.Upgrading}
+	now := controlplanev1.UpgradeStatus{Version: "v" + f.Workload.Upgrading}
 	if now.Version == before.Version {
 		now.Percentage = before.Percentage // not each message has a percentage
 	}
-	if r := v.Workload.Rollout; r != nil {
+	if r := f.Workload.Rollout; r != nil {
 		if found := complete.FindStringSubmatch(r.Progress); found != nil {
 			percentage, _ := strconv.Atoi(found[1])                        // digits
 			now.Percentage = ptr.To(int32(min(percentage, 100) / 10 * 10)) //nolint:gosec // up to 100; full tens save writes
@@ -44,68 +47,68 @@ func (v *View) upgradeStatus() controlplanev1.UpgradeStatus {
 	return now
 }
 
-// upgradeUnderWay returns the release to which the cluster is being upgraded, and the progress; empty without
+// Progress returns the release to which the cluster is being upgraded, and the progress; empty without
 // upgrade.
-func (v *View) upgradeUnderWay() string {
-	under := v.upgradeStatus()
+func Progress(f *facts.Facts) string {
+	under := Status(f)
 	if under.Version == "" {
 		return ""
 	}
 	message := "upgrading the cluster to " + under.Version
-	if v.Workload.OpenShiftVersion == "" {
+	if f.Workload.OpenShiftVersion == "" {
 		message += ", whose API server does not answer now"
-		if v.Replicas() == 1 {
+		if f.Replicas() == 1 {
 			message += ", as is to be expected while its only host restarts"
 		}
 		return message
 	}
-	message = fmt.Sprintf("upgrading the cluster from v%s to %s", v.Workload.OpenShiftVersion, under.Version)
-	if r := v.Workload.Rollout; r != nil && r.Progress != "" {
+	message = fmt.Sprintf("upgrading the cluster from v%s to %s", f.Workload.OpenShiftVersion, under.Version)
+	if r := f.Workload.Rollout; r != nil && r.Progress != "" {
 		message += ": " + r.Progress
 	}
 	return message
 }
 
-// mostPools is the maximum number of pools in the status.
-const mostPools = 32
+// MaxPools is the maximum number of pools in the status.
+const MaxPools = 32
 
-// poolsBehind returns the worker pools that lag behind the control plane, or the last known ones while they
+// PoolsBehind returns the worker pools that lag behind the control plane, or the last known ones while they
 // cannot be read.
-func (v *View) poolsBehind() []string {
+func PoolsBehind(f *facts.Facts) []string {
 	switch {
-	case !v.PoolsMatter():
+	case !f.PoolsMatter():
 		return nil
-	case !v.Workload.PoolsKnown:
-		return v.ControlPlane.Status.PoolsBehind
+	case !f.Workload.PoolsKnown:
+		return f.ControlPlane.Status.PoolsBehind
 	}
 	var behind []string
-	for _, pool := range v.Workload.Pools {
-		if pool.Behind && !pool.ControlPlane() && len(behind) < mostPools {
+	for _, pool := range f.Workload.Pools {
+		if pool.Behind && !pool.ControlPlane() && len(behind) < MaxPools {
 			behind = append(behind, pool.Name)
 		}
 	}
 	return behind
 }
 
-// waitingPools names the MachineConfigPools that block an upgrade, or whose Nodes lag behind, and the user
+// WaitingPools names the MachineConfigPools that block an upgrade, or whose Nodes lag behind, and the user
 // action; empty without such pools.
-func (v *View) waitingPools() string {
+func WaitingPools(f *facts.Facts) string {
 	var texts []string
-	for _, pool := range v.Workload.Pools {
-		if words := v.pauseOf(&pool); v.PoolsMatter() && words != "" {
+	for _, pool := range f.Workload.Pools {
+		if words := poolText(f, &pool); f.PoolsMatter() && words != "" {
 			texts = append(texts, words)
 		}
 	}
 	return bound.Join(texts, "MachineConfigPool")
 }
 
-// pauseReason returns the reason of a condition that names such pools. A degraded pool needs a user action. A
+// PoolReason returns the reason of a condition that names such pools. A degraded pool needs a user action. A
 // paused pool is usually paused on purpose. Empty: no such pool is named.
-func (v *View) pauseReason() string {
+func PoolReason(f *facts.Facts) string {
 	reason := ""
-	for i := range v.Workload.Pools {
-		switch pool := &v.Workload.Pools[i]; {
-		case !v.PoolsMatter() || v.pauseOf(pool) == "":
+	for i := range f.Workload.Pools {
+		switch pool := &f.Workload.Pools[i]; {
+		case !f.PoolsMatter() || poolText(f, pool) == "":
 		case pool.Degraded != "":
 			return controlplanev1.MachineConfigPoolDegradedReason
 		case pool.Paused:
@@ -115,9 +118,9 @@ func (v *View) pauseReason() string {
 	return reason
 }
 
-// pauseOf returns the text for one pool. A paused worker pool is named while its Nodes lag behind.
-func (v *View) pauseOf(pool *workload.Pool) string {
-	under := v.Workload.Upgrading != ""
+// poolText returns the text for one pool. A paused worker pool is named while its Nodes lag behind.
+func poolText(f *facts.Facts, pool *workload.Pool) string {
+	under := f.Workload.Upgrading != ""
 	name, unpause := "MachineConfigPool "+pool.Name, fmt.Sprintf(
 		`oc patch machineconfigpool %s --type merge --patch '{"spec":{"paused":false}}'`, pool.Name,
 	)
@@ -141,12 +144,12 @@ func (v *View) pauseOf(pool *workload.Pool) string {
 	return ""
 }
 
-// following returns the condition of a control plane that is done: the message names workers that are not.
-func (v *View) following() metav1.Condition {
+// Finished returns the condition of a control plane that is done: the message names workers that are not.
+func Finished(f *facts.Facts) metav1.Condition {
 	const t = controlplanev1.RollingOutCondition
-	before := conditions.Get(v.ControlPlane, t)
-	if v.PoolsMatter() && !v.Workload.PoolsKnown && before != nil && before.Status == metav1.ConditionFalse {
+	before := conditions.Get(f.ControlPlane, t)
+	if f.PoolsMatter() && !f.Workload.PoolsKnown && before != nil && before.Status == metav1.ConditionFalse {
 		return *before // the last known condition
 	}
-	return condition.False(t, cmp.Or(v.pauseReason(), clusterv1.NotRollingOutReason), v.waitingPools())
+	return condition.False(t, cmp.Or(PoolReason(f), clusterv1.NotRollingOutReason), WaitingPools(f))
 }
