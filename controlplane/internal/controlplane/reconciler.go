@@ -252,12 +252,12 @@ func (r *Reconciler) advance(ctx context.Context, s *scope.Scope) error {
 		// Before the registration, which sets propagated metadata only when it creates an object.
 		reconcile.Run(ctx, s, r.metadata.Propagate),
 		reconcile.Run(
-			ctx, s, r.guard, r.registrar.AwaitDeletion, prerequisites.Requirements, r.creator.ReadTemplates, r.images.EnsurePullSecret,
+			ctx, s, r.addFinalizer, r.registrar.AwaitDeletion, prerequisites.Requirements, r.creator.ReadTemplates, r.images.EnsurePullSecret,
 			r.images.Resolve, prerequisites.Infrastructure, r.registrar.Register, r.creator.CreateMissing,
 		),
 		reconcile.Run(ctx, s, r.registrar.HoldForForeignAgents),
 		reconcile.Run(ctx, s, r.preflight.Check),
-		reconcile.Run(ctx, s, r.hooks.HoldDeleted),
+		reconcile.Run(ctx, s, r.hooks.AddLateHooks),
 		reconcile.Run(ctx, s, r.updater.Sync),
 		reconcile.Run(ctx, s, r.hooks.ExcludeGuards),
 		reconcile.Run(ctx, s, r.hooks.Protect),

@@ -21,7 +21,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// ExcludeGuards excludes guard Pods from the drains of control-plane Nodes. It runs after HoldDeleted and
+// ExcludeGuards excludes guard Pods from the drains of control-plane Nodes. It runs after AddLateHooks and
 // Sync. Therefore no Node is drained faster before its Machine has our hook. A foreign rule of the same name
 // is reported and not changed.
 func (h *Hooks) ExcludeGuards(ctx context.Context, s *scope.Scope) (bool, error) {
@@ -46,9 +46,9 @@ func (h *Hooks) ExcludeGuards(ctx context.Context, s *scope.Scope) (bool, error)
 	return true, nil
 }
 
-// HoldDeleted adds the missing hook to each Machine that is being deleted, and excludes it from a drain that must not
+// AddLateHooks adds the missing hook to each Machine that is being deleted, and excludes it from a drain that must not
 // begin. The hook is written first: without drain and hook Cluster API would proceed to the host of an etcd member.
-func (h *Hooks) HoldDeleted(ctx context.Context, s *scope.Scope) (bool, error) {
+func (h *Hooks) AddLateHooks(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Cluster == nil {
 		return true, nil
 	}

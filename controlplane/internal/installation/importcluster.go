@@ -97,7 +97,7 @@ func (r *Registrar) createOnce(ctx context.Context, s *scope.Scope, obj client.O
 		s.Again.In(reconcile.CacheLag)
 		return false, nil
 	case err != nil:
-		return r.rejected(s, kind, err)
+		return r.refused(s, kind, err)
 	}
 	return true, nil
 }

@@ -20,7 +20,7 @@ func TestRefusalIsRedacted(t *testing.T) {
 	s := scope.New(&facts.Facts{ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}})
 	registrar := NewRegistrar(nil, nil, nil, nil, nil, writer.New(nil, nil, clock.RealClock{}), clock.RealClock{})
 	refusal := apierrors.NewBadRequest("cannot reach https://img.example/?api_key=top-secret")
-	_, err := registrar.rejected(s, "AgentClusterInstall", refusal)
+	_, err := registrar.refused(s, "AgentClusterInstall", refusal)
 	g.Expect(err).NotTo(HaveOccurred())
 	message := s.Found.Blocked(status.Installation).Message
 	g.Expect(message).To(ContainSubstring("https://img.example/..."))

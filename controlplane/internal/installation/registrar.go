@@ -142,7 +142,7 @@ func (r *Registrar) applyRegistration(
 			"The manager checks whether it belongs to this cluster", kind, wanted.GetName()))
 		return false, nil
 	case err != nil:
-		return r.rejected(s, kind, err)
+		return r.refused(s, kind, err)
 	}
 	return true, nil
 }
@@ -186,8 +186,8 @@ func patchInstall(
 	return client.IgnoreNotFound(kube.PatchMetadata(ctx, c, before, after, writer.FieldOwner))
 }
 
-// rejected reports a refusal of the API server. It returns other errors.
-func (r *Registrar) rejected(s *scope.Scope, kind string, err error) (bool, error) {
+// refused reports a refusal of the API server. It returns other errors.
+func (r *Registrar) refused(s *scope.Scope, kind string, err error) (bool, error) {
 	if !kube.IsRefused(err) {
 		return false, err
 	}

@@ -315,7 +315,7 @@ func applyConfig(ctx context.Context, w *writer.Writer, s *scope.Scope, config, 
 func refusal(err error, correct string) (reason, message string) {
 	if errors.Is(err, errBootstrapOutdated) {
 		return controlplanev1.BootstrapProviderOutdatedReason, fmt.Sprintf("%v: its OpenshiftAssistedConfigs have no %s. Upgrade it, as "+
-			"clusterctl upgrade does; that is noticed within five minutes",
+			"clusterctl upgrade does; the upgrade is noticed within ten minutes",
 			errBootstrapOutdated, kube.UndeclaredField(err))
 	}
 	return controlplanev1.InvalidConfigurationReason, correct

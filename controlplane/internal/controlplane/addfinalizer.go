@@ -13,9 +13,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 )
 
-// guard adds the finalizer, and blocks the move of a cluster that is not installed. It records the UID of the Cluster, by
+// addFinalizer adds the finalizer, and blocks the move of a cluster that is not installed. It records the UID of the Cluster, by
 // which the objects of this control plane are recognized. It runs before any object is created.
-func (r *Reconciler) guard(ctx context.Context, s *scope.Scope) (bool, error) {
+func (r *Reconciler) addFinalizer(ctx context.Context, s *scope.Scope) (bool, error) {
 	after := s.Stored.DeepCopy()
 	controllerutil.AddFinalizer(after, controlplanev1.OpenshiftAssistedControlPlaneFinalizer)
 	contract.RecordClusterUID(after, s.Owner().UID)
