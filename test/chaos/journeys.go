@@ -12,6 +12,7 @@ import (
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -143,11 +144,14 @@ func (t *activeJourney) run(ctx context.Context, s step) error {
 	return t.awaitDeletion(ctx)
 }
 
-// linger waits for any time of an installation; the cluster is deleted then.
+// linger waits for any time of an installation; the cluster is deleted then. A Cluster that Cluster API has not
+// reconciled has no finalizer, and its control plane no owner: a deletion would leave the control plane.
 func (t *activeJourney) linger(ctx context.Context) error {
 	t.follower.recordAbandonment(t.namespace)
 	wait(ctx, t.patience)
-	return ctx.Err()
+	return t.cluster.Wait(ctx, "reconciled by Cluster API", func(s *lab.State) bool {
+		return s.ControlPlane != nil && metav1.GetControllerOfNoCopy(s.ControlPlane) != nil
+	})
 }
 
 // delete deletes the cluster, and waits until its Cluster is deleted.
