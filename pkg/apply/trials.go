@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"time"
 
@@ -22,30 +21,25 @@ const maxRefusals = 1024
 type Trials struct {
 	applier  *Applier
 	refusals *reconcile.Backoff
-	refused  *lru.Cache[object, refusal]
-}
-
-// refusal is the answer of the API server to the creation of an object.
-type refusal struct {
-	digest [sha256.Size]byte
-	err    error
+	// refused are the answers of the API server, by attempt. Contents that alternate have an answer each.
+	refused *lru.Cache[string, error]
 }
 
 // NewTrials returns Trials without remembered refusals. Its memory ends with the process.
 func NewTrials(applier *Applier, refusals *reconcile.Backoff) *Trials {
-	return &Trials{applier: applier, refusals: refusals, refused: lru.New[object, refusal](maxRefusals)}
+	return &Trials{applier: applier, refusals: refusals, refused: lru.New[string, error](maxRefusals)}
 }
 
 // Refused returns the remembered refusal of the same content, and the delay after which the request may be sent again.
 // Call it for all objects before the first TryCreate if several are tried together.
 func (t *Trials) Refused(desired client.Object) (left time.Duration, err error) {
-	key, digest, err := t.identify(desired)
+	attempt, err := t.attempt(desired)
 	if err != nil {
 		return 0, err
 	}
-	last, ok := t.refused.Get(key)
-	if left := t.refusals.Left(attempt(key, digest)); ok && last.digest == digest && left > 0 {
-		return left, last.err
+	refusal, ok := t.refused.Get(attempt)
+	if left := t.refusals.Left(attempt); ok && left > 0 {
+		return left, refusal
 	}
 	return 0, nil
 }
@@ -56,29 +50,28 @@ func (t *Trials) TryCreate(ctx context.Context, desired client.Object) (left tim
 	if left, err := t.Refused(desired); err != nil {
 		return left, err
 	}
-	key, digest, err := t.identify(desired)
+	attempt, err := t.attempt(desired)
 	if err != nil {
 		return 0, err
 	}
 	err = t.applier.TryCreate(ctx, desired)
 	if !kube.IsRefused(err) {
-		t.refused.Remove(key)
+		t.refused.Remove(attempt)
+		if err == nil {
+			t.refusals.Reset(attempt)
+		}
 		return 0, err
 	}
-	t.refused.Add(key, refusal{digest: digest, err: err})
-	return t.refusals.Record(attempt(key, digest)), err
+	t.refused.Add(attempt, err)
+	return t.refusals.Record(attempt), err
 }
 
-// attempt returns the key of the creation of an object with some content.
-func attempt(key object, digest [sha256.Size]byte) string {
-	return fmt.Sprintf("create %s %s %x", key.kind, key.name, digest)
-}
-
-func (t *Trials) identify(desired client.Object) (key object, digest [sha256.Size]byte, err error) {
+// attempt identifies the creation of an object with some content.
+func (t *Trials) attempt(desired client.Object) (string, error) {
 	kind, err := apiutil.GVKForObject(desired, t.applier.client.Scheme())
 	if err != nil {
-		return key, digest, fmt.Errorf("cannot determine the kind of %T: %w", desired, err)
+		return "", fmt.Errorf("cannot determine the kind of %T: %w", desired, err)
 	}
-	digest, err = digestOf(desired)
-	return object{kind.GroupKind(), client.ObjectKeyFromObject(desired)}, digest, err
+	digest, err := digestOf(desired)
+	return fmt.Sprintf("create %s %s %x", kind.GroupKind(), client.ObjectKeyFromObject(desired), digest), err
 }

@@ -51,6 +51,9 @@ func TestTrialsRepeatRefusedContentAtLimitedRate(t *testing.T) {
 	_, err = try("2")
 	g.Expect(err).To(MatchError(answer))
 	g.Expect(requests).To(Equal(3), "other content may be accepted")
+	_, err = try("1")
+	g.Expect(err).To(MatchError(answer))
+	g.Expect(requests).To(Equal(3), "contents that alternate are not sent each time")
 	clock.Step(time.Minute)
 	answer = errors.New("no answer")
 	for range 2 {
