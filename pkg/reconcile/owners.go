@@ -30,18 +30,18 @@ func (o *Owners) Write(wanted, found client.Object, write func() error) (refused
 	if kube.IsNil(found) {
 		return 0, write()
 	}
-	id := ownersKey(found)
-	if kube.HasOwners(found, wanted.GetOwnerReferences()) || o.Left(found) == 0 {
+	id, left := ownersKey(found), o.Left(found)
+	if kube.HasOwners(found, wanted.GetOwnerReferences()) || left == 0 {
 		if err := write(); !kube.OwnersRefused(err) {
 			if err == nil {
 				o.refusals.Reset(id)
 			}
 			return 0, err
 		}
-		o.refusals.Record(id)
+		left = o.refusals.Record(id)
 	}
 	wanted.SetOwnerReferences(found.GetOwnerReferences())
-	return o.refusals.Left(id), write()
+	return left, write()
 }
 
 func ownersKey(obj client.Object) string { return Key("owners "+string(obj.GetUID()), obj) }

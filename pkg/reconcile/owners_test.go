@@ -63,3 +63,33 @@ func TestRefusedOwnerReferencesAreRetriedWithBackoff(t *testing.T) {
 	_, err = owners.Write(w, found, func() error { return errors.New("no connection") })
 	g.Expect(err).To(MatchError("no connection"), "no other error is retried")
 }
+
+// passingClock is a clock whose time passes with each reading.
+type passingClock struct {
+	now  time.Time
+	step time.Duration
+}
+
+func (c *passingClock) Now() time.Time {
+	now := c.now
+	c.now = now.Add(c.step)
+	return now
+}
+
+func (c *passingClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+// Otherwise no condition reports the refusal, and no reconcile is scheduled.
+func TestOmittedOwnerReferencesAreReportedAtTheEndOfTheDelay(t *testing.T) {
+	g := NewWithT(t)
+	clock := &passingClock{now: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)}
+	owners := NewOwners(NewRefusals(clock))
+	found := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "m", UID: "1"}}
+	wanted := found.DeepCopy()
+	wanted.OwnerReferences = []metav1.OwnerReference{{Kind: "OpenshiftAssistedConfig", Name: "m", UID: "config"}}
+	owners.refusals.Record(ownersKey(found))
+	clock.now, clock.step = clock.now.Add(RefusedDelay-time.Second), time.Second
+	refused, err := owners.Write(wanted, found, func() error { return nil })
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(wanted.OwnerReferences).To(BeEmpty())
+	g.Expect(refused).To(BeNumerically(">", 0))
+}
