@@ -3,6 +3,7 @@ package controlplane
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
@@ -202,6 +203,14 @@ func TestRefusedHoldForForeignAgentIsReported(t *testing.T) {
 	), "holdInstallation"
 	h.endDeferral()
 	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", reconcile.RefusedDelay))
+	for range 5 {
+		s := h.gather()
+		_, err := h.r.registrar.HoldForForeignAgents(t.Context(), s)
+		h.Expect(err).NotTo(HaveOccurred())
+		h.Expect(s.Again.Delay()).To(Equal(reconcile.RefusedDelay), "the interval does not grow")
+		now := h.clock.Now().Add(reconcile.RefusedDelay)
+		h.clock.now = func() time.Time { return now }
+	}
 	h.Expect(*conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)).To(And(
 		HaveField("Reason", controlplanev1.InstallationRejectedReason), HaveField("Message", ContainSubstring("tenant/theirs"))))
 }

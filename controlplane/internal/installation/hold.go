@@ -37,7 +37,8 @@ func (r *Registrar) holdInstallation(ctx context.Context, s *scope.Scope, becaus
 		s.Again.In(reconcile.CacheLag) // it is deleted: an apply with the UID of a deleted object is a conflict
 		return false, nil
 	case kube.IsRefused(err):
-		r.writer.Refused(s, "hold")
+		// The hold protects the disks of hosts: the interval does not grow, unlike that of other refused requests.
+		s.Again.In(reconcile.RefusedDelay)
 		s.Block(controlplanev1.InstallationRejectedReason,
 			fmt.Sprintf("The installation could not be held: %s. %s", assisted.RedactURLs(err.Error()), because))
 		return false, nil
