@@ -43,9 +43,11 @@ func (v *View) restartLeft(conditionType string) time.Duration {
 // restartIsKnown reports whether a restart is planned, or was planned when the condition was reported. A reported
 // restart counts until the control plane is healthy. The manager may have restarted since. ClusterOperators recover some
 // time after the cluster reports the end of the upgrade or of the rollout. Each kind is also watched
-// separately, so that the end may arrive before the recovery of the operators.
+// separately, so that the end may arrive before the recovery of the operators. A reported restart does not explain a
+// cluster that answers and whose operators cannot be read.
 func (v *View) restartIsKnown(before *metav1.Condition) bool {
-	return before.Reason == controlplanev1.ControlPlaneRestartingReason || len(v.plannedRestarts()) > 0
+	reported := before.Reason == controlplanev1.ControlPlaneRestartingReason && (!v.Workload.Connected || v.healthKnown())
+	return reported || len(v.plannedRestarts()) > 0
 }
 
 // restarting returns the condition during a planned restart.

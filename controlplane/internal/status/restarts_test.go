@@ -23,6 +23,7 @@ func TestPlannedRestartIsNoFailureUntilItsLimit(t *testing.T) {
 	justDown := workload.State{LastSuccess: now.Add(-time.Minute)}
 	managerRestarted := workload.State{}
 	notServing := workload.State{Connected: true, LastSuccess: now, Unhealthy: []string{"ClusterOperator kube-apiserver is not available"}}
+	unread := workload.State{Connected: true, LastSuccess: now, UnreadSince: now.Add(-6 * time.Minute)}
 	with := func(w workload.State, restarts []string) workload.State { w.Restarts = restarts; return w }
 	yes, unknownFor := metav1.ConditionTrue, func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 	for situation, tc := range map[string]struct {
@@ -186,6 +187,18 @@ func TestPlannedRestartIsNoFailureUntilItsLimit(t *testing.T) {
 			metav1.ConditionFalse,
 			controlplanev1.NotAvailableReason,
 			"kube-apiserver",
+			0,
+		},
+		"answers after the restart, operators cannot be read": {
+			single,
+			"",
+			unread,
+			metav1.ConditionUnknown,
+			controlplanev1.ControlPlaneRestartingReason,
+			unknownFor(10 * time.Minute),
+			metav1.ConditionUnknown,
+			controlplanev1.HealthUnknownReason,
+			"",
 			0,
 		},
 		"no restart is planned or reported: operators not available": {
