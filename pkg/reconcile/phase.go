@@ -4,6 +4,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -20,6 +21,9 @@ func Run[T any](ctx context.Context, known T, phases ...Phase[T]) error {
 	}
 	return nil
 }
+
+// ErrPanicked is the error that is reported after a panic: the phases have no result then.
+var ErrPanicked = errors.New("a phase panicked")
 
 // Requeue is when an object is reconciled again without an event, because a point in time cannot be watched.
 // The zero value requests no reconcile.

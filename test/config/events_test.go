@@ -11,11 +11,11 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// emitters are the functions that emit Events, with the type of their Events. If the type is empty, the first
-// argument is the type. The second argument is the reason.
-var emitters = map[string]string{"Event": "Normal", "Warn": "Warning", "QueueEvent": ""}
+// emitters are the methods that queue Events. The first argument is the type of the Event, the second one its reason.
+var emitters = sets.New("Event", "StatusEvent")
 
 var eventRow = regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| (Normal|Warning) \\|")
 
@@ -57,16 +57,13 @@ func emitted(t *testing.T, provider string) map[string]string {
 			if !is {
 				return true
 			}
-			kind, is := emitters[method.Sel.Name]
-			if receiver, through := method.X.(*ast.SelectorExpr); !is || len(call.Args) < 2 || through && receiver.Sel.Name == "Recorder" {
+			if !emitters.Has(method.Sel.Name) || len(call.Args) < 2 {
 				return true
 			}
-			if selector, is := call.Args[0].(*ast.SelectorExpr); is && kind == "" {
-				kind, is = strings.CutPrefix(selector.Sel.Name, "EventType")
-				if !is {
-					return true // another function of that name
-				}
-			}
+			eventType, is := call.Args[0].(*ast.SelectorExpr)
+			g.Expect(is).To(BeTrue(), "%s: the type of an Event is no constant", file)
+			kind, is := strings.CutPrefix(eventType.Sel.Name, "EventType")
+			g.Expect(is).To(BeTrue(), "%s: the type of an Event is no constant", file)
 			found[reasonIn(t, constants, call.Args[1])] = kind
 			return true
 		})

@@ -26,6 +26,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/infraenv"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/prerequisites"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/protection"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -167,21 +168,27 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	failure := reconcile.ErrPanicked
 	// Every path reports conditions and status, with one patch at most.
 	defer func() {
-		reterr = errors.Join(reterr, r.report(ctx, s, reterr))
+		reterr = errors.Join(reterr, r.report(ctx, s, failure))
 		result.RequeueAfter = s.Again.Delay()
 	}()
+	failure = r.advance(ctx, s)
+	return result, failure
+}
 
+// advance runs the phases.
+func (r *Reconciler) advance(ctx context.Context, s *scope.Scope) error {
 	switch {
 	case s.Paused():
-		return result, nil
+		return nil
 	case s.Deleting():
-		return result, reconcile.Run(ctx, s, r.deletion.KeepInUse, r.deletion.DeleteBoundAgents, r.deletion.KeepForeignAgents,
+		return reconcile.Run(ctx, s, r.deletion.KeepInUse, r.deletion.DeleteBoundAgents, r.deletion.KeepForeignAgents,
 			r.deletion.DeleteInfraEnv, r.deletion.DeleteLeftAgents, r.deletion.ConfirmDeleted, r.deletion.RemoveFinalizer)
 	default:
 		identification.ReportHost(s)
-		return result, reconcile.Run(ctx, s, r.addFinalizer, r.protector.Protect, r.infraEnvs.Relabel, r.restore, r.prerequisites.Check,
+		return reconcile.Run(ctx, s, r.addFinalizer, r.protector.Protect, r.infraEnvs.Relabel, r.restore, r.prerequisites.Check,
 			r.infraEnvs.EnsureImage, r.bootData.Publish, r.identifier.Identify, r.fencing.Fence, r.binder.Bind, r.binder.Approve, r.binder.Observe)
 	}
 }

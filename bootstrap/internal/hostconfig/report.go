@@ -22,8 +22,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// report writes the status if it changed, and emits the events. An urgent change is written at once, any other
-// change once it lasts.
+// report writes the status if it changed, and emits the Events. An urgent change is written at once, any other
+// change once it lasts. The Events about the state wait for the status.
 func (r *Reconciler) report(ctx context.Context, s *scope.Scope, failure error) error {
 	if s.Deleting() && !controllerutil.ContainsFinalizer(s.Stored, bootstrapv1.OpenshiftAssistedConfigFinalizer) {
 		reconcile.EmitActions(r.Recorder, s.Stored, s.Events())
@@ -39,19 +39,25 @@ func (r *Reconciler) report(ctx context.Context, s *scope.Scope, failure error) 
 	if left := r.deferReport(s); left > 0 {
 		s.Again.In(left)
 		r.remember(s, &s.Config.Status)
-	} else {
-		reported := s.Stored.DeepCopy()
-		reported.Status = s.Status
-		if err := apply.PatchStatus(ctx, r.Client, s.Stored, reported); err != nil {
-			reconcile.EmitActions(r.Recorder, s.Stored, s.Events())
-			return err
-		}
-		measured(s.Stored, reported)
-		measure.Reactions(s.Reactions)
-		r.logged(s.Stored, reported, s.Events())
-		r.remember(s, &s.Status)
-		r.deferred.Reset(s.Key())
+		reconcile.EmitActions(r.Recorder, s.Stored, s.Events())
+		return nil
 	}
+	return r.writeStatus(ctx, s)
+}
+
+// writeStatus writes the status, and then emits the Events.
+func (r *Reconciler) writeStatus(ctx context.Context, s *scope.Scope) error {
+	reported := s.Stored.DeepCopy()
+	reported.Status = s.Status
+	if err := apply.PatchStatus(ctx, r.Client, s.Stored, reported); err != nil {
+		reconcile.EmitActions(r.Recorder, s.Stored, s.Events())
+		return err
+	}
+	measured(s.Stored, reported)
+	measure.Reactions(s.Reactions)
+	r.logged(s.Stored, reported, s.Events())
+	r.remember(s, &s.Status)
+	r.deferred.Reset(s.Key())
 	reconcile.EmitEvents(r.Recorder, s.Stored, s.Events())
 	return nil
 }

@@ -154,3 +154,52 @@ func TestEventOfActionSurvivesFailedReport(t *testing.T) {
 	w.Expect(err).To(MatchError(ContainSubstring("no answer")))
 	w.Expect(w.event()).To(HavePrefix("Normal HostApproved"))
 }
+
+// TestEventOfStatusWaitsForTheStatus: until the status is written, each reconcile finds the state again.
+func TestEventOfStatusWaitsForTheStatus(t *testing.T) {
+	w := booted(t)
+	w.create(discovered("a", "m", bootMAC))
+	w.reconcile()
+	w.registerWithCluster("a", "known")
+	w.reconcile()
+	for w.event() != "" {
+		continue
+	}
+	for w.reconciler.deferred.UrgentDelay(client.ObjectKeyFromObject(w.config())) == 0 {
+		continue
+	}
+	w.enter("a", "error")
+	for range 2 {
+		w.Expect(w.reconcile().RequeueAfter).To(BeNumerically(">", 0))
+		w.Expect(w.event()).To(BeEmpty(), "the status is not written")
+	}
+	w.clock = w.clock.Add(time.Minute)
+	for range 2 {
+		w.reconcile()
+	}
+	w.Expect(w.event()).To(HavePrefix("Warning HostInstallationFailed"))
+	w.Expect(w.event()).To(BeEmpty())
+}
+
+// TestConditionsSurviveAPanic: stages that no phase reached are not reported as lost.
+func TestConditionsSurviveAPanic(t *testing.T) {
+	w := booted(t)
+	w.create(discovered("a", "m", bootMAC))
+	w.reconcile()
+	w.lasts(bootstrapv1.HostIdentifiedCondition, metav1.ConditionTrue, bootstrapv1.HostIdentifiedReason)
+	config := w.config()
+	w.change(config, func() {
+		config.Generation++     // an urgent report
+		config.Finalizers = nil // the first phase adds it
+	})
+	w.cache.Client = interceptor.NewClient(w.cached(), interceptor.Funcs{
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			panic("a defect")
+		},
+	})
+	w.Expect(func() {
+		_, _ = w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(config)})
+	}).To(PanicWith("a defect"))
+	w.Expect(w.config().Status.ObservedGeneration).To(Equal(config.Generation), "the status was written")
+	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionTrue, bootstrapv1.HostIdentifiedReason)
+}

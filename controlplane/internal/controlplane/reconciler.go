@@ -220,14 +220,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	if s.Moved() {
 		return ctrl.Result{}, r.release(ctx, s)
 	}
+	failure := reconcile.ErrPanicked
 	defer func() {
-		reterr = errors.Join(reterr, r.report(ctx, s, reterr))
+		reterr = errors.Join(reterr, r.report(ctx, s, failure))
 		result.RequeueAfter = s.Again.Delay()
 		if reterr != nil {
 			r.retries.want(req, result.RequeueAfter)
 		}
 	}()
-	return ctrl.Result{}, r.advance(ctx, s)
+	failure = r.advance(ctx, s)
+	return ctrl.Result{}, failure
 }
 
 // advance runs the phases.

@@ -91,8 +91,12 @@ func queueEvents(s *scope.Scope, before, cp *controlplanev1.OpenshiftAssistedCon
 		return
 	}
 	switch installed.Reason {
-	case controlplanev1.ReregisteredReason, controlplanev1.WorkersNotCreatedReason, controlplanev1.PreparationFailedReason:
-		s.Found.StatusEvent(corev1.EventTypeWarning, installed.Reason, "%s", installed.Message)
+	case controlplanev1.ReregisteredReason:
+		s.Found.StatusEvent(corev1.EventTypeWarning, controlplanev1.ReregisteredReason, "%s", installed.Message)
+	case controlplanev1.WorkersNotCreatedReason:
+		s.Found.StatusEvent(corev1.EventTypeWarning, controlplanev1.WorkersNotCreatedReason, "%s", installed.Message)
+	case controlplanev1.PreparationFailedReason:
+		s.Found.StatusEvent(corev1.EventTypeWarning, controlplanev1.PreparationFailedReason, "%s", installed.Message)
 	}
 }
 

@@ -10,12 +10,14 @@ import (
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/machines"
@@ -181,4 +183,16 @@ func TestEventOfActionSurvivesFailedReport(t *testing.T) {
 	_, err := h.r.Reconcile(t.Context(), h.request())
 	h.Expect(err).To(MatchError(ContainSubstring("no answer")))
 	h.Expect(recorder.Events).To(Receive(ContainSubstring("HostHeld Machine " + m.Name)))
+}
+
+// TestPanicIsReportedAsFailure: the phases after a panic have no result.
+func TestPanicIsReportedAsFailure(t *testing.T) {
+	h := newHub(t, world(nil)...)
+	h.cached.Client = interceptor.NewClient(h.Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake one
+		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+			panic("a defect")
+		},
+	})
+	h.Expect(func() { _, _ = h.r.Reconcile(t.Context(), h.request()) }).To(PanicWith("a defect"))
+	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.MachinesCreatedCondition)).To(Equal(clusterv1.InternalErrorReason))
 }
