@@ -31,6 +31,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn/conntest"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/objects"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
@@ -358,10 +359,10 @@ func TestConcurrentReadsAreLimited(t *testing.T) {
 func TestHangingClusterDelaysOtherReadsOnce(t *testing.T) {
 	h, _ := connectedHub(t)
 	reads := 0
-	answering := func(err error) resource {
-		return resource{read: func(context.Context, client.Client) (string, func(*connection), error) {
+	answering := func(err error) objects.Resource {
+		return objects.Resource{Read: func(context.Context, client.Client) (string, func(*objects.State), error) {
 			reads++
-			return "", func(*connection) {}, err
+			return "", func(*objects.State) {}, err
 		}}
 	}
 	conn := h.lookup(clusterKey)

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"reflect"
-	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
@@ -23,7 +21,6 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/http2conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/objects"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 const (
@@ -81,10 +78,8 @@ type connection struct {
 	stop     context.CancelFunc
 	// polled is true while the connection does not support watches: each visit then reads all resources.
 	polled bool
-	// expecting is true while hosts of the cluster are expected to join. onDemand are the resources that are
-	// watched on demand.
-	expecting bool
-	onDemand  sets.Set[string]
+	// onDemand are the resources that are watched on demand.
+	onDemand sets.Set[string]
 	// unread are the required resources that cannot be read or watched, unreadOnDemand the optional ones. The
 	// state is complete without the optional ones.
 	unread, unreadOnDemand sets.Set[string]
@@ -95,30 +90,15 @@ type connection struct {
 	unreadSince time.Time
 	failure     *failure
 	kubernetes  string
-	nodes       objects.NodeList
-	// releases are the OpenShift versions of machine configurations, by name. They are kept during an upgrade,
-	// and while releasesNeeded is true.
-	releases       map[string]string
-	releasesNeeded bool
-	// pools are the MachineConfigPools to report.
-	pools       []workload.Pool
-	poolsNeeded bool
-	tokens      sets.Set[types.UID]
-	// latestRequest is the UID of the newest CertificateSigningRequest of a kubelet.
-	latestRequest types.UID
-	// requestsRead is when the CertificateSigningRequests were last read.
-	requestsRead time.Time
-	// serverCA are the certificate authorities (PEM) of the machine config server. They are read while hosts are
-	// expected.
-	serverCA string
-	// health holds the health of each object in objects.Observed, in the same order.
-	health [len(objects.Observed)]objects.Health
+	// state is what was read of the objects of the cluster.
+	state *objects.State
 }
 
 func newConnection(key client.ObjectKey, clk clock.PassiveClock, reading *semaphore.Weighted, notify, requestVisit func()) *connection {
 	return &connection{
 		key: key, clock: clk, reading: reading, notify: notify, requestVisit: requestVisit, watchTime: watchTime,
 		unread: sets.New[string](), unreadOnDemand: sets.New[string](), serving: authorities.NewServing(clk),
+		state: objects.NewState(clk),
 	}
 }
 
@@ -224,62 +204,18 @@ func (c *connection) observe() workload.State {
 }
 
 // view is observe for callers that hold the lock.
-func (c *connection) view() workload.State {
-	seen := workload.State{Connected: c.connected, LastSuccess: c.answered(), Restarts: c.restarts()}
-	if !seen.Connected {
+func (c *connection) view() (seen workload.State) {
+	if c.connected {
+		seen = c.state.View(c.isCurrent)
+		seen.KubernetesVersion, seen.UnreadSince = c.kubernetes, c.unreadSince
+	} else {
+		seen.Restarts = c.state.Restarts()
 		if c.failure != nil {
 			seen.Failure = &c.failure.Failure
 		}
-		return seen
 	}
-	seen.KubernetesVersion, seen.UnreadSince = c.kubernetes, c.unreadSince
-	if c.watching.Has(tokenSecrets.name) && !c.unread.Has(tokenSecrets.name) {
-		seen.Tokens = c.tokens.Clone()
-	}
-	seen.Nodes, seen.Requested = append(seen.Nodes, c.nodes...), c.latestRequest
-	if c.onDemand.Has(serverCAs.name) { // without a watch the last value may be outdated
-		seen.ServerCA = c.serverCA
-	}
-	if c.onDemand.Has(pools.name) {
-		seen.Pools, seen.PoolsKnown = slices.Clone(c.pools), true
-	}
-	for i, n := range seen.Nodes {
-		seen.Nodes[i].Release = c.releases[n.Config]
-	}
-	if r := c.released(); r != nil {
-		seen.OpenShiftVersion, seen.ReleaseImage, seen.Upgrading = r.Completed, r.Image, r.Upgrading
-		seen.Channel, seen.Offers, seen.Rollout = r.Channel, r.Offers, r.Rollout
-	}
-	seen.Etcd = c.health[slices.Index(objects.Observed[:], objects.EtcdOperator)].Etcd
-	for _, h := range c.health {
-		if h.Problem != "" {
-			seen.Unhealthy = append(seen.Unhealthy, h.Problem)
-		}
-	}
+	seen.Connected, seen.LastSuccess = c.connected, c.answered()
 	return seen
-}
-
-// restarts returns the planned changes that restart API servers or control plane hosts. The caller holds the
-// lock.
-func (c *connection) restarts() []string {
-	var planned []string
-	for _, n := range c.nodes {
-		if n.Reconfigured {
-			planned = append(planned, "Node "+bound.Value(n.Name)+" is being brought to another machine configuration")
-		}
-	}
-	for i, h := range c.health {
-		if h.RollsOut {
-			planned = append(planned, "ClusterOperator "+objects.Observed[i].Name+" rolls out another revision")
-		}
-	}
-	return planned
-}
-
-// released returns the release in the ClusterVersion, or nil if that was not read yet. The caller holds the
-// lock.
-func (c *connection) released() *objects.Release {
-	return c.health[slices.Index(objects.Observed[:], objects.ClusterVersion)].Release
 }
 
 // answered returns the time of the last response. The caller holds the lock.
@@ -293,7 +229,7 @@ func (c *connection) answered() time.Time {
 // update changes the state, and notifies if the change is visible.
 func (c *connection) update(change func()) {
 	c.mu.Lock()
-	before, neededBefore := c.view(), c.needsPools()
+	before, neededBefore := c.view(), c.state.NeedsPools()
 	change()
 	after := c.view()
 	begins := c.resumePools(neededBefore)
@@ -308,9 +244,9 @@ func (c *connection) update(change func()) {
 }
 
 // unreadable records whether a resource, or its watch, cannot be read. The caller holds the lock.
-func (c *connection) unreadable(ctx context.Context, r resource, what string, err error) {
+func (c *connection) unreadable(ctx context.Context, r objects.Resource, what string, err error) {
 	unread := c.unread
-	if r.demand != nil {
+	if r.Demand != nil {
 		unread = c.unreadOnDemand
 	}
 	if err == nil {

@@ -15,15 +15,8 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn/conntest"
@@ -299,44 +292,6 @@ func TestUnreadableTokensAreUnknown(t *testing.T) {
 	s.set(func() { s.refuse[secretsPath] = false })
 	h.visit(t.Context())
 	h.Expect(h.observeChange().Tokens).NotTo(BeNil())
-}
-
-// The watch may report the deletion of a Node after a Node with its name was created again.
-func TestReplacedNodeIsNotRemoved(t *testing.T) {
-	g := NewWithT(t)
-	conn := newConnection(clusterKey, clock.RealClock{}, nil, func() {}, func() {})
-	conn.nodes.Put(workload.Node{Name: "n0", UID: "new"})
-	removed := watchEvent{Type: watch.Deleted}
-	removed.Object.Metadata.Name = "n0"
-	for uid, left := range map[types.UID]int{"old": 1, "new": 0} {
-		removed.Object.Metadata.UID = uid
-		put, err := readNodeChange(t.Context(), conn, nil, removed)
-		g.Expect(err).NotTo(HaveOccurred())
-		conn.nodes = objects.NodeList{{Name: "n0", UID: "new"}}
-		put(conn)
-		g.Expect(conn.nodes).To(HaveLen(left))
-	}
-}
-
-// The kinds are defined while they are read.
-func TestUndefinedKindHasNoVersion(t *testing.T) {
-	g := NewWithT(t)
-	lists := 0
-	c := fake.NewClientBuilder().WithScheme(conn.Scheme).WithInterceptorFuncs(interceptor.Funcs{
-		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
-			if lists++; lists == 1 {
-				return apierrors.NewNotFound(schema.GroupResource{}, "")
-			}
-			list.SetResourceVersion("101")
-			return nil
-		},
-	}).Build()
-	version, _, err := readHealth(t.Context(), c, objects.ClusterOperatorKind)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(version).To(BeEmpty(), "a watch would miss objects that are created between the two reads")
-	version, _, err = readHealth(t.Context(), c, objects.ClusterOperatorKind)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(version).To(Equal("101"))
 }
 
 func TestClusterWithoutOpenShiftKinds(t *testing.T) {

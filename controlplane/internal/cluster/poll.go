@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/objects"
 )
 
 const (
@@ -24,7 +26,7 @@ func (c *connection) setPolled(polled bool) {
 	}
 	c.endWatches()
 	c.polled = polled
-	for _, r := range resources {
+	for _, r := range objects.Resources {
 		c.unread.Delete(watchOf(r))
 		c.unreadOnDemand.Delete(watchOf(r))
 	}
@@ -34,7 +36,7 @@ func (c *connection) setPolled(polled bool) {
 func (c *connection) nextPoll(installed bool) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !installed || c.expecting || c.needsPools() {
+	if !installed || c.state.HostsExpected || c.state.NeedsPools() {
 		return wait.Jitter(pollUrgent, jitter)
 	}
 	return wait.Jitter(pollInterval, jitter)
@@ -43,9 +45,9 @@ func (c *connection) nextPoll(installed bool) time.Duration {
 // releaseUnneeded marks the resources that are not needed any more as not watched. For a watched cluster the
 // end of the watch does this. The caller holds the lock.
 func (c *connection) releaseUnneeded() {
-	for _, r := range resources {
-		if !c.needs(r) {
-			c.onDemand.Delete(r.name)
+	for _, r := range objects.Resources {
+		if !c.state.Needs(r) {
+			c.onDemand.Delete(r.Name)
 		}
 	}
 }

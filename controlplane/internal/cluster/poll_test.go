@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn/conntest"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/objects"
 )
 
 // loadBalancer serves an apiServer at another address, over HTTP/1.1 unless http2 is set.
@@ -114,7 +113,7 @@ func TestPolledClusterIsVisitedOftenWhileHostsAreExpected(t *testing.T) {
 	h.ExpectHosts(clusterKey, true)
 	h.Expect(h.visits).To(Receive())
 	s.put(requestsPath, &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "r1", UID: "r1"}})
-	configMap, ca := authority(t, objects.ServerCAName, "ca-bundle.crt")
+	configMap, ca := authority(t, "machine-config-server-ca", "ca-bundle.crt")
 	s.put(serverCAsPath, configMap)
 	h.Expect(h.visit(t.Context())).To(BeNumerically("~", pollUrgent, float64(pollUrgent)*jitter*1.1))
 	seen := h.observeChange()

@@ -1,8 +1,7 @@
 package cluster
 
 import (
-	"context"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,16 +10,17 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn/conntest"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/objects"
 )
 
 const requestsPath = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+
+// requestsName is the name of the resource.
+var requestsName = objects.Resources[slices.IndexFunc(objects.Resources, func(r objects.Resource) bool {
+	return r.Path == requestsPath
+})].Name
 
 // requestOf returns a request that was created some time after a fixed date.
 func requestOf(uid string, after time.Duration) *certificatesv1.CertificateSigningRequest {
@@ -71,7 +71,7 @@ func TestRequestsAreReadOnceAndWatchedOnDemand(t *testing.T) {
 		conn := h.ensureConnection(clusterKey)
 		conn.mu.Lock()
 		defer conn.mu.Unlock()
-		return conn.onDemand.Has(requests.name)
+		return conn.onDemand.Has(requestsName)
 	}, time.Minute).Should(BeFalse(), "the watch ends after its duration")
 	h.Expect(s.watched(requestsPath)).To(BeZero())
 	h.ExpectHosts(clusterKey, true)
@@ -122,7 +122,7 @@ func TestUnexpectedRequestsAreReadDaily(t *testing.T) {
 
 	conn := h.ensureConnection(clusterKey)
 	conn.mu.Lock()
-	conn.requestsRead = conn.requestsRead.Add(-requestsAge)
+	conn.state.RequestsRead = conn.state.RequestsRead.Add(-24 * time.Hour)
 	conn.mu.Unlock()
 	h.visit(t.Context())
 	h.Expect(h.Observe(clusterKey).Requested).To(Equal(types.UID("later")))
@@ -174,7 +174,7 @@ func TestFailedWatchOnDemandHidesNothing(t *testing.T) {
 		conn := h.ensureConnection(clusterKey)
 		conn.mu.Lock()
 		defer conn.mu.Unlock()
-		return conn.onDemand.Has(requests.name)
+		return conn.onDemand.Has(requestsName)
 	}, time.Minute).Should(BeFalse())
 	h.Expect(h.Observe(clusterKey).UnreadSince).To(BeZero())
 }
@@ -189,23 +189,4 @@ func TestRequestsAreWatchedFromFirstConnection(t *testing.T) {
 	h.visit(t.Context())
 	h.Eventually(func() int { return s.watched(requestsPath) }).Should(Equal(1))
 	h.Expect(h.observeChange().Requested).To(BeEmpty())
-}
-
-func TestLatestRequest(t *testing.T) {
-	g := NewWithT(t)
-	c := fake.NewClientBuilder().WithScheme(conn.Scheme).WithInterceptorFuncs(interceptor.Funcs{
-		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
-			for name, after := range []time.Duration{0, time.Hour, time.Minute} {
-				item := metav1.PartialObjectMetadata{ObjectMeta: requestOf(strconv.Itoa(name), after).ObjectMeta}
-				list.(*metav1.PartialObjectMetadataList).Items = append(list.(*metav1.PartialObjectMetadataList).Items,
-					item) //nolint:forcetypeassert // only this type is read
-			}
-			return nil
-		},
-	}).Build()
-	_, put, err := readRequests(t.Context(), c)
-	g.Expect(err).NotTo(HaveOccurred())
-	conn := newConnection(clusterKey, clock.RealClock{}, nil, func() {}, func() {})
-	put(conn)
-	g.Expect(conn.latestRequest).To(Equal(types.UID("1")))
 }

@@ -5,30 +5,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/tokens"
 )
-
-// tokenSecrets are the Secrets that tokens are bound to. The deletion of its Secret ends a token.
-var tokenSecrets = resource{
-	name: "Secrets", path: tokens.Path, selector: tokens.Selector,
-	read: func(ctx context.Context, c client.Client) (string, func(*connection), error) {
-		version, found, err := tokens.Read(ctx, c)
-		return version, func(conn *connection) { conn.tokens = found }, err
-	},
-	readChange: func(_ context.Context, _ *connection, _ *conn.Access, e watchEvent) (func(*connection), error) {
-		return func(conn *connection) {
-			if e.Type == watch.Deleted {
-				conn.tokens.Delete(e.Object.Metadata.UID)
-			} else {
-				conn.tokens.Insert(e.Object.Metadata.UID)
-			}
-		}, nil
-	},
-}
 
 // IssueToken issues a token of an administrator in the workload cluster, which must be connected. It creates
 // the ServiceAccount if necessary.

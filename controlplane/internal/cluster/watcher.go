@@ -12,10 +12,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/http2conn"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/objects"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
 const (
@@ -37,7 +38,7 @@ var errNoStream = errors.New("a watch does not begin over HTTP/1.1")
 // silent watch needs no goroutine.
 type watcher struct {
 	*connection
-	resource resource
+	resource objects.Resource
 	ctx      context.Context //nolint:containedctx // of the connection
 	access   *conn.Access
 	// version is the resourceVersion to resume at. If it is empty, the resource must be read again.
@@ -92,13 +93,13 @@ func (w *watcher) reread() {
 func (w *watcher) open() bool {
 	lasts := wait.Jitter(w.watchTime, jitter)
 	ctx, cancel := context.WithCancel(w.ctx)
-	request := w.access.Get().AbsPath(w.resource.path).SetHeader("Accept", metadataOnly).Param("watch", "true").
+	request := w.access.Get().AbsPath(w.resource.Path).SetHeader("Accept", metadataOnly).Param("watch", "true").
 		Param("resourceVersion", w.version).Param("timeoutSeconds", strconv.Itoa(int(lasts.Seconds())))
-	if w.resource.selector != "" {
-		request = request.Param("labelSelector", w.resource.selector)
+	if w.resource.Selector != "" {
+		request = request.Param("labelSelector", w.resource.Selector)
 	}
-	if w.resource.fields != "" {
-		request = request.Param("fieldSelector", w.resource.fields)
+	if w.resource.Fields != "" {
+		request = request.Param("fieldSelector", w.resource.Fields)
 	}
 	timer := time.AfterFunc(conn.ResponseTimeout, cancel)
 	body, err := request.Stream(ctx)
@@ -147,7 +148,7 @@ func (w *watcher) openFailed(err error) {
 }
 
 // watchOf returns the name of the watch of a resource in unread.
-func watchOf(r resource) string { return "watch of " + r.name }
+func watchOf(r objects.Resource) string { return "watch of " + r.Name }
 
 // watchable records whether the API server permits the watch of the resource. If not, the resource is read
 // again, and its state is up to maxWatchRetry old.
@@ -170,13 +171,13 @@ func (w *watcher) ended(err error) {
 
 // handle processes one event of the watch.
 func (w *watcher) handle(line []byte) error {
-	e := watchEvent{}
+	e := objects.Event{}
 	err := json.Unmarshal(line, &e)
 	switch {
 	case err != nil:
-		err = fmt.Errorf("the watch of %s sent an invalid event: %w", w.resource.name, err)
+		err = fmt.Errorf("the watch of %s sent an invalid event: %w", w.resource.Name, err)
 	case e.Type == watch.Error:
-		err = fmt.Errorf("the watch of %s ended: %s (%d)", w.resource.name, e.Object.Reason, e.Object.Code)
+		err = fmt.Errorf("the watch of %s ended: %s (%d)", w.resource.Name, e.Object.Reason, e.Object.Code)
 	default:
 		err = w.process(e)
 	}
@@ -187,31 +188,25 @@ func (w *watcher) handle(line []byte) error {
 	return err
 }
 
-// rereadAll reads a whole resource after any change.
-func (w *watcher) rereadAll(ctx context.Context, _ *connection, access *conn.Access, _ watchEvent) (apply func(*connection), err error) {
-	err = access.Call(func(c client.Client) error {
-		_, apply, err = w.resource.read(ctx, c)
-		return err
-	})
-	return apply, err
-}
-
-func (w *watcher) process(e watchEvent) error {
+func (w *watcher) process(e objects.Event) error {
 	inTime, cancel := context.WithTimeout(w.ctx, conn.ResponseTimeout)
 	defer cancel()
-	process := w.resource.readChange
-	if process == nil {
-		process = w.rereadAll
-	}
-	apply, err := process(inTime, w.connection, w.access, e)
+	apply, err := w.resource.ReadChange(inTime, objects.Cluster{Call: w.access.Call, Node: w.node}, e)
 	if err != nil || apply == nil {
 		return err
 	}
 	w.update(func() {
 		if w.ctx.Err() == nil {
-			apply(w.connection)
+			apply(w.state)
 		}
 	})
 	w.readReleases(inTime, w.access)
 	return nil
+}
+
+// node returns the Node with a name as it was last read.
+func (w *watcher) node(name string) workload.Node {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.state.Node(name)
 }

@@ -13,63 +13,117 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// ClusterVersionKind and ClusterOperatorKind are the kinds of the objects in Observed.
+// clusterVersionKind and clusterOperatorKind are the kinds of the objects in observed.
 const (
-	ClusterVersionKind  = "ClusterVersion"
-	ClusterOperatorKind = "ClusterOperator"
+	clusterVersionKind  = "ClusterVersion"
+	clusterOperatorKind = "ClusterOperator"
 )
 
-// Key names an object that reports the health of a cluster.
-type Key struct{ Kind, Name string }
+// objectKey names an object that reports the health of a cluster.
+type objectKey struct{ Kind, Name string }
 
-// EtcdOperator is the ClusterOperator that manages the members of etcd.
-var EtcdOperator = Key{ClusterOperatorKind, "etcd"}
+// etcdOperator is the ClusterOperator that manages the members of etcd.
+var etcdOperator = objectKey{clusterOperatorKind, "etcd"}
 
-// ClusterVersion is the one ClusterVersion of a cluster. Observed are all objects that are read: the
+// clusterVersion is the one ClusterVersion of a cluster. observed are all objects that are read: the
 // ClusterVersion, and the operators of the control plane.
 var (
-	ClusterVersion = Key{ClusterVersionKind, "version"}
-	Observed       = [...]Key{ClusterVersion, EtcdOperator, {ClusterOperatorKind, "kube-apiserver"}}
+	clusterVersion = objectKey{clusterVersionKind, "version"}
+	observed       = [...]objectKey{clusterVersion, etcdOperator, {clusterOperatorKind, "kube-apiserver"}}
 )
 
-// Health is the health that an OpenShift object reports.
-type Health struct {
+// health is the health that an OpenShift object reports.
+type health struct {
 	// Problem describes why the object is not available. Empty: it is available.
 	Problem string
 	// RollsOut is true while a ClusterOperator rolls out another revision of its static Pods.
 	RollsOut bool
 	// Release is the release in a ClusterVersion. It is nil for other kinds.
-	Release *Release
+	Release *release
 	// Etcd is the state of the members in ClusterOperator etcd.
 	Etcd workload.EtcdOperator
 }
 
-// ReadHealth reads one object as a list, whose version is the start of the watch. The version is empty as long
+var (
+	clusterVersions  = healthResource(clusterVersionKind, "clusterversions")
+	clusterOperators = healthResource(clusterOperatorKind, "clusteroperators")
+)
+
+// healthResource returns the resource of an OpenShift kind. Its objects are numerous and large. Only the
+// objects in observed are read, when they changed.
+func healthResource(kind, plural string) Resource {
+	path := "/apis/" + configv1.GroupVersion.String() + "/" + plural
+	return Resource{
+		Name: kind + "s", Path: path,
+		Read: func(ctx context.Context, c client.Client) (string, func(*State), error) {
+			return readKind(ctx, c, kind)
+		},
+		readChange: func(ctx context.Context, cluster Cluster, e Event) (func(*State), error) {
+			key := objectKey{Kind: kind, Name: e.Object.Metadata.Name}
+			at := slices.Index(observed[:], key)
+			if at < 0 {
+				return nil, nil
+			}
+			var h health
+			err := cluster.Call(func(c client.Client) (err error) {
+				h, _, err = readObject(ctx, c, key)
+				return err
+			})
+			return func(s *State) { s.record(at, h) }, err
+		},
+	}
+}
+
+// readKind reads the observed objects of a kind. The API server responds long before OpenShift's kinds are
+// defined.
+func readKind(ctx context.Context, c client.Client, kind string) (string, func(*State), error) {
+	first, found := "", map[int]health{}
+	for at, key := range observed {
+		if key.Kind != kind {
+			continue
+		}
+		h, version, err := readObject(ctx, c, key)
+		if err != nil {
+			return "", nil, err
+		}
+		if len(found) == 0 { // the watch repeats changes that happen while the other objects are read
+			first = version
+		}
+		found[at] = h
+	}
+	return first, func(s *State) {
+		for at, h := range found {
+			s.record(at, h)
+		}
+	}, nil
+}
+
+// readObject reads one object as a list, whose version is the start of the watch. The version is empty as long
 // as the cluster does not have the kind.
-func ReadHealth(ctx context.Context, c client.Client, key Key) (Health, string, error) {
+func readObject(ctx context.Context, c client.Client, key objectKey) (health, string, error) {
 	versions, operators := &configv1.ClusterVersionList{}, &configv1.ClusterOperatorList{}
 	var list client.ObjectList = operators
-	if key == ClusterVersion {
+	if key == clusterVersion {
 		list = versions
 	}
 	if err := c.List(ctx, list, client.MatchingFields{metav1.ObjectNameField: key.Name}); client.IgnoreNotFound(err) != nil {
-		return Health{}, "", fmt.Errorf("cannot read %s %s of the workload cluster: %w", key.Kind, key.Name, err)
+		return health{}, "", fmt.Errorf("cannot read %s %s of the workload cluster: %w", key.Kind, key.Name, err)
 	}
 	switch {
 	case len(versions.Items) > 0:
 		return healthOfVersion(&versions.Items[0]), versions.ResourceVersion, nil
 	case len(operators.Items) > 0:
 		conditions := operators.Items[0].Status.Conditions
-		found := Health{
+		found := health{
 			Problem:  unavailable("ClusterOperator "+key.Name, conditions),
 			RollsOut: isTrue(conditions, configv1.OperatorProgressing),
 		}
-		if key == EtcdOperator {
+		if key == etcdOperator {
 			found.Etcd = etcdOf(conditions)
 		}
 		return found, operators.ResourceVersion, nil
 	}
-	return Health{Problem: fmt.Sprintf("the cluster has no %s %s yet", key.Kind, key.Name)}, list.GetResourceVersion(), nil
+	return health{Problem: fmt.Sprintf("the cluster has no %s %s yet", key.Kind, key.Name)}, list.GetResourceVersion(), nil
 }
 
 // etcdOf returns the state in the conditions of ClusterOperator etcd.
@@ -91,8 +145,8 @@ func etcdOf(conditions []configv1.ClusterOperatorStatusCondition) workload.EtcdO
 	return etcd
 }
 
-func healthOfVersion(version *configv1.ClusterVersion) Health {
-	return Health{Problem: unavailable("ClusterVersion", version.Status.Conditions), Release: releaseOf(version)}
+func healthOfVersion(version *configv1.ClusterVersion) health {
+	return health{Problem: unavailable("ClusterVersion", version.Status.Conditions), Release: releaseOf(version)}
 }
 
 func isTrue(conditions []configv1.ClusterOperatorStatusCondition, conditionType configv1.ClusterStatusConditionType) bool {

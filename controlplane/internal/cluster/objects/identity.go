@@ -13,7 +13,7 @@ import (
 // Identify reads the identity of a cluster.
 func Identify(ctx context.Context, remote client.Client) (workload.Identity, error) {
 	version := &configv1.ClusterVersion{}
-	if err := remote.Get(ctx, client.ObjectKey{Name: ClusterVersion.Name}, version); err != nil {
+	if err := remote.Get(ctx, client.ObjectKey{Name: clusterVersion.Name}, version); err != nil {
 		return workload.Identity{}, fmt.Errorf("cannot read the ClusterVersion of the workload cluster: %w", err)
 	}
 	infrastructure := &configv1.Infrastructure{}

@@ -2,37 +2,69 @@ package objects
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// ReadNodes reads all Nodes, and returns the version at which to start their watch.
-func ReadNodes(ctx context.Context, c client.Client) (version string, nodes NodeList, err error) {
-	var found NodeList
-	version, err = EachNode(ctx, c, func(node *corev1.Node) { found.Put(NodeOf(node)) })
+// nodes are the Nodes of a cluster. Their status changes every few minutes, and is not read any more once a
+// Node has a provider ID.
+var nodes = Resource{Name: "Nodes", Path: "/api/v1/nodes", Read: readNodes, readChange: readNodeChange}
+
+func readNodes(ctx context.Context, c client.Client) (string, func(*State), error) {
+	var found nodeList
+	version, err := EachNode(ctx, c, func(node *corev1.Node) { found.Put(nodeOf(node)) })
 	if err != nil {
 		return "", nil, err
 	}
-	return version, slices.Clip(found), nil
+	return version, func(s *State) { s.nodes = slices.Clip(found) }, nil
 }
 
-// NodeList holds Nodes in the order of their names. Most clusters have few Nodes, for which a map would take
-// ten times the memory.
-type NodeList []workload.Node
+// readNodeChange reads a whole Node only until it has a provider ID, which never changes.
+func readNodeChange(ctx context.Context, cluster Cluster, e Event) (func(*State), error) {
+	name, uid := e.Object.Metadata.Name, e.Object.Metadata.UID
+	removed := func(s *State) { s.nodes.Remove(name, uid) }
+	if e.Type == watch.Deleted {
+		return removed, nil
+	}
+	known := cluster.Node(name)
+	if known.UID == uid && known.ProviderID != "" {
+		annotations := e.Object.Metadata.Annotations
+		known.HostUID, known.ControlPlane, known.Config = e.Object.Metadata.Labels[metal3.HostUIDLabel],
+			ofControlPlane(e.Object.Metadata.Labels), annotations.CurrentConfig
+		known.Reconfigured = known.ControlPlane && reconfigured(annotations.CurrentConfig, annotations.DesiredConfig)
+		return func(s *State) { s.nodes.Put(known) }, nil
+	}
+	node := &corev1.Node{}
+	err := cluster.Call(func(c client.Client) error { return c.Get(ctx, client.ObjectKey{Name: name}, node) })
+	switch {
+	case apierrors.IsNotFound(err):
+		return removed, nil
+	case err != nil:
+		return nil, fmt.Errorf("cannot read Node %s of the workload cluster: %w", name, err)
+	}
+	return func(s *State) { s.nodes.Put(nodeOf(node)) }, nil
+}
 
-func (n NodeList) find(name string) (int, bool) {
+// nodeList holds Nodes in the order of their names. Most clusters have few Nodes, for which a map would take
+// ten times the memory.
+type nodeList []workload.Node
+
+func (n nodeList) find(name string) (int, bool) {
 	return slices.BinarySearchFunc(n, name, func(node workload.Node, name string) int { return strings.Compare(node.Name, name) })
 }
 
 // Get returns the Node with a name, or an empty one if it does not exist.
-func (n NodeList) Get(name string) workload.Node {
+func (n nodeList) Get(name string) workload.Node {
 	if at, found := n.find(name); found {
 		return n[at]
 	}
@@ -40,7 +72,7 @@ func (n NodeList) Get(name string) workload.Node {
 }
 
 // Put adds a Node, or replaces the Node with its name.
-func (n *NodeList) Put(node workload.Node) {
+func (n *nodeList) Put(node workload.Node) {
 	at, found := n.find(node.Name)
 	if found {
 		(*n)[at] = node
@@ -50,19 +82,19 @@ func (n *NodeList) Put(node workload.Node) {
 }
 
 // Remove removes a Node, unless a recreated Node with its name was already read.
-func (n *NodeList) Remove(name string, uid types.UID) {
+func (n *nodeList) Remove(name string, uid types.UID) {
 	if at, found := n.find(name); found && (*n)[at].UID == uid {
 		*n = slices.Delete(*n, at, at+1)
 	}
 }
 
-// NodeOf returns the facts of a Node.
-func NodeOf(n *corev1.Node) workload.Node {
-	config, controlPlane := n.Annotations[CurrentConfigAnnotation], OfControlPlane(n.Labels)
+// nodeOf returns the facts of a Node.
+func nodeOf(n *corev1.Node) workload.Node {
+	config, controlPlane := n.Annotations[CurrentConfigAnnotation], ofControlPlane(n.Labels)
 	return workload.Node{
 		Name: n.Name, UID: n.UID, ProviderID: n.Spec.ProviderID, HostUID: n.Labels[metal3.HostUIDLabel], ControlPlane: controlPlane,
 		Config:       config,
-		Reconfigured: controlPlane && Reconfigured(config, n.Annotations[DesiredConfigAnnotation]),
+		Reconfigured: controlPlane && reconfigured(config, n.Annotations[DesiredConfigAnnotation]),
 	}
 }
 
@@ -72,12 +104,12 @@ var controlPlaneLabels = []string{
 	"node-role.kubernetes.io/arbiter",
 }
 
-// OfControlPlane reports whether the labels of a Node are those of a host of the control plane.
-func OfControlPlane(labels map[string]string) bool {
+// ofControlPlane reports whether the labels of a Node are those of a host of the control plane.
+func ofControlPlane(labels map[string]string) bool {
 	return slices.ContainsFunc(controlPlaneLabels, func(label string) bool { _, labeled := labels[label]; return labeled })
 }
 
-// Reconfigured reports whether the machine config operator is changing the configuration of a Node.
-func Reconfigured(current, desired string) bool {
+// reconfigured reports whether the machine config operator is changing the configuration of a Node.
+func reconfigured(current, desired string) bool {
 	return current != "" && desired != "" && current != desired
 }

@@ -1,5 +1,5 @@
-// Package objects reads the objects of a workload cluster, and returns only the facts in them. Lists are read in pages, and
-// all texts are limited.
+// Package objects reads the resources of a workload cluster, and keeps in a State only the facts in them. Lists are read in
+// pages, and all texts are limited.
 package objects
 
 import (

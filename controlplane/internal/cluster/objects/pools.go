@@ -14,8 +14,16 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// ReadPools reads the MachineConfigPools that block or delay an update. version is where to start their watch.
-func ReadPools(ctx context.Context, c client.Client) (version string, pools []workload.Pool, err error) {
+// pools are the MachineConfigPools, which show why Nodes are not updated. They are needed only during an
+// upgrade, and while Nodes lag behind.
+var pools = Resource{
+	Name: "MachineConfigPools", Path: "/apis/" + machineconfigurationv1.GroupVersion.String() + "/machineconfigpools",
+	Demand: (*State).NeedsPools, OnlyIfNeeded: true,
+	Read: readPools,
+}
+
+// readPools reads the MachineConfigPools that block or delay an update.
+func readPools(ctx context.Context, c client.Client) (string, func(*State), error) {
 	list := &machineconfigurationv1.MachineConfigPoolList{}
 	if err := c.List(ctx, list); err != nil {
 		return "", nil, fmt.Errorf("cannot list the MachineConfigPools of the workload cluster: %w", err)
@@ -29,7 +37,7 @@ func ReadPools(ctx context.Context, c client.Client) (version string, pools []wo
 	slices.SortFunc(found, func(a, b workload.Pool) int { return cmp.Compare(a.Name, b.Name) })
 	// The names in our status are unique.
 	found = slices.CompactFunc(found, func(a, b workload.Pool) bool { return a.Name == b.Name })
-	return list.ResourceVersion, found, nil
+	return list.ResourceVersion, func(s *State) { s.pools = found }, nil
 }
 
 // degradations are the conditions that explain why a pool is degraded. The condition Degraded itself has no

@@ -2,11 +2,15 @@ package objects
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"hash/fnv"
 	"strings"
 
 	configv1 "github.com/openshift/api/config/v1"
 	machineconfigurationv1 "github.com/openshift/api/machineconfiguration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
@@ -33,8 +37,23 @@ const (
 // read.
 var MachineConfigs = machineconfigurationv1.GroupVersion.WithKind("MachineConfig")
 
-// Release is the state of the release in a ClusterVersion.
-type Release struct {
+// ReadReleases reads the releases of machine configurations, by name. With an error it returns those that were
+// read before.
+func ReadReleases(ctx context.Context, c client.Client, names []string) (map[string]string, error) {
+	found := map[string]string{}
+	for _, name := range names {
+		config := &metav1.PartialObjectMetadata{}
+		config.SetGroupVersionKind(MachineConfigs)
+		if err := c.Get(ctx, client.ObjectKey{Name: name}, config); client.IgnoreNotFound(err) != nil {
+			return found, fmt.Errorf("cannot read MachineConfig %s of the workload cluster: %w", name, err)
+		}
+		found[name] = config.Annotations[ReleaseVersionAnnotation]
+	}
+	return found, nil
+}
+
+// release is the state of the release in a ClusterVersion.
+type release struct {
 	// Completed is the release that was completed last, and Image its image. Upgrading is the release that is
 	// being rolled out.
 	Completed, Image, Upgrading string
@@ -43,8 +62,8 @@ type Release struct {
 	Rollout                     *workload.Rollout
 }
 
-func releaseOf(version *configv1.ClusterVersion) *Release {
-	r := &Release{Channel: version.Spec.Channel, Offers: offersOf(version)}
+func releaseOf(version *configv1.ClusterVersion) *release {
+	r := &release{Channel: version.Spec.Channel, Offers: offersOf(version)}
 	history := version.Status.History // newest first
 	for _, entry := range history {
 		if entry.State == configv1.CompletedUpdate {
@@ -61,7 +80,7 @@ func releaseOf(version *configv1.ClusterVersion) *Release {
 
 // rolloutOf returns nil if the cluster runs the requested release, and reports no problem. Only the condition
 // ReleaseAccepted reports that a request was refused: all other fields stay unchanged.
-func rolloutOf(version *configv1.ClusterVersion, r *Release) *workload.Rollout {
+func rolloutOf(version *configv1.ClusterVersion, r *release) *workload.Rollout {
 	conditions := map[configv1.ClusterStatusConditionType]configv1.ClusterOperatorStatusCondition{}
 	for _, c := range version.Status.Conditions {
 		conditions[c.Type] = c

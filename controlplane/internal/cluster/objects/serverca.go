@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// ServerCANamespace is the namespace of the ConfigMap with the certificate authorities of the machine config
+	// serverCANamespace is the namespace of the ConfigMap with the certificate authorities of the machine config
 	// server, which are renewed (machine-config-operator, from OpenShift 4.19 on).
-	ServerCANamespace = "openshift-machine-config-operator"
-	// ServerCAName is the name of that ConfigMap.
-	ServerCAName = "machine-config-server-ca"
+	serverCANamespace = "openshift-machine-config-operator"
+	// serverCAName is the name of that ConfigMap.
+	serverCAName = "machine-config-server-ca"
 	serverCAKey  = "ca-bundle.crt"
 	// largestCA is the largest accepted size of the certificate authorities, in bytes.
 	largestCA = 64 << 10
@@ -23,13 +23,21 @@ const (
 	rootCANamespace, rootCAName, rootCAKey = metav1.NamespaceSystem, "root-ca", "ca.crt"
 )
 
-// ReadServerCA reads the certificate authorities (PEM) of the machine config server, and the version at which to start the
-// watch. They are empty if the cluster has none.
-func ReadServerCA(ctx context.Context, c client.Client) (version, authorities string, err error) {
+// serverCAs are the certificate authorities by which a joining host verifies the machine config server of the
+// cluster.
+var serverCAs = Resource{
+	Name: "the ConfigMap " + serverCAName, Path: "/api/v1/namespaces/" + serverCANamespace + "/configmaps",
+	Fields: metav1.ObjectNameField + "=" + serverCAName,
+	Demand: (*State).needsHosts, OnlyIfNeeded: true,
+	Read: readServerCA,
+}
+
+// readServerCA reads the certificate authorities (PEM). They are empty if the cluster has none.
+func readServerCA(ctx context.Context, c client.Client) (string, func(*State), error) {
 	list := &corev1.ConfigMapList{}
-	if err := c.List(ctx, list, client.InNamespace(ServerCANamespace),
-		client.MatchingFields{metav1.ObjectNameField: ServerCAName}); err != nil {
-		return "", "", fmt.Errorf("cannot read ConfigMap %s/%s of the workload cluster: %w", ServerCANamespace, ServerCAName, err)
+	if err := c.List(ctx, list, client.InNamespace(serverCANamespace),
+		client.MatchingFields{metav1.ObjectNameField: serverCAName}); err != nil {
+		return "", nil, fmt.Errorf("cannot read ConfigMap %s/%s of the workload cluster: %w", serverCANamespace, serverCAName, err)
 	}
 	var found string
 	if len(list.Items) > 0 {
@@ -37,17 +45,17 @@ func ReadServerCA(ctx context.Context, c client.Client) (version, authorities st
 	} else {
 		root := &corev1.ConfigMap{}
 		if err := c.Get(ctx, client.ObjectKey{Namespace: rootCANamespace, Name: rootCAName}, root); client.IgnoreNotFound(err) != nil {
-			return "", "", fmt.Errorf("cannot read ConfigMap %s/%s of the workload cluster: %w", rootCANamespace, rootCAName, err)
+			return "", nil, fmt.Errorf("cannot read ConfigMap %s/%s of the workload cluster: %w", rootCANamespace, rootCAName, err)
 		}
 		found = root.Data[rootCAKey]
 	}
 	if len(found) > largestCA { // it is copied into an annotation, and an object may have 256 KiB of those
-		return "", "", fmt.Errorf("the certificate authorities of the machine config server of the workload cluster have %d bytes, more "+
+		return "", nil, fmt.Errorf("the certificate authorities of the machine config server of the workload cluster have %d bytes, more "+
 			"than %d KiB",
 			len(found), largestCA>>10)
 	}
 	if _, err := cert.ParseCertsPEM([]byte(found)); err != nil && found != "" {
-		return "", "", fmt.Errorf("cannot parse the certificate authorities of the machine config server of the workload cluster: %w", err)
+		return "", nil, fmt.Errorf("cannot parse the certificate authorities of the machine config server of the workload cluster: %w", err)
 	}
-	return list.ResourceVersion, found, nil
+	return list.ResourceVersion, func(s *State) { s.serverCA = found }, nil
 }
