@@ -3,6 +3,7 @@ package etcdoperator_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -241,7 +242,10 @@ func (w *world) guards() map[string]bool {
 	list, found := &corev1.PodList{}, map[string]bool{}
 	w.Expect(w.workload.List(w.ctx, list, client.InNamespace("openshift-etcd"), client.MatchingLabels{"app": "guard"})).To(Succeed())
 	for _, p := range list.Items {
-		found[p.Spec.NodeName] = p.Status.Conditions[0].Status == corev1.ConditionTrue
+		// A Pod that was just created has no status.
+		found[p.Spec.NodeName] = slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		})
 	}
 	return found
 }
