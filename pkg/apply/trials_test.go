@@ -17,16 +17,21 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
+// answering returns a client that counts the applied objects and answers each with the current value of answer.
+func answering(answer *error, requests *int) client.WithWatch {
+	return interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+			*requests++
+			return *answer
+		},
+	})
+}
+
 func TestTrialsRepeatRefusedContentAtLimitedRate(t *testing.T) {
 	g := NewWithT(t)
 	var answer error
 	requests := 0
-	c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
-		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
-			requests++
-			return answer
-		},
-	})
+	c := answering(&answer, &requests)
 	clock := testingclock.NewFakeClock(time.Now())
 	trials := NewTrials(New(c, "test"), reconcile.NewBackoff(clock, time.Minute, 2*time.Minute))
 	try := func(content string) (time.Duration, error) {

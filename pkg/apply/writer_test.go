@@ -1,16 +1,12 @@
 package apply
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/runtime"
 	testingclock "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -18,13 +14,9 @@ import (
 // A write would be sent again in each reconcile while the cache lacks it, and would revert the change of another client.
 func TestWriterSkipsWritesThatTheCacheLacks(t *testing.T) {
 	g := NewWithT(t)
+	var answer error
 	requests := 0
-	c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
-		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
-			requests++
-			return nil
-		},
-	})
+	c := answering(&answer, &requests)
 	clock := testingclock.NewFakeClock(time.Now())
 	w := NewWriter(c, c, "test", clock)
 	observed := configMap(map[string]string{"a": "1"})

@@ -4,7 +4,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -14,6 +13,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/sample"
 )
 
 const (
@@ -22,6 +22,8 @@ const (
 )
 
 var infraGV = schema.GroupVersion{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta1"}
+
+var infraTemplate = sample.InfraTemplate
 
 func newCluster() *clusterv1.Cluster {
 	return &clusterv1.Cluster{
@@ -63,16 +65,6 @@ func pullSecret() *corev1.Secret {
 		Type:       corev1.SecretTypeDockerConfigJson,
 		Data:       map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"quay.io":{"auth":"dTpw"}}}`)},
 	}
-}
-
-func infraTemplate() *unstructured.Unstructured {
-	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{
-		"spec": map[string]any{"image": map[string]any{"url": "http://placeholder"}},
-	}}}}
-	u.SetGroupVersionKind(infraGV.WithKind("Metal3MachineTemplate"))
-	u.SetNamespace(lab)
-	u.SetName("hosts")
-	return u
 }
 
 func crd(plural, kind string) *apiextensionsv1.CustomResourceDefinition {

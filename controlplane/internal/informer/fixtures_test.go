@@ -2,17 +2,19 @@ package informer
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/sample"
 )
 
 const lab = "lab"
 
 var infraGV = schema.GroupVersion{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta1"}
+
+var infraTemplate = sample.InfraTemplate
 
 // newCluster returns a Cluster that has only fields that are read.
 func newCluster() *clusterv1.Cluster {
@@ -44,14 +46,4 @@ func controlPlane() *controlplanev1.OpenshiftAssistedControlPlane {
 		},
 		Spec: controlplanev1.OpenshiftAssistedControlPlaneSpec{Replicas: ptr.To[int32](3), Version: "v4.19.3"},
 	}
-}
-
-func infraTemplate() *unstructured.Unstructured {
-	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{
-		"spec": map[string]any{"image": map[string]any{"url": "http://placeholder"}},
-	}}}}
-	u.SetGroupVersionKind(infraGV.WithKind("Metal3MachineTemplate"))
-	u.SetNamespace(lab)
-	u.SetName("hosts")
-	return u
 }

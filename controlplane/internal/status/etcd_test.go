@@ -16,20 +16,6 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
-// runningEtcd returns an installed cluster with healthy etcd, and with the Machine m0 on the Node n0.
-func runningEtcd() *facts.Facts {
-	f := factsOf(nil)
-	f.Machines = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "m0"}}}
-	f.Machines[0].Status.NodeRef.Name, f.Machines[0].Spec.ProviderID = "n0", "metal3://n0"
-	f.Workload = workload.State{
-		Connected:   true,
-		LastSuccess: noon,
-		Etcd:        workload.EtcdOperator{Known: true, Available: true},
-		Nodes:       []workload.Node{{Name: "n0", ControlPlane: true}},
-	}
-	return f
-}
-
 func TestEtcdClusterHealthy(t *testing.T) {
 	degraded := func(lasts time.Duration) func(*facts.Facts) {
 		return func(f *facts.Facts) {
