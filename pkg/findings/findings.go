@@ -10,18 +10,19 @@ type Outcome struct{ Reason, Message string }
 // Findings are the results of the phases, by task. A task is a step of the reconcile that may be blocked. The zero
 // value has no results.
 type Findings[Task ~string] struct {
-	blocked, passed map[Task]Outcome
-	events          []Event
+	results map[Task]result
+	events  []Event
+}
+
+type result struct {
+	outcome Outcome
+	passed  bool
 }
 
 // Block records the blocker or the problem of a task. The last result of a task wins. Block returns false, with which a
 // phase stops the phases that follow.
 func (f *Findings[Task]) Block(task Task, reason, message string) (proceed bool) {
-	delete(f.passed, task)
-	if f.blocked == nil {
-		f.blocked = map[Task]Outcome{}
-	}
-	f.blocked[task] = Outcome{reason, message}
+	f.record(task, result{outcome: Outcome{reason, message}})
 	return false
 }
 
@@ -32,22 +33,25 @@ func (f *Findings[Task]) Blockf(task Task, reason, format string, args ...any) (
 
 // Pass records that a task is done. The last result of a task wins.
 func (f *Findings[Task]) Pass(task Task, reason, message string) {
-	delete(f.blocked, task)
-	if f.passed == nil {
-		f.passed = map[Task]Outcome{}
+	f.record(task, result{outcome: Outcome{reason, message}, passed: true})
+}
+
+func (f *Findings[Task]) record(task Task, r result) {
+	if f.results == nil {
+		f.results = map[Task]result{}
 	}
-	f.passed[task] = Outcome{reason, message}
+	f.results[task] = r
 }
 
 // Blocked returns the blocker of a task; nil if the task is not blocked.
-func (f *Findings[Task]) Blocked(task Task) *Outcome { return outcomeOf(f.blocked, task) }
+func (f *Findings[Task]) Blocked(task Task) *Outcome { return f.outcomeOf(task, false) }
 
 // Passed returns the result of a task that is done; nil if the task is not done.
-func (f *Findings[Task]) Passed(task Task) *Outcome { return outcomeOf(f.passed, task) }
+func (f *Findings[Task]) Passed(task Task) *Outcome { return f.outcomeOf(task, true) }
 
-func outcomeOf[Task ~string](outcomes map[Task]Outcome, task Task) *Outcome {
-	if o, ok := outcomes[task]; ok {
-		return &o
+func (f *Findings[Task]) outcomeOf(task Task, passed bool) *Outcome {
+	if r, ok := f.results[task]; ok && r.passed == passed {
+		return &r.outcome
 	}
 	return nil
 }
