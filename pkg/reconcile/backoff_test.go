@@ -5,6 +5,9 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
 )
 
@@ -28,4 +31,17 @@ func TestBackoffGrowsWithEachAttempt(t *testing.T) {
 	backoff.Reset("a")
 	g.Expect(backoff.Left("a")).To(BeZero())
 	g.Expect(backoff.Record("a")).To(Equal(5 * time.Minute))
+}
+
+// A recreated object has another UID, and the delay after its recreation must hold.
+func TestKeyOutlivesTheObject(t *testing.T) {
+	object := func(name, uid string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: name, UID: types.UID(uid)}}
+	}
+	g := NewWithT(t)
+	recreations := NewRecreations(testingclock.NewFakeClock(time.Now()))
+	interval := recreations.Record(Key("", object("a", "1")))
+	g.Expect(interval).To(BeNumerically(">", 0))
+	g.Expect(recreations.Left(Key("", object("a", "2")))).To(Equal(interval), "the replacement has another UID")
+	g.Expect(recreations.Left(Key("", object("b", "1")))).To(BeZero())
 }

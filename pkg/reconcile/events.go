@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,17 +15,14 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/findings"
 )
 
-// EmitEvents emits the queued Events of a reconcile whose status is written, or need not be written.
-func EmitEvents(recorder record.EventRecorder, obj runtime.Object, events []findings.Event) {
+// EmitEvents emits the queued Events of a reconcile. statusWritten is false if the status differs from the stored one. Then
+// only the Events about actions are emitted. The other Events are about states, which the next reconcile finds again.
+func EmitEvents(recorder record.EventRecorder, obj runtime.Object, events []findings.Event, statusWritten bool) {
 	for _, e := range events {
-		recorder.Event(obj, e.Type, e.Reason, e.Message)
+		if statusWritten || !e.OfStatus {
+			recorder.Event(obj, e.Type, e.Reason, e.Message)
+		}
 	}
-}
-
-// EmitActions emits the queued Events about actions of a reconcile whose status is not written. The other Events are
-// about states, which the next reconcile finds again.
-func EmitActions(recorder record.EventRecorder, obj runtime.Object, events []findings.Event) {
-	EmitEvents(recorder, obj, slices.DeleteFunc(slices.Clone(events), func(e findings.Event) bool { return e.OfStatus }))
 }
 
 // LogEvents returns a recorder that bounds the message of each Event and also logs the Event. The API server
@@ -44,18 +40,13 @@ type loggedEvents struct {
 // Event records a bounded message and logs it. It implements record.EventRecorder.
 func (e loggedEvents) Event(obj runtime.Object, kind, reason, message string) {
 	message = bound.Message(message)
-	e.write(obj, kind, reason, message)
+	withObject(e.log, obj).Info(message, "event", reason, "type", kind)
 	e.EventRecorder.Event(obj, kind, reason, message)
 }
 
 // Eventf formats a message for Event. It implements record.EventRecorder.
 func (e loggedEvents) Eventf(obj runtime.Object, kind, reason, format string, args ...any) {
 	e.Event(obj, kind, reason, fmt.Sprintf(format, args...))
-}
-
-// write logs an Event.
-func (e loggedEvents) write(obj runtime.Object, kind, reason, message string) {
-	withObject(e.log, obj).Info(message, "event", reason, "type", kind)
 }
 
 // withObject adds the object, its Cluster and its Machine to the logger, under the keys of Cluster API's

@@ -21,11 +21,11 @@ func TestStatusEventsNeedTheStatus(t *testing.T) {
 	found.Event(corev1.EventTypeNormal, "HostApproved", "approved")
 	found.StatusEvent(corev1.EventTypeWarning, "HostRefused", "100%% refused")
 	events := record.NewFakeRecorder(2)
-	EmitActions(events, &corev1.Pod{}, found.Events())
+	EmitEvents(events, &corev1.Pod{}, found.Events(), false)
 	g.Expect(events.Events).To(HaveLen(1))
 	g.Expect(<-events.Events).To(Equal("Normal HostApproved approved"))
 
-	EmitEvents(events, &corev1.Pod{}, found.Events())
+	EmitEvents(events, &corev1.Pod{}, found.Events(), true)
 	g.Expect(<-events.Events).To(Equal("Normal HostApproved approved"))
 	g.Expect(<-events.Events).To(Equal("Warning HostRefused 100% refused"))
 }

@@ -22,12 +22,18 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// report writes the status if it changed, and emits the Events. An urgent change is written at once, any other
-// change once it lasts. The Events about the state wait for the status.
+// report writes the status, and then emits the queued Events. Each reconcile calls report, also after errors.
 func (r *Reconciler) report(ctx context.Context, s *scope.Scope, failure error) error {
+	written, err := r.writeStatus(ctx, s, failure)
+	reconcile.EmitEvents(r.Recorder, s.Stored, s.Events(), written)
+	return err
+}
+
+// writeStatus composes the status, and writes it if it changed. It returns false if the status differs from the stored
+// one. An urgent change is written at once, any other change once it lasts.
+func (r *Reconciler) writeStatus(ctx context.Context, s *scope.Scope, failure error) (written bool, err error) {
 	if s.Deleting() && !controllerutil.ContainsFinalizer(s.Stored, bootstrapv1.OpenshiftAssistedConfigFinalizer) {
-		reconcile.EmitActions(r.Recorder, s.Stored, s.Events())
-		return nil
+		return false, nil
 	}
 	if s.Paused() {
 		meta.SetStatusCondition(&s.Status.Conditions, contract.PausedCondition(s.Cluster, s.Config))
@@ -39,27 +45,19 @@ func (r *Reconciler) report(ctx context.Context, s *scope.Scope, failure error) 
 	if left := r.deferReport(s); left > 0 {
 		s.Again.In(left)
 		r.remember(s, &s.Config.Status)
-		reconcile.EmitActions(r.Recorder, s.Stored, s.Events())
-		return nil
+		return false, nil
 	}
-	return r.writeStatus(ctx, s)
-}
-
-// writeStatus writes the status, and then emits the Events.
-func (r *Reconciler) writeStatus(ctx context.Context, s *scope.Scope) error {
 	reported := s.Stored.DeepCopy()
 	reported.Status = s.Status
 	if err := apply.PatchStatus(ctx, r.Client, s.Stored, reported); err != nil {
-		reconcile.EmitActions(r.Recorder, s.Stored, s.Events())
-		return err
+		return false, err
 	}
 	measured(s.Stored, reported)
 	measure.Reactions(s.Reactions)
 	r.logged(s.Stored, reported, s.Events())
 	r.remember(s, &s.Status)
 	r.deferred.Reset(s.Key())
-	reconcile.EmitEvents(r.Recorder, s.Stored, s.Events())
-	return nil
+	return true, nil
 }
 
 // deferReport returns how long the new status waits to be written.

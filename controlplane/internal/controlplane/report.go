@@ -24,12 +24,8 @@ func (r *Reconciler) report(ctx context.Context, s *scope.Scope, failure error) 
 	if !s.Released {
 		err = r.writeStatus(ctx, s, failure)
 	}
-	if err != nil {
-		reconcile.EmitActions(r.Recorder, s.Stored, s.Found.Events())
-		return err
-	}
-	reconcile.EmitEvents(r.Recorder, s.Stored, s.Found.Events())
-	return nil
+	reconcile.EmitEvents(r.Recorder, s.Stored, s.Found.Events(), err == nil)
+	return err
 }
 
 // writeStatus computes the status from the facts, and writes it with one request if it changed. A change of words alone
