@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -30,40 +29,46 @@ func NewTrials(applier *Applier, refusals *reconcile.Backoff) *Trials {
 	return &Trials{applier: applier, refusals: refusals, refused: lru.New[string, error](maxRefusals)}
 }
 
-// Refused returns the remembered refusal of the same content, and the delay after which the request may be sent again.
-// Call it for all objects before the first TryCreate if several are tried together.
-func (t *Trials) Refused(desired client.Object) (left time.Duration, err error) {
+// Refused returns the remembered refusal of the same content. Then again gets the delay after which the request may be
+// sent again. Call it for all objects before the first TryCreate if several are tried together.
+func (t *Trials) Refused(again *reconcile.Requeue, desired client.Object) error {
 	attempt, err := t.attempt(desired)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	refusal, ok := t.refused.Get(attempt)
-	if left := t.refusals.Left(attempt); ok && left > 0 {
-		return left, refusal
-	}
-	return 0, nil
+	return t.remembered(again, attempt)
 }
 
 // TryCreate returns the error of [Applier.TryCreate], or the remembered refusal of the same content. After a refusal,
-// left is the delay after which the request is sent again; otherwise it is zero.
-func (t *Trials) TryCreate(ctx context.Context, desired client.Object) (left time.Duration, err error) {
-	if left, err := t.Refused(desired); err != nil {
-		return left, err
-	}
+// again gets the delay after which the request is sent again.
+func (t *Trials) TryCreate(ctx context.Context, again *reconcile.Requeue, desired client.Object) error {
 	attempt, err := t.attempt(desired)
 	if err != nil {
-		return 0, err
+		return err
+	}
+	if err := t.remembered(again, attempt); err != nil {
+		return err
 	}
 	err = t.applier.TryCreate(ctx, desired)
-	if !kube.IsRefused(err) {
-		t.refused.Remove(attempt)
-		if err == nil {
-			t.refusals.Reset(attempt)
-		}
-		return 0, err
+	switch {
+	case kube.IsRefused(err):
+		t.refused.Add(attempt, err)
+		again.In(t.refusals.Record(attempt))
+	case err == nil:
+		t.refusals.Reset(attempt)
 	}
-	t.refused.Add(attempt, err)
-	return t.refusals.Record(attempt), err
+	return err
+}
+
+// remembered returns the refusal of an attempt whose delay has not ended.
+func (t *Trials) remembered(again *reconcile.Requeue, attempt string) error {
+	left := t.refusals.Left(attempt)
+	refusal, ok := t.refused.Get(attempt)
+	if !ok || left == 0 {
+		return nil
+	}
+	again.In(left)
+	return refusal
 }
 
 // attempt identifies the creation of an object with some content.

@@ -35,7 +35,9 @@ func TestTrialsRepeatRefusedContentAtLimitedRate(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Now())
 	trials := NewTrials(New(c, "test"), reconcile.NewBackoff(clock, time.Minute, 2*time.Minute))
 	try := func(content string) (time.Duration, error) {
-		return trials.TryCreate(t.Context(), configMap(map[string]string{"a": content}))
+		again := reconcile.Requeue{}
+		err := trials.TryCreate(t.Context(), &again, configMap(map[string]string{"a": content}))
+		return again.Delay(), err
 	}
 
 	answer = apierrors.NewBadRequest("no")

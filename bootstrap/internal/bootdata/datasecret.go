@@ -78,7 +78,7 @@ func (d *Publisher) applyDataSecret(ctx context.Context, s *scope.Scope, mode bo
 	}
 	if dataSecretTaken(s) {
 		s.Again.In(reconcile.CacheLag)
-		return waitForDataSecret(s)
+		return waitForDataSecret(s), nil
 	}
 	if err := d.writer.ApplySecret(ctx, s, secret, s.DataSecret); err != nil {
 		return false, fmt.Errorf("cannot write the bootstrap data: %w", err)

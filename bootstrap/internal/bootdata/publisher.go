@@ -70,7 +70,7 @@ func (d *Publisher) Publish(ctx context.Context, s *scope.Scope) (bool, error) {
 	mode := bootmode.Of(s.BootMode)
 	// Nothing is written anymore for an approved host, which has its data.
 	if dataSecretTaken(s) && s.ApprovedAgent() == nil {
-		return waitForDataSecret(s)
+		return waitForDataSecret(s), nil
 	}
 	if s.DataHandedOut() && s.HostChosen() && bootImageOutdated(s, mode) {
 		return waitForAnotherMachine(s)
@@ -107,21 +107,21 @@ func (d *Publisher) Publish(ctx context.Context, s *scope.Scope) (bool, error) {
 }
 
 // waitForDataSecret reports that the Secret with the name of the bootstrap data is foreign.
-func waitForDataSecret(s *scope.Scope) (bool, error) {
+func waitForDataSecret(s *scope.Scope) (proceed bool) {
 	otherwise := "Else delete the Machine, which has no host yet that could be wiped"
 	if s.DataHandedOut() || s.HostChosen() {
 		otherwise = "Deleting the Machine would wipe its host"
 	}
 	return s.Blockf(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.InvalidConfigurationReason,
 		"Secret %s exists and was not created by this provider. If nothing uses it, delete it: its content is lost. %s", s.DataSecret.Name,
-		otherwise), nil
+		otherwise)
 }
 
 // Prepare writes, while assisted-service creates the image, everything that does not depend on the image. Once
 // the image exists, two consecutive writes are left: the boot image, then the name of the data.
 func (d *Publisher) Prepare(ctx context.Context, s *scope.Scope) error {
 	mode := bootmode.Of(s.BootMode)
-	if s.BootModeProblem != "" || dataSecretTaken(s) || mode.UserDataFollowsSource() {
+	if dataSecretTaken(s) || mode.UserDataFollowsSource() {
 		return nil
 	}
 	if proceed, err := d.applyDataSecret(ctx, s, mode, ""); !proceed {
@@ -228,7 +228,7 @@ func handOut(s *scope.Scope, mode bootmode.Mode, secret string) (bool, error) {
 	return true, nil
 }
 
-// warnOfNetworkMismatch emits the event once. The message of the recorded condition shows whether the event was
+// warnOfNetworkMismatch queues the Event once. The message of the recorded condition shows whether the Event was
 // emitted.
 func warnOfNetworkMismatch(s *scope.Scope, mismatch string) {
 	recorded := s.Recorded(bootstrapv1.DataSecretAvailableCondition)

@@ -44,7 +44,7 @@ func New(w *writer.Writer, metadata client.Reader, boot BootPreparer, clk clock.
 }
 
 // waitForInfraEnvName reports why the InfraEnv with the Machine's name does not belong to the config.
-func waitForInfraEnvName(s *scope.Scope, infraEnv *assisted.InfraEnv, foreign string) (bool, error) {
+func waitForInfraEnvName(s *scope.Scope, infraEnv *assisted.InfraEnv, foreign string) (proceed bool) {
 	otherwise := "Delete the Machine instead, which wipes no server as it has no host yet; its replacement gets another name"
 	if s.DataHandedOut() || s.HostChosen() {
 		otherwise = "Deleting the Machine would wipe its host"
@@ -54,7 +54,7 @@ func waitForInfraEnvName(s *scope.Scope, infraEnv *assisted.InfraEnv, foreign st
 	}
 	return s.Blockf(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.InfraEnvNotOursReason,
 		"InfraEnv %s exists and was not created for this object: %s. It is left alone: deleting it would delete its Agents, and remove their "+
-			"Nodes from the cluster that runs on them. %s", infraEnv.Name, foreign, otherwise), nil
+			"Nodes from the cluster that runs on them. %s", infraEnv.Name, foreign, otherwise)
 }
 
 // EnsureImage keeps the InfraEnv in the desired state until a host may have booted from it, and waits for the
@@ -62,7 +62,7 @@ func waitForInfraEnvName(s *scope.Scope, infraEnv *assisted.InfraEnv, foreign st
 func (i *Registrar) EnsureImage(ctx context.Context, s *scope.Scope) (bool, error) {
 	const stage = bootstrapv1.DiscoveryImageReadyCondition
 	if s.NamesakeForeign != "" {
-		return waitForInfraEnvName(s, s.Namesake, s.NamesakeForeign)
+		return waitForInfraEnvName(s, s.Namesake, s.NamesakeForeign), nil
 	}
 	if s.Namesake != nil && !s.Namesake.DeletionTimestamp.IsZero() && !s.HostMayHaveBooted() {
 		s.Blockf(stage, bootstrapv1.WaitingForDiscoveryImageReason, "InfraEnv %s is being deleted. It is created again afterwards",
@@ -91,7 +91,7 @@ func (i *Registrar) EnsureImage(ctx context.Context, s *scope.Scope) (bool, erro
 		return s.Block(stage, bootstrapv1.InvalidConfigurationReason, err.Error()), nil
 	}
 	if s.NetworksMissing() && s.Namesake == nil {
-		return waitForNetwork(s) // an image that is created afterwards has the addresses from the start
+		return waitForNetwork(s), nil // an image that is created afterwards has the addresses from the start
 	}
 	kept, proceed, err := i.reregister(ctx, s, wanted)
 	if !proceed {
@@ -100,8 +100,8 @@ func (i *Registrar) EnsureImage(ctx context.Context, s *scope.Scope) (bool, erro
 	if proceed, err := i.applyInfraEnv(ctx, s, wanted); !proceed {
 		return proceed, err
 	}
-	if proceed, err := i.discoveryImageReady(s, kept); proceed || err != nil {
-		return proceed, err
+	if i.discoveryImageReady(s, kept) {
+		return true, nil
 	}
 	return false, i.boot.Prepare(ctx, s)
 }
@@ -112,7 +112,10 @@ func (i *Registrar) applyInfraEnv(ctx context.Context, s *scope.Scope, wanted *a
 		return proceed, err
 	}
 	if _, err := i.writer.Applier.Apply(ctx, wanted, s.Namesake); err != nil {
-		return i.infraEnvRefused(s, wanted.Name, err)
+		if kube.IsRefused(err) {
+			i.writer.Writer.Refused(&s.Again, bootstrapv1.DiscoveryImageReadyCondition, s.Config)
+		}
+		return false, infraEnvRefused(s, wanted.Name, err)
 	}
 	if s.Namesake == nil {
 		i.writer.Created.Record(s.Key(), wanted.DeepCopy(), "")
@@ -133,29 +136,30 @@ func (i *Registrar) confirmNoInfraEnv(ctx context.Context, s *scope.Scope, name 
 	}
 	s.Again.In(reconcile.CacheLag)
 	if foreign := s.ForeignInfraEnv(found, writer.Wrote(found)); foreign != "" {
-		return waitForInfraEnvName(s, found, foreign)
+		return waitForInfraEnvName(s, found, foreign), nil
 	}
 	return s.Blockf(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason,
 		"InfraEnv %s was created a moment ago", name), nil
 }
 
 // infraEnvRefused reports that the API server refused an InfraEnv. It returns all other errors.
-func (i *Registrar) infraEnvRefused(s *scope.Scope, name string, err error) (bool, error) {
+func infraEnvRefused(s *scope.Scope, name string, err error) error {
 	const stage = bootstrapv1.DiscoveryImageReadyCondition
 	field := kube.UndeclaredField(err)
 	switch {
 	case field != "":
-		return i.writer.Refused(s, stage, bootstrapv1.InvalidConfigurationReason, writer.TooOld, "InfraEnvs", field), nil
+		s.Blockf(stage, bootstrapv1.InvalidConfigurationReason, writer.TooOld, "InfraEnvs", field)
 	case kube.IsRefused(err):
-		return i.writer.Refused(s, stage, bootstrapv1.DiscoveryImageFailedReason, "InfraEnv %s is refused: %s", name,
-			assisted.RedactURLs(err.Error())), nil
+		s.Blockf(stage, bootstrapv1.DiscoveryImageFailedReason, "InfraEnv %s is refused: %s", name, assisted.RedactURLs(err.Error()))
+	default:
+		return err
 	}
-	return false, err
+	return nil
 }
 
 // discoveryImageReady reports the state of the image. Once bootstrap data was handed out, the next phases do not
 // need the image. kept names a field that did not reach the image.
-func (i *Registrar) discoveryImageReady(s *scope.Scope, kept string) (bool, error) {
+func (i *Registrar) discoveryImageReady(s *scope.Scope, kept string) (proceed bool) {
 	const stage = bootstrapv1.DiscoveryImageReadyCondition
 	image := assisted.ObserveImage(s.InfraEnv)
 	switch {
@@ -177,9 +181,9 @@ func (i *Registrar) discoveryImageReady(s *scope.Scope, kept string) (bool, erro
 			s.InfraEnv.Name)
 	default:
 		s.Pass(stage, describeKept(s, kept))
-		return true, nil
+		return true
 	}
-	return s.DataHandedOut(), nil
+	return s.DataHandedOut()
 }
 
 // pullSecret waits for the pull secret: assisted-service does not notice that a missing pull secret was created.
@@ -200,8 +204,8 @@ func (i *Registrar) pullSecret(ctx context.Context, s *scope.Scope) (bool, error
 	return true, nil
 }
 
-func waitForNetwork(s *scope.Scope) (bool, error) {
+func waitForNetwork(s *scope.Scope) (proceed bool) {
 	return s.Blockf(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForNMStateConfigReason,
 		"waiting for an NMStateConfig that matches %s (spec.nmStateConfigLabelSelector): create it, with the MAC addresses of the host",
-		s.SelectedNetworks()), nil
+		s.SelectedNetworks())
 }

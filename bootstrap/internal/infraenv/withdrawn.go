@@ -180,10 +180,8 @@ func (i *Registrar) reregister(ctx context.Context, s *scope.Scope, wanted *assi
 	if delay := i.recreations.Left(reconcile.Key("", s.Namesake)); mirrors && delay > 0 {
 		return "", false, i.delayRecreation(ctx, s, wanted, delay)
 	}
-	if left, err := i.writer.Trials.TryCreate(ctx, wanted); err != nil {
-		s.Again.In(left)
-		proceed, err := i.infraEnvRefused(s, wanted.Name, err)
-		return "", proceed, err
+	if err := i.writer.Trials.TryCreate(ctx, &s.Again, wanted); err != nil {
+		return "", false, infraEnvRefused(s, wanted.Name, err)
 	}
 	return "", false, i.recreateInfraEnv(ctx, s, fields, mirrors)
 }

@@ -119,15 +119,13 @@ func (r *Registrar) tryRegistration(ctx context.Context, s *scope.Scope, install
 		client.Object
 	}{{"ClusterDeployment", registration.ClusterDeployment(s.Facts, s.Found.Version)}, {"AgentClusterInstall", install}}
 	for _, obj := range objects { // a remembered refusal of the second object saves the request for the first
-		if left, err := r.writer.Trials.Refused(obj.Object); err != nil {
-			s.Again.In(left)
-			return r.refused(s, obj.kind, err)
+		if err := r.writer.Trials.Refused(&s.Again, obj.Object); err != nil {
+			return false, blockRefused(s, obj.kind, err)
 		}
 	}
 	for _, obj := range objects {
-		if left, err := r.writer.Trials.TryCreate(ctx, obj.Object); err != nil {
-			s.Again.In(left)
-			return r.refused(s, obj.kind, err)
+		if err := r.writer.Trials.TryCreate(ctx, &s.Again, obj.Object); err != nil {
+			return false, blockRefused(s, obj.kind, err)
 		}
 	}
 	return true, nil

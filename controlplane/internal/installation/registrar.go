@@ -186,15 +186,22 @@ func patchInstall(
 	return client.IgnoreNotFound(kube.PatchMetadata(ctx, c, before, after, writer.FieldOwner))
 }
 
-// refused reports a refusal of the API server. It returns other errors.
+// refused reports a refusal of the API server, and schedules the next attempt. It returns other errors.
 func (r *Registrar) refused(s *scope.Scope, kind string, err error) (bool, error) {
-	if !kube.IsRefused(err) {
-		return false, err
+	if kube.IsRefused(err) {
+		r.writer.Refused(s, kind)
 	}
-	r.writer.Refused(s, kind)
+	return false, blockRefused(s, kind, err)
+}
+
+// blockRefused reports a refusal of the API server. It returns other errors.
+func blockRefused(s *scope.Scope, kind string, err error) error {
+	if !kube.IsRefused(err) {
+		return err
+	}
 	s.Block(controlplanev1.InstallationRejectedReason,
 		fmt.Sprintf("%s %s was refused, correct the configuration: %s", kind, s.ControlPlane.Name, assisted.RedactURLs(err.Error())))
-	return false, nil
+	return nil
 }
 
 // foreign reports whether an object of our name belongs to another owner, and blocks in this case. The object may register a
