@@ -80,13 +80,8 @@ func (r *Registrar) nameRunning(ctx context.Context, s *scope.Scope) (name strin
 		return "", true, nil
 	}
 	name = assisted.ClusterImageSetName(s.ControlPlane.Namespace, s.ControlPlane.Name, image)
-	if foreign, err := r.images.ForeignImageSet(ctx, s, name); err != nil || foreign {
-		return "", false, err
-	}
-	if err := r.writer.ApplyChecked(ctx, s, registration.ClusterImageSet(s.Facts, name, image, "", ""), s.OwnSet(name)); err != nil {
-		return "", false, fmt.Errorf("cannot write ClusterImageSet %s: %w", name, err)
-	}
-	return name, true, nil
+	named, err = r.images.WriteImageSet(ctx, s, registration.ClusterImageSet(s.Facts, name, image, "", ""))
+	return name, named, err
 }
 
 // createOnce creates an object that the cache does not show. An existing object is not changed: the cache will show it.

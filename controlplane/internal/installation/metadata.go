@@ -6,44 +6,30 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-const (
-	// InitialPropagationDelay is the first interval at which a propagation is repeated that another client reverts. The
-	// interval doubles up to maxPropagationDelay.
-	InitialPropagationDelay, maxPropagationDelay = 10 * time.Second, 10 * time.Minute
-
-	// rememberedPropagations is more than the registrations of one hub.
-	rememberedPropagations = 8192
-)
+// InitialPropagationDelay is the first interval at which a propagation is repeated that another client reverts. The
+// interval doubles up to maxPropagationDelay.
+const InitialPropagationDelay, maxPropagationDelay = 10 * time.Second, 10 * time.Minute
 
 // MetadataWriter writes labels, annotations and marks of the objects of a registration after their creation.
 type MetadataWriter struct {
 	client client.Client
 	writer *writer.Writer
-	clock  clock.Clock
-	// backoff is the backoff of propagations that another client reverts.
-	backoff *flowcontrol.Backoff
-	// propagated is the time of the last write of a propagation in backoff.
-	propagated *lru.Cache[string, time.Time]
+	// backoff spaces propagations that another client reverts.
+	backoff *reconcile.Backoff
 }
 
 // NewMetadataWriter returns a MetadataWriter.
-func NewMetadataWriter(c client.Client, w *writer.Writer, clk clock.Clock) *MetadataWriter {
-	backoff := flowcontrol.NewBackOff(InitialPropagationDelay, maxPropagationDelay)
-	backoff.Clock = clk
-	return &MetadataWriter{
-		client: c, writer: w, clock: clk, backoff: backoff, propagated: lru.New[string, time.Time](rememberedPropagations),
-	}
+func NewMetadataWriter(c client.Client, w *writer.Writer, clk clock.PassiveClock) *MetadataWriter {
+	return &MetadataWriter{client: c, writer: w, backoff: reconcile.NewBackoff(clk, InitialPropagationDelay, maxPropagationDelay)}
 }
 
 // Propagate applies the labels and annotations of the control plane to the ClusterDeployment and the AgentClusterInstall. It
@@ -71,20 +57,13 @@ func (w *MetadataWriter) propagateTo(ctx context.Context, s *scope.Scope, obj cl
 	wanted := registration.PassedOn(s.ControlPlane, kind, obj)
 	key := reconcile.Key("metadata "+kind.Kind, obj)
 	id := fmt.Sprintf("%s %s %v %v", key, obj.GetUID(), wanted.GetLabels(), wanted.GetAnnotations())
-	if w.backoff.IsInBackOffSinceUpdate(id, w.clock.Now()) {
-		left := w.backoff.Get(id)
-		if last, known := w.propagated.Get(id); known {
-			left -= w.clock.Now().Sub(last)
-		}
+	if left := w.backoff.Left(id); left > 0 {
 		s.Again.In(left)
 		return nil
 	}
 	wrote, err := w.writer.ApplyMetadata(ctx, s, key, wanted, obj)
 	if err == nil && wrote {
-		now := w.clock.Now()
-		w.backoff.Next(id, now)
-		w.backoff.GC()
-		w.propagated.Add(id, now)
+		w.backoff.Record(id)
 	}
 	return err
 }

@@ -42,7 +42,7 @@ func NewRetrier(c client.Client, registrar *Registrar, w *writer.Writer, clk clo
 }
 
 // Retry begins another attempt of a failed installation if the user requests it. It records the objects to give up; the
-// attempt deletes no other object. retry returns true together with an error if only the check of the next attempt failed:
+// attempt deletes no other object. Retry returns true together with an error if only the check of the next attempt failed:
 // the other phases then run.
 func (r *Retrier) Retry(ctx context.Context, s *scope.Scope) (bool, error) {
 	record, err := s.RecordedRetry()

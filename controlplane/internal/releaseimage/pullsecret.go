@@ -28,7 +28,7 @@ func (r *Resolver) EnsurePullSecret(ctx context.Context, s *scope.Scope) (bool, 
 				s.PullSecretName(), corev1.SecretTypeDockerConfigJson))
 		return false, nil
 	}
-	_, problem, err := r.credentials(ctx, s)
+	_, problem, err := r.readPullSecret(ctx, s.PullSecret)
 	if err != nil {
 		return false, err
 	}
@@ -56,19 +56,29 @@ func (r *Resolver) EnsurePlaceholder(ctx context.Context, s *scope.Scope) (bool,
 // credentials returns the registry credentials of the user's pull secret, or the problem of its contents. Both are empty
 // without a pull secret.
 func (r *Resolver) credentials(ctx context.Context, s *scope.Scope) (found release.Credentials, problem string, err error) {
-	if s.ControlPlane.Spec.Config.PullSecretRef == nil || s.PullSecret == nil {
+	secret := userPullSecret(s)
+	if secret == nil {
 		return release.Credentials{}, "", nil
 	}
-	return r.readPullSecret(ctx, s.PullSecret)
+	return r.readPullSecret(ctx, secret)
+}
+
+// userPullSecret returns the pull secret that the user names; nil if none is named, or the Secret does not exist.
+func userPullSecret(s *scope.Scope) *metav1.PartialObjectMetadata {
+	if s.ControlPlane.Spec.Config.PullSecretRef == nil {
+		return nil
+	}
+	return s.PullSecret
 }
 
 // Covered returns a function that reports whether the user's pull secret has credentials for a registry; nil without a
 // readable pull secret. It also reads the pull secret of an installation that has begun.
 func (r *Resolver) Covered(ctx context.Context, s *scope.Scope) (func(string) bool, error) {
-	if s.ControlPlane.Spec.Config.PullSecretRef == nil || s.PullSecret == nil {
+	secret := userPullSecret(s)
+	if secret == nil {
 		return nil, nil //nolint:nilnil // a pull secret is optional
 	}
-	credentials, problem, err := r.credentials(ctx, s)
+	credentials, problem, err := r.readPullSecret(ctx, secret)
 	if err != nil || problem != "" {
 		return nil, err
 	}

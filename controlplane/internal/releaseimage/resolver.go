@@ -119,10 +119,11 @@ func (r *Resolver) sourcesOf(registries *preflight.Registries, image string) rel
 // pullSecretVersion changes with the user's pull secret. It replaces a hash of the contents, which clients that may read
 // ClusterImageSets must not see.
 func pullSecretVersion(s *scope.Scope) string {
-	if s.ControlPlane.Spec.Config.PullSecretRef == nil || s.PullSecret == nil {
+	secret := userPullSecret(s)
+	if secret == nil {
 		return ""
 	}
-	return s.PullSecret.ResourceVersion
+	return secret.ResourceVersion
 }
 
 // withoutRegistries blocks while the named ConfigMap with the mirrors does not exist. A disconnected hub would query a
@@ -157,20 +158,24 @@ func (r *Resolver) nameImage(ctx context.Context, s *scope.Scope, resolvedFrom, 
 	if wanted := s.ImageSetName; !registrable(s) || s.ImageSetName != wanted {
 		return s.Found.Blocked(status.Installation) == nil, nil
 	}
-	if foreign, err := r.ForeignImageSet(ctx, s, s.ImageSetName); err != nil || foreign {
+	return r.WriteImageSet(ctx, s, registration.ClusterImageSet(s.Facts, s.ImageSetName, s.Found.ReleaseImage, resolvedFrom, through))
+}
+
+// WriteImageSet writes a ClusterImageSet of ours. It returns false, and blocks, if another client has taken the name.
+func (r *Resolver) WriteImageSet(ctx context.Context, s *scope.Scope, wanted *hivev1.ClusterImageSet) (written bool, err error) {
+	if foreign, err := r.foreignImageSet(ctx, s, wanted.Name); err != nil || foreign {
 		return false, err
 	}
-	imageSet := registration.ClusterImageSet(s.Facts, s.ImageSetName, s.Found.ReleaseImage, resolvedFrom, through)
-	if err := r.writer.ApplyChecked(ctx, s, imageSet, s.OwnSet(s.ImageSetName)); err != nil {
-		return false, fmt.Errorf("cannot write ClusterImageSet %s: %w", s.ImageSetName, err)
+	if err := r.writer.ApplyChecked(ctx, s, wanted, s.OwnSet(wanted.Name)); err != nil {
+		return false, fmt.Errorf("cannot write ClusterImageSet %s: %w", wanted.Name, err)
 	}
 	return true, nil
 }
 
-// ForeignImageSet reports whether the API server has a foreign ClusterImageSet of our name, and blocks in this case. Another
+// foreignImageSet reports whether the API server has a foreign ClusterImageSet of our name, and blocks in this case. Another
 // cluster of the hub may be registered with it. The name contains 32 bits of a hash. A tenant with a namespace of a similar
 // name could create the same name on purpose.
-func (r *Resolver) ForeignImageSet(ctx context.Context, s *scope.Scope, name string) (bool, error) {
+func (r *Resolver) foreignImageSet(ctx context.Context, s *scope.Scope, name string) (bool, error) {
 	if s.OwnSet(name) != nil {
 		return false, nil
 	}
