@@ -42,7 +42,7 @@ const (
 	retryFirst, retryInstalling, retryIncomplete, retryDown = time.Second, 4 * time.Second, 45 * time.Second, 5 * time.Minute
 )
 
-// remote is the connection to one cluster, and the state of the cluster. Visits follow one another.
+// connection is the connection to one cluster, and the state of the cluster. Visits follow one another.
 // Watches run concurrently.
 type connection struct {
 	key   client.ObjectKey

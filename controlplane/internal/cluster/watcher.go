@@ -22,7 +22,7 @@ import (
 const (
 	// metadataOnly is the Accept header that requests only the metadata of objects.
 	metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-	// maxWatchRetry is the longest interval between attempts to start a watch that ends at once.
+	// watchLast is the longest interval between attempts to start a watch that ends at once.
 	watchLast = time.Minute
 	// watchTime is the duration that a watch requests. A proxy may have dropped a watch silently although the
 	// connection works.
@@ -151,7 +151,7 @@ func (w *watcher) openFailed(err error) {
 func watchOf(r objects.Resource) string { return "watch of " + r.Name }
 
 // watchable records whether the API server permits the watch of the resource. If not, the resource is read
-// again, and its state is up to maxWatchRetry old.
+// again, and its state is up to watchLast old.
 func (w *watcher) watchable(err error) {
 	w.update(func() {
 		if w.ctx.Err() == nil {

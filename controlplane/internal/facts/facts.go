@@ -46,7 +46,7 @@ type Facts struct {
 	Configs map[string]*bootstrapv1.OpenshiftAssistedConfig
 	// DayOneWorkers is the number of workers that the objects of the Cluster request.
 	DayOneWorkers int32
-	// Missing are those of them whose Machines do not exist.
+	// MissingWorkers are those of them whose Machines do not exist.
 	MissingWorkers []workers.Missing
 	// Sets are the desired Machines of the MachineSets, by UID of the set.
 	Sets map[types.UID]workers.MachineSet
@@ -83,7 +83,7 @@ type Facts struct {
 	// not exist.
 	Recovery *metav1.PartialObjectMetadata
 
-	// State is the state of the cluster itself.
+	// Workload is the state of the cluster itself.
 	Workload workload.State
 
 	// InstallationState is the state of the installation, concluded from all of the above: see Decide.

@@ -25,7 +25,7 @@ import (
 type ReleasedHost struct {
 	// Machine and MachineUID are the name and the UID of its Machine. The name may be used again by a
 	// replacement, and clusterctl move changes the UID. ProviderID and HostUID identify the host, as in
-	// [Machine]. A host that never had a Node has only these four. Records of earlier versions lack them.
+	// [quorum.Machine]. A host that never had a Node has only these four. Records of earlier versions lack them.
 	Machine    string    `json:"machine,omitempty"`
 	MachineUID types.UID `json:"machineUID,omitempty"`
 	ProviderID string    `json:"providerID,omitempty"`

@@ -31,7 +31,7 @@ func newTCPConn(ctx context.Context) *tcpConn {
 	return &tcpConn{lifetime, abort}
 }
 
-// newTransport opens the TCP connection.
+// dial opens the TCP connection.
 func (c *tcpConn) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext(ctx, network, address)
 	if err != nil {
