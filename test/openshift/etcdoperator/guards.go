@@ -2,13 +2,11 @@ package etcdoperator
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift"
@@ -73,8 +71,8 @@ func (o *Operator) removeGuards(ctx context.Context, v *view) error {
 		if v.node(name) != nil && !evicted {
 			continue
 		}
-		if err := o.api.Delete(ctx, found, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("cannot remove pod %s: %w", found.Name, err)
+		if err := o.removePod(ctx, found); err != nil {
+			return err
 		}
 		delete(v.guards, name)
 	}

@@ -160,9 +160,17 @@ func (o *Operator) removePods(ctx context.Context, v *view) error {
 		if node != nil && metav1.IsControlledBy(found, node) {
 			continue
 		}
-		if err := o.api.Delete(ctx, found, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("cannot remove pod %s: %w", name, err)
+		if err := o.removePod(ctx, found); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// removePod deletes a Pod at once: no kubelet completes a deletion with a grace period.
+func (o *Operator) removePod(ctx context.Context, p *corev1.Pod) error {
+	if err := o.api.Delete(ctx, p, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cannot remove pod %s: %w", p.Name, err)
 	}
 	return nil
 }
