@@ -147,7 +147,7 @@ func (c *Connection) Pass(rw http.ResponseWriter, r *http.Request, transport htt
 		return
 	}
 	if o.Fault != RequestLost {
-		c.countWrite(r)
+		c.countWrite(v)
 	}
 	switch o.Fault {
 	case RequestLost:

@@ -1,9 +1,6 @@
 package faultproxy
 
-import (
-	"net/http"
-	"strings"
-)
+import "strings"
 
 // Request is a request of a client: a method, or WATCH, and the path of an object or of a list.
 type Request struct{ Method, Path string }
@@ -34,8 +31,9 @@ func (c *Connection) countRequest(method, path string, v verb) {
 	c.requests[Request{method, strings.TrimSuffix(path, "/")}]++
 }
 
-func (c *Connection) countWrite(r *http.Request) {
-	if verb := verbOf(r.Method, r.URL.Query()); verb != creates && verb != changes {
+// countWrite counts a request with a verb that writes.
+func (c *Connection) countWrite(v verb) {
+	if v != creates && v != changes {
 		return
 	}
 	c.mu.Lock()
