@@ -293,6 +293,9 @@ func (s *suite) metadata() metadataFile {
 // variable matches a variable of clusterctl: ${NAME}, ${NAME:=default}.
 var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(?::?[=-]([^}]*))?\}`)
 
+// WithDefaults replaces the variables of manifests by their defaults. A variable without default becomes empty.
+func WithDefaults(manifests []byte) []byte { return variable.ReplaceAll(manifests, []byte("$2")) }
+
 // render returns the rendered manifests of a component. They are rendered once.
 func (s *suite) render(ctx context.Context, component *Component) []byte {
 	GinkgoHelper()
@@ -307,7 +310,7 @@ func (s *suite) render(ctx context.Context, component *Component) []byte {
 // manifests returns the rendered objects of a component, with the defaults of their variables.
 func (s *suite) manifests(ctx context.Context, component *Component) []*object {
 	GinkgoHelper()
-	objects, err := decode(variable.ReplaceAll(s.render(ctx, component), []byte("$2")))
+	objects, err := decode(WithDefaults(s.render(ctx, component)))
 	Expect(err).NotTo(HaveOccurred())
 	return objects
 }

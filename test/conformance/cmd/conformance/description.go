@@ -197,7 +197,7 @@ func (d *description) copyRelease(_ context.Context, version, dir string) error 
 func (d *description) formerCRDs(context.Context) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, file := range d.Before {
-		objects, err := readObjects(d.path(file), withDefaults)
+		objects, err := readObjects(d.path(file), conformance.WithDefaults)
 		if err != nil {
 			return nil, err
 		}

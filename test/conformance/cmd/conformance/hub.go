@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -96,7 +95,7 @@ func (h *hub) install(ctx context.Context) error {
 		files = append(files, filepath.Join(h.description.path(c.Release), name+"-components.yaml"))
 	}
 	for _, file := range files {
-		objects, err := readObjects(file, withDefaults)
+		objects, err := readObjects(file, conformance.WithDefaults)
 		if err != nil {
 			return err
 		}
@@ -121,12 +120,6 @@ func (h *hub) apply(ctx context.Context, o *unstructured.Unstructured) error {
 	}
 	return nil
 }
-
-// defaulted matches a variable of clusterctl, with its default.
-var defaulted = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*(?::?[=-]([^}]*))?\}`)
-
-// withDefaults replaces the variables of manifests by their defaults.
-func withDefaults(manifests []byte) []byte { return defaulted.ReplaceAll(manifests, []byte("$1")) }
 
 // readObjects reads manifests after a change of their text.
 func readObjects(path string, change func([]byte) []byte) ([]unstructured.Unstructured, error) {
