@@ -2,7 +2,6 @@ package bench
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
@@ -79,18 +78,13 @@ func (r *report) printRequests(t *results.Table) {
 // printKinds prints the requests of a run by verb and resource.
 func printKinds(t *results.Table, phase string, run phaseRun) {
 	bootstrap, controlPlane, site := run.Managers[env.Bootstrap].By, run.Managers[env.ControlPlane].By, run.Site.By
-	kinds := map[string]bool{}
-	for _, counts := range []map[string]int{bootstrap, controlPlane, site} {
-		for kind := range counts {
-			kinds[kind] = true
-		}
-	}
+	kinds := results.Keys(bootstrap, controlPlane, site)
 	if len(kinds) == 0 {
 		return
 	}
 	t.Row("")
 	t.Row(phase, env.Bootstrap, env.ControlPlane, "both", "to the cluster")
-	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+	for _, kind := range kinds {
 		t.Row("  "+kind, bootstrap[kind], controlPlane[kind], bootstrap[kind]+controlPlane[kind], site[kind])
 	}
 }

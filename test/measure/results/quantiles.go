@@ -1,6 +1,7 @@
 package results
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -52,4 +53,13 @@ func Total(counts map[string]int) (sum int) {
 		sum += n
 	}
 	return sum
+}
+
+// Keys returns the keys of all counts, each once and sorted.
+func Keys(counts ...map[string]int) []string {
+	all := map[string]int{}
+	for _, c := range counts {
+		maps.Copy(all, c)
+	}
+	return slices.Sorted(maps.Keys(all))
 }

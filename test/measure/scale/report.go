@@ -1,7 +1,6 @@
 package scale
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
@@ -81,7 +80,7 @@ func newStartReport(p *phase, nameOf func(audit.Request) string) startReport {
 	for _, name := range managers.Names {
 		all := p.hub.Where(func(r audit.Request) bool { return nameOf(r) == name })
 		work := all.Work()
-		writes := work.Where(writing)
+		writes := work.Writes()
 		discovery := len(all.Where(func(r audit.Request) bool { return r.Resource == "" }))
 		r.Managers[name] = &managerReport{
 			Requests: len(work), Writes: len(writes), Written: writes.Count(), Repeated: repeated(work), Discovery: discovery,
@@ -92,10 +91,6 @@ func newStartReport(p *phase, nameOf func(audit.Request) string) startReport {
 		}
 	}
 	return r
-}
-
-func writing(r audit.Request) bool {
-	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb)
 }
 
 // repeated counts the requests that repeat another one for the same object.

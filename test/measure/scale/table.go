@@ -2,8 +2,6 @@ package scale
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
@@ -50,14 +48,14 @@ func (r *report) printRequests(t *results.Table) {
 		first, second := r.Start.Managers[name], r.Restart.Managers[name]
 		t.Row(name, first.Requests, second.Requests)
 		t.Row(name+": writes", first.Writes, second.Writes)
-		for _, kind := range keys(first.Written, second.Written) {
+		for _, kind := range results.Keys(first.Written, second.Written) {
 			t.Row("  "+kind, first.Written[kind], second.Written[kind])
 		}
 		t.Row(name+": repeated requests for an object", first.Repeated, second.Repeated)
 		t.Row(name+": lists and watches of informers", first.Informers, second.Informers)
 		t.Row(name+": discovery", first.Discovery, second.Discovery)
 	}
-	for _, kind := range keys(r.Start.Sites, r.Restart.Sites) {
+	for _, kind := range results.Keys(r.Start.Sites, r.Restart.Sites) {
 		t.Row("clusters: "+kind, r.Start.Sites[kind], r.Restart.Sites[kind])
 	}
 	t.Row("quiet after, s", r.Start.QuietSeconds, r.Restart.QuietSeconds)
@@ -66,18 +64,10 @@ func (r *report) printRequests(t *results.Table) {
 	for _, name := range managers.Names {
 		t.Row(name+": CPU s", r.Idle.CPUSeconds[name])
 	}
-	for _, kind := range keys(r.Idle.Hub) {
+	for _, kind := range results.Keys(r.Idle.Hub) {
 		t.Row("hub: "+kind, r.Idle.Hub[kind])
 	}
 	t.Row("clusters: requests", r.Idle.SiteRequests)
-}
-
-func keys(counts ...map[string]int) []string {
-	all := map[string]int{}
-	for _, c := range counts {
-		maps.Copy(all, c)
-	}
-	return slices.Sorted(maps.Keys(all))
 }
 
 func (r *report) printReactions(t *results.Table) {
