@@ -90,9 +90,10 @@ type Operator struct {
 	updating map[string]bool
 }
 
-// settings are the values that tests change while the operator runs.
+// settings are the values that tests change while the operator runs, and the function that reads other payloads.
 type settings struct {
-	options      Options
+	// versionOf is [Options.Payload].
+	versionOf    func(image string) string
 	releases     []Release
 	disconnected bool
 	faults       map[string]fault
@@ -136,7 +137,7 @@ func New(options Options) *Operator {
 		options: options, wakeUps: make(chan struct{}, 1), written: openshift.Written{}, started: metav1.Now(), updating: map[string]bool{},
 		problem: openshift.Problems{Log: options.Log},
 		settings: settings{
-			options: options, releases: slices.Clone(options.Releases), faults: map[string]fault{}, broken: map[string]string{},
+			versionOf: options.Payload, releases: slices.Clone(options.Releases), faults: map[string]fault{}, broken: map[string]string{},
 			salt: map[string]int{},
 		},
 	}

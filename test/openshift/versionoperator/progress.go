@@ -101,9 +101,9 @@ func (o *Operator) takeRequest(_ context.Context, v *view) error {
 		o.options.Log.Info("another release was requested", "version", update.Version, "image", update.Image, "force", update.Force)
 		s.loading = loading{update: *update, since: now}
 	}
-	takes := v.options.Load
+	takes := o.options.Load
 	if s.loading.refused != nil {
-		takes = v.options.Retry
+		takes = o.options.Retry
 	}
 	if rest := takes - now.Sub(s.loading.since); rest > 0 {
 		o.after(rest)
@@ -115,7 +115,7 @@ func (o *Operator) takeRequest(_ context.Context, v *view) error {
 			o.options.Log.Info("refused", "step", refused.step, "reason", refused.message)
 		}
 		s.loading.refused, s.loading.since = refused, now
-		o.after(v.options.Retry)
+		o.after(o.options.Retry)
 		return nil
 	}
 	o.begin(release, risks, !release.Unsigned)
@@ -160,7 +160,7 @@ func (o *Operator) rollOut(ctx context.Context, v *view) error {
 			o.after(time.Millisecond) // the pools are configured next
 			return nil
 		}
-		if rest := v.options.Operator - time.Since(s.since); rest > 0 {
+		if rest := o.options.Operator - time.Since(s.since); rest > 0 {
 			o.after(rest)
 			return nil
 		}

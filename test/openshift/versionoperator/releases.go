@@ -180,8 +180,8 @@ func (s *settings) payload(image string) (Release, bool) {
 			return r, true
 		}
 	}
-	if s.options.Payload != nil {
-		if version := s.options.Payload(image); version != "" {
+	if s.versionOf != nil {
+		if version := s.versionOf(image); version != "" {
 			return Release{Version: version, Image: image}, true
 		}
 	}
