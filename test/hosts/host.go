@@ -11,6 +11,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/openshift/assisted-service/models"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift"
 )
 
 const (
@@ -272,7 +274,7 @@ func (h *Host) run(ctx context.Context) {
 		again := false
 		switch boot.System {
 		case Discovery:
-			again = pause(ctx, h.rack.options.BootDelay) && h.discover(ctx)
+			again = openshift.Pause(ctx, h.rack.options.BootDelay) && h.discover(ctx)
 		case Installed:
 			h.findNode()
 			h.runInstalled(ctx)
@@ -416,7 +418,7 @@ func (b *backOff) reset() { b.next = 0 }
 
 func (b *backOff) wait(ctx context.Context) {
 	b.next = min(max(b.next*2, firstRetry), lastRetry)
-	pause(ctx, b.next)
+	openshift.Pause(ctx, b.next)
 }
 
 // waitOnRepeat does not pause the first time after a reset.
@@ -426,19 +428,4 @@ func (b *backOff) waitOnRepeat(ctx context.Context) {
 		return
 	}
 	b.wait(ctx)
-}
-
-// pause waits for the duration, or less if ctx ends. It returns whether the whole duration passed.
-func pause(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/openshift/assisted-service/models"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift"
 )
 
 // installation is the state of an installation that a host keeps: until the reboot in memory, afterwards on its
@@ -183,7 +185,7 @@ func (h *Host) workAfterReboot(ctx context.Context, inst *installation, stage mo
 		if inst.instruction.DayTwo && !h.requestServing(ctx, inst) {
 			return false
 		}
-		return h.becomeReady(ctx, inst) && pause(ctx, h.rack.options.StageDelay) && h.takeNodeLabels(ctx, inst)
+		return h.becomeReady(ctx, inst) && openshift.Pause(ctx, h.rack.options.StageDelay) && h.takeNodeLabels(ctx, inst)
 	}
 	return true
 }
@@ -199,7 +201,7 @@ func (h *Host) enter(ctx context.Context, inst *installation, stage models.HostS
 	if err := h.report(ctx, inst, stage, ""); err != nil {
 		return false
 	}
-	return pause(ctx, h.rack.options.StageDelay) && h.linger(ctx, stage)
+	return openshift.Pause(ctx, h.rack.options.StageDelay) && h.linger(ctx, stage)
 }
 
 // fail reports that the installation failed.

@@ -15,15 +15,14 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubelet/pkg/cri/streaming/portforward"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift"
 )
 
 const (
-	kubeletPort = 10250
-
-	etcdNamespace = "openshift-etcd"
+	kubeletPort   = 10250
 	etcdPodPrefix = "etcd-"
 
 	// The values of a kubelet.
@@ -83,7 +82,7 @@ func (h *Host) startKubelet(ctx context.Context, inst *installation, site Site) 
 	if err != nil {
 		return err
 	}
-	address := internalIP(node)
+	address := openshift.InternalIP(node)
 	if address == "" {
 		return errNoAddress
 	}
@@ -183,7 +182,7 @@ type kubeletServer struct {
 func (k *kubeletServer) handler() http.Handler {
 	mux := http.NewServeMux()
 	forward := func(w http.ResponseWriter, r *http.Request) {
-		if r.PathValue("namespace") != etcdNamespace || r.PathValue("pod") != etcdPodPrefix+k.node {
+		if r.PathValue("namespace") != openshift.EtcdNamespace || r.PathValue("pod") != etcdPodPrefix+k.node {
 			http.Error(w, "pod not found", http.StatusNotFound)
 			return
 		}
@@ -238,13 +237,4 @@ func (h *Host) servingApproved(ctx context.Context, inst *installation) error {
 		return err
 	}
 	return h.approved(ctx, c, inst, certificatesv1.KubeletServingSignerName)
-}
-
-func internalIP(node *corev1.Node) string {
-	for _, a := range node.Status.Addresses {
-		if a.Type == corev1.NodeInternalIP {
-			return a.Address
-		}
-	}
-	return ""
 }

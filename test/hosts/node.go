@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift"
 )
 
 // defaultHeartbeat is how often a node posts its status. A kubelet does so every five minutes without changes;
@@ -190,7 +192,7 @@ func (h *Host) heartbeat(ctx context.Context) {
 	inst := h.installation
 	h.mu.Unlock()
 	name := h.nodeName(inst)
-	for name != "" && pause(ctx, h.rack.options.Heartbeat) {
+	for name != "" && openshift.Pause(ctx, h.rack.options.Heartbeat) {
 		c, err := h.rack.options.Workload(ctx, inst.cluster.key.Namespace, inst.cluster.key.Name)
 		if err == nil {
 			err = changeNodeStatus(ctx, c, name, func(n *corev1.Node) {

@@ -1,8 +1,10 @@
 package openshift
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	configv1 "github.com/openshift/api/config/v1"
@@ -11,6 +13,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
+
+func TestPauseReportsWhetherContextEnded(t *testing.T) {
+	for name, d := range map[string]time.Duration{"no time": 0, "negative": -time.Second, "a moment": time.Nanosecond} {
+		NewWithT(t).Expect(Pause(t.Context(), d)).To(BeTrue(), name)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, d := range map[string]time.Duration{"no time": 0, "negative": -time.Second, "an hour": time.Hour} {
+		for range 20 { // a timer that has already fired would win every second time
+			NewWithT(t).Expect(Pause(ended, d)).To(BeFalse(), name)
+		}
+	}
+}
 
 func TestConditionsAreWrittenOnChange(t *testing.T) {
 	g := NewWithT(t)

@@ -58,6 +58,9 @@ func (p *Problems) Report(ctx context.Context, err error) {
 
 // Pause waits for a duration, or until ctx ends. It reports whether the whole duration passed.
 func Pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
