@@ -46,9 +46,6 @@ func main() {
 // The folder of this program in the repository.
 var folder = filepath.Join("test", "tools", "language")
 
-// pendingList is the file that lists the paths that are not checked yet.
-var pendingList = filepath.Join(folder, "pending")
-
 // maxLine is the longest line of a Go file and of a paragraph of Markdown, in characters.
 const maxLine = 140
 
@@ -74,21 +71,13 @@ func (c *checker) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pending, err := c.readPending()
-	if err != nil {
-		return err
-	}
-	reported, unused := pending.apply(found)
-	for _, f := range reported {
+	for _, f := range found {
 		fmt.Fprintf(c.out, "%s:%d: %s\n", f.path, f.line, f.message)
 	}
-	for _, path := range unused {
-		fmt.Fprintf(c.out, "%s: %s has no findings. Remove its line.\n", pendingList, path)
+	if len(found) > 0 {
+		return fmt.Errorf("%d findings in the language of the repository", len(found))
 	}
-	if len(reported)+len(unused) > 0 {
-		return fmt.Errorf("%d findings in the language of the repository", len(reported)+len(unused))
-	}
-	fmt.Fprintf(c.out, "language: %d files read, no finding outside of %d pending paths\n", len(files), len(pending))
+	fmt.Fprintf(c.out, "language: %d files read, no findings\n", len(files))
 	return nil
 }
 

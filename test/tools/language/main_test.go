@@ -65,23 +65,6 @@ func TestFindingsOfEachKindAreReported(t *testing.T) {
 	), out.String)
 }
 
-func TestPendingPathsAreNotReported(t *testing.T) {
-	g := NewWithT(t)
-	files := map[string]string{"host/host.go": source, "host/inner/inner.go": source, "a.md": "# Title\n"}
-	files[pendingList] = "# rewritten last\nhost/\n"
-	var out bytes.Buffer
-	c := checker{out: &out, root: repository(t, files)}
-	g.Expect(c.run(t.Context())).NotTo(Succeed())
-	g.Expect(out.String()).NotTo(ContainSubstring("host/host.go"))
-	g.Expect(out.String()).To(ContainSubstring("host/inner/inner.go:1: "), "a folder stands for the files directly in it")
-
-	files[pendingList] = "host/\nhost/inner/\na.md\n"
-	out.Reset()
-	c.root = repository(t, files)
-	g.Expect(c.run(t.Context())).To(MatchError("1 findings in the language of the repository"))
-	g.Expect(out.String()).To(ContainSubstring("a.md has no findings. Remove its line."))
-}
-
 func TestSubjectsOfCommits(t *testing.T) {
 	for line, problem := range map[string]string{
 		"removal: skip drain of failed members":   "",
