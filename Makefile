@@ -252,6 +252,7 @@ nightly: ## Run the tests that take too long for every change. All other end-to-
 	REPRODUCE=1 go test ./release -count=1 -run TestManagerBuildsAreReproducible
 	go test -race -count=1 -timeout 90m ./...
 	go -C test test -race -count=1 -timeout 90m $$(go -C test list ./... | grep -v $(NO_UNIT))
+	go -C test/conformance test -race -count=1 ./...
 	$(MAKE) fuzz FUZZTIME=2m
 
 # Components are built first, so that the timeouts of tests do not include the build.
@@ -272,9 +273,11 @@ TESTED_TOOLS = $(sort $(dir $(wildcard test/tools/*/*_test.go)))
 # Tests that may start components depend, directly or indirectly, on the package that builds the components.
 # All other tests are pure.
 NO_UNIT := -e /test/e2e -e /test/providers
-UNIT := { go list ./... && go -C test list ./...; } | grep -v $(NO_UNIT)
-# etcd's package is in the other module and runs the builder of the components.
-STARTING := { go -C test list -test -f '{{.ImportPath}} {{join .Deps " "}} ' ./... | grep '/test/env/components ' | sed -E 's/(_test|\.test)? .*//'; go list ./controlplane/internal/etcd; } | sort -u
+CONFORMANCE := go -C test/conformance list ./...
+UNIT := { go list ./... && go -C test list ./... && $(CONFORMANCE); } | grep -v $(NO_UNIT)
+# etcd's package is in the other module and runs the builder of the components. The tests of the conformance suite
+# are pure, but wait too long for make quick.
+STARTING := { go -C test list -test -f '{{.ImportPath}} {{join .Deps " "}} ' ./... | grep '/test/env/components ' | sed -E 's/(_test|\.test)? .*//'; go list ./controlplane/internal/etcd; $(CONFORMANCE); } | sort -u
 
 # Tests and linkers wait. More of them than processors keep all processors busy.
 .PHONY: pure
@@ -333,7 +336,6 @@ e2e: components end-to-end-program ## Run the end-to-end tests. FOCUS=<regular e
 
 .PHONY: conformance
 conformance: components ## Test the contracts of Cluster API, rule by rule, and write _artifacts/conformance.md. FOCUS and BMO as for e2e. LONG=1 includes the rules that take long.
-	go -C test/conformance $(GO_TEST) ./... -count=1
 	LONG=$(LONG) BMO=$(BMO) go -C test $(GO_TEST) ./providers -count=1 -timeout 120m -v $(GINKGO) $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
 
 # The programs of the tests run at the top of the repository, where they write into _artifacts.
