@@ -245,6 +245,7 @@ nightly: ## Run the tests that take too long for every change. All other end-to-
 	  CORE=$$core go -C test test ./config -count=1; \
 	done
 	$(MAKE) conformance LONG=1 FOCUS='I15 '
+	LONG=1 go -C test test ./providers -count=1 -timeout 60m -run '^TestCommandChecksRunningProviders$$'
 	LONG=1 go -C test test ./clusterctl -count=1 -timeout 60m
 	$(MAKE) chaos ROUNDS=12 CLUSTERS=9 CHAOS=-bound=15m
 	GOFLAGS="$(GOFLAGS) -race" $(MAKE) chaos ROUNDS=1 CLUSTERS=9 CHAOS=-bound=15m
@@ -336,7 +337,7 @@ e2e: components end-to-end-program ## Run the end-to-end tests. FOCUS=<regular e
 
 .PHONY: conformance
 conformance: components ## Test the contracts of Cluster API, rule by rule, and write _artifacts/conformance.md. FOCUS and BMO as for e2e. LONG=1 includes the rules that take long.
-	LONG=$(LONG) BMO=$(BMO) go -C test $(GO_TEST) ./providers -count=1 -timeout 120m -v $(GINKGO) $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
+	LONG=$(LONG) BMO=$(BMO) go -C test $(GO_TEST) ./providers -count=1 -timeout 120m -v $(GINKGO) $(if $(FOCUS),-run '^TestConformance$$' -ginkgo.focus='$(FOCUS)')
 
 # The programs of the tests run at the top of the repository, where they write into _artifacts.
 program = go -C test build -o $(CURDIR)/bin/$(1) ./$(1) && bin/$(1)

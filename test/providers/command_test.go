@@ -29,6 +29,9 @@ const commandVersion = "v0.1.0"
 // another project: those that docs/conformance-of-other-providers.md describes.
 func TestCommandChecksManifests(t *testing.T) {
 	t.Parallel()
+	if core := os.Getenv(coreVariable); core != "" {
+		t.Skipf("tests the manifests with the pinned Cluster API only: %s=%s", coreVariable, core)
+	}
 	g, dir := NewWithT(t), t.TempDir()
 	builder, err := components.NewBuilder(root, os.Stdout)
 	g.Expect(err).NotTo(HaveOccurred())
