@@ -118,16 +118,16 @@ func (w *watcher) open() bool {
 
 // consume processes the events of a watch until it ends. After the timeout the watch counts as lost.
 func (w *watcher) consume(body io.ReadCloser, timeout time.Duration, cancel context.CancelFunc) {
-	lines := &lineReader{handle: w.handle}
-	timer := time.AfterFunc(timeout, func() { lines.push(nil, context.DeadlineExceeded) })
-	lines.done = func(err error) {
+	lines := &http2conn.LineReader{Handle: w.handle}
+	timer := time.AfterFunc(timeout, func() { lines.Push(nil, context.DeadlineExceeded) })
+	lines.Done = func(err error) {
 		timer.Stop()
 		cancel()
 		_ = body.Close() // nothing was written
 		w.ended(err)
 	}
-	if !http2conn.Follow(body, lines.push) {
-		lines.push(nil, errNoStream)
+	if !http2conn.Follow(body, lines.Push) {
+		lines.Push(nil, errNoStream)
 	}
 	cancel() // the body does not depend on the context any more
 }
@@ -169,7 +169,7 @@ func (w *watcher) ended(err error) {
 	w.run()
 }
 
-// handle processes one event of the watch.
+// Handle processes one event of the watch.
 func (w *watcher) handle(line []byte) error {
 	e := objects.Event{}
 	err := json.Unmarshal(line, &e)

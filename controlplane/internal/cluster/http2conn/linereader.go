@@ -1,4 +1,4 @@
-package cluster
+package http2conn
 
 import (
 	"bytes"
@@ -7,37 +7,37 @@ import (
 	"sync"
 )
 
-// maxPending is how many bytes may wait to be processed.
-const maxPending = 1 << 20
+// maxPendingLines is how many bytes of a LineReader may wait to be processed.
+const maxPendingLines = 1 << 20
 
 // errTooFast ends a watch that sends events faster than they are processed.
 var errTooFast = errors.New("the watch sends events faster than they are processed")
 
-// lineReader processes lines one after the other, and ignores empty lines. It has a goroutine only while
-// there is a line to process.
-type lineReader struct {
-	// handle is called with each line. An error ends the reader.
-	handle func(line []byte) error
-	// done is called last, with the error of handle or the reason for the end: io.EOF after the last line.
-	done func(err error)
+// LineReader processes the lines of a body that [Follow] passes on, one after the other. It ignores empty lines. It has a
+// goroutine only while there is a line to process.
+type LineReader struct {
+	// Handle is called with each line. An error ends the reader.
+	Handle func(line []byte) error
+	// Done is called last, with the error of Handle or the reason for the end: io.EOF after the last line.
+	Done func(err error)
 
 	mu sync.Mutex
-	// queueSize is the unprocessed data, end the reason why no more follows. working is true while lines are
+	// pending is the unprocessed data, end the reason why no more follows. working is true while lines are
 	// processed, and after the end.
 	pending []byte
 	end     error
 	working bool
 }
 
-// push adds data, and does not wait.
-func (r *lineReader) push(data []byte, end error) {
+// Push adds data, and does not wait.
+func (r *LineReader) Push(data []byte, end error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.end != nil {
 		return
 	}
 	r.pending, r.end = append(r.pending, data...), end
-	if len(r.pending) > maxPending {
+	if len(r.pending) > maxPendingLines {
 		r.pending, r.end = nil, errTooFast
 	}
 	if !r.working && (r.end != nil || bytes.IndexByte(data, '\n') >= 0) {
@@ -46,12 +46,12 @@ func (r *lineReader) push(data []byte, end error) {
 	}
 }
 
-func (r *lineReader) work() {
+func (r *LineReader) work() {
 	for {
 		line, end := r.next()
 		switch {
 		case end != nil:
-			r.done(end)
+			r.Done(end)
 			return
 		case line == nil:
 			return
@@ -59,15 +59,15 @@ func (r *lineReader) work() {
 		if len(line) == 0 {
 			continue
 		}
-		if err := r.handle(line); err != nil {
-			r.done(err)
+		if err := r.Handle(line); err != nil {
+			r.Done(err)
 			return
 		}
 	}
 }
 
 // next returns the next line, or the error at the end. Both are nil if the next line is incomplete.
-func (r *lineReader) next() (line []byte, end error) {
+func (r *LineReader) next() (line []byte, end error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	length := bytes.IndexByte(r.pending, '\n')

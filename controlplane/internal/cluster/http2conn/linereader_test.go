@@ -1,4 +1,4 @@
-package cluster
+package http2conn
 
 import (
 	"errors"
@@ -30,17 +30,17 @@ func TestLineReader(t *testing.T) {
 			g := NewWithT(t)
 			var seen []string
 			ends := make(chan error, 2)
-			reader := &lineReader{
-				handle: func(line []byte) error {
+			reader := &LineReader{
+				Handle: func(line []byte) error {
 					seen = append(seen, string(line))
 					return tc.fail
 				},
-				done: func(err error) { ends <- err },
+				Done: func(err error) { ends <- err },
 			}
 			for _, part := range tc.came {
-				reader.push([]byte(part), nil)
+				reader.Push([]byte(part), nil)
 			}
-			reader.push(nil, io.EOF)
+			reader.Push(nil, io.EOF)
 			g.Eventually(ends).Should(Receive(MatchError(tc.end)))
 			g.Expect(seen).To(Equal(tc.seen))
 			g.Consistently(ends, 20*time.Millisecond).ShouldNot(Receive(), "it ends once")
@@ -51,14 +51,14 @@ func TestLineReader(t *testing.T) {
 func TestLineReaderLimit(t *testing.T) {
 	g := NewWithT(t)
 	ends, wait := make(chan error, 1), make(chan struct{})
-	reader := &lineReader{handle: func([]byte) error { <-wait; return nil }, done: func(err error) { ends <- err }}
+	reader := &LineReader{Handle: func([]byte) error { <-wait; return nil }, Done: func(err error) { ends <- err }}
 	line := []byte(strings.Repeat("x", 1<<10) + "\n")
-	for range maxPending / len(line) {
-		reader.push(line, nil)
+	for range maxPendingLines / len(line) {
+		reader.Push(line, nil)
 	}
 	g.Expect(reader.end).NotTo(HaveOccurred())
-	reader.push(line, nil)
-	reader.push(line, nil)
+	reader.Push(line, nil)
+	reader.Push(line, nil)
 	g.Expect(reader.pending).To(BeEmpty(), "the resource is read again")
 	close(wait)
 	g.Eventually(ends).Should(Receive(MatchError(errTooFast)))
@@ -68,11 +68,11 @@ func TestLineReaderLimit(t *testing.T) {
 func TestLineReaderReleasesMemory(t *testing.T) {
 	g := NewWithT(t)
 	handled := make(chan int, 1)
-	reader := &lineReader{handle: func(line []byte) error { handled <- len(line); return nil }, done: func(error) {}}
-	reader.push([]byte(strings.Repeat("x", 100<<10)+"\nrest"), nil)
+	reader := &LineReader{Handle: func(line []byte) error { handled <- len(line); return nil }, Done: func(error) {}}
+	reader.Push([]byte(strings.Repeat("x", 100<<10)+"\nrest"), nil)
 	g.Eventually(handled).Should(Receive(Equal(100 << 10)))
 	kept := func() int { reader.mu.Lock(); defer reader.mu.Unlock(); return cap(reader.pending) }
 	g.Eventually(kept).Should(BeNumerically("<", 64))
-	reader.push([]byte("\n"), nil)
+	reader.Push([]byte("\n"), nil)
 	g.Eventually(handled).Should(Receive(Equal(4)))
 }
