@@ -31,6 +31,7 @@ var (
 		"controlplane/internal/quorum",
 		"controlplane/internal/remediation",
 		"controlplane/internal/removal",
+		"controlplane/internal/retry",
 		"controlplane/internal/scaling",
 		"controlplane/internal/status",
 		"controlplane/internal/status/condition",

@@ -89,7 +89,7 @@ func installationStateOf(e evidence) InstallationState {
 
 // Decide sets the state of the installation, after all other facts were read.
 func (f *Facts) Decide() {
-	published, renewed := f.publishedBefore()
+	published, renewed := f.PublishedBefore()
 	found := evidence{
 		recorded:     f.ControlPlane.Status.Installation.Phase,
 		progress:     f.Progress,
@@ -111,10 +111,10 @@ func (f *Facts) Decide() {
 	}
 }
 
-// publishedBefore reports whether the kubeconfig was published for this control plane, and whether it was
+// PublishedBefore reports whether the kubeconfig was published for this control plane, and whether it was
 // renewed. A restored Secret has lost its owner references, not its annotations. The user's own Secret has
 // neither.
-func (f *Facts) publishedBefore() (published, renewed bool) {
+func (f *Facts) PublishedBefore() (published, renewed bool) {
 	if f.Kubeconfig == nil {
 		return false, false
 	}

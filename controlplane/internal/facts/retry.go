@@ -6,19 +6,13 @@ import (
 	"slices"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	"github.com/openshift/assisted-service/models"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // Retry is the record of another attempt at an installation, on the control plane.
@@ -87,7 +81,7 @@ type AttemptObjects struct {
 // ObjectsToGiveUp returns the objects that are given up and still exist.
 func (f *Facts) ObjectsToGiveUp() AttemptObjects {
 	given, left := f.givenUp(), AttemptObjects{}
-	left.Machines = slices.DeleteFunc(f.allMachines(), func(m *clusterv1.Machine) bool { return !given.Has(m.UID) })
+	left.Machines = slices.DeleteFunc(f.AllMachines(), func(m *clusterv1.Machine) bool { return !given.Has(m.UID) })
 	if f.Deployment != nil && given.Has(f.Deployment.UID) {
 		left.Deployment = f.Deployment
 	}
@@ -114,83 +108,4 @@ func (f *Facts) GivenUpOwner() metav1.OwnerReference {
 func (f *Facts) nothingLeft() bool {
 	left := f.ObjectsToGiveUp()
 	return f.GivesUp() && len(left.Machines) == 0 && left.Deployment == nil && left.Install == nil && left.Kubeconfig == nil
-}
-
-// ToGiveUp returns the objects to delete before a failed installation is tried again. These are the Machines
-// with hosts of our bootstrap provider, the objects in assisted-service, and the published kubeconfig.
-func (f *Facts) ToGiveUp() []types.UID {
-	var given []types.UID
-	for _, m := range f.allMachines() {
-		if f.Controls(m) || m.Spec.Bootstrap.ConfigRef.Kind == workers.ConfigKind {
-			given = append(given, m.UID)
-		}
-	}
-	given = append(given, f.Deployment.UID, f.Install.UID)
-	if published, _ := f.publishedBefore(); published {
-		given = append(given, f.Kubeconfig.UID)
-	}
-	return given
-}
-
-// NotRetryable returns what blocks giving up a failed installation; empty if nothing does. An object that may
-// be a Node of a running cluster is not touched.
-func (f *Facts) NotRetryable() []string {
-	var against []string
-	if !f.OwnsDeployment() || !f.OwnsInstall() || !f.Progress.Registered || f.Progress.Phase != assisted.PhaseFailed ||
-		f.Deployment.Spec.Installed {
-		against = append(against, "assisted-service does not report the failure now")
-	}
-	against = append(against, f.MayRun()...)
-	if f.Kubeconfig == nil && AdminKubeconfigOf(f.Install) != "" {
-		against = append(against, "the kubeconfig is not published yet, which is necessary to check whether the cluster runs")
-	} else if unknown := f.NotSilent(); unknown != "" {
-		against = append(against, unknown)
-	}
-	for _, m := range f.Workers {
-		if m.Spec.Bootstrap.ConfigRef.Kind == workers.ConfigKind && metav1.GetControllerOf(m) == nil {
-			against = append(
-				against,
-				fmt.Sprintf("no controller would create Machine %s again. Delete it, which wipes its host, and create it again afterwards", m.Name),
-			)
-		}
-	}
-	return against
-}
-
-// NotSilent returns why it is uncertain that the API of the cluster does not answer. It is "" if that is
-// certain, or if no host reached the stage in which a kubeconfig exists. An unresolvable address, a refusal
-// or a foreign certificate prove nothing.
-func (f *Facts) NotSilent() string {
-	switch failure := f.Workload.Failure; {
-	case f.Cluster == nil:
-		return "the Cluster is missing"
-	case f.Kubeconfig == nil || f.Workload.Connected:
-		return ""
-	case failure == nil || failure.KubeconfigVersion != f.Kubeconfig.ResourceVersion:
-		return "it is not known yet whether the API of the cluster answers"
-	case !failure.Silent:
-		return "it is not sure that the cluster does not run: " + failure.Message
-	}
-	return ""
-}
-
-// MayRun returns why a cluster whose installation failed may run nevertheless; empty if nothing shows that.
-func (f *Facts) MayRun() []string {
-	var against []string
-	add := func(format string, args ...any) { against = append(against, fmt.Sprintf(format, args...)) }
-	if f.Workload.Connected || ptr.Deref(f.ControlPlane.Status.Initialization.ControlPlaneInitialized, false) {
-		add("the API of the cluster answers, or did")
-	}
-	for _, m := range f.allMachines() {
-		if metal3.HadNode(m) {
-			add("Machine %s has, or had, a Node", m.Name)
-		}
-	}
-	for i := range f.Agents {
-		switch agent := &f.Agents[i]; agent.Status.Progress.CurrentStage {
-		case models.HostStageJoined, models.HostStageDone:
-			add("host %s has joined the cluster", bound.Value(Hostname(agent)))
-		}
-	}
-	return against
 }

@@ -24,7 +24,7 @@ import (
 // restored. Then assisted-service can add hosts to it. importCluster creates missing objects, and changes none. It creates
 // the AgentClusterInstall last, because assisted-service acts on it.
 func (r *Registrar) importCluster(ctx context.Context, s *scope.Scope) (bool, error) {
-	if why := s.NotImportable(); why != "" {
+	if why := registration.NotImportable(s.Facts); why != "" {
 		s.Block(controlplanev1.WaitingForImportReason, why)
 		return false, nil
 	}

@@ -19,6 +19,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/prerequisites"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/retry"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
@@ -72,7 +73,7 @@ func (r *Retrier) Retry(ctx context.Context, s *scope.Scope) (bool, error) {
 		s.Found.Block(status.Retry, controlplanev1.InstallationFailedReason, "it is not tried again: "+bound.Join(against, ""))
 		return true, nil
 	}
-	begun := facts.Retry{Requested: requested, GivenUp: s.ToGiveUp(), Since: metav1.NewTime(r.clock.Now())}
+	begun := facts.Retry{Requested: requested, GivenUp: retry.ToGiveUp(s.Facts), Since: metav1.NewTime(r.clock.Now())}
 	if err := r.recordRetry(ctx, s, begun); err != nil {
 		return false, err
 	}
@@ -86,7 +87,7 @@ func (r *Retrier) Retry(ctx context.Context, s *scope.Scope) (bool, error) {
 // webhook rejects. The scope of the trial is that of the next attempt: no registration exists. The release image is not
 // resolved yet. The name of the registered ClusterImageSet replaces that of the next one, which no admission reads.
 func (r *Retrier) againstRetry(ctx context.Context, s *scope.Scope) (against []string, err error) {
-	if against := s.NotRetryable(); len(against) > 0 {
+	if against := retry.Blockers(s.Facts); len(against) > 0 {
 		return against, nil
 	}
 	next := *s.Facts
@@ -134,7 +135,7 @@ func (r *Retrier) confirmGivenUp(ctx context.Context, s *scope.Scope) (bool, err
 	if err != nil {
 		return false, err
 	}
-	if runs := s.MayRun(); len(runs) > 0 {
+	if runs := retry.MayRun(s.Facts); len(runs) > 0 {
 		if err := r.recordRetry(ctx, s, facts.Retry{Requested: record.Requested}); err != nil {
 			return false, err
 		}
@@ -142,7 +143,7 @@ func (r *Retrier) confirmGivenUp(ctx context.Context, s *scope.Scope) (bool, err
 			"Nothing more is deleted, and the installation is not tried again: %s", bound.Join(runs, ""))
 		return false, nil
 	}
-	if unknown := s.NotSilent(); unknown != "" {
+	if unknown := retry.NotSilent(s.Facts); unknown != "" {
 		s.Block(controlplanev1.RetryingInstallationReason, "nothing more is deleted before it is clear whether the cluster runs: "+unknown)
 		return false, nil
 	}
