@@ -38,6 +38,7 @@ var (
 		"controlplane/internal/status/etcdmember",
 		"controlplane/internal/status/installed",
 		"controlplane/internal/status/rollout",
+		"controlplane/internal/tasks",
 		"controlplane/internal/upgrade",
 		"controlplane/internal/workers",
 		"controlplane/internal/workload",

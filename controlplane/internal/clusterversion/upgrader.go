@@ -19,7 +19,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/upgrade"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
@@ -75,10 +75,10 @@ func NewUpgrader(c client.Client, versions Requests, workloads Watcher, gate *et
 // host after another.
 func (u *Upgrader) Upgrade(ctx context.Context, s *scope.Scope) (bool, error) {
 	if !upgrade.Due(s.Facts) {
-		u.gate.Done(s, status.Upgrade)
+		u.gate.Done(s, tasks.Upgrade)
 		return true, nil
 	}
-	inspection := u.gate.Begin(s, status.Upgrade)
+	inspection := u.gate.Begin(s, tasks.Upgrade)
 	if inspection == nil {
 		return true, nil
 	}

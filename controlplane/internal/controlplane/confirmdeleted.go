@@ -10,7 +10,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -27,7 +27,7 @@ func (r *Reconciler) confirmDeleted(ctx context.Context, s *scope.Scope) (bool, 
 		return true, nil
 	}
 	s.Again.In(reconcile.CacheLag) // no watch reports the deletion of an object that the caches do not show
-	s.Found.Block(status.Deletion, controlplanev1.WaitingForInstallationDeletionReason,
+	s.Found.Block(tasks.Deletion, controlplanev1.WaitingForInstallationDeletionReason,
 		"waiting for the deletion of the objects that were created last")
 	return false, reconcile.Run(ctx, s, r.deleter.DeleteAll, r.registrar.Deregister, r.registrar.DeleteImageSets)
 }

@@ -45,7 +45,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -439,7 +439,7 @@ func (h *hub) occupyGate() (release func()) {
 	for i := range etcdgate.MaxInspections {
 		other := controlPlane(nil)
 		other.UID = types.UID(fmt.Sprintf("other-%d", i))
-		inspection := h.r.gate.Begin(scope.New(&facts.Facts{ControlPlane: other}), status.HostRelease)
+		inspection := h.r.gate.Begin(scope.New(&facts.Facts{ControlPlane: other}), tasks.HostRelease)
 		h.Expect(inspection).NotTo(BeNil())
 		begun = append(begun, inspection)
 	}

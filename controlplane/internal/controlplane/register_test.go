@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -158,7 +158,7 @@ func TestRegistrationOfFormerClusterIsNotOurs(t *testing.T) {
 	proceed, err := h.r.registrar.Register(t.Context(), s)
 	h.Expect(err).NotTo(HaveOccurred())
 	h.Expect(proceed).To(BeFalse())
-	blocked := s.Found.Blocked(status.Installation)
+	blocked := s.Found.Blocked(tasks.Installation)
 	h.Expect(blocked.Reason).To(Equal(controlplanev1.InstallationNotOursReason))
 	h.Expect(blocked.Message).To(
 		And(

@@ -26,7 +26,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/tokens"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
@@ -62,7 +62,7 @@ func TestUnpublishedTokenIsRevoked(t *testing.T) {
 			s := h.gather()
 			_, err := h.r.kubeconfig.Renew(t.Context(), s)
 			h.Expect(err).To(MatchError(test.err))
-			h.Expect(s.Found.Blocked(status.KubeconfigRenewal).Message).To(ContainSubstring(test.message))
+			h.Expect(s.Found.Blocked(tasks.KubeconfigRenewal).Message).To(ContainSubstring(test.message))
 			h.Expect(h.workloads.tokens.UnsortedList()).To(ConsistOf(test.kept...))
 			h.expectToken("token-1")
 		})
@@ -78,7 +78,7 @@ func TestResponseOfTheClusterDoesNotReachConditions(t *testing.T) {
 	s := h.gather()
 	_, err := h.r.kubeconfig.Renew(t.Context(), s)
 	h.Expect(err).To(MatchError(ContainSubstring("rose")))
-	h.Expect(s.Found.Blocked(status.KubeconfigRenewal).Message).To(
+	h.Expect(s.Found.Blocked(tasks.KubeconfigRenewal).Message).To(
 		Equal("its credentials could not be renewed, and the renewal is tried again: its API server answers with 403 Forbidden"),
 	)
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -58,7 +58,7 @@ func (g *Gate) InBackground(
 	}
 	g.checks.Add(id, c)
 	if c.found != nil {
-		s.Found.Block(status.HostRelease, c.found.Reason, bound.Message(c.found.Message))
+		s.Found.Block(tasks.HostRelease, c.found.Reason, bound.Message(c.found.Message))
 	}
 	if c.idle < maxIdle {
 		s.Again.In(c.next.Sub(g.clock.Now()))

@@ -18,7 +18,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
@@ -41,8 +41,8 @@ const (
 	remembered = 4096
 )
 
-// tasks lists the tasks for which etcd is inspected.
-var tasks = []status.Task{status.HostRelease, status.Remediation, status.ScaleUp, status.ScaleDown}
+// inspectedFor lists the tasks for which etcd is inspected.
+var inspectedFor = []tasks.Task{tasks.HostRelease, tasks.Remediation, tasks.ScaleUp, tasks.ScaleDown}
 
 // Observer reads the etcd of a workload cluster.
 type Observer interface {
@@ -68,7 +68,7 @@ type Gate struct {
 // key identifies a control plane, and the task for which its etcd is inspected.
 type key struct {
 	uid  types.UID
-	task status.Task
+	task tasks.Task
 }
 
 // result is the result of an inspection that found a blocker.
@@ -113,12 +113,12 @@ func (g *Gate) turn(deferrable bool) time.Duration {
 
 // Begin begins an inspection for a task. It returns nil when the task has to wait: then it reports the result of the last
 // inspection again.
-func (g *Gate) Begin(s *scope.Scope, task status.Task) *Inspection {
+func (g *Gate) Begin(s *scope.Scope, task tasks.Task) *Inspection {
 	free, busy := g.free, result{
 		reason:  controlplanev1.WaitingForEtcdReason,
 		message: "Waiting to inspect etcd: the etcd of many other clusters is being inspected",
 	}
-	if task == status.Upgrade {
+	if task == tasks.Upgrade {
 		free, busy = g.upgrades, result{
 			reason:  controlplanev1.UpgradeInProgressReason,
 			message: "Waiting to read the ClusterVersion: many other clusters are being read",
@@ -143,15 +143,15 @@ func (g *Gate) Begin(s *scope.Scope, task status.Task) *Inspection {
 
 // Block reports a blocker of the release of a host that is known without an inspection.
 func (g *Gate) Block(s *scope.Scope, by decision.Blocker) {
-	s.Found.Block(status.HostRelease, by.Reason, bound.Message(by.Message))
-	g.Done(s, status.HostRelease)
+	s.Found.Block(tasks.HostRelease, by.Reason, bound.Message(by.Message))
+	g.Done(s, tasks.HostRelease)
 }
 
 // Done records that tasks have no blocker any more, or that etcd was changed. Etcd may then be inspected again at once.
 // Without tasks it applies to all tasks.
-func (g *Gate) Done(s *scope.Scope, done ...status.Task) {
+func (g *Gate) Done(s *scope.Scope, done ...tasks.Task) {
 	if len(done) == 0 {
-		done = tasks
+		done = inspectedFor
 	}
 	for _, task := range done {
 		g.last.Remove(key{s.Stored.UID, task})

@@ -20,7 +20,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/quorum"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
@@ -143,7 +143,7 @@ func (r *Remover) cleanUpHost(
 	if state == removal.Staying {
 		return r.Record(ctx, s, situation.Without(left))
 	}
-	inspection := r.gate.Begin(s, status.HostRelease)
+	inspection := r.gate.Begin(s, tasks.HostRelease)
 	if inspection == nil {
 		return nil
 	}

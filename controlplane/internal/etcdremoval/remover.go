@@ -24,7 +24,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/quorum"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -71,19 +71,19 @@ func (r *Remover) Release(ctx context.Context, s *scope.Scope) (bool, error) {
 	}
 	due, blocker := situation.Due()
 	switch {
-	case blocker != nil && s.Found.Blocked(status.HostRelease) != nil: // the blocker of the first host is reported
+	case blocker != nil && s.Found.Blocked(tasks.HostRelease) != nil: // the blocker of the first host is reported
 		return true, nil
 	case blocker != nil:
 		r.gate.Block(s, *blocker)
 		return true, nil
 	case len(due) == 0:
-		if draining := situation.Draining(); draining != nil && s.Found.Blocked(status.HostRelease) == nil {
+		if draining := situation.Draining(); draining != nil && s.Found.Blocked(tasks.HostRelease) == nil {
 			r.gate.Block(s, *draining)
 		}
 		r.reportQuorum(ctx, s, situation)
 		return true, nil
 	}
-	inspection := r.gate.Begin(s, status.HostRelease)
+	inspection := r.gate.Begin(s, tasks.HostRelease)
 	if inspection == nil {
 		return true, nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
@@ -58,10 +59,10 @@ func AgainstSuccessors(s *scope.Scope, etcd *workload.Etcd) []decision.Blocker {
 // ReportStuck reports the first stuck Machine and the remedy. This takes precedence over the report that
 // other Machines wait for its deletion.
 func (r *Remover) ReportStuck(_ context.Context, s *scope.Scope) (bool, error) {
-	blocked := s.Found.Blocked(status.HostRelease)
+	blocked := s.Found.Blocked(tasks.HostRelease)
 	if len(s.Stuck) == 0 || blocked != nil && blocked.Reason != controlplanev1.WaitingForMachinesDeletionReason {
 		return true, nil
 	}
-	s.Found.Block(status.HostRelease, controlplanev1.InfrastructureDeletionStuckReason, status.Stuck(machineNamed(s, s.Stuck[0].Name)))
+	s.Found.Block(tasks.HostRelease, controlplanev1.InfrastructureDeletionStuckReason, status.Stuck(machineNamed(s, s.Stuck[0].Name)))
 	return true, nil
 }

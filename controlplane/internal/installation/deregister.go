@@ -8,7 +8,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
@@ -21,7 +21,7 @@ func (r *Registrar) Deregister(ctx context.Context, s *scope.Scope) (bool, error
 			return false, err
 		}
 	}
-	return r.deleteRegistration(ctx, s, parts, status.Deletion, controlplanev1.WaitingForInstallationDeletionReason)
+	return r.deleteRegistration(ctx, s, parts, tasks.Deletion, controlplanev1.WaitingForInstallationDeletionReason)
 }
 
 // exists reports whether the control plane that is being deleted still exists. The cache may lag behind its deletion, and
@@ -35,7 +35,7 @@ func (r *Registrar) exists(ctx context.Context, s *scope.Scope) (bool, error) {
 // deleteRegistration deletes the objects of a registration, one after the other, and records the blocker of a task. It
 // returns true if none is left.
 func (r *Registrar) deleteRegistration(
-	ctx context.Context, s *scope.Scope, parts []client.Object, task status.Task, reason string,
+	ctx context.Context, s *scope.Scope, parts []client.Object, task tasks.Task, reason string,
 ) (bool, error) {
 	if len(parts) == 0 {
 		return true, nil

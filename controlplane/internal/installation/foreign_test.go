@@ -13,7 +13,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 )
@@ -75,7 +75,7 @@ func TestOwnershipOfTheRegistration(t *testing.T) {
 			known := scope.New(s)
 			g.Expect(foreign(known, s.Deployment, "ClusterDeployment")).NotTo(Equal(tc.ours))
 			if !tc.ours {
-				blocked := known.Found.Blocked(status.Installation)
+				blocked := known.Found.Blocked(tasks.Installation)
 				g.Expect(blocked.Reason).To(Equal(controlplanev1.InstallationNotOursReason))
 				g.Expect(blocked.Message).NotTo(ContainSubstring("elete"), "a running cluster may depend on it")
 				g.Expect(blocked.Message).To(ContainSubstring("cluster.x-k8s.io/cluster-name=cluster1"))
@@ -93,5 +93,5 @@ func TestDeletionOfTheRegistrationOfFormerClusterBlocks(t *testing.T) {
 	s.Deployment = deployment
 	g := NewWithT(t)
 	g.Expect(foreign(s, deployment, "ClusterDeployment")).To(BeTrue())
-	g.Expect(s.Found.Blocked(status.Installation)).To(HaveField("Reason", controlplanev1.WaitingForAssistedServiceReason))
+	g.Expect(s.Found.Blocked(tasks.Installation)).To(HaveField("Reason", controlplanev1.WaitingForAssistedServiceReason))
 }

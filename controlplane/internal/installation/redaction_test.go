@@ -10,7 +10,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 )
 
@@ -22,7 +22,7 @@ func TestRefusalIsRedacted(t *testing.T) {
 	refusal := apierrors.NewBadRequest("cannot reach https://img.example/?api_key=top-secret")
 	_, err := registrar.refused(s, "AgentClusterInstall", refusal)
 	g.Expect(err).NotTo(HaveOccurred())
-	message := s.Found.Blocked(status.Installation).Message
+	message := s.Found.Blocked(tasks.Installation).Message
 	g.Expect(message).To(ContainSubstring("https://img.example/..."))
 	g.Expect(message).NotTo(ContainSubstring("top-secret"))
 }

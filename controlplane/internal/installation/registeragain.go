@@ -16,7 +16,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -82,8 +82,8 @@ func deregistrationKey(obj client.Object) string {
 
 // awaitDeregistration deletes the first of the given objects of the registration, and reports the reason.
 func (r *Registrar) awaitDeregistration(ctx context.Context, s *scope.Scope, parts []client.Object, field string) error {
-	_, err := r.deleteRegistration(ctx, s, parts, status.Installation, controlplanev1.WaitingForAssistedServiceReason)
-	if waiting := s.Found.Blocked(status.Installation); err == nil && waiting != nil {
+	_, err := r.deleteRegistration(ctx, s, parts, tasks.Installation, controlplanev1.WaitingForAssistedServiceReason)
+	if waiting := s.Found.Blocked(tasks.Installation); err == nil && waiting != nil {
 		s.Block(waiting.Reason, fmt.Sprintf("%s: %s", whyAgain(field), waiting.Message))
 	}
 	return err

@@ -22,6 +22,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/retry"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
@@ -48,7 +49,7 @@ func NewRetrier(c client.Client, registrar *Registrar, w *writer.Writer, clk clo
 func (r *Retrier) Retry(ctx context.Context, s *scope.Scope) (bool, error) {
 	record, err := s.RecordedRetry()
 	if err != nil {
-		s.Found.Block(status.Retry, controlplanev1.InvalidConfigurationReason, err.Error()+": remove it")
+		s.Found.Block(tasks.Retry, controlplanev1.InvalidConfigurationReason, err.Error()+": remove it")
 		return true, nil //nolint:nilerr // for the user to correct
 	}
 	if s.GivesUp() { // although the cluster is installed: the record is outdated
@@ -65,12 +66,12 @@ func (r *Retrier) Retry(ctx context.Context, s *scope.Scope) (bool, error) {
 	}
 	against, err := r.againstRetry(ctx, s)
 	if err != nil {
-		s.Found.Block(status.Retry, controlplanev1.InstallationFailedReason,
+		s.Found.Block(tasks.Retry, controlplanev1.InstallationFailedReason,
 			"it is not tried again yet: its registration could not be checked: "+bound.Cause(assisted.RedactURLs(err.Error())))
 		return true, err
 	}
 	if len(against) > 0 {
-		s.Found.Block(status.Retry, controlplanev1.InstallationFailedReason, "it is not tried again: "+bound.Join(against, ""))
+		s.Found.Block(tasks.Retry, controlplanev1.InstallationFailedReason, "it is not tried again: "+bound.Join(against, ""))
 		return true, nil
 	}
 	begun := facts.Retry{Requested: requested, GivenUp: retry.ToGiveUp(s.Facts), Since: metav1.NewTime(r.clock.Now())}
@@ -96,7 +97,7 @@ func (r *Retrier) againstRetry(ctx context.Context, s *scope.Scope) (against []s
 	trial.ImageSetName = facts.RegisteredSetOf(s.Install)
 	err = reconcile.Run(ctx, trial, prerequisites.Requirements, r.tryAttempt)
 	s.Again.In(trial.Again.Delay())
-	if blocked := trial.Found.Blocked(status.Installation); blocked != nil {
+	if blocked := trial.Found.Blocked(tasks.Installation); blocked != nil {
 		against = append(against, blocked.Message)
 	}
 	return against, err
@@ -184,7 +185,7 @@ func (r *Retrier) giveUpMachines(ctx context.Context, s *scope.Scope) (bool, err
 func (r *Retrier) giveUpRegistration(ctx context.Context, s *scope.Scope) (bool, error) {
 	given := s.ObjectsToGiveUp()
 	left := slices.DeleteFunc([]client.Object{given.Deployment, given.Install}, kube.IsNil)
-	return r.registrar.deleteRegistration(ctx, s, left, status.Installation, controlplanev1.RetryingInstallationReason)
+	return r.registrar.deleteRegistration(ctx, s, left, tasks.Installation, controlplanev1.RetryingInstallationReason)
 }
 
 // giveUpKubeconfig lets the garbage collector delete the published kubeconfig, which would be evidence of an installation

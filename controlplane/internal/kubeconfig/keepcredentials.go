@@ -14,7 +14,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
@@ -90,7 +90,7 @@ func recoveryKey(s *scope.Scope, recovery client.Object) string {
 // blockRecovery reports that a foreign Secret has the name of the copy. After a move, the cluster would have no
 // credentials once its token has expired.
 func blockRecovery(s *scope.Scope) {
-	s.Found.Block(status.KubeconfigRenewal, controlplanev1.KubeconfigAvailableReason, fmt.Sprintf("Secret %s does not "+
+	s.Found.Block(tasks.KubeconfigRenewal, controlplanev1.KubeconfigAvailableReason, fmt.Sprintf("Secret %s does not "+
 		"belong to this cluster, so no copy of assisted-service's credentials exists for a move of the cluster. "+
 		"Recreate the Secret with another name", s.RecoverySecretName()))
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
@@ -113,12 +113,12 @@ func (p *Publisher) readAdmin(ctx context.Context, s *scope.Scope) (*corev1.Secr
 func (p *Publisher) publish(ctx context.Context, s *scope.Scope, admin *corev1.Secret) (bool, error) {
 	content := admin.Data[registration.AdminKubeconfigKey]
 	if len(content) == 0 {
-		s.Found.Block(status.KubeconfigCopy, controlplanev1.WaitingForKubeconfigReason,
+		s.Found.Block(tasks.KubeconfigCopy, controlplanev1.WaitingForKubeconfigReason,
 			fmt.Sprintf("Secret %s has no key %s yet", admin.Name, registration.AdminKubeconfigKey))
 		return s.Found.Kubeconfig != nil, nil
 	}
 	if err := conn.CheckKubeconfig(content); err != nil {
-		s.Found.Block(status.KubeconfigCopy, controlplanev1.KubeconfigRefusedReason,
+		s.Found.Block(tasks.KubeconfigCopy, controlplanev1.KubeconfigRefusedReason,
 			fmt.Sprintf("Secret %s is not published: %s", admin.Name, err))
 		return s.Found.Kubeconfig != nil, nil
 	}

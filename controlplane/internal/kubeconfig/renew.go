@@ -20,7 +20,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
@@ -54,7 +54,7 @@ func (p *Publisher) Renew(ctx context.Context, s *scope.Scope) (bool, error) {
 	}
 	cause, err := p.renewToken(ctx, s, current)
 	if err != nil {
-		s.Found.Block(status.KubeconfigRenewal, controlplanev1.KubeconfigAvailableReason,
+		s.Found.Block(tasks.KubeconfigRenewal, controlplanev1.KubeconfigAvailableReason,
 			"its credentials could not be renewed, and the renewal is tried again: "+cause)
 	}
 	return true, err
@@ -94,7 +94,7 @@ func (p *Publisher) fallBack(ctx context.Context, s *scope.Scope) error {
 	if err != nil || admin == nil {
 		return err
 	}
-	if _, err := p.publish(ctx, s, admin); err != nil || s.Found.Blocked(status.KubeconfigCopy) != nil {
+	if _, err := p.publish(ctx, s, admin); err != nil || s.Found.Blocked(tasks.KubeconfigCopy) != nil {
 		return err
 	}
 	s.Found.Event(corev1.EventTypeWarning, "KubeconfigReplaced", "The cluster does not accept the token in Secret %s any more. "+

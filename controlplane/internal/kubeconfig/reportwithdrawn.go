@@ -15,7 +15,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/authorities"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -34,7 +34,7 @@ func (p *Publisher) reportWithdrawn(ctx context.Context, s *scope.Scope, bundle 
 	if err != nil || len(names) == 0 {
 		return err
 	}
-	s.Found.Block(status.KubeconfigWithdrawal, controlplanev1.KubeconfigAvailableReason, fmt.Sprintf(
+	s.Found.Block(tasks.KubeconfigWithdrawal, controlplanev1.KubeconfigAvailableReason, fmt.Sprintf(
 		"Secret %[1]s still trusts certificate authorities that spec.kubeconfig.additionalTrustBundle does not contain any more: %[2]s. "+
 			"%[3]s. To remove them at once, delete them from certificate-authority-data in Secret %[1]s, which wipes nothing. Connections "+
 			"then fail while an API server has a certificate of them",

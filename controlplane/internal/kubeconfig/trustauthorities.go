@@ -18,7 +18,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
@@ -76,7 +76,7 @@ func (p *Publisher) untilNextCheck(s *scope.Scope, bundle string) time.Duration 
 func (p *Publisher) TrustAuthorities(ctx context.Context, s *scope.Scope) (bool, error) {
 	bundle := s.ControlPlane.Spec.Kubeconfig.AdditionalTrustBundle
 	if err := authorities.Check(bundle); err != nil {
-		s.Found.Block(status.KubeconfigAuthorities, controlplanev1.InvalidConfigurationReason,
+		s.Found.Block(tasks.KubeconfigAuthorities, controlplanev1.InvalidConfigurationReason,
 			fmt.Sprintf("%s. Correct the field: none of its certificates is used", err))
 		return true, nil
 	}

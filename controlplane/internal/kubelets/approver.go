@@ -19,7 +19,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
@@ -112,7 +112,7 @@ func (p *Approver) Approve(ctx context.Context, s *scope.Scope) (bool, error) {
 		s.Again.In(max(last.next.Sub(p.clock.Now()), etcdgate.InitialDelay)) // no event reports that an obstacle has ended
 	}
 	if message := last.message(); message != "" {
-		s.Found.Block(status.KubeletApproval, controlplanev1.CertificateRequestMismatchReason, message)
+		s.Found.Block(tasks.KubeletApproval, controlplanev1.CertificateRequestMismatchReason, message)
 	}
 	return true, err
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scaling"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
@@ -193,7 +194,7 @@ func (c *Creator) blockCreation(s *scope.Scope, errs ...error) {
 		reason, message = clusterv1.ScalingUpReason, "Machines not created yet: "+message+". The creation is tried again"
 		s.Again.In(left)
 	}
-	s.Found.Block(status.MachineCreation, reason, message)
+	s.Found.Block(tasks.MachineCreation, reason, message)
 }
 
 // createOne creates an infra machine, an OpenshiftAssistedConfig and a Machine of one name. created reports
@@ -323,7 +324,7 @@ func refusal(err error, correct string) (reason, message string) {
 
 // waitForCache reports that the creation of a Machine waits until the cache shows which of its objects exist.
 func waitForCache(s *scope.Scope, name string, left time.Duration) {
-	if s.Found.Blocked(status.Installation) == nil {
+	if s.Found.Blocked(tasks.Installation) == nil {
 		s.Block(clusterv1.ScalingUpReason, "creating Machine "+name)
 	}
 	s.Again.In(left)

@@ -20,6 +20,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -48,7 +49,7 @@ func (d *Deleter) ScaleDown(ctx context.Context, s *scope.Scope) (bool, error) {
 	case !s.Begun:
 		return true, d.deleteSurplus(ctx, s, scaling.InOrder(scaling.TooMany(s.Facts))[0])
 	case !s.Installed():
-		s.Found.Block(status.ScaleDown, clusterv1.ScalingDownReason,
+		s.Found.Block(tasks.ScaleDown, clusterv1.ScalingDownReason,
 			fmt.Sprintf("no control-plane host is removed from a cluster that is being installed: set spec.replicas back to %d", len(s.Machines)))
 		return true, nil
 	}
@@ -56,19 +57,19 @@ func (d *Deleter) ScaleDown(ctx context.Context, s *scope.Scope) (bool, error) {
 	switch {
 	case s.Fenced():
 		step := removal.Fenced("no Machine is deleted")
-		s.Found.Block(status.ScaleDown, step.Reason, step.Message)
+		s.Found.Block(tasks.ScaleDown, step.Reason, step.Message)
 		return true, nil
 	case s.Reregistered:
-		s.Found.Block(status.ScaleDown, controlplanev1.ReregisteredReason, installed.Reregistered(s.Facts))
+		s.Found.Block(tasks.ScaleDown, controlplanev1.ReregisteredReason, installed.Reregistered(s.Facts))
 		return true, nil
 	case !s.Workload.Connected:
-		s.Found.Block(status.ScaleDown, controlplanev1.ConnectionDownReason, scope.NotConnected)
+		s.Found.Block(tasks.ScaleDown, controlplanev1.ConnectionDownReason, scope.NotConnected)
 		return true, nil
 	case err != nil:
 		return true, nil //nolint:nilerr // for the user to correct: CleanUp reports the invalid record
 	case len(situation.ReleasedHosts) > 0:
 		s.Found.Block(
-			status.ScaleDown,
+			tasks.ScaleDown,
 			controlplanev1.WaitingForMachinesDeletionReason,
 			fmt.Sprintf("what is left of %s, whose host was released before, comes first", situation.ReleasedHosts[0].Origin()),
 		)
@@ -79,7 +80,7 @@ func (d *Deleter) ScaleDown(ctx context.Context, s *scope.Scope) (bool, error) {
 
 // scaleInstalledDown deletes a Machine, or reports why it deletes none.
 func (d *Deleter) scaleInstalledDown(ctx context.Context, s *scope.Scope, situation *removal.Situation) error {
-	inspection := d.gate.Begin(s, status.ScaleDown)
+	inspection := d.gate.Begin(s, tasks.ScaleDown)
 	if inspection == nil {
 		return nil
 	}
@@ -108,7 +109,7 @@ func (d *Deleter) scaleInstalledDown(ctx context.Context, s *scope.Scope, situat
 		)
 		return nil
 	}
-	d.gate.Done(s, status.ScaleDown)
+	d.gate.Done(s, tasks.ScaleDown)
 	return d.deleteSurplus(ctx, s, m)
 }
 
@@ -147,7 +148,7 @@ func (d *Deleter) DeleteAll(ctx context.Context, s *scope.Scope) (bool, error) {
 	}
 	if len(s.Machines) > 0 {
 		s.Found.Block(
-			status.Deletion,
+			tasks.Deletion,
 			controlplanev1.WaitingForMachinesDeletionReason,
 			"waiting for the deletion of control-plane Machines "+status.Names(s.Machines),
 		)
@@ -159,7 +160,7 @@ func (d *Deleter) DeleteAll(ctx context.Context, s *scope.Scope) (bool, error) {
 // AwaitWorkers waits for the deletion of the workers: their drain may need the control plane.
 func (d *Deleter) AwaitWorkers(_ context.Context, s *scope.Scope) (bool, error) {
 	if len(s.Workers) > 0 {
-		s.Found.Block(status.Deletion, controlplanev1.WaitingForWorkersDeletionReason,
+		s.Found.Block(tasks.Deletion, controlplanev1.WaitingForWorkersDeletionReason,
 			"waiting for the deletion of worker Machines, or those that do not belong to the control plane: "+status.Names(s.Workers))
 		return false, nil
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/remediation"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -69,7 +69,7 @@ func (r *Remediator) Remediate(ctx context.Context, s *scope.Scope) (bool, error
 	if step == nil {
 		step = r.inspectAndDecide(ctx, s, situation)
 	} else {
-		r.gate.Done(s, status.Remediation)
+		r.gate.Done(s, tasks.Remediation)
 	}
 	if step == nil {
 		return true, nil // the conditions keep the result of the last inspection
@@ -101,7 +101,7 @@ func ReplacedKey(m *clusterv1.Machine) string { return reconcile.Key("replaced",
 
 // inspectAndDecide reads etcd and decides. It returns nil if etcd may not be read yet.
 func (r *Remediator) inspectAndDecide(ctx context.Context, s *scope.Scope, situation *remediation.Situation) *remediation.Step {
-	inspection := r.gate.Begin(s, status.Remediation)
+	inspection := r.gate.Begin(s, tasks.Remediation)
 	if inspection == nil {
 		return nil
 	}
@@ -145,7 +145,7 @@ func (r *Remediator) replace(ctx context.Context, s *scope.Scope, step remediati
 		return err
 	}
 	r.writer.Recent.Record(ReplacedKey(step.Machine), step.Machine.ResourceVersion)
-	r.gate.Done(s, status.Remediation)
+	r.gate.Done(s, tasks.Remediation)
 	unhealthy := conditions.GetMessage(step.Machine, clusterv1.MachineHealthCheckSucceededCondition)
 	s.Found.Event(corev1.EventTypeWarning, "MachineRemediated",
 		"Machine %s is unhealthy (%s): it is being deleted, and another takes its place",

@@ -10,7 +10,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scaling"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 )
 
 // ScaleUp creates the Machines that an installed cluster lacks, as soon as etcd would add their hosts. The
@@ -22,17 +22,17 @@ func (c *Creator) ScaleUp(ctx context.Context, s *scope.Scope) (bool, error) {
 		return true, nil
 	case s.Fenced():
 		step := removal.Fenced("no Machine is created in the place of a deleted Machine")
-		s.Found.Block(status.ScaleUp, step.Reason, step.Message)
+		s.Found.Block(tasks.ScaleUp, step.Reason, step.Message)
 		return true, nil
 	case !s.Workload.Connected:
-		s.Found.Block(status.ScaleUp, controlplanev1.ConnectionDownReason, scope.NotConnected)
+		s.Found.Block(tasks.ScaleUp, controlplanev1.ConnectionDownReason, scope.NotConnected)
 		return true, nil
 	}
 	slots := freeSlots(s, s.Missing)
 	if len(slots) == 0 {
 		return true, nil
 	}
-	inspection := c.gate.Begin(s, status.ScaleUp)
+	inspection := c.gate.Begin(s, tasks.ScaleUp)
 	if inspection == nil {
 		return true, nil
 	}
@@ -53,6 +53,6 @@ func (c *Creator) ScaleUp(ctx context.Context, s *scope.Scope) (bool, error) {
 		inspection.Block(decision.Join(against))
 		return true, nil
 	}
-	c.gate.Done(s, status.ScaleUp)
+	c.gate.Done(s, tasks.ScaleUp)
 	return true, c.create(ctx, s, slots)
 }

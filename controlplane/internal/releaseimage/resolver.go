@@ -20,7 +20,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/preflight"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
@@ -134,7 +134,7 @@ func withoutRegistries(s *scope.Scope) bool {
 		return false
 	}
 	message := fmt.Sprintf("ConfigMap %s does not exist: create it, or remove it from config.imageRegistryRef", ref.Name)
-	s.Found.Block(status.ReleaseLookup, controlplanev1.ManifestsMissingReason, message)
+	s.Found.Block(tasks.ReleaseLookup, controlplanev1.ManifestsMissingReason, message)
 	s.Block(controlplanev1.ManifestsMissingReason, message)
 	return true
 }
@@ -146,7 +146,7 @@ func useImageSet(s *scope.Scope, name string) bool {
 		return registrable(s)
 	}
 	message := fmt.Sprintf("ClusterImageSet %s does not exist: create it, or name another in config.clusterImageSetRef", name)
-	s.Found.Block(status.ReleaseLookup, controlplanev1.ClusterImageSetMissingReason, message)
+	s.Found.Block(tasks.ReleaseLookup, controlplanev1.ClusterImageSetMissingReason, message)
 	s.Block(controlplanev1.ClusterImageSetMissingReason, message)
 	return false
 }
@@ -156,7 +156,7 @@ func useImageSet(s *scope.Scope, name string) bool {
 func (r *Resolver) nameImage(ctx context.Context, s *scope.Scope, resolvedFrom, through string) (bool, error) {
 	s.ImageSetName = assisted.ClusterImageSetName(s.ControlPlane.Namespace, s.ControlPlane.Name, s.Found.ReleaseImage)
 	if wanted := s.ImageSetName; !registrable(s) || s.ImageSetName != wanted {
-		return s.Found.Blocked(status.Installation) == nil, nil
+		return s.Found.Blocked(tasks.Installation) == nil, nil
 	}
 	return r.WriteImageSet(ctx, s, registration.ClusterImageSet(s.Facts, s.ImageSetName, s.Found.ReleaseImage, resolvedFrom, through))
 }
@@ -226,7 +226,7 @@ func blockRelease(s *scope.Scope, image string, retryAfter time.Duration, err er
 	if retryAfter > 0 {
 		s.Again.In(retryAfter)
 	}
-	s.Found.Block(status.ReleaseLookup, reason, message)
+	s.Found.Block(tasks.ReleaseLookup, reason, message)
 	s.Block(reason, message)
 }
 

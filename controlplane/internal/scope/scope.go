@@ -14,7 +14,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/quorum"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -35,7 +35,7 @@ const (
 // reconcile, or on how far a chain has come. Each field names the phase that sets it.
 type Scope struct {
 	*facts.Facts
-	Found *status.Findings
+	Found *tasks.Findings
 
 	// Stored is the control plane as read, or as returned by the API server after the last write of its metadata.
 	Stored *controlplanev1.OpenshiftAssistedControlPlane
@@ -71,13 +71,13 @@ type Scope struct {
 // New returns the scope of a reconcile without findings.
 func New(f *facts.Facts) *Scope {
 	return &Scope{
-		Facts: f, Found: status.FindingsOf(f), Stored: f.ControlPlane,
+		Facts: f, Found: tasks.FindingsOf(f), Stored: f.ControlPlane,
 		removal: sync.OnceValues(func() (*removal.Situation, error) { return removal.Of(f) }),
 	}
 }
 
 // Block records the blocker of the installation.
-func (s *Scope) Block(reason, message string) { s.Found.Block(status.Installation, reason, message) }
+func (s *Scope) Block(reason, message string) { s.Found.Block(tasks.Installation, reason, message) }
 
 // Removal returns the situation of the Machines that are being deleted, as the facts show it. The error is about the
 // record of released hosts. Several phases decide by the situation, and none changes that of another phase: each call

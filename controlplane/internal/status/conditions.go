@@ -17,6 +17,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
@@ -24,7 +25,7 @@ import (
 // View contains the input of the conditions.
 type View struct {
 	*facts.Facts
-	Found *Findings
+	Found *tasks.Findings
 	// Failure ended the reconcile early.
 	Failure error
 	Now     time.Time
@@ -43,7 +44,7 @@ func (v *View) conditions() []metav1.Condition {
 }
 
 // blocked returns the condition of a task that is blocked, with the recorded reason and message.
-func (v *View) blocked(conditionType string, task Task) metav1.Condition {
+func (v *View) blocked(conditionType string, task tasks.Task) metav1.Condition {
 	o := v.Found.Blocked(task)
 	return condition.False(conditionType, o.Reason, o.Message)
 }
@@ -164,16 +165,16 @@ func (v *View) initialized() metav1.Condition {
 func (v *View) releaseImageResolved() metav1.Condition {
 	const t = controlplanev1.ReleaseImageResolvedCondition
 	switch {
-	case v.Found.Blocked(ReleaseLookup) != nil:
-		return v.blocked(t, ReleaseLookup)
+	case v.Found.Blocked(tasks.ReleaseLookup) != nil:
+		return v.blocked(t, tasks.ReleaseLookup)
 	case v.reportedImage() != "":
 		return condition.True(t, controlplanev1.ReleaseImageResolvedReason)
 	case v.Installed():
 		return condition.Unknown(
 			t, controlplanev1.WaitingForReleaseImageReason, "the image is not known here, and not needed any more: the cluster is installed",
 		)
-	case v.Found.Blocked(Installation) != nil:
-		return v.blocked(t, Installation)
+	case v.Found.Blocked(tasks.Installation) != nil:
+		return v.blocked(t, tasks.Installation)
 	default:
 		return condition.False(t, controlplanev1.WaitingForReleaseImageReason, "the release image is not resolved yet")
 	}
@@ -188,15 +189,17 @@ func (v *View) kubeconfigAvailable() metav1.Condition {
 	case v.Found.Kubeconfig != nil:
 		c := condition.True(t, controlplanev1.KubeconfigAvailableReason)
 		var messages []string
-		for _, task := range []Task{KubeconfigRenewal, KubeconfigAuthorities, KubeconfigOwner, KubeconfigWithdrawal} {
+		for _, task := range []tasks.Task{
+			tasks.KubeconfigRenewal, tasks.KubeconfigAuthorities, tasks.KubeconfigOwner, tasks.KubeconfigWithdrawal,
+		} {
 			if failed := v.Found.Blocked(task); failed != nil {
 				messages = append(messages, failed.Message)
 			}
 		}
 		c.Message = strings.Join(messages, "; ")
 		return c
-	case v.Found.Blocked(KubeconfigCopy) != nil:
-		return v.blocked(t, KubeconfigCopy)
+	case v.Found.Blocked(tasks.KubeconfigCopy) != nil:
+		return v.blocked(t, tasks.KubeconfigCopy)
 	case v.Installed() && !v.HasAdminKubeconfig():
 		return condition.False(t, controlplanev1.WaitingForKubeconfigReason, fmt.Sprintf("Secret %s is missing, and so is "+
 			"assisted-service's kubeconfig: create the Secret, type %s, with a kubeconfig in the key value",
@@ -232,8 +235,8 @@ func (v *View) deletingCondition() metav1.Condition {
 	}
 	c := condition.True(t, clusterv1.DeletingReason)
 	switch {
-	case v.Found.Blocked(Deletion) != nil:
-		c.Reason, c.Message = v.Found.Blocked(Deletion).Reason, v.Found.Blocked(Deletion).Message
+	case v.Found.Blocked(tasks.Deletion) != nil:
+		c.Reason, c.Message = v.Found.Blocked(tasks.Deletion).Reason, v.Found.Blocked(tasks.Deletion).Message
 	case v.Failure != nil:
 		c.Message = "a step of the deletion failed and is tried again; see the log of the manager"
 	}
@@ -251,8 +254,8 @@ func (v *View) because(message string) string {
 // installation returns the input of the condition Installed.
 func (v *View) installation() *installed.View {
 	view := &installed.View{Facts: v.Facts, Present: v.Found.Machines, Failure: v.Failure, Now: v.Now}
-	if v.Found.Blocked(Installation) != nil {
-		view.Blocked = ptr.To(v.blocked(controlplanev1.InstalledCondition, Installation))
+	if v.Found.Blocked(tasks.Installation) != nil {
+		view.Blocked = ptr.To(v.blocked(controlplanev1.InstalledCondition, tasks.Installation))
 	}
 	return view
 }
@@ -261,7 +264,7 @@ func (v *View) installation() *installed.View {
 // requested retry is refused.
 func (v *View) installedCondition() metav1.Condition {
 	c := v.installation().Condition()
-	if refused := v.Found.Blocked(Retry); refused != nil {
+	if refused := v.Found.Blocked(tasks.Retry); refused != nil {
 		c.Message = strings.TrimPrefix(c.Message+"; "+refused.Message, "; ")
 	}
 	return c

@@ -14,6 +14,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
@@ -247,7 +248,7 @@ func TestAvailableNamesBlockerOfInstallation(t *testing.T) {
 	}{
 		"nothing is registered": {message: "waiting for assisted-service to take in the cluster"},
 		"the release image is unknown": {change: func(v *View) {
-			v.Found.Block(Installation, controlplanev1.WaitingForReleaseImageReason, "looking it up")
+			v.Found.Block(tasks.Installation, controlplanev1.WaitingForReleaseImageReason, "looking it up")
 		}, message: "looking it up"},
 		"hosts are missing": {install: installOf("insufficient"), hosts: hosts[:1], message: "hosts bound to the cluster: 1 of 3"},
 		"preparing": {
@@ -271,7 +272,7 @@ func TestAvailableNamesBlockerOfInstallation(t *testing.T) {
 		"a retry is refused": {
 			install: installOf("error"), message: "the installation failed: info of error",
 			change: func(v *View) {
-				v.Found.Block(Retry, controlplanev1.RetryingInstallationReason, "not yet")
+				v.Found.Block(tasks.Retry, controlplanev1.RetryingInstallationReason, "not yet")
 				v.Install.Status.DebugInfo.EventsURL, v.Progress.EventsURL = "", ""
 			},
 		},

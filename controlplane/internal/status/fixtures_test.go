@@ -3,6 +3,7 @@ package status
 import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/sample"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 )
 
 var (
@@ -13,5 +14,5 @@ var (
 // viewOf returns the input of the conditions before any phase has found anything.
 func viewOf(f *facts.Facts) *View {
 	f.Decide()
-	return &View{Facts: f, Found: FindingsOf(f)}
+	return &View{Facts: f, Found: tasks.FindingsOf(f)}
 }

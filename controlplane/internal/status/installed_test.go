@@ -11,6 +11,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
@@ -65,7 +66,7 @@ func TestInstalledClusterThatIsNotImported(t *testing.T) {
 			v := viewOf(f)
 			v.Now = noon.Add(tc.after)
 			if tc.blocked != "" {
-				v.Found.Block(Installation, controlplanev1.WaitingForImportReason, tc.blocked)
+				v.Found.Block(tasks.Installation, controlplanev1.WaitingForImportReason, tc.blocked)
 			}
 			c := v.installedCondition()
 			g.Expect(c.Status).To(Equal(metav1.ConditionTrue))

@@ -19,6 +19,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scaling"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/rollout"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -31,16 +32,16 @@ func (v *View) machinesCreated() metav1.Condition {
 		return condition.False(t, clusterv1.DeletingReason, "the control plane is being deleted")
 	case missing <= 0:
 		c := condition.True(t, controlplanev1.MachinesCreatedReason)
-		if refused := v.Found.Blocked(TemplateOwner); refused != nil {
+		if refused := v.Found.Blocked(tasks.TemplateOwner); refused != nil {
 			c.Message = refused.Message
 		}
 		return c
-	case v.Found.Blocked(MachineCreation) != nil:
-		return v.blocked(t, MachineCreation)
-	case v.Found.Blocked(Installation) != nil:
-		return v.blocked(t, Installation)
-	case v.Found.Blocked(ScaleUp) != nil:
-		return v.blocked(t, ScaleUp)
+	case v.Found.Blocked(tasks.MachineCreation) != nil:
+		return v.blocked(t, tasks.MachineCreation)
+	case v.Found.Blocked(tasks.Installation) != nil:
+		return v.blocked(t, tasks.Installation)
+	case v.Found.Blocked(tasks.ScaleUp) != nil:
+		return v.blocked(t, tasks.ScaleUp)
 	case v.Failure != nil:
 		return condition.False(t, clusterv1.InternalErrorReason, "an earlier step failed and is tried again; see the log of the manager")
 	default:
@@ -84,14 +85,14 @@ func (v *View) machinesReady() metav1.Condition {
 // machinesUpToDate aggregates the condition of the Machines, unless the Machines could not be updated.
 func (v *View) machinesUpToDate() metav1.Condition {
 	const t = controlplanev1.MachinesUpToDateCondition
-	if v.Found.Blocked(MachineSync) != nil {
-		return v.blocked(t, MachineSync)
+	if v.Found.Blocked(tasks.MachineSync) != nil {
+		return v.blocked(t, tasks.MachineSync)
 	}
 	if message := v.arbiterMismatch(); message != "" {
 		return condition.False(t, controlplanev1.ArbiterMismatchReason, message)
 	}
-	if v.Found.Blocked(Upgrade) != nil {
-		return v.blocked(t, Upgrade)
+	if v.Found.Blocked(tasks.Upgrade) != nil {
+		return v.blocked(t, tasks.Upgrade)
 	}
 	if message := v.versionMismatch(); message != "" {
 		return condition.False(t, controlplanev1.VersionMismatchReason, message)
@@ -177,7 +178,7 @@ func (v *View) rollingOut() metav1.Condition {
 		c.Reason = controlplanev1.UpgradeFailingReason
 		parts = append(parts, "failing: "+r.Failing)
 	}
-	if blocked := v.Found.Blocked(Upgrade); blocked != nil {
+	if blocked := v.Found.Blocked(tasks.Upgrade); blocked != nil {
 		parts = append(parts, blocked.Message)
 	}
 	parts = append(parts, rollout.WaitingPools(v.Facts))
@@ -195,9 +196,9 @@ func (v *View) scalingUp() metav1.Condition {
 	}
 	c := condition.True(t, clusterv1.ScalingUpReason)
 	c.Message = fmt.Sprintf("scaling up from %d to %s", len(v.Found.Machines)-v.Found.Stuck, english.Plural(int(v.Replicas()), "Machine", ""))
-	if blocked := v.Found.Blocked(Installation); blocked != nil {
+	if blocked := v.Found.Blocked(tasks.Installation); blocked != nil {
 		c.Message += ": " + blocked.Message
-	} else if blocked := v.Found.Blocked(ScaleUp); blocked != nil {
+	} else if blocked := v.Found.Blocked(tasks.ScaleUp); blocked != nil {
 		c.Reason = blocked.Reason
 		c.Message += ": " + blocked.Message
 	}
@@ -207,7 +208,7 @@ func (v *View) scalingUp() metav1.Condition {
 // scalingDown adds a foreign MachineDrainRule: the drain of a Machine that is being deleted may wait for it.
 func (v *View) scalingDown() metav1.Condition {
 	c := v.removals()
-	rule := v.Found.Blocked(GuardExclusion)
+	rule := v.Found.Blocked(tasks.GuardExclusion)
 	switch {
 	case rule == nil:
 	case c.Status == metav1.ConditionTrue:
@@ -232,7 +233,7 @@ func (v *View) removals() metav1.Condition {
 	if v.Deleting() {
 		wanted = 0
 	}
-	if blocked := v.Found.Blocked(HostRelease); blocked != nil {
+	if blocked := v.Found.Blocked(tasks.HostRelease); blocked != nil {
 		c := condition.True(t, blocked.Reason)
 		c.Message = blocked.Message
 		return c
@@ -242,7 +243,7 @@ func (v *View) removals() metav1.Condition {
 	}
 	c := condition.True(t, clusterv1.ScalingDownReason)
 	c.Message = fmt.Sprintf("scaling down from %d to %s", len(v.Found.Machines), english.Plural(wanted, "Machine", ""))
-	if blocked := v.Found.Blocked(ScaleDown); blocked != nil {
+	if blocked := v.Found.Blocked(tasks.ScaleDown); blocked != nil {
 		c.Reason = blocked.Reason
 		c.Message += ": " + blocked.Message
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/rollout"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -34,7 +35,7 @@ func (v *View) Compose(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		for _, condition := range v.conditions() {
 			conditions.Set(cp, condition)
 		}
-		if left := v.Found.Blocked(KubeletApproval); left != nil { // most clusters never have one
+		if left := v.Found.Blocked(tasks.KubeletApproval); left != nil { // most clusters never have one
 			conditions.Set(cp, condition.False(controlplanev1.CertificatesApprovedCondition, left.Reason, left.Message))
 		} else {
 			conditions.Delete(cp, controlplanev1.CertificatesApprovedCondition)

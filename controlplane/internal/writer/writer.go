@@ -13,7 +13,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
@@ -100,7 +100,7 @@ func (w *Writer) LeavesOwners(s *scope.Scope, secret client.Object) bool {
 // reportOwners reports that owner references of a Secret were refused, unless the message is empty.
 func reportOwners(s *scope.Scope, refused string) {
 	if refused != "" {
-		s.Found.Block(status.KubeconfigOwner, controlplanev1.KubeconfigAvailableReason, refused)
+		s.Found.Block(tasks.KubeconfigOwner, controlplanev1.KubeconfigAvailableReason, refused)
 	}
 }
 

@@ -1,4 +1,6 @@
-package status
+// Package tasks names the tasks of a reconcile that may be blocked, and holds what its phases find. The phases write
+// these findings, and package status computes the conditions from them. It has no client.
+package tasks
 
 import (
 	"cmp"
