@@ -87,7 +87,7 @@ func expectRetried(ctx context.Context, sample, namespace string, beforeRetry, a
 	expectReported(ctx, cluster, controlplanev1.InstalledCondition, metav1.ConditionFalse, controlplanev1.RetryingInstallationReason)
 	wait(ctx, cluster, "started again", func(s *lab.State) bool {
 		record := s.ControlPlane.Annotations[controlplanev1.RetriedInstallationAnnotation]
-		return strings.HasPrefix(record, `{"asked":"once"`) && !strings.Contains(record, "givenUp")
+		return strings.HasPrefix(record, `{"requested":"once"`) && !strings.Contains(record, "givenUp")
 	})
 	afterDeletion()
 	cluster.ReleaseAPI() // an API of the former attempt would have stopped the retry

@@ -183,7 +183,9 @@ func TestFailedInstallationIsGivenUpInOrderAndStartedAgain(t *testing.T) {
 		h.reconcile()
 	}
 	cp := h.controlPlane()
-	h.Expect(cp.Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, `{"asked":"1","since":"2030-01-02T03:04:05Z"}`))
+	h.Expect(cp.Annotations).To(
+		HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, `{"requested":"1","since":"2030-01-02T03:04:05Z"}`),
+	)
 	h.Expect(cp.Status.Installation.Phase).To(Equal(controlplanev1.InstallationPending))
 	h.Expect(cp.Status.Installation.AttemptTime.UTC()).To(Equal(givenUp))
 	deployment, install = h.registration()
@@ -196,7 +198,7 @@ func TestFailedInstallationIsGivenUpInOrderAndStartedAgain(t *testing.T) {
 	h.setState("error", hiveext.ClusterInstallationFailedReason, 30)
 	h.reconcile()
 	h.Expect(h.controlPlane().Annotations).To(
-		HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, ContainSubstring(`{"asked":"1",`)), "once for each value",
+		HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, ContainSubstring(`{"requested":"1",`)), "once for each value",
 	)
 }
 
@@ -403,7 +405,7 @@ func TestRunningClusterIsNotGivenUpFurther(t *testing.T) {
 	h.reconcile()
 	h.Expect(recorder.Events).To(Receive(ContainSubstring("InstallationRetryStopped")))
 	h.Expect(h.controlPlane().Annotations).To(
-		HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, `{"asked":"1"}`), "and the request is withdrawn",
+		HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, `{"requested":"1"}`), "and the request is withdrawn",
 	)
 	h.workloads.facts = workload.State{}
 	h.silenceAPI()
@@ -482,10 +484,10 @@ func TestOldRecordOfAnInstalledClusterIsDropped(t *testing.T) {
 	cp := h.controlPlane()
 	cp.Status.Initialization.ControlPlaneInitialized = nil
 	h.Expect(h.Status().Update(t.Context(), cp)).To(Succeed())
-	cp.Annotations = map[string]string{controlplanev1.RetriedInstallationAnnotation: `{"asked":"1","givenUp":["former"]}`}
+	cp.Annotations = map[string]string{controlplanev1.RetriedInstallationAnnotation: `{"requested":"1","givenUp":["former"]}`}
 	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
 	h.reconcile()
-	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, `{"asked":"1"}`))
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, `{"requested":"1"}`))
 	h.Expect(h.controlPlane().Status.Installation.Phase).To(Equal(controlplanev1.InstallationInstalled))
 }
 
@@ -496,7 +498,7 @@ func TestAnnotationFromBeforeTheFailureRequestsNoRetry(t *testing.T) {
 	h.reconcile()
 	h.setState("error", hiveext.ClusterInstallationFailedReason, 30)
 	h.reconcile()
-	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, `{"asked":"0"}`))
+	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, `{"requested":"0"}`))
 	for _, m := range h.machines() {
 		h.Expect(m.DeletionTimestamp).To(BeZero())
 	}
@@ -530,7 +532,7 @@ func TestUnrecordedObjectsAreNotGivenUp(t *testing.T) {
 		h.Expect(m.DeletionTimestamp).To(BeZero())
 	}
 	h.Expect(h.controlPlane().Annotations).To(
-		HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, And(HavePrefix(`{"asked":"1",`), Not(ContainSubstring("givenUp")))),
+		HaveKeyWithValue(controlplanev1.RetriedInstallationAnnotation, And(HavePrefix(`{"requested":"1",`), Not(ContainSubstring("givenUp")))),
 	)
 }
 

@@ -42,7 +42,7 @@ func FuzzRemediation(f *testing.F) {
 // FuzzRetry checks that an unreadable record of a retry gives up nothing and requests nothing.
 func FuzzRetry(f *testing.F) {
 	for _, record := range []string{
-		`{"asked":"once","givenUp":["a","b"]}`, `{"asked":"once"}`, `{"givenUp":[""]}`, `{}`, `null`, `"once"`, ``,
+		`{"requested":"once","givenUp":["a","b"]}`, `{"requested":"once"}`, `{"givenUp":[""]}`, `{}`, `null`, `"once"`, ``,
 	} {
 		f.Add(record, "once")
 	}

@@ -18,7 +18,7 @@ import (
 // Retry is the record of another attempt at an installation, on the control plane.
 type Retry struct {
 	// Requested is the value of the annotation that requested it.
-	Requested string `json:"asked"`
+	Requested string `json:"requested"`
 	// GivenUp are the UIDs of the objects that are deleted first; empty if that is complete, or there was
 	// none.
 	GivenUp []types.UID `json:"givenUp,omitempty"`

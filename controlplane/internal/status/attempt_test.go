@@ -23,11 +23,12 @@ func TestInstallationAttemptStart(t *testing.T) {
 	}{
 		"first attempt": {nil, controlplanev1.InstallationPending, &created},
 		"retried": {
-			record(`{"asked":"1","since":"` + retried.UTC().Format("2006-01-02T15:04:05Z") + `"}`), controlplanev1.InstallationInstalling, &retried,
+			record(`{"requested":"1","since":"` + retried.UTC().Format("2006-01-02T15:04:05Z") + `"}`),
+			controlplanev1.InstallationInstalling, &retried,
 		},
-		"retry recorded without time":     {record(`{"asked":"1"}`), controlplanev1.InstallationInstalling, &created},
+		"retry recorded without time":     {record(`{"requested":"1"}`), controlplanev1.InstallationInstalling, &created},
 		"unreadable record":               {record(`since`), controlplanev1.InstallationInstalling, &created},
-		"installed: no attempt":           {record(`{"asked":"1"}`), controlplanev1.InstallationInstalled, nil},
+		"installed: no attempt":           {record(`{"requested":"1"}`), controlplanev1.InstallationInstalled, nil},
 		"failed: the attempt that failed": {nil, controlplanev1.InstallationFailed, &created},
 	} {
 		t.Run(situation, func(t *testing.T) {
