@@ -54,13 +54,13 @@ func NewCreator(c client.Client, gate *etcdgate.Gate, w *writer.Writer, clk cloc
 	}
 }
 
-// leftoverRetry is how often leftovers of a former Machine of the same name are read again. Not all their
-// kinds are watched.
-const leftoverRetry = reconcile.CacheLag * 10
+// formerObjectsInterval is how often the objects of a former Machine of the same name are read again. Not all
+// their kinds are watched.
+const formerObjectsInterval = reconcile.CacheLag * 10
 
-// leftoverTime is how long the deletion of a leftover of a former Machine may take before this is a failure.
-// Meanwhile its host is deprovisioned and its disks are cleaned.
-const leftoverTime = time.Hour
+// maxDeletionTime is how long the deletion of an object of a former Machine may take before this is a failure.
+// Meanwhile the host is deprovisioned and its disks are cleaned.
+const maxDeletionTime = time.Hour
 
 // CreateMissing creates all missing Machines at once: assisted-service starts the installation only with all
 // hosts. The missing Machines of an installed cluster wait until etcd can add their hosts.
@@ -216,21 +216,21 @@ func (c *Creator) createOne(ctx context.Context, s *scope.Scope, slot desired.Sl
 	if err != nil {
 		return false, err
 	}
-	for _, left := range []client.Object{observedInfra, observedConfig, observedMachine} {
-		if kube.IsNil(left) {
+	for _, existing := range []client.Object{observedInfra, observedConfig, observedMachine} {
+		if kube.IsNil(existing) {
 			continue
 		}
-		if !left.GetDeletionTimestamp().IsZero() {
-			s.Block(describeLeftover(left, c.clock.Now()))
-			s.Again.In(leftoverRetry)
+		if !existing.GetDeletionTimestamp().IsZero() {
+			s.Block(describeDeletion(existing, c.clock.Now()))
+			s.Again.In(formerObjectsInterval)
 			return false, nil
 		}
-		if workers.OwnedByKind(left, "Machine") { // the cache still has the object of a former Machine, or does not have the Machine yet
+		if workers.OwnedByKind(existing, "Machine") { // the cache still has the object of a former Machine, or does not have the Machine yet
 			waitForCache(s, slot.Name, reconcile.CacheLag)
 			return false, nil
 		}
-		if !s.Ours(left) {
-			return false, fmt.Errorf("%s %s exists and was not created for this control plane", kube.KindName(left), left.GetName())
+		if !s.Ours(existing) {
+			return false, fmt.Errorf("%s %s exists and was not created for this control plane", kube.KindName(existing), existing.GetName())
 		}
 	}
 	if observedMachine != nil { // ours, and newer than the list of Machines
@@ -253,16 +253,16 @@ func (c *Creator) createOne(ctx context.Context, s *scope.Scope, slot desired.Sl
 	return machine.UID != "", nil
 }
 
-// describeLeftover returns what to report while an object of a former Machine is being deleted. This is a
-// failure only after leftoverTime.
-func describeLeftover(left client.Object, now time.Time) (reason, message string) {
-	state := fmt.Sprintf("%s %s of the former Machine is being deleted", kube.KindName(left), left.GetName())
-	if now.Sub(left.GetDeletionTimestamp().Time) < leftoverTime {
-		return clusterv1.ScalingUpReason, "Machine " + left.GetName() + " not created yet: " + state
+// describeDeletion returns what to report while an object of a former Machine is being deleted. This is a
+// failure only after maxDeletionTime.
+func describeDeletion(of client.Object, now time.Time) (reason, message string) {
+	state := fmt.Sprintf("%s %s of the former Machine is being deleted", kube.KindName(of), of.GetName())
+	if now.Sub(of.GetDeletionTimestamp().Time) < maxDeletionTime {
+		return clusterv1.ScalingUpReason, "Machine " + of.GetName() + " not created yet: " + state
 	}
 	return controlplanev1.MachineCreationFailedReason, fmt.Sprintf("Machine %s not created: %s since %s. See its conditions and events, "+
 		"and the controllers of its finalizers %s",
-		left.GetName(), state, left.GetDeletionTimestamp().UTC().Format(time.RFC3339), bound.List(left.GetFinalizers()))
+		of.GetName(), state, of.GetDeletionTimestamp().UTC().Format(time.RFC3339), bound.List(of.GetFinalizers()))
 }
 
 // createConfig creates the OpenshiftAssistedConfig of a slot. It runs before the creation of the infra
@@ -286,7 +286,7 @@ func (c *Creator) createConfig(
 				config.Spec.Role,
 			),
 		)
-		s.Again.In(leftoverRetry)
+		s.Again.In(formerObjectsInterval)
 		return false, nil
 	}
 	if err := applyConfig(ctx, c.writer, s, config, observed); err != nil {

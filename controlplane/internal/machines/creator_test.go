@@ -12,24 +12,26 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-// The deletion of a leftover takes long, because its host is deprovisioned. A leftover that is not deleted is
-// a failure.
-func TestLeftoverIsFailureAfterLeftoverTime(t *testing.T) {
+// The deletion of an object of a former Machine takes long, because the host is deprovisioned. An object that is
+// not deleted after that is a failure.
+func TestFormerObjectIsFailureAfterMaxDeletionTime(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		after  time.Duration
 		reason string
 		word   string
 	}{
-		"being deleted":        {time.Minute, clusterv1.ScalingUpReason, "not created yet: OpenshiftAssistedConfig"},
-		"deleted for too long": {leftoverTime, controlplanev1.MachineCreationFailedReason, "the controllers of its finalizers example.com/kept"},
+		"being deleted": {time.Minute, clusterv1.ScalingUpReason, "not created yet: OpenshiftAssistedConfig"},
+		"deleted for too long": {
+			maxDeletionTime, controlplanev1.MachineCreationFailedReason, "the controllers of its finalizers example.com/kept",
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
 			now := time.Now()
-			left := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{
+			former := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{
 				Namespace: "lab", Name: "c1-0", DeletionTimestamp: &metav1.Time{Time: now}, Finalizers: []string{"example.com/kept"},
 			}}
-			reason, message := describeLeftover(left, now.Add(tc.after))
+			reason, message := describeDeletion(former, now.Add(tc.after))
 			g.Expect(reason).To(Equal(tc.reason))
 			g.Expect(message).To(ContainSubstring(tc.word))
 		})
