@@ -63,15 +63,15 @@ func SelectFields(of *unstructured.Unstructured, paths [][]string) *unstructured
 
 // interned holds one copy of each string that many objects have. Its size is above the number of such strings
 // of all kinds.
-var interned = lru.New[any, any](4096)
+var interned = lru.New[string, string](4096)
 
 // Intern returns the shared copy of a string that many objects have, such as a kind or a reason. Otherwise
 // each decoded object would keep its own copy.
 func Intern[T ~string](s T) T {
-	if known, found := interned.Get(s); found {
-		return known.(T) //nolint:forcetypeassert // the type is a part of the key
+	if known, found := interned.Get(string(s)); found {
+		return T(known)
 	}
-	interned.Add(s, s)
+	interned.Add(string(s), string(s))
 	return s
 }
 
