@@ -38,6 +38,7 @@ func TestCRDsKeepTheContract(t *testing.T) {
 		g.Expect(crd.Labels).To(HaveKeyWithValue("cluster.x-k8s.io/v1beta2", "v1beta1"), crd.Name)
 		g.Expect(crd.Spec.Scope).To(Equal(apiextensionsv1.NamespaceScoped), crd.Name)
 		g.Expect(crd.Spec.Names.ListKind).To(Equal(crd.Spec.Names.Kind+"List"), crd.Name)
+		g.Expect(crd.Spec.Names.ShortNames).NotTo(BeEmpty(), "%s has a short name, a convention of Cluster API", crd.Name)
 	}
 }
 

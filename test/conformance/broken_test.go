@@ -300,13 +300,8 @@ var breaks = map[string]func(w *twin){
 			return []*apiextensionsv1.CustomResourceDefinition{before}, nil
 		}
 	},
-	"B8": func(w *twin) { w.crds["TwinConfig"].Spec.Names.Categories = nil },
-	"P4": func(w *twin) { w.crds["TwinControlPlane"].Spec.Versions[0].Subresources = nil },
-	"P4: has no short name": func(w *twin) {
-		names := &w.crds["TwinControlPlane"].Spec.Names
-		names.ShortNames = nil
-		w.crds["TwinControlPlane"].Status.AcceptedNames = *names
-	},
+	"B8":                                     func(w *twin) { w.crds["TwinConfig"].Spec.Names.Categories = nil },
+	"P4":                                     func(w *twin) { w.crds["TwinControlPlane"].Spec.Versions[0].Subresources = nil },
 	"P4: has the short name of another kind": func(w *twin) { w.crds["TwinControlPlaneTemplate"].Status.AcceptedNames.ShortNames = nil },
 	"B9":                                     func(w *twin) { w.crds["TwinConfigTemplate"].Spec.Names.ListKind = "TwinConfigs" },
 	"B10": func(w *twin) {

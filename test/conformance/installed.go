@@ -458,7 +458,7 @@ func (s *suite) kubeconfigRules(full func() *fixture) {
 	s.rule("P24", "kubeconfig rotation", must, func(ctx SpecContext) {
 		expectShortLife(secretOf(ctx).Data["value"])
 		renewedBy(ctx, "renewal is due", full().AgeKubeconfig)
-		renewedBy(ctx, "assisted-service has another kubeconfig", full().RotateKubeconfig)
+		renewedBy(ctx, "the installing service has another kubeconfig", full().RotateKubeconfig)
 	}, NodeTimeout(3*soon))
 	s.rule("P25", "kubeconfig is not shared", must, func(ctx SpecContext) {
 		users, err := full().UsersKubeconfig(ctx)
