@@ -129,11 +129,11 @@ func (o *settings) addControllers(ctx context.Context, mgr manager.Manager) erro
 	if err := reconciler.SetupWithManager(ctx, mgr, o.ControllerOptions(), clusters); err != nil {
 		return err
 	}
-	tlsOptions, err := o.TLS()
+	tlsSettings, err := o.Diagnostics.TLS()
 	if err != nil {
 		return err
 	}
-	return o.updates.SetupWithManager(mgr, clusters, tlsOptions)
+	return o.updates.SetupWithManager(mgr, clusters, tlsSettings)
 }
 
 func newScheme() (*runtime.Scheme, error) {

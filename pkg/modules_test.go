@@ -102,3 +102,19 @@ func TestProgramsNeedOnlyTheAPIModules(t *testing.T) {
 		g.Expect(allowed).To(ContainElement(used))
 	}
 }
+
+// unwanted are packages that libraries contain and that no manager needs. Each manager would read them into memory.
+var unwanted = map[string]string{
+	"k8s.io/apiserver/pkg/server":  "use pkg/diagnostics instead of controller-runtime's or Cluster API's server of metrics",
+	"github.com/google/cel-go":     "the API server evaluates expressions",
+	"go.opentelemetry.io/otel/sdk": "the managers send no traces",
+}
+
+func TestManagersContainNoUnwantedPackages(t *testing.T) {
+	g := NewWithT(t)
+	for _, contained := range goCommand(g, "..", "list", "-deps", "./bootstrap", "./controlplane") {
+		for prefix, reason := range unwanted {
+			g.Expect(contained == prefix || strings.HasPrefix(contained, prefix+"/")).To(BeFalse(), "%s: %s", contained, reason)
+		}
+	}
+}

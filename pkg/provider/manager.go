@@ -12,7 +12,6 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/cluster-api/util/flags"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,9 +61,9 @@ func (o *Options) NewManager(spec ManagerSpec) (manager.Manager, error) {
 	if err := limitMemory(); err != nil {
 		return nil, err
 	}
-	_, metrics, err := flags.GetManagerOptions(o.Manager)
+	metrics, err := o.Diagnostics.Server()
 	if err != nil {
-		return nil, fmt.Errorf("manager flags: %w", err)
+		return nil, err
 	}
 	config, err := ctrl.GetConfig()
 	if err != nil {
@@ -78,7 +77,7 @@ func (o *Options) NewManager(spec ManagerSpec) (manager.Manager, error) {
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        spec.Scheme,
-		Metrics:                       *metrics,
+		Metrics:                       metrics,
 		HealthProbeBindAddress:        o.HealthAddress,
 		LeaderElection:                o.LeaderElect,
 		LeaderElectionID:              spec.Name + ".cluster.x-k8s.io",

@@ -2,7 +2,6 @@
 package provider
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -13,9 +12,9 @@ import (
 	logsv1 "k8s.io/component-base/logs/api/v1"
 	_ "k8s.io/component-base/logs/json/register" // for --logging-format=json
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/cluster-api/util/flags"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/diagnostics"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -41,8 +40,8 @@ type Options struct {
 	HealthAddress string
 	// Version prints the version and ends the program.
 	Version bool
-	// Manager holds the flags of metrics, profiling and TLS.
-	Manager flags.ManagerOptions
+	// Diagnostics holds the flags of metrics, profiles and TLS.
+	Diagnostics diagnostics.Options
 
 	logs *logs.Options
 }
@@ -80,7 +79,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.RetryPeriod, "leader-elect-retry-period", 26*time.Second, "Time between attempts to acquire or renew the lease.")
 	fs.StringVar(&o.HealthAddress, "health-addr", ":9440", "Address that serves /healthz and /readyz.")
 	fs.BoolVar(&o.Version, "version", false, "Print the version and exit.")
-	flags.AddManagerOptions(fs, &o.Manager)
+	o.Diagnostics.AddFlags(fs)
 }
 
 // ErrPrinted reports that the requested help or version is printed, and the program has nothing else to do.
@@ -108,15 +107,6 @@ func (o *Options) Validate() error {
 		return fmt.Errorf("logging flags: %w", err)
 	}
 	return nil
-}
-
-// TLS returns the TLS settings of the manager's servers, from the flags.
-func (o *Options) TLS() ([]func(*tls.Config), error) {
-	options, _, err := flags.GetManagerOptions(o.Manager)
-	if err != nil {
-		return nil, fmt.Errorf("TLS flags: %w", err)
-	}
-	return options, nil
 }
 
 // ControllerOptions returns the options of a controller. The queue has priorities and a rate limit by object,

@@ -44,11 +44,11 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 }
 
 // SetupWithManager adds the server to a manager if it is enabled.
-func (o Options) SetupWithManager(mgr manager.Manager, workloads Workloads, tlsOptions []func(*tls.Config)) error {
+func (o Options) SetupWithManager(mgr manager.Manager, workloads Workloads, tlsSettings func(*tls.Config)) error {
 	if !o.Enabled {
 		return nil
 	}
-	s, err := newServer(o, tlsOptions, &Extension{Hub: mgr.GetClient(), Workloads: workloads})
+	s, err := newServer(o, tlsSettings, &Extension{Hub: mgr.GetClient(), Workloads: workloads})
 	if err != nil {
 		return err
 	}
@@ -65,12 +65,12 @@ type runnable struct {
 	certDir string
 }
 
-func newServer(options Options, tlsOptions []func(*tls.Config), extension *Extension) (*runnable, error) {
+func newServer(options Options, tlsSettings func(*tls.Config), extension *Extension) (*runnable, error) {
 	hooks := catalog.New()
 	if err := hooksv1.AddToCatalog(hooks); err != nil {
 		return nil, fmt.Errorf("cannot register the hooks of Cluster API: %w", err)
 	}
-	s, err := server.New(server.Options{Catalog: hooks, Port: options.Port, CertDir: options.CertDir, TLSOpts: tlsOptions})
+	s, err := server.New(server.Options{Catalog: hooks, Port: options.Port, CertDir: options.CertDir, TLSOpts: []func(*tls.Config){tlsSettings}})
 	if err != nil {
 		return nil, fmt.Errorf("cannot create the server of the runtime extension: %w", err)
 	}

@@ -23,7 +23,7 @@ import (
 func TestServerWaitsForCertificate(t *testing.T) {
 	g := NewWithT(t)
 	options := Options{Enabled: true, Port: freePort(t), CertDir: t.TempDir()}
-	s, err := newServer(options, nil, &Extension{})
+	s, err := newServer(options, func(*tls.Config) {}, &Extension{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(s.NeedLeaderElection()).To(BeFalse())
 	ctx, stop := context.WithCancel(t.Context())
@@ -50,7 +50,7 @@ func TestServerWaitsForCertificate(t *testing.T) {
 
 func TestServerStopsWithoutCertificate(t *testing.T) {
 	g := NewWithT(t)
-	s, err := newServer(Options{Enabled: true, Port: freePort(t), CertDir: t.TempDir()}, nil, &Extension{})
+	s, err := newServer(Options{Enabled: true, Port: freePort(t), CertDir: t.TempDir()}, func(*tls.Config) {}, &Extension{})
 	g.Expect(err).NotTo(HaveOccurred())
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
