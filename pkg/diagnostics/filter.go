@@ -42,7 +42,7 @@ type answer struct {
 	user   string
 }
 
-// filter asks the API server who sent a request, and whether this user may send it.
+// filter admits requests that the API server authenticates and authorizes.
 type filter struct {
 	tokens  authenticationclient.TokenReviewInterface
 	rights  authorizationclient.SubjectAccessReviewInterface

@@ -32,7 +32,7 @@ func TestDiagnosticsAreProtectedByDefault(t *testing.T) {
 	open, err := parsed(t, "--insecure-diagnostics", "--diagnostics-address=:8080").Server()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(open.BindAddress).To(Equal(":8080"))
-	g.Expect(open.ExtraHandlers).To(BeEmpty(), "without authentication nobody gets profiles")
+	g.Expect(open.ExtraHandlers).To(BeEmpty(), "profiles need authentication")
 }
 
 func TestTLSFlags(t *testing.T) {

@@ -70,7 +70,9 @@ func newServer(options Options, tlsSettings func(*tls.Config), extension *Extens
 	if err := hooksv1.AddToCatalog(hooks); err != nil {
 		return nil, fmt.Errorf("cannot register the hooks of Cluster API: %w", err)
 	}
-	s, err := server.New(server.Options{Catalog: hooks, Port: options.Port, CertDir: options.CertDir, TLSOpts: []func(*tls.Config){tlsSettings}})
+	s, err := server.New(server.Options{
+		Catalog: hooks, Port: options.Port, CertDir: options.CertDir, TLSOpts: []func(*tls.Config){tlsSettings},
+	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot create the server of the runtime extension: %w", err)
 	}
