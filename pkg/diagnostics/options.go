@@ -1,8 +1,9 @@
 // Package diagnostics serves metrics, profiles and the log level of a manager to clients that the API server
 // authenticates and authorizes.
 //
-// The flags are those of all Cluster API providers (sigs.k8s.io/cluster-api/util/flags). That package contains the
-// authentication of a whole API server, with CEL, gRPC and OpenTelemetry, and so does controller-runtime's filter.
+// The flags are those of all Cluster API providers. Their package (sigs.k8s.io/cluster-api/util/flags) and
+// controller-runtime's filter contain the authentication of a whole API server. It needs CEL, gRPC and
+// OpenTelemetry.
 package diagnostics
 
 import (
